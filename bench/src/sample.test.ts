@@ -1,0 +1,209 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { formatDay, parseDay } from '@vacancy/shared'
+import { afterAll, describe, expect, test } from 'vitest'
+import { type ORDERS, PACKAGES_HEADER, PROPERTIES_HEADER } from './csv.ts'
+import { createDataset, type Dataset, type DatasetSpec, namesIn, nightsOf, SHAPES } from './dataset.ts'
+import { availabilityOf, featuresOf, priceOf } from './inventory.ts'
+import { ensureSample, readArguments, writeSample } from './sample.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'vacancy-sample-'))
+afterAll(() => rmSync(root, { recursive: true }))
+
+const FROM = 20_500
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-57][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const SHORT_ID = /^[!-~][ -~]{0,12}[!-~]$/
+
+function specOf(changes: Partial<DatasetSpec>): DatasetSpec {
+  return { shape: 'uniform', packages: 5003, days: 20, from: FROM, seed: 1, segments: 0, nights: 'random', ...changes }
+}
+
+function write(name: string, dataset: Dataset, order: (typeof ORDERS)[number] = 'grouped') {
+  const dir = join(root, name)
+  const sample = writeSample(dataset, { dir, order })
+  const read = (file: string) => readFileSync(join(dir, file), 'utf8')
+  return { dir, sample, properties: read('properties.csv'), packages: read('packages.csv'), codecs: read('codecs.yml') }
+}
+
+/** The slow, obvious reader: no cell of a sample needs quotes. */
+function cellsOf(text: string, header: string): string[][] {
+  expect(text.startsWith(header)).toBe(true)
+  expect(text.endsWith('\n')).toBe(true)
+  expect(text).not.toMatch(/["\r]/)
+  return text
+    .slice(header.length, -1)
+    .split('\n')
+    .map((line) => line.split(','))
+}
+
+describe.each(SHAPES)('shape %s', (shape) => {
+  const dataset = createDataset(specOf({ shape }))
+  const files = write(`valid-${shape}`, dataset)
+  const properties = cellsOf(files.properties, PROPERTIES_HEADER)
+  const packages = cellsOf(files.packages, PACKAGES_HEADER)
+  const rateFeatures = [...files.codecs.matchAll(/^ {2}- (\w+)$/gm)].map(([, name]) => name)
+
+  test('has exactly the packages that were asked for, each once', () => {
+    const keys = packages.map(([id, roomType, date]) => `${id},${roomType},${date}`)
+
+    expect(packages).toHaveLength(5003)
+    expect(new Set(keys).size).toBe(5003)
+  })
+
+  test('has properties a node accepts, each once', () => {
+    for (const cells of properties) {
+      const [id = '', segment, area, type, category, stars, latitude, longitude, amenities] = cells
+      expect(cells).toHaveLength(9)
+      expect(id.length > 14 ? UUID.test(id) : SHORT_ID.test(id), id).toBe(true)
+      expect([segment, area, type, category].every((text) => text && text.length <= 64)).toBe(true)
+      expect(['1', '2', '3', '4', '5']).toContain(stars)
+      expect(Math.abs(Number(latitude))).toBeLessThanOrEqual(90)
+      expect(Math.abs(Number(longitude))).toBeLessThanOrEqual(180)
+      expect(latitude).toMatch(/^-?\d+\.\d{6}$/)
+      expect(new Set(amenities?.split('|')).size).toBe(amenities?.split('|').length)
+    }
+    expect(new Set(properties.map(([id]) => id)).size).toBe(properties.length)
+  })
+
+  test('has packages a node accepts, of properties that exist', () => {
+    const known = new Set(properties.map(([id]) => id))
+    for (const cells of packages) {
+      const [id, roomType, date = '', availability, price, features = ''] = cells
+      const day = parseDay(date) ?? -1
+      expect(cells).toHaveLength(6)
+      expect(known.has(id)).toBe(true)
+      expect(roomType).toMatch(/^\w{1,64}$/)
+      expect(day).toBeGreaterThanOrEqual(FROM)
+      expect(day).toBeLessThan(FROM + 20)
+      expect(Number(availability)).toBeLessThanOrEqual(255)
+      expect(price).toMatch(/^\d+$/)
+      expect(features.split('|').every((name) => name === '' || rateFeatures.includes(name))).toBe(true)
+    }
+  })
+
+  test('files say what the data set says of each package', () => {
+    const said = new Map(packages.map((cells) => [cells.slice(0, 3).join(','), cells.slice(3).join(',')]))
+    const { names, rows, properties: columns } = dataset
+    for (let row = 0; row < rows.property.length; row++) {
+      const { first, end } = nightsOf(dataset, row)
+      for (let night = first; night < end; night++) {
+        const id = columns.ids[rows.property[row] ?? -1]
+        const key = `${id},${names.roomTypes[rows.roomType[row] ?? -1]},${formatDay(FROM + night)}`
+        const packed = dataset.packageOf(dataset, row, FROM + night)
+        const features = namesIn(featuresOf(packed), names.rateFeatures).join('|')
+        expect(said.get(key)).toBe(`${availabilityOf(packed)},${priceOf(packed)},${features}`)
+      }
+    }
+  })
+
+  test('equal arguments give equal bytes, another seed gives others', () => {
+    const digest = (name: string, seed: number) => {
+      const { dir } = write(`${name}-${shape}`, createDataset(specOf({ shape, seed })))
+      const hash = createHash('sha256')
+      for (const file of readdirSync(dir).toSorted()) hash.update(file).update(readFileSync(join(dir, file)))
+      return hash.digest('hex')
+    }
+
+    expect(digest('first', 1)).toBe(digest('second', 1))
+    expect(digest('first', 1)).not.toBe(digest('third', 2))
+  })
+
+  test('a later first day keeps the packages of the days that both have', () => {
+    const later = createDataset(specOf({ shape, from: FROM + 3 }))
+
+    expect(later.properties.ids).toEqual(dataset.properties.ids)
+    for (let row = 0; row < 50; row++) {
+      expect(later.packageOf(later, row, FROM + 9)).toBe(dataset.packageOf(dataset, row, FROM + 9))
+    }
+  })
+
+  test('constant nights have one price and availability a room', () => {
+    const constant = createDataset(specOf({ shape, nights: 'constant' }))
+    const nights = new Set([0, 1, 7].map((night) => constant.packageOf(constant, 3, FROM + night)))
+
+    expect(nights.size).toBe(1)
+  })
+})
+
+test('shuffled files hold the lines of the grouped ones in another order', () => {
+  const dataset = createDataset(specOf({ shape: 'skewed' }))
+  const grouped = write('grouped', dataset)
+  const shuffled = write('shuffled', dataset, 'shuffled')
+
+  expect(shuffled.packages).not.toBe(grouped.packages)
+  expect(shuffled.packages.split('\n').toSorted()).toEqual(grouped.packages.split('\n').toSorted())
+  expect(shuffled.properties).toBe(grouped.properties)
+})
+
+test('the sizes in sample.json are those of the files', () => {
+  const { sample, properties, packages } = write('sizes', createDataset(specOf({})))
+
+  expect(sample.propertiesBytes).toBe(Buffer.byteLength(properties))
+  expect(sample.packagesBytes).toBe(Buffer.byteLength(packages))
+})
+
+test('a skewed data set has segments, tables and houses of very different size', () => {
+  const { properties, rows, names } = createDataset(specOf({ shape: 'skewed', packages: 200_000, segments: 40 }))
+  const segments = [...Array(names.segments.length).keys()].map(
+    (segment) => properties.segment.filter((at) => at === segment).length,
+  )
+  const roomTypes = properties.ids.map(() => 0)
+  for (const property of rows.property) roomTypes[property] = (roomTypes[property] ?? 0) + 1
+
+  expect(Math.max(...segments)).toBeGreaterThan(4 * Math.min(...segments))
+  expect(Math.max(...roomTypes)).toBeGreaterThan(8)
+  expect(roomTypes.filter((count) => count === 1).length).toBeGreaterThan(roomTypes.length / 5)
+})
+
+test('a region is dearer at weekends and has weekends that are sold out', () => {
+  const dataset = createDataset(specOf({ shape: 'region', packages: 60_000, days: 60 }))
+  const prices = { weekend: 0, other: 0 }
+  let soldOut = 0
+  for (let row = 0; row < dataset.rows.property.length - 1; row++) {
+    for (let day = FROM; day < FROM + 56; day++) {
+      const packed = dataset.packageOf(dataset, row, day)
+      const isWeekend = [5, 6].includes(new Date(day * 86_400_000).getUTCDay())
+      prices[isWeekend ? 'weekend' : 'other'] += priceOf(packed) / (isWeekend ? 2 : 5)
+      if (isWeekend && availabilityOf(packed) === 0) soldOut += 1
+    }
+  }
+
+  expect(prices.weekend).toBeGreaterThan(1.15 * prices.other)
+  expect(soldOut).toBeGreaterThan(500)
+})
+
+test('files that hold the wanted data set already are kept', () => {
+  const dataset = createDataset(specOf({}))
+  const dir = join(root, 'kept')
+
+  expect(ensureSample(dataset, { dir, order: 'grouped' }).isNew).toBe(true)
+  expect(ensureSample(dataset, { dir, order: 'grouped' }).isNew).toBe(false)
+  expect(ensureSample(dataset, { dir, order: 'shuffled' }).isNew).toBe(true)
+  expect(ensureSample(createDataset(specOf({ seed: 2 })), { dir, order: 'shuffled' }).isNew).toBe(true)
+})
+
+test.each([
+  [['--out', 'x'], '--packages is required: how many daily packages to write'],
+  [['--packages', '10'], '--out is required: the folder to write to'],
+  [['--packages', '0', '--out', 'x'], '--packages must be a whole number from 1 to 500000000, got 0'],
+  [['--packages', '6e6', '--out', 'x'], '--packages must be a whole number from 1 to 500000000, got 6e6'],
+  [['--packages', '1', '--out', 'x', '--days', '367'], '--days must be a whole number from 1 to 366, got 367'],
+  [['--packages', '1', '--out', 'x', '--shape', 'cube'], '--shape must be one of uniform, skewed, region, got cube'],
+  [['--packages', '1', '--out', 'x', '--from', '2026-02-30'], '--from must be a date like 2026-03-01, got 2026-02-30'],
+  [
+    ['--packages', '1', '--out', 'x', '--shape', 'region', '--segments', '9'],
+    '--segments must be a whole number from 0 to 8, got 9',
+  ],
+])('arguments %j are refused with a sentence', (args, sentence) => {
+  expect(() => readArguments(args, FROM)).toThrow(sentence)
+})
+
+test('the first night is today unless another one is given', () => {
+  const today = readArguments(['--packages', '1', '--out', 'x'], FROM)
+  const given = readArguments(['--packages', '1', '--out', 'x', '--from', '2026-03-01'], FROM)
+
+  expect(today).toMatchObject({ spec: { from: FROM } })
+  expect(given).toMatchObject({ spec: { from: parseDay('2026-03-01') } })
+})
