@@ -1,0 +1,331 @@
+// AssemblyScript: the search kernel (performance.md §3). Same contract as the TypeScript twin in kernel.ts, over the
+// parameter block of parameters.ts; a test holds the numbers of both together.
+//
+// Compiled without runtime and without static data: it works on the store's shared memory at the addresses it is given.
+
+// Cells of the parameter block, as byte offsets.
+const FIRST_ROW: usize = 0 * 4
+const END_ROW: usize = 1 * 4
+const ROW_PROPERTIES: usize = 2 * 4
+const ROW_IDS: usize = 3 * 4
+const NIGHTS: usize = 4 * 4
+const LIMIT: usize = 5 * 4
+const MIN_AVAILABILITY: usize = 6 * 4
+const FEATURES: usize = 7 * 4
+const INVERTED_MIN: usize = 8 * 4
+const INVERTED_MAX: usize = 9 * 4
+const BITMAPS: usize = 10 * 4
+const COLUMNS: usize = 11 * 4
+const AMENITIES: usize = 12 * 4
+const HAS_POSITION: usize = 13 * 4
+const OUT: usize = 14 * 4
+const OUT_END: usize = 15 * 4
+const FIELD_ID: usize = 16 * 4
+const HITS: usize = 17 * 4
+const WRITTEN: usize = 18 * 4
+const EXAMINED: usize = 19 * 4
+const NEXT_ROW: usize = 20 * 4
+const NARROW: usize = 21 * 4
+const POSITION_AT: usize = 88
+const BITMAPS_AT: usize = 128
+const COLUMNS_AT: usize = 128 + 72 * 4
+const AMENITIES_AT: usize = COLUMNS_AT + 6 * 8
+const PLANES_AT: usize = AMENITIES_AT + 64 * 4
+const AVAILABLE_AT: usize = PLANES_AT + 366 * 4
+const DATES_AT: usize = AVAILABLE_AT + 366 * 4
+const LIST_AT: usize = (DATES_AT + 366 * 2 + 15) & ~15
+const LIST_ROWS: u32 = 512
+// Columns of a property (store/layout.ts).
+const PROPERTY_AMENITIES: usize = 36
+const PROPERTY_X: usize = 64
+/** From this many of 32 rows on, words are compared 32 at a time instead of row by row. */
+const DENSE_ROWS: u32 = 10
+
+/** Stores a word with one 64-bit store. */
+export function put(address: usize, lo: u32, hi: u32): void {
+  atomic.store<u64>(address, (u64(hi) << 32) | u64(lo))
+}
+
+export function search(p: usize): void {
+  const endRow = load<u32>(p, END_ROW)
+  store<u32>(p, 0, HITS)
+  store<u32>(p, load<u32>(p, OUT), WRITTEN)
+  store<u32>(p, 0, EXAMINED)
+  store<u32>(p, endRow, NEXT_ROW)
+  const bitmaps = load<u32>(p, BITMAPS)
+  const nights = load<u32>(p, NIGHTS)
+  const narrow = load<u32>(p, NARROW) != 0
+  const rows = load<u32>(p, ROW_PROPERTIES)
+  const list = p + LIST_AT
+  // Row by row conditions that come before the words keep the dense way from helping.
+  const mayBeDense =
+    nights > 0 && load<u32>(p, COLUMNS) == 0 && load<u32>(p, AMENITIES) == 0 && load<u32>(p, HAS_POSITION) == 0
+  const firstRow = load<u32>(p, FIRST_ROW)
+  let row = firstRow & ~127
+  let listed: u32 = 0
+  while (row < endRow) {
+    // 128 rows at a time through the bitmaps.
+    const at = usize(row >> 3)
+    let wide = i64x2.splat(-1)
+    for (let i: u32 = 0; i < bitmaps; i++) {
+      wide = v128.and(wide, v128.load(usize(load<u32>(p + BITMAPS_AT + usize(i) * 4)) + at))
+    }
+    if (narrow) {
+      for (let i: u32 = 0; i < nights; i++) {
+        wide = v128.and(wide, v128.load(usize(load<u32>(p + AVAILABLE_AT + usize(i) * 4)) + at))
+      }
+    }
+    if (!v128.any_true(wide)) {
+      row += 128
+      continue
+    }
+    for (let part: u32 = 0; part < 4; part++, row += 32) {
+      if (row >= endRow) break
+      let bits: u32
+      if (part == 0) bits = i32x4.extract_lane(wide, 0)
+      else if (part == 1) bits = i32x4.extract_lane(wide, 1)
+      else if (part == 2) bits = i32x4.extract_lane(wide, 2)
+      else bits = i32x4.extract_lane(wide, 3)
+      if (row + 32 > endRow) bits &= (1 << (endRow - row)) - 1
+      if (row < firstRow) bits &= firstRow - row >= 32 ? 0 : u32(-1) << (firstRow - row)
+      if (bits == 0) continue
+      if (mayBeDense && popcnt<u32>(bits) >= DENSE_ROWS) {
+        store<u32>(p, load<u32>(p, EXAMINED) + popcnt<u32>(bits), EXAMINED)
+        for (let night: u32 = 0; night < nights && bits != 0; night++) {
+          bits &= passing32(p, usize(load<u32>(p + PLANES_AT + usize(night) * 4)) + (usize(row) << 3))
+        }
+        store<u32>(p, load<u32>(p, EXAMINED) - popcnt<u32>(bits), EXAMINED)
+      }
+      while (bits != 0) {
+        store<u32>(list + (usize(listed) << 2), row + ctz<u32>(bits))
+        listed++
+        bits &= bits - 1
+      }
+      if (listed + 32 > LIST_ROWS) {
+        if (!finishList(p, listed, bitmaps, rows)) return
+        listed = 0
+      }
+    }
+  }
+  if (listed > 0) finishList(p, listed, bitmaps, rows)
+}
+
+/** Which of 32 neighbouring words pass: two at a time, halves shuffled apart into four. */
+function passing32(p: usize, words: usize): u32 {
+  const least = i32x4.splat(load<u32>(p, INVERTED_MIN))
+  const most = i32x4.splat(load<u32>(p, INVERTED_MAX))
+  const rooms = i32x4.splat(load<u32>(p, MIN_AVAILABILITY))
+  const features = i32x4.splat(load<u32>(p, FEATURES))
+  const low = i32x4.splat(0xff)
+  let bits: u32 = 0
+  for (let i: u32 = 0; i < 32; i += 4) {
+    const a = v128.load(words + (usize(i) << 3))
+    const b = v128.load(words + (usize(i) << 3), 16)
+    const lo = v128.shuffle<i32>(a, b, 0, 2, 4, 6)
+    const hi = v128.shuffle<i32>(a, b, 1, 3, 5, 7)
+    const ok = v128.and(
+      v128.and(v128.ge<u32>(hi, least), v128.le<u32>(hi, most)),
+      v128.and(
+        v128.ge<u32>(v128.and(lo, low), rooms),
+        v128.eq<i32>(v128.and(lo, features), features),
+      ),
+    )
+    bits |= u32(v128.bitmask<i32>(ok)) << i
+  }
+  return bits
+}
+
+function finishList(p: usize, listed: u32, bitmaps: u32, rows: u32): bool {
+  store<u32>(p, load<u32>(p, EXAMINED) + listed, EXAMINED)
+  const list = p + LIST_AT
+  const properties = usize(rows)
+  let count = listed
+  // With a bitmap the dead rows are gone already: the first one says which rows live.
+  if (bitmaps == 0) {
+    let kept: u32 = 0
+    for (let i: u32 = 0; i < count; i++) {
+      const row = load<u32>(list + (usize(i) << 2))
+      store<u32>(list + (usize(kept) << 2), row)
+      kept += u32(load<u32>(properties + (usize(row) << 2)) != 0)
+    }
+    count = kept
+  }
+  const columns = load<u32>(p, COLUMNS)
+  for (let c: u32 = 0; c < columns; c++) {
+    const column = usize(load<u32>(p + COLUMNS_AT + (usize(c) << 3)))
+    const value = load<u32>(p + COLUMNS_AT + (usize(c) << 3), 4)
+    let kept: u32 = 0
+    for (let i: u32 = 0; i < count; i++) {
+      const row = load<u32>(list + (usize(i) << 2))
+      store<u32>(list + (usize(kept) << 2), row)
+      kept += u32(load<u32>(usize(load<u32>(properties + (usize(row) << 2))) + column) == value)
+    }
+    count = kept
+  }
+  if (load<u32>(p, AMENITIES) != 0) count = keepAmenities(p, list, properties, count)
+  if (load<u32>(p, HAS_POSITION) != 0) count = keepNear(p, list, properties, count)
+  const nights = load<u32>(p, NIGHTS)
+  for (let night: u32 = 0; night < nights && count != 0; night++) count = keepNight(p, list, night, count)
+  return encode(p, list, count, nights)
+}
+
+function keepAmenities(p: usize, list: usize, properties: usize, count: u32): u32 {
+  const wanted = load<u32>(p, AMENITIES)
+  let kept: u32 = 0
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    const amenities = usize(load<u32>(usize(load<u32>(properties + (usize(row) << 2))), PROPERTY_AMENITIES))
+    const held: u32 = amenities == 0 ? 0 : load<u32>(amenities)
+    let all = true
+    for (let w: u32 = 0; w < wanted && all; w++) {
+      const amenity = load<u32>(p + AMENITIES_AT + (usize(w) << 2))
+      all = false
+      for (let h: u32 = 1; h <= held && !all; h++) all = load<u32>(amenities + (usize(h) << 2)) == amenity
+    }
+    store<u32>(list + (usize(kept) << 2), row)
+    kept += u32(all)
+  }
+  return kept
+}
+
+function keepNear(p: usize, list: usize, properties: usize, count: u32): u32 {
+  const x = load<f64>(p, POSITION_AT)
+  const y = load<f64>(p, POSITION_AT + 8)
+  const z = load<f64>(p, POSITION_AT + 16)
+  const chordMax = load<f64>(p, POSITION_AT + 24)
+  let kept: u32 = 0
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    const property = usize(load<u32>(properties + (usize(row) << 2)))
+    const dx = load<f64>(property, PROPERTY_X) - x
+    const dy = load<f64>(property, PROPERTY_X + 8) - y
+    const dz = load<f64>(property, PROPERTY_X + 16) - z
+    store<u32>(list + (usize(kept) << 2), row)
+    kept += u32(dx * dx + dy * dy + dz * dz <= chordMax)
+  }
+  return kept
+}
+
+/** One pass a night, without a branch: cache misses of neighbouring candidates overlap. */
+function keepNight(p: usize, list: usize, night: u32, count: u32): u32 {
+  const words = usize(load<u32>(p + PLANES_AT + (usize(night) << 2)))
+  const least = load<u32>(p, INVERTED_MIN)
+  const most = load<u32>(p, INVERTED_MAX)
+  const rooms = load<u32>(p, MIN_AVAILABILITY)
+  const features = load<u32>(p, FEATURES)
+  let kept: u32 = 0
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    const word = load<u64>(words + (usize(row) << 3))
+    const lo = u32(word)
+    const hi = u32(word >> 32)
+    store<u32>(list + (usize(kept) << 2), row)
+    kept += u32(hi >= least) & u32(hi <= most) & u32((lo & 0xff) >= rooms) & u32((lo & features) == features)
+  }
+  return kept
+}
+
+function encode(p: usize, list: usize, count: u32, nights: u32): bool {
+  const limit = load<u32>(p, LIMIT)
+  const outEnd = load<u32>(p, OUT_END)
+  const bytes: u32 = nights == 0 ? 23 : 32 + 11 * nights
+  const ids = usize(load<u32>(p, ROW_IDS))
+  const step: u32 = nights == 0 ? 1 : 2
+  let at = load<u32>(p, WRITTEN)
+  let hits = load<u32>(p, HITS)
+  let fieldId = load<u32>(p, FIELD_ID)
+  let goOn = true
+  for (let i: u32 = 0; i < count; i++) {
+    const row = load<u32>(list + (usize(i) << 2))
+    if (hits == limit) {
+      goOn = false
+      break
+    }
+    if (at + bytes > outEnd) {
+      store<u32>(p, row, NEXT_ROW)
+      goOn = false
+      break
+    }
+    const to = usize(at)
+    // Field header: u16 id, u8 type 1, u32 16; then the packed id.
+    store<u32>(to, fieldId | (1 << 16) | (16 << 24))
+    store<u32>(to, 0, 4)
+    v128.store(to + 7, v128.load(ids + (usize(row) << 4)))
+    if (nights != 0 && !encodeDays(p, row, nights, fieldId + 1, to + 23)) continue
+    at += bytes
+    hits++
+    fieldId += step
+  }
+  store<u32>(p, at, WRITTEN)
+  store<u32>(p, hits, HITS)
+  store<u32>(p, fieldId, FIELD_ID)
+  return goOn && hits != limit
+}
+
+/** Writes the field of days. The words are read again and may have changed since they matched: then this is no hit. */
+function encodeDays(p: usize, row: u32, nights: u32, fieldId: u32, to: usize): bool {
+  const least = load<u32>(p, INVERTED_MIN)
+  const most = load<u32>(p, INVERTED_MAX)
+  const rooms = load<u32>(p, MIN_AVAILABILITY)
+  const features = load<u32>(p, FEATURES)
+  const length = 2 + nights * 11
+  store<u32>(to, (fieldId & 0xffff) | (8 << 16) | ((length & 0xff) << 24))
+  store<u32>(to, length >> 8, 4)
+  store<u16>(to, u16(nights), 7)
+  let at = to + 9
+  for (let night: u32 = 0; night < nights; night++, at += 11) {
+    const word = load<u64>(usize(load<u32>(p + PLANES_AT + (usize(night) << 2))) + (usize(row) << 3))
+    const lo = u32(word)
+    const hi = u32(word >> 32)
+    if (hi < least || hi > most || (lo & 0xff) < rooms || (lo & features) != features) return false
+    store<u16>(at, load<u16>(p + DATES_AT + (usize(night) << 1)))
+    store<u8>(at, u8(lo), 2)
+    store<u32>(at, ~hi, 3)
+    store<u32>(at, lo >> 8, 7)
+  }
+  return true
+}
+
+/**
+ * Counts a plane whose words were filled in bulk: sets the bits of rooms left, adds the digests (store/digest.ts).
+ *
+ * @param plane address of the plane's header; day, packages and both lanes are written there
+ * @param keys row keys, u32 a row, one array a lane
+ */
+export function countPlane(plane: usize, capacity: u32, rows: u32, keysLow: usize, keysHigh: usize, day: u32): void {
+  const words = plane + 16
+  const bits = words + (usize(capacity) << 3)
+  let packages: u32 = 0
+  let low: u32 = 0
+  let high: u32 = 0
+  for (let row: u32 = 0; row < rows; row += 32) {
+    const stop = min<u32>(row + 32, rows)
+    let group: u32 = 0
+    for (let r = row; r < stop; r++) {
+      const word = load<u64>(words + (usize(r) << 3))
+      if (word == 0) continue
+      const lo = u32(word)
+      const hi = u32(word >> 32)
+      packages++
+      group |= u32((lo & 0xff) != 0) << (r - row)
+      low += packageHash(load<u32>(keysLow + (usize(r) << 2)), day, lo, hi, 0x9e3779b1, 0x85ebca77, 0xc2b2ae3d)
+      high += packageHash(load<u32>(keysHigh + (usize(r) << 2)), day, lo, hi, 0x27d4eb2f, 0x165667b1, 0x2545f491)
+    }
+    store<u32>(bits + (usize(row) >> 3), group)
+  }
+  store<u32>(plane, day)
+  store<u32>(plane, packages, 4)
+  store<u32>(plane, low, 8)
+  store<u32>(plane, high, 12)
+}
+
+// @ts-ignore: decorator
+@inline
+function packageHash(key: u32, day: u32, lo: u32, hi: u32, a: u32, b: u32, c: u32): u32 {
+  let h: u32 = (key ^ lo) * a
+  h ^= h >> 15
+  h = (h + hi) * b
+  h ^= h >> 13
+  h = (h + day) * c
+  return h ^ (h >> 16)
+}

@@ -1,0 +1,61 @@
+/**
+ * Which kernel a thread uses: the compiled one, or its TypeScript twin where WebAssembly SIMD, shared memory or the
+ * compiled file is missing.
+ */
+
+import { readFileSync } from 'node:fs'
+import { countTypescriptPlane } from './count-plane.ts'
+import { createTypescriptKernel } from './kernel.ts'
+import type { SearchKernel } from './parameters.ts'
+import type { Memory } from '../store/store.ts'
+import { plainPutWord, type PutWord } from '../store/table.ts'
+
+/** Fills header and bits of a plane whose words were written in bulk; see kernel.as.ts. */
+export type CountPlane = (
+  plane: number,
+  capacity: number,
+  rows: number,
+  keysLow: number,
+  keysHigh: number,
+  day: number,
+) => void
+
+export type Kernels = {
+  readonly kind: 'wasm' | 'typescript'
+  readonly search: SearchKernel
+  readonly put: PutWord
+  readonly countPlane: CountPlane
+}
+
+const KERNEL_FILE = new URL('../../build/search-kernel.wasm', import.meta.url)
+
+/** @param only 'typescript' forces the twin; for tests and for comparing */
+export function loadKernels(memory: Memory, only?: 'typescript'): Kernels {
+  const module = only === 'typescript' ? undefined : compile()
+  if (!module) {
+    return {
+      kind: 'typescript',
+      search: createTypescriptKernel(memory),
+      put: plainPutWord(memory),
+      countPlane: countTypescriptPlane(memory),
+    }
+  }
+  const { exports } = new WebAssembly.Instance(module, { env: { memory: memory.wasm } })
+  return {
+    kind: 'wasm',
+    search: exports['search'] as SearchKernel,
+    put: exports['put'] as PutWord,
+    countPlane: exports['countPlane'] as CountPlane,
+  }
+}
+
+function compile(): WebAssembly.Module | undefined {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(KERNEL_FILE)
+  } catch {
+    // Not built: the twin serves, and /status says so.
+    return undefined
+  }
+  return WebAssembly.validate(bytes) ? new WebAssembly.Module(bytes) : undefined
+}

@@ -1,0 +1,339 @@
+/**
+ * All checking of a search, and its plan: names → numbers, bitmaps and planes → addresses, bounds → numbers, into the
+ * parameter block of a kernel (performance.md §3).
+ */
+
+import { assert, LIMITS, packDay, yearOf } from '@vacancy/shared'
+import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
+import { findName, NAMES, type NameKind } from '../store/dictionary.ts'
+import {
+  ATTRIBUTE,
+  type Attribute,
+  PLANE,
+  PROPERTY,
+  ROOMS,
+  SEGMENT,
+  STATE,
+  TABLE,
+} from '../store/layout.ts'
+import { findProperty, findRoom, segmentOf, tableOf, writeUnitVector } from '../store/segment.ts'
+import { type Memory, state } from '../store/store.ts'
+import { bitmapAddress, field, findBitmap, isOverflowed, planeOf, rowCountOf } from '../store/table.ts'
+import {
+  AMENITIES_AT,
+  AVAILABLE_AT,
+  BITMAPS_AT,
+  BITMAPS_MAX,
+  COLUMNS_AT,
+  DATES_AT,
+  PARAMETER,
+  PLANES_AT,
+  POSITION_AT,
+} from './parameters.ts'
+import {
+  checkName,
+  checkSegment,
+  endOf,
+  isGiven,
+  readAmenities,
+  readDates,
+  readDegrees,
+  readFeatures,
+  readPropertyId,
+  readStars,
+  readU32,
+  readU64,
+  readU8,
+  startOf,
+  type Values,
+} from './values.ts'
+
+/** Rooms left are looked at before words from this many nights on; below, the words alone are quicker. */
+const NARROW_NIGHTS_MIN = 5
+
+export type SearchLimits = { readonly datesMax: number; readonly queryLimit: number }
+
+/** Positions of the fields both searches have, by what they mean. */
+type SearchFields = { readonly [name: string]: number }
+
+function fieldsOf(command: CommandSpec): SearchFields {
+  return Object.fromEntries(command.fields.map((spec, position) => [spec.name, position]))
+}
+
+const SEARCH_FIELDS = { SEARCHPROP: fieldsOf(COMMANDS.SEARCHPROP), SEARCHAVAIL: fieldsOf(COMMANDS.SEARCHAVAIL) }
+
+function at(fields: SearchFields, name: string): number {
+  const position = fields[name]
+  assert(position !== undefined, `the search has a field ${name}`)
+  return position
+}
+
+/** A checked search; one object a thread, reused. */
+export type Search = {
+  fields: SearchFields
+  nights: number
+  limit: number
+  minAvailability: number
+  features: number
+  maxPrice: number
+  minPrice: number
+  stars: number
+  amenities: number
+  readonly amenityStarts: Int32Array
+  readonly amenityEnds: Int32Array
+  hasProperty: boolean
+  readonly propertyId: Uint8Array
+  hasPosition: boolean
+  latitude: number
+  longitude: number
+  radiusMetres: number
+  explain: boolean
+  readonly vector: Float64Array
+}
+
+export function createSearch(): Search {
+  return {
+    fields: SEARCH_FIELDS.SEARCHPROP,
+    nights: 0,
+    limit: 0,
+    minAvailability: 0,
+    features: 0,
+    maxPrice: 0,
+    minPrice: 0,
+    stars: 0,
+    amenities: 0,
+    amenityStarts: new Int32Array(LIMITS.amenitiesMax),
+    amenityEnds: new Int32Array(LIMITS.amenitiesMax),
+    hasProperty: false,
+    propertyId: new Uint8Array(16),
+    hasPosition: false,
+    latitude: 0,
+    longitude: 0,
+    radiusMetres: 0,
+    explain: false,
+    vector: new Float64Array(3),
+  }
+}
+
+/** Checks all values of SEARCHPROP or SEARCHAVAIL, in the order of their ids; a problem is in `values.fault`. */
+export function checkSearch(search: Search, values: Values, limits: SearchLimits, forStay: boolean): void {
+  const fields = forStay ? SEARCH_FIELDS.SEARCHAVAIL : SEARCH_FIELDS.SEARCHPROP
+  search.fields = fields
+  checkSegment(values, at(fields, 'segment'))
+  if (forStay) checkName(values, at(fields, 'roomType'))
+  checkName(values, at(fields, 'area'))
+  search.hasProperty = forStay && isGiven(values, at(fields, 'propertyId'))
+  if (search.hasProperty) readPropertyId(values, at(fields, 'propertyId'), search.propertyId, 0)
+  checkName(values, at(fields, 'propertyType'))
+  search.stars = isGiven(values, at(fields, 'stars')) ? readStars(values, at(fields, 'stars')) : 0
+  checkName(values, at(fields, 'category'))
+  checkAmenities(search, values, fields)
+  checkPosition(search, values, fields)
+  search.nights = 0
+  search.minPrice = 0
+  if (forStay && values.fault === '') checkStay(search, values, limits, fields)
+  checkLimit(search, values, limits, fields, forStay)
+}
+
+function checkAmenities(search: Search, values: Values, fields: SearchFields): void {
+  readAmenities(values, at(fields, 'amenities'))
+  search.amenities = values.fault === '' ? values.entries : 0
+  for (let i = 0; i < search.amenities; i++) {
+    search.amenityStarts[i] = values.starts[i] as number
+    search.amenityEnds[i] = values.ends[i] as number
+  }
+}
+
+function checkPosition(search: Search, values: Values, fields: SearchFields): void {
+  const longitude = at(fields, 'longitude')
+  const latitude = at(fields, 'latitude')
+  search.hasPosition = isGiven(values, longitude) && isGiven(values, latitude)
+  if (isGiven(values, longitude)) search.longitude = readDegrees(values, longitude, 180)
+  if (isGiven(values, latitude)) search.latitude = readDegrees(values, latitude, 90)
+  if (isGiven(values, longitude) !== isGiven(values, latitude)) {
+    if (values.fault === '') values.fault = 'VALIDATION_ERROR: longitude and latitude come together'
+  }
+}
+
+function checkStay(search: Search, values: Values, limits: SearchLimits, fields: SearchFields): void {
+  search.nights = readDates(values, at(fields, 'dates'), limits.datesMax)
+  const availability = at(fields, 'availability')
+  search.minAvailability = isGiven(values, availability) ? readU8(values, availability) : 1
+  const price = at(fields, 'finalPrice')
+  search.maxPrice = isGiven(values, price) ? Math.min(readU32(values, price), LIMITS.priceMax) : LIMITS.priceMax
+  search.features = readFeatures(values, at(fields, 'rateFeatures'))
+}
+
+function checkLimit(
+  search: Search,
+  values: Values,
+  limits: SearchLimits,
+  fields: SearchFields,
+  forStay: boolean,
+): void {
+  const limit = at(fields, 'limit')
+  search.limit = limits.queryLimit
+  if (isGiven(values, limit)) {
+    const asked = readU64(values, limit)
+    if (asked === 0 && values.fault === '') values.fault = 'VALIDATION_ERROR: limit must be 1 or more'
+    search.limit = Math.min(asked, limits.queryLimit)
+  }
+  if (forStay && isGiven(values, at(fields, 'minPrice'))) {
+    search.minPrice = readU32(values, at(fields, 'minPrice'))
+  }
+  const radius = at(fields, 'radiusMetres')
+  search.radiusMetres = LIMITS.radiusMetresDefault
+  if (isGiven(values, radius)) {
+    search.radiusMetres = readU32(values, radius)
+    if (values.fault === '' && (search.radiusMetres < 1 || search.radiusMetres > LIMITS.radiusMetresMax)) {
+      values.fault = `VALIDATION_ERROR: radiusMetres must be 1 to ${LIMITS.radiusMetresMax}`
+    }
+    if (values.fault === '' && !search.hasPosition) values.fault = 'VALIDATION_ERROR: radiusMetres needs a position'
+  }
+  const explain = at(fields, 'explain')
+  search.explain = isGiven(values, explain) && readU8(values, explain) === 1
+  // The field count of a reply is a u16; a field of our own needs a place in it (wire-protocol.md §2, §12).
+  const most = forStay ? (search.explain ? 32_639 : 32_767) : search.explain ? 65_279 : 65_535
+  search.limit = Math.min(search.limit, most)
+}
+
+/** @returns the table the search runs over, 0 when nothing can match */
+export function tableOfSearch(memory: Memory, search: Search, values: Values): number {
+  const { bytes } = values.scan
+  const segmentField = at(search.fields, 'segment')
+  const name = findName(memory, NAMES.segment, bytes, startOf(values, segmentField), endOf(values, segmentField))
+  const segment = segmentOf(memory, name)
+  if (segment === 0) return 0
+  if (search.nights === 0) return field(memory, segment + SEGMENT.propertyTable)
+  const roomField = at(search.fields, 'roomType')
+  const roomType = findName(memory, NAMES.roomType, bytes, startOf(values, roomField), endOf(values, roomField))
+  return tableOf(memory, segment, roomType)
+}
+
+/**
+ * Writes the parameter block, but for output, limit and field id.
+ *
+ * @returns false when nothing can match
+ */
+export function planSearch(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
+  const { u32 } = memory
+  const p = parameters >>> 2
+  u32[p + PARAMETER.firstRow] = 0
+  u32[p + PARAMETER.endRow] = Atomics.load(u32, (table + TABLE.rowCount) >>> 2)
+  u32[p + PARAMETER.rowProperties] = field(memory, table + TABLE.rowProperties)
+  u32[p + PARAMETER.rowIds] = field(memory, table + TABLE.rowIds)
+  u32[p + PARAMETER.nights] = search.nights
+  u32[p + PARAMETER.minAvailability] = search.minAvailability
+  u32[p + PARAMETER.features] = search.features << 8
+  u32[p + PARAMETER.invertedMin] = ~search.maxPrice
+  // An inverted price of 0 is the empty word: no bound lets it through, for invertedMin is at least 1.
+  u32[p + PARAMETER.invertedMax] = ~search.minPrice
+  u32[p + PARAMETER.bitmaps] = 0
+  u32[p + PARAMETER.columns] = 0
+  u32[p + PARAMETER.amenities] = 0
+  if (search.hasProperty && !planProperty(memory, parameters, search, table)) return false
+  if (!planAttributes(memory, parameters, search, values, table)) return false
+  planPosition(memory, parameters, search)
+  return planNights(memory, parameters, search, values, table)
+}
+
+/** Narrows the rows to the one of a single property. */
+function planProperty(memory: Memory, parameters: number, search: Search, table: number): boolean {
+  const property = findProperty(memory, search.propertyId, 0)
+  if (property === 0) return false
+  const entry = findRoom(memory, property, field(memory, table + TABLE.roomType))
+  if (entry === 0 || field(memory, entry + ROOMS.table) !== table) return false
+  const row = field(memory, entry + ROOMS.row)
+  const p = parameters >>> 2
+  if (row >= rowCountOf(memory, table)) return false
+  memory.u32[p + PARAMETER.firstRow] = row
+  memory.u32[p + PARAMETER.endRow] = row + 1
+  return true
+}
+
+function planAttributes(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
+  const hasBitmaps = field(memory, table + TABLE.bitmaps) !== 0
+  if (hasBitmaps) addBitmap(memory, parameters, bitmapAddress(memory, table, 0))
+  const { fields } = search
+  const named = (name: string, kind: NameKind, attribute: Attribute, column: number) => {
+    const position = at(fields, name)
+    if (!isGiven(values, position)) return true
+    const value = findName(memory, kind, values.scan.bytes, startOf(values, position), endOf(values, position))
+    return value >= 0 && require(memory, parameters, table, attribute, column, value)
+  }
+  if (!named('area', NAMES.area, ATTRIBUTE.area, PROPERTY.area)) return false
+  if (!named('propertyType', NAMES.type, ATTRIBUTE.type, PROPERTY.type)) return false
+  if (!named('category', NAMES.category, ATTRIBUTE.category, PROPERTY.category)) return false
+  if (search.stars > 0 && !require(memory, parameters, table, ATTRIBUTE.stars, PROPERTY.stars, search.stars)) return false
+  for (let i = 0; i < search.amenities; i++) {
+    const start = search.amenityStarts[i] as number
+    const amenity = findName(memory, NAMES.amenity, values.scan.bytes, start, search.amenityEnds[i] as number)
+    if (amenity < 0 || !require(memory, parameters, table, ATTRIBUTE.amenity, -1, amenity)) return false
+  }
+  return true
+}
+
+/** Adds a bitmap, or a look at each row's property where there is none. @returns false when no row has the value */
+function require(
+  memory: Memory,
+  parameters: number,
+  table: number,
+  attribute: Attribute,
+  column: number,
+  value: number,
+): boolean {
+  const { u32 } = memory
+  const p = parameters >>> 2
+  const hasBitmaps = field(memory, table + TABLE.bitmaps) !== 0
+  const index = hasBitmaps ? findBitmap(memory, table, attribute, value) : -1
+  if (index >= 0) addBitmap(memory, parameters, bitmapAddress(memory, table, index))
+  else if (hasBitmaps && !isOverflowed(memory, table, attribute)) return false
+  else if (column >= 0) {
+    const n = u32[p + PARAMETER.columns] as number
+    u32[((parameters + COLUMNS_AT) >>> 2) + n * 2] = column
+    u32[((parameters + COLUMNS_AT) >>> 2) + n * 2 + 1] = value
+    u32[p + PARAMETER.columns] = n + 1
+  } else {
+    const n = u32[p + PARAMETER.amenities] as number
+    u32[((parameters + AMENITIES_AT) >>> 2) + n] = value
+    u32[p + PARAMETER.amenities] = n + 1
+  }
+  return true
+}
+
+function addBitmap(memory: Memory, parameters: number, address: number): void {
+  const n = memory.u32[(parameters >>> 2) + PARAMETER.bitmaps] as number
+  assert(n < BITMAPS_MAX, 'a search has a bounded number of filters')
+  memory.u32[((parameters + BITMAPS_AT) >>> 2) + n] = address
+  memory.u32[(parameters >>> 2) + PARAMETER.bitmaps] = n + 1
+}
+
+function planPosition(memory: Memory, parameters: number, search: Search): void {
+  memory.u32[(parameters >>> 2) + PARAMETER.hasPosition] = search.hasPosition ? 1 : 0
+  if (!search.hasPosition) return
+  writeUnitVector(search.vector, 0, search.latitude, search.longitude)
+  const { f64 } = memory
+  const to = (parameters + POSITION_AT) / 8
+  for (let i = 0; i < 3; i++) f64[to + i] = search.vector[i] as number
+  // Great-circle distance at most r is a chord of at most 2 sin(r / 2R): the same set of points as by haversine.
+  const chord = 2 * Math.sin(search.radiusMetres / (2 * LIMITS.earthRadiusMetres))
+  f64[to + 3] = chord * chord
+}
+
+function planNights(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
+  const { u32, u16 } = memory
+  const capacity = field(memory, table + TABLE.capacity)
+  const baseYear = yearOf(values.today)
+  const dropped = state(memory, STATE.droppedBefore)
+  const narrow = search.nights >= NARROW_NIGHTS_MIN && search.minAvailability > 0
+  u32[(parameters >>> 2) + PARAMETER.narrowByAvailable] = narrow ? 1 : 0
+  for (let night = 0; night < search.nights; night++) {
+    const day = values.days[night] as number
+    const plane = day < dropped ? 0 : planeOf(memory, table, day)
+    if (plane === 0) return false
+    u32[((parameters + PLANES_AT) >>> 2) + night] = plane + PLANE.words
+    u32[((parameters + AVAILABLE_AT) >>> 2) + night] = plane + PLANE.words + capacity * 8
+    u16[((parameters + DATES_AT) >>> 1) + night] = packDay(day, baseYear)
+  }
+  return true
+}

@@ -1,0 +1,269 @@
+/**
+ * Values of a request, checked and read in place: no strings, no objects (wire-protocol.md §6). The first problem ends
+ * it: `fault` then holds the whole error text and what was returned means nothing.
+ */
+
+import {
+  addOneYear,
+  type CodecList,
+  formatDay,
+  LIMITS,
+  packPropertyIdInto,
+  parseDayBytes,
+  RESERVED_SEGMENTS,
+} from '@vacancy/shared'
+import { cleanErrorText, createRequestScan, type RequestScan, textFault } from '@vacancy/shared/wire'
+
+const COMMA = 0x2c
+const BLANK = 0x20
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+export type Values = {
+  readonly scan: RequestScan
+  fault: string
+  today: number
+  lastDay: number
+  readonly featureNames: readonly Uint8Array[]
+  readonly reserved: readonly Uint8Array[]
+  /** Entries of the list read last: [starts[i], ends[i]). */
+  readonly starts: Int32Array
+  readonly ends: Int32Array
+  entries: number
+  /** Distinct days of the request, ascending. */
+  readonly days: Int32Array
+}
+
+const LIST_ENTRIES_MAX = 1024
+
+export function createValues(codecs: CodecList): Values {
+  return {
+    scan: createRequestScan(),
+    fault: '',
+    today: 0,
+    lastDay: 0,
+    featureNames: codecs.names.map((name) => encoder.encode(name)),
+    reserved: [...RESERVED_SEGMENTS].map((name) => encoder.encode(name)),
+    starts: new Int32Array(LIST_ENTRIES_MAX),
+    ends: new Int32Array(LIST_ENTRIES_MAX),
+    entries: 0,
+    days: new Int32Array(LIMITS.datesInQueryMax + 1),
+  }
+}
+
+/** The calendar day that decides which dates are valid; set before a batch of requests. */
+export function setToday(values: Values, day: number): void {
+  if (values.today === day) return
+  values.today = day
+  values.lastDay = addOneYear(day)
+}
+
+function refuse(values: Values, says: string): void {
+  if (values.fault === '') values.fault = `VALIDATION_ERROR: ${says}`
+}
+
+export function isGiven(values: Values, field: number): boolean {
+  return (values.scan.start[field] as number) >= 0
+}
+
+export function startOf(values: Values, field: number): number {
+  return values.scan.start[field] as number
+}
+
+export function endOf(values: Values, field: number): number {
+  return (values.scan.start[field] as number) + (values.scan.length[field] as number)
+}
+
+function nameOf(values: Values, field: number): string {
+  return values.scan.command.fields[field]?.name ?? 'field'
+}
+
+function quote(values: Values, start: number, end: number): string {
+  return cleanErrorText(decoder.decode(values.scan.bytes.slice(start, Math.min(end, start + 40))))
+}
+
+/** A name: segment, area, property type, category or room type. */
+export function checkName(values: Values, field: number): void {
+  if (!isGiven(values, field)) return
+  const says = textFault(values.scan.bytes, startOf(values, field), endOf(values, field), LIMITS.nameBytesMax)
+  if (says !== '') refuse(values, `${nameOf(values, field)} ${says}`)
+}
+
+export function checkSegment(values: Values, field: number): void {
+  checkName(values, field)
+  const start = startOf(values, field)
+  const end = endOf(values, field)
+  for (const name of values.reserved) {
+    if (sameBytes(values.scan.bytes, start, end, name)) refuse(values, `${quote(values, start, end)} is a reserved name`)
+  }
+}
+
+function sameBytes(bytes: Uint8Array, start: number, end: number, name: Uint8Array): boolean {
+  if (end - start !== name.length) return false
+  for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name[i]) return false
+  return true
+}
+
+/** Packs a property id into 16 bytes. */
+export function readPropertyId(values: Values, field: number, target: Uint8Array, at: number): void {
+  if (!isGiven(values, field)) return
+  if (packPropertyIdInto(values.scan.bytes, startOf(values, field), endOf(values, field), target, at)) return
+  const text = quote(values, startOf(values, field), endOf(values, field))
+  refuse(values, `propertyId ${text} must be a UUID of version 1 to 5 or 7, or 1 to 14 printable ASCII characters`)
+}
+
+/** @returns the day number of a date within the visible window */
+export function readDate(values: Values, field: number): number {
+  const start = startOf(values, field)
+  const day = endOf(values, field) - start === 10 ? parseDayBytes(values.scan.bytes, start) : -1
+  return checkDay(values, day, start, endOf(values, field))
+}
+
+function checkDay(values: Values, day: number, start: number, end: number): number {
+  if (day < 0) refuse(values, `${quote(values, start, end)} is not a date of the form YYYY-MM-DD`)
+  else if (day < values.today) refuse(values, `date ${formatDay(day)} is in the past, today is ${formatDay(values.today)}`)
+  else if (day > values.lastDay) refuse(values, `date ${formatDay(day)} is after the last one, ${formatDay(values.lastDay)}`)
+  return day
+}
+
+/** Reads the dates of a search into `days`. @returns how many distinct ones there are */
+export function readDates(values: Values, field: number, datesMax: number): number {
+  readList(values, field, 10)
+  const { days } = values
+  let count = 0
+  for (let i = 0; i < values.entries; i++) {
+    const start = values.starts[i] as number
+    const end = values.ends[i] as number
+    const day = checkDay(values, end - start === 10 ? parseDayBytes(values.scan.bytes, start) : -1, start, end)
+    if (values.fault !== '') return 0
+    let place = count
+    while (place > 0 && (days[place - 1] as number) > day) place--
+    if (place > 0 && days[place - 1] === day) continue
+    if (count === datesMax) {
+      refuse(values, `a query may name ${datesMax} dates at most`)
+      return 0
+    }
+    days.copyWithin(place + 1, place, count)
+    days[place] = day
+    count++
+  }
+  if (count === 0) refuse(values, 'dates must name at least one date')
+  return count
+}
+
+export function readU8(values: Values, field: number): number {
+  return values.scan.bytes[startOf(values, field)] as number
+}
+
+export function readU32(values: Values, field: number): number {
+  return values.scan.view.getUint32(startOf(values, field), true)
+}
+
+/** An unsigned 64-bit number, cut to the greatest safe integer. */
+export function readU64(values: Values, field: number): number {
+  const start = startOf(values, field)
+  const high = values.scan.view.getUint32(start + 4, true)
+  if (high > 0x1fffff) return Number.MAX_SAFE_INTEGER
+  return high * 2 ** 32 + values.scan.view.getUint32(start, true)
+}
+
+export function readStars(values: Values, field: number): number {
+  const stars = readU8(values, field)
+  if (stars < 1 || stars > 5) refuse(values, `stars must be 1 to 5, got ${stars}`)
+  return stars
+}
+
+export function readPrice(values: Values, field: number): number {
+  const price = readU32(values, field)
+  if (price > LIMITS.priceMax) refuse(values, `finalPrice must be 0 to ${LIMITS.priceMax}`)
+  return price
+}
+
+/** Latitude or longitude in degrees. */
+export function readDegrees(values: Values, field: number, max: number): number {
+  const degrees = values.scan.view.getFloat64(startOf(values, field), true)
+  if (!(degrees >= -max && degrees <= max)) refuse(values, `${nameOf(values, field)} must be -${max} to ${max} degrees`)
+  return degrees
+}
+
+/** Splits a list at its commas: trimmed, empty entries and repeats dropped (§6.2). */
+export function readList(values: Values, field: number, entryBytesMax: number): void {
+  values.entries = 0
+  if (!isGiven(values, field)) return
+  const { bytes } = values.scan
+  const end = endOf(values, field)
+  let start = startOf(values, field)
+  while (start <= end) {
+    let stop = start
+    while (stop < end && bytes[stop] !== COMMA) stop++
+    let first = start
+    let last = stop
+    while (first < last && bytes[first] === BLANK) first++
+    while (last > first && bytes[last - 1] === BLANK) last--
+    if (last > first) addEntry(values, field, first, last, entryBytesMax)
+    if (values.fault !== '') return
+    start = stop + 1
+  }
+}
+
+function addEntry(values: Values, field: number, first: number, last: number, entryBytesMax: number): void {
+  const { bytes } = values.scan
+  const says = textFault(bytes, first, last, entryBytesMax)
+  if (says !== '') return refuse(values, `an entry of ${nameOf(values, field)} ${says}`)
+  for (let i = 0; i < values.entries; i++) {
+    const start = values.starts[i] as number
+    const length = (values.ends[i] as number) - start
+    if (length !== last - first) continue
+    let same = true
+    for (let j = 0; j < length && same; j++) same = bytes[start + j] === bytes[first + j]
+    if (same) return
+  }
+  if (values.entries === LIST_ENTRIES_MAX) return refuse(values, `${nameOf(values, field)} has too many entries`)
+  values.starts[values.entries] = first
+  values.ends[values.entries++] = last
+}
+
+/** Reads amenities as entries of the list; at most 64. */
+export function readAmenities(values: Values, field: number): void {
+  readList(values, field, LIMITS.amenityBytesMax)
+  if (values.entries > LIMITS.amenitiesMax) refuse(values, `amenities are ${LIMITS.amenitiesMax} at most`)
+}
+
+/** @returns the mask of the rate features, bit i for entry i of the codec list */
+export function readFeatures(values: Values, field: number): number {
+  readList(values, field, LIMITS.amenityBytesMax)
+  let mask = 0
+  for (let i = 0; i < values.entries && values.fault === ''; i++) {
+    const start = values.starts[i] as number
+    const end = values.ends[i] as number
+    const bit = values.featureNames.findIndex((name) => sameBytes(values.scan.bytes, start, end, name))
+    if (bit < 0) refuse(values, `rate feature ${quote(values, start, end)} is not in the codec list`)
+    else mask |= 1 << bit
+  }
+  return mask >>> 0
+}
+
+const HEX_VALUES = new Int8Array(128).fill(-1)
+for (let i = 0; i < 16; i++) HEX_VALUES['0123456789abcdef'.charCodeAt(i)] = i
+
+/** Reads a request key: 16 bytes of session, then the number. @returns whether the request has one */
+export function readRequestKey(values: Values, session: number, number: number, target: Uint8Array): boolean {
+  const given = isGiven(values, session)
+  if (given !== isGiven(values, number)) refuse(values, 'a request key has both session and requestNumber')
+  if (!given) return false
+  const { bytes } = values.scan
+  const start = startOf(values, session)
+  let valid = endOf(values, session) - start === 32
+  for (let i = 0; i < 16 && valid; i++) {
+    const high = HEX_VALUES[bytes[start + i * 2] as number] ?? -1
+    const low = HEX_VALUES[bytes[start + i * 2 + 1] as number] ?? -1
+    valid = high >= 0 && low >= 0
+    target[i] = (high << 4) | low
+  }
+  if (!valid) refuse(values, 'session must be 32 lower-case hexadecimal digits')
+  const value = readU64(values, number)
+  if (value < 1 || value >= Number.MAX_SAFE_INTEGER) refuse(values, 'requestNumber must be 1 or more')
+  const at = startOf(values, number)
+  for (let i = 0; i < 8; i++) target[16 + i] = bytes[at + i] as number
+  return true
+}

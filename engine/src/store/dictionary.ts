@@ -1,0 +1,153 @@
+/**
+ * Names ↔ small numbers, in shared memory: one dictionary a kind. Looked up by the bytes of a request, so that a search
+ * makes no strings. Numbers are this node's own; whatever leaves the node or orders rows uses the name's bytes.
+ *
+ * Names are never removed while the node runs (a snapshot carries only those in use): a reader may hold a number.
+ */
+
+import { assert } from '@vacancy/shared'
+import { touch } from './cow.ts'
+import { nameHash } from './digest.ts'
+import { DICTIONARY, DICTIONARY_ENTRY_BYTES, type NameKind, NAMES, STATE } from './layout.ts'
+import { allocateRecord, type Memory, setState, state, type Store } from './store.ts'
+import { retire } from './version.ts'
+
+export { NAMES, type NameKind } from './layout.ts'
+
+const CAPACITY_MIN = 16
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+function cellOf(kind: NameKind, field: number): number {
+  return STATE.dictionaries + kind * DICTIONARY.cells + field
+}
+
+export function nameCount(memory: Memory, kind: NameKind): number {
+  return state(memory, cellOf(kind, DICTIONARY.count))
+}
+
+function entryOf(memory: Memory, kind: NameKind, name: number): number {
+  return state(memory, cellOf(kind, DICTIONARY.entries)) + name * DICTIONARY_ENTRY_BYTES
+}
+
+/** @returns the number of a name, -1 when no property has used it */
+export function findName(memory: Memory, kind: NameKind, bytes: Uint8Array, start: number, end: number): number {
+  const slots = state(memory, cellOf(kind, DICTIONARY.slots))
+  if (slots === 0) return -1
+  const hash = nameHash(0, bytes, start, end)
+  // The mask lies in the block itself: pointer and mask change as one.
+  const mask = memory.u32[slots >>> 2] as number
+  for (let i = hash & mask; ; i = (i + 1) & mask) {
+    const slot = memory.u32[(slots >>> 2) + 1 + i] as number
+    if (slot === 0) return -1
+    const entry = entryOf(memory, kind, slot - 1)
+    if (memory.u32[(entry + 4) >>> 2] === hash && equals(memory, memory.u32[entry >>> 2] as number, bytes, start, end)) {
+      return slot - 1
+    }
+  }
+}
+
+function equals(memory: Memory, text: number, bytes: Uint8Array, start: number, end: number): boolean {
+  const length = end - start
+  if (memory.u32[text >>> 2] !== length) return false
+  const { u8 } = memory
+  for (let i = 0; i < length; i++) if (u8[text + 4 + i] !== bytes[start + i]) return false
+  return true
+}
+
+/** Finds or adds a name. Writer only. */
+export function internName(store: Store, kind: NameKind, bytes: Uint8Array, start: number, end: number): number {
+  const { memory } = store
+  const found = findName(memory, kind, bytes, start, end)
+  if (found >= 0) return found
+  const name = nameCount(memory, kind)
+  const length = end - start
+  const text = allocateRecord(store, 4 + length)
+  touch(store, text, 4 + length)
+  memory.u32[text >>> 2] = length
+  memory.u8.set(bytes.subarray(start, end), text + 4)
+  growEntries(store, kind, name + 1)
+  const entry = entryOf(memory, kind, name)
+  touch(store, entry, DICTIONARY_ENTRY_BYTES)
+  memory.u32[entry >>> 2] = text
+  memory.u32[(entry + 4) >>> 2] = nameHash(0, bytes, start, end)
+  memory.u32[(entry + 8) >>> 2] = nameHash(1, bytes, start, end)
+  setState(store, cellOf(kind, DICTIONARY.count), name + 1)
+  addSlot(store, kind, name)
+  return name
+}
+
+export function internText(store: Store, kind: NameKind, name: string): number {
+  const bytes = encoder.encode(name)
+  return internName(store, kind, bytes, 0, bytes.length)
+}
+
+function growEntries(store: Store, kind: NameKind, count: number): void {
+  const { memory } = store
+  const capacity = state(memory, cellOf(kind, DICTIONARY.capacity))
+  if (count <= capacity) return
+  const next = Math.max(CAPACITY_MIN, capacity * 2)
+  const block = allocateRecord(store, next * DICTIONARY_ENTRY_BYTES)
+  const old = state(memory, cellOf(kind, DICTIONARY.entries))
+  touch(store, block, next * DICTIONARY_ENTRY_BYTES)
+  if (old !== 0) memory.u8.copyWithin(block, old, old + capacity * DICTIONARY_ENTRY_BYTES)
+  setState(store, cellOf(kind, DICTIONARY.entries), block)
+  setState(store, cellOf(kind, DICTIONARY.capacity), next)
+  retire(store, false, old, capacity * DICTIONARY_ENTRY_BYTES)
+}
+
+function addSlot(store: Store, kind: NameKind, name: number): void {
+  const { memory } = store
+  const slots = state(memory, cellOf(kind, DICTIONARY.slots))
+  const mask = slots === 0 ? 0 : (memory.u32[slots >>> 2] as number)
+  if (slots !== 0 && (name + 1) * 2 <= mask + 1) {
+    putSlot(store, slots, mask, memory.u32[(entryOf(memory, kind, name) + 4) >>> 2] as number, name)
+    return
+  }
+  const size = Math.max(CAPACITY_MIN * 2, (mask + 1) * 2)
+  const block = allocateRecord(store, 4 + size * 4)
+  touch(store, block, 4 + size * 4)
+  memory.u32[block >>> 2] = size - 1
+  for (let i = 0; i <= name; i++) {
+    putSlot(store, block, size - 1, memory.u32[(entryOf(memory, kind, i) + 4) >>> 2] as number, i)
+  }
+  setState(store, cellOf(kind, DICTIONARY.slots), block)
+  if (slots !== 0) retire(store, false, slots, 4 + (mask + 1) * 4)
+}
+
+function putSlot(store: Store, slots: number, mask: number, hash: number, name: number): void {
+  const { u32 } = store.memory
+  let i = hash & mask
+  while (u32[(slots >>> 2) + 1 + i] !== 0) i = (i + 1) & mask
+  touch(store, slots + 4 + i * 4, 4)
+  Atomics.store(u32, (slots >>> 2) + 1 + i, name + 1)
+}
+
+/** Hash of a name in one lane of the digest. */
+export function hashOfName(memory: Memory, kind: NameKind, name: number, lane: 0 | 1): number {
+  return memory.u32[(entryOf(memory, kind, name) + 4 + lane * 4) >>> 2] as number
+}
+
+/** The bytes of a name: a view of shared memory, good until the caller yields. */
+export function nameBytes(memory: Memory, kind: NameKind, name: number): Uint8Array {
+  assert(name < nameCount(memory, kind), 'names are numbered without gaps')
+  const text = memory.u32[entryOf(memory, kind, name) >>> 2] as number
+  return memory.u8.subarray(text + 4, text + 4 + (memory.u32[text >>> 2] as number))
+}
+
+export function nameText(memory: Memory, kind: NameKind, name: number): string {
+  // A decoder refuses shared memory, so the bytes are copied.
+  return decoder.decode(nameBytes(memory, kind, name).slice())
+}
+
+export function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const length = Math.min(a.length, b.length)
+  for (let i = 0; i < length; i++) {
+    const difference = (a[i] as number) - (b[i] as number)
+    if (difference !== 0) return difference
+  }
+  return a.length - b.length
+}
+
+/** All kinds, for what must go through every dictionary. */
+export const NAME_KINDS: readonly NameKind[] = Object.values(NAMES)
