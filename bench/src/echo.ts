@@ -1,0 +1,109 @@
+/**
+ * The baseline of every network figure: a bare Node server that answers each frame with a prepared reply.
+ *
+ * It does what a node cannot avoid (read, find the frames, one write a read event from a reused slab, see
+ * performance.md §5) and nothing else: no parsing, no search. What it reaches with a reply size is what this machine
+ * and this Node can reach, measured with the same generator in the same run.
+ *
+ * Run as a program it prints one JSON line with its port and serves until it is ended.
+ */
+import { createServer, type Socket } from 'node:net'
+import { parseArgs } from 'node:util'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { createFrameScanner, scanFrames } from './frame-scanner.ts'
+
+const SLAB_BYTES = 1 << 20
+const BACKLOG = 4096
+const READ_BYTES = 1 << 18
+
+/** Some prepared replies, one behind the other; only their correlation ids are written anew. */
+type Slab = { bytes: Buffer; replies: number }
+
+/** Replies are `replyBytes` long in all, head included. */
+export function createSlab(replyBytes: number): Slab {
+  const replies = Math.max(1, Math.floor(SLAB_BYTES / replyBytes))
+  const bytes = Buffer.alloc(replies * replyBytes)
+  for (let reply = 0; reply < replies; reply++) {
+    const at = reply * replyBytes
+    bytes[at] = 0xff
+    bytes.writeUInt32LE(replyBytes - 9, at + 5)
+    bytes.write('\x07SUCCESS', at + 9, 'latin1')
+  }
+  return { bytes, replies }
+}
+
+/** The slab of a thread and those that came back from sockets. */
+type Slabs = { replyBytes: number; present: Slab; spare: Slab[] }
+
+/** Serves on `port` (0 = any) of the loopback address; several threads may serve on one. Answers with the port. */
+export function serveEcho({ port, replyBytes }: { port: number; replyBytes: number }): Promise<number> {
+  const slabs: Slabs = { replyBytes, present: createSlab(replyBytes), spare: [] }
+  const server = createServer({ noDelay: true, highWaterMark: READ_BYTES }, (socket) => answer(socket, slabs))
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, host: '127.0.0.1', backlog: BACKLOG, reusePort: true }, () => {
+      const address = server.address()
+      if (address && typeof address === 'object') resolve(address.port)
+    })
+  })
+}
+
+function answer(socket: Socket, slabs: Slabs): void {
+  const scanner = createFrameScanner()
+  let replies = 0
+  const onFrame = (correlationId: number) => {
+    slabs.present.bytes.writeUInt32LE(correlationId, replies * slabs.replyBytes + 1)
+    replies += 1
+    if (replies === slabs.present.replies) flush()
+  }
+  const flush = () => {
+    write(socket, slabs, replies)
+    replies = 0
+  }
+  socket.on('data', (chunk: Buffer) => {
+    if (!scanFrames(scanner, chunk, chunk.length, onFrame)) socket.destroy()
+    if (replies > 0) flush()
+  })
+  // A generator that is done just goes.
+  socket.on('error', () => socket.destroy())
+}
+
+function write(socket: Socket, slabs: Slabs, replies: number): void {
+  const slab = slabs.present
+  let isKept = false
+  socket.write(slab.bytes.subarray(0, replies * slabs.replyBytes), () => {
+    if (isKept) slabs.spare.push(slab)
+  })
+  // What the kernel has not taken belongs to the socket until the callback: the next replies need another slab.
+  if (socket.writableLength === 0) return
+  isKept = true
+  slabs.present = slabs.spare.pop() ?? createSlab(slabs.replyBytes)
+}
+
+type ThreadOrder = { port: number; replyBytes: number }
+
+/** Starts one listener a thread and prints where they are. */
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      'reply-bytes': { type: 'string', default: '20000' },
+      threads: { type: 'string', default: '1' },
+      port: { type: 'string', default: '0' },
+    },
+  })
+  const replyBytes = Number(values['reply-bytes'])
+  let port = Number(values.port)
+  for (let thread = 0; thread < Number(values.threads); thread++) port = await startThread({ port, replyBytes })
+  process.stdout.write(`${JSON.stringify({ port })}\n`)
+}
+
+function startThread(order: ThreadOrder): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL(import.meta.url), { workerData: order })
+    worker.once('message', resolve)
+    worker.once('error', reject)
+  })
+}
+
+if (!isMainThread && parentPort && workerData) parentPort.postMessage(await serveEcho(workerData as ThreadOrder))
+else if (import.meta.main) await main()
