@@ -1,7 +1,17 @@
 import { defineConfig } from 'vitest/config'
+import house from './package.json' with { type: 'json' }
 
-const project = (name: string) => ({ test: { name, root: `./${name}`, include: ['src/**/*.test.ts'] } })
+/** Tests start real processes and share two cores with each other: generous time, few workers. */
+const limits = { testTimeout: 60_000, hookTimeout: 60_000 }
+
+const project = (name: string) => ({ test: { name, root: `./${name}`, include: ['src/**/*.test.ts'], ...limits } })
 
 export default defineConfig({
-  test: { projects: ['shared', 'engine', 'client', 'bench', 'quickstart'].map(project) },
+  test: {
+    maxWorkers: 2,
+    projects: [
+      ...house.workspaces.map(project),
+      { test: { name: 'scripts', root: './scripts', include: ['*.test.mjs'], ...limits } },
+    ],
+  },
 })

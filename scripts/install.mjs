@@ -1,0 +1,110 @@
+// Runs `npm ci` when what is installed is not what the lockfile says.
+// Plain JavaScript: runs on Node 20, before anything is installed.
+import { spawn } from 'node:child_process'
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+
+const LOCK_LOOK_MS = 200
+
+/**
+ * Says why the installed packages are not those of package-lock.json; '' when they are.
+ *
+ * Compared by content against the lockfile npm leaves in node_modules: a checkout gives files new
+ * times without changing them, and npm writes that file only after an installation went through.
+ */
+export function installFault(root) {
+  const wanted = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).packages
+  let installed
+  try {
+    installed = JSON.parse(readFileSync(path.join(root, 'node_modules/.package-lock.json'), 'utf8')).packages
+  } catch {
+    return 'nothing is installed yet'
+  }
+  for (const [place, entry] of Object.entries(wanted)) {
+    if (place === '' || isWorkspace(place)) continue
+    const found = installed[place]
+    // Packages of other platforms are optional and stay away.
+    if (found === undefined && entry.optional) continue
+    if (found === undefined) return `${place} is missing`
+    if (found.version !== entry.version || found.integrity !== entry.integrity) return `${place} is another version`
+  }
+  const extra = Object.keys(installed).find((place) => !isWorkspace(place) && wanted[place] === undefined)
+  return extra === undefined ? '' : `${extra} is no longer used`
+}
+
+function isWorkspace(place) {
+  return !place.startsWith('node_modules/')
+}
+
+/** Installs if needed. Two commands started side by side install once. Resolves to an exit code. */
+export async function ensureInstalled(root, say) {
+  if (installFault(root) === '') return 0
+  const unlock = await lock(path.join(root, '.vacancy/install.lock'), say)
+  try {
+    const fault = installFault(root)
+    if (fault === '') return 0
+    say(`installing packages (${fault}); this takes about a minute …`)
+    return await npmCi(root)
+  } finally {
+    unlock()
+  }
+}
+
+function npmCi(root) {
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
+  const npm = process.env.npm_execpath
+  // Under `npm start` the same npm goes on; its path is a JavaScript file.
+  const child = npm?.endsWith('.js')
+    ? spawn(process.execPath, [npm, ...args], { cwd: root, stdio: ['ignore', 2, 2] })
+    : spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  return new Promise((resolve) => {
+    child.on('error', (error) => {
+      console.error(`vacancy: npm could not be started: ${error.message}`)
+      resolve(1)
+    })
+    child.on('close', (code) => resolve(code ?? 1))
+  })
+}
+
+/** Takes a lock file that names its owner; waits while the owner lives, takes over when it does not. */
+async function lock(file, say) {
+  mkdirSync(path.dirname(file), { recursive: true })
+  const own = `${file}.${process.pid}`
+  // Linked into place with its content, so that no reader ever sees a lock without an owner.
+  writeFileSync(own, String(process.pid))
+  try {
+    for (let said = false; ; said = true) {
+      try {
+        linkSync(own, file)
+        return () => rmSync(file, { force: true })
+      } catch (error) {
+        if (error.code !== 'EEXIST') throw error
+      }
+      const owner = readOwner(file)
+      if (owner !== undefined && !isAlive(owner)) rmSync(file, { force: true })
+      else if (!said) say(`process ${owner ?? '?'} is installing packages, waiting for it (${file}) …`)
+      await wait(LOCK_LOOK_MS)
+    }
+  } finally {
+    rmSync(own, { force: true })
+  }
+}
+
+/** The owner's process id; undefined when the lock was just given back. */
+function readOwner(file) {
+  try {
+    return Number.parseInt(readFileSync(file, 'utf8'), 10)
+  } catch {
+    return undefined
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}

@@ -1,0 +1,177 @@
+// Starts everything a clone can do with one command: installs when needed, goes on with the pinned Node, builds what
+// changed, runs the program and passes signals on. Plain JavaScript without dependencies: runs on Node 20.
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { constants, tmpdir } from 'node:os'
+import path from 'node:path'
+import { ensureInstalled } from './install.mjs'
+import { findNode, ROOT } from './pinned-node.mjs'
+
+const USAGE_EXIT_CODE = 64
+/** A build that takes longer than this says so; one that finds nothing to do stays silent. */
+const QUIET_BUILD_MS = 1_000
+/** One Ctrl-C reaches us from the terminal and again from npm. Those are one request to stop, not two. */
+const SIGNAL_ECHO_MS = 500
+
+const { workspaces } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'))
+const VITEST = [
+  'node_modules/vitest/vitest.mjs',
+  'run',
+  '--reporter=default',
+  '--reporter=./scripts/count-reporter.mjs',
+]
+
+/** What can be launched: `steps` are run one after another with the pinned Node; what the user adds goes to the last. */
+const COMMANDS = {
+  start: { build: true, steps: [['quickstart/src/start.ts']] },
+  'start:node': { build: true, steps: [['engine/src/cli.ts', 'run']] },
+  test: { build: true, steps: [VITEST], countsTests: true },
+  check: {
+    build: false,
+    // Every step runs, so that one look shows all that is to be mended.
+    everyStep: true,
+    steps: [
+      ...workspaces.map((workspace) => ['node_modules/typescript/bin/tsc', '-p', workspace]),
+      ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--no-errors-on-unmatched'],
+      ['scripts/check-imports.mjs'],
+    ],
+  },
+  bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
+  sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
+  kill: { build: true, steps: [['bench/src/cli.ts', 'kill']] },
+  soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
+}
+
+let running
+let stopAskedAtMs = 0
+let stopSignal = ''
+
+const [name, ...rest] = process.argv.slice(2)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => forward(signal))
+process.exitCode = await launch(name, rest)
+
+async function launch(name, rest) {
+  const command = Object.hasOwn(COMMANDS, name ?? '') ? COMMANDS[name] : undefined
+  if (command === undefined) {
+    say(`unknown command "${name ?? ''}"; there are: ${Object.keys(COMMANDS).join(', ')}`)
+    return USAGE_EXIT_CODE
+  }
+  const installed = await ensureInstalled(ROOT, say)
+  if (installed !== 0) {
+    say('npm ci failed; its message stands above. Nothing was started.')
+    return installed
+  }
+  const node = findNode(ROOT)
+  if (node.path === undefined) {
+    say(node.fix)
+    return 1
+  }
+  const env = environment(node.path)
+  if (command.build) {
+    const built = await build(node.path, env)
+    if (built !== 0) return built
+  }
+  if (command.countsTests) return await runTests(node.path, command, rest, env)
+  return await runSteps(node.path, command, rest, env)
+}
+
+/** The pinned Node comes first on PATH, so that tools started by tools run on it too; no tool reports on us. */
+function environment(node) {
+  const folders = [path.dirname(node), path.join(ROOT, 'node_modules/.bin'), process.env.PATH ?? '']
+  return {
+    ...process.env,
+    PATH: folders.join(path.delimiter),
+    TURBO_TELEMETRY_DISABLED: '1',
+    TURBO_NO_UPDATE_NOTIFIER: '1',
+    DO_NOT_TRACK: '1',
+  }
+}
+
+async function build(node, env) {
+  const timer = setTimeout(() => say('building …'), QUIET_BUILD_MS)
+  const args = ['node_modules/turbo/bin/turbo', 'run', 'build', '--ui=stream', '--output-logs=errors-only']
+  const { code, output } = await run(node, args, env, ['ignore', 'pipe', 'pipe'])
+  clearTimeout(timer)
+  if (code !== 0 && stopSignal === '') {
+    process.stderr.write(output)
+    say('the build failed; its message stands above. Nothing was started.')
+  }
+  return code
+}
+
+async function runSteps(node, command, rest, env) {
+  let worst = 0
+  for (const [index, step] of command.steps.entries()) {
+    const args = index === command.steps.length - 1 ? [...step, ...rest] : step
+    const { code } = await run(node, args, env, 'inherit')
+    worst ||= code
+    if (code !== 0 && !command.everyStep) break
+  }
+  return worst
+}
+
+/** Runs the tests and ends with one line, `N passed, M failed`, whatever else was printed before. */
+async function runTests(node, command, rest, env) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'vacancy-test-'))
+  const file = path.join(folder, 'counts.json')
+  try {
+    const code = await runSteps(node, command, rest, { ...env, VACANCY_TEST_COUNTS: file })
+    const counts = readCounts(file)
+    // A run that died before its end failed, whatever it had counted by then.
+    const failed = code !== 0 && counts.failed === 0 ? 1 : counts.failed
+    if (counts.skipped > 0) console.log(`${counts.skipped} skipped`)
+    if (counts.passed + failed === 0) console.log('No test ran.')
+    console.log(`${counts.passed} passed, ${failed} failed`)
+    return code === 0 && (failed > 0 || counts.passed === 0) ? 1 : code
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function readCounts(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return { passed: 0, failed: 0, skipped: 0 }
+  }
+}
+
+/** Runs one program to its end; a program ended by a signal gives 128 plus its number, as in a shell. */
+function run(node, args, env, stdio) {
+  return new Promise((resolve) => {
+    if (stopSignal !== '') {
+      resolve({ code: 128 + constants.signals[stopSignal], output: '' })
+      return
+    }
+    const child = spawn(node, args, { cwd: ROOT, env, stdio })
+    running = child
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text) => {
+        output += text
+      })
+    }
+    child.on('error', (error) => {
+      running = undefined
+      resolve({ code: 1, output: `${error.message}\n` })
+    })
+    child.on('close', (code, signal) => {
+      running = undefined
+      resolve({ code: signal === null ? (code ?? 1) : 128 + constants.signals[signal], output })
+    })
+  })
+}
+
+function forward(signal) {
+  const nowMs = performance.now()
+  if (stopSignal !== '' && signal !== 'SIGHUP' && nowMs - stopAskedAtMs < SIGNAL_ECHO_MS) return
+  if (signal !== 'SIGHUP') {
+    stopAskedAtMs = nowMs
+    stopSignal = signal
+  }
+  running?.kill(signal)
+}
+
+function say(text) {
+  console.error(`vacancy: ${text}`)
+}

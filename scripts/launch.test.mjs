@@ -1,0 +1,171 @@
+import { spawn } from 'node:child_process'
+import { cpSync, globSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { installFault } from './install.mjs'
+import { findNode, pinnedNodePath, ROOT } from './pinned-node.mjs'
+
+let house
+
+// A house of its own: our launcher, the tools it calls, one workspace, and a lockfile that is fulfilled.
+beforeEach(() => {
+  house = mkdtempSync(path.join(tmpdir(), 'vacancy-launch-'))
+  for (const script of globSync('scripts/*.mjs', { cwd: ROOT })) {
+    if (!script.endsWith('.test.mjs')) cpSync(path.join(ROOT, script), path.join(house, script))
+  }
+  cpSync(path.join(ROOT, 'turbo.json'), path.join(house, 'turbo.json'))
+  cpSync(path.join(ROOT, 'vitest.config.ts'), path.join(house, 'vitest.config.ts'))
+  write('package.json', { name: 'house', packageManager: 'npm@11.19.1', type: 'module', workspaces: ['quickstart'] })
+  write('quickstart/package.json', { name: 'quickstart', version: '0.0.0', type: 'module' })
+  write('package-lock.json', { name: 'house', lockfileVersion: 3, packages: { '': {} } })
+  write('node_modules/.package-lock.json', { packages: {} })
+  for (const name of [path.basename(path.resolve(pinnedNodePath(), '../..')), 'turbo', '@turbo', 'vitest', 'vite']) {
+    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(house, 'node_modules', name))
+  }
+})
+
+afterEach(() => rmSync(house, { recursive: true, force: true }))
+
+function write(file, content) {
+  mkdirSync(path.dirname(path.join(house, file)), { recursive: true })
+  writeFileSync(path.join(house, file), typeof content === 'string' ? content : JSON.stringify(content))
+}
+
+/** Starts the launcher with a vanilla environment: this test runs under one already. */
+function launch(args, onOutput = () => {}) {
+  const { VACANCY_TEST_COUNTS, VITEST, NODE_OPTIONS, ...env } = process.env
+  const child = spawn(process.execPath, ['scripts/launch.mjs', ...args], { cwd: house, env })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      output += text
+      onOutput(output, child)
+    })
+  }
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, output })))
+}
+
+test('a program is started with the pinned Node and its arguments, and gives its exit code', async () => {
+  write(
+    'quickstart/src/start.ts',
+    'const code: number = 7\nconsole.log(process.execPath, process.argv.slice(2).join("+"))\nprocess.exit(code)',
+  )
+
+  const { code, output } = await launch(['start', '--days', '3'])
+
+  expect(code).toBe(7)
+  expect(output).toContain(`${pinnedNodePath()} --days+3`.replace(ROOT, ''))
+})
+
+test('a signal reaches the program once, however often the terminal and npm repeat it', async () => {
+  write(
+    'quickstart/src/start.ts',
+    `let signals = 0
+     process.on('SIGINT', () => { signals += 1; console.log('stopping'); setTimeout(() => process.exit(20 + signals), 300) })
+     setInterval(() => {}, 1000)
+     console.log('up')`,
+  )
+
+  let sent = false
+  const { code } = await launch(['start'], (output, child) => {
+    if (sent || !output.includes('up')) return
+    sent = true
+    child.kill('SIGINT')
+    child.kill('SIGINT')
+  })
+
+  expect(code).toBe(21)
+})
+
+test('a program ended by a signal gives 128 plus its number', async () => {
+  write('quickstart/src/start.ts', 'process.kill(process.pid, "SIGKILL")')
+
+  expect((await launch(['start'])).code).toBe(137)
+})
+
+test('the tests end in one line that counts failed tests, broken files and failed hooks', async () => {
+  write(
+    'quickstart/src/mixed.test.ts',
+    `import { beforeAll, describe, expect, test } from 'vitest'
+     test('right', () => expect(1).toBe(1))
+     test('wrong', () => expect(1).toBe(2))
+     test.skip('left out', () => {})
+     describe('a hook', () => { beforeAll(() => { throw new Error('no') }); test('never runs', () => {}) })`,
+  )
+  write('quickstart/src/broken.test.ts', "import './missing.ts'")
+
+  const { code, output } = await launch(['test'])
+
+  expect(code).not.toBe(0)
+  expect(output.trimEnd().split('\n').slice(-2)).toEqual(['2 skipped', '1 passed, 3 failed'])
+})
+
+test('passing tests end in exit code 0, and a run without tests fails', async () => {
+  write('quickstart/src/right.test.ts', "import { test } from 'vitest'\ntest('right', () => {})")
+
+  const right = await launch(['test'])
+  const none = await launch(['test', 'no-such-file'])
+
+  expect(right).toMatchObject({ code: 0, output: expect.stringMatching(/\n1 passed, 0 failed\n$/) })
+  expect(none.code).not.toBe(0)
+  expect(none.output).toMatch(/\n0 passed, \d failed\n$/)
+})
+
+test('a build that fails is shown and nothing is started', async () => {
+  write('quickstart/package.json', {
+    name: 'quickstart',
+    version: '0.0.0',
+    scripts: { build: 'echo kernel is wrong; exit 3' },
+  })
+  write('quickstart/src/start.ts', 'console.log("up and running")')
+
+  const { code, output } = await launch(['start'])
+
+  expect(code).not.toBe(0)
+  expect(output).toContain('kernel is wrong')
+  expect(output).not.toContain('up and running')
+})
+
+test('an unknown command is exit code 64 and names those there are', async () => {
+  const { code, output } = await launch(['strat'])
+
+  expect(code).toBe(64)
+  expect(output).toContain('unknown command "strat"; there are: start, start:node, test')
+})
+
+test('an installation is compared with the lockfile by content', () => {
+  const entry = { version: '1.0.0', integrity: 'sha512-a' }
+  const check = (wanted, installed) => {
+    write('package-lock.json', { packages: { '': {}, quickstart: {}, ...wanted } })
+    write('node_modules/.package-lock.json', { packages: installed })
+    return installFault(house)
+  }
+
+  expect(check({ 'node_modules/a': entry }, { 'node_modules/a': entry, quickstart: {} })).toBe('')
+  expect(check({ 'node_modules/a': { ...entry, optional: true } }, {})).toBe('')
+  expect(check({ 'node_modules/a': entry }, {})).toBe('node_modules/a is missing')
+  expect(check({ 'node_modules/a': { ...entry, version: '2.0.0' } }, { 'node_modules/a': entry })).toContain(
+    'another version',
+  )
+  expect(check({}, { 'node_modules/a': entry })).toBe('node_modules/a is no longer used')
+  rmSync(path.join(house, 'node_modules'), { recursive: true })
+  expect(installFault(house)).toBe('nothing is installed yet')
+})
+
+test('without a pinned Node an own one of 24 or newer serves, and an older one gets one sentence', () => {
+  rmSync(path.join(house, 'node_modules'), { recursive: true })
+
+  expect(findNode(house, { path: '/usr/bin/node', version: 'v24.0.0' })).toEqual({ path: '/usr/bin/node' })
+  expect(findNode(house, { path: '/usr/bin/node', version: 'v20.20.2' }).fix).toMatch(
+    /^Vacancy needs Node 24 or newer, this is v20\.20\.2/,
+  )
+})
+
+test('a pinned Node that cannot run here (musl) is passed over', () => {
+  rmSync(path.join(house, 'node_modules'), { recursive: true })
+  const pinned = pinnedNodePath(house)
+  write(path.relative(house, pinned), 'not a program')
+
+  expect(findNode(house, { path: '/usr/bin/node', version: 'v26.0.0' })).toEqual({ path: '/usr/bin/node' })
+})

