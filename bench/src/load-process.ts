@@ -15,7 +15,7 @@ function main(): void {
         await say({ kind: 'ready' })
       } else if (sender) {
         await say({ kind: 'report', report: await runSender(sender, message.atEpochMs - performance.timeOrigin) })
-        process.disconnect()
+        process.disconnect?.()
       }
     } catch (error) {
       await say({ kind: 'failed', reason: (error as Error).message })
