@@ -1,0 +1,332 @@
+/**
+ * The world as one value: clocks, randomness, disk, timers, the host, the log; here the real one (consensus.md L2).
+ *
+ * WAL, snapshots and the replica reach all of these only through an `Env`, so that a simulator can run the very same
+ * code over disks that forget and clocks that jump. The disk calls are synchronous: they belong on threads that may
+ * block.
+ */
+
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmdirSync,
+  statfsSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { hostname } from 'node:os'
+import { dirname } from 'node:path'
+import { type Clock, VacancyError } from '@vacancy/shared'
+
+export type OpenMode =
+  /** An existing file, for reading. */
+  | 'read'
+  /** An existing file, for reading and writing. */
+  | 'write'
+  /** A new file, for reading and writing; EEXIST when there is one. */
+  | 'create'
+
+export type FileStat = { readonly bytes: number; readonly isDirectory: boolean }
+
+/**
+ * Single calls of the operating system, as they are: a write may be short, any of them may throw an errno error (an
+ * `Error` with `code`). What must go on after a short write or an interruption goes through `readFully` and
+ * `writeFully` below, in both worlds.
+ */
+export type Disk = {
+  open(path: string, mode: OpenMode): number
+  /** @returns bytes read; fewer than asked at the end of the file, or by chance */
+  read(file: number, bytes: Uint8Array, start: number, length: number, position: number): number
+  /** @returns bytes written; may be fewer than asked */
+  write(file: number, bytes: Uint8Array, start: number, length: number, position: number): number
+  /** Makes content and length of the file durable, not its name. */
+  syncData(file: number): void
+  close(file: number): void
+  /** Replaces `to`. Atomic, but durable only after `syncDirectory` of the folders of both. */
+  rename(from: string, to: string): void
+  unlink(path: string): void
+  makeDirectory(path: string): void
+  removeDirectory(path: string): void
+  /** Names in a folder, sorted by code unit; ENOENT when there is none. */
+  list(path: string): string[]
+  /** @returns undefined when there is no such file or folder */
+  stat(path: string): FileStat | undefined
+  /** Makes creations, renames and removals in this folder durable. */
+  syncDirectory(path: string): void
+  space(path: string): { freeBytes: number; totalBytes: number }
+}
+
+/** Who runs here, for LOCK: process ids come again, so a start time and the boot they belong to go with them. */
+export type Host = {
+  readonly processId: number
+  readonly bootId: string
+  /** When a process started, in units of the host; undefined when no such process lives. */
+  startOf(processId: number): string | undefined
+}
+
+export type Schedule = {
+  /** Runs `run` once, not before `delayMs` have passed. @returns cancels it */
+  after(delayMs: number, run: () => void): () => void
+}
+
+/** The logger of shared/node/log.ts as far as the engine's inner rooms use it. */
+export type Log = {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+export type Env = {
+  readonly clock: Clock
+  readonly random: { bytes(count: number): Uint8Array }
+  readonly disk: Disk
+  readonly schedule: Schedule
+  readonly host: Host
+  readonly log: Log
+}
+
+export function createEnv(log: Log): Env {
+  return {
+    clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
+    // A copy: what node hands out is a view of its pool, which must not travel between threads.
+    random: { bytes: (count) => Uint8Array.from(randomBytes(count)) },
+    disk: realDisk,
+    schedule: {
+      after(delayMs, run) {
+        if (delayMs <= 0) {
+          const handle = setImmediate(run)
+          return () => clearImmediate(handle)
+        }
+        const handle = setTimeout(run, delayMs)
+        return () => clearTimeout(handle)
+      },
+    },
+    host: realHost(),
+    log,
+  }
+}
+
+const OPEN_FLAGS = { read: 'r', write: 'r+', create: 'wx+' } as const satisfies Record<OpenMode, string>
+
+/** The operating system's disk; throws errno errors. */
+export const realDisk: Disk = {
+  open: (path, mode) => openSync(path, OPEN_FLAGS[mode]),
+  read: (file, bytes, start, length, position) => readSync(file, bytes, start, length, position),
+  write: (file, bytes, start, length, position) => writeSync(file, bytes, start, length, position),
+  syncData: (file) => fdatasyncSync(file),
+  close: (file) => closeSync(file),
+  rename: (from, to) => renameSync(from, to),
+  unlink: (path) => unlinkSync(path),
+  makeDirectory: (path) => mkdirSync(path),
+  removeDirectory: (path) => rmdirSync(path),
+  list: (path) => readdirSync(path).sort(),
+  stat(path) {
+    const found = statSync(path, { throwIfNoEntry: false })
+    return found && { bytes: found.size, isDirectory: found.isDirectory() }
+  },
+  syncDirectory(path) {
+    const folder = openSync(path, 'r')
+    try {
+      fsyncSync(folder)
+    } finally {
+      closeSync(folder)
+    }
+  },
+  space(path) {
+    const { bsize, bavail, blocks } = statfsSync(path)
+    return { freeBytes: bsize * bavail, totalBytes: bsize * blocks }
+  },
+}
+
+function realHost(): Host {
+  return {
+    processId: process.pid,
+    bootId: readLine('/proc/sys/kernel/random/boot_id') ?? hostname(),
+    startOf(processId) {
+      const stat = readLine(`/proc/${processId}/stat`)
+      // The name of the program stands in parentheses and may hold blanks; the start time is the 20th field behind it.
+      if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+      return isAlive(processId) ? 'unknown' : undefined
+    },
+  }
+}
+
+function readLine(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1').trimEnd()
+  } catch {
+    // No /proc on this platform, or no such process: the caller has another way to find out.
+    return undefined
+  }
+}
+
+function isAlive(processId: number): boolean {
+  try {
+    process.kill(processId, 0)
+    return true
+  } catch (error) {
+    // EPERM: it lives and belongs to somebody else.
+    return errnoOf(error) === 'EPERM'
+  }
+}
+
+/** Code of an errno error, such as `ENOSPC`; empty for anything else that was thrown. */
+export function errnoOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : ''
+  // Our own errors carry a code as well, in small letters.
+  return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : ''
+}
+
+/** No room on the disk or in a quota. */
+export function isDiskFull(error: unknown): boolean {
+  const code = errnoOf(error)
+  return code === 'ENOSPC' || code === 'EDQUOT'
+}
+
+/**
+ * Writes all of `length` bytes: short writes are continued, interrupted ones repeated (consensus.md W2).
+ *
+ * @throws the errno error of a call that failed; then any part of the bytes may have been written
+ */
+export function writeFully(
+  disk: Disk,
+  file: number,
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  position: number,
+): void {
+  let done = 0
+  while (done < length) {
+    try {
+      const written = disk.write(file, bytes, start + done, length - done, position + done)
+      // A device that takes nothing and reports no error would keep us here for ever.
+      if (written <= 0) throw Object.assign(new Error('a write took no bytes'), { code: 'EIO' })
+      done += written
+    } catch (error) {
+      if (errnoOf(error) !== 'EINTR') throw error
+    }
+  }
+}
+
+/** Reads until `length` bytes are there or the file ends. @returns bytes read */
+export function readFully(
+  disk: Disk,
+  file: number,
+  bytes: Uint8Array,
+  start: number,
+  length: number,
+  position: number,
+): number {
+  let done = 0
+  while (done < length) {
+    try {
+      const read = disk.read(file, bytes, start + done, length - done, position + done)
+      if (read === 0) break
+      done += read
+    } catch (error) {
+      if (errnoOf(error) !== 'EINTR') throw error
+    }
+  }
+  return done
+}
+
+/** The whole of a small file; undefined when there is none. `bytesMax` bounds what a damaged length can cost. */
+export function readSmallFile(disk: Disk, path: string, bytesMax: number): Uint8Array | undefined {
+  const stat = disk.stat(path)
+  if (stat === undefined || stat.isDirectory) return undefined
+  const file = disk.open(path, 'read')
+  try {
+    const bytes = new Uint8Array(Math.min(stat.bytes, bytesMax))
+    return bytes.subarray(0, readFully(disk, file, bytes, 0, bytes.length, 0))
+  } finally {
+    disk.close(file)
+  }
+}
+
+/**
+ * Replaces a small file so that after a crash the old or the new one is there, whole: temporary name, sync, rename,
+ * sync of the folder (consensus.md §15).
+ *
+ * @throws the errno error as it is when the disk is full or the file cannot be created (nothing has changed then);
+ *   `write_failed` after any other one, which ends the process (consensus.md W2)
+ */
+export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): void {
+  const temporary = `${path}.tmp`
+  if (disk.stat(temporary)) unlinkFile(disk, temporary)
+  const file = disk.open(temporary, 'create')
+  try {
+    writeFully(disk, file, bytes, 0, bytes.length, 0)
+  } catch (error) {
+    if (!isDiskFull(error)) throw diskFailed('write', temporary, error)
+    disk.close(file)
+    unlinkFile(disk, temporary)
+    throw error
+  }
+  syncFile(disk, file, temporary)
+  disk.close(file)
+  renameFile(disk, temporary, path)
+  syncFolder(disk, dirname(path))
+}
+
+/** A rename whose failure ends the process, but for a full disk, which is told as it is. */
+export function renameFile(disk: Disk, from: string, to: string): void {
+  try {
+    disk.rename(from, to)
+  } catch (error) {
+    throw isDiskFull(error) ? error : diskFailed('rename', from, error)
+  }
+}
+
+/** A removal whose failure ends the process. */
+export function unlinkFile(disk: Disk, path: string): void {
+  try {
+    disk.unlink(path)
+  } catch (error) {
+    throw diskFailed('unlink', path, error)
+  }
+}
+
+/** fdatasync whose failure ends the process: after it the kernel may have dropped the data (consensus.md W2). */
+export function syncFile(disk: Disk, file: number, path: string): void {
+  try {
+    disk.syncData(file)
+  } catch (error) {
+    throw diskFailed('fdatasync', path, error)
+  }
+}
+
+/** Sync of a folder; as fatal as that of a file. */
+export function syncFolder(disk: Disk, path: string): void {
+  try {
+    disk.syncDirectory(path)
+  } catch (error) {
+    throw diskFailed('fsync', path, error)
+  }
+}
+
+/** Runs disk calls that no rule above covers: what they throw ends the process as well, but for a full disk. */
+export function guarded<T>(operation: string, path: string, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    if (errnoOf(error) === '' || isDiskFull(error)) throw error
+    throw diskFailed(operation, path, error)
+  }
+}
+
+/** The error that ends the process with exit code 70. */
+export function diskFailed(operation: string, path: string, cause: unknown): VacancyError {
+  const reason = `${operation}: ${errnoOf(cause) || String(cause)}`
+  return new VacancyError('write_failed', { path, reason }, { cause })
+}

@@ -1,0 +1,123 @@
+/**
+ * One log entry as bytes, the same in memory, in the log files and between nodes (consensus.md §15.2).
+ *
+ *   offset  size  field
+ *   0       8     term, u64 little endian
+ *   8       1     kind (ENTRY_KIND)
+ *   9       4     length of what follows, u32
+ *   13      n     bytes: the command, nothing, or a configuration
+ *
+ * Entries are kept as batches of such bytes, never as objects: at a million a second an object each is what costs.
+ */
+
+import { assert } from '@vacancy/shared'
+
+export const ENTRY_HEADER_BYTES = 13
+/** consensus.md §21 */
+export const ENTRY_BYTES_MAX = 1024 * 1024
+
+export const ENTRY_KIND = { command: 1, empty: 2, configuration: 3 } as const
+export type EntryKind = (typeof ENTRY_KIND)[keyof typeof ENTRY_KIND]
+
+const KIND_AT = 8
+const LENGTH_AT = 9
+
+/** Entries `firstIndex` … `firstIndex + count − 1`, one behind the other in `bytes`. */
+export type EntryBatch = { readonly firstIndex: number; readonly count: number; readonly bytes: Uint8Array }
+
+/** Entries of one term. */
+export type TermBatch = EntryBatch & { readonly term: number }
+
+export function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+/** Reads an unsigned 64-bit number that fits a safe integer (consensus.md L4); −1 when it does not. */
+export function readU64(view: DataView, at: number): number {
+  const high = view.getUint32(at + 4, true)
+  return high < 2 ** 21 ? high * 2 ** 32 + view.getUint32(at, true) : -1
+}
+
+export function writeU64(view: DataView, at: number, value: number): void {
+  assert(Number.isSafeInteger(value) && value >= 0, 'terms, indexes and sequence numbers are safe integers (L4)')
+  view.setUint32(at, value % 2 ** 32, true)
+  view.setUint32(at + 4, Math.floor(value / 2 ** 32), true)
+}
+
+export function entryTerm(view: DataView, at: number): number {
+  return readU64(view, at)
+}
+
+export function entryKind(view: DataView, at: number): number {
+  return view.getUint8(at + KIND_AT)
+}
+
+/** Length of the entry's own bytes, without its header. */
+export function entryLength(view: DataView, at: number): number {
+  return view.getUint32(at + LENGTH_AT, true)
+}
+
+/** Writes a header; the bytes follow at `at + ENTRY_HEADER_BYTES`. */
+export function writeEntryHeader(view: DataView, at: number, term: number, kind: EntryKind, length: number): void {
+  writeU64(view, at, term)
+  view.setUint8(at + KIND_AT, kind)
+  view.setUint32(at + LENGTH_AT, length, true)
+}
+
+/** Puts the leader's term into a prepared entry. */
+export function stampTerm(view: DataView, at: number, term: number): void {
+  writeU64(view, at, term)
+}
+
+/** One entry as a batch of its own bytes. */
+export function encodeEntry(term: number, kind: EntryKind, payload: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(ENTRY_HEADER_BYTES + payload.length)
+  writeEntryHeader(viewOf(bytes), 0, term, kind, payload.length)
+  bytes.set(payload, ENTRY_HEADER_BYTES)
+  return bytes
+}
+
+/**
+ * Where the entry `skip` entries behind the one at `start` begins.
+ *
+ * @returns the offset; `end` when the entries end there
+ */
+export function skipEntries(view: DataView, start: number, skip: number): number {
+  let at = start
+  for (let i = 0; i < skip; i++) at += ENTRY_HEADER_BYTES + entryLength(view, at)
+  return at
+}
+
+/** Entries `from` … `to` of a batch, sharing its bytes. */
+export function sliceBatch<Batch extends EntryBatch>(batch: Batch, from: number, to: number): Batch {
+  const last = batch.firstIndex + batch.count - 1
+  assert(from >= batch.firstIndex && to <= last && from <= to, 'a slice lies within its batch')
+  if (from === batch.firstIndex && to === last) return batch
+  const view = viewOf(batch.bytes)
+  const start = skipEntries(view, 0, from - batch.firstIndex)
+  const end = skipEntries(view, start, to - from + 1)
+  return { ...batch, firstIndex: from, count: to - from + 1, bytes: batch.bytes.subarray(start, end) }
+}
+
+/** Cuts a range of entries, as it comes from disk, where the term changes. The bytes are shared. */
+export function splitByTerm(firstIndex: number, count: number, bytes: Uint8Array): TermBatch[] {
+  const batches: TermBatch[] = []
+  const view = viewOf(bytes)
+  let from = 0
+  let first = firstIndex
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    const term = entryTerm(view, at)
+    const next = at + ENTRY_HEADER_BYTES + entryLength(view, at)
+    const isLast = i === count - 1
+    if (isLast || entryTerm(view, next) !== term) {
+      const index = firstIndex + i
+      batches.push({ firstIndex: first, count: index - first + 1, term, bytes: bytes.subarray(from, next) })
+      first = index + 1
+      from = next
+    }
+    at = next
+  }
+  assert(at === bytes.length, 'the entries fill their bytes')
+  return batches
+}

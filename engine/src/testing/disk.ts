@@ -1,0 +1,569 @@
+/**
+ * A disk in memory that forgets what was not synced (reliability.md §3, §8).
+ *
+ * Every change is an effect. A file's effects are its writes, cut into 512-byte sectors, and its changes of length; a
+ * folder's effects are names that came, went or moved. A sync makes the effects so far durable: `syncData` those of one
+ * file, `syncDirectory` those of one folder. After a crash each effect that was not synced has happened or not, each
+ * for itself; what happened, happened in order. So a rename may survive without the content of what was renamed, a
+ * length without its bytes, and the second half of a write without the first.
+ *
+ * Everything else is there to ask questions: a log of operations, faults at any of them, syncs that are taken out.
+ */
+
+import { assert } from '@vacancy/shared'
+import type { Disk, FileStat } from '../env.ts'
+import type { Random } from './random.ts'
+
+export const SECTOR_BYTES = 512
+
+type FileEffect =
+  /** The file grew to so many bytes. `lost`: a failed sync has dropped it, and no later one brings it back. */
+  { kind: 'length'; bytes: number; lost: boolean } | { kind: 'sector'; at: number; bytes: Uint8Array; lost: boolean }
+
+/** Happens as a whole or not, also when it moves a name from one folder to another, as journalling file systems do it. */
+type FolderEffect = { readonly changes: readonly { folder: Folder; name: string; node: Node | undefined }[] }
+
+type File = {
+  readonly isDirectory: false
+  /** What a reader sees. */
+  content: Uint8Array
+  length: number
+  durable: Uint8Array
+  durableLength: number
+  effects: FileEffect[]
+}
+
+type Folder = {
+  readonly isDirectory: true
+  names: Map<string, Node>
+  durable: Map<string, Node>
+  effects: FolderEffect[]
+}
+
+type Node = File | Folder
+
+export type DiskCall =
+  | 'open'
+  | 'create'
+  | 'read'
+  | 'write'
+  | 'syncData'
+  | 'close'
+  | 'rename'
+  | 'unlink'
+  | 'makeDirectory'
+  | 'removeDirectory'
+  | 'list'
+  | 'stat'
+  | 'syncDirectory'
+  | 'space'
+
+export type DiskOperation = {
+  /** Place among all operations of this disk, from 0. */
+  readonly number: number
+  readonly call: DiskCall
+  readonly path: string
+  readonly bytes: number
+}
+
+/** What happens to one operation instead of what was asked for. */
+export type Fault =
+  /** It fails with this errno; a failed sync loses the effects it should have made durable, as kernels do. */
+  | { kind: 'fail'; code: string }
+  /** A write of which only a part is taken; with `code`, the rest fails. */
+  | { kind: 'short'; bytes: number; code?: string }
+  /** The machine stops before it. */
+  | { kind: 'crash' }
+  /** A sync that reports success and does nothing. */
+  | { kind: 'ignore' }
+
+/** The machine stopped; nothing may be done with this disk but `crash`. */
+export class CrashError extends Error {}
+
+export type SimulatedDisk = Disk & {
+  readonly root: Folder
+  readonly operations: DiskOperation[]
+  /** Where a sync was called from (`wal.ts:123`), by operation number; filled when `recordSites` is set. */
+  readonly sites: Map<number, string>
+  recordSites: boolean
+  fault: (operation: DiskOperation) => Fault | undefined
+  /** Bytes that fit on it. */
+  capacityBytes: number
+  isReadOnly: boolean
+  crashed: boolean
+}
+
+export type SimulatedDiskOptions = { capacityBytes?: number }
+
+export function createSimulatedDisk({ capacityBytes = 2 ** 40 }: SimulatedDiskOptions = {}): SimulatedDisk {
+  return buildDisk(createFolder(), capacityBytes)
+}
+
+/**
+ * What is found after the machine has stopped.
+ *
+ * @param survives decides for each effect that was not synced, in order, whether it happened
+ * @returns a new disk; the old one stays as it is, so that other outcomes can be tried
+ */
+export function crash(disk: SimulatedDisk, survives: () => boolean): SimulatedDisk {
+  const outcome = { survives, decided: new Map<FolderEffect, boolean>(), seen: new Map<Node, Node>() }
+  return buildDisk(afterCrash(disk.root, outcome) as Folder, disk.capacityBytes)
+}
+
+/** The process was killed and the machine lives: a new process sees everything, synced or not. */
+export function restart(disk: SimulatedDisk): SimulatedDisk {
+  return buildDisk(disk.root, disk.capacityBytes)
+}
+
+/** How many effects wait for a sync: the number of yes-or-no questions `crash` will ask. */
+export function unsyncedEffects(disk: SimulatedDisk): number {
+  let count = 0
+  crash(disk, () => {
+    count++
+    return false
+  })
+  return count
+}
+
+/** Chooses outcomes of a crash: none, all, each alone, all but each, and `samples` random ones; all of them when few. */
+export function* crashOutcomes(disk: SimulatedDisk, random: Random, samples: number): Generator<SimulatedDisk> {
+  // With some effects gone others are not asked for (a file whose name is lost), so the count is an upper bound.
+  let count = 0
+  yield crash(disk, () => {
+    count++
+    return true
+  })
+  if (count === 0) return
+  if (count <= 4) {
+    for (let set = 0; set < 2 ** count - 1; set++) yield crash(disk, bitChooser(set))
+    return
+  }
+  yield crash(disk, () => false)
+  const each = Math.min(count, samples)
+  for (let i = 0; i < each; i++) {
+    const chosen = each === count ? i : random.below(count)
+    yield crash(
+      disk,
+      indexChooser((at) => at === chosen),
+    )
+    yield crash(
+      disk,
+      indexChooser((at) => at !== chosen),
+    )
+  }
+  for (let i = 0; i < samples; i++) {
+    const oneIn = 2 + random.below(6)
+    const mostly = random.below(2) === 1
+    yield crash(disk, () => (random.below(oneIn) === 0) !== mostly)
+  }
+}
+
+function bitChooser(set: number): () => boolean {
+  let at = 0
+  return () => ((set >>> at++) & 1) === 1
+}
+
+function indexChooser(choose: (at: number) => boolean): () => boolean {
+  let at = 0
+  return () => choose(at++)
+}
+
+/** Overwrites bytes behind everybody's back, durably: bit rot, noise, a misdirected write. */
+export function damage(disk: SimulatedDisk, path: string, position: number, bytes: Uint8Array): void {
+  const file = findFile(disk.root, path)
+  assert(position + bytes.length <= file.length, 'damage must lie within the file')
+  file.content.set(bytes, position)
+  file.durable.set(bytes, position)
+}
+
+/** Cuts a file behind everybody's back, durably. */
+export function cut(disk: SimulatedDisk, path: string, bytes: number): void {
+  const file = findFile(disk.root, path)
+  file.length = bytes
+  file.durableLength = bytes
+  file.content.fill(0, bytes)
+  file.durable.fill(0, bytes)
+}
+
+/** A copy of a file's bytes as a reader sees them. */
+export function contentOf(disk: SimulatedDisk, path: string): Uint8Array {
+  const file = findFile(disk.root, path)
+  return file.content.slice(0, file.length)
+}
+
+/** An independent copy with everything in it synced. */
+export function copyDisk(disk: SimulatedDisk): SimulatedDisk {
+  return crash(disk, () => true)
+}
+
+/** Every path with its bytes, sorted; for saying that nothing was changed. */
+export function picture(disk: SimulatedDisk): Map<string, Uint8Array> {
+  const found = new Map<string, Uint8Array>()
+  const walk = (folder: Folder, path: string): void => {
+    for (const name of [...folder.names.keys()].sort()) {
+      const node = folder.names.get(name) as Node
+      if (node.isDirectory) walk(node, `${path}/${name}`)
+      else found.set(`${path}/${name}`, node.content.slice(0, node.length))
+    }
+  }
+  walk(disk.root, '')
+  return found
+}
+
+function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
+  const open: (File | undefined)[] = []
+  const disk: SimulatedDisk = {
+    root,
+    operations: [],
+    sites: new Map(),
+    recordSites: false,
+    fault: () => undefined,
+    capacityBytes,
+    isReadOnly: false,
+    crashed: false,
+
+    open(path, mode) {
+      begin(disk, mode === 'create' ? 'create' : 'open', path)
+      if (mode !== 'read' && disk.isReadOnly) throw errno('EROFS', path)
+      const file = mode === 'create' ? createFile(root, path) : findFile(root, path)
+      return open.push(file) - 1
+    },
+    read(descriptor, bytes, start, length, position) {
+      const file = opened(open, descriptor)
+      begin(disk, 'read', pathOf(root, file), length)
+      const count = Math.max(0, Math.min(length, file.length - position))
+      bytes.set(file.content.subarray(position, position + count), start)
+      return count
+    },
+    write(descriptor, bytes, start, length, position) {
+      const file = opened(open, descriptor)
+      const path = pathOf(root, file)
+      const fault = begin(disk, 'write', path, length)
+      const asked = fault?.kind === 'short' ? Math.min(fault.bytes, length) : length
+      // What lies within the file has its place already, also on a disk that is full.
+      const room = allocated(file.length) + Math.max(0, disk.capacityBytes - usedBytes(root))
+      const fits = Math.max(0, Math.min(asked, room - position))
+      if (fits > 0) writeFile(file, bytes.subarray(start, start + fits), position)
+      if (fault?.kind === 'short' && fault.code !== undefined) throw errno(fault.code, path)
+      if (fits === 0 && length > 0 && asked > 0) throw errno('ENOSPC', path)
+      return fits
+    },
+    syncData(descriptor) {
+      const file = opened(open, descriptor)
+      const path = pathOf(root, file)
+      const fault = begin(disk, 'syncData', path, 0, () => {
+        for (const effect of file.effects) effect.lost = true
+      })
+      if (fault?.kind === 'ignore') return
+      syncFile(file)
+    },
+    close(descriptor) {
+      const file = opened(open, descriptor)
+      begin(disk, 'close', pathOf(root, file))
+      open[descriptor] = undefined
+    },
+    rename(from, to) {
+      begin(disk, 'rename', `${from} → ${to}`)
+      const source = parentOf(root, from)
+      const target = parentOf(root, to)
+      const node = source.folder.names.get(source.name)
+      if (!node) throw errno('ENOENT', from)
+      const replaced = target.folder.names.get(target.name)
+      if (replaced?.isDirectory) throw errno(replaced.names.size > 0 ? 'ENOTEMPTY' : 'EISDIR', to)
+      changeNames([
+        { ...source, node: undefined },
+        { ...target, node },
+      ])
+    },
+    unlink(path) {
+      begin(disk, 'unlink', path)
+      const { folder, name } = parentOf(root, path)
+      const node = folder.names.get(name)
+      if (!node) throw errno('ENOENT', path)
+      if (node.isDirectory) throw errno('EISDIR', path)
+      changeNames([{ folder, name, node: undefined }])
+    },
+    makeDirectory(path) {
+      begin(disk, 'makeDirectory', path)
+      const { folder, name } = parentOf(root, path)
+      if (folder.names.has(name)) throw errno('EEXIST', path)
+      changeNames([{ folder, name, node: createFolder() }])
+    },
+    removeDirectory(path) {
+      begin(disk, 'removeDirectory', path)
+      const { folder, name } = parentOf(root, path)
+      const node = folder.names.get(name)
+      if (!node?.isDirectory) throw errno('ENOTDIR', path)
+      if (node.names.size > 0) throw errno('ENOTEMPTY', path)
+      changeNames([{ folder, name, node: undefined }])
+    },
+    list(path) {
+      begin(disk, 'list', path)
+      const node = find(root, path)
+      if (!node) throw errno('ENOENT', path)
+      if (!node.isDirectory) throw errno('ENOTDIR', path)
+      return [...node.names.keys()].sort()
+    },
+    stat(path): FileStat | undefined {
+      begin(disk, 'stat', path)
+      const node = find(root, path)
+      return node && { bytes: node.isDirectory ? 0 : node.length, isDirectory: node.isDirectory }
+    },
+    syncDirectory(path) {
+      const node = find(root, path)
+      const fault = begin(disk, 'syncDirectory', path)
+      if (!node) throw errno('ENOENT', path)
+      if (!node.isDirectory) throw errno('ENOTDIR', path)
+      if (fault?.kind === 'ignore') return
+      syncFolder(node)
+    },
+    space(path) {
+      begin(disk, 'space', path)
+      return { freeBytes: Math.max(0, disk.capacityBytes - usedBytes(root)), totalBytes: disk.capacityBytes }
+    },
+  }
+  return disk
+}
+
+/** Notes the operation and meets its fault. @param onSyncFailed what a failed sync does to the data */
+function begin(
+  disk: SimulatedDisk,
+  call: DiskCall,
+  path: string,
+  bytes = 0,
+  onSyncFailed?: () => void,
+): Fault | undefined {
+  if (disk.crashed) throw new CrashError('the machine has stopped')
+  const operation: DiskOperation = { number: disk.operations.length, call, path, bytes }
+  disk.operations.push(operation)
+  const isSync = call === 'syncData' || call === 'syncDirectory'
+  if (isSync && disk.recordSites) disk.sites.set(operation.number, callSite())
+  const fault = disk.fault(operation)
+  if (fault?.kind === 'crash') {
+    disk.crashed = true
+    throw new CrashError(`the machine stops before operation ${operation.number}: ${call} ${path}`)
+  }
+  if (fault?.kind === 'fail') {
+    onSyncFailed?.()
+    throw errno(fault.code, path)
+  }
+  assert(fault?.kind !== 'short' || call === 'write', 'only writes can be short')
+  assert(fault?.kind !== 'ignore' || isSync, 'only syncs can be taken out')
+  return disk.isReadOnly && isChange(call) ? failReadOnly(path) : fault
+}
+
+function failReadOnly(path: string): never {
+  throw errno('EROFS', path)
+}
+
+function isChange(call: DiskCall): boolean {
+  return (
+    call === 'create' ||
+    call === 'write' ||
+    call === 'rename' ||
+    call === 'unlink' ||
+    call === 'makeDirectory' ||
+    call === 'removeDirectory'
+  )
+}
+
+/** The frames outside this file that called a sync, innermost first: a helper and who called it. */
+function callSite(): string {
+  const frames = (new Error().stack ?? '').split('\n').slice(1)
+  const outside = frames.filter((frame) => !frame.includes('testing/disk.ts') && frame.includes('/src/'))
+  return outside
+    .slice(0, 3)
+    .map((frame) => /([\w-]+[.]ts:\d+):\d+\)?$/.exec(frame)?.[1] ?? '?')
+    .join(' < ')
+}
+
+export function errno(code: string, path: string): Error {
+  return Object.assign(new Error(`${code}: ${path}`), { code, path })
+}
+
+function createFolder(): Folder {
+  return { isDirectory: true, names: new Map(), durable: new Map(), effects: [] }
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split('/').filter((part) => part !== '' && part !== '.')
+}
+
+function find(root: Folder, path: string): Node | undefined {
+  let node: Node | undefined = root
+  for (const part of segmentsOf(path)) {
+    if (!node?.isDirectory) return undefined
+    node = node.names.get(part)
+  }
+  return node
+}
+
+function findFile(root: Folder, path: string): File {
+  const node = find(root, path)
+  if (!node) throw errno('ENOENT', path)
+  if (node.isDirectory) throw errno('EISDIR', path)
+  return node
+}
+
+function parentOf(root: Folder, path: string): { folder: Folder; name: string } {
+  const parts = segmentsOf(path)
+  const name = parts.pop()
+  assert(name !== undefined, 'the root has no name')
+  const folder = find(root, parts.join('/'))
+  if (!folder) throw errno('ENOENT', path)
+  if (!folder.isDirectory) throw errno('ENOTDIR', path)
+  return { folder, name }
+}
+
+function createFile(root: Folder, path: string): File {
+  const { folder, name } = parentOf(root, path)
+  if (folder.names.has(name)) throw errno('EEXIST', path)
+  const none = new Uint8Array(0)
+  const file: File = { isDirectory: false, content: none, length: 0, durable: none, durableLength: 0, effects: [] }
+  changeNames([{ folder, name, node: file }])
+  return file
+}
+
+function opened(open: (File | undefined)[], descriptor: number): File {
+  const file = open[descriptor]
+  if (!file) throw errno('EBADF', String(descriptor))
+  return file
+}
+
+/** Name of an open file, for the log of operations; a file without a name is one that was removed. */
+function pathOf(root: Folder, file: File): string {
+  const search = (folder: Folder, path: string): string | undefined => {
+    for (const [name, node] of folder.names) {
+      if (node === file) return `${path}/${name}`
+      if (node.isDirectory) {
+        const found = search(node, `${path}/${name}`)
+        if (found !== undefined) return found
+      }
+    }
+    return undefined
+  }
+  return search(root, '') ?? '(removed)'
+}
+
+function changeNames(changes: FolderEffect['changes']): void {
+  const effect: FolderEffect = { changes }
+  for (const { folder, name, node } of changes) {
+    applyName(folder.names, name, node)
+    if (!folder.effects.includes(effect)) folder.effects.push(effect)
+  }
+}
+
+function applyName(names: Map<string, Node>, name: string, node: Node | undefined): void {
+  if (node) names.set(name, node)
+  else names.delete(name)
+}
+
+/** A move into or out of this folder becomes durable as a whole, and with it what went before it in the other one. */
+function syncFolder(folder: Folder, count = folder.effects.length): void {
+  for (const effect of folder.effects.splice(0, count)) {
+    for (const change of effect.changes) {
+      const at = change.folder.effects.indexOf(effect)
+      if (at > 0) syncFolder(change.folder, at)
+      if (at >= 0) change.folder.effects.shift()
+      applyName(change.folder.durable, change.name, change.node)
+    }
+  }
+}
+
+function allocated(bytes: number): number {
+  return Math.ceil(bytes / SECTOR_BYTES) * SECTOR_BYTES
+}
+
+function usedBytes(folder: Folder): number {
+  let used = 0
+  for (const node of folder.names.values()) used += node.isDirectory ? usedBytes(node) : allocated(node.length)
+  return used
+}
+
+/** Grows in large steps, so that many small writes stay linear. */
+function withRoom(bytes: Uint8Array, length: number): Uint8Array {
+  if (length <= bytes.length) return bytes
+  const grown = new Uint8Array(Math.max(length, bytes.length * 2, 4096))
+  grown.set(bytes)
+  return grown
+}
+
+function writeFile(file: File, bytes: Uint8Array, position: number): void {
+  const end = position + bytes.length
+  file.content = withRoom(file.content, end)
+  file.content.set(bytes, position)
+  if (end > file.length) {
+    file.length = end
+    file.effects.push({ kind: 'length', bytes: end, lost: false })
+  }
+  for (let at = position; at < end; ) {
+    const next = Math.min(end, (Math.floor(at / SECTOR_BYTES) + 1) * SECTOR_BYTES)
+    file.effects.push({ kind: 'sector', at, bytes: bytes.slice(at - position, next - position), lost: false })
+    at = next
+  }
+}
+
+/** Makes durable what no earlier, failed sync has lost. */
+function syncFile(file: File): void {
+  const kept: FileEffect[] = []
+  for (const effect of file.effects) {
+    if (effect.lost) kept.push(effect)
+    else applyEffect(file, effect)
+  }
+  file.effects = kept
+}
+
+function applyEffect(file: { durable: Uint8Array; durableLength: number }, effect: FileEffect): void {
+  if (effect.kind === 'length') {
+    file.durableLength = Math.max(file.durableLength, effect.bytes)
+    file.durable = withRoom(file.durable, effect.bytes)
+    return
+  }
+  file.durable = withRoom(file.durable, effect.at + effect.bytes.length)
+  file.durable.set(effect.bytes, effect.at)
+}
+
+type Outcome = {
+  readonly survives: () => boolean
+  /** A move between folders is asked for once. */
+  readonly decided: Map<FolderEffect, boolean>
+  readonly seen: Map<Node, Node>
+}
+
+function afterCrash(node: Node, outcome: Outcome): Node {
+  const earlier = outcome.seen.get(node)
+  if (earlier) return earlier
+  const next = node.isDirectory ? folderAfterCrash(node, outcome) : fileAfterCrash(node, outcome)
+  outcome.seen.set(node, next)
+  return next
+}
+
+function folderAfterCrash(folder: Folder, outcome: Outcome): Folder {
+  const names = new Map(folder.durable)
+  for (const effect of folder.effects) {
+    const happened = outcome.decided.get(effect) ?? outcome.survives()
+    outcome.decided.set(effect, happened)
+    if (!happened) continue
+    for (const change of effect.changes) if (change.folder === folder) applyName(names, change.name, change.node)
+  }
+  const next = createFolder()
+  for (const [name, node] of names) next.names.set(name, afterCrash(node, outcome))
+  next.durable = new Map(next.names)
+  return next
+}
+
+function fileAfterCrash(file: File, { survives }: Outcome): File {
+  const left = { durable: file.durable.slice(), durableLength: file.durableLength }
+  for (const effect of file.effects) if (survives()) applyEffect(left, effect)
+  const content = withRoom(left.durable, left.durableLength)
+  // Bytes behind the length that survived are not part of the file.
+  content.fill(0, left.durableLength)
+  return {
+    isDirectory: false,
+    content,
+    length: left.durableLength,
+    durable: content.slice(),
+    durableLength: left.durableLength,
+    effects: [],
+  }
+}
