@@ -1,0 +1,99 @@
+/**
+ * A store with everything a serving thread puts around it, in one thread: requests in, replies out. For tests that
+ * compare answers with a model.
+ */
+
+import { assert, type CodecList, createCodecList, startOfDayMs } from '@vacancy/shared'
+import { COMMANDS, type CommandName, decodeReply, encodeRequest, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
+import { loadKernels } from '../search/kernels.ts'
+import { createSearcher } from '../search/search.ts'
+import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
+import { outcomeText, stampCommand } from '../store/command.ts'
+import { createStore, publish, scratchOf, type Store } from '../store/store.ts'
+import { slabAreaBytes } from '../tcp/slabs.ts'
+import { answerRead, createDispatcher, type Dispatcher, openRequest, proposeWrite } from '../tcp/dispatch.ts'
+import { createProposals } from '../tcp/writes.ts'
+
+const FRAME_HEADER = 9
+const SLAB_BYTES = 1 << 20
+export const SAMPLE_CODECS = ['free_cancellation', 'breakfast', 'wifi', 'late_checkout', 'half_board']
+
+export type NodeInMemory = {
+  readonly store: Store
+  readonly context: ApplyContext
+  readonly codecs: CodecList
+  readonly dispatchers: readonly Dispatcher[]
+  day: number
+  index: number
+}
+
+export type Answer = { readonly error: string; readonly result: ReplyResult; readonly code: number; readonly value: number }
+
+export function createNodeInMemory(day: number, memoryBytes = 64 << 20): NodeInMemory {
+  const codecs = createCodecList(SAMPLE_CODECS)
+  const scratchBytes = 16_384 + slabAreaBytes(SLAB_BYTES, 1)
+  const store = createStore({ memoryBytes, readers: 2, scratchBytes, sessionBytesMax: 1 << 20 })
+  const kinds = [loadKernels(store.memory), loadKernels(store.memory, 'typescript')]
+  const context = createApplyContext(store, (kinds[0] as (typeof kinds)[0]).put, () => assert(false, 'digests agree'))
+  const node: NodeInMemory = { store, context, codecs, dispatchers: [], day, index: 0 }
+  const dispatchers = kinds.map((kernels, reader) =>
+    createDispatcher({
+      searcher: createSearcher({
+        memory: store.memory,
+        reader,
+        parameters: scratchOf(store.memory, reader),
+        kernel: kernels.search,
+        limits: { datesMax: 14, queryLimit: 1000 },
+        codecs,
+        monotonicMs: () => 0,
+      }),
+      codecs,
+      proposals: createProposals(),
+      wallMs: () => startOfDayMs(node.day) + 3_600_000,
+    }),
+  )
+  return Object.assign(node, { dispatchers })
+}
+
+/** Runs one request as a node would; reads by both kernels, which must give the same bytes. */
+export function ask(node: NodeInMemory, command: CommandName, fields: RequestFields): Answer {
+  const payload = encodeRequest({ command, correlationId: 7, fields }).subarray(FRAME_HEADER)
+  const answers = node.dispatchers.map((dispatcher) => askOne(node, dispatcher, command, payload))
+  const first = answers[0] as Answer
+  if (COMMANDS[command].access === 'read') {
+    assert(JSON.stringify(first) === JSON.stringify(answers[1]), 'both kernels give the same answer')
+  }
+  return first
+}
+
+function askOne(node: NodeInMemory, dispatcher: Dispatcher, command: CommandName, payload: Uint8Array): Answer {
+  const spec = openRequest(dispatcher, payload, 0, payload.length)
+  if (!spec) return { error: dispatcher.error, result: {}, code: -1, value: 0 }
+  if (spec.access === 'write') return dispatcher === node.dispatchers[0] ? write(node, dispatcher) : NOTHING
+  const { memory } = node.store
+  const at = scratchOf(memory, dispatcher.view.reader) + 16_384
+  const end = answerRead(dispatcher, spec, 7, memory.u8, at, at + SLAB_BYTES, 0)
+  assert(end > 0, 'the reply fits')
+  const context = { baseYear: new Date(startOfDayMs(node.day)).getUTCFullYear(), codecs: node.codecs }
+  const reply = decodeReply(command, memory.u8.slice(at + FRAME_HEADER, end), context)
+  return reply.ok
+    ? { error: '', result: reply.result, code: 0, value: 0 }
+    : { error: reply.code, result: {}, code: -1, value: 0 }
+}
+
+const NOTHING: Answer = { error: '', result: {}, code: 0, value: 0 }
+
+function write(node: NodeInMemory, dispatcher: Dispatcher): Answer {
+  const { values, proposals } = dispatcher
+  const error = proposeWrite(dispatcher, values.scan.command)
+  if (error !== '') return { error: error.slice(0, error.indexOf(':')), result: {}, code: -1, value: 0 }
+  const bytes = proposals.writer.bytes.slice(8, proposals.writer.at)
+  proposals.writer.at = 0
+  stampCommand(new DataView(bytes.buffer), 0, startOfDayMs(node.day) + 3_600_000, node.day)
+  node.index++
+  const { code, value } = applyCommand(node.context, node.index, bytes, 0, bytes.length)
+  publish(node.store, node.index)
+  const text = code === 0 ? '' : outcomeText(code, value)
+  const colon = text.indexOf(':')
+  return { error: colon < 0 ? text : text.slice(0, colon), result: {}, code, value }
+}

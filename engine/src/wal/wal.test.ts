@@ -1,0 +1,479 @@
+import { expect, test } from 'vitest'
+import { writeFully } from '../env.ts'
+import { contentOf, copyDisk, crash, cut, damage, picture, restart, type SimulatedDisk } from '../testing/disk.ts'
+import { batchTexts, entries, IDENTITY, replayTexts, SMALL, tryOpen } from '../testing/log-fixture.ts'
+import { createSimulation, type Simulation } from '../testing/simulation.ts'
+import { createWal, openWal, recoveredTerm } from './open.ts'
+import { FILE_HEADER_BYTES, RECORD_TYPE, recordBytes } from './record.ts'
+import { listLogFiles } from './scan.ts'
+import {
+  appendGroup,
+  closeWal,
+  compactWal,
+  fitsGroup,
+  GROUP_BYTES_MAX,
+  isFull,
+  prepareNext,
+  retryNext,
+  type Wal,
+  walBytes,
+} from './wal.ts'
+
+const DIRECTORY = '/wal'
+const EMPTY = { index: 0, term: 0 }
+
+function begin(options = SMALL, base = EMPTY): { simulation: Simulation; disk: SimulatedDisk; wal: Wal } {
+  const simulation = createSimulation()
+  simulation.disk.makeDirectory(DIRECTORY)
+  simulation.disk.syncDirectory('/')
+  const wal = createWal(simulation.env, DIRECTORY, IDENTITY, base, options)
+  return { simulation, disk: simulation.disk, wal }
+}
+
+function reopen(disk: SimulatedDisk, isClean = false) {
+  const simulation = createSimulation({ disk: restart(disk) })
+  const opened = openWal(simulation.env, DIRECTORY, IDENTITY, { ...SMALL, isClean })
+  return { simulation, disk: simulation.disk, ...opened }
+}
+
+function hardState(term: number, commit: number, vote = 1) {
+  return { term, vote, commit }
+}
+
+/** Groups of ten entries until there are `files` log files. @returns the texts of all entries */
+function fill(wal: Wal, files: number, bytes = 100): string[] {
+  const texts: string[] = []
+  while (wal.files.length < files) {
+    const batch = entries(wal.lastIndex + 1, 10, 1, bytes)
+    expect(appendGroup(wal, { hardState: hardState(1, wal.lastIndex), batches: [batch] })).toBe('stored')
+    texts.push(...batchTexts([batch]))
+  }
+  return texts
+}
+
+const lastPath = (wal: Wal) => wal.files.at(-1)?.path ?? ''
+
+test('what was appended is there after a restart, with term, vote and commit index', () => {
+  const { disk, wal } = begin()
+  const first = entries(1, 3, 1)
+  const second = entries(4, 2, 2)
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [first] })
+  appendGroup(wal, { hardState: hardState(2, 3), batches: [second] })
+
+  const { recovered } = reopen(disk)
+
+  expect(recovered.hardState).toEqual({ term: 2, vote: 1, commit: 3 })
+  expect([recovered.firstIndex, recovered.lastIndex]).toEqual([1, 5])
+  expect(replayTexts(disk, recovered.scan)).toEqual(batchTexts([first, second]))
+  expect([3, 4].map((index) => recoveredTerm(recovered, index))).toEqual([1, 2])
+})
+
+test('appending goes on after a restart where it ended', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 2, 1)] })
+  const again = reopen(disk)
+
+  appendGroup(again.wal, { batches: [entries(3, 2, 1)] })
+
+  const { recovered } = reopen(again.disk)
+  expect(replayTexts(again.disk, recovered.scan)).toEqual(batchTexts([entries(1, 2, 1), entries(3, 2, 1)]))
+})
+
+test('an acknowledged group survives a crash that loses everything unsynced', () => {
+  const { disk, wal } = begin()
+  const batch = entries(1, 5, 1)
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [batch] })
+
+  const after = createSimulation({ disk: crash(disk, () => false) })
+
+  expect(tryOpen(after.env, DIRECTORY)).toMatchObject({ code: '', texts: batchTexts([batch]), term: 1, vote: 1 })
+})
+
+test('a group is one write and one sync (W1)', () => {
+  const { disk, wal } = begin()
+  const before = disk.operations.length
+
+  const batches = [entries(1, 2, 1), entries(3, 4, 1), entries(7, 1, 1)]
+  appendGroup(wal, { hardState: hardState(1, 0), mark: EMPTY, batches })
+
+  expect(disk.operations.slice(before).map(({ call }) => call)).toEqual(['write', 'syncData'])
+})
+
+test('entries that replace a tail replace it in the replay, over any number of rounds', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 2), batches: [entries(1, 10, 1)] })
+  appendGroup(wal, { hardState: hardState(2, 2), batches: [entries(8, 4, 2)] })
+  appendGroup(wal, { hardState: hardState(3, 2), batches: [entries(5, 2, 3)] })
+  appendGroup(wal, { hardState: hardState(4, 2), batches: [entries(7, 3, 4)] })
+
+  const { recovered } = reopen(disk)
+
+  const expected = batchTexts([entries(1, 4, 1), entries(5, 2, 3), entries(7, 3, 4)])
+  expect(replayTexts(disk, recovered.scan)).toEqual(expected)
+  for (let from = 1; from <= 10; from++) {
+    expect(replayTexts(disk, recovered.scan, from)).toEqual(expected.slice(from - 1))
+  }
+  expect([4, 5, 6, 7].map((index) => recoveredTerm(recovered, index))).toEqual([1, 3, 3, 4])
+})
+
+test('a log over many files reads as one, and each file can stand first', () => {
+  const { disk, wal } = begin()
+  const texts = fill(wal, 5)
+
+  const { recovered } = reopen(disk)
+
+  expect(replayTexts(disk, recovered.scan)).toEqual(texts)
+  expect(disk.list(DIRECTORY)[0]).toBe('wal-0000000001-0000000000000001.log')
+  for (let floor = 1; floor < wal.lastIndex; floor += 7) {
+    const copy = createSimulation({ disk: copyDisk(disk) })
+    const opened = openWal(copy.env, DIRECTORY, IDENTITY, { ...SMALL, isClean: false })
+    appendGroup(opened.wal, { hardState: hardState(1, opened.wal.lastIndex), batches: [] })
+    compactWal(opened.wal, floor)
+    const cutLog = tryOpen(copy.env, DIRECTORY)
+    expect(cutLog).toMatchObject({ code: '', texts: texts.slice(-cutLog.texts.length) })
+    expect(cutLog.texts.length).toBeGreaterThanOrEqual(texts.length - floor + 1)
+  }
+})
+
+test('the bytes of a log do not depend on whether the next file was prepared ahead (§15.1)', () => {
+  const eager = begin()
+  const lazy = begin()
+  for (let i = 0; i < 20; i++) {
+    while (prepareNext(eager.wal, 1000));
+    for (const { wal } of [eager, lazy]) {
+      appendGroup(wal, { hardState: hardState(1, wal.lastIndex), batches: [entries(wal.lastIndex + 1, 10, 1, 100)] })
+    }
+  }
+  expect(eager.wal.files.length).toBeGreaterThan(2)
+  for (const { path } of eager.wal.files) expect(contentOf(eager.disk, path)).toEqual(contentOf(lazy.disk, path))
+})
+
+test('no sync waits for more than a step of the next file (§15.1)', () => {
+  const { disk, wal } = begin()
+  let unsynced = 0
+  let worst = 0
+  disk.fault = ({ call, bytes }) => {
+    if (call === 'write') unsynced += bytes
+    if (call === 'syncData') {
+      worst = Math.max(worst, unsynced)
+      unsynced = 0
+    }
+    return undefined
+  }
+
+  fill(wal, 4, 40)
+
+  expect(worst).toBeLessThanOrEqual((SMALL.prepareSyncBytes ?? 0) + FILE_HEADER_BYTES)
+})
+
+test('a log begins behind the snapshot a member starts with', () => {
+  const { disk } = begin(SMALL, { index: 41, term: 3 })
+  const empty = reopen(disk)
+  expect(empty.recovered).toMatchObject({ firstIndex: 42, lastIndex: 41, marks: [{ index: 41, term: 3 }] })
+  expect(empty.recovered.hardState).toEqual({ term: 3, vote: 0, commit: 41 })
+  expect(recoveredTerm(empty.recovered, 41)).toBe(3)
+
+  appendGroup(empty.wal, { hardState: hardState(4, 41), batches: [entries(42, 1, 4)] })
+
+  expect(tryOpen(createSimulation({ disk: restart(empty.disk) }).env, DIRECTORY)).toMatchObject({
+    texts: batchTexts([entries(42, 1, 4)]),
+  })
+})
+
+test('recovery cuts the log at the first torn record and keeps all before it (V3)', () => {
+  const { disk, wal } = begin()
+  const kept = entries(1, 5, 1)
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [kept] })
+  const end = wal.offset
+  appendGroup(wal, { batches: [entries(6, 5, 1)] })
+  damage(disk, lastPath(wal), end + 20, Uint8Array.of(0, 0, 0, 0, 0, 0))
+
+  const { simulation, recovered, wal: opened } = reopen(disk)
+
+  expect(replayTexts(simulation.disk, recovered.scan)).toEqual(batchTexts([kept]))
+  expect(recovered.tornBytes).toBeGreaterThan(0)
+  expect(simulation.lines.some(({ level, message }) => level === 'warn' && message.includes('cut off'))).toBe(true)
+  expect(opened.offset).toBe(end)
+  expect(
+    contentOf(simulation.disk, lastPath(wal))
+      .subarray(end)
+      .every((byte) => byte === 0),
+  ).toBe(true)
+})
+
+test('damage before an acknowledged group is refused with file, offset and reason, and nothing changes (V4)', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+  const middle = wal.offset
+  appendGroup(wal, { batches: [entries(6, 5, 1)] })
+  appendGroup(wal, { batches: [entries(11, 5, 1)] })
+  damage(disk, lastPath(wal), middle + 50, Uint8Array.of(1, 2, 3))
+  const before = picture(disk)
+
+  const refusal = tryOpen(createSimulation({ disk: restart(disk) }).env, DIRECTORY)
+
+  expect(refusal).toMatchObject({ code: 'wal_damaged' })
+  expect(refusal).toMatchObject({ message: expect.stringContaining(lastPath(wal)) })
+  expect(refusal).toMatchObject({ message: expect.stringContaining(String(middle)) })
+  expect(picture(disk)).toEqual(before)
+})
+
+test('damage in a file that others follow is never taken for a torn tail (V4)', () => {
+  const { disk, wal } = begin()
+  fill(wal, 3)
+  const first = wal.files[0]?.path ?? ''
+  cut(disk, first, 6000)
+
+  expect(tryOpen(createSimulation({ disk }).env, DIRECTORY)).toMatchObject({
+    code: 'wal_damaged',
+    message: expect.stringContaining('later log files follow'),
+  })
+})
+
+test('a missing file, a foreign file and a changed name are refused (V4)', () => {
+  const { disk, wal } = begin()
+  fill(wal, 4)
+  const [first, second] = wal.files.map((file) => file.path) as [string, string]
+  const cases: [string, (disk: SimulatedDisk) => void, string][] = [
+    ['hole', (copy) => copy.unlink(second), 'is missing'],
+    ['name', (copy) => copy.rename(first, first.replace('-0000000000000001.', '-0000000000000002.')), 'its name'],
+    ['all', (copy) => wal.files.forEach(({ path }) => void copy.unlink(path)), 'the log is missing'],
+  ]
+  for (const [, change, says] of cases) {
+    const copy = copyDisk(disk)
+    change(copy)
+    expect(tryOpen(createSimulation({ disk: copy }).env, DIRECTORY)).toMatchObject({
+      code: 'wal_damaged',
+      message: expect.stringContaining(says),
+    })
+  }
+})
+
+test('a log of another cluster, incarnation or codec list is refused by name (V4)', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+  const { env } = createSimulation({ disk: restart(disk) })
+  const other = (key: keyof typeof IDENTITY) => ({ ...IDENTITY, [key]: IDENTITY[key].map((byte) => byte ^ 1) })
+  const open = (identity: typeof IDENTITY) => () => openWal(env, DIRECTORY, identity, { ...SMALL, isClean: true })
+
+  expect(open(other('clusterId'))).toThrow('the cluster id differs')
+  expect(open(other('incarnation'))).toThrow('the incarnation differs')
+  expect(open(other('codecHash'))).toThrow('the codec list differs')
+})
+
+test('a file that cannot be read is damage, not a torn tail (V4)', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+  const simulation = createSimulation({ disk: restart(disk) })
+  simulation.disk.fault = ({ call }) => (call === 'read' ? { kind: 'fail', code: 'EIO' } : undefined)
+
+  expect(tryOpen(simulation.env, DIRECTORY)).toMatchObject({
+    code: 'wal_damaged',
+    message: expect.stringContaining('cannot be read (EIO)'),
+  })
+})
+
+test('a process killed between write and sync may have been seen: what is read back is synced first (V5)', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+  disk.fault = ({ call }) => (call === 'syncData' ? { kind: 'crash' } : undefined)
+  expect(() => appendGroup(wal, { batches: [entries(6, 5, 1)] })).toThrow('machine stops')
+  const again = reopen(disk)
+  expect(again.recovered.lastIndex).toBe(10)
+
+  const after = createSimulation({ disk: crash(again.disk, () => false) })
+
+  expect(tryOpen(after.env, DIRECTORY)).toMatchObject({ texts: batchTexts([entries(1, 10, 1)]) })
+})
+
+test('a log is made again where a formation was cut short, and never over one with content', () => {
+  const { disk } = begin()
+  const simulation = createSimulation({ disk: restart(disk) })
+  const wal = createWal(simulation.env, DIRECTORY, IDENTITY, EMPTY, SMALL)
+  expect(listLogFiles(simulation.disk, DIRECTORY)).toHaveLength(1)
+
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [] })
+
+  const { env } = createSimulation({ disk: restart(disk) })
+  expect(() => createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)).toThrow('CLUSTER')
+})
+
+test('compaction deletes whole files below the floor, oldest first, each one durably (§17)', () => {
+  const { disk, wal } = begin()
+  fill(wal, 5)
+  appendGroup(wal, { hardState: hardState(1, wal.lastIndex), batches: [] })
+  const third = wal.files[2]
+  const before = disk.operations.length
+
+  expect(compactWal(wal, (wal.files[1]?.lastIndex ?? 0) + 1)).toBe(2)
+
+  expect(wal.files[0]).toBe(third)
+  const calls = disk.operations.slice(before).map(({ call }) => call)
+  expect(calls).toEqual(['unlink', 'syncDirectory', 'unlink', 'syncDirectory'])
+  expect(compactWal(wal, wal.lastIndex + 1)).toBe(2)
+  expect(wal.files).toHaveLength(1)
+})
+
+test('the file that is written is never deleted, so term and vote stay', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(7, 0, 3), batches: [] })
+  appendGroup(wal, { hardState: hardState(7, 5, 3), batches: [entries(1, 5, 7)] })
+
+  compactWal(wal, 6)
+
+  expect(reopen(disk).recovered.hardState).toEqual({ term: 7, vote: 3, commit: 5 })
+})
+
+test('on a full disk entries are refused whole, votes and marks are still stored (W4, §19)', () => {
+  const { disk, wal } = begin()
+  disk.capacityBytes = 8192 + 1000
+  const texts: string[] = []
+  for (;;) {
+    const batch = entries(wal.lastIndex + 1, 10, 1, 40)
+    if (appendGroup(wal, { hardState: hardState(1, wal.lastIndex), batches: [batch] }) === 'full') break
+    texts.push(...batchTexts([batch]))
+  }
+  expect(isFull(wal)).toBe(true)
+  expect(disk.list(DIRECTORY)).toHaveLength(1)
+
+  const vote = { term: 9, vote: 2, commit: wal.hardState.commit }
+  expect(appendGroup(wal, { hardState: vote, batches: [] })).toBe('stored')
+  expect(appendGroup(wal, { mark: { index: wal.hardState.commit, term: 1 }, batches: [] })).toBe('stored')
+
+  const opened = tryOpen(createSimulation({ disk: restart(disk) }).env, DIRECTORY)
+  expect(opened).toMatchObject({ code: '', texts, term: 9, vote: 2, markIndex: wal.mark.index })
+})
+
+test('writing goes on without a restart when space returns (§19)', () => {
+  const { disk, wal } = begin()
+  disk.capacityBytes = 8192 + 1000
+  while (
+    appendGroup(wal, { hardState: hardState(1, wal.lastIndex), batches: [entries(wal.lastIndex + 1, 10, 1)] }) ===
+    'stored'
+  );
+  expect(retryNext(wal)).toBe(false)
+  const last = wal.lastIndex
+
+  disk.capacityBytes = 100_000
+
+  expect(retryNext(wal)).toBe(true)
+  expect(isFull(wal)).toBe(false)
+  expect(appendGroup(wal, { batches: [entries(last + 1, 10, 1)] })).toBe('stored')
+  expect(tryOpen(createSimulation({ disk: restart(disk) }).env, DIRECTORY)).toMatchObject({ code: '' })
+})
+
+test('a write the disk has no room for leaves no trace of its group', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+  let writes = 0
+  disk.fault = ({ call }) =>
+    call === 'write' && writes++ === 0 ? { kind: 'short', bytes: 700, code: 'ENOSPC' } : undefined
+
+  expect(appendGroup(wal, { batches: [entries(6, 30, 1)] })).toBe('full')
+  expect(appendGroup(wal, { batches: [entries(6, 2, 1, 8, 99)] })).toBe('stored')
+
+  for (const survives of [false, true]) {
+    const opened = tryOpen(createSimulation({ disk: crash(disk, () => survives) }).env, DIRECTORY)
+    expect(opened).toMatchObject({ code: '', texts: batchTexts([entries(1, 5, 1), entries(6, 2, 1, 8, 99)]) })
+  }
+})
+
+test('any other failure of a write or a sync ends the process with write_failed (W2)', () => {
+  for (const call of ['write', 'syncData', 'rename', 'syncDirectory', 'create'] as const) {
+    const { disk, wal } = begin()
+    disk.fault = (operation) => (operation.call === call ? { kind: 'fail', code: 'EIO' } : undefined)
+    expect(() => fill(wal, 3)).toThrow(expect.objectContaining({ code: 'write_failed' }))
+  }
+})
+
+test('an unclean start on a full disk syncs the last file where it is', () => {
+  const { disk, wal } = begin()
+  disk.fault = ({ call, path }) => (call === 'syncData' && path.endsWith('.log') ? { kind: 'crash' } : undefined)
+  expect(() => appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })).toThrow()
+  disk.capacityBytes = 8192
+  const again = reopen(disk)
+  expect(again.recovered.lastIndex).toBe(5)
+
+  const after = createSimulation({ disk: crash(again.disk, () => false) })
+
+  expect(tryOpen(after.env, DIRECTORY)).toMatchObject({ texts: batchTexts([entries(1, 5, 1)]) })
+})
+
+test('group numbers wrap after 2^32 groups', () => {
+  const simulation = createSimulation()
+  simulation.disk.makeDirectory(DIRECTORY)
+  const wal = createWal(simulation.env, DIRECTORY, IDENTITY, EMPTY, SMALL)
+  wal.group = 0xfffffffd
+  // A new file takes the number up from its header, as if four billion groups had gone before.
+  fill(wal, 3)
+  simulation.disk.unlink(wal.files[0]?.path ?? '')
+
+  const { recovered } = reopen(simulation.disk)
+
+  expect(recovered.lastIndex).toBe(wal.lastIndex)
+  expect(wal.group).toBeLessThan(1000)
+})
+
+test('closing lets go of the files, and a clean start changes nothing', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+  closeWal(wal)
+  const before = picture(disk)
+
+  reopen(disk, true)
+
+  expect(picture(disk)).toEqual(before)
+})
+
+test('a group is bounded, but for a single entry (W1)', () => {
+  const { wal } = begin({})
+  const entry = entries(1, 1, 1, GROUP_BYTES_MAX)
+  expect(fitsGroup(wal, 0, entry)).toBe(true)
+  expect(fitsGroup(wal, 1, entry)).toBe(false)
+  expect(appendGroup(wal, { hardState: hardState(1, 0), batches: [entry] })).toBe('stored')
+  expect(walBytes(wal)).toBe(64 * 1024 * 1024)
+})
+
+test('what cannot be true is not written (A1–A4)', () => {
+  const { wal } = begin()
+  appendGroup(wal, { hardState: hardState(5, 3), batches: [entries(1, 5, 5)] })
+  const refused: [string, Parameters<typeof appendGroup>[1]][] = [
+    ['A1', { hardState: hardState(4, 3), batches: [] }],
+    ['A1', { hardState: hardState(5, 3, 2), batches: [] }],
+    ['A2', { hardState: hardState(5, 2), batches: [] }],
+    ['A2', { hardState: hardState(5, 6), batches: [] }],
+    ['A2', { mark: { index: 4, term: 5 }, batches: [] }],
+    ['A3', { batches: [entries(7, 1, 5)] }],
+    ['A4', { batches: [entries(3, 1, 6)] }],
+  ]
+  for (const [id, group] of refused) expect(() => appendGroup(wal, group)).toThrow(id)
+})
+
+test('records are written at offsets of eight bytes with zeros between', () => {
+  const { disk, wal } = begin()
+  const start = wal.offset
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 1, 1, 3)] })
+
+  const length = 12 + 13 + 3
+  expect(wal.offset - start).toBe(recordBytes(24) + recordBytes(length))
+  const content = contentOf(disk, lastPath(wal))
+  const at = start + recordBytes(24)
+  expect(content[at + 24]).toBe(RECORD_TYPE.entries)
+  expect([...content.subarray(at + 32 + length, wal.offset)]).toEqual([0, 0, 0, 0])
+})
+
+test('bytes behind the data that make no record are wiped at the next start', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 1, 1)] })
+  const file = disk.open(lastPath(wal), 'write')
+  writeFully(disk, file, new Uint8Array(400).fill(0xa5), 0, 400, wal.offset + 96)
+
+  const { recovered, disk: after } = reopen(disk)
+
+  expect(recovered.tornBytes).toBe(496)
+  expect(
+    contentOf(after, lastPath(wal))
+      .subarray(wal.offset)
+      .every((byte) => byte === 0),
+  ).toBe(true)
+})
