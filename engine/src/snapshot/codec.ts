@@ -1,0 +1,249 @@
+/**
+ * Words of one range of rows ⇄ byte planes (performance.md §7). Here the plain form: the oracle of kernel.as.ts, and
+ * what serves where WebAssembly SIMD or shared memory is missing.
+ *
+ * Each word is coded against the word of the same row the night before, the first night against an empty word:
+ *
+ *   byte     holds
+ *   0        availability minus the night before, modulo 256
+ *   1–3      features, exclusive-or with the night before
+ *   4–7      price minus the night before, modulo 2^32, zigzag
+ *
+ * All of it is arithmetic that can be undone on any two words, so nothing is special about an empty one: its price
+ * counts as -1, because prices lie inverted in a word, and two empty nights differ in nothing.
+ *
+ * The bytes of one night form eight planes of one byte a row. A plane without a byte that is not 0 is left out, and a
+ * mask of one bit a plane says which are there: a night equal to the one before costs its mask and nothing else.
+ */
+
+import { readFileSync } from 'node:fs'
+import { assert } from '@vacancy/shared'
+import { packageHash } from '../store/digest.ts'
+
+export const BYTES_PER_WORD = 8
+export const BYTE_PLANES = 8
+/** packages, digest low, digest high: u32 each. */
+export const STATS_BYTES = 12
+
+/**
+ * Both functions walk the nights of one range of rows. All arguments are addresses in the memory of the kernel but for
+ * `nights` and `rows`. Addresses of words are multiples of 8, those of 32-bit cells multiples of 4.
+ *
+ * - `planes` u32 a night: where the words of the range lie that night
+ * - `days` u32 a night: its day number
+ * - `keysLow`, `keysHigh` u32 a row: rowKey of store/digest.ts in lanes 0 and 1; of no meaning where all words are empty
+ * - `masks` one byte a night
+ * - `cursors` eight u32: where the next byte of each plane lies; moved on by what was written or read
+ * - `stats` three u32: packages and digest lanes of all nights are added to them
+ */
+export type SnapshotKernel = {
+  encode(
+    planes: number,
+    nights: number,
+    rows: number,
+    days: number,
+    keysLow: number,
+    keysHigh: number,
+    masks: number,
+    cursors: number,
+    stats: number,
+  ): void
+  /**
+   * `available` u32 a night: where the range's bits begin that say which rows have rooms left; they must be 0 before;
+   * 0 for no such lists. `nightStats` u32 a night: three cells as in `stats`, added to atomically since other threads
+   * may decode other rows of that night; 0 for none.
+   */
+  decode(
+    planes: number,
+    nights: number,
+    rows: number,
+    days: number,
+    keysLow: number,
+    keysHigh: number,
+    masks: number,
+    cursors: number,
+    stats: number,
+    available: number,
+    nightStats: number,
+  ): void
+}
+
+export type LoadedSnapshotKernel = {
+  readonly kernel: SnapshotKernel
+  readonly implementation: 'wasm' | 'typescript'
+}
+
+export const SNAPSHOT_KERNEL_FILE = new URL('../../build/snapshot-kernel.wasm', import.meta.url)
+
+/** The kernel over a memory: compiled if there is one that this machine runs, else the twin. */
+export function loadSnapshotKernel(
+  memory: WebAssembly.Memory,
+  file: URL | string = SNAPSHOT_KERNEL_FILE,
+): LoadedSnapshotKernel {
+  let exports: WebAssembly.Exports
+  try {
+    exports = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(file)), { env: { memory } }).exports
+  } catch {
+    // Not built, no SIMD, or a memory that is not shared: the twin does the same, and `implementation` says so.
+    return { kernel: createTwinKernel(memory), implementation: 'typescript' }
+  }
+  return { kernel: exports as unknown as SnapshotKernel, implementation: 'wasm' }
+}
+
+export function createTwinKernel(memory: WebAssembly.Memory): SnapshotKernel {
+  const u8 = new Uint8Array(memory.buffer)
+  const u32 = new Uint32Array(memory.buffer)
+
+  function encode(
+    planes: number,
+    nights: number,
+    rows: number,
+    days: number,
+    keysLow: number,
+    keysHigh: number,
+    masks: number,
+    cursors: number,
+    stats: number,
+  ): void {
+    const deltas = new Uint32Array(rows * 2)
+    let before = 0
+    for (let night = 0; night < nights; night++) {
+      const words = cellOf(planes) + night
+      const at = u32[words] as number
+      assert(at % BYTES_PER_WORD === 0, 'words lie on 8-byte boundaries')
+      u8[masks + night] = differences(at, before, rows, deltas)
+      const day = u32[cellOf(days) + night] as number
+      sum(at, rows, day, keysLow, keysHigh, (cell, value) => {
+        u32[cellOf(stats) + cell] = (u32[cellOf(stats) + cell] as number) + value
+      })
+      for (let plane = 0; plane < BYTE_PLANES; plane++) {
+        if ((((u8[masks + night] as number) >>> plane) & 1) === 0) continue
+        const cursor = u32[cellOf(cursors) + plane] as number
+        for (let row = 0; row < rows; row++) {
+          u8[cursor + row] = (deltas[row * 2 + (plane >> 2)] as number) >>> ((plane & 3) * 8)
+        }
+        u32[cellOf(cursors) + plane] = cursor + rows
+      }
+      before = at
+    }
+  }
+
+  /** @returns mask of the bytes that are not 0 in all rows */
+  function differences(words: number, before: number, rows: number, deltas: Uint32Array): number {
+    let lows = 0
+    let highs = 0
+    for (let row = 0; row < rows; row++) {
+      const cell = (words + row * BYTES_PER_WORD) / 4
+      const old = (before + row * BYTES_PER_WORD) / 4
+      const oldLow = before === 0 ? 0 : (u32[old] as number)
+      const oldHigh = before === 0 ? 0 : (u32[old + 1] as number)
+      const low = lowDelta(u32[cell] as number, oldLow)
+      const high = zigzag((oldHigh - (u32[cell + 1] as number)) | 0)
+      deltas[row * 2] = low
+      deltas[row * 2 + 1] = high
+      lows |= low
+      highs |= high
+    }
+    let mask = 0
+    for (let byte = 0; byte < 4; byte++) {
+      if (((lows >>> (byte * 8)) & 0xff) !== 0) mask |= 1 << byte
+      if (((highs >>> (byte * 8)) & 0xff) !== 0) mask |= 16 << byte
+    }
+    return mask
+  }
+
+  function decode(
+    planes: number,
+    nights: number,
+    rows: number,
+    days: number,
+    keysLow: number,
+    keysHigh: number,
+    masks: number,
+    cursors: number,
+    stats: number,
+    available: number,
+    nightStats: number,
+  ): void {
+    let before = 0
+    for (let night = 0; night < nights; night++) {
+      const words = u32[cellOf(planes) + night] as number
+      assert(words % BYTES_PER_WORD === 0, 'words lie on 8-byte boundaries')
+      const mask = u8[masks + night] as number
+      const bits = available === 0 ? 0 : (u32[cellOf(available) + night] as number)
+      restore(words, before, rows, mask, cursors, bits)
+      const sums = nightStats === 0 ? 0 : (u32[cellOf(nightStats) + night] as number)
+      sum(words, rows, u32[cellOf(days) + night] as number, keysLow, keysHigh, (cell, value) => {
+        u32[cellOf(stats) + cell] = (u32[cellOf(stats) + cell] as number) + value
+        if (sums !== 0) Atomics.add(u32, cellOf(sums) + cell, value)
+      })
+      before = words
+    }
+  }
+
+  function restore(words: number, before: number, rows: number, mask: number, cursors: number, bits: number): void {
+    for (let row = 0; row < rows; row++) {
+      let low = 0
+      let high = 0
+      for (let plane = 0; plane < BYTE_PLANES; plane++) {
+        if (((mask >>> plane) & 1) === 0) continue
+        const byte = u8[(u32[cellOf(cursors) + plane] as number) + row] as number
+        if (plane < 4) low |= byte << (plane * 8)
+        else high |= byte << ((plane - 4) * 8)
+      }
+      const cell = (words + row * BYTES_PER_WORD) / 4
+      const old = (before + row * BYTES_PER_WORD) / 4
+      const oldLow = before === 0 ? 0 : (u32[old] as number)
+      const oldHigh = before === 0 ? 0 : (u32[old + 1] as number)
+      u32[cell] = ((low + oldLow) & 0xff) | ((low ^ oldLow) & 0xffffff00)
+      u32[cell + 1] = oldHigh - ((high >>> 1) ^ -(high & 1))
+      if (bits !== 0 && ((u32[cell] as number) & 0xff) !== 0) {
+        u8[bits + (row >>> 3)] = (u8[bits + (row >>> 3)] as number) | (1 << (row & 7))
+      }
+    }
+    for (let plane = 0; plane < BYTE_PLANES; plane++) {
+      const cell = cellOf(cursors) + plane
+      if (((mask >>> plane) & 1) !== 0) u32[cell] = (u32[cell] as number) + rows
+    }
+  }
+
+  /** Counts and hashes the packages of a night and gives the three numbers to `add`. */
+  function sum(
+    words: number,
+    rows: number,
+    day: number,
+    keysLow: number,
+    keysHigh: number,
+    add: (cell: number, value: number) => void,
+  ): void {
+    let packages = 0
+    let digestLow = 0
+    let digestHigh = 0
+    for (let row = 0; row < rows; row++) {
+      const cell = (words + row * BYTES_PER_WORD) / 4
+      const lo = u32[cell] as number
+      const hi = u32[cell + 1] as number
+      if ((lo | hi) === 0) continue
+      packages++
+      digestLow = (digestLow + packageHash(0, u32[cellOf(keysLow) + row] as number, day, lo, hi)) | 0
+      digestHigh = (digestHigh + packageHash(1, u32[cellOf(keysHigh) + row] as number, day, lo, hi)) | 0
+    }
+    add(0, packages)
+    add(1, digestLow)
+    add(2, digestHigh)
+  }
+
+  return { encode, decode }
+}
+
+function cellOf(address: number): number {
+  return address / 4
+}
+
+function lowDelta(now: number, before: number): number {
+  return ((now - before) & 0xff) | ((now ^ before) & 0xffffff00)
+}
+
+function zigzag(difference: number): number {
+  return (difference << 1) ^ (difference >> 31)
+}
