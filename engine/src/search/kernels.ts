@@ -50,9 +50,9 @@ export function loadKernels(memory: Memory, only?: 'typescript'): Kernels {
 }
 
 function compile(): WebAssembly.Module | undefined {
-  let bytes: Buffer
+  let bytes: Uint8Array<ArrayBuffer>
   try {
-    bytes = readFileSync(KERNEL_FILE)
+    bytes = new Uint8Array(readFileSync(KERNEL_FILE))
   } catch {
     // Not built: the twin serves, and /status says so.
     return undefined

@@ -4,14 +4,21 @@
  */
 
 import { assert, type CodecList, createCodecList, startOfDayMs } from '@vacancy/shared'
-import { COMMANDS, type CommandName, decodeReply, encodeRequest, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
+import {
+  COMMANDS,
+  type CommandName,
+  decodeReply,
+  encodeRequest,
+  type ReplyResult,
+  type RequestFields,
+} from '@vacancy/shared/wire'
 import { loadKernels } from '../search/kernels.ts'
 import { createSearcher } from '../search/search.ts'
 import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
 import { outcomeText, stampCommand } from '../store/command.ts'
-import { createStore, publish, scratchOf, type Store } from '../store/store.ts'
-import { slabAreaBytes } from '../tcp/slabs.ts'
+import { createStore, publish, type Store, scratchOf } from '../store/store.ts'
 import { answerRead, createDispatcher, type Dispatcher, openRequest, proposeWrite } from '../tcp/dispatch.ts'
+import { slabAreaBytes } from '../tcp/slabs.ts'
 import { createProposals } from '../tcp/writes.ts'
 
 const FRAME_HEADER = 9
@@ -27,7 +34,12 @@ export type NodeInMemory = {
   index: number
 }
 
-export type Answer = { readonly error: string; readonly result: ReplyResult; readonly code: number; readonly value: number }
+export type Answer = {
+  readonly error: string
+  readonly result: ReplyResult
+  readonly code: number
+  readonly value: number
+}
 
 export function createNodeInMemory(day: number, memoryBytes = 64 << 20): NodeInMemory {
   const codecs = createCodecList(SAMPLE_CODECS)

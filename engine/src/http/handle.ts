@@ -1,0 +1,106 @@
+/**
+ * What the HTTP side sees of the node it belongs to: node.ts provides it, http/node.ts answers from it.
+ */
+
+import type { CodecList } from '@vacancy/shared'
+import type { Memory } from '../store/store.ts'
+import type { Counters } from '../tcp/counters.ts'
+
+/** Why a node does not serve, in words an operator can act on; the same in /ready, the log and docs/operators.md. */
+export type UnavailableReason =
+  | 'starting'
+  | 'recovering'
+  | 'loading'
+  | 'stopping'
+  | 'disk_full'
+  | 'memory_full'
+  | 'disk_failed'
+  | 'digest_mismatch'
+
+export type Unavailable = { readonly reason: UnavailableReason; readonly detail: string; readonly sinceMs: number }
+
+/** Counts of a histogram with upper bounds in seconds, one more count for what is above. */
+export type Buckets = { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number }
+
+/** What the replica thread reports a few times a second. */
+export type ReplicaStatus = {
+  readonly role: 'leader' | 'follower'
+  readonly term: number
+  readonly firstIndex: number
+  readonly lastIndex: number
+  readonly commitIndex: number
+  readonly appliedIndex: number
+  readonly walBytes: number
+  readonly walFiles: number
+  readonly groups: number
+  readonly fsync: Buckets
+  readonly commit: Buckets
+  readonly tornTailBytes: number
+  readonly repeatsAnswered: number
+  readonly digestChecks: number
+  readonly digest: { readonly lo: number; readonly hi: number }
+  readonly lastDigestCheckIndex: number
+  readonly snapshotRunning: boolean
+  readonly snapshotFailures: number
+  readonly snapshotDuration: Buckets
+  readonly sparePages: number
+  readonly lastMaintenanceDay: number
+  readonly lastMaintenanceMs: number
+  readonly removedPackages: number
+  readonly eventLoopStallMs: number
+  readonly diskFreeBytes: number
+  readonly diskFull: boolean
+}
+
+export type SnapshotInfo = {
+  readonly id: string
+  readonly createdMs: number
+  readonly shardId: string
+  readonly lastIndex: number
+  readonly lastTerm: number
+  readonly properties: number
+  readonly packages: number
+  readonly segments: number
+  readonly window: { readonly from: string; readonly to: string } | undefined
+  readonly codecHash: string
+  readonly bytes: number
+  readonly origin: 'seed' | 'periodic' | 'requested' | 'maintenance' | 'shutdown'
+  readonly durationMs: number
+}
+
+export type SlowRequest = {
+  readonly command: string
+  readonly milliseconds: number
+  readonly rows: number
+  readonly atMs: number
+}
+
+export type NodeHandle = {
+  readonly version: string
+  readonly shardId: string
+  readonly startedMs: number
+  readonly coresAtStart: number
+  readonly coresNow: () => number
+  /** Views of the store for reading on the main thread, and its reader slot; undefined until it is loaded. */
+  readonly memory: () => Memory | undefined
+  readonly reader: number
+  readonly codecs: CodecList
+  /** Set when data of another codec list was set aside at start (platform.md §7.12). */
+  readonly codecMismatch: string | undefined
+  readonly counters: readonly Counters[]
+  readonly connectionsOpen: () => number
+  readonly servingThreads: number
+  readonly kernels: () => 'wasm' | 'typescript'
+  readonly unavailable: () => readonly Unavailable[]
+  readonly replica: () => ReplicaStatus | undefined
+  readonly snapshot: () => SnapshotInfo | undefined
+  /** Highest first. */
+  readonly slow: () => readonly SlowRequest[]
+  readonly wallMs: () => number
+  readonly saveSnapshot: () => 'started' | 'running' | 'unavailable'
+  readonly maintain: (force: boolean) => 'started' | 'running' | 'unavailable'
+  readonly shutdown: () => void
+  /** @returns number of tokens; throws when the file does not parse, and the old ones stay */
+  readonly reloadTokens: () => number
+  readonly rotateTls: () => void
+}

@@ -1,0 +1,481 @@
+/**
+ * One frame → its answer: a search or a cheap read here and now, a write on the replica thread (architecture.md,
+ * journeys a and b). Everything that can be checked without state is checked here.
+ */
+
+import { assert, type CodecList, dayOf, formatDay, unpackPropertyId } from '@vacancy/shared'
+import { COMMAND_LIST, COMMANDS, type CommandSpec, scanRequest } from '@vacancy/shared/wire'
+import {
+  addBytes,
+  addExtra,
+  addText,
+  addU32,
+  addU8,
+  beginReply,
+  finishReply,
+  type ReplyWriter,
+  writeError,
+} from '../search/reply.ts'
+import { KEEPS_CHANGING, runSearch, type Searcher } from '../search/search.ts'
+import {
+  checkName,
+  checkSegment,
+  endOf,
+  isGiven,
+  readAmenities,
+  readDate,
+  readDegrees,
+  readFeatures,
+  readPrice,
+  readPropertyId,
+  readRequestKey,
+  readStars,
+  readU64,
+  readU8,
+  setToday,
+  startOf,
+  type Values,
+} from '../search/values.ts'
+import {
+  beginCommand,
+  type CommandKind,
+  type CommandWriter,
+  GIVEN,
+  KIND,
+  writeBytes,
+  writeF64,
+  writeName,
+  writeU32,
+  writeU8,
+} from '../store/command.ts'
+import { findName, NAMES } from '../store/dictionary.ts'
+import {
+  type Changing,
+  daysOfRoom,
+  type Missing,
+  propertyExists,
+  type ReadView,
+  readNight,
+  roomExists,
+  roomTypesOf,
+  segmentCounts,
+} from '../store/read.ts'
+import { appliedIndex } from '../store/store.ts'
+import { beginProposal, dropProposal, type Proposals } from './writes.ts'
+
+export { NO_ROOM } from '../search/search.ts'
+
+const SEGMENTS_MAX = 32_767
+
+export type Dispatcher = {
+  readonly searcher: Searcher
+  readonly view: ReadView
+  readonly values: Values
+  readonly codecs: CodecList
+  readonly codecBytes: Uint8Array
+  readonly proposals: Proposals
+  readonly wallMs: () => number
+  readonly propertyId: Uint8Array
+  readonly requestKey: Uint8Array
+  /** Error text of the last answer, '' after SUCCESS. */
+  error: string
+}
+
+export function createDispatcher(options: {
+  searcher: Searcher
+  codecs: CodecList
+  proposals: Proposals
+  wallMs: () => number
+}): Dispatcher {
+  const { searcher, codecs, proposals, wallMs } = options
+  return {
+    searcher,
+    view: { memory: searcher.memory, reader: searcher.reader },
+    values: searcher.values,
+    codecs,
+    codecBytes: new TextEncoder().encode(codecs.text),
+    proposals,
+    wallMs,
+    propertyId: new Uint8Array(16),
+    requestKey: new Uint8Array(24),
+    error: '',
+  }
+}
+
+/**
+ * Reads name and structure of a request into `values.scan`.
+ *
+ * @returns its row of the command table; undefined when the request is refused, with `error` set
+ */
+export function openRequest(
+  dispatcher: Dispatcher,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): CommandSpec | undefined {
+  const { values } = dispatcher
+  values.fault = ''
+  setToday(values, dayOf(dispatcher.wallMs()))
+  dispatcher.error = scanRequest(values.scan, bytes, start, end)
+  return dispatcher.error === '' ? values.scan.command : undefined
+}
+
+function position(command: CommandSpec, name: string): number {
+  const found = command.fields.findIndex((spec) => spec.name === name)
+  assert(found >= 0, `${command.name} has a field ${name}`)
+  return found
+}
+
+// Reads
+
+const { SEARCHAVAIL, SEARCHPROP, GETCODECS, GETSEGMENTS } = COMMANDS
+const { PROPEXIST, PROPROOMEXIST, PROPROOMLIST, PROPROOMDATELIST, GETPROPROOMDAY } = COMMANDS
+const MISSING_TEXT: { readonly [what in Missing | Changing]: string } = {
+  property: 'NOT_FOUND: property not found',
+  'room-type': 'NOT_FOUND: room type not found',
+  package: 'NOT_FOUND: package not found',
+  changing: '429',
+}
+const MIN_INDEX = 'minIndex'
+const minIndexFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === MIN_INDEX))
+
+/** The applied index a read asks for; 0 without one (wire-protocol.md §12). */
+export function minIndexOf(dispatcher: Dispatcher, command: CommandSpec): number {
+  const field = minIndexFields[command.code] as number
+  return field >= 0 && isGiven(dispatcher.values, field) ? readU64(dispatcher.values, field) : 0
+}
+
+/**
+ * Answers a read into [at, end) of `target`; searches need the store's own memory there.
+ *
+ * @returns end of the frame, or NO_ROOM
+ */
+export function answerRead(
+  dispatcher: Dispatcher,
+  command: CommandSpec,
+  correlationId: number,
+  target: Uint8Array,
+  at: number,
+  end: number,
+  waitedMs: number,
+): number {
+  const { searcher, values } = dispatcher
+  dispatcher.error = ''
+  if (command === SEARCHAVAIL || command === SEARCHPROP) {
+    const stop = runSearch(searcher, command === SEARCHAVAIL, correlationId, at, end, waitedMs)
+    dispatcher.error = stop === KEEPS_CHANGING ? '429' : values.fault
+    return stop === KEEPS_CHANGING ? writeError(target, at, end, correlationId, '429') : stop
+  }
+  const { writer } = searcher
+  beginReply(writer, target, at, end, correlationId)
+  const error = readInto(dispatcher, command, writer)
+  if (error === '') return finishReply(writer)
+  dispatcher.error = error
+  return writeError(target, at, end, correlationId, error)
+}
+
+function readInto(dispatcher: Dispatcher, command: CommandSpec, writer: ReplyWriter): string {
+  switch (command) {
+    case GETCODECS:
+      addBytes(writer, 9, dispatcher.codecBytes)
+      return ''
+    case GETSEGMENTS:
+      for (const { bytes, properties } of segmentCounts(dispatcher.view).slice(0, SEGMENTS_MAX)) {
+        addBytes(writer, 1, bytes)
+        addU32(writer, properties)
+      }
+      return ''
+    case PROPEXIST:
+      return exists(dispatcher, writer)
+    case PROPROOMEXIST:
+      return hasRoom(dispatcher, writer)
+    case PROPROOMLIST:
+      return listRooms(dispatcher, writer)
+    case PROPROOMDATELIST:
+      return listDates(dispatcher, writer)
+    default:
+      assert(command === GETPROPROOMDAY, 'every read has an answer')
+      return describeNight(dispatcher, writer)
+  }
+}
+
+const PROPEXIST_ID = position(PROPEXIST, 'propertyId')
+
+function exists(dispatcher: Dispatcher, writer: ReplyWriter): string {
+  const { values, propertyId } = dispatcher
+  readPropertyId(values, PROPEXIST_ID, propertyId, 0)
+  if (values.fault === '') addU8(writer, propertyExists(dispatcher.view, propertyId) ? 1 : 0)
+  return values.fault
+}
+
+/** Property id and room type stand at the same places in all commands that have both. */
+const ROOM_ID = position(PROPROOMEXIST, 'propertyId')
+const ROOM_TYPE = position(PROPROOMEXIST, 'roomType')
+const ROOM_DATE = position(GETPROPROOMDAY, 'date')
+
+function readRoom(dispatcher: Dispatcher): number {
+  const { values, propertyId, view } = dispatcher
+  readPropertyId(values, ROOM_ID, propertyId, 0)
+  checkName(values, ROOM_TYPE)
+  return findName(view.memory, NAMES.roomType, values.scan.bytes, startOf(values, ROOM_TYPE), endOf(values, ROOM_TYPE))
+}
+
+function hasRoom(dispatcher: Dispatcher, writer: ReplyWriter): string {
+  const roomType = readRoom(dispatcher)
+  const { values, view, propertyId } = dispatcher
+  if (values.fault === '') addU8(writer, roomExists(view, propertyId, roomType) ? 1 : 0)
+  return values.fault
+}
+
+function listRooms(dispatcher: Dispatcher, writer: ReplyWriter): string {
+  const { values, view, propertyId } = dispatcher
+  readPropertyId(values, ROOM_ID, propertyId, 0)
+  if (values.fault !== '') return values.fault
+  const names = roomTypesOf(view, propertyId)
+  if (!names) return MISSING_TEXT.property
+  for (const name of names) addBytes(writer, 1, name)
+  return ''
+}
+
+function listDates(dispatcher: Dispatcher, writer: ReplyWriter): string {
+  const roomType = readRoom(dispatcher)
+  const { values, view, propertyId } = dispatcher
+  if (values.fault !== '') return values.fault
+  const days = daysOfRoom(view, propertyId, roomType, values.today)
+  if (typeof days === 'string') return MISSING_TEXT[days]
+  for (const day of days) addText(writer, formatDay(day))
+  return ''
+}
+
+function describeNight(dispatcher: Dispatcher, writer: ReplyWriter): string {
+  const roomType = readRoom(dispatcher)
+  const { values, view, propertyId } = dispatcher
+  const day = readDate(values, ROOM_DATE)
+  if (values.fault !== '') return values.fault
+  const night = readNight(view, propertyId, roomType, day)
+  if (typeof night === 'string') return MISSING_TEXT[night]
+  addText(writer, unpackPropertyId(propertyId, 0))
+  addText(writer, formatDay(day))
+  addU8(writer, night.availability)
+  addU32(writer, night.price)
+  addU32(writer, night.features)
+  return ''
+}
+
+// Writes
+
+const { SETPROP, SETROOMPKG, SETROOMAVL, INCROOMAVL, DECROOMAVL } = COMMANDS
+const { DELPROP, DELSEGMENT, DELPROPDAY, DELPROPROOM, DELROOMDAY } = COMMANDS
+
+const KIND_OF = new Map<CommandSpec, CommandKind>([
+  [SETPROP, KIND.setProperty],
+  [SETROOMPKG, KIND.setPackage],
+  [SETROOMAVL, KIND.setAvailability],
+  [INCROOMAVL, KIND.increaseAvailability],
+  [DECROOMAVL, KIND.decreaseAvailability],
+  [DELPROP, KIND.deleteProperty],
+  [DELSEGMENT, KIND.deleteSegment],
+  [DELPROPDAY, KIND.deleteDay],
+  [DELPROPROOM, KIND.deleteRoom],
+  [DELROOMDAY, KIND.deletePackage],
+])
+
+const sessionFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === 'session'))
+const numberFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === 'requestNumber'))
+const wantIndexFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === 'wantIndex'))
+
+/** Commands that may need memory: refused while there is too little, where others go on. */
+export function needsMemory(command: CommandSpec): boolean {
+  return command === SETPROP || command === SETROOMPKG
+}
+
+/** Whether a write asked for the index at which it was applied. */
+export function wantsIndex(dispatcher: Dispatcher, command: CommandSpec): boolean {
+  const field = wantIndexFields[command.code] as number
+  return field >= 0 && isGiven(dispatcher.values, field) && readU8(dispatcher.values, field) === 1
+}
+
+/**
+ * Checks a write and puts its logged form into the batch. The caller ends the proposal with a token.
+ *
+ * @returns '' or the error text; then nothing was added
+ */
+export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): string {
+  const { values, proposals, requestKey } = dispatcher
+  const kind = KIND_OF.get(command)
+  assert(kind !== undefined, 'every write has a logged form')
+  const session = sessionFields[command.code] as number
+  const writer = beginProposal(proposals)
+  // Checked in the order of the ids: the request key comes last, but lies first in the log.
+  const keyed = isGiven(values, session) || isGiven(values, numberFields[command.code] as number)
+  beginCommand(writer, kind, keyed ? requestKey : undefined)
+  const keyAt = writer.at - requestKey.length
+  writeBody(dispatcher, command, writer)
+  if (keyed) readRequestKey(values, session, numberFields[command.code] as number, requestKey)
+  if (values.fault !== '') {
+    dropProposal(proposals)
+    return values.fault
+  }
+  if (keyed) writer.bytes.set(requestKey, keyAt)
+  return ''
+}
+
+function writeBody(dispatcher: Dispatcher, command: CommandSpec, writer: CommandWriter): void {
+  switch (command) {
+    case SETPROP:
+      return writeProperty(dispatcher, writer)
+    case SETROOMPKG:
+      return writePackage(dispatcher, writer)
+    case SETROOMAVL:
+    case INCROOMAVL:
+    case DECROOMAVL:
+      return writeAmount(dispatcher, command, writer)
+    case DELROOMDAY:
+      return writeNight(dispatcher, command, writer)
+    case DELPROPROOM:
+      writeId(dispatcher, writer, position(command, 'propertyId'))
+      return writeText(dispatcher, writer, position(command, 'roomType'))
+    case DELPROPDAY:
+      writeId(dispatcher, writer, position(command, 'propertyId'))
+      return writeU32(writer, readDate(dispatcher.values, position(command, 'date')))
+    case DELPROP:
+      return writeId(dispatcher, writer, position(command, 'propertyId'))
+    default:
+      assert(command === DELSEGMENT, 'every write has a logged form')
+      checkSegment(dispatcher.values, position(command, 'segment'))
+      return writeText(dispatcher, writer, position(command, 'segment'))
+  }
+}
+
+function writeId(dispatcher: Dispatcher, writer: CommandWriter, field: number): void {
+  const { values, propertyId } = dispatcher
+  readPropertyId(values, field, propertyId, 0)
+  writeBytes(writer, propertyId, 0, 16)
+}
+
+/** A name that is checked here, too, unless it was before. Nothing is written after a fault. */
+function writeText(dispatcher: Dispatcher, writer: CommandWriter, field: number): void {
+  const { values } = dispatcher
+  checkName(values, field)
+  if (values.fault === '') writeName(writer, values.scan.bytes, startOf(values, field), endOf(values, field))
+}
+
+const PROPERTY_FIELDS = {
+  segment: position(SETPROP, 'segment'),
+  area: position(SETPROP, 'area'),
+  id: position(SETPROP, 'propertyId'),
+  type: position(SETPROP, 'propertyType'),
+  category: position(SETPROP, 'category'),
+  stars: position(SETPROP, 'stars'),
+  latitude: position(SETPROP, 'latitude'),
+  longitude: position(SETPROP, 'longitude'),
+  amenities: position(SETPROP, 'amenities'),
+}
+
+function writeProperty(dispatcher: Dispatcher, writer: CommandWriter): void {
+  const { values, propertyId } = dispatcher
+  const fields = PROPERTY_FIELDS
+  checkSegment(values, fields.segment)
+  checkName(values, fields.area)
+  readPropertyId(values, fields.id, propertyId, 0)
+  checkName(values, fields.type)
+  checkName(values, fields.category)
+  const stars = readStars(values, fields.stars)
+  const latitude = readDegrees(values, fields.latitude, 90)
+  const longitude = readDegrees(values, fields.longitude, 180)
+  readAmenities(values, fields.amenities)
+  if (values.fault !== '') return
+  writeBytes(writer, propertyId, 0, 16)
+  writeU8(writer, stars)
+  writeF64(writer, latitude)
+  writeF64(writer, longitude)
+  for (const field of [fields.segment, fields.area, fields.type, fields.category]) {
+    writeName(writer, values.scan.bytes, startOf(values, field), endOf(values, field))
+  }
+  writeU8(writer, values.entries)
+  for (let i = 0; i < values.entries; i++) {
+    writeName(writer, values.scan.bytes, values.starts[i] as number, values.ends[i] as number)
+  }
+}
+
+const PACKAGE_FIELDS = {
+  id: position(SETROOMPKG, 'propertyId'),
+  roomType: position(SETROOMPKG, 'roomType'),
+  date: position(SETROOMPKG, 'date'),
+  availability: position(SETROOMPKG, 'availability'),
+  price: position(SETROOMPKG, 'finalPrice'),
+  features: position(SETROOMPKG, 'rateFeatures'),
+}
+
+function writePackage(dispatcher: Dispatcher, writer: CommandWriter): void {
+  const { values } = dispatcher
+  const fields = PACKAGE_FIELDS
+  const has = (field: number) => isGiven(values, field)
+  writeId(dispatcher, writer, fields.id)
+  checkName(values, fields.roomType)
+  writeU32(writer, readDate(values, fields.date))
+  const given =
+    (has(fields.availability) ? GIVEN.availability : 0) |
+    (has(fields.price) ? GIVEN.price : 0) |
+    (has(fields.features) ? GIVEN.features : 0)
+  writeU8(writer, given)
+  writeU8(writer, has(fields.availability) ? readU8(values, fields.availability) : 0)
+  writeU32(writer, has(fields.price) ? readPrice(values, fields.price) : 0)
+  writeU32(writer, has(fields.features) ? readFeatures(values, fields.features) : 0)
+  writeText(dispatcher, writer, fields.roomType)
+}
+
+function writeAmount(dispatcher: Dispatcher, command: CommandSpec, writer: CommandWriter): void {
+  const { values } = dispatcher
+  writeId(dispatcher, writer, position(command, 'propertyId'))
+  checkName(values, position(command, 'roomType'))
+  writeU32(writer, readDate(values, position(command, 'date')))
+  const amount = readU8(values, position(command, 'amount'))
+  if (amount === 0 && command !== SETROOMAVL && values.fault === '') {
+    values.fault = 'VALIDATION_ERROR: amount must be 1 to 255'
+  }
+  writeU8(writer, amount)
+  writeText(dispatcher, writer, position(command, 'roomType'))
+}
+
+function writeNight(dispatcher: Dispatcher, command: CommandSpec, writer: CommandWriter): void {
+  const { values } = dispatcher
+  writeId(dispatcher, writer, position(command, 'propertyId'))
+  checkName(values, position(command, 'roomType'))
+  writeU32(writer, readDate(values, position(command, 'date')))
+  writeText(dispatcher, writer, position(command, 'roomType'))
+}
+
+// Answers of writes
+
+const indexBytes = new Uint8Array(8)
+const indexView = new DataView(indexBytes.buffer)
+
+/**
+ * A SUCCESS reply of a write: empty, or the new availability; the index when it was asked for.
+ *
+ * @returns end of the frame, or NO_ROOM
+ */
+export function answerWrite(
+  writer: ReplyWriter,
+  command: CommandSpec,
+  correlationId: number,
+  value: number,
+  index: number,
+  target: Uint8Array,
+  at: number,
+  end: number,
+): number {
+  beginReply(writer, target, at, end, correlationId)
+  if (command === SETROOMAVL || command === INCROOMAVL || command === DECROOMAVL) addU8(writer, value)
+  if (index > 0) {
+    indexView.setBigUint64(0, BigInt(index), true)
+    addExtra(writer, 3, indexBytes)
+  }
+  return finishReply(writer)
+}
+
+/** Whether a read at `minIndex` may be answered now. */
+export function hasApplied(dispatcher: Dispatcher, minIndex: number): boolean {
+  return minIndex === 0 || appliedIndex(dispatcher.view.memory) >= minIndex
+}

@@ -1,0 +1,40 @@
+/**
+ * Reply slabs of a serving thread: parts of its scratch area that kernels write replies into (performance.md §5).
+ *
+ * A slab may be used again right after a write only if the socket took everything; otherwise it belongs to that socket
+ * until the write's callback. The stack gives back the slab used last, so that few of them are ever touched.
+ */
+
+import { assert } from '@vacancy/shared'
+
+export const SLAB_BYTES_MIN = 1 << 20
+export const SLABS = 32
+
+export type Slabs = {
+  readonly bytes: number
+  readonly free: number[]
+  readonly total: number
+  /** One more, which is never handed to a socket: replies are copied out of it while all others are taken. */
+  readonly spare: number
+}
+
+export function createSlabs(start: number, slabBytes: number, slabs: number): Slabs {
+  // The last one comes first: addresses are pushed downward.
+  const free = Array.from({ length: slabs }, (_, i) => start + (slabs - 1 - i) * slabBytes)
+  return { bytes: slabBytes, free, total: slabs, spare: start + slabs * slabBytes }
+}
+
+/** Bytes of scratch area that `slabs` slabs and the spare one take. */
+export function slabAreaBytes(slabBytes: number, slabs: number): number {
+  return slabBytes * (slabs + 1)
+}
+
+/** @returns address of a slab, 0 when all are with sockets */
+export function takeSlab(slabs: Slabs): number {
+  return slabs.free.pop() ?? 0
+}
+
+export function giveSlab(slabs: Slabs, address: number): void {
+  assert(slabs.free.length < slabs.total, 'a slab is given back once')
+  slabs.free.push(address)
+}

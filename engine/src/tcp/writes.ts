@@ -1,0 +1,65 @@
+/**
+ * Write requests of a serving thread on their way to the replica thread and back: one message a turn of the event loop
+ * in each direction, not one a write.
+ *
+ *   to the replica   u32 token · u32 length · command, again and again (store/command.ts)
+ *   back             ANSWER_BYTES each: u32 token · u8 outcome · u8 value · u16 0 · f64 index
+ */
+
+import { type CommandWriter, createCommandWriter } from '../store/command.ts'
+
+export const ANSWER_BYTES = 16
+/** Outcomes that the replica gives itself, above those of the store: the write is certainly in no log. */
+export const REFUSED = { overloaded: 240, notServing: 241, diskFull: 242, memoryFull: 243, notLeader: 244, unknown: 245 } as const
+
+const REFUSED_TEXT: { readonly [code: number]: string } = {
+  [REFUSED.overloaded]: '429',
+  [REFUSED.notServing]: '503',
+  [REFUSED.diskFull]: '503',
+  [REFUSED.memoryFull]: '503',
+  [REFUSED.notLeader]: '308',
+  [REFUSED.unknown]: '408',
+}
+
+/** @returns the wire text of an outcome of the replica, undefined for one of the store */
+export function refusedText(code: number): string | undefined {
+  return REFUSED_TEXT[code]
+}
+
+const BATCH_HEADER_BYTES = 8
+
+/** Commands of one turn, being gathered. */
+export type Proposals = { readonly writer: CommandWriter; count: number; startOfLast: number }
+
+export function createProposals(): Proposals {
+  return { writer: createCommandWriter(64 * 1024), count: 0, startOfLast: 0 }
+}
+
+/** Leaves room for the header of the next command; write it to `proposals.writer`, then call `endProposal`. */
+export function beginProposal(proposals: Proposals): CommandWriter {
+  const { writer } = proposals
+  proposals.startOfLast = writer.at
+  writer.at += BATCH_HEADER_BYTES
+  return writer
+}
+
+/** Takes back a proposal whose values turned out to be wrong. */
+export function dropProposal(proposals: Proposals): void {
+  proposals.writer.at = proposals.startOfLast
+}
+
+export function endProposal(proposals: Proposals, token: number): void {
+  const { writer, startOfLast } = proposals
+  writer.view.setUint32(startOfLast, token, true)
+  writer.view.setUint32(startOfLast + 4, writer.at - startOfLast - BATCH_HEADER_BYTES, true)
+  proposals.count++
+}
+
+/** The batch as bytes of its own, to be transferred. */
+export function takeProposals(proposals: Proposals): ArrayBuffer {
+  const { writer } = proposals
+  const bytes = writer.bytes.slice(0, writer.at).buffer as ArrayBuffer
+  writer.at = 0
+  proposals.count = 0
+  return bytes
+}
