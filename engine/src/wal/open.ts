@@ -119,6 +119,26 @@ export function openWal(
   return { wal, recovered }
 }
 
+/**
+ * V6: the log continues the snapshot the node starts from. Called when it is known which one verifies.
+ *
+ * @throws `wal_damaged`
+ */
+export function assertConnects(recovered: Recovered, snapshot: SnapshotMark): void {
+  const { scan, firstIndex, lastIndex } = recovered
+  const file = scan.files[0]?.path ?? ''
+  const fail = (reason: string): never => {
+    throw damaged({ file, offset: 0, reason })
+  }
+  if (firstIndex > snapshot.index + 1) fail(`it begins at ${firstIndex} and the snapshot ends at ${snapshot.index}`)
+  if (lastIndex < snapshot.index) fail(`it ends at ${lastIndex} and the snapshot holds ${snapshot.index}`)
+  const term = recoveredTerm(recovered, snapshot.index)
+  // The position just before the first entry is known from the mark of that snapshot, or not at all.
+  if (term !== 0 && term !== snapshot.term) {
+    fail(`entry ${snapshot.index} is of term ${term}, in the snapshot of term ${snapshot.term}`)
+  }
+}
+
 /** The error of V4, which ends the process with exit code 71. */
 export function damaged({ file, offset, reason }: Damage): VacancyError {
   return new VacancyError('wal_damaged', { path: file, offset, reason })

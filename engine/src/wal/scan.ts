@@ -85,6 +85,8 @@ export type LogScan = {
   damage: Damage | undefined
   /** Indexes in records behind the damage: what is known to be lost. */
   lostThrough: number
+  /** What the checksums of its records start from. */
+  readonly seed: number
   /** Where, in a window that began in the middle of a file, the first index is not known yet. */
   isLoose: boolean
 }
@@ -127,9 +129,9 @@ export function listLogFiles(disk: Disk, directory: string): FileReport[] {
 }
 
 export type ScanOptions = {
-  /** When given, the files must be of this node, cluster and codec list. */
+  /** The files must be of this node, cluster and codec list; absent: all of the same one. */
   identity?: LogIdentity
-  /** Where in the first of `files` to look for the first whole group; the beginning when absent. */
+  /** Salvage: look for a whole group from here on in the first of `files`, whatever stands before. */
   resumeAt?: number
 }
 
@@ -150,12 +152,13 @@ export function scanLog(disk: Disk, files: FileReport[], options: ScanOptions = 
     group: 0,
     damage: undefined,
     lostThrough: 0,
+    seed: checksumSeedOf(disk, files, options.identity),
     isLoose: false,
   }
   for (const file of files) {
     const isLast = file === files.at(-1)
     const resumeAt = file === files[0] ? options.resumeAt : undefined
-    const window = openWindow(disk, file)
+    const window = openWindow(disk, file, scan.seed)
     try {
       if (scan.damage) noteLost(scan, window, FILE_HEADER_BYTES)
       else scanFile(scan, file, window, isLast, options.identity, resumeAt)
@@ -165,6 +168,19 @@ export function scanLog(disk: Disk, files: FileReport[], options: ScanOptions = 
   }
   if (!scan.damage) checkWhole(scan)
   return scan
+}
+
+/** From the identity that is expected or, where nobody expects one, from the first header that can be read. */
+function checksumSeedOf(disk: Disk, files: readonly FileReport[], expected: LogIdentity | undefined): number {
+  if (expected) return checksumSeed(expected)
+  for (const file of files) {
+    const window = openWindow(disk, { ...file, bytes: Math.min(file.bytes, FILE_HEADER_BYTES) }, 0)
+    load(window, 0, window.fileBytes)
+    disk.close(window.descriptor)
+    const header = decodeFileHeader(window.bytes, window.length)
+    if (typeof header !== 'string') return checksumSeed(header.identity)
+  }
+  return 0
 }
 
 /** One file, a stretch of it in memory. */
@@ -181,10 +197,10 @@ type Window = {
   /** Set when the disk refused to read. */
   fault: string
   readonly record: RecordView
-  seed: number
+  readonly seed: number
 }
 
-function openWindow(disk: Disk, file: FileReport): Window {
+function openWindow(disk: Disk, file: FileReport, seed: number): Window {
   const bytes = new Uint8Array(Math.min(file.bytes, WINDOW_BYTES))
   return {
     disk,
@@ -197,7 +213,7 @@ function openWindow(disk: Disk, file: FileReport): Window {
     length: 0,
     fault: '',
     record: createRecordView(),
-    seed: 0,
+    seed,
   }
 }
 
@@ -240,7 +256,8 @@ function scanFile(
 ): void {
   const isFirst = file === scan.files[0]
   const fault = openFile(scan, file, window, isFirst, identity)
-  if (fault) {
+  // What is salvaged from behind a damaged place needs no header.
+  if (fault && resumeAt === undefined) {
     scan.damage = { file: file.path, offset: 0, reason: fault }
     noteLost(scan, window, FILE_HEADER_BYTES)
     return
@@ -281,7 +298,6 @@ function openFile(
   const header = decodeFileHeader(window.bytes.subarray(at), length)
   if (typeof header === 'string') return header
   file.header = header
-  window.seed = checksumSeed(header.identity)
   if (header.sequence !== file.sequence || header.firstIndex !== file.firstIndex) {
     return `its name does not match its header (file ${header.sequence}, first index ${header.firstIndex})`
   }
@@ -567,8 +583,6 @@ function lastByteSet(window: Window, from: number): number {
 
 /** Notes the highest index that stands in records behind a damaged place. */
 function noteLost(scan: LogScan, window: Window, from: number): void {
-  const seed = scan.files.find((file) => file.header)?.header
-  if (window.seed === 0 && seed) window.seed = checksumSeed(seed.identity)
   forEachRecord(window, from, (record) => {
     if (record.type !== RECORD_TYPE.entries) return undefined
     const entries = summarizeEntries(window.view, record.payloadStart, record.payloadEnd)
@@ -611,8 +625,7 @@ export function replayEntries(disk: Disk, scan: LogScan, from: number, visit: En
   let next = Math.max(from, scan.firstIndex)
   for (const file of scan.files) {
     if (file.lastIndex < next || file.validBytes <= file.validFrom) continue
-    const window = openWindow(disk, { ...file, bytes: file.validBytes })
-    window.seed = file.header ? checksumSeed(file.header.identity) : 0
+    const window = openWindow(disk, { ...file, bytes: file.validBytes }, scan.seed)
     try {
       for (let offset = file.validFrom; offset < file.validBytes; offset += window.record.bytes) {
         const fault = readRecord(window, offset)

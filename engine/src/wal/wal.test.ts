@@ -3,7 +3,7 @@ import { writeFully } from '../env.ts'
 import { contentOf, copyDisk, crash, cut, damage, picture, restart, type SimulatedDisk } from '../testing/disk.ts'
 import { batchTexts, entries, IDENTITY, replayTexts, SMALL, tryOpen } from '../testing/log-fixture.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
-import { createWal, openWal, recoveredTerm } from './open.ts'
+import { assertConnects, createWal, openWal, recoveredTerm } from './open.ts'
 import { FILE_HEADER_BYTES, RECORD_TYPE, recordBytes } from './record.ts'
 import { listLogFiles } from './scan.ts'
 import {
@@ -284,6 +284,25 @@ test('a process killed between write and sync may have been seen: what is read b
   const after = createSimulation({ disk: crash(again.disk, () => false) })
 
   expect(tryOpen(after.env, DIRECTORY)).toMatchObject({ texts: batchTexts([entries(1, 10, 1)]) })
+})
+
+test('a log must connect to the snapshot the node starts from (V6)', () => {
+  const { disk, wal } = begin(SMALL, { index: 10, term: 2 })
+  appendGroup(wal, { hardState: hardState(3, 10), batches: [entries(11, 5, 3)] })
+  const { recovered } = reopen(disk)
+  for (const good of [
+    { index: 10, term: 2 },
+    { index: 15, term: 3 },
+  ]) {
+    assertConnects(recovered, good)
+  }
+  const bad: [number, number, string][] = [
+    [9, 2, 'it begins at 11 and the snapshot ends at 9'],
+    [16, 3, 'it ends at 15 and the snapshot holds 16'],
+    [12, 2, 'entry 12 is of term 3'],
+    [10, 1, 'entry 10 is of term 2'],
+  ]
+  for (const [index, term, says] of bad) expect(() => assertConnects(recovered, { index, term })).toThrow(says)
 })
 
 test('a log is made again where a formation was cut short, and never over one with content', () => {
