@@ -1,17 +1,15 @@
 // Starts everything a clone can do with one command: installs when needed, goes on with the pinned Node, builds what
 // changed, runs the program and passes signals on. Plain JavaScript without dependencies: runs on Node 20.
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { constants, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { ensureInstalled } from './install.mjs'
 import { findNode, ROOT } from './pinned-node.mjs'
+import { forwardSignals, run, stopAsked } from './program.mjs'
 
 const USAGE_EXIT_CODE = 64
 /** A build that takes longer than this says so; one that finds nothing to do stays silent. */
 const QUIET_BUILD_MS = 1_000
-/** One Ctrl-C reaches us from the terminal and again from npm. Those are one request to stop, not two. */
-const SIGNAL_ECHO_MS = 500
 
 const { workspaces } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'))
 const VITEST = [
@@ -42,12 +40,8 @@ const COMMANDS = {
   soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
 }
 
-let running
-let stopAskedAtMs = 0
-let stopSignal = ''
-
 const [name, ...rest] = process.argv.slice(2)
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => forward(signal))
+forwardSignals()
 process.exitCode = await launch(name, rest)
 
 async function launch(name, rest) {
@@ -90,9 +84,9 @@ function environment(node) {
 async function build(node, env) {
   const timer = setTimeout(() => say('building …'), QUIET_BUILD_MS)
   const args = ['node_modules/turbo/bin/turbo', 'run', 'build', '--ui=stream', '--output-logs=errors-only']
-  const { code, output } = await run(node, args, env, ['ignore', 'pipe', 'pipe'])
+  const { code, output } = await run(node, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] })
   clearTimeout(timer)
-  if (code !== 0 && stopSignal === '') {
+  if (code !== 0 && !stopAsked()) {
     process.stderr.write(output)
     say('the build failed; its message stands above. Nothing was started.')
   }
@@ -103,7 +97,7 @@ async function runSteps(node, command, rest, env) {
   let worst = 0
   for (const [index, step] of command.steps.entries()) {
     const args = index === command.steps.length - 1 ? [...step, ...rest] : step
-    const { code } = await run(node, args, env, 'inherit')
+    const { code } = await run(node, args, { cwd: ROOT, env, stdio: 'inherit' })
     worst ||= code
     if (code !== 0 && !command.everyStep) break
   }
@@ -134,42 +128,6 @@ function readCounts(file) {
   } catch {
     return { passed: 0, failed: 0, skipped: 0 }
   }
-}
-
-/** Runs one program to its end; a program ended by a signal gives 128 plus its number, as in a shell. */
-function run(node, args, env, stdio) {
-  return new Promise((resolve) => {
-    if (stopSignal !== '') {
-      resolve({ code: 128 + constants.signals[stopSignal], output: '' })
-      return
-    }
-    const child = spawn(node, args, { cwd: ROOT, env, stdio })
-    running = child
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text) => {
-        output += text
-      })
-    }
-    child.on('error', (error) => {
-      running = undefined
-      resolve({ code: 1, output: `${error.message}\n` })
-    })
-    child.on('close', (code, signal) => {
-      running = undefined
-      resolve({ code: signal === null ? (code ?? 1) : 128 + constants.signals[signal], output })
-    })
-  })
-}
-
-function forward(signal) {
-  const nowMs = performance.now()
-  if (stopSignal !== '' && signal !== 'SIGHUP' && nowMs - stopAskedAtMs < SIGNAL_ECHO_MS) return
-  if (signal !== 'SIGHUP') {
-    stopAskedAtMs = nowMs
-    stopSignal = signal
-  }
-  running?.kill(signal)
 }
 
 function say(text) {

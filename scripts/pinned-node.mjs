@@ -3,12 +3,18 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /** Node strips types, has node:sqlite and zstd without a flag from here on. */
 const NODE_MAJOR_MIN = 24
 
 /** A clone's root folder. */
-export const ROOT = path.resolve(import.meta.dirname, '..')
+export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..')
+
+/** True for a Node that can run our programs. */
+export function isNewEnough(version) {
+  return Number.parseInt(version.slice(1), 10) >= NODE_MAJOR_MIN
+}
 
 /** The package that carries the pinned Node of a platform, and the binary in it. */
 export function pinnedNodePath(root = ROOT, platform = process.platform, arch = process.arch) {
@@ -27,7 +33,7 @@ export function findNode(root = ROOT, own = { path: process.execPath, version: p
   // Started once to be sure: a glibc binary lies on musl systems too, and cannot run there.
   if (pinned === own.path) return { path: pinned }
   if (existsSync(pinned) && spawnSync(pinned, ['--version'], { stdio: 'ignore' }).status === 0) return { path: pinned }
-  if (Number.parseInt(own.version.slice(1), 10) >= NODE_MAJOR_MIN) return { path: own.path }
+  if (isNewEnough(own.version)) return { path: own.path }
   return {
     fix: `Vacancy needs Node ${NODE_MAJOR_MIN} or newer, this is ${own.version}, and npm brings no Node that runs on ${process.platform}-${process.arch} (or optional packages were left out): install a newer Node, or run "npm ci" without --omit=optional.`,
   }

@@ -1,0 +1,71 @@
+#!/usr/bin/env node
+// The command `vacancy`: finds the workspace that knows a subcommand and hands it the arguments.
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findNode, isNewEnough, ROOT } from '../scripts/pinned-node.mjs'
+import { forwardSignals, run } from '../scripts/program.mjs'
+
+const USAGE_EXIT_CODE = 64
+
+/** Subcommand → the door of the workspace that has it, and what it does. */
+const COMMANDS = {
+  run: ['@vacancy/engine/cli', 'starts a standalone node'],
+  'build-snapshot': ['@vacancy/engine/cli', 'makes a snapshot from properties.csv and packages.csv'],
+  inspect: ['@vacancy/engine/cli', 'says what lies in a data directory and what of it is damaged'],
+  export: ['@vacancy/engine/cli', 'makes one snapshot file of a data directory: the backup'],
+  quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],
+  query: ['@vacancy/quickstart/cli', 'asks a running node and prints the answer as a table'],
+}
+
+process.exitCode = await main(process.argv.slice(2))
+
+async function main([name, ...rest]) {
+  if (name === undefined || name === '--help' || name === '-h') {
+    console.log(help())
+    return name === undefined ? USAGE_EXIT_CODE : 0
+  }
+  if (name === '--version') {
+    console.log(JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')).version)
+    return 0
+  }
+  if (!Object.hasOwn(COMMANDS, name)) {
+    console.error(`vacancy: unknown subcommand "${name}"; there are: ${Object.keys(COMMANDS).join(', ')}`)
+    return USAGE_EXIT_CODE
+  }
+  if (!isNewEnough(process.version)) return await againOnPinnedNode([name, ...rest])
+  await buildWhatIsMissing()
+  const [door] = COMMANDS[name]
+  const program = await import(door)
+  await program.main([name, ...rest])
+  return process.exitCode
+}
+
+/** Started with an old Node, as by a path from a shell: the same command once more, with ours. */
+async function againOnPinnedNode(args) {
+  const node = findNode()
+  if (node.path === undefined) {
+    console.error(`vacancy: ${node.fix}`)
+    return 1
+  }
+  forwardSignals()
+  const { code } = await run(node.path, [fileURLToPath(import.meta.url), ...args], { stdio: 'inherit' })
+  return code
+}
+
+/** The node runs without its kernels, several times slower: not something to happen unseen. */
+async function buildWhatIsMissing() {
+  // Loaded here: this file starts on Node 20, that one needs ours.
+  const { buildKernels, kernelsAreCurrent } = await import('../scripts/build-kernels.mjs')
+  if (kernelsAreCurrent()) return
+  try {
+    await buildKernels()
+  } catch (error) {
+    console.error(`vacancy: goes on without compiled kernels, slower: ${error.message}`)
+  }
+}
+
+function help() {
+  const rows = Object.entries(COMMANDS).map(([name, [, summary]]) => `  ${name.padEnd(16)} ${summary}`)
+  return ['usage: vacancy <subcommand> [flags]', '', ...rows, '', 'Each has --help.'].join('\n')
+}

@@ -1,0 +1,171 @@
+// The import rules of the house: who may import whom, which folders stay pure, and that every import leads somewhere.
+// Type imports count like any other: a type of the floor above ties two floors together as well.
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import path from 'node:path'
+import { init, parse } from 'es-module-lexer'
+
+/** Workspace → the workspaces below it. */
+const ROOMS = {
+  shared: [],
+  engine: ['shared'],
+  client: ['shared'],
+  bench: ['shared', 'client'],
+  quickstart: ['shared'],
+}
+
+/** Floors of engine/src from top to bottom: an arrow points down or stays on its floor. */
+const ENGINE_FLOORS = [
+  ['cli', 'node'],
+  ['tcp', 'http', 'maintenance'],
+  ['cluster'],
+  ['import', 'search', 'threads'],
+  ['snapshot', 'wal'],
+  ['raft', 'store', 'env', 'metrics', 'config'],
+]
+
+const NOT_SHIPPED = /[.](test|bench|fuzz|sim)[.]ts$|\/testing\//
+const PURE = /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/)/
+
+await init
+
+/**
+ * Checks every module of the workspaces under a root.
+ *
+ * @returns one line a fault, and how many modules were looked at: none means that nothing was checked
+ */
+export function checkImports(root) {
+  const files = Object.keys(ROOMS).flatMap((room) =>
+    globSync('src/**/*.ts', { cwd: path.join(root, room) }).map((file) => path.posix.join(room, file)),
+  )
+  const faults = []
+  const graph = new Map()
+  for (const file of files.sort()) {
+    const source = readFileSync(path.join(root, file), 'utf8')
+    const say = (text) => faults.push(`${file}: ${text}`)
+    try {
+      const edges = importsOf(file, source).map((edge) => ({ ...edge, ...resolve(root, file, edge.name) }))
+      for (const edge of edges) for (const text of broken(file, edge)) say(text)
+      graph.set(
+        file,
+        edges.filter((edge) => edge.kind === 'import' && edge.file).map((edge) => edge.file),
+      )
+    } catch (error) {
+      say(`cannot be read as a module: ${error.message}`)
+    }
+    if (isPure(file) && callsRandom(source)) say('pure-core: takes randomness as an argument, never from Math.random')
+  }
+  for (const circle of circles(graph)) faults.push(`no-circles: ${circle.join(' → ')}`)
+  const rooms = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
+  for (const room of rooms) if (!ROOMS[room]) faults.push(`${room}: stands on no floor; give it a row in check-imports`)
+  if (graph.size !== files.length) faults.push(`visited ${graph.size} of ${files.length} modules`)
+  return { faults, modules: graph.size }
+}
+
+/** What a module names: static, dynamic and type imports, and the worker files it starts. */
+function importsOf(file, source) {
+  const named = (pattern, kind) => [...source.matchAll(pattern)].map((match) => ({ kind, name: match[2] }))
+  // AssemblyScript is no TypeScript (decorators on functions), and has no other form of import.
+  if (file.endsWith('.as.ts')) return named(/^\s*(?:im|ex)port\b[^'"]*?\bfrom\s*(['"])(.+?)\1/gm, 'import')
+  const [imports] = parse(source, file)
+  return [
+    ...imports
+      .filter(({ type }) => type !== 'import-meta')
+      .map(({ specifier }) => ({ kind: 'import', name: specifier })),
+    // The lexer passes over `type A = import('./b.ts').B`.
+    ...named(/^(?!\s*(?:[*]|\/\/)).*\bimport\(\s*(['"])(.+?)\1\s*\)/gm, 'import'),
+    ...named(/^(?!\s*(?:[*]|\/\/)).*\bnew URL\(\s*(['"])([.][^'"]*[.]ts)\1/gm, 'worker'),
+  ]
+}
+
+/** Where an import leads: a file of ours (from the root), or a fault. A built-in or an installed package is neither. */
+function resolve(root, from, name) {
+  if (name === undefined) return NOT_SHIPPED.test(from) ? {} : { fault: 'resolvable: imports a computed name' }
+  if (isBuiltin(name)) return {}
+  const room = from.split('/')[0]
+  if (name.startsWith('.')) {
+    const file = path.posix.join(path.posix.dirname(from), from.endsWith('.as.ts') ? `${name}.ts` : name)
+    return isFile(path.join(root, file)) ? { file } : { fault: `resolvable: ${name} is not there` }
+  }
+  const parts = name.split('/')
+  const pack = parts.slice(0, name.startsWith('@') ? 2 : 1).join('/')
+  const own = readManifest(root, room)
+  const house = readManifest(root, '.')
+  const known = { ...own.dependencies, ...(NOT_SHIPPED.test(from) ? house.devDependencies : {}) }
+  if (known[pack] === undefined) return { fault: `resolvable: ${pack} is not among the dependencies of ${room}` }
+  if (!pack.startsWith('@vacancy/')) {
+    return existsSync(path.join(root, 'node_modules', pack)) ? {} : { fault: `resolvable: ${pack} is not installed` }
+  }
+  const other = pack.slice('@vacancy/'.length)
+  const door = readManifest(root, other).exports?.[`.${name.slice(pack.length)}`]
+  const file = door && path.posix.join(other, door)
+  return file && isFile(path.join(root, file))
+    ? { file, byName: true }
+    : { fault: `resolvable: ${name} is no door of ${other}` }
+}
+
+/** The rules an import breaks, in words. */
+function* broken(from, { name, file, byName, fault }) {
+  if (fault) yield fault
+  const room = from.split('/')[0]
+  if (isPure(from) && isBuiltin(name ?? ''))
+    yield `pure-core: takes time, bytes and randomness as arguments, not ${name}`
+  if (!file) return
+  const target = file.split('/')[0]
+  if (target !== room && !byName) yield `by-the-front-door: enters ${target} by a path; use its name`
+  if (target !== room && !ROOMS[room].includes(target)) yield `${room}-on-its-floor: may not import ${target}`
+  if (isPure(from) && file.startsWith('shared/src/node/')) yield `pure-core: ${name} touches the machine`
+  if (NOT_SHIPPED.test(from)) return
+  if (room !== 'bench' && NOT_SHIPPED.test(file)) yield `tests-are-not-shipped: ${name} is not shipped`
+  if (room !== 'engine' || target !== 'engine') return
+  if (from.startsWith('engine/src/raft/') && !file.startsWith('engine/src/raft/'))
+    yield `raft-knows-no-neighbour: not even ${name}`
+  const [own, theirs] = [floorOf(from), floorOf(file)]
+  if (own === -1) yield 'engine-looks-down: this file stands on no floor; give its folder a place in check-imports'
+  if (theirs !== -1 && theirs < own) yield `engine-looks-down: ${name} is above`
+}
+
+function floorOf(file) {
+  const [head] = file.slice('engine/src/'.length).split(/[./]/)
+  return ENGINE_FLOORS.findIndex((floor) => floor.includes(head))
+}
+
+function isPure(file) {
+  return PURE.test(file) && !NOT_SHIPPED.test(file) && !file.endsWith('-worker.ts')
+}
+
+function callsRandom(source) {
+  return /\bMath\s*[.]\s*random\b/.test(source.replaceAll(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, ''))
+}
+
+/** One circle for each module that closes one, found by a walk in depth. */
+function circles(graph) {
+  const found = []
+  const state = new Map()
+  const walk = (file, trail) => {
+    state.set(file, 'open')
+    for (const next of graph.get(file) ?? []) {
+      if (state.get(next) === 'open') found.push([...trail.slice(trail.indexOf(next)), next])
+      else if (!state.has(next)) walk(next, [...trail, next])
+    }
+    state.set(file, 'done')
+  }
+  for (const file of graph.keys()) if (!state.has(file)) walk(file, [file])
+  return found
+}
+
+function readManifest(root, folder) {
+  const file = path.join(root, folder, 'package.json')
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {}
+}
+
+function isFile(file) {
+  return statSync(file, { throwIfNoEntry: false })?.isFile() ?? false
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const { faults, modules } = checkImports(path.resolve(import.meta.dirname, '..'))
+  for (const fault of faults) console.error(fault)
+  console.log(`imports: ${modules} modules, ${faults.length} faults`)
+  process.exitCode = faults.length > 0 || modules === 0 ? 1 : 0
+}

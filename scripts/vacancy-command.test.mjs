@@ -1,0 +1,29 @@
+import { spawnSync } from 'node:child_process'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { ROOT } from './pinned-node.mjs'
+
+function vacancy(...args) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(ROOT, 'bin/vacancy.mjs'), ...args], {
+    encoding: 'utf8',
+  })
+  return { status, stdout, stderr }
+}
+
+test('help lists every subcommand', () => {
+  const { status, stdout } = vacancy('--help')
+
+  expect(status).toBe(0)
+  for (const name of ['run', 'build-snapshot', 'inspect', 'export', 'query']) expect(stdout).toContain(`\n  ${name} `)
+})
+
+test('an unknown subcommand is exit code 64 and one line that names those there are', () => {
+  const { status, stderr } = vacancy('rnu')
+
+  expect(status).toBe(64)
+  expect(stderr).toMatch(/^vacancy: unknown subcommand "rnu"; there are: run, .*\n$/)
+})
+
+test('--version is that of the house', () => {
+  expect(vacancy('--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+})
