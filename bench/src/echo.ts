@@ -7,7 +7,9 @@
  *
  * Run as a program it prints one JSON line with its port and serves until it is ended.
  */
+import { fork } from 'node:child_process'
 import { createServer, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { createFrameScanner, scanFrames } from './frame-scanner.ts'
@@ -80,9 +82,29 @@ function write(socket: Socket, slabs: Slabs, replies: number): void {
   slabs.present = slabs.spare.pop() ?? createSlab(slabs.replyBytes)
 }
 
+/** An echo in a process of its own. */
+export type Echo = { host: string; port: number; cpuSeconds(): Promise<number>; stop(): void }
+
+export async function startEcho({ replyBytes, threads }: { replyBytes: number; threads: number }): Promise<Echo> {
+  const args = ['--reply-bytes', String(replyBytes), '--threads', String(threads)]
+  const child = fork(fileURLToPath(import.meta.url), args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const heard = () =>
+    new Promise<number>((resolve, reject) => {
+      child.once('message', (message) => resolve(Number(message)))
+      child.once('exit', (code) => reject(new Error(`the echo ended with exit code ${code}`)))
+    })
+  const port = await heard()
+  const cpuSeconds = () => {
+    const answer = heard()
+    child.send('cpu')
+    return answer
+  }
+  return { host: '127.0.0.1', port, cpuSeconds, stop: () => child.kill() }
+}
+
 type ThreadOrder = { port: number; replyBytes: number }
 
-/** Starts one listener a thread and prints where they are. */
+/** Starts one listener a thread and says where they are. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -95,6 +117,12 @@ async function main(): Promise<void> {
   let port = Number(values.port)
   for (let thread = 0; thread < Number(values.threads); thread++) port = await startThread({ port, replyBytes })
   process.stdout.write(`${JSON.stringify({ port })}\n`)
+  process.send?.(port)
+  process.on('message', () => {
+    const { user, system } = process.cpuUsage()
+    process.send?.((user + system) / 1e6)
+  })
+  process.on('disconnect', () => process.exit())
 }
 
 function startThread(order: ThreadOrder): Promise<number> {

@@ -5,7 +5,7 @@
  * them cost no memory, any of them can be looked up again to check an answer, and a later first day gives the
  * days that both data sets share the same values.
  */
-import { type Random, zipf } from './random.ts'
+import type { Random } from './random.ts'
 
 /** What the parts of a data set are called; columns hold places in these lists. */
 export type Names = {
@@ -182,11 +182,3 @@ export const SAMPLE_RATE_FEATURES = [
   'partial_refund',
   'instant_confirmation',
 ] as const
-
-/** 0 = Monday … 6 = Sunday. Day 0, the first of January 1970, was a Thursday. */
-export const weekdayOf = (day: number): number => (day + 3) % 7
-
-/** Weights that fall with the place but never below `least` of the first: a long tail that still has members. */
-export function flatZipf(count: number, least: number): number[] {
-  return zipf(count).map((weight) => Math.max(weight, least))
-}

@@ -75,6 +75,11 @@ export function zipf(count: number): number[] {
   return Array.from({ length: count }, (_, i) => 1 / (i + 1))
 }
 
+/** Weights that fall with the place but never below `least` of the first: a long tail that still has members. */
+export function flatZipf(count: number, least: number): number[] {
+  return zipf(count).map((weight) => Math.max(weight, least))
+}
+
 /** `count` different numbers below `end` as a bit mask; `end` is at most 31. */
 export function pickMask(random: Random, end: number, count: number): number {
   let mask = 0

@@ -3,6 +3,7 @@
  * places on the map; ski towns are dear in February, lakes in August; Fridays and Saturdays cost more, and now
  * and then a weekend is sold out. It is what `npm start` shows.
  */
+import { weekdayOf } from '@vacancy/shared'
 import {
   addProperty,
   addRow,
@@ -12,7 +13,6 @@ import {
   packPackage,
   SAMPLE_RATE_FEATURES,
   type Shape,
-  weekdayOf,
 } from './inventory.ts'
 import {
   below,
@@ -118,10 +118,10 @@ const MONTH_PERCENT: Record<Season, readonly number[]> = {
   lake: [66, 70, 78, 92, 108, 132, 152, 158, 118, 88, 64, 84],
   city: [80, 86, 92, 100, 108, 114, 118, 120, 110, 100, 92, 136],
 }
-/** Per cent, Monday to Sunday. */
-const WEEKDAY_PERCENT = [94, 92, 94, 98, 118, 125, 102] as const
-/** Rooms taken on a usual night, per cent, Monday to Sunday. */
-const WEEKDAY_DEMAND = [38, 34, 36, 44, 66, 72, 48] as const
+/** Per cent, Sunday to Saturday. */
+const WEEKDAY_PERCENT = [102, 94, 92, 94, 98, 118, 125] as const
+/** Rooms taken on a usual night, per cent, Sunday to Saturday. */
+const WEEKDAY_DEMAND = [48, 38, 34, 36, 44, 66, 72] as const
 
 const TYPES = ['hotel', 'apartment', 'hostel', 'resort'] as const
 const TYPE_WEIGHTS = cumulative([46, 38, 8, 8])
@@ -226,7 +226,7 @@ export const region: Shape = {
     const week = Math.floor((day + 3) / 7)
     const chance = hash2(rows.seed[row] ?? 0, day)
     const monthPercent = monthPercentOfTown[area]?.[monthOf(day)] ?? 100
-    const isEvent = hash2(area + 0x51ed, week) % SOLD_OUT_WEEKENDS_ONE_IN === 0 && (weekday === 4 || weekday === 5)
+    const isEvent = hash2(area + 0x51ed, week) % SOLD_OUT_WEEKENDS_ONE_IN === 0 && (weekday === 5 || weekday === 6)
     const percent = (monthPercent * (WEEKDAY_PERCENT[weekday] ?? 100) * (isEvent ? 130 : 100)) / 10_000
     const price = Math.floor(((rows.basePrice[row] ?? 0) * (percent + (chance % 9) - 4)) / 100)
     const capacity = rows.capacity[row] ?? 0

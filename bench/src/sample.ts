@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { dayOf, formatDay, parseDay } from '@vacancy/shared'
+import { dayOf, EXIT, formatDay, parseDay } from '@vacancy/shared'
 import { ORDERS, type Order, type Progress, writeDataset } from './csv.ts'
 import {
   createDataset,
@@ -159,7 +159,7 @@ function main(): void {
     asked = readArguments(process.argv.slice(2), dayOf(Date.now()))
   } catch (error) {
     process.stderr.write(`sample: ${(error as Error).message} (--help shows all flags)\n`)
-    process.exitCode = 64
+    process.exitCode = EXIT.usage
     return
   }
   if (asked === 'help') {

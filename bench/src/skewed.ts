@@ -5,18 +5,17 @@
  * room type beside hotels with twenty, popular room types and rare ones (so many tables of a few rows), rooms that
  * are on sale only a while ahead, UUIDs beside short ids, prices that keep for a week and rise at weekends.
  */
+import { weekdayOf } from '@vacancy/shared'
 import {
   addProperty,
   addRow,
   type Draft,
-  flatZipf,
   type Names,
   packPackage,
   SAMPLE_RATE_FEATURES,
   type Shape,
-  weekdayOf,
 } from './inventory.ts'
-import { below, between, cumulative, hash2, nextU32, pickWeighted, type Random, zipf } from './random.ts'
+import { below, between, cumulative, flatZipf, hash2, nextU32, pickWeighted, type Random, zipf } from './random.ts'
 
 /** Mean size of a segment; the first holds about a tenth of everything, the last a few hundred properties. */
 const PROPERTIES_PER_SEGMENT = 5_000
@@ -36,8 +35,8 @@ const AMENITIES =
     ' ',
   )
 const AMENITY_WEIGHTS = cumulative(flatZipf(AMENITIES.length, 0.08))
-/** Per cent of the base price, Monday to Sunday. */
-const WEEKDAY_PERCENT = [96, 95, 97, 100, 118, 124, 104] as const
+/** Per cent of the base price, Sunday to Saturday. */
+const WEEKDAY_PERCENT = [104, 96, 95, 97, 100, 118, 124] as const
 
 const segmentWeights = new Map<number, Float64Array>()
 const areaWeights = cumulative(flatZipf(AREAS_PER_SEGMENT, 0.01))

@@ -1,0 +1,84 @@
+/** Programs of this repository, started by path as an operator would, and ended by their own process id. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/** How much of what a program says on stderr is kept for the sentence about its failure. */
+const STDERR_KEPT = 2000
+const STOP_MS = 15_000
+
+export type Program = {
+  process: ChildProcess
+  /** Everything it printed on stdout so far. */
+  output(): string
+  /** The last it printed on stderr. */
+  complaints(): string
+  /** Exit code; null when a signal ended it. */
+  ended: Promise<number | null>
+}
+
+/** @param args the program's path relative to the repository, then its arguments */
+export function startProgram(args: readonly string[]): Program {
+  const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  let complaints = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaints = (complaints + text).slice(-STDERR_KEPT)
+  })
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => resolve(code))
+  })
+  // Told again to whoever waits for the end; a program that fails to start must not end this one.
+  ended.catch(() => {})
+  return { process: child, output: () => output, complaints: () => complaints, ended }
+}
+
+/** Runs a program to its end and answers with what it printed. Throws with its last words when it failed. */
+export async function runProgram(args: readonly string[]): Promise<string> {
+  const program = startProgram(args)
+  const code = await program.ended
+  if (code !== 0) throw new Error(`${args[0]} ended with exit code ${code}: ${lastLine(program)}`)
+  return program.output()
+}
+
+export function lastLine(program: Program): string {
+  const text = program.complaints().trim() || program.output().trim()
+  return text.slice(text.lastIndexOf('\n') + 1) || 'it said nothing'
+}
+
+/** The first whole line a program prints. Throws when it ends before. */
+export function firstLine(program: Program): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const end = program.output().indexOf('\n')
+      if (end >= 0) resolve(program.output().slice(0, end))
+    }
+    program.process.stdout?.on('data', look)
+    program.ended.then((code) => reject(new Error(`ended with exit code ${code}: ${lastLine(program)}`)), reject)
+    look()
+  })
+}
+
+/** Asks a program to stop, and ends it when it does not. */
+export async function stopProgram(program: Program): Promise<number | null> {
+  program.process.kill('SIGTERM')
+  const timer = setTimeout(() => program.process.kill('SIGKILL'), STOP_MS)
+  const code = await program.ended
+  clearTimeout(timer)
+  return code
+}
+
+/** The last JSON line a program printed. */
+export function lastJson(text: string): unknown {
+  const line = text.trim().split('\n').at(-1) ?? ''
+  try {
+    return JSON.parse(line)
+  } catch (error) {
+    throw new Error(`expected a line of JSON, got ${line.slice(0, 100) || 'nothing'}`, { cause: error })
+  }
+}

@@ -1,0 +1,99 @@
+/** A real node for a measurement: a folder of its own, its own configuration file, free ports. */
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { parseMetrics, type Sample } from './metrics.ts'
+import { lastLine, type Program, startProgram, stopProgram } from './programs.ts'
+
+const START_MS = 120_000
+const POLL_MS = 5
+
+export type NodeOptions = {
+  /** Folder for this node; emptied before. */
+  dir: string
+  /** Snapshot file to start from. */
+  seed: string
+  /** codecs.yml. */
+  codecs: string
+  /** Keys of the configuration file over the defaults (platform.md §7.8). */
+  config: Record<string, number | string | boolean>
+}
+
+export type RunningNode = {
+  program: Program
+  host: string
+  port: number
+  /** `http://host:port` of its HTTP API. */
+  api: string
+  /** From starting the process to `active`. */
+  startMs: number
+  dir: string
+}
+
+export async function startNode({ dir, seed, codecs, config }: NodeOptions): Promise<RunningNode> {
+  rmSync(dir, { recursive: true, force: true })
+  const dataDir = join(dir, 'data')
+  mkdirSync(dataDir, { recursive: true })
+  // The name the builder gives it: a node loads a file of this name from its data folder.
+  copyFileSync(seed, join(dataDir, 'seed.snapshot'))
+  const [port, apiPort] = await Promise.all([freePort(), freePort()])
+  const file = join(dir, 'vacancy.yml')
+  const keys = Object.entries({ ...config, tcp_port: port, api_port: apiPort, quic_port: 0 })
+  writeFileSync(file, keys.map(([key, value]) => `${key}: ${value}\n`).join(''))
+  const begun = performance.now()
+  const program = startProgram(
+    ['bin/vacancy.mjs', 'run', '--config', file].concat(['--codecs', codecs, '--data-dir', dataDir]),
+  )
+  const node = { program, host: '127.0.0.1', port, api: `http://127.0.0.1:${apiPort}`, dir }
+  await becomesActive(node, begun)
+  return { ...node, startMs: performance.now() - begun }
+}
+
+async function becomesActive({ program, api }: { program: Program; api: string }, begun: number): Promise<void> {
+  let hasEnded = false
+  program.ended.finally(() => {
+    hasEnded = true
+  })
+  while (performance.now() - begun < START_MS) {
+    if (hasEnded) throw new Error(`the node ended while it started: ${lastLine(program)}`)
+    if (await isActive(api)) return
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+  await stopProgram(program)
+  throw new Error(`the node was not active after ${START_MS / 1000} s: ${lastLine(program)}`)
+}
+
+async function isActive(api: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${api}/healthz`)
+    return (await response.text()).trim() === 'active' && response.status === 200
+  } catch {
+    // Nobody listens yet.
+    return false
+  }
+}
+
+export async function stopNode(node: RunningNode): Promise<void> {
+  const code = await stopProgram(node.program)
+  rmSync(node.dir, { recursive: true, force: true })
+  if (code !== 0) throw new Error(`the node stopped with exit code ${code}: ${lastLine(node.program)}`)
+}
+
+export async function metricsOf({ api }: RunningNode): Promise<Sample[]> {
+  const response = await fetch(`${api}/metrics`)
+  if (!response.ok) throw new Error(`GET /metrics answered ${response.status}`)
+  return parseMetrics(await response.text())
+}
+
+/** A port that was free a moment ago. */
+function freePort(): Promise<number> {
+  const server = createServer()
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      const port = address && typeof address === 'object' ? address.port : 0
+      server.close(() => resolve(port))
+    })
+  })
+}
