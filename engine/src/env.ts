@@ -259,7 +259,7 @@ export function readSmallFile(disk: Disk, path: string, bytesMax: number): Uint8
  * sync of the folder (consensus.md §15).
  *
  * @throws the errno error as it is when the disk is full or the file cannot be created (nothing has changed then);
- *   `write_failed` after any other one, which ends the process (consensus.md W2)
+ *   `disk_failed` after any other one, which ends the process (consensus.md W2)
  */
 export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): void {
   const temporary = `${path}.tmp`
@@ -326,7 +326,7 @@ export function guarded<T>(operation: string, path: string, run: () => T): T {
 }
 
 /** The error that ends the process with exit code 70. */
-export function diskFailed(operation: string, path: string, cause: unknown): VacancyError {
-  const reason = `${operation}: ${errnoOf(cause) || String(cause)}`
-  return new VacancyError('write_failed', { path, reason }, { cause })
+export function diskFailed(operation: string, file: string, cause: unknown): VacancyError {
+  const reason = errnoOf(cause) || String(cause)
+  return new VacancyError('disk_failed', { operation, file, reason }, { cause })
 }

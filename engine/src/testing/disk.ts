@@ -20,8 +20,16 @@ type FileEffect =
   /** The file grew to so many bytes. `lost`: a failed sync has dropped it, and no later one brings it back. */
   { kind: 'length'; bytes: number; lost: boolean } | { kind: 'sector'; at: number; bytes: Uint8Array; lost: boolean }
 
-/** Happens as a whole or not, also when it moves a name from one folder to another, as journalling file systems do it. */
-type FolderEffect = { readonly changes: readonly { folder: Folder; name: string; node: Node | undefined }[] }
+/** Names that changed in one folder, as a whole. */
+type FolderEffect = {
+  readonly names: readonly (readonly [name: string, node: Node | undefined])[]
+  /**
+   * A move between folders is two effects, and what leaves one folder only does so when it has come to the other: unless
+   * only the folder it left is synced. So both need a sync, the target first.
+   */
+  readonly needs: FolderEffect | undefined
+  isDurable: boolean
+}
 
 type File = {
   readonly isDirectory: false
@@ -270,10 +278,15 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       if (!node) throw errno('ENOENT', from)
       const replaced = target.folder.names.get(target.name)
       if (replaced?.isDirectory) throw errno(replaced.names.size > 0 ? 'ENOTEMPTY' : 'EISDIR', to)
-      changeNames([
-        { ...source, node: undefined },
-        { ...target, node },
-      ])
+      if (source.folder === target.folder) {
+        changeNames(source.folder, [
+          [source.name, undefined],
+          [target.name, node],
+        ])
+      } else {
+        const arrival = changeNames(target.folder, [[target.name, node]])
+        changeNames(source.folder, [[source.name, undefined]], arrival)
+      }
     },
     unlink(path) {
       begin(disk, 'unlink', path)
@@ -281,13 +294,13 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const node = folder.names.get(name)
       if (!node) throw errno('ENOENT', path)
       if (node.isDirectory) throw errno('EISDIR', path)
-      changeNames([{ folder, name, node: undefined }])
+      changeNames(folder, [[name, undefined]])
     },
     makeDirectory(path) {
       begin(disk, 'makeDirectory', path)
       const { folder, name } = parentOf(root, path)
       if (folder.names.has(name)) throw errno('EEXIST', path)
-      changeNames([{ folder, name, node: createFolder() }])
+      changeNames(folder, [[name, createFolder()]])
     },
     removeDirectory(path) {
       begin(disk, 'removeDirectory', path)
@@ -295,7 +308,7 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const node = folder.names.get(name)
       if (!node?.isDirectory) throw errno('ENOTDIR', path)
       if (node.names.size > 0) throw errno('ENOTEMPTY', path)
-      changeNames([{ folder, name, node: undefined }])
+      changeNames(folder, [[name, undefined]])
     },
     list(path) {
       begin(disk, 'list', path)
@@ -420,7 +433,7 @@ function createFile(root: Folder, path: string): File {
   if (folder.names.has(name)) throw errno('EEXIST', path)
   const none = new Uint8Array(0)
   const file: File = { isDirectory: false, content: none, length: 0, durable: none, durableLength: 0, effects: [] }
-  changeNames([{ folder, name, node: file }])
+  changeNames(folder, [[name, file]])
   return file
 }
 
@@ -445,29 +458,26 @@ function pathOf(root: Folder, file: File): string {
   return search(root, '') ?? '(removed)'
 }
 
-function changeNames(changes: FolderEffect['changes']): void {
-  const effect: FolderEffect = { changes }
-  for (const { folder, name, node } of changes) {
-    applyName(folder.names, name, node)
-    if (!folder.effects.includes(effect)) folder.effects.push(effect)
+function changeNames(folder: Folder, names: FolderEffect['names'], needs?: FolderEffect): FolderEffect {
+  const effect: FolderEffect = { names, needs, isDurable: false }
+  applyNames(folder.names, effect)
+  folder.effects.push(effect)
+  return effect
+}
+
+function applyNames(names: Map<string, Node>, effect: FolderEffect): void {
+  for (const [name, node] of effect.names) {
+    if (node) names.set(name, node)
+    else names.delete(name)
   }
 }
 
-function applyName(names: Map<string, Node>, name: string, node: Node | undefined): void {
-  if (node) names.set(name, node)
-  else names.delete(name)
-}
-
-/** A move into or out of this folder becomes durable as a whole, and with it what went before it in the other one. */
-function syncFolder(folder: Folder, count = folder.effects.length): void {
-  for (const effect of folder.effects.splice(0, count)) {
-    for (const change of effect.changes) {
-      const at = change.folder.effects.indexOf(effect)
-      if (at > 0) syncFolder(change.folder, at)
-      if (at >= 0) change.folder.effects.shift()
-      applyName(change.folder.durable, change.name, change.node)
-    }
+function syncFolder(folder: Folder): void {
+  for (const effect of folder.effects) {
+    applyNames(folder.durable, effect)
+    effect.isDurable = true
   }
+  folder.effects = []
 }
 
 function allocated(bytes: number): number {
@@ -525,7 +535,7 @@ function applyEffect(file: { durable: Uint8Array; durableLength: number }, effec
 
 type Outcome = {
   readonly survives: () => boolean
-  /** A move between folders is asked for once. */
+  /** An effect that another one needs is asked for once. */
   readonly decided: Map<FolderEffect, boolean>
   readonly seen: Map<Node, Node>
 }
@@ -541,15 +551,21 @@ function afterCrash(node: Node, outcome: Outcome): Node {
 function folderAfterCrash(folder: Folder, outcome: Outcome): Folder {
   const names = new Map(folder.durable)
   for (const effect of folder.effects) {
-    const happened = outcome.decided.get(effect) ?? outcome.survives()
-    outcome.decided.set(effect, happened)
-    if (!happened) continue
-    for (const change of effect.changes) if (change.folder === folder) applyName(names, change.name, change.node)
+    if (hasHappened(effect, outcome)) applyNames(names, effect)
   }
   const next = createFolder()
   for (const [name, node] of names) next.names.set(name, afterCrash(node, outcome))
   next.durable = new Map(next.names)
   return next
+}
+
+function hasHappened(effect: FolderEffect, outcome: Outcome): boolean {
+  if (effect.isDurable) return true
+  const decided = outcome.decided.get(effect)
+  if (decided !== undefined) return decided
+  const happened = outcome.survives() && (!effect.needs || hasHappened(effect.needs, outcome))
+  outcome.decided.set(effect, happened)
+  return happened
 }
 
 function fileAfterCrash(file: File, { survives }: Outcome): File {

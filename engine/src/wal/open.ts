@@ -45,7 +45,7 @@ export type Recovered = {
  * vote is never touched.
  *
  * @param base the snapshot this node begins with; index 0 without one
- * @throws `wal_damaged` when there is a log with content; the errno error when the disk is full
+ * @throws `corrupt_data` when there is a log with content; the errno error when the disk is full
  */
 export function createWal(
   env: Env,
@@ -62,7 +62,7 @@ export function createWal(
   wal.lastIndex = base.index
   wal.hardState = { term: base.term, vote: 0, commit: base.index }
   discardTemporaries(disk, directory)
-  if (!fillNext(wal) || !startFile(wal)) throw new VacancyError('disk_full', { path: directory })
+  if (!fillNext(wal) || !startFile(wal)) throw new VacancyError('disk_full', { directory })
   env.log.info({ directory, index: base.index, term: base.term }, 'made a new log')
   return wal
 }
@@ -80,7 +80,7 @@ function removeLeftovers(disk: Disk, directory: string, files: FileReport[]): vo
 /**
  * Opens the log of a formed node: verifies all of it, cuts a torn tail, makes sure that what it read is on disk.
  *
- * @throws `wal_damaged` naming file, offset and reason, with nothing changed on disk (V4)
+ * @throws `corrupt_data` naming file, offset and reason, with nothing changed on disk (V4)
  */
 export function openWal(
   env: Env,
@@ -122,7 +122,7 @@ export function openWal(
 /**
  * V6: the log continues the snapshot the node starts from. Called when it is known which one verifies.
  *
- * @throws `wal_damaged`
+ * @throws `corrupt_data`
  */
 export function assertConnects(recovered: Recovered, snapshot: SnapshotMark): void {
   const { scan, firstIndex, lastIndex } = recovered
@@ -141,7 +141,7 @@ export function assertConnects(recovered: Recovered, snapshot: SnapshotMark): vo
 
 /** The error of V4, which ends the process with exit code 71. */
 export function damaged({ file, offset, reason }: Damage): VacancyError {
-  return new VacancyError('wal_damaged', { path: file, offset, reason })
+  return new VacancyError('corrupt_data', { file, offset, reason })
 }
 
 function discardTemporaries(disk: Disk, directory: string): void {

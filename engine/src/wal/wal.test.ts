@@ -212,7 +212,7 @@ test('damage before an acknowledged group is refused with file, offset and reaso
 
   const refusal = tryOpen(createSimulation({ disk: restart(disk) }).env, DIRECTORY)
 
-  expect(refusal).toMatchObject({ code: 'wal_damaged' })
+  expect(refusal).toMatchObject({ code: 'corrupt_data' })
   expect(refusal).toMatchObject({ message: expect.stringContaining(lastPath(wal)) })
   expect(refusal).toMatchObject({ message: expect.stringContaining(String(middle)) })
   expect(picture(disk)).toEqual(before)
@@ -225,7 +225,7 @@ test('damage in a file that others follow is never taken for a torn tail (V4)', 
   cut(disk, first, 6000)
 
   expect(tryOpen(createSimulation({ disk }).env, DIRECTORY)).toMatchObject({
-    code: 'wal_damaged',
+    code: 'corrupt_data',
     message: expect.stringContaining('later log files follow'),
   })
 })
@@ -243,7 +243,7 @@ test('a missing file, a foreign file and a changed name are refused (V4)', () =>
     const copy = copyDisk(disk)
     change(copy)
     expect(tryOpen(createSimulation({ disk: copy }).env, DIRECTORY)).toMatchObject({
-      code: 'wal_damaged',
+      code: 'corrupt_data',
       message: expect.stringContaining(says),
     })
   }
@@ -268,7 +268,7 @@ test('a file that cannot be read is damage, not a torn tail (V4)', () => {
   simulation.disk.fault = ({ call }) => (call === 'read' ? { kind: 'fail', code: 'EIO' } : undefined)
 
   expect(tryOpen(simulation.env, DIRECTORY)).toMatchObject({
-    code: 'wal_damaged',
+    code: 'corrupt_data',
     message: expect.stringContaining('cannot be read (EIO)'),
   })
 })
@@ -397,11 +397,11 @@ test('a write the disk has no room for leaves no trace of its group', () => {
   }
 })
 
-test('any other failure of a write or a sync ends the process with write_failed (W2)', () => {
+test('any other failure of a write or a sync ends the process with disk_failed (W2)', () => {
   for (const call of ['write', 'syncData', 'rename', 'syncDirectory', 'create'] as const) {
     const { disk, wal } = begin()
     disk.fault = (operation) => (operation.call === call ? { kind: 'fail', code: 'EIO' } : undefined)
-    expect(() => fill(wal, 3)).toThrow(expect.objectContaining({ code: 'write_failed' }))
+    expect(() => fill(wal, 3)).toThrow(expect.objectContaining({ code: 'disk_failed' }))
   }
 })
 

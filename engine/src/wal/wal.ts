@@ -14,7 +14,7 @@
  * the end record of the file before is durable by then. So a named file that is not the last one always has an end.
  *
  * One thread uses a `Wal`, and its calls block (W6). A full disk is an answer (`'full'`), every other failure of a
- * write or sync ends the process: `write_failed`, exit code 70 (W2).
+ * write or sync ends the process: `disk_failed`, exit code 70 (W2).
  */
 
 import { join } from 'node:path'
