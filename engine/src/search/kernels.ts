@@ -4,27 +4,15 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { countTypescriptPlane } from './count-plane.ts'
 import { createTypescriptKernel } from './kernel.ts'
 import type { SearchKernel } from './parameters.ts'
 import type { Memory } from '../store/store.ts'
 import { plainPutWord, type PutWord } from '../store/table.ts'
 
-/** Fills header and bits of a plane whose words were written in bulk; see kernel.as.ts. */
-export type CountPlane = (
-  plane: number,
-  capacity: number,
-  rows: number,
-  keysLow: number,
-  keysHigh: number,
-  day: number,
-) => void
-
 export type Kernels = {
   readonly kind: 'wasm' | 'typescript'
   readonly search: SearchKernel
   readonly put: PutWord
-  readonly countPlane: CountPlane
 }
 
 const KERNEL_FILE = new URL('../../build/search-kernel.wasm', import.meta.url)
@@ -37,7 +25,6 @@ export function loadKernels(memory: Memory, only?: 'typescript'): Kernels {
       kind: 'typescript',
       search: createTypescriptKernel(memory),
       put: plainPutWord(memory),
-      countPlane: countTypescriptPlane(memory),
     }
   }
   const { exports } = new WebAssembly.Instance(module, { env: { memory: memory.wasm } })
@@ -45,7 +32,6 @@ export function loadKernels(memory: Memory, only?: 'typescript'): Kernels {
     kind: 'wasm',
     search: exports['search'] as SearchKernel,
     put: exports['put'] as PutWord,
-    countPlane: exports['countPlane'] as CountPlane,
   }
 }
 

@@ -121,7 +121,8 @@ export function segmentOf(memory: Memory, name: number): number {
   return field(memory, state(memory, STATE.segmentDirectory) + name * 4)
 }
 
-export function ensureSegment(store: Store, name: number): number {
+/** @param loaded a property table that is filled already, for loading */
+export function ensureSegment(store: Store, name: number, loaded?: number): number {
   const { memory } = store
   const found = segmentOf(memory, name)
   if (found !== 0) return found
@@ -138,7 +139,7 @@ export function ensureSegment(store: Store, name: number): number {
   }
   const segment = allocateRecord(store, SEGMENT.bytes)
   setField(store, segment + SEGMENT.name, name)
-  setField(store, segment + SEGMENT.propertyTable, createTable(store, name, PROPERTY_TABLE, 1))
+  setField(store, segment + SEGMENT.propertyTable, loaded ?? createTable(store, name, PROPERTY_TABLE, 1))
   setField(store, state(memory, STATE.segmentDirectory) + name * 4, segment)
   return segment
 }
@@ -378,6 +379,21 @@ export function addRoom(store: Store, property: number, roomType: number, table:
   writeRoom(store, entry, roomType, table, row)
   setField(store, rooms + ROOMS.count, count + 1)
   return entry
+}
+
+/** For loading: the whole list of a property in its order; tables and rows are filled in later. */
+export function reserveRooms(store: Store, property: number, rooms: Uint32Array, roomTypes: readonly number[]): void {
+  if (rooms.length === 0) return
+  const capacity = Math.max(ROOMS_MIN, rooms.length)
+  const list = allocateRecord(store, roomListBytes(capacity))
+  const { u32 } = store.memory
+  u32[(list + ROOMS.capacity) >>> 2] = capacity
+  u32[(list + ROOMS.count) >>> 2] = rooms.length
+  for (let n = 0; n < rooms.length; n++) {
+    const entry = list + ROOMS.headerBytes + n * ROOMS.entryBytes
+    u32[(entry + ROOMS.roomType) >>> 2] = roomTypes[rooms[n] as number] as number
+  }
+  setField(store, property + PROPERTY.rooms, list)
 }
 
 function writeRoom(store: Store, entry: number, roomType: number, table: number, row: number): void {

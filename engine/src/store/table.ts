@@ -93,15 +93,21 @@ export function fillRows(store: Store, table: number, rows: Uint32Array): void {
   assert(rows.length <= capacity, 'rows fit the table')
   u32.set(rows, field(memory, table + TABLE.rowProperties) >>> 2)
   let to = field(memory, table + TABLE.rowIds) >>> 2
+  let live = 0
   for (const property of rows) {
     const from = property >>> 2
-    u32[to++] = u32[from] as number
-    u32[to++] = u32[from + 1] as number
-    u32[to++] = u32[from + 2] as number
-    u32[to++] = u32[from + 3] as number
+    // A dead row keeps its place.
+    if (property !== 0) {
+      u32[to] = u32[from] as number
+      u32[to + 1] = u32[from + 1] as number
+      u32[to + 2] = u32[from + 2] as number
+      u32[to + 3] = u32[from + 3] as number
+      live++
+    }
+    to += 4
   }
   setField(store, table + TABLE.rowCount, rows.length)
-  setField(store, table + TABLE.liveRows, rows.length)
+  setField(store, table + TABLE.liveRows, live)
   rebuildBitmaps(store, table, capacity)
 }
 
@@ -525,6 +531,27 @@ export function ensurePlane(store: Store, table: number, day: number): number {
   setPlane(store, table, slot, plane)
   noteChange(store, table)
   return plane
+}
+
+/** For loading: an empty plane of a day, whose words somebody else fills in. */
+export function createPlane(store: Store, table: number, day: number): number {
+  const plane = allocatePlane(store, planeBytes(field(store.memory, table + TABLE.capacity)))
+  setField(store, plane + PLANE.day, day)
+  setPlane(store, table, slotOf(day), plane)
+  return plane
+}
+
+/** For loading: counts a plane whose words, packages and digests were filled in. */
+export function adoptPlane(store: Store, table: number, plane: number): number {
+  const { memory } = store
+  const packages = field(memory, plane + PLANE.packages)
+  const low = field(memory, plane + PLANE.digestLow)
+  const high = field(memory, plane + PLANE.digestHigh)
+  setField(store, plane + PLANE.packages, 0)
+  setField(store, plane + PLANE.digestLow, 0)
+  setField(store, plane + PLANE.digestHigh, 0)
+  addToPlane(store, table, plane, packages, low, high)
+  return packages
 }
 
 function countFreed(store: Store, table: number, plane: number): void {

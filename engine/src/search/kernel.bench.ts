@@ -1,0 +1,170 @@
+/**
+ * How long does one search take over cold planes, and how close does a scan come to the memory's bandwidth?
+ * (performance.md §10, rows 2 and 3)
+ *
+ * Data: segments of 25,000 properties, enough of them that the planes are far larger than the caches; each search goes
+ * to another segment and other nights. Baselines in the same run: the TypeScript twin, and summing the same memory.
+ *
+ *   node engine/src/search/kernel.bench.ts [--full] [--json]
+ */
+
+import { parseArgs } from 'node:util'
+import { assert, formatDay } from '@vacancy/shared'
+import { encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import { createStore, scratchOf } from '../store/store.ts'
+import { slabAreaBytes } from '../tcp/slabs.ts'
+import { createDispatcher, openRequest } from '../tcp/dispatch.ts'
+import { createProposals } from '../tcp/writes.ts'
+import { fillSynthetic, seeded, SYNTHETIC_CODECS } from '../testing/synthetic.ts'
+import { loadKernels } from './kernels.ts'
+import { createSearcher, runSearch, type Searcher } from './search.ts'
+
+const { values: flags } = parseArgs({
+  options: { full: { type: 'boolean', default: false }, json: { type: 'boolean', default: false } },
+})
+const PROPERTIES = 25_000
+const SEGMENTS = flags.full ? 40 : 16
+const NIGHTS = flags.full ? 60 : 40
+const ROUNDS = 4000
+const TODAY = Math.floor(Date.now() / 86_400_000)
+const SLAB = 1 << 20
+
+function build(ordered: boolean, propertiesPerSegment: number, segments: number) {
+  const store = createStore({
+    memoryBytes: 2 ** 32,
+    readers: 2,
+    scratchBytes: 16_384 + slabAreaBytes(SLAB, 1),
+    sessionBytesMax: 1 << 20,
+  })
+  const kinds = [loadKernels(store.memory), loadKernels(store.memory, 'typescript')] as const
+  assert(kinds[0].kind === 'wasm', 'the kernel must be built: npm run build')
+  fillSynthetic(store, kinds[0].put, {
+    segments,
+    propertiesPerSegment,
+    roomTypes: 1,
+    nights: NIGHTS,
+    firstDay: TODAY,
+    ordered,
+    seed: 1,
+  })
+  const searchers = kinds.map((kernels, reader) =>
+    createSearcher({
+      memory: store.memory,
+      reader,
+      parameters: scratchOf(store.memory, reader),
+      kernel: kernels.search,
+      limits: { datesMax: 14, queryLimit: 1000 },
+      codecs: SYNTHETIC_CODECS,
+      monotonicMs: () => performance.now(),
+    }),
+  )
+  return { store, searchers }
+}
+
+function queries(count: number, segments: number, make: (random: () => number) => RequestFields): Uint8Array[] {
+  const random = seeded(7)
+  return Array.from({ length: count }, () => {
+    const first = Math.floor(random() * (NIGHTS - 3))
+    const fields = {
+      segment: `segment_${String(Math.floor(random() * segments)).padStart(5, '0')}`,
+      roomType: 'room_00000',
+      dates: [0, 1, 2].map((i) => formatDay(TODAY + first + i)),
+      ...make(random),
+    }
+    return encodeRequest({ command: 'SEARCHAVAIL', correlationId: 1, fields }).subarray(9)
+  })
+}
+
+function measure(searcher: Searcher, payloads: readonly Uint8Array[]): { micros: number; hits: number; examined: number } {
+  const dispatcher = createDispatcher({
+    searcher,
+    codecs: SYNTHETIC_CODECS,
+    proposals: createProposals(),
+    wallMs: () => Date.now(),
+  })
+  const at = scratchOf(searcher.memory, searcher.reader) + 16_384
+  let hits = 0
+  let examined = 0
+  const run = (payload: Uint8Array) => {
+    assert(openRequest(dispatcher, payload, 0, payload.length) !== undefined, 'the query is right')
+    assert(runSearch(searcher, true, 1, at, at + SLAB, 0) > 0, 'the reply fits')
+    hits += searcher.hits
+    examined += searcher.examined
+  }
+  for (let i = 0; i < 200; i++) run(payloads[i % payloads.length] as Uint8Array)
+  hits = 0
+  examined = 0
+  const started = performance.now()
+  for (const payload of payloads) run(payload)
+  const micros = ((performance.now() - started) * 1000) / payloads.length
+  return { micros, hits: hits / payloads.length, examined: examined / payloads.length }
+}
+
+const results: { [name: string]: number } = {}
+function report(name: string, value: number, unit: string): void {
+  results[name] = value
+  if (!flags.json) process.stdout.write(`${name.padEnd(44)} ${value.toFixed(2).padStart(10)} ${unit}\n`)
+}
+
+const TYPES = ['apartment', 'guesthouse', 'hostel', 'hotel', 'motel', 'resort', 'villa']
+const pick = <T>(list: readonly T[], random: () => number) => list[Math.floor(random() * list.length)] as T
+const broad = (random: () => number): RequestFields => ({ propertyType: pick(TYPES, random), finalPrice: 180, limit: 300 })
+const selective = (random: () => number): RequestFields => ({
+  propertyType: pick(TYPES, random),
+  category: pick(['budget', 'luxury', 'premium', 'standard'], random),
+  stars: 1 + Math.floor(random() * 5),
+  finalPrice: 180,
+})
+
+for (const ordered of [true, false]) {
+  const { searchers } = build(ordered, PROPERTIES, SEGMENTS)
+  const order = ordered ? 'ordered' : 'unordered'
+  for (const [name, make] of [
+    ['300 hits', broad],
+    ['selective', selective],
+  ] as const) {
+    const payloads = queries(ROUNDS, SEGMENTS, make)
+    const wasm = measure(searchers[0] as Searcher, payloads)
+    const twin = measure(searchers[1] as Searcher, payloads)
+    assert(wasm.hits === twin.hits, 'both kernels find the same')
+    report(`${order}, ${name}: kernel`, wasm.micros, `µs (${wasm.hits.toFixed(0)} hits)`)
+    report(`${order}, ${name}: TypeScript twin`, twin.micros, 'µs')
+  }
+}
+
+const { store, searchers } = build(true, 100_000, flags.full ? 10 : 4)
+const scan = queries(ROUNDS / 10, flags.full ? 10 : 4, () => ({ finalPrice: 39 }))
+const scanned = measure(searchers[0] as Searcher, scan)
+const scannedTwin = measure(searchers[1] as Searcher, scan.slice(0, 100))
+// One night is enough to refuse every row of 41 and more: the scan reads one plane.
+const bytes = scanned.examined * 8
+report('price-only scan of 100k rows: kernel', scanned.micros, 'µs')
+report('price-only scan: TypeScript twin', scannedTwin.micros, 'µs')
+report('price-only scan: kernel over twin', scannedTwin.micros / scanned.micros, 'times')
+const bandwidth = readBandwidth(store.memory.f64)
+report('one thread reads', bandwidth / 1e9, 'GB/s')
+report('price-only scan', bytes / scanned.micros / 1e3, 'GB/s')
+report('price-only scan of read bandwidth', (100 * bytes * 1e6) / scanned.micros / bandwidth, '%')
+if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)
+
+/** Sums doubles over memory that is in no cache; four sums, so that additions do not wait for each other. */
+function readBandwidth(f64: Float64Array): number {
+  const from = f64.length - (64 << 20) / 8
+  let best = 0
+  for (let round = 0; round < 3; round++) {
+    const started = performance.now()
+    let a = 0
+    let b = 0
+    let c = 0
+    let d = 0
+    for (let i = from; i < f64.length; i += 4) {
+      a += f64[i] as number
+      b += f64[i + 1] as number
+      c += f64[i + 2] as number
+      d += f64[i + 3] as number
+    }
+    assert(a + b + c + d !== 1, 'the sum is used')
+    best = Math.max(best, ((f64.length - from) * 8 * 1000) / (performance.now() - started))
+  }
+  return best
+}

@@ -1,0 +1,183 @@
+/**
+ * A snapshot into an empty store: names, properties, rows and planes here; the words are decoded by several threads
+ * into the planes, which are then counted.
+ */
+
+import { assert } from '@vacancy/shared'
+import { internText, NAMES, type NameKind } from '../store/dictionary.ts'
+import { PLANE, PROPERTY_TABLE, ROOMS, SEGMENT, STATE, TABLE } from '../store/layout.ts'
+import {
+  admitLoaded,
+  createPropertyRecord,
+  ensureSegment,
+  ensureTable,
+  findRoom,
+  reserveProperties,
+  reserveRooms,
+} from '../store/segment.ts'
+import { decodeSessions } from '../store/sessions.ts'
+import { type Store, setState, state, stateDigest } from '../store/store.ts'
+import { adoptPlane, createPlane, createTable, field, fillRows, setField } from '../store/table.ts'
+import { SETTINGS_BYTES } from './capture.ts'
+import type { Digest } from './format.ts'
+import {
+  DEAD_ROW,
+  firstPlanes,
+  type Names,
+  type PlaneMap,
+  type PropertyColumns,
+  sharedU32,
+  type TableShape,
+} from './shapes.ts'
+
+/** Bytes from a plane's words back to its cells packages, digest low, digest high. */
+export const STATS_BEFORE_WORDS = PLANE.words - PLANE.packages
+
+export type Prepared = {
+  readonly planeMap: PlaneMap
+  readonly tables: readonly number[]
+  readonly shapes: readonly TableShape[]
+}
+
+/** Builds everything but words. The store must be empty. */
+export function prepareStore(
+  store: Store,
+  names: Names,
+  columns: PropertyColumns,
+  shapes: readonly TableShape[],
+): Prepared {
+  assert(state(store.memory, STATE.propertyCount) === 0, 'a snapshot is loaded into an empty store')
+  const numbers = internNames(store, names)
+  const properties = createProperties(store, columns, numbers)
+  fillSegments(store, columns, numbers, properties)
+  const first = firstPlanes(shapes)
+  const planeMap: PlaneMap = {
+    words: sharedU32(first[shapes.length] as number),
+    availableOffset: sharedU32(shapes.length),
+    statsBefore: STATS_BEFORE_WORDS,
+  }
+  const tables: number[] = []
+  for (const [n, shape] of shapes.entries()) {
+    const table = createLoadedTable(store, shape, numbers, properties)
+    tables.push(table)
+    planeMap.availableOffset[n] = field(store.memory, table + TABLE.capacity) * 8
+    for (const [night, day] of shape.days.entries()) {
+      planeMap.words[(first[n] as number) + night] = createPlane(store, table, day) + PLANE.words
+    }
+  }
+  return { planeMap, tables, shapes }
+}
+
+type Numbers = { readonly [list in keyof Names]: readonly number[] }
+
+function internNames(store: Store, names: Names): Numbers {
+  const intern = (kind: NameKind, list: readonly string[]) => list.map((name) => internText(store, kind, name))
+  return {
+    segments: intern(NAMES.segment, names.segments),
+    areas: intern(NAMES.area, names.areas),
+    types: intern(NAMES.type, names.types),
+    categories: intern(NAMES.category, names.categories),
+    roomTypes: intern(NAMES.roomType, names.roomTypes),
+    amenities: intern(NAMES.amenity, names.amenities),
+  }
+}
+
+function createProperties(store: Store, columns: PropertyColumns, numbers: Numbers): Uint32Array {
+  const properties = new Uint32Array(columns.count)
+  reserveProperties(store, columns.count)
+  for (let i = 0; i < columns.count; i++) {
+    const amenities: number[] = []
+    for (let at = columns.amenityStart[i] as number; at < (columns.amenityStart[i + 1] as number); at++) {
+      amenities.push(numbers.amenities[columns.amenities[at] as number] as number)
+    }
+    const property = createPropertyRecord(store, columns.ids, i * 16, {
+      segment: numbers.segments[columns.segment[i] as number] as number,
+      area: numbers.areas[columns.area[i] as number] as number,
+      type: numbers.types[columns.type[i] as number] as number,
+      category: numbers.categories[columns.category[i] as number] as number,
+      stars: columns.stars[i] as number,
+      latitude: columns.latitude[i] as number,
+      longitude: columns.longitude[i] as number,
+      amenities: amenities.sort((a, b) => a - b),
+    })
+    const rooms = columns.rooms.subarray(columns.roomStart[i] as number, columns.roomStart[i + 1] as number)
+    reserveRooms(store, property, rooms, numbers.roomTypes)
+    properties[i] = property
+  }
+  return properties
+}
+
+/** Properties come segment by segment: each run becomes the rows of one property table. */
+function fillSegments(store: Store, columns: PropertyColumns, numbers: Numbers, properties: Uint32Array): void {
+  for (let start = 0; start < columns.count; ) {
+    let end = start + 1
+    while (end < columns.count && columns.segment[end] === columns.segment[start]) end++
+    const name = numbers.segments[columns.segment[start] as number] as number
+    const table = createTable(store, name, PROPERTY_TABLE, end - start)
+    fillRows(store, table, properties.subarray(start, end))
+    const segment = ensureSegment(store, name, table)
+    setField(store, segment + SEGMENT.properties, end - start)
+    for (let i = start; i < end; i++) admitLoaded(store, properties[i] as number, i - start)
+    start = end
+  }
+}
+
+function createLoadedTable(store: Store, shape: TableShape, numbers: Numbers, properties: Uint32Array): number {
+  const { memory } = store
+  const roomType = numbers.roomTypes[shape.roomType] as number
+  const segment = ensureSegment(store, numbers.segments[shape.segment] as number)
+  const table = ensureTable(store, segment, roomType, shape.rows.length)
+  const rows = new Uint32Array(shape.rows.length)
+  for (let row = 0; row < rows.length; row++) {
+    const number = shape.rows[row] as number
+    if (number === DEAD_ROW) continue
+    const property = properties[number] as number
+    rows[row] = property
+    const entry = findRoom(memory, property, roomType)
+    assert(entry !== 0, 'a row belongs to a room of its property')
+    memory.u32[(entry + ROOMS.table) >>> 2] = table
+    memory.u32[(entry + ROOMS.row) >>> 2] = row
+  }
+  fillRows(store, table, rows)
+  return table
+}
+
+/** Counts the decoded planes, restores sessions and settings. */
+export function finishStore(
+  store: Store,
+  prepared: Prepared,
+  rest: {
+    readonly sessions: Uint8Array
+    readonly settings: Uint8Array
+    readonly lastMaintenanceDay: number
+    readonly digest: Digest
+  },
+): void {
+  const { memory } = store
+  const first = firstPlanes(prepared.shapes)
+  for (const [n, table] of prepared.tables.entries()) {
+    let packages = 0
+    for (let plane = first[n] as number; plane < (first[n + 1] as number); plane++) {
+      packages += adoptPlane(store, table, (prepared.planeMap.words[plane] as number) - PLANE.words)
+    }
+    const segment = ensureSegment(store, field(memory, table + TABLE.segment))
+    setField(store, segment + SEGMENT.packages, field(memory, segment + SEGMENT.packages) + packages)
+  }
+  setState(store, STATE.lastMaintenanceDay, rest.lastMaintenanceDay)
+  setState(store, STATE.droppedBefore, rest.lastMaintenanceDay)
+  if (rest.settings.length === SETTINGS_BYTES) restoreSettings(store, rest.settings)
+  decodeSessions(store, rest.sessions)
+  // The manifest's digest covers what is costly to hash again: chunks were verified byte for byte.
+  setState(store, STATE.digestLow, 0)
+  setState(store, STATE.digestHigh, 0)
+  const packages = stateDigest(memory)
+  setState(store, STATE.digestLow, rest.digest.lo - packages.lo)
+  setState(store, STATE.digestHigh, rest.digest.hi - packages.hi)
+}
+
+function restoreSettings(store: Store, settings: Uint8Array): void {
+  const view = new DataView(settings.buffer, settings.byteOffset, settings.byteLength)
+  setState(store, STATE.sessionBytesMax, view.getUint32(0, true))
+  setState(store, STATE.featureLevel, view.getUint32(4, true))
+  for (let cell = 0; cell < 4; cell++) setState(store, STATE.genesis + cell, view.getUint32(8 + cell * 4, true))
+}

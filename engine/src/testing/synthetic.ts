@@ -1,0 +1,185 @@
+/**
+ * Shapes of many properties without files, for benchmarks and size tests: what a builder would hand over, made from a
+ * seed. Words are filled in by `fillWords`.
+ */
+
+import { createCodecList } from '@vacancy/shared'
+import type { PutWord } from '../store/table.ts'
+import { PLANE, TABLE } from '../store/layout.ts'
+import { type Store } from '../store/store.ts'
+import { field } from '../store/table.ts'
+import { packageHash, rowKey } from '../store/digest.ts'
+import { hashOfName, NAMES } from '../store/dictionary.ts'
+import { finishStore, type Prepared, prepareStore } from '../snapshot/restore.ts'
+import type { Names, PropertyColumns, TableShape } from '../snapshot/shapes.ts'
+
+export const SYNTHETIC_CODECS = createCodecList(
+  ['free_cancellation', 'non_refundable', 'pay_at_property', 'includes_breakfast', 'free_wifi', 'no_prepayment'],
+)
+
+export type SyntheticOptions = {
+  readonly segments: number
+  readonly propertiesPerSegment: number
+  readonly roomTypes: number
+  readonly nights: number
+  readonly firstDay: number
+  /** Properties in the order of their attributes, as a builder makes them; otherwise as they come. */
+  readonly ordered: boolean
+  readonly seed: number
+  /** Room types per segment of their own: no room type in two segments. */
+  readonly ownRoomTypes?: boolean
+}
+
+export type Random = () => number
+
+/** mulberry32: uniform in [0, 1). */
+export function seeded(seed: number): Random {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const TYPES = ['apartment', 'guesthouse', 'hostel', 'hotel', 'motel', 'resort', 'villa']
+const CATEGORIES = ['budget', 'luxury', 'premium', 'standard']
+const AMENITIES = ['bar', 'gym', 'parking', 'pets', 'pool', 'restaurant', 'spa', 'wifi']
+
+export function numbered(prefix: string, count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `${prefix}${String(i).padStart(5, '0')}`)
+}
+
+/** Fills an empty store. */
+export function fillSynthetic(store: Store, put: PutWord, options: SyntheticOptions): Prepared {
+  const random = seeded(options.seed)
+  const below = (n: number) => Math.floor(random() * n)
+  const count = options.segments * options.propertiesPerSegment
+  const names: Names = {
+    segments: numbered('segment_', options.segments),
+    areas: numbered('area_', 20),
+    types: TYPES,
+    categories: CATEGORIES,
+    roomTypes: numbered('room_', options.roomTypes * (options.ownRoomTypes ? options.segments : 1)),
+    amenities: AMENITIES,
+  }
+  const columns = syntheticColumns(options, names, count, below)
+  const shapes = syntheticTables(options)
+  const prepared = prepareStore(store, names, columns, shapes)
+  fillWords(store, put, prepared, below)
+  finishStore(store, prepared, {
+    sessions: new Uint8Array(0),
+    settings: new Uint8Array(0),
+    lastMaintenanceDay: 0,
+    digest: { lo: 0, hi: 0 },
+  })
+  return prepared
+}
+
+function syntheticColumns(
+  options: SyntheticOptions,
+  names: Names,
+  count: number,
+  below: (n: number) => number,
+): PropertyColumns {
+  const keys = Array.from({ length: options.propertiesPerSegment }, () => ({
+    type: below(TYPES.length),
+    category: below(CATEGORIES.length),
+    stars: 1 + below(5),
+    area: below(names.areas.length),
+  }))
+  if (options.ordered) {
+    keys.sort((a, b) => a.type - b.type || a.category - b.category || a.stars - b.stars || a.area - b.area)
+  }
+  const columns = {
+    count,
+    ids: new Uint8Array(count * 16),
+    segment: new Uint32Array(count),
+    area: new Uint32Array(count),
+    type: new Uint32Array(count),
+    category: new Uint32Array(count),
+    stars: new Uint8Array(count),
+    latitude: new Float64Array(count),
+    longitude: new Float64Array(count),
+    amenityStart: new Uint32Array(count + 1),
+    amenities: new Uint32Array(count * 4),
+    roomStart: new Uint32Array(count + 1),
+    rooms: new Uint32Array(count * options.roomTypes),
+  }
+  const view = new DataView(columns.ids.buffer)
+  for (let i = 0; i < count; i++) {
+    const segment = Math.floor(i / options.propertiesPerSegment)
+    const key = keys[i % options.propertiesPerSegment] as (typeof keys)[0]
+    view.setUint32(i * 16, i, false)
+    view.setUint8(i * 16 + 6, 0x47)
+    columns.segment[i] = segment
+    columns.area[i] = key.area
+    columns.type[i] = key.type
+    columns.category[i] = key.category
+    columns.stars[i] = key.stars
+    columns.latitude[i] = 40 + below(1_000_000) / 1e6
+    columns.longitude[i] = 10 + below(1_000_000) / 1e6
+    columns.amenityStart[i + 1] = (i + 1) * 4
+    for (let n = 0; n < 4; n++) columns.amenities[i * 4 + n] = n * 2 + below(2)
+    columns.roomStart[i + 1] = (i + 1) * options.roomTypes
+    for (let n = 0; n < options.roomTypes; n++) {
+      columns.rooms[i * options.roomTypes + n] = n + (options.ownRoomTypes ? segment * options.roomTypes : 0)
+    }
+  }
+  return columns
+}
+
+function syntheticTables(options: SyntheticOptions): TableShape[] {
+  const shapes: TableShape[] = []
+  const days = Uint32Array.from({ length: options.nights }, (_, i) => options.firstDay + i)
+  for (let segment = 0; segment < options.segments; segment++) {
+    for (let room = 0; room < options.roomTypes; room++) {
+      const rows = new Uint32Array(options.propertiesPerSegment)
+      for (let i = 0; i < rows.length; i++) rows[i] = segment * options.propertiesPerSegment + i
+      shapes.push({ segment, roomType: room + (options.ownRoomTypes ? segment * options.roomTypes : 0), rows, days })
+    }
+  }
+  return shapes
+}
+
+function fillWords(store: Store, put: PutWord, prepared: Prepared, below: (n: number) => number): void {
+  const { memory } = store
+  let plane = 0
+  for (const [n, shape] of prepared.shapes.entries()) {
+    const table = prepared.tables[n] as number
+    const bits = field(memory, table + TABLE.capacity) * 8
+    for (const day of shape.days) {
+      const words = prepared.planeMap.words[plane++] as number
+      let packages = 0
+      for (let row = 0; row < shape.rows.length; row++) {
+        const availability = below(10) === 0 ? 0 : 1 + below(12)
+        const price = 40 + below(160)
+        put(words + row * 8, ((below(64) << 8) | availability) >>> 0, ~price >>> 0)
+        const cell = (words + bits + ((row >>> 5) << 2)) >>> 2
+        if (availability > 0) memory.u32[cell] = (memory.u32[cell] as number) | (1 << (row & 31))
+        packages++
+      }
+      memory.u32[(words - PLANE.words + PLANE.packages) >>> 2] = packages
+      memory.u32[(words - PLANE.words + PLANE.day) >>> 2] = day
+    }
+  }
+}
+
+/** Digest of one plane as the store would keep it; for tests that fill planes by hand. */
+export function planeDigest(store: Store, table: number, plane: number, rows: number): { low: number; high: number } {
+  const { memory } = store
+  const roomType = field(memory, table + TABLE.roomType)
+  const ids = field(memory, table + TABLE.rowIds)
+  const day = field(memory, plane + PLANE.day)
+  let low = 0
+  let high = 0
+  for (let row = 0; row < rows; row++) {
+    const lo = field(memory, plane + PLANE.words + row * 8)
+    const hi = field(memory, plane + PLANE.words + row * 8 + 4)
+    const key = (lane: 0 | 1) => rowKey(lane, memory.u8, ids + row * 16, hashOfName(memory, NAMES.roomType, roomType, lane))
+    low = (low + packageHash(0, key(0), day, lo, hi)) | 0
+    high = (high + packageHash(1, key(1), day, lo, hi)) | 0
+  }
+  return { low, high }
+}
