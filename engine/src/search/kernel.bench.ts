@@ -28,6 +28,7 @@ const NIGHTS = flags.full ? 60 : 40
 const ROUNDS = 4000
 const TODAY = Math.floor(Date.now() / 86_400_000)
 const SLAB = 1 << 20
+type Filters = Partial<RequestFields<'SEARCHAVAIL'>>
 
 function build(ordered: boolean, propertiesPerSegment: number, segments: number) {
   const store = createStore({
@@ -61,7 +62,7 @@ function build(ordered: boolean, propertiesPerSegment: number, segments: number)
   return { store, searchers }
 }
 
-function queries(count: number, segments: number, make: (random: () => number) => RequestFields): Uint8Array[] {
+function queries(count: number, segments: number, make: (random: () => number) => Filters): Uint8Array[] {
   const random = seeded(7)
   return Array.from({ length: count }, () => {
     const first = Math.floor(random() * (NIGHTS - 3))
@@ -108,8 +109,8 @@ function report(name: string, value: number, unit: string): void {
 
 const TYPES = ['apartment', 'guesthouse', 'hostel', 'hotel', 'motel', 'resort', 'villa']
 const pick = <T>(list: readonly T[], random: () => number) => list[Math.floor(random() * list.length)] as T
-const broad = (random: () => number): RequestFields => ({ propertyType: pick(TYPES, random), finalPrice: 180, limit: 300 })
-const selective = (random: () => number): RequestFields => ({
+const broad = (random: () => number): Filters => ({ propertyType: pick(TYPES, random), finalPrice: 180, limit: 300 })
+const selective = (random: () => number): Filters => ({
   propertyType: pick(TYPES, random),
   category: pick(['budget', 'luxury', 'premium', 'standard'], random),
   stars: 1 + Math.floor(random() * 5),

@@ -1,17 +1,17 @@
 import { formatDay, parseDay } from '@vacancy/shared'
-import type { CommandName, RequestFields } from '@vacancy/shared/wire'
+import type { CommandName } from '@vacancy/shared/wire'
 import { describe, expect, test } from 'vitest'
-import { ask, createNodeInMemory, type NodeInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
+import { ask, createNodeInMemory, type LooseFields, type NodeInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
 import { recountDigest } from './apply.ts'
 import { countsOf, stateDigest } from './store.ts'
 
 const TODAY = parseDay('2026-11-20') as number
 
 /** The same store as plain objects, scanned row by row: slow and obvious. */
-type Model = Map<string, { attributes: RequestFields; rooms: Map<string, Map<string, Night>> }>
+type Model = Map<string, { attributes: LooseFields; rooms: Map<string, Map<string, Night>> }>
 type Night = { availability: number; price: number; features: Set<string> }
 
-function applyToModel(model: Model, command: CommandName, fields: RequestFields): { error: string; value: number } {
+function applyToModel(model: Model, command: CommandName, fields: LooseFields): { error: string; value: number } {
   const id = fields['propertyId'] as string
   const property = model.get(id)
   const room = property?.rooms.get(fields['roomType'] as string)
@@ -64,7 +64,7 @@ function applyToModel(model: Model, command: CommandName, fields: RequestFields)
   }
 }
 
-function matches(attributes: RequestFields, query: RequestFields): boolean {
+function matches(attributes: LooseFields, query: LooseFields): boolean {
   for (const name of ['segment', 'area', 'propertyType', 'category', 'stars']) {
     if (query[name] !== undefined && attributes[name] !== query[name]) return false
   }
@@ -74,15 +74,15 @@ function matches(attributes: RequestFields, query: RequestFields): boolean {
   return haversine(attributes, query) <= ((query['radiusMetres'] as number | undefined) ?? 5000)
 }
 
-function haversine(a: RequestFields, b: RequestFields): number {
-  const rad = (fields: RequestFields, name: string) => ((fields[name] as number) * Math.PI) / 180
+function haversine(a: LooseFields, b: LooseFields): number {
+  const rad = (fields: LooseFields, name: string) => ((fields[name] as number) * Math.PI) / 180
   const dLat = (rad(b, 'latitude') - rad(a, 'latitude')) / 2
   const dLon = (rad(b, 'longitude') - rad(a, 'longitude')) / 2
   const h = Math.sin(dLat) ** 2 + Math.cos(rad(a, 'latitude')) * Math.cos(rad(b, 'latitude')) * Math.sin(dLon) ** 2
   return 2 * 6371008.8 * Math.asin(Math.sqrt(h))
 }
 
-function searchModel(model: Model, query: RequestFields): Map<string, string> {
+function searchModel(model: Model, query: LooseFields): Map<string, string> {
   const found = new Map<string, string>()
   const wanted = (query['rateFeatures'] as string[] | undefined) ?? []
   for (const [id, { attributes, rooms }] of model) {
@@ -130,7 +130,7 @@ function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): NodeInMem
   const node = createNodeInMemory(TODAY, memoryBytes)
   const model: Model = new Map()
   const some = (list: readonly string[]) => list.filter(() => next(3) === 0)
-  const property = (): RequestFields => ({
+  const property = (): LooseFields => ({
     segment: pick(segments),
     area: pick(names('area', shape.areas)),
     propertyId: pick(ids),
@@ -142,7 +142,7 @@ function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): NodeInMem
     amenities: some(['pool', 'bar', 'spa', 'gym']),
   })
   const night = () => ({ propertyId: pick(ids), roomType: pick(rooms), date: pick(dates) })
-  const write = (): [CommandName, RequestFields] => {
+  const write = (): [CommandName, LooseFields] => {
     const what = next(100)
     if (what < 15) return ['SETPROP', property()]
     if (what < 60) {
@@ -163,7 +163,7 @@ function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): NodeInMem
     if (what < 99 || next(8) > 0) return ['DELPROP', { propertyId: pick(ids) }]
     return ['DELSEGMENT', { segment: pick(segments) }]
   }
-  const query = (): RequestFields => ({
+  const query = (): LooseFields => ({
     segment: pick(segments),
     ...(next(4) === 0 ? { area: pick(names('area', shape.areas)) } : {}),
     ...(next(4) === 0 ? { propertyType: 'hotel' } : {}),
@@ -172,7 +172,7 @@ function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): NodeInMem
     ...(next(5) === 0 ? { amenities: some(['pool', 'bar', 'spa']) } : {}),
     ...(next(6) === 0 ? { latitude: 47.05, longitude: 8.05, radiusMetres: 500 + next(4000) } : {}),
   })
-  const stay = (): RequestFields => {
+  const stay = (): LooseFields => {
     const first = next(15)
     return {
       ...query(),

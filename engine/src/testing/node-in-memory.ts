@@ -3,15 +3,8 @@
  * compare answers with a model.
  */
 
-import { assert, type CodecList, createCodecList, startOfDayMs } from '@vacancy/shared'
-import {
-  COMMANDS,
-  type CommandName,
-  decodeReply,
-  encodeRequest,
-  type ReplyResult,
-  type RequestFields,
-} from '@vacancy/shared/wire'
+import { assert, type CodecList, createCodecList, yearOf } from '@vacancy/shared'
+import { COMMANDS, type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
 import { loadKernels } from '../search/kernels.ts'
 import { createSearcher } from '../search/search.ts'
 import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
@@ -22,6 +15,7 @@ import { slabAreaBytes } from '../tcp/slabs.ts'
 import { createProposals } from '../tcp/writes.ts'
 
 const FRAME_HEADER = 9
+const DAY_MS = 86_400_000
 const SLAB_BYTES = 1 << 20
 export const SAMPLE_CODECS = ['free_cancellation', 'breakfast', 'wifi', 'late_checkout', 'half_board']
 
@@ -34,6 +28,13 @@ export type NodeInMemory = {
   index: number
 }
 
+/** Fields by name, whatever the command: tests make them up from tables. */
+export type LooseFields = { readonly [name: string]: unknown }
+export type LooseResult = { readonly properties?: readonly FoundStay[]; readonly propertyIds?: readonly string[] }
+export type FoundStay = {
+  readonly propertyId: string
+  readonly days: readonly { availability: number; finalPrice: number; rateFeatures: readonly string[] }[]
+}
 export type Answer = {
   readonly error: string
   readonly result: ReplyResult
@@ -61,15 +62,15 @@ export function createNodeInMemory(day: number, memoryBytes = 64 << 20): NodeInM
       }),
       codecs,
       proposals: createProposals(),
-      wallMs: () => startOfDayMs(node.day) + 3_600_000,
+      wallMs: () => node.day * DAY_MS + 3_600_000,
     }),
   )
   return Object.assign(node, { dispatchers })
 }
 
 /** Runs one request as a node would; reads by both kernels, which must give the same bytes. */
-export function ask(node: NodeInMemory, command: CommandName, fields: RequestFields): Answer {
-  const payload = encodeRequest({ command, correlationId: 7, fields }).subarray(FRAME_HEADER)
+export function ask(node: NodeInMemory, command: CommandName, fields: LooseFields): Answer {
+  const payload = encodeRequest({ command, correlationId: 7, fields: fields as never }).subarray(FRAME_HEADER)
   const answers = node.dispatchers.map((dispatcher) => askOne(node, dispatcher, command, payload))
   const first = answers[0] as Answer
   if (COMMANDS[command].access === 'read') {
@@ -86,10 +87,10 @@ function askOne(node: NodeInMemory, dispatcher: Dispatcher, command: CommandName
   const at = scratchOf(memory, dispatcher.view.reader) + 16_384
   const end = answerRead(dispatcher, spec, 7, memory.u8, at, at + SLAB_BYTES, 0)
   assert(end > 0, 'the reply fits')
-  const context = { baseYear: new Date(startOfDayMs(node.day)).getUTCFullYear(), codecs: node.codecs }
+  const context = { baseYear: yearOf(node.day), rateFeatures: node.codecs.names }
   const reply = decodeReply(command, memory.u8.slice(at + FRAME_HEADER, end), context)
   return reply.ok
-    ? { error: '', result: reply.result, code: 0, value: 0 }
+    ? { error: '', result: reply.result as LooseResult, code: 0, value: 0 }
     : { error: reply.code, result: {}, code: -1, value: 0 }
 }
 
@@ -101,7 +102,7 @@ function write(node: NodeInMemory, dispatcher: Dispatcher): Answer {
   if (error !== '') return { error: error.slice(0, error.indexOf(':')), result: {}, code: -1, value: 0 }
   const bytes = proposals.writer.bytes.slice(8, proposals.writer.at)
   proposals.writer.at = 0
-  stampCommand(new DataView(bytes.buffer), 0, startOfDayMs(node.day) + 3_600_000, node.day)
+  stampCommand(new DataView(bytes.buffer), 0, node.day * DAY_MS + 3_600_000, node.day)
   node.index++
   const { code, value } = applyCommand(node.context, node.index, bytes, 0, bytes.length)
   publish(node.store, node.index)
