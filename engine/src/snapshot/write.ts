@@ -1,0 +1,399 @@
+/**
+ * A state → a snapshot, as a folder of a running node or as one file to copy (consensus.md §16.2).
+ *
+ *   data_dir/snapshots/snap-<index>-<term>/MANIFEST
+ *   data_dir/snapshots/chunks/<digest>.chk            shared by all snapshots, written once
+ *
+ * A chunk gets its name only after its content is durable, so a name that is there can be trusted to be whole. Then the
+ * folder of chunks is synced, then the manifest appears, and only when that is durable does the caller hear of it, who
+ * then may write the log's mark and let older snapshots go (snapshot.ts).
+ */
+
+import { VacancyError } from '@vacancy/shared'
+import {
+  type Disk,
+  type Env,
+  guarded,
+  renameFile,
+  replaceFile,
+  syncFile,
+  syncFolder,
+  unlinkFile,
+  writeFully,
+} from '../env.ts'
+import {
+  type Block,
+  type BlockKind,
+  type Content,
+  chunkBytesOf,
+  chunkFileName,
+  cutRaw,
+  type Digest,
+  decodeManifest,
+  digestText,
+  encodeChunk,
+  encodeManifest,
+  type Manifest,
+  type Part,
+  type Position,
+} from './format.ts'
+import { encodeManifestFile, type Note } from './note.ts'
+import { encodeProperties, encodeTables } from './sections.ts'
+import { beginSeed, SEED_HEADER_BYTES } from './seed.ts'
+import { type SnapshotSource, type TableShape, windowOf } from './shapes.ts'
+import { createWordsCoder, type EncodedPart, encodeWords, planWords, type WordsPart } from './words.ts'
+
+/**
+ * Encodes parts of words by their number in the order of all. Those that take several parts at once may answer with
+ * promises; undefined means that the source gave up.
+ */
+export type WordsEncoder = {
+  /** Parts to ask for before the first one's answer is awaited. */
+  readonly ahead: number
+  encode(part: number): EncodedPart | undefined | Promise<EncodedPart | undefined>
+}
+
+/** Encodes on this thread. @param scratch address of WORDS_SCRATCH_BYTES in the source's memory */
+export function inlineEncoder(source: SnapshotSource, scratch: number): WordsEncoder {
+  const coder = createWordsCoder(source.memory, scratch, {
+    tables: source.tables,
+    ids: source.properties.ids,
+    roomTypes: source.names.roomTypes,
+  })
+  const parts = planWords(source.tables).flat()
+  const { orderedHash } = source.codecs
+  return {
+    ahead: 1,
+    encode: (part) => encodeWords(coder, parts[part] as WordsPart, orderedHash, source.words),
+  }
+}
+
+/** What the next snapshot may take over from this one, kept in memory. */
+export type PreviousSnapshot = { readonly index: number; readonly parts: ReadonlyMap<string, KnownPart> }
+type KnownPart = { readonly part: Part; readonly slicePackages: Uint32Array }
+
+type PlannedBlock =
+  | { readonly kind: 'words'; readonly parts: readonly WordsPart[] }
+  | { readonly kind: Exclude<BlockKind, 'words'>; readonly parts: readonly Uint8Array[] }
+
+function planBlocks(source: SnapshotSource): PlannedBlock[] {
+  const blocks: PlannedBlock[] = [
+    { kind: 'properties', parts: cutRaw(encodeProperties(source.names, source.properties)) },
+    { kind: 'tables', parts: cutRaw(encodeTables(source.tables)) },
+  ]
+  for (const parts of planWords(source.tables)) blocks.push({ kind: 'words', parts })
+  if (source.sessions.length > 0) blocks.push({ kind: 'sessions', parts: cutRaw(source.sessions) })
+  if (source.settings.length > 0) blocks.push({ kind: 'settings', parts: cutRaw(source.settings) })
+  return blocks
+}
+
+/** Where chunks go, in the order of the manifest. */
+type ChunkSink = {
+  put(part: Part, bytes: Uint8Array): void | Promise<void>
+  /** Whether a chunk is there already. */
+  has(part: Part): boolean
+}
+
+type EncodedBlocks = { readonly content: Content; readonly parts: Map<string, KnownPart> }
+
+/** Encodes and puts down everything but the manifest. @returns undefined when the source gave up */
+async function encodeBlocks(
+  source: SnapshotSource,
+  planned: readonly PlannedBlock[],
+  encoder: WordsEncoder,
+  sink: ChunkSink,
+  previous?: PreviousSnapshot,
+): Promise<EncodedBlocks | undefined> {
+  const blocks: Block[] = []
+  const parts = new Map<string, KnownPart>()
+  const packagesOf = new Array<number>(source.names.segments.length).fill(0)
+  const words = wordsInOrder(source, planned, encoder, sink, previous)
+  let packages = 0
+  let { lo, hi } = source.digestWithoutPackages
+  for (const block of planned) {
+    const done: Part[] = []
+    for (const part of block.parts) {
+      if (!('slices' in part)) {
+        const chunk = encodeChunk(block.kind, source.codecs.orderedHash, part)
+        const entry = { digest: chunk.digest, bytes: chunk.bytes.length, packages: 0, packageDigest: { lo: 0, hi: 0 } }
+        await sink.put(entry, chunk.bytes)
+        done.push(entry)
+        continue
+      }
+      const known = (await words.next()).value
+      if (!known) return undefined
+      done.push(known.part)
+      parts.set(known.key, known)
+      packages += known.part.packages
+      lo = (lo + known.part.packageDigest.lo) >>> 0
+      hi = (hi + known.part.packageDigest.hi) >>> 0
+      part.slices.forEach((slice, i) => {
+        const { segment } = source.tables[slice.table] as TableShape
+        packagesOf[segment] = (packagesOf[segment] as number) + (known.slicePackages[i] as number)
+      })
+    }
+    blocks.push({ kind: block.kind, parts: done })
+  }
+  expectDigest(source, { lo, hi })
+  return { content: contentOf(source, blocks, { lo, hi }, packages, packagesOf), parts }
+}
+
+/** What was encoded must be what the store believes it holds; anything else is a bug, and no snapshot to start from. */
+function expectDigest({ index, digest: expected }: SnapshotSource, found: Digest): void {
+  if (expected === undefined || (expected.lo === found.lo && expected.hi === found.hi)) return
+  throw new VacancyError('digest_mismatch', { index, found: digestText(found), wanted: digestText(expected) })
+}
+
+/** Parts of words as they come in order, some of them being encoded ahead. */
+async function* wordsInOrder(
+  source: SnapshotSource,
+  planned: readonly PlannedBlock[],
+  encoder: WordsEncoder,
+  sink: ChunkSink,
+  previous: PreviousSnapshot | undefined,
+): AsyncGenerator<(KnownPart & { key: string }) | undefined, undefined> {
+  const all = planned.flatMap((block) => (block.kind === 'words' ? block.parts : []))
+  const begun: Promise<{ known?: KnownPart; encoded?: EncodedPart }>[] = []
+  let next = 0
+  const begin = async (number: number) => {
+    const known = reusable(source, all[number] as WordsPart, previous)
+    if (known && sink.has(known.part)) return { known }
+    const encoded = await encoder.encode(number)
+    return encoded ? { encoded } : {}
+  }
+  for (const part of all) {
+    while (next < all.length && begun.length < encoder.ahead) {
+      const started = begin(next++)
+      // Awaited in its turn; until then a failure must not count as unhandled.
+      started.catch(() => {})
+      begun.push(started)
+    }
+    const key = keyOf(source, part)
+    const { known, encoded } = await (begun.shift() as (typeof begun)[number])
+    if (known) {
+      yield { key, ...known }
+      continue
+    }
+    if (!encoded) return undefined
+    const { chunk, packages, packageDigest, slicePackages } = encoded
+    const entry: Part = { digest: chunk.digest, bytes: chunk.bytes.length, packages, packageDigest }
+    await sink.put(entry, chunk.bytes)
+    yield { key, part: entry, slicePackages }
+  }
+  return undefined
+}
+
+/** The same part of the previous snapshot, when none of its tables has changed since. */
+function reusable(
+  source: SnapshotSource,
+  part: WordsPart,
+  previous: PreviousSnapshot | undefined,
+): KnownPart | undefined {
+  if (previous === undefined || source.unchangedSince === undefined) return undefined
+  for (const { table } of part.slices) if (!source.unchangedSince(table, previous.index)) return undefined
+  return previous.parts.get(keyOf(source, part))
+}
+
+/** Names a part by what is in it, because numbers of tables and parts move when a table comes or goes. */
+function keyOf({ names, tables }: SnapshotSource, part: WordsPart): string {
+  return part.slices
+    .map(({ table, rowStart, rows, nights }) => {
+      const { segment, roomType } = tables[table] as TableShape
+      return [names.segments[segment], names.roomTypes[roomType], rowStart, rows, nights].join('\u0000')
+    })
+    .join('\u0001')
+}
+
+function contentOf(
+  source: SnapshotSource,
+  blocks: readonly Block[],
+  digest: Digest,
+  packages: number,
+  packagesOf: readonly number[],
+): Content {
+  const propertiesOf = new Array<number>(source.names.segments.length).fill(0)
+  for (let i = 0; i < source.properties.count; i++) {
+    const segment = source.properties.segment[i] as number
+    propertiesOf[segment] = (propertiesOf[segment] as number) + 1
+  }
+  return {
+    shardId: source.shardId,
+    codecs: source.codecs.names,
+    codecsOrderedHash: source.codecs.orderedHash,
+    lastMaintenanceDay: source.lastMaintenanceDay,
+    digest,
+    properties: source.properties.count,
+    packages,
+    sessions: source.sessionCount,
+    window: windowOf(source.tables),
+    segments: source.names.segments.map((name, i) => ({
+      name,
+      properties: propertiesOf[i] as number,
+      packages: packagesOf[i] as number,
+    })),
+    blocks,
+  }
+}
+
+// As a folder of a node
+
+export type WrittenSnapshot = {
+  readonly path: string
+  readonly manifest: Manifest
+  readonly note: Note
+  /** Bytes of all chunks, and of those that were not there before. */
+  readonly chunkBytes: number
+  readonly newChunkBytes: number
+  readonly previous: PreviousSnapshot
+}
+
+export type WriteOptions = {
+  readonly encoder: WordsEncoder
+  /** Why it is taken, for /snapshot-info. */
+  readonly origin: string
+  readonly previous?: PreviousSnapshot
+  /** Bytes of new chunks a second; no limit when absent. */
+  readonly bytesPerSecond?: number
+}
+
+export function snapshotsFolder(dataDir: string): string {
+  return `${dataDir}/snapshots`
+}
+
+export function chunksFolder(dataDir: string): string {
+  return `${dataDir}/snapshots/chunks`
+}
+
+/**
+ * Writes a snapshot into `data_dir`; durable and to be found when the promise resolves. A failure leaves the snapshots
+ * that were there as they are, and perhaps chunks that nobody refers to (collectChunks removes them).
+ *
+ * @returns undefined when the source gave up
+ * @throws the errno error of a full disk, write_failed after any other failed call, digest_mismatch
+ */
+export async function writeSnapshotDir(
+  env: Env,
+  dataDir: string,
+  source: SnapshotSource,
+  options: WriteOptions,
+): Promise<WrittenSnapshot | undefined> {
+  const { disk, clock } = env
+  const startMs = clock.monotonicMs()
+  const chunks = chunksFolder(dataDir)
+  makeFolder(disk, dataDir, snapshotsFolder(dataDir))
+  makeFolder(disk, snapshotsFolder(dataDir), chunks)
+  let newChunkBytes = 0
+  const sink: ChunkSink = {
+    has: (part) => disk.stat(`${chunks}/${chunkFileName(part.digest)}`)?.bytes === part.bytes,
+    async put(part, bytes) {
+      if (sink.has(part)) return
+      putChunk(disk, `${chunks}/${chunkFileName(part.digest)}`, bytes)
+      newChunkBytes += bytes.length
+      if (options.bytesPerSecond === undefined) return
+      const earlyMs = startMs + (newChunkBytes / options.bytesPerSecond) * 1000 - clock.monotonicMs()
+      if (earlyMs > 0) await new Promise<void>((resolve) => env.schedule.after(earlyMs, resolve))
+    },
+  }
+  const encoded = await encodeBlocks(source, planBlocks(source), options.encoder, sink, options.previous)
+  if (!encoded) return undefined
+  // Also when nothing was new: an earlier attempt may have ended between a rename and this.
+  syncFolder(disk, chunks)
+
+  const { index, term, configuration } = source
+  const bytes = encodeManifest({ ...encoded.content, index, term, configuration })
+  const durationMs = Math.round(clock.monotonicMs() - startMs)
+  const note: Note = { createdAtMs: Math.round(clock.wallMs()), durationMs, origin: options.origin }
+  const path = `${snapshotsFolder(dataDir)}/snap-${index}-${term}`
+  makeFolder(disk, undefined, path)
+  replaceFile(disk, `${path}/MANIFEST`, encodeManifestFile(bytes, note))
+  syncFolder(disk, snapshotsFolder(dataDir))
+  const manifest = decodeManifest(bytes, `${path}/MANIFEST`)
+  return {
+    path,
+    manifest,
+    note,
+    chunkBytes: chunkBytesOf(manifest),
+    newChunkBytes,
+    previous: { index, parts: encoded.parts },
+  }
+}
+
+/** A folder that may be there; `parent` is synced when it was not, if given. */
+function makeFolder(disk: Disk, parent: string | undefined, path: string): void {
+  if (disk.stat(path)) return
+  guarded('mkdir', path, () => disk.makeDirectory(path))
+  if (parent !== undefined) syncFolder(disk, parent)
+}
+
+/** Writes a chunk under a temporary name and gives it its own when it is durable. The folder is synced once, later. */
+function putChunk(disk: Disk, path: string, bytes: Uint8Array): void {
+  const temporary = `${path}.tmp`
+  if (disk.stat(temporary)) unlinkFile(disk, temporary)
+  const file = guarded('open', temporary, () => disk.open(temporary, 'create'))
+  try {
+    guarded('write', temporary, () => writeFully(disk, file, bytes, 0, bytes.length, 0))
+    syncFile(disk, file, temporary)
+  } finally {
+    disk.close(file)
+  }
+  renameFile(disk, temporary, path)
+}
+
+// As one file
+
+export type SeedOptions = {
+  readonly encoder: WordsEncoder
+  /** Called after each chunk. */
+  readonly onProgress?: (done: { readonly parts: number; readonly of: number; readonly chunkBytes: number }) => void
+}
+
+export type WrittenSeed = { readonly manifest: Manifest; readonly bytes: number }
+
+/**
+ * Writes a snapshot as one file; it appears under its name when it is whole and durable.
+ *
+ * @returns undefined when the source gave up
+ * @throws errno errors of a full disk or a folder that cannot be written; write_failed
+ */
+export async function writeSeedFile(
+  env: Env,
+  path: string,
+  source: SnapshotSource,
+  options: SeedOptions,
+): Promise<WrittenSeed | undefined> {
+  const planned = planBlocks(source)
+  const of = planned.reduce((sum, block) => sum + block.parts.length, 0)
+  const { index, term, configuration } = source
+  const position: Position = { index, term, configuration }
+  const seed = beginSeed(env.disk, path, manifestBytesOf(source, planned, position))
+  try {
+    let parts = 0
+    let chunkBytes = 0
+    const put = (_part: Part, bytes: Uint8Array): void => {
+      seed.put(bytes)
+      parts++
+      chunkBytes += bytes.length
+      options.onProgress?.({ parts, of, chunkBytes })
+    }
+    const encoded = await encodeBlocks(source, planned, options.encoder, { put, has: () => false })
+    if (!encoded) {
+      seed.abandon()
+      return undefined
+    }
+    const manifest = encodeManifest({ ...encoded.content, ...position })
+    const bytes = seed.finish(manifest)
+    return { manifest: decodeManifest(manifest, path, SEED_HEADER_BYTES), bytes }
+  } catch (error) {
+    seed.abandon()
+    throw error
+  }
+}
+
+/** Chunks are written before the manifest, which stands in front of them; its length depends on the plan alone. */
+function manifestBytesOf(source: SnapshotSource, planned: readonly PlannedBlock[], position: Position): number {
+  const none = { digest: new Uint8Array(32), bytes: 0, packages: 0, packageDigest: { lo: 0, hi: 0 } }
+  const blocks = planned.map(({ kind, parts }) => ({ kind, parts: parts.map(() => none) }))
+  const noPackages = source.names.segments.map(() => 0)
+  const content = contentOf(source, blocks, { lo: 0, hi: 0 }, 0, noPackages)
+  return encodeManifest({ ...content, ...position }).length
+}
