@@ -12,10 +12,10 @@ import { parseArgs } from 'node:util'
 import { assert, formatDay } from '@vacancy/shared'
 import { encodeRequest, type RequestFields } from '@vacancy/shared/wire'
 import { createStore, scratchOf } from '../store/store.ts'
-import { slabAreaBytes } from '../tcp/slabs.ts'
 import { createDispatcher, openRequest } from '../tcp/dispatch.ts'
+import { slabAreaBytes } from '../tcp/slabs.ts'
 import { createProposals } from '../tcp/writes.ts'
-import { fillSynthetic, seeded, SYNTHETIC_CODECS } from '../testing/synthetic.ts'
+import { fillSynthetic, SYNTHETIC_CODECS, seeded } from '../testing/synthetic.ts'
 import { loadKernels } from './kernels.ts'
 import { createSearcher, runSearch, type Searcher } from './search.ts'
 
@@ -28,7 +28,7 @@ const NIGHTS = flags.full ? 60 : 40
 const ROUNDS = 4000
 const TODAY = Math.floor(Date.now() / 86_400_000)
 const SLAB = 1 << 20
-type Filters = Partial<RequestFields<'SEARCHAVAIL'>>
+type Filters = RequestFields
 
 function build(ordered: boolean, propertiesPerSegment: number, segments: number) {
   const store = createStore({
@@ -76,7 +76,10 @@ function queries(count: number, segments: number, make: (random: () => number) =
   })
 }
 
-function measure(searcher: Searcher, payloads: readonly Uint8Array[]): { micros: number; hits: number; examined: number } {
+function measure(
+  searcher: Searcher,
+  payloads: readonly Uint8Array[],
+): { micros: number; hits: number; examined: number } {
   const dispatcher = createDispatcher({
     searcher,
     codecs: SYNTHETIC_CODECS,

@@ -6,16 +6,7 @@
 import { assert, LIMITS, packDay, yearOf } from '@vacancy/shared'
 import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
 import { findName, NAMES, type NameKind } from '../store/dictionary.ts'
-import {
-  ATTRIBUTE,
-  type Attribute,
-  PLANE,
-  PROPERTY,
-  ROOMS,
-  SEGMENT,
-  STATE,
-  TABLE,
-} from '../store/layout.ts'
+import { ATTRIBUTE, type Attribute, PLANE, PROPERTY, ROOMS, SEGMENT, STATE, TABLE } from '../store/layout.ts'
 import { findProperty, findRoom, segmentOf, tableOf, writeUnitVector } from '../store/segment.ts'
 import { type Memory, state } from '../store/store.ts'
 import { bitmapAddress, field, findBitmap, isOverflowed, planeOf, rowCountOf } from '../store/table.ts'
@@ -41,9 +32,9 @@ import {
   readFeatures,
   readPropertyId,
   readStars,
+  readU8,
   readU32,
   readU64,
-  readU8,
   startOf,
   type Values,
 } from './values.ts'
@@ -264,7 +255,8 @@ function planAttributes(memory: Memory, parameters: number, search: Search, valu
   if (!named('area', NAMES.area, ATTRIBUTE.area, PROPERTY.area)) return false
   if (!named('propertyType', NAMES.type, ATTRIBUTE.type, PROPERTY.type)) return false
   if (!named('category', NAMES.category, ATTRIBUTE.category, PROPERTY.category)) return false
-  if (search.stars > 0 && !require(memory, parameters, table, ATTRIBUTE.stars, PROPERTY.stars, search.stars)) return false
+  if (search.stars > 0 && !require(memory, parameters, table, ATTRIBUTE.stars, PROPERTY.stars, search.stars))
+    return false
   for (let i = 0; i < search.amenities; i++) {
     const start = search.amenityStarts[i] as number
     const amenity = findName(memory, NAMES.amenity, values.scan.bytes, start, search.amenityEnds[i] as number)

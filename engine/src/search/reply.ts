@@ -18,7 +18,13 @@ export function createReplyWriter(): ReplyWriter {
   return { bytes: new Uint8Array(0), start: 0, at: 0, end: 0, fields: 0 }
 }
 
-export function beginReply(writer: ReplyWriter, bytes: Uint8Array, at: number, end: number, correlationId: number): void {
+export function beginReply(
+  writer: ReplyWriter,
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  correlationId: number,
+): void {
   writer.bytes = bytes
   writer.start = at
   writer.at = at

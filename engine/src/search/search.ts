@@ -8,7 +8,15 @@ import { appliedIndex, type Memory } from '../store/store.ts'
 import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
 import { PARAMETER, type SearchKernel } from './parameters.ts'
 import { checkSearch, createSearch, planSearch, type Search, type SearchLimits, tableOfSearch } from './plan.ts'
-import { addBytes, addExtra, beginReply, createReplyWriter, finishReply, type ReplyWriter, writeError } from './reply.ts'
+import {
+  addBytes,
+  addExtra,
+  beginReply,
+  createReplyWriter,
+  finishReply,
+  type ReplyWriter,
+  writeError,
+} from './reply.ts'
 import { createValues, type Values } from './values.ts'
 
 /** Reply field of a search that asked to be explained: id 0xFFFF, 20 bytes (wire-protocol.md §12). */

@@ -94,7 +94,8 @@ export function checkSegment(values: Values, field: number): void {
   const start = startOf(values, field)
   const end = endOf(values, field)
   for (const name of values.reserved) {
-    if (sameBytes(values.scan.bytes, start, end, name)) refuse(values, `${quote(values, start, end)} is a reserved name`)
+    if (sameBytes(values.scan.bytes, start, end, name))
+      refuse(values, `${quote(values, start, end)} is a reserved name`)
   }
 }
 
@@ -121,8 +122,10 @@ export function readDate(values: Values, field: number): number {
 
 function checkDay(values: Values, day: number, start: number, end: number): number {
   if (day < 0) refuse(values, `${quote(values, start, end)} is not a date of the form YYYY-MM-DD`)
-  else if (day < values.today) refuse(values, `date ${formatDay(day)} is in the past, today is ${formatDay(values.today)}`)
-  else if (day > values.lastDay) refuse(values, `date ${formatDay(day)} is after the last one, ${formatDay(values.lastDay)}`)
+  else if (day < values.today)
+    refuse(values, `date ${formatDay(day)} is in the past, today is ${formatDay(values.today)}`)
+  else if (day > values.lastDay)
+    refuse(values, `date ${formatDay(day)} is after the last one, ${formatDay(values.lastDay)}`)
   return day
 }
 

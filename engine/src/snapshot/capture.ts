@@ -25,6 +25,7 @@ import { forEachTable, roomCount, roomEntry, segmentOf } from '../store/segment.
 import { encodeSessions } from '../store/sessions.ts'
 import { type Memory, state } from '../store/store.ts'
 import { field, forEachSlot } from '../store/table.ts'
+import { RAW_BYTES_MAX } from './format.ts'
 import { DEAD_ROW, type Names, type PropertyColumns, type SnapshotSource, type TableShape } from './shapes.ts'
 
 /** What the replica thread says when it has begun an epoch. */
@@ -39,6 +40,9 @@ export type CapturePoint = {
 }
 
 export type Captured = { readonly source: SnapshotSource; readonly epoch: number }
+
+/** Copies of the words of one request for them: a part of words at most. */
+export const CAPTURE_SCRATCH_BYTES = RAW_BYTES_MAX + 8192
 
 /** Settings that the log decides, as a snapshot carries them. */
 export const SETTINGS_BYTES = 24

@@ -10,15 +10,24 @@ import {
   createCommandReader,
   GIVEN,
   KIND,
-  openCommand,
   OUTCOME,
+  openCommand,
   readBytes,
   readF64,
   readName,
-  readU32,
   readU8,
+  readU32,
 } from './command.ts'
-import { compareBytes, findName, hashOfName, internName, NAMES, type NameKind, nameBytes, nameCount } from './dictionary.ts'
+import {
+  compareBytes,
+  findName,
+  hashOfName,
+  internName,
+  NAMES,
+  type NameKind,
+  nameBytes,
+  nameCount,
+} from './dictionary.ts'
 import { nameHash, packageHash, propertyHash, roomHash, rowKey } from './digest.ts'
 import { capacityFor, PLANE, PROPERTY, PROPERTY_TABLE, ROOMS, SEGMENT, SLOT, STATE, TABLE } from './layout.ts'
 import {
@@ -41,7 +50,7 @@ import {
   writeAttributes,
 } from './segment.ts'
 import { expireSessions, lookUpRequest, storeResult } from './sessions.ts'
-import { addDigest, type Digest, type Memory, setState, state, stateDigest, type Store } from './store.ts'
+import { addDigest, type Digest, type Memory, type Store, setState, state, stateDigest } from './store.ts'
 import {
   addToPlane,
   appendRow,
@@ -424,7 +433,14 @@ function deleteSegment(context: ApplyContext): void {
     forEachSlot(memory, table, (_slot, plane) => {
       if (!isCounted(memory, plane)) return
       const low = -field(memory, plane + PLANE.digestLow) | 0
-      addToPlane(store, table, plane, -field(memory, plane + PLANE.packages), low, -field(memory, plane + PLANE.digestHigh) | 0)
+      addToPlane(
+        store,
+        table,
+        plane,
+        -field(memory, plane + PLANE.packages),
+        low,
+        -field(memory, plane + PLANE.digestHigh) | 0,
+      )
     })
   })
   setField(store, segment + SEGMENT.packages, 0)
@@ -528,9 +544,12 @@ function moveProperty(context: ApplyContext, property: number, attributes: Prope
   const nights: { roomType: number; day: number; lo: number; hi: number }[][] = []
   for (let n = 0; n < rooms; n++) {
     const entry = roomEntry(memory, property, n)
-    nights.push(nightsOfRow(memory, field(memory, entry + ROOMS.table), field(memory, entry + ROOMS.row)).map(
-      (found) => ({ ...found, roomType: field(memory, entry + ROOMS.roomType) }),
-    ))
+    nights.push(
+      nightsOfRow(memory, field(memory, entry + ROOMS.table), field(memory, entry + ROOMS.row)).map((found) => ({
+        ...found,
+        roomType: field(memory, entry + ROOMS.roomType),
+      })),
+    )
     vacateRow(context, entry, property)
   }
   enterSegment(store, property, attributes)

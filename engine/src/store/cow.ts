@@ -18,7 +18,13 @@ import type { Memory, Store } from './store.ts'
 const SPARE_STEP_PAGES = 128
 
 /** Spare pages of the writer: a stack of addresses. They are kept between snapshots, already touched. */
-export type SparePages = { readonly addresses: number[]; used: number; stepsTaken: number; copied: number; failed: boolean }
+export type SparePages = {
+  readonly addresses: number[]
+  used: number
+  stepsTaken: number
+  copied: number
+  failed: boolean
+}
 
 export function createSparePages(): SparePages {
   return { addresses: [], used: 0, stepsTaken: 0, copied: 0, failed: false }
@@ -115,5 +121,7 @@ export function readAtEpoch(
     to += stop - from
     from = stop
   }
-  return Atomics.load(memory.i32, CONTROL.snapshotActive) === 1 && Atomics.load(memory.i32, CONTROL.snapshotEpoch) === epoch
+  return (
+    Atomics.load(memory.i32, CONTROL.snapshotActive) === 1 && Atomics.load(memory.i32, CONTROL.snapshotEpoch) === epoch
+  )
 }

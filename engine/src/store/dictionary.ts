@@ -8,8 +8,8 @@
 import { assert } from '@vacancy/shared'
 import { touch } from './cow.ts'
 import { nameHash } from './digest.ts'
-import { DICTIONARY, DICTIONARY_ENTRY_BYTES, type NameKind, NAMES, STATE } from './layout.ts'
-import { allocateRecord, type Memory, setState, state, type Store } from './store.ts'
+import { DICTIONARY, DICTIONARY_ENTRY_BYTES, NAMES, type NameKind, STATE } from './layout.ts'
+import { allocateRecord, type Memory, type Store, setState, state } from './store.ts'
 import { retire } from './version.ts'
 
 export { NAMES, type NameKind } from './layout.ts'
@@ -41,7 +41,10 @@ export function findName(memory: Memory, kind: NameKind, bytes: Uint8Array, star
     const slot = memory.u32[(slots >>> 2) + 1 + i] as number
     if (slot === 0) return -1
     const entry = entryOf(memory, kind, slot - 1)
-    if (memory.u32[(entry + 4) >>> 2] === hash && equals(memory, memory.u32[entry >>> 2] as number, bytes, start, end)) {
+    if (
+      memory.u32[(entry + 4) >>> 2] === hash &&
+      equals(memory, memory.u32[entry >>> 2] as number, bytes, start, end)
+    ) {
       return slot - 1
     }
   }

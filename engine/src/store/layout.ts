@@ -210,7 +210,16 @@ export const SESSION = {
   previous: 48,
   next: 52,
 } as const
-export const SESSION_RESULT = { bytes: 24, numberLow: 0, outcome: 4, value: 5, used: 6, digestLow: 8, digestHigh: 12, index: 16 } as const
+export const SESSION_RESULT = {
+  bytes: 24,
+  numberLow: 0,
+  outcome: 4,
+  value: 5,
+  used: 6,
+  digestLow: 8,
+  digestHigh: 12,
+  index: 16,
+} as const
 export const SESSION_WINDOW = 256
 
 export function bitmapBytes(capacity: number): number {

@@ -4,7 +4,7 @@
  */
 
 import { lastVisibleDay } from '@vacancy/shared'
-import { compareBytes, nameBytes, NAMES, nameText } from './dictionary.ts'
+import { compareBytes, NAMES, nameBytes, nameText } from './dictionary.ts'
 import { PROPERTY, ROOMS, SEGMENT, STATE } from './layout.ts'
 import { findProperty, findRoom, roomCount, roomEntry, segmentNames, segmentOf } from './segment.ts'
 import { type Memory, state } from './store.ts'
@@ -58,7 +58,9 @@ export function roomTypesOf(view: ReadView, id: Uint8Array): Uint8Array[] | unde
     const names: Uint8Array[] = []
     const count = roomCount(memory, property)
     for (let n = 0; n < count; n++) {
-      names.push(nameBytes(memory, NAMES.roomType, field(memory, roomEntry(memory, property, n) + ROOMS.roomType)).slice())
+      names.push(
+        nameBytes(memory, NAMES.roomType, field(memory, roomEntry(memory, property, n) + ROOMS.roomType)).slice(),
+      )
     }
     return names.sort(compareBytes)
   })
@@ -107,12 +109,7 @@ function readDays(memory: Memory, table: number, row: number, today: number): nu
 export type Night = { readonly availability: number; readonly price: number; readonly features: number }
 
 /** One package. */
-export function readNight(
-  view: ReadView,
-  id: Uint8Array,
-  roomType: number,
-  day: number,
-): Night | Missing | Changing {
+export function readNight(view: ReadView, id: Uint8Array, roomType: number, day: number): Night | Missing | Changing {
   const { memory } = view
   return inEpoch(view, () => {
     const property = findProperty(memory, id, 0)
@@ -216,4 +213,3 @@ function readDetails(memory: Memory, property: number): PropertyDetails {
     roomTypes: rooms.sort(),
   }
 }
-

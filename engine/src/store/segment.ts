@@ -4,9 +4,9 @@
 
 import { assert, LIMITS } from '@vacancy/shared'
 import { touch } from './cow.ts'
-import { compareBytes, nameBytes, NAMES } from './dictionary.ts'
+import { compareBytes, NAMES, nameBytes } from './dictionary.ts'
 import { PROPERTY, PROPERTY_TABLE, ROOMS, SEGMENT, STATE, TABLE } from './layout.ts'
-import { allocateRecord, type Memory, setState, state, type Store } from './store.ts'
+import { allocateRecord, type Memory, type Store, setState, state } from './store.ts'
 import {
   appendRow,
   createTable,
@@ -245,7 +245,12 @@ export type PropertyRecord = {
 }
 
 /** Creates the record alone: neither indexed nor in a row yet. */
-export function createPropertyRecord(store: Store, id: Uint8Array, idStart: number, attributes: PropertyRecord): number {
+export function createPropertyRecord(
+  store: Store,
+  id: Uint8Array,
+  idStart: number,
+  attributes: PropertyRecord,
+): number {
   const property = allocateRecord(store, PROPERTY.bytes)
   touch(store, property, PROPERTY.bytes)
   for (let i = 0; i < 16; i++) store.memory.u8[property + i] = id[idStart + i] as number

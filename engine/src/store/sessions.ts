@@ -6,10 +6,10 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { touch } from './cow.ts'
 import { OUTCOME } from './command.ts'
+import { touch } from './cow.ts'
 import { SESSION, SESSION_RESULT, SESSION_WINDOW, STATE } from './layout.ts'
-import { addDigest, allocateRecord, setState, state, type Store } from './store.ts'
+import { addDigest, allocateRecord, type Store, setState, state } from './store.ts'
 import { field, setField } from './table.ts'
 import { retire } from './version.ts'
 

@@ -28,15 +28,7 @@ import {
   STATE,
   TABLE,
 } from './layout.ts'
-import {
-  addState64,
-  allocatePlane,
-  allocateRecord,
-  type Memory,
-  setState,
-  state,
-  type Store,
-} from './store.ts'
+import { addState64, allocatePlane, allocateRecord, type Memory, type Store, setState, state } from './store.ts'
 import { mark, retire, unmark } from './version.ts'
 
 const BITMAPS_MIN = 16
@@ -136,7 +128,8 @@ export function removeRow(store: Store, table: number, row: number): void {
 /** Lets a snapshot know that it must encode the table again. */
 function noteChange(store: Store, table: number): void {
   const epoch = store.memory.u32[CONTROL.snapshotEpoch] as number
-  if (field(store.memory, table + TABLE.changedEpoch) !== epoch + 1) setField(store, table + TABLE.changedEpoch, epoch + 1)
+  if (field(store.memory, table + TABLE.changedEpoch) !== epoch + 1)
+    setField(store, table + TABLE.changedEpoch, epoch + 1)
 }
 
 // Growing and rebuilding
@@ -147,7 +140,8 @@ function makeRoom(store: Store, table: number): void {
   const live = field(memory, table + TABLE.liveRows)
   const capacity = field(memory, table + TABLE.capacity)
   // A quarter of dead rows is worth closing the gaps; what stays keeps its order.
-  if (rows - live > rows / 4) rebuildTable(store, table, liveRowsOf(memory, table), capacityFor(live + 1 + (live >>> 4)))
+  if (rows - live > rows / 4)
+    rebuildTable(store, table, liveRowsOf(memory, table), capacityFor(live + 1 + (live >>> 4)))
   else reshape(store, table, grownCapacity(capacity))
 }
 
@@ -364,7 +358,11 @@ function fillBitmaps(store: Store, table: number, rows: number): void {
     if (first !== 0) u32[first + (row >>> 5)] = (u32[first + (row >>> 5)] as number) | (1 << (row & 31))
   }
   const bitmaps = field(memory, table + TABLE.bitmaps)
-  touch(store, bitmaps, field(memory, table + TABLE.bitmapCapacity) * bitmapBytes(field(memory, table + TABLE.capacity)))
+  touch(
+    store,
+    bitmaps,
+    field(memory, table + TABLE.bitmapCapacity) * bitmapBytes(field(memory, table + TABLE.capacity)),
+  )
   for (let row = 0; row < rows; row++) {
     const property = propertyOfRow(memory, table, row)
     if (property === 0) continue
@@ -628,7 +626,14 @@ export function changeWord(
 }
 
 /** Adds to the counts and digests of a plane, its table, its day and the shard. */
-export function addToPlane(store: Store, table: number, plane: number, packages: number, low: number, high: number): void {
+export function addToPlane(
+  store: Store,
+  table: number,
+  plane: number,
+  packages: number,
+  low: number,
+  high: number,
+): void {
   const { memory } = store
   const { u32 } = memory
   const day = u32[(plane + PLANE.day) >>> 2] as number
@@ -674,7 +679,12 @@ export function freePassedPlanes(store: Store, table: number, day: number): numb
 }
 
 /** Calls back with each plane of the table that holds a day from `fromDay` on, days ascending. */
-export function forEachPlane(memory: Memory, table: number, fromDay: number, visit: (plane: number, day: number) => void): void {
+export function forEachPlane(
+  memory: Memory,
+  table: number,
+  fromDay: number,
+  visit: (plane: number, day: number) => void,
+): void {
   const first = slotOf(fromDay)
   for (let i = 0; i < DAY_SLOTS; i++) {
     const slot = (first + i) % DAY_SLOTS
@@ -697,7 +707,12 @@ export function freeTable(store: Store, table: number): void {
   const slots = field(memory, table + TABLE.attributeSlots)
   if (slots !== 0) {
     retire(store, true, slots, (field(memory, table + TABLE.attributeMask) + 1) * 8)
-    retire(store, true, field(memory, table + TABLE.bitmaps), field(memory, table + TABLE.bitmapCapacity) * bitmapBytes(capacity))
+    retire(
+      store,
+      true,
+      field(memory, table + TABLE.bitmaps),
+      field(memory, table + TABLE.bitmapCapacity) * bitmapBytes(capacity),
+    )
   }
   retire(store, false, table, TABLE.bytes)
 }

@@ -86,7 +86,7 @@ export function reclaim(store: Store): void {
   if (limbo.head === limbo.addresses.length) return
   const { i32 } = store.memory
   // Epoch 0 means "not reading".
-  const next = ((Atomics.load(i32, CONTROL.reclaimEpoch) + 1) & 0x7fffffff) || 1
+  const next = (Atomics.load(i32, CONTROL.reclaimEpoch) + 1) & 0x7fffffff || 1
   Atomics.store(i32, CONTROL.reclaimEpoch, next)
   let oldest = next
   for (let reader = 0; reader < READERS_MAX; reader++) {

@@ -5,7 +5,7 @@
 
 import { DAY_SLOTS, SEGMENT, SLOT, STATE } from './layout.ts'
 import { forEachTable, segmentOf } from './segment.ts'
-import { type Memory, setState, state, type Store } from './store.ts'
+import { type Memory, type Store, setState, state } from './store.ts'
 import { dropSlot, field, freePassedPlanes, setField } from './table.ts'
 
 /** Most days a maintenance entry may go forward without a reason for the gap: a wrong clock must not empty the shard. */

@@ -9,6 +9,7 @@
 
 import type { Socket } from 'node:net'
 import { assert } from '@vacancy/shared'
+import type { Role } from '@vacancy/shared/node'
 import {
   COMMANDS,
   type CommandSpec,
@@ -20,18 +21,17 @@ import {
   resumeFrames,
   splitFrames,
 } from '@vacancy/shared/wire'
-import type { Role } from '@vacancy/shared/node'
 import { writeError } from '../search/reply.ts'
 import { isMemoryFull, type Memory } from '../store/store.ts'
-import { type Counters, COUNTER, count, countCommand, countDuration, countError, countRows } from './counters.ts'
+import { COUNTER, type Counters, count, countCommand, countDuration, countError, countRows } from './counters.ts'
 import {
   answerRead,
   answerWrite,
   type Dispatcher,
   hasApplied,
   minIndexOf,
-  needsMemory,
   NO_ROOM,
+  needsMemory,
   openRequest,
   proposeWrite,
   wantsIndex,
@@ -96,7 +96,9 @@ export type Connection = {
   /** Writes whose answer is not out yet. */
   writes: number
   /** A frame that waits for them, or for an applied index. */
-  held: { bytes: Uint8Array; start: number; end: number; correlationId: number; inEnvelope: boolean; deadline: number } | undefined
+  held:
+    | { bytes: Uint8Array; start: number; end: number; correlationId: number; inEnvelope: boolean; deadline: number }
+    | undefined
   /** Replies made outside a read event: answers of writes. */
   small: Buffer
   smallAt: number
@@ -319,7 +321,9 @@ function logIn(connection: Connection, command: CommandSpec | undefined): void {
   const { thread } = connection
   const { scan } = thread.dispatcher.values
   const role = command
-    ? thread.authenticate(scan.bytes.subarray(scan.start[0] as number, (scan.start[0] as number) + (scan.length[0] as number)))
+    ? thread.authenticate(
+        scan.bytes.subarray(scan.start[0] as number, (scan.start[0] as number) + (scan.length[0] as number)),
+      )
     : undefined
   flush(connection)
   if (role === undefined) {

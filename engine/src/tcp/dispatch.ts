@@ -9,8 +9,8 @@ import {
   addBytes,
   addExtra,
   addText,
-  addU32,
   addU8,
+  addU32,
   beginReply,
   finishReply,
   type ReplyWriter,
@@ -30,8 +30,8 @@ import {
   readPropertyId,
   readRequestKey,
   readStars,
-  readU64,
   readU8,
+  readU64,
   setToday,
   startOf,
   type Values,
@@ -45,8 +45,8 @@ import {
   writeBytes,
   writeF64,
   writeName,
-  writeU32,
   writeU8,
+  writeU32,
 } from '../store/command.ts'
 import { findName, NAMES } from '../store/dictionary.ts'
 import {

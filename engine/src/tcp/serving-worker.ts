@@ -8,21 +8,21 @@ import { createServer as createTlsServer } from 'node:tls'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList } from '@vacancy/shared'
 import { checkToken, type TokenHash } from '@vacancy/shared/node'
-import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { loadKernels } from '../search/kernels.ts'
+import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { outcomeText } from '../store/command.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
-import { attachCounters, COUNTER, count } from './counters.ts'
 import {
-  checkTimes,
   type Connection,
+  checkTimes,
   openConnection,
   resumeFramesOf,
-  sendAnswers,
   type ServingThread,
+  sendAnswers,
   takeAnswer,
 } from './connection.ts'
+import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher } from './dispatch.ts'
 import { createSlabs } from './slabs.ts'
 import { ANSWER_BYTES, createProposals, takeProposals } from './writes.ts'
@@ -66,7 +66,13 @@ export type ToServing =
 export type FromServing =
   | { readonly type: 'listening'; readonly port: number; readonly kernels: 'wasm' | 'typescript' }
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
-  | { readonly type: 'slow'; readonly command: string; readonly milliseconds: number; readonly rows: number; readonly at: number }
+  | {
+      readonly type: 'slow'
+      readonly command: string
+      readonly milliseconds: number
+      readonly rows: number
+      readonly at: number
+    }
   | { readonly type: 'drained' }
 
 const TIMER_MS = 50

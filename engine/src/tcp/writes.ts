@@ -10,7 +10,14 @@ import { type CommandWriter, createCommandWriter } from '../store/command.ts'
 
 export const ANSWER_BYTES = 16
 /** Outcomes that the replica gives itself, above those of the store: the write is certainly in no log. */
-export const REFUSED = { overloaded: 240, notServing: 241, diskFull: 242, memoryFull: 243, notLeader: 244, unknown: 245 } as const
+export const REFUSED = {
+  overloaded: 240,
+  notServing: 241,
+  diskFull: 242,
+  memoryFull: 243,
+  notLeader: 244,
+  unknown: 245,
+} as const
 
 const REFUSED_TEXT: { readonly [code: number]: string } = {
   [REFUSED.overloaded]: '429',

@@ -11,7 +11,6 @@ import { type ApplyContext, applyCommand, createApplyContext } from '../store/ap
 import { outcomeText, stampCommand } from '../store/command.ts'
 import { createStore, publish, type Store, scratchOf } from '../store/store.ts'
 import { answerRead, createDispatcher, type Dispatcher, openRequest, proposeWrite } from '../tcp/dispatch.ts'
-import { slabAreaBytes } from '../tcp/slabs.ts'
 import { createProposals } from '../tcp/writes.ts'
 
 const FRAME_HEADER = 9
@@ -37,15 +36,21 @@ export type FoundStay = {
 }
 export type Answer = {
   readonly error: string
-  readonly result: ReplyResult
+  readonly result: LooseResult
   readonly code: number
   readonly value: number
 }
 
-export function createNodeInMemory(day: number, memoryBytes = 64 << 20): NodeInMemory {
+/** A reader's scratch area: enough for searches, and for reading and writing snapshots. */
+const SCRATCH_BYTES = 16 << 20
+
+export function createNodeInMemory(day: number, memoryBytes = 96 << 20): NodeInMemory {
+  return nodeOver(createStore({ memoryBytes, readers: 2, scratchBytes: SCRATCH_BYTES, sessionBytesMax: 1 << 20 }), day)
+}
+
+/** The same around a store that was filled some other way. */
+export function nodeOver(store: Store, day: number): NodeInMemory {
   const codecs = createCodecList(SAMPLE_CODECS)
-  const scratchBytes = 16_384 + slabAreaBytes(SLAB_BYTES, 1)
-  const store = createStore({ memoryBytes, readers: 2, scratchBytes, sessionBytesMax: 1 << 20 })
   const kinds = [loadKernels(store.memory), loadKernels(store.memory, 'typescript')]
   const context = createApplyContext(store, (kinds[0] as (typeof kinds)[0]).put, () => assert(false, 'digests agree'))
   const node: NodeInMemory = { store, context, codecs, dispatchers: [], day, index: 0 }
@@ -87,7 +92,7 @@ function askOne(node: NodeInMemory, dispatcher: Dispatcher, command: CommandName
   const at = scratchOf(memory, dispatcher.view.reader) + 16_384
   const end = answerRead(dispatcher, spec, 7, memory.u8, at, at + SLAB_BYTES, 0)
   assert(end > 0, 'the reply fits')
-  const context = { baseYear: yearOf(node.day), rateFeatures: node.codecs.names }
+  const context = { baseYear: yearOf(node.day), codecs: node.codecs }
   const reply = decodeReply(command, memory.u8.slice(at + FRAME_HEADER, end), context)
   return reply.ok
     ? { error: '', result: reply.result as LooseResult, code: 0, value: 0 }

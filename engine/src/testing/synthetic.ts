@@ -4,18 +4,23 @@
  */
 
 import { createCodecList } from '@vacancy/shared'
-import type { PutWord } from '../store/table.ts'
-import { PLANE, TABLE } from '../store/layout.ts'
-import { type Store } from '../store/store.ts'
-import { field } from '../store/table.ts'
-import { packageHash, rowKey } from '../store/digest.ts'
-import { hashOfName, NAMES } from '../store/dictionary.ts'
 import { finishStore, type Prepared, prepareStore } from '../snapshot/restore.ts'
 import type { Names, PropertyColumns, TableShape } from '../snapshot/shapes.ts'
+import { hashOfName, NAMES } from '../store/dictionary.ts'
+import { packageHash, rowKey } from '../store/digest.ts'
+import { PLANE, TABLE } from '../store/layout.ts'
+import type { Store } from '../store/store.ts'
+import type { PutWord } from '../store/table.ts'
+import { field } from '../store/table.ts'
 
-export const SYNTHETIC_CODECS = createCodecList(
-  ['free_cancellation', 'non_refundable', 'pay_at_property', 'includes_breakfast', 'free_wifi', 'no_prepayment'],
-)
+export const SYNTHETIC_CODECS = createCodecList([
+  'free_cancellation',
+  'non_refundable',
+  'pay_at_property',
+  'includes_breakfast',
+  'free_wifi',
+  'no_prepayment',
+])
 
 export type SyntheticOptions = {
   readonly segments: number
@@ -177,7 +182,8 @@ export function planeDigest(store: Store, table: number, plane: number, rows: nu
   for (let row = 0; row < rows; row++) {
     const lo = field(memory, plane + PLANE.words + row * 8)
     const hi = field(memory, plane + PLANE.words + row * 8 + 4)
-    const key = (lane: 0 | 1) => rowKey(lane, memory.u8, ids + row * 16, hashOfName(memory, NAMES.roomType, roomType, lane))
+    const key = (lane: 0 | 1) =>
+      rowKey(lane, memory.u8, ids + row * 16, hashOfName(memory, NAMES.roomType, roomType, lane))
     low = (low + packageHash(0, key(0), day, lo, hi)) | 0
     high = (high + packageHash(1, key(1), day, lo, hi)) | 0
   }
