@@ -1,132 +1,137 @@
-/**
- * The codec list: rate features by name, bit i for entry i, and its two hashes (platform.md §2.5).
- */
+/** The codec list: names of rate features ↔ bits of a mask, and the hashes by which nodes compare lists (platform.md §2.5). */
 
 import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
 import { LIMITS } from './domain.ts'
 import { VacancyError } from './errors.ts'
+import { cleanErrorText, textFault } from './text.ts'
 
 export type CodecList = {
+  /** In order: entry i is bit i of every mask. */
   readonly names: readonly string[]
   readonly indexOf: ReadonlyMap<string, number>
-  /** The registry's hash: blind to order and case, a u64. Nothing may rely on it alone. */
+  /** Ignores order, case and where one name ends and the next begins; greater than 2^53: print its digits verbatim. */
   readonly hash: bigint
+  /** The same as 16 hexadecimal digits. */
   readonly hashHex: string
-  /** SHA-256 of the list in its order, as hexadecimal digits: what snapshots and logs carry. */
+  /** Tells any two different lists apart: hexadecimal SHA-256 of their JSON. */
   readonly orderedHash: string
-  /** The names joined by commas, as on the wire. */
+  /** What GETCODECS answers: the names joined by commas. */
   readonly text: string
 }
 
 const encoder = new TextEncoder()
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
-const FORBIDDEN = /[,|"\\\u0000-\u001f\u007f]/
+const SEPARATORS = /[,|"\\]/
 
-function faultOf(name: unknown): string | undefined {
-  if (typeof name !== 'string') return 'is not a text'
-  if (name === '') return 'is empty'
-  if (name.trim() !== name) return 'has blanks at its ends'
-  if (FORBIDDEN.test(name)) return 'contains one of , | " \\ or a control character'
-  if (encoder.encode(name).length > LIMITS.featureBytesMax) return `is longer than ${LIMITS.featureBytesMax} bytes`
-  return undefined
-}
-
-/** @throws VacancyError `invalid_codecs` naming the entry */
-export function createCodecList(names: readonly unknown[]): CodecList {
-  if (names.length < 1 || names.length > LIMITS.featuresMax) {
-    throw new VacancyError('invalid_codecs', {
-      reason: `The codec list must have 1 to ${LIMITS.featuresMax} rate features, it has ${names.length}.`,
-    })
+/**
+ * Checks a list of names as it comes from a file.
+ *
+ * @throws VacancyError invalid_codecs, naming the entry
+ */
+export function createCodecList(entries: readonly unknown[]): CodecList {
+  if (entries.length < 1 || entries.length > LIMITS.featuresMax) {
+    throw invalid('the list', `must have 1 to ${LIMITS.featuresMax} entries, has ${entries.length}`)
   }
-  const seen = new Set<string>()
-  const checked = names.map((name, i) => {
-    const fault = faultOf(name)
-    if (fault) throw new VacancyError('invalid_codecs', { reason: `Rate feature ${i + 1} (${String(name)}) ${fault}.` })
-    const text = name as string
-    if (seen.has(text.toLowerCase())) {
-      throw new VacancyError('invalid_codecs', {
-        reason: `Rate feature ${i + 1} (${text}) is there twice, ignoring case.`,
-      })
-    }
-    seen.add(text.toLowerCase())
-    return text
-  })
-  const hash = orderBlindHash(checked)
-  return {
-    names: Object.freeze(checked),
-    indexOf: new Map(checked.map((name, i) => [name, i])),
+  const names: string[] = []
+  const lowered = new Map<string, string>()
+  for (const [i, entry] of entries.entries()) {
+    if (typeof entry !== 'string') throw invalid(`entry ${i + 1}`, `must be text, is ${JSON.stringify(entry)}`)
+    const says = nameFault(entry)
+    if (says !== '') throw invalid(`entry ${i + 1}, ${cleanErrorText(entry)},`, says)
+    const same = lowered.get(entry.toLowerCase())
+    if (same !== undefined)
+      throw invalid(`entry ${i + 1}, ${entry},`, `repeats ${same}; letter case does not tell names apart`)
+    lowered.set(entry.toLowerCase(), entry)
+    names.push(entry)
+  }
+  const hash = unorderedHash(names)
+  return Object.freeze({
+    names: Object.freeze(names),
+    indexOf: new Map(names.map((name, i) => [name, i])),
     hash,
     hashHex: hash.toString(16).padStart(16, '0'),
-    orderedHash: hexOf(sha256(encoder.encode(JSON.stringify(checked)))),
-    text: checked.join(','),
+    orderedHash: bytesToHex(sha256(encoder.encode(JSON.stringify(names)))),
+    text: names.join(','),
+  })
+}
+
+function nameFault(name: string): string {
+  const bytes = encoder.encode(name)
+  const says = textFault(bytes, 0, bytes.length, LIMITS.featureBytesMax)
+  if (says !== '') return says
+  if (!name.isWellFormed()) return 'is not valid Unicode'
+  if (name.trim() !== name) return 'must not begin or end with a blank'
+  if (SEPARATORS.test(name)) return 'must not hold , | " or \\'
+  return ''
+}
+
+function invalid(entry: string, reason: string): VacancyError {
+  return new VacancyError('invalid_codecs', { entry, reason })
+}
+
+/**
+ * Lower-cased entries in byte order, SHA-256 over their bytes without separator, the first 8 digest bytes as a
+ * little-endian u64: what the existing registry computes. `["ab","c"]` and `["a","bc"]` are one hash to it.
+ */
+function unorderedHash(names: readonly string[]): bigint {
+  const sorted = names.map((name) => encoder.encode(name.toLowerCase())).sort(compareBytes)
+  const digest = sorted.reduce((state, bytes) => state.update(bytes), sha256.create()).digest()
+  return new DataView(digest.buffer, digest.byteOffset).getBigUint64(0, true)
+}
+
+/** The mask of some names: bit i for entry i; undefined when one of them is not in the list. */
+export function maskOf(codecs: CodecList, names: Iterable<string>): number | undefined {
+  let mask = 0
+  for (const name of names) {
+    const bit = codecs.indexOf.get(name)
+    if (bit === undefined) return undefined
+    mask |= 1 << bit
   }
+  return mask
 }
 
-function hexOf(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+/** The names of a mask, in the order of the list; undefined when it has a bit beyond the list. */
+export function namesOf(codecs: CodecList, mask: number): string[] | undefined {
+  if (mask >>> codecs.names.length !== 0) return undefined
+  return codecs.names.filter((_, bit) => ((mask >>> bit) & 1) === 1)
 }
 
-/** Lower case, sorted by bytes, joined by nothing; the first eight bytes of SHA-256, little-endian. */
-function orderBlindHash(names: readonly string[]): bigint {
-  const entries = names.map((name) => encoder.encode(name.toLowerCase()))
-  entries.sort(compareBytes)
-  const joined = new Uint8Array(entries.reduce((sum, entry) => sum + entry.length, 0))
-  let at = 0
-  for (const entry of entries) {
-    joined.set(entry, at)
-    at += entry.length
-  }
-  return new DataView(sha256(joined).slice(0, 8).buffer).getBigUint64(0, true)
-}
-
-/** Order of byte strings, shorter first when one begins the other. */
+/** Order of byte strings: negative, 0 or positive. JavaScript's own order of strings differs beyond U+FFFF. */
 export function compareBytes(a: Uint8Array, b: Uint8Array): number {
-  const length = Math.min(a.length, b.length)
-  for (let i = 0; i < length; i++) {
+  const shared = Math.min(a.length, b.length)
+  for (let i = 0; i < shared; i++) {
     const difference = (a[i] as number) - (b[i] as number)
     if (difference !== 0) return difference
   }
   return a.length - b.length
 }
 
-/** The mask of feature names; throws `validation` for a name that is not in the list. */
-export function maskOf(codecs: CodecList, names: readonly string[]): number {
-  let mask = 0
-  for (const name of names) {
-    const bit = codecs.indexOf.get(name)
-    if (bit === undefined)
-      throw new VacancyError('validation', { reason: `rate feature ${name} is not in the codec list` })
-    mask |= 1 << bit
-  }
-  return mask >>> 0
-}
-
-export function namesOf(codecs: CodecList, mask: number): string[] {
-  return codecs.names.filter((_name, bit) => ((mask >>> bit) & 1) === 1)
-}
-
-/** The entry that needs the fewest changes of characters, when they are few enough to have been a slip. */
-export function nearestName(name: string, names: readonly string[]): string | undefined {
-  let best: string | undefined
-  let fewest = Math.max(2, Math.floor(name.length / 2)) + 1
+/**
+ * The entry that someone who wrote `name` probably meant; undefined when none is near. Nearness is the number of
+ * letters to insert, drop or change, ignoring case; of equally near ones, the first.
+ */
+export function nearestName(name: string, names: Iterable<string>): string | undefined {
+  const wanted = [...name.slice(0, 2 * LIMITS.featureBytesMax).toLowerCase()]
+  let nearest: string | undefined
+  let nearestDistance = Number.POSITIVE_INFINITY
   for (const candidate of names) {
-    const changes = editDistance(name.toLowerCase(), candidate.toLowerCase())
-    if (changes < fewest) {
-      fewest = changes
-      best = candidate
-    }
+    const letters = [...candidate.toLowerCase()]
+    const distance = editDistance(wanted, letters)
+    // More than half of the letters different: another word, not a slip.
+    if (distance * 2 > Math.max(wanted.length, letters.length) || distance >= nearestDistance) continue
+    nearest = candidate
+    nearestDistance = distance
   }
-  return best
+  return nearest
 }
 
-/** Levenshtein's distance, one row at a time. */
-function editDistance(a: string, b: string): number {
+function editDistance(a: readonly string[], b: readonly string[]): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
     for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1))
+      const changed = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(changed, (row[j] as number) + 1, (next[j - 1] as number) + 1))
     }
     row = next
   }

@@ -1,116 +1,158 @@
 /**
- * Calendar days as day numbers: days since 1970-01-01, UTC (wire-protocol.md §6.4).
+ * Dates as day numbers: days since 1970-01-01 UTC. The rules are those of wire-protocol.md §6.4; dates that exist on
+ * the wire and in files lie from 1970 to 9999.
  */
 
+import { assert } from './assert.ts'
+
 const MS_PER_DAY = 86_400_000
-const DAYS_BEFORE_MONTH = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334] as const
-const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
+const YEAR_MIN = 1970
+const ZERO = 0x30
+const HYPHEN = 0x2d
+export const DATE_BYTES = 10
+
+/** Days of a common year before each month, 1 to 12. */
+const DAYS_BEFORE_MONTH = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334] as const
+const DAYS_IN_MONTH = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
+
+/** Day number of `YYYY-MM-DD`; undefined when it is not exactly that, no calendar date, or before 1970. */
+export function parseDay(text: string): number | undefined {
+  if (text.length !== DATE_BYTES) return undefined
+  const bytes = new Uint8Array(DATE_BYTES)
+  for (let i = 0; i < DATE_BYTES; i++) {
+    const code = text.charCodeAt(i)
+    if (code > 0x7f) return undefined
+    bytes[i] = code
+  }
+  const day = parseDayBytes(bytes, 0)
+  return day < 0 ? undefined : day
+}
+
+/** Day number of the 10 ASCII bytes at `start`; −1 when they are no date from 1970 on. */
+export function parseDayBytes(bytes: Uint8Array, start: number): number {
+  if (bytes.length - start < DATE_BYTES) return -1
+  if (bytes[start + 4] !== HYPHEN || bytes[start + 7] !== HYPHEN) return -1
+  const century = twoDigits(bytes, start)
+  const ofCentury = twoDigits(bytes, start + 2)
+  const month = twoDigits(bytes, start + 5)
+  const ofMonth = twoDigits(bytes, start + 8)
+  // twoDigits answers −1 for anything else, and a sign bit survives the |.
+  if ((century | ofCentury | month | ofMonth) < 0) return -1
+  const year = century * 100 + ofCentury
+  if (year < YEAR_MIN || !isDate(year, month, ofMonth)) return -1
+  return dayOfDate(year, month, ofMonth)
+}
+
+function twoDigits(bytes: Uint8Array, at: number): number {
+  const tens = (bytes[at] as number) - ZERO
+  const ones = (bytes[at + 1] as number) - ZERO
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1
+}
 
 function isLeap(year: number): boolean {
   return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 }
 
-/** @param month 1–12 @returns -1 when there is no such day */
-function dayNumber(year: number, month: number, day: number): number {
-  if (month < 1 || month > 12 || day < 1 || year < 1970) return -1
-  const inMonth = (DAYS_IN_MONTH[month - 1] as number) + (month === 2 && isLeap(year) ? 1 : 0)
-  if (day > inMonth) return -1
-  const y = year - 1
-  const before = y * 365 + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) - 719_162
-  return before + (DAYS_BEFORE_MONTH[month - 1] as number) + (month > 2 && isLeap(year) ? 1 : 0) + day - 1
+function isDate(year: number, month: number, ofMonth: number): boolean {
+  if (month < 1 || month > 12 || ofMonth < 1) return false
+  return ofMonth <= (DAYS_IN_MONTH[month] as number) || (month === 2 && ofMonth === 29 && isLeap(year))
 }
 
-type CivilDate = { readonly year: number; readonly month: number; readonly day: number }
-
-function civilDate(day: number): CivilDate {
-  // The year is at most one off; then the month is found by its first day.
-  let year = 1970 + Math.floor(day / 365.2425)
-  while (dayNumber(year, 1, 1) > day) year--
-  while (dayNumber(year + 1, 1, 1) <= day) year++
-  let month = 1
-  while (month < 12 && dayNumber(year, month + 1, 1) <= day) month++
-  return { year, month, day: day - dayNumber(year, month, 1) + 1 }
+function dayOfDate(year: number, month: number, ofMonth: number): number {
+  const before = year - 1
+  const leapDays = Math.floor(before / 4) - Math.floor(before / 100) + Math.floor(before / 400) - LEAP_DAYS_BEFORE_1970
+  const leapDay = month > 2 && isLeap(year) ? 1 : 0
+  return (year - YEAR_MIN) * 365 + leapDays + (DAYS_BEFORE_MONTH[month] as number) + leapDay + ofMonth - 1
 }
 
-function digit(bytes: Uint8Array, at: number): number {
-  const value = (bytes[at] as number) - 0x30
-  return value >= 0 && value <= 9 ? value : Number.NaN
+const LEAP_DAYS_BEFORE_1970 = 477
+
+/**
+ * Year, month and day of a day number as one number: (year × 16 + month) × 32 + day of the month. Years that start in
+ * March put the leap day at the end (Hinnant, "chrono-compatible low-level date algorithms").
+ */
+function civil(day: number): number {
+  const shifted = day + 719_468
+  const era = Math.floor(shifted / 146_097)
+  const ofEra = shifted - era * 146_097
+  const yearOfEra = Math.floor(
+    (ofEra - Math.floor(ofEra / 1460) + Math.floor(ofEra / 36_524) - Math.floor(ofEra / 146_096)) / 365,
+  )
+  const ofYear = ofEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100))
+  const marchMonth = Math.floor((5 * ofYear + 2) / 153)
+  const ofMonth = ofYear - Math.floor((153 * marchMonth + 2) / 5) + 1
+  const month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  return (year * 16 + month) * 32 + ofMonth
 }
 
-const HYPHEN = 0x2d
-
-/** @returns day number of the ten bytes YYYY-MM-DD at `start`, -1 when they are no date */
-export function parseDayBytes(bytes: Uint8Array, start: number): number {
-  if (bytes[start + 4] !== HYPHEN || bytes[start + 7] !== HYPHEN || start + 10 > bytes.length) return -1
-  const year =
-    digit(bytes, start) * 1000 + digit(bytes, start + 1) * 100 + digit(bytes, start + 2) * 10 + digit(bytes, start + 3)
-  const month = digit(bytes, start + 5) * 10 + digit(bytes, start + 6)
-  const day = digit(bytes, start + 8) * 10 + digit(bytes, start + 9)
-  return Number.isNaN(year + month + day) ? -1 : dayNumber(year, month, day)
-}
-
-export function parseDay(text: string): number | undefined {
-  const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text)
-  if (!match) return undefined
-  const day = dayNumber(Number(match[1]), Number(match[2]), Number(match[3]))
-  return day < 0 ? undefined : day
-}
-
+/** `YYYY-MM-DD` of a day number. */
 export function formatDay(day: number): string {
-  const { year, month, day: dayOfMonth } = civilDate(day)
-  const two = (value: number) => String(value).padStart(2, '0')
-  return `${String(year).padStart(4, '0')}-${two(month)}-${two(dayOfMonth)}`
+  const date = civil(day)
+  const year = String(Math.floor(date / 512)).padStart(4, '0')
+  const month = String(Math.floor(date / 32) % 16).padStart(2, '0')
+  return `${year}-${month}-${String(date % 32).padStart(2, '0')}`
 }
 
-/** The calendar day of a wall clock, UTC. */
-export function dayOf(wallMs: number): number {
-  return Math.floor(wallMs / MS_PER_DAY)
+/** Calendar day, in UTC, of a time in milliseconds. */
+export function dayOf(ms: number): number {
+  return Math.floor(ms / MS_PER_DAY)
 }
 
+/** Time in milliseconds at which a day begins, in UTC. */
 export function startOfDayMs(day: number): number {
   return day * MS_PER_DAY
 }
 
-export function yearOf(day: number): number {
-  return civilDate(day).year
-}
-
 /** 0 for Sunday to 6 for Saturday. */
 export function weekdayOf(day: number): number {
-  return (day + 4) % 7
+  // 1970-01-01 was a Thursday.
+  return (((day + 4) % 7) + 7) % 7
 }
 
-/** The same day a year later; from 29 February it is 1 March. */
+export function yearOf(day: number): number {
+  return Math.floor(civil(day) / 512)
+}
+
+/** The same date one year later; from 29 February, 1 March. */
 export function addOneYear(day: number): number {
-  const { year, month, day: dayOfMonth } = civilDate(day)
-  const next = dayNumber(year + 1, month, dayOfMonth)
-  return next >= 0 ? next : dayNumber(year + 1, 3, 1)
+  const date = civil(day)
+  const year = Math.floor(date / 512) + 1
+  const month = Math.floor(date / 32) % 16
+  const ofMonth = date % 32
+  return isDate(year, month, ofMonth) ? dayOfDate(year, month, ofMonth) : dayOfDate(year, 3, 1)
 }
 
-/** The last day that commands may name: today plus one calendar year. */
+/** The last day that any command may name or see. */
 export function lastVisibleDay(today: number): number {
   return addOneYear(today)
 }
 
-let cachedToday = -1
-let cachedLast = -1
-
-/** Whether commands may name the day: from today to a year ahead, both ends included. */
+/** Whether commands see a day: from today to today plus one year, both included. */
 export function isVisible(day: number, today: number): boolean {
-  if (today !== cachedToday) {
-    cachedLast = addOneYear(today)
-    cachedToday = today
-  }
-  return day >= today && day <= cachedLast
+  return day >= today && day <= lastVisibleDay(today)
 }
 
-/** Packs a day into 16 bits, relative to a year; the year may lie 0 to 7 after the base. */
+/**
+ * The 16 bits of a date in a SEARCHAVAIL reply.
+ *
+ *   bits      15–12   11–9              8–5         4–0
+ *   content   0       year − baseYear   month − 1   day − 1
+ *
+ * @param baseYear year of the engine's day when the reply is written; 0 to 7 years before that of `day`
+ */
 export function packDay(day: number, baseYear: number): number {
-  const { year, month, day: dayOfMonth } = civilDate(day)
-  return ((year - baseYear) << 9) | ((month - 1) << 5) | (dayOfMonth - 1)
+  const date = civil(day)
+  const years = Math.floor(date / 512) - baseYear
+  assert(years >= 0 && years <= 7, 'a packed date lies at most 7 years after its base year')
+  return (years << 9) | (((Math.floor(date / 32) % 16) - 1) << 5) | ((date % 32) - 1)
 }
 
-/** @returns day number, -1 when the bits are no calendar date */
+/** Day number of a packed date; −1 when it is no calendar date. */
 export function unpackDay(packed: number, baseYear: number): number {
-  return dayNumber(baseYear + ((packed >>> 9) & 7), ((packed >>> 5) & 15) + 1, (packed & 31) + 1)
+  const year = baseYear + ((packed >>> 9) & 7)
+  const month = ((packed >>> 5) & 15) + 1
+  const ofMonth = (packed & 31) + 1
+  if (packed >>> 12 !== 0 || !isDate(year, month, ofMonth)) return -1
+  return dayOfDate(year, month, ofMonth)
 }

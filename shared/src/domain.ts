@@ -1,55 +1,87 @@
-/**
- * The words all of Vacancy uses: property, daily package, search, and their limits (wire-protocol.md §6).
- */
+/** The words of the product and their limits (wire-protocol.md §2, §6; platform.md §2.11). */
+
+import { ERROR_TEXT_BYTES_MAX } from './text.ts'
+
+/** Mean radius of the Earth, for great-circle distances (wire-protocol.md §9.4.1). */
+export const EARTH_RADIUS_METRES = 6371008.8
 
 export const LIMITS = {
-  /** Names in a codec list. */
+  /** Rate features in a codec list, and so in a package. */
   featuresMax: 24,
   roomTypesPerPropertyMax: 256,
   availabilityMax: 255,
-  /** 4,294,967,295 cannot be stored: inverted it would be the empty word. */
+  /** 4294967295 cannot be stored; as a bound of a search it means no bound. */
   priceMax: 4_294_967_294,
+  starsMin: 1,
+  starsMax: 5,
+  latitudeMax: 90,
+  longitudeMax: 180,
   amenitiesMax: 64,
   amenityBytesMax: 64,
+  /** One name of a codec list. */
   featureBytesMax: 64,
   /** Segment, area, property type, category, room type. */
   nameBytesMax: 255,
+  /** Characters of a property id that is no UUID. */
   shortIdMax: 14,
+  /** Upper bound of the setting `max_dates_in_query`. */
   datesInQueryMax: 366,
-  radiusMetresDefault: 5_000,
+  radiusMetresDefault: 5000,
   radiusMetresMax: 100_000,
-  /** Mean radius of the Earth. */
-  earthRadiusMetres: 6_371_008.8,
+  earthRadiusMetres: EARTH_RADIUS_METRES,
+  /** Payload of a request frame. Larger ones are skipped and refused. */
   requestPayloadBytesMax: 65_536,
-  /** A longer payload up to this is skipped and refused; beyond, the connection is closed. */
+  /** What an envelope may hold beyond the largest payload: segment, flag and inner header. */
+  envelopeOverheadBytesMax: 300,
+  /** Frames above this are not skipped: the connection is closed. */
   skippedPayloadBytesMax: 1_048_576,
-  /** What the u16 field count of a reply can hold. */
-  searchAvailPropertiesMax: 32_767,
-  searchPropPropertiesMax: 65_535,
+  /** Text of an ERROR reply. */
+  errorTextBytesMax: ERROR_TEXT_BYTES_MAX,
+  /** The field count of a reply is a u16. */
+  replyFieldsMax: 65_535,
+  /** Properties in a SEARCHPROP reply: one field each. */
+  replyPropertiesMax: 65_535,
+  /** The same when the reply carries a field of id 0xFFFF as well (wire-protocol.md §12). */
+  replyPropertiesWithExtraMax: 65_279,
+  /** Properties in a SEARCHAVAIL reply: two fields each, and one for the number of days. */
+  replyStaysMax: 32_767,
+  replyStaysWithExtraMax: 32_639,
+  /** Segments in a GETSEGMENTS reply: two fields each. */
+  replySegmentsMax: 32_767,
+  /** Ids of zones, shards, nodes. */
+  componentIdBytesMax: 128,
 } as const
 
-/** Segment names that mean something to routers and can be no real segment. */
+/** Segment names that mean something to routers (wire-protocol.md §3.2): no real segment may have one of them. */
 export const RESERVED_SEGMENTS: readonly string[] = ['__keepalive__', '__codecs__', 'GETSEGMENTS', '__status__']
 
+/** What is for rent: one address, with room types that are sold by the night. */
 export type Property = {
+  /** UUID in lower case, or 1 to 14 printable ASCII characters; unique in the shard. */
   readonly id: string
+  /** A piece of geography; searches name exactly one. */
   readonly segment: string
   readonly area: string
   readonly type: string
   readonly category: string
-  /** 1 to 5. */
+  /** 1–5. */
   readonly stars: number
+  /** Degrees, −90 to 90. */
   readonly latitude: number
+  /** Degrees, −180 to 180. */
   readonly longitude: number
   readonly amenities: readonly string[]
 }
 
-/** One room type of a property on one date. */
+/** What one room type of one property offers on one night. */
 export type DailyPackage = {
   /** Rooms left, 0–255. */
   readonly availability: number
-  /** Whole number; unit and currency are the operator's. */
+  /** Per night; 0 to 4294967294 in the operator's unit. */
   readonly price: number
-  /** Mask: bit i for entry i of the codec list. */
+  /** Mask of rate features: bit i is entry i of the codec list. */
   readonly features: number
 }
+
+/** A daily package with its date, a day number of dates.ts. */
+export type DayRecord = DailyPackage & { readonly date: number }

@@ -1,19 +1,33 @@
-/**
- * Ids of shards, zones and nodes: 1–128 characters of letters, digits, dot, underscore and hyphen (platform.md §2.11).
- */
+/** Ids of zones, shards and nodes (platform.md §2.11), and sessions of request keys (wire-protocol.md §12). */
 
-import { VacancyError } from './errors.ts'
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
+import { LIMITS } from './domain.ts'
 
-const ID = /^[A-Za-z0-9._-]{1,128}$/
+const COMPONENT_ID = /^[A-Za-z0-9._-]+$/
+const SESSION = /^[0-9a-f]{32}$/
+export const SESSION_BYTES = 16
 
-export function isId(text: string): boolean {
-  return ID.test(text) && text !== '.' && text !== '..'
+/** What an id of a zone, shard or node must be, for the error that refuses one. */
+export const ID_RULE = `1 to ${LIMITS.componentIdBytesMax} characters of A-Z a-z 0-9 . _ -, not "." or ".."`
+
+/** The id of a zone, shard or node; undefined when the text is none. */
+export function parseId(text: string): string | undefined {
+  if (text.length > LIMITS.componentIdBytesMax || text === '.' || text === '..') return undefined
+  return COMPONENT_ID.test(text) ? text : undefined
 }
 
-/** @param what names the id in the error @throws VacancyError `usage` */
-export function parseId(text: string, what: string): string {
-  if (isId(text)) return text
-  throw new VacancyError('usage', {
-    reason: `${what} must be 1 to 128 of A-Z a-z 0-9 . _ -, and not . or .., got "${text.slice(0, 140)}"`,
-  })
+/** Order of ids, by their bytes: negative, 0 or positive. */
+export function compareIds(a: string, b: string): number {
+  // Ids are ASCII: the order of UTF-16 units is the order of bytes.
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Text of a session, 32 lower-case hexadecimal digits, from 16 random bytes. */
+export function formatSession(random: Uint8Array): string {
+  return bytesToHex(random.subarray(0, SESSION_BYTES))
+}
+
+/** The 16 bytes of a session; undefined when the text is none. */
+export function parseSession(text: string): Uint8Array | undefined {
+  return SESSION.test(text) ? hexToBytes(text) : undefined
 }

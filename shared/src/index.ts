@@ -1,10 +1,11 @@
-/** The ground door: words, limits, dates, ids and errors. Pure: runs in a browser, too. */
+/** The words all workspaces use: domain, dates, ids, codec lists, errors. Pure, and so fit for browsers. */
 
 export { AssertionError, assert, unreachable } from './assert.ts'
-export { type Clock, type TurnableClock, turnableClock } from './clock.ts'
+export { type Clock, systemClock, type TurnableClock, turnableClock } from './clock.ts'
 export { type CodecList, compareBytes, createCodecList, maskOf, namesOf, nearestName } from './codecs.ts'
 export {
   addOneYear,
+  DATE_BYTES,
   dayOf,
   formatDay,
   isVisible,
@@ -17,17 +18,31 @@ export {
   weekdayOf,
   yearOf,
 } from './dates.ts'
-export { type DailyPackage, LIMITS, type Property, RESERVED_SEGMENTS } from './domain.ts'
 export {
-  classOfWireCode,
+  type DailyPackage,
+  type DayRecord,
+  EARTH_RADIUS_METRES,
+  LIMITS,
+  type Property,
+  RESERVED_SEGMENTS,
+} from './domain.ts'
+export {
   ERRORS,
-  type ErrorClass,
-  type ErrorCode,
   type ErrorFields,
+  type ErrorFieldValue,
+  type ErrorKind,
+  type ErrorName,
   type ErrorRow,
   EXIT,
+  errorRow,
+  isNumeric,
+  kindOf,
+  kindOfWireCode,
   sentence,
   VacancyError,
+  WIRE_CODES,
+  type WireCode,
+  wireText,
 } from './errors.ts'
-export { isId, parseId } from './ids.ts'
+export { compareIds, formatSession, ID_RULE, parseId, parseSession, SESSION_BYTES } from './ids.ts'
 export { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'

@@ -1,31 +1,50 @@
 /**
- * Property ids: text in requests, 16 packed bytes in search replies and everywhere inside (wire-protocol.md §6.3).
+ * Property ids: text outside, 16 bytes inside and in search replies (wire-protocol.md §6.3).
  *
- *   byte    0   1   2   3   4   5   6   7   8  …  14  15
- *   short   c0  c1  c2  c3  c4  c5  F0  c6  c7 …  c13 00
+ *   byte    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
+ *   short   c0  c1  c2  c3  c4  c5  F0  c6  c7  c8  c9 c10 c11 c12 c13  00
  *   UUID    the 16 bytes of the UUID in the order of its text form
+ *
+ * Byte 6 of a UUID has its version in the high half, 1 to 7, so it never is F0.
  */
 
 import { LIMITS } from './domain.ts'
 
 export const PROPERTY_ID_BYTES = 16
-const SHORT_MARKER = 0xf0
-const MARKER_AT = 6
-const UUID_LENGTH = 36
+
+const SHORT_MARK = 0xf0
+const SHORT_HEAD = 6
+const UUID_CHARACTERS = 36
+const UUID_VERSION_AT = 14
 const HYPHEN = 0x2d
 const BLANK = 0x20
-const TILDE = 0x7e
+const LAST_PRINTABLE = 0x7e
 
-function hexValue(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
-  const lower = byte | 0x20
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
+/** Value of a hexadecimal digit, 0xff for any other byte. */
+const HEX_VALUES = new Uint8Array(256).fill(0xff)
+for (let i = 0; i < 16; i++) {
+  HEX_VALUES['0123456789abcdef'.charCodeAt(i)] = i
+  HEX_VALUES['0123456789ABCDEF'.charCodeAt(i)] = i
+}
+const HEX_PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** The 16 bytes of an id, undefined when the text is neither a UUID of version 1–5 or 7 nor a short id. */
+export function packPropertyId(text: string): Uint8Array | undefined {
+  if (text.length > UUID_CHARACTERS) return undefined
+  const bytes = new Uint8Array(text.length)
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code > LAST_PRINTABLE) return undefined
+    bytes[i] = code
+  }
+  const packed = new Uint8Array(PROPERTY_ID_BYTES)
+  return packPropertyIdInto(bytes, 0, bytes.length, packed, 0) ? packed : undefined
 }
 
 /**
- * Packs the text at [start, end) into 16 bytes of `out`.
+ * Packs the text at [start, end) into 16 bytes at `outStart`.
  *
- * @returns false when it is neither a UUID of version 1–5 or 7 nor 1–14 printable ASCII characters without blank ends
+ * @returns false when it is no property id; the output then means nothing
  */
 export function packPropertyIdInto(
   bytes: Uint8Array,
@@ -35,61 +54,47 @@ export function packPropertyIdInto(
   outStart: number,
 ): boolean {
   const length = end - start
-  if (length === UUID_LENGTH) return packUuid(bytes, start, out, outStart)
+  if (length === UUID_CHARACTERS) return packUuid(bytes, start, out, outStart)
   if (length < 1 || length > LIMITS.shortIdMax) return false
   if (bytes[start] === BLANK || bytes[end - 1] === BLANK) return false
   out.fill(0, outStart, outStart + PROPERTY_ID_BYTES)
-  out[outStart + MARKER_AT] = SHORT_MARKER
   for (let i = 0; i < length; i++) {
     const byte = bytes[start + i] as number
-    if (byte < BLANK || byte > TILDE) return false
-    out[outStart + (i < MARKER_AT ? i : i + 1)] = byte
+    if (byte < BLANK || byte > LAST_PRINTABLE) return false
+    out[outStart + (i < SHORT_HEAD ? i : i + 1)] = byte
   }
+  out[outStart + SHORT_HEAD] = SHORT_MARK
   return true
 }
 
 function packUuid(bytes: Uint8Array, start: number, out: Uint8Array, outStart: number): boolean {
   let at = start
   for (let i = 0; i < PROPERTY_ID_BYTES; i++) {
-    if (i === 4 || i === 6 || i === 8 || i === 10) {
-      if (bytes[at++] !== HYPHEN) return false
-    }
-    const high = hexValue(bytes[at++] as number)
-    const low = hexValue(bytes[at++] as number)
-    if (high < 0 || low < 0) return false
+    if ((i === 4 || i === 6 || i === 8 || i === 10) && bytes[at++] !== HYPHEN) return false
+    const high = HEX_VALUES[bytes[at] as number] as number
+    const low = HEX_VALUES[bytes[at + 1] as number] as number
+    if ((high | low) > 15) return false
     out[outStart + i] = (high << 4) | low
+    at += 2
   }
-  const version = (out[outStart + MARKER_AT] as number) >>> 4
+  const version = HEX_VALUES[bytes[start + UUID_VERSION_AT] as number] as number
   return (version >= 1 && version <= 5) || version === 7
 }
 
-const encoder = new TextEncoder()
-
-/** @returns 16 bytes, or undefined for what is no property id */
-export function packPropertyId(text: string): Uint8Array | undefined {
-  const bytes = encoder.encode(text)
-  const out = new Uint8Array(PROPERTY_ID_BYTES)
-  return packPropertyIdInto(bytes, 0, bytes.length, out, 0) ? out : undefined
-}
-
-/** The text of 16 packed bytes; a UUID in lower case. */
+/** Text of the 16 bytes at `start`; UUIDs in lower case. */
 export function unpackPropertyId(bytes: Uint8Array, start: number): string {
-  if (bytes[start + MARKER_AT] === SHORT_MARKER) return unpackShort(bytes, start)
   let text = ''
+  if (bytes[start + SHORT_HEAD] === SHORT_MARK) {
+    for (let i = 0; i < SHORT_HEAD && bytes[start + i] !== 0; i++)
+      text += String.fromCharCode(bytes[start + i] as number)
+    for (let i = SHORT_HEAD + 1; i < PROPERTY_ID_BYTES && bytes[start + i] !== 0; i++) {
+      text += String.fromCharCode(bytes[start + i] as number)
+    }
+    return text
+  }
   for (let i = 0; i < PROPERTY_ID_BYTES; i++) {
     if (i === 4 || i === 6 || i === 8 || i === 10) text += '-'
-    text += (bytes[start + i] as number).toString(16).padStart(2, '0')
-  }
-  return text
-}
-
-function unpackShort(bytes: Uint8Array, start: number): string {
-  let text = ''
-  for (let i = 0; i < PROPERTY_ID_BYTES; i++) {
-    if (i === MARKER_AT) continue
-    const byte = bytes[start + i] as number
-    if (byte !== 0) text += String.fromCharCode(byte)
-    else if (i > MARKER_AT) break
+    text += HEX_PAIRS[bytes[start + i] as number] as string
   }
   return text
 }

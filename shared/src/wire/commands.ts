@@ -1,193 +1,381 @@
 /**
- * The one table of commands (wire-protocol.md §8, §9, §12): the node, the client, tools and the reference page read the
- * same rows. A row says what a request carries and what kind of reply it gets; object-level encoders are in request.ts
- * and reply.ts, the offsets-only reader of the hot path in fields.ts.
+ * THE TABLE of commands (wire-protocol.md §8, §9, §12). The node, the client, the bridge's choice between leader and
+ * follower, the playground and docs/commands.md read these rows. A new command is a row, an effect and a test.
  */
 
-export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64'
+import { assert } from '../assert.ts'
 
-export type FieldSpec = {
+/** How the data of a field is laid out. A list is text with commas; numbers are little-endian. */
+export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64'
+/** Type code on the wire: 1 text, 2 small number, 3 number. */
+export type FieldType = 1 | 2 | 3
+
+export type FieldSpec<
+  Name extends string = string,
+  Width extends FieldWidth = FieldWidth,
+  Required extends boolean = boolean,
+> = {
   readonly id: number
-  readonly name: string
-  readonly type: 1 | 2 | 3
-  readonly width: FieldWidth
-  readonly required: boolean
+  readonly name: Name
+  readonly type: FieldType
+  readonly width: Width
+  readonly required: Required
   readonly summary: string
-  /** Our own: existing clients never send it. */
-  readonly extension?: true
+  /** Ours, id 0x8000 and above: existing clients never send it and other servers refuse it. */
+  readonly extension: boolean
+  /** Zero-length data of an optional text means "absent", but here "clear" (wire-protocol.md §9.6). */
+  readonly keepsEmpty: boolean
 }
 
+/** What a SUCCESS reply holds (reply.ts). */
 export type ReplyKind =
   | 'login'
   | 'codecs'
   | 'segments'
   | 'empty'
-  | 'number'
-  | 'boolean'
-  | 'ids'
+  | 'properties'
   | 'stays'
-  | 'room-types'
+  | 'availability'
+  | 'exists'
+  | 'roomTypes'
   | 'dates'
   | 'night'
 
-export type CommandSpec = {
-  readonly name: string
-  /** Dense number of the row, its place in COMMAND_LIST. */
-  readonly code: number
-  readonly access: 'session' | 'read' | 'write'
-  readonly group: 'connection' | 'catalog' | 'search' | 'packages' | 'availability' | 'questions' | 'deletes'
+export type Access = 'read' | 'write' | 'session'
+export type CommandGroup = 'connection' | 'shard' | 'properties' | 'search' | 'packages' | 'availability'
+
+type CommandRow = {
+  readonly access: Access
+  readonly group: CommandGroup
   readonly summary: string
-  /** Ascending by id. */
+  /** Ascending ids. */
   readonly fields: readonly FieldSpec[]
   readonly reply: ReplyKind
 }
 
-const TYPE_OF = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3 } as const
-
-function required(id: number, name: string, width: FieldWidth, summary: string): FieldSpec {
-  return { id, name, type: TYPE_OF[width], width, required: true, summary }
+export type CommandSpec = CommandRow & {
+  readonly name: CommandName
+  /** Place in COMMAND_LIST. */
+  readonly code: number
 }
 
-function optional(id: number, name: string, width: FieldWidth, summary: string): FieldSpec {
-  return { id, name, type: TYPE_OF[width], width, required: false, summary }
+const TYPE_OF: { readonly [width in FieldWidth]: FieldType } = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3 }
+const EXTENSION_IDS = 0x8000
+
+function spec<const N extends string, W extends FieldWidth, R extends boolean>(
+  id: number,
+  name: N,
+  width: W,
+  required: R,
+  summary: string,
+  keepsEmpty = false,
+): FieldSpec<N, W, R> {
+  return { id, name, type: TYPE_OF[width], width, required, summary, extension: id >= EXTENSION_IDS, keepsEmpty }
 }
 
-function extension(id: number, name: string, width: FieldWidth, summary: string): FieldSpec {
-  return { ...optional(id, name, width, summary), extension: true }
+function need<const N extends string, W extends FieldWidth>(id: number, name: N, width: W, summary: string) {
+  return spec(id, name, width, true, summary)
 }
 
-const WRITE_EXTENSIONS = [
-  extension(0x8010, 'session', 'text', 'Request key: 32 lower-case hexadecimal digits, drawn once per client process.'),
-  extension(0x8011, 'requestNumber', 'u64', 'Request key: number of the write in its session, from 1.'),
-  extension(0x8023, 'wantIndex', 'u8', '1: append the log index at which the write was applied.'),
-]
-const READ_EXTENSIONS = [
-  extension(0x8020, 'maxStalenessMs', 'u32', 'Greatest staleness accepted, in milliseconds.'),
-  extension(0x8021, 'minIndex', 'u64', 'Least applied log index: waits up to 200 ms for it.'),
-  extension(0x8022, 'linearizable', 'u8', '1: answer from a position that was confirmed after the request.'),
-]
-const MIN_PRICE = extension(0x8001, 'minPrice', 'u32', 'On every date the price is at least this.')
-const RADIUS = extension(0x8002, 'radiusMetres', 'u32', 'Radius of a search by position, 1 to 100000, instead of 5000.')
-const EXPLAIN = extension(0x8003, 'explain', 'u8', '1: append rows examined, microseconds and the applied index.')
-
-const PROPERTY = required(1, 'propertyId', 'text', 'UUID of version 1–5 or 7, or 1 to 14 printable ASCII characters.')
-const ROOM_TYPE = required(2, 'roomType', 'text', 'Room type, 1 to 255 bytes.')
-const DATE = required(3, 'date', 'text', 'YYYY-MM-DD, from today (UTC) to one year ahead.')
-const AMOUNT = required(4, 'amount', 'u8', 'Rooms, 0 to 255; not 0 for INCROOMAVL and DECROOMAVL.')
-
-type Row = Omit<CommandSpec, 'name' | 'code'>
-
-function read(group: Row['group'], reply: ReplyKind, summary: string, fields: readonly FieldSpec[]): Row {
-  const all = [...fields, ...READ_EXTENSIONS].sort((a, b) => a.id - b.id)
-  return { access: 'read', group, reply, summary, fields: all }
+function may<const N extends string, W extends FieldWidth>(id: number, name: N, width: W, summary: string) {
+  return spec(id, name, width, false, summary)
 }
 
-function write(group: Row['group'], reply: ReplyKind, summary: string, fields: readonly FieldSpec[]): Row {
-  return { access: 'write', group, reply, summary, fields: [...fields, ...WRITE_EXTENSIONS] }
-}
+const property = (id: number) =>
+  need(id, 'propertyId', 'text', 'UUID of version 1 to 5 or 7, or 1 to 14 printable ASCII characters.')
+const segment = (id: number) => need(id, 'segment', 'text', 'Segment, 1 to 255 bytes.')
+const roomType = (id: number) => need(id, 'roomType', 'text', 'Room type, 1 to 255 bytes.')
+const date = (id: number) => need(id, 'date', 'text', 'YYYY-MM-DD, from today to today plus one year.')
+const amount = (says: string) => need(0x04, 'amount', 'u8', says)
+
+const ON_READS = [
+  may(0x8020, 'maxStalenessMs', 'u32', 'Greatest staleness accepted, in milliseconds; beyond it 503.'),
+  may(0x8021, 'minIndex', 'u64', 'Least applied index: waits up to 200 ms for it, then 308.'),
+  may(0x8022, 'linearizable', 'u8', '1 = sees every write that was answered before it.'),
+] as const
+
+const ON_SEARCHES = [
+  may(0x8002, 'radiusMetres', 'u32', 'Radius around the position, 1 to 100000 instead of 5000.'),
+  may(0x8003, 'explain', 'u8', '1 = the reply says how many rows were examined and how long it took.'),
+  ...ON_READS,
+] as const
+
+const ON_WRITES = [
+  may(0x8010, 'session', 'text', 'Request key: session, 32 lower-case hexadecimal digits.'),
+  may(0x8011, 'requestNumber', 'u64', 'Request key: number within the session, from 1. Both or neither.'),
+  may(0x8023, 'wantIndex', 'u8', '1 = the reply names the index at which the write was applied.'),
+] as const
 
 const ROWS = {
   LOGIN: {
     access: 'session',
     group: 'connection',
+    summary: 'Names the token of the connection. The answer is bare text, LOGIN OK or LOGIN FAILED.',
+    fields: [need(0x01, 'token', 'text', 'A token of the auth file.')],
     reply: 'login',
-    summary: 'Names a token for this connection; answered with bare text.',
-    fields: [required(1, 'token', 'text', 'The token.')],
   },
-  GETCODECS: read('catalog', 'codecs', 'The codec list: names of rate features, bit i for entry i.', []),
-  GETSEGMENTS: read('catalog', 'segments', 'All segments with their number of properties.', []),
-  SETPROP: write('catalog', 'empty', 'Adds a property or replaces all of its attributes.', [
-    required(1, 'segment', 'text', 'Segment, 1 to 255 bytes.'),
-    required(2, 'area', 'text', 'Area, 1 to 255 bytes.'),
-    required(3, 'propertyId', 'text', PROPERTY.summary),
-    required(4, 'propertyType', 'text', 'Property type, 1 to 255 bytes.'),
-    required(5, 'category', 'text', 'Category, 1 to 255 bytes.'),
-    required(6, 'stars', 'u8', '1 to 5.'),
-    required(7, 'latitude', 'f64', 'Degrees, -90 to 90.'),
-    required(8, 'longitude', 'f64', 'Degrees, -180 to 180.'),
-    required(9, 'amenities', 'list', 'Up to 64 amenities of up to 64 bytes; may be empty.'),
-  ]),
-  SEARCHPROP: read('search', 'ids', 'Properties of a segment that match all filters.', [
-    required(1, 'segment', 'text', 'Segment.'),
-    optional(2, 'area', 'text', 'Equal.'),
-    optional(3, 'propertyType', 'text', 'Equal.'),
-    optional(4, 'stars', 'u8', 'Equal, 1 to 5.'),
-    optional(5, 'category', 'text', 'Equal.'),
-    optional(6, 'amenities', 'list', 'The property has all of them.'),
-    optional(7, 'longitude', 'f64', 'Of a point; together with latitude.'),
-    optional(8, 'latitude', 'f64', 'Of a point; together with longitude.'),
-    optional(9, 'limit', 'u64', 'Most properties to return, from 1.'),
-    RADIUS,
-    EXPLAIN,
-  ]),
-  SEARCHAVAIL: read('search', 'stays', 'Properties with a free stay: every night passes all filters.', [
-    required(1, 'segment', 'text', 'Segment.'),
-    required(2, 'roomType', 'text', 'Room type.'),
-    optional(3, 'area', 'text', 'Equal.'),
-    optional(4, 'propertyId', 'text', 'This property only.'),
-    optional(5, 'propertyType', 'text', 'Equal.'),
-    optional(6, 'stars', 'u8', 'Equal, 1 to 5.'),
-    optional(7, 'category', 'text', 'Equal.'),
-    optional(8, 'amenities', 'list', 'The property has all of them.'),
-    optional(9, 'longitude', 'f64', 'Of a point; together with latitude.'),
-    optional(10, 'latitude', 'f64', 'Of a point; together with longitude.'),
-    required(11, 'dates', 'list', 'Distinct dates of the stay, 1 to max_dates_in_query.'),
-    optional(
-      12,
-      'availability',
-      'u8',
-      'On every date at least this many rooms; 1 when absent, 0 shows sold-out rooms.',
-    ),
-    optional(13, 'finalPrice', 'u32', 'On every date the price is at most this.'),
-    optional(14, 'rateFeatures', 'list', 'On every date the package has all of them.'),
-    optional(15, 'limit', 'u64', 'Most properties to return, from 1.'),
-    MIN_PRICE,
-    RADIUS,
-    EXPLAIN,
-  ]),
-  SETROOMPKG: write('packages', 'empty', 'Creates or updates the package of a room type on a date.', [
-    PROPERTY,
-    ROOM_TYPE,
-    DATE,
-    optional(4, 'availability', 'u8', 'Rooms left; unchanged when absent, 0 for a new package.'),
-    optional(5, 'finalPrice', 'u32', 'Price; unchanged when absent, 0 for a new package.'),
-    optional(6, 'rateFeatures', 'list', 'Names of the codec list; unchanged when absent, cleared when empty.'),
-  ]),
-  SETROOMAVL: write('availability', 'number', 'Sets the rooms left of one night.', [PROPERTY, ROOM_TYPE, DATE, AMOUNT]),
-  INCROOMAVL: write('availability', 'number', 'Gives rooms back to one night.', [PROPERTY, ROOM_TYPE, DATE, AMOUNT]),
-  DECROOMAVL: write('availability', 'number', 'Takes rooms off one night.', [PROPERTY, ROOM_TYPE, DATE, AMOUNT]),
-  PROPEXIST: read('questions', 'boolean', 'Whether a property exists.', [PROPERTY]),
-  PROPROOMEXIST: read('questions', 'boolean', 'Whether a property has a room type.', [PROPERTY, ROOM_TYPE]),
-  PROPROOMLIST: read('questions', 'room-types', 'Room types of a property.', [PROPERTY]),
-  PROPROOMDATELIST: read('questions', 'dates', 'Dates on which a room type has a package.', [PROPERTY, ROOM_TYPE]),
-  GETPROPROOMDAY: read('questions', 'night', 'One package.', [PROPERTY, ROOM_TYPE, DATE]),
-  DELPROP: write('deletes', 'empty', 'Removes a property and everything below it.', [PROPERTY]),
-  DELSEGMENT: write('deletes', 'empty', 'Removes all properties of a segment and everything below them.', [
-    required(1, 'segment', 'text', 'Segment.'),
-  ]),
-  DELPROPDAY: write('deletes', 'empty', 'Removes a date from every room type of a property.', [
-    PROPERTY,
-    required(2, 'date', 'text', DATE.summary),
-  ]),
-  DELPROPROOM: write('deletes', 'empty', 'Removes a room type of a property with all its packages.', [
-    PROPERTY,
-    ROOM_TYPE,
-  ]),
-  DELROOMDAY: write('deletes', 'empty', 'Removes one package.', [PROPERTY, ROOM_TYPE, DATE]),
-} satisfies { readonly [name: string]: Row }
+  GETCODECS: {
+    access: 'read',
+    group: 'shard',
+    summary: 'The codec list: names of the rate features, in the order of their bits.',
+    fields: ON_READS,
+    reply: 'codecs',
+  },
+  GETSEGMENTS: {
+    access: 'read',
+    group: 'shard',
+    summary: 'All segments that have a property, with the number of properties.',
+    fields: ON_READS,
+    reply: 'segments',
+  },
+  SETPROP: {
+    access: 'write',
+    group: 'properties',
+    summary: 'Adds a property or replaces all of its attributes. Its packages stay.',
+    fields: [
+      segment(0x01),
+      need(0x02, 'area', 'text', 'Area, 1 to 255 bytes.'),
+      property(0x03),
+      need(0x04, 'propertyType', 'text', 'Property type, 1 to 255 bytes.'),
+      need(0x05, 'category', 'text', 'Category, 1 to 255 bytes.'),
+      need(0x06, 'stars', 'u8', '1 to 5.'),
+      need(0x07, 'latitude', 'f64', 'Degrees, -90 to 90.'),
+      need(0x08, 'longitude', 'f64', 'Degrees, -180 to 180.'),
+      need(0x09, 'amenities', 'list', 'Up to 64 amenities of 1 to 64 bytes; may be empty.'),
+      ...ON_WRITES,
+    ],
+    reply: 'empty',
+  },
+  SEARCHPROP: {
+    access: 'read',
+    group: 'search',
+    summary: 'Properties of a segment by their attributes.',
+    fields: [
+      segment(0x01),
+      may(0x02, 'area', 'text', 'Area, equal.'),
+      may(0x03, 'propertyType', 'text', 'Property type, equal.'),
+      may(0x04, 'stars', 'u8', '1 to 5, equal.'),
+      may(0x05, 'category', 'text', 'Category, equal.'),
+      may(0x06, 'amenities', 'list', 'The property has all of them.'),
+      may(0x07, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.'),
+      may(0x08, 'latitude', 'f64', 'Degrees; with longitude.'),
+      may(0x09, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
+      ...ON_SEARCHES,
+    ],
+    reply: 'properties',
+  },
+  SEARCHAVAIL: {
+    access: 'read',
+    group: 'search',
+    summary: 'Properties with a package of a room type on every night of a stay.',
+    fields: [
+      segment(0x01),
+      roomType(0x02),
+      may(0x03, 'area', 'text', 'Area, equal.'),
+      may(0x04, 'propertyId', 'text', 'This property only.'),
+      may(0x05, 'propertyType', 'text', 'Property type, equal.'),
+      may(0x06, 'stars', 'u8', '1 to 5, equal.'),
+      may(0x07, 'category', 'text', 'Category, equal.'),
+      may(0x08, 'amenities', 'list', 'The property has all of them.'),
+      may(0x09, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.'),
+      may(0x0a, 'latitude', 'f64', 'Degrees; with longitude.'),
+      need(0x0b, 'dates', 'list', '1 to max_dates_in_query distinct dates, YYYY-MM-DD.'),
+      may(0x0c, 'availability', 'u8', 'Rooms left on every date, at least; 1 when absent.'),
+      may(0x0d, 'finalPrice', 'u32', 'Price on every date, at most; 4294967295 = no bound.'),
+      may(0x0e, 'rateFeatures', 'list', 'The package of every date has all of them.'),
+      may(0x0f, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
+      may(0x8001, 'minPrice', 'u32', 'Price on every date, at least.'),
+      ...ON_SEARCHES,
+    ],
+    reply: 'stays',
+  },
+  SETROOMPKG: {
+    access: 'write',
+    group: 'packages',
+    summary: 'Creates or changes the package of a room type on a date. Absent values stay as they are.',
+    fields: [
+      property(0x01),
+      roomType(0x02),
+      date(0x03),
+      may(0x04, 'availability', 'u8', 'Rooms left, 0 to 255; 0 in a new package.'),
+      may(0x05, 'finalPrice', 'u32', 'Price of the night, 0 to 4294967294; 0 in a new package.'),
+      spec(0x06, 'rateFeatures', 'list', false, 'Replaces the rate features; empty clears them.', true),
+      ...ON_WRITES,
+    ],
+    reply: 'empty',
+  },
+  SETROOMAVL: {
+    access: 'write',
+    group: 'availability',
+    summary: 'Sets the rooms left of one night.',
+    fields: [property(0x01), roomType(0x02), date(0x03), amount('0 to 255; 0 = sold out.'), ...ON_WRITES],
+    reply: 'availability',
+  },
+  INCROOMAVL: {
+    access: 'write',
+    group: 'availability',
+    summary: 'Gives rooms of one night back; OVERFLOW past 255.',
+    fields: [property(0x01), roomType(0x02), date(0x03), amount('1 to 255.'), ...ON_WRITES],
+    reply: 'availability',
+  },
+  DECROOMAVL: {
+    access: 'write',
+    group: 'availability',
+    summary: 'Takes rooms off one night; UNDERFLOW when fewer are left.',
+    fields: [property(0x01), roomType(0x02), date(0x03), amount('1 to 255.'), ...ON_WRITES],
+    reply: 'availability',
+  },
+  PROPEXIST: {
+    access: 'read',
+    group: 'properties',
+    summary: 'Whether a property exists.',
+    fields: [property(0x01), ...ON_READS],
+    reply: 'exists',
+  },
+  PROPROOMEXIST: {
+    access: 'read',
+    group: 'properties',
+    summary: 'Whether a property has a room type.',
+    fields: [property(0x01), roomType(0x02), ...ON_READS],
+    reply: 'exists',
+  },
+  PROPROOMLIST: {
+    access: 'read',
+    group: 'properties',
+    summary: 'The room types of a property.',
+    fields: [property(0x01), ...ON_READS],
+    reply: 'roomTypes',
+  },
+  PROPROOMDATELIST: {
+    access: 'read',
+    group: 'packages',
+    summary: 'The dates on which a room type of a property has a package.',
+    fields: [property(0x01), roomType(0x02), ...ON_READS],
+    reply: 'dates',
+  },
+  GETPROPROOMDAY: {
+    access: 'read',
+    group: 'packages',
+    summary: 'The package of a room type on a date.',
+    fields: [property(0x01), roomType(0x02), date(0x03), ...ON_READS],
+    reply: 'night',
+  },
+  DELPROP: {
+    access: 'write',
+    group: 'properties',
+    summary: 'Removes a property and everything below it.',
+    fields: [property(0x01), ...ON_WRITES],
+    reply: 'empty',
+  },
+  DELSEGMENT: {
+    access: 'write',
+    group: 'properties',
+    summary: 'Removes all properties of a segment and everything below them.',
+    fields: [segment(0x01), ...ON_WRITES],
+    reply: 'empty',
+  },
+  DELPROPDAY: {
+    access: 'write',
+    group: 'packages',
+    summary: 'Removes a date from every room type of a property.',
+    fields: [property(0x01), date(0x02), ...ON_WRITES],
+    reply: 'empty',
+  },
+  DELPROPROOM: {
+    access: 'write',
+    group: 'packages',
+    summary: 'Removes a room type of a property with all its packages.',
+    fields: [property(0x01), roomType(0x02), ...ON_WRITES],
+    reply: 'empty',
+  },
+  DELROOMDAY: {
+    access: 'write',
+    group: 'packages',
+    summary: 'Removes the package of a room type on a date.',
+    fields: [property(0x01), roomType(0x02), date(0x03), ...ON_WRITES],
+    reply: 'empty',
+  },
+} as const satisfies Record<string, CommandRow>
 
 export type CommandName = keyof typeof ROWS
 
-export const COMMAND_LIST: readonly CommandSpec[] = Object.entries<Row>(ROWS).map(([name, row], code) => ({
-  name,
-  code,
-  ...row,
-}))
+/** Rows by name. Their types know their fields: requests and results are derived from them. */
+export const COMMANDS = Object.fromEntries(
+  Object.entries(ROWS).map(([name, { access, group, summary, fields, reply }], code) => [
+    name,
+    Object.freeze({ name, code, access, group, summary, fields, reply }),
+  ]),
+) as unknown as { readonly [Name in CommandName]: CommandSpec & (typeof ROWS)[Name] & { readonly name: Name } }
 
-export const COMMANDS = Object.fromEntries(COMMAND_LIST.map((spec) => [spec.name, spec])) as {
-  readonly [name in CommandName]: CommandSpec
-}
+/** Rows by code: LOGIN is 0. */
+export const COMMAND_LIST: readonly CommandSpec[] = Object.values(COMMANDS)
+
+type ValueOf<Width extends FieldWidth> = Width extends 'text'
+  ? string
+  : Width extends 'list'
+    ? readonly string[]
+    : Width extends 'u64'
+      ? number | bigint
+      : number
+
+type FieldOf<Name extends CommandName> = (typeof ROWS)[Name]['fields'][number]
+
+export type FieldValue = string | number | bigint | readonly string[] | undefined
+
+/**
+ * The fields of a request by name: of the command that is named, or of any. Numbers of 64 bits may be given either way, and are read as a number where that is
+ * exact, as a bigint beyond 2^53 − 1.
+ */
+export type RequestFields<Name extends CommandName = never> = [Name] extends [never]
+  ? { readonly [name: string]: FieldValue }
+  : {
+      readonly [F in FieldOf<Name> as F extends { required: true } ? F['name'] : never]: ValueOf<F['width']>
+    } & {
+      readonly [F in FieldOf<Name> as F extends { required: true } ? never : F['name']]?:
+        | ValueOf<F['width']>
+        | undefined
+    }
 
 export function isCommandName(name: string): name is CommandName {
   return Object.hasOwn(COMMANDS, name)
+}
+
+const NAME_BYTES_MAX = 16
+const HASH_SLOTS = 64
+const encoder = new TextEncoder()
+
+/** Open addressing over the names: slot → code, −1 for none; a name's bytes lie at code × 16. */
+const SLOTS = new Int8Array(HASH_SLOTS).fill(-1)
+const NAME_LENGTHS = new Uint8Array(COMMAND_LIST.length)
+const NAME_BYTES = new Uint8Array(COMMAND_LIST.length * NAME_BYTES_MAX)
+
+for (const { name, code } of COMMAND_LIST) {
+  const bytes = encoder.encode(name)
+  assert(bytes.length <= NAME_BYTES_MAX, 'a command name has 16 bytes at most')
+  NAME_LENGTHS[code] = bytes.length
+  NAME_BYTES.set(bytes, code * NAME_BYTES_MAX)
+  let slot = hashOfName(bytes, 0, bytes.length)
+  while (SLOTS[slot] !== -1) slot = (slot + 1) % HASH_SLOTS
+  SLOTS[slot] = code
+}
+
+/** Three letters and the length keep the 20 names apart well enough; findCommand compares the rest. */
+function hashOfName(bytes: Uint8Array, start: number, length: number): number {
+  const first = bytes[start] as number
+  const middle = bytes[start + (length >> 1)] as number
+  const last = bytes[start + length - 1] as number
+  return (length * 7 + first * 5 + middle * 3 + last) % HASH_SLOTS
+}
+
+/** Code of the command whose name are the `length` ≥ 1 bytes at `start`; −1 for an unknown one. Allocates nothing. */
+export function findCommand(bytes: Uint8Array, start: number, length: number): number {
+  for (let slot = hashOfName(bytes, start, length); ; slot = (slot + 1) % HASH_SLOTS) {
+    const code = SLOTS[slot] as number
+    if (code < 0) return -1
+    if (NAME_LENGTHS[code] !== length) continue
+    const at = code * NAME_BYTES_MAX
+    let same = 0
+    while (same < length && NAME_BYTES[at + same] === bytes[start + same]) same++
+    if (same === length) return code
+  }
 }

@@ -1,18 +1,25 @@
 /**
- * Typed fields over bytes: the bounded reader of the hot path, and the writer of the object-level encoders
- * (wire-protocol.md §5).
+ * Typed fields over bytes (wire-protocol.md §5): a scanner that checks the structure of a request in place, and a
+ * writer for frames that are made from objects.
+ *
+ *   payload   u8 length · command or status · u16 field count · fields
+ *   field     u16 id · u8 type · u32 length · bytes
  */
 
-import { COMMAND_LIST, type CommandSpec, type FieldSpec } from './commands.ts'
+import { assert } from '../assert.ts'
+import { cleanErrorText } from '../text.ts'
+import { COMMAND_LIST, type CommandSpec, type FieldWidth, findCommand } from './commands.ts'
+import { readU32 } from './frame.ts'
+import { FRAME_HEADER_BYTES, MAGIC_FRAME } from './routing.ts'
 
+/** Id, type code and length in front of the data of a field. */
 export const FIELD_HEADER_BYTES = 7
-const FIELDS_MAX = 32
-const ERROR_TEXT_BYTES_MAX = 1024
 
 /**
- * One request by offsets; reused from request to request, no strings and no objects made.
+ * A request, looked into but not copied. One object a thread, reused; it holds until the bytes change.
  *
- * `start[i]` is the offset in `bytes` of the data of `command.fields[i]`, -1 when the field is absent.
+ * `start[i]` is where in `bytes` the data of `command.fields[i]` begins, −1 when it is absent; `length[i]` are its
+ * bytes. Zero-length data of an optional text or list counts as absent unless the field `keepsEmpty`.
  */
 export type RequestScan = {
   command: CommandSpec
@@ -20,263 +27,232 @@ export type RequestScan = {
   view: DataView
   readonly start: Int32Array
   readonly length: Int32Array
+  /** Bit i: field i was there, be it empty. */
+  seen: number
 }
+
+/** One bit a field in `seen`. */
+const FIELDS_MAX = 32
+/** Ids 0–15 and 0x8000–0x803f; any other is unknown. */
+const ID_SLOTS = 16 + 64
+const EXTENSION_IDS = 0x8000
+
+/** Per command, at code × ID_SLOTS + slot of the id: place of the field in `command.fields`, −1 for none. */
+const PLACES = new Int8Array(COMMAND_LIST.length * ID_SLOTS).fill(-1)
+/** Per command, at code × FIELDS_MAX + place. */
+const TYPES = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
+/** Bytes of a number, 0 for text of any length. */
+const WIDTHS = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
+/** 1 where zero length means absent. */
+const EMPTY_IS_ABSENT = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
+/** Per command: bits of the required fields. */
+const REQUIRED = new Int32Array(COMMAND_LIST.length)
+
+const BYTES_OF: { readonly [width in FieldWidth]: number } = { text: 0, list: 0, u8: 1, u32: 4, u64: 8, f64: 8 }
+
+for (const { code, fields } of COMMAND_LIST) {
+  assert(fields.length <= FIELDS_MAX, 'the fields of a command fit in one mask')
+  for (const [place, field] of fields.entries()) {
+    const slot = slotOfId(field.id)
+    assert(slot >= 0, 'the id of a field has a slot')
+    PLACES[code * ID_SLOTS + slot] = place
+    TYPES[code * FIELDS_MAX + place] = field.type
+    WIDTHS[code * FIELDS_MAX + place] = BYTES_OF[field.width]
+    const isText = BYTES_OF[field.width] === 0
+    EMPTY_IS_ABSENT[code * FIELDS_MAX + place] = isText && !field.required && !field.keepsEmpty ? 1 : 0
+    if (field.required) REQUIRED[code] = (REQUIRED[code] as number) | (1 << place)
+  }
+}
+
+function slotOfId(id: number): number {
+  if (id < 16) return id
+  return id >= EXTENSION_IDS && id < EXTENSION_IDS + 64 ? 16 + id - EXTENSION_IDS : -1
+}
+
+const NOTHING = new Uint8Array(0)
 
 export function createRequestScan(): RequestScan {
-  const bytes = new Uint8Array(0)
   return {
     command: COMMAND_LIST[0] as CommandSpec,
-    bytes,
-    view: new DataView(bytes.buffer),
-    start: new Int32Array(FIELDS_MAX),
+    bytes: NOTHING,
+    view: new DataView(NOTHING.buffer),
+    start: new Int32Array(FIELDS_MAX).fill(-1),
     length: new Int32Array(FIELDS_MAX),
+    seen: 0,
   }
 }
-
-// Command names by length, first and last letters: a request names one without a string being made.
-const NAMES = COMMAND_LIST.map((spec) => Uint8Array.from(spec.name, (letter) => letter.charCodeAt(0)))
-const BY_KEY = new Map<number, CommandSpec[]>()
-for (const spec of COMMAND_LIST) {
-  const key = keyOfName(NAMES[spec.code] as Uint8Array, 0, spec.name.length)
-  BY_KEY.set(key, [...(BY_KEY.get(key) ?? []), spec])
-}
-
-function keyOfName(bytes: Uint8Array, start: number, length: number): number {
-  const middle = bytes[start + (length >>> 1)] as number
-  return length | ((bytes[start] as number) << 8) | (middle << 16) | ((bytes[start + length - 1] as number) << 24)
-}
-
-function findCommand(bytes: Uint8Array, start: number, length: number): CommandSpec | undefined {
-  const candidates = BY_KEY.get(keyOfName(bytes, start, length))
-  if (!candidates) return undefined
-  for (const spec of candidates) {
-    const name = NAMES[spec.code] as Uint8Array
-    let same = true
-    for (let i = 0; i < length && same; i++) same = name[i] === bytes[start + i]
-    if (same) return spec
-  }
-  return undefined
-}
-
-const decoder = new TextDecoder()
-
-/** User input as it may stand in an error text: one line, no quotes, no backslash, no colon, cut. */
-export function cleanErrorText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it replaces
-  const clean = text.replace(/["\\:\u0000-\u001f\u007f\ufffd]/g, '?')
-  return clean.length <= 80 ? clean : `${clean.slice(0, 80)}…`
-}
-
-function widthBytes(spec: FieldSpec): number {
-  switch (spec.width) {
-    case 'u8':
-      return 1
-    case 'u32':
-      return 4
-    case 'u64':
-    case 'f64':
-      return 8
-    default:
-      return -1
-  }
-}
-
-const WIDTHS = COMMAND_LIST.map((spec) => Int8Array.from(spec.fields, widthBytes))
-/** Fields whose presence counts even when they are empty: SETROOMPKG clears the features with an empty list. */
-const EMPTY_COUNTS = COMMAND_LIST.map((spec) =>
-  spec.fields.map((f) => spec.name === 'SETROOMPKG' && f.name === 'rateFeatures'),
-)
 
 /**
- * Reads name and structure of the request payload at [start, end): ids, types, widths, repeats, required fields.
+ * Reads name and structure of the payload at [start, end) and checks that all required fields are there; values are
+ * not looked at. Allocates nothing, but one view when `bytes` are others than last time.
  *
- * @returns '' or the text of the ERROR reply
+ * @returns '' or the text of the ERROR reply; the scan then means nothing
  */
 export function scanRequest(scan: RequestScan, bytes: Uint8Array, start: number, end: number): string {
   if (scan.bytes !== bytes) {
     scan.bytes = bytes
     scan.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
-  const nameLength = start < end ? (bytes[start] as number) : 0
-  if (nameLength === 0) return 'PARSE_ERROR: the command name is missing'
-  const at = start + 1 + nameLength
+  if (start >= end) return 'PARSE_ERROR: the payload is empty'
+  const nameLength = bytes[start] as number
+  if (nameLength === 0) return 'PARSE_ERROR: the command name is empty'
+  let at = start + 1 + nameLength
   if (at > end) return 'PARSE_ERROR: the command name runs past the end of the payload'
-  if (at + 2 > end) return 'PARSE_ERROR: the field count is missing'
-  const command = findCommand(bytes, start + 1, nameLength)
-  if (!command) {
-    const name = cleanErrorText(decoder.decode(bytes.slice(start + 1, at)))
-    // A frame that cannot be read says more than a name nobody knows.
-    const structure = scanStructure(scan.view, at, end)
-    return structure === '' ? `VALIDATION_ERROR: unknown command ${name}` : structure
-  }
+  const code = findCommand(bytes, start + 1, nameLength)
+  if (code < 0) return `VALIDATION_ERROR: unknown command ${quote(bytes, start + 1, at)}`
+  if (at + 2 > end) return 'PARSE_ERROR: the payload ends before its field count'
+  const command = COMMAND_LIST[code] as CommandSpec
   scan.command = command
-  const structure = scanStructure(scan.view, at, end)
-  if (structure !== '') return structure
-  return scanFields(scan, command, at + 2, end)
-}
-
-function scanStructure(view: DataView, countAt: number, end: number): string {
-  const count = view.getUint16(countAt, true)
-  let at = countAt + 2
-  for (let i = 0; i < count; i++) {
-    if (at + FIELD_HEADER_BYTES > end) return `PARSE_ERROR: the payload ends before field ${i + 1} of ${count}`
-    const length = view.getUint32(at + 3, true)
-    if (length > end - at - FIELD_HEADER_BYTES) return `PARSE_ERROR: field ${i + 1} runs past the end of the payload`
-    at += FIELD_HEADER_BYTES + length
-  }
-  return at === end ? '' : `PARSE_ERROR: ${end - at} bytes after the last field`
-}
-
-function scanFields(scan: RequestScan, command: CommandSpec, first: number, end: number): string {
-  const { view, start, length } = scan
-  const { fields } = command
-  const widths = WIDTHS[command.code] as Int8Array
-  for (let i = 0; i < fields.length; i++) start[i] = -1
-  let expected = 0
-  for (let at = first; at < end; ) {
-    const id = view.getUint16(at, true)
-    const bytes = view.getUint32(at + 3, true)
-    // Clients send ascending ids, so the next row is nearly always the right one.
-    let i = expected
-    while (i < fields.length && (fields[i] as FieldSpec).id !== id) i++
-    if (i === fields.length) {
-      i = fields.findIndex((candidate) => candidate.id === id)
-      if (i < 0) return `VALIDATION_ERROR: ${command.name} has no field ${id}`
+  const starts = scan.start
+  const lengths = scan.length
+  for (let i = command.fields.length - 1; i >= 0; i--) starts[i] = -1
+  const count = (bytes[at] as number) | ((bytes[at + 1] as number) << 8)
+  at += 2
+  let seen = 0
+  for (let i = 1; i <= count; i++) {
+    if (end - at < FIELD_HEADER_BYTES) return `PARSE_ERROR: field ${i} runs past the end of the payload`
+    const id = (bytes[at] as number) | ((bytes[at + 1] as number) << 8)
+    const type = bytes[at + 2] as number
+    const length = readU32(bytes, at + 3)
+    at += FIELD_HEADER_BYTES
+    if (length > end - at) return `PARSE_ERROR: field ${i} runs past the end of the payload`
+    const slot = slotOfId(id)
+    const place = slot < 0 ? -1 : (PLACES[code * ID_SLOTS + slot] as number)
+    if (place < 0) return `VALIDATION_ERROR: ${command.name} has no field ${id}`
+    const bit = 1 << place
+    if ((seen & bit) !== 0) return `VALIDATION_ERROR: field ${nameOf(command, place)} is repeated`
+    seen |= bit
+    const row = code * FIELDS_MAX + place
+    if (type !== TYPES[row]) {
+      return `VALIDATION_ERROR: field ${nameOf(command, place)} must have type ${TYPES[row]}, got ${type}`
     }
-    const spec = fields[i] as FieldSpec
-    if ((start[i] as number) >= 0) return `VALIDATION_ERROR: field ${spec.name} is there twice`
-    if (scan.bytes[at + 2] !== spec.type) {
-      return `VALIDATION_ERROR: field ${spec.name} must have type code ${spec.type}, got ${scan.bytes[at + 2]}`
+    const width = WIDTHS[row] as number
+    if (width !== 0 && length !== width) {
+      return `VALIDATION_ERROR: field ${nameOf(command, place)} must have ${width} bytes, got ${length}`
     }
-    const width = widths[i] as number
-    if (width >= 0 && width !== bytes) {
-      return `VALIDATION_ERROR: field ${spec.name} must have ${width} bytes, got ${bytes}`
+    if (length > 0 || EMPTY_IS_ABSENT[row] === 0) {
+      starts[place] = at
+      lengths[place] = length
     }
-    start[i] = at + FIELD_HEADER_BYTES
-    length[i] = bytes
-    expected = i + 1
-    at += FIELD_HEADER_BYTES + bytes
+    at += length
   }
-  const emptyCounts = EMPTY_COUNTS[command.code] as boolean[]
-  for (let i = 0; i < fields.length; i++) {
-    const spec = fields[i] as FieldSpec
-    if (spec.required) {
-      if ((start[i] as number) < 0) return `VALIDATION_ERROR: ${command.name} needs the field ${spec.name}`
-    } else if ((start[i] as number) >= 0 && length[i] === 0 && emptyCounts[i] !== true) start[i] = -1
-  }
+  scan.seen = seen
+  if (at !== end) return `PARSE_ERROR: ${end - at} bytes follow the last field`
+  const missing = (REQUIRED[code] as number) & ~seen
+  if (missing !== 0) return `VALIDATION_ERROR: ${nameOf(command, 31 - Math.clz32(missing & -missing))} is required`
   return ''
 }
 
-/**
- * Checks a text: length, UTF-8, no control characters, not only blanks.
- *
- * @returns '' or the rest of a sentence that begins with the field's name
- */
-export function textFault(bytes: Uint8Array, start: number, end: number, bytesMax: number): string {
-  const length = end - start
-  if (length < 1 || length > bytesMax) return `must have 1 to ${bytesMax} bytes, got ${length}`
-  let onlyBlanks = true
-  for (let i = start; i < end; ) {
-    const byte = bytes[i] as number
-    if (byte < 0x80) {
-      if (byte < 0x20 || byte === 0x7f) return 'must not contain control characters'
-      if (byte !== 0x20) onlyBlanks = false
-      i++
-      continue
-    }
-    const step = sequenceBytes(bytes, i, end)
-    if (step === 0) return 'must be valid UTF-8'
-    onlyBlanks = false
-    i += step
-  }
-  return onlyBlanks ? 'must not be blank' : ''
+function nameOf(command: CommandSpec, place: number): string {
+  return command.fields[place]?.name ?? ''
 }
 
-function isContinuation(byte: number | undefined): boolean {
-  return byte !== undefined && (byte & 0xc0) === 0x80
+const decoder = new TextDecoder()
+
+function quote(bytes: Uint8Array, start: number, end: number): string {
+  return cleanErrorText(decoder.decode(bytes.subarray(start, end)))
 }
 
-/** Length of the UTF-8 sequence at `i`, 0 when it is none: overlong forms and surrogates included. */
-function sequenceBytes(bytes: Uint8Array, i: number, end: number): number {
-  const first = bytes[i] as number
-  const second = i + 1 < end ? bytes[i + 1] : undefined
-  if (first >= 0xc2 && first <= 0xdf) return isContinuation(second) ? 2 : 0
-  if (!isContinuation(second)) return 0
-  const next = second as number
-  if (first >= 0xe0 && first <= 0xef) {
-    if (i + 2 >= end || !isContinuation(bytes[i + 2])) return 0
-    if (first === 0xe0 && next < 0xa0) return 0
-    return first === 0xed && next > 0x9f ? 0 : 3
-  }
-  if (first < 0xf0 || first > 0xf4 || i + 3 >= end) return 0
-  if (!isContinuation(bytes[i + 2]) || !isContinuation(bytes[i + 3])) return 0
-  if (first === 0xf0 && next < 0x90) return 0
-  return first === 0xf4 && next > 0x8f ? 0 : 4
+/** One frame being written, in memory that grows. Reused from frame to frame. */
+export type FieldWriter = {
+  bytes: Uint8Array
+  view: DataView
+  at: number
+  /** Where the field count lies, and how many fields there are. */
+  countAt: number
+  fields: number
 }
 
-// Writing
+const WRITER_BYTES = 1024
+const encoder = new TextEncoder()
 
-/** Bytes that grow as they are written. */
-export type FieldWriter = { bytes: Uint8Array; view: DataView; at: number }
-
-export function createFieldWriter(bytes = 256): FieldWriter {
-  const buffer = new Uint8Array(bytes)
-  return { bytes: buffer, view: new DataView(buffer.buffer), at: 0 }
+export function createFieldWriter(): FieldWriter {
+  const bytes = new Uint8Array(WRITER_BYTES)
+  return { bytes, view: new DataView(bytes.buffer), at: 0, countAt: 0, fields: 0 }
 }
 
-export function reserveBytes(writer: FieldWriter, bytes: number): void {
-  if (writer.at + bytes <= writer.bytes.length) return
-  const grown = new Uint8Array(Math.max(writer.bytes.length * 2, writer.at + bytes))
-  grown.set(writer.bytes)
-  writer.bytes = grown
-  writer.view = new DataView(grown.buffer)
+/** Begins a frame: header, then the command name or the status. */
+export function beginFrame(writer: FieldWriter, correlationId: number, name: string): void {
+  assert(name.length < 256, 'a command name has one length byte')
+  writer.at = 0
+  writer.fields = 0
+  makeRoom(writer, FRAME_HEADER_BYTES + 1 + name.length + 2)
+  writer.bytes[0] = MAGIC_FRAME
+  writer.view.setUint32(1, correlationId, true)
+  writer.bytes[FRAME_HEADER_BYTES] = name.length
+  for (let i = 0; i < name.length; i++) writer.bytes[FRAME_HEADER_BYTES + 1 + i] = name.charCodeAt(i)
+  writer.countAt = FRAME_HEADER_BYTES + 1 + name.length
+  writer.at = writer.countAt + 2
 }
 
-function beginField(writer: FieldWriter, id: number, type: number, length: number): number {
-  reserveBytes(writer, FIELD_HEADER_BYTES + length)
+/** Ends the frame. @returns a copy of its bytes */
+export function finishFrame(writer: FieldWriter): Uint8Array {
+  assert(writer.fields <= 0xffff, 'the field count of a frame is a u16')
+  writer.view.setUint32(5, writer.at - FRAME_HEADER_BYTES, true)
+  writer.view.setUint16(writer.countAt, writer.fields, true)
+  return writer.bytes.slice(0, writer.at)
+}
+
+/** A field whose data the caller writes. @returns where the data begins */
+export function addField(writer: FieldWriter, id: number, type: number, length: number): number {
+  makeRoom(writer, FIELD_HEADER_BYTES + length)
   const { view, at } = writer
   view.setUint16(at, id, true)
   view.setUint8(at + 2, type)
   view.setUint32(at + 3, length, true)
-  writer.at += FIELD_HEADER_BYTES + length
+  writer.fields++
+  writer.at = at + FIELD_HEADER_BYTES + length
   return at + FIELD_HEADER_BYTES
 }
 
-export function putBytes(writer: FieldWriter, id: number, type: number, data: Uint8Array): void {
-  const at = beginField(writer, id, type, data.length)
+export function addBytes(writer: FieldWriter, id: number, type: number, data: Uint8Array): void {
+  const at = addField(writer, id, type, data.length)
   writer.bytes.set(data, at)
 }
 
-export function putU8(writer: FieldWriter, id: number, value: number): void {
-  const at = beginField(writer, id, 2, 1)
+export function addText(writer: FieldWriter, id: number, type: number, text: string): void {
+  // Three bytes a UTF-16 unit are always enough.
+  makeRoom(writer, FIELD_HEADER_BYTES + text.length * 3)
+  const start = writer.at + FIELD_HEADER_BYTES
+  const { written } = encoder.encodeInto(text, writer.bytes.subarray(start))
+  addField(writer, id, type, written)
+}
+
+export function addU8(writer: FieldWriter, id: number, value: number): void {
+  const at = addField(writer, id, 2, 1)
   writer.view.setUint8(at, value)
 }
 
-export function putU16(writer: FieldWriter, id: number, value: number): void {
-  const at = beginField(writer, id, 2, 2)
+export function addU16(writer: FieldWriter, id: number, value: number): void {
+  const at = addField(writer, id, 2, 2)
   writer.view.setUint16(at, value, true)
 }
 
-export function putU32(writer: FieldWriter, id: number, value: number): void {
-  const at = beginField(writer, id, 3, 4)
+export function addU32(writer: FieldWriter, id: number, value: number): void {
+  const at = addField(writer, id, 3, 4)
   writer.view.setUint32(at, value, true)
 }
 
-export function putU64(writer: FieldWriter, id: number, value: bigint): void {
-  const at = beginField(writer, id, 3, 8)
-  writer.view.setBigUint64(at, value, true)
+export function addU64(writer: FieldWriter, id: number, value: number | bigint): void {
+  const at = addField(writer, id, 3, 8)
+  writer.view.setBigUint64(at, BigInt(value), true)
 }
 
-export function putF64(writer: FieldWriter, id: number, value: number): void {
-  const at = beginField(writer, id, 3, 8)
+export function addF64(writer: FieldWriter, id: number, value: number): void {
+  const at = addField(writer, id, 3, 8)
   writer.view.setFloat64(at, value, true)
 }
 
-/** A text cut to what an error reply may carry, at a whole character. */
-export function errorTextBytes(text: string): Uint8Array {
-  const bytes = new TextEncoder().encode(text)
-  if (bytes.length <= ERROR_TEXT_BYTES_MAX) return bytes
-  let end = ERROR_TEXT_BYTES_MAX
-  while (((bytes[end] as number) & 0xc0) === 0x80) end--
-  return bytes.subarray(0, end)
+function makeRoom(writer: FieldWriter, bytes: number): void {
+  if (writer.at + bytes <= writer.bytes.length) return
+  const grown = new Uint8Array(Math.max(writer.bytes.length * 2, writer.at + bytes))
+  grown.set(writer.bytes.subarray(0, writer.at))
+  writer.bytes = grown
+  writer.view = new DataView(grown.buffer)
+}
+
+/** A u64 as a number where that is exact, as a bigint beyond 2^53 − 1. */
+export function readU64(view: DataView, at: number): number | bigint {
+  const value = view.getBigUint64(at, true)
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
 }

@@ -1,112 +1,279 @@
 /**
- * Frames: cutting a byte stream into requests or replies (wire-protocol.md §3, §11).
+ * Cuts a byte stream into frames (wire-protocol.md §3, §11). A frame that lies whole in a chunk is handed on where it
+ * is; only the unfinished end of a chunk is copied. Nothing is allocated per frame.
  *
- *   bare frame   FF · u32 correlation id · u32 n · n bytes of payload
- *   envelope     FE · u32 m · u8 s · s bytes of segment · u8 write flag · one bare frame
+ * Bare frame:   FF · u32 correlation id · u32 n · n bytes of payload          (envelopes: routing.ts)
  */
 
+import { assert } from '../assert.ts'
 import { LIMITS } from '../domain.ts'
-
-export const MAGIC_FRAME = 0xff
-export const MAGIC_ENVELOPE = 0xfe
-export const FRAME_HEADER_BYTES = 9
-export const ENVELOPE_HEADER_BYTES = 5
-/** What an envelope adds to a payload at most: segment, its length, flag and the inner header, rounded up (§2). */
-export const ENVELOPE_EXTRA_BYTES = 300
-const KEEPALIVE = '__keepalive__'
+import { isUtf8 } from '../text.ts'
+import {
+  ENVELOPE_BYTES,
+  ENVELOPE_CONTENT_BYTES_MIN,
+  ENVELOPE_HEADER_BYTES,
+  FRAME_HEADER_BYTES,
+  KEEPALIVE_SEGMENT,
+  MAGIC_ENVELOPE,
+  MAGIC_FRAME,
+} from './routing.ts'
 
 export type FrameSink = {
-  /** A whole frame: its payload is bytes[payloadStart, payloadEnd), valid during the call only. */
-  frame: (
-    bytes: Uint8Array,
-    payloadStart: number,
-    payloadEnd: number,
-    correlationId: number,
-    inEnvelope: boolean,
-  ) => void
-  /** A frame that cannot be served but whose id is known: answer with this ERROR text. */
-  refuse: (correlationId: number, text: string) => void
-  /** What follows cannot be understood: close the connection. */
-  fatal: (reason: string) => void
+  /**
+   * A whole frame with a payload of at least one byte. The bytes are the sink's during this call only: what it keeps
+   * it copies. Setting `splitter.stopped` holds back what follows.
+   */
+  frame(bytes: Uint8Array, payloadStart: number, payloadEnd: number, correlationId: number, inEnvelope: boolean): void
+  /** A frame that is answered with an ERROR reply of this text; the connection stays. */
+  refuse(correlationId: number, text: string): void
+  /** The stream cannot be followed any further: close. The splitter takes nothing more. */
+  fatal(reason: string): void
 }
 
-export type FrameSplitter = {
+export type FrameLimits = {
+  /** Largest payload; larger ones are skipped and refused. */
   readonly payloadBytesMax: number
+  /** Largest frame that is skipped; a larger one is fatal. */
   readonly skipBytesMax: number
-  /** Bytes of an unfinished frame, or of frames that wait because of `stopped`. */
-  rest: Uint8Array
-  restStart: number
-  /** Bytes of an oversized payload still to be passed over, and what to answer then. */
-  skipping: number
-  skipId: number
-  skipText: string
-  /** Set by the sink to keep what follows until `resumeFrames`. */
+}
+
+/** Cutting state of one connection. The sink may set `stopped`; the rest is this module's. */
+export type FrameSplitter = {
+  readonly limits: FrameLimits
+  /** Set by the sink: what follows is kept until `resumeFrames`. */
   stopped: boolean
-  dead: boolean
-  /** How much of an unfinished frame, or of a skipped one, has come. */
+  /** Bytes received that belong to no finished frame: an unfinished one, or all that is kept while stopped. */
   pendingBytes: number
-}
-
-export function createFrameSplitter(options: { payloadBytesMax: number; skipBytesMax: number }): FrameSplitter {
-  return {
-    ...options,
-    rest: new Uint8Array(0),
-    restStart: 0,
-    skipping: 0,
-    skipId: 0,
-    skipText: '',
-    stopped: false,
-    dead: false,
-    pendingBytes: 0,
-  }
-}
-
-/** Hands all whole frames of the stream so far to the sink; a frame within one chunk is not copied. */
-export function splitFrames(splitter: FrameSplitter, chunk: Uint8Array, sink: FrameSink): void {
-  if (splitter.dead) return
-  const left = splitter.rest.length - splitter.restStart
-  if (left === 0) run(splitter, chunk, 0, sink)
-  else run(splitter, join(splitter, chunk, left), 0, sink)
-}
-
-/** Goes on after the sink had set `stopped` and it was cleared. */
-export function resumeFrames(splitter: FrameSplitter, sink: FrameSink): void {
-  if (splitter.dead) return
-  run(splitter, splitter.rest, splitter.restStart, sink)
-}
-
-function join(splitter: FrameSplitter, chunk: Uint8Array, left: number): Uint8Array {
-  const joined = new Uint8Array(left + chunk.length)
-  joined.set(splitter.rest.subarray(splitter.restStart), 0)
-  joined.set(chunk, left)
-  return joined
+  closed: boolean
+  running: boolean
+  /** Unfinished bytes: [keptStart, keptEnd) of `kept`. */
+  kept: Uint8Array
+  keptStart: number
+  keptEnd: number
+  /** How many bytes from keptStart on are needed to get any further. */
+  need: number
+  /** Bytes of a refused frame still to come, those that came, its id and the text of its refusal. */
+  skipLeft: number
+  skipped: number
+  skipCorrelationId: number
+  skipText: string
 }
 
 const NOTHING = new Uint8Array(0)
+const KEPT_BYTES_MIN = 256
+/** A kept buffer larger than this is let go when it is empty: many connections are idle. */
+const KEPT_BYTES_IDLE_MAX = 4096
+const KEEPALIVE = new TextEncoder().encode(KEEPALIVE_SEGMENT)
 
-function keep(splitter: FrameSplitter, bytes: Uint8Array, at: number): void {
-  if (at === bytes.length) {
-    splitter.rest = NOTHING
-    splitter.restStart = 0
-    splitter.pendingBytes = splitter.skipping > 0 ? 1 : 0
-    return
+export function createFrameSplitter(limits: FrameLimits): FrameSplitter {
+  assert(limits.payloadBytesMax <= limits.skipBytesMax, 'a frame that is taken is not too large to be skipped')
+  return {
+    limits,
+    stopped: false,
+    pendingBytes: 0,
+    closed: false,
+    running: false,
+    kept: NOTHING,
+    keptStart: 0,
+    keptEnd: 0,
+    need: 1,
+    skipLeft: 0,
+    skipped: 0,
+    skipCorrelationId: 0,
+    skipText: '',
   }
-  // A chunk is the caller's and may be large: a few bytes of it are copied, much is kept as it is.
-  const rest = bytes.subarray(at)
-  splitter.rest = rest.length < bytes.length / 2 ? rest.slice() : rest
-  splitter.restStart = 0
-  splitter.pendingBytes = rest.length
 }
 
-function die(splitter: FrameSplitter, sink: FrameSink, reason: string): void {
-  splitter.dead = true
-  splitter.rest = NOTHING
-  splitter.restStart = 0
-  splitter.pendingBytes = 0
+/** Takes the next bytes of the stream and hands their frames to the sink. */
+export function splitFrames(splitter: FrameSplitter, chunk: Uint8Array, sink: FrameSink): void {
+  let at = 0
+  while (splitter.keptStart < splitter.keptEnd && !splitter.stopped && !splitter.closed && at < chunk.length) {
+    const missing = splitter.need - (splitter.keptEnd - splitter.keptStart)
+    if (missing > 0) {
+      const stop = Math.min(chunk.length, at + missing)
+      keep(splitter, chunk, at, stop)
+      at = stop
+    }
+    cutKept(splitter, sink)
+  }
+  if (!splitter.stopped && !splitter.closed && at < chunk.length) at = cut(splitter, chunk, at, chunk.length, sink)
+  if (!splitter.closed && at < chunk.length) keep(splitter, chunk, at, chunk.length)
+  countPending(splitter)
+}
+
+/** Goes on with what was kept while the splitter was stopped. Not to be called from within the sink. */
+export function resumeFrames(splitter: FrameSplitter, sink: FrameSink): void {
+  splitter.stopped = false
+  if (splitter.keptStart < splitter.keptEnd && !splitter.closed) cutKept(splitter, sink)
+  countPending(splitter)
+}
+
+function countPending(splitter: FrameSplitter): void {
+  splitter.pendingBytes = splitter.keptEnd - splitter.keptStart + splitter.skipped
+}
+
+function cutKept(splitter: FrameSplitter, sink: FrameSink): void {
+  splitter.keptStart = cut(splitter, splitter.kept, splitter.keptStart, splitter.keptEnd, sink)
+  if (splitter.keptStart < splitter.keptEnd && !splitter.closed) return
+  splitter.keptStart = 0
+  splitter.keptEnd = 0
+  if (splitter.kept.length > KEPT_BYTES_IDLE_MAX || splitter.closed) splitter.kept = NOTHING
+}
+
+/** Appends to the kept bytes; grows with what has come, not with what a header claims. */
+function keep(splitter: FrameSplitter, chunk: Uint8Array, start: number, end: number): void {
+  const held = splitter.keptEnd - splitter.keptStart
+  const bytes = held + end - start
+  if (splitter.keptEnd + end - start > splitter.kept.length) {
+    if (bytes <= splitter.kept.length) {
+      splitter.kept.copyWithin(0, splitter.keptStart, splitter.keptEnd)
+    } else {
+      const grown = new Uint8Array(Math.max(KEPT_BYTES_MIN, bytes, Math.min(bytes * 2, splitter.need)))
+      grown.set(splitter.kept.subarray(splitter.keptStart, splitter.keptEnd))
+      splitter.kept = grown
+    }
+    splitter.keptStart = 0
+    splitter.keptEnd = held
+  }
+  splitter.kept.set(start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end), splitter.keptEnd)
+  splitter.keptEnd += end - start
+}
+
+/** Cuts [start, end). @returns where it stopped; then `need` says how many bytes from there would help */
+function cut(splitter: FrameSplitter, bytes: Uint8Array, start: number, end: number, sink: FrameSink): number {
+  assert(!splitter.running, 'a sink does not cut frames itself')
+  splitter.running = true
+  const { payloadBytesMax, skipBytesMax } = splitter.limits
+  let at = start
+  while (at < end && !splitter.stopped && !splitter.closed) {
+    if (splitter.skipLeft > 0) {
+      at = skip(splitter, at, end, sink)
+      continue
+    }
+    const magic = bytes[at]
+    if (magic === MAGIC_FRAME) {
+      if (end - at < FRAME_HEADER_BYTES) {
+        splitter.need = FRAME_HEADER_BYTES
+        break
+      }
+      const correlationId = readU32(bytes, at + 1)
+      const payloadBytes = readU32(bytes, at + 5)
+      if (payloadBytes > payloadBytesMax) {
+        at += FRAME_HEADER_BYTES
+        if (payloadBytes > skipBytesMax) at = close(splitter, sink, end, `a frame of ${payloadBytes} bytes`)
+        else beginSkip(splitter, FRAME_HEADER_BYTES, payloadBytes, correlationId, payloadBytes, payloadBytesMax)
+        continue
+      }
+      const stop = at + FRAME_HEADER_BYTES + payloadBytes
+      if (stop > end) {
+        splitter.need = FRAME_HEADER_BYTES + payloadBytes
+        break
+      }
+      at = stop
+      // An empty payload is a keepalive.
+      if (payloadBytes > 0) sink.frame(bytes, stop - payloadBytes, stop, correlationId, false)
+    } else if (magic === MAGIC_ENVELOPE) {
+      const stop = cutEnvelope(splitter, bytes, at, end, sink)
+      if (stop === at) break
+      at = stop
+    } else {
+      at = close(splitter, sink, end, `a frame begins with byte ${magic}`)
+    }
+  }
+  splitter.running = false
+  return at
+}
+
+/** @returns the end of the envelope, or of its header when the rest is skipped; `at` when more bytes are needed */
+function cutEnvelope(splitter: FrameSplitter, bytes: Uint8Array, at: number, end: number, sink: FrameSink): number {
+  const here = end - at
+  if (here < ENVELOPE_HEADER_BYTES) return wait(splitter, at, ENVELOPE_HEADER_BYTES)
+  const contentBytes = readU32(bytes, at + 1)
+  if (contentBytes < ENVELOPE_CONTENT_BYTES_MIN)
+    return close(splitter, sink, end, `an envelope of ${contentBytes} bytes`)
+  if (contentBytes > splitter.limits.skipBytesMax)
+    return close(splitter, sink, end, `an envelope of ${contentBytes} bytes`)
+  if (here <= ENVELOPE_HEADER_BYTES) return wait(splitter, at, ENVELOPE_HEADER_BYTES + 1)
+  const segmentBytes = bytes[at + ENVELOPE_HEADER_BYTES] as number
+  if (segmentBytes + ENVELOPE_CONTENT_BYTES_MIN > contentBytes) {
+    return close(splitter, sink, end, 'the segment of an envelope runs past its end')
+  }
+  const segmentStart = at + ENVELOPE_HEADER_BYTES + 1
+  const inner = at + ENVELOPE_BYTES + segmentBytes
+  const payloadStart = inner + FRAME_HEADER_BYTES
+  if (payloadStart > end) return wait(splitter, at, payloadStart - at)
+  if (bytes[inner] !== MAGIC_FRAME) return close(splitter, sink, end, 'an envelope holds no frame')
+  const correlationId = readU32(bytes, inner + 1)
+  const stop = at + ENVELOPE_HEADER_BYTES + contentBytes
+  const contentBytesMax = splitter.limits.payloadBytesMax + LIMITS.envelopeOverheadBytesMax
+  if (contentBytes > contentBytesMax) {
+    beginSkip(splitter, payloadStart - at, stop - payloadStart, correlationId, contentBytes, contentBytesMax)
+    return payloadStart
+  }
+  if (stop > end) return wait(splitter, at, stop - at)
+  const payloadBytes = readU32(bytes, inner + 5)
+  if (payloadBytes !== stop - payloadStart) {
+    sink.refuse(correlationId, 'PARSE_ERROR: the lengths of envelope and frame do not add up')
+  } else if (!isUtf8(bytes, segmentStart, segmentStart + segmentBytes)) {
+    sink.refuse(correlationId, 'PARSE_ERROR: the segment of the envelope is not valid UTF-8')
+  } else if (payloadBytes > splitter.limits.payloadBytesMax) {
+    sink.refuse(correlationId, tooLarge(payloadBytes, splitter.limits.payloadBytesMax))
+  } else if (payloadBytes > 0 && !isKeepalive(bytes, segmentStart, segmentBytes)) {
+    sink.frame(bytes, payloadStart, stop, correlationId, true)
+  }
+  return stop
+}
+
+function wait(splitter: FrameSplitter, at: number, need: number): number {
+  splitter.need = need
+  return at
+}
+
+/** @returns `end`: nothing of what follows is looked at */
+function close(splitter: FrameSplitter, sink: FrameSink, end: number, reason: string): number {
+  splitter.closed = true
   sink.fatal(reason)
+  return end
 }
 
-function u32At(bytes: Uint8Array, at: number): number {
+/** Begins to pass over the `left` bytes that remain of a frame that is too large. */
+function beginSkip(
+  splitter: FrameSplitter,
+  headerBytes: number,
+  left: number,
+  correlationId: number,
+  frameBytes: number,
+  frameBytesMax: number,
+): void {
+  splitter.skipLeft = left
+  splitter.skipped = headerBytes
+  splitter.skipCorrelationId = correlationId
+  splitter.skipText = tooLarge(frameBytes, frameBytesMax)
+}
+
+function skip(splitter: FrameSplitter, at: number, end: number, sink: FrameSink): number {
+  const bytes = Math.min(splitter.skipLeft, end - at)
+  splitter.skipLeft -= bytes
+  splitter.skipped += bytes
+  if (splitter.skipLeft === 0) {
+    splitter.skipped = 0
+    sink.refuse(splitter.skipCorrelationId, splitter.skipText)
+  }
+  return at + bytes
+}
+
+function tooLarge(bytes: number, bytesMax: number): string {
+  return `VALIDATION_ERROR: frame of ${bytes} bytes exceeds ${bytesMax}`
+}
+
+function isKeepalive(bytes: Uint8Array, start: number, length: number): boolean {
+  if (length !== KEEPALIVE.length) return false
+  for (let i = 0; i < length; i++) if (bytes[start + i] !== KEEPALIVE[i]) return false
+  return true
+}
+
+/** A little-endian u32. */
+export function readU32(bytes: Uint8Array, at: number): number {
   return (
     ((bytes[at] as number) |
       ((bytes[at + 1] as number) << 8) |
@@ -114,133 +281,4 @@ function u32At(bytes: Uint8Array, at: number): number {
       ((bytes[at + 3] as number) << 24)) >>>
     0
   )
-}
-
-function run(splitter: FrameSplitter, bytes: Uint8Array, from: number, sink: FrameSink): void {
-  let at = from
-  while (at < bytes.length && !splitter.stopped) {
-    if (splitter.skipping > 0) {
-      const step = Math.min(splitter.skipping, bytes.length - at)
-      splitter.skipping -= step
-      at += step
-      if (splitter.skipping === 0) sink.refuse(splitter.skipId, splitter.skipText)
-      continue
-    }
-    const magic = bytes[at]
-    if (magic !== MAGIC_FRAME && magic !== MAGIC_ENVELOPE) return die(splitter, sink, 'a frame starts with FF or FE')
-    const next = magic === MAGIC_FRAME ? takeFrame(splitter, bytes, at, sink) : takeEnvelope(splitter, bytes, at, sink)
-    if (splitter.dead) return
-    if (next < 0) break
-    at = next
-  }
-  keep(splitter, bytes, at)
-}
-
-/** @returns where the next frame starts, -1 when this one is not complete */
-function takeFrame(splitter: FrameSplitter, bytes: Uint8Array, at: number, sink: FrameSink): number {
-  if (bytes.length - at < FRAME_HEADER_BYTES) return -1
-  const length = u32At(bytes, at + 5)
-  const id = u32At(bytes, at + 1)
-  if (length > splitter.payloadBytesMax) {
-    if (!skip(splitter, sink, id, length, splitter.payloadBytesMax, length)) return -1
-    return at + FRAME_HEADER_BYTES
-  }
-  const start = at + FRAME_HEADER_BYTES
-  if (bytes.length - start < length) return -1
-  // No payload is a keepalive: no answer, no error.
-  if (length > 0) sink.frame(bytes, start, start + length, id, false)
-  return start + length
-}
-
-/** @returns false when the connection must go */
-function skip(
-  splitter: FrameSplitter,
-  sink: FrameSink,
-  id: number,
-  length: number,
-  max: number,
-  following: number,
-): boolean {
-  if (length > splitter.skipBytesMax) {
-    die(splitter, sink, `a frame of ${length} bytes is beyond all limits`)
-    return false
-  }
-  splitter.skipId = id
-  splitter.skipText = `VALIDATION_ERROR: frame of ${length} bytes exceeds ${max}`
-  splitter.skipping = following
-  return true
-}
-
-function takeEnvelope(splitter: FrameSplitter, bytes: Uint8Array, at: number, sink: FrameSink): number {
-  if (bytes.length - at < ENVELOPE_HEADER_BYTES) return -1
-  const length = u32At(bytes, at + 1)
-  const max = splitter.payloadBytesMax + ENVELOPE_EXTRA_BYTES
-  if (length < 2 + FRAME_HEADER_BYTES) return fatalEnvelope(splitter, sink, 'an envelope holds a segment and a frame')
-  if (length > Math.max(max, splitter.skipBytesMax))
-    return fatalEnvelope(splitter, sink, 'an envelope beyond all limits')
-  const body = at + ENVELOPE_HEADER_BYTES
-  if (bytes.length === body) return -1
-  const inner = body + 1 + (bytes[body] as number) + 1
-  if (inner + FRAME_HEADER_BYTES > body + length)
-    return fatalEnvelope(splitter, sink, 'the segment runs past its envelope')
-  if (bytes.length < inner + FRAME_HEADER_BYTES) return -1
-  if (bytes[inner] !== MAGIC_FRAME)
-    return fatalEnvelope(splitter, sink, 'an envelope holds a frame that starts with FF')
-  const id = u32At(bytes, inner + 1)
-  const end = body + length
-  if (length > max) {
-    if (!skip(splitter, sink, id, length, max, end - inner - FRAME_HEADER_BYTES)) return -1
-    return inner + FRAME_HEADER_BYTES
-  }
-  if (bytes.length < end) return -1
-  const payload = inner + FRAME_HEADER_BYTES
-  if (u32At(bytes, inner + 5) !== end - payload) {
-    sink.refuse(id, 'PARSE_ERROR: the inner frame does not fill its envelope')
-  } else if (!isUtf8(bytes, body + 1, inner - 1)) {
-    sink.refuse(id, 'PARSE_ERROR: the segment of the envelope is not UTF-8')
-  } else if (payload < end && !isKeepalive(bytes, body)) {
-    sink.frame(bytes, payload, end, id, true)
-  }
-  return end
-}
-
-function fatalEnvelope(splitter: FrameSplitter, sink: FrameSink, reason: string): number {
-  die(splitter, sink, reason)
-  return -1
-}
-
-function isKeepalive(bytes: Uint8Array, body: number): boolean {
-  if (bytes[body] !== KEEPALIVE.length) return false
-  for (let i = 0; i < KEEPALIVE.length; i++) if (bytes[body + 1 + i] !== KEEPALIVE.charCodeAt(i)) return false
-  return true
-}
-
-const strictDecoder = new TextDecoder('utf-8', { fatal: true })
-
-function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let i = start; i < end; i++) {
-    if ((bytes[i] as number) < 0x80) continue
-    try {
-      strictDecoder.decode(bytes.slice(start, end))
-      return true
-    } catch {
-      // The decoder has no other way to say no.
-      return false
-    }
-  }
-  return true
-}
-
-/** Limits of an engine node (§2). */
-export const ENGINE_FRAME_LIMITS = {
-  payloadBytesMax: LIMITS.requestPayloadBytesMax,
-  skipBytesMax: LIMITS.skippedPayloadBytesMax,
-} as const
-
-/** Writes a bare frame's header. */
-export function putFrameHeader(bytes: Uint8Array, at: number, correlationId: number, payloadBytes: number): void {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  view.setUint8(at, MAGIC_FRAME)
-  view.setUint32(at + 1, correlationId, true)
-  view.setUint32(at + 5, payloadBytes, true)
 }

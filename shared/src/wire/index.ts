@@ -1,48 +1,74 @@
-/** The wire door: frames, fields, the table of commands, requests and replies. Pure: runs in a browser, too. */
+/** The wire protocol: frames, envelopes, the table of commands, requests and replies. Pure, and so fit for browsers. */
 
+export { cleanErrorText, fitErrorText, isUtf8, textFault } from '../text.ts'
 export {
+  type Access,
   COMMAND_LIST,
   COMMANDS,
+  type CommandGroup,
   type CommandName,
   type CommandSpec,
   type FieldSpec,
+  type FieldType,
+  type FieldValue,
   type FieldWidth,
+  findCommand,
   isCommandName,
   type ReplyKind,
+  type RequestFields,
 } from './commands.ts'
-export { cleanErrorText, createRequestScan, type RequestScan, scanRequest, textFault } from './fields.ts'
+export {
+  addBytes,
+  addF64,
+  addField,
+  addText,
+  addU8,
+  addU16,
+  addU32,
+  addU64,
+  beginFrame,
+  createFieldWriter,
+  createRequestScan,
+  FIELD_HEADER_BYTES,
+  type FieldWriter,
+  finishFrame,
+  type RequestScan,
+  readU64,
+  scanRequest,
+} from './fields.ts'
 export {
   createFrameSplitter,
-  ENGINE_FRAME_LIMITS,
-  ENVELOPE_EXTRA_BYTES,
-  FRAME_HEADER_BYTES,
+  type FrameLimits,
   type FrameSink,
   type FrameSplitter,
-  MAGIC_ENVELOPE,
-  MAGIC_FRAME,
+  readU32,
   resumeFrames,
   splitFrames,
 } from './frame.ts'
-export { LOGIN_FAILED, LOGIN_OK } from './login.ts'
+export { encodeLogin, LOGIN_FAILED, LOGIN_OK, readLoginAnswer } from './login.ts'
 export {
-  type DayResult,
-  type DecodedReply,
   decodeReply,
-  type ExplainResult,
   encodeError,
   encodeReply,
+  type NightPackage,
+  type Reply,
   type ReplyContext,
   type ReplyResult,
-  type SegmentResult,
-  type StayResult,
+  type Result,
+  type SearchExplained,
 } from './reply.ts'
+export { type DecodedRequest, decodeRequest, encodeRequest, type RequestMessage } from './request.ts'
 export {
-  type DecodedRequest,
-  decodeRequest,
-  encodeRequest,
-  type FieldValue,
-  type RequestFields,
-  type RequestMessage,
-  splitList,
-} from './request.ts'
-export { type Envelope, keepaliveEnvelope, unwrapFrame, wrapFrame } from './routing.ts'
+  CODECS_SEGMENT,
+  decodeEnvelope,
+  type Envelope,
+  encodeEnvelope,
+  encodeEnvelopeHeader,
+  encodeKeepalive,
+  FRAME_HEADER_BYTES,
+  KEEPALIVE_SEGMENT,
+  MAGIC_ENVELOPE,
+  MAGIC_FRAME,
+  SEGMENTS_SEGMENT,
+  STATUS_SEGMENT,
+} from './routing.ts'

@@ -1,364 +1,468 @@
-/** Replies as objects ↔ frames: for clients, tools and tests (wire-protocol.md §7, §9). */
+/**
+ * Replies as objects ↔ frames (wire-protocol.md §7, §9, §12): for clients, tests and tools. The engine writes replies
+ * in place.
+ */
 
-import type { CodecList } from '../codecs.ts'
-import { namesOf } from '../codecs.ts'
+import { assert } from '../assert.ts'
+import { type CodecList, maskOf, namesOf } from '../codecs.ts'
 import { formatDay, packDay, parseDay, unpackDay } from '../dates.ts'
 import { VacancyError } from '../errors.ts'
-import { packPropertyId, unpackPropertyId } from '../property-id.ts'
-import { COMMANDS, type CommandName } from './commands.ts'
+import { PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '../property-id.ts'
+import { fitErrorText, isUtf8 } from '../text.ts'
+import { COMMANDS, type CommandName, type ReplyKind } from './commands.ts'
 import {
+  addBytes,
+  addField,
+  addText,
+  addU8,
+  addU16,
+  addU32,
+  addU64,
+  beginFrame,
   createFieldWriter,
-  errorTextBytes,
   FIELD_HEADER_BYTES,
   type FieldWriter,
-  putBytes,
-  putU8,
-  putU16,
-  putU32,
-  putU64,
+  finishFrame,
+  readU64,
 } from './fields.ts'
-import { FRAME_HEADER_BYTES, putFrameHeader } from './frame.ts'
-import { safeNumber, splitList } from './request.ts'
+import { readU32 } from './frame.ts'
 
-/** One night of a stay. */
-export type DayResult = {
-  readonly date: string
-  readonly availability: number
-  readonly finalPrice: number
-  readonly rateFeatures: readonly string[]
+/** A package as replies show it. */
+export type NightPackage = {
+  /** YYYY-MM-DD. */
+  date: string
+  /** Rooms left, 0–255. */
+  availability: number
+  /** Price of the night, in the operator's unit. */
+  finalPrice: number
+  /** Names, in the order of the codec list. */
+  rateFeatures: string[]
 }
 
-export type SegmentResult = { readonly segment: string; readonly propertyCount: number }
-export type StayResult = { readonly propertyId: string; readonly days: readonly DayResult[] }
-/** What a search that asked to be explained appends. */
-export type ExplainResult = {
-  readonly rowsExamined: number
-  readonly waitedMicros: number
-  readonly searchedMicros: number
-  readonly appliedIndex: number | bigint
+/** How a search went; asked for with `explain: 1`. */
+export type SearchExplained = {
+  rowsExamined: number
+  waitingMicros: number
+  searchingMicros: number
+  appliedIndex: number | bigint
 }
 
-/** Results by kind of reply; which one a command has, its row says. */
-export type ReplyResult = {
-  readonly rateFeatures?: readonly string[]
-  readonly segments?: readonly SegmentResult[]
-  readonly availability?: number
-  readonly exists?: boolean
-  readonly propertyIds?: readonly string[]
-  readonly numDays?: number
-  readonly properties?: readonly StayResult[]
-  readonly roomTypes?: readonly string[]
-  readonly dates?: readonly string[]
-  readonly propertyId?: string
-  readonly date?: string
-  readonly finalPrice?: number
-  readonly explain?: ExplainResult
-  /** Log index of a write that asked for it. */
-  readonly appliedIndex?: number | bigint
+/** What a SUCCESS reply holds, by its kind. `index` only when a write asked with `wantIndex`. */
+type Results = {
+  login: Record<never, never>
+  codecs: { rateFeatures: string[] }
+  segments: { segments: { segment: string; propertyCount: number }[] }
+  empty: { index?: number | bigint }
+  properties: { propertyIds: string[]; explain?: SearchExplained }
+  stays: { numDays: number; properties: { propertyId: string; days: NightPackage[] }[]; explain?: SearchExplained }
+  availability: { availability: number; index?: number | bigint }
+  exists: { exists: boolean }
+  roomTypes: { roomTypes: string[] }
+  dates: { dates: string[] }
+  night: { propertyId: string } & NightPackage
 }
 
-/** What packed dates and masks are relative to. */
+export type Result<Name extends CommandName = CommandName> = Results[(typeof COMMANDS)[Name]['reply']]
+
+/** Any result, with what the commands have between them. */
+export type ReplyResult = { readonly [Key in AllKeys]?: ValueIn<Results[ReplyKind], Key> }
+
+type AllKeys = { [Kind in ReplyKind]: keyof Results[Kind] }[ReplyKind]
+type ValueIn<Of, Key extends PropertyKey> = Of extends { [K in Key]?: infer Value } ? Value : never
+
+/** What dates and masks of a reply are relative to. */
 export type ReplyContext = {
-  /** Year that packed dates count from: the node's, which is the client's unless it is New Year somewhere. */
+  /** Year of packed dates: that of the calendar day when the reply is written or read. */
   readonly baseYear: number
+  /** Undefined while it is not known, as before GETCODECS is answered: then replies with rate features are refused. */
   readonly codecs: CodecList | undefined
 }
 
-const STATUS_OK = new TextEncoder().encode('SUCCESS')
-const STATUS_ERROR = new TextEncoder().encode('ERROR')
-const encoder = new TextEncoder()
-const decoder = new TextDecoder()
-const DAY_BYTES = 11
+const SUCCESS = 'SUCCESS'
+const ERROR = 'ERROR'
 const EXTRA_ID = 0xffff
+const TYPE_TEXT = 0x01
+const TYPE_SMALL = 0x02
+const TYPE_NUMBER = 0x03
+const TYPE_DAYS = 0x08
+const TYPE_CODECS = 0x09
+const DAY_BYTES = 11
+const EXPLAIN_BYTES = 20
 
-function beginReply(status: Uint8Array): { writer: FieldWriter; countAt: number } {
-  const writer = createFieldWriter()
-  writer.at = FRAME_HEADER_BYTES
-  writer.bytes[writer.at++] = status.length
-  writer.bytes.set(status, writer.at)
-  writer.at += status.length
-  const countAt = writer.at
-  writer.at += 2
-  return { writer, countAt }
-}
+const writer = createFieldWriter()
 
-function finishReply(writer: FieldWriter, countAt: number, correlationId: number, fields: number): Uint8Array {
-  writer.view.setUint16(countAt, fields, true)
-  putFrameHeader(writer.bytes, 0, correlationId, writer.at - FRAME_HEADER_BYTES)
-  return writer.bytes.slice(0, writer.at)
-}
-
-/** An ERROR frame with its one field. */
-export function encodeError(correlationId: number, text: string): Uint8Array {
-  const { writer, countAt } = beginReply(STATUS_ERROR)
-  putBytes(writer, 1, 1, errorTextBytes(text))
-  return finishReply(writer, countAt, correlationId, 1)
-}
-
-/** A SUCCESS frame of a command's reply. */
-export function encodeReply(
-  command: CommandName,
+/** The frame of a SUCCESS reply. */
+export function encodeReply<Name extends CommandName>(
+  command: Name,
   correlationId: number,
-  result: ReplyResult,
+  result: Result<Name>,
   context: ReplyContext,
 ): Uint8Array {
-  const { writer, countAt } = beginReply(STATUS_OK)
-  let id = 0
-  const text = (value: string) => putBytes(writer, ++id, 1, encoder.encode(value))
-  const raw = (type: number, value: Uint8Array) => putBytes(writer, ++id, type, value)
-  switch (COMMANDS[command].reply) {
-    case 'codecs':
-      raw(9, encoder.encode((result.rateFeatures ?? []).join(',')))
-      break
-    case 'segments':
-      for (const { segment, propertyCount } of result.segments ?? []) {
-        text(segment)
-        putU32(writer, ++id, propertyCount)
-      }
-      break
-    case 'number':
-      putU8(writer, ++id, result.availability ?? 0)
-      break
-    case 'boolean':
-      putU8(writer, ++id, result.exists ? 1 : 0)
-      break
-    case 'ids':
-      for (const property of result.propertyIds ?? []) raw(1, packed(property))
-      break
-    case 'stays':
-      putU16(writer, ++id, result.numDays ?? 0)
-      for (const { propertyId, days } of result.properties ?? []) {
-        raw(1, packed(propertyId))
-        raw(8, dayVector(days, context))
-      }
-      break
-    case 'room-types':
-      for (const name of result.roomTypes ?? []) text(name)
-      break
-    case 'dates':
-      for (const date of result.dates ?? []) text(date)
-      break
-    case 'night':
-      text(result.propertyId ?? '')
-      text(result.date ?? '')
-      putU8(writer, ++id, result.availability ?? 0)
-      putU32(writer, ++id, result.finalPrice ?? 0)
-      putU32(writer, ++id, maskFrom(nightFeatures(result), context))
-      break
-    default:
-      break
-  }
-  if (result.appliedIndex !== undefined) {
-    putU64(writer, EXTRA_ID, BigInt(result.appliedIndex))
-    id++
-  }
-  return finishReply(writer, countAt, correlationId, id)
+  beginFrame(writer, correlationId, SUCCESS)
+  const encode = ENCODE[COMMANDS[command].reply] as (to: FieldWriter, result: unknown, context: ReplyContext) => void
+  encode(writer, result, context)
+  return finishFrame(writer)
 }
 
-function nightFeatures(result: ReplyResult): readonly string[] {
-  return result.rateFeatures ?? []
+const ENCODE: {
+  readonly [Kind in ReplyKind]: (to: FieldWriter, result: Results[Kind], context: ReplyContext) => void
+} = {
+  login: () => assert(false, 'the answer to LOGIN is bare text'),
+  codecs: (to, { rateFeatures }) => addText(to, 1, TYPE_CODECS, rateFeatures.join(',')),
+  segments: (to, { segments }) => {
+    for (const { segment, propertyCount } of segments) {
+      addText(to, to.fields + 1, TYPE_TEXT, segment)
+      addU32(to, to.fields + 1, propertyCount)
+    }
+  },
+  empty: addIndex,
+  properties: (to, { propertyIds, explain }) => {
+    for (const id of propertyIds) addBytes(to, to.fields + 1, TYPE_TEXT, packed(id))
+    addExplain(to, explain)
+  },
+  stays: (to, { numDays, properties, explain }, context) => {
+    addU16(to, 1, numDays)
+    for (const { propertyId, days } of properties) {
+      addBytes(to, to.fields + 1, TYPE_TEXT, packed(propertyId))
+      addDays(to, days, context)
+    }
+    addExplain(to, explain)
+  },
+  availability: (to, result) => {
+    addU8(to, 1, result.availability)
+    addIndex(to, result)
+  },
+  exists: (to, { exists }) => addU8(to, 1, exists ? 1 : 0),
+  roomTypes: (to, { roomTypes }) => addTexts(to, roomTypes),
+  dates: (to, { dates }) => addTexts(to, dates),
+  night: (to, night, context) => {
+    addText(to, 1, TYPE_TEXT, night.propertyId)
+    addText(to, 2, TYPE_TEXT, night.date)
+    addU8(to, 3, night.availability)
+    addU32(to, 4, night.finalPrice)
+    addU32(to, 5, packedFeatures(night.rateFeatures, context))
+  },
+}
+
+function addTexts(to: FieldWriter, texts: readonly string[]): void {
+  for (const text of texts) addText(to, to.fields + 1, TYPE_TEXT, text)
+}
+
+function addIndex(to: FieldWriter, { index }: { index?: number | bigint }): void {
+  if (index !== undefined) addU64(to, EXTRA_ID, index)
+}
+
+function addExplain(to: FieldWriter, explain: SearchExplained | undefined): void {
+  if (!explain) return
+  const at = addField(to, EXTRA_ID, TYPE_CODECS, EXPLAIN_BYTES)
+  to.view.setUint32(at, explain.rowsExamined, true)
+  to.view.setUint32(at + 4, explain.waitingMicros, true)
+  to.view.setUint32(at + 8, explain.searchingMicros, true)
+  to.view.setBigUint64(at + 12, BigInt(explain.appliedIndex), true)
+}
+
+function addDays(to: FieldWriter, days: readonly NightPackage[], context: ReplyContext): void {
+  let at = addField(to, to.fields + 1, TYPE_DAYS, 2 + days.length * DAY_BYTES)
+  to.view.setUint16(at, days.length, true)
+  at += 2
+  for (const { date, availability, finalPrice, rateFeatures } of days) {
+    const day = parseDay(date)
+    assert(day !== undefined, 'a reply holds real dates')
+    to.view.setUint16(at, packDay(day, context.baseYear), true)
+    to.view.setUint8(at + 2, availability)
+    to.view.setUint32(at + 3, finalPrice, true)
+    to.view.setUint32(at + 7, packedFeatures(rateFeatures, context), true)
+    at += DAY_BYTES
+  }
 }
 
 function packed(id: string): Uint8Array {
   const bytes = packPropertyId(id)
-  if (!bytes) throw new VacancyError('validation', { reason: `${id} is no property id` })
+  assert(bytes !== undefined, 'a reply holds valid property ids')
   return bytes
 }
 
-function maskFrom(names: readonly string[], context: ReplyContext): number {
-  let mask = 0
-  for (const name of names) mask |= 1 << (context.codecs?.indexOf.get(name) ?? 0)
-  return mask >>> 0
+function packedFeatures(names: readonly string[], { codecs }: ReplyContext): number {
+  const mask = names.length === 0 ? 0 : codecs && maskOf(codecs, names)
+  assert(mask !== undefined, 'a reply holds rate features of the codec list')
+  return mask
 }
 
-function dayVector(days: readonly DayResult[], context: ReplyContext): Uint8Array {
-  const bytes = new Uint8Array(2 + days.length * DAY_BYTES)
-  const view = new DataView(bytes.buffer)
-  view.setUint16(0, days.length, true)
-  for (const [i, day] of days.entries()) {
-    const at = 2 + i * DAY_BYTES
-    view.setUint16(at, packDay(parseDay(day.date) ?? 0, context.baseYear), true)
-    view.setUint8(at + 2, day.availability)
-    view.setUint32(at + 3, day.finalPrice, true)
-    view.setUint32(at + 7, maskFrom(day.rateFeatures, context), true)
-  }
-  return bytes
+/** The frame of an ERROR reply. The text is a bare number or `CODE: explanation`; it is made to keep §7.1. */
+export function encodeError(correlationId: number, text: string): Uint8Array {
+  beginFrame(writer, correlationId, ERROR)
+  addText(writer, 1, TYPE_TEXT, fitErrorText(text))
+  return finishFrame(writer)
 }
 
-export type DecodedReply =
-  | { readonly ok: true; readonly result: ReplyResult }
-  | { readonly ok: false; readonly code: string; readonly message: string }
+export type Reply<Name extends CommandName = CommandName> =
+  | { readonly ok: true; readonly result: Result<Name> }
+  | {
+      readonly ok: false
+      /** What stands before the colon: one of WIRE_CODES, from other servers anything. */
+      readonly code: string
+      /** What stands behind it; '' for a bare number. */
+      readonly message: string
+    }
 
-type ReplyField = { readonly id: number; readonly type: number; readonly data: Uint8Array }
+/** Fields of a reply, read one after the other. */
+type Cursor = {
+  readonly bytes: Uint8Array
+  readonly view: DataView
+  readonly command: CommandName
+  fieldsLeft: number
+  at: number
+  /** The current field. */
+  id: number
+  type: number
+  start: number
+  length: number
+  /** Fields taken so far: the id of the next must be one more. */
+  taken: number
+}
 
 /**
- * Reads a reply payload. Accepts the malformed error frames of older routers (platform.md §1.4).
+ * A reply as an object, from the payload of its frame.
  *
- * @throws VacancyError `parse` when the bytes are no reply of this command
+ * @param command that of the request
+ * @throws VacancyError malformed_reply when it is not what the command's reply must be
  */
-export function decodeReply(command: CommandName, payload: Uint8Array, context: ReplyContext): DecodedReply {
-  const statusBytes = payload[0] ?? 0
-  const status = decoder.decode(payload.slice(1, 1 + statusBytes))
-  if (payload.length < statusBytes + 3) throw broken('it is too short')
-  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
-  const count = view.getUint16(1 + statusBytes, true)
-  if (status === 'ERROR') return decodeError(payload, 3 + statusBytes, count)
-  if (status !== 'SUCCESS') throw broken(`its status is ${status.slice(0, 20)}`)
-  const fields = readFields(payload, view, 3 + statusBytes, count)
-  return { ok: true, result: readResult(command, fields, context) }
-}
-
-function broken(reason: string): VacancyError {
-  return new VacancyError('parse', { reason: `The reply cannot be read: ${reason}.` })
-}
-
-function readFields(payload: Uint8Array, view: DataView, start: number, count: number): ReplyField[] {
-  const fields: ReplyField[] = []
-  let at = start
-  for (let i = 0; i < count; i++) {
-    if (at + FIELD_HEADER_BYTES > payload.length) throw broken('a field is missing')
-    const length = view.getUint32(at + 3, true)
-    const data = payload.subarray(at + FIELD_HEADER_BYTES, at + FIELD_HEADER_BYTES + length)
-    if (data.length !== length) throw broken('a field runs past the end')
-    fields.push({ id: view.getUint16(at, true), type: payload[at + 2] as number, data })
-    at += FIELD_HEADER_BYTES + length
-  }
-  if (at !== payload.length) throw broken('bytes are left over')
-  return fields
-}
-
-function decodeError(payload: Uint8Array, start: number, count: number): DecodedReply {
-  const data = payload.slice(start + FIELD_HEADER_BYTES)
-  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
-  const length = count > 0 && payload.length >= start + FIELD_HEADER_BYTES ? view.getUint32(start + 3, true) : 0
-  // Older routers claim 4 bytes and send a u32 of 3 and three digits.
-  const text = decoder.decode(length === 4 && data.length === 7 ? data.slice(4) : data.slice(0, length))
-  const colon = text.indexOf(':')
-  if (colon < 0) return { ok: false, code: text.trim(), message: text.trim() }
-  return { ok: false, code: text.slice(0, colon).trim(), message: text.slice(colon + 1).trim() }
-}
-
-function readResult(command: CommandName, all: readonly ReplyField[], context: ReplyContext): ReplyResult {
-  const extra = all.at(-1)?.id === EXTRA_ID ? all.at(-1) : undefined
-  const fields = extra ? all.slice(0, -1) : all
-  const kind = COMMANDS[command].reply
-  return { ...readKind(kind, fields, context), ...(extra ? readExtra(extra) : {}) }
-}
-
-function readExtra(extra: ReplyField): ReplyResult {
-  const view = viewOf(extra.data)
-  if (extra.data.length === 8) return { appliedIndex: safeNumber(view.getBigUint64(0, true)) }
-  if (extra.data.length !== 20) throw broken('its extra field has an unknown length')
-  return {
-    explain: {
-      rowsExamined: view.getUint32(0, true),
-      waitedMicros: view.getUint32(4, true),
-      searchedMicros: view.getUint32(8, true),
-      appliedIndex: safeNumber(view.getBigUint64(12, true)),
-    },
-  }
-}
-
-function viewOf(data: Uint8Array): DataView {
-  return new DataView(data.buffer, data.byteOffset, data.byteLength)
-}
-
-function textOf(field: ReplyField | undefined): string {
-  if (!field) throw broken('a field is missing')
-  return decoder.decode(field.data.slice())
-}
-
-function u8Of(field: ReplyField | undefined): number {
-  if (field?.data.length !== 1) throw broken('a number must have one byte')
-  return field.data[0] as number
-}
-
-function u32Of(field: ReplyField | undefined): number {
-  if (field?.data.length !== 4) throw broken('a number must have four bytes')
-  return viewOf(field.data).getUint32(0, true)
-}
-
-function readKind(
-  kind: (typeof COMMANDS)[CommandName]['reply'],
-  fields: readonly ReplyField[],
+export function decodeReply<Name extends CommandName>(
+  command: Name,
+  payload: Uint8Array,
   context: ReplyContext,
-): ReplyResult {
-  switch (kind) {
-    case 'codecs':
-      return { rateFeatures: splitList(textOf(fields[0])) }
-    case 'segments':
-      return {
-        segments: Array.from({ length: fields.length / 2 }, (_, i) => ({
-          segment: textOf(fields[i * 2]),
-          propertyCount: u32Of(fields[i * 2 + 1]),
-        })),
-      }
-    case 'number':
-      return { availability: u8Of(fields[0]) }
-    case 'boolean':
-      return { exists: u8Of(fields[0]) === 1 }
-    case 'ids':
-      return { propertyIds: fields.map(idOf) }
-    case 'stays':
-      return readStays(fields, context)
-    case 'room-types':
-      return { roomTypes: fields.map(textOf) }
-    case 'dates':
-      return { dates: fields.map(textOf).sort() }
-    case 'night':
-      return {
-        propertyId: nightId(fields[0]),
-        date: textOf(fields[1]),
-        availability: u8Of(fields[2]),
-        finalPrice: u32Of(fields[3]),
-        rateFeatures: featuresOf(u32Of(fields[4]), context),
-      }
-    default:
-      return {}
+): Reply<Name> {
+  const cursor = openReply(command, payload)
+  if (payload[0] === ERROR.length) return decodeError(cursor)
+  const decode = DECODE[COMMANDS[command].reply] as (from: Cursor, context: ReplyContext) => Result<Name>
+  const result = decode(cursor, context)
+  if (cursor.fieldsLeft > 0) throw malformed(command, `it has ${cursor.fieldsLeft} fields too many`)
+  if (cursor.at !== payload.length) throw malformed(command, 'bytes follow the last field')
+  return { ok: true, result }
+}
+
+function openReply(command: CommandName, payload: Uint8Array): Cursor {
+  const length = payload[0] ?? 0
+  const status = length === ERROR.length ? ERROR : SUCCESS
+  const countAt = 1 + status.length
+  if (length !== status.length || payload.length < countAt + 2) throw malformed(command, 'it has no status')
+  for (let i = 0; i < length; i++) {
+    if (payload[1 + i] !== status.charCodeAt(i)) throw malformed(command, 'its status is neither SUCCESS nor ERROR')
+  }
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
+  return {
+    bytes: payload,
+    view,
+    command,
+    fieldsLeft: view.getUint16(countAt, true),
+    at: countAt + 2,
+    id: 0,
+    type: 0,
+    start: 0,
+    length: 0,
+    taken: 0,
   }
 }
 
-function idOf(field: ReplyField): string {
-  if (field.data.length !== 16) throw broken('a packed id must have 16 bytes')
-  return unpackPropertyId(field.data, 0)
+function malformed(command: CommandName, reason: string): VacancyError {
+  return new VacancyError('malformed_reply', { command, reason })
 }
 
-/** Our nodes send plain text; a packed id is accepted, too (§1.2 row 3). */
-function nightId(field: ReplyField | undefined): string {
-  if (field?.data.length !== 16) return textOf(field)
-  return (field.data[6] as number) === 0xf0 || field.data[15] === 0 ? unpackPropertyId(field.data, 0) : textOf(field)
-}
+/** Where the code lies in the error frames of existing routers and bridges. */
+const ROUTER_ERROR = { claimedBytes: 4, sentBytes: 7, codeBytes: 3 }
 
-function featuresOf(mask: number, context: ReplyContext): string[] {
-  return context.codecs ? namesOf(context.codecs, mask) : []
-}
-
-function readStays(fields: readonly ReplyField[], context: ReplyContext): ReplyResult {
-  const first = fields[0]
-  if (first?.data.length !== 2) throw broken('the number of days is missing')
-  const numDays = viewOf(first.data).getUint16(0, true)
-  const properties: StayResult[] = []
-  for (let i = 1; i + 1 < fields.length; i += 2) {
-    const propertyId = idOf(fields[i] as ReplyField)
-    properties.push({ propertyId, days: readDays((fields[i + 1] as ReplyField).data, numDays, context) })
+function decodeError(cursor: Cursor): Reply<never> {
+  const { bytes, at, command } = cursor
+  if (cursor.fieldsLeft === 0) throw malformed(command, 'it is an error without a text')
+  // Existing routers claim 4 bytes and send a u32 of 3 and three digits (platform.md §1.4).
+  const isRouterError =
+    bytes.length - at === FIELD_HEADER_BYTES + ROUTER_ERROR.sentBytes &&
+    bytes[at + 2] === TYPE_TEXT &&
+    readU32(bytes, at + 3) === ROUTER_ERROR.claimedBytes
+  if (isRouterError) {
+    return { ok: false, code: textAt(cursor, bytes.length - ROUTER_ERROR.codeBytes, bytes.length), message: '' }
   }
-  return { numDays, properties }
+  takeField(cursor, TYPE_TEXT, -1)
+  const text = textAt(cursor, cursor.start, cursor.start + cursor.length)
+  const colon = text.indexOf(':')
+  if (colon < 0) return { ok: false, code: text, message: '' }
+  return { ok: false, code: text.slice(0, colon), message: text.slice(colon + 1).trim() }
 }
 
-function readDays(data: Uint8Array, numDays: number, context: ReplyContext): DayResult[] {
-  const view = viewOf(data)
-  if (data.length !== 2 + numDays * DAY_BYTES || view.getUint16(0, true) !== numDays) {
-    throw broken('a day vector has another number of days')
+/** Takes the next field, of the id that is due. `length` −1 allows any. */
+function takeField(cursor: Cursor, type: number, length: number): void {
+  if (cursor.fieldsLeft === 0) throw malformed(cursor.command, 'a field is missing')
+  readField(cursor)
+  if (cursor.id !== cursor.taken) throw malformed(cursor.command, `field ${cursor.taken} has id ${cursor.id}`)
+  if (cursor.type !== type) throw malformed(cursor.command, `field ${cursor.id} has type ${cursor.type}, not ${type}`)
+  if (length >= 0 && cursor.length !== length) {
+    throw malformed(cursor.command, `field ${cursor.id} has ${cursor.length} bytes, not ${length}`)
   }
-  return Array.from({ length: numDays }, (_, i) => {
-    const at = 2 + i * DAY_BYTES
+}
+
+function readField(cursor: Cursor): void {
+  const { bytes, view, at } = cursor
+  if (bytes.length - at < FIELD_HEADER_BYTES) throw malformed(cursor.command, 'a field runs past its end')
+  cursor.id = view.getUint16(at, true)
+  cursor.type = view.getUint8(at + 2)
+  cursor.length = view.getUint32(at + 3, true)
+  cursor.start = at + FIELD_HEADER_BYTES
+  if (cursor.length > bytes.length - cursor.start) throw malformed(cursor.command, 'a field runs past its end')
+  cursor.at = cursor.start + cursor.length
+  cursor.fieldsLeft--
+  cursor.taken++
+}
+
+/** Takes the field of our own that stands last, if there is one. @returns whether there is */
+function takeExtra(cursor: Cursor, type: number, length: number): boolean {
+  const { bytes, view, at } = cursor
+  if (cursor.fieldsLeft !== 1 || bytes.length - at < FIELD_HEADER_BYTES) return false
+  if (view.getUint16(at, true) !== EXTRA_ID) return false
+  cursor.taken = EXTRA_ID - 1
+  takeField(cursor, type, length)
+  return true
+}
+
+/** A search reply may have EXTRA_ID properties: only the length tells the last of them from a field of ours. */
+function isExtra(cursor: Cursor): boolean {
+  const { view, at, bytes } = cursor
+  return (
+    cursor.fieldsLeft === 1 &&
+    bytes.length - at === FIELD_HEADER_BYTES + EXPLAIN_BYTES &&
+    view.getUint16(at, true) === EXTRA_ID &&
+    view.getUint8(at + 2) === TYPE_CODECS
+  )
+}
+
+const DECODE: { readonly [Kind in ReplyKind]: (from: Cursor, context: ReplyContext) => Results[Kind] } = {
+  login: (from) => {
+    throw malformed(from.command, 'it is a frame, not bare text')
+  },
+  codecs: (from) => {
+    takeField(from, TYPE_CODECS, -1)
+    return { rateFeatures: currentText(from).split(',') }
+  },
+  segments: (from) => {
+    const segments = []
+    while (from.fieldsLeft > 0) {
+      takeField(from, TYPE_TEXT, -1)
+      const segment = currentText(from)
+      takeField(from, TYPE_NUMBER, 4)
+      segments.push({ segment, propertyCount: from.view.getUint32(from.start, true) })
+    }
+    return { segments }
+  },
+  empty: (from) => takeIndex(from),
+  properties: (from) => {
+    const propertyIds = []
+    while (from.fieldsLeft > 0 && !isExtra(from)) propertyIds.push(takePropertyId(from))
+    return { propertyIds, ...takeExplain(from) }
+  },
+  stays: (from, context) => {
+    takeField(from, TYPE_SMALL, 2)
+    const numDays = from.view.getUint16(from.start, true)
+    const properties = []
+    while (from.fieldsLeft > 0 && !isExtra(from)) {
+      const propertyId = takePropertyId(from)
+      properties.push({ propertyId, days: takeDays(from, numDays, context) })
+    }
+    return { numDays, properties, ...takeExplain(from) }
+  },
+  availability: (from) => {
+    takeField(from, TYPE_SMALL, 1)
+    const availability = from.view.getUint8(from.start)
+    return { availability, ...takeIndex(from) }
+  },
+  exists: (from) => {
+    takeField(from, TYPE_SMALL, 1)
+    return { exists: from.view.getUint8(from.start) === 1 }
+  },
+  roomTypes: (from) => ({ roomTypes: takeTexts(from) }),
+  dates: (from) => ({ dates: takeTexts(from) }),
+  night: (from, context) => {
+    const propertyId = takeNightId(from)
+    takeField(from, TYPE_TEXT, -1)
+    const date = currentText(from)
+    takeField(from, TYPE_SMALL, 1)
+    const availability = from.view.getUint8(from.start)
+    takeField(from, TYPE_NUMBER, 4)
+    const finalPrice = from.view.getUint32(from.start, true)
+    takeField(from, TYPE_NUMBER, 4)
+    return { propertyId, date, availability, finalPrice, rateFeatures: featuresAt(from, from.start, context) }
+  },
+}
+
+function takeTexts(from: Cursor): string[] {
+  const texts = []
+  while (from.fieldsLeft > 0) {
+    takeField(from, TYPE_TEXT, -1)
+    texts.push(currentText(from))
+  }
+  return texts
+}
+
+function takePropertyId(from: Cursor): string {
+  takeField(from, TYPE_TEXT, PROPERTY_ID_BYTES)
+  return unpackPropertyId(from.bytes, from.start)
+}
+
+/** Plain text from us; some servers send the packed form here (wire-protocol.md §1.2, row 3). */
+function takeNightId(from: Cursor): string {
+  takeField(from, TYPE_TEXT, -1)
+  // No property id is text of 16 bytes.
+  return from.length === PROPERTY_ID_BYTES ? unpackPropertyId(from.bytes, from.start) : currentText(from)
+}
+
+function takeDays(from: Cursor, numDays: number, context: ReplyContext): NightPackage[] {
+  takeField(from, TYPE_DAYS, 2 + numDays * DAY_BYTES)
+  const { view } = from
+  if (view.getUint16(from.start, true) !== numDays) throw malformed(from.command, `field ${from.id} has other days`)
+  const days: NightPackage[] = []
+  for (let at = from.start + 2; at < from.at; at += DAY_BYTES) {
     const day = unpackDay(view.getUint16(at, true), context.baseYear)
-    if (day < 0) throw broken('a packed date is no date')
-    return {
+    if (day < 0) throw malformed(from.command, `field ${from.id} has a date that does not exist`)
+    days.push({
       date: formatDay(day),
       availability: view.getUint8(at + 2),
       finalPrice: view.getUint32(at + 3, true),
-      rateFeatures: featuresOf(view.getUint32(at + 7, true), context),
-    }
-  })
+      rateFeatures: featuresAt(from, at + 7, context),
+    })
+  }
+  return days
+}
+
+/** Names of the u32 mask at `at`. A bit without a name means that the codec list is another one by now. */
+function featuresAt(from: Cursor, at: number, { codecs }: ReplyContext): string[] {
+  const mask = from.view.getUint32(at, true)
+  if (mask === 0) return []
+  const names = codecs && namesOf(codecs, mask)
+  if (!names) throw malformed(from.command, 'a rate feature is not in the codec list')
+  return names
+}
+
+function takeIndex(from: Cursor): { index?: number | bigint } {
+  return takeExtra(from, TYPE_NUMBER, 8) ? { index: readU64(from.view, from.start) } : {}
+}
+
+function takeExplain(from: Cursor): { explain?: SearchExplained } {
+  if (!takeExtra(from, TYPE_CODECS, EXPLAIN_BYTES)) return {}
+  const { view, start } = from
+  const explain = {
+    rowsExamined: view.getUint32(start, true),
+    waitingMicros: view.getUint32(start + 4, true),
+    searchingMicros: view.getUint32(start + 8, true),
+    appliedIndex: readU64(view, start + 12),
+  }
+  return { explain }
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+function currentText(from: Cursor): string {
+  return textAt(from, from.start, from.start + from.length)
+}
+
+function textAt(from: Cursor, start: number, end: number): string {
+  if (!isUtf8(from.bytes, start, end)) throw malformed(from.command, 'a text is not valid UTF-8')
+  return decoder.decode(from.bytes.subarray(start, end))
 }

@@ -1,171 +1,183 @@
-/** Requests as objects ↔ frames: for clients, tools and tests. The node reads requests by offsets (fields.ts). */
+/** Requests as objects ↔ frames: for clients, tests and tools. The engine reads requests in place (fields.ts). */
 
+import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
-import { COMMANDS, type CommandName, type FieldSpec } from './commands.ts'
+import { isUtf8 } from '../text.ts'
+import { COMMANDS, type CommandName, type FieldSpec, type FieldValue, type RequestFields } from './commands.ts'
 import {
+  addF64,
+  addText,
+  addU8,
+  addU32,
+  addU64,
+  beginFrame,
   createFieldWriter,
   createRequestScan,
   type FieldWriter,
-  putBytes,
-  putF64,
-  putU8,
-  putU32,
-  putU64,
+  finishFrame,
+  type RequestScan,
+  readU64,
   scanRequest,
 } from './fields.ts'
-import { FRAME_HEADER_BYTES, putFrameHeader } from './frame.ts'
-import { type Envelope, wrapFrame } from './routing.ts'
-
-export type FieldValue = string | number | bigint | boolean | readonly string[] | undefined
-export type RequestFields = { readonly [name: string]: FieldValue }
+import { type Envelope, encodeEnvelope, FRAME_HEADER_BYTES } from './routing.ts'
 
 export type RequestMessage = {
   readonly command: CommandName
   /** u32; the reply carries the same. */
   readonly correlationId: number
   readonly fields: RequestFields
-  /** Wraps the frame for a router. */
+  /** Given, the frame travels in an envelope, for routers. */
   readonly envelope?: Envelope | undefined
 }
 
-const encoder = new TextEncoder()
+const writer = createFieldWriter()
 
 /**
- * The whole frame of a request.
+ * The whole frame of a request. Fields go out in ascending ids; absent ones are `undefined` or left out. An empty list
+ * is a zero-length field.
  *
- * @throws VacancyError `validation` when a value does not fit its field; the node checks the rest
+ * @throws VacancyError validation_error when a field is missing, unknown, or does not fit its type
  */
-export function encodeRequest(message: RequestMessage): Uint8Array {
-  const spec = COMMANDS[message.command]
-  const writer = createFieldWriter()
-  writer.at = FRAME_HEADER_BYTES
-  const name = encoder.encode(spec.name)
-  writer.bytes[writer.at++] = name.length
-  writer.bytes.set(name, writer.at)
-  writer.at += name.length
-  const countAt = writer.at
-  writer.at += 2
-  let count = 0
-  for (const field of spec.fields) {
-    const value = message.fields[field.name]
-    if (value === undefined) continue
-    putField(writer, field, value)
-    count++
+export function encodeRequest(request: RequestMessage): Uint8Array {
+  const command = COMMANDS[request.command]
+  const { fields } = request
+  refuseUnknownFields(request.command, command.fields, fields)
+  beginFrame(writer, request.correlationId, request.command)
+  for (const spec of command.fields) {
+    const value = fields[spec.name]
+    if (value !== undefined) addValue(writer, spec, value)
+    else if (spec.required) throw invalid(`${spec.name} is required`)
   }
-  for (const given of Object.keys(message.fields)) {
-    if (message.fields[given] !== undefined && !spec.fields.some((field) => field.name === given)) {
-      throw new VacancyError('validation', { reason: `${spec.name} has no field ${given}` })
-    }
+  const payloadBytes = writer.at - FRAME_HEADER_BYTES
+  if (payloadBytes > LIMITS.requestPayloadBytesMax) {
+    throw invalid(`frame of ${payloadBytes} bytes exceeds ${LIMITS.requestPayloadBytesMax}`)
   }
-  writer.view.setUint16(countAt, count, true)
-  putFrameHeader(writer.bytes, 0, message.correlationId, writer.at - FRAME_HEADER_BYTES)
-  const frame = writer.bytes.slice(0, writer.at)
-  return message.envelope ? wrapFrame(message.envelope, frame) : frame
+  const frame = finishFrame(writer)
+  return request.envelope ? encodeEnvelope(request.envelope, frame) : frame
 }
 
-function putField(writer: FieldWriter, field: FieldSpec, value: NonNullable<FieldValue>): void {
-  switch (field.width) {
+function refuseUnknownFields(command: CommandName, specs: readonly FieldSpec[], fields: RequestFields): void {
+  for (const name of Object.keys(fields)) {
+    if (!specs.some((spec) => spec.name === name)) throw invalid(`${command} has no field ${name}`)
+  }
+}
+
+function addValue(to: FieldWriter, spec: FieldSpec, value: unknown): void {
+  switch (spec.width) {
     case 'text':
-      return putBytes(writer, field.id, field.type, encoder.encode(expectText(field, value)))
+      if (typeof value !== 'string') throw invalid(`${spec.name} must be text`)
+      addText(to, spec.id, spec.type, value)
+      break
     case 'list':
-      return putBytes(writer, field.id, field.type, encoder.encode(expectList(field, value).join(',')))
+      addText(to, spec.id, spec.type, joinList(spec, value))
+      break
     case 'u8':
-      return putU8(writer, field.id, expectWhole(field, value, 0xff))
+      addU8(to, spec.id, wholeNumber(spec, value, 0xff))
+      break
     case 'u32':
-      return putU32(writer, field.id, expectWhole(field, value, 0xffffffff))
+      addU32(to, spec.id, wholeNumber(spec, value, 0xffff_ffff))
+      break
     case 'u64':
-      return putU64(writer, field.id, expectU64(field, value))
-    default:
-      return putF64(writer, field.id, expectNumber(field, value))
+      addU64(to, spec.id, typeof value === 'bigint' ? u64(spec, value) : wholeNumber(spec, value, 2 ** 53 - 1))
+      break
+    case 'f64':
+      if (typeof value !== 'number' || !Number.isFinite(value)) throw invalid(`${spec.name} must be a finite number`)
+      addF64(to, spec.id, value)
+      break
   }
 }
 
-function wrong(field: FieldSpec, what: string): VacancyError {
-  return new VacancyError('validation', { reason: `${field.name} must be ${what}` })
-}
-
-function expectText(field: FieldSpec, value: NonNullable<FieldValue>): string {
-  if (typeof value !== 'string') throw wrong(field, 'a text')
-  return value
-}
-
-function expectList(field: FieldSpec, value: NonNullable<FieldValue>): readonly string[] {
-  if (!Array.isArray(value)) throw wrong(field, 'a list of texts')
-  const list = value as readonly string[]
-  if (list.some((entry) => typeof entry !== 'string' || entry.includes(','))) {
-    throw wrong(field, 'a list of texts without commas')
+function joinList(spec: FieldSpec, value: unknown): string {
+  if (!Array.isArray(value)) throw invalid(`${spec.name} must be a list`)
+  for (const entry of value) {
+    if (typeof entry !== 'string') throw invalid(`${spec.name} must be a list of texts`)
+    // A comma would make two entries of one, and an empty entry is dropped on the way.
+    if (entry === '' || entry.includes(','))
+      throw invalid(`an entry of ${spec.name} must not be empty nor hold a comma`)
   }
-  return list
+  return value.join(',')
 }
 
-function expectNumber(field: FieldSpec, value: NonNullable<FieldValue>): number {
-  if (typeof value !== 'number') throw wrong(field, 'a number')
-  return value
+function wholeNumber(spec: FieldSpec, value: unknown, max: number): number {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= max) return value
+  throw invalid(`${spec.name} must be a whole number, 0 to ${max}`)
 }
 
-function expectWhole(field: FieldSpec, value: NonNullable<FieldValue>, max: number): number {
-  const number = typeof value === 'boolean' ? Number(value) : expectNumber(field, value)
-  if (!Number.isInteger(number) || number < 0 || number > max) throw wrong(field, `a whole number of 0 to ${max}`)
-  return number
+function u64(spec: FieldSpec, value: bigint): bigint {
+  if (value >= 0n && value < 1n << 64n) return value
+  throw invalid(`${spec.name} must be a whole number, 0 to 2^64 - 1`)
 }
 
-function expectU64(field: FieldSpec, value: NonNullable<FieldValue>): bigint {
-  const whole = typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value
-  if (typeof whole !== 'bigint' || whole < 0n || whole >= 1n << 64n)
-    throw wrong(field, 'a whole number of 0 to 2^64 - 1')
-  return whole
+function invalid(reason: string): VacancyError {
+  return new VacancyError('validation_error', { reason })
 }
 
 export type DecodedRequest = { readonly command: CommandName; readonly fields: RequestFields }
 
-const decoder = new TextDecoder()
+const scan = createRequestScan()
 
 /**
- * Reads a request payload back into an object; u64 values as numbers when they are safe integers, else as bigint.
+ * A request as an object, from the payload of its frame. Lists lose blanks around their entries, empty entries and
+ * repeats; ranges, dates and ids are not checked.
  *
- * @throws VacancyError `parse` or `validation` with the text a node would answer
+ * @throws VacancyError parse_error or validation_error, as the engine would refuse it: structure, required fields,
+ *   invalid UTF-8, coordinates that are no finite number
  */
 export function decodeRequest(payload: Uint8Array): DecodedRequest {
-  const scan = createRequestScan()
-  const error = scanRequest(scan, payload, 0, payload.length)
-  if (error !== '') {
-    const colon = error.indexOf(':')
-    const code = error.startsWith('PARSE_ERROR') ? 'parse' : 'validation'
-    throw new VacancyError(code, { reason: error.slice(colon + 2) })
-  }
+  const text = scanRequest(scan, payload, 0, payload.length)
+  if (text !== '') throw refusal(text)
   const fields: { [name: string]: FieldValue } = {}
-  for (const [i, field] of scan.command.fields.entries()) {
-    const start = scan.start[i] as number
-    if (start < 0) continue
-    const length = scan.length[i] as number
-    switch (field.width) {
-      case 'text':
-        fields[field.name] = decoder.decode(payload.slice(start, start + length))
-        break
-      case 'list':
-        fields[field.name] = splitList(decoder.decode(payload.slice(start, start + length)))
-        break
-      case 'u8':
-        fields[field.name] = payload[start]
-        break
-      case 'u32':
-        fields[field.name] = scan.view.getUint32(start, true)
-        break
-      case 'u64':
-        fields[field.name] = safeNumber(scan.view.getBigUint64(start, true))
-        break
-      default:
-        fields[field.name] = scan.view.getFloat64(start, true)
-    }
+  for (const [place, spec] of scan.command.fields.entries()) {
+    const value = readValue(scan, place, spec)
+    if (value !== undefined) fields[spec.name] = value
   }
-  return { command: scan.command.name as CommandName, fields }
+  return { command: scan.command.name, fields }
 }
 
-/** Entries of a list field: trimmed, empty ones and repeats dropped (§6.2). */
-export function splitList(text: string): string[] {
-  return [...new Set(text.split(',').map((entry) => entry.trim()))].filter((entry) => entry !== '')
+function refusal(text: string): VacancyError {
+  const colon = text.indexOf(':')
+  const reason = text.slice(colon + 2)
+  return new VacancyError(text.startsWith('PARSE_ERROR') ? 'parse_error' : 'validation_error', { reason })
 }
 
-export function safeNumber(value: bigint): number | bigint {
-  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
+function readValue(from: RequestScan, place: number, spec: FieldSpec): FieldValue {
+  const at = from.start[place] as number
+  if (at < 0) {
+    const isEmptyList = spec.width === 'list' && (from.seen & (1 << place)) !== 0
+    return isEmptyList ? [] : undefined
+  }
+  switch (spec.width) {
+    case 'text':
+      return readText(from, place, spec)
+    case 'list':
+      return splitList(readText(from, place, spec))
+    case 'u8':
+      return from.view.getUint8(at)
+    case 'u32':
+      return from.view.getUint32(at, true)
+    case 'u64':
+      return readU64(from.view, at)
+    case 'f64':
+      return readFinite(from.view.getFloat64(at, true), spec)
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+function readText(from: RequestScan, place: number, spec: FieldSpec): string {
+  const start = from.start[place] as number
+  const end = start + (from.length[place] as number)
+  if (!isUtf8(from.bytes, start, end)) throw invalid(`${spec.name} is not valid UTF-8`)
+  return decoder.decode(from.bytes.subarray(start, end))
+}
+
+function readFinite(value: number, spec: FieldSpec): number {
+  if (!Number.isFinite(value)) throw invalid(`${spec.name} must be a finite number`)
+  return value
+}
+
+/** Entries of a list: trimmed, without empty ones and repeats (wire-protocol.md §6.2). */
+function splitList(text: string): string[] {
+  const entries = text.split(',').map((entry) => entry.replace(/^ +| +$/g, ''))
+  return [...new Set(entries)].filter((entry) => entry !== '')
 }
