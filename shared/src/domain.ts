@@ -1,7 +1,5 @@
 /** The words of the product and their limits (wire-protocol.md §2, §6; platform.md §2.11). */
 
-import { ERROR_TEXT_BYTES_MAX } from './text.ts'
-
 /** Mean radius of the Earth, for great-circle distances (wire-protocol.md §9.4.1). */
 export const EARTH_RADIUS_METRES = 6371008.8
 
@@ -36,7 +34,7 @@ export const LIMITS = {
   /** Frames above this are not skipped: the connection is closed. */
   skippedPayloadBytesMax: 1_048_576,
   /** Text of an ERROR reply. */
-  errorTextBytesMax: ERROR_TEXT_BYTES_MAX,
+  errorTextBytesMax: 1024,
   /** The field count of a reply is a u16. */
   replyFieldsMax: 65_535,
   /** Properties in a SEARCHPROP reply: one field each. */

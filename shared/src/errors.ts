@@ -3,7 +3,7 @@
  * repeat can help, and its sentence (wire-protocol.md §7.1, platform.md §1.4 and §9). The reference page is made from it.
  */
 
-import { cutToBytes } from './text.ts'
+import { cutToBytes, fitErrorText } from './text.ts'
 
 /** Codes of ERROR replies. Those of digits stand alone, the others before a colon and an explanation. */
 export type WireCode =

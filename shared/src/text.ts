@@ -1,5 +1,7 @@
 /** Rules for text: what names may hold (wire-protocol.md §6.1), and how foreign text is quoted in an error (§7.1). */
 
+import { LIMITS } from './domain.ts'
+
 const BLANK = 0x20
 const DELETE = 0x7f
 
@@ -71,15 +73,15 @@ export function cleanErrorText(text: string, bytesMax: number = QUOTED_BYTES_MAX
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const UNFIT = /[\u0000-\u001f\u007f"\\:\u2028\u2029]|\p{Surrogate}/gu
 
-/** Text of an ERROR reply. */
-export const ERROR_TEXT_BYTES_MAX = 1024
-
 /** An error text with one colon, no quotes, backslashes or control characters, and at most 1024 bytes. */
 export function fitErrorText(text: string): string {
   const colon = text.indexOf(':')
-  if (colon < 0) return cleanErrorText(text, ERROR_TEXT_BYTES_MAX)
+  if (colon < 0) return cleanErrorText(text, LIMITS.errorTextBytesMax)
   const code = cleanErrorText(text.slice(0, colon))
-  return cutToBytes(`${code}:${cleanErrorText(text.slice(colon + 1), ERROR_TEXT_BYTES_MAX)}`, ERROR_TEXT_BYTES_MAX)
+  return cutToBytes(
+    `${code}:${cleanErrorText(text.slice(colon + 1), LIMITS.errorTextBytesMax)}`,
+    LIMITS.errorTextBytesMax,
+  )
 }
 
 const ELLIPSIS_BYTES = 3
