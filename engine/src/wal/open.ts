@@ -26,6 +26,8 @@ import { buildWal, fillNext, lastFile, PIECE_BYTES, startFile, type Wal, type Wa
 export type OpenOptions = WalOptions & {
   /** The last stop was orderly: what is read back is known to be on disk (V5). */
   isClean: boolean
+  /** Called when everything verified, before the first change on disk. */
+  onVerified?: () => void
 }
 
 /** What a log says when it is opened. `scan` is what `replayEntries` reads from. */
@@ -93,6 +95,7 @@ export function openWal(
   if (reports.length === 0) throw damaged({ file: directory, offset: 0, reason: 'the log is missing' })
   const scan = guarded('read', directory, () => scanLog(disk, reports, { identity }))
   if (scan.damage) throw damaged(scan.damage)
+  options.onVerified?.()
   const wal = buildWal(disk, directory, identity, options)
   for (const { path, sequence, bytes, lastIndex } of reports) wal.files.push({ path, sequence, bytes, lastIndex })
   wal.sequence = scan.sequence

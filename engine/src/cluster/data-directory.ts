@@ -1,0 +1,552 @@
+/**
+ * The folder of one node: who may use it, whose it is, which cluster it belongs to, how the last run ended
+ * (consensus.md §15).
+ *
+ *   LOCK         who uses it now: process id, start time, boot id
+ *   IDENTITY     node id and incarnation; made once, with the folder
+ *   CLUSTER      the genesis of the shard; there once the node is formed
+ *   CLEAN        the last stop was orderly; gone before the first write of a run
+ *   reserve.bin  room that is given up once when the disk is full
+ *   wal/ snapshots/ quarantine/
+ *
+ * IDENTITY, CLUSTER and CLEAN are one line of header (name, format, CRC32C, bytes) and JSON, replaced as wholes.
+ */
+
+import { dirname, join } from 'node:path'
+import { assert, type CodecList, VacancyError } from '@vacancy/shared'
+import {
+  type Disk,
+  type Env,
+  errnoOf,
+  guarded,
+  isDiskFull,
+  readSmallFile,
+  renameFile,
+  replaceFile,
+  syncFolder,
+  unlinkFile,
+  writeFully,
+} from '../env.ts'
+import { crc32c } from '../wal/crc32c.ts'
+import type { LogIdentity } from '../wal/record.ts'
+
+export const RESERVE_BYTES = 64 * 1024 * 1024
+
+const FORMAT = 1
+/** A list of 24 features and seven voters is a few kilobytes. */
+const FILE_BYTES_MAX = 1024 * 1024
+const RESERVE_FILE = 'reserve.bin'
+const RESERVE_PIECE_BYTES = 1024 * 1024
+/** Somebody else may take or leave LOCK while we look; after so many turns we say that it is in use. */
+const LOCK_TRIES = 5
+
+export type Identity = {
+  readonly nodeId: string
+  /** 128 random bits, hexadecimal: a wiped node comes back as another member (consensus.md §7.1). */
+  readonly incarnation: string
+}
+
+/** What a shard was formed with (consensus.md §16.4). */
+export type Cluster = {
+  /** 128 bits, hexadecimal. */
+  readonly clusterId: string
+  readonly shardId: string
+  readonly codecs: readonly string[]
+  /** Their `orderedHash`. */
+  readonly codecHash: string
+  /** Position of the snapshot it began with; 0 and 0 for an empty shard. */
+  readonly baseIndex: number
+  readonly baseTerm: number
+  readonly voters: readonly string[]
+}
+
+export type DataDirectory = {
+  readonly env: Env
+  readonly path: string
+  readonly identity: Identity
+  /** Undefined until the node is formed. */
+  cluster: Cluster | undefined
+  /** The last run ended in order. */
+  readonly isClean: boolean
+  readonly lock: Uint8Array
+}
+
+export type DirectoryOptions = { nodeId: string }
+
+/**
+ * Makes or opens the folder and locks it.
+ *
+ * @throws `directory_in_use` (65) naming the live owner, `data_conflict` (65) for another node's folder,
+ *   `invalid_config` (64) when it cannot be written, `corrupt_data` (71) for a damaged file, `disk_full`
+ */
+export function openDataDirectory(env: Env, path: string, { nodeId }: DirectoryOptions): DataDirectory {
+  const { disk } = env
+  makeFolders(disk, path)
+  const lock = takeLock(env, path)
+  try {
+    const cluster = decodeCluster(path, readState(disk, path, 'CLUSTER'))
+    settleNames(disk, path, cluster !== undefined)
+    const identity = openIdentity(env, path, nodeId, cluster !== undefined)
+    const isClean = isReadable(disk, path, 'CLEAN')
+    return { env, path, identity, cluster, isClean, lock }
+  } catch (error) {
+    // After a failure of the disk nothing more is done to it (W2); the lock of a dead process counts for nothing.
+    if (!(error instanceof VacancyError && error.code === 'disk_failed')) releaseLock(disk, path, lock)
+    throw error
+  }
+}
+
+export const walFolder = (directory: DataDirectory): string => join(directory.path, 'wal')
+export const snapshotsFolder = (directory: DataDirectory): string => join(directory.path, 'snapshots')
+
+/** What the headers of the log files carry. */
+export function logIdentity({ identity }: DataDirectory, cluster: Cluster): LogIdentity {
+  return {
+    clusterId: fromHex(cluster.clusterId),
+    incarnation: fromHex(identity.incarnation),
+    codecHash: fromHex(cluster.codecHash),
+  }
+}
+
+export type Genesis = {
+  readonly shardId: string
+  readonly codecs: CodecList
+  readonly base: { readonly index: number; readonly term: number }
+  /** Digest of the snapshot it begins with, hexadecimal; empty without one. */
+  readonly snapshotDigest: string
+  readonly voters: readonly string[]
+}
+
+/**
+ * The record of a shard that is about to be formed. A pure function of what the voters agree on, so that all of them
+ * write the same one without a coordinator (G2).
+ *
+ * @param sha256 of the bytes, as 32 bytes
+ */
+export function createCluster(genesis: Genesis, sha256: (bytes: Uint8Array) => Uint8Array): Cluster {
+  const { shardId, codecs, base, snapshotDigest } = genesis
+  const voters = genesis.voters.toSorted()
+  const agreed = JSON.stringify([shardId, voters, snapshotDigest, base.index, base.term])
+  const digest = sha256(new TextEncoder().encode(agreed))
+  assert(digest.length === 32, 'SHA-256 has 32 bytes')
+  return {
+    clusterId: toHex(digest.subarray(0, 16)),
+    shardId,
+    codecs: codecs.names,
+    codecHash: codecs.orderedHash,
+    baseIndex: base.index,
+    baseTerm: base.term,
+    voters,
+  }
+}
+
+/**
+ * Makes the node a formed one. The log of the cluster must be there already: CLUSTER without a log means that the log
+ * was lost.
+ */
+export function writeCluster(directory: DataDirectory, cluster: Cluster): void {
+  assert(directory.cluster === undefined, 'a node is formed once')
+  withRoom(directory.env, directory.path, () => writeState(directory, 'CLUSTER', cluster))
+  directory.cluster = cluster
+}
+
+/** Takes CLEAN away, durably, before the first write of a run. */
+export function beginWriting({ env, path, isClean }: DataDirectory): void {
+  if (!isClean) return
+  unlinkFile(env.disk, join(path, 'CLEAN'))
+  syncFolder(env.disk, path)
+}
+
+/** Says that this run ended in order: everything is synced and closed. A full disk leaves it out; it is only information. */
+export function writeClean(directory: DataDirectory): void {
+  const { env } = directory
+  try {
+    writeState(directory, 'CLEAN', { stoppedAtMs: env.clock.wallMs() })
+  } catch (error) {
+    if (!isDiskFull(error)) throw error
+    env.log.warn({ directory: directory.path }, 'no room for CLEAN: the next start checks as after a crash')
+  }
+}
+
+/** Lets the next process in. */
+export function closeDataDirectory({ env, path, lock }: DataDirectory): void {
+  releaseLock(env.disk, path, lock)
+}
+
+/** Holds 64 MiB for the day the disk is full. @returns whether it is there */
+export function ensureReserve({ env, path }: DataDirectory, bytes = RESERVE_BYTES): boolean {
+  const { disk } = env
+  const file = join(path, RESERVE_FILE)
+  const found = guarded('stat', file, () => disk.stat(file))
+  if (found && found.bytes >= bytes) return true
+  if (found) unlinkFile(disk, file)
+  // It must not be what fills the disk.
+  if (disk.space(path).freeBytes < 3 * bytes) return false
+  const zeros = new Uint8Array(Math.min(bytes, RESERVE_PIECE_BYTES))
+  const descriptor = guarded('open', file, () => disk.open(file, 'create'))
+  // No sync: the room is taken when it is written, and a crash that loses the file is answered by making it again.
+  try {
+    for (let at = 0; at < bytes; at += zeros.length) {
+      writeFully(disk, descriptor, zeros, 0, Math.min(zeros.length, bytes - at), at)
+    }
+  } catch (error) {
+    disk.close(descriptor)
+    unlinkFile(disk, file)
+    if (!isDiskFull(error)) throw error
+    return false
+  }
+  disk.close(descriptor)
+  return true
+}
+
+/** Gives the reserve up. @returns whether there was one */
+export function releaseReserve({ env, path }: DataDirectory): boolean {
+  return releaseReserveOf(env, path)
+}
+
+function releaseReserveOf({ disk, log }: Env, path: string): boolean {
+  const file = join(path, RESERVE_FILE)
+  if (!disk.stat(file)) return false
+  log.warn({ file }, 'the disk is full: gave up the reserve')
+  unlinkFile(disk, file)
+  return true
+}
+
+/**
+ * Moves files and folders into `quarantine/<time>-<reason>/`, in order, each move durable before the next. After a
+ * crash in between, the same call with the same names goes on with what is still here; so name last what says that
+ * there is something to move.
+ *
+ * @param names inside the folder; those that are not there are left out
+ * @returns where they lie now, relative to the folder; empty when there was nothing to move
+ */
+export function setAside({ env, path }: DataDirectory, names: readonly string[], reason: string): string {
+  const { disk } = env
+  const there = names.filter((name) => disk.stat(join(path, name)) !== undefined)
+  if (there.length === 0) return ''
+  const quarantine = join(path, 'quarantine')
+  makeFolder(disk, quarantine)
+  syncFolder(disk, path)
+  const time = new Date(env.clock.wallMs()).toISOString().replaceAll(/[-:]|[.]\d+/g, '')
+  const target = freeName(disk, join(quarantine, `${time}-${reason}`))
+  disk.makeDirectory(target)
+  syncFolder(disk, quarantine)
+  for (const name of there) {
+    renameFile(disk, join(path, name), join(target, name))
+    // The target first: a name that has left one folder and not come to the other would be lost.
+    syncFolder(disk, target)
+    syncFolder(disk, path)
+  }
+  env.log.warn({ moved: there, target }, 'set data aside')
+  return target.slice(path.length + 1)
+}
+
+function freeName(disk: Disk, path: string): string {
+  for (let number = 1; ; number++) {
+    const name = number === 1 ? path : `${path}-${number}`
+    if (!disk.stat(name)) return name
+  }
+}
+
+// Making the folder.
+
+function makeFolders(disk: Disk, path: string): void {
+  try {
+    for (const name of ['wal', 'snapshots']) makeFolder(disk, join(path, name))
+  } catch (error) {
+    throw unwritable(path, error)
+  }
+}
+
+function makeFolder(disk: Disk, path: string): void {
+  const found = disk.stat(path)
+  if (found?.isDirectory) return
+  if (found) throw Object.assign(new Error(`${path} is a file`), { code: 'ENOTDIR' })
+  makeFolder(disk, dirname(path))
+  disk.makeDirectory(path)
+}
+
+/**
+ * Names that were read may have been in the page cache only, as pages of the log may (V5): a process can be killed
+ * between a rename and the sync of its folder. Nothing is built on them before they are durable.
+ */
+function settleNames(disk: Disk, path: string, isFormed: boolean): void {
+  syncFolder(disk, path)
+  // A node that is formed did this when it was not.
+  for (let at = path; !isFormed && dirname(at) !== at; at = dirname(at)) syncOuterFolder(disk, dirname(at))
+}
+
+/** A folder above ours. One that we may not even read is none that we made a name in. */
+function syncOuterFolder(disk: Disk, path: string): void {
+  try {
+    syncFolder(disk, path)
+  } catch (error) {
+    const code = errnoOf(error instanceof Error ? error.cause : error)
+    if (code !== 'EACCES' && code !== 'EPERM') throw error
+  }
+}
+
+const UNWRITABLE: { readonly [code: string]: string } = {
+  EROFS: 'lies on a file system that is mounted read-only',
+  EACCES: 'may not be written by this user',
+  EPERM: 'may not be written by this user',
+  ENOTDIR: 'is not a folder',
+  ENOENT: 'cannot be made',
+}
+
+function unwritable(path: string, error: unknown): unknown {
+  const says = UNWRITABLE[errnoOf(error)]
+  if (says)
+    return new VacancyError(
+      'invalid_config',
+      { file: path, key: 'data_dir', reason: `${path} ${says}` },
+      { cause: error },
+    )
+  if (isDiskFull(error)) return new VacancyError('disk_full', { directory: path }, { cause: error })
+  return errnoOf(error) === ''
+    ? error
+    : new VacancyError('disk_failed', { operation: 'making', file: path, reason: errnoOf(error) }, { cause: error })
+}
+
+/** Runs a small write of the start; when there is no room for it, gives the reserve up and tries once more. */
+function withRoom<T>(env: Env, path: string, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    if (!isDiskFull(error) || !releaseReserveOf(env, path)) throw unwritable(path, error)
+    try {
+      return run()
+    } catch (again) {
+      throw unwritable(path, again)
+    }
+  }
+}
+
+// LOCK.
+
+type Owner = { readonly processId: number; readonly startedAt: string; readonly bootId: string }
+
+/**
+ * A lock is a file that did not exist before. One that a dead process left is moved away under our own name first, so
+ * that of two who find it only one goes on; what was moved is compared with what was judged dead.
+ */
+function takeLock(env: Env, path: string): Uint8Array {
+  const { disk, host } = env
+  const file = join(path, 'LOCK')
+  const owner: Owner = {
+    processId: host.processId,
+    startedAt: host.startOf(host.processId) ?? '',
+    bootId: host.bootId,
+  }
+  const own = encodeState('LOCK', owner)
+  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+    if (createLock(env, path, file, own)) return own
+    const found = readSmallFile(disk, file, FILE_BYTES_MAX)
+    if (!found) continue
+    const other = decodeOwner(found)
+    if (other && isAlive(env, other)) throw inUse(path, other.processId)
+    const moved = `${file}.${host.processId}`
+    if (!tryRename(disk, file, moved)) continue
+    const taken = readSmallFile(disk, moved, FILE_BYTES_MAX)
+    if (taken && equalBytes(taken, found)) {
+      disk.unlink(moved)
+      if (other) env.log.warn({ process: other.processId }, 'took over the lock of a process that is gone')
+      continue
+    }
+    // Somebody took the dead lock over between our two looks, and we moved theirs.
+    tryRename(disk, moved, file)
+    throw inUse(path, taken ? (decodeOwner(taken)?.processId ?? 0) : 0)
+  }
+  throw inUse(path, 0)
+}
+
+/** @returns false when there is a lock */
+function createLock(env: Env, path: string, file: string, own: Uint8Array): boolean {
+  const { disk } = env
+  return withRoom(env, path, () => {
+    let descriptor: number
+    try {
+      descriptor = disk.open(file, 'create')
+    } catch (error) {
+      if (errnoOf(error) === 'EEXIST') return false
+      throw error
+    }
+    try {
+      writeFully(disk, descriptor, own, 0, own.length, 0)
+    } catch (error) {
+      disk.close(descriptor)
+      disk.unlink(file)
+      throw error
+    }
+    disk.close(descriptor)
+    const read = readSmallFile(disk, file, FILE_BYTES_MAX)
+    return read !== undefined && equalBytes(read, own)
+  })
+}
+
+function releaseLock(disk: Disk, path: string, own: Uint8Array): void {
+  const file = join(path, 'LOCK')
+  const found = readSmallFile(disk, file, FILE_BYTES_MAX)
+  // Only our own: it may have been taken over while this process was thought dead.
+  if (found && equalBytes(found, own)) disk.unlink(file)
+}
+
+function isAlive({ host }: Env, owner: Owner): boolean {
+  return owner.bootId === host.bootId && host.startOf(owner.processId) === owner.startedAt
+}
+
+function inUse(directory: string, processId: number): VacancyError {
+  return new VacancyError('directory_in_use', { directory, pid: processId === 0 ? 'unknown' : processId })
+}
+
+function tryRename(disk: Disk, from: string, to: string): boolean {
+  try {
+    disk.rename(from, to)
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i])
+}
+
+function decodeOwner(bytes: Uint8Array): Owner | undefined {
+  const state = decodeState('LOCK', bytes)
+  if (typeof state === 'string') return undefined
+  const { processId, startedAt, bootId } = state
+  if (typeof processId !== 'number' || typeof startedAt !== 'string' || typeof bootId !== 'string') return undefined
+  return { processId, startedAt, bootId }
+}
+
+// IDENTITY, CLUSTER, CLEAN.
+
+type StateName = 'LOCK' | 'IDENTITY' | 'CLUSTER' | 'CLEAN'
+type State = { readonly [key: string]: unknown }
+
+const HEADER = /^VACANCY ([A-Z]+) ([0-9]+) ([0-9a-f]{8}) ([0-9]+)\n/
+
+function encodeState(name: StateName, state: object): Uint8Array {
+  const text = new TextEncoder().encode(`${JSON.stringify(state)}\n`)
+  const checksum = crc32c(text, 0, text.length, nameChecksum(name)).toString(16).padStart(8, '0')
+  const header = new TextEncoder().encode(`VACANCY ${name} ${FORMAT} ${checksum} ${text.length}\n`)
+  const bytes = new Uint8Array(header.length + text.length)
+  bytes.set(header)
+  bytes.set(text, header.length)
+  return bytes
+}
+
+/** So that one file is never taken for another. */
+function nameChecksum(name: StateName): number {
+  const bytes = new TextEncoder().encode(name)
+  return crc32c(bytes, 0, bytes.length)
+}
+
+/** @returns the state, or what is wrong with the bytes */
+function decodeState(name: StateName, bytes: Uint8Array): State | string {
+  const match = HEADER.exec(new TextDecoder('latin1').decode(bytes.subarray(0, 80)))
+  if (!match || match[1] !== name) return `it does not begin as ${name} does`
+  if (match[2] !== String(FORMAT)) return `format ${match[2]} is not known to this program`
+  const text = bytes.subarray(match[0].length)
+  if (match[4] !== String(text.length)) return `it has ${text.length} bytes of ${match[4]}`
+  const checksum = crc32c(text, 0, text.length, nameChecksum(name))
+  if (match[3] !== checksum.toString(16).padStart(8, '0')) return 'its checksum does not match'
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(text)) as State
+  } catch (error) {
+    return `its content cannot be read: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+function writeState({ env, path }: DataDirectory, name: StateName, state: object): void {
+  guarded('write', join(path, name), () => replaceFile(env.disk, join(path, name), encodeState(name, state)))
+}
+
+/** @throws `corrupt_data` */
+function readState(disk: Disk, path: string, name: StateName): State | undefined {
+  const bytes = readStateBytes(disk, path, name)
+  if (!bytes) return undefined
+  const state = decodeState(name, bytes)
+  if (typeof state === 'string') throw corrupt(path, name, state)
+  return state
+}
+
+function readStateBytes(disk: Disk, path: string, name: StateName): Uint8Array | undefined {
+  try {
+    return readSmallFile(disk, join(path, name), FILE_BYTES_MAX)
+  } catch (error) {
+    const code = errnoOf(error)
+    throw code === '' ? error : corrupt(path, name, `it cannot be read (${code})`)
+  }
+}
+
+function isReadable(disk: Disk, path: string, name: StateName): boolean {
+  const bytes = readStateBytes(disk, path, name)
+  return bytes !== undefined && typeof decodeState(name, bytes) !== 'string'
+}
+
+function corrupt(path: string, name: StateName, reason: string): VacancyError {
+  return new VacancyError('corrupt_data', { file: join(path, name), offset: 0, reason })
+}
+
+function openIdentity(env: Env, path: string, nodeId: string, isFormed: boolean): Identity {
+  const state = readState(env.disk, path, 'IDENTITY')
+  if (!state) {
+    if (isFormed) throw corrupt(path, 'IDENTITY', 'it is missing and CLUSTER is there')
+    const identity = { nodeId, incarnation: toHex(env.random.bytes(16)) }
+    const file = join(path, 'IDENTITY')
+    const bytes = encodeState('IDENTITY', identity)
+    withRoom(env, path, () => guarded('write', file, () => replaceFile(env.disk, file, bytes)))
+    return identity
+  }
+  const { incarnation } = state
+  if (typeof state['nodeId'] !== 'string' || typeof incarnation !== 'string' || fromHex(incarnation).length !== 16) {
+    throw corrupt(path, 'IDENTITY', 'its content is not an identity')
+  }
+  if (state['nodeId'] !== nodeId) {
+    const reason = `${path} belongs to node ${state['nodeId']}, not to ${nodeId}: give each node a folder of its own.`
+    throw new VacancyError('data_conflict', { reason })
+  }
+  return { nodeId, incarnation }
+}
+
+function decodeCluster(path: string, state: State | undefined): Cluster | undefined {
+  if (!state) return undefined
+  const { clusterId, shardId, codecs, codecHash, baseIndex, baseTerm, voters } = state
+  const isWhole =
+    typeof clusterId === 'string' &&
+    fromHex(clusterId).length === 16 &&
+    typeof shardId === 'string' &&
+    isTexts(codecs) &&
+    typeof codecHash === 'string' &&
+    fromHex(codecHash).length === 32 &&
+    Number.isSafeInteger(baseIndex) &&
+    Number.isSafeInteger(baseTerm) &&
+    isTexts(voters)
+  if (!isWhole) throw corrupt(path, 'CLUSTER', 'its content is not a genesis')
+  return {
+    clusterId,
+    shardId,
+    codecs,
+    codecHash,
+    baseIndex: baseIndex as number,
+    baseTerm: baseTerm as number,
+    voters,
+  }
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+function toHex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Empty for anything that is not hexadecimal. */
+function fromHex(text: string): Uint8Array {
+  if (!/^([0-9a-f]{2})*$/.test(text)) return new Uint8Array(0)
+  return Uint8Array.from({ length: text.length / 2 }, (_, i) => Number.parseInt(text.slice(2 * i, 2 * i + 2), 16))
+}
