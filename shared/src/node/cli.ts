@@ -1,0 +1,321 @@
+/**
+ * Command lines: a command is a table of flags, from which parsing, the environment, --help and exit codes follow
+ * (platform.md §9).
+ */
+
+import { readFileSync, writeSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { assert } from '../assert.ts'
+import { nearestName } from '../codecs.ts'
+import { VacancyError } from '../errors.ts'
+import {
+  type Camel,
+  type ConfigSchema,
+  camelCase,
+  faultOf,
+  type Given,
+  type Kind,
+  rangeOf,
+  type ValueOf,
+  valueOfText,
+} from './config.ts'
+import { exitCodeOf, reportOf } from './process.ts'
+
+type FlagBase = {
+  /** One sentence for --help. */
+  readonly summary: string
+  /** What stands for the value in --help, e.g. FILE. */
+  readonly value?: string
+  readonly unit?: string
+}
+
+/** One flag. Without `default` and `required` its value may be undefined; a boolean is false unless it is given. */
+export type Flag = FlagBase &
+  (
+    | (Extract<Kind, { type: 'integer' }> & { readonly default?: number; readonly required?: true })
+    | (Extract<Kind, { type: 'text' | 'choice' }> & { readonly default?: string; readonly required?: true })
+    | (Extract<Kind, { type: 'boolean' }> & { readonly default?: never; readonly required?: never })
+    /** Words separated by commas. */
+    | { readonly type: 'list'; readonly default?: readonly string[]; readonly required?: true }
+  )
+
+/** Flags by their kebab-case names, without the dashes. */
+export type Flags = { readonly [name: string]: Flag }
+
+type FlagValue<F> = F extends { readonly type: 'boolean' }
+  ? boolean
+  :
+      | (F extends { readonly type: 'list' } ? readonly string[] : ValueOf<F>)
+      | (F extends { readonly default: unknown } | { readonly required: true } ? never : undefined)
+
+/** What was said, under camelCase names. */
+export type FlagValues<F extends Flags> = { readonly [K in keyof F & string as Camel<K>]: FlagValue<F[K]> }
+
+export type Parsed<F extends Flags> = {
+  readonly flags: FlagValues<F>
+  /** Configuration keys given as flags or variables, for loadConfig. */
+  readonly given: ReadonlyMap<string, Given>
+  readonly operands: readonly string[]
+  /** Variables that look like ours and are not, to be logged. */
+  readonly warnings: readonly string[]
+}
+
+export type CommandSpec<F extends Flags> = {
+  /** As it is typed, e.g. `vacancy run`. */
+  readonly name: string
+  /** The middle of VACANCY_<COMPONENT>_<FLAG>. */
+  readonly component: string
+  readonly summary: string
+  readonly flags: F
+  /** Configuration keys, each of which is a flag as well. */
+  readonly settings?: ConfigSchema
+  /** What may follow the flags, e.g. a folder. */
+  readonly operands?: { readonly name: string; readonly min: number; readonly max: number; readonly summary: string }
+}
+
+/** A command and what it does. */
+export type Command = CommandSpec<Flags> & {
+  /** Resolves when it is done, or has started what goes on by itself; a number is the exit code. */
+  readonly run: (parsed: Parsed<Flags>) => Promise<number | undefined>
+}
+
+/** Puts a command together; only here are its flags and what runs on them of one type. */
+export function defineCommand<const F extends Flags>(
+  command: CommandSpec<F> & { readonly run: (parsed: Parsed<F>) => Promise<number | undefined> },
+): Command {
+  return command as unknown as Command
+}
+
+/** The version of all workspaces. */
+export const VERSION = (
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+).version
+
+type Environment = { readonly [name: string]: string | undefined }
+
+/**
+ * Runs one of a program's commands by the first word of its arguments, and sets the exit code. Failures end in one
+ * line on stderr for each thing to mend, and in the exit code of their error.
+ */
+export async function runCommands(
+  commands: readonly Command[],
+  args: readonly string[],
+  env: Environment = process.env,
+): Promise<void> {
+  const [word, ...rest] = args
+  const command = commands.find(({ name }) => name.split(' ').at(-1) === word)
+  if (command) return await runCommand(command, rest, env)
+  const known = commands.map(({ name }) => name).join(', ')
+  process.exitCode = report(
+    'vacancy',
+    new VacancyError('usage_error', { reason: `unknown command ${word ?? ''}; there are: ${known}` }),
+  )
+}
+
+/** Runs a command with its arguments, as runCommands does. */
+export async function runCommand(
+  command: Command,
+  args: readonly string[],
+  env: Environment = process.env,
+): Promise<void> {
+  try {
+    if (args.includes('--help')) {
+      print(helpOf(command))
+      return
+    }
+    if (args.includes('--version')) {
+      print(VERSION)
+      return
+    }
+    const code = await command.run(parseCommand(command, args, env))
+    if (code !== undefined) process.exitCode = code
+  } catch (error) {
+    // Threads and sockets that were open already must not keep a failed program alive.
+    process.exit(report(command.name, error))
+  }
+}
+
+function report(name: string, error: unknown): number {
+  const lines = reportOf(error).split('\n')
+  writeSync(2, `${lines.map((line) => `${name}: ${line}`).join('\n')}\n`)
+  return exitCodeOf(error)
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/**
+ * Reads arguments and environment by a command's table.
+ *
+ * @throws VacancyError usage: unknown flags, missing ones, values outside their range, in one line
+ */
+export function parseCommand<const F extends Flags>(
+  command: CommandSpec<F>,
+  args: readonly string[],
+  env: Environment,
+): Parsed<F> {
+  const kinds = kindsOf(command)
+  const faults: string[] = []
+  const texts = new Map<string, Given>()
+  const warnings = readEnvironment(command.component, kinds, env, texts)
+  const operands = readArguments(kinds, args, texts, faults)
+  const flags: { [name: string]: unknown } = {}
+  for (const [name, flag] of Object.entries<Flag>(command.flags)) {
+    const given = texts.get(name)
+    if (given === undefined && flag.required) faults.push(`--${name} is required`)
+    flags[camelCase(name)] = given === undefined ? defaultOf(flag) : readFlag(flag, given, faults)
+  }
+  const { min = 0, max = 0, name = '' } = command.operands ?? {}
+  if (operands.length < min) faults.push(`${name} is required`)
+  if (operands.length > max) faults.push(`unexpected argument ${JSON.stringify(operands[max])}`)
+  if (faults.length > 0) throw new VacancyError('usage_error', { reason: `${faults.join('; ')} (see --help)` })
+  const given = new Map<string, Given>()
+  for (const key of Object.keys(command.settings ?? {})) {
+    const text = texts.get(kebabCase(key))
+    if (text) given.set(key, text)
+  }
+  return { flags: flags as FlagValues<F>, given, operands, warnings }
+}
+
+/** Every flag of a command: its own and its configuration keys. */
+function kindsOf<F extends Flags>(command: CommandSpec<F>): ReadonlyMap<string, Flag['type']> {
+  const kinds = new Map<string, Flag['type']>()
+  for (const [name, flag] of Object.entries<Flag>(command.flags)) kinds.set(name, flag.type)
+  for (const [key, setting] of Object.entries(command.settings ?? {})) {
+    assert(!kinds.has(kebabCase(key)), 'a name is a flag or a configuration key')
+    kinds.set(kebabCase(key), setting.type)
+  }
+  return kinds
+}
+
+function readEnvironment(
+  component: string,
+  kinds: ReadonlyMap<string, Flag['type']>,
+  env: Environment,
+  texts: Map<string, Given>,
+): string[] {
+  const prefix = variableOf(component, '')
+  const flags = new Map([...kinds.keys()].map((name) => [variableOf(component, name), name]))
+  const warnings: string[] = []
+  for (const [variable, text] of Object.entries(env)) {
+    // An empty variable is one that somebody unset.
+    if (!variable.startsWith(prefix) || text === undefined || text === '') continue
+    const name = flags.get(variable)
+    if (name !== undefined) texts.set(name, { text, at: variable, from: 'env' })
+    // Only a warning: orchestrators make variables from service names, and one may be named like us.
+    else
+      warnings.push(`${variable} is set and means nothing here${suggestion(nearestName(variable, flags.keys()), '')}`)
+  }
+  return warnings
+}
+
+/** Reads the arguments into texts and returns the operands. */
+function readArguments(
+  kinds: ReadonlyMap<string, Flag['type']>,
+  args: readonly string[],
+  texts: Map<string, Given>,
+  faults: string[],
+): string[] {
+  const options = Object.fromEntries(
+    [...kinds].map(([name, type]) => [name, { type: type === 'boolean' ? ('boolean' as const) : ('string' as const) }]),
+  )
+  // Not strict: our own sentences, and a value may begin with a dash.
+  const { tokens, positionals } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+  })
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue
+    const { rawName, name, value, inlineValue } = token
+    const type = kinds.get(name)
+    if (type === undefined || !rawName.startsWith('--')) {
+      faults.push(`unknown flag ${rawName}${suggestion(nearestName(name, kinds.keys()), '--')}`)
+    } else if (type === 'boolean') {
+      texts.set(name, { text: value ?? 'true', at: rawName, from: 'flag' })
+    } else if (value === undefined || (!inlineValue && value.startsWith('--'))) {
+      faults.push(`${rawName} needs a value`)
+    } else {
+      texts.set(name, { text: value, at: rawName, from: 'flag' })
+    }
+  }
+  return positionals
+}
+
+function readFlag(flag: Flag, { text, at }: Given, faults: string[]): unknown {
+  if (flag.type === 'list') {
+    const words = text.split(',').map((word) => word.trim())
+    if (words.includes('')) faults.push(`${at}: ${JSON.stringify(text)} is not a list of words separated by commas`)
+    return words
+  }
+  const value = valueOfText(flag, text)
+  const fault = faultOf(flag, value)
+  if (fault) faults.push(`${at}: ${JSON.stringify(value)} ${fault}`)
+  return value
+}
+
+function defaultOf(flag: Flag): unknown {
+  return flag.type === 'boolean' ? false : flag.default
+}
+
+function suggestion(name: string | undefined, dashes: string): string {
+  return name === undefined ? '' : `; did you mean ${dashes}${name}?`
+}
+
+/** `tcp-port` of `node` as `VACANCY_NODE_TCP_PORT`. */
+function variableOf(component: string, name: string): string {
+  return `VACANCY_${component}_${name}`.replaceAll('-', '_').toUpperCase()
+}
+
+function kebabCase(key: string): string {
+  return key.replaceAll('_', '-')
+}
+
+/** The text of --help, from the same tables as everything else. */
+export function helpOf<F extends Flags>(command: CommandSpec<F>): string {
+  const { name, component, summary, flags, settings = {}, operands } = command
+  const own = Object.entries<Flag>(flags).map(([flag, spec]) =>
+    row(flag, spec.value ?? PLACEHOLDERS[spec.type], spec.summary, noteOf(spec)),
+  )
+  const keys = Object.entries(settings).map(([key, setting]) =>
+    row(kebabCase(key), PLACEHOLDERS[setting.type], setting.summary, [
+      rangeOf(setting),
+      `default ${setting.default === '' ? 'empty' : setting.default}`,
+      setting.appliesTo,
+    ]),
+  )
+  const example = variableOf(component, Object.keys(flags)[0] ?? kebabCase(Object.keys(settings)[0] ?? ''))
+  return [
+    `usage: ${name} [flags]${operands ? ` ${operands.min > 0 ? operands.name : `[${operands.name}]`}` : ''}`,
+    '',
+    summary,
+    ...(operands ? ['', `${operands.name}  ${operands.summary}`] : []),
+    '',
+    'Flags:',
+    ...own,
+    row('help', '', 'Prints this.', []),
+    row('version', '', 'Prints the version.', []),
+    ...(keys.length > 0 ? ['', 'Configuration keys, in the file with _ for -:', ...keys] : []),
+    '',
+    `Each flag is also an environment variable, such as ${example}.`,
+  ].join('\n')
+}
+
+const PLACEHOLDERS = { integer: 'N', boolean: '', text: 'TEXT', choice: 'WORD', list: 'A,B' } as const
+const HELP_COLUMN = 34
+
+function row(flag: string, placeholder: string, summary: string, notes: readonly (string | undefined)[]): string {
+  const said = notes.filter((note) => note !== undefined)
+  const head = `  --${flag}${placeholder === '' ? '' : ` ${placeholder}`}`
+  const text = `${summary}${said.length > 0 ? ` (${said.join('; ')})` : ''}`
+  return head.length < HELP_COLUMN ? `${head.padEnd(HELP_COLUMN)}${text}` : `${head}\n${' '.repeat(HELP_COLUMN)}${text}`
+}
+
+function noteOf(flag: Flag): readonly (string | undefined)[] {
+  const range = flag.type === 'integer' || flag.type === 'choice' ? rangeOf(flag) : undefined
+  if (flag.required) return [range, 'required']
+  return [range, flag.default === undefined ? undefined : `default ${String(flag.default)}`]
+}

@@ -1,0 +1,243 @@
+/**
+ * Configuration: a schema of keys, filled from defaults, a YAML file, the environment and flags, in that order; checked
+ * as a whole, frozen, and every value knows where it came from (platform.md §7.8 and §9).
+ */
+
+import { readFileSync } from 'node:fs'
+import { nearestName } from '../codecs.ts'
+import { VacancyError } from '../errors.ts'
+import { readYamlKeys } from './yaml.ts'
+
+/** What a value may be. */
+export type Kind =
+  | { readonly type: 'integer'; readonly min: number; readonly max: number }
+  | { readonly type: 'boolean' }
+  | { readonly type: 'text' }
+  | { readonly type: 'choice'; readonly choices: readonly string[] }
+
+type Described = {
+  /** One sentence, for --help and the reference page. */
+  readonly summary: string
+  /** Of what a number is: ms, bytes, seconds, … */
+  readonly unit?: string
+}
+
+/** One key: what it may be and what it is unless something else is said. */
+export type Setting = Described & {
+  /** Where the key has an effect when that is not everywhere, e.g. `clustered`. */
+  readonly appliesTo?: string
+  /** Never shown: views and messages hide the value. */
+  readonly secret?: boolean
+} & (
+    | { readonly type: 'integer'; readonly default: number; readonly min: number; readonly max: number }
+    | { readonly type: 'boolean'; readonly default: boolean }
+    | { readonly type: 'text'; readonly default: string }
+    | { readonly type: 'choice'; readonly default: string; readonly choices: readonly string[] }
+  )
+
+/** Keys in the operator's form, snake_case. */
+export type ConfigSchema = { readonly [key: string]: Setting }
+
+export type SettingValue = number | boolean | string
+
+/** The type of a setting's value. */
+export type ValueOf<S> = S extends { readonly choices: readonly (infer C)[] }
+  ? C
+  : S extends { readonly type: 'integer' }
+    ? number
+    : S extends { readonly type: 'boolean' }
+      ? boolean
+      : string
+
+/** `tcp_port` and `tcp-port` as `tcpPort`. */
+export type Camel<K extends string> = K extends `${infer A}_${infer B}`
+  ? `${A}${Capitalize<Camel<B>>}`
+  : K extends `${infer A}-${infer B}`
+    ? `${A}${Capitalize<Camel<B>>}`
+    : K
+
+/** The values of a schema, under camelCase names. */
+export type ConfigValues<S extends ConfigSchema> = { readonly [K in keyof S & string as Camel<K>]: ValueOf<S[K]> }
+
+/** Where a value came from: `at` is the file and line, the variable, or the flag; '' for a default. */
+export type Origin = { readonly from: 'default' | 'file' | 'env' | 'flag'; readonly at: string }
+
+export type Config<S extends ConfigSchema> = {
+  readonly values: ConfigValues<S>
+  /** By key, in the operator's form. */
+  readonly origins: { readonly [K in keyof S]: Origin }
+  /** The file that was read; '' without one. */
+  readonly file: string
+}
+
+/** A value given as text, by a flag or a variable. */
+export type Given = { readonly text: string; readonly at: string; readonly from: 'env' | 'flag' }
+
+export type ConfigSources<S extends ConfigSchema> = {
+  readonly schema: S
+  /** `--config`: must be there. Without it the first of `searched` that exists is read. */
+  readonly file?: string | undefined
+  readonly searched?: readonly string[]
+  /** Values from flags and variables, by key, as parseCommand gives them. */
+  readonly given?: ReadonlyMap<string, Given>
+  /** The key meant by another spelling of the file, for names that older components use. */
+  readonly alias?: (key: string) => string | undefined
+  /** A sentence for an unknown key of the file instead of the usual one. */
+  readonly hint?: (key: string, value: unknown) => string | undefined
+  /** Checks across keys; a sentence names the keys it is about. */
+  readonly check?: (values: ConfigValues<S>) => readonly string[]
+}
+
+/** Hides a secret wherever values are shown. */
+export const MASK = '********'
+/** Longest value a message quotes. */
+const QUOTE_MAX = 60
+
+/**
+ * Fills a schema from its sources.
+ *
+ * @throws VacancyError invalid_config, one line a fault: place, key, value, range
+ */
+export function loadConfig<const S extends ConfigSchema>(sources: ConfigSources<S>): Config<S> {
+  const { schema } = sources
+  const faults: string[] = []
+  const values: { [key: string]: SettingValue } = {}
+  const origins: { [key: string]: Origin } = {}
+  for (const [key, setting] of Object.entries(schema)) {
+    values[key] = setting.default
+    origins[key] = { from: 'default', at: '' }
+  }
+  const set = (key: string, value: unknown, origin: Origin): void => {
+    const setting = schema[key] as Setting
+    const fault = faultOf(setting, value)
+    if (fault) faults.push(`${origin.at}: ${key}: ${setting.secret ? MASK : quote(value)} ${fault}`)
+    else values[key] = value as SettingValue
+    origins[key] = origin
+  }
+  const file = readFile(sources, set, faults)
+  for (const [key, { text, at, from }] of sources.given ?? []) {
+    set(key, valueOfText(schema[key] as Setting, text), { from, at })
+  }
+  const named = Object.freeze(
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [camelCase(key), value])),
+  ) as ConfigValues<S>
+  // Across keys only what is right key by key can be compared.
+  if (faults.length === 0) faults.push(...(sources.check?.(named) ?? []))
+  if (faults.length > 0) throw new VacancyError('invalid_config', { reason: faults.join('\n') })
+  return Object.freeze({
+    values: named,
+    origins: Object.freeze(origins) as { readonly [K in keyof S]: Origin },
+    file,
+  })
+}
+
+type Set = (key: string, value: unknown, origin: Origin) => void
+
+/** Reads the file into the values; returns its name, '' without one. */
+function readFile<S extends ConfigSchema>(sources: ConfigSources<S>, set: Set, faults: string[]): string {
+  const { schema, file, searched = [], alias, hint } = sources
+  for (const candidate of file === undefined ? searched : [file]) {
+    let text: string
+    try {
+      text = readFileSync(candidate, 'utf8')
+    } catch (error) {
+      if (file === undefined && (error as NodeJS.ErrnoException).code === 'ENOENT') continue
+      faults.push(`${candidate}: cannot be read: ${(error as Error).message}`)
+      return candidate
+    }
+    const lines = new Map<string, number>()
+    for (const { key: written, line, value } of readYamlKeys(text, candidate, faults)) {
+      const key = Object.hasOwn(schema, written) ? written : (alias?.(written) ?? written)
+      const at = `${candidate}:${line}`
+      const earlier = lines.get(key)
+      if (!Object.hasOwn(schema, key)) faults.push(`${at}: ${hint?.(written, value) ?? unknownKey(written, schema)}`)
+      else if (earlier !== undefined) faults.push(`${at}: ${written}: stands in line ${earlier} already`)
+      else set(key, value, { from: 'file', at })
+      lines.set(key, line)
+    }
+    return candidate
+  }
+  return ''
+}
+
+function unknownKey(key: string, schema: ConfigSchema): string {
+  const nearest = nearestName(key, Object.keys(schema))
+  return `${cut(key)}: is no key of this configuration${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
+}
+
+/** What is wrong with a value, worded to follow it; '' when nothing is. */
+export function faultOf(kind: Kind & { readonly unit?: string }, value: unknown): string {
+  switch (kind.type) {
+    case 'integer': {
+      const { min, max } = kind
+      return Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max
+        ? ''
+        : `is not ${rangeOf(kind)}`
+    }
+    case 'boolean':
+      return typeof value === 'boolean' ? '' : 'is not true or false'
+    case 'text':
+      return typeof value === 'string' ? '' : 'is not text; put it in quotes'
+    case 'choice':
+      return kind.choices.includes(value as string) ? '' : `is not ${rangeOf(kind)}`
+  }
+}
+
+/** A value as a variable or a flag writes it. What cannot be one stays text, for faultOf to say so. */
+export function valueOfText(kind: Kind, text: string): SettingValue {
+  if (kind.type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text)
+  if (kind.type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}
+
+/** What a value may be, in words: `a whole number from 0 to 65535`. */
+export function rangeOf(kind: Kind & { readonly unit?: string }): string {
+  switch (kind.type) {
+    case 'integer':
+      return `a whole number from ${kind.min} to ${kind.max}${kind.unit ? ` (${kind.unit})` : ''}`
+    case 'boolean':
+      return 'true or false'
+    case 'text':
+      return 'text'
+    case 'choice':
+      return `one of ${kind.choices.join(', ')}`
+  }
+}
+
+/** `tcp_port` and `tcp-port` as `tcpPort`: the one place where the operator's names become ours. */
+export function camelCase(name: string): string {
+  return name.replaceAll(/[_-]([a-z0-9])/g, (_whole, letter: string) => letter.toUpperCase())
+}
+
+function quote(value: unknown): string {
+  return cut(value === null ? 'nothing' : (JSON.stringify(value) ?? String(value)))
+}
+
+function cut(text: string): string {
+  return text.length > QUOTE_MAX ? `${text.slice(0, QUOTE_MAX)}…` : text
+}
+
+/** The effective values with their origins, for `GET /config`: a row a key, secrets hidden. */
+export function configView<S extends ConfigSchema>(
+  schema: S,
+  config: Config<S>,
+): { readonly [key: string]: { readonly value: SettingValue; readonly origin: Origin['from']; readonly at: string } } {
+  const values = config.values as { readonly [name: string]: SettingValue }
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, setting]) => {
+      const { from, at } = config.origins[key] as Origin
+      const value = values[camelCase(key)] as SettingValue
+      return [key, { value: setting.secret && value !== '' ? MASK : value, origin: from, at }]
+    }),
+  )
+}
+
+/** The rows of a schema as a Markdown table, for docs/config.md. */
+export function configTable(schema: ConfigSchema): string {
+  const rows = Object.entries(schema).map(([key, setting]) => {
+    const shown = setting.default === '' ? 'empty' : `\`${setting.default}\``
+    const note = setting.appliesTo === undefined ? '' : ` (${setting.appliesTo})`
+    return `| \`${key}\` | ${shown} | ${rangeOf(setting)} | ${setting.summary}${note} |`
+  })
+  return ['| Key | Default | May be | What it does |', '|---|---|---|---|', ...rows, ''].join('\n')
+}

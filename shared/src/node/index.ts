@@ -1,0 +1,90 @@
+/** The door to the machine: configuration, command lines, log, tokens, TLS, metrics, start and stop. Node only. */
+
+export {
+  type Command,
+  type CommandSpec,
+  defineCommand,
+  type Flag,
+  type Flags,
+  type FlagValues,
+  helpOf,
+  type Parsed,
+  parseCommand,
+  runCommand,
+  runCommands,
+  VERSION,
+} from './cli.ts'
+export {
+  type Config,
+  type ConfigSchema,
+  type ConfigSources,
+  type ConfigValues,
+  camelCase,
+  configTable,
+  configView,
+  type Given,
+  loadConfig,
+  MASK,
+  type Origin,
+  rangeOf,
+  type Setting,
+  type SettingValue,
+} from './config.ts'
+export {
+  createLogger,
+  LOG_FORMATS,
+  LOG_LEVELS,
+  type Log,
+  type LogFormat,
+  type LogLevel,
+  type LogOptions,
+} from './log.ts'
+export {
+  type HistogramReading,
+  METRICS_CONTENT_TYPE,
+  type MetricOf,
+  type MetricSpec,
+  type Metrics,
+  type MetricsTable,
+  metricsTable,
+  registerMetrics,
+  setTotal,
+} from './metrics.ts'
+export {
+  createReadiness,
+  DRAIN_MS,
+  exitCodeOf,
+  type Life,
+  type Program,
+  type Readiness,
+  type Reason,
+  reportOf,
+  runProgram,
+  type Stop,
+} from './process.ts'
+export {
+  loadTls,
+  openTls,
+  secureContextOf,
+  type TlsFiles,
+  type TlsMaterial,
+  type TlsStore,
+  validityFault,
+} from './tls.ts'
+export {
+  bearerToken,
+  checkToken,
+  createFailureLimiter,
+  type FailureLimiter,
+  findToken,
+  openTokens,
+  parseTokens,
+  ROLES,
+  type Role,
+  roleMay,
+  TOKEN_FAILURES_MAX,
+  type TokenHash,
+  type TokenStore,
+} from './tokens.ts'
+export { watchFiles } from './watch.ts'
+export { readYamlKeys, readYamlList, type YamlEntry, type YamlKey } from './yaml.ts'

@@ -1,0 +1,151 @@
+/**
+ * Metrics from a table: name, type, help and labels stand in one place of each workspace; registering, serving and the
+ * reference page follow from it.
+ */
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { assert } from '../assert.ts'
+
+export type MetricType = 'counter' | 'gauge' | 'histogram'
+
+export type MetricSpec = {
+  readonly type: MetricType
+  /** One sentence. */
+  readonly help: string
+  readonly labels?: readonly string[]
+  /** Upper bounds of a histogram, ascending. */
+  readonly buckets?: readonly number[]
+  /** Where it appears when that is not everywhere, e.g. `clustered`. */
+  readonly appliesTo?: string
+}
+
+/** Metrics by name: with unit at the end (`_seconds`, `_bytes`, `_total`), labels of bounded size. */
+export type MetricsTable = { readonly [name: string]: MetricSpec }
+
+type Label<S> = S extends { readonly labels: readonly (infer L extends string)[] } ? L : never
+
+/** The metric of a row, typed by it. */
+export type MetricOf<S extends MetricSpec> = S['type'] extends 'counter'
+  ? Counter<Label<S>>
+  : S['type'] extends 'gauge'
+    ? Gauge<Label<S>>
+    : Histogram<Label<S>>
+
+type Labels = { readonly [label: string]: string }
+
+/** A histogram counted elsewhere, such as in memory shared by threads. */
+export type HistogramReading = {
+  readonly labels: Labels
+  /** Observations a bucket, not added up; one more than there are bounds, for what is above all of them. */
+  readonly counts: ArrayLike<number>
+  readonly sum: number
+}
+
+export type Metrics<T extends MetricsTable> = {
+  /** The metrics by name, to be set, increased and observed. */
+  readonly of: { readonly [K in keyof T]: MetricOf<T[K]> }
+  /** Calls `collect` before each page is made: for values that are read, not counted. */
+  onCollect(collect: () => void): void
+  /** Takes the readings of a histogram from elsewhere instead of observing it here. */
+  readHistogram(name: keyof T & string, read: () => readonly HistogramReading[]): void
+  /** The page. */
+  text(): Promise<string>
+}
+
+/** The content type of the page. */
+export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4'
+
+/**
+ * Registers a table.
+ *
+ * @param options.appliesTo rows for somewhere else are left out of the page; they can be counted all the same
+ * @param options.process adds `process_*` and `nodejs_*`
+ */
+export function registerMetrics<const T extends MetricsTable>(
+  table: T,
+  options: { readonly appliesTo?: string; readonly process?: boolean } = {},
+): Metrics<T> {
+  const registry = new Registry()
+  const elsewhere = new Registry()
+  if (options.process) collectDefaultMetrics({ register: registry })
+  const of: { [name: string]: unknown } = {}
+  for (const [name, spec] of Object.entries<MetricSpec>(table)) {
+    const isShown = spec.appliesTo === undefined || spec.appliesTo === options.appliesTo
+    of[name] = createMetric(name, spec, isShown ? registry : elsewhere)
+  }
+  const collectors: (() => void)[] = []
+  return {
+    of: of as Metrics<T>['of'],
+    onCollect: (collect) => collectors.push(collect),
+    readHistogram(name, read) {
+      const { help, buckets = [] } = table[name] as MetricSpec
+      assert(buckets.length > 0, 'a histogram that is read names its buckets')
+      registry.removeSingleMetric(name)
+      // prom-client asks a metric for its values by get() and for nothing else; it has no way to set bucket counts.
+      registry.registerMetric({
+        name,
+        get: async () => ({
+          name,
+          help,
+          type: 'histogram',
+          values: read().flatMap((one) => valuesOf(name, buckets, one)),
+        }),
+      } as unknown as Histogram)
+    },
+    text() {
+      for (const collect of collectors) collect()
+      return registry.metrics()
+    },
+  }
+}
+
+function createMetric(name: string, spec: MetricSpec, registry: Registry): Counter | Gauge | Histogram {
+  const { help, labels = [], buckets } = spec
+  const base = { name, help, labelNames: [...labels], registers: [registry] }
+  switch (spec.type) {
+    case 'counter':
+      return new Counter(base)
+    case 'gauge':
+      return new Gauge(base)
+    case 'histogram':
+      return new Histogram(buckets === undefined ? base : { ...base, buckets: [...buckets] })
+  }
+}
+
+function valuesOf(name: string, buckets: readonly number[], { labels, counts, sum }: HistogramReading): object[] {
+  assert(counts.length === buckets.length + 1, 'a reading has a count for each bucket and one for what is above')
+  let total = 0
+  const values: object[] = [...buckets, '+Inf'].map((le, i) => {
+    total += counts[i] as number
+    return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: total }
+  })
+  values.push({ metricName: `${name}_sum`, labels, value: sum }, { metricName: `${name}_count`, labels, value: total })
+  return values
+}
+
+/** Sets a counter to a total that is counted elsewhere. A total that went down starts the counter anew, as restarts do. */
+export function setTotal<L extends string>(
+  counter: Counter<L>,
+  total: number,
+  labels?: { readonly [K in L]: string },
+): void {
+  const known = totals.get(counter) ?? new Map<string, number>()
+  totals.set(counter, known)
+  const key = JSON.stringify(labels ?? {})
+  const before = known.get(key) ?? 0
+  known.set(key, total)
+  const more = total >= before ? total - before : total
+  if (labels === undefined) counter.inc(more)
+  else counter.inc(labels, more)
+}
+
+const totals = new WeakMap<object, Map<string, number>>()
+
+/** The rows of a table as Markdown, for docs/metrics.md. */
+export function metricsTable(table: MetricsTable): string {
+  const rows = Object.entries(table).map(([name, { type, help, labels = [], appliesTo }]) => {
+    const shown = labels.length > 0 ? labels.map((label) => `\`${label}\``).join(', ') : '–'
+    return `| \`${name}\` | ${type} | ${shown} | ${help}${appliesTo === undefined ? '' : ` (${appliesTo})`} |`
+  })
+  return ['| Name | Type | Labels | What it counts |', '|---|---|---|---|', ...rows, ''].join('\n')
+}

@@ -1,0 +1,173 @@
+/**
+ * Certificates of listeners: loaded, checked against their key, followed when the files change, and their end told in
+ * time (platform.md §9).
+ */
+
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { SecureContextOptions } from 'node:tls'
+import { type Clock, systemClock } from '../clock.ts'
+import { VacancyError } from '../errors.ts'
+import type { Log } from './log.ts'
+import { FILE_LOOK_MS, watchFiles } from './watch.ts'
+
+/** From this long before its end a certificate is warned about, once a day. */
+export const EXPIRY_WARNING_MS = 14 * 24 * 3_600_000
+const WARNING_REPEAT_MS = 24 * 3_600_000
+
+export type TlsFiles = {
+  /** PEM: the certificate, followed by those between it and its authority. */
+  readonly cert: string
+  /** PEM, without a passphrase. */
+  readonly key: string
+  /** PEM: authorities whose certificates clients must show; without it clients show none. */
+  readonly clientCa?: string | undefined
+}
+
+/** What a listener needs. Plain data, so that it can be sent to other threads. */
+export type TlsMaterial = {
+  readonly cert: string
+  readonly key: string
+  readonly clientCa: string | undefined
+  readonly notBeforeMs: number
+  /** For the metric `tls_cert_not_after_seconds`. */
+  readonly notAfterMs: number
+  /** SHA-256 of the certificate, as openssl prints it. */
+  readonly fingerprint: string
+}
+
+/**
+ * Loads a certificate and its key.
+ *
+ * @throws VacancyError invalid_tls: a file is unreadable or holds something else, or the key belongs to another certificate
+ */
+export function loadTls(files: TlsFiles): TlsMaterial {
+  const cert = read(files.cert)
+  const key = read(files.key)
+  const clientCa = files.clientCa === undefined ? undefined : read(files.clientCa)
+  const [certificate] = parseCertificates(files.cert, cert)
+  if (!certificate?.checkPrivateKey(parseKey(files.key, key))) {
+    throw invalid(`${files.key} is not the key of the certificate in ${files.cert}`)
+  }
+  if (files.clientCa !== undefined) parseCertificates(files.clientCa, clientCa ?? '')
+  return {
+    cert,
+    key,
+    clientCa,
+    notBeforeMs: Date.parse(certificate.validFrom),
+    notAfterMs: Date.parse(certificate.validTo),
+    fingerprint: certificate.fingerprint256,
+  }
+}
+
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g
+
+function parseCertificates(file: string, text: string): X509Certificate[] {
+  const blocks = text.match(PEM_CERTIFICATE)
+  if (!blocks) throw invalid(`${file} holds no certificate in PEM form`)
+  try {
+    return blocks.map((block) => new X509Certificate(block))
+  } catch (error) {
+    throw invalid(`${file} holds a damaged certificate: ${(error as Error).message}`, error)
+  }
+}
+
+function parseKey(file: string, text: string): KeyObject {
+  try {
+    return createPrivateKey(text)
+  } catch (error) {
+    throw invalid(`${file} holds no private key in PEM form without a passphrase`, error)
+  }
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw invalid(`${file} cannot be read: ${(error as Error).message}`, error)
+  }
+}
+
+function invalid(reason: string, cause?: unknown): VacancyError {
+  return new VacancyError('invalid_tls', { reason }, { cause })
+}
+
+/** Options for `tls.createServer` and, after a reload, for `server.setSecureContext`. */
+export function secureContextOf(material: TlsMaterial): SecureContextOptions {
+  const { cert, key, clientCa } = material
+  return { cert, key, minVersion: 'TLSv1.2', ...(clientCa === undefined ? {} : { ca: clientCa }) }
+}
+
+/** What is to be said about the time a certificate is valid; '' when nothing is. */
+export function validityFault(material: TlsMaterial, nowMs: number): string {
+  const { notBeforeMs, notAfterMs } = material
+  const day = (ms: number): string => new Date(ms).toISOString()
+  if (nowMs >= notAfterMs) return `the certificate is expired since ${day(notAfterMs)}`
+  if (nowMs < notBeforeMs) return `the certificate is not valid before ${day(notBeforeMs)}`
+  return notAfterMs - nowMs < EXPIRY_WARNING_MS ? `the certificate expires at ${day(notAfterMs)}` : ''
+}
+
+export type TlsStore = {
+  /** What is in force; another object after each reload. */
+  material(): TlsMaterial
+  /**
+   * Reads the files again, as `/tls-rotate` and SIGHUP do.
+   *
+   * @throws VacancyError invalid_tls; the old certificate stays in force
+   */
+  reload(): TlsMaterial
+  close(): void
+}
+
+/**
+ * Opens a certificate, follows its files and warns before it ends.
+ *
+ * @throws VacancyError invalid_tls
+ */
+export function openTls(options: {
+  readonly files: TlsFiles
+  readonly log: Log
+  /** Called with what is new after each reload: listeners take it for connections to come. */
+  readonly onReload?: (material: TlsMaterial) => void
+  readonly clock?: Clock
+  readonly lookMs?: number
+}): TlsStore {
+  const { files, log, onReload, clock = systemClock } = options
+  let material = loadTls(files)
+  const warn = (): void => {
+    const fault = validityFault(material, clock.wallMs())
+    if (fault) log.warn({ file: files.cert }, fault)
+  }
+  const reload = (): TlsMaterial => {
+    const next = loadTls(files)
+    if (next.cert === material.cert && next.key === material.key && next.clientCa === material.clientCa) return material
+    material = next
+    onReload?.(material)
+    log.info({ file: files.cert, fingerprint: material.fingerprint }, 'certificate reloaded')
+    warn()
+    return material
+  }
+  warn()
+  const timer = setInterval(warn, WARNING_REPEAT_MS).unref()
+  const paths = [files.cert, files.key, ...(files.clientCa === undefined ? [] : [files.clientCa])]
+  const unwatch = watchFiles(
+    paths,
+    () => {
+      try {
+        reload()
+      } catch (error) {
+        // Certificate and key are two files: between the two writes they do not fit each other.
+        log.error({ err: error }, 'the certificate files changed but cannot be used; the old certificate stays')
+      }
+    },
+    options.lookMs ?? FILE_LOOK_MS,
+  )
+  return {
+    material: () => material,
+    reload,
+    close() {
+      clearInterval(timer)
+      unwatch()
+    },
+  }
+}
