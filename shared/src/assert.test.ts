@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { AssertionError, assert, unreachable } from './assert.ts'
+
+test('a broken invariant says what must hold', () => {
+  expect(() => assert(1 + 1 === 3, 'sums add up')).toThrow(new AssertionError('sums add up'))
+  expect(() => assert(true, 'sums add up')).not.toThrow()
+})
+
+test('a member that no case expected ends in an assertion', () => {
+  expect(() => unreachable('leader' as never)).toThrow(AssertionError)
+})

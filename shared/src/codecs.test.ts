@@ -1,0 +1,113 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { compareBytes, createCodecList, maskOf, namesOf, nearestName } from './codecs.ts'
+import { law } from './testing/law.ts'
+import { replyVectors } from './testing/vectors.ts'
+
+const SAMPLE = [
+  'free_cancellation',
+  'breakfast_included',
+  'pay_at_property',
+  'no_prepayment',
+  'half_board',
+  'late_checkout',
+  'member_rate',
+  'wifi_included',
+]
+
+test.each([
+  [['a'], 14608863320967583690n],
+  [['ab', 'c'], 16919744041952114874n],
+  [['a', 'bc'], 16919744041952114874n],
+  [['Free_WiFi', 'BREAKFAST'], 11142104031873161849n],
+  [['breakfast', 'free_wifi'], 11142104031873161849n],
+])('%j hashes to %d (platform.md §2.5)', (names, hash) => {
+  expect(createCodecList(names).hash).toBe(hash)
+})
+
+test('the hashes of the sample list are those of platform.md §2.5', () => {
+  const list = createCodecList(replyVectors.codecLists['codecs8'] ?? SAMPLE)
+
+  expect(list.hashHex).toBe(list.hash.toString(16).padStart(16, '0'))
+  expect(createCodecList([...list.names].reverse()).hash).toBe(list.hash)
+  expect(createCodecList([...list.names].reverse()).orderedHash).not.toBe(list.orderedHash)
+})
+
+test('names, bits and text of a list keep its order', () => {
+  const list = createCodecList(['wifi', 'Breakfast'])
+
+  expect(list.names).toEqual(['wifi', 'Breakfast'])
+  expect([...list.indexOf]).toEqual([
+    ['wifi', 0],
+    ['Breakfast', 1],
+  ])
+  expect(list.text).toBe('wifi,Breakfast')
+})
+
+test.each([
+  [[], 'the list must have 1 to 24 entries, has 0'],
+  [Array.from({ length: 25 }, (_, i) => `f${i}`), 'the list must have 1 to 24 entries, has 25'],
+  [['a', 7], 'entry 2 must be text, is 7'],
+  [['a', null], 'entry 2 must be text, is null'],
+  [[''], 'entry 1, , must be 1 to 64 bytes, got 0'],
+  [['é'.repeat(33)], 'must be 1 to 64 bytes, got 66'],
+  [[' a'], 'entry 1,  a, must not begin or end with a blank'],
+  [['a,b'], 'entry 1, a,b, must not hold'],
+  [['a|b'], 'must not hold'],
+  [['a"b'], 'must not hold'],
+  [['a\\b'], 'must not hold'],
+  [['a\nb'], 'must not hold control characters'],
+  [['wifi', 'WiFi'], 'entry 2, WiFi, repeats wifi'],
+])('%j is refused with the entry at fault', (names, says) => {
+  expect(() => createCodecList(names)).toThrow(
+    expect.objectContaining({ code: 'invalid_codecs', message: expect.stringContaining(says) }),
+  )
+})
+
+test.each(replyVectors.tables.rateFeatureMasks)('$rateFeatures of $codecs is $value', (vector) => {
+  const list = createCodecList(replyVectors.codecLists[vector.codecs] ?? [])
+
+  expect(maskOf(list, vector.rateFeatures)).toBe(vector.value)
+  expect(namesOf(list, vector.value)).toEqual(vector.rateFeatures)
+})
+
+test('a name or a bit beyond the list has no mask and no name', () => {
+  const list = createCodecList(['wifi'])
+
+  expect(maskOf(list, ['wifi', 'pool'])).toBeUndefined()
+  expect(namesOf(list, 2)).toBeUndefined()
+  expect(namesOf(list, 0xffff_ffff)).toBeUndefined()
+})
+
+test('bytes are ordered as UTF-8, not as UTF-16', () => {
+  const encoder = new TextEncoder()
+  const order = ['\u{1f600}', '\uff5e', 'b', 'ab', 'a'].sort((a, b) =>
+    compareBytes(encoder.encode(a), encoder.encode(b)),
+  )
+
+  expect(order).toEqual(['a', 'ab', 'b', '\uff5e', '\u{1f600}'])
+})
+
+test.each([
+  ['free_cancelation', 'free_cancellation'],
+  ['FREE_CANCELLATION', 'free_cancellation'],
+  ['breakfast', 'breakfast_included'],
+  ['wifi', undefined],
+  ['halfboard', 'half_board'],
+  ['late_chekout', 'late_checkout'],
+  ['zzzzzzzz', undefined],
+  ['', undefined],
+])('who writes %j means %s', (name, meant) => {
+  expect(nearestName(name, SAMPLE)).toBe(meant)
+})
+
+test('a name of the list is nearest to itself, and a slip in it to the original', () => {
+  law([fc.constantFrom(...SAMPLE), fc.nat(8)], (name, at) => {
+    expect(nearestName(name, SAMPLE)).toBe(name)
+    expect(nearestName(name.slice(0, at) + name.slice(at + 1), SAMPLE)).toBe(name)
+  })
+})
+
+test('a very long name is compared by its beginning, in no time', () => {
+  expect(nearestName('x'.repeat(1_000_000), SAMPLE)).toBeUndefined()
+})

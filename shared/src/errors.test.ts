@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import {
+  ERRORS,
+  type ErrorName,
+  EXIT,
+  errorRow,
+  isNumeric,
+  kindOf,
+  kindOfWireCode,
+  sentence,
+  VacancyError,
+  WIRE_CODES,
+  wireText,
+} from './errors.ts'
+import { replyVectors } from './testing/vectors.ts'
+
+const NAMES = Object.keys(ERRORS) as ErrorName[]
+
+test('an error says its sentence with the fields filled in, and keeps them with the cause', () => {
+  const cause = new Error('ENOSPC')
+  const error = new VacancyError(
+    'unknown_feature',
+    { file: 'packages.csv', line: 7, feature: 'wfi', nearest: 'wifi' },
+    { cause },
+  )
+
+  expect(error.message).toBe('packages.csv:7: rate feature wfi is not in the codec list; did you mean wifi?')
+  expect(error).toMatchObject({ name: 'VacancyError', code: 'unknown_feature', fields: { line: 7 }, cause })
+})
+
+test('values in a sentence are cut and stay on one line; a reason may list faults', () => {
+  const long = sentence('not_found', { what: `a\nb${'x'.repeat(1000)}` })
+
+  expect(long).toHaveLength('a b'.length + 394 + '… not found'.length)
+  expect(long).not.toContain('\n')
+  expect(sentence('invalid_config', { reason: 'one\ntwo' })).toBe('one\ntwo')
+  expect(sentence('import_failed', { count: [1, 2] })).toContain('1, 2')
+})
+
+test('a field that was not given stays visible as a hole', () => {
+  expect(sentence('not_found', {})).toBe('{what} not found')
+})
+
+test.each(NAMES)('%s is told the same way everywhere', (name) => {
+  const { wire, http, retry, exit } = errorRow(name)
+
+  expect(name).toMatch(/^[a-z_]+$/)
+  expect(http).toBeGreaterThanOrEqual(400)
+  expect(http).toBeLessThan(600)
+  expect(retry).toBe(kindOf(name) === 'retry')
+  if (exit !== undefined) expect(Object.values(EXIT)).toContain(exit)
+  if (wire !== undefined) {
+    expect(kindOf(name)).toBe(kindOfWireCode(wire))
+    const text = wireText(name, { reason: 'a: "b"\\', what: 'property', left: 3, role: 'r', command: 'DELPROP' })
+    expect(text).toMatch(isNumeric(wire) ? /^\d{3}$/ : /^[A-Z_]+: [^:"\\]+$/)
+  }
+})
+
+test('every code of the wire has an error that is told by it', () => {
+  for (const code of WIRE_CODES) expect(NAMES.some((name) => errorRow(name).wire === code)).toBe(true)
+})
+
+test('every exit code but success has an error that ends with it', () => {
+  for (const exit of Object.values(EXIT)) {
+    if (exit !== EXIT.ok) expect(NAMES.some((name) => errorRow(name).exit === exit)).toBe(true)
+  }
+})
+
+// The libraries know no unknown outcome: they file it under internal.
+const LIBRARY_KIND = {
+  request: 'REQUEST',
+  client: 'CLIENT',
+  retry: 'RETRY',
+  unknown_outcome: 'INTERNAL',
+  internal: 'INTERNAL',
+}
+
+test.each(replyVectors.cases.filter(({ client }) => client))(
+  '$name is of the kind that the libraries report',
+  (vector) => {
+    const { kind, code } = vector.client ?? { kind: '', code: '' }
+
+    expect(LIBRARY_KIND[kindOfWireCode(code)]).toBe(kind)
+  },
+)
+
+test('a code that nobody knows is internal', () => {
+  expect(kindOfWireCode('TEAPOT')).toBe('internal')
+  expect(kindOfWireCode('toString')).toBe('internal')
+})

@@ -1,0 +1,62 @@
+/** The golden frames of shared/vectors, typed. */
+
+import { readFileSync } from 'node:fs'
+import type { CommandName, Envelope, ReplyResult, RequestFields } from '../wire/index.ts'
+
+export type RequestVector = {
+  readonly name: string
+  readonly hex: string
+  readonly json: {
+    readonly command: CommandName | null
+    readonly correlationId: number
+    readonly fields?: RequestFields
+    readonly envelope?: Envelope
+  }
+}
+
+export type MalformedVector = {
+  readonly name: string
+  readonly hex: string
+  readonly expect: { readonly reply: 'none' | 'ERROR'; readonly code?: string; readonly connection: 'open' | 'closed' }
+}
+
+export type ReplyVector = {
+  readonly name: string
+  readonly hex: string
+  readonly unframed?: true
+  readonly baseYear?: number
+  readonly codecs?: string
+  readonly client?: { readonly kind: string; readonly code: string }
+  readonly json: {
+    readonly command: CommandName
+    readonly correlationId: number
+    readonly status: 'SUCCESS' | 'ERROR'
+    readonly result?: ReplyResult
+    readonly error?: string
+  }
+}
+
+function read<Content>(file: string): Content {
+  return JSON.parse(readFileSync(new URL(`../../vectors/${file}`, import.meta.url), 'utf8'))
+}
+
+export const requestVectors = read<{ cases: RequestVector[]; malformed: MalformedVector[] }>('requests.json')
+
+export const replyVectors = read<{
+  codecLists: { readonly [name: string]: string[] }
+  tables: {
+    propertyIds: { id: string; packed: string }[]
+    refusedPropertyIds: string[]
+    packedDates: { date: string; baseYear: number; value: number; bytes: string }[]
+    rateFeatureMasks: { codecs: string; rateFeatures: string[]; value: number; bytes: string }[]
+  }
+  cases: ReplyVector[]
+}>('responses.json')
+
+export function bytesOfHex(hex: string): Uint8Array {
+  return Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
+}
+
+export function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -1,0 +1,102 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from './testing/law.ts'
+import { cleanErrorText, cutToBytes, fitErrorText, isUtf8, textFault } from './text.ts'
+
+const encoder = new TextEncoder()
+
+function faultOf(text: string, bytesMax = 255): string {
+  const bytes = encoder.encode(`<${text}>`)
+  return textFault(bytes, 1, bytes.length - 1, bytesMax)
+}
+
+test.each(['a', ' a ', 'Zürich', '北 区', '🚗', '\u00a0', '\u0080', 'ß'.repeat(127)])('%j is a name', (text) => {
+  expect(faultOf(text)).toBe('')
+})
+
+test.each([
+  ['', 'must be 1 to 255 bytes, got 0'],
+  ['ß'.repeat(128), 'must be 1 to 255 bytes, got 256'],
+  ['   ', 'must not be blank'],
+  ['a\tb', 'must not hold control characters, has byte 9 at 1'],
+  ['a\u007f', 'must not hold control characters, has byte 127 at 1'],
+  ['\u0000', 'must not hold control characters, has byte 0 at 0'],
+])('%j is no name: %s', (text, says) => {
+  expect(faultOf(text)).toBe(says)
+})
+
+test('bytes that are no UTF-8 are no name', () => {
+  expect(textFault(Uint8Array.of(0x61, 0xc3, 0x28), 0, 3, 255)).toBe('is not valid UTF-8')
+})
+
+test('a character cut off by the end of the field is not valid, though its rest follows', () => {
+  const bytes = encoder.encode('é')
+
+  expect(isUtf8(bytes, 0, 1)).toBe(false)
+  expect(isUtf8(bytes, 0, 2)).toBe(true)
+})
+
+test('what is UTF-8 is what the platform decodes', () => {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const platform = (bytes: Uint8Array) => {
+    try {
+      decoder.decode(bytes)
+      return true
+    } catch {
+      // The decoder has no other way to say no.
+      return false
+    }
+  }
+  const lead = fc.constantFrom(0x20, 0x7f, 0x80, 0xbf, 0xc0, 0xc2, 0xdf, 0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf1, 0xf4, 0xf5)
+  const byte = fc.oneof(lead, fc.constantFrom(0x8f, 0x90, 0x9f, 0xa0), fc.integer({ min: 0, max: 255 }))
+  law(
+    [fc.uint8Array({ maxLength: 6 }), fc.array(byte, { maxLength: 6 })],
+    (random, built) => {
+      expect(isUtf8(random, 0, random.length)).toBe(platform(random))
+      const bytes = Uint8Array.from(built)
+      expect(isUtf8(bytes, 0, bytes.length)).toBe(platform(bytes))
+    },
+    5000,
+  )
+})
+
+const anyText = fc.string({ unit: 'binary', maxLength: 2000 })
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+const UNFIT = /["\\\u0000-\u001f\u007f]/
+
+test('quoted text has nothing in it that a client trips over', () => {
+  law([anyText], (text) => {
+    const clean = cleanErrorText(text)
+
+    expect(clean).not.toMatch(UNFIT)
+    expect(clean).not.toContain(':')
+    expect(encoder.encode(clean).length).toBeLessThanOrEqual(64)
+  })
+})
+
+test('an error text has one colon at most and 1024 bytes at most, whatever went into it', () => {
+  law([anyText, anyText], (before, after) => {
+    for (const text of [before, `NOT_FOUND: ${after}`, `${before}:${after}`]) {
+      const fit = fitErrorText(text)
+
+      expect(fit).not.toMatch(UNFIT)
+      expect(fit.split(':').length).toBeLessThanOrEqual(2)
+      expect(encoder.encode(fit).length).toBeLessThanOrEqual(1024)
+      expect(fit.isWellFormed()).toBe(true)
+    }
+  })
+})
+
+test('a fit error text is left alone', () => {
+  const text = 'VALIDATION_ERROR: date 2020-01-01 is in the past'
+
+  expect(fitErrorText(text)).toBe(text)
+  expect(fitErrorText('429')).toBe('429')
+})
+
+test('text is cut between characters', () => {
+  expect(cutToBytes('abcdef', 6)).toBe('abcdef')
+  expect(cutToBytes('abcdefg', 6)).toBe('abc…')
+  expect(cutToBytes('ab€€€', 8)).toBe('ab€…')
+  expect(cutToBytes('🚗🚗', 7)).toBe('🚗…')
+})
