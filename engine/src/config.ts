@@ -1,0 +1,260 @@
+/**
+ * The main configuration file of a node as a schema: keys, ranges, units, defaults (platform.md §7.8), and the codec
+ * file beside it. docs/config.md and `--help` are made from these rows.
+ */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
+import {
+  type Config,
+  type ConfigSchema,
+  type ConfigValues,
+  type Given,
+  LOG_LEVELS,
+  loadConfig,
+  readYamlKeys,
+} from '@vacancy/shared/node'
+
+/** Least memory for data: below, the areas of the threads leave no room for it. */
+export const MEMORY_BYTES_MIN = 64 * 1024 ** 2
+const MEMORY_BYTES_MAX = 4 * 1024 ** 3
+const CORES_MAX = 1_024
+const PORT_MAX = 65_535
+const ELECTION_MS = { min: 150, max: 60_000 } as const
+
+const CLUSTERED = { appliesTo: 'clustered mode; checked and kept in standalone mode' } as const
+const whole = (value: number, min: number, max: number, summary: string, unit?: string) =>
+  ({ type: 'integer', default: value, min, max, summary, ...(unit !== undefined && { unit }) }) as const
+const yes = (summary: string) => ({ type: 'boolean', default: true, summary }) as const
+const no = (summary: string) => ({ type: 'boolean', default: false, summary }) as const
+
+export const ENGINE_SCHEMA = {
+  // The contract's keys.
+  sys_cores_count: whole(
+    0,
+    0,
+    CORES_MAX,
+    'Cores left to the system and the other threads; 0 = about half of the cores, and always fewer than there are.',
+  ),
+  avg_room_types_per_property: whole(6, 1, 256, 'Expected room types of a property: how much is allocated ahead.'),
+  tcp_port: whole(7777, 0, PORT_MAX, 'Port of the data protocol; 0 = any free port, which is printed.'),
+  tcp_max_connections: whole(10_000, 1, 1_000_000, 'Most client connections; further ones are closed at once.'),
+  tcp_user_timeout_ms: whole(
+    200,
+    0,
+    600_000,
+    'A connection whose queued replies have not shrunk for this long, and at least 200 ms, is closed; 0 = never.',
+    'ms',
+  ),
+  tcp_keepalive_seconds: whole(30, 0, 7_200, 'Idle time before a connection is probed; 0 = never.', 'seconds'),
+  tcp_recv_buffer_size: whole(
+    262_144,
+    4_096,
+    16_777_216,
+    'Bytes read at once, and most input held of a connection (never less than one frame).',
+    'bytes',
+  ),
+  tcp_send_buffer_size: whole(
+    131_072,
+    4_096,
+    67_108_864,
+    'Queued replies of a connection at which no more is read from it.',
+    'bytes',
+  ),
+  quic_port: { ...whole(17_777, 0, PORT_MAX, 'Port for traffic between nodes.'), ...CLUSTERED },
+  raft_tick_ms: { ...whole(30, 5, 1_000, 'Length of a Raft tick.', 'ms'), ...CLUSTERED },
+  raft_election_tick: {
+    ...whole(
+      60,
+      5,
+      1_000,
+      'Ticks without a leader until an election; times raft_tick_ms it must be 150 to 60000 ms.',
+      'ticks',
+    ),
+    ...CLUSTERED,
+  },
+  raft_heartbeat_tick: {
+    ...whole(15, 1, 200, 'Ticks between heartbeats; at most half of raft_election_tick.', 'ticks'),
+    ...CLUSTERED,
+  },
+  registry_heartbeat_secs: {
+    ...whole(
+      10,
+      1,
+      3_600,
+      'Time between heartbeats to the registry; any key `<word>_heartbeat_secs` is taken for it.',
+      'seconds',
+    ),
+    ...CLUSTERED,
+  },
+  api_port: whole(8080, 0, PORT_MAX, 'Port of the HTTP API; 0 = any free port, which is printed.'),
+  maintenance_hour: whole(0, 0, 23, 'Hour in UTC at which passed dates are removed and a snapshot is written.', 'hour'),
+  max_dates_in_query: whole(14, 1, 366, 'Most dates in a query; more is a VALIDATION_ERROR.', 'dates'),
+  query_limit: whole(
+    200,
+    1,
+    32_767,
+    'Most properties in a reply; a larger limit in a query is cut to it.',
+    'properties',
+  ),
+  snapshot_interval_sec: whole(
+    60,
+    0,
+    86_400,
+    'Time between snapshots if something changed; 0 = by count only.',
+    'seconds',
+  ),
+  snapshot_trigger_count: whole(10_000, 1, 100_000_000, 'Writes after which a snapshot is written.', 'writes'),
+  wal_flush_threshold: whole(2_000, 1, 1_000_000, 'Most entries of the log in one flush.', 'entries'),
+  data_dir: {
+    type: 'text',
+    default: './data',
+    summary: 'Folder of log, snapshots and identity; made if absent, locked against a second process.',
+  },
+
+  // Ours.
+  serving_threads: whole(0, 0, 64, 'Threads that serve clients; 0 = cores minus the reserved ones, at least 1.'),
+  memory_max_bytes: whole(
+    0,
+    0,
+    MEMORY_BYTES_MAX,
+    'Most memory for data: 0 = 4 GiB, else 67108864 to 4294967296. Only what is used takes memory.',
+    'bytes',
+  ),
+  session_table_bytes: whole(
+    33_554_432,
+    1_048_576,
+    1_073_741_824,
+    'Memory for the sessions of request keys; fixed when a shard first starts.',
+    'bytes',
+  ),
+  leader_reads: { ...yes('The leader answers reads; false: 405.'), ...CLUSTERED },
+  node_info_leader_url: { ...no('/node-info also tells `leader_url`.'), ...CLUSTERED },
+  api_public_read: yes('With an auth file: GETs need no token, but for /config.'),
+  admin_requires_auth: no(
+    'Without an auth file admin paths are closed (401). On a listener that is not loopback they are closed unless `false` stands in the configuration.',
+  ),
+  tcp_require_login: no('Clients must send LOGIN with a client or admin token first.'),
+  cpu_watch: yes('The process ends (exit code 75) when the number of cores changes; false: it is only logged.'),
+  log_level: { type: 'choice', default: 'info', choices: LOG_LEVELS, summary: 'Least level that is logged.' },
+} as const satisfies ConfigSchema
+
+export type EngineConfig = Config<typeof ENGINE_SCHEMA>
+export type EngineSettings = ConfigValues<typeof ENGINE_SCHEMA>
+
+export const CONFIG_FILES = ['./vacancy.yml', '/etc/vacancy/vacancy.yml'] as const
+const CODECS_FILE = 'codecs.yml'
+/** Tops of the older nested form. */
+const NESTED = ['core_config', 'tcp', 'cluster']
+
+/**
+ * Loads the configuration of a node: `file` when given, else the first of CONFIG_FILES that exists, else defaults;
+ * flags and variables go over it.
+ *
+ * @throws VacancyError invalid_config, one line a fault with file, key, value and range
+ */
+export function loadEngineConfig(options: {
+  readonly file?: string | undefined
+  readonly given?: ReadonlyMap<string, Given>
+  /** For tests; else those of this machine. */
+  readonly cores?: number
+}): EngineConfig {
+  const { file, given, cores = availableParallelism() } = options
+  return loadConfig({
+    schema: ENGINE_SCHEMA,
+    file,
+    searched: CONFIG_FILES,
+    ...(given && { given }),
+    // The original's key carries the name of a product.
+    alias: (key) => (/^[a-z0-9]+_heartbeat_secs$/.test(key) ? 'registry_heartbeat_secs' : undefined),
+    hint: (key, value) => nestedHint(key, value),
+    check: (values) => crossFaults(values, cores),
+  })
+}
+
+function nestedHint(key: string, value: unknown): string | undefined {
+  if (!NESTED.includes(key) && (typeof value !== 'object' || value === null)) return undefined
+  const inside = typeof value === 'object' && value !== null ? Object.keys(value) : []
+  const known = inside.flatMap((name) => [name, `${key}_${name}`]).filter((name) => Object.hasOwn(ENGINE_SCHEMA, name))
+  const keys = known.length === 0 ? 'for example tcp_port, api_port, data_dir' : known.join(', ')
+  return `${key}: this is the older nested form; keys are flat now: ${keys}`
+}
+
+/** What single ranges cannot tell. */
+function crossFaults(values: EngineSettings, cores: number): string[] {
+  const faults: string[] = []
+  const ports = [
+    ['tcp_port', values.tcpPort],
+    ['api_port', values.apiPort],
+    ['quic_port', values.quicPort],
+  ] as const
+  for (const [i, [name, port]] of ports.entries()) {
+    const twin = ports.slice(0, i).find(([, earlier]) => port !== 0 && earlier === port)
+    if (twin) faults.push(`${twin[0]} and ${name}: both are ${port}; the three ports must differ`)
+  }
+  const electionMs = values.raftTickMs * values.raftElectionTick
+  if (electionMs < ELECTION_MS.min || electionMs > ELECTION_MS.max) {
+    faults.push(`raft_tick_ms × raft_election_tick: is ${electionMs} ms, not ${ELECTION_MS.min} to ${ELECTION_MS.max}`)
+  }
+  if (values.raftHeartbeatTick * 2 > values.raftElectionTick) {
+    faults.push(
+      `raft_heartbeat_tick: ${values.raftHeartbeatTick} is more than half of raft_election_tick, ${values.raftElectionTick}`,
+    )
+  }
+  if (values.sysCoresCount > cores - 1) {
+    faults.push(`sys_cores_count: ${values.sysCoresCount} leaves none of ${cores} cores; at most ${cores - 1}`)
+  }
+  const memory = memoryBytes(values)
+  if (memory < MEMORY_BYTES_MIN) {
+    faults.push(`memory_max_bytes: ${memory} is neither 0 nor ${MEMORY_BYTES_MIN} to ${MEMORY_BYTES_MAX}`)
+  } else if (values.sessionTableBytes > memory / 2) {
+    faults.push(`session_table_bytes: ${values.sessionTableBytes} is more than half of the memory for data, ${memory}`)
+  }
+  return faults
+}
+
+/** Bytes of address space for data. */
+export function memoryBytes({ memoryMaxBytes }: EngineSettings): number {
+  return memoryMaxBytes === 0 ? MEMORY_BYTES_MAX : memoryMaxBytes
+}
+
+/** Threads that serve clients: what is configured, else the cores that are not reserved, at least one. */
+export function servingThreads({ servingThreads: asked, sysCoresCount }: EngineSettings, cores: number): number {
+  if (asked > 0) return asked
+  const reserved = sysCoresCount === 0 ? Math.floor(cores / 2) : sysCoresCount
+  return Math.max(1, Math.min(cores - reserved, ENGINE_SCHEMA.serving_threads.max))
+}
+
+/** Where the codec list is when `--codecs` does not say: beside the configuration file. */
+export function codecsFileOf(config: EngineConfig): string {
+  return config.file === '' ? CODECS_FILE : join(dirname(config.file), CODECS_FILE)
+}
+
+/**
+ * Reads `rate_features` of a codec file; other keys are ignored (platform.md §2.5).
+ *
+ * @throws VacancyError invalid_config when the file cannot be read, invalid_codecs naming the entry
+ */
+export function loadCodecs(file: string): CodecList {
+  if (!existsSync(file)) throw invalid(`${file}: does not exist; name the codec file with --codecs`)
+  let source: string
+  try {
+    source = readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw invalid(`${file}: cannot be read: ${(cause as Error).message}`, cause)
+  }
+  const faults: string[] = []
+  const keys = readYamlKeys(source, file, faults)
+  if (faults.length > 0) throw invalid(faults.join('\n'))
+  const entries = keys.find(({ key }) => key === 'rate_features')
+  if (!entries) throw invalid(`${file}: rate_features: is missing; it lists 1 to 24 rate features`)
+  if (!Array.isArray(entries.value))
+    throw invalid(`${file}:${entries.line}: rate_features: must be a list of rate features`)
+  return createCodecList(entries.value)
+}
+
+function invalid(reason: string, cause?: unknown): VacancyError {
+  return new VacancyError('invalid_config', { reason }, { cause })
+}

@@ -1,0 +1,398 @@
+/**
+ * What a node answers on api_port (platform.md §7.2, §7.4): each path a row, each answer read from the handle that
+ * node.ts of the engine provides. Paths that exist in clustered mode only say so.
+ */
+
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { type Clock, packPropertyId } from '@vacancy/shared'
+import {
+  configView,
+  type Log,
+  METRICS_CONTENT_TYPE,
+  registerMetrics,
+  type TlsMaterial,
+  type TokenHash,
+} from '@vacancy/shared/node'
+import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
+import { metricsText, scrape } from '../metrics.ts'
+import { propertyDetails, segmentCounts } from '../store/read.ts'
+import { countsOf, type Memory, memoryUse } from '../store/store.ts'
+import type { NodeHandle } from './handle.ts'
+import {
+  type Answer,
+  createListener,
+  HttpError,
+  isLoopback,
+  json,
+  type Query,
+  type Route,
+  type Rules,
+  text,
+} from './http.ts'
+import { isActive, tellReason } from './reasons.ts'
+import { findWords, WORD_KINDS, type WordKind } from './words.ts'
+
+export const NODE_LIMITS = {
+  propertyIdsMax: 200,
+  wordsMax: 1_000,
+  wordsDefault: 100,
+} as const
+
+export type HttpServerOptions = {
+  readonly handle: NodeHandle
+  readonly config: EngineConfig
+  /** Undefined without an auth file. */
+  readonly tokens: readonly TokenHash[] | undefined
+  /** Undefined for plain HTTP. */
+  readonly tls: TlsMaterial | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly host: string
+  /** 0 = any free one. */
+  readonly port: number
+}
+
+export type HttpServer = {
+  /** The port, once it is open; rejects with VacancyError port_taken. */
+  readonly listening: Promise<number>
+  readonly close: () => Promise<void>
+  /** New connections get this certificate; throws when it cannot be used, and the old one stays. */
+  readonly rotateTls: (tls: TlsMaterial) => void
+  readonly setTokens: (tokens: readonly TokenHash[] | undefined) => void
+}
+
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { handle, config, clock, log, host, port } = options
+  let { tokens } = options
+  const stall = watchStalls()
+  const adminClosed = isAdminClosed(config, host)
+  if (!tokens && !adminClosed) {
+    log.warn({ host }, 'there is no auth file: whoever reaches the API may stop the node')
+  }
+  const rules = (): Rules => ({ tokens, publicRead: config.values.apiPublicRead, adminClosed })
+  const listener = createListener({
+    routes: nodeRoutes(handle, config, log, stall.takeSeconds),
+    rules,
+    tls: options.tls,
+    serverName: `vacancy/${handle.version}`,
+    clock,
+    log,
+    host,
+    port,
+  })
+  return {
+    listening: listener.listening,
+    async close() {
+      stall.close()
+      await listener.close()
+    },
+    rotateTls: listener.setTls,
+    setTokens(next) {
+      tokens = next
+    },
+  }
+}
+
+/**
+ * Whether admin paths are closed while there is no auth file: when the configuration says so, and on a listener that
+ * others can reach unless the configuration says that this is meant.
+ */
+export function isAdminClosed({ values, origins }: EngineConfig, host: string): boolean {
+  return values.adminRequiresAuth || (!isLoopback(host) && origins.admin_requires_auth.from === 'default')
+}
+
+/** Longest delay of this thread's event loop. */
+function watchStalls() {
+  const delay = monitorEventLoopDelay({ resolution: 10 })
+  delay.enable()
+  return {
+    takeSeconds() {
+      const seconds = delay.max / 1e9
+      delay.reset()
+      return seconds
+    },
+    close: () => delay.disable(),
+  }
+}
+
+function nodeRoutes(handle: NodeHandle, config: EngineConfig, log: Log, takeStall: () => number): Route[] {
+  const { values } = config
+  const ofProcess = registerMetrics({}, { process: true })
+  return [
+    { method: 'GET', path: '/health', access: 'open', answer: () => json(200, { status: 'ok' }) },
+    { method: 'GET', path: '/healthz', access: 'open', answer: () => healthz(handle) },
+    { method: 'GET', path: '/ready', access: 'open', answer: () => ready(handle) },
+    {
+      method: 'GET',
+      path: '/metrics',
+      access: 'monitoring',
+      async answer() {
+        const own = metricsText(scrape(handle, values.tcpMaxConnections, takeStall()))
+        return { status: 200, type: METRICS_CONTENT_TYPE, body: own + (await ofProcess.text()) }
+      },
+    },
+    { method: 'GET', path: '/codecs', access: 'monitoring', answer: () => codecs(handle) },
+    { method: 'GET', path: '/status', access: 'monitoring', answer: () => json(200, status(handle)) },
+    { method: 'GET', path: '/snapshot-info', access: 'monitoring', answer: () => snapshotInfo(handle) },
+    {
+      method: 'GET',
+      path: '/debug/slow',
+      access: 'monitoring',
+      answer: () =>
+        json(200, { requests: handle.slow().map(({ atMs, ...request }) => ({ ...request, at: time(atMs) })) }),
+    },
+    { method: 'GET', path: '/properties', access: 'client', answer: (query) => properties(handle, query) },
+    { method: 'GET', path: '/words', access: 'client', answer: (query) => words(handle, query) },
+    { method: 'GET', path: '/config', access: 'admin', answer: () => json(200, configView(ENGINE_SCHEMA, config)) },
+    {
+      method: 'POST',
+      path: '/save-snapshot',
+      access: 'admin',
+      answer: () => started('snapshot', handle.saveSnapshot()),
+    },
+    {
+      method: 'POST',
+      path: '/admin/maintenance',
+      access: 'admin',
+      answer: ({ body }) => started('maintenance', handle.maintain(flag(body['force'], 'force'))),
+    },
+    { method: 'POST', path: '/shutdown', access: 'admin', answer: (query) => shutdown(handle, query) },
+    {
+      method: 'POST',
+      path: '/reload-tokens',
+      access: 'admin',
+      answer: () => {
+        const count = renew(log, 'the auth file cannot be used; the old tokens stay', handle.reloadTokens)
+        return json(200, { message: 'tokens reloaded', tokens: count })
+      },
+    },
+    {
+      method: 'POST',
+      path: '/tls-rotate',
+      access: 'admin',
+      answer: () => {
+        renew(log, 'the certificates cannot be used; the old ones stay', handle.rotateTls)
+        return json(202, { message: 'certificate rotation started' })
+      },
+    },
+    ...CLUSTERED_PATHS.flatMap((path) => [notStandalone('GET', path), notStandalone('POST', path)]),
+  ]
+}
+
+const CLUSTERED_PATHS = [
+  '/node-info',
+  '/leader',
+  '/peers',
+  '/admin/add-member/*',
+  '/admin/remove-member/*',
+  '/admin/transfer-leader/*',
+  '/cluster/*',
+]
+
+function notStandalone(method: Route['method'], path: string): Route {
+  const answer = () => {
+    throw new HttpError(404, 'not available in standalone mode')
+  }
+  return { method, path, access: 'open', answer }
+}
+
+function healthz(handle: NodeHandle): Answer {
+  return isActive(handle.unavailable()) ? text(200, 'active') : text(503, 'unavailable')
+}
+
+function ready(handle: NodeHandle): Answer {
+  const reasons = handle.unavailable().map(tellReason)
+  return json(reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons })
+}
+
+function codecs({ codecs: list }: NodeHandle): Answer {
+  const { names, hash, hashHex, orderedHash } = list
+  const rest = JSON.stringify({ hash_hex: hashHex, ordered_hash: orderedHash }).slice(1)
+  // The hash is greater than 2^53: its digits are written as they are, which JSON.stringify cannot.
+  const body = `{"rate_features":${JSON.stringify(names)},"hash":${hash},${rest}`
+  return { status: 200, type: 'application/json', body }
+}
+
+/** One document with everything a console shows of a node. */
+function status(handle: NodeHandle) {
+  const reasons = handle.unavailable()
+  const memory = handle.memory()
+  const replica = handle.replica()
+  const now = handle.wallMs()
+  const use = process.memoryUsage()
+  return {
+    mode: 'standalone',
+    version: handle.version,
+    shard_id: handle.shardId,
+    health: isActive(reasons) ? 'active' : 'unavailable',
+    reasons: reasons.map(tellReason),
+    started_at: time(handle.startedMs),
+    uptime_seconds: Math.max(0, Math.floor((now - handle.startedMs) / 1000)),
+    cores: { start: handle.coresAtStart, now: handle.coresNow() },
+    serving_threads: handle.servingThreads,
+    connections: handle.connectionsOpen(),
+    kernels: handle.kernels(),
+    ordered_hash: handle.codecs.orderedHash,
+    codec_mismatch: handle.codecMismatch ?? null,
+    memory: {
+      rss: use.rss,
+      heap: use.heapUsed,
+      arraybuffers: use.arrayBuffers,
+      ...(memory && storeMemory(memory)),
+    },
+    ...(memory ? inventory(handle, memory) : { properties: 0, packages: 0, sessions: 0, segments: [] }),
+    replica: replica
+      ? {
+          role: replica.role,
+          term: replica.term,
+          first_index: replica.firstIndex,
+          last_index: replica.lastIndex,
+          commit_index: replica.commitIndex,
+          applied_index: replica.appliedIndex,
+          lag_entries: replica.commitIndex - replica.appliedIndex,
+        }
+      : null,
+    wal: replica ? { bytes: replica.walBytes, files: replica.walFiles } : null,
+    disk: replica ? { free_bytes: replica.diskFreeBytes, full: replica.diskFull } : null,
+    digest: replica ? digest(replica.digest, replica.lastDigestCheckIndex) : null,
+    snapshot: snapshotDocument(handle) ?? null,
+    snapshot_running: replica?.snapshotRunning ?? false,
+    maintenance: replica
+      ? {
+          last_day: replica.lastMaintenanceDay,
+          last_success_at: replica.lastMaintenanceMs > 0 ? time(replica.lastMaintenanceMs) : null,
+          removed_packages: replica.removedPackages,
+        }
+      : null,
+  }
+}
+
+function storeMemory(memory: Memory) {
+  const { recordBytes, planeBytes, freeBytes } = memoryUse(memory)
+  return { indexes: recordBytes, packages: planeBytes, free: freeBytes }
+}
+
+function inventory({ reader }: NodeHandle, memory: Memory) {
+  const segments = segmentCounts({ memory, reader })
+  return {
+    ...countsOf(memory),
+    segments: segments.map(({ name, properties, packages }) => ({ name, properties, packages })),
+  }
+}
+
+function digest({ lo, hi }: { readonly lo: number; readonly hi: number }, checkedIndex: number) {
+  const hex = (lane: number) => lane.toString(16).padStart(8, '0')
+  return { value: `${hex(hi)}${hex(lo)}`, checked_index: checkedIndex }
+}
+
+function snapshotDocument(handle: NodeHandle) {
+  const snapshot = handle.snapshot()
+  return (
+    snapshot && {
+      id: snapshot.id,
+      created_at: time(snapshot.createdMs),
+      shard_id: snapshot.shardId,
+      last_index: snapshot.lastIndex,
+      last_term: snapshot.lastTerm,
+      properties: snapshot.properties,
+      packages: snapshot.packages,
+      segments: snapshot.segments,
+      window: snapshot.window ?? null,
+      codec_hash: snapshot.codecHash,
+      bytes: snapshot.bytes,
+      origin: snapshot.origin,
+      duration_ms: snapshot.durationMs,
+    }
+  )
+}
+
+function snapshotInfo(handle: NodeHandle): Answer {
+  const document = snapshotDocument(handle)
+  if (!document) throw new HttpError(404, 'there is no snapshot yet')
+  return json(200, document)
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+function loaded(handle: NodeHandle): Memory {
+  const memory = handle.memory()
+  if (!memory) throw new HttpError(503, 'the node has not loaded its data yet; /ready says why')
+  return memory
+}
+
+function properties(handle: NodeHandle, { parameters }: Query): Answer {
+  const memory = loaded(handle)
+  const ids = (parameters.get('ids') ?? '').split(',').filter((id) => id !== '')
+  const { propertyIdsMax } = NODE_LIMITS
+  if (ids.length < 1 || ids.length > propertyIdsMax) {
+    throw new HttpError(400, `ids must have 1 to ${propertyIdsMax} property ids with commas between, has ${ids.length}`)
+  }
+  const missing: string[] = []
+  const found = ids.flatMap((id) => {
+    const packed = packPropertyId(id)
+    if (!packed) throw new HttpError(400, `${JSON.stringify(id.slice(0, 64))} is not a property id`)
+    const details = propertyDetails({ memory, reader: handle.reader }, packed)
+    if (details === 'changing') throw new HttpError(503, 'the data is changing too fast to read it, repeat')
+    if (!details) {
+      missing.push(id)
+      return []
+    }
+    const { roomTypes, ...attributes } = details
+    return { id, ...attributes, room_types: roomTypes }
+  })
+  return json(200, { properties: found, missing })
+}
+
+function words(handle: NodeHandle, { parameters }: Query): Answer {
+  const memory = loaded(handle)
+  const kind = (parameters.get('kind') ?? 'segment') as WordKind
+  if (!WORD_KINDS.includes(kind)) throw new HttpError(400, `kind must be one of ${WORD_KINDS.join(', ')}`)
+  const limit = limitOf(parameters.get('limit'))
+  const segment = parameters.get('segment') || undefined
+  const { words, more } = findWords(memory, handle.reader, {
+    kind,
+    segment,
+    prefix: parameters.get('prefix') ?? '',
+    limit,
+  })
+  return json(200, { kind, segment: segment ?? null, words, more })
+}
+
+function limitOf(given: string | null): number {
+  if (given === null) return NODE_LIMITS.wordsDefault
+  const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
+  if (limit < 1 || limit > NODE_LIMITS.wordsMax) {
+    throw new HttpError(400, `limit must be 1 to ${NODE_LIMITS.wordsMax}`)
+  }
+  return limit
+}
+
+function flag(value: unknown, name: string): boolean {
+  if (value === undefined) return false
+  if (typeof value !== 'boolean') throw new HttpError(400, `${name} must be true or false`)
+  return value
+}
+
+function started(what: 'snapshot' | 'maintenance', outcome: 'started' | 'running' | 'unavailable'): Answer {
+  if (outcome === 'running') throw new HttpError(409, `${what} already in progress`)
+  if (outcome === 'unavailable') throw new HttpError(503, 'the node is not ready; /ready says why')
+  return json(202, { message: `${what} started` })
+}
+
+function shutdown(handle: NodeHandle, { body }: Query): Answer {
+  if (body['confirm'] !== true) throw new HttpError(400, 'confirmation required')
+  // The caller gets its answer before the listener goes.
+  return json(202, { message: 'shutting down' }, handle.shutdown)
+}
+
+/** Files that were given at the start and cannot be used now are no fault of the caller: 500, whatever they are. */
+function renew<T>(log: Log, says: string, renewal: () => T): T {
+  try {
+    return renewal()
+  } catch (error) {
+    log.error({ err: error }, says)
+    throw new HttpError(500, `${says}: ${(error as Error).message}`)
+  }
+}
