@@ -176,7 +176,8 @@ function inexact(degrees: Float64Array, count: number, scale: number): number[] 
   const places: number[] = []
   for (let i = 0; i < count; i++) {
     const value = degrees[i] as number
-    if (!Object.is(Math.round(value * scale) / scale, value) || Math.abs(value) > 180) places.push(i)
+    const again = (Math.round(value * scale) | 0) / scale
+    if (!Object.is(again, value)) places.push(i)
   }
   return places
 }

@@ -14,6 +14,8 @@ import {
   type Disk,
   type Env,
   guarded,
+  isDiskFull,
+  readFully,
   renameFile,
   replaceFile,
   syncFile,
@@ -33,9 +35,11 @@ import {
   digestText,
   encodeChunk,
   encodeManifest,
+  equalBytes,
   type Manifest,
   type Part,
   type Position,
+  sha256,
 } from './format.ts'
 import { encodeManifestFile, type Note } from './note.ts'
 import { encodeProperties, encodeTables } from './sections.ts'
@@ -68,8 +72,16 @@ export function inlineEncoder(source: SnapshotSource, scratch: number): WordsEnc
   }
 }
 
-/** What the next snapshot may take over from this one, kept in memory. */
-export type PreviousSnapshot = { readonly index: number; readonly parts: ReadonlyMap<string, KnownPart> }
+/**
+ * What the next snapshot may take over from this one, kept in memory. To be forgotten when a chunk turns out damaged:
+ * without it every chunk that is to be used again is read and compared first, and rewritten where it is not whole.
+ */
+export type PreviousSnapshot = {
+  readonly index: number
+  readonly parts: ReadonlyMap<string, KnownPart>
+  /** Names of chunks that this process has written or compared. */
+  readonly chunks: ReadonlySet<string>
+}
 type KnownPart = { readonly part: Part; readonly slicePackages: Uint32Array }
 
 type PlannedBlock =
@@ -265,11 +277,11 @@ export function chunksFolder(dataDir: string): string {
 }
 
 /**
- * Writes a snapshot into `data_dir`; durable and to be found when the promise resolves. A failure leaves the snapshots
- * that were there as they are, and perhaps chunks that nobody refers to (collectChunks removes them).
+ * Writes a snapshot into `data_dir`; durable and to be found when the promise resolves. What ends otherwise leaves the
+ * snapshots that were there as they are; unless it ends the process, it leaves no chunks either.
  *
  * @returns undefined when the source gave up
- * @throws the errno error of a full disk, write_failed after any other failed call, digest_mismatch
+ * @throws the errno error of a full disk; disk_failed after any other failed call, digest_mismatch: both end the process
  */
 export async function writeSnapshotDir(
   env: Env,
@@ -279,42 +291,90 @@ export async function writeSnapshotDir(
 ): Promise<WrittenSnapshot | undefined> {
   const { disk, clock } = env
   const startMs = clock.monotonicMs()
-  const chunks = chunksFolder(dataDir)
   makeFolder(disk, dataDir, snapshotsFolder(dataDir))
-  makeFolder(disk, snapshotsFolder(dataDir), chunks)
-  let newChunkBytes = 0
-  const sink: ChunkSink = {
-    has: (part) => disk.stat(`${chunks}/${chunkFileName(part.digest)}`)?.bytes === part.bytes,
+  makeFolder(disk, snapshotsFolder(dataDir), chunksFolder(dataDir))
+  const sink = createFolderSink(env, chunksFolder(dataDir), options, startMs)
+  try {
+    const encoded = await encodeBlocks(source, planBlocks(source), options.encoder, sink, options.previous)
+    if (!encoded) {
+      sink.undo()
+      return undefined
+    }
+    // Also when nothing was new: an earlier attempt may have ended between a rename and this.
+    syncFolder(disk, chunksFolder(dataDir))
+    const { index, term, configuration } = source
+    const bytes = encodeManifest({ ...encoded.content, index, term, configuration })
+    const durationMs = Math.round(clock.monotonicMs() - startMs)
+    const note: Note = { createdAtMs: Math.round(clock.wallMs()), durationMs, origin: options.origin }
+    const path = `${snapshotsFolder(dataDir)}/snap-${index}-${term}`
+    makeFolder(disk, undefined, path)
+    replaceFile(disk, `${path}/MANIFEST`, encodeManifestFile(bytes, note))
+    syncFolder(disk, snapshotsFolder(dataDir))
+    const manifest = decodeManifest(bytes, `${path}/MANIFEST`)
+    const previous = { index, parts: encoded.parts, chunks: sink.chunks }
+    return { path, manifest, note, chunkBytes: chunkBytesOf(manifest), newChunkBytes: sink.newBytes(), previous }
+  } catch (error) {
+    // A full disk is met again and again; each time it would be fuller.
+    if (isDiskFull(error)) sink.undo()
+    throw error
+  }
+}
+
+type FolderSink = ChunkSink & {
+  /** Names of all chunks of this snapshot so far. */
+  readonly chunks: ReadonlySet<string>
+  newBytes(): number
+  /** Removes the chunks that were not there before. */
+  undo(): void
+}
+
+function createFolderSink(
+  { disk, clock, schedule }: Env,
+  folder: string,
+  { previous, bytesPerSecond }: WriteOptions,
+  startMs: number,
+): FolderSink {
+  const chunks = new Set<string>()
+  const added: string[] = []
+  let newBytes = 0
+  const has = (part: Part): boolean => {
+    const name = chunkFileName(part.digest)
+    const isThere = disk.stat(`${folder}/${name}`)?.bytes === part.bytes
+    if (!isThere || !(chunks.has(name) || previous?.chunks.has(name) || isWhole(disk, `${folder}/${name}`, part))) {
+      return false
+    }
+    chunks.add(name)
+    return true
+  }
+  return {
+    chunks,
+    has,
     async put(part, bytes) {
-      if (sink.has(part)) return
-      putChunk(disk, `${chunks}/${chunkFileName(part.digest)}`, bytes)
-      newChunkBytes += bytes.length
-      if (options.bytesPerSecond === undefined) return
-      const earlyMs = startMs + (newChunkBytes / options.bytesPerSecond) * 1000 - clock.monotonicMs()
-      if (earlyMs > 0) await new Promise<void>((resolve) => env.schedule.after(earlyMs, resolve))
+      if (has(part)) return
+      const name = chunkFileName(part.digest)
+      putChunk(disk, `${folder}/${name}`, bytes)
+      chunks.add(name)
+      added.push(name)
+      newBytes += bytes.length
+      if (bytesPerSecond === undefined) return
+      const earlyMs = startMs + (newBytes / bytesPerSecond) * 1000 - clock.monotonicMs()
+      if (earlyMs > 0) await new Promise<void>((resolve) => schedule.after(earlyMs, resolve))
+    },
+    newBytes: () => newBytes,
+    undo() {
+      for (const name of added) unlinkFile(disk, `${folder}/${name}`)
     },
   }
-  const encoded = await encodeBlocks(source, planBlocks(source), options.encoder, sink, options.previous)
-  if (!encoded) return undefined
-  // Also when nothing was new: an earlier attempt may have ended between a rename and this.
-  syncFolder(disk, chunks)
+}
 
-  const { index, term, configuration } = source
-  const bytes = encodeManifest({ ...encoded.content, index, term, configuration })
-  const durationMs = Math.round(clock.monotonicMs() - startMs)
-  const note: Note = { createdAtMs: Math.round(clock.wallMs()), durationMs, origin: options.origin }
-  const path = `${snapshotsFolder(dataDir)}/snap-${index}-${term}`
-  makeFolder(disk, undefined, path)
-  replaceFile(disk, `${path}/MANIFEST`, encodeManifestFile(bytes, note))
-  syncFolder(disk, snapshotsFolder(dataDir))
-  const manifest = decodeManifest(bytes, `${path}/MANIFEST`)
-  return {
-    path,
-    manifest,
-    note,
-    chunkBytes: chunkBytesOf(manifest),
-    newChunkBytes,
-    previous: { index, parts: encoded.parts },
+/** Whether a chunk of an earlier process holds what its name says. */
+function isWhole(disk: Disk, path: string, part: Part): boolean {
+  const file = disk.open(path, 'read')
+  try {
+    const bytes = new Uint8Array(part.bytes)
+    return readFully(disk, file, bytes, 0, bytes.length, 0) === bytes.length && equalBytes(sha256(bytes), part.digest)
+  } finally {
+    disk.close(file)
   }
 }
 
@@ -332,10 +392,13 @@ function putChunk(disk: Disk, path: string, bytes: Uint8Array): void {
   const file = guarded('open', temporary, () => disk.open(temporary, 'create'))
   try {
     guarded('write', temporary, () => writeFully(disk, file, bytes, 0, bytes.length, 0))
-    syncFile(disk, file, temporary)
-  } finally {
+  } catch (error) {
     disk.close(file)
+    if (isDiskFull(error)) unlinkFile(disk, temporary)
+    throw error
   }
+  syncFile(disk, file, temporary)
+  disk.close(file)
   renameFile(disk, temporary, path)
 }
 
@@ -353,7 +416,7 @@ export type WrittenSeed = { readonly manifest: Manifest; readonly bytes: number 
  * Writes a snapshot as one file; it appears under its name when it is whole and durable.
  *
  * @returns undefined when the source gave up
- * @throws errno errors of a full disk or a folder that cannot be written; write_failed
+ * @throws errno errors of a full disk or a folder that cannot be written; disk_failed
  */
 export async function writeSeedFile(
   env: Env,

@@ -20,7 +20,7 @@ export type SourceOptions = {
   propertiesPerSegment?: number
   roomTypes?: number
   nights?: number
-  /** `constant`: nights of a row are equal; `random`: availability and price of each night are drawn anew. */
+  /** `constant`: nights of a row are equal; `random`: each draws 20 availabilities and 128 prices anew (performance.md §7). */
   values?: 'constant' | 'random'
   /** Of a hundred words, so many are absent; of a hundred rows, so many are dead. */
   absent?: number
@@ -159,26 +159,17 @@ function fillTable(
   random: Random,
   { values = 'random', absent = 0 }: SourceOptions,
 ): void {
-  const draw = (cell: number) => {
-    if (absent > 0 && random.below(100) < absent) return
-    u32[cell] = random.below(10) | (random.below(8) << 8)
-    u32[cell + 1] = ~(4000 + random.below(20_000))
-  }
   for (let row = 0; row < rows.length; row++) {
     if (rows[row] === DEAD_ROW) continue
-    const firstCell = (planes[0] as number) / 4 + row * 2
-    draw(firstCell)
-    // Features belong to a rate, which is the same all year; rooms and prices are not.
-    const features = (u32[firstCell] as number) & 0xffffff00
-    for (let night = 1; night < planes.length; night++) {
-      const cell = (planes[night] as number) / 4 + row * 2
-      if (values === 'constant') {
-        u32[cell] = u32[firstCell] as number
-        u32[cell + 1] = u32[firstCell + 1] as number
-      } else {
-        draw(cell)
-        if (u32[cell + 1] !== 0) u32[cell] = ((u32[cell] as number) & 0xff) | features
-      }
+    const features = random.below(256) << 8
+    const base = 50 + random.below(250)
+    let word = { low: random.below(20) | features, high: ~(base + random.below(128)) }
+    for (const plane of planes) {
+      if (values === 'random') word = { low: random.below(20) | features, high: ~(base + random.below(128)) }
+      const isAbsent = absent > 0 && random.below(100) < absent
+      const cell = plane / 4 + row * 2
+      u32[cell] = isAbsent ? 0 : word.low
+      u32[cell + 1] = isAbsent ? 0 : word.high
     }
   }
 }

@@ -1,0 +1,173 @@
+/**
+ * How large is a snapshot, and how fast is it written and loaded? (performance.md §7, target 12)
+ *
+ * Data: 4 room types of each property over 366 nights; once with nights that are equal, once with availability and
+ * price drawn anew for each night. Default 6 million packages, `--full` 60 million. Baselines in the same run: a copy of
+ * the same words, and zstd alone over them. What is loaded is compared with what was written before a time is printed.
+ *
+ *   node engine/src/snapshot/snapshot.bench.ts [--full] [--dir DIR] [--threads N]
+ */
+
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { constants, zstdCompressSync } from 'node:zlib'
+import { assert } from '@vacancy/shared'
+import { createEnv, realDisk } from '../env.ts'
+import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
+import { loadSnapshotKernel } from './codec.ts'
+import { openSeedFile, type SnapshotReader } from './load.ts'
+import { firstPlanes } from './shapes.ts'
+import { closeWordsPool, createWordsPool, decodeAll, pooledEncoder, type WordsPool } from './words-pool.ts'
+import { writeSeedFile, writeSnapshotDir } from './write.ts'
+
+const { values } = parseArgs({
+  options: {
+    full: { type: 'boolean', default: false },
+    dir: { type: 'string' },
+    threads: { type: 'string', default: '2' },
+  },
+})
+const ROUNDS = 3
+const NIGHTS = 366
+const ROOM_TYPES = 4
+const packagesWanted = values.full ? 60e6 : 6e6
+const threads = Number(values.threads)
+const quiet = () => undefined
+const env = createEnv({ debug: quiet, info: quiet, warn: quiet, error: quiet })
+
+const folder = mkdtempSync(join(values.dir ?? tmpdir(), 'vacancy-snapshot-bench-'))
+try {
+  for (const shape of ['constant', 'random'] as const) await measure(shape)
+} finally {
+  rmSync(folder, { recursive: true })
+}
+
+async function measure(shape: 'constant' | 'random'): Promise<void> {
+  const segments = 10
+  const propertiesPerSegment = Math.round(packagesWanted / NIGHTS / ROOM_TYPES / segments)
+  const source = createTestSource({
+    values: shape,
+    segments,
+    propertiesPerSegment,
+    roomTypes: ROOM_TYPES,
+    nights: NIGHTS,
+    threads,
+  })
+  const words = wordsOf(source.planes, source.tables)
+  const bytes = words.reduce((sum, plane) => sum + plane.byteLength, 0)
+  const packages = bytes / 8
+  const { implementation } = loadSnapshotKernel(source.memory)
+  print(
+    `${shape} nights: ${packages.toLocaleString('en')} packages of ${source.properties.count} properties, ` +
+      `${threads} threads, kernel ${implementation}`,
+  )
+  const pool = createWordsPool(threads)
+  try {
+    const path = join(folder, `${shape}.snapshot`)
+    for (let round = 1; round <= ROUNDS; round++) await writeAndLoad(pool, source, path, packages, bytes, round)
+    await writeFolders(pool, source, shape, bytes)
+  } finally {
+    await closeWordsPool(pool)
+  }
+  baselines(words, bytes)
+}
+
+async function writeAndLoad(
+  pool: WordsPool,
+  source: TestSource,
+  path: string,
+  packages: number,
+  bytes: number,
+  round: number,
+): Promise<void> {
+  const { planes } = source
+  const writing = performance.now()
+  const encoder = pooledEncoder(pool, source, planes.planeMap.words, planes.scratch)
+  const written = await writeSeedFile(env, path, source, { encoder })
+  const writeMs = performance.now() - writing
+  assert(written && written.bytes === statSync(path).size, 'the file is there')
+
+  const loading = performance.now()
+  const reader = openSeedFile(realDisk, path)
+  const openMs = performance.now() - loading
+  const target = layPlanes(reader.tables, threads)
+  const decoding = performance.now()
+  await decodeAll(pool, reader, target.memory, target.planeMap, target.scratch)
+  const decodeMs = performance.now() - decoding
+  compare(source, reader, target)
+  const size = `${(written.bytes / 1e6).toFixed(2)} MB (${(written.bytes / packages).toFixed(3)} B a package)`
+  print(
+    `  round ${round}: ${size} · write ${seconds(writeMs)} (${rate(bytes, writeMs)}) · ` +
+      `load ${seconds(openMs + decodeMs)} (${rate(bytes, openMs + decodeMs)}), of it names and shapes ${seconds(openMs)}`,
+  )
+}
+
+function compare(source: TestSource, reader: SnapshotReader, target: ReturnType<typeof layPlanes>): void {
+  const first = firstPlanes(source.tables)
+  source.tables.forEach(({ rows, days }, table) => {
+    for (let night = 0; night < days.length; night++) {
+      const plane = (first[table] as number) + night
+      const from = (source.planes.planeMap.words[plane] as number) / 4
+      const to = (target.planeMap.words[plane] as number) / 4
+      const cells = rows.length * 2
+      const a = Buffer.from(source.memory.buffer, from * 4, cells * 4)
+      const b = Buffer.from(target.memory.buffer, to * 4, cells * 4)
+      assert(a.equals(b), 'what was loaded is what was written')
+    }
+  })
+  assert(reader.tables.length === source.tables.length, 'all tables came back')
+}
+
+/** As a running node does it: every chunk a file of its own, synced; then once more with nothing changed. */
+async function writeFolders(pool: WordsPool, source: TestSource, shape: string, bytes: number): Promise<void> {
+  const dataDir = join(folder, `data-${shape}`)
+  env.disk.makeDirectory(dataDir)
+  const encoder = pooledEncoder(pool, source, source.planes.planeMap.words, source.planes.scratch)
+  const begun = performance.now()
+  const first = await writeSnapshotDir(env, dataDir, source, { encoder, origin: 'bench' })
+  const firstMs = performance.now() - begun
+  assert(first, 'the source does not give up')
+  const again = { ...source, index: 2, unchangedSince: () => true }
+  const { previous } = first
+  const begunAgain = performance.now()
+  const second = await writeSnapshotDir(env, dataDir, again, { encoder, origin: 'bench', previous })
+  const secondMs = performance.now() - begunAgain
+  assert(second?.newChunkBytes === 0, 'an unchanged state writes no chunk')
+  print(`  as a folder: ${seconds(firstMs)} (${rate(bytes, firstMs)}), unchanged once more ${seconds(secondMs)}`)
+}
+
+function baselines(words: readonly Uint32Array[], bytes: number): void {
+  const copying = performance.now()
+  let cells = 0
+  for (const plane of words) cells += plane.slice().length
+  const copyMs = performance.now() - copying
+  assert(cells * 4 === bytes, 'all of it was copied')
+  // A part of the planes is enough to know a rate.
+  const sample = words.slice(0, Math.min(words.length, 200))
+  let raw = 0
+  let packed = 0
+  const packing = performance.now()
+  for (const plane of sample) {
+    raw += plane.byteLength
+    packed += zstdCompressSync(plane, { params: { [constants.ZSTD_c_compressionLevel]: 1 } }).length
+  }
+  const packMs = performance.now() - packing
+  print(
+    `  baselines, one thread: copy ${rate(bytes, copyMs)} · zstd alone ${rate(raw, packMs)}, ` +
+      `${((packed / raw) * 8).toFixed(2)} B a package`,
+  )
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(3)} s`
+}
+
+function rate(bytes: number, ms: number): string {
+  return `${(bytes / ms / 1e6).toFixed(2)} GB/s`
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
