@@ -1,0 +1,398 @@
+/**
+ * Calls between their caller and the sockets: they wait for their turn, are sent, perhaps again, and settle once.
+ *
+ *   waiting → sent → settled          the answer came, the deadline passed, or the caller gave up
+ *      ↑        ↓
+ *      └─ (pausing)                   it may be sent again: at once on another connection, or a little later
+ *
+ * Writes reach a connection in the order of their calls. A write that waits for its request key is overtaken by reads,
+ * so that a node whose disk stalls still answers searches.
+ */
+
+import { assert, VacancyError } from '@vacancy/shared'
+import {
+  COMMANDS,
+  type CommandName,
+  decodeReply,
+  type Envelope,
+  encodeRequest,
+  FIELD_HEADER_BYTES,
+  type Reply,
+  type RequestFields,
+  type Result,
+} from '@vacancy/shared/wire'
+import { type Connection, checkHealth, giveUp, send } from './connection.ts'
+import {
+  badArgument,
+  errorOfAnswer,
+  errorOfClient,
+  errorOfConnection,
+  type VacancyCallError,
+} from './errors.ts'
+import { createRequestKeys, type RequestKey, type RequestKeys, releaseKey, retire, takeKey } from './request-keys.ts'
+import { leavesDoubt, mayRepeat, repeatDelayMs, tellsFate } from './retry.ts'
+import type { World } from './world.ts'
+
+export type Calls = {
+  readonly world: World
+  readonly inFlightMax: number
+  /** Unsettled calls, those on their way included. */
+  readonly unsettledMax: number
+  /** Undefined when writes go without a key. */
+  readonly keys: RequestKeys | undefined
+  /** The open ones. */
+  readonly connections: Set<Connection>
+  /** Sent before, to be sent again: these come first. */
+  readonly again: Set<Call>
+  readonly reads: Set<Call>
+  readonly writes: Set<Call>
+  readonly unsettled: Set<Call>
+  isTurnDue: boolean
+  callsMade: number
+  /** Why there is no connection. */
+  connectionFailure: VacancyCallError | undefined
+  /** Called when the last call is settled. */
+  whenIdle: () => void
+}
+
+export type CallRequest = {
+  readonly command: CommandName
+  readonly fields: RequestFields<CommandName>
+  readonly envelope: Envelope | undefined
+  readonly deadlineMs: number
+  readonly signal: AbortSignal | undefined
+}
+
+type Call = {
+  readonly command: CommandName
+  readonly isWrite: boolean
+  readonly isKeyed: boolean
+  /** The client gives it a key, as its caller gave none. */
+  readonly wantsKey: boolean
+  readonly wantsIndex: boolean
+  key: RequestKey | undefined
+  readonly frame: Uint8Array
+  /** Nights that were asked for; an answer's packed dates are among them. */
+  readonly dates: readonly string[]
+  readonly order: number
+  readonly deadlineMs: number
+  sent: { readonly connection: Connection; readonly id: number } | undefined
+  attempts: number
+  /** How often it was repeated after an answer, and after one of unknown outcome. */
+  repeats: number
+  unknownRepeats: number
+  /** An attempt may have executed it. */
+  inDoubt: boolean
+  /** The answer because of which it waits to be sent again. */
+  refusal: { readonly code: string; readonly message: string } | undefined
+  resolve: (result: Result) => void
+  reject: (error: VacancyCallError) => void
+  stopDeadline: () => void
+  stopPause: () => void
+  stopSignal: () => void
+}
+
+export function createCalls(world: World, limits: { inFlightMax: number; unsettledMax: number; hasKeys: boolean }): Calls {
+  return {
+    world,
+    inFlightMax: limits.inFlightMax,
+    unsettledMax: limits.unsettledMax,
+    keys: limits.hasKeys ? createRequestKeys(world) : undefined,
+    connections: new Set(),
+    again: new Set(),
+    reads: new Set(),
+    writes: new Set(),
+    unsettled: new Set(),
+    isTurnDue: false,
+    callsMade: 0,
+    connectionFailure: undefined,
+    whenIdle: () => {},
+  }
+}
+
+/**
+ * Takes a call up.
+ *
+ * @returns the result; rejects with one of the errors of errors.ts, and with nothing else
+ */
+export function makeCall(calls: Calls, request: CallRequest): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const { command, signal } = request
+    const nobody = { command, inDoubt: false }
+    if (signal?.aborted) throw errorOfClient('cancelled', nobody, {}, signal.reason)
+    if (calls.unsettled.size >= calls.unsettledMax) {
+      throw errorOfClient('backpressure', nobody, { count: calls.unsettled.size })
+    }
+    const call = createCall(calls, request)
+    call.resolve = resolve
+    call.reject = reject
+    call.stopDeadline = calls.world.after(request.deadlineMs, () => expire(calls, call))
+    if (signal) call.stopSignal = listen(signal, () => cancel(calls, call, signal.reason))
+    calls.unsettled.add(call)
+    const queue = call.isWrite ? calls.writes : calls.reads
+    queue.add(call)
+    takeTurnSoon(calls)
+  })
+}
+
+function listen(signal: AbortSignal, run: () => void): () => void {
+  signal.addEventListener('abort', run, { once: true })
+  return () => signal.removeEventListener('abort', run)
+}
+
+/** Replaced when the write is sent. */
+const NO_SESSION = '0'.repeat(32)
+const NO_NUMBER = 2n ** 64n - 1n
+const NUMBER_BYTES = 8
+
+function createCall(calls: Calls, { command, fields, envelope, deadlineMs }: CallRequest): Call {
+  const given: { readonly session?: unknown; readonly wantIndex?: unknown; readonly dates?: unknown } = fields
+  const isWrite = COMMANDS[command].access === 'write'
+  const wantsKey = isWrite && calls.keys !== undefined && given.session === undefined
+  const keyed = wantsKey ? { ...fields, session: NO_SESSION, requestNumber: NO_NUMBER } : fields
+  return {
+    command,
+    isWrite,
+    isKeyed: wantsKey || given.session !== undefined,
+    wantsKey,
+    wantsIndex: given.wantIndex !== undefined,
+    key: undefined,
+    frame: encode(command, keyed, envelope),
+    dates: Array.isArray(given.dates) ? [...given.dates] : [],
+    order: calls.callsMade++,
+    deadlineMs,
+    sent: undefined,
+    attempts: 0,
+    repeats: 0,
+    unknownRepeats: 0,
+    inDoubt: false,
+    refusal: undefined,
+    resolve: () => {},
+    reject: () => {},
+    stopDeadline: () => {},
+    stopPause: () => {},
+    stopSignal: () => {},
+  }
+}
+
+function encode(command: CommandName, fields: RequestFields<CommandName>, envelope: Envelope | undefined): Uint8Array {
+  try {
+    return encodeRequest({ command, correlationId: 0, fields, envelope })
+  } catch (error) {
+    throw badArgument(command, error instanceof Error ? error.message : String(error), error)
+  }
+}
+
+/** All calls of a tick go out together. */
+export function takeTurnSoon(calls: Calls): void {
+  if (calls.isTurnDue) return
+  calls.isTurnDue = true
+  queueMicrotask(() => {
+    calls.isTurnDue = false
+    takeTurn(calls)
+  })
+}
+
+function takeTurn(calls: Calls): void {
+  const corked = new Set<Connection>()
+  for (;;) {
+    const connection = connectionFor(calls)
+    const call = connection && nextCall(calls)
+    if (!call) break
+    if (!corked.has(connection)) {
+      corked.add(connection)
+      connection.socket.cork()
+    }
+    hand(calls, call, connection)
+  }
+  for (const { socket } of corked) socket.uncork()
+}
+
+/** The one of least load. Which connections may take which call is decided here, and only here. */
+function connectionFor(calls: Calls): Connection | undefined {
+  let best: Connection | undefined
+  for (const connection of calls.connections) {
+    if (connection.isFull || connection.onTheirWay.size >= calls.inFlightMax) continue
+    if (!best || connection.onTheirWay.size < best.onTheirWay.size) best = connection
+  }
+  return best
+}
+
+/** The call whose turn it is; it stays in its queue. Of calls never sent, the older one. */
+function nextCall(calls: Calls): Call | undefined {
+  const [repeated] = calls.again
+  if (repeated) return repeated
+  const [read] = calls.reads
+  const [write] = calls.writes
+  if (write && (!read || write.order < read.order) && hasKey(calls, write)) return write
+  return read
+}
+
+function hasKey(calls: Calls, call: Call): boolean {
+  if (!call.wantsKey || call.key || !calls.keys) return true
+  call.key = takeKey(calls.keys)
+  if (call.key) putKey(call, call.key)
+  return call.key !== undefined
+}
+
+/**
+ * Writes the key where its place was kept. Fields go out in ascending ids, and only `wantIndex` has a greater one:
+ *
+ *   … · 0x8010 header, 32 bytes of session · 0x8011 header, 8 bytes of number · [0x8023 header, 1 byte]
+ */
+function putKey({ frame, wantsIndex }: Call, { session, number }: RequestKey): void {
+  const numberAt = frame.length - (wantsIndex ? FIELD_HEADER_BYTES + 1 : 0) - NUMBER_BYTES
+  const view = new DataView(frame.buffer, frame.byteOffset)
+  assert(view.getBigUint64(numberAt, true) === NO_NUMBER, 'the place of the key is where the number lies')
+  view.setBigUint64(numberAt, BigInt(number), true)
+  const sessionAt = numberAt - FIELD_HEADER_BYTES - session.id.length
+  for (let i = 0; i < session.id.length; i++) frame[sessionAt + i] = session.id.charCodeAt(i)
+}
+
+function hand(calls: Calls, call: Call, connection: Connection): void {
+  leaveQueues(calls, call)
+  // The socket that had it first may still hold its bytes, and the correlation id differs.
+  const frame = call.attempts === 0 ? call.frame : call.frame.slice()
+  call.attempts++
+  call.refusal = undefined
+  const id = send(connection, frame, {
+    command: call.command,
+    answered: (payload) => {
+      call.sent = undefined
+      takeAnswer(calls, call, payload, connection)
+      takeTurnSoon(calls)
+    },
+    lost: (error) => {
+      call.sent = undefined
+      takeLoss(calls, call, error)
+    },
+  })
+  call.sent = { connection, id }
+}
+
+function leaveQueues(calls: Calls, call: Call): void {
+  calls.again.delete(call)
+  calls.reads.delete(call)
+  calls.writes.delete(call)
+}
+
+function takeAnswer(calls: Calls, call: Call, payload: Uint8Array, connection: Connection): void {
+  let reply: Reply
+  try {
+    reply = readReply(call, payload, connection)
+  } catch (error) {
+    const reason = error instanceof VacancyError ? String(error.fields['reason']) : String(error)
+    const blamed = { command: call.command, inDoubt: call.isWrite }
+    return fail(calls, call, errorOfClient('malformed_reply', blamed, { reason }, error), false)
+  }
+  if (reply.ok) {
+    settle(calls, call, true)
+    return call.resolve(reply.result)
+  }
+  takeRefusal(calls, call, reply.code, reply.message)
+}
+
+function takeRefusal(calls: Calls, call: Call, code: string, message: string): void {
+  const attempt = { ended: 'answered', code } as const
+  call.inDoubt ||= leavesDoubt(call, attempt)
+  const isUnknown = code === '408'
+  // It may mean that the node no longer knows the session (X4).
+  if (isUnknown && call.key && calls.keys) retire(calls.keys, call.key.session)
+  if (!mayRepeat(call, attempt, call.unknownRepeats)) {
+    const isFateKnown = tellsFate(code)
+    const inDoubt = call.inDoubt && !isFateKnown
+    return fail(calls, call, errorOfAnswer({ ...call, inDoubt }, code, message), isFateKnown)
+  }
+  call.refusal = { code, message }
+  if (isUnknown) call.unknownRepeats++
+  call.stopPause = calls.world.after(repeatDelayMs(call.repeats++, calls.world.random()), () => repeat(calls, call))
+}
+
+function takeLoss(calls: Calls, call: Call, error: VacancyCallError): void {
+  const attempt = { ended: 'lost' } as const
+  call.inDoubt ||= leavesDoubt(call, attempt)
+  if (mayRepeat(call, attempt, call.unknownRepeats)) repeat(calls, call)
+  else fail(calls, call, errorOfConnection(call, error), false)
+}
+
+function repeat(calls: Calls, call: Call): void {
+  calls.again.add(call)
+  takeTurnSoon(calls)
+}
+
+/** The deadline has passed. */
+function expire(calls: Calls, call: Call): void {
+  fail(calls, call, reasonOfDelay(calls, call), false)
+  for (const connection of [...calls.connections]) checkHealth(connection)
+}
+
+function reasonOfDelay(calls: Calls, call: Call): VacancyCallError {
+  const inDoubt = mayBeExecuted(call)
+  const blamed = { command: call.command, inDoubt, isWrite: call.isWrite }
+  if (!call.sent && call.refusal) return errorOfAnswer(blamed, call.refusal.code, call.refusal.message)
+  if (!call.sent && calls.connections.size === 0 && calls.connectionFailure) {
+    return errorOfConnection(blamed, calls.connectionFailure)
+  }
+  return errorOfClient('deadline_exceeded', blamed, { milliseconds: call.deadlineMs })
+}
+
+function cancel(calls: Calls, call: Call, reason: unknown): void {
+  const blamed = { command: call.command, inDoubt: mayBeExecuted(call) }
+  fail(calls, call, errorOfClient('cancelled', blamed, {}, reason), false)
+}
+
+function mayBeExecuted(call: Call): boolean {
+  return call.inDoubt || (call.isWrite && call.sent !== undefined)
+}
+
+/** Fails what waits for a connection: the node has refused the next one, and would refuse it again. */
+export function failWaiting(calls: Calls, error: VacancyCallError): void {
+  for (const call of [...calls.again, ...calls.reads, ...calls.writes]) {
+    fail(calls, call, errorOfConnection(call, error), false)
+  }
+}
+
+function fail(calls: Calls, call: Call, error: VacancyCallError, isFateKnown: boolean): void {
+  settle(calls, call, isFateKnown)
+  call.reject(error)
+}
+
+function settle(calls: Calls, call: Call, isFateKnown: boolean): void {
+  assert(calls.unsettled.delete(call), 'a call is settled once')
+  call.stopDeadline()
+  call.stopPause()
+  call.stopSignal()
+  leaveQueues(calls, call)
+  if (call.sent) giveUp(call.sent.connection, call.sent.id)
+  call.sent = undefined
+  if (call.key && calls.keys) {
+    releaseKey(calls.keys, call.key, isFateKnown)
+    // Another write may have waited for it.
+    takeTurnSoon(calls)
+  }
+  if (calls.unsettled.size === 0) calls.whenIdle()
+}
+
+/**
+ * Packed dates count from a year that the reply does not name: the node's at the moment of writing. It is ours at the
+ * moment of reading but at New Year, when the nights that were asked for show which year was meant.
+ */
+function readReply(call: Call, payload: Uint8Array, { codecs, world }: Connection): Reply {
+  const ourYear = new Date(world.clock.wallMs()).getUTCFullYear()
+  if (call.dates.length === 0) return decodeReply(call.command, payload, { baseYear: ourYear, codecs })
+  const asked = new Set(call.dates.map((date) => date.trim()))
+  let inOurYear: Reply | undefined
+  let failure: unknown
+  for (const baseYear of [ourYear, ourYear - 1, ourYear + 1]) {
+    try {
+      const reply = decodeReply('SEARCHAVAIL', payload, { baseYear, codecs })
+      if (!reply.ok || reply.result.properties[0]?.days.every(({ date }) => asked.has(date)) !== false) return reply
+      inOurYear ??= reply
+    } catch (error) {
+      // In another year it may be a date: 29 February is not one everywhere.
+      failure ??= error
+    }
+  }
+  if (inOurYear) return inOurYear
+  throw failure
+}

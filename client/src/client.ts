@@ -1,0 +1,315 @@
+/** The client: connections that come back by themselves, one method a command, and an end in good order. */
+
+import {
+  CODECS_SEGMENT,
+  COMMANDS,
+  type CommandName,
+  type Envelope,
+  type RequestFields,
+  type Result,
+  SEGMENTS_SEGMENT,
+} from '@vacancy/shared/wire'
+import { type Calls, createCalls, failWaiting, makeCall, takeTurnSoon } from './calls.ts'
+import { type Address, type Connection, type ConnectionSettings, hangUp, openConnection } from './connection.ts'
+import { badArgument, errorOfClient, type VacancyCallError, VacancyRetryError } from './errors.ts'
+import { type ClientOptions, checkOptions, DEADLINE_MS_MAX, type Settings, wholeNumber } from './options.ts'
+import { GOOD_CONNECTION_MS, reconnectDelayMs } from './retry.ts'
+import { systemWorld, type World } from './world.ts'
+
+/** What a single call may say. */
+export type CallOptions = {
+  /** Milliseconds this call may take, repeats included, instead of the client's. */
+  readonly deadlineMs?: number
+  /** Gives the call up. A write that was sent by then ends with an unknown outcome. */
+  readonly signal?: AbortSignal
+  /** Where the call belongs, for commands that name no segment. Routers need it; nodes do not look at it. */
+  readonly segment?: string
+}
+
+/** How full a client is. */
+export type ClientStatus = {
+  /** Sockets that are ready. */
+  readonly connections: number
+  /** Calls without an answer, those that still wait for their turn included. */
+  readonly unsettled: number
+  /** Requests on the sockets, those that nobody waits for any more included. */
+  readonly inFlight: number
+}
+
+type Method<Name extends CommandName, Returned> = (
+  fields: RequestFields<Name>,
+  options?: CallOptions,
+) => Promise<Returned>
+type PlainMethod<Returned> = (options?: CallOptions) => Promise<Returned>
+
+/**
+ * A client of one node. Dates are `YYYY-MM-DD` in UTC, from today to today plus one year; prices are whole numbers in
+ * the operator's unit, a night; availability is in rooms, 0 to 255. Every method rejects with a VacancyRequestError,
+ * VacancyClientError or VacancyRetryError, after which nothing was changed, or a VacancyUnknownOutcomeError.
+ */
+export type VacancyClient = {
+  /** Names of the shard's rate features, in the order of their bits; as of the latest connection. */
+  readonly rateFeatures: readonly string[]
+  status(): ClientStatus
+
+  /** The shard's rate features, asked for anew (GETCODECS). */
+  listRateFeatures: PlainMethod<Result<'GETCODECS'>['rateFeatures']>
+  /** Segments that have a property, with the number of their properties (GETSEGMENTS). */
+  listSegments: PlainMethod<Result<'GETSEGMENTS'>['segments']>
+
+  /** Adds a property or replaces its attributes; its packages stay (SETPROP). */
+  setProperty: Method<'SETPROP', void>
+  /** Ids of the properties of a segment that match all filters (SEARCHPROP). Coordinates in degrees, radius in metres. */
+  searchProperties: Method<'SEARCHPROP', string[]>
+  /** Properties with a package on every date that passes all filters, with their nights (SEARCHAVAIL). */
+  searchAvailability: Method<'SEARCHAVAIL', Result<'SEARCHAVAIL'>['properties']>
+  /** Whether the property exists (PROPEXIST). */
+  propertyExists: Method<'PROPEXIST', boolean>
+  /** Removes a property and everything below it (DELPROP). */
+  deleteProperty: Method<'DELPROP', void>
+  /** Removes a segment's properties and everything below them (DELSEGMENT). */
+  deleteSegment: Method<'DELSEGMENT', void>
+
+  /** Creates or changes the package of a night; what is left out stays, or is 0 or none when new (SETROOMPKG). */
+  setPackage: Method<'SETROOMPKG', void>
+  /** The package of a night (GETPROPROOMDAY). */
+  getPackage: Method<'GETPROPROOMDAY', Result<'GETPROPROOMDAY'>>
+  /** Removes the package of a night (DELROOMDAY). */
+  deletePackage: Method<'DELROOMDAY', void>
+  /** Removes a date from all room types of a property (DELPROPDAY). */
+  deletePropertyDay: Method<'DELPROPDAY', void>
+
+  /** Sets the rooms left on a night. @returns rooms left (SETROOMAVL) */
+  setAvailability: Method<'SETROOMAVL', number>
+  /** Gives rooms back; `OVERFLOW` past 255. @returns rooms left (INCROOMAVL) */
+  increaseAvailability: Method<'INCROOMAVL', number>
+  /** Takes rooms; `UNDERFLOW` when fewer are left. @returns rooms left (DECROOMAVL) */
+  decreaseAvailability: Method<'DECROOMAVL', number>
+
+  /** Whether the property has the room type (PROPROOMEXIST). */
+  roomTypeExists: Method<'PROPROOMEXIST', boolean>
+  /** Room types of a property (PROPROOMLIST). */
+  listRoomTypes: Method<'PROPROOMLIST', string[]>
+  /** Dates on which a room type has a package, ascending (PROPROOMDATELIST). */
+  listDates: Method<'PROPROOMDATELIST', string[]>
+  /** Removes a room type with all its packages (DELPROPROOM). */
+  deleteRoomType: Method<'DELPROPROOM', void>
+
+  /** Any command by its name on the wire, with the whole result: `explain` and `wantIndex` answer here. */
+  send<Name extends Exclude<CommandName, 'LOGIN'>>(
+    command: Name,
+    fields: RequestFields<Name>,
+    options?: CallOptions,
+  ): Promise<Result<Name>>
+
+  /** Takes no further calls, waits until those made are settled, and closes the connections. */
+  close(): Promise<void>
+}
+
+/** A place for one connection, which is filled again whenever it is lost. */
+type Link = {
+  connection: Connection | undefined
+  failures: number
+  stopPause: () => void
+}
+
+type State = {
+  readonly world: World
+  readonly settings: Settings
+  readonly calls: Calls
+  readonly links: Link[]
+  rateFeatures: readonly string[]
+  isClosed: boolean
+  closing: Promise<void> | undefined
+  /** Tells `connect` how it went. */
+  started: (error?: VacancyCallError) => void
+}
+
+/**
+ * Connects to a node and reads its codec list. A node that is not there yet is tried again until `connectDeadlineMs`.
+ *
+ * @throws VacancyRequestError for an option that cannot be; VacancyClientError when the token is refused;
+ *   VacancyRetryError when there is no connection in time
+ */
+export function connect(options: ClientOptions = {}): Promise<VacancyClient> {
+  return connectIn(systemWorld, options)
+}
+
+/** The same in a world of the caller's. */
+export async function connectIn(world: World, options: ClientOptions): Promise<VacancyClient> {
+  const settings = checkOptions(options)
+  const { maxInFlight, maxQueued, connections, connectDeadlineMs } = settings
+  const state: State = {
+    world,
+    settings,
+    calls: createCalls(world, {
+      inFlightMax: maxInFlight,
+      unsettledMax: maxInFlight * connections + maxQueued,
+      hasKeys: settings.requestKeys,
+    }),
+    links: Array.from({ length: connections }, () => ({ connection: undefined, failures: 0, stopPause: () => {} })),
+    rateFeatures: [],
+    isClosed: false,
+    closing: undefined,
+    started: () => {},
+  }
+  const failure = await new Promise<VacancyCallError | undefined>((resolve) => {
+    const stopDeadline = world.after(connectDeadlineMs, () => state.started(reasonOfNoConnection(state)))
+    state.started = (error) => {
+      stopDeadline()
+      state.started = () => {}
+      resolve(error)
+    }
+    for (const link of state.links) fill(state, link)
+  })
+  if (failure) {
+    await hangUpAll(state)
+    throw failure
+  }
+  return face(state)
+}
+
+function reasonOfNoConnection({ calls, settings }: State): VacancyCallError {
+  if (calls.connectionFailure) return calls.connectionFailure
+  const { host, port, connectDeadlineMs } = settings
+  const reason = `not ready within ${connectDeadlineMs} ms`
+  return errorOfClient('connection_failed', { command: undefined, inDoubt: false }, { address: `${host}:${port}`, reason })
+}
+
+function fill(state: State, link: Link): void {
+  const { calls } = state
+  link.connection = openConnection(state.world, connectionSettings(state), {
+    opened(connection) {
+      calls.connections.add(connection)
+      state.rateFeatures = connection.codecs?.names ?? []
+      state.started()
+      takeTurnSoon(calls)
+    },
+    drained: () => takeTurnSoon(calls),
+    closed(connection, error) {
+      calls.connections.delete(connection)
+      link.connection = undefined
+      if (!state.isClosed) refill(state, link, connection, error)
+    },
+  })
+}
+
+function refill(state: State, link: Link, lost: Connection, error: VacancyCallError): void {
+  const { world, calls } = state
+  calls.connectionFailure = error
+  const isRefused = !(error instanceof VacancyRetryError)
+  if (isRefused && calls.connections.size === 0) {
+    state.started(error)
+    failWaiting(calls, error)
+  }
+  const wasGood = lost.openedMs > 0 && world.clock.monotonicMs() - lost.openedMs >= GOOD_CONNECTION_MS
+  link.failures = wasGood ? 0 : link.failures
+  link.stopPause = world.after(reconnectDelayMs(link.failures++, world.random()), () => fill(state, link))
+}
+
+function connectionSettings({ settings }: State): ConnectionSettings {
+  return {
+    address: addressFor(settings),
+    tls: settings.tls,
+    token: settings.token,
+    isRouter: settings.isRouter,
+    handshakeMs: settings.connectDeadlineMs,
+    silenceMs: Math.ceil(settings.deadlineMs * SILENCE_SHARE),
+  }
+}
+
+/** Looked at when a deadline passes: a little less of silence than that is enough. */
+const SILENCE_SHARE = 3 / 4
+
+/** Where the next connection goes: with one node, always there. */
+function addressFor({ host, port }: Settings): Address {
+  return { host, port }
+}
+
+function face(state: State): VacancyClient {
+  const ask = <Name extends CommandName>(command: Name, fields: RequestFields<Name>, options?: CallOptions) =>
+    call(state, command, fields, options)
+  const done = async (result: Promise<unknown>): Promise<void> => {
+    await result
+  }
+  return {
+    get rateFeatures() {
+      return state.rateFeatures
+    },
+    status: () => ({
+      connections: state.calls.connections.size,
+      unsettled: state.calls.unsettled.size,
+      inFlight: [...state.calls.connections].reduce((sum, { onTheirWay }) => sum + onTheirWay.size, 0),
+    }),
+
+    listRateFeatures: async (options) => (await ask('GETCODECS', {}, options)).rateFeatures,
+    listSegments: async (options) => (await ask('GETSEGMENTS', {}, options)).segments,
+
+    setProperty: (fields, options) => done(ask('SETPROP', fields, options)),
+    searchProperties: async (fields, options) => (await ask('SEARCHPROP', fields, options)).propertyIds,
+    searchAvailability: async (fields, options) => (await ask('SEARCHAVAIL', fields, options)).properties,
+    propertyExists: async (fields, options) => (await ask('PROPEXIST', fields, options)).exists,
+    deleteProperty: (fields, options) => done(ask('DELPROP', fields, options)),
+    deleteSegment: (fields, options) => done(ask('DELSEGMENT', fields, options)),
+
+    setPackage: (fields, options) => done(ask('SETROOMPKG', fields, options)),
+    getPackage: (fields, options) => ask('GETPROPROOMDAY', fields, options),
+    deletePackage: (fields, options) => done(ask('DELROOMDAY', fields, options)),
+    deletePropertyDay: (fields, options) => done(ask('DELPROPDAY', fields, options)),
+
+    setAvailability: async (fields, options) => (await ask('SETROOMAVL', fields, options)).availability,
+    increaseAvailability: async (fields, options) => (await ask('INCROOMAVL', fields, options)).availability,
+    decreaseAvailability: async (fields, options) => (await ask('DECROOMAVL', fields, options)).availability,
+
+    roomTypeExists: async (fields, options) => (await ask('PROPROOMEXIST', fields, options)).exists,
+    listRoomTypes: async (fields, options) => (await ask('PROPROOMLIST', fields, options)).roomTypes,
+    listDates: async (fields, options) => (await ask('PROPROOMDATELIST', fields, options)).dates,
+    deleteRoomType: (fields, options) => done(ask('DELPROPROOM', fields, options)),
+
+    send: ask,
+    close: () => close(state),
+  }
+}
+
+async function call<Name extends CommandName>(
+  state: State,
+  command: Name,
+  fields: RequestFields<Name>,
+  options: CallOptions = {},
+): Promise<Result<Name>> {
+  if (!Object.hasOwn(COMMANDS, command) || command === 'LOGIN') throw badArgument(undefined, `no command ${command}`)
+  if (typeof fields !== 'object' || fields === null) throw badArgument(command, `${command} takes an object of fields`)
+  if (state.closing) throw errorOfClient('client_closed', { command, inDoubt: false }, {})
+  const { deadlineMs = state.settings.deadlineMs, signal } = options
+  const result = await makeCall(state.calls, {
+    command,
+    fields: fields as RequestFields<CommandName>,
+    envelope: state.settings.isRouter ? envelopeOf(command, fields, options) : undefined,
+    deadlineMs: wholeNumber('deadlineMs', deadlineMs, DEADLINE_MS_MAX),
+    signal,
+  })
+  return result as Result<Name>
+}
+
+function envelopeOf(command: CommandName, fields: object, options: CallOptions): Envelope {
+  const write = COMMANDS[command].access === 'write'
+  if (command === 'GETCODECS') return { segment: CODECS_SEGMENT, write }
+  if (command === 'GETSEGMENTS') return { segment: SEGMENTS_SEGMENT, write }
+  const segment = options.segment ?? ('segment' in fields ? fields.segment : undefined)
+  if (typeof segment === 'string') return { segment, write }
+  throw badArgument(command, `${command} names no segment; a router needs one: { segment } in the options of the call`)
+}
+
+function close(state: State): Promise<void> {
+  state.closing ??= new Promise<void>((resolve) => {
+    state.calls.whenIdle = resolve
+    if (state.calls.unsettled.size === 0) resolve()
+  }).then(() => hangUpAll(state))
+  return state.closing
+}
+
+async function hangUpAll(state: State): Promise<void> {
+  state.isClosed = true
+  for (const link of state.links) link.stopPause()
+  await Promise.all(state.links.map(({ connection }) => connection && hangUp(connection)))
+}
