@@ -1,0 +1,132 @@
+import { parseDay } from '@vacancy/shared'
+import { COMMANDS } from '@vacancy/shared/wire'
+import { expect, test } from 'vitest'
+import type { NodeHandle } from './http/handle.ts'
+import { METRICS, metricsText, type Scrape, SEGMENT_SERIES_MAX, scrape } from './metrics.ts'
+import { COUNTER, count, countCommand, countDuration, countError, countRows } from './tcp/counters.ts'
+import { fakeHandle } from './testing/fake-handle.ts'
+import { ask, createNodeInMemory } from './testing/node-in-memory.ts'
+
+function page(handle: NodeHandle, differs: Partial<Scrape> = {}): string[] {
+  return metricsText({ ...scrape(handle, 10_000, 0.002), ...differs }).split('\n')
+}
+
+/** Values of a metric by its labels as they are written. */
+function values(lines: string[], name: string): { [labels: string]: number } {
+  const own = lines.filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+  return Object.fromEntries(
+    own.map((line) => {
+      const end = line.lastIndexOf(' ')
+      return [line.slice(name.length, end), Number(line.slice(end + 1))]
+    }),
+  )
+}
+
+test('counts of the serving threads are added up', () => {
+  const handle = fakeHandle()
+  const [first, second] = handle.counters as [never, never]
+  count(first, COUNTER.bytesSent, 100)
+  count(second, COUNTER.bytesSent, 11)
+  countCommand(first, COMMANDS.SEARCHAVAIL.code)
+  countCommand(second, COMMANDS.SEARCHAVAIL.code)
+  countError(second, COMMANDS.SEARCHAVAIL.code, 'VALIDATION_ERROR: stars must be 1 to 5, got 6')
+  countError(second, COMMANDS.SEARCHAVAIL.code, '429')
+
+  const lines = page(handle)
+
+  expect(values(lines, 'tcp_bytes_sent_total')).toEqual({ '': 111 })
+  expect(values(lines, 'tcp_commands_total')).toEqual({ '': 2 })
+  expect(values(lines, 'vacancy_commands_total')['{command="SEARCHAVAIL"}']).toBe(2)
+  expect(values(lines, 'vacancy_command_errors_total')).toEqual({
+    '{command="SEARCHAVAIL",code="VALIDATION_ERROR"}': 1,
+    '{command="SEARCHAVAIL",code="429"}': 1,
+  })
+  expect(values(lines, 'tcp_rejected_request_total')).toEqual({ '': 1 })
+})
+
+test('a histogram counts upwards, and its last bucket is its count', () => {
+  const handle = fakeHandle()
+  const [counters] = handle.counters as [never]
+  const { code } = COMMANDS.SEARCHPROP
+  countCommand(counters, code)
+  for (const seconds of [0.00002, 0.0004, 0.0004, 2]) countDuration(counters, code, 1, seconds)
+  countRows(counters, code, 200)
+
+  const lines = page(handle)
+
+  const buckets = values(lines, 'vacancy_command_duration_seconds_bucket')
+  const run = (le: string) => buckets[`{command="SEARCHPROP",phase="run",le="${le}"}`]
+  expect([run('0.00001'), run('0.000025'), run('0.0005'), run('1'), run('+Inf')]).toEqual([0, 1, 3, 3, 4])
+  expect(values(lines, 'vacancy_command_duration_seconds_count')['{command="SEARCHPROP",phase="run"}']).toBe(4)
+  expect(values(lines, 'vacancy_command_duration_seconds_sum')['{command="SEARCHPROP",phase="run"}']).toBeCloseTo(
+    2.00082,
+  )
+  expect(values(lines, 'vacancy_result_rows_bucket')['{command="SEARCHPROP",le="200"}']).toBe(1)
+  expect(values(lines, 'vacancy_wal_fsync_seconds_bucket')).toEqual({
+    '{le="0.001"}': 30,
+    '{le="0.01"}': 38,
+    '{le="+Inf"}': 40,
+  })
+})
+
+test('segments have series by name, those beyond the limit one together, and any name is escaped', () => {
+  const named = (name: string, packages: number) => ({ name, bytes: new Uint8Array(), properties: 1, packages })
+  const segments = Array.from({ length: SEGMENT_SERIES_MAX + 2 }, (_, i) => named(`s${i}`, i))
+  const lines = page(fakeHandle(), { segments })
+
+  const series = values(lines, 'vacancy_packages')
+  expect(Object.keys(series)).toHaveLength(SEGMENT_SERIES_MAX + 1)
+  expect(series['{segment="s999"}']).toBe(999)
+  expect(series['{segment="other"}']).toBe(1000 + 1001)
+  const odd = values(page(fakeHandle(), { segments: [named('a"b\\c\nd', 7)] }), 'vacancy_packages')
+  expect(odd).toEqual({ '{segment="a\\"b\\\\c\\nd"}': 7 })
+})
+
+test('the inventory is counted from the store', () => {
+  const node = createNodeInMemory(parseDay('2026-06-15') as number)
+  const property = { area: 'a', propertyType: 't', category: 'c', stars: 3, latitude: 0, longitude: 0, amenities: [] }
+  ask(node, 'SETPROP', { ...property, segment: 'Vienna', propertyId: 'h1' })
+  ask(node, 'SETROOMPKG', { propertyId: 'h1', roomType: 'double', date: '2026-06-20', availability: 1 })
+
+  const lines = page(fakeHandle({ memory: () => node.store.memory }))
+
+  expect(values(lines, 'vacancy_properties')).toEqual({ '{segment="Vienna"}': 1 })
+  expect(values(lines, 'vacancy_packages')).toEqual({ '{segment="Vienna"}': 1 })
+  expect(values(lines, 'vacancy_memory_bytes')['{kind="free"}']).toBeGreaterThan(0)
+})
+
+test('what a starting node does not know yet is left out, not zero', () => {
+  const unavailable = () => [{ reason: 'starting', detail: '', sinceMs: 0 }] as const
+  const lines = page(fakeHandle({ replica: () => undefined, snapshot: () => undefined, unavailable }))
+
+  expect(lines.join('\n')).not.toContain('vacancy_snapshot_age_seconds')
+  expect(lines.join('\n')).not.toContain('vacancy_raft')
+  expect(values(lines, 'vacancy_health')).toEqual({ '{value="active"}': 0, '{value="unavailable"}': 1 })
+  expect(values(lines, 'vacancy_unavailable')['{reason="starting"}']).toBe(1)
+})
+
+test('times are seconds, and the longest stall of a thread is told once', () => {
+  const handle = fakeHandle()
+  const [first, second] = handle.counters as [never, never]
+  count(first, COUNTER.stallMicrosMax, 1_500)
+  count(second, COUNTER.stallMicrosMax, 40_000)
+
+  const lines = page(handle)
+  expect(values(lines, 'vacancy_event_loop_delay_seconds')).toEqual({
+    '{thread="main"}': 0.002,
+    '{thread="serving"}': 0.04,
+    '{thread="replica"}': 0.004,
+  })
+  expect(values(lines, 'vacancy_snapshot_age_seconds')).toEqual({ '': 60 })
+  expect(values(page(handle), 'vacancy_event_loop_delay_seconds')['{thread="serving"}']).toBe(0)
+})
+
+test('every row names its unit, and its samples have the labels it says', () => {
+  const node = createNodeInMemory(20_000)
+  const from = scrape(fakeHandle({ memory: () => node.store.memory }), 10, 0)
+  for (const [name, row] of Object.entries(METRICS)) {
+    expect(row.help, name).toMatch(/^[A-Z0-9].*\.$/)
+    expect(name.endsWith('_total'), name).toBe(row.type === 'counter')
+    for (const { labels } of row.read(from)) expect(Object.keys(labels), name).toEqual(row.labels)
+  }
+})
