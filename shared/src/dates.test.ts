@@ -125,7 +125,7 @@ test.each(replyVectors.tables.packedDates)('$date is $value from $baseYear on', 
 })
 
 test('a day of eight years is packed and unpacked', () => {
-  law([fc.integer({ min: 1970, max: 9990 }), fc.integer({ min: 0, max: 2921 })], (baseYear, offset) => {
+  law([fc.integer({ min: 1970, max: 9990 }), fc.integer({ min: 0, max: 2919 })], (baseYear, offset) => {
     const number = day(`${baseYear}-01-01`) + offset
 
     expect(unpackDay(packDay(number, baseYear), baseYear)).toBe(number)

@@ -1,0 +1,82 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
+import { COMMAND_LIST, COMMANDS, findCommand, isCommandName } from './commands.ts'
+
+const encoder = new TextEncoder()
+
+function find(text: string): number {
+  const bytes = encoder.encode(`<${text}>`)
+  return findCommand(bytes, 1, bytes.length - 2)
+}
+
+test('there are 20 commands, LOGIN first, of the classes of wire-protocol.md §8', () => {
+  const named = (access: string) => COMMAND_LIST.filter((spec) => spec.access === access).map(({ name }) => name)
+
+  expect(COMMAND_LIST).toHaveLength(20)
+  expect(COMMAND_LIST.map(({ code }) => code)).toEqual(COMMAND_LIST.map((_, i) => i))
+  expect(COMMANDS.LOGIN.code).toBe(0)
+  expect(named('session')).toEqual(['LOGIN'])
+  expect(named('write').sort()).toEqual([
+    'DECROOMAVL',
+    'DELPROP',
+    'DELPROPDAY',
+    'DELPROPROOM',
+    'DELROOMDAY',
+    'DELSEGMENT',
+    'INCROOMAVL',
+    'SETPROP',
+    'SETROOMAVL',
+    'SETROOMPKG',
+  ])
+})
+
+test.each(COMMAND_LIST)('$name has its fields in ascending ids, each of the type of its width', ({ fields }) => {
+  const ids = fields.map(({ id }) => id)
+  const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3 }
+
+  expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b))
+  for (const field of fields) {
+    expect(field.type).toBe(types[field.width])
+    expect(field.extension).toBe(field.id >= 0x8000)
+    if (field.extension) expect(field.required).toBe(false)
+    expect(field.summary).toMatch(/\.$/)
+  }
+})
+
+// wire-protocol.md §12.
+test.each([
+  [0x8001, (name: string) => name === 'SEARCHAVAIL'],
+  [0x8002, (name: string) => name.startsWith('SEARCH')],
+  [0x8003, (name: string) => name.startsWith('SEARCH')],
+  [0x8010, (_: string, access: string) => access === 'write'],
+  [0x8011, (_: string, access: string) => access === 'write'],
+  [0x8020, (_: string, access: string) => access === 'read'],
+  [0x8021, (_: string, access: string) => access === 'read'],
+  [0x8022, (_: string, access: string) => access === 'read'],
+  [0x8023, (_: string, access: string) => access === 'write'],
+])('extension field %i belongs to the commands of the contract', (id, belongs) => {
+  for (const { name, access, fields } of COMMAND_LIST) {
+    expect(fields.some((field) => field.id === id)).toBe(belongs(name, access))
+  }
+})
+
+test('every command is found by the bytes of its name, and no other text is', () => {
+  for (const { name, code } of COMMAND_LIST) {
+    expect(find(name)).toBe(code)
+    expect(find(name.toLowerCase())).toBe(-1)
+    expect(find(name.slice(0, -1))).toBe(-1)
+    expect(find(`${name}X`)).toBe(-1)
+    for (let i = 0; i < name.length; i++) expect(find(`${name.slice(0, i)}_${name.slice(i + 1)}`)).toBe(-1)
+  }
+  law([fc.uint8Array({ minLength: 1, maxLength: 255 })], (bytes) => {
+    const name = String.fromCharCode(...bytes)
+
+    expect(findCommand(bytes, 0, bytes.length)).toBe(isCommandName(name) ? COMMANDS[name].code : -1)
+  })
+})
+
+test('names of objects are no commands', () => {
+  expect(isCommandName('toString')).toBe(false)
+  expect(isCommandName('SETPROP')).toBe(true)
+})

@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
+import { bytesOfHex, requestVectors } from '../testing/vectors.ts'
+import { fitErrorText } from '../text.ts'
+import { COMMAND_LIST, COMMANDS } from './commands.ts'
+import { createRequestScan, scanRequest } from './fields.ts'
+
+type Field = { id: number; type: number; data: readonly number[]; claimed?: number }
+
+function payloadOf(name: string, fields: readonly Field[], count = fields.length): Uint8Array {
+  const bytes = [name.length, ...new TextEncoder().encode(name), count & 0xff, count >>> 8]
+  for (const { id, type, data, claimed = data.length } of fields) {
+    bytes.push(id & 0xff, id >>> 8, type)
+    for (let shift = 0; shift < 32; shift += 8) bytes.push((claimed >>> shift) & 0xff)
+    bytes.push(...data)
+  }
+  return Uint8Array.from(bytes)
+}
+
+function faultOf(payload: Uint8Array): string {
+  return scanRequest(createRequestScan(), payload, 0, payload.length)
+}
+
+const text = (id: number, value = 'x'): Field => ({ id, type: 1, data: [...new TextEncoder().encode(value)] })
+const u8 = (id: number, value = 1): Field => ({ id, type: 2, data: [value] })
+
+test('fields are found in any order, at their places in the table', () => {
+  const payload = payloadOf('SETROOMAVL', [u8(4, 20), text(3, '2026-12-24'), text(1, 'p'), text(2, 'suite')])
+  const padded = Uint8Array.of(9, 9, 9, ...payload, 9)
+  const scan = createRequestScan()
+
+  expect(scanRequest(scan, padded, 3, 3 + payload.length)).toBe('')
+  expect(scan.command).toBe(COMMANDS.SETROOMAVL)
+  const found = scan.command.fields.map((_, place) => {
+    const start = scan.start[place] as number
+    return start < 0 ? undefined : [...padded.subarray(start, start + (scan.length[place] as number))]
+  })
+  expect(found.slice(0, 4)).toEqual([[112], [...new TextEncoder().encode('suite')], expect.any(Array), [20]])
+  expect(found.slice(4)).toEqual([undefined, undefined, undefined])
+})
+
+test('a scan forgets the request before it', () => {
+  const scan = createRequestScan()
+  const full = payloadOf('SEARCHPROP', [text(1), text(2), u8(4)])
+  const bare = payloadOf('SEARCHPROP', [text(1)])
+
+  expect(scanRequest(scan, full, 0, full.length)).toBe('')
+  expect(scanRequest(scan, bare, 0, bare.length)).toBe('')
+  expect(scan.start[1]).toBe(-1)
+  expect(scan.start[3]).toBe(-1)
+})
+
+test('zero-length optional text is absent, but a required one and features that are to be cleared are there', () => {
+  const scan = createRequestScan()
+  const search = payloadOf('SEARCHPROP', [text(1, ''), text(2, ''), text(6, '')])
+  const package_ = payloadOf('SETROOMPKG', [text(1), text(2), text(3), text(6, '')])
+
+  expect(scanRequest(scan, search, 0, search.length)).toBe('')
+  expect([...scan.start.subarray(0, 6)]).toEqual([expect.any(Number), -1, -1, -1, -1, -1])
+  expect(scan.start[0]).toBeGreaterThan(0)
+  expect(scan.length[0]).toBe(0)
+  expect(scanRequest(scan, package_, 0, package_.length)).toBe('')
+  expect(scan.start[5]).toBe(package_.length)
+  expect(scan.length[5]).toBe(0)
+})
+
+test.each([
+  ['an empty payload', new Uint8Array(), 'PARSE_ERROR: the payload is empty'],
+  ['no name', Uint8Array.of(0, 0, 0), 'PARSE_ERROR: the command name is empty'],
+  ['half a name', Uint8Array.of(9, 65), 'PARSE_ERROR: the command name runs past the end of the payload'],
+  ['no field count', Uint8Array.of(5, 76, 79, 71, 73, 78, 0), 'PARSE_ERROR: the payload ends before its field count'],
+  ['an unknown command', payloadOf('FLUSHALL', []), 'VALIDATION_ERROR: unknown command FLUSHALL'],
+  ['a hostile name', payloadOf('A":\\\n', []), 'VALIDATION_ERROR: unknown command A????'],
+  ['a field header cut off', payloadOf('PROPEXIST', [text(1)], 2), 'PARSE_ERROR: field 2 runs past the end'],
+  ['data cut off', payloadOf('PROPEXIST', [{ ...text(1), claimed: 2 }]), 'PARSE_ERROR: field 1 runs past the end'],
+  [
+    'a length of 4 GiB',
+    payloadOf('PROPEXIST', [{ ...text(1), claimed: 0xffff_ffff }]),
+    'PARSE_ERROR: field 1 runs past the end of the payload',
+  ],
+  ['bytes left over', payloadOf('PROPROOMEXIST', [text(1), text(2)], 1), 'PARSE_ERROR: 8 bytes follow the last field'],
+  ['an unknown field', payloadOf('PROPEXIST', [text(1), text(77)]), 'VALIDATION_ERROR: PROPEXIST has no field 77'],
+  ['an unknown extension', payloadOf('PROPEXIST', [text(0x8010)]), 'VALIDATION_ERROR: PROPEXIST has no field 32784'],
+  ['an id between', payloadOf('PROPEXIST', [text(0x7fff)]), 'VALIDATION_ERROR: PROPEXIST has no field 32767'],
+  ['an id beyond', payloadOf('PROPEXIST', [text(0x8040)]), 'VALIDATION_ERROR: PROPEXIST has no field 32832'],
+  ['a field twice', payloadOf('PROPEXIST', [text(1), text(1)]), 'VALIDATION_ERROR: field propertyId is repeated'],
+  ['an empty field twice', payloadOf('SEARCHPROP', [text(2, ''), text(2)]), 'VALIDATION_ERROR: field area is repeated'],
+  ['a wrong type', payloadOf('PROPEXIST', [u8(1)]), 'VALIDATION_ERROR: field propertyId must have type 1, got 2'],
+  [
+    'a wrong width',
+    payloadOf('SEARCHPROP', [text(1), { id: 9, type: 3, data: [1, 0, 0, 0] }]),
+    'VALIDATION_ERROR: field limit must have 8 bytes, got 4',
+  ],
+  ['a u8 of no bytes', payloadOf('SEARCHPROP', [{ id: 4, type: 2, data: [] }]), 'field stars must have 1 bytes, got 0'],
+  ['a missing field', payloadOf('SEARCHPROP', []), 'VALIDATION_ERROR: segment is required'],
+  ['two missing fields', payloadOf('PROPROOMEXIST', []), 'VALIDATION_ERROR: propertyId is required'],
+  ['the later one missing', payloadOf('PROPROOMEXIST', [text(1)]), 'VALIDATION_ERROR: roomType is required'],
+])('%s is refused', (_, payload, says) => {
+  expect(faultOf(payload)).toContain(says)
+})
+
+test('structure comes before required fields, and the name before both (wire-protocol.md §5)', () => {
+  expect(faultOf(payloadOf('NOPE', [{ ...text(1), claimed: 9 }]))).toMatch(/unknown command/)
+  expect(faultOf(payloadOf('PROPROOMEXIST', [{ ...text(2), claimed: 9 }]))).toMatch(/^PARSE_ERROR/)
+  expect(faultOf(payloadOf('PROPROOMEXIST', [text(77)]))).toMatch(/no field 77/)
+})
+
+test('no payload makes the scan throw, and whatever it says keeps the rules of §7.1', () => {
+  const name = fc.constantFrom(...COMMAND_LIST.map((spec) => spec.name), 'X')
+  const field = fc.record({
+    id: fc.oneof(fc.integer({ min: 0, max: 18 }), fc.integer({ min: 0x8000, max: 0x8030 }), fc.nat(0xffff)),
+    type: fc.integer({ min: 0, max: 4 }),
+    data: fc.array(fc.integer({ min: 0, max: 255 }), { maxLength: 9 }),
+  })
+  const built = fc.tuple(name, fc.array(field, { maxLength: 6 })).map(([n, fields]) => payloadOf(n, fields))
+  const damaged = fc
+    .tuple(fc.constantFrom(...requestVectors.cases), fc.nat(500), fc.integer({ min: 0, max: 255 }))
+    .map(([{ hex }, place, byte]) => {
+      const bytes = bytesOfHex(hex).slice(9)
+      if (bytes.length > 0) bytes[place % bytes.length] = byte
+      return bytes
+    })
+  const scan = createRequestScan()
+  law(
+    [fc.oneof(fc.uint8Array({ maxLength: 80 }), built, damaged)],
+    (payload) => {
+      const says = scanRequest(scan, payload, 0, payload.length)
+
+      if (says !== '') return expect(says).toBe(fitErrorText(says))
+      for (const [place, { required }] of scan.command.fields.entries()) {
+        const start = scan.start[place] as number
+        if (required) expect(start).toBeGreaterThan(0)
+        if (start >= 0) expect(start + (scan.length[place] as number)).toBeLessThanOrEqual(payload.length)
+      }
+    },
+    3000,
+  )
+})

@@ -1,0 +1,272 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { LIMITS } from '../domain.ts'
+import { law } from '../testing/law.ts'
+import { bytesOfHex, requestVectors } from '../testing/vectors.ts'
+import { createFrameSplitter, type FrameSplitter, resumeFrames, splitFrames } from './frame.ts'
+import { encodeEnvelope } from './routing.ts'
+
+const ENGINE = { payloadBytesMax: LIMITS.requestPayloadBytesMax, skipBytesMax: LIMITS.skippedPayloadBytesMax }
+/** Small limits, so that random streams reach them; the envelope may have 300 bytes more. */
+const SMALL = { payloadBytesMax: 40, skipBytesMax: 2000 }
+
+type Event = string
+
+/** Everything a sink hears, as text. */
+function collector(events: Event[]) {
+  return {
+    frame: (bytes: Uint8Array, start: number, end: number, id: number, inEnvelope: boolean) => {
+      events.push(`${inEnvelope ? 'envelope' : 'frame'} ${id} ${bytes.subarray(start, end).join(',')}`)
+    },
+    refuse: (id: number, text: string) => events.push(`refuse ${id} ${text}`),
+    fatal: (reason: string) => events.push(`fatal ${reason}`),
+  }
+}
+
+function split(chunks: readonly Uint8Array[], limits = SMALL): Event[] {
+  const events: Event[] = []
+  const splitter = createFrameSplitter(limits)
+  for (const chunk of chunks) {
+    // A chunk of its own, gone after the call: what is kept must be a copy.
+    const copy = chunk.slice()
+    splitFrames(splitter, copy, collector(events))
+    copy.fill(0xee)
+  }
+  return events
+}
+
+function frame(id: number, payload: Uint8Array, claimed = payload.length): Uint8Array {
+  const bytes = new Uint8Array(9 + payload.length)
+  const view = new DataView(bytes.buffer)
+  bytes[0] = 0xff
+  view.setUint32(1, id, true)
+  view.setUint32(5, claimed, true)
+  bytes.set(payload, 9)
+  return bytes
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  return Uint8Array.from(parts.flatMap((part) => [...part]))
+}
+
+function cutAt(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
+  const cuts = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
+  return [0, ...cuts].map((from, i) => bytes.subarray(from, cuts[i] ?? bytes.length))
+}
+
+const id = fc.integer({ min: 0, max: 0xffff_ffff })
+const payload = (maxLength: number) => fc.uint8Array({ maxLength })
+const bare = fc.tuple(id, payload(60)).map(([number, bytes]) => frame(number, bytes))
+const segment = fc.constantFrom('s', 'Zürich', '', '__keepalive__', '__codecs__', 'x'.repeat(255))
+const enveloped = fc
+  .tuple(segment, fc.boolean(), id, payload(60))
+  .map(([name, write, number, bytes]) => encodeEnvelope({ segment: name, write }, frame(number, bytes)))
+const large = fc
+  .tuple(segment, id, fc.integer({ min: 300, max: 2100 }), fc.boolean())
+  .map(([name, number, bytes, inside]) => {
+    const inner = frame(number, new Uint8Array(bytes).fill(7))
+    return inside ? encodeEnvelope({ segment: name, write: false }, inner) : inner
+  })
+const broken = fc.oneof(
+  fc.constant(bytesOfHex('fe0c00000001ff00ff0700000000000000')),
+  fc.constant(bytesOfHex('fe0c0000000000ff070000000000000000')),
+  fc.uint8Array({ minLength: 1, maxLength: 20 }),
+)
+const stream = fc
+  .array(fc.oneof({ weight: 5, arbitrary: bare }, { weight: 5, arbitrary: enveloped }, large, broken), {
+    maxLength: 12,
+  })
+  .map(concat)
+const cuts = fc.array(fc.nat(10_000), { maxLength: 12 })
+
+test('any cut of a stream gives the same frames', () => {
+  law(
+    [stream, cuts],
+    (bytes, places) => {
+      const whole = split([bytes])
+
+      expect(split(cutAt(bytes, places))).toEqual(whole)
+      expect(split(Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(whole)
+    },
+    1000,
+  )
+})
+
+test('stopping after every frame and going on gives the same frames', () => {
+  law(
+    [stream, cuts],
+    (bytes, places) => {
+      const events: Event[] = []
+      const splitter = createFrameSplitter(SMALL)
+      const plain = collector(events)
+      const stopping = {
+        ...plain,
+        frame: (...args: Parameters<typeof plain.frame>) => {
+          plain.frame(...args)
+          splitter.stopped = true
+        },
+      }
+      for (const [i, chunk] of cutAt(bytes, places).entries()) {
+        const copy = chunk.slice()
+        splitFrames(splitter, copy, stopping)
+        copy.fill(0xee)
+        // Some chunks come while the splitter is still stopped.
+        if (i % 3 !== 0) resumeFrames(splitter, stopping)
+      }
+      while (splitter.stopped) resumeFrames(splitter, stopping)
+
+      expect(events).toEqual(split([bytes]))
+    },
+    1000,
+  )
+})
+
+test('no bytes make the splitter throw, and after a fatal one nothing more is heard', () => {
+  const junk = fc.array(fc.oneof(fc.constantFrom(0xff, 0xfe, 0, 1, 9), fc.integer({ min: 0, max: 255 })), {
+    maxLength: 200,
+  })
+  law(
+    [junk, cuts],
+    (bytes, places) => {
+      const events = split(cutAt(Uint8Array.from(bytes), places))
+      const fatal = events.findIndex((event) => event.startsWith('fatal'))
+
+      if (fatal >= 0) expect(fatal).toBe(events.length - 1)
+    },
+    2000,
+  )
+})
+
+test('a damaged vector never throws, however it is damaged', () => {
+  const hex = fc.constantFrom(...requestVectors.cases.map((vector) => vector.hex))
+  law(
+    [hex, fc.nat(2000), fc.integer({ min: 0, max: 255 }), cuts],
+    (text, place, byte, places) => {
+      const bytes = bytesOfHex(text)
+      bytes[place % bytes.length] = byte
+
+      expect(split(cutAt(bytes, places), ENGINE)).toEqual(split([bytes], ENGINE))
+    },
+    1000,
+  )
+})
+
+test('a frame that is whole in its chunk is handed on where it lies', () => {
+  const chunk = concat([frame(1, Uint8Array.of(65)), frame(2, Uint8Array.of(66, 67))])
+  const seen: [Uint8Array, number, number][] = []
+  splitFrames(createFrameSplitter(ENGINE), chunk, {
+    frame: (bytes, start, end) => seen.push([bytes, start, end]),
+    refuse: () => {},
+    fatal: () => {},
+  })
+
+  expect(seen.map(([, start, end]) => [start, end])).toEqual([
+    [9, 10],
+    [19, 21],
+  ])
+  for (const [bytes] of seen) expect(bytes).toBe(chunk)
+})
+
+test('an empty payload and a keepalive are not answered', () => {
+  const keepalive = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(5, new Uint8Array()))
+  const talkative = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(6, Uint8Array.of(1)))
+
+  expect(split([concat([frame(4, new Uint8Array()), keepalive, talkative])])).toEqual([])
+})
+
+test('the segments that routers know are commands like any other to an engine', () => {
+  const codecs = encodeEnvelope({ segment: '__codecs__', write: false }, frame(1, Uint8Array.of(9)))
+
+  expect(split([codecs])).toEqual(['envelope 1 9'])
+})
+
+test('a payload of the limit is taken, one more byte is skipped and refused, and the next frame is heard', () => {
+  const next = frame(3, Uint8Array.of(1))
+  const fits = frame(1, new Uint8Array(65_536))
+  const large = frame(2, new Uint8Array(65_537))
+
+  expect(split([concat([large, next])], ENGINE)).toEqual([
+    'refuse 2 VALIDATION_ERROR: frame of 65537 bytes exceeds 65536',
+    'frame 3 1',
+  ])
+  expect(split([fits], ENGINE)[0]).toMatch(/^frame 1 0,0/)
+})
+
+test('a refusal comes when the frame has passed, not before', () => {
+  const events: Event[] = []
+  const splitter = createFrameSplitter(ENGINE)
+  const large = frame(2, new Uint8Array(70_000))
+
+  splitFrames(splitter, large.subarray(0, 70_008), collector(events))
+  expect(events).toEqual([])
+  expect(splitter.pendingBytes).toBe(70_008)
+  splitFrames(splitter, large.subarray(70_008), collector(events))
+  expect(events).toHaveLength(1)
+  expect(splitter.pendingBytes).toBe(0)
+})
+
+test('a frame of 1 MiB is skipped, a larger one ends the connection at its header', () => {
+  const header = (bytes: number) => frame(9, new Uint8Array(), bytes)
+
+  expect(split([header(1_048_576), new Uint8Array(1_048_576)], ENGINE)).toHaveLength(1)
+  expect(split([header(1_048_577)], ENGINE)).toEqual(['fatal a frame of 1048577 bytes'])
+})
+
+test('an envelope may hold 300 bytes more than a payload, counted from its length', () => {
+  const name = 'x'.repeat(255)
+  const inside = (bytes: number) => encodeEnvelope({ segment: name, write: true }, frame(8, new Uint8Array(bytes)))
+
+  expect(split([inside(65_536)], ENGINE)[0]).toMatch(/^envelope 8 /)
+  expect(split([inside(65_537)], ENGINE)).toEqual(['refuse 8 VALIDATION_ERROR: frame of 65537 bytes exceeds 65536'])
+  expect(split([inside(65_600)], ENGINE)).toEqual(['refuse 8 VALIDATION_ERROR: frame of 65866 bytes exceeds 65836'])
+})
+
+test('an unfinished frame is pending until its last byte', () => {
+  const splitter = createFrameSplitter(ENGINE)
+  const bytes = frame(1, Uint8Array.of(1, 2, 3))
+  const pending = Array.from(bytes, (byte) => {
+    splitFrames(splitter, Uint8Array.of(byte), collector([]))
+    return splitter.pendingBytes
+  })
+
+  expect(pending).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0])
+})
+
+test('memory grows with what came, not with what a header claims', () => {
+  const splitter = createFrameSplitter(ENGINE)
+  splitFrames(splitter, frame(1, Uint8Array.of(1), 65_000), collector([]))
+
+  expect(splitter.kept.length).toBeLessThanOrEqual(1024)
+})
+
+test('memory of a large frame is let go when it is done', () => {
+  const splitter = createFrameSplitter(ENGINE)
+  const bytes = frame(1, new Uint8Array(60_000))
+  splitFrames(splitter, bytes.subarray(0, 59_000), collector([]))
+  expect(splitter.kept.length).toBeGreaterThanOrEqual(59_000)
+  splitFrames(splitter, bytes.subarray(59_000), collector([]))
+
+  expect(splitter.kept.length).toBe(0)
+})
+
+test('chunks that come while stopped wait in their order', () => {
+  const events: Event[] = []
+  const splitter: FrameSplitter = createFrameSplitter(ENGINE)
+  const sink = collector(events)
+  splitter.stopped = true
+  splitFrames(splitter, concat([frame(1, Uint8Array.of(1)), frame(2, Uint8Array.of(2)).subarray(0, 5)]), sink)
+  splitFrames(splitter, concat([frame(2, Uint8Array.of(2)).subarray(5), frame(3, Uint8Array.of(3))]), sink)
+  expect(events).toEqual([])
+  expect(splitter.pendingBytes).toBe(30)
+
+  resumeFrames(splitter, sink)
+  expect(events).toEqual(['frame 1 1', 'frame 2 2', 'frame 3 3'])
+  expect(splitter.pendingBytes).toBe(0)
+})
+
+test('a sink that cuts frames itself is found out', () => {
+  const splitter = createFrameSplitter(ENGINE)
+  const sink = { ...collector([]), frame: () => splitFrames(splitter, frame(2, Uint8Array.of(1)), sink) }
+
+  expect(() => splitFrames(splitter, frame(1, Uint8Array.of(1)), sink)).toThrow('a sink does not cut frames itself')
+})

@@ -1,0 +1,112 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
+import { COMMAND_LIST, type CommandName, type FieldSpec, type FieldValue, type RequestFields } from './commands.ts'
+import { decodeRequest, encodeRequest } from './request.ts'
+import { FRAME_HEADER_BYTES } from './routing.ts'
+
+const entry = fc
+  .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
+  .filter((text) => !text.includes(',') && text.replace(/^ +| +$/g, '') === text)
+
+function anyValue({ width, required }: FieldSpec): fc.Arbitrary<FieldValue> {
+  switch (width) {
+    case 'text':
+      return fc.string({ unit: 'grapheme', minLength: required ? 0 : 1, maxLength: 300 })
+    case 'list':
+      return fc.uniqueArray(entry, { maxLength: 5 })
+    case 'u8':
+      return fc.integer({ min: 0, max: 255 })
+    case 'u32':
+      return fc.integer({ min: 0, max: 0xffff_ffff })
+    case 'u64':
+      return fc.oneof(fc.maxSafeNat(), fc.bigInt({ min: 1n << 53n, max: (1n << 64n) - 1n }))
+    case 'f64':
+      return fc.double({ noNaN: true, noDefaultInfinity: true })
+  }
+}
+
+const request = fc.constantFrom(...COMMAND_LIST).chain((command) => {
+  const values = Object.fromEntries(command.fields.map((field) => [field.name, anyValue(field)]))
+  const requiredKeys = command.fields.filter(({ required }) => required).map(({ name }) => name)
+  return fc.record({
+    command: fc.constant(command.name),
+    correlationId: fc.integer({ min: 0, max: 0xffff_ffff }),
+    fields: fc.record(values, { requiredKeys }) as fc.Arbitrary<RequestFields>,
+  })
+})
+
+test('what is written is read again', () => {
+  law(
+    [request],
+    ({ command, correlationId, fields }) => {
+      const frame = encodeRequest({ command, correlationId, fields })
+
+      expect(new DataView(frame.buffer).getUint32(1, true)).toBe(correlationId)
+      expect(decodeRequest(frame.subarray(FRAME_HEADER_BYTES))).toEqual({ command, fields: { ...fields } })
+    },
+    1000,
+  )
+})
+
+test('a field that is undefined is left out', () => {
+  const lean = encodeRequest({ command: 'SEARCHPROP', correlationId: 1, fields: { segment: 's' } })
+
+  expect(
+    encodeRequest({
+      command: 'SEARCHPROP',
+      correlationId: 1,
+      fields: { segment: 's', area: undefined, limit: undefined },
+    }),
+  ).toEqual(lean)
+})
+
+const STAY = { segment: 's', roomType: 'suite', dates: ['2026-12-24'] }
+const NIGHT = { propertyId: 'p', roomType: 'suite', date: '2026-12-24' }
+
+test.each<[string, CommandName, RequestFields, string]>([
+  ['a missing field', 'SEARCHPROP', {}, 'segment is required'],
+  ['an unknown field', 'SEARCHPROP', { segment: 's', colour: 'red' }, 'SEARCHPROP has no field colour'],
+  ['a number for text', 'SEARCHPROP', { segment: 7 }, 'segment must be text'],
+  ['text for a list', 'SEARCHAVAIL', { ...STAY, dates: '2026-12-24' }, 'dates must be a list'],
+  ['a comma in an entry', 'SEARCHAVAIL', { ...STAY, amenities: ['a,b'] }, 'must not be empty nor hold a comma'],
+  ['an empty entry', 'SEARCHAVAIL', { ...STAY, amenities: [''] }, 'must not be empty nor hold a comma'],
+  ['a u8 above 255', 'SETROOMAVL', { ...NIGHT, amount: 256 }, 'amount must be a whole number, 0 to 255'],
+  ['a negative u8', 'SETROOMAVL', { ...NIGHT, amount: -1 }, 'amount must be a whole number, 0 to 255'],
+  ['half a room', 'SETROOMAVL', { ...NIGHT, amount: 0.5 }, 'amount must be a whole number'],
+  ['a price above u32', 'SETROOMPKG', { ...NIGHT, finalPrice: 2 ** 32 }, 'finalPrice must be a whole number'],
+  ['an inexact u64', 'SEARCHAVAIL', { ...STAY, limit: 2 ** 53 }, 'limit must be a whole number'],
+  ['a negative u64', 'SEARCHAVAIL', { ...STAY, limit: -1n }, 'limit must be a whole number'],
+  ['a u64 of 65 bits', 'SEARCHAVAIL', { ...STAY, limit: 1n << 64n }, 'limit must be a whole number'],
+  ['a position that is no number', 'SEARCHPROP', { segment: 's', latitude: Number.NaN }, 'must be a finite number'],
+  ['more than 64 KiB', 'SEARCHPROP', { segment: 's'.repeat(65_536) }, 'exceeds 65536'],
+])('%s is refused before it is sent', (_, command, fields, says) => {
+  expect(() => encodeRequest({ command, correlationId: 1, fields })).toThrow(
+    expect.objectContaining({ code: 'validation_error', message: expect.stringContaining(says) }),
+  )
+})
+
+test('a request that was refused leaves nothing behind in the next', () => {
+  const before = encodeRequest({ command: 'PROPEXIST', correlationId: 1, fields: { propertyId: 'p' } })
+  expect(() => encodeRequest({ command: 'SETROOMAVL', correlationId: 2, fields: { ...NIGHT, amount: 999 } })).toThrow()
+
+  expect(encodeRequest({ command: 'PROPEXIST', correlationId: 1, fields: { propertyId: 'p' } })).toEqual(before)
+})
+
+test('entries of a list lose blanks around them, empty ones and repeats (wire-protocol.md §6.2)', () => {
+  const frame = encodeRequest({
+    command: 'SEARCHPROP',
+    correlationId: 1,
+    fields: { segment: 's', area: ' a ,,b,  ,a, b' },
+  })
+  // Field 2, the area, becomes field 6, the amenities: the same bytes are a list there.
+  frame[frame.length - 7 - 14] = 6
+
+  expect(decodeRequest(frame.subarray(FRAME_HEADER_BYTES)).fields).toEqual({ segment: 's', amenities: ['a', 'b'] })
+})
+
+test('a byte order mark is a character like any other', () => {
+  const frame = encodeRequest({ command: 'SEARCHPROP', correlationId: 1, fields: { segment: '\ufeffs' } })
+
+  expect(decodeRequest(frame.subarray(FRAME_HEADER_BYTES)).fields).toEqual({ segment: '\ufeffs' })
+})

@@ -1,0 +1,127 @@
+/** The golden frames: what existing clients send and understand, byte for byte. */
+
+import { expect, test } from 'vitest'
+import { createCodecList } from '../codecs.ts'
+import { LIMITS } from '../domain.ts'
+import { VacancyError } from '../errors.ts'
+import { bytesOfHex, hexOf, type MalformedVector, replyVectors, requestVectors } from '../testing/vectors.ts'
+import { COMMANDS } from './commands.ts'
+import { createFrameSplitter, splitFrames } from './frame.ts'
+import { LOGIN_FAILED, LOGIN_OK } from './login.ts'
+import { decodeReply, encodeError, encodeReply } from './reply.ts'
+import { decodeRequest, encodeRequest } from './request.ts'
+import { decodeEnvelope, encodeKeepalive, FRAME_HEADER_BYTES } from './routing.ts'
+
+const ENGINE = { payloadBytesMax: LIMITS.requestPayloadBytesMax, skipBytesMax: LIMITS.skippedPayloadBytesMax }
+
+type Outcome = { reply: string; connection: string; frames: { payload: Uint8Array; id: number; inEnvelope: boolean }[] }
+
+/** What an engine makes of a stream, but for what the values mean. */
+function receive(bytes: Uint8Array): Outcome {
+  const outcome: Outcome = { reply: 'none', connection: 'open', frames: [] }
+  splitFrames(createFrameSplitter(ENGINE), bytes, {
+    frame: (chunk, start, end, id, inEnvelope) => {
+      outcome.frames.push({ payload: chunk.slice(start, end), id, inEnvelope })
+    },
+    refuse: (_id, text) => {
+      outcome.reply = text
+    },
+    fatal: () => {
+      outcome.connection = 'closed'
+    },
+  })
+  return outcome
+}
+
+test('all vectors are here', () => {
+  expect(requestVectors.cases).toHaveLength(76)
+  expect(requestVectors.malformed).toHaveLength(28)
+  expect(replyVectors.cases).toHaveLength(57)
+})
+
+test.each(requestVectors.cases)('request $name is written as existing clients write it', ({ json, hex }) => {
+  const { command, correlationId, fields = {}, envelope } = json
+  const frame = command ? encodeRequest({ command, correlationId, fields, envelope }) : encodeKeepalive(correlationId)
+
+  expect(hexOf(frame)).toBe(hex)
+})
+
+test.each(requestVectors.cases)('request $name is read as it was meant', ({ json, hex }) => {
+  const { frames, reply, connection } = receive(bytesOfHex(hex))
+  const [frame] = frames
+
+  expect({ reply, connection }).toEqual({ reply: 'none', connection: 'open' })
+  if (json.command === null) return expect(frames).toEqual([])
+  expect(frame).toMatchObject({ id: json.correlationId, inEnvelope: json.envelope !== undefined })
+  expect(decodeRequest(frame?.payload ?? new Uint8Array())).toEqual({ command: json.command, fields: json.fields })
+})
+
+test.each(requestVectors.cases.filter(({ json }) => json.envelope))('envelope $name opens', ({ json, hex }) => {
+  const { frameStart, ...envelope } = decodeEnvelope(bytesOfHex(hex))
+
+  expect(envelope).toEqual(json.envelope)
+  expect(hex.slice(frameStart * 2, frameStart * 2 + 2)).toBe('ff')
+})
+
+/** Commands that the connection itself refuses: the codec sees nothing wrong with them. */
+function refusalOf({ payload, inEnvelope }: Outcome['frames'][number]): string {
+  try {
+    const { command } = decodeRequest(payload)
+    const isHiddenLogin = COMMANDS[command].access === 'session' && inEnvelope
+    return isHiddenLogin ? 'VALIDATION_ERROR: LOGIN in an envelope' : 'none'
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    return error.code === 'parse_error' ? `PARSE_ERROR: ${error.message}` : `VALIDATION_ERROR: ${error.message}`
+  }
+}
+
+test.each<MalformedVector>(requestVectors.malformed)(
+  'malformed input $name gets what §11 says',
+  ({ hex, expect: wanted }) => {
+    const outcome = receive(bytesOfHex(hex))
+    const [frame] = outcome.frames
+    const reply = frame ? refusalOf(frame) : outcome.reply
+
+    expect(outcome.connection).toBe(wanted.connection)
+    expect(reply.split(':')[0]).toBe(wanted.reply === 'none' ? 'none' : wanted.code)
+  },
+)
+
+const codecsOf = (name: string | undefined) => createCodecList(replyVectors.codecLists[name ?? 'codecs8'] ?? [])
+
+test.each(replyVectors.cases.filter(({ unframed }) => !unframed))('reply $name is written byte for byte', (vector) => {
+  const { command, correlationId, result, error } = vector.json
+  const context = { baseYear: vector.baseYear ?? 2026, codecs: codecsOf(vector.codecs) }
+  const frame =
+    error === undefined
+      ? encodeReply(command, correlationId, result as never, context)
+      : encodeError(correlationId, error)
+
+  expect(hexOf(frame)).toBe(vector.hex)
+})
+
+test.each(replyVectors.cases.filter(({ unframed }) => !unframed))('reply $name is read as it was meant', (vector) => {
+  const { command, result, error } = vector.json
+  const context = { baseYear: vector.baseYear ?? 2026, codecs: codecsOf(vector.codecs) }
+  const reply = decodeReply(command, bytesOfHex(vector.hex).subarray(FRAME_HEADER_BYTES), context)
+
+  if (reply.ok) return expect(reply.result).toEqual(result)
+  expect(reply.message === '' ? reply.code : `${reply.code}: ${reply.message}`).toBe(error)
+})
+
+test('LOGIN is answered with bare text', () => {
+  const [ok, failed] = replyVectors.cases.filter(({ unframed }) => unframed)
+
+  expect(hexOf(LOGIN_OK)).toBe(ok?.hex)
+  expect(hexOf(LOGIN_FAILED)).toBe(failed?.hex)
+})
+
+test('the error frame of existing routers, whose lengths do not add up, is understood (platform.md §1.4)', () => {
+  const payload = bytesOfHex('054552524f520100010001040000000300000034 3034'.replace(' ', ''))
+
+  expect(decodeReply('PROPEXIST', payload, { baseYear: 2026, codecs: undefined })).toEqual({
+    ok: false,
+    code: '404',
+    message: '',
+  })
+})
