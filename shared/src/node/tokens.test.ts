@@ -1,0 +1,197 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { turnableClock } from '../clock.ts'
+import {
+  bearerToken,
+  checkToken,
+  createFailureLimiter,
+  findToken,
+  openTokens,
+  parseTokens,
+  ROLES,
+  roleMay,
+  type TokenHash,
+} from './tokens.ts'
+
+const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'vacancy-tokens-'))
+})
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+function faults(text: string): string[] {
+  try {
+    parseTokens(text, 'auth.yml')
+  } catch (error) {
+    return (error as Error).message.split('\n')
+  }
+  throw new Error('no fault was found')
+}
+
+test('a token has the role of its entry, given as itself or as its hash', () => {
+  const tokens = parseTokens(
+    `tokens:\n  - token: abc123\n    role: admin\n  - token: "sha256:${sha256('def456')}"\n    role: client\n    name: bridge\n`,
+    'auth.yml',
+  )
+
+  expect(checkToken(tokens, 'abc123', NOW_MS)).toBe('admin')
+  expect(checkToken(tokens, new TextEncoder().encode('def456'), NOW_MS)).toBe('client')
+  expect(checkToken(tokens, `sha256:${sha256('def456')}`, NOW_MS)).toBeUndefined()
+  expect(checkToken(tokens, 'abc1234', NOW_MS)).toBeUndefined()
+  expect(checkToken(tokens, '', NOW_MS)).toBeUndefined()
+  expect(findToken(tokens, 'def456', NOW_MS)?.name).toBe('bridge')
+})
+
+test('a token is unknown from the moment it expires', () => {
+  const tokens = parseTokens('tokens:\n  - {token: abc, role: admin, expires: "2026-11-20T13:00:00+01:00"}', 'auth.yml')
+
+  expect(checkToken(tokens, 'abc', NOW_MS - 1)).toBe('admin')
+  expect(checkToken(tokens, 'abc', NOW_MS)).toBeUndefined()
+})
+
+test('entries can be sent to other threads and tell no token', () => {
+  const tokens = parseTokens('tokens:\n  - {token: abc, role: monitoring}', 'auth.yml')
+
+  const copy = structuredClone(tokens)
+
+  expect(checkToken(copy, 'abc', NOW_MS)).toBe('monitoring')
+  expect(JSON.stringify(tokens)).not.toContain('abc')
+})
+
+test.each([
+  ['', 'auth.yml: tokens: is missing'],
+  ['tokens: admin', 'auth.yml: tokens: must be a list'],
+  ['users: []\ntokens: []', 'auth.yml:1: users: the file has one key, tokens'],
+  ['tokens:\n  - abc', 'auth.yml:2: must be a mapping'],
+  ['tokens:\n  - role: admin', 'auth.yml:2: token: is missing'],
+  ['tokens:\n  - token: 123456\n    role: admin', 'auth.yml:2: token: must be text; put it in quotes'],
+  [
+    'tokens:\n  - token: "a b"\n    role: admin',
+    'auth.yml:2: token: must be 1 to 255 visible ASCII characters without blanks',
+  ],
+  [
+    'tokens:\n  - token: ""\n    role: admin',
+    'auth.yml:2: token: must be 1 to 255 visible ASCII characters without blanks',
+  ],
+  ['tokens:\n  - token: sha256:1234\n    role: admin', 'auth.yml:2: token: after sha256: come 64 hexadecimal digits'],
+  ['tokens:\n  - token: secret\n    role: root', 'auth.yml:2: role: must be one of admin, client, monitoring'],
+  ['tokens:\n  - token: secret', 'auth.yml:2: role: must be one of admin, client, monitoring'],
+  ['tokens:\n  - {token: secret, role: admin, name: 5}', 'auth.yml:2: name: must be text'],
+  [
+    'tokens:\n  - {token: secret, role: admin, expires: tomorrow}',
+    'auth.yml:2: expires: must be a time like 2027-01-31T00:00:00Z',
+  ],
+  [
+    'tokens:\n  - {token: secret, role: admin, rights: all}',
+    'auth.yml:2: rights: an entry has token, role, name and expires',
+  ],
+  ['tokens:\n  - {token: a, role: admin}\n  - {token: a, role: client}', 'auth.yml:3: is the same token as in line 2'],
+  ['tokens: [', expect.stringMatching(/^auth.yml:1:\d+: /)],
+])('%j is refused', (text, line) => {
+  expect(faults(text)).toEqual([line])
+})
+
+test('faults name the line and never the token', () => {
+  const lines = faults('tokens:\n  - token: hunter2\n    role: root\n  - token: "hunter 3"\n    role: admin')
+
+  expect(lines).toHaveLength(2)
+  expect(lines.join()).not.toMatch(/hunter/)
+})
+
+test('an empty list is a file that lets nobody in', () => {
+  expect(parseTokens('tokens: []', 'auth.yml')).toEqual([])
+})
+
+test('a Bearer header has a token, another one has none', () => {
+  expect(bearerToken('Bearer abc123')).toBe('abc123')
+  expect(bearerToken('bearer  abc123 ')).toBe('abc123')
+  for (const header of [undefined, '', 'Bearer', 'Bearer ', 'Basic abc123', 'abc123', 'Bearer a b']) {
+    expect(bearerToken(header)).toBeUndefined()
+  }
+})
+
+test('an admin may do everything, a client what monitoring may', () => {
+  const may = ROLES.map((role) => ROLES.map((needed) => roleMay(role, needed)))
+
+  expect(may).toEqual([
+    [true, true, true],
+    [false, true, true],
+    [false, false, true],
+  ])
+})
+
+test('a changed file is read by itself, a broken one leaves the old tokens, a mended one is taken', async () => {
+  const file = path.join(folder, 'auth.yml')
+  const put = (text: string) => {
+    writeFileSync(`${file}.new`, text)
+    renameSync(`${file}.new`, file)
+  }
+  put('tokens:\n  - {token: first, role: admin}')
+  const errors: string[] = []
+  const reloaded: (readonly TokenHash[])[] = []
+  const log = {
+    debug() {},
+    info() {},
+    warn() {},
+    error: (_fields: object, message: string) => void errors.push(message),
+  }
+  const store = openTokens({ file, log, lookMs: 5, onReload: (tokens) => reloaded.push(tokens) })
+
+  put('tokens:\n  - {token: second, role: client}')
+  await vi.waitUntil(() => checkToken(store.tokens(), 'second', NOW_MS) === 'client')
+  expect(checkToken(store.tokens(), 'first', NOW_MS)).toBeUndefined()
+  expect(reloaded).toEqual([store.tokens()])
+
+  put('tokens: [')
+  await vi.waitUntil(() => errors.length > 0)
+  expect(checkToken(store.tokens(), 'second', NOW_MS)).toBe('client')
+  expect(() => store.reload()).toThrow(/auth.yml:1/)
+
+  put('tokens:\n  - {token: third, role: admin}\n  - {token: fourth, role: admin}')
+  expect(store.reload()).toBe(2)
+  expect(checkToken(store.tokens(), 'third', NOW_MS)).toBe('admin')
+  store.close()
+})
+
+test('a file that is missing at the start is refused', () => {
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+
+  expect(() => openTokens({ file: path.join(folder, 'none.yml'), log })).toThrow(/none.yml: cannot be read/)
+})
+
+test('after 20 refused tokens in a minute an address waits for the rest of it', () => {
+  const clock = turnableClock(NOW_MS)
+  const limiter = createFailureLimiter(clock)
+
+  for (let i = 0; i < 19; i++) limiter.failed('10.0.0.1')
+  expect(limiter.waitSeconds('10.0.0.1')).toBe(0)
+  clock.advance(15_000)
+  limiter.failed('10.0.0.1')
+
+  expect(limiter.waitSeconds('10.0.0.1')).toBe(45)
+  expect(limiter.waitSeconds('10.0.0.2')).toBe(0)
+  clock.advance(45_000)
+  expect(limiter.waitSeconds('10.0.0.1')).toBe(0)
+  limiter.failed('10.0.0.1')
+  expect(limiter.waitSeconds('10.0.0.1')).toBe(0)
+})
+
+test('an attacker with many addresses costs bounded memory, and is forgotten first when oldest', () => {
+  const clock = turnableClock(NOW_MS)
+  const limiter = createFailureLimiter(clock)
+  for (let i = 0; i < 20; i++) limiter.failed('old')
+  for (let i = 0; i < 9_999; i++) limiter.failed(`address ${i}`)
+  expect(limiter.waitSeconds('old')).toBe(60)
+
+  limiter.failed('one more')
+
+  expect(limiter.waitSeconds('old')).toBe(0)
+})
