@@ -2,10 +2,10 @@
 import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import asc from 'assemblyscript/asc'
 import { createHistogram, type Histogram, record } from './histogram.ts'
 
 const PAGE_BYTES = 65_536
+const PAGES_MAX = 65_536
 /** Beyond the last cache of usual machines. */
 const READ_BYTES = 256 * 1024 * 1024
 const CHUNK_BYTES = 8 * 1024 * 1024
@@ -18,15 +18,29 @@ export type BaselineKernel = {
 }
 
 export async function createBaselineKernel(memoryBytes: number): Promise<BaselineKernel> {
-  const memory = new WebAssembly.Memory({ initial: Math.ceil(memoryBytes / PAGE_BYTES) })
+  // Shared and of the same maximum as a node's memory: pages of such memory are small ones, and that shows.
+  const memory = new WebAssembly.Memory({
+    initial: Math.ceil(memoryBytes / PAGE_BYTES),
+    maximum: PAGES_MAX,
+    shared: true,
+  })
   const { instance } = await WebAssembly.instantiate(await compile(), { env: { memory } })
   const { countNewlines, sumWords } = instance.exports as Omit<BaselineKernel, 'memory'>
   return { memory, countNewlines, sumWords }
 }
 
 async function compile(): Promise<Uint8Array<ArrayBuffer>> {
+  // Loaded here: the compiler takes half a second to load, and most programs of this workspace need no baseline.
+  const { default: asc } = await import('assemblyscript/asc')
   const source = readFileSync(fileURLToPath(new URL('./baseline.as.ts', import.meta.url)), 'utf8')
-  const flags = ['-O3', '--runtime', 'stub', '--enable', 'simd', '--importMemory', '--initialMemory', '1']
+  const flags = ['-O3', '--runtime', 'stub', '--importMemory', '--sharedMemory', '--initialMemory', '1'].concat([
+    '--maximumMemory',
+    String(PAGES_MAX),
+    '--enable',
+    'simd',
+    '--enable',
+    'threads',
+  ])
   const messages = asc.createMemoryStream()
   let wasm: Uint8Array | undefined
   const { error } = await asc.main(['baseline.ts', '--outFile', 'baseline.wasm', ...flags], {

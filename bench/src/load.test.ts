@@ -104,11 +104,11 @@ test('requests without a reply count with the time they waited', async () => {
   expect(percentile(streams[0]?.latency ?? createHistogram(), 0)).toBeGreaterThanOrEqual(150)
 })
 
-test('a node that closes its connections makes the run void', async () => {
+test('a server that closes its connections breaks the run off', async () => {
   const port = await serve((socket) => socket.on('data', () => socket.destroy()))
   const result = await runLoad(loadOn(port, [searches]))
 
-  expect(result.void).toMatch(/closed a connection|ECONNRESET/)
+  expect(result.broken).toMatch(/closed a connection|ECONNRESET/)
   expect(result.streams[0]?.unanswered).toBeGreaterThan(0)
 })
 
@@ -117,7 +117,7 @@ test('a schedule that no generator can keep makes the run void', async () => {
   const impossible: Stream = { ...searches, pacing: { kind: 'regular', requestsPerSecond: 1e7 } }
   const result = await runLoad({ ...loadOn(port, [impossible]), drainMs: 50 })
 
-  expect(result.void).toMatch(/the generator|under way/)
+  expect(result.void).toMatch(/^the generator/)
 })
 
 test('a port nobody listens on is an error', async () => {

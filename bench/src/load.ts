@@ -21,6 +21,8 @@ export type Stream = {
   frames: readonly Uint8Array[]
   /** Bytes of the reply that each frame must get, where that is known. */
   replyBytes?: readonly number[]
+  /** Another port than the load's, for a stream that goes to a server of its own. */
+  port?: number
   /** Most requests in one write (default 1: every request comes from a client of its own). */
   batch?: number
 }
@@ -44,8 +46,10 @@ export type StreamResult = StreamReport & {
 
 export type LoadResult = {
   streams: StreamResult[]
-  /** Why the figures do not count; '' when they do. */
+  /** Why the figures do not count; '' when they do: the generator did not keep its schedule. */
   void: string
+  /** What the server did that made a sender stop; '' when nothing. */
+  broken: string
   /** Cores the generator kept busy, on average. */
   generatorCores: number
 }
@@ -54,7 +58,7 @@ const DRAIN_MS = 10_000
 /** Between "all are connected" and the first request, so that no sender misses the start. */
 const START_IN_MS = 200
 
-/** Rejects when a connection cannot be opened or a sender dies; what the node does wrong makes a void result. */
+/** Rejects when a connection cannot be opened or a sender dies; what the server does wrong stands in the result. */
 export async function runLoad(load: Load): Promise<LoadResult> {
   const senders = Array.from({ length: load.processes }, (_, sender) => startSender(load, sender))
   try {
@@ -77,11 +81,10 @@ function startSender(load: Load, sender: number) {
   const order: Order = {
     ...place,
     host: load.host,
-    port: load.port,
     warmupMs: load.warmupMs,
     runMs: load.runMs,
     drainMs: load.drainMs ?? DRAIN_MS,
-    streams: load.streams.map((stream) => orderFor(stream, place)),
+    streams: load.streams.map((stream) => orderFor(stream, load.port, place)),
   }
   const message: ToSender = { kind: 'order', order }
   child.send(message)
@@ -99,7 +102,7 @@ function heard<K extends FromSender['kind']>(child: ChildProcess, kind: K): Prom
   })
 }
 
-function orderFor(stream: Stream, place: Place): StreamOrder {
+function orderFor(stream: Stream, port: number, place: Place): StreamOrder {
   const ends = new Uint32Array(stream.frames.length)
   let bytes = 0
   for (const [i, frame] of stream.frames.entries()) {
@@ -109,6 +112,7 @@ function orderFor(stream: Stream, place: Place): StreamOrder {
   const frames = new Uint8Array(bytes)
   for (const [i, frame] of stream.frames.entries()) frames.set(frame, (ends[i] ?? 0) - frame.length)
   return {
+    port: stream.port ?? port,
     pacing: stream.pacing,
     connections: shareOf(stream.connections, place),
     batch: stream.batch ?? 1,
@@ -123,13 +127,13 @@ function sumUp(load: Load, reports: readonly Report[]): LoadResult {
     const sum = sumOf(reports.flatMap(({ streams }) => streams[i] ?? []))
     return { ...sum, name, perSecond: (sum.latency.count * 1000) / load.runMs }
   })
-  const broken = reports.map(({ broken }) => broken).find((reason) => reason !== '')
   const late = load.streams
     .map(({ pacing }, i) => voidReason(pacing, streams[i] ?? createStreamReport()))
     .find((reason) => reason !== '')
   return {
     streams,
-    void: broken ?? late ?? '',
+    void: late ?? '',
+    broken: reports.map(({ broken }) => broken).find((reason) => reason !== '') ?? '',
     generatorCores: reports.reduce((sum, { cpuSeconds, seconds }) => sum + cpuSeconds / seconds, 0),
   }
 }

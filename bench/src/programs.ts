@@ -46,28 +46,16 @@ export async function runProgram(args: readonly string[]): Promise<string> {
   return program.output()
 }
 
+/** What a program said last: of a stack trace the line with the error. */
 export function lastLine(program: Program): string {
-  const text = program.complaints().trim() || program.output().trim()
-  return text.slice(text.lastIndexOf('\n') + 1) || 'it said nothing'
-}
-
-/** The first whole line a program prints. Throws when it ends before. */
-export function firstLine(program: Program): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const look = () => {
-      const end = program.output().indexOf('\n')
-      if (end >= 0) resolve(program.output().slice(0, end))
-    }
-    program.process.stdout?.on('data', look)
-    program.ended.then((code) => reject(new Error(`ended with exit code ${code}: ${lastLine(program)}`)), reject)
-    look()
-  })
+  const lines = (program.complaints().trim() || program.output().trim()).split('\n')
+  return lines.findLast((line) => /^\s*(?:\w+: )?\w*Error\b/.test(line))?.trim() || lines.at(-1) || 'it said nothing'
 }
 
 /** Asks a program to stop, and ends it when it does not. */
-export async function stopProgram(program: Program): Promise<number | null> {
+export async function stopProgram(program: Program, { withinMs = STOP_MS } = {}): Promise<number | null> {
   program.process.kill('SIGTERM')
-  const timer = setTimeout(() => program.process.kill('SIGKILL'), STOP_MS)
+  const timer = setTimeout(() => program.process.kill('SIGKILL'), withinMs)
   const code = await program.ended
   clearTimeout(timer)
   return code

@@ -1,8 +1,8 @@
 /** `npm run sample`: writes a seeded data set as the CSV files that build-snapshot reads. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { dayOf, EXIT, formatDay, parseDay } from '@vacancy/shared'
+import { dayOf, EXIT, formatDay, parseDay, VacancyError } from '@vacancy/shared'
+import { defineCommand, type FlagValues } from '@vacancy/shared/node'
 import { ORDERS, type Order, type Progress, writeDataset } from './csv.ts'
 import {
   createDataset,
@@ -11,32 +11,13 @@ import {
   type DatasetSpec,
   NIGHTS,
   PACKAGES_MAX,
+  SEGMENTS_MAX,
   SHAPES,
   segmentsMax,
 } from './dataset.ts'
 
 /** Raised whenever equal arguments give other bytes than before, so that older files are written again. */
 const GENERATOR = 1
-
-const HELP = `npm run sample -- --packages N --out DIR [options]
-
-Writes properties.csv, packages.csv and codecs.yml into DIR: equal bytes for equal arguments.
-
-  --packages N            daily packages, 1 to ${PACKAGES_MAX}
-  --out DIR               folder to write to; made if absent, files of the same name are replaced
-  --shape uniform         every value equally likely, 4 room types a property
-          skewed          sizes spread as in real inventories
-          region          the Alps: towns, seasons, weekends that are sold out (default: uniform)
-  --days D                nights on sale, 1 to ${DAYS_MAX} (default: 60)
-  --from YYYY-MM-DD       first night (default: today, UTC)
-  --seed S                whole number (default: 1)
-  --segments N            segments (default: by the number of properties)
-  --nights random         availability and price change from night to night (default)
-           constant       they do not
-  --order grouped         by property, room type and date (default)
-          shuffled        in no order, the worst case of an import
-  --progress auto         a line on the terminal; json: one JSON line per report; none
-`
 
 /** What was asked for and what came of it; written as sample.json beside the files when they are whole. */
 export type Sample = {
@@ -97,80 +78,78 @@ function readSample(file: string): Sample | undefined {
   }
 }
 
-const OPTIONS = {
-  packages: { type: 'string' },
-  out: { type: 'string' },
-  shape: { type: 'string', default: 'uniform' },
-  days: { type: 'string', default: '60' },
-  from: { type: 'string' },
-  seed: { type: 'string', default: '1' },
-  segments: { type: 'string', default: '0' },
-  nights: { type: 'string', default: 'random' },
-  order: { type: 'string', default: 'grouped' },
-  progress: { type: 'string', default: 'auto' },
-  help: { type: 'boolean', default: false },
-} as const
-
 const PROGRESS = ['auto', 'json', 'none'] as const
 type ProgressForm = (typeof PROGRESS)[number]
 
-export type SampleArguments = { dir: string; spec: DatasetSpec; order: Order; progress: ProgressForm }
+const FLAGS = {
+  packages: { type: 'integer', min: 1, max: PACKAGES_MAX, required: true, summary: 'Daily packages to write.' },
+  out: { type: 'text', required: true, value: 'DIR', summary: 'Folder; made if absent, files in it are replaced.' },
+  shape: {
+    type: 'choice',
+    choices: SHAPES,
+    default: 'uniform',
+    summary: 'Every value equally likely, sizes skewed as real ones are, or a region of the Alps.',
+  },
+  days: { type: 'integer', min: 1, max: DAYS_MAX, default: 60, summary: 'Nights on sale.' },
+  from: { type: 'text', value: 'YYYY-MM-DD', summary: 'First night; today (UTC) unless given.' },
+  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: 1, summary: 'Another seed, other values.' },
+  segments: {
+    type: 'integer',
+    min: 0,
+    max: SEGMENTS_MAX,
+    default: 0,
+    summary: 'Number of segments; 0 = by the number of properties.',
+  },
+  nights: {
+    type: 'choice',
+    choices: NIGHTS,
+    default: 'random',
+    summary: 'Whether availability and price change from night to night.',
+  },
+  order: {
+    type: 'choice',
+    choices: ORDERS,
+    default: 'grouped',
+    summary: 'By property, room type and date, or in no order: the worst case of an import.',
+  },
+  progress: {
+    type: 'choice',
+    choices: PROGRESS,
+    default: 'auto',
+    summary: 'A line on the terminal, JSON lines on stdout, or none.',
+  },
+} as const
 
-/** Reads the command line. Throws a RangeError or parseArgs' own error that says in one sentence what is wrong. */
-export function readArguments(args: string[], today: number): SampleArguments | 'help' {
-  const { values } = parseArgs({ args, options: OPTIONS, strict: true })
-  if (values.help) return 'help'
-  if (!values.out) throw new RangeError('--out is required: the folder to write to')
-  if (!values.packages) throw new RangeError('--packages is required: how many daily packages to write')
-  const shape = oneOf('--shape', values.shape, SHAPES)
-  const from = values.from === undefined ? today : parseDay(values.from)
-  if (from === undefined) throw new RangeError(`--from must be a date like 2026-03-01, got ${values.from}`)
-  return {
-    dir: values.out,
-    spec: {
-      shape,
-      packages: wholeNumber('--packages', values.packages, 1, PACKAGES_MAX),
-      days: wholeNumber('--days', values.days, 1, DAYS_MAX),
-      from,
-      seed: wholeNumber('--seed', values.seed, 0, 2 ** 32 - 1),
-      segments: wholeNumber('--segments', values.segments, 0, segmentsMax(shape)),
-      nights: oneOf('--nights', values.nights, NIGHTS),
-    },
-    order: oneOf('--order', values.order, ORDERS),
-    progress: oneOf('--progress', values.progress, PROGRESS),
+export const sampleCommand = defineCommand({
+  name: 'bench sample',
+  component: 'sample',
+  summary: 'Writes properties.csv, packages.csv and codecs.yml: equal bytes for equal flags.',
+  flags: FLAGS,
+  run: async ({ flags }) => {
+    const spec = specFrom(flags, dayOf(Date.now()))
+    const [order, progress] = [flags.order as Order, flags.progress as ProgressForm]
+    const begun = performance.now()
+    const printed = progressPrinter(progress, spec.packages)
+    const sample = writeSample(createDataset(spec), { dir: flags.out, order, progress: printed })
+    printSummary(sample, { dir: flags.out, seconds: (performance.now() - begun) / 1000, progress })
+    return EXIT.ok
+  },
+})
+
+/** Throws a VacancyError `usage_error` for what a flag alone does not show to be wrong. */
+export function specFrom(flags: FlagValues<typeof FLAGS>, today: number): DatasetSpec {
+  const from = flags.from === undefined ? today : parseDay(flags.from)
+  if (from === undefined) {
+    throw new VacancyError('usage_error', { reason: `--from: ${flags.from} is not a date such as 2026-03-01` })
   }
-}
-
-function wholeNumber(flag: string, text: string, least: number, most: number): number {
-  const value = Number(text)
-  if (/^\d+$/.test(text) && value >= least && value <= most) return value
-  throw new RangeError(`${flag} must be a whole number from ${least} to ${most}, got ${text}`)
-}
-
-function oneOf<T extends string>(flag: string, text: string, known: readonly T[]): T {
-  const found = known.find((name) => name === text)
-  if (found === undefined) throw new RangeError(`${flag} must be one of ${known.join(', ')}, got ${text}`)
-  return found
-}
-
-function main(): void {
-  let asked: SampleArguments | 'help'
-  try {
-    asked = readArguments(process.argv.slice(2), dayOf(Date.now()))
-  } catch (error) {
-    process.stderr.write(`sample: ${(error as Error).message} (--help shows all flags)\n`)
-    process.exitCode = EXIT.usage
-    return
+  const shape = flags.shape as DatasetSpec['shape']
+  if (flags.segments > segmentsMax(shape)) {
+    throw new VacancyError('usage_error', {
+      reason: `--segments: the ${shape} has ${segmentsMax(shape)} segments at most`,
+    })
   }
-  if (asked === 'help') {
-    process.stdout.write(HELP)
-    return
-  }
-  const { dir, spec, order, progress } = asked
-  const begun = performance.now()
-  const sample = writeSample(createDataset(spec), { dir, order, progress: progressPrinter(progress, spec.packages) })
-  const seconds = (performance.now() - begun) / 1000
-  printSummary(sample, { dir, seconds, progress })
+  const { packages, days, seed, segments } = flags
+  return { shape, packages, days, from, seed, segments, nights: flags.nights as DatasetSpec['nights'] }
 }
 
 const MS_BETWEEN_LINES = 250
@@ -206,5 +185,3 @@ function printSummary(
       `${(bytes / 1e6).toFixed(1)} MB in ${seconds.toFixed(1)} s, ${megabytesPerSecond} MB/s\n`,
   )
 }
-
-if (import.meta.main) main()

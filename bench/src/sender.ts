@@ -15,6 +15,7 @@ import { intendedMs, type Pacing } from './schedule.ts'
 
 /** What one sender does for one stream of requests. */
 export type StreamOrder = {
+  port: number
   pacing: Pacing
   /** This sender's share of them. */
   connections: number
@@ -29,7 +30,6 @@ export type StreamOrder = {
 
 export type Order = {
   host: string
-  port: number
   sender: number
   senders: number
   warmupMs: number
@@ -186,7 +186,8 @@ function createStream(order: StreamOrder, index: number, sender: number): Stream
 
 function openConnection(sender: Sender, stream: Stream, buffer: Buffer): Promise<Connection> {
   return new Promise((resolve, reject) => {
-    const { host, port } = sender.order
+    const { host } = sender.order
+    const { port } = stream.order
     const callback = (bytes: number) => {
       onRead(sender, connection, buffer, bytes)
       return true
@@ -199,7 +200,7 @@ function openConnection(sender: Sender, stream: Stream, buffer: Buffer): Promise
     socket.once('connect', () => {
       socket.off('error', reject)
       socket.on('error', (error) => breakOff(sender, error.message))
-      socket.on('close', () => breakOff(sender, 'the node closed a connection'))
+      socket.on('close', () => breakOff(sender, 'the server closed a connection'))
       resolve(connection)
     })
   })
@@ -216,7 +217,7 @@ function onRead(sender: Sender, connection: Connection, buffer: Buffer, bytes: n
   // The clock is read once a read: what came in one read came at one time.
   sender.readAt = performance.now()
   sender.repliesInRead = 0
-  if (!scanFrames(scanner, buffer, bytes, connection.onFrame)) breakOff(sender, 'the node sent what is no frame')
+  if (!scanFrames(scanner, buffer, bytes, connection.onFrame)) breakOff(sender, 'the server sent what is no frame')
   if (stream.order.pacing.kind === 'closed' && sender.repliesInRead > 0 && sender.readAt < sender.stopAt) {
     sendBatch(sender, connection, sender.repliesInRead)
   }

@@ -1,0 +1,44 @@
+/** The machine and the versions that a report's figures belong to. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
+import { join } from 'node:path'
+import { ROOT } from './programs.ts'
+
+export type Machine = {
+  cpu: string
+  cores: number
+  memoryGb: number
+  system: string
+  node: string
+  v8: string
+  vacancy: string
+  commit: string
+  /** Processes that wanted a core when the report began, on average of a minute: other work on the machine. */
+  loadBefore: number
+}
+
+export function describeMachine(): Machine {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    system: `${type()} ${release()}`,
+    node: process.versions.node,
+    v8: process.versions.v8,
+    vacancy: String((JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: unknown }).version),
+    commit: commitOf(ROOT),
+    loadBefore: loadavg()[0] ?? 0,
+  }
+}
+
+function commitOf(folder: string): string {
+  try {
+    const git = (...args: string[]) =>
+      execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : ' with changes')
+  } catch {
+    // A copy without its history, or no git.
+    return 'unknown'
+  }
+}

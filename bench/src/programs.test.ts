@@ -1,0 +1,45 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { lastJson, runProgram, startProgram, stopProgram } from './programs.ts'
+
+let dir = ''
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'vacancy-programs-'))
+})
+afterAll(() => rm(dir, { recursive: true }))
+
+function program(text: string): string {
+  const path = join(dir, `${text.length}.mjs`)
+  writeFileSync(path, text)
+  return path
+}
+
+test('a program that ends well answers with what it printed', async () => {
+  const printed = await runProgram([program('console.log("progress"); console.log(JSON.stringify({ records: 7 }))')])
+
+  expect(lastJson(printed)).toEqual({ records: 7 })
+})
+
+test('a program that fails is told by the line with its error', async () => {
+  await expect(runProgram([program('throw new TypeError("no such folder")')])).rejects.toThrow(
+    /ended with exit code 1: TypeError: no such folder/,
+  )
+})
+
+test('a program that does not stop when it is asked to is ended', async () => {
+  const running = startProgram([
+    program('process.on("SIGTERM", () => {}); console.log("ready"); setInterval(() => {}, 9)'),
+  ])
+
+  await once(running.process.stdout ?? running.process, 'data')
+
+  expect(await stopProgram(running, { withinMs: 50 })).toBeNull()
+})
+
+test('what is no JSON is quoted', () => {
+  expect(() => lastJson('one\ntwo')).toThrow('expected a line of JSON, got two')
+})

@@ -1,0 +1,120 @@
+/** `npm run bench`: measures every target of performance.md §10 that applies to one node, and says how it stands. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { EXIT, VacancyError } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
+import { type Bench, closeBench, createBench, SIZES } from './bench.ts'
+import { formatMarkdown, formatTable, type Report, type RowReport } from './format.ts'
+import { describeMachine } from './machine.ts'
+import { ROOT } from './programs.ts'
+import { groupedImportRow, memoryRow, shuffledImportRow, snapshotRow } from './rows-files.ts'
+import { kernelRow, pauseRow, scanRow, walRow } from './rows-modules.ts'
+import { echoShareRow, mixedRow, peakRow, regularRow, scalingRow, spikeRow } from './rows-network.ts'
+import { type Measure, NotMeasurable, worstOf } from './verdict.ts'
+
+type Row = {
+  /** Number in performance.md §10. */
+  id: number
+  what: string
+  measure(bench: Bench): Promise<Measure[]>
+}
+
+/**
+ * In the order they are run: a fresh node starts once for the rows with two serving threads and once for those with
+ * one, and row 15, which changes the data, comes last on its node.
+ */
+const ROWS: readonly Row[] = [
+  { id: 10, what: 'import, grouped file', measure: groupedImportRow },
+  { id: 11, what: 'import, shuffled file', measure: shuffledImportRow },
+  { id: 12, what: 'snapshot', measure: snapshotRow },
+  { id: 4, what: '20,000 searches/s, 1,000 connections, 300 hits', measure: regularRow },
+  { id: 8, what: 'spike: 2,000 at once on 100 connections', measure: spikeRow },
+  { id: 7, what: 'peak, 2 serving threads', measure: peakRow },
+  { id: 1, what: 'resident memory after searches', measure: memoryRow },
+  { id: 15, what: 'searches while 50,000 writes/s apply', measure: mixedRow },
+  { id: 5, what: 'closed loop, 50 connections, 1 serving thread', measure: echoShareRow },
+  { id: 6, what: 'two serving threads over one', measure: scalingRow },
+  { id: 2, what: 'search kernel, 25,000 properties, 3 nights', measure: kernelRow },
+  { id: 3, what: 'scan of 100,000 rows by price', measure: scanRow },
+  { id: 13, what: 'write pause by a snapshot', measure: pauseRow },
+  { id: 14, what: 'write-ahead log', measure: walRow },
+]
+
+export const reportCommand = defineCommand({
+  name: 'bench report',
+  component: 'bench',
+  summary: 'Measures the targets of one node; prints value, baseline, ratio and verdict of each.',
+  flags: {
+    quick: { type: 'boolean', summary: '6 million packages, about 3 minutes; else 60 million, about half an hour.' },
+    only: { type: 'list', value: '4,8', summary: 'These rows only.' },
+    write: { type: 'boolean', summary: 'Writes docs/benchmarks.md and docs/benchmarks.json.' },
+    json: { type: 'text', value: 'FILE', summary: 'Writes the report as JSON.' },
+    dir: {
+      type: 'text',
+      default: join(ROOT, '.vacancy/bench'),
+      value: 'DIR',
+      summary: 'Folder for up to 14 GB of data, on the disk to be measured.',
+    },
+    keep: { type: 'boolean', summary: 'Leaves the data there.' },
+  },
+  run: async ({ flags }) => {
+    const rows = rowsOf(flags.only)
+    const say = (text: string) => process.stderr.write(`${text}\n`)
+    const bench = createBench({ size: flags.quick ? SIZES.quick : SIZES.full, dir: flags.dir, say })
+    try {
+      deliver(await measureRows(bench, rows), flags)
+    } finally {
+      await closeBench(bench, { keep: flags.keep })
+    }
+    return EXIT.ok
+  },
+})
+
+/** The rows that were asked for, in the order they are run. */
+export function rowsOf(only: readonly string[] | undefined): readonly Row[] {
+  const unknown = only?.find((id) => !ROWS.some((row) => String(row.id) === id))
+  if (unknown === undefined) return ROWS.filter(({ id }) => only?.includes(String(id)) ?? true)
+  const ids = ROWS.map(({ id }) => id).toSorted((a, b) => a - b)
+  throw new VacancyError('usage_error', { reason: `--only: there is no row ${unknown}; there are ${ids.join(', ')}` })
+}
+
+async function measureRows(bench: Bench, rows: readonly Row[]): Promise<Report> {
+  const machine = describeMachine()
+  const begun = performance.now()
+  const startedAt = new Date().toISOString()
+  const reports: RowReport[] = []
+  for (const row of rows) {
+    bench.say(`row ${row.id}: ${row.what}`)
+    const report = await measureRow(bench, row)
+    bench.say(`row ${row.id}: ${report.verdict}${report.why ? ` (${report.why})` : ''}`)
+    reports.push(report)
+  }
+  return {
+    size: bench.size.name,
+    packages: bench.size.packages,
+    startedAt,
+    seconds: (performance.now() - begun) / 1000,
+    machine,
+    rows: reports.toSorted((a, b) => a.id - b.id),
+  }
+}
+
+/** A row that cannot be measured says why; one that fails has missed its target, because the node failed under it. */
+async function measureRow(bench: Bench, { id, what, measure }: Row): Promise<RowReport> {
+  try {
+    const measures = await measure(bench)
+    return { id, what, verdict: worstOf(measures), measures }
+  } catch (error) {
+    const verdict = error instanceof NotMeasurable ? 'not measurable' : 'missed'
+    return { id, what, verdict, measures: [], why: (error as Error).message }
+  }
+}
+
+function deliver(report: Report, { write, json }: { write: boolean; json: string | undefined }): void {
+  process.stdout.write(formatTable(report))
+  const text = `${JSON.stringify(report, null, 2)}\n`
+  if (json) writeFileSync(json, text)
+  if (!write) return
+  writeFileSync(join(ROOT, 'docs/benchmarks.md'), formatMarkdown(report))
+  writeFileSync(join(ROOT, 'docs/benchmarks.json'), text)
+}

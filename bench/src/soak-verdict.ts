@@ -1,0 +1,99 @@
+/** What the samples of a soak say: is memory flat, did a thread stall, did anything fail? */
+import { metric, type Sample } from './metrics.ts'
+
+export type SoakSample = {
+  /** From the start of the load. */
+  seconds: number
+  rssBytes: number
+  /** Turns of an event loop that took longer than the bound, over all serving threads since their start. */
+  stalls: number | undefined
+  /** The server's own faults since its start. */
+  serverErrors: number
+}
+
+/** The first part of a soak fills caches, pools and the log: it is not looked at. */
+const SETTLING_SHARE = 0.25
+/** Memory is flat while the line through its samples rises by no more than this over the time looked at. */
+const GROWTH_SHARE_MAX = 0.02
+const GROWTH_BYTES_MAX = 10e6
+export const STALL_SECONDS_MAX = 0.05
+
+/** Names on /metrics: `thread` is serving-0, serving-1, … */
+const DELAY_METRIC = 'vacancy_event_loop_delay_seconds'
+
+export function soakSample(samples: readonly Sample[], seconds: number): SoakSample {
+  return {
+    seconds,
+    rssBytes: metric(samples, 'process_resident_memory_bytes') ?? Number.NaN,
+    stalls: stallsIn(samples),
+    serverErrors: metric(samples, 'tcp_errors_total') ?? Number.NaN,
+  }
+}
+
+/** Delays above the bound: all that were counted, without those in the bucket that ends at the bound. */
+function stallsIn(samples: readonly Sample[]): number | undefined {
+  const serving = samples.filter(({ labels }) => labels['thread']?.startsWith('serving'))
+  const all = metric(serving, `${DELAY_METRIC}_count`)
+  const within = metric(serving, `${DELAY_METRIC}_bucket`, { le: String(STALL_SECONDS_MAX) })
+  return all === undefined || within === undefined ? undefined : all - within
+}
+
+export type SoakLoad = { sent: number; answered: number; errors: Record<string, number>; broken: string }
+export type Check = { name: string; passed: boolean; says: string }
+
+export function soakVerdict(samples: readonly SoakSample[], load: SoakLoad): Check[] {
+  return [memoryCheck(samples), stallCheck(samples), errorCheck(samples, load)]
+}
+
+function memoryCheck(samples: readonly SoakSample[]): Check {
+  const settled = samples.slice(Math.floor(samples.length * SETTLING_SHARE))
+  const mean = settled.reduce((sum, { rssBytes }) => sum + rssBytes, 0) / settled.length
+  const lasted = (settled.at(-1)?.seconds ?? 0) - (settled[0]?.seconds ?? 0)
+  const growth = slopeOf(settled) * lasted
+  const bound = Math.max(GROWTH_BYTES_MAX, GROWTH_SHARE_MAX * mean)
+  return {
+    name: 'memory is flat',
+    passed: settled.length >= 3 && growth <= bound,
+    says: `${(growth / 1e6).toFixed(1)} MB more in ${Math.round(lasted / 60)} minutes at ${(mean / 1e6).toFixed(0)} MB, allowed are ${(bound / 1e6).toFixed(1)}`,
+  }
+}
+
+/** Bytes a second: the line of least squares. */
+function slopeOf(samples: readonly SoakSample[]): number {
+  const meanX = samples.reduce((sum, { seconds }) => sum + seconds, 0) / samples.length
+  const meanY = samples.reduce((sum, { rssBytes }) => sum + rssBytes, 0) / samples.length
+  let above = 0
+  let below = 0
+  for (const { seconds, rssBytes } of samples) {
+    above += (seconds - meanX) * (rssBytes - meanY)
+    below += (seconds - meanX) ** 2
+  }
+  return above / below
+}
+
+function stallCheck(samples: readonly SoakSample[]): Check {
+  const name = `no serving thread stalls for more than ${STALL_SECONDS_MAX * 1000} ms`
+  const before = samples[0]?.stalls
+  const after = samples.at(-1)?.stalls
+  if (before === undefined || after === undefined) {
+    return { name, passed: false, says: `the node serves no ${DELAY_METRIC} with a bucket of ${STALL_SECONDS_MAX}` }
+  }
+  return { name, passed: after === before, says: `${after - before} stalls` }
+}
+
+function errorCheck(samples: readonly SoakSample[], load: SoakLoad): Check {
+  const replies = Object.entries(load.errors).map(([text, count]) => `${count} × ${text}`)
+  const unanswered = load.sent - load.answered
+  const server = (samples.at(-1)?.serverErrors ?? 0) - (samples[0]?.serverErrors ?? 0)
+  const faults = [
+    ...(load.broken ? [load.broken] : []),
+    ...replies,
+    ...(unanswered > 0 ? [`${unanswered} requests without an answer`] : []),
+    ...(server === 0 ? [] : [`${server} errors of the server`]),
+  ]
+  return {
+    name: 'no errors',
+    passed: faults.length === 0,
+    says: faults.join('; ') || `${load.answered.toLocaleString('en')} requests answered`,
+  }
+}

@@ -1,0 +1,103 @@
+/** What a measured value means against its target, its baseline of the same run, and this machine. */
+
+export type Verdict = 'met' | 'missed' | 'not measurable'
+
+export const UNITS = ['ms', 'µs', 's', 'GB', 'MB', 'B', '/s', 'M/s', 'GB/s', '×', '%'] as const
+export type Unit = (typeof UNITS)[number]
+
+/** One figure of a row of the report. */
+export type Measure = {
+  name: string
+  value: number
+  unit: Unit
+  /** Absent: a figure to read beside the others. */
+  target?: Target
+  /** What the value is compared with, in the same unit and from the same run. */
+  baseline?: { name: string; value: number }
+  verdict?: Verdict
+  /** One sentence: why it is not measurable here, or what lies behind the verdict. */
+  why?: string
+}
+
+export type Target = { atMost: number } | { atLeast: number }
+
+/** Where the generator shares the cores, a p99 counts as met up to this many times that of the echo under the same load. */
+export const ECHO_P99_TIMES_MAX = 3
+
+export const meets = (value: number, target: Target): boolean =>
+  'atMost' in target ? value <= target.atMost : value >= target.atLeast
+
+/** Fills in the verdict of a measure that stands for itself. */
+export function judged(measure: Measure & { target: Target }): Measure {
+  return { ...measure, verdict: meets(measure.value, measure.target) ? 'met' : 'missed' }
+}
+
+/** A latency, with the same percentile of a bare echo under the same load as its baseline. */
+export function judgedLatency(
+  measure: Measure & { target: { atMost: number } },
+  { echo, isShared, isP99 }: { echo: number; isShared: boolean; isP99: boolean },
+): Measure {
+  const { value, target } = measure
+  const withEcho = { ...measure, baseline: { name: 'echo', value: echo } }
+  if (value <= target.atMost) return { ...withEcho, verdict: 'met' }
+  if (!isShared) return { ...withEcho, verdict: 'missed' }
+  if (isP99 && value <= ECHO_P99_TIMES_MAX * echo) {
+    const why = `generator and node share the cores: up to ${ECHO_P99_TIMES_MAX} times the echo counts as met`
+    return { ...withEcho, verdict: 'met', why }
+  }
+  if (echo > target.atMost) {
+    return { ...withEcho, verdict: 'not measurable', why: 'on these shared cores the bare echo misses it, too' }
+  }
+  return { ...withEcho, verdict: 'missed' }
+}
+
+/** Requests a second, where the generator may have taken the cores the node would have needed. */
+export function judgedPeak(
+  measure: Measure & { target: { atLeast: number } },
+  { isShared, generatorCores, cpuMicros, threads }: Peak,
+): Measure {
+  const { value, target } = measure
+  if (value >= target.atLeast) return { ...measure, verdict: 'met' }
+  const alone = (threads * 1e6) / cpuMicros
+  const cost = `the node took ${cpuMicros.toFixed(1)} µs of processor a request`
+  if (!isShared || alone < target.atLeast) return { ...measure, verdict: 'missed', why: cost }
+  const why = `the generator kept ${generatorCores.toFixed(1)} of the shared cores busy; ${cost}, ${Math.round(alone)}/s on ${threads} of its own`
+  return { ...measure, verdict: 'not measurable', why }
+}
+
+export type Peak = {
+  isShared: boolean
+  /** Cores the generator kept busy. */
+  generatorCores: number
+  /** Processor time of the node, a request. */
+  cpuMicros: number
+  /** Serving threads. */
+  threads: number
+}
+
+/** Below this share of a core a server waited for requests: the generator was the limit, not the server. */
+const BUSY_CORE_MIN = 0.9
+
+export type ClosedLoop = { perSecond: number; cpuMicros: number }
+
+/**
+ * The node's share of what a bare echo does on one thread. Requests a second say it where both were busy; where
+ * either waited for the generator the share is that of processor time a request, which the generator cannot change.
+ */
+export function echoShare(node: ClosedLoop, echo: ClosedLoop): { share: number; by: 'requests' | 'processor' } {
+  const wereBusy = [node, echo].every(({ perSecond, cpuMicros }) => (perSecond * cpuMicros) / 1e6 >= BUSY_CORE_MIN)
+  if (wereBusy) return { share: node.perSecond / echo.perSecond, by: 'requests' }
+  return { share: echo.cpuMicros / node.cpuMicros, by: 'processor' }
+}
+
+/** The verdict of a row: as bad as its worst measure. A row without a judged measure has none to give. */
+export function worstOf(measures: readonly Measure[]): Verdict {
+  const verdicts = measures.map(({ verdict }) => verdict)
+  if (verdicts.includes('missed')) return 'missed'
+  return verdicts.includes('not measurable') || !verdicts.includes('met') ? 'not measurable' : 'met'
+}
+
+/** Thrown by a row that cannot be measured on this machine or from what is built: the sentence says why. */
+export class NotMeasurable extends Error {
+  override name = 'NotMeasurable'
+}
