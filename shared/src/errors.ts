@@ -28,7 +28,8 @@ export type WireCode =
  * - `request`: the call itself is wrong, or a rule of the business says no: change it.
  * - `client`: the connection lacks something, as a login.
  * - `retry`: nothing was done; the same call may succeed later or elsewhere.
- * - `unknown_outcome`: a write may or may not have been done: ask, or repeat it with its request key.
+ * - `unknown_outcome`: a write may or may not have been done: ask, or repeat it with its request key. A read may simply
+ *   be repeated.
  * - `internal`: a fault in a program or in the data; report it.
  */
 export type ErrorKind = 'request' | 'client' | 'retry' | 'unknown_outcome' | 'internal'

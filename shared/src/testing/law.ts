@@ -2,8 +2,6 @@
 
 import fc from 'fast-check'
 
-// biome-ignore lint/style/noRestrictedGlobals: tests take their seed from the environment, the core does not.
-// biome-ignore lint/style/noProcessEnv: the same.
 const seed = process.env['VACANCY_SEED']
 
 /** Checks a law on random values; a failure prints its seed and the smallest counterexample. */

@@ -84,7 +84,7 @@ export function createFrameSplitter(limits: FrameLimits): FrameSplitter {
   }
 }
 
-/** Takes the next bytes of the stream and hands their frames to the sink. */
+/** Takes the next bytes of the stream and hands their frames to the sink. A sink that throws ends the stream. */
 export function splitFrames(splitter: FrameSplitter, chunk: Uint8Array, sink: FrameSink): void {
   let at = 0
   while (splitter.keptStart < splitter.keptEnd && !splitter.stopped && !splitter.closed && at < chunk.length) {
@@ -189,10 +189,9 @@ function cutEnvelope(splitter: FrameSplitter, bytes: Uint8Array, at: number, end
   const here = end - at
   if (here < ENVELOPE_HEADER_BYTES) return wait(splitter, at, ENVELOPE_HEADER_BYTES)
   const contentBytes = readU32(bytes, at + 1)
-  if (contentBytes < ENVELOPE_CONTENT_BYTES_MIN)
+  if (contentBytes < ENVELOPE_CONTENT_BYTES_MIN || contentBytes > splitter.limits.skipBytesMax) {
     return close(splitter, sink, end, `an envelope of ${contentBytes} bytes`)
-  if (contentBytes > splitter.limits.skipBytesMax)
-    return close(splitter, sink, end, `an envelope of ${contentBytes} bytes`)
+  }
   if (here <= ENVELOPE_HEADER_BYTES) return wait(splitter, at, ENVELOPE_HEADER_BYTES + 1)
   const segmentBytes = bytes[at + ENVELOPE_HEADER_BYTES] as number
   if (segmentBytes + ENVELOPE_CONTENT_BYTES_MIN > contentBytes) {
