@@ -1,0 +1,237 @@
+/**
+ * Makes the reference pages from their tables: `node engine/src/docs.ts --write`. A test fails when a committed page is
+ * not what its tables say.
+ */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ERRORS, type ErrorName, EXIT, errorRow, kindOf, kindOfWireCode, WIRE_CODES } from '@vacancy/shared'
+import { configTable, metricsTable } from '@vacancy/shared/node'
+import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
+import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
+import { EXIT_CODES } from './exit-codes.ts'
+import { REASONS } from './http/reasons.ts'
+import { METRICS } from './metrics.ts'
+
+const DOCS = join(import.meta.dirname, '../../docs')
+
+const GROUPS = {
+  connection: 'Connection',
+  shard: 'Shard',
+  properties: 'Properties',
+  search: 'Search',
+  packages: 'Packages',
+  availability: 'Availability',
+} as const satisfies { readonly [group in CommandSpec['group']]: string }
+
+const REPLIES: { readonly [kind in ReplyKind]: string } = {
+  login: 'the bare text `LOGIN OK` or `LOGIN FAILED`, in no frame of fields',
+  codecs: 'one text: the rate features with commas between, in the order of their bits',
+  segments: 'two fields a segment: its name (text) and its number of properties (u32)',
+  empty: 'SUCCESS without fields',
+  properties: 'one field a property: its id, packed in 16 bytes; with `explain`, how the search went',
+  stays:
+    'the number of days, then for each property its id, packed in 16 bytes, and for each day date, availability, price and rate features',
+  availability: 'one byte: the availability after the change',
+  exists: 'one byte: 1 or 0',
+  roomTypes: 'one text a room type, ascending by bytes',
+  dates: 'one text a date, `YYYY-MM-DD`, ascending',
+  night: 'property id (text), date (text), availability (u8), price (u32), rate features as a mask (u32)',
+}
+
+/** When a command answers NOT_FOUND (wire-protocol.md §9). Searches never do: an unknown segment has no results. */
+const NOT_FOUND_WHEN: { readonly [name in CommandName]?: string } = {
+  SETROOMPKG: 'the property is unknown',
+  SETROOMAVL: 'property, room type or package is missing',
+  INCROOMAVL: 'property, room type or package is missing',
+  DECROOMAVL: 'property, room type or package is missing',
+  PROPROOMLIST: 'the property is unknown',
+  PROPROOMDATELIST: 'property or room type is unknown',
+  GETPROPROOMDAY: 'property, room type or package is missing',
+  DELPROP: 'the property is unknown',
+  DELSEGMENT: 'there is no such segment',
+  DELPROPDAY: 'the property is unknown; without a package on that day it is SUCCESS',
+  DELPROPROOM: 'property or room type is unknown',
+  DELROOMDAY: 'property, room type or package is missing',
+}
+
+const OWN_ERRORS: { readonly [name in CommandName]?: string } = {
+  INCROOMAVL: '`OVERFLOW` when availability would pass 255',
+  DECROOMAVL: '`UNDERFLOW` when availability would drop below 0',
+}
+
+/** Every page by its file name. */
+export function pages(): { readonly [file: string]: string } {
+  return {
+    'commands.md': commandsPage(),
+    'config.md': configPage(),
+    'errors.md': errorsPage(),
+    'metrics.md': metricsPage(),
+    'reasons.md': reasonsPage(),
+  }
+}
+
+function page(title: string, source: string, ...blocks: readonly string[]): string {
+  const made = `<!-- Made from ${source} by \`node engine/src/docs.ts --write\`: change it there. -->`
+  return `${[`# ${title}`, made, ...blocks].join('\n\n').trimEnd()}\n`
+}
+
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')
+}
+
+const code = (text: string | number) => `\`${text}\``
+
+function commandsPage(): string {
+  const groups = Object.entries(GROUPS).map(([group, title]) => {
+    const commands = COMMAND_LIST.filter((command) => command.group === group)
+    return [`## ${title}`, ...commands.map(commandBlock)].join('\n\n')
+  })
+  return page(
+    'Commands',
+    '`shared/src/wire/commands.ts`',
+    'Every request of the data protocol: its fields by id, what is answered, and which errors are its own. Any command can also be answered `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) says what to do about each.',
+    'Fields marked *ours* are extensions, with ids from 0x8000: existing clients never send them, and other servers refuse them. An ERROR reply means that nothing was changed, but for `408` and `500`, after which the outcome of a write is unknown.',
+    ...groups,
+  )
+}
+
+function commandBlock(command: CommandSpec): string {
+  const { name, access, summary, fields, reply } = command
+  const rows = fields.map((field) => [
+    code(`0x${field.id.toString(16).padStart(2, '0')}`),
+    code(field.name),
+    `${code(field.width)} (type ${field.type})`,
+    presence(field),
+    field.summary,
+  ])
+  const missing = NOT_FOUND_WHEN[name]
+  const errors = [
+    ...(missing === undefined ? [] : [`\`NOT_FOUND\` when ${missing}`]),
+    ...(OWN_ERRORS[name] === undefined ? [] : [OWN_ERRORS[name]]),
+    ...(access === 'write' ? ['`308` on a node that is not the leader', '`408` when the outcome is unknown'] : []),
+    ...(fields.some((field) => field.name === 'minIndex') ? ['`308` when `minIndex` is not applied in time'] : []),
+  ]
+  return [
+    `### ${name}`,
+    `${summary} A ${access === 'session' ? 'command of the connection' : access}.`,
+    table(['Id', 'Field', 'Data', 'Present', 'What it is'], rows),
+    `Reply: ${REPLIES[reply]}.`,
+    ...(errors.length === 0 ? [] : [`Errors: ${errors.join('; ')}.`]),
+  ].join('\n\n')
+}
+
+function presence({ required, extension, keepsEmpty }: FieldSpec): string {
+  const how = required ? 'always' : keepsEmpty ? 'optional, may be empty' : 'optional'
+  return extension ? `${how}, *ours*` : how
+}
+
+function configPage(): string {
+  return page(
+    'Configuration of a node',
+    '`engine/src/config.ts`',
+    `A YAML file of flat keys, each of them optional: the one of \`--config\`, else the first that exists of ${CONFIG_FILES.map(code).join(' and ')}, else the defaults. Over the file go variables (\`VACANCY_NODE_TCP_PORT\`), over these flags (\`--tcp-port\`). \`GET /config\` shows each value in force and where it came from.`,
+    'A wrong type, a value out of its range or an unknown key stops the start with exit code 64 and one line a fault. Across keys: the three ports differ unless 0; `raft_tick_ms` × `raft_election_tick` is 150 to 60000 ms; `raft_heartbeat_tick` is at most half of `raft_election_tick`; `sys_cores_count` is less than the number of cores; `session_table_bytes` is at most half of the memory for data.',
+    configTable(ENGINE_SCHEMA),
+  )
+}
+
+function errorsPage(): string {
+  const wire = WIRE_CODES.map((each) => {
+    const named = (Object.keys(ERRORS) as ErrorName[]).filter((name) => errorRow(name).wire === each)
+    return [code(each), KINDS[kindOfWireCode(each)], named.map(code).join(', ') || '–']
+  })
+  const rows = (Object.keys(ERRORS) as ErrorName[]).map((name) => {
+    const { wire, http, retry, exit, says } = errorRow(name)
+    const cells = [
+      wire === undefined ? '–' : code(wire),
+      String(http),
+      kindOf(name).replace('_', ' '),
+      retry ? 'yes' : 'no',
+    ]
+    return [code(name), ...cells, exit === undefined ? '–' : String(exit), says]
+  })
+  const exits = Object.entries(EXIT).map(([name, number]) => [
+    String(number),
+    EXIT_CODES[name as keyof typeof EXIT].means,
+  ])
+  return page(
+    'Errors',
+    '`shared/src/errors.ts`',
+    'Codes and names are stable; sentences may improve. An ERROR reply of the data protocol is the code alone when it is of digits, else the code, a colon and the sentence. Over HTTP the body is `{"error":"…"}`.',
+    '## Codes of ERROR replies',
+    table(['Code', 'What to do', 'Names'], wire),
+    '## All errors',
+    'Kind is what the client library reports. Retry says whether the same call may succeed later and was certainly not executed.',
+    table(['Name', 'Wire', 'HTTP', 'Kind', 'Retry', 'Exit', 'Sentence'], rows),
+    '## Exit codes',
+    'What to look at and what to type for each: [reasons.md](reasons.md).',
+    table(['Code', 'What it means'], exits),
+  )
+}
+
+const KINDS: { readonly [kind in ReturnType<typeof kindOfWireCode>]: string } = {
+  request: 'Change the call, or take no for an answer: nothing was done.',
+  client: 'Log in on the connection, then repeat.',
+  retry: 'Wait a little and repeat, here or on another node: nothing was done.',
+  unknown_outcome: 'A write may have been done: read the state, or repeat it with its request key.',
+  internal: 'A fault in a program or in its data: report it.',
+}
+
+function metricsPage(): string {
+  return page(
+    'Metrics of a node',
+    '`engine/src/metrics.ts`',
+    '`GET /metrics` answers in the text format of Prometheus 0.0.4. Series whose value does not exist yet are left out. Besides these there are `process_*` and `nodejs_*` of prom-client. Metrics of `cluster_*` do not appear in standalone mode.',
+    metricsTable(METRICS),
+  )
+}
+
+function reasonsPage(): string {
+  const reasons = Object.entries(REASONS).map(([name, { means, lookAt, type, stops }]) => [
+    code(name),
+    stops === 'all' ? 'everything' : 'writes',
+    means,
+    lookAt,
+    code(type),
+  ])
+  const exits = Object.entries(EXIT).map(([name, number]) => {
+    const { means, lookAt, type } = EXIT_CODES[name as keyof typeof EXIT]
+    return [String(number), means, lookAt, code(type)]
+  })
+  return page(
+    'Why a node is unavailable, and how it ended',
+    '`engine/src/http/reasons.ts` and `engine/src/exit-codes.ts`',
+    '## Reasons in `/ready`',
+    '`/healthz` answers `unavailable` (503) while a reason holds that stops everything. `/ready` answers 503 while any reason holds, and names each with these words, since when it holds and with details; the log does so too. The metric is `vacancy_unavailable`.',
+    table(['Reason', 'Stops', 'What it means', 'What to look at', 'What to type'], reasons),
+    '## Exit codes',
+    table(['Code', 'What it means', 'What to look at', 'What to type'], exits),
+  )
+}
+
+/** Pages whose committed text is not what the tables say. */
+export function stalePages(folder = DOCS): string[] {
+  return Object.entries(pages()).flatMap(([file, text]) => (readOrNothing(join(folder, file)) === text ? [] : [file]))
+}
+
+function readOrNothing(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+}
+
+if (import.meta.main) {
+  const stale = stalePages()
+  if (process.argv.includes('--write')) {
+    for (const file of stale) writeFileSync(join(DOCS, file), pages()[file] as string)
+    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Wrote ${stale.join(', ')}.\n`)
+  } else {
+    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Not current: ${stale.join(', ')}.\n`)
+    process.exitCode = stale.length === 0 ? 0 : 1
+  }
+}
