@@ -2,13 +2,14 @@
  * Writes reply frames straight into memory, at their final place in a reply slab (performance.md §5).
  */
 
+import { fitErrorText } from '@vacancy/shared/wire'
+
 const SUCCESS = [7, 0x53, 0x55, 0x43, 0x43, 0x45, 0x53, 0x53] as const
 const ERROR = [5, 0x45, 0x52, 0x52, 0x4f, 0x52] as const
 const FRAME = 0xff
 /** Frame header, status and field count of a SUCCESS reply. */
 export const REPLY_HEADER_BYTES = 9 + SUCCESS.length + 2
 export const FIELD_HEADER_BYTES = 7
-export const ERROR_TEXT_BYTES_MAX = 1024
 const encoder = new TextEncoder()
 
 /** One reply being written. `at` may pass `end`: then the reply did not fit and nothing beyond `end` was written. */
@@ -87,7 +88,7 @@ export function finishReply(writer: ReplyWriter): number {
 
 /** An ERROR frame. @returns where it ends, -1 when it did not fit */
 export function writeError(bytes: Uint8Array, at: number, end: number, correlationId: number, text: string): number {
-  const source = encoder.encode(text).subarray(0, ERROR_TEXT_BYTES_MAX)
+  const source = encoder.encode(fitErrorText(text))
   const stop = at + 9 + ERROR.length + 2 + FIELD_HEADER_BYTES + source.length
   if (stop > end) return -1
   bytes[at] = FRAME

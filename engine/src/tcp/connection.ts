@@ -287,7 +287,8 @@ function hold(
   inEnvelope: boolean,
   forIndex: boolean,
 ): void {
-  const copy = bytes.slice(start, end)
+  // Not bytes.slice: of a Buffer that is a view, and the chunk is gone after this turn.
+  const copy = Uint8Array.prototype.slice.call(bytes, start, end)
   const now = connection.thread.monotonicMs()
   const deadline = forIndex ? now + LIMITS_OF_THREAD.minIndexWaitMs : Number.POSITIVE_INFINITY
   connection.held = { bytes: copy, start: 0, end: copy.length, correlationId, inEnvelope, deadline }

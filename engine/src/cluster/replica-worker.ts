@@ -1,0 +1,322 @@
+/**
+ * Thread entry of the replica: recovers the store, then runs replica.ts with the log, bulk and serving threads around
+ * it. The one writer of the store.
+ */
+
+import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
+import { formatDay } from '@vacancy/shared'
+import { createLogger, type LogFormat, type LogLevel } from '@vacancy/shared/node'
+import { createEnv, type Env } from '../env.ts'
+import type { SnapshotInfo } from '../http/handle.ts'
+import { campaign, createRaft } from '../raft/raft.ts'
+import type { BulkOptions, FromBulk, ToBulk } from '../snapshot/bulk-worker.ts'
+import { snapshotId } from '../snapshot/format.ts'
+import type { SnapshotHead } from '../snapshot/load.ts'
+import { findSnapshots } from '../snapshot/snapshot.ts'
+import { applyCommand, unorderedTables } from '../store/apply.ts'
+import { createCommandWriter, KIND, writeName, writeU8 } from '../store/command.ts'
+import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
+import { NAMES, nameBytes } from '../store/dictionary.ts'
+import { STATE } from '../store/layout.ts'
+import { publish, type Store, state, stateDigest } from '../store/store.ts'
+import { GAP_REASON, packagesBefore, sweepOne } from '../store/window.ts'
+import { errorOf, failureOf } from '../threads/failure.ts'
+import { type FromWal, packWal, type ToWal } from '../wal/wal-worker.ts'
+import { closeDataDirectory, releaseReserve, writeClean } from './data-directory.ts'
+import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
+import { type RecoveredNode, recoverNode } from './recovery.ts'
+import {
+  addSink,
+  createReplica,
+  drainReplica,
+  onLogMessage,
+  proposeBatch,
+  proposeOwn,
+  pump,
+  type Replica,
+  snapshotFailed,
+  snapshotWritten,
+  startMaintenance,
+  startSnapshot,
+  statusOf,
+  tick,
+} from './replica.ts'
+
+const TICK_MS = 100
+const STATUS_MS = 250
+const BULK_READER = 1
+/** Periodic snapshots leave the disk to the log (consensus.md §16.1). */
+const SNAPSHOT_BYTES_PER_SECOND = 50e6
+const SCRUB_STEP_MS = 10_000
+const RAFT_ID = 1
+/** After a rest a single voter may go this far at once without being asked (consensus.md §11). */
+const REST_DAYS_MAX = 30
+
+type Threads = {
+  readonly wal: Worker
+  readonly walPort: MessagePort
+  readonly bulk: Worker
+  readonly bulkPort: MessagePort
+}
+
+async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
+  const send = (message: FromReplica, transfer: readonly MessagePort[] = []) => port.postMessage(message, [...transfer])
+  const log = createLogger({
+    level: options.logLevel as LogLevel,
+    format: options.logFormat as LogFormat,
+    component: 'replica',
+    id: options.nodeId,
+  })
+  const env = createEnv(log)
+  const startedMs = env.clock.monotonicMs()
+  const node = await recoverNode(env, options, (phase, detail) => send({ type: 'phase', phase, detail }))
+  if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
+  const threads = startThreads(options, node)
+  const replica = assemble(env, options, node, threads, send)
+  threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
+  threads.bulkPort.on('message', (message: FromBulk) => onBulkMessage(env, replica, node, message, send))
+  for (const worker of [threads.wal, threads.bulk]) worker.on('error', (error) => fail(send, error))
+  sendSnapshotInfo(env, options.dataDir, send)
+  campaign(replica.raft)
+  pump(replica)
+  await elected(replica)
+  beginShard(replica, node, options)
+  send({
+    type: 'ready',
+    memory: node.store.memory.wasm,
+    shardId: node.shardId,
+    kernels: node.kernels.kind,
+    codecMismatch: node.codecMismatch,
+    seconds: (env.clock.monotonicMs() - startedMs) / 1000,
+  })
+  const timers = [
+    setInterval(() => tick(replica), TICK_MS),
+    setInterval(() => send({ type: 'status', status: statusOf(replica) }), STATUS_MS),
+    setInterval(() => threads.bulkPort.postMessage({ type: 'scrub' } satisfies ToBulk), SCRUB_STEP_MS),
+  ]
+  send({ type: 'status', status: statusOf(replica) })
+  port.on('message', (message: ToReplica) => {
+    if (message.type === 'serve') serve(replica, message.channel)
+    else if (message.type === 'snapshot') startSnapshot(replica, message.origin)
+    else if (message.type === 'maintain') startMaintenance(replica, gapReason(replica, options, message.force))
+    else void stop(replica, node, threads, timers, send)
+  })
+}
+
+function startThreads(options: ReplicaOptions, node: RecoveredNode): Threads {
+  const walChannel = new MessageChannel()
+  const wal = new Worker(new URL('../wal/wal-worker.ts', import.meta.url), {
+    workerData: { state: packWal(node.wal), flushThreshold: options.walFlushThreshold, port: walChannel.port2 },
+    transferList: [walChannel.port2],
+  })
+  const bulkChannel = new MessageChannel()
+  const bulkOptions: BulkOptions = {
+    memory: node.store.memory.wasm,
+    reader: BULK_READER,
+    dataDir: options.dataDir,
+    codecs: options.codecs,
+    bytesPerSecond: SNAPSHOT_BYTES_PER_SECOND,
+    replica: bulkChannel.port2,
+  }
+  const bulk = new Worker(new URL('../snapshot/bulk-worker.ts', import.meta.url), {
+    workerData: bulkOptions,
+    transferList: [bulkChannel.port2],
+  })
+  return { wal, walPort: walChannel.port1, bulk, bulkPort: bulkChannel.port1 }
+}
+
+function assemble(
+  env: Env,
+  options: ReplicaOptions,
+  node: RecoveredNode,
+  threads: Threads,
+  send: (message: FromReplica) => void,
+): Replica {
+  const { store, context, directory } = node
+  const snapshotIndex = node.snapshot?.manifest.index ?? 0
+  return createReplica({
+    env,
+    raft: createRaft(RAFT_ID, node.raft),
+    machine: {
+      apply: (index, bytes, start, end) => applyCommand(context, index, bytes, start, end),
+      publish: (index) => publish(store, index),
+      digest: () => stateDigest(store.memory),
+      lastMaintenanceDay: () => state(store.memory, STATE.lastMaintenanceDay),
+      packagesBefore: (day) => packagesBefore(store.memory, day),
+      unorderedTables: () => unorderedTables(store.memory).map((table) => orderBody(store, table)),
+      sweep: () => sweepOne(store),
+    },
+    snapshots: {
+      start: (index, term, origin) => {
+        const epoch = beginCopyOnWrite(store)
+        const point = {
+          epoch,
+          index,
+          term,
+          shardId: node.shardId,
+          voters: [options.nodeId],
+          recordsStart: store.writer.recordsStart,
+          recordsEnd: store.writer.gap.low,
+        }
+        threads.bulkPort.postMessage({ type: 'snapshot', point, origin } satisfies ToBulk)
+      },
+      retain: () => threads.bulkPort.postMessage({ type: 'retain' } satisfies ToBulk),
+    },
+    log: (message: ToWal) => threads.walPort.postMessage(message),
+    onFatal: (failure) => fail(send, errorOf(failure)),
+    onMaintained: (day, removedPackages) => send({ type: 'maintained', day, removedPackages }),
+    onReserve: () => releaseReserve(directory),
+    freeBytes: () => env.disk.space(options.dataDir).freeBytes,
+    snapshotIntervalMs: options.snapshotIntervalMs,
+    snapshotTriggerCount: options.snapshotTriggerCount,
+    snapshotIndex,
+    tornTailBytes: node.tornTailBytes,
+    acceptDay: options.acceptDay,
+    lastTimeMs: node.lastTimeMs,
+  })
+}
+
+/** Body of an orderRows command for one table. */
+function orderBody(store: Store, table: { segment: number; roomType: number | undefined }): Uint8Array {
+  const writer = createCommandWriter(1024)
+  const put = (bytes: Uint8Array) => writeName(writer, bytes, 0, bytes.length)
+  put(nameBytes(store.memory, NAMES.segment, table.segment))
+  writeU8(writer, table.roomType === undefined ? 1 : 0)
+  put(table.roomType === undefined ? new Uint8Array(0) : nameBytes(store.memory, NAMES.roomType, table.roomType))
+  return writer.bytes.slice(0, writer.at)
+}
+
+/** Resolves when this node leads and the empty entry of its term is applied. */
+function elected(replica: Replica): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (replica.raft.role === 'leader' && replica.raft.applied === replica.raft.lastIndex) resolve()
+      else setImmediate(look)
+    }
+    look()
+  })
+}
+
+/** A new shard logs what all replicas must agree on: its random bits (G6) and the settings that change results. */
+function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptions): void {
+  const { memory } = node.store
+  const isNew = [0, 1, 2, 3].every((cell) => state(memory, STATE.genesis + cell) === 0)
+  if (isNew) {
+    const settings = new Uint8Array(4)
+    new DataView(settings.buffer).setUint32(0, options.sessionBytesMax, true)
+    proposeOwn(replica, KIND.genesis, replica.env.random.bytes(16))
+    proposeOwn(replica, KIND.settings, settings)
+    return
+  }
+  const logged = state(memory, STATE.sessionBytesMax)
+  if (logged === options.sessionBytesMax) return
+  replica.env.log.warn(
+    { logged, configured: options.sessionBytesMax },
+    'session_table_bytes: the value in the log holds',
+  )
+}
+
+/** Why maintenance may go further than a few days at once (consensus.md §11). */
+function gapReason(replica: Replica, options: ReplicaOptions, force: boolean): number {
+  if (force) return GAP_REASON.operator
+  const today = Math.floor(replica.env.clock.wallMs() / 86_400_000)
+  const gap = today - replica.machine.lastMaintenanceDay()
+  if (gap <= REST_DAYS_MAX || options.acceptDay >= today) {
+    if (gap > 3) replica.env.log.warn({ days: gap }, 'the node rested: its window is turned by several days at once')
+    return GAP_REASON.rest
+  }
+  replica.env.log.error(
+    { days: gap, today: formatDay(today) },
+    'the clock is far ahead of the last maintenance: nothing is dropped; if it is right, start with --accept-date',
+  )
+  return GAP_REASON.none
+}
+
+function serve(replica: Replica, channel: MessagePort): void {
+  const sink = addSink(replica, (answers) => channel.postMessage(answers, [answers]))
+  channel.on('message', (batch: ArrayBuffer) => proposeBatch(replica, sink, batch))
+}
+
+function onBulkMessage(
+  env: Env,
+  replica: Replica,
+  node: RecoveredNode,
+  message: FromBulk,
+  send: (message: FromReplica) => void,
+): void {
+  switch (message.type) {
+    case 'written':
+      endSnapshot(node)
+      snapshotWritten(replica, message.index, message.term, message.durationMs)
+      return sendSnapshotInfo(env, node.directory.path, send)
+    case 'gave-up':
+      endSnapshot(node)
+      return snapshotFailed(replica, message.reason)
+    case 'damaged':
+      return env.log.error({ code: message.code, ...message.fields }, 'a chunk of a snapshot no longer verifies')
+    case 'failed':
+      return fail(send, errorOf({ code: message.code, fields: message.fields, message: '' }))
+    default:
+      return
+  }
+}
+
+function endSnapshot({ store }: RecoveredNode): void {
+  if (store.writer.copyOnWrite) endCopyOnWrite(store)
+}
+
+function sendSnapshotInfo(env: Env, dataDir: string, send: (message: FromReplica) => void): void {
+  const found = findSnapshots(env.disk, dataDir).find((snapshot) => snapshot.state === 'readable')
+  if (found?.state === 'readable') send({ type: 'snapshot', info: infoOf(found.head) })
+}
+
+function infoOf(head: SnapshotHead): SnapshotInfo {
+  const { manifest, note } = head
+  const { window } = manifest
+  return {
+    id: snapshotId(manifest),
+    createdMs: note?.createdAtMs ?? 0,
+    shardId: manifest.shardId,
+    lastIndex: manifest.index,
+    lastTerm: manifest.term,
+    properties: manifest.properties,
+    packages: manifest.packages,
+    segments: manifest.segments.length,
+    window: window && { from: formatDay(window.from), to: formatDay(window.to) },
+    codecHash: manifest.codecsOrderedHash,
+    bytes: head.bytes,
+    origin: (note?.origin ?? 'seed') as SnapshotInfo['origin'],
+    durationMs: note?.durationMs ?? 0,
+  }
+}
+
+async function stop(
+  replica: Replica,
+  node: RecoveredNode,
+  threads: Threads,
+  timers: readonly NodeJS.Timeout[],
+  send: (message: FromReplica) => void,
+): Promise<void> {
+  for (const timer of timers) clearInterval(timer)
+  await drainReplica(replica)
+  const closed = new Promise<void>((resolve) => {
+    threads.walPort.on('message', (message: FromWal) => {
+      if (message.type === 'closed') resolve()
+    })
+  })
+  threads.walPort.postMessage({ type: 'close' } satisfies ToWal)
+  await closed
+  await threads.bulk.terminate()
+  writeClean(node.directory)
+  closeDataDirectory(node.directory)
+  send({ type: 'stopped' })
+}
+
+function fail(send: (message: FromReplica) => void, error: unknown): void {
+  send({ type: 'failed', ...failureOf(error) })
+}
+
+const port = parentPort
+if (port) {
+  run(port, workerData as ReplicaOptions).catch((error: unknown) => fail((message) => port.postMessage(message), error))
+}

@@ -1,0 +1,447 @@
+/**
+ * One node: opens everything in order, closes it in reverse (architecture.md). The main thread keeps the HTTP side and
+ * watches over the others: replica (the one writer), serving threads, and what the replica starts itself.
+ */
+
+import { availableParallelism, cpus } from 'node:os'
+import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
+import { type CodecList, dayOf, EXIT, VacancyError } from '@vacancy/shared'
+import { type Log, openTls, openTokens, type TlsFiles, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
+import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
+import { type EngineConfig, memoryBytes, servingThreads } from './config.ts'
+import type {
+  NodeHandle,
+  ReplicaStatus,
+  SlowRequest,
+  SnapshotInfo,
+  Unavailable,
+  UnavailableReason,
+} from './http/handle.ts'
+import { createHttpServer, type HttpServer } from './http/node.ts'
+import { startMaintenance, watchCores } from './maintenance.ts'
+import { hitBytes } from './search/parameters.ts'
+import { attachMemory, isMemoryFull, type Memory } from './store/store.ts'
+import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
+import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
+import { errorOf } from './threads/failure.ts'
+
+export type NodeOptions = {
+  readonly config: EngineConfig
+  readonly codecs: CodecList
+  readonly dataDir: string
+  readonly shardId: string | undefined
+  readonly nodeId: string
+  readonly version: string
+  readonly tcpHost: string
+  readonly apiHost: string
+  readonly authFile: string | undefined
+  readonly tcpTls: TlsFiles | undefined
+  readonly apiTls: TlsFiles | undefined
+  readonly acceptLoss: boolean
+  readonly acceptDay: number
+  readonly drainSeconds: number
+  readonly logFormat: string
+  /** Added to the wall clock, for tests that turn it; 0 in production. */
+  readonly clockOffsetMs: number
+  readonly log: Log
+  /** Called when the node must end by itself. */
+  readonly onEnd: (exitCode: number) => void
+}
+
+export type RunningNode = {
+  readonly tcpPort: number
+  readonly apiPort: number
+  readonly handle: NodeHandle
+  /** Answers what is in flight, hands over, syncs, closes. */
+  readonly stop: () => Promise<void>
+  readonly reload: () => void
+}
+
+const MAIN_READER = 0
+/** Reader 1 is the bulk thread's. */
+const FIRST_SERVING_READER = 2
+const SLOW_KEPT = 100
+/** Scratch of the whole of a node's readers; more slabs than this are not reserved. */
+const SLAB_AREA_BYTES_MAX = 64 << 20
+
+type State = {
+  memory: Memory | undefined
+  status: ReplicaStatus | undefined
+  snapshot: SnapshotInfo | undefined
+  codecMismatch: string | undefined
+  kernels: 'wasm' | 'typescript'
+  shardId: string
+  unavailable: Map<UnavailableReason, Unavailable>
+  slow: SlowRequest[]
+  tcp: TcpServer | undefined
+  stopping: boolean
+}
+
+/** Starts a node. Resolves when it serves; throws VacancyError when it cannot. */
+export async function startNode(options: NodeOptions): Promise<RunningNode> {
+  const { config, log, codecs } = options
+  const settings = config.values
+  const wallMs = () => Date.now() + options.clockOffsetMs
+  const startedMs = wallMs()
+  const cores = availableParallelism()
+  const threads = servingThreads(settings, cores)
+  const counters = countersOf(threads)
+  const state: State = {
+    memory: undefined,
+    status: undefined,
+    snapshot: undefined,
+    codecMismatch: undefined,
+    kernels: 'typescript',
+    shardId: options.shardId ?? '',
+    unavailable: new Map(),
+    slow: [],
+    tcp: undefined,
+    stopping: false,
+  }
+  const setUnavailable = (reason: UnavailableReason, detail: string) => {
+    if (state.unavailable.get(reason)?.detail === detail) return
+    state.unavailable.set(reason, { reason, detail, sinceMs: wallMs() })
+    log.info({ reason, detail }, 'unavailable')
+  }
+  setUnavailable('starting', 'threads are being started')
+  let http: HttpServer | undefined
+
+  const tokens = options.authFile
+    ? openTokens({
+        file: options.authFile,
+        log,
+        onReload: (entries) => {
+          state.tcp?.send({ type: 'tokens', tokens: entries })
+          http?.setTokens(entries)
+        },
+      })
+    : undefined
+  const tcpTls = options.tcpTls
+    ? openTls({
+        files: options.tcpTls,
+        log,
+        onReload: ({ cert, key }) => state.tcp?.send({ type: 'tls', cert, key }),
+      })
+    : undefined
+  const apiTls = options.apiTls
+    ? openTls({ files: options.apiTls, log, onReload: (material) => http?.rotateTls(material) })
+    : undefined
+
+  const { slabBytes, slabs } = slabPlan(settings.queryLimit, settings.maxDatesInQuery)
+  const scratchBytes = 16_384 + slabAreaBytes(slabBytes, slabs)
+  const replicaOptions: ReplicaOptions = {
+    dataDir: options.dataDir,
+    shardId: options.shardId,
+    nodeId: options.nodeId,
+    codecs: codecs.names,
+    memoryBytes: memoryBytes(settings),
+    readers: FIRST_SERVING_READER + Math.max(threads, cores),
+    scratchBytes,
+    sessionBytesMax: settings.sessionTableBytes,
+    snapshotIntervalMs: settings.snapshotIntervalSec * 1000,
+    snapshotTriggerCount: settings.snapshotTriggerCount,
+    walFlushThreshold: settings.walFlushThreshold,
+    loadThreads: cores,
+    acceptLoss: options.acceptLoss,
+    acceptDay: options.acceptDay,
+    forceTypescript: false,
+    logLevel: settings.logLevel,
+    logFormat: options.logFormat,
+  }
+
+  const replica = startReplica(replicaOptions)
+  const askReplica: AskReplica = (message, transfer = []) => replica.worker.postMessage(message, transfer)
+  const handle: NodeHandle = {
+    version: options.version,
+    get shardId() {
+      return state.shardId
+    },
+    startedMs,
+    coresAtStart: cores,
+    coresNow: availableParallelism,
+    memory: () => state.memory,
+    reader: MAIN_READER,
+    codecs,
+    get codecMismatch() {
+      return state.codecMismatch
+    },
+    counters,
+    connectionsOpen: () => state.tcp?.connectionsOpen() ?? 0,
+    servingThreads: threads,
+    kernels: () => state.kernels,
+    unavailable: () => [...state.unavailable.values()],
+    replica: () => state.status,
+    snapshot: () => state.snapshot,
+    slow: () => state.slow,
+    wallMs,
+    saveSnapshot: () => {
+      if (!state.memory) return 'unavailable'
+      if (state.status?.snapshotRunning) return 'running'
+      askReplica({ type: 'snapshot', origin: 'requested' })
+      return 'started'
+    },
+    maintain: (force) => {
+      if (!state.memory) return 'unavailable'
+      askReplica({ type: 'maintain', force })
+      return 'started'
+    },
+    shutdown: () => options.onEnd(EXIT.ok),
+    reloadTokens: () => {
+      if (!tokens) throw new VacancyError('invalid_tokens', { reason: 'this node has no auth file (--auth-file)' })
+      return tokens.reload()
+    },
+    rotateTls: () => {
+      tcpTls?.reload()
+      apiTls?.reload()
+    },
+  }
+  http = createHttpServer({
+    handle,
+    config,
+    tokens: tokens?.tokens(),
+    tls: apiTls?.material(),
+    clock: { wallMs, monotonicMs: () => performance.now() },
+    log,
+    host: options.apiHost,
+    port: settings.apiPort,
+  })
+  const api = http
+  const cleanUp: (() => Promise<void> | void)[] = [
+    () => api.close(),
+    () => tokens?.close(),
+    () => tcpTls?.close(),
+    () => apiTls?.close(),
+  ]
+  try {
+    const apiPort = await api.listening
+    const ready = await follow(replica, state, options, setUnavailable)
+    state.memory = attachMemory(ready.memory)
+    state.shardId = ready.shardId
+    state.codecMismatch = ready.codecMismatch
+    const tcp = await startTcp(
+      options,
+      state,
+      { threads, slabBytes, slabs, ready, tokens: tokens?.tokens(), tls: tcpTls?.material(), counters },
+      askReplica,
+    )
+    state.tcp = tcp
+    state.kernels = tcp.kernels
+    state.unavailable.delete('starting')
+    state.unavailable.delete('recovering')
+    state.unavailable.delete('loading')
+    cleanUp.push(
+      startMaintenance({
+        hour: settings.maintenanceHour,
+        wallMs,
+        status: () => state.status,
+        maintain: () => askReplica({ type: 'maintain', force: false }),
+      }),
+    )
+    cleanUp.push(
+      watchCores({
+        sample: () => `${availableParallelism()}/${cpus().length}`,
+        isActive: settings.cpuWatch,
+        log,
+        onChange: () => options.onEnd(EXIT.coresChanged),
+      }),
+    )
+    log.info(
+      { tcpPort: tcp.port, apiPort, seconds: ready.seconds, kernels: tcp.kernels, servingThreads: threads },
+      'active',
+    )
+    return {
+      tcpPort: tcp.port,
+      apiPort,
+      handle,
+      stop: () => stopNode(options, state, replica, cleanUp, setUnavailable),
+      reload: () => {
+        tokens?.reload()
+        handle.rotateTls()
+      },
+    }
+  } catch (error) {
+    for (const close of cleanUp) await close()
+    await replica.worker.terminate()
+    throw error
+  }
+}
+
+/** Slabs large enough for the largest reply that the configuration allows. */
+function slabPlan(queryLimit: number, datesMax: number): { slabBytes: number; slabs: number } {
+  const largest = 64 + queryLimit * hitBytes(datesMax)
+  const slabBytes = Math.max(SLAB_BYTES_MIN, Math.ceil(largest / 8192) * 8192)
+  return { slabBytes, slabs: Math.max(2, Math.min(SLABS, Math.floor(SLAB_AREA_BYTES_MAX / slabBytes))) }
+}
+
+type Replica = { readonly worker: Worker }
+type AskReplica = (message: ToReplica, transfer?: Transferable[]) => void
+
+function startReplica(workerData: ReplicaOptions): Replica {
+  return { worker: new Worker(new URL('./cluster/replica-worker.ts', import.meta.url), { workerData }) }
+}
+
+/** Follows the replica's messages for as long as it lives. @returns when it is ready */
+function follow(
+  { worker }: Replica,
+  state: State,
+  options: NodeOptions,
+  setUnavailable: (reason: UnavailableReason, detail: string) => void,
+): Promise<Extract<FromReplica, { type: 'ready' }>> {
+  const { log } = options
+  return new Promise((resolve, reject) => {
+    let isReady = false
+    const fail = (error: VacancyError, exit: number) => {
+      if (!isReady) return reject(error)
+      if (state.stopping) return
+      setUnavailable('disk_failed', error.message)
+      log.error({ err: error }, 'the replica thread stopped; the node ends')
+      options.onEnd(exit)
+    }
+    worker.on('error', (error) => {
+      const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
+      fail(new VacancyError('assertion_failed', { reason }), EXIT.assertion)
+    })
+    worker.on('message', (message: FromReplica) => {
+      switch (message.type) {
+        case 'phase':
+          return setUnavailable(message.phase, message.detail)
+        case 'ready':
+          isReady = true
+          return resolve(message)
+        case 'status':
+          return takeStatus(state, message.status, setUnavailable, log)
+        case 'snapshot':
+          state.snapshot = message.info
+          return undefined
+        case 'maintained':
+          return log.info({ day: message.day, removedPackages: message.removedPackages }, 'maintenance done')
+        case 'lost':
+          for (const line of message.lines) log.warn({}, line)
+          return undefined
+        case 'failed': {
+          const error = errorOf(message)
+          return fail(error, exitOf(error))
+        }
+        default:
+          return undefined
+      }
+    })
+  })
+}
+
+export function exitOf(error: VacancyError): number {
+  switch (error.code) {
+    case 'corrupt_data':
+      return EXIT.corruption
+    case 'disk_failed':
+      return EXIT.write
+    case 'digest_mismatch':
+      return EXIT.digest
+    case 'assertion_failed':
+      return EXIT.assertion
+    default:
+      return EXIT.failure
+  }
+}
+
+/** Conditions under which the node goes on but refuses something; each said once, and once when it is over. */
+function takeStatus(
+  state: State,
+  status: ReplicaStatus,
+  setUnavailable: (reason: UnavailableReason, detail: string) => void,
+  log: Log,
+): void {
+  const before = state.status
+  state.status = status
+  if (status.diskFull && !before?.diskFull) {
+    setUnavailable('disk_full', `${status.diskFreeBytes} bytes are free; reads go on, writes are refused`)
+  } else if (!status.diskFull && state.unavailable.delete('disk_full')) log.info({}, 'the disk has room again')
+  const isFull = state.memory !== undefined && isMemoryFull(state.memory)
+  if (isFull) setUnavailable('memory_full', 'writes that need memory are refused; reads, updates and deletes go on')
+  else if (state.unavailable.delete('memory_full')) log.info({}, 'there is memory again')
+}
+
+async function startTcp(
+  options: NodeOptions,
+  state: State,
+  parts: {
+    threads: number
+    slabBytes: number
+    slabs: number
+    ready: Extract<FromReplica, { type: 'ready' }>
+    tokens: readonly TokenHash[] | undefined
+    tls: TlsMaterial | undefined
+    counters: ReturnType<typeof countersOf>
+  },
+  askReplica: AskReplica,
+): Promise<TcpServer> {
+  const { config, log, codecs } = options
+  const settings = config.values
+  const channels = Array.from({ length: parts.threads }, () => new MessageChannel())
+  const starting = startTcpServer(
+    {
+      threads: parts.threads,
+      host: options.tcpHost,
+      port: settings.tcpPort,
+      firstReader: FIRST_SERVING_READER,
+      channels: channels.map(({ port1 }) => port1),
+      memory: parts.ready.memory,
+      codecs: codecs.names,
+      datesMax: settings.maxDatesInQuery,
+      queryLimit: settings.queryLimit,
+      connectionsMax: settings.tcpMaxConnections,
+      userTimeoutMs: settings.tcpUserTimeoutMs === 0 ? 0 : Math.max(200, settings.tcpUserTimeoutMs),
+      keepaliveSeconds: settings.tcpKeepaliveSeconds,
+      receiveBufferBytes: settings.tcpRecvBufferSize,
+      sendBufferBytes: settings.tcpSendBufferSize,
+      requireLogin: settings.tcpRequireLogin,
+      // Standalone there is nobody else to read from (platform.md §7.8 has the key for clusters).
+      leaderReads: true,
+      tokens: parts.tokens,
+      tls: parts.tls && { cert: parts.tls.cert, key: parts.tls.key },
+      slabBytes: parts.slabBytes,
+      slabs: parts.slabs,
+      forceTypescript: false,
+      clockOffsetMs: options.clockOffsetMs,
+    },
+    parts.counters,
+    ({ command, milliseconds, rows, at }) => noteSlow(state, { command, milliseconds, rows, atMs: at }),
+    (error) => {
+      log.error({ err: error }, 'a serving thread stopped; the node ends')
+      options.onEnd(EXIT.assertion)
+    },
+  )
+  for (const { port2 } of channels) askReplica({ type: 'serve', channel: port2 }, [port2])
+  return await starting
+}
+
+function noteSlow(state: State, slow: SlowRequest): void {
+  state.slow.push(slow)
+  state.slow.sort((a, b) => b.milliseconds - a.milliseconds)
+  state.slow.length = Math.min(state.slow.length, SLOW_KEPT)
+}
+
+async function stopNode(
+  options: NodeOptions,
+  state: State,
+  { worker }: Replica,
+  cleanUp: readonly (() => Promise<void> | void)[],
+  setUnavailable: (reason: UnavailableReason, detail: string) => void,
+): Promise<void> {
+  if (state.stopping) return
+  state.stopping = true
+  setUnavailable('stopping', 'an orderly stop was asked for')
+  await state.tcp?.drain(options.drainSeconds * 1000)
+  await state.tcp?.stop()
+  const stopped = new Promise<void>((resolve) => {
+    worker.on('message', (message: FromReplica) => {
+      if (message.type === 'stopped') resolve()
+    })
+    worker.once('exit', () => resolve())
+  })
+  worker.postMessage({ type: 'stop' } satisfies ToReplica)
+  await stopped
+  await worker.terminate()
+  for (const close of [...cleanUp].reverse()) await close()
+  options.log.info({ day: dayOf(Date.now()) }, 'stopped')
+}

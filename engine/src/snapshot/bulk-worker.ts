@@ -1,0 +1,128 @@
+/**
+ * Thread entry of bulk work: writes snapshots of the running store, keeps the last two, scrubs what lies on disk
+ * (performance.md §7, consensus.md §16). Idle otherwise.
+ */
+
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { assert, createCodecList, type ErrorName, VacancyError } from '@vacancy/shared'
+import { createEnv, type Env, errnoOf, type Log } from '../env.ts'
+import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
+import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from './capture.ts'
+import { collectChunks, retainSnapshots, scrubStep } from './snapshot.ts'
+import { inlineEncoder, type PreviousSnapshot, writeSnapshotDir } from './write.ts'
+
+export type BulkOptions = {
+  readonly memory: WebAssembly.Memory
+  readonly reader: number
+  readonly dataDir: string
+  readonly codecs: readonly string[]
+  readonly bytesPerSecond: number
+  /** To the replica thread. */
+  readonly replica: MessagePort
+}
+
+export type ToBulk =
+  | { readonly type: 'snapshot'; readonly point: CapturePoint; readonly origin: string }
+  /** The mark of the snapshot is in the log: older ones may go. */
+  | { readonly type: 'retain' }
+  | { readonly type: 'scrub' }
+
+export type FromBulk =
+  | {
+      readonly type: 'written'
+      readonly index: number
+      readonly term: number
+      readonly durationMs: number
+      readonly chunkBytes: number
+      readonly newChunkBytes: number
+    }
+  | { readonly type: 'gave-up'; readonly reason: string; readonly full: boolean }
+  | { readonly type: 'retained' }
+  | { readonly type: 'damaged'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
+  | { readonly type: 'failed'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
+
+type Bulk = {
+  readonly env: Env
+  readonly memory: Memory
+  readonly options: BulkOptions
+  previous: (PreviousSnapshot & { readonly epoch: number }) | undefined
+  scrubbed: string
+}
+
+async function handle(bulk: Bulk, message: ToBulk): Promise<FromBulk | undefined> {
+  const { env, options } = bulk
+  if (message.type === 'retain') {
+    retainSnapshots(env.disk, options.dataDir)
+    collectChunks(env.disk, options.dataDir)
+    return { type: 'retained' }
+  }
+  if (message.type === 'scrub') return scrub(bulk)
+  return await writeSnapshot(bulk, message.point, message.origin)
+}
+
+async function writeSnapshot(bulk: Bulk, point: CapturePoint, origin: string): Promise<FromBulk> {
+  const { env, memory, options, previous } = bulk
+  const startMs = env.clock.monotonicMs()
+  const scratch = scratchOf(memory, options.reader)
+  const captured = captureStore(memory, point, createCodecList(options.codecs), scratch, previous)
+  if (!captured) return { type: 'gave-up', reason: 'no memory was left for copies of changed pages', full: false }
+  try {
+    const written = await writeSnapshotDir(env, options.dataDir, captured.source, {
+      encoder: inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES),
+      origin,
+      bytesPerSecond: options.bytesPerSecond,
+      ...(previous ? { previous } : {}),
+    })
+    if (!written) return { type: 'gave-up', reason: 'no memory was left for copies of changed pages', full: false }
+    bulk.previous = { ...written.previous, epoch: point.epoch }
+    return {
+      type: 'written',
+      index: point.index,
+      term: point.term,
+      durationMs: Math.round(env.clock.monotonicMs() - startMs),
+      chunkBytes: written.chunkBytes,
+      newChunkBytes: written.newChunkBytes,
+    }
+  } catch (error) {
+    const code = errnoOf(error)
+    if (code === 'ENOSPC' || code === 'EDQUOT') return { type: 'gave-up', reason: 'the disk is full', full: true }
+    throw error
+  }
+}
+
+/** One step of reading back what lies on disk (V7). */
+function scrub(bulk: Bulk): FromBulk | undefined {
+  const step = scrubStep(bulk.env.disk, bulk.options.dataDir, bulk.scrubbed)
+  if (step.state === 'done') {
+    bulk.scrubbed = ''
+    return undefined
+  }
+  bulk.scrubbed = step.after
+  return step.state === 'damaged' ? { type: 'damaged', code: step.error.code, fields: step.error.fields } : undefined
+}
+
+const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+
+if (parentPort) {
+  const options = workerData as BulkOptions
+  const bulk: Bulk = {
+    env: createEnv(silent),
+    memory: attachMemory(options.memory),
+    options,
+    previous: undefined,
+    scrubbed: '',
+  }
+  let queue = Promise.resolve()
+  options.replica.on('message', (message: ToBulk) => {
+    // One after the other: a snapshot that is being written must not lose its chunks to a clean-up.
+    queue = queue.then(async () => {
+      try {
+        const answer = await handle(bulk, message)
+        if (answer) options.replica.postMessage(answer)
+      } catch (error) {
+        assert(error instanceof VacancyError, `writing a snapshot failed: ${String(error)}`)
+        options.replica.postMessage({ type: 'failed', code: error.code, fields: error.fields } satisfies FromBulk)
+      }
+    })
+  })
+}

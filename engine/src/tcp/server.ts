@@ -1,0 +1,133 @@
+/**
+ * The serving threads of a node: each listens on tcp_port for itself; shared limits, tokens and certificates; drain
+ * (performance.md §4).
+ */
+
+import { type MessagePort, Worker } from 'node:worker_threads'
+import { assert, VacancyError } from '@vacancy/shared'
+import { type Counters, createCounters } from './counters.ts'
+import type { FromServing, ServingOptions, ToServing } from './serving-worker.ts'
+
+export type ServerOptions = Omit<
+  ServingOptions,
+  'counters' | 'connectionsOpen' | 'replica' | 'reader' | 'port' | 'reusePort'
+> & {
+  readonly threads: number
+  readonly port: number
+  /** Reader slot of the first thread; the others follow. */
+  readonly firstReader: number
+  /** The serving ends of the channels to the replica thread, one a thread. */
+  readonly channels: readonly MessagePort[]
+}
+
+export type SlowRequest = Extract<FromServing, { type: 'slow' }>
+
+export type TcpServer = {
+  readonly port: number
+  readonly kernels: 'wasm' | 'typescript'
+  readonly counters: readonly Counters[]
+  readonly connectionsOpen: () => number
+  /** No new connections; resolves when all are gone or the deadline is over. */
+  readonly drain: (deadlineMs: number) => Promise<void>
+  readonly stop: () => Promise<void>
+  readonly send: (message: ToServing) => void
+}
+
+/** @throws port_taken */
+export async function startTcpServer(
+  options: ServerOptions,
+  counters: readonly Counters[],
+  onSlow: (slow: SlowRequest) => void,
+  onFailure: (error: Error) => void,
+): Promise<TcpServer> {
+  const open = new SharedArrayBuffer(4)
+  const workers: Worker[] = []
+  let port = options.port
+  let kernels: 'wasm' | 'typescript' = 'typescript'
+  const { threads, firstReader, channels, ...shared } = options
+  assert(channels.length === threads && counters.length === threads, 'each serving thread has channel and counters')
+  try {
+    for (let thread = 0; thread < threads; thread++) {
+      const replica = channels[thread] as MessagePort
+      const workerData: ServingOptions = {
+        ...shared,
+        reader: firstReader + thread,
+        counters: (counters[thread] as Counters).cells.buffer as SharedArrayBuffer,
+        connectionsOpen: open,
+        replica,
+        port,
+        // Several listeners share a port only when all of them ask for it; one alone must not let others in.
+        reusePort: threads > 1,
+      }
+      const worker = new Worker(new URL('./serving-worker.ts', import.meta.url), {
+        workerData,
+        transferList: [replica],
+      })
+      workers.push(worker)
+      const listening = await firstMessage(worker, options.host, port)
+      port = listening.port
+      kernels = listening.kernels
+      worker.on('message', (message: FromServing) => {
+        if (message.type === 'slow') onSlow(message)
+      })
+      worker.on('error', (error) => onFailure(error instanceof Error ? error : new Error(String(error))))
+    }
+  } catch (error) {
+    await Promise.all(workers.map((worker) => worker.terminate()))
+    throw error
+  }
+  return {
+    port,
+    kernels,
+    counters,
+    connectionsOpen: () => Atomics.load(new Int32Array(open), 0),
+    drain: (deadlineMs) => drain(workers, deadlineMs),
+    stop: async () => {
+      await Promise.all(workers.map((worker) => worker.terminate()))
+    },
+    send: (message) => {
+      for (const worker of workers) worker.postMessage(message)
+    },
+  }
+}
+
+export function countersOf(threads: number): Counters[] {
+  return Array.from({ length: threads }, createCounters)
+}
+
+function firstMessage(
+  worker: Worker,
+  host: string,
+  port: number,
+): Promise<Extract<FromServing, { type: 'listening' }>> {
+  return new Promise((resolve, reject) => {
+    worker.once('error', reject)
+    worker.once('message', (message: FromServing) => {
+      worker.off('error', reject)
+      if (message.type === 'listening') resolve(message)
+      else {
+        const code = message.type === 'failed' ? message.code : 'unknown'
+        reject(new VacancyError('port_taken', { address: `${host}:${port}`, reason: code }))
+      }
+    })
+  })
+}
+
+async function drain(workers: readonly Worker[], deadlineMs: number): Promise<void> {
+  const drained = workers.map(
+    (worker) =>
+      new Promise<void>((resolve) => {
+        worker.on('message', (message: FromServing) => {
+          if (message.type === 'drained') resolve()
+        })
+        worker.once('exit', () => resolve())
+        worker.postMessage({ type: 'drain' } satisfies ToServing)
+      }),
+  )
+  let timer: NodeJS.Timeout | undefined
+  const deadline = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, deadlineMs)
+  })
+  await Promise.race([Promise.all(drained), deadline])
+  clearTimeout(timer)
+}
