@@ -1,0 +1,179 @@
+import { expect, test } from 'vitest'
+import { createCodecList } from '../codecs.ts'
+import {
+  codecsBody,
+  configBody,
+  errorBody,
+  healthzText,
+  maintenanceRequest,
+  NODE_ROUTES,
+  type NodeRoute,
+  type NodeStatus,
+  propertiesBody,
+  readyBody,
+  shutdownRequest,
+  slowBody,
+  snapshotInfoBody,
+  statusBody,
+  wordsBody,
+  wordsQuery,
+} from './node.ts'
+
+const SNAPSHOT = {
+  id: 'a'.repeat(64),
+  created_at: '2026-11-20T08:00:00.000Z',
+  shard_id: 's1',
+  last_index: 10,
+  last_term: 1,
+  properties: 40,
+  packages: 1_600,
+  segments: 4,
+  window: { from: '2026-11-20', to: '2026-11-29' },
+  codec_hash: '0'.repeat(64),
+  bytes: 12_345,
+  origin: 'seed' as const,
+  duration_ms: 12.5,
+}
+
+const STARTING: NodeStatus = {
+  mode: 'standalone',
+  version: '0.1.0',
+  shard_id: 's1',
+  health: 'unavailable',
+  reasons: [
+    {
+      reason: 'starting',
+      stops: 'all',
+      detail: '',
+      since: '2026-11-20T08:00:00.000Z',
+      means: 'It starts.',
+      look_at: 'The log.',
+      type: 'curl',
+    },
+  ],
+  started_at: '2026-11-20T08:00:00.000Z',
+  uptime_seconds: 0,
+  cores: { start: 2, now: 2 },
+  serving_threads: 1,
+  connections: 0,
+  kernels: 'wasm',
+  ordered_hash: '0'.repeat(64),
+  codec_mismatch: null,
+  memory: { rss: 1, heap: 1, arraybuffers: 1 },
+  properties: 0,
+  packages: 0,
+  sessions: 0,
+  segments: [],
+  replica: null,
+  wal: null,
+  disk: null,
+  digest: null,
+  snapshot: null,
+  snapshot_running: false,
+  maintenance: null,
+}
+
+test('the status of a node that starts and of one that serves fit the schema', () => {
+  expect(statusBody.parse(STARTING)).toEqual(STARTING)
+
+  const serving = {
+    ...STARTING,
+    health: 'active',
+    reasons: [],
+    memory: { ...STARTING.memory, indexes: 1, packages: 2, free: 3 },
+    segments: [{ name: 'paris', properties: 40, packages: 1_600 }],
+    replica: {
+      role: 'leader',
+      term: 1,
+      first_index: 1,
+      last_index: 5,
+      commit_index: 5,
+      applied_index: 5,
+      lag_entries: 0,
+    },
+    wal: { bytes: 4_096, files: 1 },
+    disk: { free_bytes: 1, full: false },
+    digest: { value: '0123456789abcdef', checked_index: 5 },
+    snapshot: SNAPSHOT,
+    maintenance: { last_day: 20_000, last_success_at: null, removed_packages: 0 },
+  }
+  expect(statusBody.parse(serving)).toEqual(serving)
+})
+
+test('a number of the wrong kind is refused with its path', () => {
+  const { success, error } = statusBody.safeParse({ ...STARTING, cores: { start: 2, now: 'two' } })
+
+  expect(success).toBe(false)
+  expect(error?.issues[0]?.path).toEqual(['cores', 'now'])
+})
+
+test('keys of a later version do not make an answer unreadable', () => {
+  expect(errorBody.parse({ error: 'no', code: 'later' })).toEqual({ error: 'no' })
+  expect(statusBody.safeParse({ ...STARTING, later: 1 }).success).toBe(true)
+})
+
+test('the codec list of the sample fits, its u64 as near as a number comes', () => {
+  const list = createCodecList([
+    'free_cancellation',
+    'non_refundable',
+    'pay_at_property',
+    'includes_breakfast',
+    'free_wifi',
+    'no_prepayment',
+    'partial_refund',
+    'instant_confirmation',
+  ])
+  const text = `{"rate_features":${JSON.stringify(list.names)},"hash":${list.hash},"hash_hex":"${list.hashHex}","ordered_hash":"${list.orderedHash}"}`
+
+  const body = codecsBody.parse(JSON.parse(text))
+
+  expect(text).toContain('"hash":2287399612289297935,')
+  expect(body.hash_hex).toBe('1fbe79d405deae0f')
+})
+
+test('answers fit their schemas', () => {
+  const property = {
+    id: 'p1',
+    segment: 'paris',
+    area: 'centre',
+    type: 'hotel',
+    category: 'luxury',
+    stars: 5,
+    latitude: 48.85,
+    longitude: 2.35,
+    amenities: ['wifi'],
+    room_types: ['room1'],
+  }
+  expect(propertiesBody.safeParse({ properties: [property], missing: ['p2'] }).success).toBe(true)
+  expect(propertiesBody.safeParse({ properties: [{ ...property, stars: 6 }], missing: [] }).success).toBe(false)
+  expect(
+    wordsBody.safeParse({ kind: 'area', segment: null, words: [{ word: 'a', properties: 2 }], more: false }).success,
+  ).toBe(true)
+  expect(readyBody.safeParse({ ready: true, reasons: [] }).success).toBe(true)
+  expect(snapshotInfoBody.safeParse({ ...SNAPSHOT, window: null }).success).toBe(true)
+  expect(configBody.safeParse({ tcp_port: { value: 1, origin: 'file', at: 'vacancy.yml:3' } }).success).toBe(true)
+  expect(
+    slowBody.safeParse({ requests: [{ command: 'SEARCHAVAIL', milliseconds: 12.5, rows: 3, at: SNAPSHOT.created_at }] })
+      .success,
+  ).toBe(true)
+  expect(healthzText.safeParse('fine').success).toBe(false)
+})
+
+test('requests have defaults, and a shutdown is never one', () => {
+  expect(maintenanceRequest.parse({})).toEqual({ force: false })
+  expect(wordsQuery.parse({})).toEqual({ kind: 'segment', prefix: '', limit: 100 })
+  expect(wordsQuery.parse({ limit: '20', kind: 'area' })).toMatchObject({ limit: 20, kind: 'area' })
+  for (const limit of ['0', '1001', '1.5', 'x']) expect(wordsQuery.safeParse({ limit }).success).toBe(false)
+  for (const body of [{}, { confirm: false }, { confirm: 'true' }])
+    expect(shutdownRequest.safeParse(body).success).toBe(false)
+})
+
+test('every path stands once, and what changes something is for admins', () => {
+  const routes: NodeRoute[] = Object.values(NODE_ROUTES)
+
+  expect(new Set(routes.map(({ method, path }) => `${method} ${path}`)).size).toBe(routes.length)
+  for (const { method, access } of routes) if (method === 'POST') expect(access).toBe('admin')
+  for (const { path } of routes.filter(({ access }) => access === 'open')) {
+    expect(['/health', '/healthz', '/ready']).toContain(path)
+  }
+})
