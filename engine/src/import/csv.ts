@@ -1,0 +1,351 @@
+/**
+ * Bytes → cells → values of both files (platform.md §7.10): the slow path of the kernel, its oracle, and how
+ * properties.csv is read. Faults carry column and value; whoever knows the file adds name and line.
+ */
+
+import { type CodecList, LIMITS, packPropertyIdInto, parseDayBytes } from '@vacancy/shared'
+import { textFault } from '@vacancy/shared/wire'
+import type { Fault } from './faults.ts'
+
+/** A longer line is refused and passed over. The longest that can be right is about 10 KB: 64 amenities of 64 bytes. */
+export const LINE_BYTES_MAX = 65_536
+export const PACKAGE_COLUMNS = ['PropertyID', 'RoomType', 'Date', 'Availability', 'FinalPrice', 'RateFeature'] as const
+
+const TAB = 0x09
+const NEWLINE = 0x0a
+const RETURN = 0x0d
+const BLANK = 0x20
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BAR = 0x7c
+/** Nine columns, and some more whose number an error tells. */
+const CELLS_KEPT = 32
+const VALUE_CHARACTERS_MAX = 80
+
+/** The cells of one record. Cell i is text[starts[i], ends[i]), unquoted and trimmed. */
+export type Cells = {
+  readonly text: Uint8Array
+  readonly starts: Int32Array
+  readonly ends: Int32Array
+  /** May be more than are kept. */
+  count: number
+  /** Where the next record begins. */
+  next: number
+  /** Line ends the record went over; 0 for the last record of a file without one. */
+  lines: number
+}
+
+export function createCells(): Cells {
+  return {
+    text: new Uint8Array(LINE_BYTES_MAX + 2),
+    starts: new Int32Array(CELLS_KEPT),
+    ends: new Int32Array(CELLS_KEPT),
+    count: 0,
+    next: 0,
+    lines: 0,
+  }
+}
+
+/**
+ * - `record`: the cells are there
+ * - `blank`: an empty line
+ * - `incomplete`: the record goes on behind `end`
+ * - `unclosed`: a quote opens and does not close; `next` is the line after the one it opens on
+ * - `trailing`: text behind a closing quote; `next` is the line after it
+ * - `long`: more than LINE_BYTES_MAX; `next` is where the limit was passed, inside the line
+ */
+export type Scanned = 'record' | 'blank' | 'incomplete' | 'unclosed' | 'trailing' | 'long'
+
+/** @param isLast nothing follows `end`: what is there is the whole rest of the file */
+export function readRecord(cells: Cells, bytes: Uint8Array, start: number, end: number, isLast: boolean): Scanned {
+  const bound = start + LINE_BYTES_MAX
+  const limit = Math.min(end, bound)
+  const isEof = isLast && end <= bound
+  const { text } = cells
+  let length = 0
+  let at = start
+  // The first line end inside a quote: where reading goes on if the quote never closes.
+  let secondLine = -1
+  let wasQuoted = false
+  cells.count = 0
+  cells.lines = 0
+
+  for (;;) {
+    while (at < limit && isBlank(bytes[at] as number)) at++
+    const cellStart = length
+    if (at < limit && bytes[at] === QUOTE) {
+      wasQuoted = true
+      at++
+      for (;;) {
+        if (at >= limit) return cut()
+        const byte = bytes[at] as number
+        if (byte === QUOTE) {
+          if (at + 1 >= limit && !isEof) return cut()
+          if (at + 1 >= limit || bytes[at + 1] !== QUOTE) break
+          at++
+        } else if (byte === NEWLINE) {
+          if (secondLine < 0) secondLine = at + 1
+          cells.lines++
+        }
+        text[length++] = byte
+        at++
+      }
+      at++
+      while (at < limit && isBlank(bytes[at] as number)) at++
+      keep(cellStart, length)
+      if (at < limit && bytes[at] === RETURN && (at + 1 < limit ? bytes[at + 1] === NEWLINE : true)) {
+        if (at + 1 >= limit && !isEof) return cut()
+        at++
+      }
+      if (at < limit && bytes[at] !== COMMA && bytes[at] !== NEWLINE) return trailing()
+    } else {
+      while (at < limit) {
+        const byte = bytes[at] as number
+        if (byte === COMMA || byte === NEWLINE) break
+        text[length++] = byte
+        at++
+      }
+      if (at >= limit && !isEof) return cut()
+      let cellEnd = length
+      if ((at >= limit || bytes[at] === NEWLINE) && cellEnd > cellStart && text[cellEnd - 1] === RETURN) cellEnd--
+      while (cellEnd > cellStart && isBlank(text[cellEnd - 1] as number)) cellEnd--
+      keep(cellStart, cellEnd)
+    }
+    if (at >= limit) {
+      if (!isEof) return cut()
+      cells.next = end
+      break
+    }
+    if (bytes[at] === NEWLINE) {
+      cells.lines++
+      cells.next = at + 1
+      break
+    }
+    at++
+  }
+  return cells.count === 1 && !wasQuoted && cells.starts[0] === cells.ends[0] ? 'blank' : 'record'
+
+  function keep(from: number, to: number): void {
+    if (cells.count < CELLS_KEPT) {
+      cells.starts[cells.count] = from
+      cells.ends[cells.count] = to
+    }
+    cells.count++
+  }
+
+  /** The bytes end, or the limit is reached, before the record does. */
+  function cut(): Scanned {
+    const isTooLong = limit === bound && !isEof
+    if (!isTooLong && !isLast) return 'incomplete'
+    if (!wasQuoted || (isTooLong && secondLine < 0)) {
+      cells.next = at
+      return 'long'
+    }
+    cells.lines = secondLine < 0 ? 0 : 1
+    cells.next = secondLine < 0 ? end : secondLine
+    return 'unclosed'
+  }
+
+  function trailing(): Scanned {
+    while (at < limit && bytes[at] !== NEWLINE) at++
+    if (at < limit) {
+      cells.lines++
+      cells.next = at + 1
+      return 'trailing'
+    }
+    if (!isEof) return cut()
+    cells.next = end
+    return 'trailing'
+  }
+}
+
+function isBlank(byte: number): boolean {
+  return byte === BLANK || byte === TAB
+}
+
+/** What is wrong with a record that has no cells to look at. */
+export function scanFault(cells: Cells, scanned: 'unclosed' | 'trailing' | 'long'): Fault {
+  if (scanned === 'long') return { kind: 'long', column: 0, value: '', expected: LINE_BYTES_MAX }
+  if (scanned === 'unclosed') return { kind: 'unclosed', column: cells.count + 1, value: '' }
+  return faultAt(cells, 'trailing', cells.count - 1)
+}
+
+const decoder = new TextDecoder()
+
+/** A cell for an error text: what is no UTF-8 shows as U+FFFD, what is long is cut. */
+export function cellText(cells: Cells, cell: number): string {
+  if (cell >= cells.count || cell >= CELLS_KEPT) return ''
+  const start = cells.starts[cell] as number
+  const end = Math.min(cells.ends[cell] as number, start + 4 * VALUE_CHARACTERS_MAX)
+  return cutText(decoder.decode(cells.text.subarray(start, end)))
+}
+
+/** The cells of a record side by side, for errors that no single cell has. */
+export function recordText(cells: Cells): string {
+  const kept = Math.min(cells.count, CELLS_KEPT)
+  return cutText(Array.from({ length: kept }, (_, cell) => cellText(cells, cell)).join(','))
+}
+
+function cutText(text: string): string {
+  return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text
+}
+
+/** The first line is a header if its first cell, lower-cased and without `_`, `-` and blanks, is `propertyid`. */
+export function isHeader(cells: Cells): boolean {
+  return (
+    cellText(cells, 0)
+      .toLowerCase()
+      .replace(/[_\-\s]/g, '') === 'propertyid'
+  )
+}
+
+/** Reads records of packages.csv; one a thread. The last package read lies in its fields. */
+export type PackageParser = {
+  readonly codecs: CodecList
+  readonly codecBytes: readonly Uint8Array[]
+  readonly cells: Cells
+  readonly id: Uint8Array
+  /** The room type is cells.text[roomStart, roomEnd). */
+  roomStart: number
+  roomEnd: number
+  day: number
+  availability: number
+  price: number
+  mask: number
+}
+
+export function createPackageParser(codecs: CodecList): PackageParser {
+  const encoder = new TextEncoder()
+  return {
+    codecs,
+    codecBytes: codecs.names.map((name) => encoder.encode(name)),
+    cells: createCells(),
+    id: new Uint8Array(16),
+    roomStart: 0,
+    roomEnd: 0,
+    day: 0,
+    availability: 0,
+    price: 0,
+    mask: 0,
+  }
+}
+
+/** Checks the six cells of the record just read, from left to right. @returns the first fault */
+export function parsePackage(parser: PackageParser): Fault | undefined {
+  const { cells } = parser
+  const { text, starts, ends } = cells
+  if (cells.count !== PACKAGE_COLUMNS.length) {
+    return {
+      kind: 'columns',
+      column: 0,
+      value: recordText(cells),
+      found: cells.count,
+      expected: PACKAGE_COLUMNS.length,
+    }
+  }
+  if (!packPropertyIdInto(text, starts[0] as number, ends[0] as number, parser.id, 0)) {
+    return faultAt(cells, 'property_id', 0)
+  }
+  parser.roomStart = starts[1] as number
+  parser.roomEnd = ends[1] as number
+  const roomFault = textFaultAt(cells, 1, LIMITS.nameBytesMax)
+  if (roomFault) return roomFault
+  parser.day = (ends[2] as number) - (starts[2] as number) === 10 ? parseDayBytes(text, starts[2] as number) : -1
+  if (parser.day < 0) return faultAt(cells, 'date', 2)
+  parser.availability = wholeNumber(text, starts[3] as number, ends[3] as number)
+  if (!(parser.availability <= LIMITS.availabilityMax)) return faultAt(cells, 'availability', 3)
+  return parsePrice(parser) ?? parseFeatures(parser)
+}
+
+/** `120` or `120.00`. */
+function parsePrice(parser: PackageParser): Fault | undefined {
+  const { cells } = parser
+  const { text } = cells
+  const start = cells.starts[4] as number
+  const end = cells.ends[4] as number
+  let dot = start
+  while (dot < end && text[dot] !== 0x2e) dot++
+  parser.price = wholeNumber(text, start, dot)
+  if (dot < end && !Number.isNaN(parser.price)) {
+    const fraction = wholeNumber(text, dot + 1, end)
+    if (Number.isNaN(fraction)) return faultAt(cells, 'price', 4)
+    if (fraction !== 0) return faultAt(cells, 'price_fraction', 4)
+  }
+  return parser.price <= LIMITS.priceMax ? undefined : faultAt(cells, 'price', 4)
+}
+
+/** Names separated by `|`, blanks around them trimmed, empty ones and repeats ignored; compared exactly. */
+function parseFeatures(parser: PackageParser): Fault | undefined {
+  const { cells, codecBytes, codecs } = parser
+  const { text } = cells
+  const end = cells.ends[5] as number
+  let mask = 0
+  for (let start = cells.starts[5] as number; start < end; ) {
+    const bar = barFrom(text, start, end)
+    const nameStart = skipBlanks(text, start, bar)
+    const nameEnd = dropBlanks(text, nameStart, bar)
+    if (nameStart < nameEnd) {
+      const bit = codecBytes.findIndex((name) => isSameBytes(name, text, nameStart, nameEnd))
+      if (bit < 0) {
+        const value = cutText(decoder.decode(text.subarray(nameStart, Math.min(nameEnd, nameStart + 320))))
+        return { kind: 'feature', column: 6, value, codecs: codecs.names }
+      }
+      mask |= 1 << bit
+    }
+    start = bar + 1
+  }
+  parser.mask = mask
+  return undefined
+}
+
+/** @returns where the next `|` is, `end` if there is none */
+export function barFrom(text: Uint8Array, start: number, end: number): number {
+  let bar = start
+  while (bar < end && text[bar] !== BAR) bar++
+  return bar
+}
+
+export function skipBlanks(text: Uint8Array, start: number, end: number): number {
+  let at = start
+  while (at < end && isBlank(text[at] as number)) at++
+  return at
+}
+
+export function dropBlanks(text: Uint8Array, start: number, end: number): number {
+  let at = end
+  while (at > start && isBlank(text[at - 1] as number)) at--
+  return at
+}
+
+function isSameBytes(name: Uint8Array, text: Uint8Array, start: number, end: number): boolean {
+  if (name.length !== end - start) return false
+  for (let i = 0; i < name.length; i++) {
+    if (name[i] !== text[start + i]) return false
+  }
+  return true
+}
+
+/** @returns NaN for what is not digits only; large numbers lose digits but stay large */
+export function wholeNumber(text: Uint8Array, start: number, end: number): number {
+  if (start >= end) return Number.NaN
+  let value = 0
+  for (let i = start; i < end; i++) {
+    const digit = (text[i] as number) - 0x30
+    if (digit < 0 || digit > 9) return Number.NaN
+    value = value * 10 + digit
+  }
+  return value
+}
+
+export function faultAt(cells: Cells, kind: Fault['kind'], cell: number): Fault {
+  return { kind, column: cell + 1, value: cellText(cells, cell) }
+}
+
+/** Names: valid UTF-8, no control characters, not empty or only blanks (wire-protocol.md §6.1). */
+export function textFaultAt(cells: Cells, cell: number, bytesMax: number): Fault | undefined {
+  const start = cells.starts[cell] as number
+  const end = cells.ends[cell] as number
+  if (start === end) return { kind: 'empty', column: cell + 1, value: '' }
+  const reason = textFault(cells.text, start, end, bytesMax)
+  return reason === '' ? undefined : { kind: 'text', column: cell + 1, value: cellText(cells, cell), reason }
+}

@@ -1,0 +1,114 @@
+/**
+ * Thread entry of an import: reads ranges of packages.csv, counts tables, encodes parts of words; one task after the
+ * other, as crew.ts hands them out.
+ */
+
+import { parentPort } from 'node:worker_threads'
+import { assert, createCodecList } from '@vacancy/shared'
+import { createWordsCoder, encodeWords, planWords, type WordsPart } from '../snapshot/words.ts'
+import { failureOf } from '../threads/failure.ts'
+import type { Answer, Begin, CrewTask, Explained, ToWorker } from './crew.ts'
+import { createPackageParser } from './csv.ts'
+import type { Fault } from './faults.ts'
+import { createImportKernel, type ImportKernel } from './kernel.ts'
+import { explainPackages, type PackageThread, readSharedRanges } from './packages.ts'
+import { gatherWords, runCensus, tableShapes } from './source.ts'
+import { createBlocks } from './split.ts'
+import { warmUp } from './warm-up.ts'
+
+const port = parentPort
+assert(port, 'this file runs in a worker')
+
+type State = {
+  readonly begin: Begin
+  readonly kernel: ImportKernel
+  readonly thread: PackageThread
+}
+
+let state: State | undefined
+let encode: ((part: number) => unknown) | undefined
+
+port.on('message', ({ number, task }: ToWorker) => {
+  let answer: Answer
+  let transfer: ArrayBuffer[] = []
+  try {
+    const value = run(task)
+    answer = { number, value }
+    if (task.kind === 'encode')
+      transfer = [(value as ReturnType<typeof encodeWords> & object).chunk.bytes.buffer as ArrayBuffer]
+  } catch (error) {
+    answer = { number, failure: failureOf(error) }
+  }
+  port.postMessage(answer, transfer)
+})
+
+function run(task: CrewTask): unknown {
+  if (task.kind === 'warm-up') return warmUp(task.module)
+  if (task.kind === 'begin') {
+    state = begin(task)
+    return undefined
+  }
+  assert(state, 'a thread begins before it works')
+  const { kernel, thread, begin: begun } = state
+  switch (task.kind) {
+    case 'read':
+      return readSharedRanges(thread, begun.data, task.rangeBytes)
+    case 'explain':
+      return explain(thread, begun, task.faultsMax)
+    case 'census':
+      return runCensus(begun.memory, kernel, task.tasks, task.rowList)
+    case 'prepare-words':
+      encode = prepareWords(begun.memory, kernel, task)
+      return undefined
+    case 'encode':
+      assert(encode, 'words are prepared before they are encoded')
+      return encode(task.part)
+  }
+}
+
+function begin(task: Begin): State {
+  const { memory } = task
+  const parser = createPackageParser(createCodecList(task.codecs))
+  const { kernel } = createImportKernel(memory, task.module, parser)
+  const { buffer } = memory
+  const bytes = new Uint8Array(buffer, task.buffer, task.bufferBytes)
+  const thread: PackageThread = {
+    memory,
+    kernel,
+    parser,
+    context: task.context,
+    buffer: task.buffer,
+    blocks: createBlocks(task.file, task.path, task.data.end, bytes),
+    u8: new Uint8Array(buffer),
+    u32: new Uint32Array(buffer),
+    f64: new Float64Array(buffer),
+  }
+  return { begin: task, kernel, thread }
+}
+
+/** Reads the file in its order; the first faults are kept, all are counted. */
+function explain(thread: PackageThread, { data }: Begin, faultsMax: number): Explained {
+  const first: { line: number; fault: Fault }[] = []
+  const countByKind: { [kind: string]: number } = {}
+  explainPackages(thread, data, (line, fault) => {
+    countByKind[fault.kind] = (countByKind[fault.kind] ?? 0) + 1
+    if (first.length < faultsMax) first.push({ line, fault })
+  })
+  return { first, countByKind }
+}
+
+function prepareWords(
+  memory: WebAssembly.Memory,
+  kernel: ImportKernel,
+  task: Extract<CrewTask, { kind: 'prepare-words' }>,
+): (part: number) => unknown {
+  const { tables, ids, roomTypes, scratch, target, codecsOrderedHash } = task
+  const shapes = tableShapes(tables)
+  const parts = planWords(shapes).flat()
+  const coder = createWordsCoder(memory, scratch, { tables: shapes, ids, roomTypes })
+  const words = (table: number, rowStart: number, rows: number, addresses: Uint32Array) => {
+    gatherWords(memory, kernel, tables, { table, rowStart, rows, target }, addresses)
+    return true
+  }
+  return (part) => encodeWords(coder, parts[part] as WordsPart, codecsOrderedHash, words)
+}

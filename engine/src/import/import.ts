@@ -1,0 +1,479 @@
+/**
+ * build-snapshot: two CSV files → seed.snapshot (platform.md §7.10, performance.md §6).
+ *
+ *   properties.csv   one thread → columns in row order, index of ids
+ *   packages.csv     all threads → words, row by row, in shared memory (packages.ts)
+ *   tables           one thread: rows → tables; all threads: which nights, how many packages (source.ts)
+ *   seed.snapshot    all threads encode, this one writes (snapshot/write.ts)
+ *
+ * Nothing is written before both files are known to be right. The same files, codec list and window give the same bytes
+ * and the same snapshot id, whatever the number of threads.
+ */
+
+import { closeSync, existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { assert, type CodecList, formatDay, VacancyError } from '@vacancy/shared'
+import type { Env } from '../env.ts'
+import { snapshotId } from '../snapshot/format.ts'
+import type { SnapshotSource } from '../snapshot/shapes.ts'
+import { planWords, WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
+import { type WordsEncoder, writeSeedFile } from '../snapshot/write.ts'
+import { ask, askAll, type Crew, closeCrew, createCrew } from './crew.ts'
+import { PACKAGE_COLUMNS } from './csv.ts'
+import { type Finding, fileFinding, findingOf } from './faults.ts'
+import { compileImportKernel } from './kernel.ts'
+import { CONTEXT, HEADER, WINDOW_DAYS_MAX } from './layout.ts'
+import type { ImportProgress, Phase } from './progress.ts'
+import { PROPERTY_COLUMNS, type PropertyTable, readProperties } from './properties.ts'
+import { arrange, type Counted, countTables, tableShapes } from './source.ts'
+import { type CsvFile, createBlocks, openCsv, rangeBytesFor } from './split.ts'
+import { beginPass, createStaging, FAILED, memoryFull, type Staging, takeMemory } from './staging.ts'
+
+export const SEED_FILE = 'seed.snapshot'
+export const PROPERTIES_FILE = 'properties.csv'
+export const PACKAGES_FILE = 'packages.csv'
+const RESTRICTIONS_FILE = 'restrictions.csv'
+/** Read at a time by each thread: what is read is still in the second-level cache when the kernel gets to it. */
+const BLOCK_BYTES = 512 * 1024
+/** More room types than a property usually has: worth a note. */
+const MANY_ROOM_TYPES = 10
+const POLL_MS = 100
+const PARTS_A_THREAD = 2
+
+export type ImportOptions = {
+  readonly shardId: string
+  /** Folder of properties.csv and packages.csv. */
+  readonly inputPath: string
+  readonly outputPath: string
+  readonly codecs: CodecList
+  /** First and last night to keep, day numbers. */
+  readonly firstDay: number
+  readonly lastDay: number
+  readonly outOfWindow: 'skip' | 'error'
+  /** Errors kept; all are counted. */
+  readonly errorsMax: number
+  readonly overwrite: boolean
+  readonly threads: number
+  readonly onProgress?: (progress: ImportProgress) => void
+  /** For tests: where ranges and blocks end, how much memory there is, and whether the compiled kernel is used. */
+  readonly rangeBytes?: number
+  readonly blockBytes?: number
+  readonly memoryBytesMax?: number
+  readonly kernel?: 'wasm' | 'typescript'
+}
+
+export type ImportSummary = {
+  readonly snapshotId: string
+  readonly path: string
+  readonly bytes: number
+  readonly packages: number
+  readonly properties: number
+  readonly rows: number
+  readonly segments: number
+  readonly roomTypes: number
+  /** Packages that were left out because their date is outside the window. */
+  readonly outOfWindow: number
+  /** First and last night that has a package; absent without any. */
+  readonly nights?: { readonly from: string; readonly to: string }
+  readonly window: { readonly from: string; readonly to: string }
+  readonly seconds: number
+  readonly recordsPerSecond: number
+  readonly phases: { readonly [phase in Phase]?: number }
+  readonly threads: number
+  readonly kernel: 'wasm' | 'typescript'
+  readonly notes: readonly string[]
+}
+
+export type ImportErrors = {
+  readonly count: number
+  readonly countByKind: { readonly [kind: string]: number }
+  /** The first, in the order of the files. */
+  readonly first: readonly Finding[]
+}
+
+export type ImportOutcome =
+  | { readonly ok: true; readonly summary: ImportSummary }
+  | { readonly ok: false; readonly errors: ImportErrors }
+
+/**
+ * Builds a snapshot.
+ *
+ * @returns what was built, or what is wrong with the files
+ * @throws VacancyError usage_error before anything is read; failure when memory does not suffice or a file cannot be read;
+ *   disk_failed and errno errors when the snapshot cannot be written
+ */
+export async function buildSnapshot(env: Env, options: ImportOptions): Promise<ImportOutcome> {
+  checkOptions(options)
+  const build: Build = {
+    env,
+    options,
+    module: options.kernel === 'typescript' ? undefined : compileImportKernel(),
+    crew: createCrew(options.threads),
+    files: [],
+    errors: { count: 0, countByKind: {}, first: [] },
+    startMs: env.clock.monotonicMs(),
+    phases: {},
+    phase: undefined,
+  }
+  try {
+    return await run(build)
+  } finally {
+    for (const { file } of build.files) closeSync(file)
+    await closeCrew(build.crew)
+  }
+}
+
+type Build = {
+  readonly env: Env
+  readonly options: ImportOptions
+  readonly module: WebAssembly.Module | undefined
+  readonly crew: Crew
+  readonly files: CsvFile[]
+  readonly errors: { count: number; countByKind: { [kind: string]: number }; first: Finding[] }
+  readonly startMs: number
+  /** Seconds of each phase that has ended. */
+  readonly phases: { [phase in Phase]?: number }
+  phase: { readonly name: Phase; readonly startMs: number } | undefined
+}
+
+function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, threads }: ImportOptions): void {
+  const wrong = (reason: string) => new VacancyError('usage_error', { reason })
+  assert(threads >= 1, 'an import has a thread')
+  for (const name of [PROPERTIES_FILE, PACKAGES_FILE]) {
+    if (!existsSync(join(inputPath, name))) throw wrong(`${join(inputPath, name)} does not exist`)
+  }
+  if (lastDay < firstDay) throw wrong(`--to ${formatDay(lastDay)} lies before --from ${formatDay(firstDay)}`)
+  const days = lastDay - firstDay + 1
+  if (days > WINDOW_DAYS_MAX) {
+    throw wrong(
+      `--from ${formatDay(firstDay)} --to ${formatDay(lastDay)} are ${days} nights; at most ${WINDOW_DAYS_MAX} are kept`,
+    )
+  }
+  const path = join(outputPath, SEED_FILE)
+  if (!overwrite && existsSync(path)) throw wrong(`${path} exists; give --overwrite to replace it`)
+}
+
+async function run(build: Build): Promise<ImportOutcome> {
+  const { options, crew, module } = build
+  const warm = askAll(crew, () => ({ kind: 'warm-up', module }))
+  const properties = readPropertyFile(build)
+  await warm
+  const packages = open(build, PACKAGES_FILE)
+  const staging = stagingFor(build, properties)
+  const counted = packages.fault ? undefined : await readPackages(build, staging, properties, packages)
+  if (!counted || build.errors.count > 0) return { ok: false, errors: build.errors }
+
+  const path = join(options.outputPath, SEED_FILE)
+  const { written, source } = await writeSnapshot(build, staging, properties, counted, path)
+  const seconds = (build.env.clock.monotonicMs() - build.startMs) / 1000
+  const { window } = written.manifest
+  return {
+    ok: true,
+    summary: {
+      snapshotId: snapshotId(written.manifest),
+      path,
+      bytes: written.bytes,
+      packages: counted.packages,
+      properties: properties.columns.count,
+      rows: counted.tables.rows.length,
+      segments: source.names.segments.length,
+      roomTypes: source.names.roomTypes.length,
+      outOfWindow: sumOf(staging, CONTEXT.skipped),
+      ...(window && { nights: { from: formatDay(window.from), to: formatDay(window.to) } }),
+      window: { from: formatDay(options.firstDay), to: formatDay(options.lastDay) },
+      seconds: round(seconds),
+      recordsPerSecond: Math.round(counted.packages / seconds),
+      phases: build.phases,
+      threads: options.threads,
+      kernel: module ? 'wasm' : 'typescript',
+      notes: notesOf(build, source, counted),
+    },
+  }
+}
+
+/** Opens a file of the input folder; what makes all of it unreadable is an error of the import. */
+function open(build: Build, name: string): CsvFile {
+  const path = join(build.options.inputPath, name)
+  let file: CsvFile
+  try {
+    file = openCsv(path)
+  } catch (cause) {
+    throw new VacancyError('usage_error', { reason: `${path} cannot be read: ${(cause as Error).message}` }, { cause })
+  }
+  build.files.push(file)
+  if (file.fault) addFinding(build, fileFinding(name, 'encoding', file.fault))
+  return file
+}
+
+function addFinding({ errors, options }: Build, finding: Finding): void {
+  errors.count++
+  errors.countByKind[finding.kind] = (errors.countByKind[finding.kind] ?? 0) + 1
+  if (errors.first.length < options.errorsMax) errors.first.push(finding)
+}
+
+function readPropertyFile(build: Build): PropertyTable {
+  const file = open(build, PROPERTIES_FILE)
+  beginPhase(build, 'properties')
+  const end = file.fault ? file.dataStart : file.bytes
+  const blocks = createBlocks(file.file, file.path, end, new Uint8Array(build.options.blockBytes ?? BLOCK_BYTES))
+  const table = readProperties({ ...file, bytes: end }, blocks, (line, fault) =>
+    addFinding(build, findingOf(PROPERTIES_FILE, line, PROPERTY_COLUMNS, fault)),
+  )
+  if (table.columns.count === 0 && build.errors.count === 0) {
+    addFinding(build, fileFinding(PROPERTIES_FILE, 'no_properties', 'holds no properties'))
+  }
+  endPhase(build)
+  return table
+}
+
+function stagingFor({ options, crew }: Build, properties: PropertyTable): Staging {
+  const { memoryBytesMax } = options
+  return createStaging({
+    index: properties.index,
+    codecs: options.codecs,
+    firstDay: options.firstDay,
+    days: options.lastDay - options.firstDay + 1,
+    threads: crew.workers.length,
+    blockBytes: options.blockBytes ?? BLOCK_BYTES,
+    ...(memoryBytesMax && { memoryBytesMax }),
+  })
+}
+
+/** @returns undefined when there are errors, which then are in build.errors */
+async function readPackages(
+  build: Build,
+  staging: Staging,
+  properties: PropertyTable,
+  file: CsvFile,
+): Promise<Counted | undefined> {
+  const { crew, options, module } = build
+  const data = { start: file.dataStart, end: file.bytes, firstLine: file.firstLine }
+  await askAll(crew, (thread) => ({
+    kind: 'begin',
+    memory: staging.memory,
+    module,
+    codecs: options.codecs.names,
+    context: staging.contexts[thread] as number,
+    buffer: staging.buffers[thread] as number,
+    bufferBytes: staging.bufferBytes,
+    file: file.file,
+    path: file.path,
+    data,
+  }))
+  // After a fault in the properties nothing will be written: what remains is to tell all faults.
+  if (build.errors.count === 0) {
+    const counted = await readShared(build, staging, properties, file)
+    if (counted) return counted
+  }
+  await explain(build, staging, file)
+  return undefined
+}
+
+/** The fast pass of all threads. @returns undefined when something is wrong that only the explaining pass can tell */
+async function readShared(
+  build: Build,
+  staging: Staging,
+  properties: PropertyTable,
+  file: CsvFile,
+): Promise<Counted | undefined> {
+  const { crew, options } = build
+  const { memory } = staging
+  beginPass(staging, { explain: false, strictWindow: options.outOfWindow === 'error', threads: crew.workers.length })
+  const dataBytes = file.bytes - file.dataStart
+  const rangeBytes = options.rangeBytes ?? rangeBytesFor(dataBytes, crew.workers.length)
+  await watched(
+    build,
+    staging,
+    'packages',
+    dataBytes,
+    askAll(crew, () => ({ kind: 'read', rangeBytes })),
+  )
+  if (hasFailed(staging)) return undefined
+
+  beginPhase(build, 'tables')
+  const arrangement = arrange(memory, properties)
+  await askAll(crew, () => ({ kind: 'census', tasks: arrangement.census, rowList: arrangement.tables.rowList }))
+  const counted = countTables(memory, arrangement)
+  endPhase(build)
+  // Two threads that bring the same night at the same moment may both find it empty (layout.ts): then a word is missing.
+  if (counted.packages !== sumOf(staging, CONTEXT.accepted)) return undefined
+  return counted
+}
+
+/** Whether the pass met a fault. @throws VacancyError `failure` when it is the memory */
+function hasFailed({ memory }: Staging): boolean {
+  const header = new Uint32Array(memory.buffer, 0, HEADER.failed + 1)
+  if (header[HEADER.failed] === FAILED.memoryFull) throw memoryFull(header[HEADER.limit] as number)
+  return header[HEADER.failed] === FAILED.needsExplaining
+}
+
+/** Reads the file once more on one thread, for every fault in its order. */
+async function explain(build: Build, staging: Staging, file: CsvFile): Promise<void> {
+  const { crew, options, errors } = build
+  beginPass(staging, { explain: true, strictWindow: options.outOfWindow === 'error', threads: 1 })
+  const before = errors.count
+  const task = ask(crew, 0, { kind: 'explain', faultsMax: options.errorsMax - errors.first.length })
+  const { first, countByKind } = await watched(build, staging, 'errors', file.bytes - file.dataStart, task)
+  hasFailed(staging)
+  for (const { line, fault } of first) errors.first.push(findingOf(PACKAGES_FILE, line, PACKAGE_COLUMNS, fault))
+  for (const [kind, count] of Object.entries(countByKind)) {
+    errors.count += count
+    errors.countByKind[kind] = (errors.countByKind[kind] ?? 0) + count
+  }
+  if (errors.count > 0 || before > 0) return
+  // A thread has met a fault that is not in the file as this pass read it.
+  throw new VacancyError('failure', { reason: `${file.path} changed while it was read.` })
+}
+
+async function writeSnapshot(
+  build: Build,
+  staging: Staging,
+  properties: PropertyTable,
+  counted: Counted,
+  path: string,
+) {
+  const { crew, options, env } = build
+  const { memory } = staging
+  beginPhase(build, 'write')
+  const source = sourceOf(build, properties, counted, memory)
+  const parts = planWords(source.tables).flat()
+  const wordsMax = parts.reduce((most, part) => Math.max(most, part.words), 0)
+  const areas = crew.workers.map(() => ({
+    scratch: takeMemory(memory, WORDS_SCRATCH_BYTES),
+    target: takeMemory(memory, wordsMax * 8),
+  }))
+  await askAll(crew, (thread) => ({
+    kind: 'prepare-words',
+    tables: counted.tables,
+    ids: properties.columns.ids,
+    roomTypes: source.names.roomTypes,
+    codecsOrderedHash: options.codecs.orderedHash,
+    ...(areas[thread] as (typeof areas)[number]),
+  }))
+  mkdirSync(options.outputPath, { recursive: true })
+  const written = await writeSeedFile(env, path, source, {
+    encoder: crewEncoder(crew),
+    onProgress: (done) => reportProgress(build, { done: done.parts, total: done.of, packages: counted.packages }),
+  })
+  assert(written, 'an import never gives up its source')
+  assert(written.manifest.packages === counted.packages, 'every package that was counted is written')
+  endPhase(build)
+  return { written, source }
+}
+
+/** Hands part after part to the thread that has the fewest. */
+function crewEncoder(crew: Crew): WordsEncoder {
+  const load = crew.workers.map(() => 0)
+  return {
+    ahead: crew.workers.length * PARTS_A_THREAD,
+    async encode(part) {
+      const thread = load.indexOf(Math.min(...load))
+      load[thread] = (load[thread] as number) + 1
+      const encoded = await ask(crew, thread, { kind: 'encode', part })
+      load[thread] = (load[thread] as number) - 1
+      return encoded
+    },
+  }
+}
+
+function sourceOf(
+  { options }: Build,
+  properties: PropertyTable,
+  counted: Counted,
+  memory: WebAssembly.Memory,
+): SnapshotSource {
+  const { digest } = properties
+  return {
+    shardId: options.shardId,
+    codecs: options.codecs,
+    // A seed stands at the beginning of a log, before anybody voted (consensus.md §16.2).
+    index: 1,
+    term: 1,
+    configuration: { voters: [], learners: [] },
+    // None ever ran, so the first one needs no reason for its gap (consensus.md §11).
+    lastMaintenanceDay: 0,
+    digestWithoutPackages: {
+      lo: (digest.lo + counted.digest.lo) >>> 0,
+      hi: (digest.hi + counted.digest.hi) >>> 0,
+    },
+    names: { ...properties.names, roomTypes: counted.roomTypes },
+    properties: { ...properties.columns, ...counted.rooms },
+    tables: tableShapes(counted.tables),
+    sessionCount: 0,
+    sessions: new Uint8Array(0),
+    settings: new Uint8Array(0),
+    memory,
+    words: () => {
+      throw new VacancyError('internal', { reason: 'words of an import are gathered by its threads' })
+    },
+  }
+}
+
+function notesOf({ options }: Build, source: SnapshotSource, { packages, tables }: Counted): string[] {
+  const notes: string[] = []
+  if (existsSync(join(options.inputPath, RESTRICTIONS_FILE))) {
+    notes.push(`${RESTRICTIONS_FILE} is ignored: restrictions are not supported yet`)
+  }
+  if (packages === 0) notes.push(`${PACKAGES_FILE} holds no packages of these nights`)
+  const { roomStart, count } = source.properties
+  let many = 0
+  for (let i = 0; i < count; i++) {
+    if ((roomStart[i + 1] as number) - (roomStart[i] as number) > MANY_ROOM_TYPES) many++
+  }
+  if (many > 0) notes.push(`${many} properties have more than ${MANY_ROOM_TYPES} room types`)
+  assert(tables.rows.length === source.properties.rooms.length, 'every room type of a property is a row')
+  return notes
+}
+
+function sumOf({ memory, contexts }: Staging, offset: number): number {
+  const f64 = new Float64Array(memory.buffer)
+  return contexts.reduce((sum, context) => sum + (f64[(context + offset) >>> 3] as number), 0)
+}
+
+function beginPhase(build: Build, name: Phase): void {
+  build.phase = { name, startMs: build.env.clock.monotonicMs() }
+}
+
+function endPhase(build: Build): void {
+  const { phase } = build
+  assert(phase, 'a phase has begun')
+  build.phases[phase.name] = round((build.env.clock.monotonicMs() - phase.startMs) / 1000)
+}
+
+/** Reports from the counters of the threads while they work. */
+async function watched<T>(build: Build, staging: Staging, phase: Phase, total: number, work: Promise<T>): Promise<T> {
+  beginPhase(build, phase)
+  const timer = setInterval(() => {
+    const packages = sumOf(staging, CONTEXT.accepted) + sumOf(staging, CONTEXT.skipped)
+    reportProgress(build, { done: Math.min(sumOf(staging, CONTEXT.bytesDone), total), total, packages })
+  }, POLL_MS)
+  try {
+    return await work
+  } finally {
+    clearInterval(timer)
+    endPhase(build)
+  }
+}
+
+function reportProgress(
+  build: Build,
+  { done, total, packages }: { done: number; total: number; packages: number },
+): void {
+  const { phase, options, env } = build
+  if (!phase) return
+  const nowMs = env.clock.monotonicMs()
+  const phaseSeconds = (nowMs - phase.startMs) / 1000
+  options.onProgress?.({
+    phase: phase.name,
+    done,
+    total,
+    packages,
+    seconds: round((nowMs - build.startMs) / 1000),
+    recordsPerSecond: Math.round(packages / (build.phases.packages ?? phaseSeconds)),
+    ...(done > 0 && { etaSeconds: round((phaseSeconds * (total - done)) / done) }),
+  })
+}
+
+function round(seconds: number): number {
+  return Math.round(seconds * 1000) / 1000
+}

@@ -1,0 +1,52 @@
+/** How far an import is: what it reports, as a bar on a terminal and as JSON lines for programs. */
+
+/** In their order; `errors` only when something is wrong: the file is read again to tell what. */
+export const PHASES = {
+  properties: 'reading properties',
+  packages: 'reading packages',
+  errors: 'looking for errors',
+  tables: 'arranging tables',
+  write: 'writing the snapshot',
+} as const
+export type Phase = keyof typeof PHASES
+
+export type ImportProgress = {
+  readonly phase: Phase
+  /** Bytes read, or parts written, in this phase. */
+  readonly done: number
+  readonly total: number
+  /** Lines of packages.csv read so far. */
+  readonly packages: number
+  /** Since the import began. */
+  readonly seconds: number
+  readonly recordsPerSecond: number
+  /** To the end of this phase; absent before anything is done. */
+  readonly etaSeconds?: number
+}
+
+const BAR_CELLS = 24
+
+/** One line, no longer than `columns`. */
+export function progressLine(progress: ImportProgress, columns: number): string {
+  const { phase, done, total, packages, recordsPerSecond, etaSeconds } = progress
+  const share = total === 0 ? 1 : done / total
+  const full = Math.round(share * BAR_CELLS)
+  const bar = '█'.repeat(full) + '░'.repeat(BAR_CELLS - full)
+  const percent = `${Math.floor(share * 100)} %`.padStart(5)
+  const rate = recordsPerSecond > 0 ? `  ${inMillions(recordsPerSecond)} records/s` : ''
+  const eta = etaSeconds === undefined ? '' : `  ETA ${etaText(etaSeconds)}`
+  return `${PHASES[phase].padEnd(20)} ${bar} ${percent}  ${withCommas(packages)}${rate}${eta}`.slice(0, columns)
+}
+
+export function withCommas(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
+}
+
+export function inMillions(count: number): string {
+  return count >= 100_000 ? `${(count / 1e6).toFixed(1)} M` : withCommas(count)
+}
+
+function etaText(seconds: number): string {
+  if (seconds < 60) return `${Math.ceil(seconds)} s`
+  return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`
+}

@@ -1,0 +1,530 @@
+/**
+ * properties.csv → columns, in the order of the rows of a snapshot, and the index from packed id to ordinal.
+ *
+ * The order is by segment, property type, category, stars, area, id, comparing bytes of names: numbers of names depend
+ * on the order of the file, and the same properties in another order must give the same snapshot. Neighbours in that
+ * order are what searches ask for together (performance.md §2).
+ */
+
+import { LIMITS, packPropertyIdInto, RESERVED_SEGMENTS } from '@vacancy/shared'
+import { textFault } from '@vacancy/shared/wire'
+import { type PropertyColumns, sharedBytes } from '../snapshot/shapes.ts'
+import { nameHash, type PropertyHashInput, propertyHash } from '../store/digest.ts'
+import {
+  barFrom,
+  type Cells,
+  cellText,
+  createCells,
+  dropBlanks,
+  faultAt,
+  readRecord,
+  recordText,
+  scanFault,
+  skipBlanks,
+  textFaultAt,
+  wholeNumber,
+} from './csv.ts'
+import type { Fault } from './faults.ts'
+import { hashId } from './layout.ts'
+import { bytesOf, createNames, type Names, numberOf, ranksOf, sortedNames } from './names.ts'
+import { type Blocks, type CsvFile, nextBlock, openRange, skipLine } from './split.ts'
+
+export const PROPERTY_COLUMNS = [
+  'PropertyID',
+  'Segment',
+  'Area',
+  'PropertyType',
+  'Category',
+  'Stars',
+  'Latitude',
+  'Longitude',
+  'Amenities',
+] as const
+
+/** Packed ids by ordinal, and open addressing over them: slot = hashId >>> shift, ordinal + 1, 0 = free. */
+export type PropertyIndex = { readonly ids: Uint8Array; readonly slots: Uint32Array; readonly shift: number }
+
+export type PropertyTable = {
+  readonly columns: Omit<PropertyColumns, 'roomStart' | 'rooms'>
+  readonly names: { segments: string[]; areas: string[]; types: string[]; categories: string[]; amenities: string[] }
+  /** Also of the properties whose lines were refused, behind the others: their packages are not faulty for that. */
+  readonly index: PropertyIndex
+  readonly digest: { readonly lo: number; readonly hi: number }
+}
+
+type Reading = {
+  readonly cells: Cells
+  readonly segments: Names
+  readonly areas: Names
+  readonly types: Names
+  readonly categories: Names
+  readonly amenityNames: Names
+  readonly seen: SeenIds
+  /** By order in the file; columns grow together. */
+  count: number
+  capacity: number
+  columns: Columns
+  amenities: Uint32Array
+  /** Distinct amenities of the line at hand. */
+  readonly lineAmenities: number[]
+}
+
+type Columns = {
+  /** Place in `seen`. */
+  id: Uint32Array
+  segment: Uint32Array
+  area: Uint32Array
+  type: Uint32Array
+  category: Uint32Array
+  stars: Uint8Array
+  latitude: Float64Array
+  longitude: Float64Array
+  amenityEnd: Uint32Array
+}
+
+/** Reads the whole file. Every fault is told with the number of its line. */
+export function readProperties(
+  file: CsvFile,
+  blocks: Blocks,
+  onFault: (line: number, fault: Fault) => void,
+): PropertyTable {
+  const reading = createReading()
+  let line = file.firstLine
+  openRange(blocks, file.dataStart, file.bytes, true)
+  for (;;) {
+    const state = nextBlock(blocks)
+    if (state === 'end') return finish(reading)
+    if (state === 'long') {
+      onFault(line++, scanFault(reading.cells, 'long'))
+      skipLine(blocks)
+      continue
+    }
+    let at = blocks.start
+    while (at < blocks.end) {
+      const { cells } = reading
+      const scanned = readRecord(cells, blocks.bytes, at, blocks.filled, blocks.isLast)
+      if (scanned === 'incomplete') {
+        blocks.end = at
+        break
+      }
+      let fault: Fault | undefined
+      if (scanned === 'record') fault = addProperty(reading, line)
+      else if (scanned !== 'blank') fault = scanFault(cells, scanned)
+      if (fault) onFault(line, fault)
+      line += scanned === 'long' ? 1 : cells.lines
+      at = scanned === 'long' ? blocks.bytes.indexOf(0x0a, cells.next) + 1 : cells.next
+    }
+  }
+}
+
+function createReading(): Reading {
+  const capacity = 1024
+  return {
+    cells: createCells(),
+    segments: createNames(),
+    areas: createNames(),
+    types: createNames(),
+    categories: createNames(),
+    amenityNames: createNames(),
+    seen: createSeenIds(),
+    count: 0,
+    capacity,
+    columns: createColumns(capacity),
+    amenities: new Uint32Array(8 * capacity),
+    lineAmenities: [],
+  }
+}
+
+function createColumns(capacity: number): Columns {
+  return {
+    id: new Uint32Array(capacity),
+    segment: new Uint32Array(capacity),
+    area: new Uint32Array(capacity),
+    type: new Uint32Array(capacity),
+    category: new Uint32Array(capacity),
+    stars: new Uint8Array(capacity),
+    latitude: new Float64Array(capacity),
+    longitude: new Float64Array(capacity),
+    amenityEnd: new Uint32Array(capacity),
+  }
+}
+
+const id = new Uint8Array(16)
+
+/** Checks the nine cells from left to right, then whether the property is there already. @returns the first fault */
+function addProperty(reading: Reading, line: number): Fault | undefined {
+  const { cells, seen } = reading
+  const { text, starts, ends } = cells
+  if (cells.count !== PROPERTY_COLUMNS.length) {
+    return {
+      kind: 'columns',
+      column: 0,
+      value: recordText(cells),
+      found: cells.count,
+      expected: PROPERTY_COLUMNS.length,
+    }
+  }
+  if (!packPropertyIdInto(text, starts[0] as number, ends[0] as number, id, 0)) return faultAt(cells, 'property_id', 0)
+  const before = seen.count
+  const place = placeOf(seen, id, line)
+  const fault = faultOfValues(reading)
+  if (fault) return fault
+  if (place < before) return { ...faultAt(cells, 'property_twice', 0), firstLine: seen.lines[place] as number }
+  append(reading, place)
+  return undefined
+}
+
+function faultOfValues(reading: Reading): Fault | undefined {
+  const { cells } = reading
+  for (let cell = 1; cell <= 4; cell++) {
+    const fault = textFaultAt(cells, cell, LIMITS.nameBytesMax)
+    if (fault) return fault
+    if (cell === 1 && (RESERVED_SEGMENTS as readonly string[]).includes(cellText(cells, 1)))
+      return faultAt(cells, 'reserved_segment', 1)
+  }
+  const stars = wholeNumber(cells.text, cells.starts[5] as number, cells.ends[5] as number)
+  if (!(stars >= 1 && stars <= 5)) return faultAt(cells, 'stars', 5)
+  if (!(Math.abs(degreesAt(cells, 6)) <= 90)) return faultAt(cells, 'latitude', 6)
+  if (!(Math.abs(degreesAt(cells, 7)) <= 180)) return faultAt(cells, 'longitude', 7)
+  return readAmenities(reading)
+}
+
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
+/** Powers of ten that a double holds exactly. */
+const TENS = Array.from({ length: 23 }, (_, power) => 10 ** power)
+const decoder = new TextDecoder()
+
+/** @returns the number in a cell, NaN if it is none; -0 is 0 */
+function degreesAt({ text, starts, ends }: Cells, cell: number): number {
+  const start = starts[cell] as number
+  const end = ends[cell] as number
+  const isNegative = text[start] === 0x2d
+  let digits = 0
+  let fraction = -1
+  for (let at = isNegative ? start + 1 : start; at < end; at++) {
+    const byte = text[at] as number
+    if (byte === 0x2e && fraction < 0 && at > start && at + 1 < end) fraction = 0
+    else if (byte >= 0x30 && byte <= 0x39) {
+      digits = digits * 10 + byte - 0x30
+      if (fraction >= 0) fraction++
+    } else return slowNumber(text, start, end)
+  }
+  // Both are exact up to here, so one division rounds as the standard says; what is longer goes the slow way.
+  if (digits > Number.MAX_SAFE_INTEGER || fraction >= TENS.length || start === end) return slowNumber(text, start, end)
+  const value = fraction > 0 ? digits / (TENS[fraction] as number) : digits
+  return isNegative && value !== 0 ? -value : value
+}
+
+function slowNumber(text: Uint8Array, start: number, end: number): number {
+  const number = decoder.decode(text.subarray(start, end))
+  return NUMBER.test(number) ? Number(number) + 0 : Number.NaN
+}
+
+/** Names separated by `|`; empty ones and repeats ignored. */
+function readAmenities(reading: Reading): Fault | undefined {
+  const { cells, amenityNames, lineAmenities } = reading
+  const { text } = cells
+  const end = cells.ends[8] as number
+  lineAmenities.length = 0
+  for (let start = cells.starts[8] as number; start < end; ) {
+    const bar = barFrom(text, start, end)
+    const nameStart = skipBlanks(text, start, bar)
+    const nameEnd = dropBlanks(text, nameStart, bar)
+    if (nameStart < nameEnd) {
+      const reason = amenityFault(text, nameStart, nameEnd)
+      if (reason !== '') {
+        const value = decoder.decode(text.subarray(nameStart, Math.min(nameEnd, nameStart + LIMITS.amenityBytesMax)))
+        return { kind: 'amenity', column: 9, value, reason }
+      }
+      const name = numberOf(amenityNames, text, nameStart, nameEnd)
+      if (!lineAmenities.includes(name)) lineAmenities.push(name)
+    }
+    start = bar + 1
+  }
+  const found = lineAmenities.length
+  if (found <= LIMITS.amenitiesMax) return undefined
+  return { ...faultAt(cells, 'amenities', 8), found, expected: LIMITS.amenitiesMax }
+}
+
+/** Requests carry amenities joined by commas, so one with a comma could never be asked for (wire-protocol.md §6.2). */
+function amenityFault(text: Uint8Array, start: number, end: number): string {
+  for (let at = start; at < end; at++) {
+    if (text[at] === 0x2c) return 'must not contain a comma; amenities are separated by |'
+  }
+  return textFault(text, start, end, LIMITS.amenityBytesMax)
+}
+
+function append(reading: Reading, place: number): void {
+  if (reading.count === reading.capacity) {
+    reading.capacity *= 2
+    const grown = createColumns(reading.capacity)
+    for (const name of Object.keys(grown) as (keyof Columns)[]) grown[name].set(reading.columns[name])
+    reading.columns = grown
+  }
+  const { columns, count, lineAmenities } = reading
+  const amenityStart = count === 0 ? 0 : (columns.amenityEnd[count - 1] as number)
+  if (amenityStart + lineAmenities.length > reading.amenities.length) {
+    const amenities = new Uint32Array(reading.amenities.length * 2)
+    amenities.set(reading.amenities)
+    reading.amenities = amenities
+  }
+  for (let i = 0; i < lineAmenities.length; i++) reading.amenities[amenityStart + i] = lineAmenities[i] as number
+  columns.amenityEnd[count] = amenityStart + lineAmenities.length
+  const { cells } = reading
+  const nameAt = (names: Names, cell: number) =>
+    numberOf(names, cells.text, cells.starts[cell] as number, cells.ends[cell] as number)
+  columns.id[count] = place
+  columns.segment[count] = nameAt(reading.segments, 1)
+  columns.area[count] = nameAt(reading.areas, 2)
+  columns.type[count] = nameAt(reading.types, 3)
+  columns.category[count] = nameAt(reading.categories, 4)
+  columns.stars[count] = wholeNumber(cells.text, cells.starts[5] as number, cells.ends[5] as number)
+  columns.latitude[count] = degreesAt(cells, 6)
+  columns.longitude[count] = degreesAt(cells, 7)
+  reading.count++
+}
+
+/** Ids of all lines so far that have one, also of those refused for something else. */
+type SeenIds = {
+  count: number
+  ids: Uint8Array
+  words: Uint32Array
+  lines: Float64Array
+  slots: Uint32Array
+  shift: number
+}
+
+function createSeenIds(): SeenIds {
+  const ids = new Uint8Array(1024 * 16)
+  return {
+    count: 0,
+    ids,
+    words: new Uint32Array(ids.buffer),
+    lines: new Float64Array(1024),
+    slots: new Uint32Array(4096),
+    shift: 20,
+  }
+}
+
+const idWords = new Uint32Array(id.buffer)
+
+/** @returns the place of the id in order of first sight */
+function placeOf(seen: SeenIds, bytes: Uint8Array, line: number): number {
+  const { slots, words } = seen
+  const [w0, w1, w2, w3] = idWords as unknown as [number, number, number, number]
+  let slot = hashId(w0, w1, w2, w3) >>> seen.shift
+  for (;;) {
+    const place = (slots[slot] as number) - 1
+    if (place < 0) break
+    const at = place * 4
+    if (words[at] === w0 && words[at + 1] === w1 && words[at + 2] === w2 && words[at + 3] === w3) return place
+    slot = (slot + 1) & (slots.length - 1)
+  }
+  if (seen.count === seen.lines.length) growSeen(seen)
+  seen.ids.set(bytes, seen.count * 16)
+  seen.lines[seen.count] = line
+  slots[slot] = ++seen.count
+  if (seen.count * 2 > slots.length) growSlots(seen)
+  return seen.count - 1
+}
+
+function growSeen(seen: SeenIds): void {
+  const ids = new Uint8Array(seen.ids.length * 2)
+  ids.set(seen.ids)
+  const lines = new Float64Array(seen.lines.length * 2)
+  lines.set(seen.lines)
+  seen.ids = ids
+  seen.words = new Uint32Array(ids.buffer)
+  seen.lines = lines
+}
+
+function growSlots(seen: SeenIds): void {
+  const { words } = seen
+  const slots = new Uint32Array(seen.slots.length * 4)
+  seen.shift -= 2
+  for (let place = 0; place < seen.count; place++) {
+    let slot = hashAt(words, place) >>> seen.shift
+    while (slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1)
+    slots[slot] = place + 1
+  }
+  seen.slots = slots
+}
+
+function hashAt(words: Uint32Array, place: number): number {
+  const at = place * 4
+  return hashId(words[at] as number, words[at + 1] as number, words[at + 2] as number, words[at + 3] as number)
+}
+
+/** Gives names their ranks, sorts the properties and adds up their digests. */
+function finish(reading: Reading): PropertyTable {
+  const { count, seen } = reading
+  const ranks = {
+    segment: ranksOf(reading.segments),
+    area: ranksOf(reading.areas),
+    type: ranksOf(reading.types),
+    category: ranksOf(reading.categories),
+  }
+  const amenityRanks = ranksOf(reading.amenityNames)
+  const { columns } = reading
+  for (const name of ['segment', 'area', 'type', 'category'] as const) {
+    const column = columns[name]
+    for (let i = 0; i < count; i++) column[i] = ranks[name][column[i] as number] as number
+  }
+  const order = sortedOrder(columns, seen, count)
+  const ordered = <T extends Uint32Array | Uint8Array | Float64Array>(from: T, to: T): T => {
+    for (let i = 0; i < count; i++) to[i] = from[order[i] as number] as number
+    return to
+  }
+  const amenities = orderedAmenities(reading, order, amenityRanks)
+  const index = indexOf(columns, seen, order)
+  const sorted = {
+    count,
+    ids: index.ids.subarray(0, count * 16),
+    segment: ordered(columns.segment, new Uint32Array(count)),
+    area: ordered(columns.area, new Uint32Array(count)),
+    type: ordered(columns.type, new Uint32Array(count)),
+    category: ordered(columns.category, new Uint32Array(count)),
+    stars: ordered(columns.stars, new Uint8Array(count)),
+    latitude: ordered(columns.latitude, new Float64Array(count)),
+    longitude: ordered(columns.longitude, new Float64Array(count)),
+    ...amenities,
+  }
+  return {
+    columns: sorted,
+    names: {
+      segments: sortedNames(reading.segments, ranks.segment),
+      areas: sortedNames(reading.areas, ranks.area),
+      types: sortedNames(reading.types, ranks.type),
+      categories: sortedNames(reading.categories, ranks.category),
+      amenities: sortedNames(reading.amenityNames, amenityRanks),
+    },
+    index,
+    digest: digestOf(sorted, reading, { ...ranks, amenity: amenityRanks }),
+  }
+}
+
+/** Stable counting sorts, the least significant key first; keys are small numbers, so each is two passes. */
+function sortedOrder(columns: Columns, { ids }: SeenIds, count: number): Uint32Array {
+  let order: Uint32Array = Uint32Array.from({ length: count }, (_, i) => i)
+  let spare: Uint32Array = new Uint32Array(count)
+  const sortBy = (keyOf: (line: number) => number) => {
+    const sorted = countingSort(order, spare, keyOf)
+    spare = order
+    order = sorted
+  }
+  for (let byte = 15; byte >= 0; byte--) sortBy((line) => ids[(columns.id[line] as number) * 16 + byte] as number)
+  for (const key of [columns.area, columns.stars, columns.category, columns.type, columns.segment]) {
+    sortBy((line) => key[line] as number)
+  }
+  return order
+}
+
+function countingSort(order: Uint32Array, target: Uint32Array, keyOf: (line: number) => number): Uint32Array {
+  let keysEnd = 1
+  for (let i = 0; i < order.length; i++) keysEnd = Math.max(keysEnd, keyOf(i) + 1)
+  if (keysEnd === 1) {
+    target.set(order)
+    return target
+  }
+  const starts = new Uint32Array(keysEnd + 1)
+  for (let i = 0; i < order.length; i++) {
+    const key = keyOf(i) + 1
+    starts[key] = (starts[key] as number) + 1
+  }
+  for (let key = 0; key < keysEnd; key++) starts[key + 1] = (starts[key + 1] as number) + (starts[key] as number)
+  for (let i = 0; i < order.length; i++) {
+    const line = order[i] as number
+    const key = keyOf(line)
+    const at = starts[key] as number
+    target[at] = line
+    starts[key] = at + 1
+  }
+  return target
+}
+
+function orderedAmenities(
+  { columns, amenities, count }: Reading,
+  order: Uint32Array,
+  ranks: Uint32Array,
+): { amenityStart: Uint32Array; amenities: Uint32Array } {
+  const amenityStart = new Uint32Array(count + 1)
+  const sorted = new Uint32Array(count === 0 ? 0 : (columns.amenityEnd[count - 1] as number))
+  let end = 0
+  for (let i = 0; i < count; i++) {
+    const line = order[i] as number
+    const from = line === 0 ? 0 : (columns.amenityEnd[line - 1] as number)
+    const start = end
+    for (let at = from; at < (columns.amenityEnd[line] as number); at++)
+      sorted[end++] = ranks[amenities[at] as number] as number
+    sorted.subarray(start, end).sort()
+    amenityStart[i + 1] = end
+  }
+  return { amenityStart, amenities: sorted }
+}
+
+/** Ordinals: first the properties that are taken, in their order, then those refused, in the file's. */
+function indexOf(columns: Columns, seen: SeenIds, order: Uint32Array): PropertyIndex {
+  const ordinalOf = new Uint32Array(seen.count).fill(0xffffffff)
+  for (let ordinal = 0; ordinal < order.length; ordinal++) {
+    ordinalOf[columns.id[order[ordinal] as number] as number] = ordinal
+  }
+  let next = order.length
+  const ids = sharedBytes(seen.count * 16)
+  for (let place = 0; place < seen.count; place++) {
+    if (ordinalOf[place] === 0xffffffff) ordinalOf[place] = next++
+    const from = place * 16
+    const to = (ordinalOf[place] as number) * 16
+    for (let i = 0; i < 16; i++) ids[to + i] = seen.ids[from + i] as number
+  }
+  const { slots, shift } = seen
+  for (let slot = 0; slot < slots.length; slot++) {
+    const place = (slots[slot] as number) - 1
+    if (place >= 0) slots[slot] = (ordinalOf[place] as number) + 1
+  }
+  return { ids, slots, shift }
+}
+
+type Ranks = Record<'segment' | 'area' | 'type' | 'category' | 'amenity', Uint32Array>
+
+/** The properties' share of the state digest. */
+function digestOf(columns: PropertyTable['columns'], reading: Reading, ranks: Ranks): { lo: number; hi: number } {
+  const sum = [0, 0]
+  for (const lane of [0, 1] as const) {
+    const hashesOf = (names: Names, ranksOfNames: Uint32Array) => {
+      const hashes = new Uint32Array(names.count)
+      for (let name = 0; name < names.count; name++) {
+        const bytes = bytesOf(names, name)
+        hashes[ranksOfNames[name] as number] = nameHash(lane, bytes, 0, bytes.length)
+      }
+      return hashes
+    }
+    const segments = hashesOf(reading.segments, ranks.segment)
+    const areas = hashesOf(reading.areas, ranks.area)
+    const types = hashesOf(reading.types, ranks.type)
+    const categories = hashesOf(reading.categories, ranks.category)
+    const amenities = hashesOf(reading.amenityNames, ranks.amenity)
+    let total = 0
+    for (let i = 0; i < columns.count; i++) {
+      const amenityHashes: number[] = []
+      const end = columns.amenityStart[i + 1] as number
+      for (let at = columns.amenityStart[i] as number; at < end; at++) {
+        amenityHashes.push(amenities[columns.amenities[at] as number] as number)
+      }
+      const input: PropertyHashInput = {
+        id: columns.ids,
+        idStart: i * 16,
+        segmentHash: segments[columns.segment[i] as number] as number,
+        areaHash: areas[columns.area[i] as number] as number,
+        typeHash: types[columns.type[i] as number] as number,
+        categoryHash: categories[columns.category[i] as number] as number,
+        stars: columns.stars[i] as number,
+        latitude: columns.latitude[i] as number,
+        longitude: columns.longitude[i] as number,
+        amenityHashes,
+      }
+      total = (total + propertyHash(lane, input)) | 0
+    }
+    sum[lane] = total >>> 0
+  }
+  return { lo: sum[0] as number, hi: sum[1] as number }
+}

@@ -1,0 +1,308 @@
+/**
+ * Rows as the threads left them, in no order → tables as a snapshot has them: segment by segment, room type by room
+ * type, rows in the order of their properties. Words stay where they are; whoever encodes a range of rows gathers its
+ * nights into planes first.
+ */
+
+import { assert, compareBytes } from '@vacancy/shared'
+import { type PropertyColumns, sharedU32, type TableShape } from '../snapshot/shapes.ts'
+import { nameHash } from '../store/digest.ts'
+import type { ImportKernel } from './kernel.ts'
+import {
+  CHUNK_NIGHTS,
+  HEADER,
+  RESULT_BYTES,
+  ROOM,
+  ROOM_TEXT_AT,
+  ROW,
+  TASK_BYTES,
+  TASK_ROWS,
+  WINDOW_DAYS_MAX,
+} from './layout.ts'
+import type { PropertyTable } from './properties.ts'
+import { forEachRecord, takeMemory, ZEROS_AT } from './staging.ts'
+
+/** All tables as columns in shared memory, so that a thread gets them without a copy. */
+export type FlatTables = {
+  readonly segment: Uint32Array
+  readonly roomType: Uint32Array
+  /** Rows of table t: rowStart[t] … rowStart[t + 1], in `rows` and in the list of their addresses. */
+  readonly rowStart: Uint32Array
+  /** Property of each row. */
+  readonly rows: Uint32Array
+  /** Days of table t: dayStart[t] … dayStart[t + 1]. */
+  readonly dayStart: Uint32Array
+  readonly days: Uint32Array
+  /** Where the addresses of the rows lie, u32 each. */
+  readonly rowList: number
+}
+
+/** Tables without their days, and the tasks that find these out. */
+export type Arrangement = {
+  readonly roomTypes: string[]
+  readonly rooms: Pick<PropertyColumns, 'roomStart' | 'rooms'>
+  readonly tables: Omit<FlatTables, 'dayStart' | 'days'>
+  readonly census: CensusTasks
+}
+
+/** Up to TASK_ROWS rows of one table each; tasks of a table follow each other. */
+export type CensusTasks = {
+  readonly count: number
+  readonly at: number
+  readonly results: number
+  readonly tableOf: Uint32Array
+}
+
+/** @throws VacancyError `failure` when the memory is full */
+export function arrange(memory: WebAssembly.Memory, properties: PropertyTable): Arrangement {
+  const roomTypes = rankRooms(memory)
+  const { count, segment } = properties.columns
+  const rows = new Uint32Array(memory.buffer)[HEADER.rows] as number
+  const rowList = takeMemory(memory, Math.max(rows, 1) * 4)
+  const u32 = new Uint32Array(memory.buffer)
+  const { roomStart, records } = rowsByProperty(memory, count, rows)
+  const rooms = sortRooms(u32, roomStart, records, count)
+  const tables = collectTables({ u32, segment, roomStart, rooms, records, rowList, roomTypes: roomTypes.length })
+  return { roomTypes, rooms: { roomStart, rooms }, tables, census: planCensus(memory, tables.rowStart) }
+}
+
+/** Sorts the room types by their bytes and writes rank and name hashes into their records. */
+function rankRooms(memory: WebAssembly.Memory): string[] {
+  const u8 = new Uint8Array(memory.buffer)
+  const u32 = new Uint32Array(memory.buffer)
+  const rooms: { record: number; name: Uint8Array }[] = []
+  forEachRecord(memory, HEADER.roomSlots, (record) => {
+    const length = u32[(record >>> 2) + ROOM.length] as number
+    rooms.push({ record, name: u8.slice(record + ROOM_TEXT_AT, record + ROOM_TEXT_AT + length) })
+  })
+  rooms.sort((a, b) => compareBytes(a.name, b.name))
+  const decoder = new TextDecoder()
+  return rooms.map(({ record, name }, rank) => {
+    const cell = record >>> 2
+    u32[cell + ROOM.rank] = rank
+    u32[cell + ROOM.nameHash0] = nameHash(0, name, 0, name.length)
+    u32[cell + ROOM.nameHash1] = nameHash(1, name, 0, name.length)
+    return decoder.decode(name)
+  })
+}
+
+/** Addresses of all rows, those of a property side by side: roomStart[p] … roomStart[p + 1]. */
+function rowsByProperty(
+  memory: WebAssembly.Memory,
+  properties: number,
+  rows: number,
+): { roomStart: Uint32Array; records: Uint32Array } {
+  const u32 = new Uint32Array(memory.buffer)
+  const counts = (u32[HEADER.propertyRooms] as number) >>> 2
+  const roomStart = new Uint32Array(properties + 1)
+  for (let property = 0; property < properties; property++) {
+    roomStart[property + 1] = (roomStart[property] as number) + (u32[counts + property] as number)
+  }
+  assert(roomStart[properties] === rows, 'every row is counted at its property')
+  const next = roomStart.slice()
+  const records = new Uint32Array(rows)
+  forEachRecord(memory, HEADER.rowSlots, (record) => {
+    const property = u32[(record >>> 2) + ROW.property] as number
+    const at = next[property] as number
+    records[at] = record
+    next[property] = at + 1
+  })
+  return { roomStart, records }
+}
+
+/** Sorts the rows of each property by the rank of their room type. @returns these ranks */
+function sortRooms(u32: Uint32Array, roomStart: Uint32Array, records: Uint32Array, properties: number): Uint32Array {
+  const ranks = new Uint32Array(records.length)
+  for (let property = 0; property < properties; property++) {
+    const start = roomStart[property] as number
+    const end = roomStart[property + 1] as number
+    // At most 256, mostly a handful: inserted one by one.
+    for (let i = start; i < end; i++) {
+      const record = records[i] as number
+      const rank = u32[((u32[(record >>> 2) + ROW.room] as number) >>> 2) + ROOM.rank] as number
+      let at = i
+      while (at > start && (ranks[at - 1] as number) > rank) {
+        ranks[at] = ranks[at - 1] as number
+        records[at] = records[at - 1] as number
+        at--
+      }
+      ranks[at] = rank
+      records[at] = record
+    }
+  }
+  return ranks
+}
+
+type Collecting = {
+  u32: Uint32Array
+  /** Of each property; properties of a segment follow each other. */
+  segment: Uint32Array
+  roomStart: Uint32Array
+  rooms: Uint32Array
+  records: Uint32Array
+  rowList: number
+  /** How many there are. */
+  roomTypes: number
+}
+
+function collectTables({
+  u32,
+  segment,
+  roomStart,
+  rooms,
+  records,
+  rowList,
+  roomTypes,
+}: Collecting): Arrangement['tables'] {
+  const tables: { segment: number; roomType: number; rows: number }[] = []
+  const rows = sharedU32(records.length)
+  const list = rowList >>> 2
+  const countOf = new Uint32Array(roomTypes)
+  const nextOf = new Uint32Array(roomTypes)
+  let end = 0
+  for (let first = 0; first < segment.length; ) {
+    let last = first
+    while (last < segment.length && segment[last] === segment[first]) last++
+    const met: number[] = []
+    for (let i = roomStart[first] as number; i < (roomStart[last] as number); i++) {
+      const rank = rooms[i] as number
+      if (countOf[rank] === 0) met.push(rank)
+      countOf[rank] = (countOf[rank] as number) + 1
+    }
+    met.sort((a, b) => a - b)
+    for (const rank of met) {
+      const count = countOf[rank] as number
+      tables.push({ segment: segment[first] as number, roomType: rank, rows: count })
+      nextOf[rank] = end
+      end += count
+      countOf[rank] = 0
+    }
+    for (let property = first; property < last; property++) {
+      for (let i = roomStart[property] as number; i < (roomStart[property + 1] as number); i++) {
+        const rank = rooms[i] as number
+        const row = nextOf[rank] as number
+        rows[row] = property
+        u32[list + row] = records[i] as number
+        nextOf[rank] = row + 1
+      }
+    }
+    first = last
+  }
+  const rowStart = sharedU32(tables.length + 1)
+  for (let table = 0; table < tables.length; table++) {
+    rowStart[table + 1] = (rowStart[table] as number) + (tables[table] as { rows: number }).rows
+  }
+  return {
+    segment: Uint32Array.from(tables, (table) => table.segment),
+    roomType: Uint32Array.from(tables, (table) => table.roomType),
+    rowStart,
+    rows,
+    rowList,
+  }
+}
+
+function planCensus(memory: WebAssembly.Memory, rowStart: Uint32Array): CensusTasks {
+  const tableOf: number[] = []
+  const ranges: number[] = []
+  for (let table = 0; table + 1 < rowStart.length; table++) {
+    const end = rowStart[table + 1] as number
+    for (let row = rowStart[table] as number; row < end; row += TASK_ROWS) {
+      tableOf.push(table)
+      ranges.push(row, Math.min(TASK_ROWS, end - row))
+    }
+  }
+  const at = takeMemory(memory, Math.max(tableOf.length, 1) * TASK_BYTES)
+  const results = takeMemory(memory, Math.max(tableOf.length, 1) * RESULT_BYTES)
+  new Uint32Array(memory.buffer).set(ranges, at >>> 2)
+  return { count: tableOf.length, at, results, tableOf: Uint32Array.from(tableOf) }
+}
+
+/** Runs census tasks until none is left; any number of threads at once. */
+export function runCensus(memory: WebAssembly.Memory, kernel: ImportKernel, tasks: CensusTasks, rowList: number): void {
+  const u32 = new Uint32Array(memory.buffer)
+  for (;;) {
+    const task = Atomics.add(u32, HEADER.nextTask, 1)
+    if (task >= tasks.count) return
+    const cell = (tasks.at + task * TASK_BYTES) >>> 2
+    kernel.census(rowList + (u32[cell] as number) * 4, u32[cell + 1] as number, tasks.results + task * RESULT_BYTES)
+  }
+}
+
+export type Counted = {
+  readonly packages: number
+  /** Digest of the facts that properties have room types. */
+  readonly digest: { readonly lo: number; readonly hi: number }
+  readonly roomTypes: readonly string[]
+  readonly rooms: Arrangement['rooms']
+  readonly tables: FlatTables
+}
+
+/** Adds up what the census found. */
+export function countTables(memory: WebAssembly.Memory, { tables, census, roomTypes, rooms }: Arrangement): Counted {
+  const u32 = new Uint32Array(memory.buffer)
+  const firstDay = u32[HEADER.firstDay] as number
+  const dayStart = sharedU32(tables.segment.length + 1)
+  const days: number[] = []
+  let packages = 0
+  let lo = 0
+  let hi = 0
+  for (let task = 0; task < census.count; ) {
+    const table = census.tableOf[task] as number
+    const nights = new Uint32Array(12)
+    for (; task < census.count && census.tableOf[task] === table; task++) {
+      const cell = (census.results + task * RESULT_BYTES) >>> 2
+      packages += u32[cell] as number
+      lo = (lo + (u32[cell + 1] as number)) >>> 0
+      hi = (hi + (u32[cell + 2] as number)) >>> 0
+      for (let i = 0; i < 12; i++) nights[i] = (nights[i] as number) | (u32[cell + 4 + i] as number)
+    }
+    for (let night = 0; night < WINDOW_DAYS_MAX; night++) {
+      if ((((nights[night >>> 5] as number) >>> (night & 31)) & 1) === 1) days.push(firstDay + night)
+    }
+    dayStart[table + 1] = days.length
+  }
+  const flatDays = sharedU32(days.length)
+  flatDays.set(days)
+  return { packages, digest: { lo, hi }, roomTypes, rooms, tables: { ...tables, dayStart, days: flatDays } }
+}
+
+export function tableShapes({ segment, roomType, rowStart, rows, dayStart, days }: FlatTables): TableShape[] {
+  return Array.from(segment, (segmentOfTable, table) => ({
+    segment: segmentOfTable,
+    roomType: roomType[table] as number,
+    rows: rows.subarray(rowStart[table] as number, rowStart[table + 1] as number),
+    days: days.subarray(dayStart[table] as number, dayStart[table + 1] as number),
+  }))
+}
+
+/**
+ * Gathers the words of some rows of a table, all its nights, and says where they lie: SnapshotSource.words.
+ *
+ * @param target address of rows × nights × 8 bytes
+ */
+export function gatherWords(
+  memory: WebAssembly.Memory,
+  kernel: ImportKernel,
+  tables: FlatTables,
+  range: { readonly table: number; readonly rowStart: number; readonly rows: number; readonly target: number },
+  addresses: Uint32Array,
+): void {
+  const { table, rows } = range
+  const firstDay = new Uint32Array(memory.buffer, 0, 64)[HEADER.firstDay] as number
+  const list = tables.rowList + ((tables.rowStart[table] as number) + range.rowStart) * 4
+  const stride = rows * 8
+  const start = tables.dayStart[table] as number
+  const end = tables.dayStart[table + 1] as number
+  let target = range.target
+  for (let day = start; day < end; ) {
+    const index = ((tables.days[day] as number) - firstDay) >>> 4
+    let nights = 0
+    const planes = target
+    for (; day < end && ((tables.days[day] as number) - firstDay) >>> 4 === index; day++) {
+      nights |= 1 << (((tables.days[day] as number) - firstDay) % CHUNK_NIGHTS)
+      addresses[day - start] = target
+      target += stride
+    }
+    kernel.gather(list, rows, index, nights, planes, stride, ZEROS_AT)
+  }
+}

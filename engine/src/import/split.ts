@@ -1,0 +1,210 @@
+/**
+ * A file → ranges, one after the other to whichever thread is free, and a range → blocks of whole lines.
+ *
+ * A line belongs to the range in which it begins. So ranges may be cut at any byte: a thread passes over the line that
+ * began before its range, and reads on behind its range until its last line ends.
+ */
+
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { VacancyError } from '@vacancy/shared'
+import { createCells, isHeader, LINE_BYTES_MAX, readRecord } from './csv.ts'
+import { PADDING_BYTES } from './layout.ts'
+
+const NEWLINE = 0x0a
+/** What is read behind a range at a time, to find the end of its last line. */
+const TAIL_BYTES = 4096
+
+/** An open file and where its data begins: behind byte order mark and header. */
+export type CsvFile = {
+  readonly file: number
+  readonly path: string
+  readonly bytes: number
+  readonly dataStart: number
+  /** Number of the line at dataStart, from 1. */
+  readonly firstLine: number
+  /** What makes all of it unreadable, if anything does. */
+  readonly fault?: string
+}
+
+/** @throws errno errors of a file that cannot be read */
+export function openCsv(path: string): CsvFile {
+  const file = openSync(path, 'r')
+  try {
+    const bytes = fstatSync(file).size
+    const head = new Uint8Array(Math.min(bytes, 2 * LINE_BYTES_MAX))
+    readSync(file, head, 0, head.length, 0)
+    const opened = { file, path, bytes }
+    const isUtf16 = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
+    if (isUtf16) return { ...opened, dataStart: 0, firstLine: 1, fault: 'is UTF-16; save it as UTF-8' }
+    const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
+    return { ...opened, ...findData(head, start, head.length === bytes) }
+  } catch (error) {
+    closeSync(file)
+    throw error
+  }
+}
+
+/** Passes over empty lines and the header, if there is one. */
+function findData(head: Uint8Array, start: number, isLast: boolean): { dataStart: number; firstLine: number } {
+  const cells = createCells()
+  let at = start
+  let line = 1
+  while (at < head.length) {
+    const scanned = readRecord(cells, head, at, head.length, isLast)
+    if (scanned === 'record' && isHeader(cells)) return { dataStart: cells.next, firstLine: line + cells.lines }
+    if (scanned !== 'blank') break
+    at = cells.next
+    line += cells.lines
+  }
+  return { dataStart: at, firstLine: line }
+}
+
+/** A range is at most this long, so that the threads end at about the same time. */
+export const RANGE_BYTES_MAX = 32 * 1024 * 1024
+const RANGE_BYTES_MIN = 1024 * 1024
+const RANGES_A_THREAD = 8
+
+/** @returns bytes of each range but the last */
+export function rangeBytesFor(bytes: number, threads: number): number {
+  const wanted = Math.ceil(bytes / (threads * RANGES_A_THREAD))
+  return Math.min(RANGE_BYTES_MAX, Math.max(RANGE_BYTES_MIN, wanted))
+}
+
+/** A buffer must hold one line of the longest kind beside what is left of another. */
+export const BLOCK_CAPACITY_MIN = 2 * LINE_BYTES_MAX
+
+/**
+ * Reads a range block by block. bytes[start, end) are whole lines; bytes[end, filled) begin the next one. Behind
+ * `filled` lie PADDING_BYTES that nobody has to know.
+ */
+export type Blocks = {
+  readonly file: number
+  readonly path: string
+  readonly fileBytes: number
+  readonly bytes: Uint8Array
+  readonly capacity: number
+  /** Next byte of the file to read. */
+  position: number
+  rangeEnd: number
+  start: number
+  end: number
+  filled: number
+  /** Nothing of the file follows `filled`. */
+  isLast: boolean
+}
+
+/** @param bytes where blocks are read to; PADDING_BYTES of it stay free at its end */
+export function createBlocks(file: number, path: string, fileBytes: number, bytes: Uint8Array): Blocks {
+  const capacity = bytes.length - PADDING_BYTES
+  return {
+    file,
+    path,
+    fileBytes,
+    bytes,
+    capacity,
+    position: 0,
+    rangeEnd: 0,
+    start: 0,
+    end: 0,
+    filled: 0,
+    isLast: false,
+  }
+}
+
+/**
+ * Goes to a range.
+ *
+ * @param isFirst a line begins at `start`; otherwise the line that holds the byte before `start` is passed over
+ */
+export function openRange(blocks: Blocks, start: number, end: number, isFirst: boolean): void {
+  blocks.position = isFirst ? start : start - 1
+  blocks.rangeEnd = end
+  blocks.start = 0
+  blocks.end = 0
+  blocks.filled = 0
+  blocks.isLast = false
+  if (!isFirst) skipLine(blocks)
+}
+
+/**
+ * Fetches the next whole lines. What lies behind blocks.end is kept and comes first.
+ *
+ * @returns `long` when the buffer is full of one line: then call `skipLine`
+ */
+export function nextBlock(blocks: Blocks): 'lines' | 'long' | 'end' {
+  const { bytes } = blocks
+  bytes.copyWithin(0, blocks.end, blocks.filled)
+  blocks.filled -= blocks.end
+  blocks.start = 0
+  blocks.end = 0
+  if (blocks.position < blocks.rangeEnd) fill(blocks, blocks.rangeEnd - blocks.position)
+  if (blocks.position >= blocks.rangeEnd) finishLastLine(blocks)
+  blocks.isLast = blocks.position >= blocks.fileBytes
+  if (blocks.filled === 0) return 'end'
+  if (blocks.isLast && bytes[blocks.filled - 1] !== NEWLINE) bytes[blocks.filled++] = NEWLINE
+  blocks.end = bytes.subarray(0, blocks.filled).lastIndexOf(NEWLINE) + 1
+  return blocks.end === 0 ? 'long' : 'lines'
+}
+
+/** Passes over bytes up to the next newline, and over that. */
+export function skipLine(blocks: Blocks): void {
+  const { bytes } = blocks
+  blocks.end = 0
+  do {
+    blocks.filled = 0
+    // Also behind the range: the line that holds its last byte is its own to pass over.
+    fill(blocks, Math.max(blocks.rangeEnd - blocks.position, TAIL_BYTES))
+    const newline = bytes.subarray(0, blocks.filled).indexOf(NEWLINE)
+    if (newline >= 0) {
+      const behind = blocks.position - blocks.filled + newline + 1
+      if (behind >= blocks.rangeEnd) {
+        // The line ended the range: what was read of the next one is not ours.
+        blocks.position = behind
+        blocks.rangeEnd = behind
+        blocks.filled = 0
+      } else {
+        blocks.end = newline + 1
+        cutAtRange(blocks)
+      }
+      return
+    }
+  } while (blocks.position < blocks.fileBytes)
+  blocks.filled = 0
+  blocks.rangeEnd = blocks.position
+}
+
+/** Gives back what was read behind the range. */
+function cutAtRange(blocks: Blocks): void {
+  const over = blocks.position - blocks.rangeEnd
+  if (over <= 0) return
+  blocks.position -= over
+  blocks.filled -= over
+}
+
+/** Where the range ends inside a line, reads on to the end of that line, and not a byte further. */
+function finishLastLine(blocks: Blocks): void {
+  const { bytes, capacity } = blocks
+  while (blocks.filled > 0 && bytes[blocks.filled - 1] !== NEWLINE) {
+    if (blocks.position >= blocks.fileBytes || blocks.filled >= capacity) return
+    const from = blocks.filled
+    fill(blocks, TAIL_BYTES)
+    const newline = bytes.subarray(from, blocks.filled).indexOf(NEWLINE)
+    if (newline < 0) continue
+    blocks.position -= blocks.filled - (from + newline + 1)
+    blocks.filled = from + newline + 1
+  }
+}
+
+function fill(blocks: Blocks, wanted: number): void {
+  const { file, path, bytes, capacity, fileBytes } = blocks
+  let left = Math.min(wanted, capacity - blocks.filled, fileBytes - blocks.position)
+  while (left > 0) {
+    const count = readSync(file, bytes, blocks.filled, left, blocks.position)
+    if (count === 0) {
+      throw new VacancyError('failure', { reason: `${path} became shorter while it was read.` })
+    }
+    blocks.filled += count
+    blocks.position += count
+    left -= count
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * The shared memory of an import as its threads see it: made once, emptied for a second pass, its slot tables enlarged
+ * when they are half full (layout.ts says what lies where).
+ */
+
+import { type CodecList, VacancyError } from '@vacancy/shared'
+import {
+  BLOCK_BYTES,
+  CHUNK_NIGHTS,
+  CODEC_BYTES,
+  CONTEXT,
+  CONTEXT_BYTES,
+  FEATURE_ENTRIES,
+  FEATURE_TEXT_AT,
+  HEADER,
+  HEADER_BYTES,
+  MEMORY_BYTES_MAX,
+  PADDING_BYTES,
+  PAGE_BYTES,
+  ROOM,
+  ROW,
+} from './layout.ts'
+import type { PropertyIndex } from './properties.ts'
+
+const CACHE_LINE = 64
+/** 128 zero bytes: what `gather` reads where a row has no chunk. */
+export const ZEROS_AT = HEADER_BYTES
+const BASE = 4096
+const ROW_SLOTS_FIRST = 2 ** 14
+const ROOM_SLOTS_FIRST = 2 ** 10
+const SLOT_BYTES = 8
+const SLOTS_GROW_BY = 4
+
+export const FAILED = { no: 0, needsExplaining: 1, memoryFull: 2 } as const
+
+export type Staging = {
+  readonly memory: WebAssembly.Memory
+  /** One a thread. */
+  readonly contexts: readonly number[]
+  readonly buffers: readonly number[]
+  /** Bytes of one read buffer, padding included. */
+  readonly bufferBytes: number
+  /** What lies behind is made anew by each pass. */
+  readonly base: number
+}
+
+export type StagingOptions = {
+  readonly index: PropertyIndex
+  readonly codecs: CodecList
+  readonly firstDay: number
+  /** Nights of the window. */
+  readonly days: number
+  readonly threads: number
+  /** Bytes read at a time. */
+  readonly blockBytes: number
+  readonly memoryBytesMax?: number
+}
+
+export function createStaging(options: StagingOptions): Staging {
+  const { index, codecs, threads } = options
+  const limit = Math.floor((options.memoryBytesMax ?? MEMORY_BYTES_MAX) / PAGE_BYTES) * PAGE_BYTES
+  let top = BASE
+  const take = (bytes: number) => {
+    const at = top
+    top += Math.ceil(bytes / CACHE_LINE) * CACHE_LINE
+    return at
+  }
+  const bufferBytes = options.blockBytes + PADDING_BYTES
+  const contexts = Array.from({ length: threads }, () => take(CONTEXT_BYTES))
+  const buffers = Array.from({ length: threads }, () => take(bufferBytes))
+  const codecNames = take(codecs.names.length * CODEC_BYTES + PADDING_BYTES)
+  const propertyIds = take(index.ids.length)
+  const propertySlots = take(index.slots.length * 4)
+  const propertyRooms = take((index.ids.length / 16) * 4)
+  if (top + BLOCK_BYTES > limit) throw memoryFull(limit)
+  const memory = new WebAssembly.Memory({
+    initial: Math.ceil(top / PAGE_BYTES),
+    maximum: limit / PAGE_BYTES,
+    shared: true,
+  })
+  const u32 = new Uint32Array(memory.buffer)
+  const u8 = new Uint8Array(memory.buffer)
+  const set = (cell: number, value: number) => {
+    u32[cell] = value
+  }
+  set(HEADER.limit, limit)
+  set(HEADER.propertySlots, propertySlots)
+  set(HEADER.propertyShift, index.shift)
+  set(HEADER.propertyIds, propertyIds)
+  set(HEADER.propertyRooms, propertyRooms)
+  set(HEADER.firstDay, options.firstDay)
+  set(HEADER.days, options.days)
+  set(HEADER.codecNames, codecNames)
+  set(HEADER.codecCount, codecs.names.length)
+  const chunks = Math.ceil(options.days / CHUNK_NIGHTS)
+  set(HEADER.rowBytes, Math.ceil(((ROW.chunks + chunks) * 4) / CACHE_LINE) * CACHE_LINE)
+  u8.set(index.ids, propertyIds)
+  u32.set(index.slots, propertySlots >>> 2)
+  const encoder = new TextEncoder()
+  for (const [i, name] of codecs.names.entries()) {
+    const bytes = encoder.encode(name)
+    u32[(codecNames + i * CODEC_BYTES) >>> 2] = bytes.length
+    u8.set(bytes, codecNames + i * CODEC_BYTES + 16)
+  }
+  return { memory, contexts, buffers, bufferBytes, base: top }
+}
+
+export type Pass = { readonly explain: boolean; readonly strictWindow: boolean; readonly threads: number }
+
+/** Empties rows, room types and contexts before a pass. No other thread may be at work. */
+export function beginPass({ memory, contexts, base }: Staging, pass: Pass): void {
+  const u32 = new Uint32Array(memory.buffer)
+  const top = Math.max(base, u32[HEADER.top] as number)
+  new Uint8Array(memory.buffer).fill(0, base, top)
+  u32.fill(0, (u32[HEADER.propertyRooms] as number) >>> 2, base >>> 2)
+  for (const cell of [HEADER.rows, HEADER.rooms, HEADER.failed, HEADER.nextRange, HEADER.nextTask]) u32[cell] = 0
+  u32[HEADER.top] = base
+  u32[HEADER.explain] = pass.explain ? 1 : 0
+  u32[HEADER.strictWindow] = pass.strictWindow ? 1 : 0
+  u32[HEADER.crew] = pass.threads << 16
+  for (const context of contexts) {
+    u32.fill(0, context >>> 2, (context + CONTEXT.features + FEATURE_ENTRIES * 16) >>> 2)
+    u32[(context + CONTEXT.featureTextNext) >>> 2] = context + FEATURE_TEXT_AT
+  }
+  setSlots(memory, HEADER.rowSlots, ROW_SLOTS_FIRST)
+  setSlots(memory, HEADER.roomSlots, ROOM_SLOTS_FIRST)
+}
+
+function setSlots(memory: WebAssembly.Memory, cell: number, slots: number): void {
+  const at = takeMemory(memory, slots * SLOT_BYTES)
+  const u32 = new Uint32Array(memory.buffer)
+  u32[cell] = at
+  // The shift stands behind the address for both tables.
+  u32[cell + 1] = 32 - Math.log2(slots)
+}
+
+/**
+ * Fresh zeros from the shared memory.
+ *
+ * @throws VacancyError `failure` when the memory is full
+ */
+export function takeMemory(memory: WebAssembly.Memory, bytes: number): number {
+  const u32 = new Uint32Array(memory.buffer)
+  const size = Math.ceil(bytes / CACHE_LINE) * CACHE_LINE
+  const limit = u32[HEADER.limit] as number
+  for (;;) {
+    const top = Atomics.load(u32, HEADER.top)
+    if (limit - top < size) throw memoryFull(limit)
+    if (Atomics.compareExchange(u32, HEADER.top, top, top + size) !== top) continue
+    growTo(memory, top + size)
+    return top
+  }
+}
+
+function growTo(memory: WebAssembly.Memory, end: number): void {
+  for (;;) {
+    const missing = Math.ceil((end - memory.buffer.byteLength) / PAGE_BYTES)
+    if (missing <= 0) return
+    try {
+      memory.grow(missing)
+    } catch (cause) {
+      // Others grow it too: only what is missing then is a failure.
+      if (end > memory.buffer.byteLength) throw memoryFull(end, cause)
+    }
+  }
+}
+
+export function memoryFull(bytes: number, cause?: unknown): VacancyError {
+  const reason =
+    `The packages do not fit in ${Math.floor(bytes / 2 ** 20)} MiB of memory. ` +
+    'Narrow the dates with --from and --to, or split the data over more shards.'
+  return new VacancyError('failure', { reason }, { cause })
+}
+
+/**
+ * A thread has found a slot table half full and waits here for the others; the last to come enlarges the tables for
+ * all. Threads that end their pass (`leaveCrew`) are not waited for. One word counts both, so that exactly one thread
+ * sees the sums become equal.
+ */
+export function meetCrew(memory: WebAssembly.Memory): void {
+  const u32 = new Int32Array(memory.buffer)
+  const growths = Atomics.load(u32, HEADER.growths)
+  const crew = Atomics.add(u32, HEADER.crew, 1) + 1
+  if (crew >>> 16 === (crew & 0xffff)) return growForAll(memory)
+  while (Atomics.load(u32, HEADER.growths) === growths) Atomics.wait(u32, HEADER.growths, growths)
+}
+
+/** This thread reads no more lines in this pass. */
+export function leaveCrew(memory: WebAssembly.Memory): void {
+  const u32 = new Int32Array(memory.buffer)
+  const crew = Atomics.sub(u32, HEADER.crew, 1 << 16) - (1 << 16)
+  if (crew >>> 16 > 0 && crew >>> 16 === (crew & 0xffff)) growForAll(memory)
+}
+
+function growForAll(memory: WebAssembly.Memory): void {
+  const u32 = new Int32Array(memory.buffer)
+  try {
+    growSlots(memory, HEADER.rowSlots, u32[HEADER.rows] as number, ROW.hash)
+    growSlots(memory, HEADER.roomSlots, u32[HEADER.rooms] as number, ROOM.hash)
+  } catch {
+    // The threads that wait must not wait for ever; each of them reports it.
+    Atomics.store(u32, HEADER.failed, FAILED.memoryFull)
+  }
+  Atomics.and(u32, HEADER.crew, ~0xffff)
+  Atomics.add(u32, HEADER.growths, 1)
+  Atomics.notify(u32, HEADER.growths)
+}
+
+/** @param hashCell cell of a record that holds its hash */
+function growSlots(memory: WebAssembly.Memory, cell: number, count: number, hashCell: number): void {
+  const before = slotsOf(memory, cell)
+  if (count < before.slots / 2) return
+  const slots = before.slots * SLOTS_GROW_BY
+  const at = takeMemory(memory, slots * SLOT_BYTES) >>> 2
+  const u32 = new Uint32Array(memory.buffer)
+  const shift = 32 - Math.log2(slots)
+  for (let i = 0; i < before.slots; i++) {
+    const record = u32[before.at + i * 2] as number
+    if (record === 0) continue
+    const hash = u32[(record >>> 2) + hashCell] as number
+    let slot = hash >>> shift
+    while (u32[at + slot * 2] !== 0) slot = (slot + 1) & (slots - 1)
+    u32[at + slot * 2] = record
+    u32[at + slot * 2 + 1] = (hash | 1) >>> 0
+  }
+  u32[cell] = at * 4
+  u32[cell + 1] = shift
+}
+
+function slotsOf(memory: WebAssembly.Memory, cell: number): { at: number; slots: number } {
+  const u32 = new Uint32Array(memory.buffer)
+  return { at: (u32[cell] as number) >>> 2, slots: 2 ** (32 - (u32[cell + 1] as number)) }
+}
+
+/** Calls `visit` with the address of each record of a slot table, in the order of their hashes. */
+export function forEachRecord(memory: WebAssembly.Memory, cell: number, visit: (record: number) => void): void {
+  const u32 = new Uint32Array(memory.buffer)
+  const { at, slots } = slotsOf(memory, cell)
+  for (let i = 0; i < slots; i++) {
+    const record = u32[at + i * 2] as number
+    if (record !== 0) visit(record)
+  }
+}
