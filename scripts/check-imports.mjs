@@ -16,7 +16,7 @@ const ROOMS = {
 
 /** Floors of engine/src from top to bottom: an arrow points down or stays on its floor. */
 const ENGINE_FLOORS = [
-  ['cli', 'node'],
+  ['cli', 'node', 'docs'],
   ['tcp', 'http', 'maintenance'],
   ['cluster'],
   ['import', 'search', 'threads'],
@@ -59,7 +59,7 @@ export function checkImports(root) {
   const rooms = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
   for (const room of rooms) if (!ROOMS[room]) faults.push(`${room}: stands on no floor; give it a row in check-imports`)
   if (graph.size !== files.length) faults.push(`visited ${graph.size} of ${files.length} modules`)
-  return { faults, modules: graph.size }
+  return { faults: [...new Set(faults)], modules: graph.size }
 }
 
 /** What a module names: static, dynamic and type imports, and the worker files it starts. */
