@@ -168,7 +168,7 @@ export function takeU64(reader: FieldReader): number {
 /** A copy, so that it does not hold on to the file it came from. */
 export function takeBytes(reader: FieldReader, count: number): Uint8Array {
   const start = skip(reader, count)
-  return reader.bytes.slice(start, start + count)
+  return new Uint8Array(reader.bytes.subarray(start, start + count))
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

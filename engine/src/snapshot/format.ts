@@ -224,7 +224,8 @@ export function decodeChunk(bytes: Uint8Array, expected: ChunkExpectation): Uint
   }
   if (raw.length !== rawBytes) throw wrong(20, `the chunk unpacks to ${raw.length} bytes, not ${rawBytes}`)
   if (crc32(raw) !== view.getUint32(24, true)) throw wrong(24, 'the checksum of the part is another one')
-  return raw
+  // A plain array, not a Buffer, and without the byte that was too much.
+  return new Uint8Array(raw.buffer, raw.byteOffset, raw.length)
 }
 
 function orderedHashBytes(orderedHash: string): Uint8Array {

@@ -120,6 +120,7 @@ export async function loadNewest<T>(
       const foreign = foreignness(found.head, wanted)
       if (foreign) throw foreign
       const reader = openSnapshot(disk, found.head)
+      makeDurable(disk, dataDir, found.head)
       return { loaded: { reader, value: await load(reader) }, refused }
     } catch (error) {
       if (!isDamage(error)) throw error
@@ -127,6 +128,20 @@ export async function loadNewest<T>(
     }
   }
   return { loaded: undefined, refused }
+}
+
+/**
+ * Makes the names of a snapshot durable that was found at a start: a process that was killed while it published may have
+ * left them in the page cache alone, and what is built on them must not lose its ground with the next power cut (V5).
+ */
+export function makeDurable(disk: Disk, dataDir: string, { path, places }: SnapshotHead): void {
+  if (places.form === 'file') {
+    syncFolder(disk, dataDir)
+    return
+  }
+  // Chunks and the folders themselves were durable before there was a manifest.
+  syncFolder(disk, path)
+  syncFolder(disk, snapshotsFolder(dataDir))
 }
 
 /** Reads every chunk of a snapshot and compares digests. @throws corrupt_data */

@@ -9,7 +9,7 @@
  * then may write the log's mark and let older snapshots go (snapshot.ts).
  */
 
-import { VacancyError } from '@vacancy/shared'
+import { assert, VacancyError } from '@vacancy/shared'
 import {
   type Disk,
   type Env,
@@ -101,25 +101,54 @@ function planBlocks(source: SnapshotSource): PlannedBlock[] {
 
 /** Where chunks go, in the order of the manifest. */
 type ChunkSink = {
-  put(part: Part, bytes: Uint8Array): void | Promise<void>
+  put(part: Part, bytes: Uint8Array): undefined | Promise<void>
   /** Whether a chunk is there already. */
   has(part: Part): boolean
+}
+
+/**
+ * Writing as steps: what is yielded must be awaited before the next one. A promise comes only from an encoder with
+ * threads or a limit of the rate; without them the very same steps run through at once, as simulations need it.
+ */
+type Steps<T> = Generator<Promise<unknown>, T, unknown>
+
+async function walk<T>(steps: Steps<T>): Promise<T> {
+  let step = steps.next()
+  while (!step.done) {
+    try {
+      step = steps.next(await step.value)
+    } catch (error) {
+      // Thrown by the steps themselves it comes out here again, because they have ended.
+      step = steps.throw(error)
+    }
+  }
+  return step.value
+}
+
+function walkAtOnce<T>(steps: Steps<T>): T {
+  const step = steps.next()
+  assert(step.done, 'nothing has to be awaited')
+  return step.value
+}
+
+function* settled<T>(value: T | Promise<T>): Steps<T> {
+  return value instanceof Promise ? ((yield value) as T) : value
 }
 
 type EncodedBlocks = { readonly content: Content; readonly parts: Map<string, KnownPart> }
 
 /** Encodes and puts down everything but the manifest. @returns undefined when the source gave up */
-async function encodeBlocks(
+function* encodeBlocks(
   source: SnapshotSource,
   planned: readonly PlannedBlock[],
   encoder: WordsEncoder,
   sink: ChunkSink,
   previous?: PreviousSnapshot,
-): Promise<EncodedBlocks | undefined> {
+): Steps<EncodedBlocks | undefined> {
   const blocks: Block[] = []
   const parts = new Map<string, KnownPart>()
   const packagesOf = new Array<number>(source.names.segments.length).fill(0)
-  const words = wordsInOrder(source, planned, encoder, sink, previous)
+  const ahead = encodeAhead(source, planned, encoder, sink, previous)
   let packages = 0
   let { lo, hi } = source.digestWithoutPackages
   for (const block of planned) {
@@ -128,14 +157,14 @@ async function encodeBlocks(
       if (!('slices' in part)) {
         const chunk = encodeChunk(block.kind, source.codecs.orderedHash, part)
         const entry = { digest: chunk.digest, bytes: chunk.bytes.length, packages: 0, packageDigest: { lo: 0, hi: 0 } }
-        await sink.put(entry, chunk.bytes)
+        yield* settled(sink.put(entry, chunk.bytes))
         done.push(entry)
         continue
       }
-      const known = (await words.next()).value
+      const known = yield* nextWords(ahead, sink)
       if (!known) return undefined
       done.push(known.part)
-      parts.set(known.key, known)
+      parts.set(keyOf(source, part), known)
       packages += known.part.packages
       lo = (lo + known.part.packageDigest.lo) >>> 0
       hi = (hi + known.part.packageDigest.hi) >>> 0
@@ -150,49 +179,54 @@ async function encodeBlocks(
   return { content: contentOf(source, blocks, { lo, hi }, packages, packagesOf), parts }
 }
 
-/** What was encoded must be what the store believes it holds; anything else is a bug, and no snapshot to start from. */
-function expectDigest({ index, digest: expected }: SnapshotSource, found: Digest): void {
-  if (expected === undefined || (expected.lo === found.lo && expected.hi === found.hi)) return
-  throw new VacancyError('digest_mismatch', { index, found: digestText(found), wanted: digestText(expected) })
+/** Parts of words in their order, some of them begun before they are needed. */
+type Ahead = {
+  /** Begins the next one. */
+  readonly begin: () => KnownPart | EncodedPart | undefined | Promise<EncodedPart | undefined>
+  readonly begun: ReturnType<Ahead['begin']>[]
+  left: number
+  readonly most: number
 }
 
-/** Parts of words as they come in order, some of them being encoded ahead. */
-async function* wordsInOrder(
+function encodeAhead(
   source: SnapshotSource,
   planned: readonly PlannedBlock[],
   encoder: WordsEncoder,
   sink: ChunkSink,
   previous: PreviousSnapshot | undefined,
-): AsyncGenerator<(KnownPart & { key: string }) | undefined, undefined> {
-  const all = planned.flatMap((block) => (block.kind === 'words' ? block.parts : []))
-  const begun: Promise<{ known?: KnownPart; encoded?: EncodedPart }>[] = []
+): Ahead {
+  const parts = planned.flatMap((block) => (block.kind === 'words' ? block.parts : []))
   let next = 0
-  const begin = async (number: number) => {
-    const known = reusable(source, all[number] as WordsPart, previous)
-    if (known && sink.has(known.part)) return { known }
-    const encoded = await encoder.encode(number)
-    return encoded ? { encoded } : {}
+  const begin: Ahead['begin'] = () => {
+    const number = next++
+    const known = reusable(source, parts[number] as WordsPart, previous)
+    if (known && sink.has(known.part)) return known
+    const encoded = encoder.encode(number)
+    // Awaited in its turn; until then a failure must not count as one that nobody handles.
+    if (encoded instanceof Promise) encoded.catch(() => undefined)
+    return encoded
   }
-  for (const part of all) {
-    while (next < all.length && begun.length < encoder.ahead) {
-      const started = begin(next++)
-      // Awaited in its turn; until then a failure must not count as unhandled.
-      started.catch(() => {})
-      begun.push(started)
-    }
-    const key = keyOf(source, part)
-    const { known, encoded } = await (begun.shift() as (typeof begun)[number])
-    if (known) {
-      yield { key, ...known }
-      continue
-    }
-    if (!encoded) return undefined
-    const { chunk, packages, packageDigest, slicePackages } = encoded
-    const entry: Part = { digest: chunk.digest, bytes: chunk.bytes.length, packages, packageDigest }
-    await sink.put(entry, chunk.bytes)
-    yield { key, part: entry, slicePackages }
+  return { begin, begun: [], left: parts.length, most: encoder.ahead }
+}
+
+/** The next part of words, put down. @returns undefined when the source gave up */
+function* nextWords(ahead: Ahead, sink: ChunkSink): Steps<KnownPart | undefined> {
+  while (ahead.left > 0 && ahead.begun.length < ahead.most) {
+    ahead.left--
+    ahead.begun.push(ahead.begin())
   }
-  return undefined
+  const ready = yield* settled<KnownPart | EncodedPart | undefined>(ahead.begun.shift())
+  if (!ready || 'part' in ready) return ready
+  const { chunk, packages, packageDigest, slicePackages } = ready
+  const part: Part = { digest: chunk.digest, bytes: chunk.bytes.length, packages, packageDigest }
+  yield* settled(sink.put(part, chunk.bytes))
+  return { part, slicePackages }
+}
+
+/** What was encoded must be what the store believes it holds; anything else is a bug, and no snapshot to start from. */
+function expectDigest({ index, digest: expected }: SnapshotSource, found: Digest): void {
+  if (expected === undefined || (expected.lo === found.lo && expected.hi === found.hi)) return
+  throw new VacancyError('digest_mismatch', { index, found: digestText(found), wanted: digestText(expected) })
 }
 
 /** The same part of the previous snapshot, when none of its tables has changed since. */
@@ -283,31 +317,52 @@ export function chunksFolder(dataDir: string): string {
  * @returns undefined when the source gave up
  * @throws the errno error of a full disk; disk_failed after any other failed call, digest_mismatch: both end the process
  */
-export async function writeSnapshotDir(
+export function writeSnapshotDir(
   env: Env,
   dataDir: string,
   source: SnapshotSource,
   options: WriteOptions,
 ): Promise<WrittenSnapshot | undefined> {
+  return walk(folderSteps(env, dataDir, source, options))
+}
+
+/** The same in one go, for an encoder on this thread and no limit of the rate. */
+export function writeSnapshotDirAtOnce(
+  env: Env,
+  dataDir: string,
+  source: SnapshotSource,
+  options: Omit<WriteOptions, 'bytesPerSecond'>,
+): WrittenSnapshot | undefined {
+  return walkAtOnce(folderSteps(env, dataDir, source, options))
+}
+
+function* folderSteps(
+  env: Env,
+  dataDir: string,
+  source: SnapshotSource,
+  options: WriteOptions,
+): Steps<WrittenSnapshot | undefined> {
   const { disk, clock } = env
   const startMs = clock.monotonicMs()
-  makeFolder(disk, dataDir, snapshotsFolder(dataDir))
-  makeFolder(disk, snapshotsFolder(dataDir), chunksFolder(dataDir))
+  makeFolder(disk, snapshotsFolder(dataDir))
+  makeFolder(disk, chunksFolder(dataDir))
   const sink = createFolderSink(env, chunksFolder(dataDir), options, startMs)
   try {
-    const encoded = await encodeBlocks(source, planBlocks(source), options.encoder, sink, options.previous)
+    const encoded = yield* encodeBlocks(source, planBlocks(source), options.encoder, sink, options.previous)
     if (!encoded) {
       sink.undo()
       return undefined
     }
-    // Also when nothing was new: an earlier attempt may have ended between a rename and this.
+    // Also when nothing was new here: an earlier attempt may have ended between a change and its sync.
     syncFolder(disk, chunksFolder(dataDir))
+    syncFolder(disk, snapshotsFolder(dataDir))
+    syncFolder(disk, dataDir)
     const { index, term, configuration } = source
     const bytes = encodeManifest({ ...encoded.content, index, term, configuration })
     const durationMs = Math.round(clock.monotonicMs() - startMs)
     const note: Note = { createdAtMs: Math.round(clock.wallMs()), durationMs, origin: options.origin }
     const path = `${snapshotsFolder(dataDir)}/snap-${index}-${term}`
-    makeFolder(disk, undefined, path)
+    makeFolder(disk, path)
     replaceFile(disk, `${path}/MANIFEST`, encodeManifestFile(bytes, note))
     syncFolder(disk, snapshotsFolder(dataDir))
     const manifest = decodeManifest(bytes, `${path}/MANIFEST`)
@@ -349,16 +404,16 @@ function createFolderSink(
   return {
     chunks,
     has,
-    async put(part, bytes) {
-      if (has(part)) return
+    put(part, bytes) {
+      if (has(part)) return undefined
       const name = chunkFileName(part.digest)
       putChunk(disk, `${folder}/${name}`, bytes)
       chunks.add(name)
       added.push(name)
       newBytes += bytes.length
-      if (bytesPerSecond === undefined) return
+      if (bytesPerSecond === undefined) return undefined
       const earlyMs = startMs + (newBytes / bytesPerSecond) * 1000 - clock.monotonicMs()
-      if (earlyMs > 0) await new Promise<void>((resolve) => schedule.after(earlyMs, resolve))
+      return earlyMs > 0 ? new Promise<void>((resolve) => schedule.after(earlyMs, resolve)) : undefined
     },
     newBytes: () => newBytes,
     undo() {
@@ -378,11 +433,9 @@ function isWhole(disk: Disk, path: string, part: Part): boolean {
   }
 }
 
-/** A folder that may be there; `parent` is synced when it was not, if given. */
-function makeFolder(disk: Disk, parent: string | undefined, path: string): void {
-  if (disk.stat(path)) return
-  guarded('mkdir', path, () => disk.makeDirectory(path))
-  if (parent !== undefined) syncFolder(disk, parent)
+/** A folder that may be there; its name is not yet durable. */
+function makeFolder(disk: Disk, path: string): void {
+  if (!disk.stat(path)) guarded('mkdir', path, () => disk.makeDirectory(path))
 }
 
 /** Writes a chunk under a temporary name and gives it its own when it is durable. The folder is synced once, later. */
@@ -418,12 +471,31 @@ export type WrittenSeed = { readonly manifest: Manifest; readonly bytes: number 
  * @returns undefined when the source gave up
  * @throws errno errors of a full disk or a folder that cannot be written; disk_failed
  */
-export async function writeSeedFile(
+export function writeSeedFile(
   env: Env,
   path: string,
   source: SnapshotSource,
   options: SeedOptions,
 ): Promise<WrittenSeed | undefined> {
+  return walk(seedSteps(env, path, source, options))
+}
+
+/** The same in one go, for an encoder on this thread. */
+export function writeSeedFileAtOnce(
+  env: Env,
+  path: string,
+  source: SnapshotSource,
+  options: SeedOptions,
+): WrittenSeed | undefined {
+  return walkAtOnce(seedSteps(env, path, source, options))
+}
+
+function* seedSteps(
+  env: Env,
+  path: string,
+  source: SnapshotSource,
+  options: SeedOptions,
+): Steps<WrittenSeed | undefined> {
   const planned = planBlocks(source)
   const of = planned.reduce((sum, block) => sum + block.parts.length, 0)
   const { index, term, configuration } = source
@@ -432,13 +504,13 @@ export async function writeSeedFile(
   try {
     let parts = 0
     let chunkBytes = 0
-    const put = (_part: Part, bytes: Uint8Array): void => {
+    const put = (_part: Part, bytes: Uint8Array): undefined => {
       seed.put(bytes)
       parts++
       chunkBytes += bytes.length
       options.onProgress?.({ parts, of, chunkBytes })
     }
-    const encoded = await encodeBlocks(source, planned, options.encoder, { put, has: () => false })
+    const encoded = yield* encodeBlocks(source, planned, options.encoder, { put, has: () => false })
     if (!encoded) {
       seed.abandon()
       return undefined

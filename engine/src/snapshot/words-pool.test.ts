@@ -1,0 +1,96 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { createEnv, realDisk } from '../env.ts'
+import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
+import { openSeedFile, placeChunks } from './load.ts'
+import { loadNewest } from './snapshot.ts'
+import { closeWordsPool, createWordsPool, decodeAll, pooledEncoder, type WordsPool } from './words-pool.ts'
+import { inlineEncoder, writeSeedFile, writeSnapshotDir } from './write.ts'
+
+const quiet = () => undefined
+const env = createEnv({ debug: quiet, info: quiet, warn: quiet, error: quiet })
+const folder = mkdtempSync(join(tmpdir(), 'vacancy-words-pool-'))
+const THREADS = 2
+// Large enough for a table in several parts, beside many small ones in one.
+const large = createTestSource({ segments: 1, roomTypes: 1, propertiesPerSegment: 4000, nights: 366, threads: THREADS })
+const small = createTestSource({
+  segments: 30,
+  roomTypes: 6,
+  propertiesPerSegment: 9,
+  nights: 5,
+  absent: 20,
+  dead: 10,
+  threads: THREADS,
+})
+
+let pools: WordsPool[] = []
+const startPool = () => {
+  const pool = createWordsPool(THREADS)
+  pools.push(pool)
+  return pool
+}
+
+beforeAll(() => mkdirSync(join(folder, 'data')))
+afterEach(async () => {
+  await Promise.all(pools.map(closeWordsPool))
+  pools = []
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const pooled = (pool: WordsPool, source: TestSource) =>
+  pooledEncoder(pool, source, source.planes.planeMap.words, source.planes.scratch)
+
+for (const [name, source] of Object.entries({ large, small })) {
+  test(`several threads make the same file as one, and load it again: ${name} tables`, async () => {
+    const pool = startPool()
+    const alone = inlineEncoder(source, source.planes.scratch[0] as number)
+    await writeSeedFile(env, join(folder, 'one'), source, { encoder: alone })
+
+    await writeSeedFile(env, join(folder, 'many'), source, { encoder: pooled(pool, source) })
+    const reader = openSeedFile(realDisk, join(folder, 'many'))
+    const target = layPlanes(reader.tables, THREADS)
+    await decodeAll(pool, reader, target.memory, target.planeMap, target.scratch)
+
+    expect(readFileSync(join(folder, 'many')).equals(readFileSync(join(folder, 'one')))).toBe(true)
+    const found = wordsOf(target, reader.tables)
+    const differences = wordsOf(source.planes, source.tables).filter((plane, i) => {
+      return Buffer.compare(Buffer.from(plane.buffer), Buffer.from(found[i]?.buffer ?? new ArrayBuffer(0))) !== 0
+    })
+    expect(differences).toEqual([])
+  })
+}
+
+test('a snapshot folder on a real disk is found and loads', async () => {
+  const pool = startPool()
+  const dataDir = join(folder, 'data')
+  await writeSnapshotDir(env, dataDir, small, { encoder: pooled(pool, small), origin: 'test' })
+  const wanted = { shardId: 's1', codecsOrderedHash: small.codecs.orderedHash, codecsText: '' }
+
+  const { loaded, refused } = await loadNewest(realDisk, dataDir, wanted, async (reader) => {
+    const target = layPlanes(reader.tables, THREADS)
+    await decodeAll(pool, reader, target.memory, target.planeMap, target.scratch)
+    return wordsOf(target, reader.tables)
+  })
+
+  expect(refused).toEqual([])
+  expect(loaded?.value).toEqual(wordsOf(small.planes, small.tables))
+})
+
+test('damage that a thread finds is told by its name', async () => {
+  const pool = startPool()
+  const path = join(folder, 'damaged')
+  await writeSeedFile(env, path, large, { encoder: inlineEncoder(large, large.planes.scratch[0] as number) })
+  const chunk = placeChunks(openSeedFile(realDisk, path)).filter(({ kind }) => kind === 'words')[2]
+  const bytes = readFileSync(path)
+  bytes[(chunk?.offset ?? 0) + 1000] = (bytes[(chunk?.offset ?? 0) + 1000] as number) ^ 1
+  writeFileSync(path, bytes)
+
+  const reader = openSeedFile(realDisk, path)
+  const target = layPlanes(reader.tables, THREADS)
+  await expect(decodeAll(pool, reader, target.memory, target.planeMap, target.scratch)).rejects.toMatchObject({
+    code: 'corrupt_data',
+    fields: { file: path, offset: chunk?.offset },
+  })
+})
