@@ -92,7 +92,7 @@ function commandsPage(): string {
     'Commands',
     '`shared/src/wire/commands.ts`',
     'Every request of the data protocol: its fields by id, what is answered, and which errors are its own. Any command can also be answered `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) says what to do about each.',
-    'Fields marked *ours* are extensions, with ids from 0x8000: existing clients never send them, and other servers refuse them. An ERROR reply means that nothing was changed, but for `408` and `500`, after which the outcome of a write is unknown.',
+    'Fields marked *ours* are extensions, with ids from 0x8000: existing clients never send them, and other servers refuse them. An ERROR reply means that nothing was changed, but for `408` and `500`, after which the outcome of a write is unknown. With `wantIndex`, the reply to a write also has the index at which it was applied.',
     ...groups,
   )
 }

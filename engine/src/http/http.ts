@@ -213,6 +213,8 @@ async function serve(
     const answer = await route(options, failures, request)
     send(request, response, answer)
   } catch (error) {
+    // The caller went away in the middle of its request: nobody reads an answer.
+    if (response.destroyed) return
     const refused = asHttpError(error)
     if (refused.status === 500) options.log.error({ err: error, path: pathOf(request) }, 'an HTTP request failed')
     for (const [name, value] of Object.entries(refused.headers)) response.setHeader(name, value)
@@ -304,7 +306,8 @@ async function readBody(request: IncomingMessage): Promise<JsonObject> {
   if (announced > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of request) {
+  // Refusing a body must not tear down the connection that the refusal leaves by.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += (chunk as Buffer).length
     if (bytes > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
     chunks.push(chunk as Buffer)

@@ -205,6 +205,21 @@ test('headers over 16 KiB and bytes that are no HTTP get an error and the connec
   expect(noise).toContain('{"error":"not a valid HTTP request"}')
 })
 
+test('a caller that goes away in the middle of a body is no fault of the node', async () => {
+  const logged: string[] = []
+  const log = { ...silent, error: (_: object, message: string) => logged.push(message) }
+  const { server, port } = await serve({ log })
+
+  const socket = connect(port, '127.0.0.1')
+  socket.write('POST /shutdown HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{')
+  socket.end()
+  socket.resume()
+  await once(socket, 'close')
+  await server.close()
+
+  expect(logged).toEqual([])
+})
+
 test('with an auth file admin paths take admins, and reads are open to all', async () => {
   const { get, post } = await serve({ tokens: TOKENS })
 

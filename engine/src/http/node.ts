@@ -14,7 +14,6 @@ import {
   type TokenHash,
 } from '@vacancy/shared/node'
 import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
-import { metricsText, scrape } from '../metrics.ts'
 import { propertyDetails, segmentCounts } from '../store/read.ts'
 import { countsOf, type Memory, memoryUse } from '../store/store.ts'
 import type { NodeHandle } from './handle.ts'
@@ -30,6 +29,7 @@ import {
   text,
 } from './http.ts'
 import { isActive, tellReason } from './reasons.ts'
+import { metricsText, scrape } from './scrape.ts'
 import { findWords, WORD_KINDS, type WordKind } from './words.ts'
 
 export const NODE_LIMITS = {

@@ -1,11 +1,13 @@
 import { parseDay } from '@vacancy/shared'
+import type { MetricSpec } from '@vacancy/shared/node'
 import { COMMANDS } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
-import type { NodeHandle } from './http/handle.ts'
-import { METRICS, metricsText, type Scrape, SEGMENT_SERIES_MAX, scrape } from './metrics.ts'
-import { COUNTER, count, countCommand, countDuration, countError, countRows } from './tcp/counters.ts'
-import { fakeHandle } from './testing/fake-handle.ts'
-import { ask, createNodeInMemory } from './testing/node-in-memory.ts'
+import { METRICS, type MetricName } from '../metrics.ts'
+import { COUNTER, count, countCommand, countDuration, countError, countRows } from '../tcp/counters.ts'
+import { fakeHandle } from '../testing/fake-handle.ts'
+import { ask, createNodeInMemory } from '../testing/node-in-memory.ts'
+import type { NodeHandle } from './handle.ts'
+import { metricsText, type Scrape, SEGMENT_SERIES_MAX, samplesOf, scrape } from './scrape.ts'
 
 function page(handle: NodeHandle, differs: Partial<Scrape> = {}): string[] {
   return metricsText({ ...scrape(handle, 10_000, 0.002), ...differs }).split('\n')
@@ -78,6 +80,10 @@ test('segments have series by name, those beyond the limit one together, and any
   expect(Object.keys(series)).toHaveLength(SEGMENT_SERIES_MAX + 1)
   expect(series['{segment="s999"}']).toBe(999)
   expect(series['{segment="other"}']).toBe(1000 + 1001)
+  const twins = [named('other', 5), ...segments]
+  expect(values(page(fakeHandle(), { segments: twins }), 'vacancy_packages')['{segment="other"}']).toBe(
+    5 + 999 + 1000 + 1001,
+  )
   const odd = values(page(fakeHandle(), { segments: [named('a"b\\c\nd', 7)] }), 'vacancy_packages')
   expect(odd).toEqual({ '{segment="a\\"b\\\\c\\nd"}': 7 })
 })
@@ -124,9 +130,11 @@ test('times are seconds, and the longest stall of a thread is told once', () => 
 test('every row names its unit, and its samples have the labels it says', () => {
   const node = createNodeInMemory(20_000)
   const from = scrape(fakeHandle({ memory: () => node.store.memory }), 10, 0)
-  for (const [name, row] of Object.entries(METRICS)) {
+  for (const [name, row] of Object.entries<MetricSpec>(METRICS)) {
     expect(row.help, name).toMatch(/^[A-Z0-9].*\.$/)
     expect(name.endsWith('_total'), name).toBe(row.type === 'counter')
-    for (const { labels } of row.read(from)) expect(Object.keys(labels), name).toEqual(row.labels)
+    for (const { labels } of samplesOf(name as MetricName, from)) {
+      expect(Object.keys(labels), name).toEqual(row.labels ?? [])
+    }
   }
 })

@@ -1,0 +1,246 @@
+/**
+ * Where each metric comes from, read when it is scraped, and the page that tells them.
+ *
+ * The serving threads and the replica count for themselves, in buckets of their own, so there is nothing to observe
+ * here, and the text is written from the readings.
+ */
+
+import type { MetricSpec } from '@vacancy/shared/node'
+import { COMMAND_LIST } from '@vacancy/shared/wire'
+import { METRICS, type MetricName } from '../metrics.ts'
+import { type SegmentCount, segmentCounts } from '../store/read.ts'
+import { countsOf, type MemoryUse, memoryUse, type StoreCounts } from '../store/store.ts'
+import {
+  COUNTER,
+  type CommandCounts,
+  commandCounts,
+  DURATION_BUCKETS,
+  ERROR_CODES,
+  ROW_BUCKETS,
+  takeStallMax,
+  total,
+} from '../tcp/counters.ts'
+import type { Buckets, NodeHandle, ReplicaStatus, SnapshotInfo } from './handle.ts'
+import { isActive, REASONS } from './reasons.ts'
+
+/** Segments with a series of their own; the others are added up as `other`. */
+export const SEGMENT_SERIES_MAX = 1_000
+
+/** What one scrape reads, each part once. */
+export type Scrape = {
+  readonly handle: NodeHandle
+  readonly connectionsMax: number
+  readonly commands: readonly (CommandCounts & { readonly command: string; readonly searches: boolean })[]
+  readonly segments: readonly SegmentCount[]
+  readonly counts: StoreCounts | undefined
+  readonly memory: MemoryUse | undefined
+  readonly process: NodeJS.MemoryUsage
+  readonly replica: ReplicaStatus | undefined
+  readonly snapshot: SnapshotInfo | undefined
+  /** Longest delay of the main thread's event loop since the last scrape. */
+  readonly mainStallSeconds: number
+}
+
+export type Labels = { readonly [label: string]: string }
+export type Sample = { readonly labels: Labels; readonly value: number | Buckets }
+
+type Value = number | Buckets | undefined
+type Reader = (scrape: Scrape, labels: readonly string[]) => readonly Sample[]
+
+/** The value of a row without labels; no series while there is none. */
+function plain(read: (scrape: Scrape) => Value): Reader {
+  return (scrape) => {
+    const value = read(scrape)
+    return value === undefined ? [] : [{ labels: {}, value }]
+  }
+}
+
+const counted = (which: number) => plain(({ handle }) => total(handle.counters, which))
+
+/** A row with one label: its values and their numbers. */
+function byLabel(read: (scrape: Scrape) => { readonly [value: string]: number }): Reader {
+  return (scrape, [label]) =>
+    Object.entries(read(scrape)).map(([name, value]) => ({ labels: { [label as string]: name }, value }))
+}
+
+function bySegment(of: (segment: SegmentCount) => number): Reader {
+  return ({ segments }) => {
+    // By name, not by size: a segment that grows must not push the series of another into `other`.
+    const own = new Map(segments.slice(0, SEGMENT_SERIES_MAX).map((each) => [each.name, of(each)]))
+    const rest = segments.slice(SEGMENT_SERIES_MAX).reduce((sum, each) => sum + of(each), 0)
+    // A segment may bear that name, and a page with one series twice is refused as a whole.
+    if (segments.length > SEGMENT_SERIES_MAX) own.set('other', (own.get('other') ?? 0) + rest)
+    return Array.from(own, ([segment, value]) => ({ labels: { segment }, value }))
+  }
+}
+
+const flag = (on: boolean) => (on ? 1 : 0)
+
+function phase(each: CommandCounts & { readonly command: string }, name: 'queue' | 'run'): Sample {
+  const { counts, sum } = name === 'queue' ? each.queued : each.running
+  return { labels: { command: each.command, phase: name }, value: { bounds: DURATION_BUCKETS, counts, sum } }
+}
+
+const READERS: { readonly [name in MetricName]: Reader } = {
+  tcp_connections: plain(({ handle }) => handle.connectionsOpen()),
+  tcp_commands_total: counted(COUNTER.commands),
+  tcp_bytes_received_total: counted(COUNTER.bytesReceived),
+  tcp_bytes_sent_total: counted(COUNTER.bytesSent),
+  tcp_errors_total: counted(COUNTER.errors),
+  tcp_client_errors_total: counted(COUNTER.clientErrors),
+  tcp_client_disconnects_total: counted(COUNTER.clientDisconnects),
+  tcp_client_login_fail_total: counted(COUNTER.loginFailures),
+  tcp_timeouts_total: counted(COUNTER.timeouts),
+  tcp_rejected_connections_total: counted(COUNTER.rejectedConnections),
+  tcp_rejected_request_total: counted(COUNTER.rejectedRequests),
+
+  vacancy_build_info: ({ handle: { version, shardId } }) => [
+    { labels: { version, node: '', shard: shardId, zone: '' }, value: 1 },
+  ],
+  vacancy_health: byLabel(({ handle }) => {
+    const active = isActive(handle.unavailable())
+    return { active: flag(active), unavailable: flag(!active) }
+  }),
+  vacancy_unavailable: byLabel(({ handle }) => {
+    const now = new Set(handle.unavailable().map(({ reason }) => reason as string))
+    return Object.fromEntries(Object.keys(REASONS).map((reason) => [reason, flag(now.has(reason))]))
+  }),
+  vacancy_commands_total: byLabel(({ commands }) =>
+    Object.fromEntries(commands.map((each) => [each.command, each.total])),
+  ),
+  vacancy_command_errors_total: ({ commands }) =>
+    commands.flatMap(({ command, errors }) =>
+      ERROR_CODES.flatMap((code, i) => {
+        const value = errors[i] ?? 0
+        return value > 0 ? [{ labels: { command, code }, value }] : []
+      }),
+    ),
+  vacancy_command_duration_seconds: ({ commands }) =>
+    commands.flatMap((each) => (each.total > 0 ? [phase(each, 'queue'), phase(each, 'run')] : [])),
+  vacancy_result_rows: ({ commands }) =>
+    commands.flatMap(({ command, searches, rows }) =>
+      searches ? [{ labels: { command }, value: { bounds: ROW_BUCKETS, counts: rows.counts, sum: rows.sum } }] : [],
+    ),
+  vacancy_search_retries_total: counted(COUNTER.searchRetries),
+  vacancy_tcp_connections: plain(({ handle }) => handle.connectionsOpen()),
+  vacancy_tcp_connections_limit: plain(({ connectionsMax }) => connectionsMax),
+  vacancy_tcp_connections_opened_total: counted(COUNTER.connectionsOpened),
+  vacancy_tcp_bytes_total: byLabel(({ handle }) => ({
+    received: total(handle.counters, COUNTER.bytesReceived),
+    sent: total(handle.counters, COUNTER.bytesSent),
+  })),
+  vacancy_tcp_protocol_errors_total: counted(COUNTER.protocolErrors),
+  vacancy_tcp_slabs_missing_total: counted(COUNTER.slabsMissing),
+  vacancy_serving_threads: plain(({ handle }) => handle.servingThreads),
+  vacancy_properties: bySegment((each) => each.properties),
+  vacancy_packages: bySegment((each) => each.packages),
+  vacancy_memory_bytes: byLabel(({ memory, process }) => ({
+    rss: process.rss,
+    heap: process.heapUsed,
+    arraybuffers: process.arrayBuffers,
+    ...(memory && { indexes: memory.recordBytes, packages: memory.planeBytes, free: memory.freeBytes }),
+  })),
+  vacancy_cores: byLabel(({ handle }) => ({ start: handle.coresAtStart, now: handle.coresNow() })),
+  vacancy_event_loop_delay_seconds: byLabel(({ handle, replica, mainStallSeconds }) => ({
+    main: mainStallSeconds,
+    serving: takeStallMax(handle.counters),
+    ...(replica && { replica: replica.eventLoopStallMs / 1000 }),
+  })),
+  vacancy_codec_mismatch: plain(({ handle }) => flag(handle.codecMismatch !== undefined)),
+
+  vacancy_raft_role: byLabel(({ replica }): { [role: string]: number } =>
+    replica ? { leader: flag(replica.role === 'leader'), follower: flag(replica.role === 'follower') } : {},
+  ),
+  vacancy_raft_term: plain(({ replica }) => replica?.term),
+  vacancy_raft_commit_index: plain(({ replica }) => replica?.commitIndex),
+  vacancy_raft_applied_index: plain(({ replica }) => replica?.appliedIndex),
+  vacancy_raft_commit_seconds: plain(({ replica }) => replica?.commit),
+  vacancy_dedup_hits_total: plain(({ replica }) => replica?.repeatsAnswered),
+  vacancy_dedup_sessions: plain(({ counts }) => counts?.sessions),
+  vacancy_digest_checks_total: byLabel(({ replica }): { [result: string]: number } =>
+    replica ? { equal: replica.digestChecks } : {},
+  ),
+
+  vacancy_wal_fsync_seconds: plain(({ replica }) => replica?.fsync),
+  vacancy_wal_bytes: plain(({ replica }) => replica?.walBytes),
+  vacancy_wal_files: plain(({ replica }) => replica?.walFiles),
+  vacancy_wal_groups_total: plain(({ replica }) => replica?.groups),
+  vacancy_wal_torn_tail_bytes_total: plain(({ replica }) => replica?.tornTailBytes),
+  vacancy_disk_free_bytes: plain(({ replica }) => replica?.diskFreeBytes),
+  vacancy_disk_full: plain(({ replica }) => replica && flag(replica.diskFull)),
+
+  // A clock that was set back must not show an age below zero.
+  vacancy_snapshot_age_seconds: plain(
+    ({ handle, snapshot }) => snapshot && Math.max(0, (handle.wallMs() - snapshot.createdMs) / 1000),
+  ),
+  vacancy_snapshot_bytes: plain(({ snapshot }) => snapshot?.bytes),
+  vacancy_snapshot_duration_seconds: plain(({ replica }) => replica?.snapshotDuration),
+  vacancy_snapshot_running: plain(({ replica }) => replica && flag(replica.snapshotRunning)),
+  vacancy_snapshot_failures_total: plain(({ replica }) => replica?.snapshotFailures),
+  vacancy_snapshot_spare_pages: plain(({ replica }) => replica?.sparePages),
+
+  vacancy_maintenance_last_success_timestamp_seconds: plain(({ replica }) =>
+    replica && replica.lastMaintenanceMs > 0 ? replica.lastMaintenanceMs / 1000 : undefined,
+  ),
+  vacancy_maintenance_removed_packages_total: plain(({ replica }) => replica?.removedPackages),
+}
+
+/** The series of one metric. */
+export function samplesOf(name: MetricName, from: Scrape): readonly Sample[] {
+  const { labels = [] }: MetricSpec = METRICS[name]
+  return READERS[name](from, labels)
+}
+
+/** Reads everything one scrape tells. */
+export function scrape(handle: NodeHandle, connectionsMax: number, mainStallSeconds: number): Scrape {
+  const memory = handle.memory()
+  return {
+    handle,
+    connectionsMax,
+    mainStallSeconds,
+    commands: COMMAND_LIST.map(({ name, code, group }) => ({
+      ...commandCounts(handle.counters, code),
+      command: name,
+      searches: group === 'search',
+    })),
+    segments: memory ? segmentCounts({ memory, reader: handle.reader }) : [],
+    counts: memory && countsOf(memory),
+    memory: memory && memoryUse(memory),
+    process: process.memoryUsage(),
+    replica: handle.replica(),
+    snapshot: handle.snapshot(),
+  }
+}
+
+/** All metrics that have a value, in the text format of Prometheus 0.0.4. */
+export function metricsText(from: Scrape): string {
+  return (Object.keys(METRICS) as MetricName[]).map((name) => blockOf(name, from)).join('')
+}
+
+function blockOf(name: MetricName, from: Scrape): string {
+  const { help, type } = METRICS[name]
+  const lines = samplesOf(name, from).flatMap(({ labels, value }) =>
+    typeof value === 'number' ? [line(name, labels, value)] : histogramLines(name, labels, value),
+  )
+  return lines.length === 0 ? '' : `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('\n')}\n`
+}
+
+function histogramLines(name: string, labels: Labels, { bounds, counts, sum }: Buckets): string[] {
+  let below = 0
+  const buckets = counts.map((count, i) => {
+    below += count
+    const le = i < bounds.length ? String(bounds[i]) : '+Inf'
+    return line(`${name}_bucket`, { ...labels, le }, below)
+  })
+  return [...buckets, line(`${name}_sum`, labels, sum), line(`${name}_count`, labels, below)]
+}
+
+function line(name: string, labels: Labels, value: number): string {
+  const pairs = Object.entries(labels).map(([label, of]) => `${label}="${escapeLabel(of)}"`)
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}`
+}
+
+/** Names of segments are any UTF-8 text. */
+function escapeLabel(value: string): string {
+  return value.replace(/[\\"\n]/g, (special) => (special === '\n' ? '\\n' : `\\${special}`))
+}
