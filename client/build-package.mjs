@@ -1,14 +1,14 @@
 // Makes the package that users install: build/package, compiled JavaScript and types that run on plain Node 20, with
 // the parts of shared that the client needs inside it. `npm pack ./client/build/package` makes the tarball.
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const HERE = path.dirname(fileURLToPath(import.meta.url))
 const ROOT = path.resolve(HERE, '..')
-/** Import name → its module in the package. */
-const SHARED = { '@vacancy/shared': 'shared/src/index.js', '@vacancy/shared/wire': 'shared/src/wire/index.js' }
+/** Import name → the module it stands for, in the house as in the package. */
+const SHARED = { '@vacancy/shared': 'shared/src/index', '@vacancy/shared/wire': 'shared/src/wire/index' }
 const ENTRY = 'client/src/index'
 
 buildPackage(path.resolve(process.argv[2] ?? path.join(HERE, 'build/package')))
@@ -17,7 +17,9 @@ function buildPackage(out) {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   compile(out)
-  for (const file of globSync('**/*.{js,d.ts}', { cwd: out })) rewriteImports(out, file)
+  for (const file of readdirSync(out, { recursive: true })) {
+    if (file.endsWith('.js') || file.endsWith('.d.ts')) rewriteImports(out, file)
+  }
   writeManifest(out)
   cpSync(path.join(HERE, 'README.md'), path.join(out, 'README.md'))
   const license = path.join(ROOT, 'LICENSE')
@@ -37,6 +39,8 @@ function compile(out) {
       incremental: false,
       declaration: true,
       rewriteRelativeImportExtensions: true,
+      // By path, not through node_modules: what comes from there is not compiled along.
+      paths: Object.fromEntries(Object.entries(SHARED).map(([name, file]) => [name, [path.join(ROOT, `${file}.ts`)]])),
       typeRoots: [path.join(ROOT, 'node_modules/@types')],
     },
     files: [path.join(ROOT, `${ENTRY}.ts`)],
@@ -50,10 +54,10 @@ function compile(out) {
 /** The package stands alone: what is imported by the name of a workspace becomes a path inside it. */
 function rewriteImports(out, file) {
   const source = readFileSync(path.join(out, file), 'utf8')
-  const named = source.replace(/(['"])(@vacancy\/[a-z/]+)\1/g, (whole, quote, name) => {
+  const named = source.replace(/(['"])(@vacancy\/[a-z/]+)\1/g, (_, quote, name) => {
     const target = SHARED[name]
     if (!target) throw new Error(`${file} imports ${name}, which has no place in the package`)
-    const to = path.posix.relative(path.posix.dirname(file.replaceAll(path.sep, '/')), target)
+    const to = path.posix.relative(path.posix.dirname(file.replaceAll(path.sep, '/')), `${target}.js`)
     return `${quote}${to.startsWith('.') ? to : `./${to}`}${quote}`
   })
   // Declarations keep the extension of their source.

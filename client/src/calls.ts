@@ -22,13 +22,7 @@ import {
   type Result,
 } from '@vacancy/shared/wire'
 import { type Connection, checkHealth, giveUp, send } from './connection.ts'
-import {
-  badArgument,
-  errorOfAnswer,
-  errorOfClient,
-  errorOfConnection,
-  type VacancyCallError,
-} from './errors.ts'
+import { badArgument, errorOfAnswer, errorOfClient, errorOfConnection, type VacancyCallError } from './errors.ts'
 import { createRequestKeys, type RequestKey, type RequestKeys, releaseKey, retire, takeKey } from './request-keys.ts'
 import { leavesDoubt, mayRepeat, repeatDelayMs, tellsFate } from './retry.ts'
 import type { World } from './world.ts'
@@ -92,7 +86,10 @@ type Call = {
   stopSignal: () => void
 }
 
-export function createCalls(world: World, limits: { inFlightMax: number; unsettledMax: number; hasKeys: boolean }): Calls {
+export function createCalls(
+  world: World,
+  limits: { inFlightMax: number; unsettledMax: number; hasKeys: boolean },
+): Calls {
   return {
     world,
     inFlightMax: limits.inFlightMax,

@@ -173,7 +173,11 @@ function reasonOfNoConnection({ calls, settings }: State): VacancyCallError {
   if (calls.connectionFailure) return calls.connectionFailure
   const { host, port, connectDeadlineMs } = settings
   const reason = `not ready within ${connectDeadlineMs} ms`
-  return errorOfClient('connection_failed', { command: undefined, inDoubt: false }, { address: `${host}:${port}`, reason })
+  return errorOfClient(
+    'connection_failed',
+    { command: undefined, inDoubt: false },
+    { address: `${host}:${port}`, reason },
+  )
 }
 
 function fill(state: State, link: Link): void {

@@ -56,7 +56,8 @@ export function checkOptions(options: ClientOptions): Settings {
   if (token !== undefined && (typeof token !== 'string' || token === '')) {
     throw badArgument(undefined, 'token must be text and not empty')
   }
-  if (envelope !== undefined && envelope !== 'router') throw badArgument(undefined, "envelope must be 'router' or absent")
+  if (envelope !== undefined && envelope !== 'router')
+    throw badArgument(undefined, "envelope must be 'router' or absent")
   if (envelope === 'router' && token !== undefined) throw badArgument(undefined, 'a router takes no token')
   return {
     host,

@@ -1,0 +1,101 @@
+/** The package as its users get it: packed, unpacked beside its one dependency, and run by another Node than ours. */
+
+import { execFile, execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { assert } from '@vacancy/shared'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { CODECS, startScriptedNode } from './testing/scripted-node.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const run = promisify(execFile)
+
+const app = mkdtempSync(path.join(tmpdir(), 'vacancy-client-'))
+const installed = path.join(app, 'node_modules/@vacancy/client')
+afterAll(() => rmSync(app, { recursive: true, force: true }))
+
+beforeAll(() => {
+  const source = path.join(app, 'source')
+  execFileSync(process.execPath, [path.join(ROOT, 'client/build-package.mjs'), source])
+  const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', app], { cwd: source, encoding: 'utf8' })
+  const [tarball] = JSON.parse(packed) as { filename: string }[]
+  assert(tarball, 'npm names the tarball')
+  mkdirSync(installed, { recursive: true })
+  execFileSync('tar', ['-xzf', path.join(app, tarball.filename), '-C', installed, '--strip-components=1'])
+  cpSync(path.join(ROOT, 'node_modules/@noble'), path.join(app, 'node_modules/@noble'), { recursive: true })
+  rmSync(source, { recursive: true })
+  writeFileSync(path.join(app, 'package.json'), '{ "type": "module" }')
+})
+
+/** The Node that the package is run by: of those on the PATH, one that is not the house's own; else this one. */
+function usersNode(): string {
+  const found = (process.env['PATH'] ?? '')
+    .split(path.delimiter)
+    .filter((folder) => folder !== '' && !folder.includes('node_modules'))
+    .map((folder) => path.join(folder, 'node'))
+    .find((file) => existsSync(file) && !file.startsWith(ROOT))
+  return found ?? process.execPath
+}
+
+test('it depends on nothing but the hashes, and holds no test', () => {
+  const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')) as { [key: string]: unknown }
+
+  expect(manifest['dependencies']).toEqual({ '@noble/hashes': expect.any(String) })
+  expect(manifest['private']).toBeUndefined()
+  expect(existsSync(path.join(installed, 'client/src/testing'))).toBe(false)
+  expect(existsSync(path.join(installed, 'README.md'))).toBe(true)
+})
+
+test('it searches from plain JavaScript', async () => {
+  const node = await startScriptedNode()
+  const script = path.join(app, 'search.js')
+  writeFileSync(
+    script,
+    `import { connect, VacancyRequestError } from '@vacancy/client'
+     const client = await connect({ port: ${node.port} })
+     const stays = await client.searchAvailability({ segment: 's', roomType: 'suite', dates: ['2026-12-24'] })
+     const failure = await client.decreaseAvailability({ propertyId: 'p', roomType: 'suite', date: '2026-12-24', amount: 1 })
+       .catch((error) => error)
+     console.log(JSON.stringify({ stays, refused: failure instanceof VacancyRequestError, names: client.rateFeatures }))
+     await client.close()`,
+  )
+
+  const running = run(usersNode(), [script], { encoding: 'utf8' })
+  const search = await node.next()
+  const days = [{ date: '2026-12-24', availability: 1, finalPrice: 9, rateFeatures: ['sea_view'] }]
+  search.answer({ numDays: 1, properties: [{ propertyId: 'p', days }] })
+  const write = await node.next()
+  write.refuse('UNDERFLOW: availability would drop below 0')
+  const { stdout } = await running
+  await node.close()
+
+  expect(JSON.parse(stdout)).toEqual({ stays: [{ propertyId: 'p', days }], refused: true, names: CODECS.names })
+})
+
+test('its types are understood by the compiler, and refuse a field that does not exist', async () => {
+  cpSync(path.join(ROOT, 'node_modules/@types'), path.join(app, 'node_modules/@types'), { recursive: true })
+  cpSync(path.join(ROOT, 'node_modules/undici-types'), path.join(app, 'node_modules/undici-types'), { recursive: true })
+  writeFileSync(
+    path.join(app, 'typed.ts'),
+    `import { connect } from '@vacancy/client'
+     const client = await connect({ host: 'localhost' })
+     const left: number = await client.decreaseAvailability({ propertyId: 'p', roomType: 'r', date: '2026-12-24', amount: 1 })
+     const [stay] = await client.searchAvailability({ segment: 's', roomType: 'r', dates: ['2026-12-24'] })
+     const price: number | undefined = stay?.days[0]?.finalPrice
+     // @ts-expect-error
+     await client.searchProperties({ segment: 's', colour: 'blue' })
+     export { left, price }`,
+  )
+  const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc')
+  const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node']
+
+  const compiled = await run(process.execPath, [tsc, ...options, path.join(app, 'typed.ts')], { cwd: app }).then(
+    ({ stdout }) => stdout,
+    (error: { stdout: string }) => error.stdout,
+  )
+
+  expect(compiled).toBe('')
+})

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest'
+import { leavesDoubt, mayRepeat, reconnectDelayMs, repeatDelayMs, tellsFate, UNKNOWN_REPEATS_MAX } from './retry.ts'
+
+const READ = { isWrite: false, isKeyed: false }
+const WRITE = { isWrite: true, isKeyed: false }
+const KEYED = { isWrite: true, isKeyed: true }
+const lost = { ended: 'lost' } as const
+const answered = (code: string) => ({ ended: 'answered', code }) as const
+
+describe('what may be sent again', () => {
+  test.each(['308', '405', '429', '503'])('anything that was answered %s: it is certainly in no log', (code) => {
+    for (const call of [READ, WRITE, KEYED]) {
+      expect(mayRepeat(call, answered(code), 0)).toBe(true)
+      expect(leavesDoubt(call, answered(code))).toBe(false)
+    }
+  })
+
+  test.each([
+    'VALIDATION_ERROR',
+    'NOT_FOUND',
+    'OVERFLOW',
+    'UNDERFLOW',
+    'FORBIDDEN',
+    'AUTH_ERROR',
+    'PARSE_ERROR',
+    '404',
+    '500',
+  ])('nothing that was answered %s', (code) => {
+    for (const call of [READ, WRITE, KEYED]) expect(mayRepeat(call, answered(code), 0)).toBe(false)
+  })
+
+  test('a read or a keyed write whose connection was lost, but never a write without a key', () => {
+    expect(mayRepeat(READ, lost, 0)).toBe(true)
+    expect(mayRepeat(KEYED, lost, 0)).toBe(true)
+    expect(mayRepeat(WRITE, lost, 0)).toBe(false)
+  })
+
+  test('a keyed write of unknown outcome, a few times; without a key never', () => {
+    expect(mayRepeat(KEYED, answered('408'), 0)).toBe(true)
+    expect(mayRepeat(KEYED, answered('408'), UNKNOWN_REPEATS_MAX)).toBe(false)
+    expect(mayRepeat(WRITE, answered('408'), 0)).toBe(false)
+  })
+})
+
+test('only writes that were lost, or answered with an unknown outcome, are in doubt', () => {
+  expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, lost))).toEqual([false, true, true])
+  expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, answered('408')))).toEqual([false, true, true])
+  expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, answered('500')))).toEqual([false, true, true])
+  expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, answered('NOT_FOUND')))).toEqual([false, false, false])
+})
+
+test('an answer that does not come from executing a write does not tell its fate', () => {
+  expect(['SUCCESS', 'NOT_FOUND', 'OVERFLOW', 'UNDERFLOW'].every(tellsFate)).toBe(true)
+  expect(['VALIDATION_ERROR', 'FORBIDDEN', 'AUTH_ERROR', '503', '408', '500', ''].some(tellsFate)).toBe(false)
+})
+
+test('delays before connecting again double from 100 ms to 5 s, and chance takes up to half of them', () => {
+  const greatest = Array.from({ length: 8 }, (_, failures) => reconnectDelayMs(failures, 1))
+  expect(greatest).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000])
+  expect(reconnectDelayMs(0, 0)).toBe(50)
+  expect(reconnectDelayMs(1000, 0)).toBe(2500)
+})
+
+test('delays before sending again double from 20 ms to 500 ms', () => {
+  expect(Array.from({ length: 7 }, (_, repeats) => repeatDelayMs(repeats, 1))).toEqual([20, 40, 80, 160, 320, 500, 500])
+})

@@ -1,0 +1,147 @@
+/** A TCP server that answers as the test says, when it says so: real sockets, no logic of its own but the handshake. */
+
+import { createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
+import { assert, createCodecList } from '@vacancy/shared'
+import {
+  type CommandName,
+  createFrameSplitter,
+  type DecodedRequest,
+  decodeRequest,
+  encodeError,
+  encodeReply,
+  type FrameSink,
+  type Result,
+  splitFrames,
+} from '@vacancy/shared/wire'
+
+export const CODECS = createCodecList(['breakfast', 'late_checkout', 'sea_view'])
+export const BASE_YEAR = 2026
+
+export type Asked = {
+  readonly command: CommandName
+  readonly fields: { readonly [name: string]: unknown }
+  readonly id: number
+  /** The payload as it came. */
+  readonly payload: Buffer
+  readonly peer: Peer
+  answer(result: object): void
+  refuse(text: string): void
+}
+
+export type Peer = {
+  readonly socket: Socket
+  /** All bytes that came. */
+  received: Buffer
+}
+
+export type ScriptedNode = {
+  readonly port: number
+  readonly peers: Peer[]
+  /** The next request that no one has taken yet; GETCODECS of handshakes are not among them. */
+  next(): Promise<Asked>
+  /** Requests that came and were not taken. */
+  untaken(): readonly Asked[]
+  /** The next connection that comes. */
+  nextPeer(): Promise<Peer>
+  close(): Promise<void>
+}
+
+export type Script = {
+  readonly port?: number
+  readonly tls?: TlsOptions
+  /** Bytes with which the first frame of a connection is answered: LOGIN. */
+  readonly login?: readonly Uint8Array[]
+  /** How GETCODECS of a handshake is answered; undefined says nothing. */
+  readonly codecs?: (asked: Asked, peers: number) => void
+}
+
+export async function startScriptedNode(script: Script = {}): Promise<ScriptedNode> {
+  const asked = createMailbox<Asked>()
+  const arrivals = createMailbox<Peer>()
+  const peers: Peer[] = []
+  const listener = (socket: Socket) => {
+    socket.setNoDelay(true)
+    const peer: Peer = { socket, received: Buffer.alloc(0) }
+    peers.push(peer)
+    listen(script, peer, peers.length, asked.put)
+    arrivals.put(peer)
+  }
+  const server: Server = script.tls ? createTlsServer(script.tls, listener) : createServer(listener)
+  await new Promise<void>((resolve) => server.listen(script.port ?? 0, '127.0.0.1', resolve))
+  const address = server.address()
+  assert(typeof address === 'object' && address !== null, 'a TCP server has a port')
+  return {
+    port: address.port,
+    peers,
+    next: asked.take,
+    untaken: () => asked.items,
+    nextPeer: arrivals.take,
+    close: async () => {
+      for (const { socket } of peers) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+function listen(script: Script, peer: Peer, peers: number, put: (asked: Asked) => void): void {
+  const splitter = createFrameSplitter({ payloadBytesMax: 65_536, skipBytesMax: 65_536 })
+  let hasCodecs = false
+  let isLoginDue = script.login !== undefined
+  const sink: FrameSink = {
+    frame(bytes, start, end, id) {
+      const payload = Buffer.from(bytes.subarray(start, end))
+      if (isLoginDue) {
+        isLoginDue = false
+        for (const piece of script.login ?? []) peer.socket.write(piece)
+        return
+      }
+      const asked = toAsked(peer, id, payload)
+      if (asked.command !== 'GETCODECS' || hasCodecs) return put(asked)
+      hasCodecs = true
+      if (script.codecs) script.codecs(asked, peers)
+      else asked.answer({ rateFeatures: CODECS.names })
+    },
+    refuse() {},
+    fatal() {},
+  }
+  peer.socket.on('error', () => {})
+  peer.socket.on('data', (chunk: Uint8Array) => {
+    peer.received = Buffer.concat([peer.received, chunk])
+    splitFrames(splitter, chunk, sink)
+  })
+}
+
+function toAsked(peer: Peer, id: number, payload: Buffer): Asked {
+  const { command, fields }: DecodedRequest = decodeRequest(payload)
+  return {
+    command,
+    fields,
+    id,
+    payload,
+    peer,
+    answer: (result) => peer.socket.write(replyFrame(command, id, result)),
+    refuse: (text) => peer.socket.write(encodeError(id, text)),
+  }
+}
+
+export function replyFrame(command: CommandName, id: number, result: object): Uint8Array {
+  return encodeReply(command, id, result as Result, { baseYear: BASE_YEAR, codecs: CODECS })
+}
+
+function createMailbox<Item>() {
+  const items: Item[] = []
+  const waiting: ((item: Item) => void)[] = []
+  return {
+    items,
+    put: (item: Item) => {
+      const taker = waiting.shift()
+      if (taker) taker(item)
+      else items.push(item)
+    },
+    take: (): Promise<Item> => {
+      const item = items.shift()
+      return item === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(item)
+    },
+  }
+}

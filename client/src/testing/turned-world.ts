@@ -1,0 +1,40 @@
+/** A world whose time stands still until the test turns it. Sockets are real all the same. */
+
+import { turnableClock } from '@vacancy/shared'
+import { systemWorld, type World } from '../world.ts'
+
+export type TurnedWorld = World & {
+  /** Lets time pass and runs the timers that come due, in order. */
+  advance(ms: number): void
+  setWall(ms: number): void
+  /** Milliseconds until each timer that waits. */
+  waits(): readonly number[]
+}
+
+export function turnedWorld(startMs = Date.UTC(2026, 6, 1)): TurnedWorld {
+  const clock = turnableClock(startMs)
+  const timers = new Set<{ readonly dueMs: number; readonly run: () => void }>()
+  return {
+    clock,
+    after(ms, run) {
+      const timer = { dueMs: clock.monotonicMs() + ms, run }
+      timers.add(timer)
+      return () => timers.delete(timer)
+    },
+    random: () => 0.5,
+    randomBytes: systemWorld.randomBytes,
+    advance(ms) {
+      const endMs = clock.monotonicMs() + ms
+      for (;;) {
+        const [next] = [...timers].filter(({ dueMs }) => dueMs <= endMs).sort((a, b) => a.dueMs - b.dueMs)
+        if (!next) break
+        timers.delete(next)
+        clock.advance(Math.max(0, next.dueMs - clock.monotonicMs()))
+        next.run()
+      }
+      clock.advance(endMs - clock.monotonicMs())
+    },
+    setWall: clock.setWall,
+    waits: () => [...timers].map(({ dueMs }) => dueMs - clock.monotonicMs()),
+  }
+}
