@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, isIP, type Socket } from 'node:net'
 import { assert, type Clock, errorRow, VacancyError } from '@vacancy/shared'
+import { NODE_HTTP_LIMITS, type NodeAccess } from '@vacancy/shared/contract'
 import {
   bearerToken,
   checkToken,
@@ -26,15 +27,12 @@ export const HTTP_LIMITS = {
   requestTimeoutMs: 30_000,
   idleTimeoutMs: 75_000,
   connectionsMax: 1_024,
-  bodyBytesMax: 64 * 1024,
+  bodyBytesMax: NODE_HTTP_LIMITS.bodyBytesMax,
   /** What is still being answered this long after close() is cut off. */
   closeMs: 2_000,
   /** How often Node looks for connections past a time limit. */
   checkEveryMs: 1_000,
 } as const
-
-/** Who may ask: everybody at any time, or a role and those above it (platform.md §7.5). */
-export type Access = 'open' | Role
 
 export type Query = { readonly path: string; readonly parameters: URLSearchParams; readonly body: JsonObject }
 export type JsonObject = { readonly [name: string]: unknown }
@@ -51,7 +49,7 @@ export type Route = {
   readonly method: 'GET' | 'POST'
   /** Whole path, or one that ends in `/*` and takes everything below. */
   readonly path: string
-  readonly access: Access
+  readonly access: NodeAccess
   readonly answer: (query: Query) => Answer | Promise<Answer>
 }
 
@@ -265,7 +263,7 @@ function matches(pattern: string, path: string): boolean {
 function authorize(
   { clock, rules }: ListenerOptions,
   failures: FailureLimiter,
-  access: Access,
+  access: NodeAccess,
   request: IncomingMessage,
 ) {
   if (access === 'open') return

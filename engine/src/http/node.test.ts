@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { parseDay, turnableClock } from '@vacancy/shared'
+import { errorBody, NODE_HTTP_LIMITS, NODE_ROUTES } from '@vacancy/shared/contract'
 import { type Given, type Log, parseTokens, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
 import { afterEach, expect, test } from 'vitest'
 import { loadEngineConfig } from '../config.ts'
@@ -10,7 +11,7 @@ import { CODECS, fakeHandle, NOON } from '../testing/fake-handle.ts'
 import { ask, createNodeInMemory } from '../testing/node-in-memory.ts'
 import type { NodeHandle } from './handle.ts'
 import { HTTP_LIMITS } from './http.ts'
-import { createHttpServer, type HttpServer, isAdminClosed, NODE_LIMITS } from './node.ts'
+import { createHttpServer, type HttpServer, isAdminClosed } from './node.ts'
 import { REASONS } from './reasons.ts'
 
 const open: HttpServer[] = []
@@ -75,8 +76,7 @@ async function serve({ handle, settings, tokens, tls, log = silent }: Setup = {}
 async function refused(answer: Promise<Response>): Promise<[number, string]> {
   const response = await answer
   expect(response.headers.get('content-type')).toBe('application/json')
-  const body = (await response.json()) as { error: string }
-  expect(Object.keys(body)).toEqual(['error'])
+  const body = errorBody.strict().parse(await response.json())
   return [response.status, body.error]
 }
 
@@ -439,7 +439,7 @@ test('properties are told with their attributes and room types, unknown ids apar
     missing: ['h9'],
   })
   expect((await refused(get('/properties')))[0]).toBe(400)
-  const many = Array.from({ length: NODE_LIMITS.propertyIdsMax + 1 }, (_, i) => `p${i}`).join(',')
+  const many = Array.from({ length: NODE_HTTP_LIMITS.propertyIdsMax + 1 }, (_, i) => `p${i}`).join(',')
   expect((await refused(get(`/properties?ids=${many}`)))[0]).toBe(400)
   expect((await refused(get(`/properties?ids=${'x'.repeat(15)}`)))[0]).toBe(400)
 })
@@ -522,6 +522,19 @@ test('closing ends idle connections at once', async () => {
   await server.close()
 
   await ended
+})
+
+const ASKED = { words: '?kind=area', properties: '?ids=h1' } as { [name: string]: string }
+const SENT = { shutdown: { confirm: true }, maintenance: { force: true } } as { [name: string]: object }
+
+test.each(Object.entries(NODE_ROUTES))('%s answers as the contract says', async (name, route) => {
+  const memory = inventory()
+  const { get, post } = await serve({ handle: { memory: () => memory } })
+
+  const answer = await (route.method === 'GET' ? get(route.path + (ASKED[name] ?? '')) : post(route.path, SENT[name]))
+
+  expect(answer.status).toBe(route.status)
+  route.response.parse('text' in route ? await answer.text() : await answer.json())
 })
 
 test('metrics come as Prometheus text with those of the process', async () => {

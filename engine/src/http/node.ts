@@ -6,6 +6,16 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Clock, packPropertyId } from '@vacancy/shared'
 import {
+  NODE_HTTP_LIMITS,
+  NODE_ROUTES,
+  type NodeProperties,
+  type NodeSlow,
+  type NodeSnapshotInfo,
+  type NodeStatus,
+  type NodeWords,
+  WORD_KINDS,
+} from '@vacancy/shared/contract'
+import {
   configView,
   type Log,
   METRICS_CONTENT_TYPE,
@@ -30,13 +40,7 @@ import {
 } from './http.ts'
 import { isActive, tellReason } from './reasons.ts'
 import { metricsText, scrape } from './scrape.ts'
-import { findWords, WORD_KINDS, type WordKind } from './words.ts'
-
-export const NODE_LIMITS = {
-  propertyIdsMax: 200,
-  wordsMax: 1_000,
-  wordsDefault: 100,
-} as const
+import { findWords, type WordKind } from './words.ts'
 
 export type HttpServerOptions = {
   readonly handle: NodeHandle
@@ -115,68 +119,46 @@ function watchStalls() {
   }
 }
 
+/** The rows of the contract with what answers them, and the paths of clusters. */
 function nodeRoutes(handle: NodeHandle, config: EngineConfig, log: Log, takeStall: () => number): Route[] {
-  const { values } = config
+  const answers = nodeAnswers(handle, config, log, takeStall)
+  const own = Object.entries(NODE_ROUTES).map(([name, { method, path, access }]) => {
+    return { method, path, access, answer: answers[name as keyof typeof NODE_ROUTES] }
+  })
+  return [...own, ...CLUSTERED_PATHS.flatMap((path) => [notStandalone('GET', path), notStandalone('POST', path)])]
+}
+
+type Answers = { readonly [name in keyof typeof NODE_ROUTES]: Route['answer'] }
+
+function nodeAnswers(handle: NodeHandle, config: EngineConfig, log: Log, takeStall: () => number): Answers {
   const ofProcess = registerMetrics({}, { process: true })
-  return [
-    { method: 'GET', path: '/health', access: 'open', answer: () => json(200, { status: 'ok' }) },
-    { method: 'GET', path: '/healthz', access: 'open', answer: () => healthz(handle) },
-    { method: 'GET', path: '/ready', access: 'open', answer: () => ready(handle) },
-    {
-      method: 'GET',
-      path: '/metrics',
-      access: 'monitoring',
-      async answer() {
-        const own = metricsText(scrape(handle, values.tcpMaxConnections, takeStall()))
-        return { status: 200, type: METRICS_CONTENT_TYPE, body: own + (await ofProcess.text()) }
-      },
+  return {
+    health: () => json(200, { status: 'ok' }),
+    healthz: () => healthz(handle),
+    ready: () => ready(handle),
+    async metrics() {
+      const own = metricsText(scrape(handle, config.values.tcpMaxConnections, takeStall()))
+      return { status: 200, type: METRICS_CONTENT_TYPE, body: own + (await ofProcess.text()) }
     },
-    { method: 'GET', path: '/codecs', access: 'monitoring', answer: () => codecs(handle) },
-    { method: 'GET', path: '/status', access: 'monitoring', answer: () => json(200, status(handle)) },
-    { method: 'GET', path: '/snapshot-info', access: 'monitoring', answer: () => snapshotInfo(handle) },
-    {
-      method: 'GET',
-      path: '/debug/slow',
-      access: 'monitoring',
-      answer: () =>
-        json(200, { requests: handle.slow().map(({ atMs, ...request }) => ({ ...request, at: time(atMs) })) }),
+    codecs: () => codecs(handle),
+    status: () => json(200, status(handle)),
+    snapshotInfo: () => snapshotInfo(handle),
+    slow: () => json(200, slow(handle)),
+    properties: (query) => properties(handle, query),
+    words: (query) => words(handle, query),
+    config: () => json(200, configView(ENGINE_SCHEMA, config)),
+    saveSnapshot: () => started('snapshot', handle.saveSnapshot()),
+    maintenance: ({ body }) => started('maintenance', handle.maintain(flag(body['force'], 'force'))),
+    shutdown: (query) => shutdown(handle, query),
+    reloadTokens() {
+      const tokens = renew(log, 'the auth file cannot be used; the old tokens stay', handle.reloadTokens)
+      return json(200, { message: 'tokens reloaded', tokens })
     },
-    { method: 'GET', path: '/properties', access: 'client', answer: (query) => properties(handle, query) },
-    { method: 'GET', path: '/words', access: 'client', answer: (query) => words(handle, query) },
-    { method: 'GET', path: '/config', access: 'admin', answer: () => json(200, configView(ENGINE_SCHEMA, config)) },
-    {
-      method: 'POST',
-      path: '/save-snapshot',
-      access: 'admin',
-      answer: () => started('snapshot', handle.saveSnapshot()),
+    tlsRotate() {
+      renew(log, 'the certificates cannot be used; the old ones stay', handle.rotateTls)
+      return json(202, { message: 'certificate rotation started' })
     },
-    {
-      method: 'POST',
-      path: '/admin/maintenance',
-      access: 'admin',
-      answer: ({ body }) => started('maintenance', handle.maintain(flag(body['force'], 'force'))),
-    },
-    { method: 'POST', path: '/shutdown', access: 'admin', answer: (query) => shutdown(handle, query) },
-    {
-      method: 'POST',
-      path: '/reload-tokens',
-      access: 'admin',
-      answer: () => {
-        const count = renew(log, 'the auth file cannot be used; the old tokens stay', handle.reloadTokens)
-        return json(200, { message: 'tokens reloaded', tokens: count })
-      },
-    },
-    {
-      method: 'POST',
-      path: '/tls-rotate',
-      access: 'admin',
-      answer: () => {
-        renew(log, 'the certificates cannot be used; the old ones stay', handle.rotateTls)
-        return json(202, { message: 'certificate rotation started' })
-      },
-    },
-    ...CLUSTERED_PATHS.flatMap((path) => [notStandalone('GET', path), notStandalone('POST', path)]),
-  ]
+  }
 }
 
 const CLUSTERED_PATHS = [
@@ -194,6 +176,10 @@ function notStandalone(method: Route['method'], path: string): Route {
     throw new HttpError(404, 'not available in standalone mode')
   }
   return { method, path, access: 'open', answer }
+}
+
+function slow(handle: NodeHandle): NodeSlow {
+  return { requests: handle.slow().map(({ atMs, ...request }) => ({ ...request, at: time(atMs) })) }
 }
 
 function healthz(handle: NodeHandle): Answer {
@@ -214,7 +200,7 @@ function codecs({ codecs: list }: NodeHandle): Answer {
 }
 
 /** One document with everything a console shows of a node. */
-function status(handle: NodeHandle) {
+function status(handle: NodeHandle): NodeStatus {
   const reasons = handle.unavailable()
   const memory = handle.memory()
   const replica = handle.replica()
@@ -285,7 +271,7 @@ function digest({ lo, hi }: { readonly lo: number; readonly hi: number }, checke
   return { value: `${hex(hi)}${hex(lo)}`, checked_index: checkedIndex }
 }
 
-function snapshotDocument(handle: NodeHandle) {
+function snapshotDocument(handle: NodeHandle): NodeSnapshotInfo | undefined {
   const snapshot = handle.snapshot()
   return (
     snapshot && {
@@ -325,7 +311,7 @@ function loaded(handle: NodeHandle): Memory {
 function properties(handle: NodeHandle, { parameters }: Query): Answer {
   const memory = loaded(handle)
   const ids = (parameters.get('ids') ?? '').split(',').filter((id) => id !== '')
-  const { propertyIdsMax } = NODE_LIMITS
+  const { propertyIdsMax } = NODE_HTTP_LIMITS
   if (ids.length < 1 || ids.length > propertyIdsMax) {
     throw new HttpError(400, `ids must have 1 to ${propertyIdsMax} property ids with commas between, has ${ids.length}`)
   }
@@ -342,7 +328,7 @@ function properties(handle: NodeHandle, { parameters }: Query): Answer {
     const { roomTypes, ...attributes } = details
     return { id, ...attributes, room_types: roomTypes }
   })
-  return json(200, { properties: found, missing })
+  return json(200, { properties: found, missing } satisfies NodeProperties)
 }
 
 function words(handle: NodeHandle, { parameters }: Query): Answer {
@@ -357,14 +343,14 @@ function words(handle: NodeHandle, { parameters }: Query): Answer {
     prefix: parameters.get('prefix') ?? '',
     limit,
   })
-  return json(200, { kind, segment: segment ?? null, words, more })
+  return json(200, { kind, segment: segment ?? null, words, more } satisfies NodeWords)
 }
 
 function limitOf(given: string | null): number {
-  if (given === null) return NODE_LIMITS.wordsDefault
+  if (given === null) return NODE_HTTP_LIMITS.wordsDefault
   const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
-  if (limit < 1 || limit > NODE_LIMITS.wordsMax) {
-    throw new HttpError(400, `limit must be 1 to ${NODE_LIMITS.wordsMax}`)
+  if (limit < 1 || limit > NODE_HTTP_LIMITS.wordsMax) {
+    throw new HttpError(400, `limit must be 1 to ${NODE_HTTP_LIMITS.wordsMax}`)
   }
   return limit
 }

@@ -1,6 +1,7 @@
 /** Names in use and how many properties have them, for `/words`. Reads the property table of a segment once. */
 
 import { assert, unreachable } from '@vacancy/shared'
+import type { WORD_KINDS } from '@vacancy/shared/contract'
 import { findName, NAMES, type NameKind, nameCount, nameText } from '../store/dictionary.ts'
 import { PROPERTY, ROOMS } from '../store/layout.ts'
 import { segmentCounts } from '../store/read.ts'
@@ -9,7 +10,6 @@ import type { Memory } from '../store/store.ts'
 import { field } from '../store/table.ts'
 import { enter, leave } from '../store/version.ts'
 
-export const WORD_KINDS = ['segment', 'area', 'type', 'category', 'room_type', 'amenity'] as const
 export type WordKind = (typeof WORD_KINDS)[number]
 export type Word = { readonly word: string; readonly properties: number }
 
