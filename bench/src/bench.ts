@@ -41,8 +41,8 @@ export const SIZES: Record<BenchSize['name'], BenchSize> = {
     name: 'quick',
     packages: 6_000_000,
     shuffledPackages: 2_000_000,
-    warmupMs: 1_500,
-    runMs: 4_000,
+    warmupMs: 1_000,
+    runMs: 3_000,
     memoryRunMs: 8_000,
   },
 }

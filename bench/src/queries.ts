@@ -7,7 +7,7 @@
 import { formatDay, parseDay } from '@vacancy/shared'
 import { type Dataset, namesIn, nightsOf } from './dataset.ts'
 import { availabilityOf, featuresOf, priceOf } from './inventory.ts'
-import { below, createRandom, nextU32, type Random } from './random.ts'
+import { below, createRandom, nextU32, type Random, upperBound } from './random.ts'
 
 /** Fields of SEARCHAVAIL, named as the wire codec names them. */
 export type SearchFields = {
@@ -33,6 +33,8 @@ export type SearchClass = (typeof SEARCH_CLASSES)[number]
 
 export const BROAD_LIMIT = 300
 export const SELECTIVE_HITS = 30
+/** Rows looked at to bound the price of a broad search; all of them when too few of these are free. */
+const BROAD_SAMPLE = 1500
 const STAY_NIGHTS = 3
 /** A selective query takes on filters until at most this share of the table is left: on average about 0.7 %. */
 const SELECTIVE_SHARE_MAX = 0.01
@@ -179,16 +181,20 @@ function isWanted({ properties, rows }: Dataset, row: number, criteria: Criteria
 
 /** The price a search must allow to find this row on all nights; infinite when one night is sold out, not on sale or lacks a feature. */
 function greatestPrice(dataset: Dataset, row: number, days: readonly number[], rateFeatures: number): number {
-  const { first, end } = nightsOf(dataset, row)
   let greatest = 0
   for (const day of days) {
-    const night = day - dataset.spec.from
-    if (night < first || night >= end) return Infinity
+    if (!isOnSale(dataset, row, day - dataset.spec.from)) return Infinity
     const packed = dataset.packageOf(dataset, row, day)
     if (availabilityOf(packed) === 0 || (featuresOf(packed) & rateFeatures) !== rateFeatures) return Infinity
     greatest = Math.max(greatest, priceOf(packed))
   }
   return greatest
+}
+
+/** Whether a row has a package on a night counted from the data set's first day: nightsOf without an object. */
+function isOnSale({ rows }: Dataset, row: number, night: number): boolean {
+  const since = night - (rows.firstNight[row] ?? 0)
+  return since >= 0 && since < (rows.packagesBefore[row + 1] ?? 0) - (rows.packagesBefore[row] ?? 0)
 }
 
 /** A row somebody may look for and the nights of a stay there; undefined when the row is on sale for too few nights. */
@@ -251,8 +257,12 @@ function broadSearch(tables: Tables, random: Random): Search | undefined {
   const plain = searchFor(dataset, stay)
   const fields = below(random, 3) === 0 ? { ...plain, rateFeatures: usualFeature(dataset, stay.row) } : plain
   const criteria = criteriaOf(dataset, fields)
-  const prices = pricesOf(dataset, rowsOfType(tables, criteria), stay.days, criteria.rateFeatures)
-  if (prices.length === 0) return undefined
+  const rows = rowsOfType(tables, criteria)
+  // A part that reaches the limit alone proves that all rows together do.
+  const first = below(random, Math.max(1, rows.length - BROAD_SAMPLE))
+  const part = pricesOf(dataset, rows.subarray(first, first + BROAD_SAMPLE), stay.days, criteria.rateFeatures)
+  const isEnough = part.length >= 2 * BROAD_LIMIT
+  const prices = isEnough ? part : pricesOf(dataset, rows, stay.days, criteria.rateFeatures)
   // The dearest half of what fits may be left out, as long as the limit is reached.
   const kept = Math.max(BROAD_LIMIT, Math.ceil(prices.length * (0.5 + (nextU32(random) % 512) / 1024)))
   return withPriceFor(kept, prices, fields)
@@ -263,17 +273,21 @@ function usualFeature({ names, rows }: Dataset, row: number): string[] {
 }
 
 /** Ascending greatest prices of the rows that are free for the whole stay. */
-function pricesOf(dataset: Dataset, rows: Uint32Array, days: readonly number[], rateFeatures: number): number[] {
-  return [...rows]
-    .map((row) => greatestPrice(dataset, row, days, rateFeatures))
-    .filter(Number.isFinite)
-    .sort((a, b) => a - b)
+function pricesOf(dataset: Dataset, rows: Uint32Array, days: readonly number[], rateFeatures: number): Float64Array {
+  const prices = new Float64Array(rows.length)
+  let count = 0
+  for (const row of rows) {
+    const price = greatestPrice(dataset, row, days, rateFeatures)
+    if (price === Infinity) continue
+    prices[count] = price
+    count += 1
+  }
+  return prices.subarray(0, count).sort()
 }
 
 /** Bounds the price so that `wanted` properties pass, or a few more where prices are equal. */
-function withPriceFor(wanted: number, prices: readonly number[], fields: SearchFields): Search | undefined {
+function withPriceFor(wanted: number, prices: Float64Array, fields: SearchFields): Search | undefined {
   const finalPrice = prices[Math.min(wanted, prices.length) - 1]
   if (finalPrice === undefined) return undefined
-  const matching = prices.filter((price) => price <= finalPrice).length
-  return { fields: { ...fields, finalPrice }, hits: Math.min(matching, fields.limit) }
+  return { fields: { ...fields, finalPrice }, hits: Math.min(upperBound(prices, finalPrice), fields.limit) }
 }
