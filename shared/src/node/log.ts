@@ -27,9 +27,9 @@ export type LogOptions = {
   readonly format: LogFormat
   /** The program's role: node, build-snapshot, … */
   readonly component: string
-  readonly id?: string
-  readonly zone?: string
-  readonly shard?: string
+  readonly id?: string | undefined
+  readonly zone?: string | undefined
+  readonly shard?: string | undefined
   readonly clock?: Clock
   /** Where lines go; stderr unless a test says otherwise. Called with one whole line. */
   readonly write?: (line: string) => void
