@@ -5,6 +5,8 @@
  * price drawn anew for each night. Default 6 million packages, `--full` 60 million. Baselines in the same run: a copy of
  * the same words, and zstd alone over them. What is loaded is compared with what was written before a time is printed.
  *
+ * The threads that encode are workers of this file; in a build they are those of the import.
+ *
  *   node engine/src/snapshot/snapshot.bench.ts [--full] [--dir DIR] [--threads N]
  */
 
@@ -12,15 +14,28 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { constants, zstdCompressSync } from 'node:zlib'
 import { assert } from '@vacancy/shared'
 import { createEnv, realDisk } from '../env.ts'
 import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
 import { loadSnapshotKernel } from './codec.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
-import { firstPlanes } from './shapes.ts'
-import { closeWordsPool, createWordsPool, decodeAll, pooledEncoder, type WordsPool } from './words-pool.ts'
-import { writeSeedFile, writeSnapshotDir } from './write.ts'
+import { firstPlanes, type PackedTables, packTables, unpackTables } from './shapes.ts'
+import { createWordsCoder, type EncodedPart, encodeWords, planWords, type WordsPart } from './words.ts'
+import { closeWordsPool, createWordsPool, decodeAll, type WordsPool } from './words-pool.ts'
+import { type WordsEncoder, writeSeedFile, writeSnapshotDir } from './write.ts'
+
+/** What a thread that encodes is given; then part numbers, which it answers one by one. */
+type EncodeJob = {
+  readonly memory: WebAssembly.Memory
+  readonly tables: PackedTables
+  readonly ids: Uint8Array
+  readonly roomTypes: readonly string[]
+  readonly words: Uint32Array
+  readonly codecsOrderedHash: string
+  readonly scratch: number
+}
 
 const { values } = parseArgs({
   options: {
@@ -37,11 +52,64 @@ const threads = Number(values.threads)
 const quiet = () => undefined
 const env = createEnv({ debug: quiet, info: quiet, warn: quiet, error: quiet })
 
-const folder = mkdtempSync(join(values.dir ?? tmpdir(), 'vacancy-snapshot-bench-'))
-try {
-  for (const shape of ['constant', 'random'] as const) await measure(shape)
-} finally {
-  rmSync(folder, { recursive: true })
+let folder = ''
+if (isMainThread) {
+  folder = mkdtempSync(join(values.dir ?? tmpdir(), 'vacancy-snapshot-bench-'))
+  try {
+    for (const shape of ['constant', 'random'] as const) await measure(shape)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+} else {
+  encodeParts(workerData as EncodeJob)
+}
+
+function encodeParts({ memory, tables: packed, ids, roomTypes, words, codecsOrderedHash, scratch }: EncodeJob): void {
+  const tables = unpackTables(packed)
+  const parts = planWords(tables).flat()
+  const first = firstPlanes(tables)
+  const coder = createWordsCoder(memory, scratch, { tables, ids, roomTypes })
+  const place = (table: number, rowStart: number, _rows: number, addresses: Uint32Array) => {
+    const start = first[table] as number
+    for (let night = 0; night < NIGHTS; night++) addresses[night] = (words[start + night] as number) + rowStart * 8
+    return true
+  }
+  parentPort?.on('message', (part: number) => {
+    const encoded = encodeWords(coder, parts[part] as WordsPart, codecsOrderedHash, place)
+    assert(encoded, 'the source does not give up')
+    parentPort?.postMessage(encoded, [encoded.chunk.bytes.buffer as ArrayBuffer])
+  })
+}
+
+/** Encodes in workers; part n goes to worker n modulo their number, which answers in order. */
+function startEncoders(source: TestSource): { encoder: WordsEncoder; stop: () => Promise<unknown> } {
+  const { memory, properties, names, codecs, planes } = source
+  const shared = {
+    memory,
+    tables: packTables(source.tables),
+    ids: properties.ids,
+    roomTypes: names.roomTypes,
+    words: planes.planeMap.words,
+    codecsOrderedHash: codecs.orderedHash,
+  }
+  const workers = planes.scratch.map((scratch) => {
+    const workerData: EncodeJob = { ...shared, scratch }
+    return {
+      worker: new Worker(new URL(import.meta.url), { workerData }),
+      waiting: [] as ((part: EncodedPart) => void)[],
+    }
+  })
+  for (const { worker, waiting } of workers) worker.on('message', (encoded: EncodedPart) => waiting.shift()?.(encoded))
+  const encode = (part: number) =>
+    new Promise<EncodedPart>((resolve) => {
+      const { worker, waiting } = workers[part % workers.length] as (typeof workers)[number]
+      waiting.push(resolve)
+      worker.postMessage(part)
+    })
+  return {
+    encoder: { ahead: workers.length * 2, encode },
+    stop: () => Promise.all(workers.map(({ worker }) => worker.terminate())),
+  }
 }
 
 async function measure(shape: 'constant' | 'random'): Promise<void> {
@@ -64,27 +132,29 @@ async function measure(shape: 'constant' | 'random'): Promise<void> {
       `${threads} threads, kernel ${implementation}`,
   )
   const pool = createWordsPool(threads)
+  const { encoder, stop } = startEncoders(source)
   try {
     const path = join(folder, `${shape}.snapshot`)
-    for (let round = 1; round <= ROUNDS; round++) await writeAndLoad(pool, source, path, packages, bytes, round)
-    await writeFolders(pool, source, shape, bytes)
+    for (let round = 1; round <= ROUNDS; round++)
+      await writeAndLoad(pool, encoder, source, path, packages, bytes, round)
+    await writeFolders(encoder, source, shape, bytes)
   } finally {
     await closeWordsPool(pool)
+    await stop()
   }
   baselines(words, bytes)
 }
 
 async function writeAndLoad(
   pool: WordsPool,
+  encoder: WordsEncoder,
   source: TestSource,
   path: string,
   packages: number,
   bytes: number,
   round: number,
 ): Promise<void> {
-  const { planes } = source
   const writing = performance.now()
-  const encoder = pooledEncoder(pool, source, planes.planeMap.words, planes.scratch)
   const written = await writeSeedFile(env, path, source, { encoder })
   const writeMs = performance.now() - writing
   assert(written && written.bytes === statSync(path).size, 'the file is there')
@@ -121,10 +191,9 @@ function compare(source: TestSource, reader: SnapshotReader, target: ReturnType<
 }
 
 /** As a running node does it: every chunk a file of its own, synced; then once more with nothing changed. */
-async function writeFolders(pool: WordsPool, source: TestSource, shape: string, bytes: number): Promise<void> {
+async function writeFolders(encoder: WordsEncoder, source: TestSource, shape: string, bytes: number): Promise<void> {
   const dataDir = join(folder, `data-${shape}`)
   env.disk.makeDirectory(dataDir)
-  const encoder = pooledEncoder(pool, source, source.planes.planeMap.words, source.planes.scratch)
   const begun = performance.now()
   const first = await writeSnapshotDir(env, dataDir, source, { encoder, origin: 'bench' })
   const firstMs = performance.now() - begun

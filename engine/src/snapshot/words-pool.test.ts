@@ -6,7 +6,7 @@ import { createEnv, realDisk } from '../env.ts'
 import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
 import { openSeedFile, placeChunks } from './load.ts'
 import { loadNewest } from './snapshot.ts'
-import { closeWordsPool, createWordsPool, decodeAll, pooledEncoder, type WordsPool } from './words-pool.ts'
+import { closeWordsPool, createWordsPool, decodeAll, type WordsPool } from './words-pool.ts'
 import { inlineEncoder, writeSeedFile, writeSnapshotDir } from './write.ts'
 
 const quiet = () => undefined
@@ -39,21 +39,18 @@ afterEach(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const pooled = (pool: WordsPool, source: TestSource) =>
-  pooledEncoder(pool, source, source.planes.planeMap.words, source.planes.scratch)
+const encoderOf = (source: TestSource) => inlineEncoder(source, source.planes.scratch[0] as number)
 
 for (const [name, source] of Object.entries({ large, small })) {
-  test(`several threads make the same file as one, and load it again: ${name} tables`, async () => {
+  test(`several threads decode what was written: ${name} tables`, async () => {
     const pool = startPool()
-    const alone = inlineEncoder(source, source.planes.scratch[0] as number)
-    await writeSeedFile(env, join(folder, 'one'), source, { encoder: alone })
-
-    await writeSeedFile(env, join(folder, 'many'), source, { encoder: pooled(pool, source) })
-    const reader = openSeedFile(realDisk, join(folder, 'many'))
+    const path = join(folder, name)
+    await writeSeedFile(env, path, source, { encoder: encoderOf(source) })
+    const reader = openSeedFile(realDisk, path)
     const target = layPlanes(reader.tables, THREADS)
+
     await decodeAll(pool, reader, target.memory, target.planeMap, target.scratch)
 
-    expect(readFileSync(join(folder, 'many')).equals(readFileSync(join(folder, 'one')))).toBe(true)
     const found = wordsOf(target, reader.tables)
     const differences = wordsOf(source.planes, source.tables).filter((plane, i) => {
       return Buffer.compare(Buffer.from(plane.buffer), Buffer.from(found[i]?.buffer ?? new ArrayBuffer(0))) !== 0
@@ -65,7 +62,7 @@ for (const [name, source] of Object.entries({ large, small })) {
 test('a snapshot folder on a real disk is found and loads', async () => {
   const pool = startPool()
   const dataDir = join(folder, 'data')
-  await writeSnapshotDir(env, dataDir, small, { encoder: pooled(pool, small), origin: 'test' })
+  await writeSnapshotDir(env, dataDir, small, { encoder: encoderOf(small), origin: 'test' })
   const wanted = { shardId: 's1', codecsOrderedHash: small.codecs.orderedHash, codecsText: '' }
 
   const { loaded, refused } = await loadNewest(realDisk, dataDir, wanted, async (reader) => {
@@ -81,7 +78,7 @@ test('a snapshot folder on a real disk is found and loads', async () => {
 test('damage that a thread finds is told by its name', async () => {
   const pool = startPool()
   const path = join(folder, 'damaged')
-  await writeSeedFile(env, path, large, { encoder: inlineEncoder(large, large.planes.scratch[0] as number) })
+  await writeSeedFile(env, path, large, { encoder: encoderOf(large) })
   const chunk = placeChunks(openSeedFile(realDisk, path)).filter(({ kind }) => kind === 'words')[2]
   const bytes = readFileSync(path)
   bytes[(chunk?.offset ?? 0) + 1000] = (bytes[(chunk?.offset ?? 0) + 1000] as number) ^ 1

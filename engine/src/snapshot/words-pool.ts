@@ -1,5 +1,5 @@
 /**
- * Threads that encode and decode parts of words: the builder uses all cores for both, a node for its start.
+ * Threads that decode the words of a snapshot when a node starts.
  *
  * The threads are started before there is work, because that costs more than a part does. Parts are handed out one by
  * one, two to a thread, so that none waits for the next message.
@@ -8,37 +8,28 @@
 import { Worker } from 'node:worker_threads'
 import { assert, type ErrorName, VacancyError } from '@vacancy/shared'
 import type { ChunkPlaces, PlacedChunk, SnapshotReader } from './load.ts'
-import { type PackedTables, type PlaneMap, packTables, type SnapshotSource } from './shapes.ts'
-import type { EncodedPart } from './words.ts'
-import type { WordsEncoder } from './write.ts'
+import { type PackedTables, type PlaneMap, packTables } from './shapes.ts'
 
-type JobShape = {
+export type Job = {
   readonly memory: WebAssembly.Memory
   readonly tables: PackedTables
   readonly ids: Uint8Array
   readonly roomTypes: readonly string[]
+  readonly chunks: readonly PlacedChunk[]
+  readonly form: ChunkPlaces['form']
+  readonly planeMap: PlaneMap
 }
-export type Job = JobShape &
-  (
-    | { readonly kind: 'encode'; readonly words: Uint32Array; readonly codecsOrderedHash: string }
-    | {
-        readonly kind: 'decode'
-        readonly chunks: readonly PlacedChunk[]
-        readonly form: ChunkPlaces['form']
-        readonly planeMap: PlaneMap
-      }
-  )
 
 export type ToWorker = { readonly job: Job; readonly scratch: number } | { readonly part: number }
 type WorkerError = { readonly code: ErrorName; readonly fields: VacancyError['fields'] } | { readonly reason: string }
-export type FromWorker = { readonly part: number; readonly encoded?: EncodedPart; readonly error?: WorkerError }
+export type FromWorker = { readonly part: number; readonly error?: WorkerError }
 
 const PARTS_A_THREAD = 2
 
 export type WordsPool = {
   readonly threads: number
   readonly workers: Worker[]
-  readonly waiting: Map<number, { resolve: (part: EncodedPart | undefined) => void; reject: (error: Error) => void }>
+  readonly waiting: Map<number, { resolve: () => void; reject: (error: Error) => void }>
   /** Parts that each thread has. */
   readonly load: number[]
   readonly queue: number[]
@@ -69,25 +60,6 @@ export async function closeWordsPool(pool: WordsPool): Promise<void> {
 }
 
 /**
- * An encoder over the planes of one shared memory.
- *
- * @param words as in PlaneMap
- * @param scratch an address a thread, each of WORDS_SCRATCH_BYTES
- */
-export function pooledEncoder(
-  pool: WordsPool,
-  source: Omit<SnapshotSource, 'words'>,
-  words: Uint32Array,
-  scratch: readonly number[],
-): WordsEncoder {
-  const { memory, names, properties, codecs } = source
-  const tables = packTables(source.tables)
-  const shape = { memory, tables, ids: properties.ids, roomTypes: names.roomTypes }
-  give(pool, { kind: 'encode', ...shape, words, codecsOrderedHash: codecs.orderedHash }, scratch)
-  return { ahead: pool.threads * PARTS_A_THREAD, encode: (part) => ask(pool, part) }
-}
-
-/**
  * Decodes all words of a snapshot into planes of empty words.
  *
  * @param scratch an address a thread, each of WORDS_SCRATCH_BYTES
@@ -101,8 +73,10 @@ export async function decodeAll(
   scratch: readonly number[],
 ): Promise<void> {
   const { names, properties, words, places } = reader
-  const shape = { memory, tables: packTables(reader.tables), ids: properties.ids, roomTypes: names.roomTypes }
-  give(pool, { kind: 'decode', ...shape, chunks: words.chunks, form: places.form, planeMap }, scratch)
+  const tables = packTables(reader.tables)
+  const { ids } = properties
+  const { chunks } = words
+  give(pool, { memory, tables, ids, roomTypes: names.roomTypes, chunks, form: places.form, planeMap }, scratch)
   await Promise.all(words.parts.map((_, part) => ask(pool, part)))
 }
 
@@ -114,7 +88,7 @@ function give(pool: WordsPool, job: Job, scratch: readonly number[]): void {
   })
 }
 
-function ask(pool: WordsPool, part: number): Promise<EncodedPart | undefined> {
+function ask(pool: WordsPool, part: number): Promise<void> {
   return new Promise((resolve, reject) => {
     if (pool.failed) {
       reject(pool.failed)
@@ -135,7 +109,7 @@ function handOut(pool: WordsPool): void {
   }
 }
 
-function settle(pool: WordsPool, thread: number, { part, encoded, error }: FromWorker): void {
+function settle(pool: WordsPool, thread: number, { part, error }: FromWorker): void {
   if (error) {
     fail(pool, 'code' in error ? new VacancyError(error.code, error.fields as never) : new Error(error.reason))
     return
@@ -143,7 +117,7 @@ function settle(pool: WordsPool, thread: number, { part, encoded, error }: FromW
   pool.load[thread] = (pool.load[thread] as number) - 1
   const waiting = pool.waiting.get(part)
   pool.waiting.delete(part)
-  waiting?.resolve(encoded)
+  waiting?.resolve()
   handOut(pool)
 }
 
