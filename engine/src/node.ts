@@ -5,7 +5,7 @@
 
 import { availableParallelism, cpus } from 'node:os'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
-import { type CodecList, dayOf, EXIT, VacancyError } from '@vacancy/shared'
+import { type CodecList, EXIT, VacancyError } from '@vacancy/shared'
 import { type Log, openTls, openTokens, type TlsFiles, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
 import { type EngineConfig, memoryBytes, servingThreads } from './config.ts'
@@ -75,6 +75,8 @@ type State = {
   slow: SlowRequest[]
   tcp: TcpServer | undefined
   stopping: boolean
+  /** The replica thread ended by itself: there is nobody to wait for. */
+  hasFailed: boolean
 }
 
 /** Starts a node. Resolves when it serves; throws VacancyError when it cannot. */
@@ -97,6 +99,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     slow: [],
     tcp: undefined,
     stopping: false,
+    hasFailed: false,
   }
   const setUnavailable = (reason: UnavailableReason, detail: string) => {
     if (state.unavailable.get(reason)?.detail === detail) return
@@ -277,7 +280,9 @@ type Replica = { readonly worker: Worker }
 type AskReplica = (message: ToReplica, transfer?: Transferable[]) => void
 
 function startReplica(workerData: ReplicaOptions): Replica {
-  return { worker: new Worker(new URL('./cluster/replica-worker.ts', import.meta.url), { workerData }) }
+  // Descriptors of log files go from this thread to the log's: none may be closed because a thread ends.
+  const options = { workerData, trackUnmanagedFds: false }
+  return { worker: new Worker(new URL('./cluster/replica-worker.ts', import.meta.url), options) }
 }
 
 /** Follows the replica's messages for as long as it lives. @returns when it is ready */
@@ -291,6 +296,7 @@ function follow(
   return new Promise((resolve, reject) => {
     let isReady = false
     const fail = (error: VacancyError, exit: number) => {
+      state.hasFailed = true
       if (!isReady) return reject(error)
       if (state.stopping) return
       setUnavailable('disk_failed', error.message)
@@ -431,7 +437,7 @@ async function stopNode(
   if (state.stopping) return
   state.stopping = true
   setUnavailable('stopping', 'an orderly stop was asked for')
-  await state.tcp?.drain(options.drainSeconds * 1000)
+  if (!state.hasFailed) await state.tcp?.drain(options.drainSeconds * 1000)
   await state.tcp?.stop()
   const stopped = new Promise<void>((resolve) => {
     worker.on('message', (message: FromReplica) => {
@@ -439,9 +445,10 @@ async function stopNode(
     })
     worker.once('exit', () => resolve())
   })
-  worker.postMessage({ type: 'stop' } satisfies ToReplica)
-  await stopped
+  if (!state.hasFailed) {
+    worker.postMessage({ type: 'stop' } satisfies ToReplica)
+    await stopped
+  }
   await worker.terminate()
   for (const close of [...cleanUp].reverse()) await close()
-  options.log.info({ day: dayOf(Date.now()) }, 'stopped')
 }

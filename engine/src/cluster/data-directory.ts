@@ -174,7 +174,7 @@ export function closeDataDirectory({ env, path, lock }: DataDirectory): void {
 }
 
 /** Holds 64 MiB for the day the disk is full. @returns whether it is there */
-export function ensureReserve({ env, path }: DataDirectory, bytes = RESERVE_BYTES): boolean {
+export function ensureReserve({ env, path }: Pick<DataDirectory, 'env' | 'path'>, bytes = RESERVE_BYTES): boolean {
   const { disk } = env
   const file = join(path, RESERVE_FILE)
   const found = guarded('stat', file, () => disk.stat(file))
@@ -271,6 +271,11 @@ function makeFolder(disk: Disk, path: string): void {
  * between a rename and the sync of its folder. Nothing is built on them before they are durable.
  */
 function settleNames(disk: Disk, path: string, isFormed: boolean): void {
+  // What was moved into quarantine must have come there before our own folder says that it has left.
+  const quarantine = join(path, 'quarantine')
+  if (disk.stat(quarantine)) {
+    for (const name of disk.list(quarantine)) syncFolder(disk, join(quarantine, name))
+  }
   syncFolder(disk, path)
   // A node that is formed did this when it was not.
   for (let at = path; !isFormed && dirname(at) !== at; at = dirname(at)) syncOuterFolder(disk, dirname(at))
@@ -549,4 +554,32 @@ function toHex(bytes: Uint8Array): string {
 function fromHex(text: string): Uint8Array {
   if (!/^([0-9a-f]{2})*$/.test(text)) return new Uint8Array(0)
   return Uint8Array.from({ length: text.length / 2 }, (_, i) => Number.parseInt(text.slice(2 * i, 2 * i + 2), 16))
+}
+
+/** The genesis of a folder, without opening it. @throws `corrupt_data` */
+export function readCluster(disk: Disk, path: string): Cluster | undefined {
+  return decodeCluster(path, readState(disk, path, 'CLUSTER'))
+}
+
+/** The node id of a folder, without opening it; undefined for a new one. @throws `corrupt_data` */
+export function readNodeId(disk: Disk, path: string): string | undefined {
+  const nodeId = readState(disk, path, 'IDENTITY')?.['nodeId']
+  return typeof nodeId === 'string' ? nodeId : undefined
+}
+
+/**
+ * Moves what was set aside under `name` back to its place; what is there now is set aside itself.
+ *
+ * @returns where that lies now, relative to the folder; empty when nothing was in the way
+ */
+export function restoreAside(directory: DataDirectory, name: string): string {
+  const { env, path } = directory
+  const from = join(path, 'quarantine', name)
+  const names = env.disk.list(from)
+  const place = setAside(directory, names, 'replaced')
+  for (const entry of names) {
+    renameFile(env.disk, join(from, entry), join(path, entry))
+    syncFolder(env.disk, path)
+  }
+  return place
 }

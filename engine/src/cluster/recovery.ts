@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
-import type { Env } from '../env.ts'
+import { type Env, syncFolder } from '../env.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, entryTerm, viewOf } from '../raft/entry.ts'
 import type { RestoredState } from '../raft/raft.ts'
 import { type Kernels, loadKernels } from '../search/kernels.ts'
@@ -68,7 +68,7 @@ const HISTORY = ['CLEAN', 'wal', 'snapshots', SEED_FILE, 'CLUSTER']
 export async function recoverNode(env: Env, options: ReplicaOptions, progress: Progress): Promise<RecoveredNode> {
   const codecs = createCodecList(options.codecs)
   progress('recovering', `${options.dataDir} is being opened`)
-  const directory = openDataDirectory(env, options.dataDir, { nodeId: options.nodeId })
+  const directory = openDirectory(env, options)
   const codecMismatch = setAsideOtherCodecs(env, directory, codecs)
   const shardId = shardOf(env, directory, options)
   const loader = createLoader(options, progress)
@@ -80,6 +80,26 @@ export async function recoverNode(env: Env, options: ReplicaOptions, progress: P
     return await recoverWithLoss(env, directory, options, codecs, shardId, loader, progress, error)
   } finally {
     await loader.close()
+  }
+}
+
+/** With losses accepted, a damaged IDENTITY or CLUSTER is set aside like anything else. */
+function openDirectory(env: Env, options: ReplicaOptions): DataDirectory {
+  const { dataDir: path, nodeId } = options
+  try {
+    return openDataDirectory(env, path, { nodeId })
+  } catch (error) {
+    if (!(error instanceof VacancyError && error.code === 'corrupt_data' && options.acceptLoss)) throw error
+    const place = join(path, 'quarantine', `damaged-${env.clock.wallMs()}`)
+    env.log.warn({ place, err: error }, 'the identity of the folder is damaged: it is set aside')
+    if (!env.disk.stat(join(path, 'quarantine'))) env.disk.makeDirectory(join(path, 'quarantine'))
+    env.disk.makeDirectory(place)
+    for (const name of ['IDENTITY', 'CLUSTER', 'CLEAN']) {
+      const from = join(path, name)
+      if (env.disk.stat(from)) env.disk.rename(from, join(place, name))
+    }
+    syncFolder(env.disk, path)
+    return openDataDirectory(env, path, { nodeId })
   }
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
-import { formatDay } from '@vacancy/shared'
+import { dayOf, formatDay } from '@vacancy/shared'
 import { createLogger, type LogFormat, type LogLevel } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import type { SnapshotInfo } from '../http/handle.ts'
@@ -21,7 +21,7 @@ import { STATE } from '../store/layout.ts'
 import { publish, type Store, state, stateDigest } from '../store/store.ts'
 import { GAP_REASON, packagesBefore, sweepOne } from '../store/window.ts'
 import { errorOf, failureOf } from '../threads/failure.ts'
-import { type FromWal, packWal, type ToWal } from '../wal/wal-worker.ts'
+import { type FromWal, packWal, type ToWal } from '../wal/wal-thread.ts'
 import { closeDataDirectory, releaseReserve, writeClean } from './data-directory.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
 import { type RecoveredNode, recoverNode } from './recovery.ts'
@@ -108,6 +108,7 @@ function startThreads(options: ReplicaOptions, node: RecoveredNode): Threads {
   const wal = new Worker(new URL('../wal/wal-worker.ts', import.meta.url), {
     workerData: { state: packWal(node.wal), flushThreshold: options.walFlushThreshold, port: walChannel.port2 },
     transferList: [walChannel.port2],
+    trackUnmanagedFds: false,
   })
   const bulkChannel = new MessageChannel()
   const bulkOptions: BulkOptions = {
@@ -219,8 +220,10 @@ function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptio
 /** Why maintenance may go further than a few days at once (consensus.md §11). */
 function gapReason(replica: Replica, options: ReplicaOptions, force: boolean): number {
   if (force) return GAP_REASON.operator
-  const today = Math.floor(replica.env.clock.wallMs() / 86_400_000)
-  const gap = today - replica.machine.lastMaintenanceDay()
+  const last = replica.machine.lastMaintenanceDay()
+  if (last === 0) return GAP_REASON.none
+  const today = dayOf(replica.env.clock.wallMs())
+  const gap = today - last
   if (gap <= REST_DAYS_MAX || options.acceptDay >= today) {
     if (gap > 3) replica.env.log.warn({ days: gap }, 'the node rested: its window is turned by several days at once')
     return GAP_REASON.rest

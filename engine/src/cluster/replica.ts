@@ -30,7 +30,7 @@ import {
   stampCommand,
 } from '../store/command.ts'
 import { ANSWER_BYTES, REFUSED } from '../tcp/writes.ts'
-import type { FromWal, ToWal } from '../wal/wal-worker.ts'
+import type { FromWal, ToWal } from '../wal/wal-thread.ts'
 
 /** Bounds of one slice of work, so that nothing waits long (consensus.md §13). */
 const APPLY_COMMANDS_MAX = 1_024
@@ -535,7 +535,12 @@ export function snapshotWritten(replica: Replica, index: number, term: number, d
   replica.nextSnapshotMs = now + replica.snapshotIntervalMs
   replica.snapshotEarliestMs = now + SNAPSHOT_REST * durationMs
   observe(replica.snapshotTime, durationMs / 1000)
-  replica.log({ type: 'mark', mark: { index, term } })
+  const { raft } = replica
+  replica.log({
+    type: 'mark',
+    mark: { index, term },
+    hardState: { term: raft.term, vote: raft.vote, commit: raft.commit },
+  })
 }
 
 export function snapshotFailed(replica: Replica, reason: string): void {

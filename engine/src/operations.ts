@@ -1,0 +1,205 @@
+/**
+ * What an operator does to a data directory while its node is stopped: look, take a backup, deal with what was set
+ * aside (consensus.md §15.4, platform.md §7.12).
+ */
+
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { createCodecList, formatDay, VacancyError } from '@vacancy/shared'
+import {
+  closeDataDirectory,
+  openDataDirectory,
+  readCluster,
+  readNodeId,
+  restoreAside,
+} from './cluster/data-directory.ts'
+import { recoverNode, writeSnapshotNow } from './cluster/recovery.ts'
+import { createEnv, type Log } from './env.ts'
+import { shortSnapshotId, snapshotId } from './snapshot/format.ts'
+import { findSnapshots, SEED_FILE, verifySnapshot } from './snapshot/snapshot.ts'
+import { writeSeedFile } from './snapshot/write.ts'
+import { inspectWal } from './wal/inspect.ts'
+import { closeWal } from './wal/wal.ts'
+
+const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+const env = createEnv(silent)
+
+export type Inspection = { readonly lines: string[]; readonly document: object; readonly isDamaged: boolean }
+
+/** Reads everything and changes nothing. */
+export function inspectDirectory(path: string): Inspection {
+  if (!existsSync(path)) throw new VacancyError('usage_error', { reason: `${path}: there is no such folder` })
+  const lines: string[] = []
+  let isDamaged = false
+  const cluster = attempt(() => readCluster(env.disk, path))
+  if (cluster.error !== undefined) {
+    isDamaged = true
+    lines.push(`CLUSTER: damaged: ${cluster.error}`)
+  } else if (cluster.value) {
+    lines.push(`shard ${cluster.value.shardId}, codec list ${cluster.value.codecs.join(', ')}`)
+  } else lines.push('not formed yet: no CLUSTER')
+  const snapshots = findSnapshots(env.disk, path).map((found) => {
+    if (found.state === 'refused') return { path: found.path, damage: found.error.message }
+    const verified = attempt(() => verifySnapshot(env.disk, found.head))
+    const { manifest, bytes } = found.head
+    return {
+      path: found.path,
+      id: snapshotId(manifest),
+      short: shortSnapshotId(manifest),
+      shard: manifest.shardId,
+      index: manifest.index,
+      term: manifest.term,
+      packages: manifest.packages,
+      properties: manifest.properties,
+      window: manifest.window && { from: formatDay(manifest.window.from), to: formatDay(manifest.window.to) },
+      bytes,
+      damage: verified.error,
+    }
+  })
+  for (const snapshot of snapshots) {
+    if (snapshot.damage !== undefined) isDamaged = true
+    const what =
+      'id' in snapshot
+        ? `index ${snapshot.index}, term ${snapshot.term}, ${snapshot.packages} packages, ${snapshot.bytes} bytes`
+        : 'unreadable'
+    lines.push(
+      `snapshot ${snapshot.path}: ${what}: ${snapshot.damage === undefined ? 'whole' : `damaged: ${snapshot.damage}`}`,
+    )
+  }
+  const log = inspectWal(env.disk, join(path, 'wal'))
+  if (!log) lines.push('no log')
+  else {
+    lines.push(`log: entries ${log.firstIndex} to ${log.lastIndex} verify`)
+    for (const file of log.files) lines.push(`  ${JSON.stringify(file)}`)
+    if (log.damage) {
+      isDamaged = true
+      lines.push(`log damaged: ${log.damage.file} at byte ${log.damage.offset}: ${log.damage.reason}`)
+      lines.push(
+        'what to do: copy the folder away; then `vacancy run --accept-loss` starts from what verifies and says what is lost',
+      )
+    }
+  }
+  const aside = listAside(path)
+  if (aside.length > 0) lines.push(`set aside: ${aside.join(', ')} (vacancy quarantine list)`)
+  return {
+    lines,
+    document: { path, cluster: cluster.value ?? null, snapshots, log: log ?? null, quarantine: aside, isDamaged },
+    isDamaged,
+  }
+}
+
+function attempt<T>(read: () => T): { value?: T; error?: string } {
+  try {
+    return { value: read() }
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    return { error: error.message }
+  }
+}
+
+export type Exported = {
+  readonly snapshotId: string
+  readonly shardId: string
+  readonly packages: number
+  readonly properties: number
+  readonly bytes: number
+  readonly lost: readonly string[]
+}
+
+/** Recovers the folder as a start would and writes one snapshot file of the result; the folder's data stay. */
+export async function exportDirectory(path: string, outputPath: string, acceptLoss: boolean): Promise<Exported> {
+  if (!existsSync(path)) throw new VacancyError('usage_error', { reason: `${path}: there is no such folder` })
+  const cluster = readCluster(env.disk, path)
+  const seed = findSnapshots(env.disk, path).find((found) => found.state === 'readable')
+  const names = cluster?.codecs ?? (seed?.state === 'readable' ? seed.head.manifest.codecs : undefined)
+  if (!names) throw new VacancyError('no_snapshot', { directory: path, shard: 'any shard' })
+  const codecs = createCodecList(names)
+  const node = await recoverNode(
+    env,
+    {
+      dataDir: path,
+      shardId: undefined,
+      nodeId: nodeIdOf(path),
+      codecs: names,
+      memoryBytes: 4 * 1024 ** 3,
+      readers: 2,
+      scratchBytes: 16 << 20,
+      sessionBytesMax: 32 << 20,
+      snapshotIntervalMs: 0,
+      snapshotTriggerCount: 1,
+      walFlushThreshold: 1,
+      loadThreads: 2,
+      acceptLoss,
+      acceptDay: 0,
+      forceTypescript: false,
+      logLevel: 'silent',
+      logFormat: 'json',
+    },
+    () => undefined,
+  )
+  try {
+    mkdirSync(outputPath, { recursive: true })
+    // Index and term stay those of the data, so that what was exported later can be told from what was exported before.
+    const position = { shardId: node.shardId, index: node.raft.applied, term: node.raft.term, voters: [] }
+    const written = await writeSnapshotNow(node.store, codecs, position, (source, encoder) =>
+      writeSeedFile(env, join(outputPath, SEED_FILE), source, { encoder }),
+    )
+    if (!written) throw new VacancyError('failure', { reason: 'the store changed while it was exported' })
+    const { manifest, bytes } = written
+    return {
+      snapshotId: snapshotId(manifest),
+      shardId: manifest.shardId,
+      packages: manifest.packages,
+      properties: manifest.properties,
+      bytes,
+      lost: node.lost,
+    }
+  } finally {
+    closeWal(node.wal)
+    closeDataDirectory(node.directory)
+  }
+}
+
+/** Whose folder it is; a new one takes any name. */
+function nodeIdOf(path: string): string {
+  return readNodeId(env.disk, path) ?? 'node-1'
+}
+
+const asideFolder = (path: string): string => join(path, 'quarantine')
+
+function listAside(path: string): string[] {
+  return existsSync(asideFolder(path)) ? readdirSync(asideFolder(path)).sort() : []
+}
+
+/** `list`, `restore NAME` or `remove NAME`. @returns lines to print */
+export function quarantine(path: string, action: string, name: string | undefined): string[] {
+  const names = listAside(path)
+  if (action === 'list' && name === undefined) {
+    return names.map((entry) => `${entry}  ${folderBytes(join(asideFolder(path), entry))} bytes`)
+  }
+  if ((action !== 'restore' && action !== 'remove') || name === undefined) {
+    throw new VacancyError('usage_error', { reason: 'say list, restore NAME or remove NAME' })
+  }
+  if (!names.includes(name)) {
+    throw new VacancyError('usage_error', {
+      reason: `${name} was not set aside in ${path}; there are: ${names.join(', ') || 'none'}`,
+    })
+  }
+  const directory = openDataDirectory(env, path, { nodeId: nodeIdOf(path) })
+  try {
+    if (action === 'remove') {
+      rmSync(join(asideFolder(path), name), { recursive: true })
+      return [`removed ${name}`]
+    }
+    const before = restoreAside(directory, name)
+    return [`restored ${name}${before === '' ? '' : `; what was there lies in ${before} now`}`]
+  } finally {
+    closeDataDirectory(directory)
+  }
+}
+
+function folderBytes(path: string): number {
+  const stat = statSync(path)
+  if (!stat.isDirectory()) return stat.size
+  return readdirSync(path).reduce((sum, entry) => sum + folderBytes(join(path, entry)), 0)
+}
