@@ -15,6 +15,7 @@ import { lastJson, ROOT, runProgram } from './programs.ts'
 import { createTables, type SearchClass, searches, type Tables, updates } from './queries.ts'
 import { type Requests, searchRequests, updateRequests } from './requests.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
+import { holdsSample } from './sample.ts'
 import { NotMeasurable } from './verdict.ts'
 
 export type BenchSize = {
@@ -67,6 +68,8 @@ export type Bench = {
   /** What the benchmarks beside the engine's modules printed, by path. */
   figures: Map<string, Figures>
   node: { threads: number; running: RunningNode } | undefined
+  /** What went wrong beside the rows. */
+  notes: string[]
 }
 
 /** Named numbers, as a benchmark beside an engine module prints them. */
@@ -91,6 +94,7 @@ export function createBench({ size, dir, say }: Pick<Bench, 'size' | 'dir' | 'sa
     peaks: new Map(),
     figures: new Map(),
     node: undefined,
+    notes: [],
   }
 }
 
@@ -113,10 +117,12 @@ export async function dataOf(bench: Bench, kind: DataKind): Promise<Data> {
     segments: 0,
     nights: kind === 'constant' ? 'constant' : 'random',
   }
-  bench.say(`writing ${spec.packages} packages (${kind})`)
   const dir = join(bench.dir, kind)
   const order: Order = kind === 'shuffled' ? 'shuffled' : 'grouped'
-  await runProgram(['bench/src/cli.ts', 'sample', ...sampleArguments(spec, { dir, order })])
+  if (!holdsSample(dir, { spec, order })) {
+    bench.say(`writing ${spec.packages} packages (${kind})`)
+    await runProgram(['bench/src/cli.ts', 'sample', ...sampleArguments(spec, { dir, order })])
+  }
   const data = { dir, dataset: createDataset(spec), bytes: statSync(join(dir, 'packages.csv')).size }
   bench.data.set(kind, data)
   return data
@@ -204,7 +210,11 @@ export async function nodeOf(bench: Bench, threads: number): Promise<RunningNode
 export async function stopBenchNode(bench: Bench): Promise<void> {
   const { node } = bench
   bench.node = undefined
-  if (node) await stopNode(node.running)
+  if (!node) return
+  const fault = await stopNode(node.running)
+  if (!fault) return
+  bench.notes.push(fault)
+  bench.say(fault)
 }
 
 /** Runs a benchmark that stands beside an engine module. With --json its last line is one object of named numbers. */

@@ -4,4 +4,8 @@ import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { soakCommand } from './soak.ts'
 
+// An exit, not a death: programs that were started are ended on the way out.
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
+
 await runCommands([reportCommand, sampleCommand, soakCommand], process.argv.slice(2))

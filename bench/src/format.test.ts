@@ -36,6 +36,7 @@ const report: Report = {
     },
     { id: 13, what: 'pause', verdict: 'not measurable', measures: [], why: 'its benchmark does not exist' },
   ],
+  notes: ['the node did not stop'],
 }
 
 test('the table shows value, target, baseline, ratio, verdict and every reason', () => {
@@ -46,7 +47,7 @@ test('the table shows value, target, baseline, ratio, verdict and every reason',
   expect(text).toContain('4. searches: missed')
   expect(text).toContain('requests: as planned')
   expect(text).toContain('13. pause: not measurable\n   its benchmark does not exist')
-  expect(text).toContain('0 met, 1 missed, 1 not measurable here.')
+  expect(text).toContain('0 met, 1 missed, 1 not measurable here.\nthe node did not stop')
 })
 
 test('the page shows the same, with the machine beside it', () => {
@@ -66,6 +67,7 @@ test.each([
   [62_400, '/s', '62,400/s'],
   [1.8, '×', '1.80×'],
   [45, '%', '45.0 %'],
+  [Number.NaN, 's', '–'],
 ] as const)('%f %s reads %s', (value, unit, text) => {
   expect(formatValue(value, unit)).toBe(text)
 })

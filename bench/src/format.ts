@@ -18,6 +18,8 @@ export type Report = {
   seconds: number
   machine: Machine
   rows: RowReport[]
+  /** What went wrong beside the rows. */
+  notes: string[]
 }
 
 const COLUMNS = ['', 'figure', 'value', 'target', 'baseline', 'ratio', 'verdict'] as const
@@ -36,6 +38,7 @@ export function formatTable(report: Report): string {
     ...lines.flatMap(({ head, row, cells }) => ['', `${head}: ${row.verdict}`, ...cells.map(aligned), ...notesOf(row)]),
     '',
     summaryOf(report),
+    ...report.notes,
     '',
   ].join('\n')
 }
@@ -74,7 +77,7 @@ ${report.rows.flatMap(markdownRows).join('\n')}
 
 ## What lies behind a verdict
 
-${report.rows.flatMap((row) => whysOf(row).map((why) => `- ${row.id}: ${why}`)).join('\n') || 'Nothing to add.'}
+${behindOf(report)}
 
 ## How it is measured
 
@@ -86,6 +89,11 @@ ${report.rows.flatMap((row) => whysOf(row).map((why) => `- ${row.id}: ${why}`)).
 - Where the generator shares the cores with the node, a p99 counts as met up to 3 times that of the echo under the same
   load, and what the echo itself misses is not measurable here.
 `
+}
+
+function behindOf({ rows, notes }: Report): string {
+  const whys = rows.flatMap((row) => whysOf(row).map((why) => `- ${row.id}: ${why}`))
+  return [...whys, ...notes.map((note) => `- ${note}`)].join('\n') || 'Nothing to add.'
 }
 
 function markdownRows(row: RowReport): string[] {
@@ -127,6 +135,7 @@ function formatTarget(target: Target, unit: Unit): string {
 }
 
 export function formatValue(value: number, unit: Unit): string {
+  if (Number.isNaN(value)) return '–'
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 1 ? 2 : 3
   const number = value.toLocaleString('en', {
     maximumFractionDigits: digits,

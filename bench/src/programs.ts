@@ -21,6 +21,10 @@ export type Program = {
 /** @param args the program's path relative to the repository, then its arguments */
 export function startProgram(args: readonly string[]): Program {
   const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+  // A program that outlives the one that measures it would disturb the next measurement.
+  const end = () => child.kill('SIGKILL')
+  process.once('exit', end)
+  child.once('close', () => process.off('exit', end))
   let output = ''
   let complaints = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

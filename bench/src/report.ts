@@ -10,7 +10,7 @@ import { ROOT } from './programs.ts'
 import { groupedImportRow, memoryRow, shuffledImportRow, snapshotRow } from './rows-files.ts'
 import { kernelRow, pauseRow, scanRow, walRow } from './rows-modules.ts'
 import { echoShareRow, mixedRow, peakRow, regularRow, scalingRow, spikeRow } from './rows-network.ts'
-import { type Measure, NotMeasurable, worstOf } from './verdict.ts'
+import { type Measure, verdictOf, worstOf } from './verdict.ts'
 
 type Row = {
   /** Number in performance.md §10. */
@@ -96,6 +96,7 @@ async function measureRows(bench: Bench, rows: readonly Row[]): Promise<Report> 
     seconds: (performance.now() - begun) / 1000,
     machine,
     rows: reports.toSorted((a, b) => a.id - b.id),
+    notes: bench.notes,
   }
 }
 
@@ -105,8 +106,7 @@ async function measureRow(bench: Bench, { id, what, measure }: Row): Promise<Row
     const measures = await measure(bench)
     return { id, what, verdict: worstOf(measures), measures }
   } catch (error) {
-    const verdict = error instanceof NotMeasurable ? 'not measurable' : 'missed'
-    return { id, what, verdict, measures: [], why: (error as Error).message }
+    return { id, what, verdict: verdictOf(error), measures: [], why: (error as Error).message }
   }
 }
 

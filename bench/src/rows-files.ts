@@ -16,7 +16,7 @@ import {
 } from './bench.ts'
 import { metric } from './metrics.ts'
 import { metricsOf } from './running-node.ts'
-import { judged, type Measure, NotMeasurable } from './verdict.ts'
+import { judged, type Measure, NotMeasurable, part } from './verdict.ts'
 
 /** What the targets are stated for. */
 const PACKAGES = 60_000_000
@@ -49,6 +49,7 @@ export async function memoryRow(bench: Bench): Promise<Measure[]> {
   ]
 }
 
+const SNAPSHOT_BENCH = 'engine/src/snapshot/snapshot.bench.ts'
 const IMPORT_BENCH = 'engine/src/import/import.bench.ts'
 
 /** Row 10: CSV to words, a file in which rows lie together. */
@@ -114,7 +115,9 @@ export async function snapshotRow(bench: Bench): Promise<Measure[]> {
       why: 'bytes a package',
     }),
     judged({ name: 'start to active', value: node.startMs / 1000, unit: 's', target: { atMost: 2 } }),
-    ...snapshotTimes(await figuresOf(bench, 'engine/src/snapshot/snapshot.bench.ts', ['--dir', bench.dir])),
+    ...(await part('write and load', async () =>
+      snapshotTimes(await figuresOf(bench, SNAPSHOT_BENCH, ['--dir', bench.dir])),
+    )),
   ]
 }
 

@@ -73,10 +73,11 @@ async function isActive(api: string): Promise<boolean> {
   }
 }
 
-export async function stopNode(node: RunningNode): Promise<void> {
-  const code = await stopProgram(node.program)
-  rmSync(node.dir, { recursive: true, force: true })
-  if (code !== 0) throw new Error(`the node stopped with exit code ${code}: ${lastLine(node.program)}`)
+/** Stops a node and removes its folder. Answers with what was wrong with its end, '' when it stopped orderly. */
+export async function stopNode({ program, dir }: RunningNode): Promise<string> {
+  const code = await stopProgram(program)
+  rmSync(dir, { recursive: true, force: true })
+  return code === 0 ? '' : `the node stopped with exit code ${code}: ${lastLine(program)}`
 }
 
 export async function metricsOf({ api }: RunningNode): Promise<Sample[]> {

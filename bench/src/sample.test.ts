@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { type ORDERS, PACKAGES_HEADER, PROPERTIES_HEADER } from './csv.ts'
 import { createDataset, type Dataset, type DatasetSpec, namesIn, nightsOf, SHAPES } from './dataset.ts'
 import { availabilityOf, featuresOf, priceOf } from './inventory.ts'
-import { ensureSample, sampleCommand, specFrom, writeSample } from './sample.ts'
+import { holdsSample, sampleCommand, specFrom, writeSample } from './sample.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'vacancy-sample-'))
 afterAll(() => rmSync(root, { recursive: true }))
@@ -175,14 +175,15 @@ test('a region is dearer at weekends and has weekends that are sold out', () => 
   expect(soldOut).toBeGreaterThan(500)
 })
 
-test('files that hold the wanted data set already are kept', () => {
-  const dataset = createDataset(specOf({}))
-  const dir = join(root, 'kept')
+test('a folder holds a data set only when it is whole and made of the same arguments', () => {
+  const spec = specOf({})
+  const { dir } = write('whole', createDataset(spec))
 
-  expect(ensureSample(dataset, { dir, order: 'grouped' }).isNew).toBe(true)
-  expect(ensureSample(dataset, { dir, order: 'grouped' }).isNew).toBe(false)
-  expect(ensureSample(dataset, { dir, order: 'shuffled' }).isNew).toBe(true)
-  expect(ensureSample(createDataset(specOf({ seed: 2 })), { dir, order: 'shuffled' }).isNew).toBe(true)
+  expect(holdsSample(dir, { spec, order: 'grouped' })).toBe(true)
+  expect(holdsSample(dir, { spec, order: 'shuffled' })).toBe(false)
+  expect(holdsSample(dir, { spec: specOf({ seed: 2 }), order: 'grouped' })).toBe(false)
+  rmSync(join(dir, 'sample.json'))
+  expect(holdsSample(dir, { spec, order: 'grouped' })).toBe(false)
 })
 
 /** What the command line makes of these arguments. */

@@ -32,19 +32,11 @@ export type Sample = {
   packagesBytes: number
 }
 
-/** Writes the data set unless `dir` holds exactly it already. */
-export function ensureSample(
-  dataset: Dataset,
-  { dir, order, progress }: { dir: string; order: Order; progress?: Progress },
-): { sample: Sample; isNew: boolean } {
-  const file = join(dir, 'sample.json')
-  const known = readSample(file)
-  const wanted = { generator: GENERATOR, spec: dataset.spec, order }
-  const { generator, spec, order: knownOrder } = known ?? {}
-  if (known && JSON.stringify({ generator, spec, order: knownOrder }) === JSON.stringify(wanted)) {
-    return { sample: known, isNew: false }
-  }
-  return { sample: writeSample(dataset, { dir, order, ...(progress && { progress }) }), isNew: true }
+/** Whether `dir` holds exactly this data set, whole. */
+export function holdsSample(dir: string, wanted: { spec: DatasetSpec; order: Order }): boolean {
+  const { generator, spec, order } = readSample(join(dir, 'sample.json')) ?? {}
+  const asked = { generator: GENERATOR, spec: wanted.spec, order: wanted.order }
+  return JSON.stringify({ generator, spec, order }) === JSON.stringify(asked)
 }
 
 export function writeSample(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { echoShare, judged, judgedLatency, judgedPeak, type Measure, worstOf } from './verdict.ts'
+import { echoShare, judged, judgedLatency, judgedPeak, type Measure, NotMeasurable, part, worstOf } from './verdict.ts'
 
 const p99 = (value: number) => ({ name: 'p99', value, unit: 'ms' as const, target: { atMost: 1 } })
 const peak = (value: number) => ({ name: 'peak', value, unit: '/s' as const, target: { atLeast: 60_000 } })
@@ -50,4 +50,15 @@ test('a row is as bad as its worst measure', () => {
   expect(worstOf(measures('met', 'not measurable'))).toBe('not measurable')
   expect(worstOf(measures('not measurable', 'missed', 'met'))).toBe('missed')
   expect(worstOf(measures(undefined))).toBe('not measurable')
+})
+
+test('a part that fails leaves the other parts of its row alone', async () => {
+  const fine: Measure = { name: 'size', value: 1, unit: 'MB', verdict: 'met' }
+  const failed = await part('write', () => Promise.reject(new Error('no space left')))
+  const missing = await part('load', () => Promise.reject(new NotMeasurable('no benchmark')))
+
+  expect(failed).toMatchObject([{ name: 'write', verdict: 'missed', why: 'no space left' }])
+  expect(worstOf([fine, ...missing])).toBe('not measurable')
+  expect(worstOf([fine, ...failed, ...missing])).toBe('missed')
+  expect(await part('size', () => Promise.resolve([fine]))).toEqual([fine])
 })

@@ -101,3 +101,15 @@ export function worstOf(measures: readonly Measure[]): Verdict {
 export class NotMeasurable extends Error {
   override name = 'NotMeasurable'
 }
+
+/** What an error says about a target: the node failed under it, or it cannot be measured here. */
+export const verdictOf = (error: unknown): Verdict => (error instanceof NotMeasurable ? 'not measurable' : 'missed')
+
+/** Measures of one part of a row; an error there becomes a measure without a value, and the other parts stay. */
+export async function part(name: string, measure: () => Promise<Measure[]>): Promise<Measure[]> {
+  try {
+    return await measure()
+  } catch (error) {
+    return [{ name, value: Number.NaN, unit: 's', verdict: verdictOf(error), why: (error as Error).message }]
+  }
+}
