@@ -1,8 +1,9 @@
 /** What this machine does at best, measured in the same run as what is compared with it. */
-import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createHistogram, type Histogram, record } from './histogram.ts'
+import { runProgram } from './programs.ts'
 
 const PAGE_BYTES = 65_536
 const PAGES_MAX = 65_536
@@ -29,30 +30,18 @@ export async function createBaselineKernel(memoryBytes: number): Promise<Baselin
   return { memory, countNewlines, sumWords }
 }
 
-async function compile(): Promise<Uint8Array<ArrayBuffer>> {
-  // Loaded here: the compiler takes half a second to load, and most programs of this workspace need no baseline.
-  const { default: asc } = await import('assemblyscript/asc')
-  const source = readFileSync(fileURLToPath(new URL('./baseline.as.ts', import.meta.url)), 'utf8')
-  const flags = ['-O3', '--runtime', 'stub', '--importMemory', '--sharedMemory', '--initialMemory', '1'].concat([
-    '--maximumMemory',
-    String(PAGES_MAX),
-    '--enable',
-    'simd',
-    '--enable',
-    'threads',
-  ])
-  const messages = asc.createMemoryStream()
-  let wasm: Uint8Array | undefined
-  const { error } = await asc.main(['baseline.ts', '--outFile', 'baseline.wasm', ...flags], {
-    stderr: messages,
-    readFile: (name) => (name === 'baseline.ts' ? source : null),
-    writeFile: (_, content) => {
-      if (typeof content !== 'string') wasm = content
-    },
-    listFiles: () => [],
-  })
-  if (error || !wasm) throw new Error(`baseline.as.ts does not build: ${messages.toString()}`, { cause: error })
-  return new Uint8Array(wasm)
+/** Compiled by the compiler's own program: it is a tool of the repository, not a library of this workspace. */
+async function compile(): Promise<Buffer<ArrayBuffer>> {
+  const dir = mkdtempSync(join(tmpdir(), 'vacancy-baseline-'))
+  const output = join(dir, 'baseline.wasm')
+  const memory = ['--importMemory', '--sharedMemory', '--initialMemory', '1', '--maximumMemory', String(PAGES_MAX)]
+  const flags = ['-O3', '--runtime', 'stub', '--enable', 'simd', '--enable', 'threads', ...memory]
+  try {
+    await runProgram(['node_modules/assemblyscript/bin/asc.js', 'bench/src/baseline.as.ts', '-o', output, ...flags])
+    return Buffer.from(readFileSync(output))
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
 }
 
 /** Bytes a second that one thread reads from memory, words added up; the best of a few rounds. */
