@@ -18,6 +18,8 @@ export type BaselineKernel = {
   sumWords(start: number, length: number): number
 }
 
+let compiled: ReturnType<typeof compile> | undefined
+
 export async function createBaselineKernel(memoryBytes: number): Promise<BaselineKernel> {
   // Shared and of the same maximum as a node's memory: pages of such memory are small ones, and that shows.
   const memory = new WebAssembly.Memory({
@@ -25,7 +27,8 @@ export async function createBaselineKernel(memoryBytes: number): Promise<Baselin
     maximum: PAGES_MAX,
     shared: true,
   })
-  const { instance } = await WebAssembly.instantiate(await compile(), { env: { memory } })
+  compiled ??= compile()
+  const { instance } = await WebAssembly.instantiate(await compiled, { env: { memory } })
   const { countNewlines, sumWords } = instance.exports as Omit<BaselineKernel, 'memory'>
   return { memory, countNewlines, sumWords }
 }
