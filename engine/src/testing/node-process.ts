@@ -1,0 +1,336 @@
+/** A real node as a process of its own, for tests: free ports, temporary folders, raw frames over real sockets. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import { createCodecList, dayOf, formatDay, VacancyError, yearOf } from '@vacancy/shared'
+import type { NodeStatus } from '@vacancy/shared/contract'
+import {
+  type CommandName,
+  decodeReply,
+  encodeRequest,
+  FRAME_HEADER_BYTES,
+  MAGIC_FRAME,
+  type Reply,
+  type RequestFields,
+  readU32,
+} from '@vacancy/shared/wire'
+
+const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
+const START_MS = 60_000
+const ANSWER_MS = 30_000
+const LOOK_MS = 20
+const SERVING = /^serving: tcp (.+):(\d+), http (.+):(\d+)$/m
+
+export const TEST_CODECS = ['breakfast', 'refundable', 'sea_view'] as const
+
+export type ConfigLines = { readonly [key: string]: string | number | boolean }
+
+export type NodeRun = {
+  /** Folder of the configuration; made for this run when absent. */
+  readonly folder: string
+  /** Default: `data` in the folder. */
+  readonly dataDir?: string
+  readonly codecs?: readonly string[]
+  readonly config?: ConfigLines
+  readonly flags?: readonly string[]
+  /** Turns the wall clock of all threads of the process. */
+  readonly clockOffsetMs?: number
+  /** Put before the program, such as `taskset -c 0`. */
+  readonly wrapper?: readonly string[]
+  readonly environment?: { readonly [name: string]: string }
+  /** Ends the process with SIGKILL so long after its start. */
+  readonly killAfterMs?: number
+}
+
+export type Ended = { readonly code: number | null; readonly signal: string | null }
+
+export type NodeProcess = {
+  readonly pid: number
+  readonly tcpPort: number
+  readonly apiPort: number
+  readonly dataDir: string
+  /** Everything on stdout and stderr so far. */
+  readonly output: () => string
+  readonly ended: Promise<Ended>
+  /** An orderly stop. */
+  readonly stop: () => Promise<Ended>
+  /** What a power loss of the process looks like. */
+  readonly kill: () => Promise<Ended>
+}
+
+/** A folder that is deleted with `removeFolder`. */
+export function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'vacancy-node-'))
+}
+
+export function removeFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true })
+}
+
+type Running = { readonly child: ChildProcess; readonly output: () => string; readonly ended: Promise<Ended> }
+
+function launch(args: readonly string[], run: Pick<NodeRun, 'clockOffsetMs' | 'wrapper' | 'environment'>): Running {
+  const { clockOffsetMs = 0, wrapper = [], environment = {} } = run
+  // Threads inherit what the process was started with, so their clocks turn, too.
+  const turned = `const now = Date.now; Date.now = () => now() + ${clockOffsetMs}`
+  const preload = clockOffsetMs === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(turned)}`]
+  const [command, ...rest] = [...wrapper, process.execPath, ...preload, PROGRAM, ...args] as [string, ...string[]]
+  const child = spawn(command, rest, { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+  }
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => resolve({ code, signal }))
+  })
+  return { child, output: () => output, ended }
+}
+
+/** Runs a subcommand to its end. */
+export async function runVacancy(
+  args: readonly string[],
+  run: Pick<NodeRun, 'clockOffsetMs' | 'environment'> = {},
+): Promise<{ readonly code: number | null; readonly output: string }> {
+  const { output, ended } = launch(args, run)
+  const { code } = await ended
+  return { code, output: output() }
+}
+
+function runArguments(run: NodeRun): string[] {
+  const { folder, dataDir = join(folder, 'data'), codecs = TEST_CODECS, config = {}, flags = [] } = run
+  const lines = Object.entries({ tcp_port: 0, api_port: 0, serving_threads: 1, ...config })
+  const configFile = join(folder, 'vacancy.yml')
+  const codecsFile = join(folder, 'codecs.yml')
+  writeFileSync(configFile, lines.map(([key, value]) => `${key}: ${value}\n`).join(''))
+  writeFileSync(codecsFile, `rate_features:\n${codecs.map((name) => `  - ${name}\n`).join('')}`)
+  return ['run', '--config', configFile, '--codecs', codecsFile, '--data-dir', dataDir, ...flags]
+}
+
+/** Starts a node that is expected to end by itself, as for a wrong configuration. */
+export async function runNodeToEnd(run: NodeRun): Promise<{ readonly code: number | null; readonly output: string }> {
+  const { output, ended } = launch(runArguments(run), run)
+  const { code } = await ended
+  return { code, output: output() }
+}
+
+/** Starts a node; resolves when it serves. */
+export async function startNodeProcess(run: NodeRun): Promise<NodeProcess> {
+  const { child, output, ended } = launch(runArguments(run), run)
+  if (run.killAfterMs !== undefined) setTimeout(() => child.kill('SIGKILL'), run.killAfterMs)
+  const serving = async (): Promise<RegExpExecArray> => {
+    for (const until = performance.now() + START_MS; performance.now() < until; ) {
+      const line = SERVING.exec(output())
+      if (line) return line
+      if (child.exitCode !== null || child.signalCode !== null) break
+      await pause()
+    }
+    child.kill('SIGKILL')
+    throw new Error(`the node did not start (exit code ${child.exitCode}):\n${output()}`)
+  }
+  const line = await serving()
+  const end = (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    return ended
+  }
+  return {
+    pid: child.pid as number,
+    tcpPort: Number(line[2]),
+    apiPort: Number(line[4]),
+    dataDir: run.dataDir ?? join(run.folder, 'data'),
+    output,
+    ended,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+}
+
+/** Looks again and again until something holds. */
+export async function until<T>(what: string, look: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  for (const end = performance.now() + ANSWER_MS; performance.now() < end; ) {
+    const found = await look()
+    if (found !== undefined && found !== false) return found
+    await pause()
+  }
+  throw new Error(`it did not happen: ${what}`)
+}
+
+// HTTP
+
+export async function getText(node: { apiPort: number }, path: string, token?: string): Promise<[number, string]> {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const response = await fetch(`http://127.0.0.1:${node.apiPort}${path}`, { headers })
+  return [response.status, await response.text()]
+}
+
+export async function post(node: { apiPort: number }, path: string, body: object = {}): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${node.apiPort}${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  })
+  await response.text()
+  return response.status
+}
+
+export async function statusOf(node: { apiPort: number }): Promise<NodeStatus> {
+  const [, text] = await getText(node, '/status')
+  return JSON.parse(text) as NodeStatus
+}
+
+/** The state digest when everything that was answered is in it: figures reach the API a little later. */
+export async function digestOf(node: { apiPort: number }): Promise<string> {
+  let before = ''
+  let since = 0
+  return await until('the digest rests', async () => {
+    const { digest, replica } = await statusOf(node)
+    const now = `${digest?.value}/${replica?.applied_index}`
+    since = now === before ? since + 1 : 0
+    before = now
+    return since > STATUS_LOOKS ? (digest?.value ?? '') : undefined
+  })
+}
+
+/** The replica tells its figures four times a second. */
+const STATUS_LOOKS = 25
+
+/** Value of a metric without labels, or of the first of its labels. */
+export async function metric(node: { apiPort: number }, name: string): Promise<number> {
+  const [, text] = await getText(node, '/metrics')
+  const line = text.split('\n').find((row) => row.startsWith(`${name} `) || row.startsWith(`${name}{`))
+  if (line === undefined) throw new Error(`there is no metric ${name} in:\n${text}`)
+  return Number(line.split(' ').at(-1))
+}
+
+// The data protocol
+
+export type WireClient = {
+  readonly socket: Socket
+  /** All that came, as frames: correlation id and payload. Unframed bytes are in `rest`. */
+  readonly frames: { readonly correlationId: number; readonly payload: Uint8Array }[]
+  rest: Buffer
+  isClosed: boolean
+  nextId: number
+  /** Codec list to read rate features with. */
+  codecs: readonly string[]
+  readonly waiting: Map<number, (payload: Uint8Array | undefined) => void>
+}
+
+/** Opens a connection; `tls` is the certificate to trust. */
+export async function openClient(
+  node: { tcpPort: number },
+  options: { readonly tls?: string; readonly codecs?: readonly string[] } = {},
+): Promise<WireClient> {
+  const at = { host: '127.0.0.1', port: node.tcpPort }
+  const { tls, codecs = TEST_CODECS } = options
+  const socket = tls === undefined ? connect(at) : connectTls({ ...at, ca: tls, servername: 'localhost' })
+  const client: WireClient = {
+    socket,
+    frames: [],
+    rest: Buffer.alloc(0),
+    isClosed: false,
+    nextId: 1,
+    codecs,
+    waiting: new Map(),
+  }
+  socket.on('data', (chunk: Buffer) => take(client, chunk))
+  socket.on('close', () => {
+    client.isClosed = true
+    for (const answer of client.waiting.values()) answer(undefined)
+    client.waiting.clear()
+  })
+  await new Promise<void>((resolve, reject) => {
+    socket.once(tls === undefined ? 'connect' : 'secureConnect', () => resolve())
+    socket.once('error', reject)
+  })
+  socket.on('error', () => undefined)
+  socket.setNoDelay(true)
+  return client
+}
+
+function take(client: WireClient, chunk: Buffer): void {
+  let bytes = client.rest.length === 0 ? chunk : Buffer.concat([client.rest, chunk])
+  while (bytes.length >= FRAME_HEADER_BYTES && bytes[0] === MAGIC_FRAME) {
+    const end = FRAME_HEADER_BYTES + readU32(bytes, 5)
+    if (bytes.length < end) break
+    const correlationId = readU32(bytes, 1)
+    const payload = Uint8Array.from(bytes.subarray(FRAME_HEADER_BYTES, end))
+    client.frames.push({ correlationId, payload })
+    client.waiting.get(correlationId)?.(payload)
+    client.waiting.delete(correlationId)
+    bytes = bytes.subarray(end)
+  }
+  client.rest = bytes
+}
+
+/** What becomes of one correlation id; undefined when the connection closes first. */
+export function answerTo(client: WireClient, correlationId: number): Promise<Uint8Array | undefined> {
+  if (client.isClosed) return Promise.resolve(undefined)
+  return new Promise((resolve) => client.waiting.set(correlationId, resolve))
+}
+
+/** Sends one request and reads its reply. @throws connection_lost when none comes */
+export async function ask<Name extends CommandName>(
+  client: WireClient,
+  command: Name,
+  fields: RequestFields,
+): Promise<Reply<Name>> {
+  const correlationId = client.nextId++
+  const answer = answerTo(client, correlationId)
+  client.socket.write(encodeRequest({ command, correlationId, fields }))
+  return readAnswer(client, command, await answer)
+}
+
+export function readAnswer<Name extends CommandName>(
+  client: Pick<WireClient, 'codecs'>,
+  command: Name,
+  payload: Uint8Array | undefined,
+): Reply<Name> {
+  if (payload === undefined) {
+    throw new VacancyError('connection_lost', { address: 'the node', reason: 'closed' })
+  }
+  const context = { baseYear: yearOf(dayOf(Date.now())), codecs: createCodecList(client.codecs) }
+  return decodeReply(command, payload, context)
+}
+
+/** Asks and expects SUCCESS. */
+export async function succeed<Name extends CommandName>(client: WireClient, command: Name, fields: RequestFields) {
+  const reply = await ask(client, command, fields)
+  if (!reply.ok) throw new Error(`${command}: ${JSON.stringify(reply)}`)
+  return reply.result
+}
+
+export function closeClient(client: WireClient): void {
+  client.socket.destroy()
+}
+
+/** The day `days` from now, as the protocol writes it. */
+export function dateIn(days: number, clockOffsetMs = 0): string {
+  return formatDay(dayOf(Date.now() + clockOffsetMs) + days)
+}
+
+/** Attributes of a property that nothing depends on. */
+export function somewhere(propertyId: string, segment = 'alpine'): RequestFields {
+  return {
+    segment,
+    area: 'valley',
+    propertyId,
+    propertyType: 'hotel',
+    category: 'standard',
+    stars: 3,
+    latitude: 47,
+    longitude: 11,
+    amenities: ['wifi'],
+  }
+}
