@@ -9,6 +9,7 @@ import { dayOf, formatDay } from '@vacancy/shared'
 import { checkAnswers } from './check-answers.ts'
 import type { Order } from './csv.ts'
 import { createDataset, type Dataset, type DatasetSpec } from './dataset.ts'
+import { failure } from './failure.ts'
 import { type Load, type LoadResult, runLoad, type Stream } from './load.ts'
 import { metric } from './metrics.ts'
 import { lastJson, ROOT, runProgram } from './programs.ts'
@@ -275,13 +276,13 @@ export async function measureLoad(
 }
 
 function refuseWrongAnswers({ streams, broken }: LoadResult): void {
-  if (broken) throw new Error(broken)
+  if (broken) throw failure(broken)
   for (const { name, sent, answered, errors, bytesReceived, bytesExpected } of streams) {
     const [text, count] = Object.entries(errors)[0] ?? []
-    if (text !== undefined) throw new Error(`${count} of ${sent} ${name} were answered with ${text}`)
-    if (answered < sent) throw new Error(`${sent - answered} of ${sent} ${name} got no answer`)
+    if (text !== undefined) throw failure(`${count} of ${sent} ${name} were answered with ${text}`)
+    if (answered < sent) throw failure(`${sent - answered} of ${sent} ${name} got no answer`)
     if (bytesExpected > 0 && bytesReceived !== bytesExpected) {
-      throw new Error(`${name} were answered with ${bytesReceived} bytes, right would have been ${bytesExpected}`)
+      throw failure(`${name} were answered with ${bytesReceived} bytes, right would have been ${bytesExpected}`)
     }
   }
 }

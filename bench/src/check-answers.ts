@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import { type CodecList, createCodecList, dayOf, parseDay, yearOf } from '@vacancy/shared'
 import { createFrameSplitter, decodeReply, encodeRequest, splitFrames } from '@vacancy/shared/wire'
+import { failure } from './failure.ts'
 import { availabilityOf, featuresOf, priceOf } from './inventory.ts'
 import { answerTo, type Search, type SearchFields, type Tables } from './queries.ts'
 
@@ -17,7 +18,7 @@ export async function checkAnswers(
   const payloads = await askAll(server, searches)
   for (const [i, { fields, hits }] of searches.entries()) {
     const fault = faultIn(tables, fields, { hits, payload: payloads[i] ?? new Uint8Array(), codecs })
-    if (fault) throw new Error(`the node answers ${JSON.stringify(fields)} wrongly: ${fault}`)
+    if (fault) throw failure(`the node answers ${JSON.stringify(fields)} wrongly: ${fault}`)
   }
 }
 
@@ -34,8 +35,8 @@ function askAll(server: { host: string; port: number }, searches: readonly Searc
         payloads[correlationId] = bytes.slice(start, end)
         answered += 1
       },
-      refuse: (_: number, text: string) => socket.destroy(new Error(text)),
-      fatal: (reason: string) => socket.destroy(new Error(reason)),
+      refuse: (_: number, text: string) => socket.destroy(failure(text)),
+      fatal: (reason: string) => socket.destroy(failure(reason)),
     }
     socket.on('data', (chunk: Buffer) => {
       splitFrames(splitter, chunk, sink)
@@ -44,7 +45,7 @@ function askAll(server: { host: string; port: number }, searches: readonly Searc
       resolve(payloads)
     })
     socket.on('error', reject)
-    socket.on('close', () => reject(new Error(`the node closed the connection after ${answered} answers`)))
+    socket.on('close', () => reject(failure(`the node closed the connection after ${answered} answers`)))
   })
 }
 

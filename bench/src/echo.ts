@@ -12,6 +12,7 @@ import { createServer, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { failure } from './failure.ts'
 import { createFrameScanner, scanFrames } from './frame-scanner.ts'
 
 const SLAB_BYTES = 1 << 20
@@ -91,7 +92,7 @@ export async function startEcho({ replyBytes, threads }: { replyBytes: number; t
   const heard = () =>
     new Promise<number>((resolve, reject) => {
       child.once('message', (message) => resolve(Number(message)))
-      child.once('exit', (code) => reject(new Error(`the echo ended with exit code ${code}`)))
+      child.once('exit', (code) => reject(failure(`the echo ended with exit code ${code}`)))
     })
   const port = await heard()
   const cpuSeconds = () => {

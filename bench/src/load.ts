@@ -6,6 +6,7 @@
  * own schedule is void.
  */
 import { type ChildProcess, fork } from 'node:child_process'
+import { failure } from './failure.ts'
 import { merge } from './histogram.ts'
 import type { FromSender, ToSender } from './load-process.ts'
 import { type Pacing, type Place, shareOf, voidReason } from './schedule.ts'
@@ -95,10 +96,10 @@ function heard<K extends FromSender['kind']>(child: ChildProcess, kind: K): Prom
   return new Promise((resolve, reject) => {
     child.on('message', (message: FromSender) => {
       if (message.kind === kind) resolve(message as Extract<FromSender, { kind: K }>)
-      if (message.kind === 'failed') reject(new Error(`load: ${message.reason}`))
+      if (message.kind === 'failed') reject(failure(`load: ${message.reason}`))
     })
     child.once('error', reject)
-    child.once('exit', (code) => reject(new Error(`load: a sender ended with exit code ${code}`)))
+    child.once('exit', (code) => reject(failure(`load: a sender ended with exit code ${code}`)))
   })
 }
 

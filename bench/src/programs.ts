@@ -1,6 +1,7 @@
 /** Programs of this repository, started by path as an operator would, and ended by their own process id. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { failure } from './failure.ts'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -46,14 +47,14 @@ export function startProgram(args: readonly string[]): Program {
 export async function runProgram(args: readonly string[]): Promise<string> {
   const program = startProgram(args)
   const code = await program.ended
-  if (code !== 0) throw new Error(`${args[0]} ended with exit code ${code}: ${lastLine(program)}`)
+  if (code !== 0) throw failure(`${args[0]} ended with exit code ${code}: ${lastLine(program)}`)
   return program.output()
 }
 
 /** What a program said last: of a stack trace the line with the error. */
 export function lastLine(program: Program): string {
   const lines = (program.complaints().trim() || program.output().trim()).split('\n')
-  return lines.findLast((line) => /^\s*(?:\w+: )?\w*Error\b/.test(line))?.trim() || lines.at(-1) || 'it said nothing'
+  return lines.findLast((line) => /\w*Error\b.*: /.test(line))?.trim() || lines.at(-1) || 'it said nothing'
 }
 
 /** Asks a program to stop, and ends it when it does not. */
@@ -71,6 +72,6 @@ export function lastJson(text: string): unknown {
   try {
     return JSON.parse(line)
   } catch (error) {
-    throw new Error(`expected a line of JSON, got ${line.slice(0, 100) || 'nothing'}`, { cause: error })
+    throw failure(`expected a line of JSON, got ${line.slice(0, 100) || 'nothing'}`, error)
   }
 }

@@ -36,12 +36,6 @@ export function between(random: Random, least: number, most: number): number {
   return least + below(random, most - least + 1)
 }
 
-export function pick<T>(random: Random, from: readonly T[]): T {
-  const chosen = from[below(random, from.length)]
-  if (chosen === undefined) throw new RangeError('nothing to pick from')
-  return chosen
-}
-
 /** Running sums of weights: `pickWeighted` draws index i with probability weight i / sum. */
 export function cumulative(weights: readonly number[]): Float64Array {
   const sums = new Float64Array(weights.length)

@@ -3,7 +3,7 @@
  * places on the map; ski towns are dear in February, lakes in August; Fridays and Saturdays cost more, and now
  * and then a weekend is sold out. It is what `npm start` shows.
  */
-import { weekdayOf } from '@vacancy/shared'
+import { assert, weekdayOf } from '@vacancy/shared'
 import {
   addProperty,
   addRow,
@@ -198,7 +198,7 @@ export const region: Shape = {
     const segment = below(random, draft.names.segments.length)
     const area = (firstTown[segment] ?? 0) + pickWeighted(random, townWeights[segment] ?? cumulative([1]))
     const town = towns[area]
-    if (!town) throw new RangeError('every valley has a town')
+    assert(town !== undefined, 'every valley has a town')
     const [, latitude, longitude, season, , level] = town
     const type = pickWeighted(random, TYPE_WEIGHTS)
     const category = type === 2 ? 0 : pickWeighted(random, CATEGORY_WEIGHTS)

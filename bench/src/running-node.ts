@@ -2,6 +2,7 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { failure } from './failure.ts'
 import { parseMetrics, type Sample } from './metrics.ts'
 import { lastLine, type Program, startProgram, stopProgram } from './programs.ts'
 
@@ -55,12 +56,12 @@ async function becomesActive({ program, api }: { program: Program; api: string }
     hasEnded = true
   })
   while (performance.now() - begun < START_MS) {
-    if (hasEnded) throw new Error(`the node ended while it started: ${lastLine(program)}`)
+    if (hasEnded) throw failure(`the node ended while it started: ${lastLine(program)}`)
     if (await isActive(api)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
   await stopProgram(program)
-  throw new Error(`the node was not active after ${START_MS / 1000} s: ${lastLine(program)}`)
+  throw failure(`the node was not active after ${START_MS / 1000} s: ${lastLine(program)}`)
 }
 
 async function isActive(api: string): Promise<boolean> {
@@ -82,7 +83,7 @@ export async function stopNode({ program, dir }: RunningNode): Promise<string> {
 
 export async function metricsOf({ api }: RunningNode): Promise<Sample[]> {
   const response = await fetch(`${api}/metrics`)
-  if (!response.ok) throw new Error(`GET /metrics answered ${response.status}`)
+  if (!response.ok) throw failure(`GET /metrics answered ${response.status}`)
   return parseMetrics(await response.text())
 }
 
