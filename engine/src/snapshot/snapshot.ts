@@ -89,8 +89,8 @@ export function foreignness({ manifest, path }: SnapshotHead, wanted: Wanted): V
     return new VacancyError('wrong_shard', { directory: path, found: manifest.shardId, wanted: wanted.shardId })
   }
   if (manifest.codecsOrderedHash === wanted.codecsOrderedHash) return undefined
-  const reason = `it was made with ${manifest.codecs.join(', ')}, the list is ${wanted.codecsText}`
-  return new VacancyError('codecs_changed', { file: path, directory: path, reason })
+  const reason = `${manifest.codecs.join(',')} in the snapshot, ${wanted.codecsText} here`
+  return new VacancyError('codecs_changed', { file: 'this node', directory: path, reason })
 }
 
 export type Loaded<T> = {
