@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // The command `vacancy`: finds the workspace that knows a subcommand and hands it the arguments.
 import { readFileSync } from 'node:fs'
+import nodeModule from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findNode, isNewEnough, ROOT } from '../scripts/pinned-node.mjs'
@@ -35,10 +36,21 @@ async function main([name, ...rest]) {
   }
   if (!isNewEnough(process.version)) return await againOnPinnedNode([name, ...rest])
   await buildWhatIsMissing()
+  keepCompiled()
   const [door] = COMMANDS[name]
   const program = await import(door)
   await program.main([name, ...rest])
   return process.exitCode
+}
+
+/**
+ * Keeps what Node made of our TypeScript: later starts are quicker, and no thread carries the type stripper along
+ * (20 MB each). Where the folder cannot be written everything works as without.
+ */
+function keepCompiled() {
+  const folder = path.join(ROOT, 'node_modules/.cache/vacancy')
+  process.env.NODE_COMPILE_CACHE ??= folder
+  nodeModule.enableCompileCache?.(process.env.NODE_COMPILE_CACHE)
 }
 
 /** Started with an old Node, as by a path from a shell: the same command once more, with ours. */

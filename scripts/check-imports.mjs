@@ -16,7 +16,7 @@ const ROOMS = {
 
 /** Floors of engine/src from top to bottom: an arrow points down or stays on its floor. */
 const ENGINE_FLOORS = [
-  ['cli', 'node', 'docs'],
+  ['cli', 'node', 'docs', 'operations'],
   ['tcp', 'http', 'maintenance'],
   ['cluster'],
   ['import', 'search', 'threads'],

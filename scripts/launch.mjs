@@ -36,7 +36,7 @@ const COMMANDS = {
   },
   bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
   sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
-  kill: { build: true, steps: [['bench/src/cli.ts', 'kill']] },
+  kill: { build: true, steps: [['engine/src/testing/kill.ts']] },
   soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
 }
 

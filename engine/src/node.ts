@@ -9,21 +9,15 @@ import { type CodecList, EXIT, VacancyError } from '@vacancy/shared'
 import { type Log, openTls, openTokens, type TlsFiles, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
 import { type EngineConfig, memoryBytes, servingThreads } from './config.ts'
-import type {
-  NodeHandle,
-  ReplicaStatus,
-  SlowRequest,
-  SnapshotInfo,
-  Unavailable,
-  UnavailableReason,
-} from './http/handle.ts'
+import { errorOf } from './failure.ts'
+import type { NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
 import { createHttpServer, type HttpServer } from './http/node.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
 import { hitBytes } from './search/parameters.ts'
+import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { attachMemory, isMemoryFull, type Memory } from './store/store.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
-import { errorOf } from './threads/failure.ts'
 
 export type NodeOptions = {
   readonly config: EngineConfig
@@ -60,6 +54,8 @@ export type RunningNode = {
 const MAIN_READER = 0
 /** Reader 1 is the bulk thread's. */
 const FIRST_SERVING_READER = 2
+/** Young garbage is collected early: by default each thread would keep tens of megabytes of it. */
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 16 }
 const SLOW_KEPT = 100
 /** Scratch of the whole of a node's readers; more slabs than this are not reserved. */
 const SLAB_AREA_BYTES_MAX = 64 << 20
@@ -148,8 +144,6 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     acceptLoss: options.acceptLoss,
     acceptDay: options.acceptDay,
     forceTypescript: false,
-    logLevel: settings.logLevel,
-    logFormat: options.logFormat,
   }
 
   const replica = startReplica(replicaOptions)
@@ -281,7 +275,7 @@ type AskReplica = (message: ToReplica, transfer?: Transferable[]) => void
 
 function startReplica(workerData: ReplicaOptions): Replica {
   // Descriptors of log files go from this thread to the log's: none may be closed because a thread ends.
-  const options = { workerData, trackUnmanagedFds: false }
+  const options = { workerData, trackUnmanagedFds: false, resourceLimits: THREAD_LIMITS }
   return { worker: new Worker(new URL('./cluster/replica-worker.ts', import.meta.url), options) }
 }
 
@@ -324,6 +318,8 @@ function follow(
         case 'lost':
           for (const line of message.lines) log.warn({}, line)
           return undefined
+        case 'log':
+          return log[message.level](message.fields, message.message)
         case 'failed': {
           const error = errorOf(message)
           return fail(error, exitOf(error))

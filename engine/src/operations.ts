@@ -132,8 +132,6 @@ export async function exportDirectory(path: string, outputPath: string, acceptLo
       acceptLoss,
       acceptDay: 0,
       forceTypescript: false,
-      logLevel: 'silent',
-      logFormat: 'json',
     },
     () => undefined,
   )

@@ -2,7 +2,8 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { ErrorName, VacancyError } from '@vacancy/shared'
-import type { ReplicaStatus, SnapshotInfo } from '../http/handle.ts'
+import type { Log } from '../env.ts'
+import type { ReplicaStatus, SnapshotInfo } from '../status.ts'
 
 export type ReplicaOptions = {
   readonly dataDir: string
@@ -24,8 +25,6 @@ export type ReplicaOptions = {
   /** A day to which maintenance may go at once, however long ago the last one was; 0 for none. */
   readonly acceptDay: number
   readonly forceTypescript: boolean
-  readonly logLevel: string
-  readonly logFormat: string
 }
 
 export type ToReplica =
@@ -55,4 +54,5 @@ export type FromReplica =
       readonly fields: VacancyError['fields']
       readonly message: string
     }
+  | { readonly type: 'log'; readonly level: keyof Log; readonly fields: object; readonly message: string }
   | { readonly type: 'stopped' }

@@ -5,14 +5,14 @@
 
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { dayOf, formatDay } from '@vacancy/shared'
-import { createLogger, type LogFormat, type LogLevel } from '@vacancy/shared/node'
-import { createEnv, type Env } from '../env.ts'
-import type { SnapshotInfo } from '../http/handle.ts'
+import { createEnv, type Env, type Log } from '../env.ts'
+import { errorOf, failureOf } from '../failure.ts'
 import { campaign, createRaft } from '../raft/raft.ts'
 import type { BulkOptions, FromBulk, ToBulk } from '../snapshot/bulk-worker.ts'
 import { snapshotId } from '../snapshot/format.ts'
 import type { SnapshotHead } from '../snapshot/load.ts'
 import { findSnapshots } from '../snapshot/snapshot.ts'
+import type { SnapshotInfo } from '../status.ts'
 import { applyCommand, unorderedTables } from '../store/apply.ts'
 import { createCommandWriter, KIND, writeName, writeU8 } from '../store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
@@ -20,7 +20,6 @@ import { NAMES, nameBytes } from '../store/dictionary.ts'
 import { STATE } from '../store/layout.ts'
 import { publish, type Store, state, stateDigest } from '../store/store.ts'
 import { GAP_REASON, packagesBefore, sweepOne } from '../store/window.ts'
-import { errorOf, failureOf } from '../threads/failure.ts'
 import { type FromWal, packWal, type ToWal } from '../wal/wal-thread.ts'
 import { closeDataDirectory, releaseReserve, writeClean } from './data-directory.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
@@ -48,6 +47,7 @@ const BULK_READER = 1
 /** Periodic snapshots leave the disk to the log (consensus.md §16.1). */
 const SNAPSHOT_BYTES_PER_SECOND = 50e6
 const SCRUB_STEP_MS = 10_000
+const SCRUB_AFTER_MS = 3_600_000
 const RAFT_ID = 1
 /** After a rest a single voter may go this far at once without being asked (consensus.md §11). */
 const REST_DAYS_MAX = 30
@@ -55,27 +55,27 @@ const REST_DAYS_MAX = 30
 type Threads = {
   readonly wal: Worker
   readonly walPort: MessagePort
-  readonly bulk: Worker
-  readonly bulkPort: MessagePort
+  /** Starts the bulk thread when it is first needed: a node that nobody writes to does without. */
+  readonly toBulk: (message: ToBulk) => void
+  readonly stopBulk: () => Promise<void>
 }
 
 async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const send = (message: FromReplica, transfer: readonly MessagePort[] = []) => port.postMessage(message, [...transfer])
-  const log = createLogger({
-    level: options.logLevel as LogLevel,
-    format: options.logFormat as LogFormat,
-    component: 'replica',
-    id: options.nodeId,
-  })
+  // One logger a process: repeats are limited over all threads, and this one stays small.
+  const tell = (level: keyof Log) => (fields: object, message: string) => send({ type: 'log', level, fields, message })
+  const log: Log = { debug: tell('debug'), info: tell('info'), warn: tell('warn'), error: tell('error') }
   const env = createEnv(log)
   const startedMs = env.clock.monotonicMs()
   const node = await recoverNode(env, options, (phase, detail) => send({ type: 'phase', phase, detail }))
   if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
-  const threads = startThreads(options, node)
+  const threads = startThreads(options, node, {
+    onMessage: (message) => onBulkMessage(env, replica, node, message, send),
+    onError: (error) => fail(send, error),
+  })
   const replica = assemble(env, options, node, threads, send)
   threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
-  threads.bulkPort.on('message', (message: FromBulk) => onBulkMessage(env, replica, node, message, send))
-  for (const worker of [threads.wal, threads.bulk]) worker.on('error', (error) => fail(send, error))
+  threads.wal.on('error', (error) => fail(send, error))
   sendSnapshotInfo(env, options.dataDir, send)
   campaign(replica.raft)
   pump(replica)
@@ -92,7 +92,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const timers = [
     setInterval(() => tick(replica), TICK_MS),
     setInterval(() => send({ type: 'status', status: statusOf(replica) }), STATUS_MS),
-    setInterval(() => threads.bulkPort.postMessage({ type: 'scrub' } satisfies ToBulk), SCRUB_STEP_MS),
+    startScrubbing(threads),
   ]
   send({ type: 'status', status: statusOf(replica) })
   port.on('message', (message: ToReplica) => {
@@ -103,27 +103,55 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   })
 }
 
-function startThreads(options: ReplicaOptions, node: RecoveredNode): Threads {
+type OfBulk = { readonly onMessage: (message: FromBulk) => void; readonly onError: (error: unknown) => void }
+
+function startThreads(options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBulk): Threads {
   const walChannel = new MessageChannel()
   const wal = new Worker(new URL('../wal/wal-worker.ts', import.meta.url), {
     workerData: { state: packWal(node.wal), flushThreshold: options.walFlushThreshold, port: walChannel.port2 },
     transferList: [walChannel.port2],
     trackUnmanagedFds: false,
+    resourceLimits: { maxYoungGenerationSizeMb: 8 },
   })
-  const bulkChannel = new MessageChannel()
-  const bulkOptions: BulkOptions = {
-    memory: node.store.memory.wasm,
-    reader: BULK_READER,
-    dataDir: options.dataDir,
-    codecs: options.codecs,
-    bytesPerSecond: SNAPSHOT_BYTES_PER_SECOND,
-    replica: bulkChannel.port2,
+  let bulk: { readonly worker: Worker; readonly port: MessagePort } | undefined
+  const startBulk = () => {
+    const channel = new MessageChannel()
+    const bulkOptions: BulkOptions = {
+      memory: node.store.memory.wasm,
+      reader: BULK_READER,
+      dataDir: options.dataDir,
+      codecs: options.codecs,
+      bytesPerSecond: SNAPSHOT_BYTES_PER_SECOND,
+      replica: channel.port2,
+    }
+    const worker = new Worker(new URL('../snapshot/bulk-worker.ts', import.meta.url), {
+      workerData: bulkOptions,
+      transferList: [channel.port2],
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
+    })
+    worker.on('error', ofBulk.onError)
+    channel.port1.on('message', ofBulk.onMessage)
+    return { worker, port: channel.port1 }
   }
-  const bulk = new Worker(new URL('../snapshot/bulk-worker.ts', import.meta.url), {
-    workerData: bulkOptions,
-    transferList: [bulkChannel.port2],
-  })
-  return { wal, walPort: walChannel.port1, bulk, bulkPort: bulkChannel.port1 }
+  return {
+    wal,
+    walPort: walChannel.port1,
+    toBulk: (message) => {
+      bulk ??= startBulk()
+      bulk.port.postMessage(message)
+    },
+    stopBulk: async () => {
+      await bulk?.worker.terminate()
+    },
+  }
+}
+
+/** Reads back what lies on disk, a little at a time; the first time after an hour, when the start is long over. */
+function startScrubbing(threads: Threads): NodeJS.Timeout {
+  let steps = 0
+  return setInterval(() => {
+    if (++steps * SCRUB_STEP_MS >= SCRUB_AFTER_MS) threads.toBulk({ type: 'scrub' })
+  }, SCRUB_STEP_MS)
 }
 
 function assemble(
@@ -159,9 +187,9 @@ function assemble(
           recordsStart: store.writer.recordsStart,
           recordsEnd: store.writer.gap.low,
         }
-        threads.bulkPort.postMessage({ type: 'snapshot', point, origin } satisfies ToBulk)
+        threads.toBulk({ type: 'snapshot', point, origin })
       },
-      retain: () => threads.bulkPort.postMessage({ type: 'retain' } satisfies ToBulk),
+      retain: () => threads.toBulk({ type: 'retain' }),
     },
     log: (message: ToWal) => threads.walPort.postMessage(message),
     onFatal: (failure) => fail(send, errorOf(failure)),
@@ -309,7 +337,7 @@ async function stop(
   })
   threads.walPort.postMessage({ type: 'close' } satisfies ToWal)
   await closed
-  await threads.bulk.terminate()
+  await threads.stopBulk()
   writeClean(node.directory)
   closeDataDirectory(node.directory)
   send({ type: 'stopped' })

@@ -8,7 +8,6 @@
 
 import { assert, dayOf } from '@vacancy/shared'
 import type { Env } from '../env.ts'
-import type { Buckets, ReplicaStatus, SnapshotInfo } from '../http/handle.ts'
 import {
   ENTRY_HEADER_BYTES,
   ENTRY_KIND,
@@ -19,6 +18,7 @@ import {
   writeEntryHeader,
 } from '../raft/entry.ts'
 import { applied, hasReady, nextCommitted, persisted, propose, type Raft, refused, takeReady } from '../raft/raft.ts'
+import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import type { Applied } from '../store/apply.ts'
 import {
   beginCommand,
@@ -29,7 +29,7 @@ import {
   KIND,
   stampCommand,
 } from '../store/command.ts'
-import { ANSWER_BYTES, REFUSED } from '../tcp/writes.ts'
+import { ANSWER_BYTES, REFUSED } from '../threads/writes.ts'
 import type { FromWal, ToWal } from '../wal/wal-thread.ts'
 
 /** Bounds of one slice of work, so that nothing waits long (consensus.md §13). */
@@ -575,6 +575,8 @@ function finishMaintenance(replica: Replica): void {
   replica.removedPackages += replica.maintenanceWillRemove
   replica.lastMaintenanceMs = replica.env.clock.wallMs()
   const orders = [...replica.machine.unorderedTables()]
+  // A first maintenance with nothing to do changes a date and is not worth writing everything again.
+  const hasWork = replica.maintenanceWillRemove > 0 || orders.length > 0
   const step = () => {
     if (replica.isStopping) return
     const order = orders.pop()
@@ -584,7 +586,7 @@ function finishMaintenance(replica: Replica): void {
       replica.env.schedule.after(1, step)
       return
     }
-    startSnapshot(replica, 'maintenance')
+    if (hasWork) startSnapshot(replica, 'maintenance')
     replica.onMaintained(day, replica.maintenanceWillRemove)
   }
   replica.env.schedule.after(0, step)

@@ -131,12 +131,13 @@ function nodeRoutes(handle: NodeHandle, config: EngineConfig, log: Log, takeStal
 type Answers = { readonly [name in keyof typeof NODE_ROUTES]: Route['answer'] }
 
 function nodeAnswers(handle: NodeHandle, config: EngineConfig, log: Log, takeStall: () => number): Answers {
-  const ofProcess = registerMetrics({}, { process: true })
+  let ofProcess: ReturnType<typeof registerMetrics> | undefined
   return {
     health: () => json(200, { status: 'ok' }),
     healthz: () => healthz(handle),
     ready: () => ready(handle),
     async metrics() {
+      ofProcess ??= registerMetrics({}, { process: true })
       const own = metricsText(scrape(handle, config.values.tcpMaxConnections, takeStall()))
       return { status: 200, type: METRICS_CONTENT_TYPE, body: own + (await ofProcess.text()) }
     },

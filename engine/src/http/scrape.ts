@@ -8,6 +8,7 @@
 import type { MetricSpec } from '@vacancy/shared/node'
 import { COMMAND_LIST } from '@vacancy/shared/wire'
 import { METRICS, type MetricName } from '../metrics.ts'
+import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import { type SegmentCount, segmentCounts } from '../store/read.ts'
 import { countsOf, type MemoryUse, memoryUse, type StoreCounts } from '../store/store.ts'
 import {
@@ -20,7 +21,7 @@ import {
   takeStallMax,
   total,
 } from '../tcp/counters.ts'
-import type { Buckets, NodeHandle, ReplicaStatus, SnapshotInfo } from './handle.ts'
+import type { NodeHandle } from './handle.ts'
 import { isActive, REASONS } from './reasons.ts'
 
 /** Segments with a series of their own; the others are added up as `other`. */

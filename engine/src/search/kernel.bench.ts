@@ -14,9 +14,9 @@ import { encodeRequest, type RequestFields } from '@vacancy/shared/wire'
 import { createStore, scratchOf } from '../store/store.ts'
 import { createDispatcher, openRequest } from '../tcp/dispatch.ts'
 import { slabAreaBytes } from '../tcp/slabs.ts'
-import { createProposals } from '../tcp/writes.ts'
 import { fillSynthetic, SYNTHETIC_CODECS, seeded } from '../testing/synthetic.ts'
-import { loadKernels } from './kernels.ts'
+import { loadKernels } from '../threads/kernels.ts'
+import { createProposals } from '../threads/writes.ts'
 import { createSearcher, runSearch, type Searcher } from './search.ts'
 
 const { values: flags } = parseArgs({

@@ -13,18 +13,9 @@
 import { assert } from '@vacancy/shared'
 import { allocate } from './arena.ts'
 import { CONTROL, PAGE_BYTES, PAGE_SHIFT } from './layout.ts'
-import type { Memory, Store } from './store.ts'
+import type { Memory, SparePages, Store } from './memory.ts'
 
 const SPARE_STEP_PAGES = 128
-
-/** Spare pages of the writer: a stack of addresses. They are kept between snapshots, already touched. */
-export type SparePages = {
-  readonly addresses: number[]
-  used: number
-  stepsTaken: number
-  copied: number
-  failed: boolean
-}
 
 export function createSparePages(): SparePages {
   return { addresses: [], used: 0, stepsTaken: 0, copied: 0, failed: false }

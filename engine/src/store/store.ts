@@ -5,7 +5,7 @@
 
 import { assert } from '@vacancy/shared'
 import { allocate, createRegion, type Gap, type Region } from './arena.ts'
-import { createSparePages, reserveSparePages, type SparePages, touch } from './cow.ts'
+import { createSparePages, reserveSparePages, touch } from './cow.ts'
 import {
   CONTROL,
   DAY_SLOTS,
@@ -17,7 +17,10 @@ import {
   STATE_BYTES,
   STATE_START,
 } from './layout.ts'
-import { createLimbo, type Limbo, reclaim } from './version.ts'
+import type { Memory, Store } from './memory.ts'
+import { createLimbo, reclaim } from './version.ts'
+
+export type { Memory, Store } from './memory.ts'
 
 const MAGIC = 0x56414341 // "VACA"
 const LAYOUT_VERSION = 1
@@ -25,43 +28,6 @@ const UNIT_SHIFT = 12
 /** Growing writes are refused when less than this is left, so that one that was accepted always finds room. */
 export const MEMORY_RESERVE_BYTES = 16 << 20
 export const MEMORY_BYTES_MAX = 4 * 1024 ** 3
-
-/** One shared memory and the views of one thread. It never grows: all of it is reserved at start, pages come with use. */
-export type Memory = {
-  readonly wasm: WebAssembly.Memory
-  readonly buffer: SharedArrayBuffer
-  readonly u8: Uint8Array
-  readonly u16: Uint16Array
-  readonly i32: Int32Array
-  readonly u32: Uint32Array
-  readonly f64: Float64Array
-  /** Index of the first cell of the pages' epochs and spare addresses. */
-  readonly pageEpochs: number
-  readonly pageSpares: number
-  /** A word of this thread alone, for ordering reads. */
-  readonly fence: Int32Array
-}
-
-/** What only the writing thread has. */
-export type Writer = {
-  readonly records: Region
-  readonly planes: Region
-  readonly gap: Gap
-  readonly limbo: Limbo
-  readonly spare: SparePages
-  readonly marks: Map<number, number>
-  /** Addresses of sessions by key, as 32 hexadecimal digits. */
-  readonly sessions: Map<string, number>
-  copyOnWrite: boolean
-  epoch: number
-  /** First byte a record may lie at. */
-  readonly recordsStart: number
-  /** Tables a sweep for passed nights has yet to visit. */
-  readonly sweep: number[]
-}
-
-export type Reader = { readonly memory: Memory }
-export type Store = { readonly memory: Memory; readonly writer: Writer }
 
 export type StoreOptions = {
   /** Address space of the store, at most 4 GiB. Only what is used takes memory. */

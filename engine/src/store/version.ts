@@ -13,12 +13,9 @@
 import { assert } from '@vacancy/shared'
 import { release } from './arena.ts'
 import { CONTROL, READER_SLOT_BYTES, READER_SLOT_START, READERS_MAX, TABLE } from './layout.ts'
-import type { Memory, Store } from './store.ts'
+import type { Limbo, Memory, Store } from './memory.ts'
 
 export const READ_TRIES_MAX = 64
-
-/** Blocks that readers may still see, with the epoch in which they were retired. */
-export type Limbo = { addresses: number[]; sizes: number[]; planes: boolean[]; epochs: number[]; head: number }
 
 export function createLimbo(): Limbo {
   return { addresses: [], sizes: [], planes: [], epochs: [], head: 0 }

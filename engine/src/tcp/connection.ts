@@ -9,7 +9,7 @@
 
 import type { Socket } from 'node:net'
 import { assert } from '@vacancy/shared'
-import type { Role } from '@vacancy/shared/node'
+import type { Role } from '@vacancy/shared/tokens'
 import {
   COMMANDS,
   type CommandSpec,
@@ -23,6 +23,7 @@ import {
 } from '@vacancy/shared/wire'
 import { writeError } from '../search/reply.ts'
 import { isMemoryFull, type Memory } from '../store/store.ts'
+import { endProposal, refusedText } from '../threads/writes.ts'
 import { COUNTER, type Counters, count, countCommand, countDuration, countError, countRows } from './counters.ts'
 import {
   answerRead,
@@ -37,7 +38,6 @@ import {
   wantsIndex,
 } from './dispatch.ts'
 import { giveSlab, type Slabs, takeSlab } from './slabs.ts'
-import { endProposal, refusedText } from './writes.ts'
 
 export const LIMITS_OF_THREAD = {
   /** Writes of one thread that wait for their answer; beyond: 429. */

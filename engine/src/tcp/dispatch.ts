@@ -61,7 +61,7 @@ import {
   segmentCounts,
 } from '../store/read.ts'
 import { appliedIndex } from '../store/store.ts'
-import { beginProposal, dropProposal, type Proposals } from './writes.ts'
+import { beginProposal, dropProposal, type Proposals } from '../threads/writes.ts'
 
 export { NO_ROOM } from '../search/search.ts'
 

@@ -62,6 +62,7 @@ export async function startTcpServer(
       const worker = new Worker(new URL('./serving-worker.ts', import.meta.url), {
         workerData,
         transferList: [replica],
+        resourceLimits: { maxYoungGenerationSizeMb: 16 },
       })
       workers.push(worker)
       const listening = await firstMessage(worker, options.host, port)

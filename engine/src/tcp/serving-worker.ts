@@ -7,12 +7,13 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList } from '@vacancy/shared'
-import { checkToken, type TokenHash } from '@vacancy/shared/node'
-import { loadKernels } from '../search/kernels.ts'
+import { checkToken, type TokenHash } from '@vacancy/shared/tokens'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { outcomeText } from '../store/command.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
+import { loadKernels } from '../threads/kernels.ts'
+import { ANSWER_BYTES, createProposals, takeProposals } from '../threads/writes.ts'
 import {
   type Connection,
   checkTimes,
@@ -25,7 +26,6 @@ import {
 import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher } from './dispatch.ts'
 import { createSlabs } from './slabs.ts'
-import { ANSWER_BYTES, createProposals, takeProposals } from './writes.ts'
 
 /** What the main thread hands to a serving thread. */
 export type ServingOptions = {

@@ -5,13 +5,13 @@
 
 import { assert, type CodecList, createCodecList, yearOf } from '@vacancy/shared'
 import { COMMANDS, type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
-import { loadKernels } from '../search/kernels.ts'
 import { createSearcher } from '../search/search.ts'
 import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
 import { outcomeText, stampCommand } from '../store/command.ts'
 import { createStore, publish, type Store, scratchOf } from '../store/store.ts'
 import { answerRead, createDispatcher, type Dispatcher, openRequest, proposeWrite } from '../tcp/dispatch.ts'
-import { createProposals } from '../tcp/writes.ts'
+import { loadKernels } from '../threads/kernels.ts'
+import { createProposals } from '../threads/writes.ts'
 
 const FRAME_HEADER = 9
 const DAY_MS = 86_400_000

@@ -56,8 +56,12 @@ export function createWal(
   base: SnapshotMark,
   options: WalOptions = {},
 ): Wal {
+  return guarded('opening', directory, () => makeWal(env, directory, identity, base, options))
+}
+
+function makeWal(env: Env, directory: string, identity: LogIdentity, base: SnapshotMark, options: WalOptions): Wal {
   const { disk } = env
-  const leftovers = guarded('read', directory, () => listLogFiles(disk, directory))
+  const leftovers = listLogFiles(disk, directory)
   if (leftovers.length > 0) removeLeftovers(disk, directory, leftovers)
   const wal = buildWal(disk, directory, identity, options)
   wal.mark = base
@@ -90,10 +94,19 @@ export function openWal(
   identity: LogIdentity,
   options: OpenOptions,
 ): { wal: Wal; recovered: Recovered } {
+  return guarded('opening', directory, () => verifyAndOpen(env, directory, identity, options))
+}
+
+function verifyAndOpen(
+  env: Env,
+  directory: string,
+  identity: LogIdentity,
+  options: OpenOptions,
+): { wal: Wal; recovered: Recovered } {
   const { disk } = env
-  const reports = guarded('read', directory, () => listLogFiles(disk, directory))
+  const reports = listLogFiles(disk, directory)
   if (reports.length === 0) throw damaged({ file: directory, offset: 0, reason: 'the log is missing' })
-  const scan = guarded('read', directory, () => scanLog(disk, reports, { identity }))
+  const scan = scanLog(disk, reports, { identity })
   if (scan.damage) throw damaged(scan.damage)
   options.onVerified?.()
   const wal = buildWal(disk, directory, identity, options)

@@ -5,8 +5,8 @@
  */
 
 import { realDisk } from '../env.ts'
+import type { Failure } from '../failure.ts'
 import { type EntryBatch, viewOf } from '../raft/entry.ts'
-import type { Failure } from '../threads/failure.ts'
 import type { HardState, SnapshotMark } from './payload.ts'
 import { appendGroup, closeWal, compactWal, fitsGroup, isFull, retryNext, type Wal, walBytes } from './wal.ts'
 

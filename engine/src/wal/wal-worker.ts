@@ -1,7 +1,7 @@
 /** Thread entry of the log: blocking writes and syncs, away from everything else. */
 
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { failureOf } from '../threads/failure.ts'
+import { failureOf } from '../failure.ts'
 import { PIECE_BYTES, prepareNext } from './wal.ts'
 import {
   type FromWal,

@@ -71,19 +71,14 @@ export {
   type TlsStore,
   validityFault,
 } from './tls.ts'
+export { checkToken, findToken, ROLES, type Role, roleMay, type TokenHash } from './token-check.ts'
 export {
   bearerToken,
-  checkToken,
   createFailureLimiter,
   type FailureLimiter,
-  findToken,
   openTokens,
   parseTokens,
-  ROLES,
-  type Role,
-  roleMay,
   TOKEN_FAILURES_MAX,
-  type TokenHash,
   type TokenStore,
 } from './tokens.ts'
 export { watchFiles } from './watch.ts'

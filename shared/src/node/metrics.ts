@@ -3,7 +3,8 @@
  * reference page follow from it.
  */
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { createRequire } from 'node:module'
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { assert } from '../assert.ts'
 
 export type MetricType = 'counter' | 'gauge' | 'histogram'
@@ -52,6 +53,9 @@ export type Metrics<T extends MetricsTable> = {
   text(): Promise<string>
 }
 
+/** Loaded with the first page: it takes more memory than the rest of a program's start. */
+const library = (): typeof import('prom-client') => createRequire(import.meta.url)('prom-client')
+
 /** The content type of the page. */
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4'
 
@@ -65,9 +69,10 @@ export function registerMetrics<const T extends MetricsTable>(
   table: T,
   options: { readonly appliesTo?: string; readonly process?: boolean } = {},
 ): Metrics<T> {
-  const registry = new Registry()
-  const elsewhere = new Registry()
-  if (options.process) collectDefaultMetrics({ register: registry })
+  const client = library()
+  const registry = new client.Registry()
+  const elsewhere = new client.Registry()
+  if (options.process) client.collectDefaultMetrics({ register: registry })
   const of: { [name: string]: unknown } = {}
   for (const [name, spec] of Object.entries<MetricSpec>(table)) {
     const isShown = spec.appliesTo === undefined || spec.appliesTo === options.appliesTo
@@ -100,15 +105,16 @@ export function registerMetrics<const T extends MetricsTable>(
 }
 
 function createMetric(name: string, spec: MetricSpec, registry: Registry): Counter | Gauge | Histogram {
+  const client = library()
   const { help, labels = [], buckets } = spec
   const base = { name, help, labelNames: [...labels], registers: [registry] }
   switch (spec.type) {
     case 'counter':
-      return new Counter(base)
+      return new client.Counter(base)
     case 'gauge':
-      return new Gauge(base)
+      return new client.Gauge(base)
     case 'histogram':
-      return new Histogram(buckets === undefined ? base : { ...base, buckets: [...buckets] })
+      return new client.Histogram(buckets === undefined ? base : { ...base, buckets: [...buckets] })
   }
 }
 

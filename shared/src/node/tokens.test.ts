@@ -4,17 +4,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { turnableClock } from '../clock.ts'
-import {
-  bearerToken,
-  checkToken,
-  createFailureLimiter,
-  findToken,
-  openTokens,
-  parseTokens,
-  ROLES,
-  roleMay,
-  type TokenHash,
-} from './tokens.ts'
+import { checkToken, findToken, ROLES, roleMay, type TokenHash } from './token-check.ts'
+import { bearerToken, createFailureLimiter, openTokens, parseTokens } from './tokens.ts'
 
 const NOW_MS = Date.parse('2026-11-20T12:00:00Z')
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')

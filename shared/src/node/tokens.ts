@@ -3,28 +3,13 @@
  * (platform.md §7.5).
  */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../clock.ts'
 import { VacancyError } from '../errors.ts'
 import type { Log } from './log.ts'
+import { hashToken, ROLES, type Role, type TokenHash } from './token-check.ts'
 import { FILE_LOOK_MS, watchFiles } from './watch.ts'
 import { readYamlList, type YamlEntry } from './yaml.ts'
-
-export type Role = 'admin' | 'client' | 'monitoring'
-
-export const ROLES: readonly Role[] = ['admin', 'client', 'monitoring']
-
-/** One entry of an auth file. Plain data, so that it can be sent to other threads. */
-export type TokenHash = {
-  /** SHA-256 of the token's UTF-8 bytes. */
-  readonly hash: Uint8Array
-  readonly role: Role
-  /** What the operator calls it; '' without a name. For logs, instead of the token. */
-  readonly name: string
-  /** Milliseconds since 1970 from which the token is unknown; Infinity when it does not expire. */
-  readonly expiresMs: number
-}
 
 const HASH_PREFIX = 'sha256:'
 /** What one LOGIN frame can carry, and far below what an HTTP header can. */
@@ -96,42 +81,9 @@ function isRole(role: unknown): role is Role {
   return ROLES.includes(role as Role)
 }
 
-function hashToken(token: string | Uint8Array): Uint8Array {
-  return createHash('sha256').update(token).digest()
-}
-
-/**
- * The role of a token; undefined when it is unknown or has expired. Compares with every entry, whichever fits, so that
- * the time it takes tells nothing.
- *
- * @param token as it came: UTF-8 bytes or text
- */
-export function checkToken(tokens: readonly TokenHash[], token: string | Uint8Array, nowMs: number): Role | undefined {
-  return findToken(tokens, token, nowMs)?.role
-}
-
-/** The entry of a token, for a log line that names who did something; compares as checkToken does. */
-export function findToken(
-  tokens: readonly TokenHash[],
-  token: string | Uint8Array,
-  nowMs: number,
-): TokenHash | undefined {
-  const hash = hashToken(token)
-  let found: TokenHash | undefined
-  for (const entry of tokens) {
-    if (timingSafeEqual(entry.hash, hash) && nowMs < entry.expiresMs) found = entry
-  }
-  return found
-}
-
 /** The token of an `Authorization: Bearer` header; undefined when the header is missing or of another scheme. */
 export function bearerToken(header: string | undefined): string | undefined {
   return /^Bearer +([\x21-\x7e]+) *$/i.exec(header ?? '')?.[1]
-}
-
-/** Whether a role may do what asks for another: an admin everything, a client also what monitoring may. */
-export function roleMay(role: Role, needed: Role): boolean {
-  return ROLES.indexOf(role) <= ROLES.indexOf(needed)
 }
 
 export type TokenStore = {

@@ -4,10 +4,10 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { createTypescriptKernel } from '../search/kernel.ts'
+import type { SearchKernel } from '../search/parameters.ts'
 import type { Memory } from '../store/store.ts'
 import { type PutWord, plainPutWord } from '../store/table.ts'
-import { createTypescriptKernel } from './kernel.ts'
-import type { SearchKernel } from './parameters.ts'
 
 export type Kernels = {
   readonly kind: 'wasm' | 'typescript'

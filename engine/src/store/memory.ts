@@ -1,0 +1,52 @@
+/** What a store is made of, as types: its memory, and what only the writing thread has. */
+
+import type { Gap, Region } from './arena.ts'
+
+/** One shared memory and the views of one thread. It never grows: all of it is reserved at start, pages come with use. */
+export type Memory = {
+  readonly wasm: WebAssembly.Memory
+  readonly buffer: SharedArrayBuffer
+  readonly u8: Uint8Array
+  readonly u16: Uint16Array
+  readonly i32: Int32Array
+  readonly u32: Uint32Array
+  readonly f64: Float64Array
+  /** Index of the first cell of the pages' epochs and spare addresses. */
+  readonly pageEpochs: number
+  readonly pageSpares: number
+  /** A word of this thread alone, for ordering reads. */
+  readonly fence: Int32Array
+}
+
+/** What only the writing thread has. */
+export type Writer = {
+  readonly records: Region
+  readonly planes: Region
+  readonly gap: Gap
+  readonly limbo: Limbo
+  readonly spare: SparePages
+  readonly marks: Map<number, number>
+  /** Addresses of sessions by key, as 32 hexadecimal digits. */
+  readonly sessions: Map<string, number>
+  copyOnWrite: boolean
+  epoch: number
+  /** First byte a record may lie at. */
+  readonly recordsStart: number
+  /** Tables a sweep for passed nights has yet to visit. */
+  readonly sweep: number[]
+}
+
+export type Reader = { readonly memory: Memory }
+export type Store = { readonly memory: Memory; readonly writer: Writer }
+
+/** Blocks that readers may still see, with the epoch in which they were retired. */
+export type Limbo = { addresses: number[]; sizes: number[]; planes: boolean[]; epochs: number[]; head: number }
+
+/** Spare pages of the writer: a stack of addresses. They are kept between snapshots, already touched. */
+export type SparePages = {
+  readonly addresses: number[]
+  used: number
+  stepsTaken: number
+  copied: number
+  failed: boolean
+}
