@@ -1,0 +1,277 @@
+/** The commands of `vacancy query`: made from the table of commands, asked of a node, answered as tables. */
+
+import { readFileSync } from 'node:fs'
+import { EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
+import { type Command, defineCommand, type Flag, type FlagValues } from '@vacancy/shared/node'
+import {
+  COMMAND_LIST,
+  COMMANDS,
+  type CommandName,
+  type FieldSpec,
+  type FieldValue,
+  isCommandName,
+  type RequestFields,
+} from '@vacancy/shared/wire'
+import { type Address, type AnyResult, openConnection } from './connection.ts'
+import { DEFAULTS, HOST } from './layout.ts'
+import { count, tableLines, tableOf } from './table.ts'
+
+/** Commands with a name for people. Everything else goes by `send`. */
+const WORDS = {
+  search: ['SEARCHAVAIL', 'Properties with a free stay: a room type, dates, and what else is wanted.'],
+  properties: ['SEARCHPROP', 'Properties of a segment by their attributes.'],
+  segments: ['GETSEGMENTS', 'All segments, with the number of properties.'],
+  codecs: ['GETCODECS', 'The codec list: the rate features, in the order of their bits.'],
+  rooms: ['PROPROOMLIST', 'The room types of a property.'],
+  dates: ['PROPROOMDATELIST', 'The dates on which a room type of a property has a package.'],
+  night: ['GETPROPROOMDAY', 'The package of a room type on a date.'],
+} as const satisfies { readonly [word: string]: readonly [CommandName, string] }
+
+/** Shorter names of fields, as flags. */
+const FLAG_OF: { readonly [field: string]: string } = {
+  propertyId: 'property',
+  propertyType: 'type',
+  availability: 'rooms',
+  finalPrice: 'price',
+  rateFeatures: 'features',
+  radiusMetres: 'radius',
+}
+/** Fields for programs that read from several nodes; `send` takes them. */
+const SEND_ONLY = ['maxStalenessMs', 'minIndex', 'linearizable']
+
+const CONNECTION_FLAGS = {
+  host: { type: 'text', value: 'HOST', default: HOST, summary: 'Address of the node.' },
+  port: { type: 'integer', min: 1, max: 65_535, default: DEFAULTS.tcpPort, summary: 'Its TCP port.' },
+  token: { type: 'text', summary: 'Token to log in with; VACANCY_QUERY_TOKEN keeps it out of the process list.' },
+  tls: { type: 'boolean', summary: 'Connects with TLS, and trusts the certificates of the system.' },
+  'tls-ca': { type: 'text', value: 'FILE', summary: 'Connects with TLS, and trusts these certificates (PEM).' },
+  'timeout-ms': { type: 'integer', min: 1, max: 600_000, default: 10_000, unit: 'ms', summary: 'Longest wait.' },
+  json: { type: 'boolean', summary: 'The result as one JSON document instead of a table.' },
+} as const satisfies { readonly [name: string]: Flag }
+
+const STAY_FLAGS = {
+  from: { type: 'text', value: 'DATE', summary: 'First night, with --nights instead of --dates.' },
+  nights: { type: 'integer', min: 1, max: LIMITS.datesInQueryMax, summary: 'Nights from --from on.' },
+} as const satisfies { readonly [name: string]: Flag }
+
+type Given = { readonly [flag: string]: unknown }
+type Asking = FlagValues<typeof CONNECTION_FLAGS>
+
+function wordCommand(word: string, name: CommandName, summary: string): Command {
+  const fields = COMMANDS[name].fields.filter((field) => !SEND_ONLY.includes(field.name))
+  const isStay = name === 'SEARCHAVAIL'
+  return defineCommand({
+    name: `vacancy query ${word}`,
+    component: 'QUERY',
+    summary,
+    flags: {
+      ...Object.fromEntries(fields.map((field) => [flagOf(field), flagFor(field, isStay)])),
+      ...(isStay ? STAY_FLAGS : {}),
+      ...CONNECTION_FLAGS,
+    },
+    run: async ({ flags }) => {
+      const given: Given = flags
+      const request: { [name: string]: FieldValue } = {}
+      for (const field of fields) {
+        const value = given[camel(flagOf(field))]
+        if (value === undefined || value === false) continue
+        request[field.name] = field.width === 'f64' ? numberOf(`--${flagOf(field)}`, String(value)) : fieldValue(value)
+      }
+      if (isStay) Object.assign(request, { dates: datesOf(given) })
+      await ask(flags as Asking, name, request)
+      return EXIT.ok
+    },
+  })
+}
+
+/** 1 is the only value of a flag that is a boolean here. */
+function fieldValue(value: unknown): FieldValue {
+  return value === true ? 1 : (value as FieldValue)
+}
+
+function flagOf({ name }: FieldSpec): string {
+  return FLAG_OF[name] ?? name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+function camel(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function flagFor(field: FieldSpec, isStay: boolean): Flag {
+  const { name, width, summary } = field
+  // A stay is given by dates or by --from and --nights; which, is checked when both are known.
+  const required = field.required && !(isStay && name === 'dates') ? { required: true as const } : {}
+  if (name === 'explain') return { type: 'boolean', summary: 'Says how many rows were examined and how long it took.' }
+  if (width === 'list') return { type: 'list', summary, ...required }
+  if (width === 'text') return { type: 'text', summary, ...required }
+  if (width === 'f64') return { type: 'text', value: 'DEGREES', summary, ...required }
+  return { type: 'integer', min: 0, max: width === 'u8' ? 255 : 4_294_967_295, summary, ...required }
+}
+
+function datesOf({ dates, from, nights }: Given): readonly string[] {
+  if ((dates === undefined) === (from === undefined && nights === undefined) || (dates ?? from) === undefined) {
+    throw usage('a stay is --dates DATE,DATE or --from DATE --nights N')
+  }
+  if (dates !== undefined) return dates as readonly string[]
+  const first = parseDay(String(from))
+  if (first === undefined) throw usage(`--from: ${JSON.stringify(from)} is not a date YYYY-MM-DD`)
+  return Array.from({ length: Number(nights ?? 1) }, (_, night) => formatDay(first + night))
+}
+
+function numberOf(name: string, text: string): number {
+  const number = Number(text)
+  if (text.trim() !== '' && Number.isFinite(number)) return number
+  throw usage(`${name}: ${JSON.stringify(text)} is not a number`)
+}
+
+function usage(reason: string): VacancyError {
+  return new VacancyError('usage_error', { reason })
+}
+
+const sendCommand = defineCommand({
+  name: 'vacancy query send',
+  component: 'QUERY',
+  summary: 'Sends any command with its fields, also those that write. vacancy query commands lists them.',
+  flags: CONNECTION_FLAGS,
+  operands: {
+    name: 'COMMAND [FIELD=VALUE …]',
+    min: 1,
+    max: 64,
+    summary: 'A list has commas; FIELD= alone is an empty one.',
+  },
+  run: async ({ flags, operands }) => {
+    const [word = '', ...pairs] = operands
+    const name = commandOf(word)
+    await ask(flags, name, fieldsOf(name, pairs))
+    return EXIT.ok
+  },
+})
+
+/** @throws VacancyError usage_error with the nearest name */
+function commandOf(word: string): CommandName {
+  const name = word.toUpperCase()
+  if (name !== 'LOGIN' && isCommandName(name)) return name
+  if (name === 'LOGIN') throw usage('LOGIN is sent by --token')
+  const nearest = nearestName(
+    name,
+    COMMAND_LIST.map((command) => command.name),
+  )
+  throw usage(`unknown command ${word}${nearest ? `; did you mean ${nearest}?` : ''} (see vacancy query commands)`)
+}
+
+/**
+ * `field=value` pairs as the fields of a command.
+ *
+ * @throws VacancyError usage_error for an unknown field and for a value that does not fit
+ */
+export function fieldsOf(command: CommandName, pairs: readonly string[]): RequestFields {
+  const specs: readonly FieldSpec[] = COMMANDS[command].fields
+  const fields: { [name: string]: FieldValue } = {}
+  for (const pair of pairs) {
+    const equals = pair.indexOf('=')
+    if (equals < 1) throw usage(`${JSON.stringify(pair)} is not FIELD=VALUE`)
+    const [name, text] = [pair.slice(0, equals), pair.slice(equals + 1)]
+    const spec = specs.find((field) => field.name === name)
+    if (!spec) throw usage(`${command} has no field ${name}; it has ${specs.map((field) => field.name).join(', ')}`)
+    fields[name] = parsedValue(spec, text)
+  }
+  return fields
+}
+
+function parsedValue({ name, width }: FieldSpec, text: string): FieldValue {
+  if (width === 'text') return text
+  if (width === 'list') return text === '' ? [] : text.split(',')
+  if (width === 'u64' && /^\d+$/.test(text)) return BigInt(text)
+  return numberOf(name, text)
+}
+
+const commandsCommand = defineCommand({
+  name: 'vacancy query commands',
+  component: 'QUERY',
+  summary: 'All commands of the protocol with their fields, for vacancy query send. Asks no node.',
+  flags: {},
+  run: async () => {
+    const rows = COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map(({ name, access, fields }) => {
+      const shown = fields.filter(({ extension }) => !extension)
+      return [name, access, shown.map((field) => (field.required ? field.name : `[${field.name}]`)).join(' ')]
+    })
+    const table = { columns: ['command', 'access', 'fields, optional ones in brackets'], rows, counted: '' }
+    print(tableLines(table))
+    return EXIT.ok
+  },
+})
+
+async function ask(flags: Asking, command: CommandName, fields: RequestFields): Promise<void> {
+  const connection = await openConnection(addressOf(flags))
+  try {
+    const sentMs = performance.now()
+    const answer = await connection.send(command, fields)
+    const ms = performance.now() - sentMs
+    if (!answer.ok) {
+      const { code, message } = answer
+      throw new VacancyError('failure', {
+        reason: message === '' ? `${code}: ${meaningOf(code)}` : `${code}: ${message}`,
+      })
+    }
+    if (flags.json) print([JSON.stringify(answer.result, bigintAsNumber, 2)])
+    else print(shown(answer.result, ms))
+  } catch (error) {
+    // Refused before anything was sent: it was typed here.
+    if (error instanceof VacancyError && error.code === 'validation_error') throw usage(error.message)
+    throw error
+  } finally {
+    connection.close()
+  }
+}
+
+function addressOf({ host, port, token, tls, tlsCa, timeoutMs }: Asking): Address {
+  return {
+    host,
+    port,
+    token,
+    tlsCa: tlsCa === undefined ? (tls ? '' : undefined) : readCa(tlsCa),
+    timeoutMs,
+  }
+}
+
+function readCa(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new VacancyError('usage_error', { reason: `--tls-ca: ${(cause as Error).message}` }, { cause })
+  }
+}
+
+function meaningOf(code: string): string {
+  return `docs/errors.md says what to do about ${code}`
+}
+
+function bigintAsNumber(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? Number(value) : value
+}
+
+function shown(result: AnyResult, ms: number): string[] {
+  const table = tableOf(result)
+  const { explain } = result
+  const lines = tableLines(table)
+  return [
+    ...lines,
+    ...(lines.length > 0 ? [''] : []),
+    `${table.counted} in ${ms.toFixed(2)} ms`,
+    ...(explain
+      ? [
+          `${count(explain.rowsExamined, 'row')} examined in ${explain.searchingMicros} µs, at index ${explain.appliedIndex}`,
+        ]
+      : []),
+  ]
+}
+
+function print(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+export const QUERY_COMMANDS: readonly Command[] = [
+  ...Object.entries(WORDS).map(([word, [name, summary]]) => wordCommand(word, name, summary)),
+  sendCommand,
+  commandsCommand,
+]

@@ -1,0 +1,134 @@
+/**
+ * The sample of a quick start: a region of the Alps made by the generator of the benchmarks, turned into a snapshot,
+ * and topped up when days have passed. The generator gives a day the same packages whatever day it starts from.
+ */
+
+import { copyFileSync, createReadStream, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
+import type { RequestFields } from '@vacancy/shared/wire'
+import type { Connection } from './connection.ts'
+import { BENCH, type Crew, runToEnd, VACANCY } from './launch.ts'
+import { CONFIG_TEXT, type Layout, missingDays, SEGMENTS, SHARD_ID, type State } from './layout.ts'
+
+/** Writes on their way at once while days are topped up. */
+const WRITES_IN_FLIGHT = 512
+
+/** @returns what the folder was made with; undefined when it holds no finished data */
+export function readState(layout: Layout): State | undefined {
+  if (!existsSync(layout.state)) return undefined
+  const { packages, days, seed, last_day } = JSON.parse(readFileSync(layout.state, 'utf8')) as {
+    [name: string]: unknown
+  }
+  const lastDay = parseDay(String(last_day))
+  if (lastDay === undefined || ![packages, days, seed].every(Number.isInteger)) {
+    throw new VacancyError('data_conflict', {
+      reason: `${layout.state} is not what npm start wrote: remove ${layout.dir}`,
+    })
+  }
+  return { packages: Number(packages), days: Number(days), seed: Number(seed), lastDay }
+}
+
+/** Written whole or not at all: half of it would make a folder that nobody can start. */
+function writeState(layout: Layout, { packages, days, seed, lastDay }: State): void {
+  const text = `${JSON.stringify({ packages, days, seed, last_day: formatDay(lastDay) }, null, 2)}\n`
+  writeFileSync(`${layout.state}.tmp`, text)
+  renameSync(`${layout.state}.tmp`, layout.state)
+}
+
+/**
+ * Makes the sample and the snapshot in an empty folder. What an interrupted one left behind is replaced.
+ *
+ * @throws VacancyError data_conflict when a node has already run in it
+ */
+export async function makeData(
+  crew: Crew,
+  layout: Layout,
+  spec: Omit<State, 'lastDay'>,
+  today: number,
+): Promise<State> {
+  if (existsSync(`${layout.data}/IDENTITY`)) {
+    const reason = `${layout.data} holds data of a node, but ${layout.state} is missing: remove ${layout.dir}, or take another --dir`
+    throw new VacancyError('data_conflict', { reason })
+  }
+  mkdirSync(layout.data, { recursive: true })
+  await writeCsv(crew, layout, spec, today)
+  copyFileSync(`${layout.csv}/codecs.yml`, layout.codecs)
+  if (!existsSync(layout.config)) writeFileSync(layout.config, CONFIG_TEXT)
+  const folders = ['--input-path', layout.csv, '--output-path', layout.data, '--from', formatDay(today)]
+  await runToEnd(crew, [VACANCY, 'build-snapshot', '--shard-id', SHARD_ID, ...folders, '--overwrite'], 'build-snapshot')
+  const state = { ...spec, lastDay: today + spec.days - 1 }
+  writeState(layout, state)
+  return state
+}
+
+async function writeCsv(crew: Crew, layout: Layout, spec: Omit<State, 'lastDay'>, today: number): Promise<void> {
+  const { packages, days, seed } = spec
+  const numbers = Object.entries({ packages, days, seed, segments: SEGMENTS }).flatMap(([name, value]) => [
+    `--${name}`,
+    String(value),
+  ])
+  const args = ['sample', '--shape', 'region', ...numbers, '--from', formatDay(today), '--out', layout.csv]
+  await runToEnd(crew, [BENCH, ...args], 'the sample generator')
+}
+
+/**
+ * Writes the packages of the days that are on sale now and were not when the data was made. The state is written
+ * when all are acknowledged; interrupted, they are written once more, with the same values.
+ *
+ * @param onProgress packages written so far
+ * @returns the new state, and how many packages were written
+ */
+export async function topUp(
+  { crew, layout, connection }: { crew: Crew; layout: Layout; connection: Connection },
+  state: State,
+  today: number,
+  onProgress: (packages: number) => void,
+): Promise<{ state: State; written: number }> {
+  const { first, last } = missingDays(state, today)
+  if (first > last) return { state, written: 0 }
+  await writeCsv(crew, layout, state, today)
+  let written = 0
+  for await (const batch of batchesOf(packagesBetween(`${layout.csv}/packages.csv`, first, last))) {
+    const answers = await Promise.all(batch.map((fields) => connection.send('SETROOMPKG', fields)))
+    for (const answer of answers) {
+      // The user may have removed a property; nobody misses its new days.
+      if (answer.ok || answer.code === 'NOT_FOUND') continue
+      throw new VacancyError('failure', { reason: `topping up: ${answer.code} ${answer.message}`.trimEnd() })
+    }
+    written += batch.length
+    onProgress(written)
+  }
+  const next = { ...state, lastDay: last }
+  writeState(layout, next)
+  return { state: next, written }
+}
+
+async function* batchesOf<T>(entries: AsyncIterable<T>): AsyncGenerator<T[]> {
+  let batch: T[] = []
+  for await (const entry of entries) {
+    batch.push(entry)
+    if (batch.length < WRITES_IN_FLIGHT) continue
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** The packages of a file from one day to another, both included. */
+async function* packagesBetween(file: string, first: number, last: number): AsyncGenerator<RequestFields> {
+  // Dates of this form sort as they follow one another.
+  const [from, to] = [formatDay(first), formatDay(last)]
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
+    const [propertyId, roomType, date = '', availability, finalPrice, features = ''] = line.split(',')
+    if (date < from || date > to || availability === 'Availability') continue
+    yield {
+      propertyId,
+      roomType,
+      date,
+      availability: Number(availability),
+      finalPrice: Number(finalPrice),
+      rateFeatures: features === '' ? [] : features.split('|'),
+    }
+  }
+}

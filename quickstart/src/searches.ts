@@ -1,0 +1,56 @@
+/** The three searches that a quick start shows. Pure. */
+
+import { formatDay, weekdayOf } from '@vacancy/shared'
+import type { RequestFields } from '@vacancy/shared/wire'
+
+export type SampleSearch = {
+  readonly title: string
+  readonly fields: RequestFields<'SEARCHAVAIL'>
+}
+
+const FRIDAY = 5
+const LONG_STAY_NIGHTS = 21
+
+/** @param today day number; the weekend is the second one from it, so that it lies ahead also on a Saturday */
+export function sampleSearches(today: number): readonly SampleSearch[] {
+  const friday = today + 7 + ((FRIDAY - weekdayOf(today) + 7) % 7)
+  const sunday = friday + 2
+  return [
+    {
+      title: `Two nights from ${formatDay(friday)} (a Friday) in Innsbruck, double room, breakfast, at most 150 a night`,
+      fields: {
+        segment: 'tyrol',
+        roomType: 'double',
+        area: 'innsbruck',
+        dates: datesFrom(friday, 2),
+        finalPrice: 150,
+        rateFeatures: ['includes_breakfast'],
+      },
+    },
+    {
+      title: `Three nights from ${formatDay(sunday)} within 10 km of the cable car in Chamonix, one bedroom, a kitchen`,
+      fields: {
+        segment: 'savoy',
+        roomType: 'one_bedroom',
+        dates: datesFrom(sunday, 3),
+        latitude: 45.9187,
+        longitude: 6.8696,
+        radiusMetres: 10_000,
+        amenities: ['kitchen'],
+      },
+    },
+    {
+      title: `Three weeks from ${formatDay(sunday)} in Valais, apartment, free cancellation on every night`,
+      fields: {
+        segment: 'valais',
+        roomType: 'one_bedroom',
+        dates: datesFrom(sunday, LONG_STAY_NIGHTS),
+        rateFeatures: ['free_cancellation'],
+      },
+    },
+  ]
+}
+
+function datesFrom(first: number, nights: number): string[] {
+  return Array.from({ length: nights }, (_, night) => formatDay(first + night))
+}
