@@ -8,6 +8,7 @@ import {
   createSimulatedDisk,
   cut,
   damage,
+  fillDisk,
   picture,
   restart,
   type SimulatedDisk,
@@ -47,13 +48,6 @@ function open(disk = createSimulatedDisk(), processId = 100, nodeId = 'n1', proc
 /** What is in the folder, but for LOCK: nothing syncs that, and a boot later it counts for nothing. */
 function namesOf(disk: SimulatedDisk): string[] {
   return disk.list(PATH).filter((name) => name !== 'LOCK')
-}
-
-/** Leaves no room at all. */
-function fill(disk: SimulatedDisk): SimulatedDisk {
-  const { freeBytes, totalBytes } = disk.space('/')
-  disk.capacityBytes = totalBytes - freeBytes
-  return disk
 }
 
 function formed(): { disk: SimulatedDisk; directory: DataDirectory } {
@@ -187,13 +181,13 @@ test('a node starts on a full disk by giving up the reserve, and says so when th
   const { disk, directory } = formed()
   expect(ensureReserve(directory, 4096)).toBe(true)
   closeDataDirectory(directory)
-  const full = fill(restart(disk))
+  const full = fillDisk(restart(disk))
 
   const { simulation, directory: again } = open(full)
   expect(simulation.lines.some(({ message }) => message.includes('gave up the reserve'))).toBe(true)
   expect(again.cluster).toBeDefined()
   closeDataDirectory(again)
-  expect(() => open(fill(restart(full)))).toThrow(expect.objectContaining({ code: 'disk_full' }))
+  expect(() => open(fillDisk(restart(full)))).toThrow(expect.objectContaining({ code: 'disk_full' }))
 })
 
 test('the reserve is made when there is room, given up once, and never fills the disk', () => {

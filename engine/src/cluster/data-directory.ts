@@ -18,7 +18,6 @@ import {
   type Disk,
   type Env,
   errnoOf,
-  guarded,
   isDiskFull,
   readSmallFile,
   renameFile,
@@ -79,9 +78,13 @@ export type DirectoryOptions = { nodeId: string }
  * @throws `directory_in_use` (65) naming the live owner, `data_conflict` (65) for another node's folder,
  *   `invalid_config` (64) when it cannot be written, `corrupt_data` (71) for a damaged file, `disk_full`
  */
-export function openDataDirectory(env: Env, path: string, { nodeId }: DirectoryOptions): DataDirectory {
+export function openDataDirectory(env: Env, path: string, options: DirectoryOptions): DataDirectory {
+  return door(path, () => openAndLock(env, path, options))
+}
+
+function openAndLock(env: Env, path: string, { nodeId }: DirectoryOptions): DataDirectory {
   const { disk } = env
-  makeFolders(disk, path)
+  for (const name of ['wal', 'snapshots']) makeFolder(disk, join(path, name))
   const lock = takeLock(env, path)
   try {
     const cluster = decodeCluster(path, readState(disk, path, 'CLUSTER'))
@@ -90,9 +93,10 @@ export function openDataDirectory(env: Env, path: string, { nodeId }: DirectoryO
     const isClean = isReadable(disk, path, 'CLEAN')
     return { env, path, identity, cluster, isClean, lock }
   } catch (error) {
+    const named = unwritable(path, error)
     // After a failure of the disk nothing more is done to it (W2); the lock of a dead process counts for nothing.
-    if (!(error instanceof VacancyError && error.code === 'disk_failed')) releaseLock(disk, path, lock)
-    throw error
+    if (!(named instanceof VacancyError && named.code === 'disk_failed')) releaseLock(disk, path, lock)
+    throw named
   }
 }
 
@@ -146,53 +150,66 @@ export function createCluster(genesis: Genesis, sha256: (bytes: Uint8Array) => U
  */
 export function writeCluster(directory: DataDirectory, cluster: Cluster): void {
   assert(directory.cluster === undefined, 'a node is formed once')
-  withRoom(directory.env, directory.path, () => writeState(directory, 'CLUSTER', cluster))
+  const { env, path } = directory
+  door(path, () => withRoom(env, path, () => writeState(directory, 'CLUSTER', cluster)))
   directory.cluster = cluster
 }
 
 /** Takes CLEAN away, durably, before the first write of a run. */
 export function beginWriting({ env, path, isClean }: DataDirectory): void {
-  if (!isClean) return
-  unlinkFile(env.disk, join(path, 'CLEAN'))
+  const file = join(path, 'CLEAN')
+  if (!isClean || !door(path, () => env.disk.stat(file))) return
+  unlinkFile(env.disk, file)
   syncFolder(env.disk, path)
 }
 
-/** Says that this run ended in order: everything is synced and closed. A full disk leaves it out; it is only information. */
-export function writeClean(directory: DataDirectory): void {
+/**
+ * Says that this run ended in order: everything is synced and closed.
+ *
+ * @returns false when the disk had no room for it; it is only information
+ */
+export function writeClean(directory: DataDirectory): boolean {
   const { env } = directory
   try {
     writeState(directory, 'CLEAN', { stoppedAtMs: env.clock.wallMs() })
+    return true
   } catch (error) {
-    if (!isDiskFull(error)) throw error
+    if (!isDiskFull(error)) throw unwritable(directory.path, error)
     env.log.warn({ directory: directory.path }, 'no room for CLEAN: the next start checks as after a crash')
+    return false
   }
 }
 
 /** Lets the next process in. */
 export function closeDataDirectory({ env, path, lock }: DataDirectory): void {
-  releaseLock(env.disk, path, lock)
+  door(path, () => releaseLock(env.disk, path, lock))
 }
 
 /** Holds 64 MiB for the day the disk is full. @returns whether it is there */
-export function ensureReserve({ env, path }: Pick<DataDirectory, 'env' | 'path'>, bytes = RESERVE_BYTES): boolean {
-  const { disk } = env
+export function ensureReserve({ env, path }: DataDirectory, bytes = RESERVE_BYTES): boolean {
+  return door(path, () => makeReserve(env.disk, path, bytes))
+}
+
+function makeReserve(disk: Disk, path: string, bytes: number): boolean {
   const file = join(path, RESERVE_FILE)
-  const found = guarded('stat', file, () => disk.stat(file))
+  const found = disk.stat(file)
   if (found && found.bytes >= bytes) return true
   if (found) unlinkFile(disk, file)
   // It must not be what fills the disk.
   if (disk.space(path).freeBytes < 3 * bytes) return false
   const zeros = new Uint8Array(Math.min(bytes, RESERVE_PIECE_BYTES))
-  const descriptor = guarded('open', file, () => disk.open(file, 'create'))
+  let descriptor = -1
   // No sync: the room is taken when it is written, and a crash that loses the file is answered by making it again.
   try {
+    descriptor = disk.open(file, 'create')
     for (let at = 0; at < bytes; at += zeros.length) {
       writeFully(disk, descriptor, zeros, 0, Math.min(zeros.length, bytes - at), at)
     }
   } catch (error) {
+    if (!isDiskFull(error)) throw error
+    if (descriptor < 0) return false
     disk.close(descriptor)
     unlinkFile(disk, file)
-    if (!isDiskFull(error)) throw error
     return false
   }
   disk.close(descriptor)
@@ -201,7 +218,7 @@ export function ensureReserve({ env, path }: Pick<DataDirectory, 'env' | 'path'>
 
 /** Gives the reserve up. @returns whether there was one */
 export function releaseReserve({ env, path }: DataDirectory): boolean {
-  return releaseReserveOf(env, path)
+  return door(path, () => releaseReserveOf(env, path))
 }
 
 function releaseReserveOf({ disk, log }: Env, path: string): boolean {
@@ -221,6 +238,10 @@ function releaseReserveOf({ disk, log }: Env, path: string): boolean {
  * @returns where they lie now, relative to the folder; empty when there was nothing to move
  */
 export function setAside({ env, path }: DataDirectory, names: readonly string[], reason: string): string {
+  return door(path, () => moveAside(env, path, names, reason))
+}
+
+function moveAside(env: Env, path: string, names: readonly string[], reason: string): string {
   const { disk } = env
   const there = names.filter((name) => disk.stat(join(path, name)) !== undefined)
   if (there.length === 0) return ''
@@ -249,14 +270,6 @@ function freeName(disk: Disk, path: string): string {
 }
 
 // Making the folder.
-
-function makeFolders(disk: Disk, path: string): void {
-  try {
-    for (const name of ['wal', 'snapshots']) makeFolder(disk, join(path, name))
-  } catch (error) {
-    throw unwritable(path, error)
-  }
-}
 
 function makeFolder(disk: Disk, path: string): void {
   const found = disk.stat(path)
@@ -299,6 +312,15 @@ const UNWRITABLE: { readonly [code: string]: string } = {
   ENOENT: 'cannot be made',
 }
 
+/** Where errors of the disk get the name that the process ends with. */
+function door<T>(path: string, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    throw unwritable(path, error)
+  }
+}
+
 function unwritable(path: string, error: unknown): unknown {
   const says = UNWRITABLE[errnoOf(error)]
   if (says)
@@ -318,12 +340,8 @@ function withRoom<T>(env: Env, path: string, run: () => T): T {
   try {
     return run()
   } catch (error) {
-    if (!isDiskFull(error) || !releaseReserveOf(env, path)) throw unwritable(path, error)
-    try {
-      return run()
-    } catch (again) {
-      throw unwritable(path, again)
-    }
+    if (!isDiskFull(error) || !releaseReserveOf(env, path)) throw error
+    return run()
   }
 }
 
@@ -379,6 +397,7 @@ function createLock(env: Env, path: string, file: string, own: Uint8Array): bool
     try {
       writeFully(disk, descriptor, own, 0, own.length, 0)
     } catch (error) {
+      if (!isDiskFull(error)) throw error
       disk.close(descriptor)
       disk.unlink(file)
       throw error
@@ -466,7 +485,7 @@ function decodeState(name: StateName, bytes: Uint8Array): State | string {
 }
 
 function writeState({ env, path }: DataDirectory, name: StateName, state: object): void {
-  guarded('write', join(path, name), () => replaceFile(env.disk, join(path, name), encodeState(name, state)))
+  replaceFile(env.disk, join(path, name), encodeState(name, state))
 }
 
 /** @throws `corrupt_data` */
@@ -503,7 +522,7 @@ function openIdentity(env: Env, path: string, nodeId: string, isFormed: boolean)
     const identity = { nodeId, incarnation: toHex(env.random.bytes(16)) }
     const file = join(path, 'IDENTITY')
     const bytes = encodeState('IDENTITY', identity)
-    withRoom(env, path, () => guarded('write', file, () => replaceFile(env.disk, file, bytes)))
+    withRoom(env, path, () => replaceFile(env.disk, file, bytes))
     return identity
   }
   const { incarnation } = state

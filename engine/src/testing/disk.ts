@@ -18,7 +18,8 @@ export const SECTOR_BYTES = 512
 
 type FileEffect =
   /** The file grew to so many bytes. `lost`: a failed sync has dropped it, and no later one brings it back. */
-  { kind: 'length'; bytes: number; lost: boolean } | { kind: 'sector'; at: number; bytes: Uint8Array; lost: boolean }
+  | { kind: 'length'; bytes: number; operation: number; lost: boolean }
+  | { kind: 'sector'; at: number; bytes: Uint8Array; operation: number; lost: boolean }
 
 /** Names that changed in one folder, as a whole. */
 type FolderEffect = {
@@ -28,6 +29,7 @@ type FolderEffect = {
    * only the folder it left is synced. So both need a sync, the target first.
    */
   readonly needs: FolderEffect | undefined
+  readonly operation: number
   isDurable: boolean
 }
 
@@ -72,6 +74,8 @@ export type DiskOperation = {
   readonly call: DiskCall
   readonly path: string
   readonly bytes: number
+  /** What happened to it instead. */
+  fault: Fault | undefined
 }
 
 /** What happens to one operation instead of what was asked for. */
@@ -98,6 +102,8 @@ export type SimulatedDisk = Disk & {
   /** Bytes that fit on it. */
   capacityBytes: number
   isReadOnly: boolean
+  /** Writing over what is there takes room as well until the next sync, as on file systems that never write in place. */
+  copiesOnWrite: boolean
   crashed: boolean
 }
 
@@ -108,12 +114,20 @@ export function createSimulatedDisk({ capacityBytes = 2 ** 40 }: SimulatedDiskOp
 }
 
 /**
+ * Says of an effect that was not synced whether it happened all the same.
+ *
+ * @param kind a change of names, or a sector or the length of a file
+ * @param operation number of the operation that caused it
+ */
+export type Survives = (kind: 'names' | 'file', operation: number) => boolean
+
+/**
  * What is found after the machine has stopped.
  *
  * @param survives decides for each effect that was not synced, in order, whether it happened
  * @returns a new disk; the old one stays as it is, so that other outcomes can be tried
  */
-export function crash(disk: SimulatedDisk, survives: () => boolean): SimulatedDisk {
+export function crash(disk: SimulatedDisk, survives: Survives): SimulatedDisk {
   const outcome = { survives, decided: new Map<FolderEffect, boolean>(), seen: new Map<Node, Node>() }
   return buildDisk(afterCrash(disk.root, outcome) as Folder, disk.capacityBytes)
 }
@@ -121,6 +135,38 @@ export function crash(disk: SimulatedDisk, survives: () => boolean): SimulatedDi
 /** The process was killed and the machine lives: a new process sees everything, synced or not. */
 export function restart(disk: SimulatedDisk): SimulatedDisk {
   return buildDisk(disk.root, disk.capacityBytes)
+}
+
+/** An independent copy, with the same things synced and not. */
+export function fork(disk: SimulatedDisk): SimulatedDisk {
+  const nodes = new Map<Node, Node>()
+  const effects = new Map<FolderEffect, FolderEffect>()
+  const copyEffect = (effect: FolderEffect): FolderEffect => {
+    const copied = effects.get(effect)
+    if (copied) return copied
+    const { isDurable, needs, operation } = effect
+    const names = effect.names.map(([name, node]) => [name, node && copyNode(node)] as const)
+    const copy = { names, needs: needs && copyEffect(needs), operation, isDurable }
+    effects.set(effect, copy)
+    return copy
+  }
+  const copyNode = (node: Node): Node => {
+    const copied = nodes.get(node)
+    if (copied) return copied
+    if (!node.isDirectory) {
+      const file = { ...node, content: node.content.slice(), durable: node.durable.slice(), effects: [...node.effects] }
+      file.effects = file.effects.map((effect) => ({ ...effect }))
+      nodes.set(node, file)
+      return file
+    }
+    const folder = createFolder()
+    nodes.set(node, folder)
+    for (const [name, child] of node.names) folder.names.set(name, copyNode(child))
+    for (const [name, child] of node.durable) folder.durable.set(name, copyNode(child))
+    folder.effects = node.effects.map(copyEffect)
+    return folder
+  }
+  return buildDisk(copyNode(disk.root) as Folder, disk.capacityBytes)
 }
 
 /** How many effects wait for a sync: the number of yes-or-no questions `crash` will ask. */
@@ -133,20 +179,41 @@ export function unsyncedEffects(disk: SimulatedDisk): number {
   return count
 }
 
-/** Chooses outcomes of a crash: none, all, each alone, all but each, and `samples` random ones; all of them when few. */
+/** Up to so many effects every combination is tried. */
+const COMBINED_MAX = 4
+
+/**
+ * Chooses outcomes of a crash: everything; nothing; all combinations of a few effects, or of a few names with and
+ * without all file effects; each operation alone and each one missing; at most `samples` single effects alone and
+ * missing; `samples` random ones.
+ */
 export function* crashOutcomes(disk: SimulatedDisk, random: Random, samples: number): Generator<SimulatedDisk> {
-  // With some effects gone others are not asked for (a file whose name is lost), so the count is an upper bound.
+  // With some effects gone others are not asked for (a file whose name is lost), so the counts are upper bounds.
+  let names = 0
   let count = 0
-  yield crash(disk, () => {
+  const operations = new Set<number>()
+  yield crash(disk, (kind, operation) => {
     count++
+    if (kind === 'names') names++
+    operations.add(operation)
     return true
   })
   if (count === 0) return
-  if (count <= 4) {
-    for (let set = 0; set < 2 ** count - 1; set++) yield crash(disk, bitChooser(set))
+  if (count <= COMBINED_MAX) {
+    for (let set = 0; set < 2 ** count - 1; set++) yield crash(disk, indexChooser(bitOf(set)))
     return
   }
   yield crash(disk, () => false)
+  for (let set = 1; names <= COMBINED_MAX && set < 2 ** names - 1; set++) {
+    for (const files of [false, true]) {
+      const choose = indexChooser(bitOf(set))
+      yield crash(disk, (kind) => (kind === 'names' ? choose() : files))
+    }
+  }
+  for (const chosen of operations) {
+    yield crash(disk, (_, operation) => operation === chosen)
+    yield crash(disk, (_, operation) => operation !== chosen)
+  }
   const each = Math.min(count, samples)
   for (let i = 0; i < each; i++) {
     const chosen = each === count ? i : random.below(count)
@@ -166,14 +233,17 @@ export function* crashOutcomes(disk: SimulatedDisk, random: Random, samples: num
   }
 }
 
-function bitChooser(set: number): () => boolean {
-  let at = 0
-  return () => ((set >>> at++) & 1) === 1
-}
+const bitOf = (set: number) => (at: number) => ((set >>> at) & 1) === 1
 
 function indexChooser(choose: (at: number) => boolean): () => boolean {
   let at = 0
   return () => choose(at++)
+}
+
+/** Leaves no room at all. */
+export function fillDisk(disk: SimulatedDisk): SimulatedDisk {
+  disk.capacityBytes = usedBytes(disk.root)
+  return disk
 }
 
 /** Overwrites bytes behind everybody's back, durably: bit rot, noise, a misdirected write. */
@@ -220,6 +290,8 @@ export function picture(disk: SimulatedDisk): Map<string, Uint8Array> {
 
 function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
   const open: (File | undefined)[] = []
+  /** What was written over and not synced, while `copiesOnWrite`. */
+  let copiedBytes = 0
   const disk: SimulatedDisk = {
     root,
     operations: [],
@@ -228,12 +300,13 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
     fault: () => undefined,
     capacityBytes,
     isReadOnly: false,
+    copiesOnWrite: false,
     crashed: false,
 
     open(path, mode) {
       begin(disk, mode === 'create' ? 'create' : 'open', path)
       if (mode !== 'read' && disk.isReadOnly) throw errno('EROFS', path)
-      const file = mode === 'create' ? createFile(root, path) : findFile(root, path)
+      const file = mode === 'create' ? createFile(root, path, disk.operations.length) : findFile(root, path)
       return open.push(file) - 1
     },
     read(descriptor, bytes, start, length, position) {
@@ -248,10 +321,12 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const path = pathOf(root, file)
       const fault = begin(disk, 'write', path, length)
       const asked = fault?.kind === 'short' ? Math.min(fault.bytes, length) : length
+      const free = Math.max(0, disk.capacityBytes - usedBytes(root) - copiedBytes)
       // What lies within the file has its place already, also on a disk that is full.
-      const room = allocated(file.length) + Math.max(0, disk.capacityBytes - usedBytes(root))
+      const room = disk.copiesOnWrite ? position + free : allocated(file.length) + free
       const fits = Math.max(0, Math.min(asked, room - position))
-      if (fits > 0) writeFile(file, bytes.subarray(start, start + fits), position)
+      if (disk.copiesOnWrite) copiedBytes += allocated(fits)
+      if (fits > 0) writeFile(file, bytes.subarray(start, start + fits), position, disk.operations.length)
       if (fault?.kind === 'short' && fault.code !== undefined) throw errno(fault.code, path)
       if (fits === 0 && length > 0 && asked > 0) throw errno('ENOSPC', path)
       return fits
@@ -264,6 +339,7 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       })
       if (fault?.kind === 'ignore') return
       syncFile(file)
+      copiedBytes = 0
     },
     close(descriptor) {
       const file = opened(open, descriptor)
@@ -279,13 +355,13 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const replaced = target.folder.names.get(target.name)
       if (replaced?.isDirectory) throw errno(replaced.names.size > 0 ? 'ENOTEMPTY' : 'EISDIR', to)
       if (source.folder === target.folder) {
-        changeNames(source.folder, [
+        changeNames(disk.operations.length, source.folder, [
           [source.name, undefined],
           [target.name, node],
         ])
       } else {
-        const arrival = changeNames(target.folder, [[target.name, node]])
-        changeNames(source.folder, [[source.name, undefined]], arrival)
+        const arrival = changeNames(disk.operations.length, target.folder, [[target.name, node]])
+        changeNames(disk.operations.length, source.folder, [[source.name, undefined]], arrival)
       }
     },
     unlink(path) {
@@ -294,13 +370,13 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const node = folder.names.get(name)
       if (!node) throw errno('ENOENT', path)
       if (node.isDirectory) throw errno('EISDIR', path)
-      changeNames(folder, [[name, undefined]])
+      changeNames(disk.operations.length, folder, [[name, undefined]])
     },
     makeDirectory(path) {
       begin(disk, 'makeDirectory', path)
       const { folder, name } = parentOf(root, path)
       if (folder.names.has(name)) throw errno('EEXIST', path)
-      changeNames(folder, [[name, createFolder()]])
+      changeNames(disk.operations.length, folder, [[name, createFolder()]])
     },
     removeDirectory(path) {
       begin(disk, 'removeDirectory', path)
@@ -308,7 +384,7 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const node = folder.names.get(name)
       if (!node?.isDirectory) throw errno('ENOTDIR', path)
       if (node.names.size > 0) throw errno('ENOTEMPTY', path)
-      changeNames(folder, [[name, undefined]])
+      changeNames(disk.operations.length, folder, [[name, undefined]])
     },
     list(path) {
       begin(disk, 'list', path)
@@ -347,11 +423,12 @@ function begin(
   onSyncFailed?: () => void,
 ): Fault | undefined {
   if (disk.crashed) throw new CrashError('the machine has stopped')
-  const operation: DiskOperation = { number: disk.operations.length, call, path, bytes }
+  const operation: DiskOperation = { number: disk.operations.length, call, path, bytes, fault: undefined }
   disk.operations.push(operation)
   const isSync = call === 'syncData' || call === 'syncDirectory'
   if (isSync && disk.recordSites) disk.sites.set(operation.number, callSite())
   const fault = disk.fault(operation)
+  operation.fault = fault
   if (fault?.kind === 'crash') {
     disk.crashed = true
     throw new CrashError(`the machine stops before operation ${operation.number}: ${call} ${path}`)
@@ -380,10 +457,10 @@ function isChange(call: DiskCall): boolean {
   )
 }
 
-/** The frames outside this file that called a sync, innermost first: a helper and who called it. */
+/** The frames of the product that called a sync, innermost first: a helper and who called it; empty for a test's own. */
 function callSite(): string {
   const frames = (new Error().stack ?? '').split('\n').slice(1)
-  const outside = frames.filter((frame) => !frame.includes('testing/disk.ts') && frame.includes('/src/'))
+  const outside = frames.filter((frame) => /\/src\/(?!testing\/)/.test(frame) && !frame.includes('.test.ts'))
   return outside
     .slice(0, 3)
     .map((frame) => /([\w-]+[.]ts:\d+):\d+\)?$/.exec(frame)?.[1] ?? '?')
@@ -428,12 +505,12 @@ function parentOf(root: Folder, path: string): { folder: Folder; name: string } 
   return { folder, name }
 }
 
-function createFile(root: Folder, path: string): File {
+function createFile(root: Folder, path: string, operation: number): File {
   const { folder, name } = parentOf(root, path)
   if (folder.names.has(name)) throw errno('EEXIST', path)
   const none = new Uint8Array(0)
   const file: File = { isDirectory: false, content: none, length: 0, durable: none, durableLength: 0, effects: [] }
-  changeNames(folder, [[name, file]])
+  changeNames(operation, folder, [[name, file]])
   return file
 }
 
@@ -458,8 +535,13 @@ function pathOf(root: Folder, file: File): string {
   return search(root, '') ?? '(removed)'
 }
 
-function changeNames(folder: Folder, names: FolderEffect['names'], needs?: FolderEffect): FolderEffect {
-  const effect: FolderEffect = { names, needs, isDurable: false }
+function changeNames(
+  operation: number,
+  folder: Folder,
+  names: FolderEffect['names'],
+  needs?: FolderEffect,
+): FolderEffect {
+  const effect: FolderEffect = { names, needs, operation, isDurable: false }
   applyNames(folder.names, effect)
   folder.effects.push(effect)
   return effect
@@ -498,17 +580,23 @@ function withRoom(bytes: Uint8Array, length: number): Uint8Array {
   return grown
 }
 
-function writeFile(file: File, bytes: Uint8Array, position: number): void {
+function writeFile(file: File, bytes: Uint8Array, position: number, operation: number): void {
   const end = position + bytes.length
   file.content = withRoom(file.content, end)
   file.content.set(bytes, position)
   if (end > file.length) {
     file.length = end
-    file.effects.push({ kind: 'length', bytes: end, lost: false })
+    file.effects.push({ kind: 'length', bytes: end, operation, lost: false })
   }
   for (let at = position; at < end; ) {
     const next = Math.min(end, (Math.floor(at / SECTOR_BYTES) + 1) * SECTOR_BYTES)
-    file.effects.push({ kind: 'sector', at, bytes: bytes.slice(at - position, next - position), lost: false })
+    file.effects.push({
+      kind: 'sector',
+      at,
+      bytes: bytes.slice(at - position, next - position),
+      operation,
+      lost: false,
+    })
     at = next
   }
 }
@@ -534,7 +622,7 @@ function applyEffect(file: { durable: Uint8Array; durableLength: number }, effec
 }
 
 type Outcome = {
-  readonly survives: () => boolean
+  readonly survives: Survives
   /** An effect that another one needs is asked for once. */
   readonly decided: Map<FolderEffect, boolean>
   readonly seen: Map<Node, Node>
@@ -563,14 +651,14 @@ function hasHappened(effect: FolderEffect, outcome: Outcome): boolean {
   if (effect.isDurable) return true
   const decided = outcome.decided.get(effect)
   if (decided !== undefined) return decided
-  const happened = outcome.survives() && (!effect.needs || hasHappened(effect.needs, outcome))
+  const happened = outcome.survives('names', effect.operation) && (!effect.needs || hasHappened(effect.needs, outcome))
   outcome.decided.set(effect, happened)
   return happened
 }
 
 function fileAfterCrash(file: File, { survives }: Outcome): File {
   const left = { durable: file.durable.slice(), durableLength: file.durableLength }
-  for (const effect of file.effects) if (survives()) applyEffect(left, effect)
+  for (const effect of file.effects) if (survives('file', effect.operation)) applyEffect(left, effect)
   const content = withRoom(left.durable, left.durableLength)
   // Bytes behind the length that survived are not part of the file.
   content.fill(0, left.durableLength)

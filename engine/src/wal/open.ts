@@ -20,7 +20,7 @@ import {
 } from '../env.ts'
 import type { HardState, SnapshotMark } from './payload.ts'
 import type { LogIdentity } from './record.ts'
-import { type Damage, type FileReport, type LogScan, listLogFiles, scanLog, termAt } from './scan.ts'
+import { damaged, type FileReport, type LogScan, listLogFiles, scanLog, termAt } from './scan.ts'
 import { buildWal, fillNext, lastFile, PIECE_BYTES, startFile, type Wal, type WalOptions } from './wal.ts'
 
 export type OpenOptions = WalOptions & {
@@ -153,11 +153,6 @@ export function assertConnects(recovered: Recovered, snapshot: SnapshotMark): vo
   if (term !== 0 && term !== snapshot.term) {
     fail(`entry ${snapshot.index} is of term ${term}, in the snapshot of term ${snapshot.term}`)
   }
-}
-
-/** The error of V4, which ends the process with exit code 71. */
-export function damaged({ file, offset, reason }: Damage): VacancyError {
-  return new VacancyError('corrupt_data', { file, offset, reason })
 }
 
 function discardTemporaries(disk: Disk, directory: string): void {

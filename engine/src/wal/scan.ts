@@ -8,8 +8,8 @@
  */
 
 import { join } from 'node:path'
-import { assert } from '@vacancy/shared'
-import { type Disk, errnoOf, readFully } from '../env.ts'
+import { assert, VacancyError } from '@vacancy/shared'
+import { type Disk, errnoOf, guarded, readFully } from '../env.ts'
 import { ENTRY_HEADER_BYTES, entryLength, readU64, skipEntries, viewOf } from '../raft/entry.ts'
 import {
   ENTRIES_HEADER_BYTES,
@@ -40,6 +40,11 @@ import {
 } from './record.ts'
 
 export type Damage = { readonly file: string; readonly offset: number; readonly reason: string }
+
+/** The error of V4, which ends the process with exit code 71. */
+export function damaged({ file, offset, reason }: Damage): VacancyError {
+  return new VacancyError('corrupt_data', { file, offset, reason })
+}
 
 export type FileReport = {
   readonly name: string
@@ -619,17 +624,20 @@ export type EntryVisitor = (firstIndex: number, count: number, bytes: Uint8Array
 /**
  * Streams the entries from index `from` on out of the valid part of the files, each index once, as the log has it in
  * the end: what was replaced later is left out. Checksums are verified again (A15).
+ *
+ * @throws `corrupt_data` when what was valid a moment ago no longer is
  */
 export function replayEntries(disk: Disk, scan: LogScan, from: number, visit: EntryVisitor): void {
   const limits = cutLimits(scan.cuts)
   let next = Math.max(from, scan.firstIndex)
   for (const file of scan.files) {
     if (file.lastIndex < next || file.validBytes <= file.validFrom) continue
-    const window = openWindow(disk, { ...file, bytes: file.validBytes }, scan.seed)
+    const valid = { ...file, bytes: file.validBytes }
+    const window = guarded('opening', file.path, () => openWindow(disk, valid, scan.seed))
     try {
       for (let offset = file.validFrom; offset < file.validBytes; offset += window.record.bytes) {
         const fault = readRecord(window, offset)
-        assert(fault === '', `${file.path} at ${offset} was valid when the log was opened (A15): ${fault}`)
+        if (fault !== '') throw damaged({ file: file.path, offset, reason: fault })
         if (window.record.type !== RECORD_TYPE.entries) continue
         const limit = limitAfter(limits, window.record.sequence)
         next = visitRecord(window, next, Math.min(limit - 1, scan.lastIndex), visit)
