@@ -210,7 +210,7 @@ async function recoverFrom(
       lastIndex: replayed.lastIndex,
       applied: replayed.lastIndex,
     },
-    snapshot,
+    snapshot: headOf(snapshot),
     lastTimeMs: replayed.timeMs,
     tornTailBytes: recovered?.tornBytes ?? 0,
     codecMismatch,
@@ -225,6 +225,13 @@ function machineOf(store: Store, options: ReplicaOptions): { kernels: Kernels; c
     throw new VacancyError('digest_mismatch', { index, found: text(own), wanted: text(wanted) })
   })
   return { kernels, context }
+}
+
+/** What is worth keeping of a snapshot that was loaded: its columns take as much memory as the store's own. */
+function headOf(reader: SnapshotReader | undefined): SnapshotHead | undefined {
+  if (!reader) return undefined
+  const { path, manifest, places, note, bytes } = reader
+  return { path, manifest, places, note, bytes }
 }
 
 /** A folder with CLUSTER has a log, and the log decides; a lone newer snapshot file is not loaded over it (§7.11). */
@@ -398,7 +405,7 @@ async function recoverWithLoss(
     context,
     wal,
     raft: { term: base.term + 1, vote: 0, commit: index, lastIndex: index, applied: index },
-    snapshot: loaded?.reader,
+    snapshot: headOf(loaded?.reader),
     lastTimeMs: context.reader.timeMs,
     tornTailBytes: 0,
     codecMismatch: undefined,

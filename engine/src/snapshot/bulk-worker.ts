@@ -8,7 +8,7 @@ import { assert, createCodecList, type ErrorName, VacancyError } from '@vacancy/
 import { createEnv, type Env, errnoOf, type Log } from '../env.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
 import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from './capture.ts'
-import { collectChunks, retainSnapshots, scrubStep } from './snapshot.ts'
+import { retainSnapshots, scrubStep } from './snapshot.ts'
 import { inlineEncoder, type PreviousSnapshot, writeSnapshotDir } from './write.ts'
 
 export type BulkOptions = {
@@ -53,7 +53,6 @@ async function handle(bulk: Bulk, message: ToBulk): Promise<FromBulk | undefined
   const { env, options } = bulk
   if (message.type === 'retain') {
     retainSnapshots(env.disk, options.dataDir)
-    collectChunks(env.disk, options.dataDir)
     return { type: 'retained' }
   }
   if (message.type === 'scrub') return scrub(bulk)
@@ -98,7 +97,10 @@ function scrub(bulk: Bulk): FromBulk | undefined {
     return undefined
   }
   bulk.scrubbed = step.after
-  return step.state === 'damaged' ? { type: 'damaged', code: step.error.code, fields: step.error.fields } : undefined
+  if (step.state !== 'damaged') return undefined
+  // The next snapshot must not take over what no longer verifies.
+  bulk.previous = undefined
+  return { type: 'damaged', code: step.error.code, fields: step.error.fields }
 }
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }

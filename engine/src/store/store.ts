@@ -234,8 +234,8 @@ export function memoryUse(memory: Memory): MemoryUse {
   }
 }
 
-/** Touches spare pages for a twentieth of what is stored, at least 2 MiB, before the first snapshot needs them. */
+/** Touches spare pages for a hundredth of what is stored, at least 2 MiB, before the first snapshot needs them. */
 export function prepareSnapshots(store: Store): void {
-  const pages = Math.max(256, Math.ceil(store.writer.planes.usedBytes / 20 / PAGE_BYTES))
+  const pages = Math.max(256, Math.ceil(store.writer.planes.usedBytes / 100 / PAGE_BYTES))
   reserveSparePages(store, Math.min(pages, Math.floor((store.writer.gap.high - store.writer.gap.low) / 2 / PAGE_BYTES)))
 }
