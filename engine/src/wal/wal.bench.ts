@@ -5,7 +5,7 @@
  * file prepared between groups as the wal thread does it. Baseline: the same bytes at growing offsets of a file filled
  * with zeros, one write and one fdatasync each. Both take turns in one run, so that a noisy disk is noisy for both.
  *
- *   node engine/src/wal/wal.bench.ts [--dir DIR] [--full]
+ *   node engine/src/wal/wal.bench.ts [--dir DIR] [--full] [--json]
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -23,13 +23,21 @@ const ENTRY_BYTES = 48
 const SIZES = [1, 10, 100, 1_000, 5_000, 20_000]
 const RAW_FILE_BYTES = 64 * 1024 * 1024
 
-const { values } = parseArgs({ options: { dir: { type: 'string' }, full: { type: 'boolean', default: false } } })
+const { values } = parseArgs({
+  options: {
+    dir: { type: 'string' },
+    full: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+  },
+})
+const figures: Record<string, number> = {}
 const directory = mkdtempSync(join(values.dir ?? tmpdir(), 'vacancy-wal-bench-'))
 try {
   run(directory, values.full ? 10_000 : 1_000)
 } finally {
   rmSync(directory, { recursive: true })
 }
+if (values.json) process.stdout.write(`${JSON.stringify(figures)}\n`)
 
 function run(folder: string, millisecondsEach: number): void {
   const quiet = () => undefined
@@ -51,14 +59,19 @@ function run(folder: string, millisecondsEach: number): void {
       syncs.push(raw.write(size * (ENTRY_BYTES + ENTRY_HEADER_BYTES)))
     }
     const perSecond = (size * commits.length * 1000) / busyMs
+    const commitMs = percentile(commits, 0.5)
+    const syncMs = percentile(syncs, 0.5)
+    figures[`commit p50, ${size} a group`] = commitMs
+    figures[`raw p50, ${size} a group`] = syncMs
+    figures[`entries/s, ${size} a group`] = perSecond
     const columns = [
       String(size).padStart(15),
       Math.round(perSecond).toLocaleString('en').padStart(10),
       ((perSecond * ENTRY_BYTES) / 1e6).toFixed(1).padStart(8),
-      percentile(commits, 0.5).toFixed(3).padStart(13),
+      commitMs.toFixed(3).padStart(13),
       percentile(commits, 0.99).toFixed(2).padStart(6),
-      percentile(syncs, 0.5).toFixed(3).padStart(10),
-      (percentile(commits, 0.5) / percentile(syncs, 0.5)).toFixed(2).padStart(9),
+      syncMs.toFixed(3).padStart(10),
+      (commitMs / syncMs).toFixed(2).padStart(9),
     ]
     print(columns.join(' | '))
   }
@@ -112,5 +125,5 @@ function percentile(samples: number[], share: number): number {
 }
 
 function print(line: string): void {
-  process.stdout.write(`${line}\n`)
+  if (!values.json) process.stdout.write(`${line}\n`)
 }
