@@ -7,8 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { VacancyError } from '@vacancy/shared'
 import { PORTS_TRIED_MAX } from './layout.ts'
 
-export const VACANCY = fileURLToPath(new URL('../../bin/vacancy.mjs', import.meta.url))
-export const BENCH = fileURLToPath(new URL('../../bench/src/cli.ts', import.meta.url))
+const HOUSE = new URL('../../', import.meta.url)
+export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', HOUSE))
+export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', HOUSE))
 
 /** A node of the sample serves within seconds; past this something is wrong, and the log says what. */
 const SERVING_MS_MAX = 60_000

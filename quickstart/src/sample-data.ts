@@ -55,7 +55,8 @@ export async function makeData(
   await writeCsv(crew, layout, spec, today)
   copyFileSync(`${layout.csv}/codecs.yml`, layout.codecs)
   if (!existsSync(layout.config)) writeFileSync(layout.config, CONFIG_TEXT)
-  const folders = ['--input-path', layout.csv, '--output-path', layout.data, '--from', formatDay(today)]
+  const window = ['--from', formatDay(today), '--to', formatDay(today + spec.days - 1)]
+  const folders = ['--input-path', layout.csv, '--output-path', layout.data, ...window]
   await runToEnd(crew, [VACANCY, 'build-snapshot', '--shard-id', SHARD_ID, ...folders, '--overwrite'], 'build-snapshot')
   const state = { ...spec, lastDay: today + spec.days - 1 }
   writeState(layout, state)

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { freePort } from './launch.ts'
+import { takePort } from './testing/programs.ts'
+
+test('a free port is taken as it was asked for', async () => {
+  const { port, close } = await takePort()
+  close()
+
+  expect(await freePort('127.0.0.1', port)).toBe(port)
+})
+
+test('for a taken port the next free one is given', async () => {
+  const taken = await takePort()
+
+  const port = await freePort('127.0.0.1', taken.port)
+
+  expect(port).toBeGreaterThan(taken.port)
+  taken.close()
+})
+
+test('a port that is given to somebody else already is passed over', async () => {
+  const { port, close } = await takePort()
+  close()
+
+  expect(await freePort('127.0.0.1', port, [port])).toBeGreaterThan(port)
+})
+
+test('port 0 stays 0: the system chooses', async () => {
+  expect(await freePort('127.0.0.1', 0)).toBe(0)
+})
+
+test('an address that is not of this machine is an error with the address in it', async () => {
+  await expect(freePort('192.0.2.1', 7777)).rejects.toThrow('192.0.2.1:7777')
+})

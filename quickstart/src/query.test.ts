@@ -1,0 +1,131 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { dayOf, formatDay } from '@vacancy/shared'
+import { COMMAND_LIST } from '@vacancy/shared/wire'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createCrew, startNode, stopCrew } from './launch.ts'
+import { layoutOf } from './layout.ts'
+import { fieldsOf } from './query.ts'
+import { makeData } from './sample-data.ts'
+import { takePort, vacancy } from './testing/programs.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'vacancy-query-'))
+const crew = createCrew()
+const today = dayOf(Date.now())
+const tomorrow = formatDay(today + 1)
+let port = ''
+
+beforeAll(async () => {
+  const layout = layoutOf(join(folder, 'sample'))
+  await makeData(crew, layout, { packages: 10_000, days: 20, seed: 1 }, today)
+  const files = ['--config', layout.config, '--codecs', layout.codecs, '--data-dir', layout.data]
+  const node = await startNode(crew, [...files, '--tcp-port', '0', '--api-port', '0'], layout.log)
+  port = String(node.tcpPort)
+})
+
+afterAll(async () => {
+  await stopCrew(crew)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const query = (...args: string[]) => vacancy('query', ...args, '--port', port)
+
+test('segments come as a table', async () => {
+  const { code, stdout } = await query('segments')
+
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^segment +properties\ndolomites +\d+\nsavoy +\d+\ntyrol +\d+\nvalais +\d+\n\n4 segments in/)
+})
+
+test('a search by dates and one by first night and nights give the same properties', async () => {
+  const room = ['search', '--segment', 'valais', '--room-type', 'one_bedroom', '--json']
+
+  const byDates = await query(...room, '--dates', `${tomorrow},${formatDay(today + 2)}`)
+  const byNights = await query(...room, '--from', tomorrow, '--nights', '2')
+
+  const { numDays, properties } = JSON.parse(byDates.stdout)
+  expect(numDays).toBe(2)
+  expect(properties.length).toBeGreaterThan(0)
+  expect(JSON.parse(byNights.stdout)).toEqual({ numDays, properties })
+})
+
+test('every filter of a search goes to the node and narrows it', async () => {
+  const room = ['search', '--segment', 'tyrol', '--room-type', 'double', '--from', tomorrow, '--json']
+  const filters = ['--price', '160', '--features', 'includes_breakfast', '--type', 'hotel', '--amenities', 'wifi']
+  const place = ['--latitude', '47.2692', '--longitude', '11.4041', '--radius', '100000']
+
+  const all = JSON.parse((await query(...room, '--limit', '200')).stdout)
+  const { code, stdout, stderr } = await query(...room, ...filters, ...place, '--rooms', '1', '--explain')
+  const { properties, explain } = JSON.parse(stdout)
+
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(explain.rowsExamined).toBeGreaterThan(0)
+  expect(properties.length).toBeLessThan(all.properties.length)
+  for (const { days } of properties) {
+    expect(days[0].finalPrice).toBeLessThanOrEqual(160)
+    expect(days[0].rateFeatures).toContain('includes_breakfast')
+  }
+})
+
+test('what send writes, night shows', async () => {
+  const night = ['propertyId=alp_000001', `date=${tomorrow}`]
+  const room = (await query('rooms', '--property', 'alp_000001', '--json')).stdout
+  const [roomType] = JSON.parse(room).roomTypes
+
+  const set = await query(
+    ...['send', 'SETROOMPKG', ...night, `roomType=${roomType}`],
+    ...['availability=7', 'finalPrice=123', 'rateFeatures=free_wifi,no_prepayment'],
+  )
+  const { stdout } = await query('night', '--property', 'alp_000001', '--room-type', roomType, '--date', tomorrow)
+
+  expect(set.code).toBe(0)
+  expect(stdout).toMatch(new RegExp(`alp_000001 +${tomorrow} +7 +123 +free_wifi no_prepayment\n`))
+})
+
+test.each([
+  [['dates', '--property', 'alp_000001', '--room-type', 'nowhere'], 1, 'NOT_FOUND: '],
+  [['send', 'PROPEXST', 'propertyId=a'], 64, 'did you mean PROPEXIST?'],
+  [['send', 'PROPEXIST', 'property=a'], 64, 'PROPEXIST has no field property; it has propertyId'],
+  [['send', 'PROPEXIST'], 64, 'propertyId is required'],
+  [['send', 'LOGIN', 'token=a'], 64, '--token'],
+  [['search', '--segment', 'tyrol', '--room-type', 'double'], 64, '--dates DATE,DATE or --from DATE --nights N'],
+  [['search', '--segment', 'tyrol', '--room-type', 'double', '--dates', '2026-13-01'], 1, 'VALIDATION_ERROR: '],
+  [['properties', '--segment', 'tyrol', '--latitude', 'north'], 64, '--latitude: "north" is not a number'],
+  [['serch'], 64, 'unknown command serch'],
+])('%j ends with exit code %i and a sentence', async (args, code, says) => {
+  const ended = await query(...args)
+
+  expect(ended).toMatchObject({ code, stdout: '' })
+  expect(ended.stderr).toContain(says)
+})
+
+test('where nothing listens it says so', async () => {
+  const { port, close } = await takePort()
+  close()
+
+  const { code, stderr } = await vacancy('query', 'segments', '--port', String(port))
+
+  expect(code).toBe(1)
+  expect(stderr).toContain(`No connection to 127.0.0.1:${port}: nothing listens there; is the node running?`)
+})
+
+test('the help names every command, and the list of commands all of the protocol but LOGIN', async () => {
+  const help = await vacancy('query', '--help')
+  const commands = await vacancy('query', 'commands')
+
+  for (const word of ['search', 'properties', 'segments', 'codecs', 'rooms', 'dates', 'night', 'send', 'commands']) {
+    expect(help.stdout).toMatch(new RegExp(`^ {2}${word} `, 'm'))
+  }
+  for (const { name } of COMMAND_LIST) expect(commands.stdout.includes(`${name} `)).toBe(name !== 'LOGIN')
+})
+
+test('values are read by the type of their field', () => {
+  expect(fieldsOf('SEARCHAVAIL', ['segment=s', 'roomType=a=b', 'dates=2026-12-01,2026-12-02', 'limit=5'])).toEqual({
+    segment: 's',
+    roomType: 'a=b',
+    dates: ['2026-12-01', '2026-12-02'],
+    limit: 5n,
+  })
+  expect(fieldsOf('SETROOMPKG', ['rateFeatures='])).toEqual({ rateFeatures: [] })
+})

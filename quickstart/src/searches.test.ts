@@ -1,0 +1,33 @@
+import { parseDay, weekdayOf } from '@vacancy/shared'
+import { encodeRequest } from '@vacancy/shared/wire'
+import { expect, test } from 'vitest'
+import { CONFIG_TEXT, DEFAULTS } from './layout.ts'
+import { sampleSearches } from './searches.ts'
+
+const MONDAY = 20_780
+
+test('whatever day it is, the weekend begins on a Friday, a week ahead at least', () => {
+  for (let today = MONDAY; today < MONDAY + 7; today++) {
+    const [weekend] = sampleSearches(today)
+    const first = parseDay(weekend?.fields.dates[0] ?? '') ?? 0
+
+    expect(weekdayOf(first)).toBe(5)
+    expect(first).toBeGreaterThanOrEqual(today + 7)
+  }
+})
+
+test('all nights lie in the window of the sample, and no stay is longer than the configuration lets it be', () => {
+  const [, nightsMax] = /max_dates_in_query: (\d+)/.exec(CONFIG_TEXT) ?? []
+
+  for (const { fields } of sampleSearches(MONDAY)) {
+    const last = parseDay(fields.dates.at(-1) ?? '') ?? 0
+    expect(last).toBeLessThan(MONDAY + DEFAULTS.days)
+    expect(fields.dates.length).toBeLessThanOrEqual(Number(nightsMax))
+  }
+})
+
+test('the searches are requests of the protocol', () => {
+  for (const { fields } of sampleSearches(MONDAY)) {
+    expect(() => encodeRequest({ command: 'SEARCHAVAIL', correlationId: 1, fields })).not.toThrow()
+  }
+})

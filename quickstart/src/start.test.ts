@@ -1,0 +1,99 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { dayOf, formatDay } from '@vacancy/shared'
+import { afterAll, expect, test } from 'vitest'
+import { createCrew } from './launch.ts'
+import { layoutOf } from './layout.ts'
+import { makeData } from './sample-data.ts'
+import { npmStart, takePort, vacancy } from './testing/programs.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'vacancy-start-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const ANY_PORTS = ['--tcp-port', '0', '--api-port', '0']
+const SERVED = /TCP {2}127\.0\.0\.1:(\d+).*Ctrl-C/s
+
+test('it makes data, serves, shows three searches, stops on Ctrl-C, and goes on with the data on another port', async () => {
+  const dir = join(folder, 'first')
+  const set = { property: 'alp_000003', date: formatDay(dayOf(Date.now()) + 3) }
+
+  const first = npmStart('--dir', dir, '--packages', '20000', '--days', '40', ...ANY_PORTS)
+  const [said, port = ''] = await first.printed(SERVED)
+  const rooms = JSON.parse(
+    (await vacancy('query', 'rooms', '--property', set.property, '--port', port, '--json')).stdout,
+  )
+  const night = [`propertyId=${set.property}`, `roomType=${rooms.roomTypes[0]}`, `date=${set.date}`]
+  const written = await vacancy('query', 'send', 'SETROOMPKG', ...night, 'availability=9', '--port', port)
+  first.signal('SIGINT')
+  const stopped = await first.ended
+
+  expect(said).toContain('npx vacancy query segments')
+  expect(stopped.stdout).toContain('20,000 packages of ')
+  expect(stopped.stdout.match(/^\d\. .*\n {3}[\d,]+ propert.*median of 50\)$/gm)).toHaveLength(3)
+  expect(written.code).toBe(0)
+  expect(stopped).toMatchObject({ code: 0, stderr: '' })
+
+  const taken = await takePort()
+  const second = npmStart('--dir', dir, '--tcp-port', String(taken.port), '--api-port', '0')
+  const [saidAgain, otherPort = ''] = await second.printed(SERVED)
+  const kept = await vacancy('query', 'send', 'GETPROPROOMDAY', ...night, '--port', otherPort, '--json')
+  second.signal('SIGTERM')
+  taken.close()
+  const { code, stdout } = await second.ended
+
+  expect(stdout).toContain(`Port ${taken.port} is taken: TCP is on ${otherPort}.`)
+  expect(stdout).not.toContain('Making sample data')
+  expect(saidAgain).toContain(`npx vacancy query segments --port ${otherPort}`)
+  expect(JSON.parse(kept.stdout).availability).toBe(9)
+  expect(code).toBe(0)
+})
+
+test('days later the days that passed are added at the end of the window', async () => {
+  const dir = join(folder, 'later')
+  const today = dayOf(Date.now())
+  const crew = createCrew()
+  await makeData(crew, layoutOf(dir), { packages: 5_000, days: 10, seed: 1 }, today - 3)
+
+  const start = npmStart('--dir', dir, ...ANY_PORTS)
+  const [, port = ''] = await start.printed(SERVED)
+  const query = (...args: string[]) => vacancy('query', ...args, '--property', 'alp_000003', '--port', port, '--json')
+  const { roomTypes } = JSON.parse((await query('rooms')).stdout)
+  const { dates } = JSON.parse((await query('dates', '--room-type', roomTypes[0])).stdout)
+  start.signal('SIGINT')
+  const { code, stdout } = await start.ended
+
+  expect(stdout).toContain(`Topping up 3 days, ${formatDay(today + 7)} to ${formatDay(today + 9)}`)
+  expect(dates).toEqual(Array.from({ length: 10 }, (_, night) => formatDay(today + night)))
+  expect(JSON.parse(readFileSync(layoutOf(dir).state, 'utf8')).last_day).toBe(formatDay(today + 9))
+  expect(code).toBe(0)
+})
+
+test('a second one in the same folder is refused, and says by whom the folder is used', async () => {
+  const dir = join(folder, 'twice')
+  const first = npmStart('--dir', dir, '--packages', '500', '--days', '30', ...ANY_PORTS)
+  await first.printed(SERVED)
+
+  const second = await npmStart('--dir', dir, ...ANY_PORTS).ended
+  first.signal('SIGINT')
+
+  expect(second.code).toBe(1)
+  expect(second.stderr).toContain('the node ended with exit code 65')
+  expect(second.stderr).toMatch(/process \d+/)
+  expect((await first.ended).code).toBe(0)
+})
+
+test('told to stop while it makes data, it stops and leaves nothing that a later start stumbles over', async () => {
+  const dir = join(folder, 'stopped')
+  const first = npmStart('--dir', dir, '--packages', '3000000', ...ANY_PORTS)
+  await first.printed(/Making sample data/)
+  first.signal('SIGINT')
+  const stopped = await first.ended
+
+  const second = npmStart('--dir', dir, '--packages', '500', '--days', '30', ...ANY_PORTS)
+  await second.printed(SERVED)
+  second.signal('SIGINT')
+
+  expect(stopped.code).toBe(0)
+  expect(await second.ended).toMatchObject({ code: 0, stderr: '' })
+})
