@@ -8,12 +8,14 @@ import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, EXIT, VacancyError } from '@vacancy/shared'
 import { type Log, openTls, openTokens, type TlsFiles, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
-import { type EngineConfig, memoryBytes, servingThreads } from './config.ts'
+import { type EngineConfig, type EngineSettings, memoryBytes, servingThreads } from './config.ts'
 import { errorOf } from './failure.ts'
 import type { NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
 import { createHttpServer, type HttpServer } from './http/node.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
 import { hitBytes } from './search/parameters.ts'
+import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
+import { WORDS_SCRATCH_BYTES } from './snapshot/words.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { attachMemory, isMemoryFull, type Memory } from './store/store.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
@@ -59,6 +61,8 @@ const THREAD_LIMITS = { maxYoungGenerationSizeMb: 16 }
 const SLOW_KEPT = 100
 /** Scratch of the whole of a node's readers; more slabs than this are not reserved. */
 const SLAB_AREA_BYTES_MAX = 64 << 20
+/** Least memory for data, as a multiple of the scratch areas in it. */
+const SCRATCH_ROOM = 1.25
 
 type State = {
   memory: Memory | undefined
@@ -126,17 +130,18 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     ? openTls({ files: options.apiTls, log, onReload: (material) => http?.rotateTls(material) })
     : undefined
 
-  const { slabBytes, slabs } = slabPlan(settings.queryLimit, settings.maxDatesInQuery)
-  const scratchBytes = 16_384 + slabAreaBytes(slabBytes, slabs)
+  const readers = FIRST_SERVING_READER + Math.max(threads, cores)
+  const { slabBytes, slabs, scratchBytes } = scratchPlan(settings, readers)
   const replicaOptions: ReplicaOptions = {
     dataDir: options.dataDir,
     shardId: options.shardId,
     nodeId: options.nodeId,
     codecs: codecs.names,
     memoryBytes: memoryBytes(settings),
-    readers: FIRST_SERVING_READER + Math.max(threads, cores),
+    readers,
     scratchBytes,
     sessionBytesMax: settings.sessionTableBytes,
+    roomsHint: settings.avgRoomTypesPerProperty,
     snapshotIntervalMs: settings.snapshotIntervalSec * 1000,
     snapshotTriggerCount: settings.snapshotTriggerCount,
     walFlushThreshold: settings.walFlushThreshold,
@@ -179,6 +184,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     },
     maintain: (force) => {
       if (!state.memory) return 'unavailable'
+      if (state.status?.maintenanceRunning) return 'running'
       askReplica({ type: 'maintain', force })
       return 'started'
     },
@@ -263,11 +269,32 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
 }
 
-/** Slabs large enough for the largest reply that the configuration allows. */
-function slabPlan(queryLimit: number, datesMax: number): { slabBytes: number; slabs: number } {
-  const largest = 64 + queryLimit * hitBytes(datesMax)
+/**
+ * The scratch area of a reader: slabs large enough for the largest reply that the configuration allows, as many as the
+ * memory has room for. Snapshots are written and loaded in such areas, too.
+ *
+ * @throws invalid_config when nothing would be left for data
+ */
+function scratchPlan(
+  settings: EngineSettings,
+  readers: number,
+): { slabBytes: number; slabs: number; scratchBytes: number } {
+  const memory = memoryBytes(settings)
+  const largest = 64 + settings.queryLimit * hitBytes(settings.maxDatesInQuery)
   const slabBytes = Math.max(SLAB_BYTES_MIN, Math.ceil(largest / 8192) * 8192)
-  return { slabBytes, slabs: Math.max(2, Math.min(SLABS, Math.floor(SLAB_AREA_BYTES_MAX / slabBytes))) }
+  const budget = Math.min(SLAB_AREA_BYTES_MAX, memory / 4 / readers)
+  const slabs = Math.max(2, Math.min(SLABS, Math.floor(budget / slabBytes) - 1))
+  const slabArea = 16_384 + slabAreaBytes(slabBytes, slabs)
+  const scratchBytes = Math.max(slabArea, CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES)
+  const least = Math.ceil(readers * scratchBytes * SCRATCH_ROOM)
+  if (memory < least) {
+    throw new VacancyError('invalid_config', {
+      reason:
+        `memory_max_bytes: ${memory} is too little for ${readers} threads that need ${scratchBytes} each: give ${least}` +
+        ' or more, or lower query_limit, max_dates_in_query or serving_threads',
+    })
+  }
+  return { slabBytes, slabs, scratchBytes }
 }
 
 type Replica = { readonly worker: Worker }

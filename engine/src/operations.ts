@@ -125,6 +125,7 @@ export async function exportDirectory(path: string, outputPath: string, acceptLo
       readers: 2,
       scratchBytes: 16 << 20,
       sessionBytesMax: 32 << 20,
+      roomsHint: 4,
       snapshotIntervalMs: 0,
       snapshotTriggerCount: 1,
       walFlushThreshold: 1,

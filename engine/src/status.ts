@@ -25,6 +25,7 @@ export type ReplicaStatus = {
   readonly snapshotFailures: number
   readonly snapshotDuration: Buckets
   readonly sparePages: number
+  readonly maintenanceRunning: boolean
   readonly lastMaintenanceDay: number
   readonly lastMaintenanceMs: number
   readonly removedPackages: number

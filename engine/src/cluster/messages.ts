@@ -15,6 +15,7 @@ export type ReplicaOptions = {
   readonly readers: number
   readonly scratchBytes: number
   readonly sessionBytesMax: number
+  readonly roomsHint: number
   readonly snapshotIntervalMs: number
   readonly snapshotTriggerCount: number
   readonly walFlushThreshold: number

@@ -167,8 +167,8 @@ function createLoader(options: ReplicaOptions, progress: Progress): Loader {
 }
 
 function emptyStore(options: ReplicaOptions): Store {
-  const { memoryBytes, readers, scratchBytes, sessionBytesMax } = options
-  return createStore({ memoryBytes, readers, scratchBytes, sessionBytesMax })
+  const { memoryBytes, readers, scratchBytes, sessionBytesMax, roomsHint } = options
+  return createStore({ memoryBytes, readers, scratchBytes, sessionBytesMax, roomsHint })
 }
 
 async function recoverFrom(

@@ -129,6 +129,8 @@ export type Replica = ReplicaParts & {
   removedPackages: number
   lastMaintenanceMs: number
   maintenanceDay: number
+  /** After the entry: rows are put in order and memory is freed. */
+  isTidying: boolean
   maintenanceWillRemove: number
   stallMs: number
   lastTickMs: number
@@ -189,6 +191,7 @@ export function createReplica(parts: ReplicaParts): Replica {
     removedPackages: 0,
     lastMaintenanceMs: 0,
     maintenanceDay: 0,
+    isTidying: false,
     maintenanceWillRemove: 0,
     stallMs: 0,
     lastTickMs: env.clock.monotonicMs(),
@@ -572,6 +575,7 @@ export function startMaintenance(replica: Replica, gapReason: number): boolean {
 function finishMaintenance(replica: Replica): void {
   const day = replica.maintenanceDay
   replica.maintenanceDay = 0
+  replica.isTidying = true
   replica.removedPackages += replica.maintenanceWillRemove
   replica.lastMaintenanceMs = replica.env.clock.wallMs()
   const orders = [...replica.machine.unorderedTables()]
@@ -586,6 +590,7 @@ function finishMaintenance(replica: Replica): void {
       replica.env.schedule.after(1, step)
       return
     }
+    replica.isTidying = false
     if (hasWork) startSnapshot(replica, 'maintenance')
     replica.onMaintained(day, replica.maintenanceWillRemove)
   }
@@ -645,6 +650,7 @@ export function statusOf(replica: Replica): ReplicaStatus {
     snapshotFailures: replica.snapshotFailures,
     snapshotDuration: copy(replica.snapshotTime),
     sparePages: 0,
+    maintenanceRunning: replica.maintenanceDay !== 0 || replica.isTidying,
     lastMaintenanceDay: machine.lastMaintenanceDay(),
     lastMaintenanceMs: replica.lastMaintenanceMs,
     removedPackages: replica.removedPackages,

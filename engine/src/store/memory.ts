@@ -32,6 +32,8 @@ export type Writer = {
   epoch: number
   /** First byte a record may lie at. */
   readonly recordsStart: number
+  /** Room types a property is expected to have: what its list has room for from the start. */
+  readonly roomsHint: number
   /** Tables a sweep for passed nights has yet to visit. */
   readonly sweep: number[]
 }

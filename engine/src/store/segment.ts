@@ -23,7 +23,6 @@ import { retire } from './version.ts'
 const GONE = 1
 const SLOTS_MIN = 64
 const TABLE_SLOTS_MIN = 4
-const ROOMS_MIN = 4
 
 // Properties by id
 
@@ -378,7 +377,7 @@ export function addRoom(store: Store, property: number, roomType: number, table:
   let rooms = field(memory, property + PROPERTY.rooms)
   const capacity = rooms === 0 ? 0 : field(memory, rooms + ROOMS.capacity)
   if (count === capacity) {
-    rooms = resizeRooms(store, property, Math.max(ROOMS_MIN, Math.min(capacity * 2, LIMITS.roomTypesPerPropertyMax)))
+    rooms = resizeRooms(store, property, capacity === 0 ? store.writer.roomsHint : Math.min(capacity * 2, LIMITS.roomTypesPerPropertyMax))
   }
   const entry = rooms + ROOMS.headerBytes + count * ROOMS.entryBytes
   writeRoom(store, entry, roomType, table, row)
@@ -389,7 +388,7 @@ export function addRoom(store: Store, property: number, roomType: number, table:
 /** For loading: the whole list of a property in its order; tables and rows are filled in later. */
 export function reserveRooms(store: Store, property: number, rooms: Uint32Array, roomTypes: readonly number[]): void {
   if (rooms.length === 0) return
-  const capacity = Math.max(ROOMS_MIN, rooms.length)
+  const capacity = rooms.length
   const list = allocateRecord(store, roomListBytes(capacity))
   const { u32 } = store.memory
   u32[(list + ROOMS.capacity) >>> 2] = capacity

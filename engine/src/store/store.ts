@@ -25,6 +25,7 @@ export type { Memory, Store } from './memory.ts'
 const MAGIC = 0x56414341 // "VACA"
 const LAYOUT_VERSION = 1
 const UNIT_SHIFT = 12
+const ROOMS_MIN = 4
 /** Growing writes are refused when less than this is left, so that one that was accepted always finds room. */
 export const MEMORY_RESERVE_BYTES = 16 << 20
 export const MEMORY_BYTES_MAX = 4 * 1024 ** 3
@@ -36,6 +37,8 @@ export type StoreOptions = {
   readers: number
   scratchBytes: number
   sessionBytesMax: number
+  /** Expected room types of a property; 4 when absent. */
+  roomsHint?: number
 }
 
 export function createMemory(bytes: number): WebAssembly.Memory {
@@ -93,6 +96,7 @@ export function createStore(options: StoreOptions): Store {
       copyOnWrite: false,
       epoch: 0,
       recordsStart,
+      roomsHint: options.roomsHint ?? ROOMS_MIN,
       sweep: [],
     },
   }

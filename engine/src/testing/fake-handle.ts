@@ -1,7 +1,8 @@
 /** The node as the HTTP side sees it, as plain data: for tests of http/ and metrics.ts. */
 
 import { type CodecList, createCodecList } from '@vacancy/shared'
-import type { Buckets, NodeHandle, ReplicaStatus, SnapshotInfo } from '../http/handle.ts'
+import type { NodeHandle } from '../http/handle.ts'
+import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import { createCounters } from '../tcp/counters.ts'
 
 export const NOON = Date.UTC(2026, 5, 15, 12)
@@ -32,6 +33,7 @@ export const REPLICA: ReplicaStatus = {
   snapshotFailures: 1,
   snapshotDuration: buckets([0, 0, 1], 2),
   sparePages: 512,
+  maintenanceRunning: false,
   lastMaintenanceDay: 20_619,
   lastMaintenanceMs: NOON - 43_200_000,
   removedPackages: 1_000,
