@@ -106,8 +106,9 @@ export type Connection = {
   closing: boolean
   /** Monotonic ms of the first byte of an unfinished frame, 0 when there is none. */
   halfSince: number
-  /** Output that has left so far and since when it has not moved. */
+  /** Output that has left so far, what the kernel has not taken of the write in hand, and since when neither moved. */
   flushedBytes: number
+  unsentBytes: number
   stalledSince: number
 }
 
@@ -139,12 +140,12 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
     closing: false,
     halfSince: 0,
     flushedBytes: 0,
+    unsentBytes: 0,
     stalledSince: 0,
   }
   thread.connections.add(connection)
   count(thread.counters, COUNTER.connectionsOpened)
   socket.on('data', (chunk: Buffer) => onData(connection, chunk))
-  socket.on('drain', () => resumeReading(connection))
   socket.on('error', () => count(thread.counters, COUNTER.clientDisconnects))
   socket.on('close', () => {
     thread.connections.delete(connection)
@@ -169,7 +170,7 @@ function afterFrames(connection: Connection): void {
   flush(connection)
   connection.halfSince =
     splitter.pendingBytes > 0 && !splitter.stopped ? connection.halfSince || thread.monotonicMs() : 0
-  if (splitter.stopped || connection.socket.writableLength > thread.sendBufferBytes) pauseReading(connection)
+  if (splitter.stopped || hasMuchQueued(connection)) pauseReading(connection)
 }
 
 function pauseReading(connection: Connection): void {
@@ -178,9 +179,13 @@ function pauseReading(connection: Connection): void {
   connection.socket.pause()
 }
 
+function hasMuchQueued({ socket, thread }: Connection): boolean {
+  return socket.writableLength > thread.sendBufferBytes
+}
+
 function resumeReading(connection: Connection): void {
   if (!connection.paused || connection.closing || connection.splitter.stopped) return
-  if (connection.socket.writableLength > connection.thread.sendBufferBytes) return
+  if (hasMuchQueued(connection)) return
   connection.paused = false
   connection.socket.resume()
 }
@@ -310,7 +315,7 @@ export function resumeFramesOf(connection: Connection): void {
     if (applied) read(connection, command, held.correlationId, 0)
     else replyError(connection, held.correlationId, command.code, '308')
   }
-  if (splitter.stopped && connection.writes < LIMITS_OF_THREAD.writesPerConnection) {
+  if (splitter.stopped && connection.writes < LIMITS_OF_THREAD.writesPerConnection && !hasMuchQueued(connection)) {
     splitter.stopped = false
     resumeFrames(splitter, connection.sink)
   }
@@ -363,6 +368,7 @@ function reply(connection: Connection, write: (target: Uint8Array, at: number, e
     }
     if (connection.slabAt > connection.slab) {
       flush(connection)
+      stopWhenFull(connection)
       return reply(connection, write)
     }
   }
@@ -381,6 +387,7 @@ function replyFromHeap(connection: Connection, write: (target: Uint8Array, at: n
   if (stop !== NO_ROOM) {
     count(thread.counters, COUNTER.slabsMissing)
     send(connection, Buffer.from(thread.memory.u8.slice(spare, stop).buffer))
+    stopWhenFull(connection)
     return
   }
   for (let bytes = Math.max(HEAP_REPLY_BYTES, thread.slabs.bytes * 2); ; bytes *= 2) {
@@ -388,8 +395,21 @@ function replyFromHeap(connection: Connection, write: (target: Uint8Array, at: n
     const end = write(heap, 0, bytes)
     if (end === NO_ROOM) continue
     send(connection, heap.subarray(0, end))
+    stopWhenFull(connection)
     return
   }
+}
+
+/** One read event may bring thousands of requests: their replies must not all queue up at a client that does not read. */
+function stopWhenFull(connection: Connection): void {
+  if (hasMuchQueued(connection)) connection.splitter.stopped = true
+}
+
+/** A write has left for the kernel. Not the event `drain`: that has a threshold of its own, and may never come. */
+function onSent(connection: Connection): void {
+  if (!connection.paused || connection.closing || hasMuchQueued(connection)) return
+  if (connection.splitter.stopped) resumeFramesOf(connection)
+  else resumeReading(connection)
 }
 
 function openSlab(connection: Connection): void {
@@ -417,6 +437,7 @@ function flush(connection: Connection): void {
   let handed = false
   socket.write(view, () => {
     if (handed) giveSlab(thread.slabs, slab)
+    onSent(connection)
   })
   // Nothing queued: the kernel took all of it, and the memory is free at once.
   if (socket.writableLength === 0) giveSlab(thread.slabs, slab)
@@ -426,7 +447,7 @@ function flush(connection: Connection): void {
 function send(connection: Connection, bytes: Buffer): void {
   if (connection.socket.destroyed) return
   count(connection.thread.counters, COUNTER.bytesSent, bytes.length)
-  connection.socket.write(bytes)
+  connection.socket.write(bytes, () => onSent(connection))
 }
 
 function closeAfterFlush(connection: Connection): void {
@@ -495,8 +516,10 @@ export function checkTimes(connection: Connection, now: number, userTimeoutMs: n
   if (connection.held && now >= connection.held.deadline) resumeFramesOf(connection)
   const queued = socket.writableLength
   const flushed = socket.bytesWritten - queued
-  if (queued === 0 || flushed !== connection.flushedBytes) {
+  const unsent = unsentBytes(socket)
+  if (queued === 0 || flushed !== connection.flushedBytes || unsent !== connection.unsentBytes) {
     connection.flushedBytes = flushed
+    connection.unsentBytes = unsent
     connection.stalledSince = now
     return
   }
@@ -504,4 +527,13 @@ export function checkTimes(connection: Connection, now: number, userTimeoutMs: n
     count(thread.counters, COUNTER.timeouts)
     socket.destroy()
   }
+}
+
+/**
+ * Bytes of the write in hand that the kernel has not taken. Node counts a write when all of it is gone, and one may be
+ * a megabyte: without this a slow client that reads all the time looks like one that does not.
+ */
+function unsentBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { readonly _handle?: { readonly writeQueueSize?: number } | null }
+  return handle?.writeQueueSize ?? 0
 }

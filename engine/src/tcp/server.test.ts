@@ -1,0 +1,439 @@
+import { writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { type CommandName, encodeLogin, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
+import { afterEach, expect, test } from 'vitest'
+import { FIRST_CERTIFICATE } from '../testing/certificates.ts'
+import {
+  answerTo,
+  ask,
+  type ConfigLines,
+  closeClient,
+  dateIn,
+  type NodeProcess,
+  openClient,
+  readAnswer,
+  removeFolder,
+  somewhere,
+  startNodeProcess,
+  statusOf,
+  succeed,
+  temporaryFolder,
+  until,
+  type WireClient,
+} from '../testing/node-process.ts'
+
+const cleanUp: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step()
+})
+
+function folderOfTest(): string {
+  const folder = temporaryFolder()
+  cleanUp.push(() => removeFolder(folder))
+  return folder
+}
+
+async function start(
+  config: ConfigLines = {},
+  flags: readonly string[] = [],
+  folder = folderOfTest(),
+): Promise<NodeProcess> {
+  const node = await startNodeProcess({ folder, config, flags })
+  cleanUp.push(() => node.kill())
+  return node
+}
+
+async function connectTo(node: NodeProcess, options: Parameters<typeof openClient>[1] = {}): Promise<WireClient> {
+  const client = await openClient(node, options)
+  cleanUp.push(() => closeClient(client))
+  return client
+}
+
+const night = (days: number) => dateIn(days)
+const encode = (command: CommandName, correlationId: number, fields: RequestFields) =>
+  encodeRequest({ command, correlationId, fields })
+
+const closed = (client: WireClient) => until('the connection is closed', () => client.isClosed || undefined)
+
+/** Properties with packages for two weeks: a search for all of them has a reply of some kilobytes. */
+async function fill(client: WireClient, properties: number, nights = 14): Promise<void> {
+  const answers: Promise<unknown>[] = []
+  for (let i = 0; i < properties; i++) {
+    answers.push(succeed(client, 'SETPROP', somewhere(`p_${i}`)))
+    for (let day = 1; day <= nights; day++) {
+      const fields = {
+        propertyId: `p_${i}`,
+        roomType: 'double',
+        date: night(day),
+        availability: 5,
+        finalPrice: 90 + day,
+      }
+      answers.push(succeed(client, 'SETROOMPKG', fields))
+    }
+  }
+  await Promise.all(answers)
+}
+
+const allNights = (nights = 14) => Array.from({ length: nights }, (_, i) => night(i + 1))
+const broadSearch = { segment: 'alpine', roomType: 'double', dates: allNights() }
+
+test('what is written is found: property, package, search and night', async () => {
+  const client = await connectTo(await start())
+
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  const place = { propertyId: 'hotel_1', roomType: 'double', date: night(3) }
+  await succeed(client, 'SETROOMPKG', { ...place, availability: 2, finalPrice: 120, rateFeatures: ['sea_view'] })
+
+  expect(await succeed(client, 'SEARCHPROP', { segment: 'alpine' })).toEqual({ propertyIds: ['hotel_1'] })
+  const stay = { segment: 'alpine', roomType: 'double', dates: [night(3)] }
+  expect(await succeed(client, 'SEARCHAVAIL', { ...stay, rateFeatures: ['sea_view'], finalPrice: 120 })).toEqual({
+    numDays: 1,
+    properties: [
+      {
+        propertyId: 'hotel_1',
+        days: [{ date: night(3), availability: 2, finalPrice: 120, rateFeatures: ['sea_view'] }],
+      },
+    ],
+  })
+  expect((await succeed(client, 'SEARCHAVAIL', { ...stay, finalPrice: 119 })).properties).toEqual([])
+  expect(await succeed(client, 'DECROOMAVL', { ...place, amount: 2 })).toEqual({ availability: 0 })
+  expect((await succeed(client, 'SEARCHAVAIL', stay)).properties).toEqual([])
+  expect(await ask(client, 'DECROOMAVL', { ...place, amount: 1 })).toMatchObject({ ok: false, code: 'UNDERFLOW' })
+  expect((await succeed(client, 'GETPROPROOMDAY', place)).availability).toBe(0)
+})
+
+test('a read sent behind writes on one connection sees all of them', async () => {
+  const node = await start({ serving_threads: 2 })
+  const client = await connectTo(node)
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  const place = { propertyId: 'hotel_1', roomType: 'double', date: night(3) }
+
+  for (let round = 0; round < 50; round++) {
+    const id = 1_000 + round * 10
+    const read = answerTo(client, id + 2)
+    client.socket.write(
+      Buffer.concat([
+        encode('SETROOMPKG', id, { ...place, availability: round, finalPrice: round }),
+        encode('INCROOMAVL', id + 1, { ...place, amount: 3 }),
+        encode('GETPROPROOMDAY', id + 2, place),
+      ]),
+    )
+    const reply = readAnswer(client, 'GETPROPROOMDAY', await read)
+    expect(reply).toMatchObject({ ok: true, result: { availability: round + 3, finalPrice: round } })
+  }
+})
+
+const AUTH = `tokens:
+  - {token: "admin-token", role: admin}
+  - {token: "client-token", role: client}
+  - {token: "watch-token", role: monitoring}
+`
+
+test('tcp_require_login: nothing is answered before LOGIN; roles and wrong tokens are told apart', async () => {
+  const folder = folderOfTest()
+  const file = join(folder, 'auth.yml')
+  writeFileSync(file, AUTH)
+  const node = await start({ tcp_require_login: true }, ['--auth-file', file], folder)
+
+  const stranger = await connectTo(node)
+  expect(await ask(stranger, 'GETCODECS', {})).toMatchObject({ ok: false, code: 'AUTH_ERROR' })
+  stranger.socket.write(encodeLogin('wrong-token'))
+  await closed(stranger)
+  expect(stranger.rest.toString()).toBe('LOGIN FAILED')
+
+  const watcher = await connectTo(node)
+  await logIn(watcher, 'watch-token')
+  expect(await ask(watcher, 'GETCODECS', {})).toMatchObject({ ok: false, code: 'FORBIDDEN' })
+
+  for (const token of ['client-token', 'admin-token']) {
+    const client = await connectTo(node)
+    await logIn(client, token)
+    expect((await ask(client, 'GETCODECS', {})).ok).toBe(true)
+  }
+})
+
+async function logIn(client: WireClient, token: string): Promise<void> {
+  client.socket.write(encodeLogin(token))
+  await until('the answer is there', () => client.rest.length >= 8 || undefined)
+  expect(client.rest.toString()).toBe('LOGIN OK')
+  client.rest = Buffer.alloc(0)
+}
+
+test('without tcp_require_login a client need not log in, and a wrong token is refused all the same', async () => {
+  const folder = folderOfTest()
+  const file = join(folder, 'auth.yml')
+  writeFileSync(file, AUTH)
+  const node = await start({}, ['--auth-file', file], folder)
+
+  const client = await connectTo(node)
+  expect((await ask(client, 'GETCODECS', {})).ok).toBe(true)
+  client.socket.write(encodeLogin('wrong-token'))
+  await closed(client)
+
+  expect(client.rest.toString()).toBe('LOGIN FAILED')
+})
+
+test('both listeners speak TLS', async () => {
+  const folder = folderOfTest()
+  const cert = join(folder, 'cert.pem')
+  const key = join(folder, 'key.pem')
+  writeFileSync(cert, FIRST_CERTIFICATE.cert)
+  writeFileSync(key, FIRST_CERTIFICATE.key)
+  const files = ['tcp', 'api'].flatMap((what) => [`--${what}-cert-path`, cert, `--${what}-key-path`, key])
+  const node = await start({}, files, folder)
+
+  const client = await connectTo(node, { tls: FIRST_CERTIFICATE.cert })
+  await fill(client, 20)
+  expect((await succeed(client, 'SEARCHAVAIL', broadSearch)).properties).toHaveLength(20)
+  const plain = await connectTo(node)
+  plain.socket.write(encode('GETCODECS', 1, {}))
+  await closed(plain)
+  expect(await httpsStatus(node.apiPort)).toBe(200)
+})
+
+function httpsStatus(port: number): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      { host: '127.0.0.1', port, path: '/healthz', ca: FIRST_CERTIFICATE.cert, servername: 'localhost' },
+      (answer) => {
+        answer.resume()
+        resolve(answer.statusCode)
+      },
+    )
+    asked.once('error', reject)
+    asked.end()
+  })
+}
+
+test('tcp_max_connections: one more is closed at once; a place that is free again is given away', async () => {
+  const node = await start({ tcp_max_connections: 2, serving_threads: 2 })
+  const first = await connectTo(node)
+  const second = await connectTo(node)
+  await Promise.all([succeed(first, 'GETCODECS', {}), succeed(second, 'GETCODECS', {})])
+
+  await closed(await connectTo(node))
+  closeClient(first)
+
+  await until('the place is free', async () => {
+    const next = await connectTo(node)
+    const answer = answerTo(next, 1)
+    next.socket.write(encode('GETCODECS', 1, {}))
+    return (await answer) === undefined ? undefined : true
+  })
+  await succeed(second, 'GETCODECS', {})
+})
+
+test('max_dates_in_query and query_limit bound a query', async () => {
+  const client = await connectTo(await start({ max_dates_in_query: 2, query_limit: 3 }))
+  await fill(client, 5, 3)
+
+  const stay = (nights: number) => ({ segment: 'alpine', roomType: 'double', dates: allNights(nights), limit: 5 })
+
+  expect(await ask(client, 'SEARCHAVAIL', stay(3))).toMatchObject({ ok: false, code: 'VALIDATION_ERROR' })
+  expect((await succeed(client, 'SEARCHAVAIL', stay(2))).properties).toHaveLength(3)
+  expect((await succeed(client, 'SEARCHPROP', { segment: 'alpine' })).propertyIds).toHaveLength(3)
+})
+
+const BURST = 100
+
+/** Sends searches and reads no reply of them, until the node takes no more. @returns searches it took */
+async function neverRead(client: WireClient, searches: number): Promise<number> {
+  client.socket.pause()
+  const one = encode('SEARCHAVAIL', 1, broadSearch)
+  const burst = Buffer.concat(Array.from({ length: BURST }, () => one))
+  let taken = 0
+  // One behind the other: several together count as one write to Node.
+  const next = () => {
+    taken += BURST
+    if (taken < searches) client.socket.write(burst, next)
+  }
+  client.socket.write(burst, next)
+  let before = -1
+  let looks = 0
+  return await until('the node takes no more', () => {
+    looks = taken === before ? looks + 1 : 0
+    before = taken
+    return looks > 25 ? taken : undefined
+  })
+}
+
+test('a client that reads no replies costs only itself: others get theirs, and memory stays bounded', async () => {
+  const node = await start({ tcp_user_timeout_ms: 0 })
+  const other = await connectTo(node)
+  await fill(other, 200)
+  expect(JSON.stringify(await succeed(other, 'SEARCHAVAIL', broadSearch)).length).toBeGreaterThan(20_000)
+  const rssBefore = (await statusOf(node)).memory.rss
+
+  const stuck = await Promise.all(Array.from({ length: 8 }, () => connectTo(node)))
+  await Promise.all(stuck.map((client) => neverRead(client, 20_000)))
+
+  for (let i = 0; i < 200; i++) await succeed(other, 'SEARCHAVAIL', broadSearch)
+  const grown = (await statusOf(node)).memory.rss - rssBefore
+  expect(stuck.some(({ isClosed }) => isClosed)).toBe(false)
+  expect(grown).toBeLessThan(160 << 20)
+})
+
+test('a client that stops reading and goes on gets every reply, however little was queued', async () => {
+  const node = await start({ tcp_user_timeout_ms: 0, tcp_send_buffer_size: 4_096 })
+  const client = await connectTo(node)
+  await fill(client, 100)
+  const searches = 2_000
+  const replies = () => client.frames.filter(({ correlationId }) => correlationId >= 50_000).length
+
+  client.socket.pause()
+  for (let i = 0; i < searches; i++) {
+    client.socket.write(encode('SEARCHAVAIL', 50_000 + i, broadSearch))
+    // One at a time, so that what is queued grows by one reply at a time.
+    if (i % 10 === 0) await new Promise(setImmediate)
+  }
+  client.socket.resume()
+
+  await until('all replies are there', () => replies() === searches || undefined)
+})
+
+test('a client that reads slowly but all the time is not closed', async () => {
+  const node = await start({ tcp_user_timeout_ms: 200 })
+  const client = await connectTo(node)
+  await fill(client, 150)
+  const searches = 400
+  client.socket.pause()
+  client.socket.write(
+    Buffer.concat(Array.from({ length: searches }, (_, i) => encode('SEARCHAVAIL', 50_000 + i, broadSearch))),
+  )
+
+  const timer = setInterval(() => {
+    client.socket.resume()
+    setImmediate(() => client.socket.pause())
+  }, 20)
+  cleanUp.push(() => clearInterval(timer))
+
+  const replies = () => client.frames.filter(({ correlationId }) => correlationId >= 50_000).length
+  await until('all replies are there', () => (client.isClosed ? false : replies() === searches || undefined))
+  expect(client.isClosed).toBe(false)
+})
+
+test('tcp_user_timeout_ms: a client that reads no replies is closed, and nobody else', async () => {
+  const node = await start({ tcp_user_timeout_ms: 200 })
+  const other = await connectTo(node)
+  await fill(other, 100)
+  const stuck = await connectTo(node)
+
+  void neverRead(stuck, 10_000).catch(() => undefined)
+
+  await until('only the other is connected', async () => (await statusOf(node)).connections === 1 || undefined)
+  await succeed(other, 'SEARCHAVAIL', broadSearch)
+})
+
+test('tcp_send_buffer_size: more of it, more replies wait for a slow reader', async () => {
+  const queued = async (bytes: number) => {
+    const node = await start({ tcp_user_timeout_ms: 0, tcp_send_buffer_size: bytes, tcp_recv_buffer_size: 4_096 })
+    const other = await connectTo(node)
+    await fill(other, 100)
+    await neverRead(await connectTo(node), 20_000)
+    return await repliesOf(node, 'SEARCHAVAIL')
+  }
+
+  expect(await queued(64 << 20)).toBeGreaterThan(1.5 * (await queued(4_096)))
+})
+
+test('tcp_recv_buffer_size: more of it, more requests wait for a client that does not read', async () => {
+  const taken = async (size: number) => {
+    const node = await start({ tcp_user_timeout_ms: 0, tcp_recv_buffer_size: size })
+    const other = await connectTo(node)
+    await fill(other, 50)
+    const bytes = encode('SEARCHAVAIL', 1, broadSearch).length
+    return bytes * (await neverRead(await connectTo(node), 200_000))
+  }
+
+  expect(await taken(8 << 20)).toBeGreaterThan((await taken(4_096)) + (4 << 20))
+})
+
+async function repliesOf(node: NodeProcess, command: string): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${node.apiPort}/metrics`)
+  const text = await response.text()
+  const line = text.split('\n').find((row) => row.startsWith('vacancy_commands_total{') && row.includes(`"${command}"`))
+  return Number(line?.split(' ').at(-1))
+}
+
+test('more writes than may wait for an answer get 429, and each of them exactly one answer', async () => {
+  const node = await start()
+  const clients = await Promise.all(Array.from({ length: 24 }, () => connectTo(node)))
+  await succeed(clients[0] as WireClient, 'SETPROP', somewhere('hotel_1'))
+  const writes = 3_000
+  const codes = new Map<string, number>()
+
+  const place = { propertyId: 'hotel_1', roomType: 'double', date: night(3), availability: 1 }
+  const burst = Buffer.concat(Array.from({ length: writes }, (_, i) => encode('SETROOMPKG', 1_000 + i, place)))
+  for (const { socket } of clients) socket.write(burst)
+  await Promise.all(
+    clients.map(async (client) => {
+      await until('all are answered', () => client.frames.length >= writes || undefined)
+    }),
+  )
+
+  for (const client of clients) {
+    const answered = new Set(client.frames.map(({ correlationId }) => correlationId))
+    answered.delete(1)
+    expect(answered.size).toBe(writes)
+    for (const { payload } of client.frames) {
+      const reply = readAnswer(client, 'SETROOMPKG', payload)
+      const code = reply.ok ? 'SUCCESS' : reply.code
+      codes.set(code, (codes.get(code) ?? 0) + 1)
+    }
+  }
+  expect([...codes.keys()].sort()).toEqual(['429', 'SUCCESS'])
+  await succeed(clients[0] as WireClient, 'SETROOMPKG', place)
+})
+
+test('memory_max_bytes: what needs memory gets 503, updates and reads go on, and the node lives', async () => {
+  // The buffers of the threads lie in it, too.
+  const memory = (48 + 16 * availableParallelism()) << 20
+  const node = await start({ memory_max_bytes: memory, session_table_bytes: 1_048_576 })
+  const client = await connectTo(node)
+  let refused = ''
+  const place = (i: number) => ({ propertyId: `p_${i}`, roomType: `room_${i % 200}` })
+  for (let from = 0; refused === '' && from < 1_000_000; from += 500) {
+    const replies = await Promise.all(
+      Array.from({ length: 500 }, async (_, n) => {
+        const property = await ask(client, 'SETPROP', somewhere(`p_${from + n}`, `segment_${from % 7}`))
+        const fields = { ...place(from + n), date: night((from + n) % 300), availability: 3 }
+        const reply = property.ok ? await ask(client, 'SETROOMPKG', fields) : property
+        return reply.ok ? '' : reply.code
+      }),
+    )
+    refused = replies.find((code) => code !== '') ?? ''
+  }
+
+  expect(refused).toBe('503')
+  await until('the node says so', async () => {
+    const { reasons } = await statusOf(node)
+    return reasons.some(({ reason }) => reason === 'memory_full') || undefined
+  })
+  expect(await succeed(client, 'SETROOMAVL', { ...place(0), date: night(0), amount: 9 })).toEqual({ availability: 9 })
+  expect((await succeed(client, 'PROPEXIST', { propertyId: 'p_0' })).exists).toBe(true)
+  expect((await succeed(client, 'SEARCHPROP', { segment: 'segment_0', limit: 5 })).propertyIds).toHaveLength(5)
+}, 120_000)
+
+test('an orderly stop answers what was asked and keeps it', async () => {
+  const folder = folderOfTest()
+  const node = await start({}, [], folder)
+  const client = await connectTo(node)
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  const place = { propertyId: 'hotel_1', roomType: 'double', date: night(3) }
+  await succeed(client, 'SETROOMPKG', { ...place, availability: 0 })
+  const writes = Array.from({ length: 200 }, (_, i) => encode('INCROOMAVL', 1_000 + i, { ...place, amount: 1 }))
+
+  client.socket.write(Buffer.concat(writes))
+  await until('the first is answered', () => client.frames.length > 2 || undefined)
+  const ended = await node.stop()
+
+  const replies = client.frames.filter(({ correlationId }) => correlationId >= 1_000)
+  const done = replies.filter(({ payload }) => readAnswer(client, 'INCROOMAVL', payload).ok)
+  expect(ended.code).toBe(0)
+  expect(replies).toHaveLength(200)
+  const again = await connectTo(await start({}, [], folder))
+  expect((await succeed(again, 'GETPROPROOMDAY', place)).availability).toBe(done.length)
+})
