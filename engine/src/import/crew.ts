@@ -3,8 +3,8 @@
  */
 
 import { Worker } from 'node:worker_threads'
+import { errorOf, type Failure } from '../failure.ts'
 import type { EncodedPart } from '../snapshot/words.ts'
-import { errorOf, type Failure } from '../threads/failure.ts'
 import type { Fault } from './faults.ts'
 import type { PackageFile } from './packages.ts'
 import type { CensusTasks, FlatTables } from './source.ts'

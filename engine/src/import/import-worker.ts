@@ -5,8 +5,8 @@
 
 import { parentPort } from 'node:worker_threads'
 import { assert, createCodecList } from '@vacancy/shared'
+import { failureOf } from '../failure.ts'
 import { createWordsCoder, encodeWords, planWords, type WordsPart } from '../snapshot/words.ts'
-import { failureOf } from '../threads/failure.ts'
 import type { Answer, Begin, CrewTask, Explained, ToWorker } from './crew.ts'
 import { createPackageParser } from './csv.ts'
 import type { Fault } from './faults.ts'

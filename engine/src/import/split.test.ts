@@ -1,0 +1,104 @@
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createRandom } from '../testing/random.ts'
+import { PADDING_BYTES } from './layout.ts'
+import { createBlocks, nextBlock, openCsv, openRange, rangeBytesFor, skipLine } from './split.ts'
+
+const SEED = Number(process.env['VACANCY_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'vacancy-split-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** Lines of all ranges one after the other; `<long>` for those that do not fit the buffer. */
+function linesOf(content: string, capacity: number, rangeBytes: number): string[] {
+  const path = join(folder, 'file.csv')
+  writeFileSync(path, content, 'latin1')
+  const file = openSync(path, 'r')
+  const lines: string[] = []
+  try {
+    const bytes = new Uint8Array(capacity + PADDING_BYTES)
+    const blocks = createBlocks(file, path, content.length, bytes)
+    for (let start = 0; start < content.length; start += rangeBytes) {
+      openRange(blocks, start, Math.min(start + rangeBytes, content.length), start === 0)
+      for (let state = nextBlock(blocks); state !== 'end'; state = nextBlock(blocks)) {
+        if (state === 'long') {
+          lines.push('<long>')
+          skipLine(blocks)
+          continue
+        }
+        const text = Buffer.from(bytes.subarray(blocks.start, blocks.end)).toString('latin1')
+        expect(text.endsWith('\n')).toBe(true)
+        lines.push(...text.slice(0, -1).split('\n'))
+      }
+    }
+  } finally {
+    closeSync(file)
+  }
+  return lines
+}
+
+test('every line comes once and in order, wherever ranges and blocks are cut', () => {
+  for (let round = 0; round < 300; round++) {
+    const random = createRandom(SEED + round)
+    const capacity = 16 + random.below(40)
+    const lines = Array.from({ length: random.below(30) }, (_, i) =>
+      String.fromCharCode(97 + (i % 26)).repeat(random.below(random.below(6) === 0 ? 120 : 15)),
+    )
+    const endsWithLineEnd = random.below(2) === 0
+    const content = lines.join('\n') + (endsWithLineEnd && lines.length > 0 ? '\n' : '')
+    // Without a line end the last line is one only if it has bytes.
+    const whole = !endsWithLineEnd && lines.at(-1) === '' ? lines.slice(0, -1) : lines
+
+    const read = linesOf(content, capacity, 1 + random.below(content.length + 5))
+
+    const says = `VACANCY_TEST_SEED=${SEED}, round ${round}`
+    expect(read.length, says).toBe(whole.length)
+    for (const [i, line] of whole.entries()) {
+      if (line.length + 1 <= capacity && read[i] !== '<long>') expect(read[i], says).toBe(line)
+      else expect(line.length + 1, says).toBeGreaterThanOrEqual(capacity)
+    }
+  }
+})
+
+test('a range inside of one long line holds no line', () => {
+  expect(linesOf(`a\n${'x'.repeat(500)}\nb\n`, 64, 20)).toEqual(['a', '<long>', 'b'])
+})
+
+test.each([
+  ['a header', 'PropertyID,RoomType\np,r\n', 20, 2],
+  ['a header in other words', '"Property_ID " ,x\r\np,r\r\n', 19, 2],
+  ['a byte order mark and a header', '\u00ef\u00bb\u00bfproperty-id,x\np', 17, 2],
+  ['empty lines before the header', '\n\r\npropertyid\np', 14, 4],
+  ['a header whose names go over lines', 'PropertyID,"Room\nType"\np', 23, 3],
+  ['no header', 'p,r\n', 0, 1],
+  ['a byte order mark alone', '\u00ef\u00bb\u00bfp,r\n', 3, 1],
+  ['nothing', '', 0, 1],
+])('data begins behind %s', (_, content, dataStart, firstLine) => {
+  const path = join(folder, 'head.csv')
+  writeFileSync(path, content, 'latin1')
+
+  const opened = openCsv(path)
+
+  closeSync(opened.file)
+  expect(opened).toMatchObject({ dataStart, firstLine, bytes: content.length })
+})
+
+test('UTF-16 is refused as a whole', () => {
+  const path = join(folder, 'wide.csv')
+  writeFileSync(path, Buffer.from('\ufeffPropertyID,', 'utf16le'))
+
+  const opened = openCsv(path)
+
+  closeSync(opened.file)
+  expect(opened.fault).toBe('is UTF-16; save it as UTF-8')
+})
+
+test('ranges are many enough for all threads, and not tiny', () => {
+  expect(rangeBytesFor(0, 4)).toBe(1024 * 1024)
+  expect(rangeBytesFor(600 * 1024 * 1024, 2)).toBe(32 * 1024 * 1024)
+  expect(rangeBytesFor(64 * 1024 * 1024, 2)).toBe(4 * 1024 * 1024)
+})
