@@ -1,5 +1,6 @@
 /**
- * How large is a snapshot, and how fast is it written and loaded? (performance.md §7, target 12)
+ * How large is a snapshot, how fast is it written and loaded, and what does it cost the writer beside it?
+ * (performance.md §7, targets 12 and 13)
  *
  * Data: 4 room types of each property over 366 nights; once with nights that are equal, once with availability and
  * price drawn anew for each night. Default 6 million packages, `--full` 60 million. Baselines in the same run: a copy of
@@ -7,7 +8,9 @@
  *
  * The threads that encode are workers of this file; in a build they are those of the import.
  *
- *   node engine/src/snapshot/snapshot.bench.ts [--full] [--dir DIR] [--threads N]
+ * Times in the JSON are medians of the rounds.
+ *
+ *   node engine/src/snapshot/snapshot.bench.ts [--full] [--dir DIR] [--threads N] [--json]
  */
 
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
@@ -18,6 +21,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { constants, zstdCompressSync } from 'node:zlib'
 import { assert } from '@vacancy/shared'
 import { createEnv, realDisk } from '../env.ts'
+import { measurePause } from '../testing/snapshot-pause.ts'
 import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
 import { loadSnapshotKernel } from './codec.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
@@ -42,6 +46,7 @@ const { values } = parseArgs({
     full: { type: 'boolean', default: false },
     dir: { type: 'string' },
     threads: { type: 'string', default: '2' },
+    json: { type: 'boolean', default: false },
   },
 })
 const ROUNDS = 3
@@ -49,6 +54,7 @@ const NIGHTS = 366
 const ROOM_TYPES = 4
 const packagesWanted = values.full ? 60e6 : 6e6
 const threads = Number(values.threads)
+const figures: Record<string, number> = {}
 const quiet = () => undefined
 const env = createEnv({ debug: quiet, info: quiet, warn: quiet, error: quiet })
 
@@ -57,9 +63,11 @@ if (isMainThread) {
   folder = mkdtempSync(join(values.dir ?? tmpdir(), 'vacancy-snapshot-bench-'))
   try {
     for (const shape of ['constant', 'random'] as const) await measure(shape)
+    await pause()
   } finally {
     rmSync(folder, { recursive: true })
   }
+  if (values.json) process.stdout.write(`${JSON.stringify(figures)}\n`)
 } else {
   encodeParts(workerData as EncodeJob)
 }
@@ -135,8 +143,12 @@ async function measure(shape: 'constant' | 'random'): Promise<void> {
   const { encoder, stop } = startEncoders(source)
   try {
     const path = join(folder, `${shape}.snapshot`)
+    const rounds: Round[] = []
     for (let round = 1; round <= ROUNDS; round++)
-      await writeAndLoad(pool, encoder, source, path, packages, bytes, round)
+      rounds.push(await writeAndLoad(pool, encoder, source, path, packages, bytes, round))
+    figures['packages'] = packages
+    figures[`write, ${shape} nights`] = median(rounds.map(({ writeMs }) => writeMs)) / 1000
+    figures[`load, ${shape} nights`] = median(rounds.map(({ loadMs }) => loadMs)) / 1000
     await writeFolders(encoder, source, shape, bytes)
   } finally {
     await closeWordsPool(pool)
@@ -144,6 +156,8 @@ async function measure(shape: 'constant' | 'random'): Promise<void> {
   }
   baselines(words, bytes)
 }
+
+type Round = { readonly writeMs: number; readonly loadMs: number }
 
 async function writeAndLoad(
   pool: WordsPool,
@@ -153,7 +167,7 @@ async function writeAndLoad(
   packages: number,
   bytes: number,
   round: number,
-): Promise<void> {
+): Promise<Round> {
   const writing = performance.now()
   const written = await writeSeedFile(env, path, source, { encoder })
   const writeMs = performance.now() - writing
@@ -171,6 +185,22 @@ async function writeAndLoad(
   print(
     `  round ${round}: ${size} · write ${seconds(writeMs)} (${rate(bytes, writeMs)}) · ` +
       `load ${seconds(openMs + decodeMs)} (${rate(bytes, openMs + decodeMs)}), of it names and shapes ${seconds(openMs)}`,
+  )
+  return { writeMs, loadMs: openMs + decodeMs }
+}
+
+async function pause(): Promise<void> {
+  const dataDir = join(folder, 'pause')
+  env.disk.makeDirectory(dataDir)
+  const { packages, snapshots, startMs, firstWrites, alone, beside } = await measurePause(packagesWanted, dataDir)
+  figures['start of a snapshot'] = startMs
+  figures['added to a write, p99'] = beside.p99 - alone.p99
+  figures['added to a write, p99.9'] = beside.p999 - alone.p999
+  const micros = ({ p99, p999 }: typeof alone) => `p99 ${p99.toFixed(1)} µs, p99.9 ${p999.toFixed(1)} µs`
+  print(
+    `writes beside ${snapshots} snapshots of ${packages.toLocaleString('en')} packages, ` +
+      `${(firstWrites * 100).toFixed(0)} % the first to their page: ${micros(beside)} · alone: ${micros(alone)} · ` +
+      `start ${startMs.toFixed(3)} ms`,
   )
 }
 
@@ -229,6 +259,10 @@ function baselines(words: readonly Uint32Array[], bytes: number): void {
   )
 }
 
+function median(samples: readonly number[]): number {
+  return samples.toSorted((a, b) => a - b)[samples.length >>> 1] ?? 0
+}
+
 function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(3)} s`
 }
@@ -238,5 +272,5 @@ function rate(bytes: number, ms: number): string {
 }
 
 function print(line: string): void {
-  process.stdout.write(`${line}\n`)
+  if (!values.json) process.stdout.write(`${line}\n`)
 }

@@ -1,0 +1,221 @@
+/**
+ * What a snapshot costs the writer beside it (performance.md §7, target 13).
+ *
+ * A store in memory, the thread that writes snapshots in a real node, and this thread, which applies availability
+ * writes spread over all pages at a steady pace. Timed is each write by itself, alone and beside a snapshot in turns, so
+ * that a noisy machine is noisy for both. Most writes beside a snapshot are the first to their page: the dear ones.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
+import { assert } from '@vacancy/shared'
+import type { BulkOptions, FromBulk, ToBulk } from '../snapshot/bulk-worker.ts'
+import { CAPTURE_SCRATCH_BYTES } from '../snapshot/capture.ts'
+import type { Prepared } from '../snapshot/restore.ts'
+import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
+import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
+import {
+  beginCommand,
+  type CommandWriter,
+  createCommandWriter,
+  KIND,
+  stampCommand,
+  writeBytes,
+  writeName,
+  writeU8,
+  writeU32,
+} from '../store/command.ts'
+import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
+import { NAMES, nameBytes } from '../store/dictionary.ts'
+import { TABLE } from '../store/layout.ts'
+import { createStore, prepareSnapshots, publish, type Store } from '../store/store.ts'
+import { field } from '../store/table.ts'
+import { loadKernels } from '../threads/kernels.ts'
+import { fillSynthetic, SYNTHETIC_CODECS, seeded } from './synthetic.ts'
+
+const DAY_MS = 86_400_000
+const SEGMENTS = 10
+const ROOM_TYPES = 4
+const NIGHTS = 366
+/** What a node allows its snapshots. */
+const BYTES_PER_SECOND = 50e6
+const WRITES_PER_SECOND = 50_000
+const MS_A_WRITE = 1000 / WRITES_PER_SECOND
+/** Writes between two publications, as a batch of the log. */
+const BATCH = 64
+/** Different writes, used one after another and then again. */
+const COMMANDS = 1 << 18
+const WARM_UP_WRITES = 100_000
+const WARM_UP_SNAPSHOTS = 2
+/** A percentile of 99.9 stands on the hundred slowest at least. */
+const SAMPLES = 100_000
+const SAMPLES_MAX = 4_000_000
+
+export type Pause = {
+  readonly packages: number
+  readonly snapshots: number
+  /** What the writer's thread does to begin one: median, ms. */
+  readonly startMs: number
+  /** Share of the writes beside a snapshot that were the first to their page. */
+  readonly firstWrites: number
+  /** Of single writes, µs. */
+  readonly alone: { readonly p99: number; readonly p999: number }
+  readonly beside: { readonly p99: number; readonly p999: number }
+}
+
+type Times = { readonly micros: Float64Array; count: number }
+
+type Bench = {
+  readonly store: Store
+  readonly context: ApplyContext
+  readonly bulk: MessagePort
+  readonly commands: Uint8Array
+  readonly commandBytes: number
+  next: number
+  index: number
+}
+
+/** @param dataDir an empty folder; the snapshots go there */
+export async function measurePause(packagesWanted: number, dataDir: string): Promise<Pause> {
+  const scratchBytes = CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES
+  const store = createStore({ memoryBytes: 2 ** 32, readers: 1, scratchBytes, sessionBytesMax: 1 << 20 })
+  const { put } = loadKernels(store.memory)
+  const today = Math.floor(Date.now() / DAY_MS)
+  const propertiesPerSegment = Math.round(packagesWanted / NIGHTS / ROOM_TYPES / SEGMENTS)
+  const shape = { segments: SEGMENTS, propertiesPerSegment, roomTypes: ROOM_TYPES, nights: NIGHTS }
+  const prepared = fillSynthetic(store, put, { ...shape, firstDay: today, ordered: true, seed: 1 })
+  publish(store, 1)
+  prepareSnapshots(store)
+
+  const { port1: bulk, port2: replica } = new MessageChannel()
+  const workerData: BulkOptions = {
+    memory: store.memory.wasm,
+    reader: 0,
+    dataDir,
+    codecs: SYNTHETIC_CODECS.names,
+    bytesPerSecond: BYTES_PER_SECOND,
+    replica,
+  }
+  const url = new URL('../snapshot/bulk-worker.ts', import.meta.url)
+  const worker = new Worker(url, { workerData, transferList: [replica] })
+  const bench: Bench = {
+    store,
+    context: createApplyContext(store, put, () => assert(false, 'digests agree')),
+    bulk,
+    ...createWrites(store, prepared, today),
+    next: 0,
+    index: 1,
+  }
+  try {
+    return { packages: SEGMENTS * propertiesPerSegment * ROOM_TYPES * NIGHTS, ...(await run(bench)) }
+  } finally {
+    bulk.close()
+    await worker.terminate()
+  }
+}
+
+async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
+  const { spare } = bench.store.writer
+  applyPaced(bench, createTimes(), WARM_UP_WRITES)
+  // Also takes the pool of spare pages to the size that this load needs; it keeps it.
+  for (let i = 0; i < WARM_UP_SNAPSHOTS; i++) await besideSnapshot(bench, createTimes())
+  const alone = createTimes()
+  const beside = createTimes()
+  const starts: number[] = []
+  const copiedBefore = spare.copied
+  while (beside.count < SAMPLES) {
+    const before = beside.count
+    starts.push(await besideSnapshot(bench, beside))
+    applyPaced(bench, alone, beside.count - before)
+  }
+  return {
+    snapshots: starts.length,
+    startMs: percentile(Float64Array.from(starts), 0.5),
+    firstWrites: (spare.copied - copiedBefore) / beside.count,
+    alone: summaryOf(alone),
+    beside: summaryOf(beside),
+  }
+}
+
+/** Random packages, each set to some availability. All are equally long: names of room types are. */
+function createWrites(store: Store, { tables, shapes }: Prepared, today: number) {
+  const { memory } = store
+  const random = seeded(2)
+  const below = (n: number) => Math.floor(random() * n)
+  const names = tables.map((table) => nameBytes(memory, NAMES.roomType, field(memory, table + TABLE.roomType)))
+  const writer: CommandWriter = createCommandWriter()
+  for (let i = 0; i < COMMANDS; i++) {
+    const n = below(tables.length)
+    const id = field(memory, (tables[n] as number) + TABLE.rowIds) + below(shapes[n]?.rows.length ?? 0) * 16
+    const name = names[n] as Uint8Array
+    const start = writer.at
+    beginCommand(writer, KIND.setAvailability)
+    writeBytes(writer, memory.u8, id, id + 16)
+    writeU32(writer, today + below(NIGHTS))
+    writeU8(writer, below(200))
+    writeName(writer, name, 0, name.length)
+    stampCommand(writer.view, start, today * DAY_MS, today)
+  }
+  const commandBytes = writer.at / COMMANDS
+  assert(Number.isInteger(commandBytes), 'all commands are equally long')
+  return { commands: writer.bytes, commandBytes }
+}
+
+/** Writes from the start of a snapshot to its end. @returns how long the start took, ms */
+async function besideSnapshot(bench: Bench, times: Times): Promise<number> {
+  const { store, bulk } = bench
+  const started = performance.now()
+  const epoch = beginCopyOnWrite(store)
+  const { recordsStart, gap } = store.writer
+  const position = { epoch, index: bench.index, term: 1, shardId: 'bench', voters: ['n1'] }
+  const point = { ...position, recordsStart, recordsEnd: gap.low }
+  bulk.postMessage({ type: 'snapshot', point, origin: 'bench' } satisfies ToBulk)
+  const startMs = performance.now() - started
+  const answer = applyPaced(bench, times, Number.POSITIVE_INFINITY)
+  assert(answer?.type === 'written', `the snapshot was written: ${JSON.stringify(answer)}`)
+  endCopyOnWrite(store)
+  bulk.postMessage({ type: 'retain' } satisfies ToBulk)
+  while (!receiveMessageOnPort(bulk)) await sleep(1)
+  return startMs
+}
+
+/**
+ * Applies writes at the pace, without sleeping between them: a thread that was woken late would be measured instead.
+ *
+ * @returns what the thread of snapshots says, at once; undefined after `most` writes
+ */
+function applyPaced(bench: Bench, times: Times, most: number): FromBulk | undefined {
+  const { context, commands, commandBytes, store, bulk } = bench
+  let due = performance.now()
+  for (let i = 0; i < most; i++) {
+    const start = (bench.next++ % COMMANDS) * commandBytes
+    const index = ++bench.index
+    let begun = performance.now()
+    while (begun < due) begun = performance.now()
+    const { code } = applyCommand(context, index, commands, start, start + commandBytes)
+    const micros = (performance.now() - begun) * 1000
+    assert(code === 0, 'every package is there')
+    assert(times.count < SAMPLES_MAX, 'a snapshot ends')
+    times.micros[times.count++] = micros
+    due += MS_A_WRITE
+    if (i % BATCH !== BATCH - 1) continue
+    publish(store, index)
+    const received = receiveMessageOnPort(bulk)
+    if (received) return received.message as FromBulk
+  }
+  return undefined
+}
+
+function createTimes(): Times {
+  return { micros: new Float64Array(SAMPLES_MAX), count: 0 }
+}
+
+function summaryOf({ micros, count }: Times): Pause['alone'] {
+  const taken = micros.subarray(0, count)
+  return { p99: percentile(taken, 0.99), p999: percentile(taken, 0.999) }
+}
+
+function percentile(samples: Float64Array, share: number): number {
+  const sorted = samples.toSorted()
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+}
