@@ -21,7 +21,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { constants, zstdCompressSync } from 'node:zlib'
 import { assert } from '@vacancy/shared'
 import { createEnv, realDisk } from '../env.ts'
-import { measurePause } from '../testing/snapshot-pause.ts'
+import { measurePause, type Percentiles } from '../testing/snapshot-pause.ts'
 import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
 import { loadSnapshotKernel } from './codec.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
@@ -192,16 +192,26 @@ async function writeAndLoad(
 async function pause(): Promise<void> {
   const dataDir = join(folder, 'pause')
   env.disk.makeDirectory(dataDir)
-  const { packages, snapshots, startMs, firstWrites, alone, beside } = await measurePause(packagesWanted, dataDir)
+  const { packages, snapshots, startMs, alone, ...others } = await measurePause(packagesWanted, dataDir)
+  const { beside, copying, copyingShare, firstSnapshot } = others
   figures['start of a snapshot'] = startMs
-  figures['added to a write, p99'] = beside.p99 - alone.p99
-  figures['added to a write, p99.9'] = beside.p999 - alone.p999
-  const micros = ({ p99, p999 }: typeof alone) => `p99 ${p99.toFixed(1)} µs, p99.9 ${p999.toFixed(1)} µs`
+  const added = (name: string, { p99, p999 }: Percentiles) => {
+    figures[`added to a ${name}, p99`] = p99 - alone.p99
+    figures[`added to a ${name}, p99.9`] = p999 - alone.p999
+  }
+  added('write', beside)
+  added('first write to a page', copying)
+  added('write beside the first snapshot', firstSnapshot)
+  const micros = (name: string, { p99, p999 }: Percentiles) =>
+    print(`  ${name.padEnd(32)} p99 ${p99.toFixed(1).padStart(7)} µs · p99.9 ${p999.toFixed(1).padStart(7)} µs`)
   print(
     `writes beside ${snapshots} snapshots of ${packages.toLocaleString('en')} packages, ` +
-      `${(firstWrites * 100).toFixed(0)} % the first to their page: ${micros(beside)} · alone: ${micros(alone)} · ` +
-      `start ${startMs.toFixed(3)} ms`,
+      `${(copyingShare * 100).toFixed(0)} % the first to their page; start of a snapshot ${startMs.toFixed(3)} ms`,
   )
+  micros('alone', alone)
+  micros('beside a snapshot', beside)
+  micros('the first to their page', copying)
+  micros('beside the first snapshot', firstSnapshot)
 }
 
 function compare(source: TestSource, reader: SnapshotReader, target: ReturnType<typeof layPlanes>): void {

@@ -3,7 +3,8 @@
  *
  * A store in memory, the thread that writes snapshots in a real node, and this thread, which applies availability
  * writes spread over all pages at a steady pace. Timed is each write by itself, alone and beside a snapshot in turns, so
- * that a noisy machine is noisy for both. Most writes beside a snapshot are the first to their page: the dear ones.
+ * that a noisy machine is noisy for both. The first write to a page is told apart: it is the dear one, and how many
+ * there are depends on how long the snapshot takes.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -46,24 +47,31 @@ const BATCH = 64
 /** Different writes, used one after another and then again. */
 const COMMANDS = 1 << 18
 const WARM_UP_WRITES = 100_000
+/** After the one that is told apart: by then the pool of spare pages has the size that this load needs. */
 const WARM_UP_SNAPSHOTS = 2
 /** A percentile of 99.9 stands on the hundred slowest at least. */
 const SAMPLES = 100_000
 const SAMPLES_MAX = 4_000_000
+
+/** Of single writes, µs. */
+export type Percentiles = { readonly p99: number; readonly p999: number }
 
 export type Pause = {
   readonly packages: number
   readonly snapshots: number
   /** What the writer's thread does to begin one: median, ms. */
   readonly startMs: number
-  /** Share of the writes beside a snapshot that were the first to their page. */
-  readonly firstWrites: number
-  /** Of single writes, µs. */
-  readonly alone: { readonly p99: number; readonly p999: number }
-  readonly beside: { readonly p99: number; readonly p999: number }
+  readonly alone: Percentiles
+  readonly beside: Percentiles
+  /** Of them those that were the first to their page, and their share. */
+  readonly copying: Percentiles
+  readonly copyingShare: number
+  /** Beside the first snapshot of the process: the pool of spare pages still grows, code is still compiled. */
+  readonly firstSnapshot: Percentiles
 }
 
-type Times = { readonly micros: Float64Array; count: number }
+type Samples = { readonly micros: Float64Array; count: number }
+type Times = { readonly all: Samples; readonly copying: Samples }
 
 type Bench = {
   readonly store: Store
@@ -115,25 +123,28 @@ export async function measurePause(packagesWanted: number, dataDir: string): Pro
 }
 
 async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
-  const { spare } = bench.store.writer
-  applyPaced(bench, createTimes(), WARM_UP_WRITES)
-  // Also takes the pool of spare pages to the size that this load needs; it keeps it.
-  for (let i = 0; i < WARM_UP_SNAPSHOTS; i++) await besideSnapshot(bench, createTimes())
+  const warmUp = createTimes()
+  applyPaced(bench, warmUp, WARM_UP_WRITES)
+  const first = createTimes()
+  await besideSnapshot(bench, first)
+  for (let i = 0; i < WARM_UP_SNAPSHOTS; i++) await besideSnapshot(bench, warmUp)
   const alone = createTimes()
   const beside = createTimes()
   const starts: number[] = []
-  const copiedBefore = spare.copied
-  while (beside.count < SAMPLES) {
-    const before = beside.count
+  while (beside.all.count < SAMPLES) {
+    const before = beside.all.count
     starts.push(await besideSnapshot(bench, beside))
-    applyPaced(bench, alone, beside.count - before)
+    applyPaced(bench, alone, beside.all.count - before)
   }
+  assert(alone.copying.count === 0, 'nothing is copied without a snapshot')
   return {
     snapshots: starts.length,
     startMs: percentile(Float64Array.from(starts), 0.5),
-    firstWrites: (spare.copied - copiedBefore) / beside.count,
-    alone: summaryOf(alone),
-    beside: summaryOf(beside),
+    alone: percentilesOf(alone.all),
+    beside: percentilesOf(beside.all),
+    copying: percentilesOf(beside.copying),
+    copyingShare: beside.copying.count / beside.all.count,
+    firstSnapshot: percentilesOf(first.all),
   }
 }
 
@@ -186,17 +197,19 @@ async function besideSnapshot(bench: Bench, times: Times): Promise<number> {
  */
 function applyPaced(bench: Bench, times: Times, most: number): FromBulk | undefined {
   const { context, commands, commandBytes, store, bulk } = bench
+  const { spare } = store.writer
   let due = performance.now()
   for (let i = 0; i < most; i++) {
     const start = (bench.next++ % COMMANDS) * commandBytes
     const index = ++bench.index
+    const { copied } = spare
     let begun = performance.now()
     while (begun < due) begun = performance.now()
     const { code } = applyCommand(context, index, commands, start, start + commandBytes)
     const micros = (performance.now() - begun) * 1000
     assert(code === 0, 'every package is there')
-    assert(times.count < SAMPLES_MAX, 'a snapshot ends')
-    times.micros[times.count++] = micros
+    addSample(times.all, micros)
+    if (spare.copied > copied) addSample(times.copying, micros)
     due += MS_A_WRITE
     if (i % BATCH !== BATCH - 1) continue
     publish(store, index)
@@ -207,10 +220,19 @@ function applyPaced(bench: Bench, times: Times, most: number): FromBulk | undefi
 }
 
 function createTimes(): Times {
+  return { all: createSamples(), copying: createSamples() }
+}
+
+function createSamples(): Samples {
   return { micros: new Float64Array(SAMPLES_MAX), count: 0 }
 }
 
-function summaryOf({ micros, count }: Times): Pause['alone'] {
+function addSample(samples: Samples, micros: number): void {
+  assert(samples.count < SAMPLES_MAX, 'a snapshot ends')
+  samples.micros[samples.count++] = micros
+}
+
+function percentilesOf({ micros, count }: Samples): Percentiles {
   const taken = micros.subarray(0, count)
   return { p99: percentile(taken, 0.99), p999: percentile(taken, 0.999) }
 }
