@@ -377,7 +377,11 @@ export function addRoom(store: Store, property: number, roomType: number, table:
   let rooms = field(memory, property + PROPERTY.rooms)
   const capacity = rooms === 0 ? 0 : field(memory, rooms + ROOMS.capacity)
   if (count === capacity) {
-    rooms = resizeRooms(store, property, capacity === 0 ? store.writer.roomsHint : Math.min(capacity * 2, LIMITS.roomTypesPerPropertyMax))
+    rooms = resizeRooms(
+      store,
+      property,
+      capacity === 0 ? store.writer.roomsHint : Math.min(capacity * 2, LIMITS.roomTypesPerPropertyMax),
+    )
   }
   const entry = rooms + ROOMS.headerBytes + count * ROOMS.entryBytes
   writeRoom(store, entry, roomType, table, row)
