@@ -2,9 +2,11 @@
  * What a snapshot costs the writer beside it (performance.md §7, target 13).
  *
  * A store in memory, the thread that writes snapshots in a real node, and this thread, which applies availability
- * writes spread over all pages at a steady pace. Timed is each write by itself, alone and beside a snapshot in turns, so
- * that a noisy machine is noisy for both. The first write to a page is told apart: it is the dear one, and how many
- * there are depends on how long the snapshot takes.
+ * writes spread over all pages at a steady pace. Each write is timed by itself, alone and beside a snapshot in turns,
+ * so that a noisy machine is noisy for both; medians of the rounds, so that one burst of noise does not decide.
+ *
+ * First writes to a page are told apart: they are the dear ones, and their share depends on how long the snapshot takes.
+ * So is the first snapshot of the process, which pays for the growing pool of spare pages and for cold code.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -49,8 +51,8 @@ const COMMANDS = 1 << 18
 const WARM_UP_WRITES = 100_000
 /** After the one that is told apart: by then the pool of spare pages has the size that this load needs. */
 const WARM_UP_SNAPSHOTS = 2
-/** A percentile of 99.9 stands on the hundred slowest at least. */
-const SAMPLES = 100_000
+/** Some ten thousand writes alone and beside a snapshot each; percentiles are medians of theirs. */
+const ROUNDS = 7
 const SAMPLES_MAX = 4_000_000
 
 /** Of single writes, µs. */
@@ -128,23 +130,31 @@ async function run(bench: Bench): Promise<Omit<Pause, 'packages'>> {
   const first = createTimes()
   await besideSnapshot(bench, first)
   for (let i = 0; i < WARM_UP_SNAPSHOTS; i++) await besideSnapshot(bench, warmUp)
-  const alone = createTimes()
-  const beside = createTimes()
+  const firstSnapshot = percentilesOf(first.all)
+  const alone: Percentiles[] = []
+  const beside: Percentiles[] = []
+  const copying: Percentiles[] = []
   const starts: number[] = []
-  while (beside.all.count < SAMPLES) {
-    const before = beside.all.count
-    starts.push(await besideSnapshot(bench, beside))
-    applyPaced(bench, alone, beside.all.count - before)
+  const shares: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const writes = createTimes()
+    starts.push(await besideSnapshot(bench, writes))
+    beside.push(percentilesOf(writes.all))
+    copying.push(percentilesOf(writes.copying))
+    shares.push(writes.copying.count / writes.all.count)
+    const same = createTimes()
+    applyPaced(bench, same, writes.all.count)
+    assert(same.copying.count === 0, 'nothing is copied without a snapshot')
+    alone.push(percentilesOf(same.all))
   }
-  assert(alone.copying.count === 0, 'nothing is copied without a snapshot')
   return {
-    snapshots: starts.length,
-    startMs: percentile(Float64Array.from(starts), 0.5),
-    alone: percentilesOf(alone.all),
-    beside: percentilesOf(beside.all),
-    copying: percentilesOf(beside.copying),
-    copyingShare: beside.copying.count / beside.all.count,
-    firstSnapshot: percentilesOf(first.all),
+    snapshots: ROUNDS,
+    startMs: median(starts),
+    alone: medians(alone),
+    beside: medians(beside),
+    copying: medians(copying),
+    copyingShare: median(shares),
+    firstSnapshot,
   }
 }
 
@@ -235,6 +245,14 @@ function addSample(samples: Samples, micros: number): void {
 function percentilesOf({ micros, count }: Samples): Percentiles {
   const taken = micros.subarray(0, count)
   return { p99: percentile(taken, 0.99), p999: percentile(taken, 0.999) }
+}
+
+function medians(rounds: readonly Percentiles[]): Percentiles {
+  return { p99: median(rounds.map(({ p99 }) => p99)), p999: median(rounds.map(({ p999 }) => p999)) }
+}
+
+function median(samples: readonly number[]): number {
+  return percentile(Float64Array.from(samples), 0.5)
 }
 
 function percentile(samples: Float64Array, share: number): number {
