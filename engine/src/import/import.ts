@@ -420,7 +420,8 @@ function notesOf({ options }: Build, source: SnapshotSource, { packages, tables 
   for (let i = 0; i < count; i++) {
     if ((roomStart[i + 1] as number) - (roomStart[i] as number) > MANY_ROOM_TYPES) many++
   }
-  if (many > 0) notes.push(`${many} properties have more than ${MANY_ROOM_TYPES} room types`)
+  if (many > 0)
+    notes.push(`${many === 1 ? '1 property has' : `${many} properties have`} more than ${MANY_ROOM_TYPES} room types`)
   assert(tables.rows.length === source.properties.rooms.length, 'every room type of a property is a row')
   return notes
 }
