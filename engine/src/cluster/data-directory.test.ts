@@ -215,7 +215,16 @@ test('data is set aside whole, in order, and durably', () => {
   const after = crash(disk, () => false)
   expect(namesOf(after)).toEqual(['IDENTITY', 'quarantine', 'snapshots'])
   expect(after.list(`${PATH}/${place}/wal`)).toEqual(['a'])
-  expect(setAside(directory, ['wal', 'CLUSTER'], 'codecs-changed')).toBe('')
+  expect(setAside(directory, ['nothing', 'CLUSTER'], 'codecs-changed')).toBe('')
+  expect(disk.list(`${PATH}/wal`)).toEqual([])
+})
+
+test('a long reason becomes a name that can be typed and is short enough', () => {
+  const { directory } = formed()
+
+  const place = setAside(directory, ['CLUSTER'], `/data/wal is damaged: ${'breakfast, '.repeat(40)}`)
+
+  expect(place).toBe('quarantine/20260115T120000Z-data-wal-is-damaged-breakfast-breakfast-')
 })
 
 test('each damaged byte of IDENTITY and CLUSTER is refused with exit code 71, or changes nothing', () => {

@@ -72,6 +72,9 @@ export type DataDirectory = {
 
 export type DirectoryOptions = { nodeId: string }
 
+const FOLDERS = ['wal', 'snapshots'] as const
+const SLUG_CHARS_MAX = 40
+
 /**
  * Makes or opens the folder and locks it.
  *
@@ -84,7 +87,7 @@ export function openDataDirectory(env: Env, path: string, options: DirectoryOpti
 
 function openAndLock(env: Env, path: string, { nodeId }: DirectoryOptions): DataDirectory {
   const { disk } = env
-  for (const name of ['wal', 'snapshots']) makeFolder(disk, join(path, name))
+  for (const name of FOLDERS) makeFolder(disk, join(path, name))
   const lock = takeLock(env, path)
   try {
     const cluster = decodeCluster(path, readState(disk, path, 'CLUSTER'))
@@ -249,7 +252,7 @@ function moveAside(env: Env, path: string, names: readonly string[], reason: str
   makeFolder(disk, quarantine)
   syncFolder(disk, path)
   const time = new Date(env.clock.wallMs()).toISOString().replaceAll(/[-:]|[.]\d+/g, '')
-  const target = freeName(disk, join(quarantine, `${time}-${reason}`))
+  const target = freeName(disk, join(quarantine, `${time}-${slugOf(reason)}`))
   disk.makeDirectory(target)
   syncFolder(disk, quarantine)
   for (const name of there) {
@@ -258,8 +261,16 @@ function moveAside(env: Env, path: string, names: readonly string[], reason: str
     syncFolder(disk, target)
     syncFolder(disk, path)
   }
-  env.log.warn({ moved: there, target }, 'set data aside')
+  // What is left is a new folder, ready to be formed, as after opening one.
+  for (const name of FOLDERS) makeFolder(disk, join(path, name))
+  env.log.warn({ moved: there, target, reason }, 'set data aside')
   return target.slice(path.length + 1)
+}
+
+/** A sentence as part of a file name that can be typed: the first words of it. */
+function slugOf(reason: string): string {
+  const words = reason.toLowerCase().match(/[a-z0-9]+/g) ?? []
+  return words.join('-').slice(0, SLUG_CHARS_MAX)
 }
 
 function freeName(disk: Disk, path: string): string {

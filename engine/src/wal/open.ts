@@ -108,6 +108,11 @@ function verifyAndOpen(
   if (reports.length === 0) throw damaged({ file: directory, offset: 0, reason: 'the log is missing' })
   const scan = scanLog(disk, reports, { identity })
   if (scan.damage) throw damaged(scan.damage)
+  const newest = reports.at(-1) as FileReport
+  if (options.isClean && newest.tornBytes > 0) {
+    const reason = 'the last group does not verify, and the last stop was orderly: nothing was being written'
+    throw damaged({ file: newest.path, offset: newest.validBytes, reason })
+  }
   options.onVerified?.()
   const wal = buildWal(disk, directory, identity, options)
   for (const { path, sequence, bytes, lastIndex } of reports) wal.files.push({ path, sequence, bytes, lastIndex })
@@ -118,19 +123,18 @@ function verifyAndOpen(
   wal.mark = scan.marks.at(-1) ?? { index: scan.firstIndex - 1, term: 0 }
   wal.lastIndex = scan.lastIndex
   discardTemporaries(disk, directory)
-  const last = reports.at(-1) as FileReport
-  if (last.tornBytes > 0) {
-    const { path: file, validBytes: offset, tornBytes } = last
+  if (newest.tornBytes > 0) {
+    const { path: file, validBytes: offset, tornBytes } = newest
     env.log.warn({ file, offset, tornBytes }, 'cut off a group that was being written when the node stopped')
   }
-  takeUpLastFile(env, wal, last, options.isClean)
+  takeUpLastFile(env, wal, newest, options.isClean)
   const recovered = {
     scan,
     hardState: scan.hardState,
     marks: scan.marks,
     firstIndex: scan.firstIndex,
     lastIndex: scan.lastIndex,
-    tornBytes: last.tornBytes,
+    tornBytes: newest.tornBytes,
   }
   return { wal, recovered }
 }
