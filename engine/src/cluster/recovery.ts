@@ -21,7 +21,7 @@ import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { createStore, prepareSnapshots, publish, type Store, scratchOf, stateDigest } from '../store/store.ts'
 import { type Kernels, loadKernels } from '../threads/kernels.ts'
 import { replaySalvage, type Salvage, salvageWal } from '../wal/inspect.ts'
-import { assertConnects, createWal, openWal, type Recovered } from '../wal/open.ts'
+import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
 import type { SnapshotMark } from '../wal/payload.ts'
 import { replayEntries } from '../wal/scan.ts'
 import type { Wal } from '../wal/wal.ts'
@@ -208,6 +208,7 @@ async function recoverFrom(
       // With one voter everything durable is committed as soon as it leads; it was applied above.
       commit: replayed.lastIndex,
       lastIndex: replayed.lastIndex,
+      lastTerm: (recovered && recoveredTerm(recovered, replayed.lastIndex)) || base.term,
       applied: replayed.lastIndex,
     },
     snapshot: headOf(snapshot),
@@ -404,7 +405,7 @@ async function recoverWithLoss(
     kernels,
     context,
     wal,
-    raft: { term: base.term + 1, vote: 0, commit: index, lastIndex: index, applied: index },
+    raft: { term: base.term + 1, vote: 0, commit: index, lastIndex: index, lastTerm: base.term + 1, applied: index },
     snapshot: headOf(loaded?.reader),
     lastTimeMs: context.reader.timeMs,
     tornTailBytes: 0,

@@ -17,7 +17,17 @@ import {
   viewOf,
   writeEntryHeader,
 } from '../raft/entry.ts'
-import { applied, hasReady, nextCommitted, persisted, propose, type Raft, refused, takeReady } from '../raft/raft.ts'
+import {
+  applied,
+  hasReady,
+  nextCommitted,
+  persisted,
+  propose,
+  type Raft,
+  refused,
+  storeCommit,
+  takeReady,
+} from '../raft/raft.ts'
 import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import type { Applied } from '../store/apply.ts'
 import {
@@ -125,7 +135,8 @@ export type Replica = ReplicaParts & {
   readonly fsync: MutableBuckets
   readonly commitTime: MutableBuckets
   readonly snapshotTime: MutableBuckets
-  commitStartedMs: number[]
+  /** When the proposals that are not applied yet were taken. */
+  proposedAt: { readonly lastIndex: number; readonly atMs: number }[]
   removedPackages: number
   lastMaintenanceMs: number
   maintenanceDay: number
@@ -134,7 +145,8 @@ export type Replica = ReplicaParts & {
   maintenanceWillRemove: number
   stallMs: number
   lastTickMs: number
-  onDrained: (() => void) | undefined
+  /** Called when something that was under way has ended; set while the replica stops. */
+  onSettled: (() => void) | undefined
 }
 
 export type MutableBuckets = { readonly bounds: readonly number[]; readonly counts: number[]; sum: number }
@@ -187,7 +199,7 @@ export function createReplica(parts: ReplicaParts): Replica {
     fsync: buckets(SYNC_BOUNDS),
     commitTime: buckets(SYNC_BOUNDS),
     snapshotTime: buckets(SNAPSHOT_BOUNDS),
-    commitStartedMs: [],
+    proposedAt: [],
     removedPackages: 0,
     lastMaintenanceMs: 0,
     maintenanceDay: 0,
@@ -195,7 +207,7 @@ export function createReplica(parts: ReplicaParts): Replica {
     maintenanceWillRemove: 0,
     stallMs: 0,
     lastTickMs: env.clock.monotonicMs(),
-    onDrained: undefined,
+    onSettled: undefined,
   }
 }
 
@@ -239,7 +251,7 @@ export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer)
     const first = entries ? propose(raft, count, entries) : 'not-leader'
     if (typeof first === 'number') {
       waitForBatch(replica, sink, view, start, at)
-      replica.commitStartedMs.push(replica.env.clock.monotonicMs())
+      replica.proposedAt.push({ lastIndex: raft.lastIndex, atMs: replica.env.clock.monotonicMs() })
       continue
     }
     const code = refusal !== 0 ? refusal : first === 'overloaded' ? REFUSED.overloaded : REFUSED.notServing
@@ -322,7 +334,7 @@ export function proposeOwn(replica: Replica, kind: CommandKind, body: Uint8Array
   fillWaiting(replica)
   replica.waitingSinks.push(0)
   replica.waitingTokens.push(0)
-  replica.commitStartedMs.push(replica.env.clock.monotonicMs())
+  replica.proposedAt.push({ lastIndex: raft.lastIndex, atMs: replica.env.clock.monotonicMs() })
   pump(replica)
   return true
 }
@@ -353,12 +365,13 @@ export function onLogMessage(replica: Replica, message: FromWal): void {
       return applyCommitted(replica)
     }
     case 'refused':
-      return onRefused(replica, message.token)
+      return onRefused(replica, message.token, message.lastIndex)
     case 'resumed':
       replica.isRetrying = false
       if (message.takesEntries && replica.isDiskFull) replica.env.log.info({}, 'the disk takes writes again')
       replica.isDiskFull = !message.takesEntries
-      return
+      // A vote that was refused is tried again in any case.
+      return pump(replica)
     case 'marked':
       replica.snapshots.retain()
       return replica.log({ type: 'compact', floor: compactionFloor(replica) })
@@ -378,11 +391,11 @@ function compactionFloor(replica: Replica): number {
   return Math.max(0, Math.min(replica.snapshotIndexBefore, replica.snapshotIndexLast - KEPT_ENTRIES)) + 1
 }
 
-/** The disk is full: nothing of what was handed over is in the log, so each of its writers is told so. */
-function onRefused(replica: Replica, token: number): void {
+/** The disk is full: what was handed over is not in the log behind `storedTo`, so each of its writers is told so. */
+function onRefused(replica: Replica, token: number, storedTo: number): void {
   // Refusals of groups behind the first one were taken back with it.
   if (replica.raft.handed[0]?.token !== token) return
-  const from = refused(replica.raft, token)
+  const from = refused(replica.raft, token, storedTo)
   const keep = Math.min(from - replica.waitingFrom, replica.waitingSinks.length)
   for (let n = keep; n < replica.waitingSinks.length; n++) {
     const sink = replica.waitingSinks[n] as number
@@ -390,7 +403,7 @@ function onRefused(replica: Replica, token: number): void {
   }
   replica.waitingSinks.length = keep
   replica.waitingTokens.length = keep
-  replica.commitStartedMs.length = 0
+  replica.proposedAt = replica.proposedAt.filter(({ lastIndex }) => lastIndex < from)
   sendAnswers(replica)
   if (!replica.isDiskFull) {
     replica.env.log.error({ freeBytes: replica.freeBytes() }, 'the disk is full: writes are refused, reads go on')
@@ -398,6 +411,7 @@ function onRefused(replica: Replica, token: number): void {
   }
   replica.isDiskFull = true
   retryLog(replica)
+  applyCommitted(replica)
 }
 
 function retryLog(replica: Replica): void {
@@ -415,14 +429,14 @@ export function applyCommitted(replica: Replica): void {
   const started = env.clock.monotonicMs()
   let commands = 0
   while (commands < APPLY_COMMANDS_MAX && env.clock.monotonicMs() - started < APPLY_MS_MAX) {
-    const batch = nextCommitted(raft)
+    const batch = nextCommitted(raft, APPLY_COMMANDS_MAX - commands)
     if (!batch) break
     applyBatch(replica, batch)
     commands += batch.count
     applied(raft, batch.firstIndex + batch.count - 1, batch.count, batch.bytes.length)
-    observe(replica.commitTime, (env.clock.monotonicMs() - (replica.commitStartedMs.shift() ?? started)) / 1000)
+    observeCommits(replica)
   }
-  if (commands === 0) return
+  if (commands === 0) return replica.onSettled?.()
   replica.machine.publish(raft.applied)
   sendAnswers(replica)
   afterApply(replica, commands)
@@ -432,7 +446,16 @@ export function applyCommitted(replica: Replica): void {
       replica.isApplying = false
       applyCommitted(replica)
     })
-  } else if (replica.onDrained) replica.onDrained()
+  } else replica.onSettled?.()
+}
+
+/** Time from a proposal to its last entry being applied. */
+function observeCommits(replica: Replica): void {
+  const { raft, proposedAt, env } = replica
+  while ((proposedAt[0]?.lastIndex ?? raft.applied + 1) <= raft.applied) {
+    const proposal = proposedAt.shift()
+    if (proposal) observe(replica.commitTime, (env.clock.monotonicMs() - proposal.atMs) / 1000)
+  }
 }
 
 function applyBatch(replica: Replica, batch: EntryBatch): void {
@@ -526,7 +549,7 @@ export function startSnapshot(replica: Replica, origin: SnapshotInfo['origin']):
   if (raft.applied === replica.snapshotIndexLast && origin === 'periodic') return false
   replica.snapshotRunning = true
   replica.snapshotOrigin = origin
-  replica.snapshots.start(raft.applied, raft.term, origin)
+  replica.snapshots.start(raft.applied, raft.appliedTerm, origin)
   return true
 }
 
@@ -609,18 +632,27 @@ export function tick(replica: Replica): void {
     startSnapshot(replica, 'periodic')
   }
   if (replica.isDiskFull) retryLog(replica)
+  storeCommit(replica.raft)
+  pump(replica)
 }
 
-/** Takes no more proposals and resolves when everything accepted is applied and answered. */
+/** Takes no more proposals and resolves when everything accepted is applied and answered, and its commit index stored. */
 export function drainReplica(replica: Replica): Promise<void> {
   replica.isStopping = true
   const { raft } = replica
   return new Promise((resolve) => {
-    const isDone = () => raft.handed.length === 0 && raft.unsent.length === 0 && raft.applied === raft.lastIndex
-    if (isDone()) return resolve()
-    replica.onDrained = () => {
-      if (isDone()) resolve()
+    let isLast = false
+    const look = () => {
+      if (raft.handed.length > 0 || raft.unsent.length > 0 || raft.applied < raft.lastIndex) return
+      if (isLast) return resolve()
+      // Once: a full disk may have no room for it, and it is not needed.
+      isLast = true
+      storeCommit(raft)
+      if (hasReady(raft)) pump(replica)
+      else resolve()
     }
+    replica.onSettled = look
+    look()
   })
 }
 

@@ -1,48 +1,67 @@
 /**
  * The Raft core with one voter: what it decides when there is nobody to ask (consensus.md §3–§6). It opens no file and
- * no socket and knows no clock; what to store, send and apply comes out of `takeReady`.
+ * no socket and knows no clock; what to store and apply comes out of `takeReady` and `nextCommitted`.
+ *
+ *   follower ── campaign ──► candidate ── vote durable ──► leader
  *
  * A single voter still votes durably before it leads (H3), begins its term with an empty entry (E8), counts an entry
  * as committed only when it is durable and of its own term (A7), and hands out entries once, in order (A9). Peers,
- * their progress and messages are added to this state; the hand-over stays as it is.
+ * their progress and messages are added to this state; the hand-over stays as it is: the own vote and the own
+ * acknowledgement are what `persisted` releases.
  */
 
 import { assert } from '@vacancy/shared'
 import { ENTRY_KIND, type EntryBatch, encodeEntry } from './entry.ts'
+import {
+  appendEntries,
+  applyTo,
+  commitTo,
+  createLog,
+  giveOut,
+  persistTo,
+  type RaftLog,
+  takeBack,
+  takeUnsent,
+} from './log.ts'
 
 export type Role = 'follower' | 'candidate' | 'leader'
 
 /** What must survive a crash beside the entries. `vote` is a raft id, 0 for none. */
 export type HardState = { readonly term: number; readonly vote: number; readonly commit: number }
 
-export type RestoredState = HardState & { readonly lastIndex: number; readonly applied: number }
+/** Where a recovered node stands: everything in its log is durable, and applied. */
+export type RestoredState = HardState & {
+  readonly lastIndex: number
+  /** Term of the last entry; lower than `term` after a vote that brought none. */
+  readonly lastTerm: number
+  readonly applied: number
+}
 
 /** Limits of what may be under way (consensus.md §21). */
 export const RAFT_LIMITS = { uncommittedBytes: 64 << 20, uncommittedEntries: 50_000 } as const
+/** One slice of work of the thread that applies (consensus.md §13). */
+export const APPLY_ENTRIES_MAX = 1_024
 
 export type Dropped = 'not-leader' | 'overloaded'
 
-type Handed = { readonly token: number; readonly term: number; readonly lastIndex: number; readonly commit: number }
+type Handed = {
+  readonly token: number
+  readonly hardState: HardState
+  readonly lastIndex: number
+  readonly lastTerm: number
+}
 
-export type Raft = {
+export type Raft = RaftLog & {
   readonly id: number
   role: Role
   term: number
   vote: number
-  commit: number
-  applied: number
-  lastIndex: number
-  /** Greatest index that is durable here. */
-  persisted: number
-  /** Appended since the last hand-over. */
-  unsent: EntryBatch[]
   /** Handed over to be stored, oldest first; tokens are confirmed in order (A22). */
   readonly handed: Handed[]
-  /** Entries that are not applied yet. */
-  readonly pending: EntryBatch[]
-  pendingBytes: number
-  pendingEntries: number
-  handedOut: number
+  /** The hard state that is durable. */
+  stored: HardState
+  /** Term of the entry at `persisted`. */
+  persistedTerm: number
   mustStoreState: boolean
   nextToken: number
 }
@@ -52,36 +71,31 @@ export type Ready = {
   /** Store it before or together with the entries (H8). */
   readonly hardState: HardState
   readonly entries: readonly EntryBatch[]
-  /** Entries or a vote: a sync is needed before `persisted(token)`. */
-  readonly mustSync: boolean
+  /** Return it through `persisted` or `refused`. */
   readonly token: number
 }
 
 export function createRaft(id: number, restored: RestoredState): Raft {
   assert(id > 0, 'raft ids begin at 1')
-  assert(restored.applied <= restored.lastIndex, 'what is applied is in the log (A2)')
-  assert(restored.commit <= restored.lastIndex, 'what is committed is in the log (A2)')
+  const { term, vote, commit, lastTerm } = restored
+  assert(lastTerm <= term, 'no entry is of a term that was never stored (H8)')
+  const log = createLog(restored)
+  const stored = { term, vote, commit }
   return {
+    ...log,
     id,
     role: 'follower',
-    term: restored.term,
-    vote: restored.vote,
-    commit: restored.commit,
-    applied: restored.applied,
-    lastIndex: restored.lastIndex,
-    persisted: restored.lastIndex,
-    unsent: [],
+    term,
+    vote,
     handed: [],
-    pending: [],
-    pendingBytes: 0,
-    pendingEntries: 0,
-    handedOut: restored.applied,
+    stored,
+    persistedTerm: lastTerm,
     mustStoreState: false,
     nextToken: 1,
   }
 }
 
-/** Stands for leader. With one voter the own vote decides, once it is durable (H3). */
+/** Stands for leader in the next term. With one voter the own vote decides, once it is durable (H3). */
 export function campaign(raft: Raft): void {
   assert(raft.role === 'follower', 'a follower stands')
   raft.term++
@@ -97,20 +111,22 @@ export function campaign(raft: Raft): void {
  */
 export function propose(raft: Raft, count: number, bytes: Uint8Array): number | Dropped {
   if (raft.role !== 'leader') return 'not-leader'
-  if (raft.pendingEntries + count > RAFT_LIMITS.uncommittedEntries) return 'overloaded'
-  if (raft.pendingBytes + bytes.length > RAFT_LIMITS.uncommittedBytes) return 'overloaded'
-  return append(raft, count, bytes)
+  return hasRoom(raft, count, bytes.length) ? appendEntries(raft, raft.term, count, bytes) : 'overloaded'
 }
 
-function append(raft: Raft, count: number, bytes: Uint8Array): number {
-  assert(count > 0 && Number.isSafeInteger(raft.lastIndex + count), 'indexes are safe integers (L4)')
-  const batch: EntryBatch = { firstIndex: raft.lastIndex + 1, count, bytes }
-  raft.lastIndex += count
-  raft.unsent.push(batch)
-  raft.pending.push(batch)
-  raft.pendingBytes += bytes.length
-  raft.pendingEntries += count
-  return batch.firstIndex
+/** R8: bounded, but for one proposal of any size when nothing else is under way. */
+function hasRoom(raft: Raft, count: number, bytes: number): boolean {
+  if (raft.unappliedEntries === 0) return true
+  if (raft.unappliedEntries + count > RAFT_LIMITS.uncommittedEntries) return false
+  return raft.unappliedBytes + bytes <= RAFT_LIMITS.uncommittedBytes
+}
+
+/**
+ * Has the commit index stored when no entries are on their way that would bring it along (W5). Called once a heartbeat
+ * interval. Besides sparing work, it is what tells damage to the last acknowledged group from a torn one (V4).
+ */
+export function storeCommit(raft: Raft): void {
+  if (raft.handed.length === 0 && raft.commit > raft.stored.commit) raft.mustStoreState = true
 }
 
 export function hasReady(raft: Raft): boolean {
@@ -119,14 +135,10 @@ export function hasReady(raft: Raft): boolean {
 
 export function takeReady(raft: Raft): Ready {
   assert(hasReady(raft), 'a hand-over contains something (H1)')
-  const ready: Ready = {
-    hardState: { term: raft.term, vote: raft.vote, commit: raft.commit },
-    entries: raft.unsent,
-    mustSync: raft.unsent.length > 0 || raft.mustStoreState,
-    token: raft.nextToken++,
-  }
-  raft.handed.push({ token: ready.token, term: raft.term, lastIndex: raft.lastIndex, commit: raft.commit })
-  raft.unsent = []
+  const hardState = { term: raft.term, vote: raft.vote, commit: raft.commit }
+  assert(hardState.term >= raft.stored.term, 'the term never decreases (A1)')
+  const ready = { hardState, entries: takeUnsent(raft), token: raft.nextToken++ }
+  raft.handed.push({ token: ready.token, hardState, lastIndex: raft.lastIndex, lastTerm: raft.lastTerm })
   raft.mustStoreState = false
   return ready
 }
@@ -135,57 +147,56 @@ export function takeReady(raft: Raft): Ready {
 export function persisted(raft: Raft, token: number): void {
   const handed = raft.handed.shift()
   assert(handed !== undefined && handed.token === token, 'tokens are confirmed in order (A22)')
-  assert(handed.lastIndex >= raft.persisted, 'what is durable never shrinks')
-  raft.persisted = handed.lastIndex
-  if (raft.role === 'candidate' && handed.term === raft.term) becomeLeader(raft)
-  // A7: only an entry of the current term is committed by counting; it takes all before it along.
-  if (raft.role === 'leader' && handed.term === raft.term && raft.persisted > raft.commit) raft.commit = raft.persisted
+  raft.stored = handed.hardState
+  raft.persistedTerm = handed.lastTerm
+  persistTo(raft, handed.lastIndex)
+  // A vote of an earlier term counts for nothing any more (H6).
+  if (raft.role === 'candidate' && handed.hardState.term === raft.term) becomeLeader(raft)
+  else commitOwn(raft)
 }
 
 function becomeLeader(raft: Raft): void {
+  assert(raft.stored.term === raft.term && raft.stored.vote === raft.id, 'the vote is durable before it counts (H3)')
   raft.role = 'leader'
-  append(raft, 1, encodeEntry(raft.term, ENTRY_KIND.empty, new Uint8Array(0)))
+  appendEntries(raft, raft.term, 1, encodeEntry(raft.term, ENTRY_KIND.empty, new Uint8Array(0)))
+}
+
+/** A7: only an entry of the current term is committed by counting; it takes all before it along. */
+function commitOwn(raft: Raft): void {
+  if (raft.role === 'leader' && raft.persistedTerm === raft.term) commitTo(raft, raft.persisted)
 }
 
 /**
- * The log refused what was handed over with `token` and everything after it: none of it is on disk. The entries are
- * taken back; they were never committed.
+ * The log had no room for what was handed over with `token` and everything after it. What it did not store is taken
+ * back: it is certainly in no log, so its proposers may repeat it (X5). Right for one voter only: a leader with peers
+ * has sent its entries to them.
  *
+ * @param storedTo the last index the log holds all the same: a hand-over can be larger than one group
  * @returns the first index that is gone
  */
-export function refused(raft: Raft, token: number): number {
+export function refused(raft: Raft, token: number, storedTo = raft.persisted): number {
   const first = raft.handed[0]
   assert(first !== undefined && first.token === token, 'tokens are refused in order (A22)')
   raft.handed.length = 0
-  const from = raft.persisted + 1
-  assert(from > raft.commit, 'nothing at or below the commit index is taken back (A4)')
-  while (raft.pending.length > 0) {
-    const last = raft.pending[raft.pending.length - 1] as EntryBatch
-    if (last.firstIndex < from) break
-    raft.pending.pop()
-    raft.pendingBytes -= last.bytes.length
-    raft.pendingEntries -= last.count
+  if (storedTo > raft.persisted) {
+    // Entries of this hand-over; its hard state went with them (H8), its commit index may not have.
+    raft.stored = { ...first.hardState, commit: raft.stored.commit }
+    raft.persistedTerm = first.lastTerm
+    persistTo(raft, storedTo)
+    commitOwn(raft)
   }
-  raft.unsent = []
-  raft.lastIndex = raft.persisted
-  return from
+  takeBack(raft, raft.persisted, raft.persistedTerm)
+  // A vote that was refused along with entries is handed over again: there is room kept for it (W4).
+  if (raft.stored.term !== raft.term || raft.stored.vote !== raft.vote) raft.mustStoreState = true
+  return raft.lastIndex + 1
 }
 
-/** The next batch of committed entries, each handed out once, in order (A9); undefined when there is none. */
-export function nextCommitted(raft: Raft): EntryBatch | undefined {
-  const batch = raft.pending[0]
-  if (batch === undefined || batch.firstIndex + batch.count - 1 > raft.commit) return undefined
-  assert(batch.firstIndex === raft.handedOut + 1, 'entries are applied in index order (A9)')
-  raft.pending.shift()
-  raft.handedOut = batch.firstIndex + batch.count - 1
-  return batch
+/** The next committed entries, each handed out once, in order (A9); undefined when there are none. */
+export function nextCommitted(raft: Raft, entriesMax = APPLY_ENTRIES_MAX): EntryBatch | undefined {
+  return giveOut(raft, entriesMax)
 }
 
 /** The engine has applied up to `index`. */
 export function applied(raft: Raft, index: number, entries: number, bytes: number): void {
-  assert(index <= raft.commit, 'nothing is applied before it is committed (A9)')
-  assert(index > raft.applied, 'applied never goes back (A2)')
-  raft.applied = index
-  raft.pendingEntries -= entries
-  raft.pendingBytes -= bytes
+  applyTo(raft, index, entries, bytes)
 }
