@@ -340,15 +340,15 @@ async function stop(
 ): Promise<void> {
   for (const timer of timers) clearInterval(timer)
   await drainReplica(replica)
-  const closed = new Promise<void>((resolve) => {
+  const closed = new Promise<boolean>((resolve) => {
     threads.walPort.on('message', (message: FromWal) => {
-      if (message.type === 'closed') resolve()
+      if (message.type === 'closed') resolve(message.isClean)
     })
   })
   threads.walPort.postMessage({ type: 'close' } satisfies ToWal)
-  await closed
+  const isClean = await closed
   await threads.stopBulk()
-  writeClean(node.directory)
+  if (isClean) writeClean(node.directory)
   closeDataDirectory(node.directory)
   send({ type: 'stopped' })
 }

@@ -6,7 +6,7 @@
 
 import { realDisk } from '../env.ts'
 import type { Failure } from '../failure.ts'
-import { type EntryBatch, viewOf } from '../raft/entry.ts'
+import { ENTRY_HEADER_BYTES, type EntryBatch, entryLength, sliceBatch, viewOf } from '../raft/entry.ts'
 import type { HardState, SnapshotMark } from './payload.ts'
 import { appendGroup, closeWal, compactWal, fitsGroup, isFull, retryNext, type Wal, walBytes } from './wal.ts'
 
@@ -46,12 +46,14 @@ export type FromWal =
       readonly bytes: number
       readonly files: number
     }
-  | { readonly type: 'refused'; readonly token: number }
+  /** No room for this token's entries behind `lastIndex`, nor for any token behind it. */
+  | { readonly type: 'refused'; readonly token: number; readonly lastIndex: number }
   | { readonly type: 'resumed'; readonly takesEntries: boolean }
   | { readonly type: 'marked'; readonly mark: SnapshotMark }
   | { readonly type: 'compacted'; readonly deleted: number; readonly bytes: number; readonly files: number }
   | { readonly type: 'failed'; readonly failure: Failure }
-  | { readonly type: 'closed' }
+  /** `isClean`: the log ends as an orderly stop leaves it. */
+  | { readonly type: 'closed'; readonly isClean: boolean }
 
 export type WalThread = {
   readonly wal: Wal
@@ -64,53 +66,107 @@ export type WalThread = {
 
 type Append = Extract<ToWal, { type: 'append' }>
 
-/** Handles everything that is queued, appends put together into groups. */
+/** Each batch is a record of its own; so many headers still fit the buffer beside 1 MiB of entries. */
+const BATCHES_MAX = 8_192
+
+/** A group while it is put together. */
+type Gathering = {
+  readonly batches: EntryBatch[]
+  bytes: number
+  entries: number
+  hardState: HardState
+  /** The first hand-over that is in it, and the last one that it completes. */
+  readonly firstToken: number
+  wholeToken: number
+}
+
+/**
+ * Handles everything that is queued, in order. Appends are put together into groups of at most `flushThreshold` entries
+ * and 1 MiB (W1); a hand-over that is larger goes into several.
+ */
 export function handleWalMessages(thread: WalThread, queue: readonly ToWal[]): void {
-  for (let i = 0; i < queue.length; ) {
-    const message = queue[i] as ToWal
-    if (message.type !== 'append') {
-      handleOne(thread, message)
-      i++
+  let group: Gathering | undefined
+  for (const message of queue) {
+    if (message.type === 'append') {
+      group = gather(thread, group, message)
       continue
     }
-    const group: Append[] = [message]
-    let bytes = bytesOf(message)
-    let entries = countOf(message)
-    for (i++; i < queue.length; i++) {
-      const next = queue[i] as ToWal
-      if (next.type !== 'append') break
-      if (entries + countOf(next) > thread.flushThreshold) break
-      if (!next.entries.every((batch) => fitsGroup(thread.wal, bytes, batch))) break
-      if (bytes + bytesOf(next) > thread.wal.groupBytesMax) break
-      group.push(next)
-      bytes += bytesOf(next)
-      entries += countOf(next)
-    }
-    storeGroup(thread, group, entries)
+    if (group) storeGroup(thread, group)
+    group = undefined
+    handleOne(thread, message)
   }
+  if (group) storeGroup(thread, group)
 }
 
-function bytesOf({ entries }: Append): number {
-  return entries.reduce((sum, batch) => sum + batch.bytes.length, 0)
+/** Adds a hand-over to the group, storing groups that are full on the way. @returns the group that is still open */
+function gather(thread: WalThread, open: Gathering | undefined, message: Append): Gathering | undefined {
+  const { token, hardState, entries } = message
+  // Behind a refusal only votes and terms are taken: there is room kept for them (W4).
+  if (thread.isRefusing && entries.length > 0) {
+    if (open) storeGroup(thread, open)
+    thread.send({ type: 'refused', token, lastIndex: thread.wal.lastIndex })
+    return undefined
+  }
+  let group = open ?? beginGroup(hardState, token)
+  group.hardState = hardState
+  for (const batch of entries) {
+    for (let left: EntryBatch | undefined = batch; left; ) {
+      const count = fittingEntries(thread, group, left)
+      if (count === 0) {
+        if (!storeGroup(thread, group)) return undefined
+        group = beginGroup(hardState, token)
+        continue
+      }
+      const last: number = left.firstIndex + left.count - 1
+      const piece: EntryBatch = sliceBatch(left, left.firstIndex, left.firstIndex + count - 1)
+      group.batches.push(piece)
+      group.bytes += piece.bytes.length
+      group.entries += count
+      left = count === left.count ? undefined : sliceBatch(left, left.firstIndex + count, last)
+    }
+  }
+  group.wholeToken = token
+  return group
 }
 
-function countOf({ entries }: Append): number {
-  return entries.reduce((sum, batch) => sum + batch.count, 0)
+function beginGroup(hardState: HardState, token: number): Gathering {
+  return { batches: [], bytes: 0, entries: 0, hardState, firstToken: token, wholeToken: token - 1 }
 }
 
-function storeGroup(thread: WalThread, group: readonly Append[], entries: number): void {
+/** How many entries of a batch still go into the group; at least one when it is empty. */
+function fittingEntries({ wal, flushThreshold }: WalThread, group: Gathering, batch: EntryBatch): number {
+  const most = Math.min(batch.count, flushThreshold - group.entries)
+  if (most <= 0 || group.batches.length === BATCHES_MAX) return 0
+  if (most === batch.count && fitsGroup(wal, group.bytes, batch)) return most
+  const view = viewOf(batch.bytes)
+  let bytes = group.bytes
+  let at = 0
+  for (let count = 0; count < most; count++) {
+    const length = ENTRY_HEADER_BYTES + entryLength(view, at)
+    if (bytes > 0 && bytes + length > wal.groupBytesMax) return count
+    bytes += length
+    at += length
+  }
+  return most
+}
+
+/** @returns false when it was refused; then everything queued behind it is, too */
+function storeGroup(thread: WalThread, group: Gathering): boolean {
   const { wal } = thread
-  const first = group[0] as Append
-  const last = group[group.length - 1] as Append
-  if (thread.isRefusing) return thread.send({ type: 'refused', token: first.token })
   const started = thread.monotonicMs()
-  const batches = group.flatMap((message) => message.entries)
-  if (appendGroup(wal, { hardState: last.hardState, batches }) === 'full') {
-    thread.isRefusing = true
-    return thread.send({ type: 'refused', token: first.token })
+  const last = group.batches.at(-1)
+  const lastIndex = last ? last.firstIndex + last.count - 1 : wal.lastIndex
+  // A hand-over that goes on in the next group may commit more than this one brings (A2).
+  const hardState = { ...group.hardState, commit: Math.min(group.hardState.commit, lastIndex) }
+  if (appendGroup(wal, { hardState, batches: group.batches }) === 'full') {
+    if (group.batches.length > 0) thread.isRefusing = true
+    thread.send({ type: 'refused', token: group.firstToken, lastIndex: wal.lastIndex })
+    return false
   }
   const syncMs = thread.monotonicMs() - started
-  thread.send({ type: 'stored', token: last.token, syncMs, entries, bytes: walBytes(wal), files: wal.files.length })
+  const { wholeToken: token, entries } = group
+  thread.send({ type: 'stored', token, syncMs, entries, bytes: walBytes(wal), files: wal.files.length })
+  return true
 }
 
 function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
@@ -129,7 +185,6 @@ function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
       if (thread.isRefusing || isFull(wal)) thread.isRefusing = !retryNext(wal)
       return thread.send({ type: 'resumed', takesEntries: !thread.isRefusing })
     default:
-      closeWal(wal)
-      return thread.send({ type: 'closed' })
+      return thread.send({ type: 'closed', isClean: closeWal(wal) })
   }
 }

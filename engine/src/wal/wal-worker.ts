@@ -21,35 +21,39 @@ function run(port: MessagePort, options: WalOptionsOfThread): void {
     isRefusing: false,
   }
   let filling: NodeJS.Immediate | undefined
+  let isOpen = true
+  const guard = (work: () => boolean): boolean => {
+    try {
+      return work()
+    } catch (error) {
+      // After a failed write or sync nothing more is written: the node ends (W2).
+      isOpen = false
+      clearImmediate(filling)
+      port.postMessage({ type: 'failed', failure: failureOf(error) } satisfies FromWal)
+      port.close()
+      return false
+    }
+  }
   const fill = () => {
     filling = undefined
     // Between groups, a piece at a time: a commit never waits for more than one piece.
-    if (guard(port, () => prepareNext(thread.wal, PIECE_BYTES))) filling = setImmediate(fill)
+    if (guard(() => prepareNext(thread.wal, PIECE_BYTES))) filling = setImmediate(fill)
   }
   port.on('message', (first: ToWal) => {
     const queue = [first]
     for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port))
       queue.push(more.message as ToWal)
-    guard(port, () => {
+    guard(() => {
       handleWalMessages(thread, queue)
-      return false
+      return true
     })
-    if (queue[queue.length - 1]?.type === 'close') {
+    if (queue.at(-1)?.type === 'close') {
+      isOpen = false
       clearImmediate(filling)
       port.close()
-    } else filling ??= setImmediate(fill)
+    }
+    if (isOpen) filling ??= setImmediate(fill)
   })
-}
-
-/** After a failed write or sync nothing more is written: the node ends (W2). */
-function guard(port: MessagePort, work: () => boolean): boolean {
-  try {
-    return work()
-  } catch (error) {
-    port.postMessage({ type: 'failed', failure: failureOf(error) } satisfies FromWal)
-    port.close()
-    return false
-  }
 }
 
 if (parentPort) {

@@ -492,8 +492,14 @@ export function walBytes(wal: Wal): number {
   return wal.files.reduce((sum, file) => sum + file.bytes, next)
 }
 
-/** Everything in the log is synced already; this only lets go of the files. */
-export function closeWal(wal: Wal): void {
+/**
+ * Lets go of the files; everything in the log is synced already.
+ *
+ * @returns false when a refused write could not be wiped: then the log does not end as after an orderly stop
+ */
+export function closeWal(wal: Wal): boolean {
+  const isClean = wal.dirtyBytes === 0 || wipe(wal)
   wal.disk.close(wal.descriptor)
   if ('descriptor' in wal.next) wal.disk.close(wal.next.descriptor)
+  return isClean
 }
