@@ -322,6 +322,27 @@ test('a data folder eight days old goes on: passed nights go by themselves, new 
   expect(dates.dates).toEqual([dateIn(0), dateIn(5), dateIn(360)])
 })
 
+test('a folder forty days old waits for --accept-date, and goes on with it', async () => {
+  const folder = folderOfTest()
+  const old = await start({ folder, clockOffsetMs: -40 * DAY_MS })
+  const client = await connectTo(old)
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  for (const day of [-40, -39, 5]) await succeed(client, 'SETROOMPKG', { ...place(day), availability: 4 })
+  expect(await post(old, '/admin/maintenance')).toBe(202)
+  await until('the day is known', async () => ((await statusOf(old)).maintenance?.last_day ?? 0) > 0 || undefined)
+  await old.stop()
+
+  const waiting = await start({ folder })
+  await until('it says so', () => waiting.output().includes('--accept-date') || undefined)
+  const reader = await connectTo(waiting)
+  expect((await succeed(reader, 'GETPROPROOMDAY', place(5))).availability).toBe(4)
+  expect((await statusOf(waiting)).packages).toBe(3)
+  await waiting.stop()
+
+  const node = await start({ folder, flags: ['--accept-date', dateIn(0)] })
+  await until('maintenance is done', async () => (await statusOf(node)).packages === 1 || undefined)
+})
+
 // Data folders
 
 test('another process on the folder ends with 65 and the number of the first', async () => {

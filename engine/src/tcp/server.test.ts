@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
@@ -224,6 +224,26 @@ test('tcp_max_connections: one more is closed at once; a place that is free agai
     return (await answer) === undefined ? undefined : true
   })
   await succeed(second, 'GETCODECS', {})
+})
+
+/** Timer of the node's end of its one connection, from /proc/net/tcp: 2 = keepalive. */
+function timerOf(node: NodeProcess): string | undefined {
+  const port = node.tcpPort.toString(16).toUpperCase().padStart(4, '0')
+  const rows = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((row) => row.trim().split(/\s+/))
+  return rows.find((row) => row[1]?.endsWith(`:${port}`) && row[3] === '01')?.[5]?.split(':')[0]
+}
+
+test.skipIf(process.platform !== 'linux').each([
+  [30, '02'],
+  [0, '00'],
+])('tcp_keepalive_seconds %i: idle connections are probed, or never', async (seconds, timer) => {
+  const node = await start({ tcp_keepalive_seconds: seconds })
+  const client = await connectTo(node)
+  await succeed(client, 'GETCODECS', {})
+
+  await until('the kernel has the timer', () => timerOf(node) === timer || undefined)
 })
 
 test('max_dates_in_query and query_limit bound a query', async () => {
