@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writ
 import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { statusBody } from '@vacancy/shared/contract'
 import { afterEach, expect, test, vi } from 'vitest'
 import { isDue, watchCores } from './maintenance.ts'
 import {
@@ -466,10 +467,12 @@ test('run --accept-loss serves what verifies, prints what is lost, and keeps wha
 
   const node = await start({ folder, flags: ['--accept-loss'] })
 
-  const { packages, properties } = await statusOf(node)
+  const { packages, properties, snapshot } = statusBody.parse(await statusOf(node))
+  expect(snapshot?.origin).toBe('recovery')
   expect(properties).toBe(1)
   expect(packages).toBeLessThan(200)
   expect(node.output()).toMatch(/damage: .+ is damaged at byte \d+/)
+  expect(node.output()).toMatch(/kept: everything up to entry \d+/)
   expect(node.output()).toContain('quarantine')
   const client = await connectTo(node)
   await succeed(client, 'SETROOMPKG', { ...place(), availability: 3 })

@@ -46,6 +46,6 @@ export type SnapshotInfo = {
   readonly window: { readonly from: string; readonly to: string } | undefined
   readonly codecHash: string
   readonly bytes: number
-  readonly origin: 'seed' | 'periodic' | 'requested' | 'maintenance' | 'shutdown'
+  readonly origin: 'seed' | 'periodic' | 'requested' | 'maintenance' | 'shutdown' | 'recovery'
   readonly durationMs: number
 }

@@ -370,7 +370,7 @@ async function recoverWithLoss(
     const through =
       salvage.lost.through === undefined ? 'an unknown number of entries' : `entries up to ${salvage.lost.through}`
     lost.push(`lost: from entry ${salvage.lost.from} on, ${through}; kept: everything up to entry ${index}`)
-  }
+  } else lost.push(`kept: everything up to entry ${index}, the last that verifies`)
   progress('recovering', 'the data is being set aside and written anew')
   const present = HISTORY.filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
   const place = setAside(directory, present, (damage as Error).message)

@@ -73,7 +73,7 @@ export const snapshotInfoBody = z.object({
   window: z.object({ from: day, to: day }).nullable(),
   codec_hash: hexDigest,
   bytes: count,
-  origin: z.enum(['seed', 'periodic', 'requested', 'maintenance', 'shutdown']),
+  origin: z.enum(['seed', 'periodic', 'requested', 'maintenance', 'shutdown', 'recovery']),
   duration_ms: z.number().nonnegative(),
 })
 
