@@ -64,7 +64,8 @@ const startCommand = defineCommand({
           node.ended.then((code) => {
             if (crew.isStopping) return
             say(`The node ended with exit code ${code}: docs/reasons.md says what that means.`)
-            life.stop({ code: code > 0 ? code : EXIT.failure, reason: 'the node ended' })
+            // A signal that ended it leaves no code.
+            life.stop({ code: code >= 0 ? code : EXIT.failure, reason: 'the node ended' })
           })
         },
         stop: async () => {

@@ -1,0 +1,82 @@
+/** What the pages tell people to type exists: scripts, subcommands, flags and fields. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseCommand } from '@vacancy/shared/node'
+import { isCommandName } from '@vacancy/shared/wire'
+import { expect, test } from 'vitest'
+import { fieldsOf, QUERY_COMMANDS } from './query.ts'
+import { vacancy } from './testing/programs.ts'
+
+const HOUSE = fileURLToPath(new URL('../../', import.meta.url))
+const PAGES = ['README.md', 'docs/operators.md', 'docs/integrators.md']
+const { scripts } = JSON.parse(readFileSync(join(HOUSE, 'package.json'), 'utf8')) as { scripts: object }
+
+const textOf = (page: string) => readFileSync(join(HOUSE, page), 'utf8')
+const lines = PAGES.flatMap((page) =>
+  [...textOf(page).matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block = '']) =>
+    block
+      .trim()
+      .split('\n')
+      .map((line) => ({ page, line })),
+  ),
+)
+const vacancyLines = lines.filter(({ line }) => /^(npx )?vacancy /.test(line))
+const wordsOf = (line: string) => line.replace(/^npx /, '').split(' ').slice(1)
+
+test.each(lines)('$page: `$line` begins with a command that there is', ({ line }) => {
+  const script = /^npm (?:run )?(\S+)/.exec(line)?.[1]
+
+  if (script !== undefined) expect(Object.keys(scripts)).toContain(script)
+  else expect(line).toMatch(/^(npx vacancy|vacancy|curl|cp|mkdir) /)
+})
+
+test.each(vacancyLines.filter(({ line }) => line.includes('vacancy query')))(
+  '$page: `$line` is understood',
+  ({ line }) => {
+    const [, word = '', ...args] = wordsOf(line)
+    if (word === '--help') return
+    const command = QUERY_COMMANDS.find(({ name }) => name.endsWith(` ${word}`))
+    if (!command) throw new Error(`there is no vacancy query ${word}`)
+
+    const { operands } = parseCommand(command, args, {})
+
+    const [name, ...pairs] = operands
+    if (word === 'send' && name !== undefined && isCommandName(name)) fieldsOf(name, pairs)
+    expect(word === 'send').toBe(operands.length > 0)
+  },
+)
+
+test('other subcommands and their flags stand in their help', async () => {
+  const others = vacancyLines.map(({ line }) => wordsOf(line)).filter(([word]) => word !== 'query')
+  const helps = new Map<string, string>()
+  for (const word of new Set(others.map(([word = '']) => word))) {
+    const { code, stdout } = await vacancy(word, '--help')
+    expect({ word, code }).toEqual({ word, code: 0 })
+    helps.set(word, stdout)
+  }
+
+  for (const [word = '', ...args] of others) {
+    for (const flag of args.filter((arg) => arg.startsWith('--'))) expect(helps.get(word)).toContain(`${flag} `)
+  }
+})
+
+test('links between the pages lead to files and headings', () => {
+  for (const page of [...PAGES, 'CHANGELOG.md']) {
+    for (const [, target = '', heading = ''] of textOf(page).matchAll(/\]\((?!http)([^)#]*)(?:#([^)]+))?\)/g)) {
+      const file = target === '' ? page : join(dirname(page), target)
+      expect(existsSync(join(HOUSE, file)), `${page} → ${file}`).toBe(true)
+      if (heading !== '') expect(anchorsOf(textOf(file)), `${page} → ${file}#${heading}`).toContain(heading)
+    }
+  }
+})
+
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^a-z0-9 -]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
