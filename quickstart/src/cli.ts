@@ -19,7 +19,7 @@ function help(): string {
   const rows = QUERY_COMMANDS.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(12)}${summary}`)
   const examples = [
     '  vacancy query segments',
-    '  vacancy query search --segment tyrol --room-type double --from 2026-12-04 --nights 2 --price 120',
+    '  vacancy query search --segment tyrol --room-type double --from +7 --nights 2 --price 120',
     '  vacancy query send SETROOMAVL propertyId=alp_000001 roomType=double date=2026-12-04 amount=3',
   ]
   return [

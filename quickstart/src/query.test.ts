@@ -43,11 +43,13 @@ test('a search by dates and one by first night and nights give the same properti
 
   const byDates = await query(...room, '--dates', `${tomorrow},${formatDay(today + 2)}`)
   const byNights = await query(...room, '--from', tomorrow, '--nights', '2')
+  const fromToday = await query(...room, '--from', '+1', '--nights', '2')
 
   const { numDays, properties } = JSON.parse(byDates.stdout)
   expect(numDays).toBe(2)
   expect(properties.length).toBeGreaterThan(0)
   expect(JSON.parse(byNights.stdout)).toEqual({ numDays, properties })
+  expect(JSON.parse(fromToday.stdout)).toEqual({ numDays, properties })
 })
 
 test('every filter of a search goes to the node and narrows it', async () => {

@@ -1,7 +1,7 @@
 /** The commands of `vacancy query`: made from the table of commands, asked of a node, answered as tables. */
 
 import { readFileSync } from 'node:fs'
-import { EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
+import { dayOf, EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
 import { type Command, defineCommand, type Flag, type FlagValues } from '@vacancy/shared/node'
 import {
   COMMAND_LIST,
@@ -50,7 +50,11 @@ const CONNECTION_FLAGS = {
 } as const satisfies { readonly [name: string]: Flag }
 
 const STAY_FLAGS = {
-  from: { type: 'text', value: 'DATE', summary: 'First night, with --nights instead of --dates.' },
+  from: {
+    type: 'text',
+    value: 'DATE',
+    summary: 'First night, or +N for N days from today (UTC); with --nights instead of --dates.',
+  },
   nights: { type: 'integer', min: 1, max: LIMITS.datesInQueryMax, summary: 'Nights from --from on.' },
 } as const satisfies { readonly [name: string]: Flag }
 
@@ -113,9 +117,14 @@ function datesOf({ dates, from, nights }: Given): readonly string[] {
     throw usage('a stay is --dates DATE,DATE or --from DATE --nights N')
   }
   if (dates !== undefined) return dates as readonly string[]
-  const first = parseDay(String(from))
-  if (first === undefined) throw usage(`--from: ${JSON.stringify(from)} is not a date YYYY-MM-DD`)
+  const first = dayFrom(String(from))
+  if (first === undefined) throw usage(`--from: ${JSON.stringify(from)} is neither a date YYYY-MM-DD nor +N days`)
   return Array.from({ length: Number(nights ?? 1) }, (_, night) => formatDay(first + night))
+}
+
+function dayFrom(text: string): number | undefined {
+  const ahead = /^\+(\d{1,3})$/.exec(text)?.[1]
+  return ahead === undefined ? parseDay(text) : dayOf(Date.now()) + Number(ahead)
 }
 
 function numberOf(name: string, text: string): number {

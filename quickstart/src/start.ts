@@ -207,12 +207,11 @@ async function showSearches(connection: Connection, today: number): Promise<void
 
 function goOn(layout: Layout, node: RunningNode): string {
   const port = node.tcpPort === DEFAULTS.tcpPort ? '' : ` --port ${node.tcpPort}`
-  const date = formatDay(dayOf(Date.now()) + 7)
   return `
 Connect   TCP  ${HOST}:${node.tcpPort}   clients: docs/integrators.md
           HTTP http://${HOST}:${node.apiPort}/status, /ready, /metrics: docs/operators.md
 Query     npx vacancy query segments${port}
-          npx vacancy query search --segment tyrol --room-type double --area kitzbuehel --from ${date} --nights 2 --limit 10${port}
+          npx vacancy query search --segment tyrol --room-type double --area kitzbuehel --from +7 --nights 2 --limit 10${port}
           npx vacancy query send SEARCHPROP segment=valais area=zermatt stars=5${port}
 Files     ${resolve(layout.dir)}   the log of the node is in node.log
 Stop      Ctrl-C. A second npm start goes on with this data.`
