@@ -1,0 +1,233 @@
+/**
+ * A replica in one thread over a simulated world: the product's core, driver and log, and a state machine that only
+ * remembers what it was given. Restarting one on what a crash left of its disk is one call.
+ */
+
+import { assert } from '@vacancy/shared'
+import {
+  addSink,
+  createReplica,
+  onLogMessage,
+  proposeBatch,
+  pump,
+  type Replica,
+  snapshotWritten,
+  tick,
+} from '../cluster/replica.ts'
+import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
+import { campaign, createRaft } from '../raft/raft.ts'
+import { beginCommand, COMMAND_HEADER_BYTES, KIND, writeU32 } from '../store/command.ts'
+import { ANSWER_BYTES, beginProposal, createProposals, endProposal, takeProposals } from '../threads/writes.ts'
+import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
+import { listLogFiles, replayEntries } from '../wal/scan.ts'
+import type { Wal, WalOptions } from '../wal/wal.ts'
+import { prepareNext } from '../wal/wal.ts'
+import { handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
+import type { SimulatedDisk } from './disk.ts'
+import { IDENTITY, SMALL } from './log-fixture.ts'
+import { createSimulation, type Simulation } from './simulation.ts'
+
+/** The first bytes of a toy command's body; what it is answered with. */
+export type Command = { readonly token: number; readonly value: number; readonly bytes?: number }
+export type Answer = { readonly code: number; readonly value: number; readonly index: number }
+
+/** Commands with this value are refused by the state machine, deterministically. */
+export const UNLUCKY = 4_000_000_013
+const UNLUCKY_CODE = 6
+
+export type ToySnapshot = { readonly index: number; readonly term: number; readonly values: readonly number[] }
+
+export type ToyReplica = {
+  readonly simulation: Simulation
+  readonly disk: SimulatedDisk
+  readonly replica: Replica
+  readonly wal: Wal
+  /** Values of applied commands, in order, from the beginning of time. */
+  readonly values: number[]
+  readonly published: number[]
+  /** Length of each turn of applying, in entries. */
+  readonly turns: number[]
+  readonly times: { readonly timeMs: number; readonly day: number }[]
+  readonly answers: Map<number, Answer>
+  readonly sinks: readonly number[]
+  /** Whole on disk, oldest first; the product keeps them in snapshots/. */
+  readonly snapshots: ToySnapshot[]
+  readonly failures: unknown[]
+}
+
+export type ToyOptions = {
+  seed?: number
+  wal?: WalOptions
+  flushThreshold?: number
+  snapshotTriggerCount?: number
+  snapshotIntervalMs?: number
+  snapshots?: ToySnapshot[]
+  wallMs?: number
+  snapshotTakesMs?: number
+}
+
+const DIRECTORY = '/wal'
+const NOTHING: ToySnapshot = { index: 0, term: 0, values: [] }
+
+/** Starts on what lies on the disk, or as a new shard. It leads when the simulation has settled. */
+export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyReplica {
+  const { seed = 1, wallMs, snapshots = [], snapshotTakesMs = 50 } = options
+  const simulation = createSimulation({ seed, disk, ...(wallMs !== undefined && { wallMs }) })
+  const { env } = simulation
+  if (!disk.stat(DIRECTORY)) disk.makeDirectory(DIRECTORY)
+  disk.syncDirectory('/')
+  const isNew = listLogFiles(disk, DIRECTORY).length === 0
+  const walOptions = options.wal ?? SMALL
+  const opened = isNew
+    ? { wal: createWal(env, DIRECTORY, IDENTITY, NOTHING, walOptions), recovered: undefined }
+    : openWal(env, DIRECTORY, IDENTITY, { ...walOptions, isClean: false })
+  const base = snapshots.at(-1) ?? NOTHING
+  const values = [...base.values]
+  const times: { timeMs: number; day: number }[] = []
+  const restored = restore(disk, opened.recovered, base, values, times)
+  const queue: ToWal[] = []
+  const thread: WalThread = {
+    wal: opened.wal,
+    flushThreshold: options.flushThreshold ?? 2000,
+    send: (message) => void env.schedule.after(0, () => onLogMessage(replica, message)),
+    monotonicMs: env.clock.monotonicMs,
+    isRefusing: false,
+  }
+  const flush = (): void => {
+    handleWalMessages(thread, queue.splice(0))
+    prepareNext(thread.wal, 1024)
+  }
+  let turn = 0
+  const toy: ToyReplica = {
+    simulation,
+    disk,
+    wal: opened.wal,
+    values,
+    times,
+    published: [],
+    turns: [],
+    answers: new Map(),
+    snapshots,
+    failures: [],
+    sinks: [],
+    replica: createReplica({
+      env,
+      raft: createRaft(1, restored),
+      machine: {
+        apply(index, bytes, start, end) {
+          turn++
+          const view = viewOf(bytes)
+          if (view.getUint16(start, true) !== KIND.setAvailability) return { code: 0, value: 0, index }
+          assert(end - start >= COMMAND_HEADER_BYTES + 4, 'a toy command has a value')
+          times.push({
+            timeMs: view.getUint32(start + 2, true) + view.getUint32(start + 6, true) * 2 ** 32,
+            day: view.getUint32(start + 10, true),
+          })
+          const value = view.getUint32(start + COMMAND_HEADER_BYTES, true)
+          if (value === UNLUCKY) return { code: UNLUCKY_CODE, value: 0, index }
+          values.push(value)
+          return { code: 0, value: value & 255, index }
+        },
+        publish(index) {
+          toy.published.push(index)
+          toy.turns.push(turn)
+          turn = 0
+        },
+        digest: () => ({ lo: values.length, hi: values.reduce((sum, value) => (sum * 31 + value) >>> 0, 7) }),
+        lastMaintenanceDay: () => 0,
+        packagesBefore: () => 0,
+        unorderedTables: () => [],
+        sweep: () => false,
+      },
+      snapshots: {
+        start(index, term) {
+          const snapshot = { index, term, values: [...values] }
+          env.schedule.after(snapshotTakesMs, () => {
+            snapshots.push(snapshot)
+            snapshotWritten(replica, index, term, snapshotTakesMs)
+          })
+        },
+        retain: () => void snapshots.splice(0, snapshots.length - 2),
+      },
+      log(message) {
+        // What crosses a thread is a copy.
+        queue.push(structuredClone(message))
+        if (queue.length === 1) env.schedule.after(0, flush)
+      },
+      onFatal: (failure) => toy.failures.push(failure),
+      onMaintained: () => undefined,
+      onReserve: () => undefined,
+      freeBytes: () => disk.space('/').freeBytes,
+      snapshotIntervalMs: options.snapshotIntervalMs ?? 60_000,
+      snapshotTriggerCount: options.snapshotTriggerCount ?? 10_000,
+      snapshotIndex: base.index,
+      tornTailBytes: opened.recovered?.tornBytes ?? 0,
+      acceptDay: 0,
+      lastTimeMs: times.at(-1)?.timeMs ?? 0,
+    }),
+  }
+  const { replica } = toy
+  const sinks = [0, 1].map(() => addSink(replica, (answers) => noteAnswers(toy, answers)))
+  Object.assign(toy, { sinks })
+  campaign(replica.raft)
+  pump(replica)
+  const beat = (): void => {
+    tick(replica)
+    env.schedule.after(100, beat)
+  }
+  env.schedule.after(100, beat)
+  return toy
+}
+
+function restore(
+  disk: SimulatedDisk,
+  recovered: Recovered | undefined,
+  base: ToySnapshot,
+  values: number[],
+  times: { timeMs: number; day: number }[],
+) {
+  if (!recovered) return { term: 0, vote: 0, commit: 0, lastIndex: 0, lastTerm: 0, applied: 0 }
+  assertConnects(recovered, base)
+  replayEntries(disk, recovered.scan, base.index + 1, (_, count, bytes, start) => {
+    const view = viewOf(bytes)
+    let at = start
+    for (let i = 0; i < count; i++) {
+      const body = at + ENTRY_HEADER_BYTES
+      if (entryKind(view, at) === ENTRY_KIND.command && view.getUint16(body, true) === KIND.setAvailability) {
+        const value = view.getUint32(body + COMMAND_HEADER_BYTES, true)
+        if (value !== UNLUCKY) values.push(value)
+        times.push({ timeMs: view.getUint32(body + 2, true) + view.getUint32(body + 6, true) * 2 ** 32, day: 0 })
+      }
+      at = body + entryLength(view, at)
+    }
+  })
+  const { lastIndex, hardState } = recovered
+  const lastTerm = recoveredTerm(recovered, lastIndex) || base.term
+  return { ...hardState, commit: lastIndex, lastIndex, lastTerm, applied: lastIndex }
+}
+
+function noteAnswers(toy: ToyReplica, answers: ArrayBuffer): void {
+  const view = new DataView(answers)
+  for (let at = 0; at < answers.byteLength; at += ANSWER_BYTES) {
+    const token = view.getUint32(at, true)
+    assert(!toy.answers.has(token), 'every proposal has exactly one outcome (A21)')
+    toy.answers.set(token, {
+      code: view.getUint8(at + 4),
+      value: view.getUint8(at + 5),
+      index: view.getFloat64(at + 8, true),
+    })
+  }
+}
+
+/** One batch of a serving thread. */
+export function give(toy: ToyReplica, commands: readonly Command[], sink = 0): void {
+  const proposals = createProposals()
+  for (const { token, value, bytes = 0 } of commands) {
+    const writer = beginProposal(proposals)
+    beginCommand(writer, KIND.setAvailability)
+    writeU32(writer, value)
+    for (let i = 0; i < bytes; i += 4) writeU32(writer, 0)
+    endProposal(proposals, token)
+  }
+  proposeBatch(toy.replica, toy.sinks[sink] ?? 0, takeProposals(proposals))
+}

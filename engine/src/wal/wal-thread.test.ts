@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest'
+import { contentOf, createSimulatedDisk, fillDisk } from '../testing/disk.ts'
+import { batchTexts, entries, IDENTITY, replayTexts } from '../testing/log-fixture.ts'
+import { createSimulation } from '../testing/simulation.ts'
+import { createWal, openWal } from './open.ts'
+import { type FromWal, handleWalMessages, type ToWal, type WalThread } from './wal-thread.ts'
+
+const OPTIONS = { fileBytes: 16_384, reserveBytes: 512 }
+
+function start(flushThreshold = 100) {
+  const disk = createSimulatedDisk()
+  disk.makeDirectory('/wal')
+  const { env } = createSimulation({ disk })
+  const sent: FromWal[] = []
+  const thread: WalThread = {
+    wal: createWal(env, '/wal', IDENTITY, { index: 0, term: 0 }, OPTIONS),
+    flushThreshold,
+    send: (message) => sent.push(message),
+    monotonicMs: env.clock.monotonicMs,
+    isRefusing: false,
+  }
+  return { disk, env, thread, sent }
+}
+
+function append(token: number, batches: ReturnType<typeof entries>[], commit = 0, term = 1): ToWal {
+  return { type: 'append', token, hardState: { term, vote: 1, commit }, entries: batches }
+}
+
+const told = (sent: FromWal[]) => sent.map((message) => [message.type, 'token' in message ? message.token : 0])
+
+test('everything queued goes into one group, and its last token is told', () => {
+  const { thread, sent } = start()
+  handleWalMessages(thread, [
+    append(1, [entries(1, 3, 1)]),
+    append(2, [entries(4, 2, 1)]),
+    append(3, [entries(6, 1, 1)]),
+  ])
+  expect(told(sent)).toEqual([['stored', 3]])
+  expect(thread.wal.lastIndex).toBe(6)
+})
+
+test('a hand-over larger than a group goes into several and is told once it is whole', () => {
+  const { thread, sent, env } = start(10)
+  const batches = [entries(1, 25, 1), entries(26, 7, 1)]
+  handleWalMessages(thread, [
+    append(1, [entries(1, 0, 1)].slice(1)),
+    append(2, batches, 0),
+    append(3, [entries(33, 1, 1)], 0),
+  ])
+
+  expect(told(sent)).toEqual([
+    ['stored', 1],
+    ['stored', 1],
+    ['stored', 1],
+    ['stored', 3],
+  ])
+  const { recovered } = openWal(env, '/wal', IDENTITY, { ...OPTIONS, isClean: true })
+  expect(replayTexts(env.disk, recovered.scan)).toEqual(batchTexts([...batches, entries(33, 1, 1)]))
+})
+
+test('a commit index beyond the group it travels with is cut to what is stored (A2, M10)', () => {
+  const { thread } = start(10)
+  // A follower is told by one message what is new and that it is committed.
+  handleWalMessages(thread, [append(1, [entries(1, 25, 1)], 20)])
+  expect(thread.wal.hardState.commit).toBe(20)
+  expect(thread.wal.lastIndex).toBe(25)
+})
+
+test('what comes behind a refusal is refused, but votes are stored (W4)', () => {
+  const { disk, thread, sent } = start(1000)
+  fillDisk(disk)
+  const large = Array.from({ length: 12 }, (_, i) => entries(1 + i * 20, 20, 1, 48))
+  handleWalMessages(thread, [append(1, large.slice(0, 1)), append(2, large.slice(1)), append(3, [entries(241, 1, 1)])])
+  const last = thread.wal.lastIndex
+  expect(sent.at(-2)).toMatchObject({ type: 'refused', lastIndex: last })
+  expect(sent.at(-1)).toEqual({ type: 'refused', token: 3, lastIndex: last })
+
+  handleWalMessages(thread, [append(4, [], 0, 7), append(5, [entries(last + 1, 1, 7)], 0, 7)])
+
+  expect(told(sent).slice(-2)).toEqual([
+    ['stored', 4],
+    ['refused', 5],
+  ])
+  expect(thread.wal.hardState).toMatchObject({ term: 7 })
+  handleWalMessages(thread, [{ type: 'resume' }])
+  expect(sent.at(-1)).toEqual({ type: 'resumed', takesEntries: false })
+  disk.capacityBytes *= 4
+  handleWalMessages(thread, [{ type: 'resume' }, append(6, [entries(last + 1, 1, 7)], 0, 7)])
+  expect(told(sent).slice(-2)).toEqual([
+    ['resumed', 0],
+    ['stored', 6],
+  ])
+})
+
+test('a mark brings the commit index that covers it, and compaction follows', () => {
+  const { thread, sent } = start()
+  for (let i = 0; i < 30; i++) handleWalMessages(thread, [append(i + 1, [entries(1 + i * 10, 10, 1, 80)], i * 10)])
+  const files = thread.wal.files.length
+  handleWalMessages(thread, [
+    { type: 'mark', mark: { index: 300, term: 1 }, hardState: { term: 1, vote: 1, commit: 300 } },
+    { type: 'compact', floor: 301 },
+  ])
+  expect(sent.slice(-2)).toMatchObject([{ type: 'marked' }, { type: 'compacted', deleted: files - 1, files: 1 }])
+})
+
+test('closing wipes what a refused write left, so that an orderly stop looks like one', () => {
+  const { disk, thread, sent } = start()
+  handleWalMessages(thread, [append(1, [entries(1, 3, 1)])])
+  const { offset, files } = thread.wal
+  fillDisk(disk).copiesOnWrite = true
+  disk.capacityBytes += 600
+  handleWalMessages(thread, [append(2, [entries(4, 30, 1)])])
+  const path = files.at(-1)?.path ?? ''
+  expect(
+    contentOf(disk, path)
+      .subarray(offset)
+      .some((byte) => byte !== 0),
+  ).toBe(true)
+  disk.capacityBytes += 10_000
+
+  handleWalMessages(thread, [{ type: 'close' }])
+
+  expect(sent.at(-1)).toEqual({ type: 'closed', isClean: true })
+  expect(
+    contentOf(disk, path)
+      .subarray(offset)
+      .every((byte) => byte === 0),
+  ).toBe(true)
+})

@@ -1,0 +1,90 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { afterEach, expect, test } from 'vitest'
+import { createEnv, type Log } from '../env.ts'
+import type { EntryBatch } from '../raft/entry.ts'
+import { batchTexts, entries, IDENTITY, replayTexts } from '../testing/log-fixture.ts'
+import { createWal, openWal } from './open.ts'
+import { type FromWal, packWal, type ToWal } from './wal-thread.ts'
+
+const OPTIONS = { fileBytes: 256 * 1024, reserveBytes: 1024 }
+const silent = () => undefined
+const log: Log = { debug: silent, info: silent, warn: silent, error: silent }
+const env = createEnv(log)
+const folders: string[] = []
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+function start(change: (state: ReturnType<typeof packWal>) => void = silent) {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-wal-'))
+  folders.push(folder)
+  const state = packWal(createWal(env, folder, IDENTITY, { index: 0, term: 0 }, OPTIONS))
+  change(state)
+  const { port1, port2 } = new MessageChannel()
+  const worker = new Worker(new URL('./wal-worker.ts', import.meta.url), {
+    workerData: { state, flushThreshold: 1000, port: port2 },
+    transferList: [port2],
+    trackUnmanagedFds: false,
+  })
+  return { folder, worker, port: port1, send: (message: ToWal) => port1.postMessage(message) }
+}
+
+/** Messages up to the first one that is looked for. */
+function until(port: MessagePort, isLast: (message: FromWal) => boolean): Promise<FromWal[]> {
+  return new Promise((resolve) => {
+    const seen: FromWal[] = []
+    port.on('message', (message: FromWal) => {
+      seen.push(message)
+      if (isLast(message)) resolve(seen)
+    })
+  })
+}
+
+function append(token: number, batches: EntryBatch[], commit: number): ToWal {
+  return { type: 'append', token, hardState: { term: 1, vote: 1, commit }, entries: batches }
+}
+
+test('the thread stores what it is sent, tells up to which token, and lets go of the files', async () => {
+  const { folder, worker, port, send } = start()
+  const batches = Array.from({ length: 300 }, (_, i) => entries(1 + i * 20, 20, 1, 48))
+  const ended = new Promise((resolve) => worker.on('exit', resolve))
+  const messages = until(port, ({ type }) => type === 'closed')
+
+  for (const [i, batch] of batches.entries()) send(append(i + 1, [batch], 0))
+  send({ type: 'mark', mark: { index: 6000, term: 1 }, hardState: { term: 1, vote: 1, commit: 6000 } })
+  send({ type: 'compact', floor: 6000 })
+  send({ type: 'close' })
+
+  const seen = await messages
+  await ended
+  const tokens = seen.flatMap((message) => (message.type === 'stored' ? [message.token] : []))
+  expect(tokens).toEqual(tokens.toSorted((a, b) => a - b))
+  expect(tokens.at(-1)).toBe(300)
+  expect(seen.slice(-3).map(({ type }) => type)).toEqual(['marked', 'compacted', 'closed'])
+  const { recovered } = openWal(env, folder, IDENTITY, { ...OPTIONS, isClean: true })
+  const texts = batchTexts(batches)
+  expect(recovered.firstIndex).toBeGreaterThan(1)
+  expect(replayTexts(env.disk, recovered.scan)).toEqual(texts.slice(recovered.firstIndex - 1))
+  expect(recovered.hardState.commit).toBe(6000)
+})
+
+test('a failed write ends the conversation with disk_failed, and nothing is confirmed (W2)', async () => {
+  const { port, send, worker } = start((state) => {
+    state.descriptor = 987_654
+  })
+  const ended = new Promise((resolve) => worker.on('exit', resolve))
+  const messages = until(port, ({ type }) => type === 'failed')
+
+  send(append(1, [entries(1, 5, 1)], 0))
+  send(append(2, [entries(6, 5, 1)], 0))
+
+  const seen = await messages
+  await ended
+  expect(seen).toEqual([
+    expect.objectContaining({ type: 'failed', failure: expect.objectContaining({ code: 'disk_failed' }) }),
+  ])
+})
