@@ -24,8 +24,14 @@ export type Begin = {
 }
 
 export type CrewTask =
-  /** Has the kernel compiled for speed while the properties are read. */
-  | { readonly kind: 'warm-up'; readonly module: WebAssembly.Module | undefined }
+  /** Has the kernel compiled for speed, and its share of the memory touched, while the properties are read. */
+  | {
+      readonly kind: 'warm-up'
+      readonly module: WebAssembly.Module | undefined
+      readonly memory: WebAssembly.Memory
+      readonly thread: number
+      readonly threads: number
+    }
   | Begin
   | { readonly kind: 'read'; readonly rangeBytes: number }
   | { readonly kind: 'explain'; readonly faultsMax: number }

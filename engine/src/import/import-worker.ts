@@ -14,6 +14,7 @@ import { createImportKernel, type ImportKernel } from './kernel.ts'
 import { explainPackages, type PackageThread, readSharedRanges } from './packages.ts'
 import { gatherWords, runCensus, tableShapes } from './source.ts'
 import { createBlocks } from './split.ts'
+import { touchMemory } from './staging.ts'
 import { warmUp } from './warm-up.ts'
 
 const port = parentPort
@@ -43,7 +44,11 @@ port.on('message', ({ number, task }: ToWorker) => {
 })
 
 function run(task: CrewTask): unknown {
-  if (task.kind === 'warm-up') return warmUp(task.module)
+  if (task.kind === 'warm-up') {
+    warmUp(task.module)
+    touchMemory(task.memory, task.thread, task.threads)
+    return undefined
+  }
   if (task.kind === 'begin') {
     state = begin(task)
     return undefined
@@ -58,7 +63,7 @@ function run(task: CrewTask): unknown {
     case 'census':
       return runCensus(begun.memory, kernel, task.tasks, task.rowList)
     case 'prepare-words':
-      encode = prepareWords(begun.memory, kernel, task)
+      encode = prepareWords(begun, kernel, task)
       return undefined
     case 'encode':
       assert(encode, 'words are prepared before they are encoded')
@@ -98,7 +103,7 @@ function explain(thread: PackageThread, { data }: Begin, faultsMax: number): Exp
 }
 
 function prepareWords(
-  memory: WebAssembly.Memory,
+  { memory, context }: Begin,
   kernel: ImportKernel,
   task: Extract<CrewTask, { kind: 'prepare-words' }>,
 ): (part: number) => unknown {
@@ -107,7 +112,7 @@ function prepareWords(
   const parts = planWords(shapes).flat()
   const coder = createWordsCoder(memory, scratch, { tables: shapes, ids, roomTypes })
   const words = (table: number, rowStart: number, rows: number, addresses: Uint32Array) => {
-    gatherWords(memory, kernel, tables, { table, rowStart, rows, target }, addresses)
+    gatherWords(memory, kernel, tables, { context, table, rowStart, rows, target }, addresses)
     return true
   }
   return (part) => encodeWords(coder, parts[part] as WordsPart, codecsOrderedHash, words)

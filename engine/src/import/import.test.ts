@@ -614,7 +614,7 @@ test('a failed import leaves the snapshot that is there as it is', async () => {
 
 test('notes say what is unusual about the input', async () => {
   write(
-    PROPERTY + 'q,S,A,t,c,1,0,0,\n',
+    `${PROPERTY}q,S,A,t,c,1,0,0,\n`,
     many(11, (i) => `p,r${i},2026-09-10,1,1,\n`),
   )
   writeFileSync(join(input, 'restrictions.csv'), '')

@@ -14,7 +14,8 @@ import { closeSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert, type CodecList, formatDay, VacancyError } from '@vacancy/shared'
 import type { Env } from '../env.ts'
-import { snapshotId } from '../snapshot/format.ts'
+import { BYTES_PER_WORD } from '../snapshot/codec.ts'
+import { type Digest, snapshotId } from '../snapshot/format.ts'
 import type { SnapshotSource } from '../snapshot/shapes.ts'
 import { planWords, WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
 import { type WordsEncoder, writeSeedFile } from '../snapshot/write.ts'
@@ -22,12 +23,12 @@ import { ask, askAll, type Crew, closeCrew, createCrew } from './crew.ts'
 import { PACKAGE_COLUMNS } from './csv.ts'
 import { type Finding, fileFinding, findingOf } from './faults.ts'
 import { compileImportKernel } from './kernel.ts'
-import { CONTEXT, HEADER, WINDOW_DAYS_MAX } from './layout.ts'
+import { CONTEXT, HEADER, MEMORY_BYTES_MAX, WINDOW_DAYS_MAX } from './layout.ts'
 import type { ImportProgress, Phase } from './progress.ts'
-import { PROPERTY_COLUMNS, type PropertyTable, readProperties } from './properties.ts'
+import { digestOfProperties, PROPERTY_COLUMNS, type PropertyTable, readProperties } from './properties.ts'
 import { arrange, type Counted, countTables, tableShapes } from './source.ts'
 import { type CsvFile, createBlocks, openCsv, rangeBytesFor } from './split.ts'
-import { beginPass, createStaging, FAILED, memoryFull, type Staging, takeMemory } from './staging.ts'
+import { beginPass, createMemory, createStaging, FAILED, memoryFull, type Staging, takeMemory } from './staging.ts'
 
 export const SEED_FILE = 'seed.snapshot'
 export const PROPERTIES_FILE = 'properties.csv'
@@ -155,11 +156,12 @@ function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, thr
 
 async function run(build: Build): Promise<ImportOutcome> {
   const { options, crew, module } = build
-  const warm = askAll(crew, () => ({ kind: 'warm-up', module }))
+  const packages = open(build, PACKAGES_FILE)
+  const memory = createMemory(options.memoryBytesMax ?? MEMORY_BYTES_MAX, memoryBytesFor(packages))
+  const warm = askAll(crew, (thread) => ({ kind: 'warm-up', module, memory, thread, threads: crew.workers.length }))
   const properties = readPropertyFile(build)
   await warm
-  const packages = open(build, PACKAGES_FILE)
-  const staging = stagingFor(build, properties)
+  const staging = stagingFor(build, memory, properties)
   const counted = packages.fault ? undefined : await readPackages(build, staging, properties, packages)
   if (!counted || build.errors.count > 0) return { ok: false, errors: build.errors }
 
@@ -226,17 +228,21 @@ function readPropertyFile(build: Build): PropertyTable {
   return table
 }
 
-function stagingFor({ options, crew }: Build, properties: PropertyTable): Staging {
-  const { memoryBytesMax } = options
+function stagingFor({ options, crew }: Build, memory: WebAssembly.Memory, properties: PropertyTable): Staging {
   return createStaging({
+    memory,
     index: properties.index,
     codecs: options.codecs,
     firstDay: options.firstDay,
     days: options.lastDay - options.firstDay + 1,
     threads: crew.workers.length,
     blockBytes: options.blockBytes ?? BLOCK_BYTES,
-    ...(memoryBytesMax && { memoryBytesMax }),
   })
+}
+
+/** What the words of a file will need at the least, judged by its first lines. */
+function memoryBytesFor({ bytes, lineBytes }: CsvFile): number {
+  return Math.ceil(bytes / lineBytes) * BYTES_PER_WORD
 }
 
 /** @returns undefined when there are errors, which then are in build.errors */
@@ -281,13 +287,10 @@ async function readShared(
   beginPass(staging, { explain: false, strictWindow: options.outOfWindow === 'error', threads: crew.workers.length })
   const dataBytes = file.bytes - file.dataStart
   const rangeBytes = options.rangeBytes ?? rangeBytesFor(dataBytes, crew.workers.length)
-  await watched(
-    build,
-    staging,
-    'packages',
-    dataBytes,
-    askAll(crew, () => ({ kind: 'read', rangeBytes })),
-  )
+  const reading = askAll(crew, () => ({ kind: 'read', rangeBytes }))
+  const watching = watched(build, staging, 'packages', dataBytes, reading)
+  const ofProperties = digestOfProperties(properties)
+  await watching
   if (hasFailed(staging)) return undefined
 
   beginPhase(build, 'tables')
@@ -297,7 +300,11 @@ async function readShared(
   endPhase(build)
   // Two threads that bring the same night at the same moment may both find it empty (layout.ts): then a word is missing.
   if (counted.packages !== sumOf(staging, CONTEXT.accepted)) return undefined
-  return counted
+  return { ...counted, digest: addDigests(counted.digest, ofProperties) }
+}
+
+function addDigests(a: Digest, b: Digest): Digest {
+  return { lo: (a.lo + b.lo) >>> 0, hi: (a.hi + b.hi) >>> 0 }
 }
 
 /** Whether the pass met a fault. @throws VacancyError `failure` when it is the memory */
@@ -382,7 +389,6 @@ function sourceOf(
   counted: Counted,
   memory: WebAssembly.Memory,
 ): SnapshotSource {
-  const { digest } = properties
   return {
     shardId: options.shardId,
     codecs: options.codecs,
@@ -392,10 +398,7 @@ function sourceOf(
     configuration: { voters: [], learners: [] },
     // None ever ran, so the first one needs no reason for its gap (consensus.md §11).
     lastMaintenanceDay: 0,
-    digestWithoutPackages: {
-      lo: (digest.lo + counted.digest.lo) >>> 0,
-      hi: (digest.hi + counted.digest.hi) >>> 0,
-    },
+    digestWithoutPackages: counted.digest,
     names: { ...properties.names, roomTypes: counted.roomTypes },
     properties: { ...properties.columns, ...counted.rooms },
     tables: tableShapes(counted.tables),

@@ -57,12 +57,14 @@ const ROOM_TEXT_AT: usize = 32
 const ROW_ROOM: usize = 16
 const ROW_PROPERTY: usize = 20
 const ROW_HASH: usize = 24
+const ROW_BASE: usize = 28
 const ROW_CHUNKS: usize = 32
 const CHUNK_BYTES: u32 = 128
 const CODEC_BYTES: usize = 96
 const CODEC_TEXT_AT: usize = 16
 const CODEC_TEXT_MAX: u32 = 64
 const BLOCK_BYTES: u32 = 256 * 1024
+const RESULT_BYTES: u32 = 80
 const GROW_PAGES: i32 = 256
 const OS_PAGE_BYTES: u32 = 4096
 const ROOMS_PER_PROPERTY_MAX: u32 = 256
@@ -142,6 +144,7 @@ let cursor: usize = 0
 const SHUFFLED: i32 = -1
 /** Lines in a row with another row each, and with the same, that make the kernel change its way. */
 const CHANGE_LINES: u32 = 4
+const NO_NIGHT: u32 = 0x80000000
 
 /** Line by line: fast where lines of one row follow each other. */
 function scanGrouped(context: usize, start: usize, end: usize): i32 {
@@ -154,9 +157,8 @@ function scanGrouped(context: usize, start: usize, end: usize): i32 {
   let changes: u32 = 0
   let prefix: usize = 0
   let prefixLength: usize = 0
-  // The nights at hand: chunkNights of them from chunkFirst on, fewer than 16 at the end of the window.
-  let chunkFirst: u32 = 0
-  let chunkNights: u32 = 0
+  // The 16 nights at hand: word 0 of `chunk` is night chunkFirst, which may lie before the window. Far from all: none.
+  let chunkFirst: u32 = NO_NIGHT
   let chunk: u32 = 0
 
   while (p < end) {
@@ -197,7 +199,7 @@ function scanGrouped(context: usize, start: usize, end: usize): i32 {
         stop = ODD
         break
       }
-      chunkNights = 0
+      chunkFirst = NO_NIGHT
     }
     prefix = p
 
@@ -205,28 +207,28 @@ function scanGrouped(context: usize, start: usize, end: usize): i32 {
       stop = ODD
       break
     }
-    if (night - chunkFirst >= chunkNights) {
-      if (night >= days) {
-        if (strict) {
-          stop = ODD
-          break
-        }
-        p = next
-        line++
-        skipped++
-        continue
+    if (night >= days) {
+      if (strict) {
+        stop = ODD
+        break
       }
+      p = next
+      line++
+      skipped++
+      continue
+    }
+    if (night - chunkFirst >= 16) {
       if (row == 0) {
-        stop = createRow(context)
+        stop = createRow(context, night)
         if (stop != DONE) break
       }
-      chunk = chunkOf(context, row, night >> 4)
+      const place = placeOf(row, night)
+      chunk = chunkOf(context, row, place)
       if (chunk == 0) {
         stop = MEMORY_FULL
         break
       }
-      chunkFirst = night & ~15
-      chunkNights = min<u32>(16, days - chunkFirst)
+      chunkFirst = night - (place & 15)
     }
     const at = usize(chunk) + ((night - chunkFirst) << 3)
     const before = load<u64>(at)
@@ -252,7 +254,7 @@ const ENTRY_NIGHT: usize = 24
 const ENTRY_LINE: usize = 28
 const ENTRY_WORD: usize = 32
 const ENTRY_ROW: usize = 40
-const ENTRY_CHUNK: usize = 44
+const ENTRY_AT: usize = 44
 const ENTRY_BYTES: usize = 64
 
 /**
@@ -324,7 +326,7 @@ function storeBatch(context: usize, batch: usize, batchEnd: usize): i32 {
   for (let entry = batch; entry < batchEnd; entry += ENTRY_BYTES) {
     const record = load<u32>(entry, ENTRY_ROW)
     const nightOf = load<u32>(entry, ENTRY_NIGHT)
-    let chunk: u32 = 0
+    let at: u32 = 0
     // Another row in the first slot, or one that is not there yet: looked for below.
     if (
       record != 0 &&
@@ -332,15 +334,17 @@ function storeBatch(context: usize, batch: usize, batchEnd: usize): i32 {
       load<u32>(record, ROW_ROOM) == load<u32>(entry, ENTRY_ROOM) &&
       i8x16.all_true(i8x16.eq(v128.load(record), v128.load(entry)))
     ) {
-      chunk = atomic.load<u32>(usize(record) + ROW_CHUNKS + usize(nightOf >> 4) * 4)
+      const place = placeOf(record, nightOf)
+      const chunk = atomic.load<u32>(usize(record) + ROW_CHUNKS + usize(place >> 4) * 4)
+      if (chunk != 0) at = chunk + ((place & 15) << 3)
     }
-    store<u32>(entry, chunk, ENTRY_CHUNK)
+    store<u32>(entry, at, ENTRY_AT)
   }
   for (let entry = batch; entry < batchEnd; entry += ENTRY_BYTES) {
-    let chunk = load<u32>(entry, ENTRY_CHUNK)
-    const nightOf = load<u32>(entry, ENTRY_NIGHT)
+    let at = load<u32>(entry, ENTRY_AT)
     let stop = DONE
-    if (chunk == 0) {
+    if (at == 0) {
+      const nightOf = load<u32>(entry, ENTRY_NIGHT)
       v128.store(context, v128.load(entry), ID)
       idHash = hashVector(v128.load(entry))
       room = load<u32>(entry, ENTRY_ROOM)
@@ -357,14 +361,15 @@ function storeBatch(context: usize, batch: usize, batchEnd: usize): i32 {
         }
         stop = ODD
       }
-      if (stop == DONE && row == 0) stop = createRow(context)
+      if (stop == DONE && row == 0) stop = createRow(context, nightOf)
       if (stop == DONE) {
-        chunk = chunkOf(context, row, nightOf >> 4)
+        const place = placeOf(row, nightOf)
+        const chunk = chunkOf(context, row, place)
         if (chunk == 0) stop = MEMORY_FULL
+        else at = chunk + ((place & 15) << 3)
       }
     }
     if (stop == DONE) {
-      const at = usize(chunk) + ((nightOf & 15) << 3)
       if (load<u64>(at) == 0) {
         store<u64>(at, load<u64>(entry, ENTRY_WORD))
         line++
@@ -501,12 +506,13 @@ export function add(context: usize, night: u32, lo: u32, hi: u32, line: f64): i3
   room = findRoom(roomText, roomLength, hashText(roomText, roomLength))
   row = room == 0 ? 0 : findRow(context)
   if (row == 0) {
-    const stop = createRow(context)
+    const stop = createRow(context, night)
     if (stop != DONE) return stop
   }
-  const chunk = chunkOf(context, row, night >> 4)
+  const place = placeOf(row, night)
+  const chunk = chunkOf(context, row, place)
   if (chunk == 0) return MEMORY_FULL
-  const word = usize(chunk) + ((night & 15) << 3)
+  const word = usize(chunk) + ((place & 15) << 3)
   const before = load<u64>(word)
   if (before != 0) {
     store<f64>(context, f64(before), FIRST_LINE)
@@ -767,8 +773,12 @@ function findRow(context: usize): u32 {
   }
 }
 
-/** Makes the row of (ID, roomText) and its room type, or takes the one another thread has just made. Sets `row`. */
-function createRow(context: usize): i32 {
+/**
+ * Makes the row of (ID, roomText) and its room type, or takes the one another thread has just made. Sets `row`.
+ *
+ * @param base night that its first chunk begins with
+ */
+function createRow(context: usize, base: u32): i32 {
   const rowShift = load<u32>(ROW_SHIFT)
   const roomShift = load<u32>(ROOM_SHIFT)
   // Half full is full. Threads that pass this check together overshoot by less than one row each.
@@ -790,6 +800,7 @@ function createRow(context: usize): i32 {
   store<u32>(record, room, ROW_ROOM)
   store<u32>(record, property, ROW_PROPERTY)
   store<u32>(record, hash, ROW_HASH)
+  store<u32>(record, base, ROW_BASE)
   const slots = usize(load<u32>(ROW_SLOTS))
   const last = u32(0xffffffff) >> rowShift
   let slot = hash >> rowShift
@@ -844,9 +855,24 @@ function createRoom(context: usize, text: usize, length: u32): u32 {
   }
 }
 
-/** @returns the 16 nights of a row, made if need be; 0 when memory is full */
-function chunkOf(context: usize, row: u32, index: u32): u32 {
-  const at = usize(row) + ROW_CHUNKS + usize(index) * 4
+// @ts-ignore: decorator
+@inline
+/** Nights of the window, rounded up to whole chunks. */
+function spanOf(): u32 {
+  return (load<u32>(DAYS) + 15) & ~15
+}
+
+// @ts-ignore: decorator
+@inline
+/** Where a night lies in the chunks of a row: counted from its base, around the end of the window. */
+function placeOf(row: u32, night: u32): u32 {
+  const place = night - load<u32>(row, ROW_BASE)
+  return i32(place) < 0 ? place + spanOf() : place
+}
+
+/** @returns the chunk of a place of a row, made if need be; 0 when memory is full */
+function chunkOf(context: usize, row: u32, place: u32): u32 {
+  const at = usize(row) + ROW_CHUNKS + usize(place >> 4) * 4
   const known = atomic.load<u32>(at)
   if (known != 0) return known
   let chunk = load<u32>(context, SPARE_CHUNK)
@@ -1005,25 +1031,36 @@ function hashRoomOfRow(record: usize, nameHash: u32, b: u32, c: u32): u32 {
  * @param result RESULT_BYTES
  */
 export function census(list: usize, count: u32, result: usize): void {
-  const chunks = (load<u32>(DAYS) + 15) >> 4
+  const span = spanOf()
+  const chunks = span >> 4
   let packages: u32 = 0
   let digest0: u32 = 0
   let digest1: u32 = 0
-  memory.fill(result, 0, 64)
+  memory.fill(result, 0, RESULT_BYTES)
   for (let i: u32 = 0; i < count; i++) {
     const record = usize(load<u32>(list + usize(i) * 4))
     const roomRecord = load<u32>(record, ROW_ROOM)
     digest0 += hashRoomOfRow(record, load<u32>(roomRecord, 16), B0, C0)
     digest1 += hashRoomOfRow(record, load<u32>(roomRecord, 20), B1, C1)
+    let first = load<u32>(record, ROW_BASE)
     for (let k: u32 = 0; k < chunks; k++) {
       const chunk = usize(load<u32>(record + usize(k) * 4, ROW_CHUNKS))
-      if (chunk == 0) continue
-      let nights: u32 = 0
-      for (let j: u32 = 0; j < 16; j += 2) {
-        nights |= u32(i64x2.bitmask(i64x2.ne(v128.load(chunk + (j << 3)), i64x2.splat(0)))) << j
+      if (chunk != 0) {
+        let nights: u32 = 0
+        for (let j: u32 = 0; j < 16; j += 2) {
+          nights |= u32(i64x2.bitmask(i64x2.ne(v128.load(chunk + (j << 3)), i64x2.splat(0)))) << j
+        }
+        packages += popcnt(nights)
+        // A chunk that goes over the end of the window goes on at its beginning.
+        const toEnd = span - first
+        if (toEnd < 16) {
+          addNights(result, 0, nights >> toEnd)
+          nights &= (1 << toEnd) - 1
+        }
+        addNights(result, first, nights)
       }
-      packages += popcnt(nights)
-      store<u16>(result + usize(k) * 2, u16(load<u16>(result + usize(k) * 2, 16) | nights), 16)
+      first += 16
+      if (first >= span) first -= span
     }
   }
   store<u32>(result, packages)
@@ -1031,31 +1068,39 @@ export function census(list: usize, count: u32, result: usize): void {
   store<u32>(result, digest1, 8)
 }
 
+// @ts-ignore: decorator
+@inline
+/** Sets bits from bit `first` on in the nights of a result; four bytes at any byte hold them. */
+function addNights(result: usize, first: u32, nights: u32): void {
+  const at = result + usize(first >> 3)
+  store<u32>(at, load<u32>(at, 16) | (nights << (first & 7)), 16)
+}
+
 /**
  * Turns up to 16 nights of some rows of a table into planes: the words of one night side by side, in row order.
  *
+ * @param context of this thread; its batch is written over
  * @param list row addresses, u32
  * @param index which 16 nights of the window
  * @param nights which of them, bit 0 the first; a plane each
  * @param target first plane; the next is `stride` bytes on
- * @param zeros address of 128 zero bytes
  */
 export function gather(
+  context: usize,
   list: usize,
   count: u32,
   index: u32,
   nights: u32,
   target: usize,
   stride: usize,
-  zeros: usize,
 ): void {
-  const at = ROW_CHUNKS + usize(index) * 4
+  const zeros = context + BATCH
+  const temporary = zeros + CHUNK_BYTES
+  memory.fill(zeros, 0, CHUNK_BYTES)
   let i: u32 = 0
   while (nights == 0xffff && i + 2 <= count) {
-    let left = usize(load<u32>(usize(load<u32>(list + usize(i) * 4)) + at))
-    let right = usize(load<u32>(usize(load<u32>(list + usize(i) * 4, 4)) + at))
-    if (left == 0) left = zeros
-    if (right == 0) right = zeros
+    const left = nightsOf(load<u32>(list + usize(i) * 4), index, zeros, temporary)
+    const right = nightsOf(load<u32>(list + usize(i) * 4, 4), index, zeros, temporary + CHUNK_BYTES)
     let to = target + (usize(i) << 3)
     for (let j: u32 = 0; j < 128; j += 16) {
       const a = v128.load(left + j)
@@ -1068,13 +1113,29 @@ export function gather(
     i += 2
   }
   while (i < count) {
-    let chunk = usize(load<u32>(usize(load<u32>(list + usize(i) * 4)) + at))
-    if (chunk == 0) chunk = zeros
+    const words = nightsOf(load<u32>(list + usize(i) * 4), index, zeros, temporary)
     let to = target + (usize(i) << 3)
     for (let left = nights; left != 0; left &= left - 1) {
-      store<u64>(to, load<u64>(chunk + (usize(ctz(left)) << 3)))
+      store<u64>(to, load<u64>(words + (usize(ctz(left)) << 3)))
       to += stride
     }
     i++
   }
+}
+
+/** Address of 16 nights of the window of a row; where they lie in two chunks they are put together. */
+function nightsOf(row: u32, index: u32, zeros: usize, temporary: usize): usize {
+  const chunks = spanOf() >> 4
+  const place = placeOf(row, index << 4)
+  const k = place >> 4
+  let chunk = usize(load<u32>(usize(row) + ROW_CHUNKS + usize(k) * 4))
+  if (chunk == 0) chunk = zeros
+  const skip = (place & 15) << 3
+  if (skip == 0) return chunk
+  let behind = usize(load<u32>(usize(row) + ROW_CHUNKS + usize(k + 1 == chunks ? 0 : k + 1) * 4))
+  if (behind == 0) behind = zeros
+  if (chunk == zeros && behind == zeros) return zeros
+  memory.copy(temporary, chunk + skip, CHUNK_BYTES - skip)
+  memory.copy(temporary + CHUNK_BYTES - skip, behind, skip)
+  return temporary
 }

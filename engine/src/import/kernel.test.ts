@@ -19,7 +19,6 @@ import { compileImportKernel, createImportKernel, type ImportKernel } from './ke
 import {
   BLOCK_BYTES,
   CHUNK_BYTES,
-  CHUNK_NIGHTS,
   CODEC_BYTES,
   CONTEXT,
   FEATURE_ENTRIES,
@@ -27,6 +26,7 @@ import {
   FEATURE_TEXT_BYTES,
   HEADER,
   hashId,
+  RESULT_BYTES,
   ROOM,
   ROOM_TEXT_AT,
   ROW,
@@ -34,7 +34,8 @@ import {
 } from './layout.ts'
 import { explainPackages, type PackageThread, readSharedRanges } from './packages.ts'
 import { createBlocks } from './split.ts'
-import { beginPass, createStaging, FAILED, forEachRecord, type Staging } from './staging.ts'
+import { beginPass, createMemory, createStaging, FAILED, forEachRecord, type Staging } from './staging.ts'
+import { wordAt } from './twin.ts'
 
 const MEMORY_BYTES = 16 * 1024 * 1024
 const SEED = Number(process.env['VACANCY_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
@@ -69,13 +70,13 @@ type Machine = {
 
 function createMachine(kind: 'wasm' | 'typescript', blockBytes: number): Machine {
   const staging = createStaging({
+    memory: createMemory(MEMORY_BYTES, 0),
     index: indexOf(PROPERTIES),
     codecs,
     firstDay: FIRST_DAY,
     days: DAYS,
     threads: 1,
     blockBytes,
-    memoryBytesMax: MEMORY_BYTES,
   })
   const { memory } = staging
   const parser = createPackageParser(codecs)
@@ -149,10 +150,9 @@ function wordsOf({ memory }: Staging): string[] {
     const length = u32[(room >>> 2) + ROOM.length] as number
     const name = decoder.decode(u8.slice(room + ROOM_TEXT_AT, room + ROOM_TEXT_AT + length))
     for (let night = 0; night < DAYS; night++) {
-      const chunk = u32[(row >>> 2) + ROW.chunks + (night >>> 4)] as number
-      const word = (chunk >>> 2) + (night % CHUNK_NIGHTS) * 2
+      const word = wordAt(u32, row, night) >>> 2
       const [lo, hi] = [u32[word] as number, u32[word + 1] as number]
-      if (chunk === 0 || (lo | hi) === 0) continue
+      if (word === 0 || (lo | hi) === 0) continue
       packages.push(`${id}|${name}|${FIRST_DAY + night}|${lo & 255}|${~hi >>> 0}|${lo >>> 8}`)
     }
   })
@@ -213,11 +213,20 @@ test('the compiled kernel has the numbers of layout.ts', () => {
   for (const [name, offset] of Object.entries(CONTEXT)) expected.set(snake(name), offset)
   for (const [name, code] of Object.entries(STOP)) expected.set(snake(name), code)
   expected.set('ROOM_NAME', CONTEXT.room)
-  const sizes = { BLOCK_BYTES, CHUNK_BYTES, CODEC_BYTES, FEATURE_ENTRIES, FEATURE_TEXT_AT, FEATURE_TEXT_BYTES }
+  const sizes = {
+    BLOCK_BYTES,
+    CHUNK_BYTES,
+    CODEC_BYTES,
+    FEATURE_ENTRIES,
+    FEATURE_TEXT_AT,
+    FEATURE_TEXT_BYTES,
+    RESULT_BYTES,
+  }
   for (const [name, size] of Object.entries(sizes)) expected.set(name, size)
   expected.set('ROW_ROOM', ROW.room * 4)
   expected.set('ROW_PROPERTY', ROW.property * 4)
   expected.set('ROW_HASH', ROW.hash * 4)
+  expected.set('ROW_BASE', ROW.base * 4)
   expected.set('ROW_CHUNKS', ROW.chunks * 4)
   expected.set('ROOM_TEXT_AT', ROOM_TEXT_AT)
   const inBoth = [...expected.keys()].filter((name) => numbers.has(name))

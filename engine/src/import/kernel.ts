@@ -18,15 +18,15 @@ export type ImportKernel = {
   remember(context: number, text: number, length: number, mask: number): void
   /** Packages, nights and digest of the rows of one table, without their words (RESULT_BYTES at `result`). */
   census(list: number, count: number, result: number): void
-  /** Words of the `nights` (bits) among 16, row by row, into planes `stride` bytes apart; `zeros`: 128 zero bytes. */
+  /** Words of the `nights` (bits) among 16, row by row, into planes `stride` bytes apart. */
   gather(
+    context: number,
     list: number,
     count: number,
     index: number,
     nights: number,
     target: number,
     stride: number,
-    zeros: number,
   ): void
 }
 

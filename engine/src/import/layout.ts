@@ -12,9 +12,12 @@
  *            Open addressing with linear steps; slot = hash >>> shift
  *   room     u32 hash · u32 length · u32 rank · u32 unused · u32 name hash of lane 0, lane 1 · u64 unused · text,
  *            padded with zeros to a multiple of 16. Its address is its number until ranks are given
- *   row      16 bytes property id · u32 room address · u32 property ordinal · u32 hash · u32 unused ·
+ *   row      16 bytes property id · u32 room address · u32 property ordinal · u32 hash · u32 base ·
  *            u32 chunk address for each 16 nights of the window (0 = none yet); rounded up to cache lines
- *   chunk    16 words of 8 bytes, night 0 first (word: store/layout.ts); all zero = no package
+ *   chunk    16 words of 8 bytes (word: store/layout.ts); all zero = no package
+ *
+ * Chunk k of a row begins with night base + 16 k, counted from the first day of the window and around its end. The base
+ * is the night with which the row began, mostly its first: so 60 nights take 4 chunks, not 4 or 5.
  *
  * Words are plain loads and stores: two threads that bring the same night at the same moment may both see it empty.
  * Nothing is lost by that: the words counted at the end are then fewer than the packages accepted (import.ts).
@@ -100,7 +103,7 @@ export const ROOM = { hash: 0, length: 1, rank: 2, nameHash0: 4, nameHash1: 5 } 
 export const ROOM_TEXT_AT = 32
 
 /** u32 cells of a row record. */
-export const ROW = { id: 0, room: 4, property: 5, hash: 6, chunks: 8 } as const
+export const ROW = { id: 0, room: 4, property: 5, hash: 6, base: 7, chunks: 8 } as const
 
 export const CHUNK_NIGHTS = 16
 export const CHUNK_BYTES = CHUNK_NIGHTS * 8
@@ -119,7 +122,7 @@ export const TASK_ROWS = 4096
 /** u32 firstRow (place in the row list) · u32 count. */
 export const TASK_BYTES = 8
 /** u32 packages · u32 digest of lane 0, lane 1, words not included · u32 unused · 384 bits: some row has night d. */
-export const RESULT_BYTES = 64
+export const RESULT_BYTES = 80
 
 /** Why `scan` stopped at the cursor, and what `add` did. */
 export const STOP = {

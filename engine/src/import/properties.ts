@@ -6,8 +6,9 @@
  * order are what searches ask for together (performance.md §2).
  */
 
-import { LIMITS, packPropertyIdInto, RESERVED_SEGMENTS } from '@vacancy/shared'
+import { LIMITS, PROPERTY_ID_BYTES, packPropertyIdInto, RESERVED_SEGMENTS } from '@vacancy/shared'
 import { textFault } from '@vacancy/shared/wire'
+import type { Digest } from '../snapshot/format.ts'
 import { type PropertyColumns, sharedBytes } from '../snapshot/shapes.ts'
 import { nameHash, type PropertyHashInput, propertyHash } from '../store/digest.ts'
 import {
@@ -26,7 +27,7 @@ import {
 } from './csv.ts'
 import type { Fault } from './faults.ts'
 import { hashId } from './layout.ts'
-import { bytesOf, createNames, type Names, numberOf, ranksOf, sortedNames } from './names.ts'
+import { createNames, type Names, numberOf, ranksOf, sortedNames } from './names.ts'
 import { type Blocks, type CsvFile, nextBlock, openRange, skipLine } from './split.ts'
 
 export const PROPERTY_COLUMNS = [
@@ -49,7 +50,6 @@ export type PropertyTable = {
   readonly names: { segments: string[]; areas: string[]; types: string[]; categories: string[]; amenities: string[] }
   /** Also of the properties whose lines were refused, behind the others: their packages are not faulty for that. */
   readonly index: PropertyIndex
-  readonly digest: { readonly lo: number; readonly hi: number }
 }
 
 type Reading = {
@@ -179,14 +179,21 @@ function faultOfValues(reading: Reading): Fault | undefined {
   for (let cell = 1; cell <= 4; cell++) {
     const fault = textFaultAt(cells, cell, LIMITS.nameBytesMax)
     if (fault) return fault
-    if (cell === 1 && (RESERVED_SEGMENTS as readonly string[]).includes(cellText(cells, 1)))
-      return faultAt(cells, 'reserved_segment', 1)
+    if (cell === 1 && isReserved(cells)) return faultAt(cells, 'reserved_segment', 1)
   }
   const stars = wholeNumber(cells.text, cells.starts[5] as number, cells.ends[5] as number)
   if (!(stars >= 1 && stars <= 5)) return faultAt(cells, 'stars', 5)
   if (!(Math.abs(degreesAt(cells, 6)) <= 90)) return faultAt(cells, 'latitude', 6)
   if (!(Math.abs(degreesAt(cells, 7)) <= 180)) return faultAt(cells, 'longitude', 7)
   return readAmenities(reading)
+}
+
+const RESERVED_LENGTHS = RESERVED_SEGMENTS.map((name) => name.length)
+
+function isReserved(cells: Cells): boolean {
+  // Most names have another length: no text is made for them.
+  const length = (cells.ends[1] as number) - (cells.starts[1] as number)
+  return RESERVED_LENGTHS.includes(length) && (RESERVED_SEGMENTS as readonly string[]).includes(cellText(cells, 1))
 }
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
@@ -311,7 +318,10 @@ const idWords = new Uint32Array(id.buffer)
 /** @returns the place of the id in order of first sight */
 function placeOf(seen: SeenIds, bytes: Uint8Array, line: number): number {
   const { slots, words } = seen
-  const [w0, w1, w2, w3] = idWords as unknown as [number, number, number, number]
+  const w0 = idWords[0] as number
+  const w1 = idWords[1] as number
+  const w2 = idWords[2] as number
+  const w3 = idWords[3] as number
   let slot = hashId(w0, w1, w2, w3) >>> seen.shift
   for (;;) {
     const place = (slots[slot] as number) - 1
@@ -399,47 +409,55 @@ function finish(reading: Reading): PropertyTable {
       amenities: sortedNames(reading.amenityNames, amenityRanks),
     },
     index,
-    digest: digestOf(sorted, reading, { ...ranks, amenity: amenityRanks }),
   }
 }
 
 /** Stable counting sorts, the least significant key first; keys are small numbers, so each is two passes. */
 function sortedOrder(columns: Columns, { ids }: SeenIds, count: number): Uint32Array {
+  const keys = new Uint32Array(count)
   let order: Uint32Array = Uint32Array.from({ length: count }, (_, i) => i)
   let spare: Uint32Array = new Uint32Array(count)
-  const sortBy = (keyOf: (line: number) => number) => {
-    const sorted = countingSort(order, spare, keyOf)
+  const sortBy = (by: Uint32Array | Uint8Array) => {
+    if (!countingSort(order, spare, by)) return
+    const sorted = spare
     spare = order
     order = sorted
   }
-  for (let byte = 15; byte >= 0; byte--) sortBy((line) => ids[(columns.id[line] as number) * 16 + byte] as number)
-  for (const key of [columns.area, columns.stars, columns.category, columns.type, columns.segment]) {
-    sortBy((line) => key[line] as number)
+  for (let byte = PROPERTY_ID_BYTES - 1; byte >= 0; byte--) {
+    for (let line = 0; line < count; line++) {
+      keys[line] = ids[(columns.id[line] as number) * PROPERTY_ID_BYTES + byte] as number
+    }
+    sortBy(keys)
   }
+  for (const by of [columns.area, columns.stars, columns.category, columns.type, columns.segment]) sortBy(by)
   return order
 }
 
-function countingSort(order: Uint32Array, target: Uint32Array, keyOf: (line: number) => number): Uint32Array {
-  let keysEnd = 1
-  for (let i = 0; i < order.length; i++) keysEnd = Math.max(keysEnd, keyOf(i) + 1)
-  if (keysEnd === 1) {
-    target.set(order)
-    return target
+/** @param keys key of each line @returns false when all keys are equal, so that the order stays */
+function countingSort(order: Uint32Array, target: Uint32Array, keys: Uint32Array | Uint8Array): boolean {
+  const lines = order.length
+  let lowest = 0xffffffff
+  let highest = 0
+  for (let line = 0; line < lines; line++) {
+    const key = keys[line] as number
+    if (key < lowest) lowest = key
+    if (key > highest) highest = key
   }
-  const starts = new Uint32Array(keysEnd + 1)
-  for (let i = 0; i < order.length; i++) {
-    const key = keyOf(i) + 1
-    starts[key] = (starts[key] as number) + 1
+  if (lowest >= highest) return false
+  const starts = new Uint32Array(highest + 2)
+  for (let line = 0; line < lines; line++) {
+    const next = (keys[line] as number) + 1
+    starts[next] = (starts[next] as number) + 1
   }
-  for (let key = 0; key < keysEnd; key++) starts[key + 1] = (starts[key + 1] as number) + (starts[key] as number)
-  for (let i = 0; i < order.length; i++) {
+  for (let key = 0; key <= highest; key++) starts[key + 1] = (starts[key + 1] as number) + (starts[key] as number)
+  for (let i = 0; i < lines; i++) {
     const line = order[i] as number
-    const key = keyOf(line)
+    const key = keys[line] as number
     const at = starts[key] as number
     target[at] = line
     starts[key] = at + 1
   }
-  return target
+  return true
 }
 
 function orderedAmenities(
@@ -454,12 +472,22 @@ function orderedAmenities(
     const line = order[i] as number
     const from = line === 0 ? 0 : (columns.amenityEnd[line - 1] as number)
     const start = end
-    for (let at = from; at < (columns.amenityEnd[line] as number); at++)
-      sorted[end++] = ranks[amenities[at] as number] as number
-    sorted.subarray(start, end).sort()
+    for (let at = from; at < (columns.amenityEnd[line] as number); at++) {
+      insertAmong(sorted, start, end++, ranks[amenities[at] as number] as number)
+    }
     amenityStart[i + 1] = end
   }
   return { amenityStart, amenities: sorted }
+}
+
+/** Puts a value in its place among sorted[start, end), which are in order. */
+function insertAmong(sorted: Uint32Array, start: number, end: number, value: number): void {
+  let at = end
+  while (at > start && (sorted[at - 1] as number) > value) {
+    sorted[at] = sorted[at - 1] as number
+    at--
+  }
+  sorted[at] = value
 }
 
 /** Ordinals: first the properties that are taken, in their order, then those refused, in the file's. */
@@ -484,47 +512,47 @@ function indexOf(columns: Columns, seen: SeenIds, order: Uint32Array): PropertyI
   return { ids, slots, shift }
 }
 
-type Ranks = Record<'segment' | 'area' | 'type' | 'category' | 'amenity', Uint32Array>
-
 /** The properties' share of the state digest. */
-function digestOf(columns: PropertyTable['columns'], reading: Reading, ranks: Ranks): { lo: number; hi: number } {
-  const sum = [0, 0]
-  for (const lane of [0, 1] as const) {
-    const hashesOf = (names: Names, ranksOfNames: Uint32Array) => {
-      const hashes = new Uint32Array(names.count)
-      for (let name = 0; name < names.count; name++) {
-        const bytes = bytesOf(names, name)
-        hashes[ranksOfNames[name] as number] = nameHash(lane, bytes, 0, bytes.length)
-      }
-      return hashes
+export function digestOfProperties({ columns, names }: PropertyTable): Digest {
+  const encoder = new TextEncoder()
+  const sums = ([0, 1] as const).map((lane) => {
+    const hashesOf = (list: readonly string[]) =>
+      Uint32Array.from(list, (name) => {
+        const bytes = encoder.encode(name)
+        return nameHash(lane, bytes, 0, bytes.length)
+      })
+    const hashes = {
+      segments: hashesOf(names.segments),
+      areas: hashesOf(names.areas),
+      types: hashesOf(names.types),
+      categories: hashesOf(names.categories),
+      amenities: hashesOf(names.amenities),
     }
-    const segments = hashesOf(reading.segments, ranks.segment)
-    const areas = hashesOf(reading.areas, ranks.area)
-    const types = hashesOf(reading.types, ranks.type)
-    const categories = hashesOf(reading.categories, ranks.category)
-    const amenities = hashesOf(reading.amenityNames, ranks.amenity)
-    let total = 0
-    for (let i = 0; i < columns.count; i++) {
-      const amenityHashes: number[] = []
-      const end = columns.amenityStart[i + 1] as number
-      for (let at = columns.amenityStart[i] as number; at < end; at++) {
-        amenityHashes.push(amenities[columns.amenities[at] as number] as number)
-      }
-      const input: PropertyHashInput = {
-        id: columns.ids,
-        idStart: i * 16,
-        segmentHash: segments[columns.segment[i] as number] as number,
-        areaHash: areas[columns.area[i] as number] as number,
-        typeHash: types[columns.type[i] as number] as number,
-        categoryHash: categories[columns.category[i] as number] as number,
-        stars: columns.stars[i] as number,
-        latitude: columns.latitude[i] as number,
-        longitude: columns.longitude[i] as number,
-        amenityHashes,
-      }
-      total = (total + propertyHash(lane, input)) | 0
-    }
-    sum[lane] = total >>> 0
+    let sum = 0
+    for (let i = 0; i < columns.count; i++) sum = (sum + propertyHash(lane, hashInputOf(columns, hashes, i))) | 0
+    return sum >>> 0
+  })
+  return { lo: sums[0] as number, hi: sums[1] as number }
+}
+
+type NameHashes = { readonly [list in keyof PropertyTable['names']]: Uint32Array }
+
+function hashInputOf(columns: PropertyTable['columns'], hashes: NameHashes, i: number): PropertyHashInput {
+  const amenityHashes: number[] = []
+  const end = columns.amenityStart[i + 1] as number
+  for (let at = columns.amenityStart[i] as number; at < end; at++) {
+    amenityHashes.push(hashes.amenities[columns.amenities[at] as number] as number)
   }
-  return { lo: sum[0] as number, hi: sum[1] as number }
+  return {
+    id: columns.ids,
+    idStart: i * PROPERTY_ID_BYTES,
+    segmentHash: hashes.segments[columns.segment[i] as number] as number,
+    areaHash: hashes.areas[columns.area[i] as number] as number,
+    typeHash: hashes.types[columns.type[i] as number] as number,
+    categoryHash: hashes.categories[columns.category[i] as number] as number,
+    stars: columns.stars[i] as number,
+    latitude: columns.latitude[i] as number,
+    longitude: columns.longitude[i] as number,
+    amenityHashes,
+  }
 }

@@ -5,6 +5,7 @@
  */
 
 import { assert, compareBytes } from '@vacancy/shared'
+import type { Digest } from '../snapshot/format.ts'
 import { type PropertyColumns, sharedU32, type TableShape } from '../snapshot/shapes.ts'
 import { nameHash } from '../store/digest.ts'
 import type { ImportKernel } from './kernel.ts'
@@ -20,7 +21,7 @@ import {
   WINDOW_DAYS_MAX,
 } from './layout.ts'
 import type { PropertyTable } from './properties.ts'
-import { forEachRecord, takeMemory, ZEROS_AT } from './staging.ts'
+import { forEachRecord, takeMemory } from './staging.ts'
 
 /** All tables as columns in shared memory, so that a thread gets them without a copy. */
 export type FlatTables = {
@@ -230,8 +231,8 @@ export function runCensus(memory: WebAssembly.Memory, kernel: ImportKernel, task
 
 export type Counted = {
   readonly packages: number
-  /** Digest of the facts that properties have room types. */
-  readonly digest: { readonly lo: number; readonly hi: number }
+  /** Of the facts that properties have room types. */
+  readonly digest: Digest
   readonly roomTypes: readonly string[]
   readonly rooms: Arrangement['rooms']
   readonly tables: FlatTables
@@ -275,16 +276,22 @@ export function tableShapes({ segment, roomType, rowStart, rows, dayStart, days 
   }))
 }
 
-/**
- * Gathers the words of some rows of a table, all its nights, and says where they lie: SnapshotSource.words.
- *
- * @param target address of rows × nights × 8 bytes
- */
+export type WordsRange = {
+  /** Of this thread. */
+  readonly context: number
+  readonly table: number
+  readonly rowStart: number
+  readonly rows: number
+  /** Address of rows × nights × 8 bytes. */
+  readonly target: number
+}
+
+/** Gathers the words of some rows of a table, all its nights, and says where they lie: SnapshotSource.words. */
 export function gatherWords(
   memory: WebAssembly.Memory,
   kernel: ImportKernel,
   tables: FlatTables,
-  range: { readonly table: number; readonly rowStart: number; readonly rows: number; readonly target: number },
+  range: WordsRange,
   addresses: Uint32Array,
 ): void {
   const { table, rows } = range
@@ -303,6 +310,6 @@ export function gatherWords(
       addresses[day - start] = target
       target += stride
     }
-    kernel.gather(list, rows, index, nights, planes, stride, ZEROS_AT)
+    kernel.gather(range.context, list, rows, index, nights, planes, stride)
   }
 }

@@ -11,6 +11,8 @@ import { createCells, isHeader, LINE_BYTES_MAX, readRecord } from './csv.ts'
 import { PADDING_BYTES } from './layout.ts'
 
 const NEWLINE = 0x0a
+/** The shortest line a package can have: `p,r,2026-01-01,1,1,` and its end. */
+const LINE_BYTES_MIN = 20
 /** What is read behind a range at a time, to find the end of its last line. */
 const TAIL_BYTES = 4096
 
@@ -22,6 +24,8 @@ export type CsvFile = {
   readonly dataStart: number
   /** Number of the line at dataStart, from 1. */
   readonly firstLine: number
+  /** Bytes of a line, judged by the first ones. */
+  readonly lineBytes: number
   /** What makes all of it unreadable, if anything does. */
   readonly fault?: string
 }
@@ -33,7 +37,7 @@ export function openCsv(path: string): CsvFile {
     const bytes = fstatSync(file).size
     const head = new Uint8Array(Math.min(bytes, 2 * LINE_BYTES_MAX))
     readSync(file, head, 0, head.length, 0)
-    const opened = { file, path, bytes }
+    const opened = { file, path, bytes, lineBytes: lineBytesOf(head) }
     const isUtf16 = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
     if (isUtf16) return { ...opened, dataStart: 0, firstLine: 1, fault: 'is UTF-16; save it as UTF-8' }
     const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
@@ -42,6 +46,12 @@ export function openCsv(path: string): CsvFile {
     closeSync(file)
     throw error
   }
+}
+
+function lineBytesOf(head: Uint8Array): number {
+  let lines = 1
+  for (let at = head.indexOf(NEWLINE); at >= 0; at = head.indexOf(NEWLINE, at + 1)) lines++
+  return Math.max(LINE_BYTES_MIN, head.length / lines)
 }
 
 /** Passes over empty lines and the header, if there is one. */

@@ -23,13 +23,10 @@ import {
 import type { PropertyIndex } from './properties.ts'
 
 const CACHE_LINE = 64
-/** 128 zero bytes: what `gather` reads where a row has no chunk. */
-export const ZEROS_AT = HEADER_BYTES
-const BASE = 4096
 const ROW_SLOTS_FIRST = 2 ** 14
 const ROOM_SLOTS_FIRST = 2 ** 10
 const SLOT_BYTES = 8
-const SLOTS_GROW_BY = 4
+const SLOTS_GROW_BY = 2
 
 export const FAILED = { no: 0, needsExplaining: 1, memoryFull: 2 } as const
 
@@ -45,6 +42,7 @@ export type Staging = {
 }
 
 export type StagingOptions = {
+  readonly memory: WebAssembly.Memory
   readonly index: PropertyIndex
   readonly codecs: CodecList
   readonly firstDay: number
@@ -53,13 +51,38 @@ export type StagingOptions = {
   readonly threads: number
   /** Bytes read at a time. */
   readonly blockBytes: number
-  readonly memoryBytesMax?: number
 }
 
+/** @param bytes what will surely be needed; it costs nothing until it is touched */
+export function createMemory(bytesMax: number, bytes: number): WebAssembly.Memory {
+  const maximum = Math.floor(Math.min(bytesMax, MEMORY_BYTES_MAX) / PAGE_BYTES)
+  const initial = Math.min(maximum, Math.ceil(bytes / PAGE_BYTES) + 1)
+  const memory = new WebAssembly.Memory({ initial, maximum, shared: true })
+  new Uint32Array(memory.buffer)[HEADER.limit] = maximum * PAGE_BYTES
+  return memory
+}
+
+/**
+ * Touches a thread's share of the memory that is there. A fresh page costs a microsecond or more, and threads have
+ * nothing else to do while the properties are read.
+ */
+export function touchMemory({ buffer }: WebAssembly.Memory, thread: number, threads: number): void {
+  const bytes = new Uint8Array(buffer)
+  const pages = Math.floor(bytes.length / OS_PAGE_BYTES)
+  const end = Math.floor((pages * (thread + 1)) / threads)
+  for (let page = Math.floor((pages * thread) / threads); page < end; page++) {
+    // Behind the header, whose limit stands already.
+    bytes[page * OS_PAGE_BYTES + HEADER_BYTES] = 0
+  }
+}
+
+const OS_PAGE_BYTES = 4096
+
+/** @throws VacancyError `failure` when not even the properties fit */
 export function createStaging(options: StagingOptions): Staging {
-  const { index, codecs, threads } = options
-  const limit = Math.floor((options.memoryBytesMax ?? MEMORY_BYTES_MAX) / PAGE_BYTES) * PAGE_BYTES
-  let top = BASE
+  const { memory, index, codecs, threads } = options
+  const limit = new Uint32Array(memory.buffer)[HEADER.limit] as number
+  let top = HEADER_BYTES
   const take = (bytes: number) => {
     const at = top
     top += Math.ceil(bytes / CACHE_LINE) * CACHE_LINE
@@ -73,17 +96,12 @@ export function createStaging(options: StagingOptions): Staging {
   const propertySlots = take(index.slots.length * 4)
   const propertyRooms = take((index.ids.length / 16) * 4)
   if (top + BLOCK_BYTES > limit) throw memoryFull(limit)
-  const memory = new WebAssembly.Memory({
-    initial: Math.ceil(top / PAGE_BYTES),
-    maximum: limit / PAGE_BYTES,
-    shared: true,
-  })
+  growTo(memory, top)
   const u32 = new Uint32Array(memory.buffer)
   const u8 = new Uint8Array(memory.buffer)
   const set = (cell: number, value: number) => {
     u32[cell] = value
   }
-  set(HEADER.limit, limit)
   set(HEADER.propertySlots, propertySlots)
   set(HEADER.propertyShift, index.shift)
   set(HEADER.propertyIds, propertyIds)

@@ -28,7 +28,6 @@ import {
 type Twin = {
   readonly parser: PackageParser
   readonly u8: Uint8Array
-  readonly u16: Uint16Array
   readonly u32: Uint32Array
   readonly f64: Float64Array
 }
@@ -39,7 +38,6 @@ export function createTwin(memory: WebAssembly.Memory, parser: PackageParser): I
   const twin: Twin = {
     parser,
     u8: new Uint8Array(buffer),
-    u16: new Uint16Array(buffer),
     u32: new Uint32Array(buffer),
     f64: new Float64Array(buffer),
   }
@@ -48,8 +46,8 @@ export function createTwin(memory: WebAssembly.Memory, parser: PackageParser): I
     add: (context, night, lo, hi, line) => add(twin, context, night, lo, hi, line),
     remember: () => {},
     census: (list, count, result) => census(twin, list, count, result),
-    gather: (list, count, index, nights, target, stride, zeros) =>
-      gather(twin, { list, count, index, nights, target, stride, zeros }),
+    gather: (_context, list, count, index, nights, target, stride) =>
+      gather(twin, { list, count, index, nights, target, stride }),
   }
 }
 
@@ -132,13 +130,14 @@ function add(twin: Twin, context: number, night: number, lo: number, hi: number,
   const room = findRoom(twin, text, length, hashText(twin, text, length))
   let row = room === 0 ? 0 : findRow(twin, id, room, hashRow(idHash, room))
   if (row === 0) {
-    const made = createRow(twin, context, { id, idHash, property, room, text, length })
+    const made = createRow(twin, context, { id, idHash, property, room, text, length, base: night })
     if (made.stop !== STOP.done) return made.stop
     row = made.row
   }
-  const chunk = chunkOf(twin, context, row, night >>> 4)
+  const place = placeOf(u32, row, night)
+  const chunk = chunkOf(twin, context, row, place)
   if (chunk === 0) return STOP.memoryFull
-  const word = (chunk >>> 2) + (night % CHUNK_NIGHTS) * 2
+  const word = (chunk >>> 2) + (place % CHUNK_NIGHTS) * 2
   const before = (u32[word + 1] as number) * 2 ** 32 + (u32[word] as number)
   if (before !== 0) {
     f64[(context + CONTEXT.firstLine) >>> 3] = before
@@ -215,7 +214,15 @@ function findRow({ u32 }: Twin, id: number, room: number, hash: number): number 
   }
 }
 
-type NewRow = { id: number; idHash: number; property: number; room: number; text: number; length: number }
+type NewRow = {
+  id: number
+  idHash: number
+  property: number
+  room: number
+  text: number
+  length: number
+  base: number
+}
 
 function createRow(twin: Twin, context: number, sought: NewRow): { stop: Stop; row: number } {
   const { u32 } = twin
@@ -235,6 +242,7 @@ function createRow(twin: Twin, context: number, sought: NewRow): { stop: Stop; r
   u32[cell + ROW.room] = room
   u32[cell + ROW.property] = sought.property
   u32[cell + ROW.hash] = hash
+  u32[cell + ROW.base] = sought.base
   const slots = (u32[HEADER.rowSlots] as number) >>> 2
   const last = 0xffffffff >>> rowShift
   for (let slot = hash >>> rowShift; ; slot = (slot + 1) & last) {
@@ -280,8 +288,26 @@ function createRoom(twin: Twin, context: number, text: number, length: number): 
   }
 }
 
-function chunkOf({ u32 }: Twin, context: number, row: number, index: number): number {
-  const at = (row >>> 2) + ROW.chunks + index
+/** Where a night lies in the chunks of a row (layout.ts). */
+export function placeOf(u32: Uint32Array, row: number, night: number): number {
+  const place = night - (u32[(row >>> 2) + ROW.base] as number)
+  return place < 0 ? place + spanOf(u32) : place
+}
+
+/** Nights of the window, rounded up to whole chunks. */
+function spanOf(u32: Uint32Array): number {
+  return Math.ceil((u32[HEADER.days] as number) / CHUNK_NIGHTS) * CHUNK_NIGHTS
+}
+
+/** @returns address of the word of a night of a row, 0 if it has no chunk there */
+export function wordAt(u32: Uint32Array, row: number, night: number): number {
+  const place = placeOf(u32, row, night)
+  const chunk = u32[(row >>> 2) + ROW.chunks + (place >>> 4)] as number
+  return chunk === 0 ? 0 : chunk + (place % CHUNK_NIGHTS) * 8
+}
+
+function chunkOf({ u32 }: Twin, context: number, row: number, place: number): number {
+  const at = (row >>> 2) + ROW.chunks + (place >>> 4)
   const known = Atomics.load(u32, at)
   if (known !== 0) return known
   const chunk = takeSpare(u32, context + CONTEXT.spareChunk) || allocate(u32, context, CHUNK_BYTES)
@@ -320,23 +346,21 @@ function takeBlock(u32: Uint32Array): number {
   }
 }
 
-function census({ u8, u16, u32 }: Twin, list: number, count: number, result: number): void {
-  const chunks = Math.ceil((u32[HEADER.days] as number) / CHUNK_NIGHTS)
+function census({ u8, u32 }: Twin, list: number, count: number, result: number): void {
   u8.fill(0, result, result + RESULT_BYTES)
   let packages = 0
   const digest: [number, number] = [0, 0]
   for (let i = 0; i < count; i++) {
-    const record = u32[(list >>> 2) + i] as number
-    const room = (u32[(record >>> 2) + ROW.room] as number) >>> 2
+    const row = u32[(list >>> 2) + i] as number
+    const room = (u32[(row >>> 2) + ROW.room] as number) >>> 2
     const nameHashes = [u32[room + ROOM.nameHash0] as number, u32[room + ROOM.nameHash1] as number] as const
-    for (const lane of [0, 1] as const) digest[lane] += roomHash(lane, rowKey(lane, u8, record, nameHashes[lane]))
-    for (let night = 0; night < chunks * CHUNK_NIGHTS; night++) {
-      const chunk = u32[(record >>> 2) + ROW.chunks + (night >>> 4)] as number
-      const word = (chunk >>> 2) + (night % CHUNK_NIGHTS) * 2
-      if (chunk === 0 || ((u32[word] as number) | (u32[word + 1] as number)) === 0) continue
+    for (const lane of [0, 1] as const) digest[lane] += roomHash(lane, rowKey(lane, u8, row, nameHashes[lane]))
+    for (let night = 0; night < (u32[HEADER.days] as number); night++) {
+      const word = wordAt(u32, row, night) >>> 2
+      if (word === 0 || ((u32[word] as number) | (u32[word + 1] as number)) === 0) continue
       packages++
-      const bits = ((result + 16) >>> 1) + (night >>> 4)
-      u16[bits] = (u16[bits] as number) | (1 << (night % CHUNK_NIGHTS))
+      const byte = result + 16 + (night >>> 3)
+      u8[byte] = (u8[byte] as number) | (1 << (night & 7))
     }
   }
   u32[result >>> 2] = packages
@@ -344,25 +368,19 @@ function census({ u8, u16, u32 }: Twin, list: number, count: number, result: num
   u32[(result >>> 2) + 2] = digest[1] % 2 ** 32
 }
 
-type Gathering = {
-  list: number
-  count: number
-  index: number
-  nights: number
-  target: number
-  stride: number
-  zeros: number
-}
+type Gathering = { list: number; count: number; index: number; nights: number; target: number; stride: number }
 
-function gather({ u32 }: Twin, { list, count, index, nights, target, stride, zeros }: Gathering): void {
+function gather({ u32 }: Twin, { list, count, index, nights, target, stride }: Gathering): void {
+  const days = u32[HEADER.days] as number
   for (let i = 0; i < count; i++) {
-    const record = u32[(list >>> 2) + i] as number
-    const chunk = (u32[(record >>> 2) + ROW.chunks + index] as number) || zeros
+    const row = u32[(list >>> 2) + i] as number
     let to = target / 4 + i * 2
-    for (let night = 0; night < CHUNK_NIGHTS; night++) {
-      if (((nights >>> night) & 1) === 0) continue
-      u32[to] = u32[(chunk >>> 2) + night * 2] as number
-      u32[to + 1] = u32[(chunk >>> 2) + night * 2 + 1] as number
+    for (let bit = 0; bit < CHUNK_NIGHTS; bit++) {
+      if (((nights >>> bit) & 1) === 0) continue
+      const night = index * CHUNK_NIGHTS + bit
+      const word = night < days ? wordAt(u32, row, night) >>> 2 : 0
+      u32[to] = word === 0 ? 0 : (u32[word] as number)
+      u32[to + 1] = word === 0 ? 0 : (u32[word + 1] as number)
       to += stride / 4
     }
   }

@@ -7,7 +7,7 @@ import { createCodecList, formatDay, packPropertyId } from '@vacancy/shared'
 import { createPackageParser } from './csv.ts'
 import { createImportKernel } from './kernel.ts'
 import { hashId } from './layout.ts'
-import { beginPass, createStaging } from './staging.ts'
+import { beginPass, createMemory, createStaging } from './staging.ts'
 
 const MEMORY_BYTES = 4 * 1024 * 1024
 const BLOCK_BYTES = 256 * 1024
@@ -24,13 +24,13 @@ export function warmUp(module: WebAssembly.Module | undefined): void {
   const slots = new Uint32Array(2)
   slots[hashId(w0, w1, w2, w3) >>> 31] = 1
   const staging = createStaging({
+    memory: createMemory(MEMORY_BYTES, 0),
     index: { ids, slots, shift: 31 },
     codecs,
     firstDay: FIRST_DAY,
     days: DAYS,
     threads: 1,
     blockBytes: BLOCK_BYTES,
-    memoryBytesMax: MEMORY_BYTES,
   })
   const { kernel } = createImportKernel(staging.memory, module, createPackageParser(codecs))
   const [context, buffer] = [staging.contexts[0] as number, staging.buffers[0] as number]
