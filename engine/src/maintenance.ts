@@ -5,7 +5,7 @@
 
 import { dayOf } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
-import type { ReplicaStatus } from './http/handle.ts'
+import type { ReplicaStatus } from './status.ts'
 
 const LOOK_MS = 30_000
 const HOUR_MS = 3_600_000
