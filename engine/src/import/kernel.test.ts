@@ -15,7 +15,8 @@ import {
 import { createRandom, type Random } from '../testing/random.ts'
 import { createPackageParser, LINE_BYTES_MAX } from './csv.ts'
 import type { Fault } from './faults.ts'
-import { compileImportKernel, createImportKernel, type ImportKernel } from './kernel.ts'
+import { compileImportKernel, createImportKernel } from './kernel.ts'
+import type { ImportKernel } from './layout.ts'
 import {
   BLOCK_BYTES,
   CHUNK_BYTES,

@@ -10,7 +10,7 @@
 import { AssertionError, formatDay, LIMITS, unreachable } from '@vacancy/shared'
 import { cellText, faultAt, type PackageParser, parsePackage, readRecord, scanFault } from './csv.ts'
 import type { Fault } from './faults.ts'
-import type { ImportKernel } from './kernel.ts'
+import type { ImportKernel } from './layout.ts'
 import { CONTEXT, HEADER, STOP, type Stop } from './layout.ts'
 import { type Blocks, nextBlock, openRange, skipLine } from './split.ts'
 import { FAILED, leaveCrew, meetCrew } from './staging.ts'

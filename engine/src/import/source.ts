@@ -8,7 +8,7 @@ import { assert, compareBytes } from '@vacancy/shared'
 import type { Digest } from '../snapshot/format.ts'
 import { type PropertyColumns, sharedU32, type TableShape } from '../snapshot/shapes.ts'
 import { nameHash } from '../store/digest.ts'
-import type { ImportKernel } from './kernel.ts'
+import type { ImportKernel } from './layout.ts'
 import {
   CHUNK_NIGHTS,
   HEADER,

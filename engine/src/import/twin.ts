@@ -6,7 +6,7 @@
 import { LIMITS } from '@vacancy/shared'
 import { roomHash, rowKey } from '../store/digest.ts'
 import { type PackageParser, parsePackage, readRecord } from './csv.ts'
-import type { ImportKernel } from './kernel.ts'
+import type { ImportKernel } from './layout.ts'
 import {
   BLOCK_BYTES,
   CHUNK_BYTES,
