@@ -1,4 +1,5 @@
-// Gives `node_modules/.bin/node` to npm 10, which drops that link when it removes the other platforms' packages.
+// Gives `node_modules/.bin/node` to npm 10, which drops that link when it removes the other platforms' packages; and
+// our own commands to npx: a `bin` of the root package would make npx install this repository into its cache.
 // Plain JavaScript: runs on Node 20, before anything else is installed.
 import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -14,10 +15,18 @@ try {
 }
 if (manifest) {
   const bin = path.join(path.dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
-  const link = path.resolve('node_modules/.bin', path.basename(bin))
-  if (existsSync(bin) && !existsSync(link)) {
-    mkdirSync(path.dirname(link), { recursive: true })
-    rmSync(link, { force: true })
-    symlinkSync(path.relative(path.dirname(link), bin), link)
-  }
+  if (existsSync(bin)) link(path.basename(bin), bin)
+}
+// Windows has no use for links to scripts: there they are started with node.
+if (process.platform !== 'win32') {
+  for (const command of ['vacancy', 'build-snapshot']) link(command, path.resolve('bin', `${command}.mjs`))
+}
+
+function link(name, target) {
+  const place = path.resolve('node_modules/.bin', name)
+  if (existsSync(place)) return
+  mkdirSync(path.dirname(place), { recursive: true })
+  // A link that leads nowhere does not exist for `existsSync`, and is in the way all the same.
+  rmSync(place, { force: true })
+  symlinkSync(path.relative(path.dirname(place), target), place)
 }

@@ -109,7 +109,7 @@ function varied(random: Random, cells: string[]): string {
             ? random.below(2) === 0
               ? cell.toUpperCase()
               : cell.toLowerCase()
-            : cell
+            : quotedIfNeeded(cell)
         default:
           return quotedIfNeeded(cell)
       }
