@@ -25,9 +25,6 @@ const LENGTH_AT = 9
 /** Entries `firstIndex` … `firstIndex + count − 1`, one behind the other in `bytes`. */
 export type EntryBatch = { readonly firstIndex: number; readonly count: number; readonly bytes: Uint8Array }
 
-/** Entries of one term. */
-export type TermBatch = EntryBatch & { readonly term: number }
-
 export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
@@ -64,11 +61,6 @@ export function writeEntryHeader(view: DataView, at: number, term: number, kind:
   view.setUint32(at + LENGTH_AT, length, true)
 }
 
-/** Puts the leader's term into a prepared entry. */
-export function stampTerm(view: DataView, at: number, term: number): void {
-  writeU64(view, at, term)
-}
-
 /** One entry as a batch of its own bytes. */
 export function encodeEntry(term: number, kind: EntryKind, payload: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(ENTRY_HEADER_BYTES + payload.length)
@@ -89,7 +81,7 @@ export function skipEntries(view: DataView, start: number, skip: number): number
 }
 
 /** Entries `from` … `to` of a batch, sharing its bytes. */
-export function sliceBatch<Batch extends EntryBatch>(batch: Batch, from: number, to: number): Batch {
+export function sliceBatch(batch: EntryBatch, from: number, to: number): EntryBatch {
   const last = batch.firstIndex + batch.count - 1
   assert(from >= batch.firstIndex && to <= last && from <= to, 'a slice lies within its batch')
   if (from === batch.firstIndex && to === last) return batch
@@ -97,27 +89,4 @@ export function sliceBatch<Batch extends EntryBatch>(batch: Batch, from: number,
   const start = skipEntries(view, 0, from - batch.firstIndex)
   const end = skipEntries(view, start, to - from + 1)
   return { ...batch, firstIndex: from, count: to - from + 1, bytes: batch.bytes.subarray(start, end) }
-}
-
-/** Cuts a range of entries, as it comes from disk, where the term changes. The bytes are shared. */
-export function splitByTerm(firstIndex: number, count: number, bytes: Uint8Array): TermBatch[] {
-  const batches: TermBatch[] = []
-  const view = viewOf(bytes)
-  let from = 0
-  let first = firstIndex
-  let at = 0
-  for (let i = 0; i < count; i++) {
-    const term = entryTerm(view, at)
-    const next = at + ENTRY_HEADER_BYTES + entryLength(view, at)
-    const isLast = i === count - 1
-    if (isLast || entryTerm(view, next) !== term) {
-      const index = firstIndex + i
-      batches.push({ firstIndex: first, count: index - first + 1, term, bytes: bytes.subarray(from, next) })
-      first = index + 1
-      from = next
-    }
-    at = next
-  }
-  assert(at === bytes.length, 'the entries fill their bytes')
-  return batches
 }

@@ -169,16 +169,6 @@ export function fork(disk: SimulatedDisk): SimulatedDisk {
   return buildDisk(copyNode(disk.root) as Folder, disk.capacityBytes)
 }
 
-/** How many effects wait for a sync: the number of yes-or-no questions `crash` will ask. */
-export function unsyncedEffects(disk: SimulatedDisk): number {
-  let count = 0
-  crash(disk, () => {
-    count++
-    return false
-  })
-  return count
-}
-
 /** Up to so many effects every combination is tried. */
 const COMBINED_MAX = 4
 
