@@ -22,7 +22,8 @@ const VITEST = [
 /** What can be launched: `steps` are run one after another with the pinned Node; what the user adds goes to the last. */
 const COMMANDS = {
   start: { build: true, steps: [['quickstart/src/start.ts']] },
-  'start:node': { build: true, steps: [['engine/src/cli.ts', 'run']] },
+  // One standalone node with the sample: what `start` is, too, until there is more to start.
+  'start:node': { build: true, steps: [['quickstart/src/start.ts']] },
   test: { build: true, steps: [VITEST], countsTests: true },
   check: {
     build: false,

@@ -154,7 +154,10 @@ const exportCommand = defineCommand({
   summary: 'Makes one snapshot file of a data directory: the backup. The node must be stopped.',
   flags: {
     'output-path': { type: 'text', value: 'DIR', default: '.', summary: 'Folder that seed.snapshot is written into.' },
-    'accept-loss': { type: 'boolean', summary: 'Exports what verifies of damaged data, and prints what is lost.' },
+    'accept-loss': {
+      type: 'boolean',
+      summary: 'Exports what verifies of damaged data, sets the rest aside as run does, and prints what is lost.',
+    },
   },
   operands: DIRECTORY,
   run: async ({ flags, operands }) => {

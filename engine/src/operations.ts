@@ -106,7 +106,10 @@ export type Exported = {
   readonly lost: readonly string[]
 }
 
-/** Recovers the folder as a start would and writes one snapshot file of the result; the folder's data stay. */
+/**
+ * Recovers the folder as a start would and writes one snapshot file of the result. With `acceptLoss`, damaged data is
+ * set aside as `run --accept-loss` does it; otherwise the folder's data stay as they are.
+ */
 export async function exportDirectory(path: string, outputPath: string, acceptLoss: boolean): Promise<Exported> {
   if (!existsSync(path)) throw new VacancyError('usage_error', { reason: `${path}: there is no such folder` })
   const cluster = readCluster(env.disk, path)
