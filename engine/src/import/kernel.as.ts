@@ -1036,9 +1036,11 @@ export function census(list: usize, count: u32, result: usize): void {
   let packages: u32 = 0
   let digest0: u32 = 0
   let digest1: u32 = 0
+  let touched: u32 = 0
   memory.fill(result, 0, RESULT_BYTES)
   for (let i: u32 = 0; i < count; i++) {
     const record = usize(load<u32>(list + usize(i) * 4))
+    touched |= touchRow(list, i, count, chunks)
     const roomRecord = load<u32>(record, ROW_ROOM)
     digest0 += hashRoomOfRow(record, load<u32>(roomRecord, 16), B0, C0)
     digest1 += hashRoomOfRow(record, load<u32>(roomRecord, 20), B1, C1)
@@ -1066,6 +1068,27 @@ export function census(list: usize, count: u32, result: usize): void {
   store<u32>(result, packages)
   store<u32>(result, digest0, 4)
   store<u32>(result, digest1, 8)
+  // Read by nobody; without a use the compiler would drop the loads.
+  store<u32>(result, touched, 12)
+}
+
+/** Rows ahead that are fetched while one is worked on, and rows ahead of these whose chunks are looked up. */
+const FETCH_ROWS: u32 = 4
+const FETCH_RECORDS: u32 = 8
+
+// @ts-ignore: decorator
+@inline
+/** Fetches the lines of the chunks of a later row: rows lie in no order that the processor could guess. */
+function touchRow(list: usize, i: u32, count: u32, chunks: u32): u32 {
+  if (i + FETCH_RECORDS >= count) return 0
+  const far = load<u32>(usize(load<u32>(list + usize(i + FETCH_RECORDS) * 4)), ROW_CHUNKS)
+  const record = usize(load<u32>(list + usize(i + FETCH_ROWS) * 4))
+  let touched = far
+  for (let k: u32 = 0; k < chunks; k++) {
+    const chunk = usize(load<u32>(record + usize(k) * 4, ROW_CHUNKS))
+    if (chunk != 0) touched |= load<u32>(chunk) | load<u32>(chunk, 64)
+  }
+  return touched
 }
 
 // @ts-ignore: decorator
@@ -1081,7 +1104,7 @@ function addNights(result: usize, first: u32, nights: u32): void {
  *
  * @param context of this thread; its batch is written over
  * @param list row addresses, u32
- * @param index which 16 nights of the window
+ * @param first the first of the 16 nights, counted around the end of the window
  * @param nights which of them, bit 0 the first; a plane each
  * @param target first plane; the next is `stride` bytes on
  */
@@ -1089,7 +1112,7 @@ export function gather(
   context: usize,
   list: usize,
   count: u32,
-  index: u32,
+  first: u32,
   nights: u32,
   target: usize,
   stride: usize,
@@ -1097,10 +1120,15 @@ export function gather(
   const zeros = context + BATCH
   const temporary = zeros + CHUNK_BYTES
   memory.fill(zeros, 0, CHUNK_BYTES)
+  let touched: u32 = 0
   let i: u32 = 0
   while (nights == 0xffff && i + 2 <= count) {
-    const left = nightsOf(load<u32>(list + usize(i) * 4), index, zeros, temporary)
-    const right = nightsOf(load<u32>(list + usize(i) * 4, 4), index, zeros, temporary + CHUNK_BYTES)
+    if (i + FETCH_RECORDS + 1 < count) {
+      touched |= touchNights(load<u32>(list + usize(i + FETCH_RECORDS) * 4), first)
+      touched |= touchNights(load<u32>(list + usize(i + FETCH_RECORDS) * 4, 4), first)
+    }
+    const left = nightsOf(load<u32>(list + usize(i) * 4), first, zeros, temporary)
+    const right = nightsOf(load<u32>(list + usize(i) * 4, 4), first, zeros, temporary + CHUNK_BYTES)
     let to = target + (usize(i) << 3)
     for (let j: u32 = 0; j < 128; j += 16) {
       const a = v128.load(left + j)
@@ -1113,7 +1141,7 @@ export function gather(
     i += 2
   }
   while (i < count) {
-    const words = nightsOf(load<u32>(list + usize(i) * 4), index, zeros, temporary)
+    const words = nightsOf(load<u32>(list + usize(i) * 4), first, zeros, temporary)
     let to = target + (usize(i) << 3)
     for (let left = nights; left != 0; left &= left - 1) {
       store<u64>(to, load<u64>(words + (usize(ctz(left)) << 3)))
@@ -1121,21 +1149,46 @@ export function gather(
     }
     i++
   }
+  // Read by nobody, as in `census`.
+  store<u32>(zeros, touched)
 }
 
-/** Address of 16 nights of the window of a row; where they lie in two chunks they are put together. */
-function nightsOf(row: u32, index: u32, zeros: usize, temporary: usize): usize {
-  const chunks = spanOf() >> 4
-  const place = placeOf(row, index << 4)
+// @ts-ignore: decorator
+@inline
+/** As placeOf, for nights that are counted around the end of the window. */
+function placeAround(row: u32, night: u32, span: u32): u32 {
+  const place = placeOf(row, night)
+  return place >= span ? place - span : place
+}
+
+// @ts-ignore: decorator
+@inline
+/** Fetches the lines of 16 nights of a later row. */
+function touchNights(row: u32, first: u32): u32 {
+  const place = placeAround(row, first, spanOf())
+  const chunk = usize(load<u32>(usize(row) + ROW_CHUNKS + usize(place >> 4) * 4))
+  return chunk == 0 ? 0 : load<u32>(chunk) | load<u32>(chunk, 64)
+}
+
+/** Address of 16 nights of a row; where they lie in two chunks they are put together. */
+function nightsOf(row: u32, first: u32, zeros: usize, temporary: usize): usize {
+  const span = spanOf()
+  const place = placeAround(row, first, span)
   const k = place >> 4
   let chunk = usize(load<u32>(usize(row) + ROW_CHUNKS + usize(k) * 4))
   if (chunk == 0) chunk = zeros
   const skip = (place & 15) << 3
   if (skip == 0) return chunk
-  let behind = usize(load<u32>(usize(row) + ROW_CHUNKS + usize(k + 1 == chunks ? 0 : k + 1) * 4))
+  let behind = usize(load<u32>(usize(row) + ROW_CHUNKS + usize(k + 1 == span >> 4 ? 0 : k + 1) * 4))
   if (behind == 0) behind = zeros
-  if (chunk == zeros && behind == zeros) return zeros
-  memory.copy(temporary, chunk + skip, CHUNK_BYTES - skip)
-  memory.copy(temporary + CHUNK_BYTES - skip, behind, skip)
+  let to = temporary
+  for (let from = chunk + skip; from < chunk + CHUNK_BYTES; from += 8) {
+    store<u64>(to, load<u64>(from))
+    to += 8
+  }
+  for (let from = behind; from < behind + skip; from += 8) {
+    store<u64>(to, load<u64>(from))
+    to += 8
+  }
   return temporary
 }

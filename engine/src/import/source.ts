@@ -5,6 +5,7 @@
  */
 
 import { assert, compareBytes } from '@vacancy/shared'
+import { BYTES_PER_WORD } from '../snapshot/codec.ts'
 import type { Digest } from '../snapshot/format.ts'
 import { type PropertyColumns, sharedU32, type TableShape } from '../snapshot/shapes.ts'
 import { nameHash } from '../store/digest.ts'
@@ -61,9 +62,10 @@ export function arrange(memory: WebAssembly.Memory, properties: PropertyTable): 
   const rows = new Uint32Array(memory.buffer)[HEADER.rows] as number
   const rowList = takeMemory(memory, Math.max(rows, 1) * 4)
   const u32 = new Uint32Array(memory.buffer)
-  const { roomStart, records } = rowsByProperty(memory, count, rows)
-  const rooms = sortRooms(u32, roomStart, records, count)
-  const tables = collectTables({ u32, segment, roomStart, rooms, records, rowList, roomTypes: roomTypes.length })
+  const byProperty = rowsByProperty(memory, count, rows)
+  sortRooms(byProperty)
+  const { roomStart, rooms } = byProperty
+  const tables = collectTables({ u32, segment, ...byProperty, rowList, roomTypes: roomTypes.length })
   return { roomTypes, rooms: { roomStart, rooms }, tables, census: planCensus(memory, tables.rowStart) }
 }
 
@@ -87,12 +89,16 @@ function rankRooms(memory: WebAssembly.Memory): string[] {
   })
 }
 
-/** Addresses of all rows, those of a property side by side: roomStart[p] … roomStart[p + 1]. */
-function rowsByProperty(
-  memory: WebAssembly.Memory,
-  properties: number,
-  rows: number,
-): { roomStart: Uint32Array; records: Uint32Array } {
+type ByProperty = {
+  /** Rows of property p: roomStart[p] … roomStart[p + 1]. */
+  readonly roomStart: Uint32Array
+  /** Addresses of the rows, and ranks of their room types. */
+  readonly records: Uint32Array
+  readonly rooms: Uint32Array
+}
+
+/** All rows, those of a property side by side. */
+function rowsByProperty(memory: WebAssembly.Memory, properties: number, rows: number): ByProperty {
   const u32 = new Uint32Array(memory.buffer)
   const counts = (u32[HEADER.propertyRooms] as number) >>> 2
   const roomStart = new Uint32Array(properties + 1)
@@ -102,48 +108,46 @@ function rowsByProperty(
   assert(roomStart[properties] === rows, 'every row is counted at its property')
   const next = roomStart.slice()
   const records = new Uint32Array(rows)
+  const rooms = new Uint32Array(rows)
   forEachRecord(memory, HEADER.rowSlots, (record) => {
-    const property = u32[(record >>> 2) + ROW.property] as number
+    const cell = record >>> 2
+    const property = u32[cell + ROW.property] as number
     const at = next[property] as number
     records[at] = record
+    rooms[at] = u32[((u32[cell + ROW.room] as number) >>> 2) + ROOM.rank] as number
     next[property] = at + 1
   })
-  return { roomStart, records }
+  return { roomStart, records, rooms }
 }
 
-/** Sorts the rows of each property by the rank of their room type. @returns these ranks */
-function sortRooms(u32: Uint32Array, roomStart: Uint32Array, records: Uint32Array, properties: number): Uint32Array {
-  const ranks = new Uint32Array(records.length)
-  for (let property = 0; property < properties; property++) {
+/** Sorts the rows of each property by the rank of their room type. */
+function sortRooms({ roomStart, records, rooms }: ByProperty): void {
+  for (let property = 0; property + 1 < roomStart.length; property++) {
     const start = roomStart[property] as number
     const end = roomStart[property + 1] as number
     // At most 256, mostly a handful: inserted one by one.
     for (let i = start; i < end; i++) {
       const record = records[i] as number
-      const rank = u32[((u32[(record >>> 2) + ROW.room] as number) >>> 2) + ROOM.rank] as number
+      const rank = rooms[i] as number
       let at = i
-      while (at > start && (ranks[at - 1] as number) > rank) {
-        ranks[at] = ranks[at - 1] as number
+      while (at > start && (rooms[at - 1] as number) > rank) {
+        rooms[at] = rooms[at - 1] as number
         records[at] = records[at - 1] as number
         at--
       }
-      ranks[at] = rank
+      rooms[at] = rank
       records[at] = record
     }
   }
-  return ranks
 }
 
-type Collecting = {
-  u32: Uint32Array
+type Collecting = ByProperty & {
+  readonly u32: Uint32Array
   /** Of each property; properties of a segment follow each other. */
-  segment: Uint32Array
-  roomStart: Uint32Array
-  rooms: Uint32Array
-  records: Uint32Array
-  rowList: number
+  readonly segment: Uint32Array
+  readonly rowList: number
   /** How many there are. */
-  roomTypes: number
+  readonly roomTypes: number
 }
 
 function collectTables({
@@ -295,21 +299,27 @@ export function gatherWords(
   addresses: Uint32Array,
 ): void {
   const { table, rows } = range
-  const firstDay = new Uint32Array(memory.buffer, 0, 64)[HEADER.firstDay] as number
+  const u32 = new Uint32Array(memory.buffer)
+  const firstDay = u32[HEADER.firstDay] as number
+  const span = Math.ceil((u32[HEADER.days] as number) / CHUNK_NIGHTS) * CHUNK_NIGHTS
   const list = tables.rowList + ((tables.rowStart[table] as number) + range.rowStart) * 4
-  const stride = rows * 8
-  const start = tables.dayStart[table] as number
+  // Rows of a table often begin with the same night: groups of nights that begin where its chunks do need no joining.
+  const offset = (u32[((u32[list >>> 2] as number) >>> 2) + ROW.base] as number) % CHUNK_NIGHTS
+  const groupOf = (day: number) => Math.floor((day - firstDay - offset) / CHUNK_NIGHTS)
+  const stride = rows * BYTES_PER_WORD
   const end = tables.dayStart[table + 1] as number
+  const start = tables.dayStart[table] as number
   let target = range.target
-  for (let day = start; day < end; ) {
-    const index = ((tables.days[day] as number) - firstDay) >>> 4
-    let nights = 0
+  for (let i = start; i < end; ) {
+    const group = groupOf(tables.days[i] as number)
+    const first = group * CHUNK_NIGHTS + offset
     const planes = target
-    for (; day < end && ((tables.days[day] as number) - firstDay) >>> 4 === index; day++) {
-      nights |= 1 << (((tables.days[day] as number) - firstDay) % CHUNK_NIGHTS)
-      addresses[day - start] = target
+    let nights = 0
+    for (; i < end && groupOf(tables.days[i] as number) === group; i++) {
+      nights |= 1 << ((tables.days[i] as number) - firstDay - first)
+      addresses[i - start] = target
       target += stride
     }
-    kernel.gather(range.context, list, rows, index, nights, planes, stride)
+    kernel.gather(range.context, list, rows, first < 0 ? first + span : first, nights, planes, stride)
   }
 }

@@ -46,8 +46,8 @@ export function createTwin(memory: WebAssembly.Memory, parser: PackageParser): I
     add: (context, night, lo, hi, line) => add(twin, context, night, lo, hi, line),
     remember: () => {},
     census: (list, count, result) => census(twin, list, count, result),
-    gather: (_context, list, count, index, nights, target, stride) =>
-      gather(twin, { list, count, index, nights, target, stride }),
+    gather: (_context, list, count, first, nights, target, stride) =>
+      gather(twin, { list, count, first, nights, target, stride }),
   }
 }
 
@@ -368,17 +368,16 @@ function census({ u8, u32 }: Twin, list: number, count: number, result: number):
   u32[(result >>> 2) + 2] = digest[1] % 2 ** 32
 }
 
-type Gathering = { list: number; count: number; index: number; nights: number; target: number; stride: number }
+type Gathering = { list: number; count: number; first: number; nights: number; target: number; stride: number }
 
-function gather({ u32 }: Twin, { list, count, index, nights, target, stride }: Gathering): void {
-  const days = u32[HEADER.days] as number
+function gather({ u32 }: Twin, { list, count, first, nights, target, stride }: Gathering): void {
+  const span = spanOf(u32)
   for (let i = 0; i < count; i++) {
     const row = u32[(list >>> 2) + i] as number
     let to = target / 4 + i * 2
     for (let bit = 0; bit < CHUNK_NIGHTS; bit++) {
       if (((nights >>> bit) & 1) === 0) continue
-      const night = index * CHUNK_NIGHTS + bit
-      const word = night < days ? wordAt(u32, row, night) >>> 2 : 0
+      const word = wordAt(u32, row, (first + bit) % span) >>> 2
       u32[to] = word === 0 ? 0 : (u32[word] as number)
       u32[to + 1] = word === 0 ? 0 : (u32[word + 1] as number)
       to += stride / 4
