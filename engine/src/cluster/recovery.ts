@@ -16,7 +16,7 @@ import type { SnapshotSource } from '../snapshot/shapes.ts'
 import { findSnapshots, type Loaded, loadNewest, SEED_FILE } from '../snapshot/snapshot.ts'
 import { closeWordsPool, createWordsPool, decodeAll } from '../snapshot/words-pool.ts'
 import { inlineEncoder, type WordsEncoder, writeSnapshotDir } from '../snapshot/write.ts'
-import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
+import { type ApplyContext, applyCommand, createApplyContext, latestTime } from '../store/apply.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { createStore, prepareSnapshots, publish, type Store, scratchOf, stateDigest } from '../store/store.ts'
 import { type Kernels, loadKernels } from '../threads/kernels.ts'
@@ -192,7 +192,7 @@ async function recoverFrom(
     : { wal: form(env, directory, options, codecs, shardId, snapshot, found), recovered: undefined }
   const { kernels, context } = machineOf(store, options)
   const replayed = replay(env, context, recovered, base.index, progress)
-  publish(store, replayed.lastIndex)
+  publish(store, replayed)
   prepareSnapshots(store)
   ensureReserve(directory)
   const hardState = recovered?.hardState ?? { term: base.term, vote: 0, commit: base.index }
@@ -206,13 +206,13 @@ async function recoverFrom(
     raft: {
       ...hardState,
       // With one voter everything durable is committed as soon as it leads; it was applied above.
-      commit: replayed.lastIndex,
-      lastIndex: replayed.lastIndex,
-      lastTerm: (recovered && recoveredTerm(recovered, replayed.lastIndex)) || base.term,
-      applied: replayed.lastIndex,
+      commit: replayed,
+      lastIndex: replayed,
+      lastTerm: (recovered && recoveredTerm(recovered, replayed)) || base.term,
+      applied: replayed,
     },
     snapshot: headOf(snapshot),
-    lastTimeMs: replayed.timeMs,
+    lastTimeMs: latestTime(store.memory),
     tornTailBytes: recovered?.tornBytes ?? 0,
     codecMismatch,
     lost: [],
@@ -298,15 +298,13 @@ function replay(
   recovered: Recovered | undefined,
   after: number,
   progress: Progress,
-): { lastIndex: number; timeMs: number } {
-  if (!recovered || recovered.lastIndex <= after)
-    return { lastIndex: Math.max(after, recovered?.lastIndex ?? 0), timeMs: 0 }
-  let timeMs = 0
+): number {
+  if (!recovered || recovered.lastIndex <= after) return Math.max(after, recovered?.lastIndex ?? 0)
   let applied = after
   let saidAt = env.clock.monotonicMs()
   progress('recovering', `${recovered.lastIndex - after} entries of the log are being applied`)
   replayEntries(env.disk, recovered.scan, after + 1, (firstIndex, count, window, start, end) => {
-    timeMs = Math.max(timeMs, applyRange(context, firstIndex, count, window, start, end))
+    applyRange(context, firstIndex, count, window, start, end)
     applied = firstIndex + count - 1
     publish(context.store, applied)
     if (env.clock.monotonicMs() - saidAt < 500) return
@@ -314,10 +312,10 @@ function replay(
     progress('recovering', `${recovered.lastIndex - applied} entries of the log are left to apply`)
   })
   assert(applied === recovered.lastIndex, 'the log is applied to its end')
-  return { lastIndex: applied, timeMs }
+  return applied
 }
 
-/** Applies entries out of a window that is overwritten afterwards. @returns the latest time in them */
+/** Applies entries out of a window that is overwritten afterwards. */
 function applyRange(
   context: ApplyContext,
   firstIndex: number,
@@ -325,9 +323,8 @@ function applyRange(
   window: Uint8Array,
   start: number,
   end: number,
-): number {
+): void {
   const view = viewOf(window)
-  let timeMs = 0
   let at = start
   for (let i = 0; i < count; i++) {
     const body = at + ENTRY_HEADER_BYTES
@@ -335,12 +332,10 @@ function applyRange(
     assert(entryTerm(view, at) > 0, 'entries have a term')
     if (entryKind(view, at) === ENTRY_KIND.command) {
       applyCommand(context, firstIndex + i, window, body, stop)
-      timeMs = Math.max(timeMs, context.reader.timeMs)
     }
     at = stop
   }
   assert(at === end, 'entries fill their range')
-  return timeMs
 }
 
 /**
@@ -407,7 +402,7 @@ async function recoverWithLoss(
     wal,
     raft: { term: base.term + 1, vote: 0, commit: index, lastIndex: index, lastTerm: base.term + 1, applied: index },
     snapshot: headOf(loaded?.reader),
-    lastTimeMs: context.reader.timeMs,
+    lastTimeMs: latestTime(store.memory),
     tornTailBytes: 0,
     codecMismatch: undefined,
     lost,

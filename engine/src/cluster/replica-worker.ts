@@ -179,6 +179,7 @@ function assemble(
     machine: {
       apply: (index, bytes, start, end) => applyCommand(context, index, bytes, start, end),
       publish: (index) => publish(store, index),
+      digestMark: () => context.marks.at(-1),
       digest: () => stateDigest(store.memory),
       lastMaintenanceDay: () => state(store.memory, STATE.lastMaintenanceDay),
       packagesBefore: (day) => packagesBefore(store.memory, day),

@@ -29,7 +29,7 @@ import {
   takeReady,
 } from '../raft/raft.ts'
 import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
-import type { Applied } from '../store/apply.ts'
+import type { Applied, DigestMark } from '../store/apply.ts'
 import {
   beginCommand,
   COMMAND_HEADER_BYTES,
@@ -47,7 +47,6 @@ const APPLY_COMMANDS_MAX = 1_024
 const APPLY_MS_MAX = 2
 /** One hand-over to the log at most; larger proposals are cut. */
 const BATCH_BYTES_MAX = 512 * 1024
-const DIGEST_EVERY = 4_096
 /** Log that is kept behind the newest snapshot. */
 const KEPT_ENTRIES = 10_000
 const RETRY_FULL_MS = 5_000
@@ -59,6 +58,8 @@ export type StateMachine = {
   apply(index: number, bytes: Uint8Array, start: number, end: number): Applied
   /** Ends a batch: readers may see it. */
   publish(index: number): void
+  /** The latest digest that was noted on the way and is not in the log yet. */
+  readonly digestMark: () => DigestMark | undefined
   readonly digest: () => { readonly lo: number; readonly hi: number }
   readonly lastMaintenanceDay: () => number
   /** Packages that maintenance up to a day would remove. */
@@ -116,7 +117,6 @@ export type Replica = ReplicaParts & {
   isRetrying: boolean
   isStopping: boolean
   isApplying: boolean
-  entriesSinceDigest: number
   lastDigestIndex: number
   digestChecks: number
   repeats: number
@@ -182,7 +182,6 @@ export function createReplica(parts: ReplicaParts): Replica {
     isRetrying: false,
     isStopping: false,
     isApplying: false,
-    entriesSinceDigest: 0,
     lastDigestIndex: 0,
     digestChecks: 0,
     repeats: 0,
@@ -439,7 +438,7 @@ export function applyCommitted(replica: Replica): void {
   if (commands === 0) return replica.onSettled?.()
   replica.machine.publish(raft.applied)
   sendAnswers(replica)
-  afterApply(replica, commands)
+  afterApply(replica)
   if (raft.applied < raft.commit) {
     replica.isApplying = true
     env.schedule.after(0, () => {
@@ -516,27 +515,25 @@ function sendAnswers(replica: Replica): void {
   }
 }
 
-function afterApply(replica: Replica, commands: number): void {
+function afterApply(replica: Replica): void {
   const { raft, machine } = replica
-  replica.entriesSinceDigest += commands
-  if (replica.entriesSinceDigest >= DIGEST_EVERY && raft.applied === raft.lastIndex && !replica.isStopping) {
-    replica.entriesSinceDigest = 0
-    checkDigest(replica)
-  }
+  const mark = machine.digestMark()
+  if (mark && mark.index > replica.lastDigestIndex && !replica.isStopping) logDigest(replica, mark)
   if (raft.applied - replica.snapshotIndexLast >= replica.snapshotTriggerCount) startSnapshot(replica, 'periodic')
   if (machine.lastMaintenanceDay() === replica.maintenanceDay && replica.maintenanceDay !== 0)
     finishMaintenance(replica)
 }
 
-/** Proposes the digest of the state as it is; each replica compares when it applies it (consensus.md §13). */
-function checkDigest(replica: Replica): void {
-  const { lo, hi } = replica.machine.digest()
-  const body = new Uint8Array(8)
-  viewOf(body).setUint32(0, lo, true)
-  viewOf(body).setUint32(4, hi, true)
+/** Proposes the digest as it was at an index; each replica compares it with its own of that index (consensus.md §13). */
+function logDigest(replica: Replica, { index, lo, hi }: DigestMark): void {
+  const body = new Uint8Array(16)
+  const view = viewOf(body)
+  view.setFloat64(0, index, true)
+  view.setUint32(8, lo, true)
+  view.setUint32(12, hi, true)
   if (!proposeOwn(replica, KIND.digestCheck, body)) return
   replica.digestChecks++
-  replica.lastDigestIndex = replica.raft.lastIndex
+  replica.lastDigestIndex = index
 }
 
 // Snapshots

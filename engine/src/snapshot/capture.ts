@@ -45,13 +45,15 @@ export type Captured = { readonly source: SnapshotSource; readonly epoch: number
 export const CAPTURE_SCRATCH_BYTES = RAW_BYTES_MAX + 8192
 
 /** Settings that the log decides, as a snapshot carries them. */
-export const SETTINGS_BYTES = 24
+export const SETTINGS_BYTES = 32
 
 export function encodeSettings(memory: Memory): Uint8Array {
   const bytes = new Uint8Array(SETTINGS_BYTES)
   const view = new DataView(bytes.buffer)
   view.setUint32(0, state(memory, STATE.sessionBytesMax), true)
   view.setUint32(4, state(memory, STATE.featureLevel), true)
+  view.setUint32(24, state(memory, STATE.timeLow), true)
+  view.setUint32(28, state(memory, STATE.timeHigh), true)
   for (let cell = 0; cell < 4; cell++) view.setUint32(8 + cell * 4, state(memory, STATE.genesis + cell), true)
   return bytes
 }

@@ -179,5 +179,7 @@ function restoreSettings(store: Store, settings: Uint8Array): void {
   const view = new DataView(settings.buffer, settings.byteOffset, settings.byteLength)
   setState(store, STATE.sessionBytesMax, view.getUint32(0, true))
   setState(store, STATE.featureLevel, view.getUint32(4, true))
+  setState(store, STATE.timeLow, view.getUint32(24, true))
+  setState(store, STATE.timeHigh, view.getUint32(28, true))
   for (let cell = 0; cell < 4; cell++) setState(store, STATE.genesis + cell, view.getUint32(8 + cell * 4, true))
 }

@@ -80,11 +80,20 @@ export type Applied = {
   index: number
 }
 
+/** The state digest right after the command at an index. */
+export type DigestMark = Digest & { readonly index: number }
+
+/** Every so many entries the leader logs its digest (consensus.md §13). */
+export const DIGEST_EVERY = 4_096
+const MARKS_MAX = 64
+
 export type ApplyContext = {
   readonly store: Store
   readonly put: PutWord
   /** Told when a digest in the log is not this replica's: it must stop serving (consensus.md P4). */
   readonly onDigestMismatch: (index: number, expected: Digest, own: Digest) => void
+  /** Digests as they were at every DIGEST_EVERY-th index, until a check of the log has named them. */
+  readonly marks: DigestMark[]
   readonly reader: CommandReader
   readonly applied: Applied
 }
@@ -94,7 +103,14 @@ export function createApplyContext(
   put: PutWord,
   onDigestMismatch: ApplyContext['onDigestMismatch'],
 ): ApplyContext {
-  return { store, put, onDigestMismatch, reader: createCommandReader(), applied: { code: 0, value: 0, index: 0 } }
+  return {
+    store,
+    put,
+    onDigestMismatch,
+    marks: [],
+    reader: createCommandReader(),
+    applied: { code: 0, value: 0, index: 0 },
+  }
 }
 
 const KEY_NUMBER_AT = 16
@@ -107,18 +123,38 @@ export function applyCommand(
   start: number,
   end: number,
 ): Applied {
-  const { reader, applied, store } = context
+  const { reader, applied, store, marks } = context
   openCommand(reader, bytes, start, end)
   applied.code = OUTCOME.done
   applied.value = 0
   applied.index = index
-  // A digest in the log is that of the state before it: nothing may change on the way to the comparison.
-  if (reader.kind !== KIND.digestCheck) expireSessions(store, reader.timeMs)
-  if (reader.key < 0) {
-    execute(context)
-    return applied
+  noteTime(store, reader.timeMs)
+  expireSessions(store, reader.timeMs)
+  if (reader.key < 0) execute(context)
+  else executeOnce(context, index)
+  if (index % DIGEST_EVERY === 0) {
+    marks.push({ index, ...stateDigest(store.memory) })
+    if (marks.length > MARKS_MAX) marks.shift()
   }
-  const { key, at, kind } = reader
+  return applied
+}
+
+function noteTime(store: Store, timeMs: number): void {
+  const low = timeMs % 2 ** 32
+  if (low === state(store.memory, STATE.timeLow)) return
+  setState(store, STATE.timeLow, low)
+  setState(store, STATE.timeHigh, Math.floor(timeMs / 2 ** 32))
+}
+
+/** Latest time in the log so far. */
+export function latestTime(memory: Memory): number {
+  return state(memory, STATE.timeHigh) * 2 ** 32 + state(memory, STATE.timeLow)
+}
+
+/** A command with a request key: executed the first time it comes, answered from the table after that. */
+function executeOnce(context: ApplyContext, index: number): void {
+  const { reader, applied, store } = context
+  const { bytes, end, key, at, kind } = reader
   const number = Number(reader.view.getBigUint64(key + KEY_NUMBER_AT, true))
   const low = nameHash(0, bytes, at, end) ^ kind
   const high = nameHash(1, bytes, at, end) ^ kind
@@ -127,12 +163,11 @@ export function applyCommand(
     applied.code = earlier.code
     applied.value = earlier.value
     applied.index = earlier.index
-    return applied
+    return
   }
   const { session } = earlier
   execute(context)
   storeResult(store, session, number, applied.code, applied.value, index, low, high)
-  return applied
 }
 
 function execute(context: ApplyContext): void {
@@ -637,11 +672,14 @@ function ranksOf(memory: Memory, kind: NameKind): Uint32Array {
 
 // Checks
 
+/** Compares a logged digest with this replica's own at the same index; one that has none, after a start, has no say. */
 function checkDigest(context: ApplyContext): void {
-  const { reader, store } = context
+  const { reader, marks } = context
+  const index = readF64(reader)
   const expected: Digest = { lo: readU32(reader), hi: readU32(reader) }
-  const own = stateDigest(store.memory)
-  if (expected.lo !== own.lo || expected.hi !== own.hi) context.onDigestMismatch(context.applied.index, expected, own)
+  const own = marks.find((mark) => mark.index === index)
+  while (marks.length > 0 && (marks[0]?.index as number) <= index) marks.shift()
+  if (own && (expected.lo !== own.lo || expected.hi !== own.hi)) context.onDigestMismatch(index, expected, own)
 }
 
 /** The digest computed anew from every record: what the kept sum must equal. For tests and `vacancy inspect`. */

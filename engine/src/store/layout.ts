@@ -78,6 +78,9 @@ export const STATE = {
   roomTypesUsed: 17,
   genesis: 18,
   featureLevel: 22,
+  /** Latest time in the log, milliseconds: it never goes back (consensus.md C2). */
+  timeLow: 23,
+  timeHigh: 24,
   /** Six dictionaries of DICTIONARY.cells each. */
   dictionaries: 32,
   /** One record a day slot: day, packages, digest low, digest high. */

@@ -133,6 +133,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
           toy.turns.push(turn)
           turn = 0
         },
+        digestMark: () => ({ index: Math.floor(values.length / 4_096) * 4_096, lo: values.length, hi: 0 }),
         digest: () => ({ lo: values.length, hi: values.reduce((sum, value) => (sum * 31 + value) >>> 0, 7) }),
         lastMaintenanceDay: () => 0,
         packagesBefore: () => 0,
