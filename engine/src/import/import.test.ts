@@ -18,7 +18,7 @@ import { createEnv, realDisk } from '../env.ts'
 import { decodePart, openSeedFile, type SnapshotReader } from '../snapshot/load.ts'
 import { createWordsCoder } from '../snapshot/words.ts'
 import { nameHash, packageHash, propertyHash, roomHash, rowKey } from '../store/digest.ts'
-import { CODECS, DAYS, FIRST_DAY, PROPERTIES, randomPackages, readObviously } from '../testing/csv-files.ts'
+import { CODECS, DAYS, FIRST_DAY, propertiesFile, randomPackages, readObviously } from '../testing/csv-files.ts'
 import { createRandom } from '../testing/random.ts'
 import { layPlanes } from '../testing/snapshot-source.ts'
 import { printedFinding } from './faults.ts'
@@ -102,12 +102,6 @@ function packagesOf(reader: SnapshotReader): string[] {
   })
   return packages.sort()
 }
-
-const propertyLines = () =>
-  PROPERTIES.map((id, i) => {
-    const quoted = id.includes('"') ? `"${id.replaceAll('"', '""')}"` : id
-    return `${quoted},segment ${i % 3},area ${i % 5},${['hotel', 'hostel'][i % 2]},c${i % 4},${1 + (i % 5)},${i / 2},${-i},a|b${i % 2}\n`
-  })
 
 test('two files become a snapshot that holds exactly what stands in them', async () => {
   write(
@@ -216,7 +210,7 @@ test('the state digest is the sum over all records by their names', async () => 
 test('threads, ranges, kernels and the order of the lines change no byte of the snapshot', async () => {
   const random = createRandom(SEED)
   const bytes = randomPackages(random, { lines: 3000, spoilOneIn: 0, varyOneIn: 5, order: 'shuffled' })
-  write(propertyLines().join(''), bytes)
+  write(propertiesFile().join(''), bytes)
   const says = `VACANCY_TEST_SEED=${SEED}`
   const first = await summaryOf()
   const expected = readFileSync(first.path)
@@ -236,7 +230,7 @@ test('threads, ranges, kernels and the order of the lines change no byte of the 
     { threads: 2, rangeBytes: 3000, kernel: 'typescript' },
     { threads: 2, rangeBytes: 4000, reordered: true },
   ] as const) {
-    if ('reordered' in options) write(propertyLines().reverse().join(''), reordered)
+    if ('reordered' in options) write(propertiesFile().reverse().join(''), reordered)
     const summary = await summaryOf({ ...options, overwrite: true })
     expect(summary.snapshotId, says).toBe(first.snapshotId)
     expect(readFileSync(summary.path).equals(expected), says).toBe(true)
@@ -246,7 +240,7 @@ test('threads, ranges, kernels and the order of the lines change no byte of the 
 test('errors are the same however many threads read, and come in the order of the file', async () => {
   const random = createRandom(SEED + 1)
   const bytes = randomPackages(random, { lines: 2000, spoilOneIn: 40, varyOneIn: 10, order: 'grouped' })
-  write(propertyLines().join(''), bytes)
+  write(propertiesFile().join(''), bytes)
   const alone = await errorsOf({ errorsMax: 1000 })
 
   const together = await errorsOf({ errorsMax: 1000, threads: 3, rangeBytes: 901 })
@@ -642,7 +636,7 @@ test('a shard may begin with properties and no packages', async () => {
 
 test('progress tells phase, share and rate, and never goes back within a phase', async () => {
   write(
-    propertyLines().join(''),
+    propertiesFile().join(''),
     randomPackages(createRandom(SEED), { lines: 3000, spoilOneIn: 0, varyOneIn: 0, order: 'grouped' }),
   )
   const seen: { phase: string; done: number; total: number }[] = []

@@ -13,7 +13,7 @@
 import { closeSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert, type CodecList, formatDay, VacancyError } from '@vacancy/shared'
-import type { Env } from '../env.ts'
+import { diskFailed, type Env } from '../env.ts'
 import { BYTES_PER_WORD } from '../snapshot/codec.ts'
 import { type Digest, snapshotId } from '../snapshot/format.ts'
 import type { SnapshotSource } from '../snapshot/shapes.ts'
@@ -115,6 +115,7 @@ export async function buildSnapshot(env: Env, options: ImportOptions): Promise<I
     startMs: env.clock.monotonicMs(),
     phases: {},
     phase: undefined,
+    reportedMs: Number.NEGATIVE_INFINITY,
   }
   try {
     return await run(build)
@@ -135,6 +136,8 @@ type Build = {
   /** Seconds of each phase that has ended. */
   readonly phases: { [phase in Phase]?: number }
   phase: { readonly name: Phase; readonly startMs: number } | undefined
+  /** When progress was told last. */
+  reportedMs: number
 }
 
 function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, threads }: ImportOptions): void {
@@ -162,8 +165,8 @@ async function run(build: Build): Promise<ImportOutcome> {
   const properties = readPropertyFile(build)
   await warm
   const staging = stagingFor(build, memory, properties)
-  const counted = packages.fault ? undefined : await readPackages(build, staging, properties, packages)
-  if (!counted || build.errors.count > 0) return { ok: false, errors: build.errors }
+  const counted = await readPackages(build, staging, properties, packages)
+  if (!counted) return { ok: false, errors: build.errors }
 
   const path = join(options.outputPath, SEED_FILE)
   const { written, source } = await writeSnapshot(build, staging, properties, counted, path)
@@ -195,15 +198,9 @@ async function run(build: Build): Promise<ImportOutcome> {
 
 /** Opens a file of the input folder; what makes all of it unreadable is an error of the import. */
 function open(build: Build, name: string): CsvFile {
-  const path = join(build.options.inputPath, name)
-  let file: CsvFile
-  try {
-    file = openCsv(path)
-  } catch (cause) {
-    throw new VacancyError('usage_error', { reason: `${path} cannot be read: ${(cause as Error).message}` }, { cause })
-  }
+  const file = openCsv(join(build.options.inputPath, name))
   build.files.push(file)
-  if (file.fault) addFinding(build, fileFinding(name, 'encoding', file.fault))
+  if (file.fault) addFinding(build, fileFinding(name, 'form', file.fault))
   return file
 }
 
@@ -216,11 +213,11 @@ function addFinding({ errors, options }: Build, finding: Finding): void {
 function readPropertyFile(build: Build): PropertyTable {
   const file = open(build, PROPERTIES_FILE)
   beginPhase(build, 'properties')
-  const end = file.fault ? file.dataStart : file.bytes
-  const blocks = createBlocks(file.file, file.path, end, new Uint8Array(build.options.blockBytes ?? BLOCK_BYTES))
-  const table = readProperties({ ...file, bytes: end }, blocks, (line, fault) =>
-    addFinding(build, findingOf(PROPERTIES_FILE, line, PROPERTY_COLUMNS, fault)),
-  )
+  const buffer = new Uint8Array(build.options.blockBytes ?? BLOCK_BYTES)
+  const table = readProperties(file, createBlocks(file.file, file.path, file.bytes, buffer), {
+    onFault: (line, fault) => addFinding(build, findingOf(PROPERTIES_FILE, line, PROPERTY_COLUMNS, fault)),
+    onBlock: (done) => reportProgress(build, { done, total: file.bytes, packages: 0 }),
+  })
   if (table.columns.count === 0 && build.errors.count === 0) {
     addFinding(build, fileFinding(PROPERTIES_FILE, 'no_properties', 'holds no properties'))
   }
@@ -357,15 +354,26 @@ async function writeSnapshot(
     codecsOrderedHash: options.codecs.orderedHash,
     ...(areas[thread] as (typeof areas)[number]),
   }))
-  mkdirSync(options.outputPath, { recursive: true })
-  const written = await writeSeedFile(env, path, source, {
-    encoder: crewEncoder(crew),
-    onProgress: (done) => reportProgress(build, { done: done.parts, total: done.of, packages: counted.packages }),
+  const written = await toDisk(path, () => {
+    mkdirSync(options.outputPath, { recursive: true })
+    return writeSeedFile(env, path, source, {
+      encoder: crewEncoder(crew),
+      onProgress: ({ parts: done, of: total }) => reportProgress(build, { done, total, packages: counted.packages }),
+    })
   })
   assert(written, 'an import never gives up its source')
   assert(written.manifest.packages === counted.packages, 'every package that was counted is written')
   endPhase(build)
   return { written, source }
+}
+
+/** A full disk ends an import as any other failed write does. */
+async function toDisk<T>(path: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    throw error instanceof Error && 'syscall' in error ? diskFailed('write', path, error) : error
+  }
 }
 
 /** Hands part after part to the thread that has the fewest. */
@@ -412,8 +420,11 @@ function sourceOf(
   }
 }
 
-function notesOf({ options }: Build, source: SnapshotSource, { packages, tables }: Counted): string[] {
+function notesOf({ options, module }: Build, source: SnapshotSource, { packages, tables }: Counted): string[] {
   const notes: string[] = []
+  if (!module && options.kernel !== 'typescript') {
+    notes.push('the compiled kernel is missing, so this took several times longer; npm start builds it')
+  }
   if (existsSync(join(options.inputPath, RESTRICTIONS_FILE))) {
     notes.push(`${RESTRICTIONS_FILE} is ignored: restrictions are not supported yet`)
   }
@@ -447,10 +458,11 @@ function endPhase(build: Build): void {
 /** Reports from the counters of the threads while they work. */
 async function watched<T>(build: Build, staging: Staging, phase: Phase, total: number, work: Promise<T>): Promise<T> {
   beginPhase(build, phase)
+  // A little later than progress may be told again, so that none is left out.
   const timer = setInterval(() => {
     const packages = sumOf(staging, CONTEXT.accepted) + sumOf(staging, CONTEXT.skipped)
     reportProgress(build, { done: Math.min(sumOf(staging, CONTEXT.bytesDone), total), total, packages })
-  }, POLL_MS)
+  }, POLL_MS + 1)
   try {
     return await work
   } finally {
@@ -464,16 +476,18 @@ function reportProgress(
   { done, total, packages }: { done: number; total: number; packages: number },
 ): void {
   const { phase, options, env } = build
-  if (!phase) return
+  if (!phase || !options.onProgress) return
   const nowMs = env.clock.monotonicMs()
+  if (nowMs - build.reportedMs < POLL_MS && done < total) return
+  build.reportedMs = nowMs
   const phaseSeconds = (nowMs - phase.startMs) / 1000
-  options.onProgress?.({
+  options.onProgress({
     phase: phase.name,
     done,
     total,
     packages,
     seconds: round((nowMs - build.startMs) / 1000),
-    recordsPerSecond: Math.round(packages / (build.phases.packages ?? phaseSeconds)),
+    recordsPerSecond: packages === 0 ? 0 : Math.round(packages / (build.phases.packages ?? phaseSeconds)),
     ...(done > 0 && { etaSeconds: round((phaseSeconds * (total - done)) / done) }),
   })
 }

@@ -82,12 +82,15 @@ type Columns = {
   amenityEnd: Uint32Array
 }
 
-/** Reads the whole file. Every fault is told with the number of its line. */
-export function readProperties(
-  file: CsvFile,
-  blocks: Blocks,
-  onFault: (line: number, fault: Fault) => void,
-): PropertyTable {
+type PropertyEvents = {
+  /** Told of every fault with the number of its line. */
+  readonly onFault: (line: number, fault: Fault) => void
+  /** Told how far in the file reading is, now and then. */
+  readonly onBlock: (bytesDone: number) => void
+}
+
+/** Reads the whole file. */
+export function readProperties(file: CsvFile, blocks: Blocks, { onFault, onBlock }: PropertyEvents): PropertyTable {
   const reading = createReading()
   let line = file.firstLine
   openRange(blocks, file.dataStart, file.bytes, true)
@@ -99,6 +102,7 @@ export function readProperties(
       skipLine(blocks)
       continue
     }
+    onBlock(blocks.position)
     let at = blocks.start
     while (at < blocks.end) {
       const { cells } = reading
@@ -415,7 +419,8 @@ function finish(reading: Reading): PropertyTable {
 /** Stable counting sorts, the least significant key first; keys are small numbers, so each is two passes. */
 function sortedOrder(columns: Columns, { ids }: SeenIds, count: number): Uint32Array {
   const keys = new Uint32Array(count)
-  let order: Uint32Array = Uint32Array.from({ length: count }, (_, i) => i)
+  let order: Uint32Array = new Uint32Array(count)
+  for (let line = 0; line < count; line++) order[line] = line
   let spare: Uint32Array = new Uint32Array(count)
   const sortBy = (by: Uint32Array | Uint8Array) => {
     if (!countingSort(order, spare, by)) return

@@ -5,7 +5,7 @@
  * began before its range, and reads on behind its range until its last line ends.
  */
 
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
 import { VacancyError } from '@vacancy/shared'
 import { createCells, isHeader, LINE_BYTES_MAX, readRecord } from './csv.ts'
 import { PADDING_BYTES } from './layout.ts'
@@ -30,22 +30,32 @@ export type CsvFile = {
   readonly fault?: string
 }
 
-/** @throws errno errors of a file that cannot be read */
+/** @throws VacancyError `usage_error` for what cannot be read */
 export function openCsv(path: string): CsvFile {
-  const file = openSync(path, 'r')
+  let file: number | undefined
   try {
+    // Asked before it is opened: a pipe would wait for its writer.
+    if (!statSync(path).isFile()) throw new Error('it is no regular file')
+    file = openSync(path, 'r')
     const bytes = fstatSync(file).size
     const head = new Uint8Array(Math.min(bytes, 2 * LINE_BYTES_MAX))
     readSync(file, head, 0, head.length, 0)
     const opened = { file, path, bytes, lineBytes: lineBytesOf(head) }
-    const isUtf16 = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
-    if (isUtf16) return { ...opened, dataStart: 0, firstLine: 1, fault: 'is UTF-16; save it as UTF-8' }
+    const fault = faultOfHead(head)
+    if (fault !== '') return { ...opened, dataStart: bytes, firstLine: 1, fault }
     const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
     return { ...opened, ...findData(head, start, head.length === bytes) }
-  } catch (error) {
-    closeSync(file)
-    throw error
+  } catch (cause) {
+    if (file !== undefined) closeSync(file)
+    throw new VacancyError('usage_error', { reason: `${path} cannot be read: ${(cause as Error).message}` }, { cause })
   }
+}
+
+/** What files begin with that are no CSV in UTF-8. */
+function faultOfHead(head: Uint8Array): string {
+  const begin = ((head[0] as number) << 8) | (head[1] as number)
+  if (begin === 0xfffe || begin === 0xfeff) return 'is UTF-16; save it as UTF-8'
+  return begin === 0x1f8b ? 'is compressed; unpack it first' : ''
 }
 
 function lineBytesOf(head: Uint8Array): number {

@@ -26,6 +26,14 @@ export const PROPERTIES = [
 const ROOMS = ['r', 'room1', 'room2', 'Doppelzimmer Süd', 'a room type of more than sixteen bytes', '客室', 'x"y']
 const LONG_ROOM = 'l'.repeat(255)
 
+/** The properties that random packages are of. */
+export function propertiesFile(): string[] {
+  return PROPERTIES.map((id, i) => {
+    const names = `segment ${i % 3},area ${i % 5},${['hotel', 'hostel'][i % 2]},c${i % 4}`
+    return `${quotedIfNeeded(id)},${names},${1 + (i % 5)},${i / 2},${-i},a|b${i % 2}\n`
+  })
+}
+
 export type FileOptions = {
   readonly lines: number
   /** One line in so many is spoiled; 0 for none. */

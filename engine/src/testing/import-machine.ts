@@ -1,0 +1,140 @@
+/**
+ * One thread of an import over bytes in hand: both passes, with the compiled kernel and with its twin, and an obvious
+ * reading of the same bytes beside them. Used by the kernel's test and its fuzzer.
+ */
+
+import { deepStrictEqual } from 'node:assert'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { assert, createCodecList, PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '@vacancy/shared'
+import { createPackageParser, LINE_BYTES_MAX } from '../import/csv.ts'
+import type { Fault } from '../import/faults.ts'
+import { compileImportKernel, createImportKernel } from '../import/kernel.ts'
+import { CONTEXT, HEADER, hashId, ROOM, ROOM_TEXT_AT, ROW } from '../import/layout.ts'
+import { explainPackages, type PackageThread, readSharedRanges } from '../import/packages.ts'
+import type { PropertyIndex } from '../import/properties.ts'
+import { createBlocks } from '../import/split.ts'
+import { beginPass, createMemory, createStaging, FAILED, forEachRecord, type Staging } from '../import/staging.ts'
+import { wordAt } from '../import/twin.ts'
+import { CODECS, DAYS, FIRST_DAY, type FileOptions, PROPERTIES, randomPackages, readObviously } from './csv-files.ts'
+import type { Random } from './random.ts'
+
+const MEMORY_BYTES = 16 * 1024 * 1024
+const codecs = createCodecList(CODECS)
+const module = compileImportKernel()
+
+/** Where blocks and ranges of a file end, and whether dates outside the window are errors. */
+type Cut = { readonly block: number; readonly range: number; readonly strict: boolean }
+
+/** Reads one random file in three ways. @throws AssertionError where they differ */
+export function compareReadings(path: string, random: Random, options: FileOptions): void {
+  const bytes = randomPackages(random, options)
+  const strict = random.below(5) === 0
+  const cut = (): Cut => ({
+    block: 2 * LINE_BYTES_MAX + random.below(5000),
+    range: 1 + random.below(bytes.length + 1),
+    strict,
+  })
+
+  const compiled = readWith('wasm', path, bytes, cut())
+  const twin = readWith('typescript', path, bytes, cut())
+
+  deepStrictEqual(compiled, twin)
+  const obvious = readObviously(bytes, strict)
+  const faultyLines = compiled.faults.map(({ line }) => line)
+  deepStrictEqual(faultyLines, obvious.faultyLines)
+  if (faultyLines.length > 0) return
+  deepStrictEqual(compiled.packages, obvious.packages)
+  deepStrictEqual(compiled.skipped, obvious.skipped)
+}
+
+type Read = { packages: string[]; skipped: number; faults: { line: number; fault: Fault }[] }
+
+/** Both passes over the same bytes: the fast one, then the one that tells every fault. */
+function readWith(kind: 'wasm' | 'typescript', path: string, bytes: Uint8Array, cut: Cut): Read {
+  writeFileSync(path, bytes)
+  const file = openSync(path, 'r')
+  try {
+    const { staging, thread } = createMachine(kind, path, file, bytes.length, cut.block)
+    const data = { start: 0, end: bytes.length, firstLine: 1 }
+    const counter = (offset: number) => thread.f64[(thread.context + offset) >>> 3] as number
+    beginPass(staging, { explain: false, strictWindow: cut.strict, threads: 1 })
+    readSharedRanges(thread, data, cut.range)
+    const failed = thread.u32[HEADER.failed] !== FAILED.no
+    const packages = failed ? [] : packagesOf(staging)
+    const skipped = failed ? 0 : counter(CONTEXT.skipped)
+    assert(failed || counter(CONTEXT.accepted) === packages.length, 'every package that was taken is in memory')
+
+    beginPass(staging, { explain: true, strictWindow: cut.strict, threads: 1 })
+    const faults: Read['faults'] = []
+    explainPackages(thread, data, (line, fault) => faults.push({ line, fault }))
+    assert(failed === faults.length > 0, 'the explaining pass finds a fault exactly when the fast one did')
+    return { packages, skipped, faults }
+  } finally {
+    closeSync(file)
+  }
+}
+
+function createMachine(
+  kind: 'wasm' | 'typescript',
+  path: string,
+  file: number,
+  fileBytes: number,
+  blockBytes: number,
+): { staging: Staging; thread: PackageThread } {
+  const memory = createMemory(MEMORY_BYTES, 0)
+  const options = { memory, index: propertyIndex(), codecs, firstDay: FIRST_DAY, days: DAYS, threads: 1, blockBytes }
+  const staging = createStaging(options)
+  const parser = createPackageParser(codecs)
+  const { kernel, implementation } = createImportKernel(memory, kind === 'wasm' ? module : undefined, parser)
+  assert(implementation === kind, 'the kernel is built; npm test builds it')
+  const context = staging.contexts[0] as number
+  const buffer = staging.buffers[0] as number
+  const { buffer: bytes } = memory
+  const thread = {
+    memory,
+    kernel,
+    parser,
+    context,
+    buffer,
+    blocks: createBlocks(file, path, fileBytes, new Uint8Array(bytes, buffer, staging.bufferBytes)),
+    u8: new Uint8Array(bytes),
+    u32: new Uint32Array(bytes),
+    f64: new Float64Array(bytes),
+  }
+  return { staging, thread }
+}
+
+function propertyIndex(): PropertyIndex {
+  const ids = new Uint8Array(PROPERTIES.length * PROPERTY_ID_BYTES)
+  const slots = new Uint32Array(256)
+  for (const [ordinal, id] of PROPERTIES.entries()) {
+    const packed = packPropertyId(id) as Uint8Array
+    ids.set(packed, ordinal * PROPERTY_ID_BYTES)
+    const [w0, w1, w2, w3] = new Uint32Array(packed.slice().buffer) as unknown as [number, number, number, number]
+    let slot = hashId(w0, w1, w2, w3) >>> 24
+    while (slots[slot] !== 0) slot = (slot + 1) & 255
+    slots[slot] = ordinal + 1
+  }
+  return { ids, slots, shift: 24 }
+}
+
+/** Every package in the memory, as readObviously writes it. */
+function packagesOf({ memory }: Staging): string[] {
+  const u8 = new Uint8Array(memory.buffer)
+  const u32 = new Uint32Array(memory.buffer)
+  const decoder = new TextDecoder()
+  const packages: string[] = []
+  forEachRecord(memory, HEADER.rowSlots, (row) => {
+    const id = unpackPropertyId(u8, row)
+    const room = u32[(row >>> 2) + ROW.room] as number
+    const length = u32[(room >>> 2) + ROOM.length] as number
+    const name = decoder.decode(u8.slice(room + ROOM_TEXT_AT, room + ROOM_TEXT_AT + length))
+    for (let night = 0; night < DAYS; night++) {
+      const word = wordAt(u32, row, night) >>> 2
+      const [lo, hi] = [u32[word] as number, u32[word + 1] as number]
+      if (word === 0 || (lo | hi) === 0) continue
+      packages.push(`${id}|${name}|${FIRST_DAY + night}|${lo & 255}|${~hi >>> 0}|${lo >>> 8}`)
+    }
+  })
+  return packages.sort()
+}
