@@ -210,6 +210,7 @@ function degreesAt({ text, starts, ends }: Cells, cell: number): number {
   const start = starts[cell] as number
   const end = ends[cell] as number
   const isNegative = text[start] === 0x2d
+  if (isNegative && end === start + 1) return Number.NaN
   let digits = 0
   let fraction = -1
   for (let at = isNegative ? start + 1 : start; at < end; at++) {
