@@ -111,6 +111,7 @@ function dayOfFlag(name: string, text: string | undefined): number | undefined {
 function removeOnSignal(temporary: string): () => void {
   const end = () => {
     rmSync(temporary, { force: true })
+    process.stderr.write('\ninterrupted; nothing was written\n')
     process.exit(EXIT.failure)
   }
   process.once('SIGINT', end)

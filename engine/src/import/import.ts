@@ -36,6 +36,8 @@ export const PACKAGES_FILE = 'packages.csv'
 const RESTRICTIONS_FILE = 'restrictions.csv'
 /** Read at a time by each thread: what is read is still in the second-level cache when the kernel gets to it. */
 const BLOCK_BYTES = 512 * 1024
+/** First lines can mislead: no more memory than this is touched because of them. */
+const EARLY_BYTES_MAX = 2 ** 30
 /** More room types than a property usually has: worth a note. */
 const MANY_ROOM_TYPES = 10
 const POLL_MS = 100
@@ -187,7 +189,7 @@ async function run(build: Build): Promise<ImportOutcome> {
       ...(window && { nights: { from: formatDay(window.from), to: formatDay(window.to) } }),
       window: { from: formatDay(options.firstDay), to: formatDay(options.lastDay) },
       seconds: round(seconds),
-      recordsPerSecond: Math.round(counted.packages / seconds),
+      recordsPerSecond: Math.round(counted.packages / Math.max(seconds, 0.001)),
       phases: build.phases,
       threads: options.threads,
       kernel: module ? 'wasm' : 'typescript',
@@ -237,9 +239,9 @@ function stagingFor({ options, crew }: Build, memory: WebAssembly.Memory, proper
   })
 }
 
-/** What the words of a file will need at the least, judged by its first lines. */
+/** What the words of a file will need at the least, judged by its first lines; so much is touched early. */
 function memoryBytesFor({ bytes, lineBytes }: CsvFile): number {
-  return Math.ceil(bytes / lineBytes) * BYTES_PER_WORD
+  return Math.min(Math.ceil(bytes / lineBytes) * BYTES_PER_WORD, EARLY_BYTES_MAX)
 }
 
 /** @returns undefined when there are errors, which then are in build.errors */
@@ -487,7 +489,7 @@ function reportProgress(
     total,
     packages,
     seconds: round((nowMs - build.startMs) / 1000),
-    recordsPerSecond: packages === 0 ? 0 : Math.round(packages / (build.phases.packages ?? phaseSeconds)),
+    recordsPerSecond: Math.round(packages / Math.max(build.phases.packages ?? phaseSeconds, 0.001)),
     ...(done > 0 && { etaSeconds: round((phaseSeconds * (total - done)) / done) }),
   })
 }

@@ -57,9 +57,18 @@ export type StagingOptions = {
 export function createMemory(bytesMax: number, bytes: number): WebAssembly.Memory {
   const maximum = Math.floor(Math.min(bytesMax, MEMORY_BYTES_MAX) / PAGE_BYTES)
   const initial = Math.min(maximum, Math.ceil(bytes / PAGE_BYTES) + 1)
-  const memory = new WebAssembly.Memory({ initial, maximum, shared: true })
+  const memory = reserve(initial, maximum)
   new Uint32Array(memory.buffer)[HEADER.limit] = maximum * PAGE_BYTES
   return memory
+}
+
+function reserve(initial: number, maximum: number): WebAssembly.Memory {
+  try {
+    return new WebAssembly.Memory({ initial, maximum, shared: true })
+  } catch (cause) {
+    const reason = `No address space of ${(maximum * PAGE_BYTES) / 2 ** 20} MiB is to be had: raise the limit of this process (ulimit -v).`
+    throw new VacancyError('failure', { reason }, { cause })
+  }
 }
 
 /**
