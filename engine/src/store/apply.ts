@@ -20,6 +20,7 @@ import {
 } from './command.ts'
 import {
   compareBytes,
+  dictionaryGrowthBytes,
   findName,
   hashOfName,
   internName,
@@ -42,6 +43,7 @@ import {
   forEachProperty,
   forEachTable,
   forgetRoom,
+  indexGrowthBytes,
   type PropertyRecord,
   roomCount,
   roomEntry,
@@ -59,11 +61,13 @@ import {
   field,
   forEachSlot,
   liveRowsOf,
+  nightGrowthBytes,
   type PutWord,
   planeOf,
   rebuildTable,
   removeRow,
   renewRowBits,
+  rowGrowthBytes,
   setField,
   slotOf,
   wordAddress,
@@ -222,6 +226,21 @@ function inWindow(context: ApplyContext, day: number): boolean {
   return visible
 }
 
+/** Kept free beside what a command is known to need. */
+const MEMORY_MARGIN_BYTES = 256 * 1024
+
+/**
+ * Refuses a command that may need more memory than is left. The flag of store.ts refuses most of them before they are
+ * logged; what was on its way then, and what must double a large table, ends here. (Replicas with different memory
+ * could differ in this: a cluster must agree on `memory_max_bytes`.)
+ */
+function lacksMemory(context: ApplyContext, bytes: number): boolean {
+  const { low, high } = context.store.writer.gap
+  if (high - low >= bytes + MEMORY_MARGIN_BYTES) return false
+  fail(context, OUTCOME.refused)
+  return true
+}
+
 /** Reads an id and finds its property. @returns 0 after noting that there is none */
 function readProperty(context: ApplyContext): number {
   const { reader, store } = context
@@ -261,10 +280,14 @@ function setPackage(context: ApplyContext): void {
   let room = findRoom(memory, property, roomType)
   if (room === 0) {
     if (roomCount(memory, property) === LIMITS.roomTypesPerPropertyMax) return fail(context, OUTCOME.tooManyRoomTypes)
+    const segment = segmentOf(memory, field(memory, property + PROPERTY.segment))
+    const growth = rowGrowthBytes(memory, tableOf(memory, segment, roomType)) + dictionaryGrowthBytes(memory, 1)
+    if (lacksMemory(context, growth)) return
     roomType = internName(store, NAMES.roomType, reader.bytes, nameStart, reader.at)
     room = createRoom(store, property, roomType)
   }
   const table = field(memory, room + ROOMS.table)
+  if (planeOf(memory, table, day) === 0 && lacksMemory(context, nightGrowthBytes(memory, table))) return
   const plane = ensurePlane(store, table, day)
   const row = field(memory, room + ROOMS.row)
   const cell = wordAddress(plane, row) >>> 2
@@ -525,6 +548,7 @@ export function propertyDigest(memory: Memory, property: number, lane: 0 | 1): n
 function setProperty(context: ApplyContext): void {
   const { reader, store } = context
   const { memory } = store
+  if (lacksMemory(context, propertyGrowthBytes(context))) return
   const id = readBytes(reader, 16)
   const stars = readU8(reader)
   const latitude = readF64(reader)
@@ -549,6 +573,19 @@ function setProperty(context: ApplyContext): void {
   if (field(memory, property + PROPERTY.segment) === segment) replaceAttributes(store, property, attributes)
   else moveProperty(context, property, attributes)
   addPropertyDigest(store, property, 1)
+}
+
+/** What SETPROP may need: names, its place in the index, rows in the tables of a segment it moves to. */
+function propertyGrowthBytes(context: ApplyContext): number {
+  const { reader, store } = context
+  const { memory } = store
+  const names = dictionaryGrowthBytes(memory, LIMITS.amenitiesMax) + indexGrowthBytes(memory)
+  // The segment's name lies behind id, stars and position.
+  const at = reader.at + 16 + 1 + 16
+  const name = findName(memory, NAMES.segment, reader.bytes, at + 1, at + 1 + (reader.bytes[at] as number))
+  const segment = segmentOf(memory, name)
+  const rows = segment === 0 ? 4096 : rowGrowthBytes(memory, field(memory, segment + SEGMENT.propertyTable))
+  return names + rows
 }
 
 function internRead(context: ApplyContext, kind: NameKind): number {

@@ -85,6 +85,20 @@ export function internText(store: Store, kind: NameKind, name: string): number {
   return internName(store, kind, bytes, 0, bytes.length)
 }
 
+/** Bytes that adding up to `names` names of each kind may take at once: the tables double when they are full. */
+export function dictionaryGrowthBytes(memory: Memory, names: number): number {
+  let bytes = 0
+  for (const kind of NAME_KINDS) {
+    const count = nameCount(memory, kind) + names
+    const capacity = state(memory, cellOf(kind, DICTIONARY.capacity))
+    const slots = state(memory, cellOf(kind, DICTIONARY.slots))
+    const size = slots === 0 ? 0 : (memory.u32[slots >>> 2] as number) + 1
+    if (count > capacity) bytes += Math.max(CAPACITY_MIN, capacity * 2) * DICTIONARY_ENTRY_BYTES
+    if (count * 2 > size) bytes += Math.max(CAPACITY_MIN * 2, size * 2) * 4
+  }
+  return bytes
+}
+
 function growEntries(store: Store, kind: NameKind, count: number): void {
   const { memory } = store
   const capacity = state(memory, cellOf(kind, DICTIONARY.capacity))

@@ -97,6 +97,13 @@ function indexProperty(store: Store, property: number): void {
   setState(store, STATE.propertyCount, state(memory, STATE.propertyCount) + 1)
 }
 
+/** Bytes that indexing one more property may take at once. */
+export function indexGrowthBytes(memory: Memory): number {
+  const slots = state(memory, STATE.propertySlots)
+  const size = slots === 0 ? 0 : field(memory, slots) + 1
+  return (state(memory, STATE.propertySlotsUsed) + 1) * 2 > size ? Math.max(SLOTS_MIN, size * 4) * 4 : 0
+}
+
 function unindexProperty(store: Store, property: number): void {
   const { memory } = store
   const slots = state(memory, STATE.propertySlots)

@@ -154,6 +154,23 @@ export function liveRowsOf(memory: Memory, table: number): Uint32Array {
   return live
 }
 
+/** Bytes that one more row may take at once: a full table is copied into larger columns and planes. */
+export function rowGrowthBytes(memory: Memory, table: number): number {
+  if (table === 0) return planeBytes(8) + TABLE.bytes
+  const capacity = field(memory, table + TABLE.capacity)
+  if (rowCountOf(memory, table) < capacity) return 0
+  const grown = grownCapacity(capacity)
+  let planes = 0
+  forEachSlot(memory, table, () => planes++)
+  const bitmaps = Math.max(BITMAPS_MIN, field(memory, table + TABLE.bitmapCapacity)) * 2
+  return planes * planeBytes(grown) + grown * 20 + bitmaps * (bitmapBytes(grown) + 16)
+}
+
+/** Bytes of one more night. */
+export function nightGrowthBytes(memory: Memory, table: number): number {
+  return planeBytes(field(memory, table + TABLE.capacity)) + LEAF_BYTES
+}
+
 /** Callback that tells a property where its row went. Set by segment.ts, which knows properties. */
 export type RowMoved = (store: Store, property: number, table: number, row: number) => void
 let rowMoved: RowMoved = () => undefined
