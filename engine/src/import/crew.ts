@@ -4,9 +4,11 @@
 
 import { Worker } from 'node:worker_threads'
 import { errorOf, type Failure } from '../failure.ts'
+import type { Digest } from '../snapshot/format.ts'
 import type { EncodedPart } from '../snapshot/words.ts'
 import type { Fault } from './faults.ts'
 import type { PackageFile } from './packages.ts'
+import type { PropertyTable } from './properties.ts'
 import type { CensusTasks, FlatTables } from './source.ts'
 
 export type Begin = {
@@ -47,6 +49,7 @@ export type CrewTask =
       readonly target: number
       readonly codecsOrderedHash: string
     }
+  | { readonly kind: 'digest'; readonly columns: PropertyTable['columns']; readonly names: PropertyTable['names'] }
   | { readonly kind: 'encode'; readonly part: number }
 
 export type Explained = {
@@ -54,7 +57,7 @@ export type Explained = {
   readonly countByKind: { readonly [kind: string]: number }
 }
 
-type Answers = { encode: EncodedPart; explain: Explained }
+type Answers = { encode: EncodedPart; explain: Explained; digest: Digest }
 type AnswerTo<T extends CrewTask> = T['kind'] extends keyof Answers ? Answers[T['kind']] : undefined
 
 export type ToWorker = { readonly number: number; readonly task: CrewTask }

@@ -13,6 +13,7 @@ import type { Fault } from './faults.ts'
 import { createImportKernel } from './kernel.ts'
 import type { ImportKernel } from './layout.ts'
 import { explainPackages, type PackageThread, readSharedRanges } from './packages.ts'
+import { digestOfProperties } from './properties.ts'
 import { gatherWords, runCensus, tableShapes } from './source.ts'
 import { createBlocks } from './split.ts'
 import { touchMemory } from './staging.ts'
@@ -63,6 +64,8 @@ function run(task: CrewTask): unknown {
       return explain(thread, begun, task.faultsMax)
     case 'census':
       return runCensus(begun.memory, kernel, task.tasks, task.rowList)
+    case 'digest':
+      return digestOfProperties(task)
     case 'prepare-words':
       encode = prepareWords(begun, kernel, task)
       return undefined

@@ -25,7 +25,7 @@ import { type Finding, fileFinding, findingOf } from './faults.ts'
 import { compileImportKernel } from './kernel.ts'
 import { CONTEXT, HEADER, MEMORY_BYTES_MAX, WINDOW_DAYS_MAX } from './layout.ts'
 import type { ImportProgress, Phase } from './progress.ts'
-import { digestOfProperties, PROPERTY_COLUMNS, type PropertyTable, readProperties } from './properties.ts'
+import { PROPERTY_COLUMNS, type PropertyTable, readProperties } from './properties.ts'
 import { arrange, type Counted, countTables, tableShapes } from './source.ts'
 import { type CsvFile, createBlocks, openCsv, rangeBytesFor } from './split.ts'
 import { beginPass, createMemory, createStaging, FAILED, memoryFull, type Staging, takeMemory } from './staging.ts'
@@ -36,6 +36,8 @@ export const PACKAGES_FILE = 'packages.csv'
 const RESTRICTIONS_FILE = 'restrictions.csv'
 /** Read at a time by each thread: what is read is still in the second-level cache when the kernel gets to it. */
 const BLOCK_BYTES = 512 * 1024
+/** A word and its share of row and chunks, where a row has a month or two. */
+const PACKAGE_BYTES = 11
 /** First lines can mislead: no more memory than this is touched because of them. */
 const EARLY_BYTES_MAX = 2 ** 30
 /** More room types than a property usually has: worth a note. */
@@ -239,9 +241,9 @@ function stagingFor({ options, crew }: Build, memory: WebAssembly.Memory, proper
   })
 }
 
-/** What the words of a file will need at the least, judged by its first lines; so much is touched early. */
+/** What the packages of a file will need, judged by its first lines; so much is touched early. */
 function memoryBytesFor({ bytes, lineBytes }: CsvFile): number {
-  return Math.min(Math.ceil(bytes / lineBytes) * BYTES_PER_WORD, EARLY_BYTES_MAX)
+  return Math.min(Math.ceil(bytes / lineBytes) * PACKAGE_BYTES, EARLY_BYTES_MAX)
 }
 
 /** @returns undefined when there are errors, which then are in build.errors */
@@ -287,19 +289,19 @@ async function readShared(
   const dataBytes = file.bytes - file.dataStart
   const rangeBytes = options.rangeBytes ?? rangeBytesFor(dataBytes, crew.workers.length)
   const reading = askAll(crew, () => ({ kind: 'read', rangeBytes }))
-  const watching = watched(build, staging, 'packages', dataBytes, reading)
-  const ofProperties = digestOfProperties(properties)
-  await watching
+  await watched(build, staging, 'packages', dataBytes, reading)
   if (hasFailed(staging)) return undefined
 
   beginPhase(build, 'tables')
+  // By a thread that would wait for this one meanwhile.
+  const digest = ask(crew, 0, { kind: 'digest', columns: properties.columns, names: properties.names })
   const arrangement = arrange(memory, properties)
   await askAll(crew, () => ({ kind: 'census', tasks: arrangement.census, rowList: arrangement.tables.rowList }))
   const counted = countTables(memory, arrangement)
   endPhase(build)
   // Two threads that bring the same night at the same moment may both find it empty (layout.ts): then a word is missing.
   if (counted.packages !== sumOf(staging, CONTEXT.accepted)) return undefined
-  return { ...counted, digest: addDigests(counted.digest, ofProperties) }
+  return { ...counted, digest: addDigests(counted.digest, await digest) }
 }
 
 function addDigests(a: Digest, b: Digest): Digest {
@@ -346,7 +348,7 @@ async function writeSnapshot(
   const wordsMax = parts.reduce((most, part) => Math.max(most, part.words), 0)
   const areas = crew.workers.map(() => ({
     scratch: takeMemory(memory, WORDS_SCRATCH_BYTES),
-    target: takeMemory(memory, wordsMax * 8),
+    target: takeMemory(memory, wordsMax * BYTES_PER_WORD),
   }))
   await askAll(crew, (thread) => ({
     kind: 'prepare-words',

@@ -44,6 +44,7 @@ const LINES: usize = 48
 const FIRST_LINE: usize = 56
 const ID: usize = 64
 const ROOM_NAME: usize = 96
+const PROPERTY_ID: usize = 368
 const BATCH: usize = 384
 const BATCH_LINES: u32 = 32
 const FEATURES: usize = 384 + 32 * 64
@@ -72,6 +73,8 @@ const ROOM_BYTES_MAX: u32 = 255
 /** 4294967295 would be an empty word when inverted. */
 const PRICE_MAX: u64 = 0xfffffffe
 
+const NO_PROPERTY: u32 = 0xffffffff
+
 const DONE: i32 = 0
 const ODD: i32 = 1
 const CROWDED: i32 = 2
@@ -86,6 +89,8 @@ const RETURN: u8 = 0x0d
 const BLANK: u8 = 0x20
 const QUOTE: u8 = 0x22
 const COMMA: u8 = 0x2c
+const DOT: u8 = 0x2e
+const ZERO: u8 = 0x30
 
 // The row of the line at hand: what `resolve` found and `createRow` completes.
 let row: u32 = 0
@@ -105,7 +110,6 @@ let monthDays: u32 = 0
 // What it found.
 let night: u32 = 0
 let word: u64 = 0
-let next: usize = 0
 
 // Counts of one call of `scan`.
 let line: u64 = 0
@@ -123,6 +127,7 @@ export function scan(context: usize, start: usize, end: usize): i32 {
   accepted = 0
   skipped = 0
   room = 0
+  property = NO_PROPERTY
   featuresLength = 0
   monthText = 0
   cursor = start
@@ -144,7 +149,6 @@ let cursor: usize = 0
 const SHUFFLED: i32 = -1
 /** Lines in a row with another row each, and with the same, that make the kernel change its way. */
 const CHANGE_LINES: u32 = 4
-const NO_NIGHT: u32 = 0x80000000
 
 /** Line by line: fast where lines of one row follow each other. */
 function scanGrouped(context: usize, start: usize, end: usize): i32 {
@@ -157,32 +161,24 @@ function scanGrouped(context: usize, start: usize, end: usize): i32 {
   let changes: u32 = 0
   let prefix: usize = 0
   let prefixLength: usize = 0
-  // The 16 nights at hand: word 0 of `chunk` is night chunkFirst, which may lie before the window. Far from all: none.
-  let chunkFirst: u32 = NO_NIGHT
+  // The nights at hand: chunkNights of them from chunkFirst on, with their words from `chunk` on.
+  let chunkFirst: u32 = 0
+  let chunkNights: u32 = 0
   let chunk: u32 = 0
+  let lines: u32 = 0
+  let linesEmpty: u32 = 0
+  let linesSkipped: u32 = 0
 
   while (p < end) {
-    let same = prefixLength != 0
-    if (same) {
-      let i: usize = 0
-      while (i + 16 <= prefixLength) {
-        if (!i8x16.all_true(i8x16.eq(v128.load(p + i), v128.load(prefix + i)))) {
-          same = false
-          break
-        }
-        i += 16
-      }
-      if (same && i < prefixLength) {
-        const bits = u32(i8x16.bitmask(i8x16.eq(v128.load(p + i), v128.load(prefix + i))))
-        same = u32(ctz(~bits)) >= u32(prefixLength - i)
-      }
-    }
+    const same = prefixLength != 0 && isSame(p, prefix, prefixLength)
     if (same) {
       changes = 0
     } else {
-      if (isEmptyLine(p)) {
-        p = next
-        line++
+      const lineEnd = emptyLine(p)
+      if (lineEnd != 0) {
+        p += lineEnd
+        lines++
+        linesEmpty++
         continue
       }
       if (mayBeShuffled && ++changes > CHANGE_LINES) {
@@ -199,25 +195,26 @@ function scanGrouped(context: usize, start: usize, end: usize): i32 {
         stop = ODD
         break
       }
-      chunkFirst = NO_NIGHT
+      chunkNights = 0
     }
     prefix = p
 
-    if (!readTail(context, p + prefixLength, end)) {
+    const next = readTail(context, p + prefixLength, end)
+    if (next == 0) {
       stop = ODD
       break
     }
-    if (night >= days) {
-      if (strict) {
-        stop = ODD
-        break
+    if (night - chunkFirst >= chunkNights) {
+      if (night >= days) {
+        if (strict) {
+          stop = ODD
+          break
+        }
+        p = next
+        lines++
+        linesSkipped++
+        continue
       }
-      p = next
-      line++
-      skipped++
-      continue
-    }
-    if (night - chunkFirst >= 16) {
       if (row == 0) {
         stop = createRow(context, night)
         if (stop != DONE) break
@@ -228,7 +225,12 @@ function scanGrouped(context: usize, start: usize, end: usize): i32 {
         stop = MEMORY_FULL
         break
       }
-      chunkFirst = night - (place & 15)
+      // Only those nights of the chunk that lie in the window: a chunk may go over its end, and on at its beginning.
+      const behind = place & 15
+      const back = min<u32>(behind, night)
+      chunkFirst = night - back
+      chunk += (behind - back) << 3
+      chunkNights = min<u32>(back + 16 - behind, days - chunkFirst)
     }
     const at = usize(chunk) + ((night - chunkFirst) << 3)
     const before = load<u64>(at)
@@ -237,12 +239,14 @@ function scanGrouped(context: usize, start: usize, end: usize): i32 {
       stop = DUPLICATE
       break
     }
-    store<u64>(at, explain ? line : word)
+    store<u64>(at, explain ? line + u64(lines) : word)
     p = next
-    line++
-    accepted++
+    lines++
   }
   cursor = p
+  line += u64(lines)
+  accepted += u64(lines - linesEmpty - linesSkipped)
+  skipped += u64(linesSkipped)
   return stop
 }
 
@@ -273,17 +277,18 @@ function scanShuffled(context: usize, start: usize, end: usize): i32 {
     let entry = batch
     const batchEnd = batch + usize(BATCH_LINES) * ENTRY_BYTES
     while (entry < batchEnd && p < end) {
-      if (isEmptyLine(p)) {
+      if (emptyLine(p) != 0) {
         isPlain = false
         break
       }
       const prefixLength = resolve(context, p)
-      if (prefixLength == 0 || (room != 0 && !readTail(context, p + prefixLength, end))) {
-        stop = ODD
+      if (prefixLength != 0 && room == 0) {
+        isPlain = false
         break
       }
-      if (room == 0) {
-        isPlain = false
+      const next = prefixLength == 0 ? 0 : readTail(context, p + prefixLength, end)
+      if (next == 0) {
+        stop = ODD
         break
       }
       const id = v128.load(context, ID)
@@ -349,10 +354,7 @@ function storeBatch(context: usize, batch: usize, batchEnd: usize): i32 {
       idHash = hashVector(v128.load(entry))
       room = load<u32>(entry, ENTRY_ROOM)
       row = findRow(context)
-      if (row == 0) {
-        property = findProperty(context)
-        if (property == NO_PROPERTY) stop = ODD
-      }
+      if (row == 0 && !mayBeNew(context)) stop = ODD
       if (stop == DONE && nightOf >= days) {
         if (!strict) {
           line++
@@ -386,91 +388,95 @@ function storeBatch(context: usize, batch: usize, batchEnd: usize): i32 {
 
 // @ts-ignore: decorator
 @inline
-/** Whether only a line end is at `p`; then `next` is behind it. */
-function isEmptyLine(p: usize): bool {
-  const first = load<u8>(p)
-  if (first == NEWLINE) {
-    next = p + 1
-    return true
+/** Compares in vectors that overlap at the end, and looks at what differs once: 1.2 times as fast as one by one. */
+function isSame(a: usize, b: usize, length: usize): bool {
+  if (length < 16) {
+    const bits = u32(i8x16.bitmask(i8x16.eq(v128.load(a), v128.load(b))))
+    return u32(ctz(~bits)) >= u32(length)
   }
-  if (first != RETURN || load<u8>(p, 1) != NEWLINE) return false
-  next = p + 2
-  return true
+  const last = length - 16
+  let differ = v128.xor(v128.load(a + last), v128.load(b + last))
+  if (last > 0) {
+    differ = v128.or(differ, v128.xor(v128.load(a), v128.load(b)))
+    for (let i: usize = 16; i < last; i += 16) differ = v128.or(differ, v128.xor(v128.load(a + i), v128.load(b + i)))
+  }
+  return !v128.any_true(differ)
 }
 
 // @ts-ignore: decorator
 @inline
-/** Reads date, numbers and rate features from `at` on into night, word and next. @returns false if they are not plain */
-function readTail(context: usize, at: usize, end: usize): bool {
+/** @returns bytes of the line end at `p`, 0 when the line is not empty */
+function emptyLine(p: usize): usize {
+  const first = load<u8>(p)
+  if (first == NEWLINE) return 1
+  return first == RETURN && load<u8>(p, 1) == NEWLINE ? 2 : 0
+}
+
+/** Passes over `.00,` at the end of a price. @returns what follows, 0 when it is anything else */
+function behindFraction(dot: usize): usize {
+  if (load<u8>(dot) != DOT || load<u8>(dot, 1) != ZERO) return 0
+  let at = dot + 2
+  while (load<u8>(at) == ZERO) at++
+  return load<u8>(at) == COMMA ? at + 1 : 0
+}
+
+// @ts-ignore: decorator
+@inline
+/** Reads date, numbers and rate features from `at` on into night and word. @returns the next line, 0 if this is not plain */
+function readTail(context: usize, at: usize, end: usize): usize {
   const month = load<u64>(at)
-  const day = u32(load<u16>(at, 8))
+  // `DD,` and one byte of the number behind it. Conditions stand alone: the compiler would add up what is joined by `||`.
+  const day = load<u32>(at, 8)
   if (month != monthText) {
-    if (!readMonth(month)) return false
+    if (!readMonth(month)) return 0
     monthText = month
     monthFirst = readFirst - load<u32>(FIRST_DAY)
     monthDays = readDays
   }
-  const tens = (day & 0xff) - 0x30
-  const ones = (day >> 8) - 0x30
-  const dayOfMonth = tens * 10 + ones - 1
-  if (tens > 3 || ones > 9 || dayOfMonth >= monthDays || load<u8>(at, 10) != COMMA) return false
+  // Digits and a comma, compared in one: 0x30–0x33, 0x30–0x39, 0x2c.
+  if ((day & 0xfff0fc) != 0x2c3030) return 0
+  const ones = (day >> 8) & 0xf
+  if (ones > 9) return 0
+  const dayOfMonth = (day & 3) * 10 + ones - 1
+  if (dayOfMonth >= monthDays) return 0
   night = monthFirst + dayOfMonth
 
-  // `availability,price,`: at most 16 bytes where the price has no fraction.
+  // `availability,price,`: at most 16 bytes where the price has no fraction. What is no digit must be these commas.
   const numbers = at + 11
   const v = v128.load(numbers)
-  const commas = u32(i8x16.bitmask(i8x16.eq(v, i8x16.splat(COMMA))))
-  const digits = u32(i8x16.bitmask(i8x16.le_u(i8x16.sub(v, i8x16.splat(0x30)), i8x16.splat(9))))
-  const second = commas & (commas - 1)
-  const comma1 = u32(ctz(commas))
-  const comma2 = u32(ctz(second))
-  if (second == 0 || comma1 - 1 > 2) return false
-  const upTo2 = (u32(1) << comma2) - 1
-  let priceEnd = comma2
-  if (((digits | (1 << comma1)) & upTo2) != upTo2) {
-    // Perhaps a fraction of zeros.
-    const dot = u32(ctz(i8x16.bitmask(i8x16.eq(v, i8x16.splat(0x2e)))))
-    const zeros = u32(i8x16.bitmask(i8x16.eq(v, i8x16.splat(0x30))))
-    if (dot >= comma2) return false
-    const upToDot = (u32(1) << dot) - 1
-    const fraction = upTo2 & ~(upToDot | (1 << dot))
-    if (((digits | (1 << comma1)) & upToDot) != upToDot || (zeros & fraction) != fraction || fraction == 0) return false
-    priceEnd = dot
-  }
+  const others = ~u32(i8x16.bitmask(i8x16.le_u(i8x16.sub(v, i8x16.splat(0x30)), i8x16.splat(9))))
+  const comma1 = u32(ctz(others))
+  const priceEnd = u32(ctz(others & (others - 1)))
+  if (comma1 - 1 > 2) return 0
+  if (load<u8>(numbers + comma1) != COMMA) return 0
   const priceLength = priceEnd - comma1 - 1
-  // Unsigned: no digit, or a dot before the comma, becomes a huge number.
-  if (priceLength - 1 > 9) return false
+  // Unsigned: no digit becomes a huge number. No end within the vector is more digits than a price has.
+  if (priceLength - 1 > 9) return 0
+  let text = numbers + priceEnd + 1
+  if (load<u8>(numbers + priceEnd) != COMMA) {
+    text = behindFraction(numbers + priceEnd)
+    if (text == 0) return 0
+  }
   let a = (load<u32>(numbers) << (32 - 8 * comma1)) & 0x0f0f0f0f
   a = (a * 10 + (a >> 8)) & 0x00ff00ff
   a = (a * 100 + (a >> 16)) & 0xffff
   let price: u64
   const priceAt = numbers + comma1 + 1
-  if (priceLength <= 8) {
+  if (priceLength <= 4) {
+    let b = (load<u32>(priceAt) << (32 - 8 * priceLength)) & 0x0f0f0f0f
+    b = (b * 10 + (b >> 8)) & 0x00ff00ff
+    price = u64((b * 100 + (b >> 16)) & 0xffff)
+  } else if (priceLength <= 8) {
     price = digits8(load<u64>(priceAt) << (64 - 8 * u64(priceLength)))
   } else {
     price = digits8(load<u64>(priceAt))
     for (let i: u32 = 8; i < priceLength; i++) price = price * 10 + u64(load<u8>(priceAt + i) - 0x30)
   }
-  if (a > 255 || price > PRICE_MAX) return false
+  if (a > 255) return 0
+  if (price > PRICE_MAX) return 0
 
   // Rate features and the end of the line.
-  const text = numbers + comma2 + 1
-  let known = featuresLength != 0
-  if (known) {
-    let i: usize = 0
-    while (i + 16 <= featuresLength) {
-      if (!i8x16.all_true(i8x16.eq(v128.load(text + i), v128.load(features + i)))) {
-        known = false
-        break
-      }
-      i += 16
-    }
-    if (known && i < featuresLength) {
-      const bits = u32(i8x16.bitmask(i8x16.eq(v128.load(text + i), v128.load(features + i))))
-      known = u32(ctz(~bits)) >= u32(featuresLength - i)
-    }
-  }
-  if (!known) {
+  if (featuresLength == 0 || !isSame(text, features, featuresLength)) {
     let lineEnd = text
     while (lineEnd < end) {
       const newlines = u32(i8x16.bitmask(i8x16.eq(v128.load(lineEnd), i8x16.splat(NEWLINE))))
@@ -480,14 +486,13 @@ function readTail(context: usize, at: usize, end: usize): bool {
       }
       lineEnd += 16
     }
-    if (lineEnd > end || !findMask(context, text, u32(lineEnd - text))) return false
+    if (lineEnd > end || !findMask(context, text, u32(lineEnd - text))) return 0
     mask = foundMask
     featuresLength = lineEnd - text
   }
   features = text
   word = u64(a) | (u64(mask) << 8) | ((price ^ 0xffffffff) << 32)
-  next = text + featuresLength
-  return true
+  return text + featuresLength
 }
 
 /**
@@ -574,7 +579,12 @@ function resolve(context: usize, p: usize): usize {
 
 /** Whether a row for (ID, roomText) may be made: the property is there, and the name needs no proof. Sets `property`. */
 function mayBeNew(context: usize): bool {
-  property = findProperty(context)
+  // Room types of a property follow each other: it is looked up for the first of them.
+  const id = v128.load(context, ID)
+  if (property == NO_PROPERTY || !i8x16.all_true(i8x16.eq(id, v128.load(context, PROPERTY_ID)))) {
+    property = findProperty(context)
+    v128.store(context, id, PROPERTY_ID)
+  }
   // Only the slow path knows UTF-8; a room type that is there has been proven.
   return property != NO_PROPERTY && (room != 0 || isPrintable(roomText, roomLength))
 }
@@ -715,8 +725,6 @@ function hashText(p: usize, length: u32): u32 {
   }
   return i < length ? finish(h + hashVector(v128.and(v128.load(p + i), lanesBelow(length - i)))) : h
 }
-
-const NO_PROPERTY: u32 = 0xffffffff
 
 function findProperty(context: usize): u32 {
   const slots = load<u32>(PROPERTY_SLOTS)

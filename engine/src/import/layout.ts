@@ -88,6 +88,8 @@ export const CONTEXT = {
   bytesDone: 80,
   /** Room type of the line at hand for `add`, up to 255 bytes and padding. */
   room: 96,
+  /** 16 bytes: property id that the compiled kernel looked up last. */
+  propertyId: 368,
   /** Lines of a batch: 32 of 64 bytes, of the compiled kernel alone. */
   batch: 384,
   /** Feature texts seen before: 16 bytes each, u32 hash · u32 address of the text · u32 length · u32 mask. */

@@ -9,7 +9,7 @@
 import { LIMITS, PROPERTY_ID_BYTES, packPropertyIdInto, RESERVED_SEGMENTS } from '@vacancy/shared'
 import { textFault } from '@vacancy/shared/wire'
 import type { Digest } from '../snapshot/format.ts'
-import { type PropertyColumns, sharedBytes } from '../snapshot/shapes.ts'
+import { type PropertyColumns, sharedBytes, sharedU32 } from '../snapshot/shapes.ts'
 import { nameHash, type PropertyHashInput, propertyHash } from '../store/digest.ts'
 import {
   barFrom,
@@ -45,6 +45,7 @@ export const PROPERTY_COLUMNS = [
 /** Packed ids by ordinal, and open addressing over them: slot = hashId >>> shift, ordinal + 1, 0 = free. */
 export type PropertyIndex = { readonly ids: Uint8Array; readonly slots: Uint32Array; readonly shift: number }
 
+/** Columns lie in shared memory: other threads read them too. */
 export type PropertyTable = {
   readonly columns: Omit<PropertyColumns, 'roomStart' | 'rooms'>
   readonly names: { segments: string[]; areas: string[]; types: string[]; categories: string[]; amenities: string[] }
@@ -395,13 +396,13 @@ function finish(reading: Reading): PropertyTable {
   const sorted = {
     count,
     ids: index.ids.subarray(0, count * 16),
-    segment: ordered(columns.segment, new Uint32Array(count)),
-    area: ordered(columns.area, new Uint32Array(count)),
-    type: ordered(columns.type, new Uint32Array(count)),
-    category: ordered(columns.category, new Uint32Array(count)),
-    stars: ordered(columns.stars, new Uint8Array(count)),
-    latitude: ordered(columns.latitude, new Float64Array(count)),
-    longitude: ordered(columns.longitude, new Float64Array(count)),
+    segment: ordered(columns.segment, sharedU32(count)),
+    area: ordered(columns.area, sharedU32(count)),
+    type: ordered(columns.type, sharedU32(count)),
+    category: ordered(columns.category, sharedU32(count)),
+    stars: ordered(columns.stars, sharedBytes(count)),
+    latitude: ordered(columns.latitude, sharedF64(count)),
+    longitude: ordered(columns.longitude, sharedF64(count)),
     ...amenities,
   }
   return {
@@ -415,6 +416,10 @@ function finish(reading: Reading): PropertyTable {
     },
     index,
   }
+}
+
+function sharedF64(length: number): Float64Array {
+  return new Float64Array(new SharedArrayBuffer(length * 8))
 }
 
 /** Stable counting sorts, the least significant key first; keys are small numbers, so each is two passes. */
@@ -471,8 +476,8 @@ function orderedAmenities(
   order: Uint32Array,
   ranks: Uint32Array,
 ): { amenityStart: Uint32Array; amenities: Uint32Array } {
-  const amenityStart = new Uint32Array(count + 1)
-  const sorted = new Uint32Array(count === 0 ? 0 : (columns.amenityEnd[count - 1] as number))
+  const amenityStart = sharedU32(count + 1)
+  const sorted = sharedU32(count === 0 ? 0 : (columns.amenityEnd[count - 1] as number))
   let end = 0
   for (let i = 0; i < count; i++) {
     const line = order[i] as number
@@ -519,7 +524,7 @@ function indexOf(columns: Columns, seen: SeenIds, order: Uint32Array): PropertyI
 }
 
 /** The properties' share of the state digest. */
-export function digestOfProperties({ columns, names }: PropertyTable): Digest {
+export function digestOfProperties({ columns, names }: Pick<PropertyTable, 'columns' | 'names'>): Digest {
   const encoder = new TextEncoder()
   const sums = ([0, 1] as const).map((lane) => {
     const hashesOf = (list: readonly string[]) =>
