@@ -1,0 +1,112 @@
+/**
+ * What Raft nodes say to each other (consensus.md §4) and who they are (§7, M1). Values only; their bytes are
+ * cluster/frames.ts.
+ */
+
+import type { EntryBatch } from './entry.ts'
+
+/**
+ * A member of the shard. `id` is the raft id, a number that is never used again: 1 … n in name order for the initial
+ * voters, 1,000 + log index of the adding entry for everybody else (consensus.md §7.1).
+ */
+export type Member = {
+  readonly id: number
+  readonly node: string
+  /** 32 lower-case hex digits of IDENTITY; empty while the member is unbound. */
+  readonly incarnation: string
+}
+
+/** M1. All lists ascend; `members` holds exactly voters ∪ outgoing ∪ learners. */
+export type Configuration = {
+  readonly members: readonly Member[]
+  readonly voters: readonly number[]
+  /** Voters of the half that is left; empty unless joint. */
+  readonly outgoing: readonly number[]
+  readonly learners: readonly number[]
+  /** Voters of the outgoing half that become learners when the joint phase ends. */
+  readonly staged: readonly number[]
+  readonly autoLeave: boolean
+}
+
+/** Facts that travel with heartbeats for the driver; the core does not look at them (C4, §13, §19). */
+export type Sample = {
+  readonly wallMs: number
+  readonly isDiskFull: boolean
+  /** Index of the last digest check and the digest there; 0 for none. */
+  readonly digestIndex: number
+  readonly digestLo: number
+  readonly digestHi: number
+  readonly applied: number
+}
+
+type Common = { readonly from: number; readonly to: number; readonly term: number }
+
+export type VoteMessage = Common & {
+  readonly type: 'preVote' | 'vote'
+  readonly lastIndex: number
+  readonly lastTerm: number
+  /** Part of a leadership transfer: the lease rule E2 does not hold. */
+  readonly isForced: boolean
+}
+export type VoteReply = Common & { readonly type: 'preVoteReply' | 'voteReply'; readonly isGranted: boolean }
+export type AppendMessage = Common & {
+  readonly type: 'append'
+  readonly prevIndex: number
+  readonly prevTerm: number
+  /** Contiguous, from `prevIndex + 1`; each batch of one term. */
+  readonly entries: readonly EntryBatch[]
+  readonly commit: number
+}
+export type AppendReply = Common & {
+  readonly type: 'appendReply'
+  /** Last matching index, or the refused `prevIndex`. */
+  readonly index: number
+  readonly isRejected: boolean
+  readonly hintIndex: number
+  readonly hintTerm: number
+}
+export type Heartbeat = Common & {
+  readonly type: 'heartbeat'
+  readonly commit: number
+  /** Number of the read round that the answer confirms; 0 for none. */
+  readonly readRound: number
+  readonly sample?: Sample | undefined
+}
+export type HeartbeatReply = Common & {
+  readonly type: 'heartbeatReply'
+  readonly readRound: number
+  readonly sample?: Sample | undefined
+}
+/** `manifest` is opaque to the core: the driver pulls the chunks it names and steps the message when all are there. */
+export type SnapshotOffer = Common & {
+  readonly type: 'snapshot'
+  readonly index: number
+  readonly snapshotTerm: number
+  readonly configuration: Configuration
+  readonly manifest: Uint8Array
+}
+export type TimeoutNow = Common & { readonly type: 'timeoutNow' }
+/** Sent to the leader by a node that was asked; carries no term (0). */
+export type TransferLeader = Common & { readonly type: 'transferLeader'; readonly target: number }
+/** Term 0 in both. */
+export type ReadIndexMessage = Common & { readonly type: 'readIndex'; readonly context: number }
+export type ReadIndexReply = Common & {
+  readonly type: 'readIndexReply'
+  readonly context: number
+  readonly index: number
+}
+
+export type Message =
+  | VoteMessage
+  | VoteReply
+  | AppendMessage
+  | AppendReply
+  | Heartbeat
+  | HeartbeatReply
+  | SnapshotOffer
+  | TimeoutNow
+  | TransferLeader
+  | ReadIndexMessage
+  | ReadIndexReply
+
+export type MessageType = Message['type']
