@@ -93,6 +93,10 @@ export type Env = {
   readonly schedule: Schedule
   readonly host: Host
   readonly log: Log
+  /** Planted defects by name; only a simulator sets them, so no program that ships can have one (reliability.md §7). */
+  readonly defects?: ReadonlySet<string>
+  /** Forces rare branches in a simulation: true with probability `p`; absent everywhere else (reliability.md §3). */
+  readonly sometimes?: (name: string, p: number) => boolean
 }
 
 export function createEnv(log: Log): Env {
