@@ -119,6 +119,12 @@ export const ERRORS = {
     retry: true,
     says: 'No leader is known. Nothing was done: repeat later.',
   },
+  transferring: {
+    wire: '503',
+    http: 503,
+    retry: true,
+    says: 'Leadership is being handed to another node. Nothing was done: repeat at once, there or here.',
+  },
   not_leader: {
     wire: '308',
     http: 503,

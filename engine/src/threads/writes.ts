@@ -6,26 +6,39 @@
  *   back             ANSWER_BYTES each: u32 token · u8 outcome · u8 value · u16 0 · f64 index
  */
 
+import { ERRORS } from '@vacancy/shared'
 import { type CommandWriter, createCommandWriter } from '../store/command.ts'
 
 export const ANSWER_BYTES = 16
-/** Outcomes that the replica gives itself, above those of the store: the write is certainly in no log. */
+/**
+ * Outcomes that the replica gives itself, above those of the store. But for `outcomeUnknown` the command is certainly in
+ * no log, or certainly overwritten there by an entry of another term that is committed (consensus.md X5, X6, X8).
+ */
 export const REFUSED = {
   overloaded: 240,
   notServing: 241,
   diskFull: 242,
   memoryFull: 243,
   notLeader: 244,
-  unknown: 245,
+  /** In a log, and its fate was not learnt before the deadline, the disconnect or the end of the node. */
+  outcomeUnknown: 245,
+  noLeader: 246,
+  /** Leadership is on its way to another node. */
+  transferring: 247,
+  /** A read asks for an index that was not applied in time. */
+  notCaughtUp: 248,
 } as const
 
 const REFUSED_TEXT: { readonly [code: number]: string } = {
-  [REFUSED.overloaded]: '429',
-  [REFUSED.notServing]: '503',
-  [REFUSED.diskFull]: '503',
-  [REFUSED.memoryFull]: '503',
-  [REFUSED.notLeader]: '308',
-  [REFUSED.unknown]: '408',
+  [REFUSED.overloaded]: ERRORS.overloaded.wire,
+  [REFUSED.notServing]: ERRORS.not_serving.wire,
+  [REFUSED.diskFull]: ERRORS.disk_full.wire,
+  [REFUSED.memoryFull]: ERRORS.memory_full.wire,
+  [REFUSED.notLeader]: ERRORS.not_leader.wire,
+  [REFUSED.outcomeUnknown]: ERRORS.outcome_unknown.wire,
+  [REFUSED.noLeader]: ERRORS.no_leader.wire,
+  [REFUSED.transferring]: ERRORS.transferring.wire,
+  [REFUSED.notCaughtUp]: ERRORS.not_caught_up.wire,
 }
 
 /** @returns the wire text of an outcome of the replica, undefined for one of the store */
