@@ -21,6 +21,9 @@ const day = z.iso.date()
 const name = z.string().min(1)
 const hexDigest = z.string().regex(/^[0-9a-f]{64}$/)
 
+/** `candidate` is told of a node by itself only. */
+export const MEMBER_ROLES = ['leader', 'follower', 'learner', 'candidate'] as const
+
 /** The body of every answer from 400 on. */
 export const errorBody = z.object({ error: z.string() })
 
@@ -108,7 +111,7 @@ export const statusBody = z.object({
   segments: z.array(z.object({ name, properties: count, packages: count })),
   replica: z
     .object({
-      role: z.enum(['leader', 'follower', 'learner']),
+      role: z.enum(MEMBER_ROLES),
       term: count,
       first_index: count,
       last_index: count,
