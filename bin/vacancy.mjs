@@ -19,6 +19,15 @@ const COMMANDS = {
   query: ['@vacancy/quickstart/cli', 'asks a running node and prints the answer as a table'],
 }
 
+/** Programs that run for months. */
+const LONG_LIVED = new Set(['run', 'run-clustered'])
+/**
+ * glibc keeps what was freed for later, by default tens of megabytes a thread: what a start needs for loading would
+ * stay with the node for good. Blocks from this size on are given back when they are freed. Read by the C library when
+ * a process starts, so the process starts once more, in place, with the same id.
+ */
+const MALLOC = { MALLOC_MMAP_THRESHOLD_: '65536', MALLOC_TRIM_THRESHOLD_: '65536' }
+
 process.exitCode = await main(process.argv.slice(2))
 
 async function main([name, ...rest]) {
@@ -35,6 +44,7 @@ async function main([name, ...rest]) {
     return USAGE_EXIT_CODE
   }
   if (!isNewEnough(process.version)) return await againOnPinnedNode([name, ...rest])
+  if (LONG_LIVED.has(name)) giveMemoryBack()
   await buildWhatIsMissing()
   keepCompiled()
   const [door] = COMMANDS[name]
@@ -53,6 +63,16 @@ function keepCompiled() {
   nodeModule.enableCompileCache?.(process.env.NODE_COMPILE_CACHE)
 }
 
+/** Starts this process again with `MALLOC`, unless whoever started it has set these; without glibc it does nothing. */
+function giveMemoryBack() {
+  const isSet = Object.keys(MALLOC).some((name) => process.env[name] !== undefined)
+  if (process.platform !== 'linux' || isSet) return
+  process.execve?.(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], {
+    ...process.env,
+    ...MALLOC,
+  })
+}
+
 /** Started with an old Node, as by a path from a shell: the same command once more, with ours. */
 async function againOnPinnedNode(args) {
   const node = findNode()
@@ -61,7 +81,10 @@ async function againOnPinnedNode(args) {
     return 1
   }
   forwardSignals()
-  const { code } = await run(node.path, [fileURLToPath(import.meta.url), ...args], { stdio: 'inherit' })
+  const { code } = await run(node.path, [fileURLToPath(import.meta.url), ...args], {
+    stdio: 'inherit',
+    env: { ...MALLOC, ...process.env },
+  })
   return code
 }
 

@@ -8,7 +8,7 @@
 import { assert } from '@vacancy/shared'
 
 export const SLAB_BYTES_MIN = 1 << 20
-export const SLABS = 32
+export const SLABS = 12
 
 export type Slabs = {
   readonly bytes: number
