@@ -15,6 +15,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   readSync,
   renameSync,
   rmdirSync,
@@ -23,7 +24,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { hostname } from 'node:os'
+import { hostname, setPriority } from 'node:os'
 import { dirname } from 'node:path'
 import { type Clock, VacancyError } from '@vacancy/shared'
 
@@ -162,6 +163,22 @@ function realHost(): Host {
       if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
       return isAlive(processId) ? 'unknown' : undefined
     },
+  }
+}
+
+/** Nice value of threads that may wait when others have work: as `nice -n 10`. */
+const BACKGROUND = 10
+
+/**
+ * Lets the other threads of the process go first when cores are scarce. On Linux a priority belongs to a thread, and
+ * `/proc/thread-self` names the one that asks; elsewhere nothing happens.
+ */
+export function runInBackground(): void {
+  try {
+    const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
+    setPriority(thread, BACKGROUND)
+  } catch {
+    // No such file on this platform, or a container forbids it: the thread runs as any other.
   }
 }
 

@@ -5,7 +5,7 @@
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList, type ErrorName, VacancyError } from '@vacancy/shared'
-import { createEnv, type Env, errnoOf, type Log } from '../env.ts'
+import { createEnv, type Env, errnoOf, type Log, runInBackground } from '../env.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
 import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from './capture.ts'
 import { retainSnapshots, scrubStep } from './snapshot.ts'
@@ -106,6 +106,7 @@ function scrub(bulk: Bulk): FromBulk | undefined {
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
 if (parentPort) {
+  runInBackground()
   const options = workerData as BulkOptions
   const bulk: Bulk = {
     env: createEnv(silent),
