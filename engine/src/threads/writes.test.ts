@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { REFUSED, refusedText } from './writes.ts'
+import { answerOfLogged, REFUSED, refusedText } from './writes.ts'
 
 test('every refusal of the replica is a bare code, and only an outcome that is not known says 408 (X5)', () => {
   const texts = Object.entries(REFUSED).map(([name, code]) => [name, refusedText(code)])
@@ -15,4 +15,15 @@ test('every refusal of the replica is a bare code, and only an outcome that is n
     transferring: '503',
     notCaughtUp: '308',
   })
+})
+
+test('a logged write is called refused only when another entry is committed in its place (X6)', () => {
+  expect(answerOfLogged('overwritten')).toBe(REFUSED.notLeader)
+  expect(answerOfLogged('unsure')).toBeUndefined()
+  expect(answerOfLogged('given-up')).toBe(REFUSED.outcomeUnknown)
+})
+
+test('the planted defects call a write refused that may still be applied', () => {
+  expect(answerOfLogged('unsure', new Set(['writes/retryable-though-logged']))).toBe(REFUSED.notLeader)
+  expect(refusedText(answerOfLogged('given-up', new Set(['writes/unknown-as-failed'])) ?? 0)).toBe('503')
 })

@@ -46,6 +46,32 @@ export function refusedText(code: number): string | undefined {
   return REFUSED_TEXT[code]
 }
 
+/**
+ * What has become of a write that is in the log of this node:
+ *
+ * - `overwritten`: an entry of another term is committed in its slot.
+ * - `unsure`: the node no longer leads, and the slot is not committed.
+ * - `given-up`: the same, and it is the deadline, the end of the connection or of the node.
+ */
+export type LoggedFate = 'overwritten' | 'unsure' | 'given-up'
+
+/**
+ * How a write that was logged and not applied is answered (consensus.md X5, X6, X8). Only what is certainly in no log any
+ * more may be called refused: clients repeat a refused write, and a write that is applied after all would count twice.
+ *
+ * @returns one of REFUSED; undefined: its writer goes on waiting for its fate
+ */
+export function answerOfLogged(fate: LoggedFate, defects?: ReadonlySet<string>): number | undefined {
+  switch (fate) {
+    case 'overwritten':
+      return REFUSED.notLeader
+    case 'unsure':
+      return defects?.has('writes/retryable-though-logged') ? REFUSED.notLeader : undefined
+    case 'given-up':
+      return defects?.has('writes/unknown-as-failed') ? REFUSED.notServing : REFUSED.outcomeUnknown
+  }
+}
+
 const BATCH_HEADER_BYTES = 8
 
 /** Commands of one turn, being gathered. */
