@@ -79,6 +79,7 @@ export {
   openTokens,
   parseTokens,
   TOKEN_FAILURES_MAX,
+  type TokenRules,
   type TokenStore,
 } from './tokens.ts'
 export { watchFiles } from './watch.ts'

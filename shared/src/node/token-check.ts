@@ -6,15 +6,21 @@ export type Role = 'admin' | 'client' | 'monitoring'
 
 export const ROLES: readonly Role[] = ['admin', 'client', 'monitoring']
 
-/** One entry of an auth file. Plain data, so that it can be sent to other threads. */
-export type TokenHash = {
+/**
+ * One entry of an auth file. Plain data, so that it can be sent to other threads. Programs with roles of their own say
+ * which; those above are a node's.
+ */
+export type TokenHash<R extends string = Role> = {
   /** SHA-256 of the token's UTF-8 bytes. */
   readonly hash: Uint8Array
-  readonly role: Role
+  readonly role: R
   /** What the operator calls it; '' without a name. For logs, instead of the token. */
   readonly name: string
   /** Milliseconds since 1970 from which the token is unknown; Infinity when it does not expire. */
   readonly expiresMs: number
+  /** The one shard or zone that the token is good for; absent when it is good for all. */
+  readonly shard?: string
+  readonly zone?: string
 }
 
 /** SHA-256 of a token. */
@@ -33,13 +39,13 @@ export function checkToken(tokens: readonly TokenHash[], token: string | Uint8Ar
 }
 
 /** The entry of a token, for a log line that names who did something; compares as checkToken does. */
-export function findToken(
-  tokens: readonly TokenHash[],
+export function findToken<R extends string = Role>(
+  tokens: readonly TokenHash<R>[],
   token: string | Uint8Array,
   nowMs: number,
-): TokenHash | undefined {
+): TokenHash<R> | undefined {
   const hash = hashToken(token)
-  let found: TokenHash | undefined
+  let found: TokenHash<R> | undefined
   for (const entry of tokens) {
     if (timingSafeEqual(entry.hash, hash) && nowMs < entry.expiresMs) found = entry
   }

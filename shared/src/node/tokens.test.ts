@@ -186,3 +186,35 @@ test('an attacker with many addresses costs bounded memory, and is forgotten fir
 
   expect(limiter.waitSeconds('old')).toBe(0)
 })
+
+test('a program has roles of its own, some bound to a shard and a zone', () => {
+  const rules = { roles: ['admin', 'component'], scoped: ['component'] } as const
+  const hash = (text: string) => `"sha256:${sha256(text)}"`
+  const text = `tokens:
+  - { token: ${hash('a')}, role: admin }
+  - { token: ${hash('b')}, role: component, shard: s1, zone: z1 }
+  - { token: ${hash('c')}, role: component }
+`
+  const tokens = parseTokens(text, 'auth.yml', rules)
+
+  expect(findToken(tokens, 'a', NOW_MS)).toMatchObject({ role: 'admin' })
+  expect(findToken(tokens, 'b', NOW_MS)).toMatchObject({ role: 'component', shard: 's1', zone: 'z1' })
+  expect(findToken(tokens, 'c', NOW_MS)).not.toHaveProperty('shard')
+})
+
+test.each([
+  ['{ token: a, role: client }', 'auth.yml:2: role: must be one of admin, component'],
+  ['{ token: a, role: admin, shard: s1 }', 'auth.yml:2: shard: is for the role component'],
+  ['{ token: a, role: component, zone: a/b }', 'auth.yml:2: zone: must be'],
+  ['{ token: a, role: component, shard: 7 }', 'auth.yml:2: shard: must be'],
+])('an entry %s is refused: %s', (entry, fault) => {
+  const rules = { roles: ['admin', 'component'], scoped: ['component'] } as const
+
+  expect(() => parseTokens(`tokens:\n  - ${entry}\n`, 'auth.yml', rules)).toThrow(fault)
+})
+
+test("a node's own tokens are bound to nothing", () => {
+  expect(faults('tokens:\n  - { token: a, role: client, shard: s1 }\n')).toEqual([
+    'auth.yml:2: shard: an entry has token, role, name and expires',
+  ])
+})

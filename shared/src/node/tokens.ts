@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../clock.ts'
 import { VacancyError } from '../errors.ts'
+import { ID_RULE, parseId } from '../ids.ts'
 import type { Log } from './log.ts'
 import { hashToken, ROLES, type Role, type TokenHash } from './token-check.ts'
 import { FILE_LOOK_MS, watchFiles } from './watch.ts'
@@ -17,19 +18,34 @@ export const TOKEN_BYTES_MAX = 255
 export const TOKENS_MAX = 10_000
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
+/** What an auth file of some program may say. */
+export type TokenRules<R extends string> = {
+  readonly roles: readonly R[]
+  /** Roles whose tokens may be bound to a `shard` and a `zone`. */
+  readonly scoped?: readonly R[]
+}
+
+const NODE_RULES: TokenRules<Role> = { roles: ROLES }
+
 /**
  * Reads an auth file: `tokens`, a list of entries with `token` (itself or `sha256:` and 64 hexadecimal digits), `role`,
- * and if wished `name` and `expires` (RFC 3339).
+ * and if wished `name` and `expires` (RFC 3339), and where the role allows it `shard` and `zone`.
  *
  * @throws VacancyError invalid_tokens, one line a fault, with file and line and never a token
  */
-export function parseTokens(text: string, file: string): readonly TokenHash[] {
+export function parseTokens(text: string, file: string): readonly TokenHash[]
+export function parseTokens<R extends string>(text: string, file: string, rules: TokenRules<R>): readonly TokenHash<R>[]
+export function parseTokens(
+  text: string,
+  file: string,
+  rules: TokenRules<string> = NODE_RULES,
+): readonly TokenHash<string>[] {
   const faults: string[] = []
   const entries = readYamlList(text, file, 'tokens', faults)
-  const tokens: TokenHash[] = []
+  const tokens: TokenHash<string>[] = []
   const lines = new Map<string, number>()
   for (const entry of entries.slice(0, TOKENS_MAX)) {
-    const token = readEntry(entry, file, faults)
+    const token = readEntry(entry, file, rules, faults)
     if (token === undefined) continue
     const key = Buffer.from(token.hash).toString('hex')
     const earlier = lines.get(key)
@@ -42,18 +58,44 @@ export function parseTokens(text: string, file: string): readonly TokenHash[] {
   return tokens
 }
 
-function readEntry(entry: YamlEntry, file: string, faults: string[]): TokenHash | undefined {
+function readEntry(
+  entry: YamlEntry,
+  file: string,
+  rules: TokenRules<string>,
+  faults: string[],
+): TokenHash<string> | undefined {
   const before = faults.length
   const fault = (text: string) => faults.push(`${file}:${entry.line}: ${text}`)
-  const { token, role, name = '', expires, ...others } = entry.values
+  const { token, role, name = '', expires, shard, zone, ...others } = entry.values
   for (const key of Object.keys(others)) fault(`${key}: an entry has token, role, name and expires`)
   const hash = readHash(token, fault)
-  if (!isRole(role)) fault(`role: must be one of ${ROLES.join(', ')}`)
+  const known = rules.roles.find((each) => each === role)
+  if (known === undefined) fault(`role: must be one of ${rules.roles.join(', ')}`)
+  const scope = readScope({ shard, zone }, rules.scoped ?? [], known, fault)
   if (typeof name !== 'string') fault('name: must be text')
   const expiresMs = expires === undefined ? Number.POSITIVE_INFINITY : readTime(expires)
   if (Number.isNaN(expiresMs)) fault('expires: must be a time like 2027-01-31T00:00:00Z')
-  if (faults.length > before || !hash || !isRole(role) || typeof name !== 'string') return undefined
-  return { hash, role, name, expiresMs }
+  if (faults.length > before || !hash || known === undefined || typeof name !== 'string') return undefined
+  return { hash, role: known, name, expiresMs, ...scope }
+}
+
+function readScope(
+  given: { readonly shard: unknown; readonly zone: unknown },
+  scoped: readonly string[],
+  role: string | undefined,
+  fault: (text: string) => void,
+): { shard?: string; zone?: string } {
+  const scope: { shard?: string; zone?: string } = {}
+  for (const key of ['shard', 'zone'] as const) {
+    const value = given[key]
+    if (value === undefined) continue
+    const id = typeof value === 'string' ? parseId(value) : undefined
+    if (scoped.length === 0) fault(`${key}: an entry has token, role, name and expires`)
+    else if (role !== undefined && !scoped.includes(role)) fault(`${key}: is for the role ${scoped.join(', ')}`)
+    else if (id === undefined) fault(`${key}: must be ${ID_RULE}`)
+    else scope[key] = id
+  }
+  return scope
 }
 
 function readHash(token: unknown, fault: (text: string) => void): Uint8Array | undefined {
@@ -77,18 +119,14 @@ function readTime(expires: unknown): number {
   return typeof expires === 'string' && RFC_3339.test(expires) ? Date.parse(expires) : Number.NaN
 }
 
-function isRole(role: unknown): role is Role {
-  return ROLES.includes(role as Role)
-}
-
 /** The token of an `Authorization: Bearer` header; undefined when the header is missing or of another scheme. */
 export function bearerToken(header: string | undefined): string | undefined {
   return /^Bearer +([\x21-\x7e]+) *$/i.exec(header ?? '')?.[1]
 }
 
-export type TokenStore = {
+export type TokenStore<R extends string = Role> = {
   /** The entries in force; another array after each reload. */
-  tokens(): readonly TokenHash[]
+  tokens(): readonly TokenHash<R>[]
   /**
    * Reads the file again, as `/reload-tokens` and SIGHUP do.
    *
@@ -104,17 +142,20 @@ export type TokenStore = {
  *
  * @throws VacancyError invalid_tokens when it cannot be read or has faults
  */
-export function openTokens(options: {
+export function openTokens<R extends string = Role>(options: {
   readonly file: string
   readonly log: Log
+  /** Of a program with roles of its own; else those of a node. */
+  readonly rules?: TokenRules<R>
   /** Called with the new entries after each reload: other threads need them too. */
-  readonly onReload?: (tokens: readonly TokenHash[]) => void
+  readonly onReload?: (tokens: readonly TokenHash<R>[]) => void
   readonly lookMs?: number
-}): TokenStore {
+}): TokenStore<R> {
   const { file, log, onReload } = options
-  let tokens = readTokens(file)
+  const rules = options.rules ?? (NODE_RULES as unknown as TokenRules<R>)
+  let tokens = readTokens(file, rules)
   const reload = (): number => {
-    tokens = readTokens(file)
+    tokens = readTokens(file, rules)
     onReload?.(tokens)
     log.info({ file, tokens: tokens.length }, 'tokens reloaded')
     return tokens.length
@@ -134,7 +175,7 @@ export function openTokens(options: {
   return { tokens: () => tokens, reload, close }
 }
 
-function readTokens(file: string): readonly TokenHash[] {
+function readTokens<R extends string>(file: string, rules: TokenRules<R>): readonly TokenHash<R>[] {
   let text: string
   try {
     text = readFileSync(file, 'utf8')
@@ -145,7 +186,7 @@ function readTokens(file: string): readonly TokenHash[] {
       { cause: error },
     )
   }
-  return parseTokens(text, file)
+  return parseTokens(text, file, rules)
 }
 
 /** Failed tries an address has in a minute before it has to wait for the rest of it. */
