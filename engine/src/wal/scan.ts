@@ -94,6 +94,8 @@ export type LogScan = {
   readonly seed: number
   /** Where, in a window that began in the middle of a file, the first index is not known yet. */
   isLoose: boolean
+  /** The file being read begins elsewhere than the one before it ended: its first group must name the snapshot. */
+  isJump: boolean
 }
 
 /** `wal-<seq>-<firstIndex>.log`, both padded so that names sort as numbers do. */
@@ -159,6 +161,7 @@ export function scanLog(disk: Disk, files: FileReport[], options: ScanOptions = 
     lostThrough: 0,
     seed: checksumSeedOf(disk, files, options.identity),
     isLoose: false,
+    isJump: false,
   }
   for (const file of files) {
     const isLast = file === files.at(-1)
@@ -323,8 +326,8 @@ function openFile(
   if (previous.sequence !== scan.sequence || previous.checksum !== scan.chain || previous.group !== scan.group) {
     return 'it does not continue the log file before it'
   }
-  if (header.firstIndex !== scan.lastIndex + 1)
-    return `it begins at index ${header.firstIndex}, not ${scan.lastIndex + 1}`
+  // Behind an installed snapshot a log begins anew; the first group says so, and is checked for it.
+  scan.isJump = header.firstIndex !== scan.lastIndex + 1
   return ''
 }
 
@@ -419,6 +422,15 @@ function checkGroup(scan: LogScan, file: FileReport, group: readonly Pending[]):
   if (file.records === 0 && !scan.isLoose && group[0]?.type !== RECORD_TYPE.identity) {
     return { offset: group[0]?.offset ?? 0, reason: 'the file does not begin with an identity' }
   }
+  if (scan.isJump) {
+    const mark = markOf(group)
+    const firstIndex = file.header?.firstIndex ?? 0
+    if (mark?.index !== firstIndex - 1 || mark.index <= (scan.marks.at(-1)?.index ?? 0)) {
+      return { offset: 0, reason: `it begins at index ${firstIndex}, not ${lastIndex + 1}` }
+    }
+    lastIndex = mark.index
+    lastTerm = mark.term
+  }
   for (const pending of group) {
     const { offset } = pending
     switch (pending.type) {
@@ -469,7 +481,27 @@ function checkGroup(scan: LogScan, file: FileReport, group: readonly Pending[]):
   return undefined
 }
 
+function markOf(group: readonly Pending[]): SnapshotMark | undefined {
+  for (const pending of group) if (pending.type === RECORD_TYPE.snapshotMark) return pending.mark
+  return undefined
+}
+
+/** Nothing before an installed snapshot counts any more: its entries may even be others than the shard's. */
+function jump(scan: LogScan, file: FileReport, index: number): void {
+  scan.isJump = false
+  scan.firstIndex = index + 1
+  scan.lastIndex = index
+  scan.terms.length = 0
+  scan.cuts.length = 0
+  scan.configurations = []
+  for (const before of scan.files) {
+    if (before === file) return
+    before.lastIndex = Math.min(before.lastIndex, before.firstIndex - 1)
+  }
+}
+
 function applyGroup(scan: LogScan, file: FileReport, group: readonly Pending[]): void {
+  if (scan.isJump) jump(scan, file, markOf(group)?.index ?? scan.lastIndex)
   for (const pending of group) {
     file.records++
     switch (pending.type) {

@@ -8,7 +8,17 @@ import { realDisk } from '../env.ts'
 import type { Failure } from '../failure.ts'
 import { ENTRY_HEADER_BYTES, type EntryBatch, entryLength, sliceBatch, viewOf } from '../raft/entry.ts'
 import type { HardState, SnapshotMark } from './payload.ts'
-import { appendGroup, closeWal, compactWal, fitsGroup, isFull, retryNext, type Wal, walBytes } from './wal.ts'
+import {
+  appendGroup,
+  closeWal,
+  compactWal,
+  fitsGroup,
+  installWal,
+  isFull,
+  retryNext,
+  type Wal,
+  walBytes,
+} from './wal.ts'
 
 /** A log as data: descriptors are the process's, so another thread can go on with them. */
 export type WalState = Omit<Wal, 'disk' | 'view'>
@@ -31,6 +41,8 @@ export type ToWal =
       readonly entries: readonly EntryBatch[]
     }
   | { readonly type: 'mark'; readonly mark: SnapshotMark; readonly hardState: HardState }
+  /** A snapshot of the leader's is whole on disk: the log begins anew behind it. */
+  | { readonly type: 'install'; readonly mark: SnapshotMark; readonly hardState: HardState }
   | { readonly type: 'compact'; readonly floor: number }
   /** After a refusal: what was taken back is taken back; try to make room. */
   | { readonly type: 'resume' }
@@ -50,6 +62,8 @@ export type FromWal =
   | { readonly type: 'refused'; readonly token: number; readonly lastIndex: number }
   | { readonly type: 'resumed'; readonly takesEntries: boolean }
   | { readonly type: 'marked'; readonly mark: SnapshotMark }
+  /** `isDone` false: there was no room, and nothing has changed. */
+  | { readonly type: 'installed'; readonly mark: SnapshotMark; readonly isDone: boolean }
   | { readonly type: 'compacted'; readonly deleted: number; readonly bytes: number; readonly files: number }
   | { readonly type: 'failed'; readonly failure: Failure }
   /** `isClean`: the log ends as an orderly stop leaves it. */
@@ -177,6 +191,12 @@ function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
       if (appendGroup(wal, { mark: message.mark, hardState: message.hardState, batches: [] }) === 'stored')
         thread.send({ type: 'marked', mark: message.mark })
       return
+    case 'install':
+      return thread.send({
+        type: 'installed',
+        mark: message.mark,
+        isDone: installWal(wal, message.mark, message.hardState),
+      })
     case 'compact': {
       const deleted = compactWal(wal, message.floor)
       return thread.send({ type: 'compacted', deleted, bytes: walBytes(wal), files: wal.files.length })

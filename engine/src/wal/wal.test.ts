@@ -12,6 +12,7 @@ import {
   compactWal,
   fitsGroup,
   GROUP_BYTES_MAX,
+  installWal,
   isFull,
   prepareNext,
   retryNext,
@@ -495,4 +496,80 @@ test('bytes behind the data that make no record are wiped at the next start', ()
       .subarray(wal.offset)
       .every((byte) => byte === 0),
   ).toBe(true)
+})
+
+test('behind an installed snapshot the log begins anew, whatever it held (§16.3)', () => {
+  const { disk, wal } = begin()
+  fill(wal, 3)
+  const mark = { index: wal.lastIndex + 1000, term: 4 }
+
+  expect(installWal(wal, mark, { term: 5, vote: 0, commit: mark.index })).toBe(true)
+  const next = entries(mark.index + 1, 5, 5)
+  appendGroup(wal, { hardState: { term: 5, vote: 2, commit: mark.index }, batches: [next] })
+
+  const { recovered, disk: again } = reopen(disk)
+  expect(recovered).toMatchObject({ firstIndex: mark.index + 1, lastIndex: mark.index + 5 })
+  expect(recovered.marks.at(-1)).toEqual(mark)
+  expect(recoveredTerm(recovered, mark.index)).toBe(4)
+  assertConnects(recovered, mark)
+  expect(replayTexts(again, recovered.scan)).toEqual(batchTexts([next]))
+  expect(wal.files).toHaveLength(1)
+})
+
+test('a crash at any operation of an installation leaves the old log or the new one', () => {
+  const { disk, wal } = begin()
+  const texts = fill(wal, 3)
+  const last = wal.lastIndex
+  const mark = { index: last - 2, term: 3 }
+  const from = disk.operations.length
+  const rehearsal = reopen(copyDisk(disk))
+  const before = rehearsal.disk.operations.length
+  installWal(rehearsal.wal, mark, { term: 3, vote: 0, commit: mark.index })
+  const operations = rehearsal.disk.operations.length - before
+  expect(operations).toBeGreaterThan(6)
+  const seen = new Set<string>()
+  for (let step = 0; step <= operations; step++) {
+    for (const survives of [() => false, () => true]) {
+      const run = reopen(copyDisk(disk))
+      const first = run.disk.operations.length
+      run.disk.fault = ({ number }) => (number === first + step ? { kind: 'crash' } : undefined)
+      try {
+        installWal(run.wal, mark, { term: 3, vote: 0, commit: mark.index })
+      } catch {
+        // The crash.
+      }
+      const { recovered, disk: after } = reopen(crash(run.disk, survives))
+      const isNew = recovered.lastIndex === mark.index
+      seen.add(isNew ? 'new' : 'old')
+      if (isNew) expect(recovered.marks.at(-1)).toEqual(mark)
+      else expect(replayTexts(after, recovered.scan)).toEqual(texts)
+    }
+  }
+  expect(from).toBeGreaterThan(0)
+  expect([...seen].sort()).toEqual(['new', 'old'])
+})
+
+test('a file that begins elsewhere without naming a snapshot is refused (V4)', () => {
+  const { disk, wal } = begin()
+  fill(wal, 3)
+  const mark = { index: wal.lastIndex + 10, term: 1 }
+  installWal(wal, mark, { term: 1, vote: 1, commit: mark.index })
+  fill(wal, 4)
+  disk.unlink(wal.files[1]?.path ?? '')
+
+  expect(() => reopen(disk)).toThrow(/log file before it is missing/)
+})
+
+test('on a full disk nothing is installed and the log goes on (§19)', () => {
+  const { disk, wal } = begin()
+  fill(wal, 2)
+  const mark = { index: wal.lastIndex + 10, term: 1 }
+  disk.capacityBytes = 1
+
+  expect(installWal(wal, mark, { term: 1, vote: 1, commit: mark.index })).toBe(false)
+
+  disk.capacityBytes = 2 ** 40
+  expect(retryNext(wal)).toBe(true)
+  fill(wal, 4)
+  expect(reopen(disk).recovered.lastIndex).toBe(wal.lastIndex)
 })

@@ -79,6 +79,9 @@ export type Group = {
 /** `'full'`: nothing was written, the disk has no room for the next log file. */
 export type AppendResult = 'stored' | 'full'
 
+/** Where a log begins anew: a snapshot that was installed, and what is promised from then on. */
+type Start = { readonly mark: SnapshotMark; readonly hardState: HardState }
+
 type LogFile = { readonly path: string; readonly sequence: number; bytes: number; lastIndex: number }
 
 type NextFile =
@@ -86,7 +89,7 @@ type NextFile =
   | { state: 'filling'; descriptor: number; offset: number; unsynced: number }
   | { state: 'ready'; descriptor: number }
   /** The file before it has ended; only its name is missing. */
-  | { state: 'nameless'; descriptor: number; path: string; firstIndex: number }
+  | { state: 'nameless'; descriptor: number; path: string; firstIndex: number; start: Start | undefined }
   /** There was no room; `prepareNext` tries again only after `retryNext`. */
   | { state: 'full' }
 
@@ -377,12 +380,12 @@ export function fillNext(wal: Wal): boolean {
  *
  * @returns false when there was no room; the log is as it was
  */
-export function startFile(wal: Wal): boolean {
+export function startFile(wal: Wal, start?: Start): boolean {
   const { disk } = wal
   const temporary = join(wal.directory, NEXT_FILE)
-  if (wal.next.state === 'ready' && !writeHead(wal, wal.next.descriptor, temporary)) return false
+  if (wal.next.state === 'ready' && !writeHead(wal, wal.next.descriptor, temporary, start)) return false
   assert(wal.next.state === 'nameless', 'a file is complete before it gets its name')
-  const { descriptor, path, firstIndex } = wal.next
+  const { descriptor, path, firstIndex, start: begun } = wal.next
   try {
     renameFile(disk, temporary, path)
   } catch (error) {
@@ -398,11 +401,38 @@ export function startFile(wal: Wal): boolean {
   wal.offset = FILE_HEADER_BYTES + HEAD_GROUP_BYTES
   wal.isEnded = false
   wal.next = { state: 'absent' }
+  if (begun) {
+    wal.lastIndex = begun.mark.index
+    wal.mark = begun.mark
+    wal.hardState = begun.hardState
+  }
+  return true
+}
+
+/**
+ * Begins anew behind a snapshot that is whole on disk and that this log does not lead to: one of the leader's (§16.3).
+ * What the log held is dropped with its files; a crash on the way leaves the old log or the new one.
+ *
+ * @returns false when there was no room; the log is as it was
+ */
+export function installWal(wal: Wal, mark: SnapshotMark, hardState: HardState): boolean {
+  assert(mark.index > wal.hardState.commit, 'an installed snapshot is ahead of what is committed here (A2)')
+  assert(hardState.commit === mark.index, 'everything in a snapshot is committed (A2)')
+  assert(hardState.term >= wal.hardState.term && mark.term <= hardState.term, 'the term never decreases (A1)')
+  if (wal.dirtyBytes > 0 && !wipe(wal)) return false
+  if (wal.next.state === 'nameless' && !startFile(wal)) return false
+  if (wal.next.state === 'full') wal.next = { state: 'absent' }
+  if (!fillNext(wal) || !startFile(wal, { mark, hardState })) return false
+  while (wal.files.length > 1) {
+    unlinkFile(wal.disk, (wal.files[0] as LogFile).path)
+    syncFolder(wal.disk, wal.directory)
+    wal.files.shift()
+  }
   return true
 }
 
 /** The part of `startFile` before the rename. Nothing has happened when it returns false. */
-function writeHead(wal: Wal, descriptor: number, temporary: string): boolean {
+function writeHead(wal: Wal, descriptor: number, temporary: string, start: Start | undefined): boolean {
   const { disk, view, sequence, chain, group } = wal
   const undo = (): false => {
     wal.sequence = sequence
@@ -419,8 +449,9 @@ function writeHead(wal: Wal, descriptor: number, temporary: string): boolean {
     wal.group = nextGroup(wal.group)
   }
   const fileSequence = (before?.sequence ?? 0) + 1
-  const firstIndex = wal.lastIndex + 1
-  const bytes = encodeHead(wal, head, fileSequence, firstIndex)
+  const firstIndex = (start?.mark.index ?? wal.lastIndex) + 1
+  const { mark = wal.mark, hardState = wal.hardState } = start ?? {}
+  const bytes = encodeHead(wal, head, fileSequence, firstIndex, mark, hardState)
   try {
     writeFully(disk, descriptor, wal.buffer, head, bytes, 0)
   } catch (error) {
@@ -443,21 +474,28 @@ function writeHead(wal: Wal, descriptor: number, temporary: string): boolean {
     wal.isEnded = true
   }
   const path = join(wal.directory, logFileName(fileSequence, firstIndex))
-  wal.next = { state: 'nameless', descriptor, path, firstIndex }
+  wal.next = { state: 'nameless', descriptor, path, firstIndex, start }
   return true
 }
 
 /** Header and first group of a file, at `start` of the buffer. @returns their bytes */
-function encodeHead(wal: Wal, start: number, sequence: number, firstIndex: number): number {
+function encodeHead(
+  wal: Wal,
+  start: number,
+  sequence: number,
+  firstIndex: number,
+  mark: SnapshotMark,
+  hardState: HardState,
+): number {
   const previous = { sequence: wal.sequence, checksum: wal.chain, group: wal.group }
   encodeFileHeader(wal.buffer.subarray(start), { identity: wal.identity, sequence, firstIndex, previous })
   const group = nextGroup(wal.group)
   let at = start + FILE_HEADER_BYTES
   writeIdentity(wal.buffer, at + RECORD_HEADER_BYTES, wal.identity)
   at = addRecord(wal, at, RECORD_TYPE.identity, IDENTITY_BYTES, group, false)
-  writeHardState(wal.view, at + RECORD_HEADER_BYTES, wal.hardState)
+  writeHardState(wal.view, at + RECORD_HEADER_BYTES, hardState)
   at = addRecord(wal, at, RECORD_TYPE.hardState, HARD_STATE_BYTES, group, false)
-  writeSnapshotMark(wal.view, at + RECORD_HEADER_BYTES, wal.mark)
+  writeSnapshotMark(wal.view, at + RECORD_HEADER_BYTES, mark)
   at = addRecord(wal, at, RECORD_TYPE.snapshotMark, SNAPSHOT_MARK_BYTES, group, true)
   wal.group = group
   return at - start
