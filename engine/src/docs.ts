@@ -10,7 +10,7 @@ import { configTable, metricsTable } from '@vacancy/shared/node'
 import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
 import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
 import { EXIT_CODES } from './exit-codes.ts'
-import { REASONS } from './http/reasons.ts'
+import { CLUSTER_REASONS, NODE_REASONS, type ReasonRow } from './http/reasons.ts'
 import { METRICS } from './metrics.ts'
 
 const DOCS = join(import.meta.dirname, '../../docs')
@@ -189,13 +189,17 @@ function metricsPage(): string {
 }
 
 function reasonsPage(): string {
-  const reasons = Object.entries(REASONS).map(([name, { means, lookAt, type, stops }]) => [
-    code(name),
-    stops === 'all' ? 'everything' : 'writes',
-    means,
-    lookAt,
-    code(type),
-  ])
+  const reasons = (rows: { readonly [name: string]: ReasonRow }) =>
+    table(
+      ['Reason', 'Stops', 'What it means', 'What to look at', 'What to type'],
+      Object.entries(rows).map(([name, { means, lookAt, type, stops }]) => [
+        code(name),
+        stops === 'all' ? 'everything' : stops,
+        means,
+        lookAt,
+        code(type),
+      ]),
+    )
   const exits = Object.entries(EXIT).map(([name, number]) => {
     const { means, lookAt, type } = EXIT_CODES[name as keyof typeof EXIT]
     return [String(number), means, lookAt, code(type)]
@@ -204,8 +208,11 @@ function reasonsPage(): string {
     'Why a node is unavailable, and how it ended',
     '`engine/src/http/reasons.ts` and `engine/src/exit-codes.ts`',
     '## Reasons in `/ready`',
-    '`/healthz` answers `unavailable` (503) while a reason holds that stops everything. `/ready` answers 503 while any reason holds, and names each with these words, since when it holds and with details; the log does so too. The metric is `vacancy_unavailable`.',
-    table(['Reason', 'Stops', 'What it means', 'What to look at', 'What to type'], reasons),
+    '`/healthz` answers `unavailable` (503) while a reason holds that stops everything. `/ready` answers 503 while one holds that stops everything or writes, and names each with these words, since when it holds and with details; the log does so too. The metric is `vacancy_unavailable`.',
+    reasons(NODE_REASONS),
+    '### In clustered mode',
+    'Reasons that stop nothing leave `/ready` at 200: the node does all of its work, and somebody should look.',
+    reasons(CLUSTER_REASONS),
     '## Exit codes',
     table(['Code', 'What it means', 'What to look at', 'What to type'], exits),
   )

@@ -197,6 +197,11 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       tcpTls?.reload()
       apiTls?.reload()
     },
+    certificates: () => [
+      ...(tcpTls ? [{ listener: 'tcp' as const, notAfterMs: tcpTls.material().notAfterMs }] : []),
+      ...(apiTls ? [{ listener: 'api' as const, notAfterMs: apiTls.material().notAfterMs }] : []),
+    ],
+    cluster: undefined,
   }
   http = createHttpServer({
     handle,

@@ -3,7 +3,7 @@
  */
 
 import type { CodecList } from '@vacancy/shared'
-import type { ReplicaStatus, SnapshotInfo } from '../status.ts'
+import type { ClusterStatus, RegistryStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
 import type { Memory } from '../store/store.ts'
 import type { Counters } from '../tcp/counters.ts'
 
@@ -17,6 +17,25 @@ export type UnavailableReason =
   | 'memory_full'
   | 'disk_failed'
   | 'digest_mismatch'
+  | ClusterReason
+
+/** Those of clustered mode: http/conditions.ts finds most of them in what the node reports. */
+export type ClusterReason =
+  | 'waiting_for_registry'
+  | 'forming'
+  | 'waiting_for_snapshot'
+  | 'joining'
+  | 'removed'
+  | 'installing'
+  | 'awaiting_load'
+  | 'catching_up'
+  | 'stale'
+  | 'no_leader'
+  | 'codec_mismatch'
+  | 'registry_unreachable'
+  | 'resolver_unreachable'
+  | 'clock_suspect'
+  | 'wal_slow'
 
 export type Unavailable = { readonly reason: UnavailableReason; readonly detail: string; readonly sinceMs: number }
 
@@ -26,6 +45,31 @@ export type SlowRequest = {
   readonly rows: number
   readonly atMs: number
 }
+
+/** What an operator asks of a shard. Any node takes it and passes it to the leader (consensus.md §7.3). */
+export type ClusterRequest =
+  | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string }
+  /** A snapshot file on the machine of the node that is asked, by its absolute path. */
+  | { readonly kind: 'load'; readonly file: string }
+  /** A snapshot that the shard has, by its content digest: the one before the last load, to go back to. */
+  | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
+
+/** 202: begun, or without effect because it is so already. Otherwise `text` says why not. */
+export type ClusterAnswer = { readonly status: 202 | 400 | 404 | 409 | 500 | 503; readonly text: string }
+
+export type ClusterHandle = {
+  readonly info: () => ClusterStatus
+  /** Where the leader answers HTTP, as `http://HOST:PORT`; '' when unknown. */
+  readonly leaderUrl: () => string
+  /** Answers when the leader has taken or refused it. Nobody waits longer than http/cluster.ts says. */
+  readonly ask: (request: ClusterRequest) => Promise<ClusterAnswer>
+  /** Replaces the nodes to look for through the resolver; never the voters. */
+  readonly setPeers: (nodes: readonly string[]) => void
+  readonly registry: () => RegistryStatus | undefined
+  readonly resolver: () => ResolverStatus | undefined
+}
+
+export type Certificate = { readonly listener: 'tcp' | 'api' | 'cluster'; readonly notAfterMs: number }
 
 export type NodeHandle = {
   readonly version: string
@@ -55,4 +99,8 @@ export type NodeHandle = {
   /** @returns number of tokens; throws when the file does not parse, and the old ones stay */
   readonly reloadTokens: () => number
   readonly rotateTls: () => void
+  /** Those in force. */
+  readonly certificates: () => readonly Certificate[]
+  /** Undefined in standalone mode. */
+  readonly cluster: ClusterHandle | undefined
 }

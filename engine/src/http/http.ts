@@ -34,7 +34,15 @@ export const HTTP_LIMITS = {
   checkEveryMs: 1_000,
 } as const
 
-export type Query = { readonly path: string; readonly parameters: URLSearchParams; readonly body: JsonObject }
+export type Query = {
+  readonly path: string
+  /** What stands in the place of the `*` of the route's path, as it was sent. */
+  readonly rest: string
+  readonly parameters: URLSearchParams
+  /** Empty for routes whose body is a list. */
+  readonly body: JsonObject
+  readonly list: readonly unknown[]
+}
 export type JsonObject = { readonly [name: string]: unknown }
 
 export type Answer = {
@@ -50,6 +58,8 @@ export type Route = {
   /** Whole path, or one that ends in `/*` and takes everything below. */
   readonly path: string
   readonly access: NodeAccess
+  /** What its body must be; `anything` is not looked at. */
+  readonly takes: 'object' | 'list' | 'anything'
   readonly answer: (query: Query) => Answer | Promise<Answer>
 }
 
@@ -251,8 +261,14 @@ async function route(options: ListenerOptions, failures: FailureLimiter, request
     throw new HttpError(405, 'method not allowed', { Allow: allowed.join(', ') })
   }
   authorize(options, failures, found.access, request)
-  const body = found.method === 'POST' ? await readBody(request) : {}
-  return found.answer({ path, parameters: new URLSearchParams((request.url ?? '').slice(path.length + 1)), body })
+  const sent = found.method === 'POST' ? await readBody(request) : ''
+  return found.answer({
+    path,
+    rest: found.path.endsWith('/*') ? path.slice(found.path.length - 1) : '',
+    parameters: new URLSearchParams((request.url ?? '').slice(path.length + 1)),
+    body: found.takes === 'object' && sent !== '' ? parseObject(sent) : {},
+    list: found.takes === 'list' ? parseList(sent) : [],
+  })
 }
 
 function matches(pattern: string, path: string): boolean {
@@ -268,13 +284,15 @@ function authorize(
 ) {
   if (access === 'open') return
   const { tokens, publicRead, adminClosed } = rules()
-  if (tokens) {
-    if (access !== 'admin' && publicRead) return
-    const role = roleOf(tokens, failures, request, clock.wallMs())
-    if (!roleMay(role, access)) throw new HttpError(403, 'insufficient permissions')
+  const needed = access === 'adminToken' ? 'admin' : access
+  // Without an auth file every token is unknown.
+  if (tokens || access === 'adminToken') {
+    if (needed !== 'admin' && publicRead) return
+    const role = roleOf(tokens ?? [], failures, request, clock.wallMs())
+    if (!roleMay(role, needed)) throw new HttpError(403, 'insufficient permissions')
     return
   }
-  if (access !== 'admin') return
+  if (needed !== 'admin') return
   if (adminClosed) throw unauthorized('admin paths need an auth file')
   // Without tokens any page that a browser on this machine shows could post here.
   if (request.headers.origin !== undefined)
@@ -298,8 +316,8 @@ function unauthorized(says: string): HttpError {
   return new HttpError(401, says, { 'WWW-Authenticate': 'Bearer' })
 }
 
-/** @throws HttpError 400 for what is no JSON object, 413 beyond the limit */
-async function readBody(request: IncomingMessage): Promise<JsonObject> {
+/** @throws HttpError 413 beyond the limit */
+async function readBody(request: IncomingMessage): Promise<string> {
   const announced = Number(request.headers['content-length'] ?? 0)
   if (announced > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
   const chunks: Buffer[] = []
@@ -310,24 +328,34 @@ async function readBody(request: IncomingMessage): Promise<JsonObject> {
     if (bytes > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
     chunks.push(chunk as Buffer)
   }
-  if (bytes === 0) return {}
-  return parseObject(Buffer.concat(chunks).toString())
+  return Buffer.concat(chunks).toString()
 }
 
 function tooLarge(): HttpError {
   return new HttpError(413, `the body exceeds ${HTTP_LIMITS.bodyBytesMax} bytes`)
 }
 
+/** @throws HttpError 400 */
 function parseObject(source: string): JsonObject {
-  let value: unknown
-  try {
-    value = JSON.parse(source)
-  } catch (cause) {
-    // The parser's words quote the body; what is wrong is enough.
-    throw Object.assign(new HttpError(400, 'the body is not valid JSON'), { cause })
-  }
+  const value = parseJson(source)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new HttpError(400, 'the body must be a JSON object')
   }
   return value as JsonObject
+}
+
+/** @throws HttpError 400 */
+function parseList(source: string): readonly unknown[] {
+  const value = source === '' ? undefined : parseJson(source)
+  if (!Array.isArray(value)) throw new HttpError(400, 'the body must be a JSON array')
+  return value
+}
+
+function parseJson(source: string): unknown {
+  try {
+    return JSON.parse(source)
+  } catch (cause) {
+    // The parser's words quote the body; what is wrong is enough.
+    throw Object.assign(new HttpError(400, 'the body is not valid JSON'), { cause })
+  }
 }

@@ -2,83 +2,18 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { parseDay, turnableClock } from '@vacancy/shared'
-import { errorBody, NODE_HTTP_LIMITS, NODE_ROUTES } from '@vacancy/shared/contract'
-import { type Given, type Log, parseTokens, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
+import { NODE_HTTP_LIMITS, NODE_ROUTES, type NodeRoute } from '@vacancy/shared/contract'
+import { parseTokens, type TlsMaterial } from '@vacancy/shared/node'
 import { afterEach, expect, test } from 'vitest'
-import { loadEngineConfig } from '../config.ts'
 import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
-import { CODECS, fakeHandle, NOON } from '../testing/fake-handle.ts'
+import { CODECS, fakeCluster, fakeHandle, NOON } from '../testing/fake-handle.ts'
+import { closeServers, configOf, refused, serve, silent, TOKENS } from '../testing/http-server.ts'
 import { ask, createNodeInMemory } from '../testing/node-in-memory.ts'
-import type { NodeHandle } from './handle.ts'
 import { HTTP_LIMITS } from './http.ts'
-import { createHttpServer, type HttpServer, isAdminClosed } from './node.ts'
+import { createHttpServer, isAdminClosed } from './node.ts'
 import { REASONS } from './reasons.ts'
 
-const open: HttpServer[] = []
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()))
-})
-
-const silent: Log = { debug() {}, info() {}, warn() {}, error() {} }
-
-const TOKENS = parseTokens(
-  `tokens:
-  - { token: the-admin, role: admin }
-  - { token: a-client, role: client }
-  - { token: a-monitor, role: monitoring }
-  - { token: too-late, role: admin, expires: 2026-06-15T11:59:59Z }
-`,
-  'tokens.yml',
-)
-
-type Setup = {
-  handle?: Partial<NodeHandle>
-  settings?: { [key: string]: string }
-  tokens?: readonly TokenHash[]
-  tls?: TlsMaterial
-  log?: Log
-}
-
-function configOf(settings: { [key: string]: string } = {}) {
-  const given = new Map<string, Given>(
-    Object.entries(settings).map(([key, text]) => [key, { text, at: `--${key}`, from: 'flag' }]),
-  )
-  return loadEngineConfig({ given, cores: 4 })
-}
-
-async function serve({ handle, settings, tokens, tls, log = silent }: Setup = {}) {
-  const clock = turnableClock(NOON)
-  const server = createHttpServer({
-    handle: fakeHandle(handle),
-    config: configOf(settings),
-    tokens,
-    tls,
-    clock,
-    log,
-    host: '127.0.0.1',
-    port: 0,
-  })
-  open.push(server)
-  const port = await server.listening
-  const url = (path: string) => `http://127.0.0.1:${port}${path}`
-  const as = (token?: string) => (token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } })
-  const get = (path: string, token?: string) => fetch(url(path), as(token))
-  const post = (path: string, body?: unknown, token?: string) =>
-    fetch(url(path), {
-      method: 'POST',
-      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      ...as(token),
-    })
-  return { server, port, url, get, post, clock }
-}
-
-async function refused(answer: Promise<Response>): Promise<[number, string]> {
-  const response = await answer
-  expect(response.headers.get('content-type')).toBe('application/json')
-  const body = errorBody.strict().parse(await response.json())
-  return [response.status, body.error]
-}
+afterEach(closeServers)
 
 test('a serving node is active, alive and ready', async () => {
   const { get } = await serve()
@@ -525,16 +460,47 @@ test('closing ends idle connections at once', async () => {
 })
 
 const ASKED = { words: '?kind=area', properties: '?ids=h1' } as { [name: string]: string }
-const SENT = { shutdown: { confirm: true }, maintenance: { force: true } } as { [name: string]: object }
+const SENT = {
+  shutdown: { confirm: true },
+  maintenance: { force: true },
+  setPeers: ['n2'],
+  promote: { node_id: 'n4' },
+  demote: { node_id: 'n2' },
+  transfer: { target_node_id: 'n2' },
+  load: { file: '/srv/seed.snapshot' },
+  dropLoad: { digest: 'a'.repeat(64) },
+} as { [name: string]: unknown }
+const NAMES = Object.keys(NODE_ROUTES) as (keyof typeof NODE_ROUTES)[]
 
-test.each(Object.entries(NODE_ROUTES))('%s answers as the contract says', async (name, route) => {
+async function answerTo(name: keyof typeof NODE_ROUTES, cluster: ReturnType<typeof fakeCluster> | undefined) {
+  const { path, method } = NODE_ROUTES[name]
   const memory = inventory()
-  const { get, post } = await serve({ handle: { memory: () => memory } })
+  const { get, post } = await serve({ handle: { memory: () => memory, cluster }, tokens: TOKENS })
+  const to = path.replace('{node_id}', 'n2') + (ASKED[name] ?? '')
+  return await (method === 'GET' ? get(to, 'the-admin') : post(to, SENT[name], 'the-admin'))
+}
 
-  const answer = await (route.method === 'GET' ? get(route.path + (ASKED[name] ?? '')) : post(route.path, SENT[name]))
+test.each(NAMES)('%s answers as the contract says in clustered mode', async (name) => {
+  const route: NodeRoute = NODE_ROUTES[name]
+
+  const answer = await answerTo(name, fakeCluster())
 
   expect(answer.status).toBe(route.status)
-  route.response.parse('text' in route ? await answer.text() : await answer.json())
+  expect(answer.headers.get('content-type')).toMatch(route.text ? /^text\/plain/ : /^application\/json$/)
+  route.response.parse(route.text ? await answer.text() : await answer.json())
+})
+
+test.each(NAMES)('%s answers as the contract says in standalone mode', async (name) => {
+  const route: NodeRoute = NODE_ROUTES[name]
+
+  const answer = await answerTo(name, undefined)
+
+  if (route.mode === 'clustered') {
+    expect([answer.status, await answer.json()]).toEqual([404, { error: 'not available in standalone mode' }])
+  } else {
+    expect(answer.status).toBe(route.status)
+    route.response.parse(route.text ? await answer.text() : await answer.json())
+  }
 })
 
 test('metrics come as Prometheus text with those of the process', async () => {
@@ -546,5 +512,5 @@ test('metrics come as Prometheus text with those of the process', async () => {
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4')
   expect(page).toContain('\ntcp_connections 3\n')
   expect(page).toContain('process_resident_memory_bytes')
-  expect(page).not.toContain('cluster_')
+  expect(page).not.toMatch(/^cluster_/m)
 })

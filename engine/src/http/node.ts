@@ -1,6 +1,6 @@
 /**
  * What a node answers on api_port (platform.md §7.2, §7.4): each path a row, each answer read from the handle that
- * node.ts of the engine provides. Paths that exist in clustered mode only say so.
+ * node.ts of the engine provides. Paths that exist in clustered mode only are in cluster.ts; elsewhere they say so.
  */
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -9,10 +9,12 @@ import {
   NODE_HTTP_LIMITS,
   NODE_ROUTES,
   type NodeProperties,
+  type NodeRoute,
   type NodeSlow,
   type NodeSnapshotInfo,
   type NodeStatus,
   type NodeWords,
+  peersRequest,
   WORD_KINDS,
 } from '@vacancy/shared/contract'
 import {
@@ -26,6 +28,8 @@ import {
 import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
 import { propertyDetails, segmentCounts } from '../store/read.ts'
 import { countsOf, type Memory, memoryUse } from '../store/store.ts'
+import { clusterAnswers, statusDocument } from './cluster.ts'
+import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
 import {
   type Answer,
@@ -38,7 +42,7 @@ import {
   type Rules,
   text,
 } from './http.ts'
-import { isActive, tellReason } from './reasons.ts'
+import { isReady, tellReason } from './reasons.ts'
 import { metricsText, scrape } from './scrape.ts'
 import { findWords, type WordKind } from './words.ts'
 
@@ -119,18 +123,35 @@ function watchStalls() {
   }
 }
 
-/** The rows of the contract with what answers them, and the paths of clusters. */
+/** The rows of the contract with what answers them, and on a standalone node the paths of clusters. */
 function nodeRoutes(handle: NodeHandle, config: EngineConfig, log: Log, takeStall: () => number): Route[] {
-  const answers = nodeAnswers(handle, config, log, takeStall)
-  const own = Object.entries(NODE_ROUTES).map(([name, { method, path, access }]) => {
-    return { method, path, access, answer: answers[name as keyof typeof NODE_ROUTES] }
+  const { cluster } = handle
+  const answers: Partial<Answers<RouteName>> = {
+    ...nodeAnswers(handle, config, log, takeStall),
+    ...(cluster && (clusterAnswers(handle, cluster, config.values) satisfies Answers<RouteName<'clustered'>>)),
+  }
+  const own = Object.entries<NodeRoute>(NODE_ROUTES).flatMap(([name, { method, path, access, body }]) => {
+    const answer = answers[name as RouteName]
+    const pattern = path.replace('{node_id}', '*')
+    const takes = body === peersRequest ? 'list' : 'object'
+    return answer ? [{ method, path: pattern, access, takes, answer } as const] : []
   })
+  if (cluster) return own
   return [...own, ...CLUSTERED_PATHS.flatMap((path) => [notStandalone('GET', path), notStandalone('POST', path)])]
 }
 
-type Answers = { readonly [name in keyof typeof NODE_ROUTES]: Route['answer'] }
+type Routes = typeof NODE_ROUTES
+type RouteName<Mode = NodeRoute['mode']> = {
+  [Name in keyof Routes]: Routes[Name]['mode'] extends Mode ? Name : never
+}[keyof Routes]
+type Answers<Name extends RouteName> = { readonly [name in Name]: Route['answer'] }
 
-function nodeAnswers(handle: NodeHandle, config: EngineConfig, log: Log, takeStall: () => number): Answers {
+function nodeAnswers(
+  handle: NodeHandle,
+  config: EngineConfig,
+  log: Log,
+  takeStall: () => number,
+): Answers<RouteName<'both'>> {
   let ofProcess: ReturnType<typeof registerMetrics> | undefined
   return {
     health: () => json(200, { status: 'ok' }),
@@ -176,7 +197,7 @@ function notStandalone(method: Route['method'], path: string): Route {
   const answer = () => {
     throw new HttpError(404, 'not available in standalone mode')
   }
-  return { method, path, access: 'open', answer }
+  return { method, path, access: 'open', takes: 'anything', answer }
 }
 
 function slow(handle: NodeHandle): NodeSlow {
@@ -184,12 +205,14 @@ function slow(handle: NodeHandle): NodeSlow {
 }
 
 function healthz(handle: NodeHandle): Answer {
-  return isActive(handle.unavailable()) ? text(200, 'active') : text(503, 'unavailable')
+  const health = healthOf(handle)
+  return text(health === 'unavailable' ? 503 : 200, health)
 }
 
 function ready(handle: NodeHandle): Answer {
-  const reasons = handle.unavailable().map(tellReason)
-  return json(reasons.length === 0 ? 200 : 503, { ready: reasons.length === 0, reasons })
+  const reasons = handle.unavailable()
+  const isAll = isReady(reasons)
+  return json(isAll ? 200 : 503, { ready: isAll, reasons: reasons.map(tellReason) })
 }
 
 function codecs({ codecs: list }: NodeHandle): Answer {
@@ -208,10 +231,10 @@ function status(handle: NodeHandle): NodeStatus {
   const now = handle.wallMs()
   const use = process.memoryUsage()
   return {
-    mode: 'standalone',
+    mode: handle.cluster ? 'clustered' : 'standalone',
     version: handle.version,
     shard_id: handle.shardId,
-    health: isActive(reasons) ? 'active' : 'unavailable',
+    health: healthOf(handle),
     reasons: reasons.map(tellReason),
     started_at: time(handle.startedMs),
     uptime_seconds: Math.max(0, Math.floor((now - handle.startedMs) / 1000)),
@@ -251,6 +274,7 @@ function status(handle: NodeHandle): NodeStatus {
           removed_packages: replica.removedPackages,
         }
       : null,
+    cluster: handle.cluster ? statusDocument(handle, handle.cluster) : null,
   }
 }
 

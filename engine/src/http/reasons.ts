@@ -3,18 +3,22 @@
  * words. A new reason is a row here and a line in handle.ts.
  */
 
-import type { Unavailable, UnavailableReason } from './handle.ts'
+import type { ClusterReason, Unavailable, UnavailableReason } from './handle.ts'
 
 export type ReasonRow = {
-  /** `all`: `/healthz` answers `unavailable`. `writes`: searches go on, so callers keep their connections. */
-  readonly stops: 'all' | 'writes'
+  /**
+   * `all`: `/healthz` answers `unavailable`. `writes`: searches go on, so callers keep their connections. `nothing`: the
+   * node does all of its work and is ready, but somebody should look.
+   */
+  readonly stops: 'all' | 'writes' | 'nothing'
   readonly means: string
   readonly lookAt: string
   /** What to type. */
   readonly type: string
 }
 
-export const REASONS = {
+/** Those of every node. */
+export const NODE_REASONS = {
   starting: {
     stops: 'all',
     means: 'The process has started and is opening its data directory, threads and ports.',
@@ -64,11 +68,115 @@ export const REASONS = {
     lookAt: 'The log line with both digests and the index; keep the data directory for a report.',
     type: 'vacancy inspect DATA_DIR; vacancy run --config FILE --codecs FILE (loads from disk again)',
   },
-} as const satisfies Record<UnavailableReason, ReasonRow>
+} as const satisfies Record<Exclude<UnavailableReason, ClusterReason>, ReasonRow>
+
+/** Those of clustered mode. */
+export const CLUSTER_REASONS = {
+  waiting_for_registry: {
+    stops: 'all',
+    means: 'The registry does not answer, and no copy of the codec list lies with the data. It is asked until it does.',
+    lookAt:
+      'The address in the details, and whether the registry runs. Nothing else is needed: the start goes on then.',
+    type: 'curl -s http://REGISTRY/codecs',
+  },
+  forming: {
+    stops: 'all',
+    means:
+      'The shard has not formed: without a snapshot all nodes of --initial-voters must report that they hold no data.',
+    lookAt: 'Which voters are silent or refused in `bootstrap`; their logs, resolver entries and certificates.',
+    type: 'vacancy cluster info --node HOST:8080',
+  },
+  waiting_for_snapshot: {
+    stops: 'all',
+    means: 'The shard has not formed: a strict majority of --initial-voters must hold the same snapshot.',
+    lookAt:
+      'Which voter holds which snapshot in `bootstrap`. Nothing is chosen by date or size, and nothing is dropped.',
+    type: 'vacancy cluster info --node HOST:8080; cp seed.snapshot DATA_DIR/ (on one more voter, then start it again)',
+  },
+  joining: {
+    stops: 'all',
+    means: 'It asks the nodes of --seed, or the peers it knows, to be taken in as a member; no leader has done so yet.',
+    lookAt: 'Whether one of them can be reached and the shard has a leader; a refusal stands in both logs.',
+    type: 'vacancy cluster info --node SEED:8080',
+  },
+  removed: {
+    stops: 'all',
+    means: 'It was removed from the shard: it gets no more entries, and what it holds grows old.',
+    lookAt: '`vacancy cluster operations` says when. Stop it; with an emptied data directory it joins as a new member.',
+    type: 'curl -s -X POST -d \'{"confirm":true}\' http://HOST:8080/shutdown',
+  },
+  installing: {
+    stops: 'all',
+    means: 'A snapshot of the leader is being received and loaded: the node was empty, or too far behind for the log.',
+    lookAt: 'The bytes in the details. What was received is kept over restarts and changes of the leader.',
+    type: 'curl -s http://HOST:8080/status',
+  },
+  awaiting_load: {
+    stops: 'all',
+    means: 'The shard was loaded with another snapshot, and this node still lacks chunks of it.',
+    lookAt: 'The missing bytes in the details; the connections to the other nodes, and room on the disk.',
+    type: 'curl -s http://HOST:8080/status; df -h DATA_DIR',
+  },
+  catching_up: {
+    stops: 'all',
+    means: 'Since its start the node has not yet confirmed with a leader that it is up to date.',
+    lookAt: 'The lag of this node at the leader; without a leader it cannot be confirmed.',
+    type: 'vacancy cluster info --node HOST:8080',
+  },
+  stale: {
+    stops: 'all',
+    means: 'For more than 10 s it could not be confirmed that the node is up to date: it is cut off, or far behind.',
+    lookAt: 'The lag of this node at the leader, the connections between the nodes, and the load of this machine.',
+    type: 'vacancy cluster info --node HOST:8080',
+  },
+  no_leader: {
+    stops: 'writes',
+    means: 'No leader can take writes: an election is on, or a majority of the voters cannot reach each other.',
+    lookAt: 'How many voters are active. An election takes seconds at most; for a lost majority see docs/clusters.md.',
+    type: 'vacancy cluster info --node HOST:8080',
+  },
+  codec_mismatch: {
+    stops: 'nothing',
+    means: 'The registry has another codec list now. The node keeps its own until it is restarted.',
+    lookAt: 'Whether the change was meant: if not, mend the registry before any node restarts.',
+    type: 'curl -s http://HOST:8080/codecs; curl -s http://REGISTRY/codecs',
+  },
+  registry_unreachable: {
+    stops: 'nothing',
+    means: 'The registry does not answer. The node serves; routers see no new segments until it is back.',
+    lookAt: 'The address and the error in the details, and whether the registry runs.',
+    type: 'curl -s http://REGISTRY/health',
+  },
+  resolver_unreachable: {
+    stops: 'nothing',
+    means: 'The resolver does not answer. Known addresses stay in use; nodes that move are not found.',
+    lookAt: 'The address and the error in the details, and whether the resolver runs.',
+    type: 'curl -s http://RESOLVER/health',
+  },
+  clock_suspect: {
+    stops: 'nothing',
+    means: 'The clock is more than 60 s from that of the other voters: this node leads no daily maintenance.',
+    lookAt: 'The clocks of all machines of the shard, and their time service.',
+    type: 'date -u',
+  },
+  wal_slow: {
+    stops: 'nothing',
+    means: 'Syncs of the log take more than a second each. A leader hands its role to another voter.',
+    lookAt: 'vacancy_wal_fsync_seconds, and what else uses that disk.',
+    type: 'iostat -x 1',
+  },
+} as const satisfies Record<ClusterReason, ReasonRow>
+
+export const REASONS = { ...NODE_REASONS, ...CLUSTER_REASONS }
 
 /** Whether the node answers reads in spite of these reasons: what `/healthz` tells. */
 export function isActive(reasons: readonly Unavailable[]): boolean {
   return reasons.every(({ reason }) => REASONS[reason].stops !== 'all')
+}
+
+/** Whether the node does all of its work: what `/ready` tells. */
+export function isReady(reasons: readonly Unavailable[]): boolean {
+  return reasons.every(({ reason }) => REASONS[reason].stops === 'nothing')
 }
 
 /** A reason as `/ready` and the log show it. */

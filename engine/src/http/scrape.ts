@@ -21,8 +21,9 @@ import {
   takeStallMax,
   total,
 } from '../tcp/counters.ts'
+import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
-import { isActive, REASONS } from './reasons.ts'
+import { NODE_REASONS, REASONS } from './reasons.ts'
 
 /** Segments with a series of their own; the others are added up as `other`. */
 export const SEGMENT_SERIES_MAX = 1_000
@@ -99,12 +100,15 @@ const READERS: { readonly [name in MetricName]: Reader } = {
     { labels: { version, node: '', shard: shardId, zone: '' }, value: 1 },
   ],
   vacancy_health: byLabel(({ handle }) => {
-    const active = isActive(handle.unavailable())
-    return { active: flag(active), unavailable: flag(!active) }
+    const health = healthOf(handle)
+    const values = handle.cluster ? ['active_leader', 'active_follower', 'unavailable'] : ['active', 'unavailable']
+    return Object.fromEntries(values.map((value) => [value, flag(value === health)]))
   }),
   vacancy_unavailable: byLabel(({ handle }) => {
     const now = new Set(handle.unavailable().map(({ reason }) => reason as string))
-    return Object.fromEntries(Object.keys(REASONS).map((reason) => [reason, flag(now.has(reason))]))
+    return Object.fromEntries(
+      Object.keys(handle.cluster ? REASONS : NODE_REASONS).map((reason) => [reason, flag(now.has(reason))]),
+    )
   }),
   vacancy_commands_total: byLabel(({ commands }) =>
     Object.fromEntries(commands.map((each) => [each.command, each.total])),

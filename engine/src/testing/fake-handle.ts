@@ -1,8 +1,8 @@
 /** The node as the HTTP side sees it, as plain data: for tests of http/ and metrics.ts. */
 
 import { type CodecList, createCodecList } from '@vacancy/shared'
-import type { NodeHandle } from '../http/handle.ts'
-import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
+import type { ClusterHandle, NodeHandle } from '../http/handle.ts'
+import type { Buckets, ClusterStatus, MemberStatus, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import { createCounters } from '../tcp/counters.ts'
 
 export const NOON = Date.UTC(2026, 5, 15, 12)
@@ -84,6 +84,117 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
     shutdown: () => {},
     reloadTokens: () => 0,
     rotateTls: () => {},
+    certificates: () => [],
+    cluster: undefined,
+    ...differs,
+  }
+}
+
+/** A voter that follows, as its leader sees it. */
+export const FOLLOWER: MemberStatus = {
+  id: 'n2',
+  role: 'follower',
+  isVoter: true,
+  health: 'active',
+  progress: 'replicate',
+  matchIndex: 119,
+  lagEntries: 1,
+  lagMs: 15,
+  host: '127.0.0.2',
+  roundTrip: buckets([5, 1, 0], 0.004),
+}
+
+/** What n1 reports, which leads the voters n1, n2, n3 and the learner n4. */
+export const LEADING: ClusterStatus = {
+  nodeId: 'n1',
+  zoneId: 'z1',
+  clusterId: '0123456789abcdef0123456789abcdef',
+  role: 'leader',
+  term: 3,
+  leader: 'n1',
+  isLeading: true,
+  members: [
+    {
+      ...FOLLOWER,
+      id: 'n1',
+      role: 'leader',
+      progress: undefined,
+      matchIndex: 120,
+      lagEntries: 0,
+      lagMs: 0,
+      host: '127.0.0.1',
+      roundTrip: undefined,
+    },
+    FOLLOWER,
+    { ...FOLLOWER, id: 'n3', health: 'inactive', progress: 'probe', matchIndex: 20, lagEntries: 100, lagMs: 4_000 },
+    { ...FOLLOWER, id: 'n4', role: 'learner', isVoter: false, health: 'installing', progress: 'snapshot' },
+  ],
+  isJoint: false,
+  isRemoved: false,
+  peers: ['n2', 'n3', 'n4'],
+  stalenessMs: 0,
+  bootstrap: undefined,
+  installing: undefined,
+  awaitedLoad: undefined,
+  operation: undefined,
+  lastOperations: [],
+  isClockSuspect: false,
+  transport: {
+    opened: 3,
+    accepted: 4,
+    rejected: { shard: 1, certificate: 2 },
+    errors: 5,
+    dropped: 6,
+    messagesSent: 700,
+    messagesReceived: 800,
+    bytesSent: 90_000,
+    bytesReceived: 100_000,
+    sendErrors: 11,
+    receiveErrors: 12,
+  },
+  elections: { won: 2, lost: 1, refused: 3 },
+  leaderChanges: 4,
+  proposals: { applied: 118, dropped: 2, unknown: 1 },
+  tickStalls: 1,
+  transfers: {
+    sending: 1,
+    receiving: 0,
+    sent: 2,
+    received: 1,
+    failed: 3,
+    durationMs: 250,
+    loadMs: 80,
+    writePauseMs: 1.5,
+  },
+}
+
+/** What n2 reports while n1 leads: it knows members, not how far they are. */
+export const FOLLOWING: ClusterStatus = {
+  ...LEADING,
+  nodeId: 'n2',
+  role: 'follower',
+  isLeading: false,
+  stalenessMs: 120,
+  members: LEADING.members.map((member) => ({
+    ...member,
+    health: 'unknown',
+    progress: undefined,
+    matchIndex: undefined,
+    lagEntries: undefined,
+    lagMs: undefined,
+    roundTrip: undefined,
+  })),
+}
+
+/** A cluster whose leader takes everything, but for what a test says. */
+export function fakeCluster(differs: Partial<ClusterHandle> = {}): ClusterHandle {
+  return {
+    info: () => LEADING,
+    leaderUrl: () => 'http://127.0.0.1:8080',
+    ask: async () => ({ status: 202, text: '' }),
+    setPeers: () => {},
+    registry: () => undefined,
+    resolver: () => undefined,
     ...differs,
   }
 }

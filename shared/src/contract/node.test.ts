@@ -71,6 +71,7 @@ const STARTING: NodeStatus = {
   snapshot: null,
   snapshot_running: false,
   maintenance: null,
+  cluster: null,
 }
 
 test('the status of a node that starts and of one that serves fit the schema', () => {
@@ -172,7 +173,7 @@ test('every path stands once, and what changes something is for admins', () => {
   const routes: NodeRoute[] = Object.values(NODE_ROUTES)
 
   expect(new Set(routes.map(({ method, path }) => `${method} ${path}`)).size).toBe(routes.length)
-  for (const { method, access } of routes) if (method === 'POST') expect(access).toBe('admin')
+  for (const { method, access } of routes) if (method === 'POST') expect(['admin', 'adminToken']).toContain(access)
   for (const { path } of routes.filter(({ access }) => access === 'open')) {
     expect(['/health', '/healthz', '/ready']).toContain(path)
   }

@@ -1,15 +1,18 @@
 /**
- * HTTP of a node on api_port: every path that a standalone node answers, what it takes and gives (platform.md §7.2–7.6).
- * Readers take keys they do not know for later additions: no schema here refuses them.
+ * HTTP of a node on api_port: every path, what it takes and gives (platform.md §7.2–7.6). Those of clustered mode answer
+ * 404 in standalone mode. Readers take keys they do not know for later additions: no schema here refuses them.
  */
 
 import { z } from 'zod'
 import { LIMITS } from '../domain.ts'
+import { ID_RULE, parseId } from '../ids.ts'
 
 export const NODE_HTTP_LIMITS = {
   bodyBytesMax: 65_536,
   /** Ids in one `GET /properties`. */
   propertyIdsMax: 200,
+  /** Node ids in one `POST /peers`. */
+  peersMax: 64,
   wordsMax: 1_000,
   wordsDefault: 100,
 } as const
@@ -39,8 +42,8 @@ export const healthzText = z.enum(['active', 'active_leader', 'active_follower',
 /** One reason for which a node does not do all of its work, with what to look at and what to type. */
 export const reason = z.object({
   reason: name,
-  /** `all`: it is unavailable. `writes`: searches go on. */
-  stops: z.enum(['all', 'writes']),
+  /** `all`: it is unavailable. `writes`: searches go on. `nothing`: it is ready, and somebody should look. */
+  stops: z.enum(['all', 'writes', 'nothing']),
   detail: z.string(),
   since: time,
   means: z.string(),
@@ -48,7 +51,7 @@ export const reason = z.object({
   type: z.string(),
 })
 
-/** `GET /ready`: 200 without reasons, 503 with them. */
+/** `GET /ready`: 503 with a reason that stops something. */
 export const readyBody = z.object({ ready: z.boolean(), reasons: z.array(reason) })
 
 /**
@@ -78,6 +81,142 @@ export const snapshotInfoBody = z.object({
   bytes: count,
   origin: z.enum(['seed', 'periodic', 'requested', 'maintenance', 'shutdown', 'recovery']),
   duration_ms: z.number().nonnegative(),
+})
+
+/** Id of a node (platform.md §2.11). */
+const nodeId = z.string().refine((id) => parseId(id) !== undefined, { error: `must be ${ID_RULE}` })
+const total = z.record(z.string(), count)
+
+/** `GET /node-info`: exactly these four, and `leader_url` where the configuration says so. '' is unknown. */
+export const nodeInfoBody = z.object({
+  leader_id: z.string(),
+  shard_id: z.string(),
+  zone_id: z.string(),
+  node_id: name,
+  leader_url: z.string().optional(),
+})
+
+/** `GET /leader`: its id as a JSON string, '' when unknown. */
+export const leaderBody = z.string()
+
+/** `GET /peers`: ids of all nodes of the shard, ascending, its own among them. */
+export const peersBody = z.array(name)
+
+/** `POST /peers`: which nodes to look for through the resolver. */
+export const peersRequest = z.array(nodeId).min(1).max(NODE_HTTP_LIMITS.peersMax)
+
+/** Body of `POST /cluster/promote-learner` and `/cluster/demote-voter`. */
+export const memberRequest = z.object({ node_id: nodeId })
+
+export const transferRequest = z.object({ target_node_id: nodeId })
+
+/**
+ * `POST /cluster/load`: a snapshot file on the machine of the node that is asked, or one that the shard holds, by its
+ * content digest.
+ */
+export const loadRequest = z.union([z.object({ file: z.string().startsWith('/') }), z.object({ digest: hexDigest })])
+
+export const dropLoadRequest = z.object({ digest: hexDigest })
+
+/** What membership calls answer with 202, as text. */
+export const CLUSTER_TEXTS = {
+  promote: 'add in progress',
+  demote: 'remove in progress',
+  transfer: 'transfer in progress',
+  load: 'load in progress',
+  'drop-load': 'drop in progress',
+} as const
+
+const OPERATION_KINDS = ['promote', 'demote', 'remove', 'transfer', 'join', 'replace', 'load', 'drop-load'] as const
+const operationKind = z.enum(OPERATION_KINDS)
+
+/** A change that goes on. `node` is a content digest for loads. */
+const runningOperation = z.object({ kind: operationKind, node: name, started_at: time, step: z.string() })
+
+/** A change that ended after it was accepted; `reason` is '' when it is done. */
+export const finishedOperation = z.object({
+  kind: operationKind,
+  node: name,
+  result: z.enum(['done', 'failed']),
+  reason: z.string(),
+  at: time,
+})
+
+/** `GET /cluster/operations`: newest first. */
+export const operationsBody = z.object({
+  operation: runningOperation.nullable(),
+  operations: z.array(finishedOperation),
+})
+
+/** What a node knows of a member; null where only the leader knows. */
+export const memberBody = z.object({
+  id: name,
+  role: z.enum(MEMBER_ROLES),
+  voter: z.boolean(),
+  health: z.enum(['active', 'installing', 'inactive', 'unknown']),
+  match_index: count.nullable(),
+  lag_entries: count.nullable(),
+  lag_seconds: z.number().nonnegative().nullable(),
+  host: z.string(),
+})
+
+/** Before the first election, or before this node is a member: what is missing. */
+const bootstrapBody = z.object({
+  waits_for: z.enum(['snapshot', 'voters', 'join']),
+  why: z.string(),
+  needed: count,
+  voters: z.array(
+    z.object({
+      id: name,
+      state: z.enum(['silent', 'empty', 'seeded', 'formed', 'refused']),
+      snapshot: z.string(),
+      index: count,
+      detail: z.string(),
+    }),
+  ),
+})
+
+/** `GET /cluster/info`; the first two keys are the contract's. */
+export const clusterInfoBody = z.object({
+  leader_id: z.string(),
+  members: z.object({ voters: z.array(name), learners: z.array(name) }),
+  node_id: name,
+  shard_id: z.string(),
+  zone_id: z.string(),
+  cluster_id: z.string(),
+  leader_url: z.string(),
+  term: count,
+  first_index: count,
+  last_index: count,
+  commit_index: count,
+  applied_index: count,
+  joint: z.boolean(),
+  nodes: z.array(memberBody),
+  bootstrap: bootstrapBody.nullable(),
+  operation: runningOperation.nullable(),
+  last_operation: finishedOperation.nullable(),
+})
+
+/** The part of `/status` that only a clustered node has. */
+const clusterStatusBody = z.object({
+  info: clusterInfoBody,
+  leading: z.boolean(),
+  staleness_seconds: z.number().nonnegative().nullable(),
+  peers: peersBody,
+  installing: z.object({ from: name, index: count, bytes_done: count, bytes_total: count }).nullable(),
+  awaited_load: z.object({ digest: z.string(), bytes_missing: count }).nullable(),
+  clock_suspect: z.boolean(),
+  connections_rejected: total,
+  registry: z
+    .object({
+      up: z.boolean(),
+      since: time,
+      address: z.string(),
+      error: z.string(),
+      codec_mismatch: z.string().nullable(),
+    })
+    .nullable(),
+  resolver: z.object({ address: z.string(), error: z.string(), errors: total }).nullable(),
 })
 
 /** `GET /status`: one document with everything a console shows of a node. Parts are null until the node has them. */
@@ -126,6 +265,8 @@ export const statusBody = z.object({
   snapshot: snapshotInfoBody.nullable(),
   snapshot_running: z.boolean(),
   maintenance: z.object({ last_day: count, last_success_at: time.nullable(), removed_packages: count }).nullable(),
+  /** Null in standalone mode. */
+  cluster: clusterStatusBody.nullable(),
 })
 
 /** `GET /properties?ids=a,b`: attributes and room types; ids of no property are listed apart. */
@@ -190,11 +331,15 @@ export const maintenanceRequest = z.object({ force: z.boolean().default(false) }
 /** `POST /reload-tokens`: how many tokens are in force now. */
 export const reloadTokensBody = z.object({ message: z.literal('tokens reloaded'), tokens: count })
 
-/** Who may ask: everybody at any time, or a role and those above it (platform.md §7.5). */
-export type NodeAccess = 'open' | 'monitoring' | 'client' | 'admin'
+/**
+ * Who may ask: everybody at any time, or a role and those above it (platform.md §7.5). `adminToken` asks for a token
+ * even where there is no auth file, and so for one that cannot be given.
+ */
+export type NodeAccess = 'open' | 'monitoring' | 'client' | 'admin' | 'adminToken'
 
 export type NodeRoute = {
   readonly method: 'GET' | 'POST'
+  /** `{node_id}` at its end stands for a node id, percent-encoded. */
   readonly path: string
   readonly access: NodeAccess
   /** Where the path exists; elsewhere it answers 404 and says so. */
@@ -211,7 +356,7 @@ export type NodeRoute = {
   readonly text?: true
 }
 
-/** Every path of a standalone node. */
+/** Every path of a node. */
 export const NODE_ROUTES = {
   health: route('GET', '/health', 'open', 200, healthBody, 'Whether the process lives.'),
   healthz: { ...route('GET', '/healthz', 'open', 200, healthzText, 'Whether it answers searches.'), text: true },
@@ -235,6 +380,68 @@ export const NODE_ROUTES = {
   },
   reloadTokens: route('POST', '/reload-tokens', 'admin', 200, reloadTokensBody, 'Reads the auth file again.'),
   tlsRotate: route('POST', '/tls-rotate', 'admin', 202, messageBody, 'Reads the certificates again.'),
+
+  nodeInfo: clustered('GET', '/node-info', 'monitoring', 200, nodeInfoBody, 'Who this node is, and who leads.'),
+  leader: clustered('GET', '/leader', 'monitoring', 200, leaderBody, 'The id of the leader.'),
+  peers: clustered('GET', '/peers', 'monitoring', 200, peersBody, 'The ids of the nodes of the shard.'),
+  setPeers: {
+    ...clustered('POST', '/peers', 'admin', 202, messageBody, 'Which nodes to look for.'),
+    body: peersRequest,
+  },
+  addMember: change('/admin/add-member/{node_id}', 'admin', CLUSTER_TEXTS.promote, 'Makes a learner a voter.'),
+  removeMember: change(
+    '/admin/remove-member/{node_id}',
+    'admin',
+    CLUSTER_TEXTS.demote,
+    'Makes a voter a learner; a learner leaves the shard.',
+  ),
+  adminTransfer: change('/admin/transfer-leader/{node_id}', 'admin', CLUSTER_TEXTS.transfer, 'Hands leadership over.'),
+  clusterInfo: clustered(
+    'GET',
+    '/cluster/info',
+    'monitoring',
+    200,
+    clusterInfoBody,
+    'Leader, members, running change.',
+  ),
+  clusterOperations: clustered(
+    'GET',
+    '/cluster/operations',
+    'monitoring',
+    200,
+    operationsBody,
+    'The changes of late and how they ended.',
+  ),
+  promote: {
+    ...change('/cluster/promote-learner', 'adminToken', CLUSTER_TEXTS.promote, 'Makes a learner a voter.'),
+    body: memberRequest,
+  },
+  demote: {
+    ...change(
+      '/cluster/demote-voter',
+      'adminToken',
+      CLUSTER_TEXTS.demote,
+      'Makes a voter a learner; a learner leaves the shard.',
+    ),
+    body: memberRequest,
+  },
+  transfer: {
+    ...change('/cluster/transfer-leader', 'adminToken', CLUSTER_TEXTS.transfer, 'Hands leadership over.'),
+    body: transferRequest,
+  },
+  load: {
+    ...change('/cluster/load', 'adminToken', CLUSTER_TEXTS.load, 'Replaces the data of the shard by a snapshot.'),
+    body: loadRequest,
+  },
+  dropLoad: {
+    ...change(
+      '/cluster/drop-load',
+      'adminToken',
+      CLUSTER_TEXTS['drop-load'],
+      'Drops the snapshot of the data that a load replaced.',
+    ),
+    body: dropLoadRequest,
+  },
 } as const satisfies { readonly [name: string]: NodeRoute }
 
 function route<R extends z.ZodType>(
@@ -248,6 +455,15 @@ function route<R extends z.ZodType>(
   return { method, path, access, mode: 'both', status, response, summary } as const
 }
 
+function clustered<R extends z.ZodType>(...row: Parameters<typeof route<R>>) {
+  return { ...route(...row), mode: 'clustered' } as const
+}
+
+/** A change of the shard: begun at once, done later. */
+function change(path: string, access: NodeAccess, says: string, summary: string) {
+  return { ...clustered('POST', path, access, 202, z.literal(says), summary), text: true } as const
+}
+
 export type NodeErrorBody = z.infer<typeof errorBody>
 export type NodeReason = z.infer<typeof reason>
 export type NodeReady = z.infer<typeof readyBody>
@@ -258,3 +474,8 @@ export type NodeProperties = z.infer<typeof propertiesBody>
 export type NodeWords = z.infer<typeof wordsBody>
 export type NodeConfig = z.infer<typeof configBody>
 export type NodeSlow = z.infer<typeof slowBody>
+export type NodeInfo = z.infer<typeof nodeInfoBody>
+export type NodeMember = z.infer<typeof memberBody>
+export type ClusterInfo = z.infer<typeof clusterInfoBody>
+export type ClusterOperation = z.infer<typeof finishedOperation>
+export type ClusterOperations = z.infer<typeof operationsBody>

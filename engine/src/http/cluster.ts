@@ -1,0 +1,256 @@
+/**
+ * The paths that only a clustered node has (platform.md §7.2–7.4): who leads, who belongs to the shard, and the changes
+ * an operator asks for. A change is checked here as far as its form goes; whether it may happen, the leader says.
+ */
+
+import { ID_RULE, parseId } from '@vacancy/shared'
+import {
+  CLUSTER_TEXTS,
+  type ClusterInfo,
+  type ClusterOperation,
+  type ClusterOperations,
+  dropLoadRequest,
+  loadRequest,
+  NODE_HTTP_LIMITS,
+  type NodeInfo,
+  type NodeStatus,
+} from '@vacancy/shared/contract'
+import type { FinishedOperation, MemberStatus, RunningOperation } from '../status.ts'
+import type { ClusterHandle, ClusterRequest, NodeHandle } from './handle.ts'
+import { type Answer, HttpError, type JsonObject, json, type Query, text } from './http.ts'
+
+export const CLUSTER_LIMITS = {
+  /** Changes that wait for their answer at once; others wait for a place. */
+  askingMax: 4,
+  placeMs: 1_000,
+  answerMs: 5_000,
+} as const
+
+type Limits = { readonly [name in keyof typeof CLUSTER_LIMITS]: number }
+
+/** What answers the paths, by the names of the contract's table. */
+export function clusterAnswers(
+  handle: NodeHandle,
+  cluster: ClusterHandle,
+  settings: { readonly nodeInfoLeaderUrl: boolean },
+  limits: Limits = CLUSTER_LIMITS,
+) {
+  const ask = createAsk(cluster, limits)
+  return {
+    nodeInfo: () => json(200, nodeInfo(handle, cluster, settings.nodeInfoLeaderUrl)),
+    leader: () => json(200, cluster.info().leader),
+    peers: () => json(200, peersOf(cluster)),
+    setPeers: ({ list }: Query) => setPeers(cluster, list),
+    addMember: ({ rest }: Query) => ask({ kind: 'promote', node: nodeOfPath(rest) }),
+    removeMember: ({ rest }: Query) => ask({ kind: 'demote', node: nodeOfPath(rest) }),
+    adminTransfer: ({ rest }: Query) => ask({ kind: 'transfer', node: nodeOfPath(rest) }),
+    clusterInfo: () => json(200, infoDocument(handle, cluster)),
+    clusterOperations: () => json(200, operations(cluster)),
+    promote: ({ body }: Query) => ask({ kind: 'promote', node: nodeOfBody(body, 'node_id') }),
+    demote: ({ body }: Query) => ask({ kind: 'demote', node: nodeOfBody(body, 'node_id') }),
+    transfer: ({ body }: Query) => ask({ kind: 'transfer', node: nodeOfBody(body, 'target_node_id') }),
+    load: ({ body }: Query) => ask(loadOf(body)),
+    dropLoad: ({ body }: Query) => ask(dropOf(body)),
+  }
+}
+
+/** Asks the leader, a few at a time, and never longer than a caller waits. */
+function createAsk(cluster: ClusterHandle, limits: Limits): (request: ClusterRequest) => Promise<Answer> {
+  const waiting: (() => void)[] = []
+  let asking = 0
+  const leave = () => {
+    const next = waiting.shift()
+    if (next) next()
+    else asking--
+  }
+  const enter = async () => {
+    if (asking < limits.askingMax) {
+      asking++
+      return
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    waiting.push(resolve)
+    const late = setTimeout(() => {
+      waiting.splice(waiting.indexOf(resolve), 1)
+      reject(new HttpError(503, 'cluster busy, please retry'))
+    }, limits.placeMs)
+    await promise.finally(() => clearTimeout(late))
+  }
+  return async (request) => {
+    await enter()
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new HttpError(504, 'command timeout')), limits.answerMs)
+    try {
+      const { status, text: says } = await Promise.race([cluster.ask(request), late])
+      if (status !== 202) throw new HttpError(status, says)
+      return text(202, CLUSTER_TEXTS[request.kind])
+    } finally {
+      clearTimeout(timer)
+      leave()
+    }
+  }
+}
+
+function nodeInfo(handle: NodeHandle, cluster: ClusterHandle, withUrl: boolean): NodeInfo {
+  const { leader, zoneId, nodeId } = cluster.info()
+  return {
+    leader_id: leader,
+    shard_id: handle.shardId,
+    zone_id: zoneId,
+    node_id: nodeId,
+    ...(withUrl && { leader_url: cluster.leaderUrl() }),
+  }
+}
+
+/** Before it knows members, a node tells whom it looks for. */
+function peersOf(cluster: ClusterHandle): string[] {
+  const { nodeId, members, peers } = cluster.info()
+  const others = members.length > 0 ? members.map(({ id }) => id) : peers
+  // Ids are ASCII: the order of UTF-16 units is the order of bytes.
+  return [...new Set([nodeId, ...others])].sort()
+}
+
+function setPeers(cluster: ClusterHandle, list: readonly unknown[]): Answer {
+  const { peersMax } = NODE_HTTP_LIMITS
+  if (list.length < 1 || list.length > peersMax) {
+    throw new HttpError(400, `peers must be 1 to ${peersMax} node ids, are ${list.length}`)
+  }
+  cluster.setPeers([...new Set(list.map((id) => validId(id, 'peers')))])
+  return json(202, { message: 'peers updated' })
+}
+
+function nodeOfPath(rest: string): string {
+  if (rest === '') throw new HttpError(400, 'node_id is required')
+  let decoded: string
+  try {
+    decoded = decodeURIComponent(rest)
+  } catch (cause) {
+    throw Object.assign(new HttpError(400, 'node_id is not percent-encoded UTF-8'), { cause })
+  }
+  return validId(decoded, 'node_id')
+}
+
+function nodeOfBody(body: JsonObject, key: 'node_id' | 'target_node_id'): string {
+  const value = body[key]
+  if (value === undefined || value === null || value === '') throw new HttpError(400, `${key} is required`)
+  return validId(value, key)
+}
+
+function validId(value: unknown, key: string): string {
+  const id = typeof value === 'string' ? parseId(value) : undefined
+  if (id === undefined) throw new HttpError(400, `${key} must be ${ID_RULE}`)
+  return id
+}
+
+function loadOf(body: JsonObject): ClusterRequest {
+  const { data } = loadRequest.safeParse(body)
+  if (!data) {
+    throw new HttpError(400, 'file (an absolute path on this machine) or digest (64 hexadecimal digits) is required')
+  }
+  return { kind: 'load', ...data }
+}
+
+function dropOf(body: JsonObject): ClusterRequest {
+  const { data } = dropLoadRequest.safeParse(body)
+  if (!data) throw new HttpError(400, 'digest (64 hexadecimal digits) is required')
+  return { kind: 'drop-load', ...data }
+}
+
+/** What `/cluster/info` tells, also as part of `/status`. */
+export function infoDocument(handle: NodeHandle, cluster: ClusterHandle): ClusterInfo {
+  const info = cluster.info()
+  const replica = handle.replica()
+  const idsOf = (isVoter: boolean) => info.members.filter((each) => each.isVoter === isVoter).map(({ id }) => id)
+  const { bootstrap, operation } = info
+  const [last] = info.lastOperations
+  return {
+    leader_id: info.leader,
+    members: { voters: idsOf(true).sort(), learners: idsOf(false).sort() },
+    node_id: info.nodeId,
+    shard_id: handle.shardId,
+    zone_id: info.zoneId,
+    cluster_id: info.clusterId,
+    leader_url: cluster.leaderUrl(),
+    term: info.term,
+    first_index: replica?.firstIndex ?? 0,
+    last_index: replica?.lastIndex ?? 0,
+    commit_index: replica?.commitIndex ?? 0,
+    applied_index: replica?.appliedIndex ?? 0,
+    joint: info.isJoint,
+    nodes: info.members.map(memberDocument),
+    bootstrap: bootstrap
+      ? {
+          waits_for: bootstrap.waitsFor,
+          why: bootstrap.why,
+          needed: bootstrap.needed,
+          voters: bootstrap.voters.map((voter) => ({ ...voter })),
+        }
+      : null,
+    operation: operation ? runningDocument(operation) : null,
+    last_operation: last ? finishedDocument(last) : null,
+  }
+}
+
+function memberDocument(member: MemberStatus): ClusterInfo['nodes'][number] {
+  const { id, role, isVoter, health, matchIndex, lagEntries, lagMs, host } = member
+  return {
+    id,
+    role,
+    voter: isVoter,
+    health,
+    match_index: matchIndex ?? null,
+    lag_entries: lagEntries ?? null,
+    lag_seconds: lagMs === undefined ? null : lagMs / 1000,
+    host,
+  }
+}
+
+function operations(cluster: ClusterHandle): ClusterOperations {
+  const { operation, lastOperations } = cluster.info()
+  return {
+    operation: operation ? runningDocument(operation) : null,
+    operations: lastOperations.map(finishedDocument),
+  }
+}
+
+function runningDocument({ kind, node, startedMs, step }: RunningOperation): NonNullable<ClusterInfo['operation']> {
+  return { kind, node, started_at: new Date(startedMs).toISOString(), step }
+}
+
+function finishedDocument({ kind, node, result, reason, atMs }: FinishedOperation): ClusterOperation {
+  return { kind, node, result, reason, at: new Date(atMs).toISOString() }
+}
+
+/** The part of `/status` that only a clustered node has. */
+export function statusDocument(handle: NodeHandle, cluster: ClusterHandle): NonNullable<NodeStatus['cluster']> {
+  const { isLeading, stalenessMs, installing, awaitedLoad, isClockSuspect, transport } = cluster.info()
+  const registry = cluster.registry()
+  const resolver = cluster.resolver()
+  return {
+    info: infoDocument(handle, cluster),
+    leading: isLeading,
+    staleness_seconds: stalenessMs === undefined ? null : stalenessMs / 1000,
+    peers: peersOf(cluster),
+    installing: installing
+      ? {
+          from: installing.from,
+          index: installing.index,
+          bytes_done: installing.bytesDone,
+          bytes_total: installing.bytesTotal,
+        }
+      : null,
+    awaited_load: awaitedLoad ? { digest: awaitedLoad.digest, bytes_missing: awaitedLoad.bytesMissing } : null,
+    clock_suspect: isClockSuspect,
+    connections_rejected: { ...transport.rejected },
+    registry: registry
+      ? {
+          up: registry.isUp,
+          since: new Date(registry.sinceMs).toISOString(),
+          address: registry.address,
+          error: registry.error,
+          codec_mismatch: registry.codecMismatch ?? null,
+        }
+      : null,
+    resolver: resolver ? { address: resolver.address, error: resolver.error, errors: { ...resolver.errors } } : null,
+  }
+}

@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest'
+import type { ClusterStatus, RegistryStatus } from '../status.ts'
+import { FOLLOWING, fakeCluster, LEADING, NOON, REPLICA } from '../testing/fake-handle.ts'
+import {
+  clusterConditions,
+  createConditions,
+  FOLLOWED,
+  followConditions,
+  healthOf,
+  STALENESS_MS_MAX,
+} from './conditions.ts'
+import type { ClusterReason, UnavailableReason } from './handle.ts'
+import { CLUSTER_REASONS } from './reasons.ts'
+
+const nothing = { replica: REPLICA, registry: undefined, resolver: undefined }
+
+const reasonsOf = (info: ClusterStatus) => clusterConditions({ ...nothing, info }).map(({ reason }) => reason)
+
+test('a leader, a fresh follower and a fresh learner have no reasons', () => {
+  for (const info of [LEADING, FOLLOWING, { ...FOLLOWING, role: 'learner' } as const])
+    expect(reasonsOf(info)).toEqual([])
+})
+
+const outside: ClusterStatus = { ...FOLLOWING, leader: '', members: [], stalenessMs: undefined }
+const bootstrap = { why: 'snapshot 8f3a is on 1 of 3 voters, 2 needed', needed: 2, voters: [] }
+const far = { from: 'n1', index: 900, bytesDone: 10, bytesTotal: 80 }
+
+const CASES: [string, ClusterStatus, ClusterReason[]][] = [
+  ['waits for a snapshot', { ...outside, bootstrap: { ...bootstrap, waitsFor: 'snapshot' } }, ['waiting_for_snapshot']],
+  ['waits for empty voters', { ...outside, bootstrap: { ...bootstrap, waitsFor: 'voters' } }, ['forming']],
+  ['asks to be taken in', { ...outside, bootstrap: { ...bootstrap, waitsFor: 'join' } }, ['joining']],
+  ['was removed', { ...FOLLOWING, isRemoved: true, leader: '', stalenessMs: 50_000 }, ['removed']],
+  ['receives a snapshot', { ...FOLLOWING, stalenessMs: undefined, installing: far }, ['installing']],
+  ['lacks chunks of a load', { ...FOLLOWING, awaitedLoad: { digest: 'ab', bytesMissing: 5 } }, ['awaiting_load']],
+  ['was never confirmed', { ...FOLLOWING, stalenessMs: undefined }, ['catching_up']],
+  ['was confirmed in time', { ...FOLLOWING, stalenessMs: STALENESS_MS_MAX }, []],
+  ['was confirmed too long ago', { ...FOLLOWING, stalenessMs: STALENESS_MS_MAX + 1 }, ['stale']],
+  ['is fresh and has no leader', { ...FOLLOWING, leader: '' }, ['no_leader']],
+  ['is cut off', { ...FOLLOWING, leader: '', stalenessMs: 20_000 }, ['stale', 'no_leader']],
+  ['was just elected', { ...LEADING, isLeading: false, stalenessMs: 300 }, ['no_leader']],
+  ['has a clock that is off', { ...LEADING, isClockSuspect: true }, ['clock_suspect']],
+]
+
+test.each(CASES)('a node that %s', (_, info, reasons) => {
+  expect(reasonsOf(info)).toEqual(reasons)
+})
+
+test('health agrees with the reasons', () => {
+  for (const [what, info] of CASES) {
+    const conditions = clusterConditions({ ...nothing, info })
+    const unavailable = () => conditions.map((each) => ({ ...each, sinceMs: NOON }))
+    const byReasons = conditions.every(({ reason }) => CLUSTER_REASONS[reason as ClusterReason].stops !== 'all')
+
+    const cluster = fakeCluster({ info: () => info })
+    expect(healthOf({ unavailable, cluster }) !== 'unavailable', what).toBe(byReasons)
+  }
+})
+
+test('registry, resolver and a slow log are told and stop nothing', () => {
+  const registry: RegistryStatus = {
+    isUp: false,
+    sinceMs: NOON,
+    address: 'r:8080',
+    error: 'ECONNREFUSED',
+    pushes: {},
+    codecMismatch: 'POOL is new at 3',
+  }
+  const resolver = { address: 'v:9090', durations: {}, errors: {}, error: 'timeout' }
+
+  const found = clusterConditions({ info: LEADING, replica: { ...REPLICA, walSlow: true }, registry, resolver })
+
+  expect(found).toEqual([
+    { reason: 'wal_slow', detail: '' },
+    { reason: 'registry_unreachable', detail: 'r:8080: ECONNREFUSED' },
+    { reason: 'codec_mismatch', detail: 'POOL is new at 3' },
+    { reason: 'resolver_unreachable', detail: 'v:9090: timeout' },
+  ])
+  for (const { reason } of found) expect(CLUSTER_REASONS[reason as ClusterReason].stops).toBe('nothing')
+})
+
+test('every reason of clustered mode is followed, but for the one before there is a status', () => {
+  expect([...FOLLOWED, 'waiting_for_registry'].sort()).toEqual(Object.keys(CLUSTER_REASONS).sort())
+})
+
+function logged() {
+  const lines: string[] = []
+  const line = (level: string) => (fields: object) => {
+    lines.push(`${level} ${(fields as { reason: UnavailableReason }).reason}`)
+  }
+  return { lines, log: { info: line('info'), warn: line('warn') } }
+}
+
+test('a reason is since when it came, and goes when it does not hold any more', () => {
+  const conditions = createConditions(new Map())
+  const { lines, log } = logged()
+  conditions.held.set('disk_full', { reason: 'disk_full', detail: '', sinceMs: NOON })
+
+  followConditions(conditions, [{ reason: 'stale', detail: '11 s' }], NOON, log)
+  followConditions(conditions, [{ reason: 'stale', detail: '12 s' }], NOON + 1_000, log)
+  expect(conditions.held.get('stale')).toEqual({ reason: 'stale', detail: '12 s', sinceMs: NOON })
+  followConditions(conditions, [], NOON + 2_000, log)
+
+  expect([...conditions.held.keys()]).toEqual(['disk_full'])
+  expect(lines).toEqual(['warn stale', 'info stale'])
+})
+
+test('the log says every 10 s what stops a node, and every hour what does not', () => {
+  const conditions = createConditions(new Map())
+  const { lines, log } = logged()
+  const now = [
+    { reason: 'forming', detail: '' },
+    { reason: 'codec_mismatch', detail: '' },
+  ] as const
+
+  for (let second = 0; second <= 3_600; second++) followConditions(conditions, now, NOON + second * 1_000, log)
+
+  expect(lines.filter((line) => line === 'warn forming')).toHaveLength(361)
+  expect(lines.filter((line) => line === 'warn codec_mismatch')).toHaveLength(2)
+})
