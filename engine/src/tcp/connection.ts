@@ -5,6 +5,10 @@
  * Replies gather in one slab and leave with one write per read event. A write request goes to the replica thread; a
  * read behind it on the same connection waits, so that each frame sees what the frames before it did. A client that
  * does not read its replies stops being read, and nobody else notices.
+ *
+ * In a shard of several nodes the cells say what this one may answer (cluster/cells.ts): writes only while it leads,
+ * reads that are fresh enough, and some reads when the replica says so. Those wait beside the stream: reads behind them
+ * go on, a write behind them waits, so that they do not see it.
  */
 
 import type { Socket } from 'node:net'
@@ -21,9 +25,12 @@ import {
   resumeFrames,
   splitFrames,
 } from '@vacancy/shared/wire'
+import { admitRead, type Cells, isLeaderKnown, ROLE, roleOf } from '../cluster/cells.ts'
+import { READ_LIMITS } from '../cluster/reads.ts'
 import { writeError } from '../search/reply.ts'
-import { isMemoryFull, type Memory } from '../store/store.ts'
-import { endProposal, refusedText } from '../threads/writes.ts'
+import { appliedIndex, isMemoryFull, type Memory } from '../store/store.ts'
+import { type AskedReads, askRead } from '../threads/reads.ts'
+import { endProposal, REFUSED, refusedText } from '../threads/writes.ts'
 import { COUNTER, type Counters, count, countCommand, countDuration, countError, countRows } from './counters.ts'
 import {
   answerRead,
@@ -35,6 +42,7 @@ import {
   needsMemory,
   openRequest,
   proposeWrite,
+  readModeOf,
   wantsIndex,
 } from './dispatch.ts'
 import { giveSlab, type Slabs, takeSlab } from './slabs.ts'
@@ -46,8 +54,8 @@ export const LIMITS_OF_THREAD = {
   writesPerConnection: 1_024,
   /** Requests handled in one turn of the event loop; beyond: 429, so that a backlog cannot grow. */
   requestsPerTurn: 32_768,
-  /** How long a read waits for the applied index it asks for. */
-  minIndexWaitMs: 200,
+  /** Reads of one connection that wait for a word of the replica; beyond: it is not read until one is answered. */
+  askedPerConnection: 1_024,
   /** A frame must be complete this long after its first byte. */
   halfFrameMs: 20_000,
 } as const
@@ -61,6 +69,17 @@ type Waiting = {
   since: number
 }
 
+/** A read that the replica was asked about. */
+type AskedRead = {
+  /** Undefined: it was answered by the clock, and the replica's word is still to come. */
+  connection: Connection | undefined
+  readonly command: CommandSpec
+  readonly bytes: Uint8Array
+  readonly correlationId: number
+  readonly isLinearizable: boolean
+  readonly since: number
+}
+
 /** What all connections of a thread share. */
 export type ServingThread = {
   readonly memory: Memory
@@ -69,19 +88,33 @@ export type ServingThread = {
   readonly slabs: Slabs
   readonly connections: Set<Connection>
   readonly waiting: Map<number, Waiting>
+  /** What is known of the shard; undefined on a standalone node. */
+  readonly cells: Cells | undefined
+  readonly asked: Map<number, AskedRead>
+  /** Those of this turn. */
+  readonly askedReads: AskedReads
   readonly requireLogin: boolean
   readonly authenticate: (token: Uint8Array) => Role | undefined
   readonly sendBufferBytes: number
   readonly requestBytesMax: number
   readonly skipBytesMax: number
   readonly monotonicMs: () => number
-  /** Asks for the batch of proposals to be sent at the end of this turn. */
-  readonly scheduleProposals: () => void
+  /** Asks for what the replica is to get to be sent at the end of this turn. */
+  readonly scheduleBatches: () => void
   readonly slow: (command: CommandSpec, milliseconds: number, rows: number) => void
   nextToken: number
   requestsThisTurn: number
   leaderReads: boolean
   draining: boolean
+}
+
+type Held = {
+  readonly bytes: Uint8Array
+  readonly start: number
+  readonly end: number
+  readonly correlationId: number
+  readonly inEnvelope: boolean
+  readonly deadline: number
 }
 
 export type Connection = {
@@ -95,10 +128,12 @@ export type Connection = {
   slabAt: number
   /** Writes whose answer is not out yet. */
   writes: number
-  /** A frame that waits for them, or for an applied index. */
-  held:
-    | { bytes: Uint8Array; start: number; end: number; correlationId: number; inEnvelope: boolean; deadline: number }
-    | undefined
+  /** Reads that the replica was asked about. */
+  asked: number
+  /** Greatest index that something of this connection was served at: it never goes back (consensus.md P5). */
+  servedIndex: number
+  /** A frame that waits for the writes, the asked reads, or an applied index. */
+  held: Held | undefined
   /** Replies made outside a read event: answers of writes. */
   small: Buffer
   smallAt: number
@@ -133,6 +168,8 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
     slab: 0,
     slabAt: 0,
     writes: 0,
+    asked: 0,
+    servedIndex: 0,
     held: undefined,
     small: Buffer.allocUnsafe(0),
     smallAt: 0,
@@ -216,13 +253,17 @@ function onFrame(
   countCommand(counters, command.code)
   const refusal = refusalOf(connection, command)
   if (refusal !== '') return replyError(connection, correlationId, command.code, refusal)
-  if (command.access === 'write') return propose(connection, command, correlationId)
-  const minIndex = minIndexOf(dispatcher, command)
-  const mustWait = !hasApplied(dispatcher, minIndex)
+  if (command.access === 'write') {
+    // A read that waits for the replica must not see what was sent behind it.
+    if (connection.asked > 0) return hold(connection, bytes, start, end, correlationId, inEnvelope, false)
+    return propose(connection, command, correlationId)
+  }
+  const mustWait = !thread.cells && !isApplied(thread, command)
   if (connection.writes > 0 || mustWait) {
     return hold(connection, bytes, start, end, correlationId, inEnvelope, mustWait)
   }
-  read(connection, command, correlationId, 0)
+  if (thread.cells) readInShard(connection, thread.cells, command, bytes, start, end, correlationId)
+  else read(connection, command, correlationId, 0)
 }
 
 /** LOGIN is known by its name alone: a malformed one is answered in its own way. */
@@ -244,10 +285,70 @@ function refusalOf(connection: Connection, command: CommandSpec): string {
   if (role === 'monitoring') return 'FORBIDDEN: the role monitoring may not run commands'
   if (thread.draining) return '503'
   if (++thread.requestsThisTurn > LIMITS_OF_THREAD.requestsPerTurn) return '429'
-  if (command.access === 'read' && !thread.leaderReads) return '405'
+  const misplaced = thread.cells ? refusalInShard(thread.cells, command, thread.leaderReads) : ''
+  if (misplaced !== '') return misplaced
+  if (command.access === 'read' && !thread.leaderReads && !thread.cells) return '405'
   if (command.access === 'write' && thread.waiting.size >= LIMITS_OF_THREAD.writesInFlight) return '429'
   if (needsMemory(command) && isMemoryFull(thread.memory)) return '503'
   return ''
+}
+
+/** What the role of this node does not allow. A write is refused here only before it is in any log (X5). */
+function refusalInShard(cells: Cells, command: CommandSpec, leaderReads: boolean): string {
+  const role = roleOf(cells)
+  if (role === ROLE.unavailable) return '503'
+  const isLeader = role === ROLE.leader
+  if (command.access === 'write') return isLeader ? '' : isLeaderKnown(cells) ? '308' : '503'
+  return isLeader && !leaderReads ? '405' : ''
+}
+
+/** Answers a read from what is applied here, or asks the replica when that may be done (consensus.md §14). */
+function readInShard(
+  connection: Connection,
+  cells: Cells,
+  command: CommandSpec,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  correlationId: number,
+): void {
+  const { thread } = connection
+  const mode = readModeOf(thread.dispatcher, command)
+  const applied = appliedIndex(thread.memory)
+  switch (admitRead(cells, mode, thread.monotonicMs(), applied, connection.servedIndex)) {
+    case 'serve':
+      connection.servedIndex = applied
+      return read(connection, command, correlationId, 0)
+    case 'ask': {
+      if (thread.asked.size >= READ_LIMITS.waiting) return replyError(connection, correlationId, command.code, '429')
+      const token = takeToken(thread)
+      thread.asked.set(token, {
+        connection,
+        command,
+        bytes: copyOf(bytes, start, end),
+        correlationId,
+        isLinearizable: mode.isLinearizable,
+        since: thread.monotonicMs(),
+      })
+      askRead(thread.askedReads, token, mode.isLinearizable, Math.max(mode.minIndex, connection.servedIndex))
+      connection.asked++
+      if (connection.asked >= LIMITS_OF_THREAD.askedPerConnection) connection.splitter.stopped = true
+      return thread.scheduleBatches()
+    }
+    default:
+      return replyError(connection, correlationId, command.code, '503')
+  }
+}
+
+/** Not bytes.slice: of a Buffer that is a view, and the chunk is gone after this turn. */
+function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  return Uint8Array.prototype.slice.call(bytes, start, end)
+}
+
+function takeToken(thread: ServingThread): number {
+  const token = thread.nextToken
+  thread.nextToken = (token + 1) >>> 0
+  return token
 }
 
 function read(connection: Connection, command: CommandSpec, correlationId: number, waitedMs: number): void {
@@ -267,8 +368,7 @@ function propose(connection: Connection, command: CommandSpec, correlationId: nu
   const { thread } = connection
   const error = proposeWrite(thread.dispatcher, command)
   if (error !== '') return replyError(connection, correlationId, command.code, error)
-  const token = thread.nextToken
-  thread.nextToken = (thread.nextToken + 1) >>> 0
+  const token = takeToken(thread)
   endProposal(thread.dispatcher.proposals, token)
   thread.waiting.set(token, {
     connection,
@@ -279,10 +379,10 @@ function propose(connection: Connection, command: CommandSpec, correlationId: nu
   })
   connection.writes++
   if (connection.writes >= LIMITS_OF_THREAD.writesPerConnection) connection.splitter.stopped = true
-  thread.scheduleProposals()
+  thread.scheduleBatches()
 }
 
-/** Keeps one frame and everything behind it until the writes before it are answered. */
+/** Keeps one frame and everything behind it until what is before it is answered. */
 function hold(
   connection: Connection,
   bytes: Uint8Array,
@@ -292,10 +392,9 @@ function hold(
   inEnvelope: boolean,
   forIndex: boolean,
 ): void {
-  // Not bytes.slice: of a Buffer that is a view, and the chunk is gone after this turn.
-  const copy = Uint8Array.prototype.slice.call(bytes, start, end)
+  const copy = copyOf(bytes, start, end)
   const now = connection.thread.monotonicMs()
-  const deadline = forIndex ? now + LIMITS_OF_THREAD.minIndexWaitMs : Number.POSITIVE_INFINITY
+  const deadline = forIndex ? now + READ_LIMITS.minIndexWaitMs : Number.POSITIVE_INFINITY
   connection.held = { bytes: copy, start: 0, end: copy.length, correlationId, inEnvelope, deadline }
   connection.splitter.stopped = true
 }
@@ -305,22 +404,42 @@ export function resumeFramesOf(connection: Connection): void {
   if (connection.closing) return
   const { thread, splitter, held } = connection
   if (held) {
-    if (connection.writes > 0) return
     const command = openRequest(thread.dispatcher, held.bytes, held.start, held.end)
     assert(command !== undefined, 'a held frame was checked before')
-    const applied = hasApplied(thread.dispatcher, minIndexOf(thread.dispatcher, command))
-    const expired = thread.monotonicMs() >= held.deadline
-    if (!applied && !expired) return
+    if (!mayGoOn(connection, held, command)) return
     connection.held = undefined
-    if (applied) read(connection, command, held.correlationId, 0)
-    else replyError(connection, held.correlationId, command.code, '308')
+    goOn(connection, held, command)
   }
-  if (splitter.stopped && connection.writes < LIMITS_OF_THREAD.writesPerConnection && !hasMuchQueued(connection)) {
+  if (splitter.stopped && !isBusy(connection) && !hasMuchQueued(connection)) {
     splitter.stopped = false
     resumeFrames(splitter, connection.sink)
   }
   afterFrames(connection)
   if (!splitter.stopped) resumeReading(connection)
+}
+
+/** As much on its way as one connection may have. */
+function isBusy({ writes, asked }: Connection): boolean {
+  return writes >= LIMITS_OF_THREAD.writesPerConnection || asked >= LIMITS_OF_THREAD.askedPerConnection
+}
+
+function mayGoOn({ thread, asked, writes }: Connection, held: Held, command: CommandSpec): boolean {
+  if (command.access === 'write') return asked === 0
+  if (writes > 0) return false
+  return thread.cells !== undefined || isApplied(thread, command) || thread.monotonicMs() >= held.deadline
+}
+
+function goOn(connection: Connection, held: Held, command: CommandSpec): void {
+  const { thread } = connection
+  const { bytes, start, end, correlationId } = held
+  if (command.access === 'write') propose(connection, command, correlationId)
+  else if (thread.cells) readInShard(connection, thread.cells, command, bytes, start, end, correlationId)
+  else if (isApplied(thread, command)) read(connection, command, correlationId, 0)
+  else replyError(connection, correlationId, command.code, '308')
+}
+
+function isApplied({ dispatcher }: ServingThread, command: CommandSpec): boolean {
+  return hasApplied(dispatcher, minIndexOf(dispatcher, command))
 }
 
 function logIn(connection: Connection, command: CommandSpec | undefined): void {
@@ -476,6 +595,7 @@ export function takeAnswer(
   const text = code === 0 ? '' : (refusedText(code) ?? textOf(code, value))
   if (text !== '') countError(thread.counters, command.code, text)
   if (!connection || connection.closing) return undefined
+  if (code === 0 && index > connection.servedIndex) connection.servedIndex = index
   connection.writes--
   makeRoom(connection)
   const { small, smallAt } = connection
@@ -496,8 +616,57 @@ function makeRoom(connection: Connection): void {
   connection.small = grown
 }
 
+// Answers of the replica about reads
+
+/**
+ * Answers a read that the replica has spoken about.
+ *
+ * @returns its connection, for `sendAnswers`; undefined when nobody waits for it any more
+ */
+export function takeWord(thread: ServingThread, token: number, code: number, index: number): Connection | undefined {
+  const asked = thread.asked.get(token)
+  assert(asked !== undefined, 'the replica speaks once about each read')
+  thread.asked.delete(token)
+  const { connection } = asked
+  if (connection) answerAsked(connection, asked, code, index)
+  return connection
+}
+
+function answerAsked(connection: Connection, asked: AskedRead, code: number, index: number): void {
+  connection.asked--
+  if (connection.closing) return
+  const { thread } = connection
+  const { command, bytes, correlationId, since } = asked
+  const waitedMs = thread.monotonicMs() - since
+  countDuration(thread.counters, command.code, 0, waitedMs / 1000)
+  const isUnavailable = thread.cells !== undefined && roleOf(thread.cells) === ROLE.unavailable
+  const refusal = code !== 0 ? refusedText(code) : isUnavailable ? '503' : undefined
+  if (refusal !== undefined) return replyError(connection, correlationId, command.code, refusal)
+  const applied = appliedIndex(thread.memory)
+  assert(applied >= index, 'what the replica has applied is there for its readers (P5)')
+  connection.servedIndex = Math.max(connection.servedIndex, applied)
+  const opened = openRequest(thread.dispatcher, bytes, 0, bytes.length)
+  assert(opened === command, 'a read that waits was checked before')
+  read(connection, command, correlationId, waitedMs)
+}
+
+/** Answers reads whose time is over, should the replica be late. Called by the thread's timer. */
+export function expireAsked(thread: ServingThread, now: number): void {
+  const touched = new Set<Connection>()
+  for (const asked of thread.asked.values()) {
+    const { connection, isLinearizable, since } = asked
+    const waitMs = isLinearizable ? READ_LIMITS.linearizableWaitMs : READ_LIMITS.minIndexWaitMs
+    if (!connection || now - since < waitMs) continue
+    asked.connection = undefined
+    answerAsked(connection, asked, isLinearizable ? REFUSED.noLeader : REFUSED.notCaughtUp, 0)
+    touched.add(connection)
+  }
+  for (const connection of touched) sendAnswers(connection)
+}
+
 /** Sends gathered answers and lets held frames go on. */
 export function sendAnswers(connection: Connection): void {
+  flush(connection)
   if (connection.smallAt > 0) send(connection, connection.small.subarray(0, connection.smallAt))
   // The socket may still hold what was sent: the next answers get memory of their own.
   connection.small = connection.small.subarray(connection.smallAt)

@@ -5,6 +5,7 @@
 
 import { assert, type CodecList, dayOf, formatDay, unpackPropertyId } from '@vacancy/shared'
 import { COMMAND_LIST, COMMANDS, type CommandSpec, scanRequest } from '@vacancy/shared/wire'
+import type { ReadMode } from '../cluster/cells.ts'
 import {
   addBytes,
   addExtra,
@@ -31,6 +32,7 @@ import {
   readRequestKey,
   readStars,
   readU8,
+  readU32,
   readU64,
   setToday,
   startOf,
@@ -77,6 +79,7 @@ export type Dispatcher = {
   readonly wallMs: () => number
   readonly propertyId: Uint8Array
   readonly requestKey: Uint8Array
+  readonly mode: { -readonly [Key in keyof ReadMode]: ReadMode[Key] }
   /** Error text of the last answer, '' after SUCCESS. */
   error: string
 }
@@ -98,6 +101,7 @@ export function createDispatcher(options: {
     wallMs,
     propertyId: new Uint8Array(16),
     requestKey: new Uint8Array(24),
+    mode: { maxStalenessMs: undefined, minIndex: 0, isLinearizable: false },
     error: '',
   }
 }
@@ -136,14 +140,31 @@ const MISSING_TEXT: { readonly [what in Missing | Changing]: string } = {
   package: 'NOT_FOUND: package not found',
   changing: '429',
 }
-const MIN_INDEX = 'minIndex'
-const minIndexFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === MIN_INDEX))
+const fieldsNamed = (name: string) =>
+  COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === name))
+const minIndexFields = fieldsNamed('minIndex')
+const stalenessFields = fieldsNamed('maxStalenessMs')
+const linearizableFields = fieldsNamed('linearizable')
 
 /** The applied index a read asks for; 0 without one (wire-protocol.md §12). */
 export function minIndexOf(dispatcher: Dispatcher, command: CommandSpec): number {
   const field = minIndexFields[command.code] as number
   return field >= 0 && isGiven(dispatcher.values, field) ? readU64(dispatcher.values, field) : 0
 }
+
+/** What a read asks for; valid until the next request is opened. The codec list of a shard never changes. */
+export function readModeOf(dispatcher: Dispatcher, command: CommandSpec): ReadMode {
+  const { values, mode } = dispatcher
+  const staleness = stalenessFields[command.code] as number
+  const linearizable = linearizableFields[command.code] as number
+  const isBound = staleness >= 0 && isGiven(values, staleness)
+  mode.maxStalenessMs = isBound ? readU32(values, staleness) : command === GETCODECS ? NEVER_STALE : undefined
+  mode.minIndex = minIndexOf(dispatcher, command)
+  mode.isLinearizable = linearizable >= 0 && isGiven(values, linearizable) && readU8(values, linearizable) === 1
+  return mode
+}
+
+const NEVER_STALE = Number.POSITIVE_INFINITY
 
 /**
  * Answers a read into [at, end) of `target`; searches need the store's own memory there.
@@ -280,9 +301,9 @@ const KIND_OF = new Map<CommandSpec, CommandKind>([
   [DELROOMDAY, KIND.deletePackage],
 ])
 
-const sessionFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === 'session'))
-const numberFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === 'requestNumber'))
-const wantIndexFields = COMMAND_LIST.map((command) => command.fields.findIndex((spec) => spec.name === 'wantIndex'))
+const sessionFields = fieldsNamed('session')
+const numberFields = fieldsNamed('requestNumber')
+const wantIndexFields = fieldsNamed('wantIndex')
 
 /** Commands that may need memory: refused while there is too little, where others go on. */
 export function needsMemory(command: CommandSpec): boolean {

@@ -8,20 +8,25 @@ import { createServer as createTlsServer } from 'node:tls'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList } from '@vacancy/shared'
 import { checkToken, type TokenHash } from '@vacancy/shared/tokens'
+import { attachCells } from '../cluster/cells.ts'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { outcomeText } from '../store/command.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
+import { commonClockOffsetMs } from '../threads/clock.ts'
 import { loadKernels } from '../threads/kernels.ts'
+import { createAskedReads, takeAskedReads } from '../threads/reads.ts'
 import { ANSWER_BYTES, createProposals, takeProposals } from '../threads/writes.ts'
 import {
   type Connection,
   checkTimes,
+  expireAsked,
   openConnection,
   resumeFramesOf,
   type ServingThread,
   sendAnswers,
   takeAnswer,
+  takeWord,
 } from './connection.ts'
 import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher } from './dispatch.ts'
@@ -34,6 +39,8 @@ export type ServingOptions = {
   readonly counters: SharedArrayBuffer
   /** One cell: connections open on all threads. */
   readonly connectionsOpen: SharedArrayBuffer
+  /** What the replica tells of the shard (cluster/cells.ts); absent on a standalone node. */
+  readonly cells?: SharedArrayBuffer | undefined
   readonly replica: MessagePort
   readonly host: string
   readonly port: number
@@ -92,11 +99,17 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   const monotonicMs = () => performance.now()
   let tokens = options.tokens
   let isScheduled = false
-  const sendProposals = () => {
+  const askedReads = createAskedReads()
+  const sendBatches = () => {
     isScheduled = false
-    if (proposals.count === 0) return
-    const batch = takeProposals(proposals)
-    options.replica.postMessage(batch, [batch])
+    if (proposals.count > 0) {
+      const batch = takeProposals(proposals)
+      options.replica.postMessage(batch, [batch])
+    }
+    if (askedReads.cells.length > 0) {
+      const batch = takeAskedReads(askedReads)
+      options.replica.postMessage(batch, [batch.buffer])
+    }
   }
   const thread: ServingThread = {
     memory,
@@ -118,17 +131,20 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     slabs: createSlabs(scratch + slabsStart(), options.slabBytes, options.slabs),
     connections: new Set(),
     waiting: new Map(),
+    cells: options.cells && attachCells(options.cells, commonClockOffsetMs()),
+    asked: new Map(),
+    askedReads,
     requireLogin: options.requireLogin,
     authenticate: (token) => (tokens ? checkToken(tokens, token, Date.now()) : 'admin'),
     sendBufferBytes: options.sendBufferBytes,
     requestBytesMax: 65_536,
     skipBytesMax: SKIP_BYTES_MAX,
     monotonicMs,
-    scheduleProposals: () => {
+    scheduleBatches: () => {
       if (isScheduled) return
       isScheduled = true
       // After all sockets of this turn were read: one message for what they brought.
-      setImmediate(sendProposals)
+      setImmediate(sendBatches)
     },
     slow: (command, milliseconds, rows) => {
       if (milliseconds >= SLOW_MS) send({ type: 'slow', command: command.name, milliseconds, rows, at: Date.now() })
@@ -200,14 +216,12 @@ function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
   const view = new DataView(answers)
   const touched = new Set<Connection>()
   for (let at = 0; at < answers.byteLength; at += ANSWER_BYTES) {
-    const connection = takeAnswer(
-      thread,
-      view.getUint32(at, true),
-      view.getUint8(at + 4),
-      view.getUint8(at + 5),
-      view.getFloat64(at + 8, true),
-      outcomeText,
-    )
+    const token = view.getUint32(at, true)
+    const code = view.getUint8(at + 4)
+    const index = view.getFloat64(at + 8, true)
+    const connection = thread.asked.has(token)
+      ? takeWord(thread, token, code, index)
+      : takeAnswer(thread, token, code, view.getUint8(at + 5), index, outcomeText)
     if (connection) touched.add(connection)
   }
   for (const connection of touched) sendAnswers(connection)
@@ -225,6 +239,7 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeou
     const { cells } = thread.counters
     if (stallMicros > (cells[COUNTER.stallMicrosMax] as number)) cells[COUNTER.stallMicrosMax] = stallMicros
     for (const connection of thread.connections) checkTimes(connection, now, userTimeoutMs)
+    if (thread.asked.size > 0) expireAsked(thread, now)
     nextTurn()
   }, TIMER_MS)
 }
@@ -235,13 +250,17 @@ function drain(thread: ServingThread, server: Server, send: (message: FromServin
   thread.draining = true
   const closeIdle = () => {
     for (const connection of thread.connections) {
-      if (connection.writes === 0 && connection.socket.writableLength === 0 && !connection.held) connection.socket.end()
+      if (isIdle(connection)) connection.socket.end()
       else resumeFramesOf(connection)
     }
     if (thread.connections.size === 0) send({ type: 'drained' })
     else setTimeout(closeIdle, TIMER_MS)
   }
   closeIdle()
+}
+
+function isIdle({ writes, asked, socket, held }: Connection): boolean {
+  return writes === 0 && asked === 0 && socket.writableLength === 0 && !held
 }
 
 const port = parentPort

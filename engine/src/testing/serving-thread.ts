@@ -1,0 +1,136 @@
+/** A real serving thread with real sockets, whose replica is the test: what may be served, and when, is up to it. */
+
+import { MessageChannel } from 'node:worker_threads'
+import { dayOf } from '@vacancy/shared'
+import { attachCells, createCells, publishCells, type RoleCode } from '../cluster/cells.ts'
+import { applyCommand } from '../store/apply.ts'
+import { stampCommand } from '../store/command.ts'
+import { publish } from '../store/store.ts'
+import { countersOf, startTcpServer, type TcpServer } from '../tcp/server.ts'
+import { commonClockOffsetMs } from '../threads/clock.ts'
+import { READ_CELLS } from '../threads/reads.ts'
+import { ANSWER_BYTES } from '../threads/writes.ts'
+import { createNodeInMemory, type NodeInMemory, SAMPLE_CODECS } from './node-in-memory.ts'
+
+const SERVING_READER = 1
+
+export type AskedOfReplica = { readonly token: number; readonly isLinearizable: boolean; readonly minIndex: number }
+export type ProposedWrite = { readonly token: number; readonly command: Uint8Array }
+
+export type TestedThread = {
+  readonly node: NodeInMemory
+  readonly server: TcpServer
+  readonly tcpPort: number
+  /** Reads that came, in order; taken by the test. */
+  readonly asked: AskedOfReplica[]
+  readonly writes: ProposedWrite[]
+  /** Messages that came: a batch each. */
+  readonly batches: { reads: number; writes: number }
+  /** @param ageMs how long ago everything acknowledged was applied here */
+  tell(role: RoleCode, options?: { isLeaderKnown?: boolean; ageMs?: number }): void
+  /** Says one word about a read or a write. */
+  say(token: number, code: number, index?: number, value?: number): void
+  /** Applies a write, shows it to readers and answers it. @returns its index */
+  apply(write: ProposedWrite): number
+  stop(): Promise<void>
+}
+
+/** @param isStandalone without cells, as a node that is alone */
+export async function startServingThread(
+  options: { isStandalone?: boolean; leaderReads?: boolean } = {},
+): Promise<TestedThread> {
+  const node = createNodeInMemory(dayOf(Date.now()))
+  const buffer = createCells()
+  const cells = attachCells(buffer, commonClockOffsetMs())
+  const { port1, port2 } = new MessageChannel()
+  const server = await startTcpServer(
+    {
+      threads: 1,
+      host: '127.0.0.1',
+      port: 0,
+      firstReader: SERVING_READER,
+      channels: [port1],
+      cells: options.isStandalone ? undefined : buffer,
+      memory: node.store.memory.wasm,
+      codecs: SAMPLE_CODECS,
+      datesMax: 14,
+      queryLimit: 200,
+      connectionsMax: 100,
+      userTimeoutMs: 0,
+      keepaliveSeconds: 0,
+      receiveBufferBytes: 1 << 20,
+      sendBufferBytes: 1 << 20,
+      requireLogin: false,
+      leaderReads: options.leaderReads ?? true,
+      tokens: undefined,
+      tls: undefined,
+      slabBytes: 1 << 20,
+      slabs: 4,
+      forceTypescript: false,
+      clockOffsetMs: 0,
+    },
+    countersOf(1),
+    () => undefined,
+    (error) => {
+      throw error
+    },
+  )
+  const asked: AskedOfReplica[] = []
+  const writes: ProposedWrite[] = []
+  const batches = { reads: 0, writes: 0 }
+  port2.on('message', (batch: ArrayBuffer | Float64Array) => {
+    batches[batch instanceof Float64Array ? 'reads' : 'writes']++
+    if (batch instanceof Float64Array) asked.push(...readsOf(batch))
+    else writes.push(...writesOf(batch))
+  })
+  const say = (token: number, code: number, index = 0, value = 0) => {
+    const answer = new ArrayBuffer(ANSWER_BYTES)
+    const view = new DataView(answer)
+    view.setUint32(0, token, true)
+    view.setUint8(4, code)
+    view.setUint8(5, value)
+    view.setFloat64(8, index, true)
+    port2.postMessage(answer)
+  }
+  return {
+    node,
+    server,
+    tcpPort: server.port,
+    asked,
+    writes,
+    batches,
+    tell: (role, { isLeaderKnown = true, ageMs = 0 } = {}) =>
+      publishCells(cells, { role, isLeaderKnown, applied: node.index, freshMs: performance.now() - ageMs }),
+    say,
+    apply({ token, command }) {
+      stampCommand(new DataView(command.buffer), 0, Date.now(), node.day)
+      node.index++
+      const { code, value } = applyCommand(node.context, node.index, command, 0, command.length)
+      publish(node.store, node.index)
+      say(token, code, node.index, value)
+      return node.index
+    },
+    async stop() {
+      await server.stop()
+      port2.close()
+    },
+  }
+}
+
+function readsOf(batch: Float64Array): AskedOfReplica[] {
+  return Array.from({ length: batch.length / READ_CELLS }, (_, i) => {
+    const [token = 0, linearizable = 0, minIndex = 0] = batch.subarray(i * READ_CELLS)
+    return { token, isLinearizable: linearizable === 1, minIndex }
+  })
+}
+
+function writesOf(batch: ArrayBuffer): ProposedWrite[] {
+  const view = new DataView(batch)
+  const found: ProposedWrite[] = []
+  for (let at = 0; at < batch.byteLength; ) {
+    const length = view.getUint32(at + 4, true)
+    found.push({ token: view.getUint32(at, true), command: new Uint8Array(batch.slice(at + 8, at + 8 + length)) })
+    at += 8 + length
+  }
+  return found
+}
