@@ -5,6 +5,14 @@
 
 import type { MetricsTable } from '@vacancy/shared/node'
 
+const clustered = <const T extends 'counter' | 'gauge' | 'histogram'>(type: T, help: string) =>
+  ({ type, help, appliesTo: 'clustered' }) as const
+const clusteredBy = <const T extends 'counter' | 'gauge' | 'histogram', const L extends string>(
+  label: L,
+  type: T,
+  help: string,
+) => ({ type, help, labels: [label], appliesTo: 'clustered' }) as const
+
 export const METRICS = {
   // The contract's names, none with labels.
   tcp_connections: { type: 'gauge', help: 'Client connections that are open.' },
@@ -22,13 +30,40 @@ export const METRICS = {
   tcp_rejected_connections_total: { type: 'counter', help: 'Connections closed at once: tcp_max_connections.' },
   tcp_rejected_request_total: { type: 'counter', help: 'Requests refused with 429.' },
 
+  // The contract's names of clustered mode, none with labels.
+  cluster_connection_opened_total: clustered('counter', 'Connections to other nodes that this node opened.'),
+  cluster_connection_accepted_total: clustered('counter', 'Connections of other nodes that were accepted.'),
+  cluster_connection_rejected_total: clustered('counter', 'Connections that were refused; the log says why.'),
+  cluster_connection_error_total: clustered('counter', 'Connections that failed or could not be opened.'),
+  cluster_connection_dropped_total: clustered('counter', 'Connections that were lost.'),
+  cluster_message_sent_total: clustered('counter', 'Messages to other nodes.'),
+  cluster_message_received_total: clustered('counter', 'Messages of other nodes.'),
+  cluster_bytes_sent_total: clustered('counter', 'Bytes to other nodes.'),
+  cluster_bytes_received_total: clustered('counter', 'Bytes from other nodes.'),
+  cluster_send_error_total: clustered(
+    'counter',
+    'Messages dropped because there was no connection or its queue was full.',
+  ),
+  cluster_receive_error_total: clustered('counter', 'Frames of other nodes that could not be read.'),
+  cluster_leader_changed_total: clustered('counter', 'Times that another leader became known.'),
+  cluster_snapshot_produced_total: clustered('counter', 'Snapshots that were written.'),
+  cluster_snapshot_failed_count_total: clustered('counter', 'Snapshots that could not be written.'),
+  cluster_snapshot_transfer_count_total: clustered('counter', 'Snapshots that other nodes received from this one.'),
+  cluster_snapshot_size_bytes: clustered('gauge', 'Size of the newest snapshot.'),
+  cluster_snapshot_save_duration_ms: clustered('gauge', 'Time to write the newest snapshot.'),
+  cluster_snapshot_write_pause_duration_ms: clustered('gauge', 'Longest stop of writes for the last snapshot.'),
+  cluster_snapshot_load_duration_ms: clustered('gauge', 'Time to load the last snapshot into memory.'),
+  cluster_snapshot_transfer_duration_ms: clustered('gauge', 'Time of the last transfer of a snapshot.'),
+  cluster_wal_flush_count_total: clustered('counter', 'Groups of entries written with one sync each.'),
+  cluster_last_applied_wal_index: clustered('gauge', 'Index of the last entry in the state.'),
+
   // Ours.
   vacancy_build_info: {
     type: 'gauge',
     help: 'Always 1; the labels say which program runs where. node and zone are empty in standalone mode.',
     labels: ['version', 'node', 'shard', 'zone'],
   },
-  vacancy_health: { type: 'gauge', help: '1 for what /healthz answers, 0 for the other value.', labels: ['value'] },
+  vacancy_health: { type: 'gauge', help: '1 for what /healthz answers, 0 for the other values.', labels: ['value'] },
   vacancy_unavailable: {
     type: 'gauge',
     help: '1 while the reason holds; docs/reasons.md says what to do.',
@@ -72,7 +107,7 @@ export const METRICS = {
   },
   vacancy_memory_bytes: {
     type: 'gauge',
-    help: 'Memory: rss, heap and arraybuffers of the process; indexes, packages and free of the store.',
+    help: 'Memory: rss, heap and arraybuffers of the process; indexes, packages and free of the store; wal held for the log.',
     labels: ['kind'],
   },
   vacancy_cores: {
@@ -85,12 +120,47 @@ export const METRICS = {
     help: 'Longest delay of an event loop: serving and main since the last scrape, replica as last reported.',
     labels: ['thread'],
   },
-  vacancy_codec_mismatch: { type: 'gauge', help: '1 when data of another codec list was set aside at the start.' },
+  vacancy_codec_mismatch: {
+    type: 'gauge',
+    help: '1 when data of another codec list was set aside at the start, or the registry has another list now.',
+  },
   vacancy_raft_role: { type: 'gauge', help: '1 for the role of this node.', labels: ['role'] },
   vacancy_raft_term: { type: 'gauge', help: 'Current term.' },
   vacancy_raft_commit_index: { type: 'gauge', help: 'Index of the last committed entry.' },
   vacancy_raft_applied_index: { type: 'gauge', help: 'Index of the last entry in the state.' },
   vacancy_raft_commit_seconds: { type: 'histogram', help: 'From the arrival of a write to its commit.' },
+  vacancy_raft_lag_entries: clusteredBy('peer', 'gauge', 'Entries that a member lacks, as its leader knows.'),
+  vacancy_raft_lag_seconds: clusteredBy('peer', 'gauge', 'Age of the oldest entry that a member lacks.'),
+  vacancy_raft_peer_rtt_seconds: clusteredBy('peer', 'histogram', 'Round trip of heartbeats to a member.'),
+  vacancy_raft_peer_state: clusteredBy(
+    'peer',
+    'gauge',
+    'How the leader replicates to a member: 0 probes where its log ends, 1 sends entries, 2 sends a snapshot.',
+  ),
+  vacancy_raft_elections_total: clusteredBy(
+    'result',
+    'counter',
+    'Elections this node stood for: won, lost, or refused before they began.',
+  ),
+  vacancy_raft_leader_changes_total: clustered('counter', 'Times that another leader became known.'),
+  vacancy_raft_proposals_total: clusteredBy(
+    'outcome',
+    'counter',
+    'Proposals of this node: applied, dropped (certainly not applied), or unknown.',
+  ),
+  vacancy_raft_tick_stalls_total: clustered('counter', 'Times that the replica came too late for its ticks.'),
+  vacancy_read_staleness_seconds: clustered('gauge', 'How old an answer of this node may be; at 10 s it stops reads.'),
+  vacancy_cluster_operations_total: clusteredBy(
+    'result',
+    'counter',
+    'Changes of the shard that ended while this node led: done or failed.',
+  ),
+  vacancy_peers_rejected_total: clusteredBy(
+    'reason',
+    'counter',
+    'Connections of other nodes that were refused, by what did not fit.',
+  ),
+  vacancy_clock_suspect: clustered('gauge', '1 while the clock is more than 60 s from that of the other voters.'),
   vacancy_dedup_hits_total: { type: 'counter', help: 'Repeated writes answered by their request key.' },
   vacancy_dedup_sessions: { type: 'gauge', help: 'Sessions of request keys that are known.' },
   vacancy_digest_checks_total: {
@@ -106,6 +176,12 @@ export const METRICS = {
     type: 'counter',
     help: 'Bytes of an unfinished last group that the start cut off.',
   },
+  vacancy_wal_group_entries: { type: 'histogram', help: 'Entries written with one sync.' },
+  vacancy_wal_corruption_total: {
+    type: 'counter',
+    help: 'Places in log files and snapshots that did not verify, beyond an unfinished last group.',
+  },
+  vacancy_wal_slow: { type: 'gauge', help: '1 while syncs of the log take more than a second each.' },
   vacancy_disk_free_bytes: { type: 'gauge', help: 'Free bytes of the disk with the data directory.' },
   vacancy_disk_full: { type: 'gauge', help: '1 while writes are refused because the disk is full.' },
   vacancy_snapshot_age_seconds: { type: 'gauge', help: 'Age of the newest snapshot.' },
@@ -114,6 +190,20 @@ export const METRICS = {
   vacancy_snapshot_running: { type: 'gauge', help: '1 while a snapshot is written.' },
   vacancy_snapshot_failures_total: { type: 'counter', help: 'Snapshots that could not be written.' },
   vacancy_snapshot_spare_pages: { type: 'gauge', help: 'Pages kept ready for changes while a snapshot is written.' },
+  vacancy_snapshot_transfers: clusteredBy('state', 'gauge', 'Snapshots on their way: sending, receiving.'),
+  vacancy_registry_up: clustered('gauge', '1 while the registry answers.'),
+  vacancy_registry_push_total: clusteredBy(
+    'result',
+    'counter',
+    'Segment lists sent to the registry: accepted, conflict, stale or failed.',
+  ),
+  vacancy_resolver_duration_seconds: clusteredBy('kind', 'histogram', 'Time of a look-up, by what was asked for.'),
+  vacancy_resolver_errors_total: clusteredBy('kind', 'counter', 'Look-ups that failed, by what was asked for.'),
+  tls_cert_not_after_seconds: {
+    type: 'gauge',
+    help: 'When the certificate of a listener ends, seconds since 1970.',
+    labels: ['listener'],
+  },
   vacancy_maintenance_last_success_timestamp_seconds: {
     type: 'gauge',
     help: 'When passed dates were last removed, seconds since 1970.',

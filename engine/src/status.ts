@@ -81,6 +81,8 @@ export type ClusterStatus = {
   readonly operation: RunningOperation | undefined
   /** Newest first, `OPERATIONS_KEPT` at most. */
   readonly lastOperations: readonly FinishedOperation[]
+  /** Operations that ended while this node led, by result. */
+  readonly operationsEnded: { readonly [result: string]: number }
   /** Its clock is more than 60 s from the median of the voters it hears (C4). */
   readonly isClockSuspect: boolean
   readonly transport: TransportCounts

@@ -4,9 +4,9 @@ import { COMMANDS } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
 import { METRICS, type MetricName } from '../metrics.ts'
 import { COUNTER, count, countCommand, countDuration, countError, countRows } from '../tcp/counters.ts'
-import { fakeHandle } from '../testing/fake-handle.ts'
+import { FOLLOWING, fakeCluster, fakeHandle, NOON, REPLICA } from '../testing/fake-handle.ts'
 import { ask, createNodeInMemory } from '../testing/node-in-memory.ts'
-import type { NodeHandle } from './handle.ts'
+import type { ClusterHandle, NodeHandle } from './handle.ts'
 import { metricsText, type Scrape, SEGMENT_SERIES_MAX, samplesOf, scrape } from './scrape.ts'
 
 function page(handle: NodeHandle, differs: Partial<Scrape> = {}): string[] {
@@ -127,14 +127,99 @@ test('times are seconds, and the longest stall of a thread is told once', () => 
   expect(values(page(handle), 'vacancy_event_loop_delay_seconds')['{thread="serving"}']).toBe(0)
 })
 
+const REGISTRY = {
+  isUp: true,
+  sinceMs: NOON,
+  address: 'r:8080',
+  error: '',
+  pushes: { accepted: 2, failed: 1 },
+  codecMismatch: 'POOL is new',
+}
+const RESOLVER = {
+  address: 'v:9090',
+  durations: { node: { bounds: [0.1], counts: [2, 1], sum: 0.5 } },
+  errors: { node: 4 },
+  error: '',
+}
+const clusterHandle = (differs: Partial<ClusterHandle> = {}) =>
+  fakeHandle({ cluster: fakeCluster({ registry: () => REGISTRY, resolver: () => RESOLVER, ...differs }) })
+
 test('every row names its unit, and its samples have the labels it says', () => {
   const node = createNodeInMemory(20_000)
-  const from = scrape(fakeHandle({ memory: () => node.store.memory }), 10, 0)
-  for (const [name, row] of Object.entries<MetricSpec>(METRICS)) {
-    expect(row.help, name).toMatch(/^[A-Z0-9].*\.$/)
-    expect(name.endsWith('_total'), name).toBe(row.type === 'counter')
-    for (const { labels } of samplesOf(name as MetricName, from)) {
-      expect(Object.keys(labels), name).toEqual(row.labels ?? [])
+  const certificates = () => [{ listener: 'api', notAfterMs: NOON }] as const
+  for (const handle of [fakeHandle(), clusterHandle()]) {
+    const from = scrape({ ...handle, certificates, memory: () => node.store.memory }, 10, 0)
+    for (const [name, row] of Object.entries<MetricSpec>(METRICS)) {
+      expect(row.help, name).toMatch(/^[A-Z0-9].*\.$/)
+      expect(name.endsWith('_total'), name).toBe(row.type === 'counter')
+      const samples = samplesOf(name as MetricName, from)
+      for (const { labels } of samples) expect(Object.keys(labels), name).toEqual(row.labels ?? [])
+      if (row.appliesTo === 'clustered') expect(samples.length > 0, name).toBe(handle.cluster !== undefined)
     }
   }
+})
+
+test('a clustered node tells its traffic, its role and its place', () => {
+  const lines = page(clusterHandle())
+
+  expect(values(lines, 'cluster_connection_rejected_total')).toEqual({ '': 3 })
+  expect(values(lines, 'vacancy_peers_rejected_total')).toEqual({ '{reason="shard"}': 1, '{reason="certificate"}': 2 })
+  expect(values(lines, 'cluster_bytes_received_total')).toEqual({ '': 100_000 })
+  expect(values(lines, 'cluster_last_applied_wal_index')).toEqual({ '': 118 })
+  expect(values(lines, 'cluster_snapshot_produced_total')).toEqual({ '': 1 })
+  expect(values(lines, 'cluster_snapshot_write_pause_duration_ms')).toEqual({ '': 1.5 })
+  expect(Object.keys(values(lines, 'vacancy_build_info'))).toEqual(['{version="1.2.3",node="n1",shard="s1",zone="z1"}'])
+  expect(values(lines, 'vacancy_health')).toEqual({
+    '{value="active_leader"}': 1,
+    '{value="active_follower"}': 0,
+    '{value="unavailable"}': 0,
+  })
+  expect(values(lines, 'vacancy_raft_role')).toEqual({
+    '{role="leader"}': 1,
+    '{role="follower"}': 0,
+    '{role="learner"}': 0,
+    '{role="candidate"}': 0,
+  })
+  expect(values(lines, 'vacancy_codec_mismatch')).toEqual({ '': 1 })
+  expect(values(lines, 'vacancy_registry_push_total')).toEqual({ '{result="accepted"}': 2, '{result="failed"}': 1 })
+  expect(values(lines, 'vacancy_resolver_duration_seconds_count')).toEqual({ '{kind="node"}': 3 })
+})
+
+test('a leader tells how far its members are, a follower only its own staleness', () => {
+  const leading = page(clusterHandle())
+  expect(values(leading, 'vacancy_raft_lag_entries')).toEqual({
+    '{peer="n1"}': 0,
+    '{peer="n2"}': 1,
+    '{peer="n3"}': 100,
+    '{peer="n4"}': 1,
+  })
+  expect(values(leading, 'vacancy_raft_lag_seconds')['{peer="n3"}']).toBe(4)
+  expect(values(leading, 'vacancy_raft_peer_state')).toEqual({ '{peer="n2"}': 1, '{peer="n3"}': 0, '{peer="n4"}': 2 })
+  expect(values(leading, 'vacancy_raft_peer_rtt_seconds_count')['{peer="n2"}']).toBe(6)
+
+  const following = page(clusterHandle({ info: () => FOLLOWING }))
+  expect(values(following, 'vacancy_raft_lag_entries')).toEqual({})
+  expect(values(following, 'vacancy_read_staleness_seconds')).toEqual({ '': 0.12 })
+})
+
+test('what the log tells of itself has series once the replica reports it', () => {
+  expect(page(fakeHandle()).join('\n')).not.toContain('vacancy_wal_group_entries')
+
+  const groupEntries = { bounds: [1, 10], counts: [1, 2, 3], sum: 90 }
+  const replica = { ...REPLICA, groupEntries, corruptions: 2, walMemoryBytes: 4_096, walSlow: false }
+  const certificates = () => [{ listener: 'tcp', notAfterMs: NOON }] as const
+  const lines = page(fakeHandle({ replica: () => replica, certificates }))
+
+  expect(values(lines, 'vacancy_wal_group_entries_count')).toEqual({ '': 6 })
+  expect(values(lines, 'vacancy_wal_corruption_total')).toEqual({ '': 2 })
+  expect(values(lines, 'vacancy_wal_slow')).toEqual({ '': 0 })
+  expect(values(lines, 'vacancy_memory_bytes')['{kind="wal"}']).toBe(4_096)
+  expect(values(lines, 'tls_cert_not_after_seconds')).toEqual({ '{listener="tcp"}': NOON / 1000 })
+})
+
+test('the reasons of clustered mode have no series in standalone mode', () => {
+  const reasons = (handle: NodeHandle) => Object.keys(values(page(handle), 'vacancy_unavailable'))
+
+  expect(reasons(fakeHandle())).not.toContain('{reason="no_leader"}')
+  expect(reasons(clusterHandle())).toContain('{reason="no_leader"}')
 })

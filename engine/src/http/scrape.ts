@@ -5,10 +5,19 @@
  * here, and the text is written from the readings.
  */
 
+import { MEMBER_ROLES } from '@vacancy/shared/contract'
 import type { MetricSpec } from '@vacancy/shared/node'
 import { COMMAND_LIST } from '@vacancy/shared/wire'
 import { METRICS, type MetricName } from '../metrics.ts'
-import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
+import type {
+  Buckets,
+  ClusterStatus,
+  MemberStatus,
+  RegistryStatus,
+  ReplicaStatus,
+  ResolverStatus,
+  SnapshotInfo,
+} from '../status.ts'
 import { type SegmentCount, segmentCounts } from '../store/read.ts'
 import { countsOf, type MemoryUse, memoryUse, type StoreCounts } from '../store/store.ts'
 import {
@@ -39,6 +48,10 @@ export type Scrape = {
   readonly process: NodeJS.MemoryUsage
   readonly replica: ReplicaStatus | undefined
   readonly snapshot: SnapshotInfo | undefined
+  /** Undefined in standalone mode, as the two after it. */
+  readonly cluster: ClusterStatus | undefined
+  readonly registry: RegistryStatus | undefined
+  readonly resolver: ResolverStatus | undefined
   /** Longest delay of the main thread's event loop since the last scrape. */
   readonly mainStallSeconds: number
 }
@@ -76,6 +89,27 @@ function bySegment(of: (segment: SegmentCount) => number): Reader {
   }
 }
 
+/** A row of clustered mode without labels. */
+const clustered = (read: (cluster: ClusterStatus, scrape: Scrape) => Value) =>
+  plain((scrape) => scrape.cluster && read(scrape.cluster, scrape))
+
+/** A row of clustered mode with one label. */
+const clusteredBy = (read: (cluster: ClusterStatus) => { readonly [value: string]: number }) =>
+  byLabel(({ cluster }) => (cluster ? read(cluster) : {}))
+
+/** A row of clustered mode by member; no series for members of whom this node does not know the value. */
+function byPeer(read: (member: MemberStatus) => Value): Reader {
+  return ({ cluster }) =>
+    (cluster?.members ?? []).flatMap((member) => {
+      const value = read(member)
+      return value === undefined ? [] : [{ labels: { peer: member.id }, value }]
+    })
+}
+
+const sum = (counts: readonly number[]) => counts.reduce((all, each) => all + each, 0)
+
+const PROGRESS = { probe: 0, replicate: 1, snapshot: 2 } as const
+
 const flag = (on: boolean) => (on ? 1 : 0)
 
 function phase(each: CommandCounts & { readonly command: string }, name: 'queue' | 'run'): Sample {
@@ -96,8 +130,31 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   tcp_rejected_connections_total: counted(COUNTER.rejectedConnections),
   tcp_rejected_request_total: counted(COUNTER.rejectedRequests),
 
-  vacancy_build_info: ({ handle: { version, shardId } }) => [
-    { labels: { version, node: '', shard: shardId, zone: '' }, value: 1 },
+  cluster_connection_opened_total: clustered(({ transport }) => transport.opened),
+  cluster_connection_accepted_total: clustered(({ transport }) => transport.accepted),
+  cluster_connection_rejected_total: clustered(({ transport }) => sum(Object.values(transport.rejected))),
+  cluster_connection_error_total: clustered(({ transport }) => transport.errors),
+  cluster_connection_dropped_total: clustered(({ transport }) => transport.dropped),
+  cluster_message_sent_total: clustered(({ transport }) => transport.messagesSent),
+  cluster_message_received_total: clustered(({ transport }) => transport.messagesReceived),
+  cluster_bytes_sent_total: clustered(({ transport }) => transport.bytesSent),
+  cluster_bytes_received_total: clustered(({ transport }) => transport.bytesReceived),
+  cluster_send_error_total: clustered(({ transport }) => transport.sendErrors),
+  cluster_receive_error_total: clustered(({ transport }) => transport.receiveErrors),
+  cluster_leader_changed_total: clustered(({ leaderChanges }) => leaderChanges),
+  cluster_snapshot_produced_total: clustered((_, { replica }) => replica && sum(replica.snapshotDuration.counts)),
+  cluster_snapshot_failed_count_total: clustered((_, { replica }) => replica?.snapshotFailures),
+  cluster_snapshot_transfer_count_total: clustered(({ transfers }) => transfers.sent),
+  cluster_snapshot_size_bytes: clustered((_, { snapshot }) => snapshot?.bytes),
+  cluster_snapshot_save_duration_ms: clustered((_, { snapshot }) => snapshot?.durationMs),
+  cluster_snapshot_write_pause_duration_ms: clustered(({ transfers }) => transfers.writePauseMs),
+  cluster_snapshot_load_duration_ms: clustered(({ transfers }) => transfers.loadMs),
+  cluster_snapshot_transfer_duration_ms: clustered(({ transfers }) => transfers.durationMs),
+  cluster_wal_flush_count_total: clustered((_, { replica }) => replica?.groups),
+  cluster_last_applied_wal_index: clustered((_, { replica }) => replica?.appliedIndex),
+
+  vacancy_build_info: ({ handle: { version, shardId }, cluster }) => [
+    { labels: { version, node: cluster?.nodeId ?? '', shard: shardId, zone: cluster?.zoneId ?? '' }, value: 1 },
   ],
   vacancy_health: byLabel(({ handle }) => {
     const health = healthOf(handle)
@@ -139,11 +196,12 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_serving_threads: plain(({ handle }) => handle.servingThreads),
   vacancy_properties: bySegment((each) => each.properties),
   vacancy_packages: bySegment((each) => each.packages),
-  vacancy_memory_bytes: byLabel(({ memory, process }) => ({
+  vacancy_memory_bytes: byLabel(({ memory, process, replica }) => ({
     rss: process.rss,
     heap: process.heapUsed,
     arraybuffers: process.arrayBuffers,
     ...(memory && { indexes: memory.recordBytes, packages: memory.planeBytes, free: memory.freeBytes }),
+    ...(replica?.walMemoryBytes !== undefined && { wal: replica.walMemoryBytes }),
   })),
   vacancy_cores: byLabel(({ handle }) => ({ start: handle.coresAtStart, now: handle.coresNow() })),
   vacancy_event_loop_delay_seconds: byLabel(({ handle, replica, mainStallSeconds }) => ({
@@ -151,15 +209,31 @@ const READERS: { readonly [name in MetricName]: Reader } = {
     serving: takeStallMax(handle.counters),
     ...(replica && { replica: replica.eventLoopStallMs / 1000 }),
   })),
-  vacancy_codec_mismatch: plain(({ handle }) => flag(handle.codecMismatch !== undefined)),
-
-  vacancy_raft_role: byLabel(({ replica }): { [role: string]: number } =>
-    replica ? { leader: flag(replica.role === 'leader'), follower: flag(replica.role === 'follower') } : {},
+  vacancy_codec_mismatch: plain(({ handle, registry }) =>
+    flag(handle.codecMismatch !== undefined || registry?.codecMismatch !== undefined),
   ),
-  vacancy_raft_term: plain(({ replica }) => replica?.term),
+
+  vacancy_raft_role: byLabel(({ replica, cluster }): { [role: string]: number } => {
+    const role = cluster?.role ?? replica?.role
+    const roles = cluster ? MEMBER_ROLES : (['leader', 'follower'] as const)
+    return role ? Object.fromEntries(roles.map((each) => [each, flag(each === role)])) : {}
+  }),
+  vacancy_raft_term: plain(({ replica, cluster }) => cluster?.term ?? replica?.term),
   vacancy_raft_commit_index: plain(({ replica }) => replica?.commitIndex),
   vacancy_raft_applied_index: plain(({ replica }) => replica?.appliedIndex),
   vacancy_raft_commit_seconds: plain(({ replica }) => replica?.commit),
+  vacancy_raft_lag_entries: byPeer(({ lagEntries }) => lagEntries),
+  vacancy_raft_lag_seconds: byPeer(({ lagMs }) => lagMs && lagMs / 1000),
+  vacancy_raft_peer_rtt_seconds: byPeer(({ roundTrip }) => roundTrip),
+  vacancy_raft_peer_state: byPeer(({ progress }) => progress && PROGRESS[progress]),
+  vacancy_raft_elections_total: clusteredBy(({ elections }) => elections),
+  vacancy_raft_leader_changes_total: clustered(({ leaderChanges }) => leaderChanges),
+  vacancy_raft_proposals_total: clusteredBy(({ proposals }) => proposals),
+  vacancy_raft_tick_stalls_total: clustered(({ tickStalls }) => tickStalls),
+  vacancy_read_staleness_seconds: clustered(({ stalenessMs }) => stalenessMs && stalenessMs / 1000),
+  vacancy_cluster_operations_total: clusteredBy(({ operationsEnded }) => operationsEnded),
+  vacancy_peers_rejected_total: clusteredBy(({ transport }) => transport.rejected),
+  vacancy_clock_suspect: clustered(({ isClockSuspect }) => flag(isClockSuspect)),
   vacancy_dedup_hits_total: plain(({ replica }) => replica?.repeatsAnswered),
   vacancy_dedup_sessions: plain(({ counts }) => counts?.sessions),
   vacancy_digest_checks_total: byLabel(({ replica }): { [result: string]: number } =>
@@ -171,6 +245,9 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_wal_files: plain(({ replica }) => replica?.walFiles),
   vacancy_wal_groups_total: plain(({ replica }) => replica?.groups),
   vacancy_wal_torn_tail_bytes_total: plain(({ replica }) => replica?.tornTailBytes),
+  vacancy_wal_group_entries: plain(({ replica }) => replica?.groupEntries),
+  vacancy_wal_corruption_total: plain(({ replica }) => replica?.corruptions),
+  vacancy_wal_slow: plain(({ replica }) => (replica?.walSlow === undefined ? undefined : flag(replica.walSlow))),
   vacancy_disk_free_bytes: plain(({ replica }) => replica?.diskFreeBytes),
   vacancy_disk_full: plain(({ replica }) => replica && flag(replica.diskFull)),
 
@@ -183,6 +260,15 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_snapshot_running: plain(({ replica }) => replica && flag(replica.snapshotRunning)),
   vacancy_snapshot_failures_total: plain(({ replica }) => replica?.snapshotFailures),
   vacancy_snapshot_spare_pages: plain(({ replica }) => replica?.sparePages),
+
+  vacancy_snapshot_transfers: clusteredBy(({ transfers: { sending, receiving } }) => ({ sending, receiving })),
+  vacancy_registry_up: plain(({ registry }) => registry && flag(registry.isUp)),
+  vacancy_registry_push_total: byLabel(({ registry }) => registry?.pushes ?? {}),
+  vacancy_resolver_duration_seconds: ({ resolver }) =>
+    Object.entries(resolver?.durations ?? {}).map(([kind, value]) => ({ labels: { kind }, value })),
+  vacancy_resolver_errors_total: byLabel(({ resolver }) => resolver?.errors ?? {}),
+  tls_cert_not_after_seconds: ({ handle }) =>
+    handle.certificates().map(({ listener, notAfterMs }) => ({ labels: { listener }, value: notAfterMs / 1000 })),
 
   vacancy_maintenance_last_success_timestamp_seconds: plain(({ replica }) =>
     replica && replica.lastMaintenanceMs > 0 ? replica.lastMaintenanceMs / 1000 : undefined,
@@ -214,6 +300,9 @@ export function scrape(handle: NodeHandle, connectionsMax: number, mainStallSeco
     process: process.memoryUsage(),
     replica: handle.replica(),
     snapshot: handle.snapshot(),
+    cluster: handle.cluster?.info(),
+    registry: handle.cluster?.registry(),
+    resolver: handle.cluster?.resolver(),
   }
 }
 

@@ -138,6 +138,7 @@ export const LEADING: ClusterStatus = {
   awaitedLoad: undefined,
   operation: undefined,
   lastOperations: [],
+  operationsEnded: { done: 3, failed: 1 },
   isClockSuspect: false,
   transport: {
     opened: 3,
