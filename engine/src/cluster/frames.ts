@@ -76,6 +76,8 @@ export const FRAME_LIMITS = {
   members: 64,
   /** Node ids in a formation frame. */
   nodes: 256,
+  /** Names in a list of initial voters. */
+  voters: 7,
   /** Digests in a chunkHave; more take several frames. */
   digests: 16_384,
   reasonBytes: 64,
@@ -95,13 +97,17 @@ export type FrameCommon = {
 export type FormationFrame = {
   readonly type: 'formation'
   readonly shard: string
-  /** Of the sorted `--initial-voters`, 64 hex digits. */
+  /** Of the sorted `--initial-voters`, 64 hex digits; of a formed node, those of its genesis. */
   readonly votersDigest: string
+  readonly voters: readonly string[]
   /** The whole `orderedHash`, 64 hex digits. */
   readonly codecHash: string
   readonly formatVersion: number
   /** 32 hex digits. */
   readonly incarnation: string
+  /** Incarnation of the node it is for, as last heard; '' before (formation.ts). */
+  readonly echo: string
+  readonly formsWithMajority: boolean
   readonly state: 'formed' | 'seeded' | 'empty'
   /** 64 hex digits; empty where there is no snapshot. Index and term are the snapshot's, else 0. */
   readonly contentDigest: string
@@ -109,6 +115,8 @@ export type FormationFrame = {
   readonly term: number
   /** 32 hex digits; empty unless formed. */
   readonly clusterId: string
+  readonly isFounder: boolean
+  readonly isUntouched: boolean
   /** Node id of the leader, as far as known; empty else. */
   readonly leader: string
   /** Node ids that the sender knows of, its own among them or not. */
@@ -485,14 +493,19 @@ const KINDS: { readonly [T in Type]: Kind<T> } = {
   formation: kind('formation', 64, 'control', {
     shard: id,
     votersDigest: digest,
+    voters: list(id, FRAME_LIMITS.voters),
     codecHash: digest,
     formatVersion: u32,
     incarnation: hex(FRAME_ID_BYTES),
+    echo: optionalHex(FRAME_ID_BYTES),
+    formsWithMajority: flag,
     state: word(FORMATION_STATES),
     contentDigest: optionalHex(32),
     index: u64,
     term: u64,
     clusterId: optionalHex(FRAME_ID_BYTES),
+    isFounder: flag,
+    isUntouched: flag,
     leader: optionalId,
     members: list(id, FRAME_LIMITS.nodes),
   }),
