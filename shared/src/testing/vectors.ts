@@ -53,6 +53,13 @@ export const replyVectors = read<{
   cases: ReplyVector[]
 }>('responses.json')
 
+/** Fields that only clients of ours send to a shard of several nodes (wire-protocol.md §12). */
+export const extensionVectors = read<{
+  requests: RequestVector[]
+  replies: ReplyVector[]
+  malformed: MalformedVector[]
+}>('extensions.json')
+
 export function bytesOfHex(hex: string): Uint8Array {
   return Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
 }

@@ -4,8 +4,15 @@ import { expect, test } from 'vitest'
 import { createCodecList } from '../codecs.ts'
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
-import { bytesOfHex, hexOf, type MalformedVector, replyVectors, requestVectors } from '../testing/vectors.ts'
-import { COMMANDS } from './commands.ts'
+import {
+  bytesOfHex,
+  extensionVectors,
+  hexOf,
+  type MalformedVector,
+  replyVectors,
+  requestVectors,
+} from '../testing/vectors.ts'
+import { COMMAND_LIST, COMMANDS } from './commands.ts'
 import { createFrameSplitter, splitFrames } from './frame.ts'
 import { LOGIN_FAILED, LOGIN_OK } from './login.ts'
 import { decodeReply, encodeError, encodeReply } from './reply.ts'
@@ -37,16 +44,42 @@ test('all vectors are here', () => {
   expect(requestVectors.cases).toHaveLength(76)
   expect(requestVectors.malformed).toHaveLength(28)
   expect(replyVectors.cases).toHaveLength(57)
+  expect(extensionVectors.requests).toHaveLength(25)
+  expect(extensionVectors.replies).toHaveLength(6)
+  expect(extensionVectors.malformed).toHaveLength(9)
 })
 
-test.each(requestVectors.cases)('request $name is written as existing clients write it', ({ json, hex }) => {
+test('every command that is served has a vector with the fields of its kind (§12)', () => {
+  const covered = new Set(
+    extensionVectors.requests.map(({ json: { command, fields = {} } }) => `${command} ${Object.keys(fields)}`),
+  )
+  const lacking = COMMAND_LIST.filter(({ access }) => access !== 'session').filter(
+    ({ name, access }) =>
+      ![...covered].some(
+        (c) => c.startsWith(name) && c.includes(access === 'read' ? 'minIndex,linearizable' : 'wantIndex'),
+      ),
+  )
+
+  expect(lacking.map(({ name }) => name)).toEqual([])
+})
+
+test('no vector of existing clients has them', () => {
+  const ours = ['maxStalenessMs', 'minIndex', 'linearizable', 'wantIndex']
+  const names = requestVectors.cases.flatMap(({ json }) => Object.keys(json.fields ?? {}))
+
+  expect(names.filter((name) => ours.includes(name))).toEqual([])
+})
+
+const requests = [...requestVectors.cases, ...extensionVectors.requests]
+
+test.each(requests)('request $name is written byte for byte', ({ json, hex }) => {
   const { command, correlationId, fields = {}, envelope } = json
   const frame = command ? encodeRequest({ command, correlationId, fields, envelope }) : encodeKeepalive(correlationId)
 
   expect(hexOf(frame)).toBe(hex)
 })
 
-test.each(requestVectors.cases)('request $name is read as it was meant', ({ json, hex }) => {
+test.each(requests)('request $name is read as it was meant', ({ json, hex }) => {
   const { frames, reply, connection } = receive(bytesOfHex(hex))
   const [frame] = frames
 
@@ -75,7 +108,7 @@ function refusalOf({ payload, inEnvelope }: Outcome['frames'][number]): string {
   }
 }
 
-test.each<MalformedVector>(requestVectors.malformed)(
+test.each<MalformedVector>([...requestVectors.malformed, ...extensionVectors.malformed])(
   'malformed input $name gets what §11 says',
   ({ hex, expect: wanted }) => {
     const outcome = receive(bytesOfHex(hex))
@@ -89,7 +122,9 @@ test.each<MalformedVector>(requestVectors.malformed)(
 
 const codecsOf = (name: string | undefined) => createCodecList(replyVectors.codecLists[name ?? 'codecs8'] ?? [])
 
-test.each(replyVectors.cases.filter(({ unframed }) => !unframed))('reply $name is written byte for byte', (vector) => {
+const replies = [...replyVectors.cases, ...extensionVectors.replies].filter(({ unframed }) => !unframed)
+
+test.each(replies)('reply $name is written byte for byte', (vector) => {
   const { command, correlationId, result, error } = vector.json
   const context = { baseYear: vector.baseYear ?? 2026, codecs: codecsOf(vector.codecs) }
   const frame =
@@ -100,7 +135,7 @@ test.each(replyVectors.cases.filter(({ unframed }) => !unframed))('reply $name i
   expect(hexOf(frame)).toBe(vector.hex)
 })
 
-test.each(replyVectors.cases.filter(({ unframed }) => !unframed))('reply $name is read as it was meant', (vector) => {
+test.each(replies)('reply $name is read as it was meant', (vector) => {
   const { command, result, error } = vector.json
   const context = { baseYear: vector.baseYear ?? 2026, codecs: codecsOf(vector.codecs) }
   const reply = decodeReply(command, bytesOfHex(vector.hex).subarray(FRAME_HEADER_BYTES), context)
