@@ -16,6 +16,8 @@ const COMMANDS = {
   inspect: ['@vacancy/engine/cli', 'says what lies in a data directory and what of it is damaged'],
   export: ['@vacancy/engine/cli', 'makes one snapshot file of a data directory: the backup'],
   quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],
+  registry: ['@vacancy/fabric/cli', 'starts the registry: who is there, which shard has what, the codec list'],
+  resolver: ['@vacancy/fabric/cli', 'starts a resolver for development: id to host'],
   query: ['@vacancy/quickstart/cli', 'asks a running node and prints the answer as a table'],
 }
 

@@ -10,6 +10,7 @@ const ROOMS = {
   shared: [],
   engine: ['shared'],
   client: ['shared'],
+  fabric: ['shared', 'client'],
   bench: ['shared', 'client'],
   quickstart: ['shared'],
 }
@@ -25,7 +26,7 @@ const ENGINE_FLOORS = [
 ]
 
 const NOT_SHIPPED = /[.](test|bench|fuzz|sim)[.]ts$|\/testing\//
-const PURE = /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/)/
+const PURE = /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/registry\/(state|stored)[.])/
 
 await init
 

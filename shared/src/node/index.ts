@@ -14,6 +14,7 @@ export {
   runCommands,
   VERSION,
 } from './cli.ts'
+export { loadCodecFile } from './codec-file.ts'
 export {
   type Config,
   type ConfigSchema,

@@ -1,0 +1,101 @@
+/**
+ * Who may ask what of a service of the fabric: an auth file with roles, or, without one, everybody, but for what only
+ * an admin does (platform.md §2.10).
+ */
+
+import type { IncomingMessage } from 'node:http'
+import type { Clock } from '@vacancy/shared'
+import {
+  bearerToken,
+  createFailureLimiter,
+  type FailureLimiter,
+  findToken,
+  type TokenHash,
+  type TokenRules,
+} from '@vacancy/shared/node'
+import { type Caller, HttpError } from './http.ts'
+
+/** `component` registers, pushes and reads; `client` and `monitoring` read. */
+export const FABRIC_ROLES = ['admin', 'component', 'client', 'monitoring'] as const
+export type FabricRole = (typeof FABRIC_ROLES)[number]
+
+export const FABRIC_TOKENS: TokenRules<FabricRole> = { roles: FABRIC_ROLES, scoped: ['component'] }
+
+/** `open`: everybody, whatever the auth file says. */
+export type Access = 'open' | 'read' | 'component' | 'admin'
+
+const MAY: { readonly [access in Exclude<Access, 'open'>]: readonly FabricRole[] } = {
+  read: FABRIC_ROLES,
+  component: ['admin', 'component'],
+  admin: ['admin'],
+}
+
+export type AccessRules = {
+  /** The tokens in force; undefined without an auth file. */
+  readonly tokens: () => readonly TokenHash<FabricRole>[] | undefined
+  /** With an auth file: whoever reads needs no token. */
+  readonly publicRead: boolean
+  readonly clock: Clock
+}
+
+/** Decides for each request; throws an HttpError 401, 403 or 429. */
+export type Door = (access: Access) => (request: IncomingMessage) => Caller
+
+export function createDoor(rules: AccessRules): Door {
+  const failures = createFailureLimiter(rules.clock)
+  return (access) => (request) => {
+    if (access === 'open') return {}
+    const tokens = rules.tokens()
+    if (tokens) {
+      if (access === 'read' && rules.publicRead) return {}
+      const token = tokenOf(tokens, failures, request, rules.clock.wallMs())
+      if (!MAY[access].includes(token.role)) throw new HttpError(403, 'insufficient permissions')
+      return {
+        ...(token.shard !== undefined && { shard: token.shard }),
+        ...(token.zone !== undefined && { zone: token.zone }),
+      }
+    }
+    // Without tokens any page that a browser on this machine shows could post here.
+    if (access !== 'read' && request.headers.origin !== undefined)
+      throw new HttpError(403, 'web pages may not change anything without a token')
+    if (access === 'admin' && !isLoopback(request.socket.remoteAddress ?? ''))
+      throw new HttpError(403, 'without an auth file this path is for callers on the same machine')
+    return {}
+  }
+}
+
+function tokenOf(
+  tokens: readonly TokenHash<FabricRole>[],
+  failures: FailureLimiter,
+  request: IncomingMessage,
+  nowMs: number,
+): TokenHash<FabricRole> {
+  const address = request.socket.remoteAddress ?? ''
+  const wait = failures.waitSeconds(address)
+  if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
+  const { authorization } = request.headers
+  if (authorization === undefined) throw unauthorized('missing authorization header')
+  const token = bearerToken(authorization)
+  const found = token === undefined ? undefined : findToken(tokens, token, nowMs)
+  if (found) return found
+  failures.failed(address)
+  throw unauthorized('invalid token')
+}
+
+function unauthorized(says: string): HttpError {
+  return new HttpError(401, says, { 'WWW-Authenticate': 'Bearer' })
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^(::ffff:)?127\./.test(address)
+}
+
+/** What a scoped token may not touch; '' when it may. */
+export function scopeFault(
+  caller: Caller,
+  touched: { readonly shard: string | undefined; readonly zone: string },
+): string {
+  if (caller.zone !== undefined && caller.zone !== touched.zone) return `the token is for zone ${caller.zone}`
+  if (caller.shard !== undefined && caller.shard !== touched.shard) return `the token is for shard ${caller.shard}`
+  return ''
+}

@@ -1,0 +1,131 @@
+/** Command lines of the fabric: `vacancy registry` and `vacancy resolver` (platform.md §2.13, §3.4). */
+
+import { randomBytes } from 'node:crypto'
+import { systemClock, VacancyError } from '@vacancy/shared'
+import {
+  type Command,
+  createLogger,
+  defineCommand,
+  loadCodecFile,
+  openTls,
+  openTokens,
+  runCommands,
+  runProgram,
+  type TlsFiles,
+  VERSION,
+} from '@vacancy/shared/node'
+import { FABRIC_TOKENS } from './access.ts'
+import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
+import { type RunningRegistry, startRegistry } from './registry/registry.ts'
+import { fileStorage } from './registry/storage.ts'
+import { parseMap, type RunningResolver, startResolver } from './resolver.ts'
+
+const registryCommand = defineCommand({
+  name: 'vacancy registry',
+  component: 'REGISTRY',
+  summary: 'Starts the registry: who is there, which shard has which segments, and the codec list of all.',
+  flags: REGISTRY_FLAGS,
+  run: async ({ flags, warnings }) => {
+    const codecs = loadCodecFile(flags.codecsPath, 'codecs-path')
+    const tlsFiles = tlsFilesOf(flags.tlsCert, flags.tlsKey, flags.tlsClientCa)
+    const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component: 'registry' })
+    for (const warning of warnings) log.warn({}, warning)
+    const tokens =
+      flags.authFile === undefined ? undefined : openTokens({ file: flags.authFile, log, rules: FABRIC_TOKENS })
+    let running: RunningRegistry | undefined
+    const tls = tlsFiles && openTls({ files: tlsFiles, log, onReload: (material) => running?.setTls(material) })
+    await runProgram(
+      {
+        start: async () => {
+          running = await startRegistry({
+            host: flags.addr,
+            port: flags.port,
+            storage: fileStorage(flags.stateFile, log),
+            codecs,
+            heartbeatTimeoutMs: flags.heartbeatTimeoutSecs * 1000,
+            bufferMs: flags.bufferMs,
+            rejectsConflicts: flags.segmentConflict === 'reject',
+            resetsState: flags.resetState,
+            tokens: () => tokens?.tokens(),
+            publicRead: flags.publicRead === 'true',
+            tls: tls?.material(),
+            version: VERSION,
+            clock: systemClock,
+            log,
+            newEpoch: () => randomBytes(8).toString('hex'),
+          })
+          process.stdout.write(`serving: ${tls ? 'https' : 'http'} ${flags.addr}:${running.port}\n`)
+        },
+        stop: async () => {
+          await running?.stop()
+          tokens?.close()
+          tls?.close()
+        },
+        reload: () => {
+          tokens?.reload()
+          tls?.reload()
+        },
+      },
+      { log, drainMs: (flags.drainSecs + 5) * 1000 },
+    )
+    return undefined
+  },
+})
+
+function tlsFilesOf(
+  cert: string | undefined,
+  key: string | undefined,
+  clientCa: string | undefined,
+): TlsFiles | undefined {
+  if (cert === undefined && key === undefined && clientCa === undefined) return undefined
+  if (cert !== undefined && key !== undefined) return { cert, key, clientCa }
+  throw new VacancyError('usage_error', { reason: '--tls-cert and --tls-key come together, --tls-client-ca with them' })
+}
+
+const resolverCommand = defineCommand({
+  name: 'vacancy resolver',
+  component: 'RESOLVER',
+  summary: 'Starts a resolver for development: it tells the hosts of nodes, bridges and routers from a table.',
+  flags: RESOLVER_FLAGS,
+  run: async ({ flags, warnings }) => {
+    if (flags.file === undefined && flags.map === undefined && !flags.echo)
+      throw new VacancyError('usage_error', { reason: 'one of --file, --map and --echo is needed (see --help)' })
+    const map = parseMap(flags.map ?? [])
+    const log = createLogger({ level: flags.logLevel, format: flags.logFormat, component: 'resolver' })
+    for (const warning of warnings) log.warn({}, warning)
+    let running: RunningResolver | undefined
+    await runProgram(
+      {
+        start: async () => {
+          running = await startResolver({
+            host: flags.host,
+            port: flags.port,
+            file: flags.file,
+            map,
+            echoes: flags.echo,
+            format: flags.format,
+            version: VERSION,
+            clock: systemClock,
+            log,
+          })
+          process.stdout.write(`serving: http ${flags.host}:${running.port}\n`)
+        },
+        stop: async () => await running?.stop(),
+        reload: () => running?.reload(),
+      },
+      { log, drainMs: (flags.drainSecs + 5) * 1000 },
+    )
+    return undefined
+  },
+})
+
+const COMMANDS: readonly Command[] = [registryCommand, resolverCommand]
+
+/** Runs one subcommand; sets the exit code. */
+export async function main(args: readonly string[]): Promise<void> {
+  // The one short flag: existing registries are started with it.
+  await runCommands(
+    COMMANDS,
+    args.map((arg) => (arg === '-p' && args[0] === 'registry' ? '--port' : arg)),
+  )
+}

@@ -1,0 +1,84 @@
+/**
+ * The metrics of the fabric's services (platform.md §2.12), a table a service. docs/fabric-metrics.md is made from
+ * them. `process_*` and `nodejs_*` are prom-client's.
+ */
+
+import type { MetricsTable } from '@vacancy/shared/node'
+
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60] as const
+
+/** Of a label whose values callers make up: series of their own, before the rest is `other`. */
+export const SERIES_MAX = 1_000
+
+export const REGISTRY_METRICS = {
+  registry_requests_total: {
+    type: 'counter',
+    help: 'Requests by the pattern of their path; paths that are none as `none`.',
+    labels: ['endpoint'],
+  },
+  registry_request_duration_seconds: {
+    type: 'histogram',
+    help: 'From the request to its answer; a waiting `GET /versions` counts with its wait.',
+    labels: ['endpoint'],
+    buckets: SECONDS,
+  },
+  registry_request_errors_total: {
+    type: 'counter',
+    help: 'Answers of 4xx (`client_error`) and 5xx (`server_error`).',
+    labels: ['endpoint', 'error'],
+  },
+  registry_registered_routers: { type: 'gauge', help: 'Routers that are registered.' },
+  registry_registered_bridges: { type: 'gauge', help: 'Bridges that are registered.' },
+  registry_registered_nodes: { type: 'gauge', help: 'Nodes that are registered.' },
+  registry_registered_zones: { type: 'gauge', help: 'Zones that somebody is in.' },
+  registry_heartbeat_timeout_total: {
+    type: 'counter',
+    help: 'Components that were taken off because they were not heard of.',
+    labels: ['kind'],
+  },
+  registry_segment_updates_total: {
+    type: 'counter',
+    help: 'Lists of segments that changed something; beyond 1,000 shards, the others together as `other`.',
+    labels: ['shard'],
+  },
+  registry_segment_update_last_timestamp: {
+    type: 'gauge',
+    help: 'When a list of segments last changed something, seconds since 1970.',
+  },
+  registry_json_write_total: { type: 'counter', help: 'Times the state was written.' },
+  registry_json_write_errors_total: { type: 'counter', help: 'Times the state could not be written.' },
+  registry_last_persist_timestamp: { type: 'gauge', help: 'When the state was last written, seconds since 1970.' },
+  registry_segment_conflicts: { type: 'gauge', help: 'Segments that more than one shard claims.' },
+  registry_identity_conflicts_total: {
+    type: 'counter',
+    help: 'Heartbeats of a process under whose id another process registers in turns.',
+    labels: ['kind'],
+  },
+  registry_rejected_total: {
+    type: 'counter',
+    help: 'Refused requests: `invalid`, `limit`, `too_large`, `conflict`, `stale_term`, `zone`, `unauthorized`, `forbidden`.',
+    labels: ['reason'],
+  },
+  registry_component_age_seconds: {
+    type: 'gauge',
+    help: 'Time since the last heartbeat; beyond 1,000 components, the oldest of the others as `other`.',
+    labels: ['kind', 'id'],
+  },
+  registry_storage_up: { type: 'gauge', help: '1 when the last write of the state worked.' },
+  registry_storage_latency_seconds: { type: 'histogram', help: 'Time to write the state.', buckets: SECONDS },
+  tls_cert_not_after_seconds: {
+    type: 'gauge',
+    help: "End of the listener's certificate, seconds since 1970; absent without TLS.",
+    labels: ['listener'],
+  },
+} as const satisfies MetricsTable
+
+export const RESOLVER_METRICS = {
+  resolver_requests_total: {
+    type: 'counter',
+    help: 'Requests by the pattern of their path and the status of the answer; paths that are none as `none`.',
+    labels: ['endpoint', 'status'],
+  },
+  resolver_entries: { type: 'gauge', help: 'Ids in the table.', labels: ['kind'] },
+  resolver_file_errors_total: { type: 'counter', help: 'Times the file changed and could not be used.' },
+} as const satisfies MetricsTable

@@ -1,0 +1,780 @@
+/**
+ * The registry as a service: HTTP around its state, a sweep that takes off who is silent, and a keeper that writes what
+ * changed (platform.md §2).
+ */
+
+import type { IncomingMessage } from 'node:http'
+import { type Clock, type CodecList, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
+import {
+  COMPONENT_KINDS,
+  type ComponentKind,
+  REGISTRY_LIMITS,
+  type RegisterRequest,
+  registerRequest,
+  reserveRequest,
+  segmentFault,
+  segmentsChecksum,
+  segmentsRequest,
+  sortedSegments,
+} from '@vacancy/shared/contract'
+import {
+  createReadiness,
+  type Log,
+  METRICS_CONTENT_TYPE,
+  type Metrics,
+  type Readiness,
+  registerMetrics,
+  type TlsMaterial,
+} from '@vacancy/shared/node'
+import type { z } from 'zod'
+import { type Access, type AccessRules, createDoor, type Door, scopeFault } from '../access.ts'
+import {
+  type Answer,
+  createListener,
+  empty,
+  HttpError,
+  json,
+  jsonText,
+  type Method,
+  type Query,
+  type Route,
+  text,
+} from '../http.ts'
+import { REGISTRY_METRICS, SERIES_MAX } from '../metrics.ts'
+import type { RegistryState } from './state.ts'
+import * as registry from './state.ts'
+import type { RegistryStorage } from './storage.ts'
+import { restoreState, storedOf } from './stored.ts'
+
+/** How often who is silent is looked for. */
+const SWEEP_MS = 1_000
+/** Between two log lines about one identity that two processes use. */
+const CLASH_LOG_MS = 60_000
+/** Bytes of answers that are kept ready: lists of segments are long and asked for often. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+export type RegistryOptions = {
+  readonly host: string
+  readonly port: number
+  readonly storage: RegistryStorage
+  readonly codecs: CodecList
+  readonly heartbeatTimeoutMs: number
+  readonly bufferMs: number
+  /** A push with segments of others changes nothing. */
+  readonly rejectsConflicts: boolean
+  /** State that cannot be read is set aside instead of ending the start. */
+  readonly resetsState: boolean
+  readonly tokens: AccessRules['tokens']
+  readonly publicRead: boolean
+  readonly tls: TlsMaterial | undefined
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+  /** 16 random hexadecimal digits. */
+  readonly newEpoch: () => string
+}
+
+export type RunningRegistry = {
+  readonly port: number
+  readonly setTls: (tls: TlsMaterial) => void
+  /** Answers what waits, takes no more, writes what is to be written. */
+  readonly stop: () => Promise<void>
+}
+
+type Service = {
+  readonly options: RegistryOptions
+  readonly state: RegistryState
+  readonly metrics: Metrics<typeof REGISTRY_METRICS>
+  readonly readiness: Readiness
+  readonly startedMs: number
+  readonly waiters: Set<() => void>
+  readonly kept: Map<string, { readonly version: number; readonly body: string }>
+  readonly clashes: Map<string, number>
+  keptBytes: number
+  /** Changes so far, and how many of them are on disk. */
+  changes: number
+  saved: number
+  saving: Promise<void> | undefined
+  notifiedVersion: number
+  isStopping: boolean
+  certificateEndsMs: number | undefined
+}
+
+/**
+ * Starts the registry.
+ *
+ * @throws VacancyError port_taken; data_conflict when the state cannot be read; disk_failed when it cannot be written
+ */
+export async function startRegistry(options: RegistryOptions): Promise<RunningRegistry> {
+  const { clock, log, storage } = options
+  const state = await loadState(options)
+  const service: Service = {
+    options,
+    state,
+    metrics: registerMetrics(REGISTRY_METRICS, { process: true }),
+    readiness: createReadiness(clock),
+    startedMs: clock.monotonicMs(),
+    waiters: new Set(),
+    kept: new Map(),
+    clashes: new Map(),
+    keptBytes: 0,
+    changes: 1,
+    saved: 0,
+    saving: undefined,
+    notifiedVersion: state.globalVersion,
+    isStopping: false,
+    certificateEndsMs: options.tls?.notAfterMs,
+  }
+  service.metrics.onCollect(() => collect(service))
+  const listener = createListener({
+    routes: routesOf(service, createDoor(options)),
+    tls: options.tls,
+    serverName: `vacancy/${options.version}`,
+    log,
+    host: options.host,
+    port: options.port,
+    onAnswer: (endpoint, status, seconds) => countAnswer(service, endpoint, status, seconds),
+  })
+  const port = await listener.listening
+  try {
+    // A place that cannot be written to is found now, not with the first change.
+    await save(service)
+  } catch (cause) {
+    await listener.close()
+    const reason = (cause as Error).message
+    throw new VacancyError('disk_failed', { operation: 'write', file: storage.name, reason }, { cause })
+  }
+  const timers = [setInterval(() => sweep(service), SWEEP_MS), setInterval(() => void keep(service), options.bufferMs)]
+  return {
+    port,
+    setTls(tls) {
+      listener.setTls(tls)
+      service.certificateEndsMs = tls.notAfterMs
+    },
+    async stop() {
+      service.isStopping = true
+      service.readiness.set('stopping', 'The registry stops.')
+      notify(service)
+      await listener.close()
+      for (const timer of timers) clearInterval(timer)
+      await service.saving?.catch(() => undefined)
+      if (service.saved === service.changes) return
+      try {
+        await save(service)
+      } catch (cause) {
+        const reason = (cause as Error).message
+        throw new VacancyError('disk_failed', { operation: 'write', file: storage.name, reason }, { cause })
+      }
+    },
+  }
+}
+
+// State, its life.
+
+async function loadState(options: RegistryOptions): Promise<RegistryState> {
+  const { storage, codecs, clock, log } = options
+  let state: RegistryState | undefined
+  const isUsable = (source: string): string => {
+    const restored = restoreState(source, clock.monotonicMs())
+    if ('fault' in restored) return restored.fault
+    state = restored.state
+    return ''
+  }
+  try {
+    await storage.load(isUsable)
+  } catch (error) {
+    if (!(error instanceof VacancyError) || error.code !== 'data_conflict' || !options.resetsState) throw error
+    await storage.setAside(`reset-${new Date(clock.wallMs()).toISOString().replaceAll(/[:.]/g, '-')}`)
+    log.error({ err: error }, 'the state cannot be read: set aside, as --reset-state says; everything registers anew')
+  }
+  if (state === undefined) {
+    const firstVersion = Math.floor(clock.wallMs() / 1000)
+    const fresh = registry.createState({ epoch: options.newEpoch(), firstVersion, codecs: codecs.names })
+    log.info({ epoch: fresh.epoch, storage: storage.name }, 'starts with an empty state')
+    return fresh
+  }
+  const before = state.codecs
+  if (registry.setCodecs(state, codecs.names)) {
+    log.warn(
+      { before, now: codecs.names },
+      'the codec list changed: nodes keep theirs until they restart, then their data is set aside',
+    )
+  }
+  log.info(
+    {
+      epoch: state.epoch,
+      components: registry.componentCount(state),
+      shards: state.claims.size,
+      storage: storage.name,
+    },
+    'goes on with its state; everybody counts as just heard of',
+  )
+  return state
+}
+
+/** Nobody is taken off until everybody had the time to be heard of (platform.md §2.8). */
+function isWarming({ options, startedMs }: Service): boolean {
+  return options.clock.monotonicMs() - startedMs <= options.heartbeatTimeoutMs
+}
+
+function sweep(service: Service): void {
+  const { state, options, metrics } = service
+  const ended = registry.expireReservations(state, options.clock.wallMs())
+  if (ended.length > 0) options.log.info({ segments: ended.slice(0, 10) }, 'reservations ended unused')
+  const gone = isWarming(service) ? [] : registry.expire(state, options.clock.monotonicMs(), options.heartbeatTimeoutMs)
+  for (const { kind, id, zone, shard } of gone) {
+    metrics.of.registry_heartbeat_timeout_total.inc({ kind })
+    options.log.warn({ kind, id, zone, shard }, `taken off: ${kind} ${id} was not heard of in time`)
+  }
+  if (ended.length + gone.length > 0) changed(service)
+}
+
+/** After each change: it is to be written, and who waits for one is answered. */
+function changed(service: Service): void {
+  service.changes += 1
+  notify(service)
+}
+
+function notify(service: Service): void {
+  if (service.notifiedVersion === service.state.globalVersion && !service.isStopping) return
+  service.notifiedVersion = service.state.globalVersion
+  for (const wake of [...service.waiters]) wake()
+}
+
+async function keep(service: Service): Promise<void> {
+  if (service.saving || service.saved === service.changes) return
+  service.saving = save(service)
+  try {
+    await service.saving
+    service.readiness.set('storage', '')
+  } catch (error) {
+    // It is tried again with the next look; until then what is served is right, and not on disk.
+    const { name } = service.options.storage
+    service.readiness.set('storage', `${name} cannot be written: ${(error as Error).message}`)
+    service.options.log.error({ err: error, storage: name }, 'the state cannot be written, trying again')
+  } finally {
+    service.saving = undefined
+  }
+}
+
+async function save(service: Service): Promise<void> {
+  const { metrics, options, state } = service
+  const { changes } = service
+  const startMs = options.clock.monotonicMs()
+  metrics.of.registry_json_write_total.inc()
+  try {
+    await options.storage.save(`${JSON.stringify(storedOf(state), undefined, 2)}\n`)
+  } catch (error) {
+    metrics.of.registry_json_write_errors_total.inc()
+    metrics.of.registry_storage_up.set(0)
+    throw error
+  }
+  service.saved = changes
+  metrics.of.registry_storage_up.set(1)
+  metrics.of.registry_storage_latency_seconds.observe((options.clock.monotonicMs() - startMs) / 1000)
+  metrics.of.registry_last_persist_timestamp.set(Math.floor(options.clock.wallMs() / 1000))
+}
+
+// Routes.
+
+function routesOf(service: Service, door: Door): Route[] {
+  const route = (method: Method, path: string, access: Access, answer: (query: Query) => Answer | Promise<Answer>) => ({
+    method,
+    path,
+    admit: countingRefusals(service, door(access)),
+    answer,
+  })
+  const alive = () => text(200, 'OK')
+  return [
+    route('GET', '/health', 'open', alive),
+    route('GET', '/healthz', 'open', alive),
+    route('GET', '/ready', 'open', () => {
+      const ready = service.readiness.read()
+      return json(ready.ready ? 200 : 503, ready)
+    }),
+    route('GET', '/metrics', 'read', async () => ({
+      status: 200,
+      headers: { 'Content-Type': METRICS_CONTENT_TYPE },
+      body: await service.metrics.text(),
+    })),
+    route('GET', '/codecs', 'read', () => jsonText(200, codecsText(service.options.codecs))),
+    route('POST', '/register', 'component', (query) => postRegister(service, query)),
+    route('DELETE', '/register/{kind}/{id}', 'component', (query) => deleteRegister(service, query)),
+    route('GET', '/versions', 'read', (query) => getVersions(service, query)),
+    {
+      ...route('POST', '/shards/{shard}/segments', 'component', (query) => postSegments(service, query)),
+      bodyBytesMax: REGISTRY_LIMITS.segmentsBodyBytesMax,
+    },
+    route('GET', '/shards/{shard}/segments', 'read', (query) => getShardSegments(service, query)),
+    route('GET', '/shards/{shard}/nodes', 'read', (query) => getShardNodes(service, query)),
+    route('GET', '/zones/{zone}/routers', 'read', ({ path, headers }) => {
+      const zone = path['zone'] as string
+      return listAnswer(service, headers, registry.datasets.routers(zone), (version) => ({
+        version,
+        routers: registry.routersIn(service.state, zone),
+      }))
+    }),
+    route('GET', '/zones/{zone}/segments', 'read', ({ path, headers }) => {
+      const zone = path['zone'] as string
+      return listAnswer(service, headers, registry.datasets.zoneSegments(zone), (version) => ({
+        version,
+        segments: registry.segmentsOfZone(service.state, zone),
+      }))
+    }),
+    route('GET', '/zones/{zone}/shards', 'read', ({ path, headers }) => {
+      const zone = path['zone'] as string
+      return listAnswer(service, headers, registry.datasets.shards(zone), (version) => ({
+        version,
+        shards: registry.bridgesByShard(service.state, zone),
+      }))
+    }),
+    route('GET', '/topology', 'read', () => json(200, topologyOf(service))),
+    route('GET', '/zones', 'read', () => json(200, { zones: registry.zones(service.state) })),
+    route('GET', '/shards', 'read', () => json(200, shardsOf(service.state))),
+    route('DELETE', '/shards/{shard}', 'admin', (query) => deleteShard(service, query)),
+    route('GET', '/conflicts', 'read', () => json(200, { conflicts: conflictsOf(service.state) })),
+    route('GET', '/segments/{segment}', 'read', (query) => getSegment(service, query)),
+    route('PUT', '/segments/{segment}', 'admin', (query) => putSegment(service, query)),
+    route('DELETE', '/segments/{segment}', 'admin', (query) => deleteSegment(service, query)),
+  ]
+}
+
+function countingRefusals(service: Service, admit: Route['admit']): Route['admit'] {
+  return (request: IncomingMessage) => {
+    try {
+      return admit(request)
+    } catch (error) {
+      if (error instanceof HttpError) rejected(service, error.status === 403 ? 'forbidden' : 'unauthorized')
+      throw error
+    }
+  }
+}
+
+type RejectReason =
+  | 'invalid'
+  | 'limit'
+  | 'conflict'
+  | 'stale_term'
+  | 'zone'
+  | 'forbidden'
+  | 'unauthorized'
+  | 'too_large'
+
+function rejected({ metrics }: Service, reason: RejectReason): void {
+  metrics.of.registry_rejected_total.inc({ reason })
+}
+
+function refuse(service: Service, status: number, reason: RejectReason, says: string): HttpError {
+  rejected(service, reason)
+  return new HttpError(status, says)
+}
+
+/** @throws HttpError 400 naming the field */
+function parsed<T extends z.ZodType>(service: Service, schema: T, body: unknown): z.infer<T> {
+  const { success, data, error } = schema.safeParse(body)
+  if (success) return data
+  const [issue] = error.issues
+  const field = issue?.path.map(String).join('.') ?? ''
+  throw refuse(service, 400, 'invalid', `${field === '' ? 'the body' : field}: ${issue?.message ?? 'is not valid'}`)
+}
+
+function pathId(service: Service, { path }: Query, name: string): string {
+  const value = parseId(path[name] as string)
+  if (value === undefined) throw refuse(service, 400, 'invalid', `${name}: must be ${ID_RULE}`)
+  return value
+}
+
+/** @throws HttpError 403 when the caller's token is for another shard or zone */
+function within(service: Service, { caller }: Query, touched: { shard: string | undefined; zone: string }): void {
+  const fault = scopeFault(caller, touched)
+  if (fault !== '') throw refuse(service, 403, 'forbidden', fault)
+}
+
+// Components.
+
+function postRegister(service: Service, query: Query): Answer {
+  const { state, options, metrics } = service
+  const body = parsed(service, registerRequest, query.body)
+  const kind = COMPONENT_KINDS.find((each) => each === body.kind)
+  if (kind === undefined) throw refuse(service, 400, 'invalid', `unknown registration kind: ${body.kind.slice(0, 64)}`)
+  const shard = kind === 'router' ? undefined : (body.shard ?? undefined)
+  if (kind !== 'router' && shard === undefined) throw refuse(service, 400, 'invalid', `shard is required for ${kind}`)
+  const { id, zone } = body
+  within(service, query, { shard, zone })
+  const known = state.components[kind].get(id)
+  if (known) within(service, query, known)
+  const result = registry.register(
+    state,
+    { kind, id, zone, shard, details: detailsOf(body) },
+    options.clock.monotonicMs(),
+  )
+  if (!result.ok) throw refuse(service, 400, 'limit', `${result.field}: ${result.reason}`)
+  if (result.clash) {
+    metrics.of.registry_identity_conflicts_total.inc({ kind })
+    logClash(service, kind, id)
+  }
+  if (result.changed) {
+    options.log.info({ kind, id, zone, shard }, known ? `${kind} ${id} moved` : `${kind} ${id} registered`)
+    changed(service)
+  }
+  return json(200, {
+    epoch: state.epoch,
+    global_version: state.globalVersion,
+    heartbeat_timeout_secs: Math.round(options.heartbeatTimeoutMs / 1000),
+  })
+}
+
+function detailsOf({ kind, id, zone, shard, ...details }: RegisterRequest) {
+  return details
+}
+
+function logClash({ clashes, options }: Service, kind: ComponentKind, id: string): void {
+  const nowMs = options.clock.monotonicMs()
+  const key = `${kind} ${id}`
+  if (nowMs - (clashes.get(key) ?? Number.NEGATIVE_INFINITY) < CLASH_LOG_MS) return
+  clashes.delete(key)
+  const [oldest] = clashes.keys()
+  if (clashes.size >= SERIES_MAX && oldest !== undefined) clashes.delete(oldest)
+  clashes.set(key, nowMs)
+  options.log.warn({ kind, id }, `two processes register as ${kind} ${id} in turns: give one of them another id`)
+}
+
+function deleteRegister(service: Service, query: Query): Answer {
+  const { state, options } = service
+  const kind = COMPONENT_KINDS.find((each) => each === query.path['kind'])
+  if (kind === undefined) throw new HttpError(404, 'unknown kind')
+  const id = query.path['id'] as string
+  const known = state.components[kind].get(id)
+  if (!known) throw new HttpError(404, `unknown ${kind}`)
+  within(service, query, known)
+  registry.deregister(state, kind, id)
+  options.log.info({ kind, id }, `${kind} ${id} deregistered`)
+  changed(service)
+  return empty()
+}
+
+// Segments.
+
+function postSegments(service: Service, query: Query): Answer {
+  const { state, options, metrics } = service
+  const shard = pathId(service, query, 'shard')
+  const body = parsed(service, segmentsRequest, query.body)
+  within(service, query, { shard, zone: body.zone })
+  const { zone, term } = body
+  const segments = sortedSegments(body.segments)
+  if (body.checksum !== undefined && body.checksum !== segmentsChecksum(segments)) {
+    throw refuse(service, 400, 'invalid', `checksum: is not that of the ${segments.length} segments sent`)
+  }
+  const result = registry.pushSegments(state, shard, { zone, segments, term }, options.rejectsConflicts)
+  const headers = etagOf(state, registry.datasets.segments(shard))
+  if (result.ok) {
+    if (result.changed) {
+      metrics.of.registry_segment_updates_total.inc({ shard: shardLabel(service, shard) })
+      metrics.of.registry_segment_update_last_timestamp.set(Math.floor(options.clock.wallMs() / 1000))
+      options.log.info({ shard, zone, term, segments: segments.length }, `shard ${shard} published its segments`)
+      if (result.conflicts.length > 0) {
+        const some = result.conflicts.slice(0, 10).map(({ segment, ownerShard }) => `${segment} of ${ownerShard}`)
+        options.log.warn({ shard, conflicts: some }, `shard ${shard} claims segments that other shards own`)
+      }
+      changed(service)
+    }
+    return result.conflicts.length === 0 ? empty(headers) : json(200, conflictAnswer(result), headers)
+  }
+  switch (result.refused) {
+    case 'stale term':
+      rejected(service, 'stale_term')
+      options.log.warn({ shard, term, known: result.term }, `a former leader of shard ${shard} pushed its segments`)
+      return json(409, { error: 'stale term', term: result.term })
+    case 'zone':
+      throw refuse(service, 409, 'zone', `zone: the nodes of ${shard} are registered in ${result.zone}, not in ${zone}`)
+    case 'conflicts':
+      rejected(service, 'conflict')
+      return json(409, conflictAnswer(result))
+    case 'limit':
+      throw refuse(service, 400, 'limit', `segments: ${result.reason}`)
+  }
+}
+
+function conflictAnswer(result: { readonly accepted: number; readonly conflicts: readonly registry.Conflict[] }) {
+  return {
+    accepted: result.accepted,
+    conflicts: result.conflicts.map(({ segment, ownerShard, ownerZone }) => ({
+      segment,
+      owner_shard: ownerShard,
+      owner_zone: ownerZone,
+    })),
+  }
+}
+
+/** The first shards have a series each, for as long as the process lives. */
+function shardLabel(service: Service, shard: string): string {
+  const known = shardsWithSeries.get(service) ?? new Set<string>()
+  shardsWithSeries.set(service, known)
+  if (known.size < SERIES_MAX) known.add(shard)
+  return known.has(shard) ? shard : 'other'
+}
+
+const shardsWithSeries = new WeakMap<Service, Set<string>>()
+
+function getShardSegments(service: Service, { path, headers }: Query): Answer {
+  const shard = path['shard'] as string
+  const claim = service.state.claims.get(shard)
+  if (!claim) throw new HttpError(404, 'unknown shard')
+  return listAnswer(service, headers, registry.datasets.segments(shard), (version) => ({
+    version,
+    zone: claim.zone,
+    segments: registry.segmentsOfShard(service.state, shard),
+  }))
+}
+
+function getShardNodes(service: Service, { path, headers }: Query): Answer {
+  const shard = path['shard'] as string
+  if (!service.state.nodesOf.has(shard)) throw new HttpError(404, 'unknown shard')
+  return listAnswer(service, headers, registry.datasets.nodes(shard), (version) => ({
+    version,
+    nodes: registry.nodesOfShard(service.state, shard),
+  }))
+}
+
+function deleteShard(service: Service, query: Query): Answer {
+  const shard = query.path['shard'] as string
+  switch (registry.forgetShard(service.state, shard)) {
+    case 'unknown':
+      throw new HttpError(404, 'unknown shard')
+    case 'has nodes':
+      throw refuse(service, 409, 'conflict', `shard ${shard} has live nodes`)
+    case 'forgotten':
+      service.options.log.warn({ shard }, `shard ${shard} was forgotten, as an admin asked`)
+      changed(service)
+      return empty()
+  }
+}
+
+function getSegment({ state }: Service, { path }: Query): Answer {
+  const segment = path['segment'] as string
+  const owner = registry.ownerOf(state, segment)
+  if (!owner) throw new HttpError(404, 'unknown segment')
+  const reservation = state.reservations.get(segment)
+  return json(200, {
+    segment,
+    ...owner,
+    claims: claimsOf(state, state.queues.get(segment) ?? []),
+    ...(reservation && { reserved_until: new Date(reservation.untilMs).toISOString() }),
+  })
+}
+
+function claimsOf(state: RegistryState, shards: readonly string[]): { shard: string; zone: string | undefined }[] {
+  return shards.map((shard) => ({ shard, zone: state.claims.get(shard)?.zone }))
+}
+
+function putSegment(service: Service, query: Query): Answer {
+  const segment = query.path['segment'] as string
+  const fault = segmentFault(segment)
+  if (fault !== '') throw refuse(service, 400, 'invalid', `segment: ${fault}`)
+  const { shard } = parsed(service, reserveRequest, query.body)
+  const result = registry.reserve(service.state, segment, shard, service.options.clock.wallMs())
+  if (result.ok) {
+    service.options.log.info({ segment, shard }, `segment ${segment} goes to shard ${shard}`)
+    if (result.changed) changed(service)
+    return empty()
+  }
+  switch (result.refused) {
+    case 'unknown shard':
+      throw new HttpError(404, 'unknown shard')
+    case 'owned':
+      throw refuse(service, 409, 'conflict', `segment: belongs to shard ${result.owner}`)
+    case 'limit':
+      throw refuse(service, 400, 'limit', `segment: ${result.reason}`)
+  }
+}
+
+function deleteSegment(service: Service, query: Query): Answer {
+  const segment = query.path['segment'] as string
+  if (!registry.endReservation(service.state, segment)) throw new HttpError(404, 'no reservation')
+  service.options.log.info({ segment }, `the reservation of segment ${segment} was ended`)
+  changed(service)
+  return empty()
+}
+
+// Lists and versions.
+
+function etagOf(state: RegistryState, dataset: string): { readonly ETag: string } {
+  return { ETag: `"${state.epoch}.${registry.versionOf(state, dataset)}"` }
+}
+
+function isKnown(headers: Query['headers'], etag: string): boolean {
+  const known = headers['if-none-match'] ?? ''
+  return known.split(',').some((each) => each.trim().replace(/^W\//, '') === etag)
+}
+
+/** A list with its version: 304 when the caller has it, and written once for each version. */
+function listAnswer(
+  service: Service,
+  headers: Query['headers'],
+  dataset: string,
+  list: (version: number) => object,
+): Answer {
+  const etag = etagOf(service.state, dataset)
+  if (isKnown(headers, etag.ETag)) return { status: 304, headers: etag, body: '' }
+  const version = registry.versionOf(service.state, dataset)
+  const kept = service.kept.get(dataset)
+  if (kept && kept.version === version) return jsonText(200, kept.body, etag)
+  const body = JSON.stringify(list(version))
+  keepAnswer(service, dataset, version, body)
+  return jsonText(200, body, etag)
+}
+
+function keepAnswer(service: Service, dataset: string, version: number, body: string): void {
+  const { kept } = service
+  service.keptBytes += body.length - (kept.get(dataset)?.body.length ?? 0)
+  // Removed first, so that the map stays in the order in which answers were made.
+  kept.delete(dataset)
+  kept.set(dataset, { version, body })
+  for (const [oldest, { body: old }] of kept) {
+    if (service.keptBytes <= KEPT_BYTES_MAX) break
+    kept.delete(oldest)
+    service.keptBytes -= old.length
+  }
+}
+
+async function getVersions(service: Service, { parameters, headers, gone }: Query): Promise<Answer> {
+  const waitSeconds = wholeParameter(service, parameters, 'wait_secs', REGISTRY_LIMITS.waitSecondsMax) ?? 0
+  const since = wholeParameter(service, parameters, 'since', Number.MAX_SAFE_INTEGER)
+  const epoch = parameters.get('epoch') ?? service.state.epoch
+  const isSame = epoch === service.state.epoch && since === service.state.globalVersion
+  if (waitSeconds > 0 && isSame && !service.isStopping && service.waiters.size < REGISTRY_LIMITS.waitersMax) {
+    await nextChange(service, waitSeconds, gone)
+  }
+  const { state } = service
+  const etag = { ETag: `"${state.epoch}.${state.globalVersion}"` }
+  if (waitSeconds === 0 && isKnown(headers, etag.ETag)) return { status: 304, headers: etag, body: '' }
+  const body = {
+    global_version: state.globalVersion,
+    versions: Object.fromEntries(state.versions),
+    epoch: state.epoch,
+    warming: isWarming(service),
+  }
+  return json(200, body, etag)
+}
+
+/** Resolves when the state has another version, when the time is over, or when nobody waits any more. */
+function nextChange(service: Service, waitSeconds: number, gone: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const end = () => {
+    clearTimeout(timer)
+    service.waiters.delete(end)
+    gone.removeEventListener('abort', end)
+    resolve()
+  }
+  const timer = setTimeout(end, waitSeconds * 1000)
+  service.waiters.add(end)
+  gone.addEventListener('abort', end)
+  return promise
+}
+
+function wholeParameter(service: Service, parameters: URLSearchParams, name: string, max: number): number | undefined {
+  const written = parameters.get(name)
+  if (written === null) return undefined
+  if (/^\d{1,16}$/.test(written) && Number(written) <= max) return Number(written)
+  throw refuse(service, 400, 'invalid', `${name}: must be a whole number from 0 to ${max}`)
+}
+
+/** The hash is a u64 and goes out digit for digit: as a Number it would lose its end (platform.md §2.5). */
+function codecsText({ names, hash, hashHex, orderedHash }: CodecList): string {
+  return `{"rate_features":${JSON.stringify(names)},"hash":${hash},"hash_hex":"${hashHex}","ordered_hash":"${orderedHash}"}`
+}
+
+// Views for operators.
+
+function shardsOf(state: RegistryState) {
+  const rows = registry.shards(state).map((shard) => [
+    shard,
+    {
+      zone: registry.zoneOfShard(state, shard),
+      nodes: state.nodesOf.get(shard)?.size ?? 0,
+      bridges: state.bridgesOf.get(shard)?.size ?? 0,
+      segments: state.ownedBy.get(shard)?.size ?? 0,
+    },
+  ])
+  return { shards: Object.fromEntries(rows) }
+}
+
+function conflictsOf(state: RegistryState) {
+  return registry.conflicts(state).map(({ segment, shards }) => ({
+    segment,
+    owner_shard: shards[0],
+    owner_zone: state.claims.get(shards[0] as string)?.zone,
+    claims: claimsOf(state, shards),
+  }))
+}
+
+function topologyOf(service: Service) {
+  const { state, options } = service
+  const nowMs = options.clock.monotonicMs()
+  const listed = (kind: ComponentKind) =>
+    [...state.components[kind].values()].map(({ id, zone, shard, seenMs, details }) => ({
+      id,
+      zone,
+      shard,
+      age_secs: Math.max(0, nowMs - seenMs) / 1000,
+      ...details,
+    }))
+  const shards = registry.shards(state).map((shard) => [
+    shard,
+    {
+      zone: registry.zoneOfShard(state, shard),
+      term: state.claims.get(shard)?.term ?? 0,
+      nodes: registry.nodesOfShard(state, shard),
+      bridges: sortedSegments(state.bridgesOf.get(shard) ?? []),
+      segments: state.ownedBy.get(shard)?.size ?? 0,
+    },
+  ])
+  return {
+    epoch: state.epoch,
+    global_version: state.globalVersion,
+    warming: isWarming(service),
+    heartbeat_timeout_secs: Math.round(options.heartbeatTimeoutMs / 1000),
+    zones: registry.zones(state),
+    shards: Object.fromEntries(shards),
+    routers: listed('router'),
+    bridges: listed('bridge'),
+    nodes: listed('node'),
+    segments: Object.fromEntries([...state.queues].map(([segment, queue]) => [segment, queue[0]])),
+    conflicts: conflictsOf(state),
+    versions: Object.fromEntries(state.versions),
+  }
+}
+
+// Metrics.
+
+function countAnswer({ metrics }: Service, pattern: string, status: number, seconds: number): void {
+  const endpoint = pattern === '' ? 'none' : pattern
+  metrics.of.registry_requests_total.inc({ endpoint })
+  metrics.of.registry_request_duration_seconds.observe({ endpoint }, seconds)
+  if (status === 413) metrics.of.registry_rejected_total.inc({ reason: 'too_large' })
+  if (status < 400) return
+  metrics.of.registry_request_errors_total.inc({ endpoint, error: status < 500 ? 'client_error' : 'server_error' })
+}
+
+function collect({ metrics, state, options, certificateEndsMs }: Service): void {
+  const { of } = metrics
+  of.registry_registered_routers.set(state.components.router.size)
+  of.registry_registered_bridges.set(state.components.bridge.size)
+  of.registry_registered_nodes.set(state.components.node.size)
+  of.registry_registered_zones.set(registry.zones(state).length)
+  of.registry_segment_conflicts.set(state.conflictCount)
+  if (certificateEndsMs !== undefined) of.tls_cert_not_after_seconds.set({ listener: 'http' }, certificateEndsMs / 1000)
+  of.registry_component_age_seconds.reset()
+  const nowMs = options.clock.monotonicMs()
+  let series = 0
+  const oldest = new Map<ComponentKind, number>()
+  for (const kind of COMPONENT_KINDS) {
+    for (const { id, seenMs } of state.components[kind].values()) {
+      const age = Math.max(0, nowMs - seenMs) / 1000
+      series += 1
+      if (series <= SERIES_MAX) of.registry_component_age_seconds.set({ kind, id }, age)
+      else oldest.set(kind, Math.max(age, oldest.get(kind) ?? 0))
+    }
+  }
+  for (const [kind, age] of oldest) of.registry_component_age_seconds.set({ kind, id: 'other' }, age)
+}

@@ -1,0 +1,668 @@
+/**
+ * What the registry knows, and every change to it: who is registered, which shard has which segments, and the versions
+ * by which callers see what changed (platform.md §2.1, §2.3, §2.8). Pure: time and randomness come in as arguments.
+ *
+ * A segment has a queue of the shards that claim it, in the order in which they first did. The first owns it; only
+ * owners are listed to routers, so no router ever sees two ways. A reservation is a place in the queue that is held
+ * for a shard until it claims the segment itself.
+ *
+ *   dataset                    what bumps its version
+ *   zones/{zone}/routers       a router comes, goes, or moves
+ *   zones/{zone}/shards        a bridge comes, goes, or moves
+ *   zones/{zone}/segments      another set of owned segments in the zone; its first live router
+ *   shards/{shard}/segments    other owned segments or another zone; its first live bridge
+ *   shards/{shard}/nodes       a node comes, goes, or moves
+ */
+
+import { assert } from '@vacancy/shared'
+import {
+  COMPONENT_KINDS,
+  type ComponentDetails,
+  type ComponentKind,
+  compareText,
+  REGISTRY_LIMITS,
+  sortedSegments,
+} from '@vacancy/shared/contract'
+
+export type Component = {
+  readonly kind: ComponentKind
+  readonly id: string
+  zone: string
+  /** Undefined for routers. */
+  shard: string | undefined
+  /** Monotonic time of the last heartbeat. */
+  seenMs: number
+  details: ComponentDetails
+  /** The process that was known under this id before the present one: when it comes back, two of them live. */
+  instanceBefore: string | undefined
+}
+
+export type Claim = {
+  zone: string
+  /** Highest term of a push while nodes of the shard lived; 0 when none told one. */
+  term: number
+  /** Sorted, without repeats: everything the shard says it holds, whether it owns it or not. */
+  segments: readonly string[]
+}
+
+/** `untilMs` is wall time: a reservation outlives a restart. */
+export type Reservation = { readonly shard: string; readonly untilMs: number }
+
+export type RegistryState = {
+  /** Random, made with the state: another one says that everything remembered is worth nothing. */
+  readonly epoch: string
+  /** Version of a dataset before its first change. */
+  readonly firstVersion: number
+  globalVersion: number
+  readonly versions: Map<string, number>
+  codecs: readonly string[]
+  readonly components: { readonly [kind in ComponentKind]: Map<string, Component> }
+  /** Shard → what it claims. */
+  readonly claims: Map<string, Claim>
+  /** Segment → shards that claim it or for which it is reserved, the owner first; never empty. */
+  readonly queues: Map<string, readonly string[]>
+  readonly reservations: Map<string, Reservation>
+
+  // Derived, kept along.
+  readonly routersOf: Groups
+  readonly nodesOf: Groups
+  readonly bridgesOf: Groups
+  /** Zone → shards with a live bridge there. */
+  readonly bridgesIn: Map<string, Groups>
+  /** Shard → the segments it owns. */
+  readonly ownedBy: Groups
+  /** Zone → shards that pushed from there. */
+  readonly shardsIn: Groups
+  claimCount: number
+  conflictCount: number
+  segmentCountsKept: number
+}
+
+type Groups = Map<string, Set<string>>
+
+/** A refused change: nothing happened. `field` is what the caller has to look at. */
+export type Refused = { readonly ok: false; readonly field: string; readonly reason: string }
+
+export const RESERVATION_MS = 24 * 3_600_000
+
+export function createState(options: {
+  readonly epoch: string
+  /** Unix time in seconds: no version of a state that was lost comes again (platform.md §2.8). */
+  readonly firstVersion: number
+  readonly codecs: readonly string[]
+}): RegistryState {
+  return {
+    epoch: options.epoch,
+    firstVersion: options.firstVersion,
+    globalVersion: options.firstVersion,
+    versions: new Map(),
+    codecs: options.codecs,
+    components: { router: new Map(), bridge: new Map(), node: new Map() },
+    claims: new Map(),
+    queues: new Map(),
+    reservations: new Map(),
+    routersOf: new Map(),
+    nodesOf: new Map(),
+    bridgesOf: new Map(),
+    bridgesIn: new Map(),
+    ownedBy: new Map(),
+    shardsIn: new Map(),
+    claimCount: 0,
+    conflictCount: 0,
+    segmentCountsKept: 0,
+  }
+}
+
+// Versions.
+
+export const datasets = {
+  routers: (zone: string) => `zones/${zone}/routers`,
+  shards: (zone: string) => `zones/${zone}/shards`,
+  zoneSegments: (zone: string) => `zones/${zone}/segments`,
+  segments: (shard: string) => `shards/${shard}/segments`,
+  nodes: (shard: string) => `shards/${shard}/nodes`,
+} as const
+
+/** Version of a dataset; 0 when there never was anything in it. */
+export function versionOf(state: RegistryState, dataset: string): number {
+  return state.versions.get(dataset) ?? 0
+}
+
+function bump(state: RegistryState, dataset: string): void {
+  state.versions.set(dataset, (state.versions.get(dataset) ?? state.firstVersion) + 1)
+  state.globalVersion += 1
+}
+
+/** Whether a change that begins these datasets still fits. */
+function hasRoomFor(state: RegistryState, names: readonly string[]): boolean {
+  const fresh = names.filter((name) => !state.versions.has(name)).length
+  return fresh === 0 || state.versions.size + fresh <= REGISTRY_LIMITS.datasetsMax
+}
+
+const TOO_MANY_DATASETS = `the registry holds ${REGISTRY_LIMITS.datasetsMax} lists already`
+
+// Components.
+
+export type Registration = {
+  readonly kind: ComponentKind
+  readonly id: string
+  readonly zone: string
+  readonly shard: string | undefined
+  readonly details: ComponentDetails
+}
+
+export type Registered = {
+  readonly ok: true
+  /** Something that is worth to be kept: not for a heartbeat that says what is known. */
+  readonly changed: boolean
+  /** Two processes live under this id and register in turns. */
+  readonly clash: boolean
+}
+
+/** Registers a component, or hears its heartbeat. */
+export function register(state: RegistryState, registration: Registration, nowMs: number): Registered | Refused {
+  const { kind, id, zone, details } = registration
+  const shard = kind === 'router' ? undefined : registration.shard
+  assert(kind === 'router' || shard !== undefined, 'bridges and nodes have a shard')
+  const known = state.components[kind].get(id)
+  if (known && known.zone === zone && known.shard === shard) {
+    known.seenMs = nowMs
+    return { ok: true, changed: false, clash: keepDetails(state, known, details) }
+  }
+  if (!known && componentCount(state) >= REGISTRY_LIMITS.componentsMax) {
+    return { ok: false, field: 'id', reason: `the registry holds ${REGISTRY_LIMITS.componentsMax} components already` }
+  }
+  const names = [datasetOf(kind, zone, shard)]
+  if (!hasRoomFor(state, names)) return { ok: false, field: shard ? 'shard' : 'zone', reason: TOO_MANY_DATASETS }
+  const component: Component = known ?? {
+    kind,
+    id,
+    zone,
+    shard,
+    seenMs: nowMs,
+    details: {},
+    instanceBefore: undefined,
+  }
+  if (known) {
+    const moved = kind !== 'node' || known.shard !== shard
+    if (moved) bump(state, datasetOf(kind, known.zone, known.shard))
+    leave(state, known)
+    component.zone = zone
+    component.shard = shard
+    component.seenMs = nowMs
+    if (moved) bump(state, datasetOf(kind, zone, shard))
+  } else {
+    state.components[kind].set(id, component)
+    bump(state, datasetOf(kind, zone, shard))
+  }
+  join(state, component)
+  return { ok: true, changed: true, clash: keepDetails(state, component, details) }
+}
+
+export function componentCount({ components }: RegistryState): number {
+  return COMPONENT_KINDS.reduce((sum, kind) => sum + components[kind].size, 0)
+}
+
+/** The dataset that lists a component. */
+function datasetOf(kind: ComponentKind, zone: string, shard: string | undefined): string {
+  if (kind === 'router') return datasets.routers(zone)
+  return kind === 'bridge' ? datasets.shards(zone) : datasets.nodes(shard as string)
+}
+
+/** @returns whether two processes register in turns */
+function keepDetails(state: RegistryState, component: Component, details: ComponentDetails): boolean {
+  const { instance } = component.details
+  const clash = details.instance !== undefined && details.instance === component.instanceBefore
+  if (instance !== undefined && details.instance !== undefined && details.instance !== instance) {
+    component.instanceBefore = instance
+  }
+  const before = countsIn(component.details)
+  const room = REGISTRY_LIMITS.segmentCountsKeptMax - state.segmentCountsKept + before
+  const { segment_counts: counts, ...others } = details
+  // Shown and never needed: what is too much is left out, the registration counts.
+  component.details = counts !== undefined && Object.keys(counts).length <= room ? details : others
+  state.segmentCountsKept += countsIn(component.details) - before
+  return clash
+}
+
+function countsIn({ segment_counts: counts }: ComponentDetails): number {
+  return counts === undefined ? 0 : Object.keys(counts).length
+}
+
+function join(state: RegistryState, { kind, id, zone, shard }: Component): void {
+  if (kind === 'router') {
+    const isFirst = add(state.routersOf, zone, id) === 1
+    // An edge router that asked before there was a way threw the list away and kept its version (platform.md §2.8).
+    if (isFirst && state.versions.has(datasets.zoneSegments(zone))) bump(state, datasets.zoneSegments(zone))
+    return
+  }
+  assert(shard !== undefined, 'bridges and nodes have a shard')
+  if (kind === 'node') {
+    add(state.nodesOf, shard, id)
+    return
+  }
+  add(groupsOf(state.bridgesIn, zone), shard, id)
+  const isFirst = add(state.bridgesOf, shard, id) === 1
+  if (isFirst && state.versions.has(datasets.segments(shard))) bump(state, datasets.segments(shard))
+}
+
+function leave(state: RegistryState, { kind, id, zone, shard }: Component): void {
+  if (kind === 'router') {
+    drop(state.routersOf, zone, id)
+    return
+  }
+  assert(shard !== undefined, 'bridges and nodes have a shard')
+  if (kind === 'bridge') {
+    const inZone = groupsOf(state.bridgesIn, zone)
+    drop(inZone, shard, id)
+    if (inZone.size === 0) state.bridgesIn.delete(zone)
+    drop(state.bridgesOf, shard, id)
+    return
+  }
+  drop(state.nodesOf, shard, id)
+  const claim = state.claims.get(shard)
+  // A shard that is restored from a backup begins at an older term. All of its nodes were stopped for that, and none
+  // of them can be the old leader that the fence is against.
+  if (claim && !state.nodesOf.has(shard)) claim.term = 0
+}
+
+/** Takes a component away. @returns false when it is not known */
+export function deregister(state: RegistryState, kind: ComponentKind, id: string): boolean {
+  const component = state.components[kind].get(id)
+  if (!component) return false
+  remove(state, component)
+  bump(state, datasetOf(kind, component.zone, component.shard))
+  return true
+}
+
+function remove(state: RegistryState, component: Component): void {
+  state.components[component.kind].delete(component.id)
+  state.segmentCountsKept -= countsIn(component.details)
+  leave(state, component)
+}
+
+/** Takes away what was not heard of for longer than the timeout. Each dataset is bumped once. */
+export function expire(state: RegistryState, nowMs: number, timeoutMs: number): readonly Component[] {
+  const gone: Component[] = []
+  for (const kind of COMPONENT_KINDS) {
+    for (const component of state.components[kind].values()) {
+      if (nowMs - component.seenMs > timeoutMs) gone.push(component)
+    }
+  }
+  for (const component of gone) remove(state, component)
+  for (const dataset of new Set(gone.map(({ kind, zone, shard }) => datasetOf(kind, zone, shard)))) bump(state, dataset)
+  return gone
+}
+
+// Segments.
+
+export type Push = { readonly zone: string; readonly segments: readonly string[]; readonly term: number | undefined }
+
+export type Conflict = { readonly segment: string; readonly ownerShard: string; readonly ownerZone: string }
+
+export type Pushed =
+  | { readonly ok: true; readonly changed: boolean; readonly accepted: number; readonly conflicts: readonly Conflict[] }
+  | { readonly ok: false; readonly refused: 'stale term'; readonly term: number }
+  | { readonly ok: false; readonly refused: 'zone'; readonly zone: string }
+  | {
+      readonly ok: false
+      readonly refused: 'conflicts'
+      readonly accepted: number
+      readonly conflicts: readonly Conflict[]
+    }
+  | { readonly ok: false; readonly refused: 'limit'; readonly reason: string }
+
+/**
+ * Takes the complete list of a shard's segments: what is new in it goes to the end of its queue, what is missing gives
+ * its place to the next claimant.
+ *
+ * @param rejectsConflicts refuses a list with segments of others, and changes nothing
+ */
+export function pushSegments(state: RegistryState, shard: string, push: Push, rejectsConflicts: boolean): Pushed {
+  const known = state.claims.get(shard)
+  if (push.term !== undefined && known && push.term < known.term) {
+    return { ok: false, refused: 'stale term', term: known.term }
+  }
+  const otherZone = zoneOfNodes(state, shard, push.zone)
+  if (otherZone !== undefined) return { ok: false, refused: 'zone', zone: otherZone }
+  const segments = sortedSegments(push.segments)
+  if (rejectsConflicts) {
+    const conflicts = conflictsOf(state, shard, segments)
+    if (conflicts.length > 0)
+      return { ok: false, refused: 'conflicts', accepted: segments.length - conflicts.length, conflicts }
+  }
+  if (!hasRoomFor(state, [datasets.segments(shard), datasets.zoneSegments(push.zone)])) {
+    return { ok: false, refused: 'limit', reason: TOO_MANY_DATASETS }
+  }
+  const more = segments.length - (known?.segments.length ?? 0)
+  if (more > 0 && state.claimCount + more > REGISTRY_LIMITS.claimsMax) {
+    return { ok: false, refused: 'limit', reason: `the registry holds ${state.claimCount} segments already` }
+  }
+  const changed = setClaim(state, shard, push.zone, segments)
+  const claim = state.claims.get(shard) as Claim
+  const isNewTerm = push.term !== undefined && push.term > claim.term
+  if (isNewTerm) claim.term = push.term
+  const conflicts = conflictsOf(state, shard, segments)
+  return { ok: true, changed: changed || isNewTerm, accepted: segments.length - conflicts.length, conflicts }
+}
+
+/** The zone in which a shard's nodes live when none of them lives in `zone`. */
+function zoneOfNodes(state: RegistryState, shard: string, zone: string): string | undefined {
+  let other: string | undefined
+  for (const id of state.nodesOf.get(shard) ?? []) {
+    const node = state.components.node.get(id) as Component
+    if (node.zone === zone) return undefined
+    other = node.zone
+  }
+  return other
+}
+
+function conflictsOf(state: RegistryState, shard: string, segments: readonly string[]): Conflict[] {
+  return segments.flatMap((segment) => {
+    const owner = state.queues.get(segment)?.[0]
+    if (owner === undefined || owner === shard) return []
+    return [{ segment, ownerShard: owner, ownerZone: (state.claims.get(owner) as Claim).zone }]
+  })
+}
+
+/** @returns whether anything changed */
+function setClaim(state: RegistryState, shard: string, zone: string, segments: readonly string[]): boolean {
+  const known = state.claims.get(shard)
+  const before = known?.segments ?? []
+  const { added, removed } = difference(before, segments)
+  const moved = known !== undefined && known.zone !== zone
+  if (known && !moved && added.length === 0 && removed.length === 0) {
+    return false
+  }
+  const view = createView(state)
+  view.touchShard(shard)
+  if (moved) for (const segment of state.ownedBy.get(shard) ?? []) view.watch(segment)
+  for (const segment of [...added, ...removed]) view.watch(segment)
+
+  if (known) drop(state.shardsIn, known.zone, shard)
+  add(state.shardsIn, zone, shard)
+  const claim = known ?? { zone, term: 0, segments }
+  claim.zone = zone
+  claim.segments = segments
+  state.claims.set(shard, claim)
+  state.claimCount += segments.length - before.length
+  for (const segment of removed) leaveQueue(state, segment, shard)
+  for (const segment of added) {
+    // The place that was held for the shard is now its own.
+    if (state.reservations.get(segment)?.shard === shard) state.reservations.delete(segment)
+    else setQueue(state, segment, [...(state.queues.get(segment) ?? []), shard])
+  }
+  view.bumpWhatChanged()
+  return true
+}
+
+function leaveQueue(state: RegistryState, segment: string, shard: string): void {
+  setQueue(
+    state,
+    segment,
+    (state.queues.get(segment) ?? []).filter((each) => each !== shard),
+  )
+}
+
+function setQueue(state: RegistryState, segment: string, queue: readonly string[]): void {
+  const before = state.queues.get(segment) ?? []
+  assert(new Set(queue).size === queue.length, 'a shard stands in a queue once')
+  if (before.length > 1) state.conflictCount -= 1
+  if (queue.length > 1) state.conflictCount += 1
+  if (before[0] !== undefined && before[0] !== queue[0]) drop(state.ownedBy, before[0], segment)
+  if (queue[0] !== undefined && before[0] !== queue[0]) add(state.ownedBy, queue[0], segment)
+  if (queue.length === 0) state.queues.delete(segment)
+  else state.queues.set(segment, queue)
+}
+
+/** Compares owners before and after a change, and bumps the datasets that list segments differently. */
+function createView(state: RegistryState) {
+  const before = new Map<string, { readonly shard: string; readonly zone: string } | undefined>()
+  const shards = new Set<string>()
+  return {
+    /** Its list or its zone changed, whoever owns what. */
+    touchShard: (shard: string) => shards.add(shard),
+    watch: (segment: string) => before.set(segment, ownerOf(state, segment)),
+    bumpWhatChanged() {
+      const zones = new Set<string>()
+      for (const [segment, was] of before) {
+        const is = ownerOf(state, segment)
+        if (was?.shard !== is?.shard) for (const owner of [was, is]) if (owner) shards.add(owner.shard)
+        if (was?.zone !== is?.zone) for (const owner of [was, is]) if (owner) zones.add(owner.zone)
+      }
+      for (const shard of shards) bump(state, datasets.segments(shard))
+      for (const zone of zones) bump(state, datasets.zoneSegments(zone))
+    },
+  }
+}
+
+/** Where a segment goes. */
+export function ownerOf(
+  state: RegistryState,
+  segment: string,
+): { readonly shard: string; readonly zone: string } | undefined {
+  const shard = state.queues.get(segment)?.[0]
+  return shard === undefined ? undefined : { shard, zone: (state.claims.get(shard) as Claim).zone }
+}
+
+/** What stands in one of two sorted lists and not in the other. */
+function difference(before: readonly string[], after: readonly string[]): { added: string[]; removed: string[] } {
+  const added: string[] = []
+  const removed: string[] = []
+  let i = 0
+  let j = 0
+  while (i < before.length || j < after.length) {
+    const [a, b] = [before[i], after[j]]
+    const order = a === undefined ? 1 : b === undefined ? -1 : compareText(a, b)
+    if (order < 0) removed.push(a as string)
+    if (order > 0) added.push(b as string)
+    if (order <= 0) i += 1
+    if (order >= 0) j += 1
+  }
+  return { added, removed }
+}
+
+/** Forgets what a shard claims. @returns whether it may: not while it has live nodes */
+export function forgetShard(state: RegistryState, shard: string): 'forgotten' | 'unknown' | 'has nodes' {
+  const claim = state.claims.get(shard)
+  if (!claim) return 'unknown'
+  if (state.nodesOf.has(shard)) return 'has nodes'
+  const view = createView(state)
+  view.touchShard(shard)
+  const reserved = [...state.reservations].flatMap(([segment, each]) => (each.shard === shard ? [segment] : []))
+  const all = [...claim.segments, ...reserved]
+  for (const segment of all) view.watch(segment)
+  for (const segment of reserved) state.reservations.delete(segment)
+  for (const segment of all) leaveQueue(state, segment, shard)
+  drop(state.shardsIn, claim.zone, shard)
+  state.claims.delete(shard)
+  state.claimCount -= claim.segments.length
+  view.bumpWhatChanged()
+  return 'forgotten'
+}
+
+export type Reserved =
+  | { readonly ok: true; readonly changed: boolean }
+  | { readonly ok: false; readonly refused: 'unknown shard' }
+  | { readonly ok: false; readonly refused: 'owned'; readonly owner: string }
+  | { readonly ok: false; readonly refused: 'limit'; readonly reason: string }
+
+/** Sends a segment to a shard that does not have it yet, for RESERVATION_MS or until the shard claims it. */
+export function reserve(state: RegistryState, segment: string, shard: string, nowMs: number): Reserved {
+  const owner = state.queues.get(segment)?.[0]
+  if (owner !== undefined && owner !== shard) return { ok: false, refused: 'owned', owner }
+  const reservation = { shard, untilMs: nowMs + RESERVATION_MS }
+  if (owner === shard) {
+    const isReserved = state.reservations.has(segment)
+    if (isReserved) state.reservations.set(segment, reservation)
+    return { ok: true, changed: isReserved }
+  }
+  const zone = state.claims.get(shard)?.zone ?? zoneOfComponents(state, shard)
+  if (zone === undefined) return { ok: false, refused: 'unknown shard' }
+  if (state.reservations.size >= REGISTRY_LIMITS.reservationsMax) {
+    return { ok: false, refused: 'limit', reason: `there are ${REGISTRY_LIMITS.reservationsMax} reservations already` }
+  }
+  if (!hasRoomFor(state, [datasets.segments(shard), datasets.zoneSegments(zone)])) {
+    return { ok: false, refused: 'limit', reason: TOO_MANY_DATASETS }
+  }
+  if (!state.claims.has(shard)) setClaim(state, shard, zone, [])
+  const view = createView(state)
+  view.watch(segment)
+  state.reservations.set(segment, reservation)
+  setQueue(state, segment, [shard])
+  view.bumpWhatChanged()
+  return { ok: true, changed: true }
+}
+
+function zoneOfComponents(state: RegistryState, shard: string): string | undefined {
+  const [node] = state.nodesOf.get(shard) ?? []
+  if (node !== undefined) return state.components.node.get(node)?.zone
+  const [bridge] = state.bridgesOf.get(shard) ?? []
+  return bridge === undefined ? undefined : state.components.bridge.get(bridge)?.zone
+}
+
+/** Ends a reservation. @returns false when there is none */
+export function endReservation(state: RegistryState, segment: string): boolean {
+  const reservation = state.reservations.get(segment)
+  if (!reservation) return false
+  const view = createView(state)
+  view.watch(segment)
+  state.reservations.delete(segment)
+  leaveQueue(state, segment, reservation.shard)
+  view.bumpWhatChanged()
+  return true
+}
+
+/** Ends the reservations whose time is over. @returns their segments */
+export function expireReservations(state: RegistryState, nowMs: number): readonly string[] {
+  const over = [...state.reservations].flatMap(([segment, { untilMs }]) => (untilMs <= nowMs ? [segment] : []))
+  for (const segment of over) endReservation(state, segment)
+  return over
+}
+
+/**
+ * Puts claims and reservations back into a fresh state, as they were kept.
+ *
+ * @returns '' or what does not fit together
+ */
+export function restoreClaims(
+  state: RegistryState,
+  kept: {
+    readonly claims: readonly (readonly [shard: string, claim: Claim])[]
+    readonly contested: readonly (readonly [segment: string, queue: readonly string[]])[]
+    readonly reservations: readonly (readonly [segment: string, reservation: Reservation])[]
+  },
+): string {
+  assert(state.claims.size === 0, 'a fresh state has no claims')
+  for (const [shard, { zone, term, segments }] of kept.claims) {
+    setClaim(state, shard, zone, sortedSegments(segments))
+    const claim = state.claims.get(shard) as Claim
+    claim.term = term
+  }
+  for (const [segment, reservation] of kept.reservations) {
+    const { shard } = reservation
+    const queue = state.queues.get(segment) ?? []
+    if (!state.claims.has(shard) || queue.includes(shard)) {
+      return `reservations: ${segment} is for ${shard}, which is unknown or has it`
+    }
+    state.reservations.set(segment, reservation)
+    setQueue(state, segment, [...queue, shard])
+  }
+  for (const [segment, queue] of kept.contested) {
+    const is = state.queues.get(segment) ?? []
+    if (is.length !== queue.length || !is.every((shard) => queue.includes(shard))) {
+      return `contested: ${segment}: ${queue.join(', ')} are not the shards that claim it`
+    }
+    setQueue(state, segment, queue)
+  }
+  return ''
+}
+
+// Codecs.
+
+/** Takes another codec list. @returns whether it is another one */
+export function setCodecs(state: RegistryState, codecs: readonly string[]): boolean {
+  const same = codecs.length === state.codecs.length && codecs.every((name, i) => name === state.codecs[i])
+  if (same) return false
+  state.codecs = codecs
+  state.globalVersion += 1
+  return true
+}
+
+// What is read.
+
+export function routersIn(state: RegistryState, zone: string): string[] {
+  return sorted(state.routersOf.get(zone))
+}
+
+/** Shards with a live bridge in the zone, each with its bridges. */
+export function bridgesByShard(
+  state: RegistryState,
+  zone: string,
+): { readonly [shard: string]: { bridges: string[] } } {
+  const shards = state.bridgesIn.get(zone) ?? new Map<string, Set<string>>()
+  return Object.fromEntries(sorted(shards.keys()).map((shard) => [shard, { bridges: sorted(shards.get(shard)) }]))
+}
+
+export function nodesOfShard(state: RegistryState, shard: string): string[] {
+  return sorted(state.nodesOf.get(shard))
+}
+
+export function segmentsOfShard(state: RegistryState, shard: string): string[] {
+  return sorted(state.ownedBy.get(shard))
+}
+
+export function segmentsOfZone(state: RegistryState, zone: string): string[] {
+  // A segment has one owner and an owner one zone: nothing comes twice.
+  return sorted([...(state.shardsIn.get(zone) ?? [])].flatMap((shard) => [...(state.ownedBy.get(shard) ?? [])]))
+}
+
+/** Every zone somebody is in. */
+export function zones(state: RegistryState): string[] {
+  const nodes = [...state.components.node.values()].map(({ zone }) => zone)
+  return sorted([...state.routersOf.keys(), ...state.bridgesIn.keys(), ...state.shardsIn.keys(), ...nodes])
+}
+
+/** Every shard that has claims, nodes or bridges. */
+export function shards(state: RegistryState): string[] {
+  return sorted([...state.claims.keys(), ...state.nodesOf.keys(), ...state.bridgesOf.keys()])
+}
+
+/** Zone of a shard: where it pushed from, else where its nodes or bridges are. */
+export function zoneOfShard(state: RegistryState, shard: string): string | undefined {
+  return state.claims.get(shard)?.zone ?? zoneOfComponents(state, shard)
+}
+
+/** Segments that more than one shard claims, with their queues. */
+export function conflicts(state: RegistryState): { readonly segment: string; readonly shards: readonly string[] }[] {
+  if (state.conflictCount === 0) return []
+  return [...state.queues]
+    .flatMap(([segment, queue]) => (queue.length > 1 ? [{ segment, shards: queue }] : []))
+    .sort((a, b) => compareText(a.segment, b.segment))
+}
+
+function sorted(names: Iterable<string> | undefined): string[] {
+  return sortedSegments(names ?? [])
+}
+
+// Groups: names by a key, never an empty set.
+
+/** @returns how many the group has now */
+function add(groups: Groups, key: string, name: string): number {
+  const group = groups.get(key) ?? new Set()
+  group.add(name)
+  groups.set(key, group)
+  return group.size
+}
+
+function drop(groups: Groups, key: string, name: string): void {
+  const group = groups.get(key)
+  group?.delete(name)
+  if (group?.size === 0) groups.delete(key)
+}
+
+function groupsOf(map: Map<string, Groups>, key: string): Groups {
+  const groups = map.get(key) ?? new Map()
+  map.set(key, groups)
+  return groups
+}

@@ -1,0 +1,123 @@
+/**
+ * Where the registry keeps its state. The interface has room for a store that several registries share; here is the
+ * embedded one: a file that is replaced as a whole, so that after a crash the old or the new state is there, and the
+ * one before beside it as `.bak` (platform.md §2.7).
+ */
+
+import { copyFile, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { VacancyError } from '@vacancy/shared'
+import type { Log } from '@vacancy/shared/node'
+
+export type RegistryStorage = {
+  /** For messages. */
+  readonly name: string
+  /**
+   * What was kept last.
+   *
+   * @param isUsable '' when a text can be used, else what is wrong with it: then an older one is tried
+   * @returns undefined when nothing was ever kept
+   * @throws VacancyError data_conflict when something is there and none of it can be used
+   */
+  load(isUsable: (text: string) => string): Promise<string | undefined>
+  /** Keeps a state: when it resolves, that state survives a power loss. Calls must not overlap. */
+  save(text: string): Promise<void>
+  /** Puts what is there out of the way, without deleting it; the next load finds nothing. */
+  setAside(suffix: string): Promise<void>
+}
+
+/**
+ * The embedded store.
+ *
+ * @param file its folder is made when it is missing
+ */
+export function fileStorage(file: string, log: Log): RegistryStorage {
+  const folder = path.dirname(file)
+  const [backup, fresh, spare] = [`${file}.bak`, `${file}.tmp`, `${file}.bak.tmp`]
+  return {
+    name: file,
+    async load(isUsable) {
+      const faults: string[] = []
+      for (const each of [file, backup]) {
+        const text = await readOrNothing(each)
+        if (text === undefined) continue
+        const fault = isUsable(text)
+        if (fault === '') {
+          if (faults.length > 0) {
+            // Out of the way: the next save makes what stands here the backup.
+            await rename(file, `${file}.damaged`)
+            log.error({ file, used: each }, `${faults.join('; ')}: kept as .damaged, and the state before it is used`)
+          }
+          return text
+        }
+        faults.push(`${each} cannot be used: ${fault}`)
+      }
+      if (faults.length === 0) return undefined
+      throw new VacancyError('data_conflict', {
+        reason: `${faults.join('; ')}. Put a copy of the state there, or start with --reset-state: then components and shards register anew`,
+      })
+    },
+    async save(text) {
+      await mkdir(folder, { recursive: true })
+      const handle = await open(fresh, 'w')
+      try {
+        await handle.writeFile(text)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      await keepPrevious(file, backup, spare)
+      await rename(fresh, file)
+      await syncFolder(folder)
+    },
+    async setAside(suffix) {
+      for (const each of [file, backup]) {
+        await rename(each, `${each}.${suffix}`).catch(unlessMissing)
+      }
+      await syncFolder(folder).catch(unlessMissing)
+    },
+  }
+}
+
+/** Makes `.bak` the file as it is, so that there is no moment in which there is none under its own name. */
+async function keepPrevious(file: string, backup: string, spare: string): Promise<void> {
+  await rm(spare, { force: true })
+  try {
+    await link(file, spare)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return
+    // A file system without links.
+    await copyFile(file, spare)
+  }
+  await rename(spare, backup)
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function readOrNothing(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw new VacancyError(
+      'data_conflict',
+      { reason: `${file}: cannot be read: ${(error as Error).message}` },
+      { cause: error },
+    )
+  }
+}
+
+function unlessMissing(error: unknown): void {
+  if (codeOf(error) !== 'ENOENT') throw error
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException).code
+}

@@ -1,0 +1,108 @@
+/**
+ * The state of the registry as it is kept: what cannot be told again by those who register. Pure. Ages are not kept:
+ * whatever is loaded counts as just heard of (platform.md §2.7).
+ */
+
+import { ID_RULE, parseId } from '@vacancy/shared'
+import { COMPONENT_KINDS, segmentFault } from '@vacancy/shared/contract'
+import { z } from 'zod'
+import { createState, type RegistryState, register, restoreClaims } from './state.ts'
+
+/** Another number is a file of another program version. */
+export const STORED_FORMAT = 1
+
+const count = z.int().nonnegative()
+const id = z.string().refine((text) => parseId(text) !== undefined, `must be ${ID_RULE}`)
+const segment = z.string().superRefine((name, context) => {
+  const fault = segmentFault(name)
+  if (fault !== '') context.addIssue({ code: 'custom', message: fault })
+})
+
+const storedState = z.object({
+  format: z.literal(STORED_FORMAT),
+  epoch: z.string().regex(/^[0-9a-f]{16}$/),
+  first_version: count,
+  global_version: count,
+  codecs: z.array(z.string()),
+  versions: z.record(z.string(), count),
+  components: z.array(
+    z
+      .object({ kind: z.enum(COMPONENT_KINDS), id, zone: id, shard: id.optional() })
+      .refine(({ kind, shard }) => kind === 'router' || shard !== undefined, 'a bridge or a node has a shard'),
+  ),
+  claims: z.record(id, z.object({ zone: id, term: count, segments: z.array(segment) })),
+  /** Queues of more than one shard; the others follow from the claims. */
+  contested: z.record(segment, z.array(id).min(2)),
+  /** `until_ms`: wall time. */
+  reservations: z.record(segment, z.object({ shard: id, until_ms: count })),
+})
+
+export type StoredState = z.infer<typeof storedState>
+
+/** What is to be kept of a state. */
+export function storedOf(state: RegistryState): StoredState {
+  const contested = [...state.queues].filter(([, queue]) => queue.length > 1)
+  return {
+    format: STORED_FORMAT,
+    epoch: state.epoch,
+    first_version: state.firstVersion,
+    global_version: state.globalVersion,
+    codecs: [...state.codecs],
+    versions: Object.fromEntries(state.versions),
+    components: COMPONENT_KINDS.flatMap((kind) =>
+      [...state.components[kind].values()].map(({ id, zone, shard }) => ({
+        kind,
+        id,
+        zone,
+        ...(shard !== undefined && { shard }),
+      })),
+    ),
+    claims: Object.fromEntries(
+      [...state.claims].map(([shard, { zone, term, segments }]) => [shard, { zone, term, segments: [...segments] }]),
+    ),
+    contested: Object.fromEntries(contested.map(([name, queue]) => [name, [...queue]])),
+    reservations: Object.fromEntries(
+      [...state.reservations].map(([name, { shard, untilMs }]) => [name, { shard, until_ms: untilMs }]),
+    ),
+  }
+}
+
+/**
+ * Reads what was kept.
+ *
+ * @returns the state, or what is wrong with the text
+ */
+export function restoreState(
+  text: string,
+  nowMs: number,
+): { readonly state: RegistryState } | { readonly fault: string } {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return { fault: `is no JSON: ${(error as Error).message}` }
+  }
+  const { success, data, error } = storedState.safeParse(value)
+  if (!success) {
+    const [issue] = error.issues
+    return { fault: `${issue?.path.join('.') || 'the document'}: ${issue?.message}` }
+  }
+  const state = createState({ epoch: data.epoch, firstVersion: data.first_version, codecs: data.codecs })
+  for (const { kind, id, zone, shard } of data.components) {
+    register(state, { kind, id, zone, shard, details: {} }, nowMs)
+  }
+  const fault = restoreClaims(state, {
+    claims: Object.entries(data.claims),
+    contested: Object.entries(data.contested),
+    reservations: Object.entries(data.reservations).map(([name, { shard, until_ms: untilMs }]) => [
+      name,
+      { shard, untilMs },
+    ]),
+  })
+  if (fault !== '') return { fault }
+  // Last: putting the parts back counted versions of its own.
+  state.versions.clear()
+  for (const [dataset, version] of Object.entries(data.versions)) state.versions.set(dataset, version)
+  state.globalVersion = data.global_version
+  return { state }
+}

@@ -1,0 +1,252 @@
+/**
+ * The resolver for development: ids to hosts from a file, a flag, or the ids themselves (platform.md §3.4). In
+ * production the operator brings one that knows its machines.
+ */
+
+import { readFileSync } from 'node:fs'
+import { type Clock, VacancyError } from '@vacancy/shared'
+import { type ResolvedAddress, readResolverAnswer } from '@vacancy/shared/contract'
+import {
+  createReadiness,
+  type Log,
+  METRICS_CONTENT_TYPE,
+  readYamlKeys,
+  registerMetrics,
+  watchFiles,
+} from '@vacancy/shared/node'
+import { type Answer, createListener, HttpError, json, type Method, type Route, text } from './http.ts'
+import { RESOLVER_METRICS } from './metrics.ts'
+
+/** How long callers may keep an answer. */
+const MAX_AGE_SECONDS = 5
+
+/** Addresses by id; nodes by shard and id. */
+export type ResolverTable = {
+  readonly nodes: ReadonlyMap<string, ResolvedAddress>
+  readonly bridges: ReadonlyMap<string, ResolvedAddress>
+  readonly routers: ReadonlyMap<string, ResolvedAddress>
+  /** Serves all three. */
+  readonly any: ReadonlyMap<string, ResolvedAddress>
+}
+
+export const EMPTY_TABLE: ResolverTable = {
+  nodes: new Map(),
+  bridges: new Map(),
+  routers: new Map(),
+  any: new Map(),
+}
+
+const nodeKey = (shard: string, node: string) => `${shard}/${node}`
+
+/**
+ * Reads a table: `shards` (shard → node → host), `bridges` and `routers` (id → host). A host may carry a port, and may
+ * be a mapping of `hostname`, `port` and `api_port`.
+ *
+ * @throws VacancyError invalid_config, one line a fault
+ */
+export function parseTable(source: string, file: string): Omit<ResolverTable, 'any'> {
+  const faults: string[] = []
+  const table = { nodes: new Map(), bridges: new Map(), routers: new Map() } as {
+    readonly [kind in 'nodes' | 'bridges' | 'routers']: Map<string, ResolvedAddress>
+  }
+  for (const { key, line, value } of readYamlKeys(source, file, faults)) {
+    const at = `${file}:${line}: ${key}`
+    if (key === 'shards') {
+      for (const [shard, nodes] of entriesOf(value, at, faults)) {
+        for (const [node, host] of entriesOf(nodes, `${at}: ${shard}`, faults)) {
+          put(table.nodes, nodeKey(shard, node), host, `${at}: ${shard}: ${node}`, faults)
+        }
+      }
+    } else if (key === 'bridges' || key === 'routers') {
+      for (const [id, host] of entriesOf(value, at, faults)) put(table[key], id, host, `${at}: ${id}`, faults)
+    } else {
+      faults.push(`${at}: the file has shards, bridges and routers`)
+    }
+  }
+  if (faults.length > 0) throw new VacancyError('invalid_config', { reason: faults.join('\n') })
+  return table
+}
+
+function entriesOf(value: unknown, at: string, faults: string[]): [string, unknown][] {
+  if (value === null) return []
+  if (typeof value === 'object' && !Array.isArray(value)) return Object.entries(value as object)
+  faults.push(`${at}: must be a mapping of ids`)
+  return []
+}
+
+function put(table: Map<string, ResolvedAddress>, id: string, host: unknown, at: string, faults: string[]): void {
+  const address = readResolverAnswer('application/json', JSON.stringify(host))
+  if (address) table.set(id, address)
+  else faults.push(`${at}: must be host, host:port, or a mapping of hostname, port and api_port`)
+}
+
+/**
+ * Reads `id=host` pairs.
+ *
+ * @throws VacancyError usage_error naming the pair
+ */
+export function parseMap(pairs: readonly string[]): ReadonlyMap<string, ResolvedAddress> {
+  return new Map(
+    pairs.map((pair) => {
+      const equals = pair.indexOf('=')
+      const address = equals > 0 ? readResolverAnswer('', pair.slice(equals + 1)) : undefined
+      if (address) return [pair.slice(0, equals), address]
+      throw new VacancyError('usage_error', { reason: `--map: ${pair} is no id=host or id=host:port` })
+    }),
+  )
+}
+
+export type ResolverOptions = {
+  readonly host: string
+  readonly port: number
+  readonly file: string | undefined
+  readonly map: ReadonlyMap<string, ResolvedAddress>
+  readonly echoes: boolean
+  readonly format: 'text' | 'json'
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly lookMs?: number
+}
+
+export type RunningResolver = {
+  readonly port: number
+  /** Reads the file again; throws invalid_config, and the old table stays. */
+  readonly reload: () => void
+  readonly stop: () => Promise<void>
+}
+
+/**
+ * Starts the resolver.
+ *
+ * @throws VacancyError port_taken, invalid_config
+ */
+export async function startResolver(options: ResolverOptions): Promise<RunningResolver> {
+  const { file, log } = options
+  const read = (): ResolverTable =>
+    file === undefined ? { ...EMPTY_TABLE, any: options.map } : { ...readTable(file), any: options.map }
+  let table = read()
+  const reload = () => {
+    table = read()
+    log.info({ file, entries: sizeOf(table) }, 'table read again')
+  }
+  const metrics = registerMetrics(RESOLVER_METRICS, { process: true })
+  metrics.onCollect(() => {
+    for (const kind of ['nodes', 'bridges', 'routers', 'any'] as const)
+      metrics.of.resolver_entries.set({ kind }, table[kind].size)
+  })
+  const readiness = createReadiness(options.clock)
+  const find = (kind: 'nodes' | 'bridges' | 'routers', key: string, id: string): Answer => {
+    const address = table.any.get(id) ?? table[kind].get(key)
+    if (address) return found(options.format, address)
+    if (options.echoes) return found(options.format, { host: id })
+    throw new HttpError(404, 'unknown id')
+  }
+  const route = (method: Method, path: string, answer: Route['answer']): Route => ({
+    method,
+    path,
+    admit: () => ({}),
+    answer,
+  })
+  const healthy = () => json(200, { status: 'ok' })
+  const listener = createListener({
+    routes: [
+      route('GET', '/shards/{shard}/nodes/{node}', ({ path }) =>
+        find('nodes', nodeKey(path['shard'] as string, path['node'] as string), path['node'] as string),
+      ),
+      route('GET', '/bridges/{id}', ({ path }) => find('bridges', path['id'] as string, path['id'] as string)),
+      route('GET', '/routers/{id}', ({ path }) => find('routers', path['id'] as string, path['id'] as string)),
+      route('GET', '/health', healthy),
+      // The development resolver that existing set-ups use has only this one.
+      route('POST', '/health', healthy),
+      route('GET', '/healthz', () => text(200, 'OK')),
+      route('GET', '/ready', () => {
+        const ready = readiness.read()
+        return json(ready.ready ? 200 : 503, ready)
+      }),
+      route('GET', '/', () => json(200, viewOf(table))),
+      route('GET', '/metrics', async () => ({
+        status: 200,
+        headers: { 'Content-Type': METRICS_CONTENT_TYPE },
+        body: await metrics.text(),
+      })),
+    ],
+    tls: undefined,
+    serverName: `vacancy/${options.version}`,
+    log,
+    host: options.host,
+    port: options.port,
+    onAnswer: (endpoint, status) =>
+      metrics.of.resolver_requests_total.inc({ endpoint: endpoint || 'none', status: String(status) }),
+  })
+  const port = await listener.listening
+  log.warn({}, 'this resolver is for development: it asks nobody for a token and knows only what stands in its table')
+  const unwatch =
+    file === undefined
+      ? () => undefined
+      : watchFiles(
+          [file],
+          () => {
+            try {
+              reload()
+            } catch (error) {
+              metrics.of.resolver_file_errors_total.inc()
+              log.error({ file, err: error }, 'the table changed but cannot be used; the old one stays')
+            }
+          },
+          options.lookMs,
+        )
+  return {
+    port,
+    reload,
+    async stop() {
+      readiness.set('stopping', 'The resolver stops.')
+      unwatch()
+      await listener.close()
+    },
+  }
+}
+
+function readTable(file: string): Omit<ResolverTable, 'any'> {
+  let source: string
+  try {
+    source = readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new VacancyError(
+      'invalid_config',
+      { reason: `${file}: cannot be read: ${(cause as Error).message}` },
+      { cause },
+    )
+  }
+  return parseTable(source, file)
+}
+
+function sizeOf({ nodes, bridges, routers, any }: ResolverTable): number {
+  return nodes.size + bridges.size + routers.size + any.size
+}
+
+function found(format: ResolverOptions['format'], address: ResolvedAddress): Answer {
+  const headers = { 'Cache-Control': `max-age=${MAX_AGE_SECONDS}` }
+  return format === 'json' ? json(200, objectOf(address), headers) : text(200, textOf(address), headers)
+}
+
+function objectOf({ host, port, apiPort }: ResolvedAddress) {
+  return { hostname: host, ...(port !== undefined && { port }), ...(apiPort !== undefined && { api_port: apiPort }) }
+}
+
+function textOf({ host, port }: ResolvedAddress): string {
+  if (port === undefined) return host
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+/** The table as a document; nodes by `shard/node`. */
+function viewOf(table: ResolverTable) {
+  const view = (entries: ReadonlyMap<string, ResolvedAddress>) =>
+    Object.fromEntries([...entries].map(([id, address]) => [id, textOf(address)]))
+  return {
+    nodes: view(table.nodes),
+    bridges: view(table.bridges),
+    routers: view(table.routers),
+    any: view(table.any),
+  }
+}
