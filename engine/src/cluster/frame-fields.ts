@@ -218,6 +218,17 @@ export function record<T extends object>(fields: { readonly [K in keyof T]-?: Fi
   }
 }
 
+/** A field whose value must hold more than its bytes say. */
+export function checked<T>(field: Field<T>, holds: (value: T) => boolean): Field<T> {
+  return {
+    put: field.put,
+    take(reader, before) {
+      const value = field.take(reader, before)
+      return reader.isBad || holds(value) ? value : bad(reader, value)
+    },
+  }
+}
+
 export function createWriter(capacity: number): Writer {
   const bytes = new Uint8Array(capacity)
   return { bytes, view: viewOf(bytes), at: 0 }

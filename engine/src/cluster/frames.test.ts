@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ENTRY_BYTES_MAX, ENTRY_KIND, type EntryBatch, type EntryKind, encodeEntry } from '../raft/entry.ts'
-import type { AppendMessage } from '../raft/messages.ts'
+import type { AppendMessage, Configuration } from '../raft/messages.ts'
 import { FRAME_BYTES_MAX, FRAME_PAYLOAD_BYTES_MAX } from './frame-fields.ts'
 import {
   ADMIN_KINDS,
@@ -52,24 +52,33 @@ const sample = fc.option(
   }),
   { nil: undefined },
 )
-const ids = fc
-  .uniqueArray(fc.integer({ min: 1, max: 5000 }), { maxLength: 23 })
-  .map((drawn) => drawn.sort((a, b) => a - b))
+type Place = 'voter' | 'both' | 'outgoing' | 'staged' | 'learner'
+/** What M1 allows: each member has a place; outgoing and staged only while joint. */
 const configuration = fc
   .record({
-    drawn: ids,
-    nodes: fc.infiniteStream(name),
-    incarnation: someHex(16),
-    voters: ids,
-    outgoing: ids,
-    learners: ids,
-    staged: ids,
+    places: fc.uniqueArray(
+      fc.tuple(
+        fc.integer({ min: 2, max: 5000 }),
+        fc.constantFrom<Place>('voter', 'both', 'outgoing', 'staged', 'learner'),
+        name,
+        someHex(16),
+      ),
+      { maxLength: 22, selector: ([id]) => id },
+    ),
     autoLeave: flag,
   })
-  .map(({ drawn, nodes, incarnation, ...rest }) => ({
-    members: drawn.map((id) => ({ id, node: nodes.next().value as string, incarnation })),
-    ...rest,
-  }))
+  .map(({ places, autoLeave }): Configuration => {
+    const all = [[1, 'both', 'first', ''] as const, ...places.sort(([a], [b]) => a - b)]
+    const idsOf = (...of: Place[]) => all.filter(([, place]) => of.includes(place)).map(([id]) => id)
+    return {
+      members: all.map(([id, , node, incarnation]) => ({ id, node, incarnation })),
+      voters: idsOf('voter', 'both'),
+      outgoing: idsOf('both', 'outgoing', 'staged'),
+      learners: idsOf('learner'),
+      staged: idsOf('staged'),
+      autoLeave,
+    }
+  })
 
 /** Entries of ascending terms, all of one term in one batch, as decoding gives them. */
 const append: fc.Arbitrary<AppendMessage> = fc
@@ -307,14 +316,25 @@ test('a text for people that is too long is cut between characters, not refused'
   expect(decoded).toMatchObject({ frame: { reason: 'é'.repeat(32), detail: 'x' } })
 })
 
-test('a configuration whose ids do not ascend is refused (M1)', () => {
-  const members = [1, 2].map((id) => ({ id, node: `n${id}`, incarnation: '' }))
-  const lists = { outgoing: [], learners: [], staged: [], autoLeave: false }
-  const bytes = encodeFrame(COMMON, {
-    type: 'joined',
-    member: 2,
-    configuration: { members, voters: [2, 1], ...lists },
-  })
+const PLAIN: Configuration = {
+  members: [1, 2].map((id) => ({ id, node: `n${id}`, incarnation: '' })),
+  voters: [1],
+  outgoing: [],
+  learners: [2],
+  staged: [],
+  autoLeave: false,
+}
+
+test.for([
+  ['whose ids do not ascend', { voters: [2, 1], learners: [] }],
+  ['without a voter', { voters: [], learners: [1, 2] }],
+  ['with a voter that is a learner', { voters: [1, 2] }],
+  ['with a member that has no place', { learners: [] }],
+  ['with a place for nobody', { learners: [2, 3] }],
+  ['that stages a voter that stays', { staged: [1] }],
+  ['that is not joint and would be left', { autoLeave: true }],
+] as const)('a configuration %s is refused (M1)', ([, change]) => {
+  const bytes = encodeFrame(COMMON, { type: 'joined', member: 2, configuration: { ...PLAIN, ...change } })
 
   expect(decodeFrame(bytes)).toBe('malformed')
 })
@@ -326,7 +346,7 @@ const FORMATION: PeerFrame = {
   type: 'formation',
   shard: 's1',
   votersDigest: '11'.repeat(32),
-  voters: ['a'],
+  voters: ['a', 'b', 'c'],
   codecHash: '22'.repeat(32),
   formatVersion: 1,
   incarnation: '33'.repeat(16),

@@ -32,9 +32,11 @@ import {
   viewOf,
 } from '../raft/entry.ts'
 import type { AppendMessage, Configuration, Member, Message, Sample } from '../raft/messages.ts'
+import { FORMATION_LIMITS, type FormationReport } from './formation.ts'
 import {
   bad,
   bytesOf,
+  checked,
   createWriter,
   digest,
   type Field,
@@ -74,10 +76,10 @@ const HEADER_WORD_BYTES = 4
 export const FRAME_LIMITS = {
   /** Members, and each list of raft ids, of a configuration: 7 voters in both halves and 16 learners fit. */
   members: 64,
+  /** Names of `--initial-voters`. */
+  voters: FORMATION_LIMITS.voters,
   /** Node ids in a formation frame. */
-  nodes: 256,
-  /** Names in a list of initial voters. */
-  voters: 7,
+  nodes: FORMATION_LIMITS.members,
   /** Digests in a chunkHave; more take several frames. */
   digests: 16_384,
   reasonBytes: 64,
@@ -93,35 +95,8 @@ export type FrameCommon = {
   readonly codecHash: Uint8Array
 }
 
-/** What a node tells of itself until the shard is formed, and what nodes learn each other from (§16.4, §7.2). */
-export type FormationFrame = {
-  readonly type: 'formation'
-  readonly shard: string
-  /** Of the sorted `--initial-voters`, 64 hex digits; of a formed node, those of its genesis. */
-  readonly votersDigest: string
-  readonly voters: readonly string[]
-  /** The whole `orderedHash`, 64 hex digits. */
-  readonly codecHash: string
-  readonly formatVersion: number
-  /** 32 hex digits. */
-  readonly incarnation: string
-  /** Incarnation of the node it is for, as last heard; '' before (formation.ts). */
-  readonly echo: string
-  readonly formsWithMajority: boolean
-  readonly state: 'formed' | 'seeded' | 'empty'
-  /** 64 hex digits; empty where there is no snapshot. Index and term are the snapshot's, else 0. */
-  readonly contentDigest: string
-  readonly index: number
-  readonly term: number
-  /** 32 hex digits; empty unless formed. */
-  readonly clusterId: string
-  readonly isFounder: boolean
-  readonly isUntouched: boolean
-  /** Node id of the leader, as far as known; empty else. */
-  readonly leader: string
-  /** Node ids that the sender knows of, its own among them or not. */
-  readonly members: readonly string[]
-}
+/** What a node tells of itself, and what nodes learn each other from (formation.ts, §16.4, §7.2). */
+export type FormationFrame = FormationReport & { readonly type: 'formation' }
 export type JoinFrame = {
   readonly type: 'join'
   readonly node: string
@@ -379,32 +354,32 @@ const sample: Field<Sample> = record<Sample>({
   applied: u64,
 })
 
-/** Ids of a configuration ascend (M1). */
-const raftIds: Field<readonly number[]> = ascending(list(u64, FRAME_LIMITS.members), (id) => id)
+const raftIds = list(u64, FRAME_LIMITS.members)
 const member: Field<Member> = record<Member>({ id: u64, node: id, incarnation: optionalHex(FRAME_ID_BYTES) })
-const configuration: Field<Configuration> = record<Configuration>({
-  members: ascending(list(member, FRAME_LIMITS.members), ({ id }) => id),
-  voters: raftIds,
-  outgoing: raftIds,
-  learners: raftIds,
-  staged: raftIds,
-  autoLeave: flag,
-})
+const configuration: Field<Configuration> = checked(
+  record<Configuration>({
+    members: list(member, FRAME_LIMITS.members),
+    voters: raftIds,
+    outgoing: raftIds,
+    learners: raftIds,
+    staged: raftIds,
+    autoLeave: flag,
+  }),
+  keepsRules,
+)
 
-function ascending<T>(items: Field<readonly T[]>, idOf: (item: T) => number): Field<readonly T[]> {
-  return {
-    put: items.put,
-    take(reader, before) {
-      const taken = items.take(reader, before)
-      let last = 0
-      for (const item of taken) {
-        if (idOf(item) <= last) return bad(reader, taken)
-        last = idOf(item)
-      }
-      return taken
-    },
-  }
+/** M1, as the core asserts it: what a peer sends must not bring it down. */
+function keepsRules({ members, voters, outgoing, learners, staged, autoLeave }: Configuration): boolean {
+  const ids = members.map(({ id }) => id)
+  const known = new Set([...voters, ...outgoing, ...learners])
+  if (![ids, voters, outgoing, learners, staged].every(ascends)) return false
+  if (voters.length === 0 || (outgoing.length === 0 && autoLeave)) return false
+  if (known.size !== ids.length || !ids.every((id) => known.has(id))) return false
+  if (learners.some((id) => voters.includes(id) || outgoing.includes(id))) return false
+  return staged.every((id) => outgoing.includes(id) && !voters.includes(id))
 }
+
+const ascends = (ids: readonly number[]): boolean => ids.every((id, i) => id > (ids[i - 1] ?? 0))
 
 /** Entries follow each other without a header of their own: where a term ends, a batch ends. */
 const entries: Field<readonly EntryBatch[]> = { put: putEntries, take: takeEntries }
