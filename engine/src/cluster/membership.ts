@@ -1,0 +1,609 @@
+/**
+ * What the leader does about members: takes nodes in, binds founders, replaces wiped voters, and the operations an
+ * operator asks for, one at a time (consensus.md §7, platform.md §7.3). A state machine over the status of the core: it
+ * is told the time, proposes changes through a port, and nothing else happens in it.
+ *
+ *   promote   ── catching up ── changing ── done
+ *   demote    ── (leader: moving leadership ── passed to the new leader) ── changing ── done
+ *   remove    ── changing ── done                     a learner is demoted
+ *   replace   ── changing ── catching up ── changing ── done     an initial voter came back without its data
+ *
+ * **Who may be bound** is told in formation.ts: founders alone. A voter that comes with another incarnation is replaced
+ * in one step, out with the old member, in with a learner of a new raft id, and promoted when it has caught up.
+ *
+ * **A change of leader** ends what runs here. What was proposed already is judged by the configuration once its index is
+ * applied. A replacement goes on under the next leader, because the new member goes on asking: a node that was taken in
+ * sends `join` until it is a voter, if it is named in `--initial-voters`.
+ */
+
+import { assert, unreachable } from '@vacancy/shared'
+import type { Log } from '../env.ts'
+import { type Change, JOINED_ID_BASE, MEMBER_LIMITS } from '../raft/membership.ts'
+import type { Configuration, Member } from '../raft/messages.ts'
+import { type FinishedOperation, OPERATIONS_KEPT, type OperationKind, type RunningOperation } from '../status.ts'
+
+/** A member this close to the commit index has caught up (§7.3). */
+export const CAUGHT_UP_ENTRIES = 1_000
+/** A target of a transfer may be this far behind. */
+export const TRANSFER_LAG_MAX = 10_000
+export const CATCH_UP_MS_MAX = 600_000
+/** A proposed change, a moved leadership: what takes longer has failed. */
+export const STEP_MS_MAX = 30_000
+/** So long two processes may seem to run under one id: the old connection of a node that restarted is still closing. */
+export const DUPLICATE_MS = 10_000
+/** A node that asked to be taken in and fell silent is forgotten. */
+const JOIN_MS_MAX = 60_000
+const JOINS_MAX = 64
+
+/** What the leader knows of another member; `status()` of the core has more. */
+export type PeerView = {
+  readonly id: number
+  readonly match: number
+  readonly state: 'probe' | 'replicate' | 'snapshot'
+  readonly isActive: boolean
+}
+
+export type MembershipView = {
+  /** Own raft id. */
+  readonly id: number
+  readonly role: string
+  /** Raft id; 0 for none. */
+  readonly leader: number
+  readonly commit: number
+  readonly applied: number
+  readonly peers: readonly PeerView[]
+  readonly configuration: Configuration
+  /** Raft id; 0 while no transfer runs. */
+  readonly transferTarget: number
+}
+
+export type MembershipPort = {
+  status(): MembershipView
+  /** It leads and has applied an entry of its own term (M3). */
+  isReady(): boolean
+  /** @returns index of the entry, or why it was refused */
+  proposeChange(change: Change): number | string
+  /** @returns 'taken', or why it was refused */
+  transferLeader(target: number): string
+  /** Sends an admin request to the present leader. The answer may never come. */
+  askLeader(kind: 'demote', node: string, onAnswer: (answer: Answer) => void): void
+  nowMs(): number
+  wallMs(): number
+  readonly log: Log
+}
+
+export type MembershipOptions = {
+  readonly self: { readonly node: string; readonly incarnation: string; readonly isFounder: boolean }
+  /** Names in the genesis: who is promoted without being asked. */
+  readonly initialVoters: readonly string[]
+  readonly defects?: ReadonlySet<string> | undefined
+}
+
+export type Answer = { readonly status: 202 | 404 | 409 | 503; readonly text: string }
+
+export type JoinRequest = { readonly node: string; readonly incarnation: string; readonly isInitialVoter: boolean }
+export type JoinAnswer =
+  | { readonly kind: 'joined'; readonly member: number; readonly configuration: Configuration }
+  /** Ask again in a second. */
+  | { readonly kind: 'wait'; readonly reason: string }
+  | { readonly kind: 'refused'; readonly reason: 'not-leader' | 'full' | 'duplicate'; readonly detail: string }
+
+type Phase = 'catching-up' | 'changing' | 'moving' | 'passing'
+
+type Operation = {
+  readonly kind: Exclude<OperationKind, 'transfer' | 'load' | 'drop-load'>
+  readonly node: string
+  readonly startedMs: number
+  readonly startedWallMs: number
+  /** Raft id of the member; 0 while the entry that adds it is not applied. */
+  id: number
+  phase: Phase
+  /** Index of the entry that was proposed last; 0 for none. */
+  changeIndex: number
+  /** When this phase has failed. */
+  deadlineMs: number
+}
+
+type Transfer = {
+  readonly node: string
+  readonly target: number
+  readonly startedMs: number
+  readonly startedWallMs: number
+}
+
+type Join = JoinRequest & { readonly firstMs: number; readonly lastMs: number }
+
+export type Membership = MembershipOptions & {
+  readonly port: MembershipPort
+  operation: Operation | undefined
+  transfer: Transfer | undefined
+  /** Newest first. */
+  finished: readonly FinishedOperation[]
+  /** The newest change that was proposed here; 0 for none. */
+  changeIndex: number
+  readonly joins: Map<string, Join>
+  /** Incarnations of founders that were heard, by node. */
+  readonly founders: Map<string, string>
+}
+
+export function createMembership(port: MembershipPort, options: MembershipOptions): Membership {
+  return {
+    ...options,
+    port,
+    operation: undefined,
+    transfer: undefined,
+    finished: [],
+    changeIndex: 0,
+    joins: new Map(),
+    founders: new Map(),
+  }
+}
+
+/** Texts of refusals: what an operator reads (platform.md §7.3). */
+const TEXTS = {
+  promote: 'add in progress',
+  demote: 'remove in progress',
+  transfer: 'transfer in progress',
+  unknown: 'unknown node',
+  noLeader: 'no leader',
+  notReady: 'leader not ready',
+  busy: 'another membership operation is running',
+  lastVoter: 'it is the last voter',
+  noMajority: 'the remaining voters would be no healthy majority',
+  votersMax: `there are ${MEMBER_LIMITS.voters} voters already`,
+  learner: 'the target is a learner',
+  inactive: 'the target is inactive',
+  behind: 'the target is more than 10,000 entries behind',
+  otherTransfer: 'another transfer is running',
+  unapplied: 'a membership change is not applied',
+} as const
+
+const accept = (text: string): Answer => ({ status: 202, text })
+const refuse = (status: 404 | 409 | 503, text: string): Answer => ({ status, text })
+
+// Nodes that come
+
+/** A founder of this shard was heard, in a formation report of its own. */
+export function onFounder(membership: Membership, node: string, incarnation: string): void {
+  if (membership.founders.size < JOINS_MAX || membership.founders.has(node)) membership.founders.set(node, incarnation)
+}
+
+/** A node asks to be taken in (§7.1, §7.2). Idempotent by node and incarnation. */
+export function onJoin(membership: Membership, request: JoinRequest): JoinAnswer {
+  const { port, defects } = membership
+  const view = port.status()
+  const { configuration } = view
+  if (view.role !== 'leader') {
+    return { kind: 'refused', reason: 'not-leader', detail: nodeOf(configuration, view.leader) }
+  }
+  if (!port.isReady()) return wait(TEXTS.notReady)
+  noteJoin(membership, request)
+  const { node, incarnation } = request
+  const member = memberOf(configuration, node)
+  if (member?.incarnation === incarnation) return { kind: 'joined', member: member.id, configuration }
+  if (!canChange(membership, view)) return wait(TEXTS.unapplied)
+  if (member && defects?.has('formation/wiped-voter-votes')) {
+    propose(membership, { steps: [{ type: 'bind', id: member.id, incarnation }] })
+    return wait('it is being bound')
+  }
+  if (!member) {
+    if (configuration.learners.length >= MEMBER_LIMITS.learners) {
+      return { kind: 'refused', reason: 'full', detail: `there are ${MEMBER_LIMITS.learners} learners already` }
+    }
+    propose(membership, { steps: [{ type: 'addLearner', node, incarnation }] })
+    return wait('it is being added')
+  }
+  return replace(membership, view, member, request)
+}
+
+const wait = (reason: string): JoinAnswer => ({ kind: 'wait', reason })
+
+/** Same node, another folder: the old member goes, because it has forgotten what it promised. */
+function replace(membership: Membership, view: MembershipView, member: Member, request: JoinRequest): JoinAnswer {
+  const { port, joins } = membership
+  const { node, incarnation } = request
+  const { configuration } = view
+  const nowMs = port.nowMs()
+  if (member.id === view.id || isHeard(view, member.id)) {
+    const isLong = nowMs - (joins.get(node)?.firstMs ?? nowMs) >= DUPLICATE_MS
+    const detail = `a process that runs as ${node} already answers: give each node an id of its own`
+    return isLong ? { kind: 'refused', reason: 'duplicate', detail } : wait('its earlier process still answers')
+  }
+  const change: Change = {
+    steps: [
+      { type: 'remove', id: member.id },
+      { type: 'addLearner', node, incarnation },
+    ],
+  }
+  if (!configuration.voters.includes(member.id)) {
+    propose(membership, change)
+    return wait('it is being added')
+  }
+  if (membership.operation) return wait(TEXTS.busy)
+  if (!isHealthyWithout(view, member.id)) return wait(TEXTS.noMajority)
+  const index = propose(membership, change)
+  if (index > 0) begin(membership, { kind: 'replace', node, id: 0, phase: 'changing', changeIndex: index })
+  return wait('it is being replaced')
+}
+
+function noteJoin({ joins, port }: Membership, request: JoinRequest): void {
+  const nowMs = port.nowMs()
+  const before = joins.get(request.node)
+  const isSame = before?.incarnation === request.incarnation
+  if (!before && joins.size >= JOINS_MAX) return
+  joins.set(request.node, { ...request, firstMs: isSame ? before.firstMs : nowMs, lastMs: nowMs })
+}
+
+// What operators ask for
+
+/** A learner becomes a voter once it has caught up. */
+export function startPromote(membership: Membership, node: string): Answer {
+  const view = membership.port.status()
+  const refusal = notLeading(membership, view)
+  if (refusal) return refusal
+  const { configuration } = view
+  const member = memberOf(configuration, node)
+  if (!member) return refuse(404, TEXTS.unknown)
+  if (configuration.voters.includes(member.id)) return accept(TEXTS.promote)
+  const { operation } = membership
+  if (operation) {
+    // An initial voter that is being taken back in is promoted already.
+    const isSame = operation.node === node && (operation.kind === 'promote' || operation.kind === 'replace')
+    return isSame ? accept(TEXTS.promote) : refuse(409, TEXTS.busy)
+  }
+  if (configuration.voters.length >= MEMBER_LIMITS.voters) return refuse(409, TEXTS.votersMax)
+  begin(membership, { kind: 'promote', node, id: member.id, phase: 'catching-up' })
+  tickMembership(membership)
+  return accept(TEXTS.promote)
+}
+
+/** A voter becomes a learner, a learner leaves. */
+export function startDemote(membership: Membership, node: string): Answer {
+  const { port } = membership
+  const view = port.status()
+  const refusal = notLeading(membership, view)
+  if (refusal) return refusal
+  const { configuration } = view
+  const member = memberOf(configuration, node)
+  if (!member) return refuse(404, TEXTS.unknown)
+  const { operation } = membership
+  if (operation) {
+    const isSame = operation.node === node && (operation.kind === 'demote' || operation.kind === 'remove')
+    return isSame ? accept(TEXTS.demote) : refuse(409, TEXTS.busy)
+  }
+  const { id } = member
+  if (!configuration.voters.includes(id)) {
+    begin(membership, { kind: 'remove', node, id, phase: 'changing' })
+    tickMembership(membership)
+    return accept(TEXTS.demote)
+  }
+  if (configuration.voters.length === 1) return refuse(409, TEXTS.lastVoter)
+  if (!isHealthyWithout(view, id)) return refuse(409, TEXTS.noMajority)
+  if (id !== view.id) {
+    begin(membership, { kind: 'demote', node, id, phase: 'changing' })
+    tickMembership(membership)
+    return accept(TEXTS.demote)
+  }
+  // A leader that is no voter any more would step down in the middle of its own change.
+  if (!canChange(membership, view)) return refuse(409, TEXTS.unapplied)
+  const target = mostAdvanced(view)
+  if (target === undefined || view.transferTarget !== 0) {
+    return refuse(409, target === undefined ? TEXTS.noMajority : TEXTS.otherTransfer)
+  }
+  const taken = port.transferLeader(target.id)
+  if (taken !== 'taken') return refuse(409, `leadership cannot be moved first: ${taken}`)
+  begin(membership, { kind: 'demote', node, id, phase: 'moving' })
+  return accept(TEXTS.demote)
+}
+
+/** Leadership goes to another voter (§8). */
+export function startTransfer(membership: Membership, node: string): Answer {
+  const { port } = membership
+  const view = port.status()
+  const refusal = notLeading(membership, view)
+  if (refusal) return refusal
+  const { configuration, transferTarget } = view
+  const member = memberOf(configuration, node)
+  if (!member) return refuse(404, TEXTS.unknown)
+  if (member.id === view.id || member.id === transferTarget) return accept(TEXTS.transfer)
+  if (!configuration.voters.includes(member.id)) return refuse(409, TEXTS.learner)
+  const peer = peerOf(view, member.id)
+  if (!peer?.isActive) return refuse(409, TEXTS.inactive)
+  if (lagOf(view, peer) > TRANSFER_LAG_MAX) return refuse(409, TEXTS.behind)
+  if (transferTarget !== 0) return refuse(409, TEXTS.otherTransfer)
+  if (!canChange(membership, view)) return refuse(409, TEXTS.unapplied)
+  const taken = port.transferLeader(member.id)
+  if (taken !== 'taken') return refuse(409, `the transfer was refused: ${taken}`)
+  const [startedMs, startedWallMs] = [port.nowMs(), port.wallMs()]
+  membership.transfer = { node, target: member.id, startedMs, startedWallMs }
+  return accept(TEXTS.transfer)
+}
+
+function notLeading({ port }: Membership, view: MembershipView): Answer | undefined {
+  if (view.role !== 'leader') return refuse(503, TEXTS.noLeader)
+  return port.isReady() ? undefined : refuse(503, TEXTS.notReady)
+}
+
+type Begun = Pick<Operation, 'kind' | 'node' | 'id' | 'phase'> & { readonly changeIndex?: number }
+
+function begin(membership: Membership, { kind, node, id, phase, changeIndex = 0 }: Begun): void {
+  const { port } = membership
+  assert(!membership.operation, 'one membership operation runs at a time (§21)')
+  const [startedMs, startedWallMs] = [port.nowMs(), port.wallMs()]
+  const deadlineMs = startedMs + (phase === 'catching-up' ? CATCH_UP_MS_MAX : STEP_MS_MAX)
+  membership.operation = { kind, node, id, phase, changeIndex, startedMs, startedWallMs, deadlineMs }
+  port.log.info({ kind, node }, 'membership operation began')
+}
+
+// Time
+
+/** Carries on what is under way. Called on every tick of the driver and after a configuration was applied. */
+export function tickMembership(membership: Membership): void {
+  const view = membership.port.status()
+  if (membership.operation) stepOperation(membership, membership.operation, view)
+  if (membership.transfer) stepTransfer(membership, membership.transfer, view)
+  if (view.role !== 'leader') {
+    membership.joins.clear()
+    membership.changeIndex = 0
+    return
+  }
+  forgetJoins(membership)
+  if (!canChange(membership, view)) return
+  if (!bindOne(membership, view)) resumeReplacement(membership, view)
+}
+
+function stepOperation(membership: Membership, operation: Operation, view: MembershipView): void {
+  if (view.role !== 'leader') return stepWithoutLead(membership, operation, view)
+  const { port } = membership
+  const isLate = port.nowMs() >= operation.deadlineMs
+  switch (operation.phase) {
+    case 'catching-up':
+      if (isCaughtUp(view, operation.id)) return stepChange(membership, operation, view)
+      return isLate ? finish(membership, operation, 'it did not catch up within 10 minutes') : undefined
+    case 'changing':
+      return stepChange(membership, operation, view)
+    case 'moving':
+    case 'passing':
+      // The core gives a transfer up by itself after an election time-out.
+      if (view.transferTarget !== 0 && !isLate) return
+      return finish(membership, operation, 'leadership did not move to another voter')
+    default:
+      return unreachable(operation.phase)
+  }
+}
+
+/** Proposes the change of an operation and sees it applied. */
+function stepChange(membership: Membership, operation: Operation, view: MembershipView): void {
+  const { port } = membership
+  const { node } = operation
+  const { configuration } = view
+  if (operation.changeIndex > 0) {
+    if (view.applied < operation.changeIndex) return
+    operation.changeIndex = 0
+    if (isReached(operation, configuration)) return finish(membership, operation, '')
+    const member = memberOf(configuration, node)
+    if (operation.kind === 'replace' && operation.id === 0 && member && member.id > JOINED_ID_BASE) {
+      // The second half; without the name in the list the new member stays a learner.
+      if (!membership.initialVoters.includes(node)) return finish(membership, operation, '')
+      operation.id = member.id
+      operation.phase = 'catching-up'
+      operation.deadlineMs = port.nowMs() + CATCH_UP_MS_MAX
+      return
+    }
+    return finish(membership, operation, 'the change was not taken')
+  }
+  if (isReached(operation, configuration)) return finish(membership, operation, '')
+  if (!configuration.members.some(({ id }) => id === operation.id)) {
+    return finish(membership, operation, 'the node is no member any more')
+  }
+  const isLate = port.nowMs() >= operation.deadlineMs
+  if (!canChange(membership, view)) return isLate ? finish(membership, operation, TEXTS.unapplied) : undefined
+  // Asked again: what was healthy when the operation was accepted may not be now.
+  if (operation.kind === 'demote' && !isHealthyWithout(view, operation.id)) {
+    return finish(membership, operation, TEXTS.noMajority)
+  }
+  const { id } = operation
+  const type = operation.kind === 'demote' ? 'demote' : operation.kind === 'remove' ? 'remove' : 'promote'
+  const index = propose(membership, { steps: [{ type, id }] })
+  if (index > 0) {
+    operation.changeIndex = index
+    operation.phase = 'changing'
+  } else if (isLate) finish(membership, operation, 'the change was refused')
+}
+
+function isReached({ kind, id }: Operation, { members, voters, outgoing, learners }: Configuration): boolean {
+  if (kind === 'remove') return !members.some((member) => member.id === id)
+  if (kind === 'demote') return learners.includes(id)
+  return outgoing.length === 0 && voters.includes(id)
+}
+
+/** Leadership is gone. A demoted leader passes its own demotion on; a proposed change is judged when it is applied. */
+function stepWithoutLead(membership: Membership, operation: Operation, view: MembershipView): void {
+  const { port } = membership
+  const isLate = port.nowMs() >= operation.deadlineMs
+  const leader = nodeOf(view.configuration, view.leader)
+  const lost = leader === '' ? 'leadership was lost' : `leadership moved to ${leader}`
+  if (operation.phase === 'moving') {
+    if (isLate) return finish(membership, operation, 'no new leader took the demotion over')
+    if (view.leader === 0 || view.leader === view.id) return
+    operation.phase = 'passing'
+    const retry = () => {
+      if (membership.operation === operation && operation.phase === 'passing') operation.phase = 'moving'
+    }
+    port.askLeader('demote', operation.node, ({ status, text }) => {
+      if (membership.operation !== operation) return
+      if (status === 503) return retry()
+      finish(membership, operation, status === 202 ? '' : `the new leader refused: ${text}`)
+    })
+    return
+  }
+  if (operation.phase === 'passing') {
+    return isLate ? finish(membership, operation, 'the new leader did not answer') : undefined
+  }
+  if (operation.changeIndex > 0 && operation.id > 0) {
+    if (isReached(operation, view.configuration)) return finish(membership, operation, '')
+    if (view.applied < operation.changeIndex && !isLate) return
+  }
+  finish(membership, operation, `${lost} before it was done`)
+}
+
+function stepTransfer(membership: Membership, transfer: Transfer, view: MembershipView): void {
+  const isLate = membership.port.nowMs() - transfer.startedMs >= STEP_MS_MAX
+  const end = (reason: string) => {
+    membership.transfer = undefined
+    note(membership, { kind: 'transfer', node: transfer.node }, reason)
+  }
+  if (view.leader === transfer.target) return end('')
+  if (view.role === 'leader') {
+    if (view.transferTarget !== transfer.target) end('it did not take over within one election time-out')
+    return
+  }
+  if (view.leader !== 0 && view.leader !== view.id)
+    end(`${nodeOf(view.configuration, view.leader)} was elected instead`)
+  else if (isLate) end('nobody was elected')
+}
+
+function finish(membership: Membership, operation: Operation, reason: string): void {
+  assert(membership.operation === operation, 'an operation ends once')
+  membership.operation = undefined
+  note(membership, operation, reason)
+}
+
+function note(membership: Membership, { kind, node }: { kind: OperationKind; node: string }, reason: string): void {
+  const { port } = membership
+  const result = reason === '' ? 'done' : 'failed'
+  const ended: FinishedOperation = { kind, node, result, reason, atMs: port.wallMs() }
+  membership.finished = [ended, ...membership.finished].slice(0, OPERATIONS_KEPT)
+  if (result === 'done') port.log.info({ kind, node }, 'membership operation done')
+  else port.log.warn({ kind, node, reason }, 'membership operation failed')
+}
+
+/** Binds one founder that was heard (§7.1). @returns whether a change was proposed */
+function bindOne(membership: Membership, { configuration }: MembershipView): boolean {
+  const { self, founders } = membership
+  for (const { id, node, incarnation: bound } of configuration.members) {
+    const own = node === self.node && self.isFounder ? self.incarnation : undefined
+    const incarnation = own ?? founders.get(node)
+    if (bound !== '' || incarnation === undefined) continue
+    return propose(membership, { steps: [{ type: 'bind', id, incarnation }] }) > 0
+  }
+  return false
+}
+
+/** An initial voter that was taken in and goes on asking is promoted, whoever began it. */
+function resumeReplacement(membership: Membership, { configuration }: MembershipView): void {
+  if (membership.operation || configuration.voters.length >= MEMBER_LIMITS.voters) return
+  for (const { node, incarnation, isInitialVoter } of membership.joins.values()) {
+    const member = memberOf(configuration, node)
+    if (!isInitialVoter || !membership.initialVoters.includes(node) || member?.incarnation !== incarnation) continue
+    if (!configuration.learners.includes(member.id)) continue
+    return begin(membership, { kind: 'replace', node, id: member.id, phase: 'catching-up' })
+  }
+}
+
+function forgetJoins({ joins, port }: Membership): void {
+  const nowMs = port.nowMs()
+  for (const [node, { lastMs }] of joins) if (nowMs - lastMs > JOIN_MS_MAX) joins.delete(node)
+}
+
+// The core's side
+
+/** M3: one change at a time, and none before an entry of the own term is applied. */
+function canChange(membership: Membership, view: MembershipView): boolean {
+  return membership.port.isReady() && view.applied >= membership.changeIndex && view.configuration.outgoing.length === 0
+}
+
+/** @returns index of the entry; 0 when it was refused */
+function propose(membership: Membership, change: Change): number {
+  const { port } = membership
+  const index = port.proposeChange(change)
+  if (typeof index !== 'number') {
+    port.log.warn({ change, reason: index }, 'a membership change was refused')
+    return 0
+  }
+  membership.changeIndex = index
+  return index
+}
+
+const memberOf = ({ members }: Configuration, node: string): Member | undefined =>
+  members.find((member) => member.node === node)
+
+/** '' for nobody, and for somebody who is no member any more. */
+function nodeOf({ members }: Configuration, id: number): string {
+  return members.find((member) => member.id === id)?.node ?? ''
+}
+
+const peerOf = ({ peers }: MembershipView, id: number): PeerView | undefined => peers.find((peer) => peer.id === id)
+
+function lagOf({ commit }: MembershipView, { match }: PeerView): number {
+  return Math.max(0, commit - match)
+}
+
+/** A peer starts as active (M9); one that has acknowledged something was heard. */
+function isHeard(view: MembershipView, id: number): boolean {
+  const peer = peerOf(view, id)
+  return peer?.isActive === true && peer.match > 0
+}
+
+function isCaughtUp(view: MembershipView, id: number): boolean {
+  if (id === view.id) return true
+  const peer = peerOf(view, id)
+  return peer !== undefined && isHeard(view, id) && peer.state === 'replicate' && lagOf(view, peer) <= CAUGHT_UP_ENTRIES
+}
+
+/** Whether the other voters can go on without one: those that are active and caught up are a majority of them. */
+function isHealthyWithout(view: MembershipView, id: number): boolean {
+  const rest = view.configuration.voters.filter((voter) => voter !== id)
+  const healthy = rest.filter((voter) => isCaughtUp(view, voter)).length
+  return rest.length > 0 && healthy > rest.length / 2
+}
+
+function mostAdvanced(view: MembershipView): PeerView | undefined {
+  return view.peers
+    .filter(({ id }) => view.configuration.voters.includes(id) && isCaughtUp(view, id))
+    .sort((a, b) => b.match - a.match || a.id - b.id)[0]
+}
+
+// What is told
+
+/** For `/cluster/info` and `/cluster/operations`. */
+export function operationsOf(membership: Membership): {
+  operation: RunningOperation | undefined
+  lastOperations: readonly FinishedOperation[]
+} {
+  const { operation, transfer, finished } = membership
+  return { operation: runningOf(membership, operation, transfer), lastOperations: finished }
+}
+
+function runningOf(
+  { port }: Membership,
+  operation: Operation | undefined,
+  transfer: Transfer | undefined,
+): RunningOperation | undefined {
+  if (operation) {
+    const { kind, node, startedWallMs } = operation
+    return { kind, node, startedMs: startedWallMs, step: stepText(operation, port.status()) }
+  }
+  if (!transfer) return undefined
+  const { node, startedWallMs } = transfer
+  return { kind: 'transfer', node, startedMs: startedWallMs, step: `waits until ${node} leads` }
+}
+
+function stepText({ phase, node, id }: Operation, view: MembershipView): string {
+  switch (phase) {
+    case 'catching-up': {
+      const peer = peerOf(view, id)
+      const lag = peer ? lagOf(view, peer).toLocaleString('en-US') : 'not heard yet'
+      const limit = CAUGHT_UP_ENTRIES.toLocaleString('en-US')
+      return `waits until ${node} is at most ${limit} entries behind: ${lag}`
+    }
+    case 'changing':
+      return 'waits until the change is applied'
+    case 'moving':
+      return 'waits until another voter leads'
+    case 'passing':
+      return 'waits until the new leader takes it over'
+    default:
+      return unreachable(phase)
+  }
+}
