@@ -18,6 +18,7 @@ const COMMANDS = {
   quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],
   registry: ['@vacancy/fabric/cli', 'starts the registry: who is there, which shard has what, the codec list'],
   resolver: ['@vacancy/fabric/cli', 'starts a resolver for development: id to host'],
+  cluster: ['@vacancy/engine/cli', 'shows what a shard of several nodes does, and changes its members and leader'],
   query: ['@vacancy/quickstart/cli', 'asks a running node and prints the answer as a table'],
 }
 

@@ -1,5 +1,6 @@
 /**
- * Command lines of the engine: `vacancy run`, `build-snapshot`, `inspect`, `export` and `quarantine` (platform.md §7.9).
+ * Command lines of the engine: `vacancy run`, `build-snapshot`, `inspect`, `export`, `quarantine` and `cluster` (platform.md
+ * §7.9).
  */
 
 import { join } from 'node:path'
@@ -14,6 +15,7 @@ import {
   type TlsFiles,
   VERSION,
 } from '@vacancy/shared/node'
+import { clusterMain } from './cluster-commands.ts'
 import { codecsFileOf, ENGINE_SCHEMA, loadCodecs, loadEngineConfig } from './config.ts'
 import { buildSnapshotCommand } from './import/command.ts'
 import { type RunningNode, startNode } from './node.ts'
@@ -194,5 +196,6 @@ const COMMANDS: readonly Command[] = [
 
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
+  if (args[0] === 'cluster') return await clusterMain(args.slice(1))
   await runCommands(COMMANDS, args)
 }

@@ -162,7 +162,7 @@ export type FinishedOperation = {
   readonly kind: OperationKind
   readonly node: string
   readonly result: 'done' | 'failed'
-  /** Why it failed; '' when it is done. */
+  /** Why it failed; of a load that is done, which snapshot holds the data before it; else ''. */
   readonly reason: string
   readonly atMs: number
 }

@@ -133,7 +133,10 @@ const operationKind = z.enum(OPERATION_KINDS)
 /** A change that goes on. `node` is a content digest for loads. */
 const runningOperation = z.object({ kind: operationKind, node: name, started_at: time, step: z.string() })
 
-/** A change that ended after it was accepted; `reason` is '' when it is done. */
+/**
+ * A change that ended after it was accepted. `reason` says why it failed; of a load that is done, which snapshot holds
+ * the data before it; else it is ''.
+ */
 export const finishedOperation = z.object({
   kind: operationKind,
   node: name,

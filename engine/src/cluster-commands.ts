@@ -1,0 +1,387 @@
+/**
+ * `vacancy cluster`: what a shard is doing, and its changes (platform.md §7.3). An accepted change is only begun; with
+ * --wait a command ends when the shard shows the result, or says why it did not come.
+ */
+
+import { isAbsolute } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EXIT, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
+import type { ClusterInfo, ClusterOperation, NodeMember } from '@vacancy/shared/contract'
+import { type Command, defineCommand, runCommands } from '@vacancy/shared/node'
+import { type Body, type ClusterClient, openClient, readAuthorities, readToken, usage } from './cluster-client.ts'
+
+/** How often a command that waits looks. */
+const LOOK_MS = 250
+/** A leader waits 10 minutes until a learner has caught up; then its entry must go through. */
+const WAIT_SECONDS = 660
+/** Clocks of nodes may differ by this much when what ended before is told from what ended now. */
+const CLOCKS_DIFFER_MS = 60_000
+
+const ASK_FLAGS = {
+  node: {
+    type: 'list',
+    value: 'HOST:PORT,…',
+    default: ['127.0.0.1:8080'],
+    summary: 'HTTP address of any node of the shard; of several, the first that answers is asked.',
+  },
+  'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is a token of the auth file.' },
+  'tls-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the nodes, PEM: they are asked over TLS.' },
+  json: { type: 'boolean', summary: 'One JSON document instead of text.' },
+} as const
+
+const CHANGE_FLAGS = {
+  ...ASK_FLAGS,
+  wait: { type: 'boolean', summary: 'Ends when the shard shows the result; progress goes to stderr.' },
+  'wait-secs': {
+    type: 'integer',
+    default: WAIT_SECONDS,
+    min: 1,
+    max: 86_400,
+    unit: 'seconds',
+    summary: 'How long to wait, with --wait. What was begun goes on.',
+  },
+} as const
+
+type AskFlags = {
+  readonly node: readonly string[]
+  readonly tokenFile: string | undefined
+  readonly tlsCa: string | undefined
+}
+type ChangeFlags = AskFlags & { readonly json: boolean; readonly wait: boolean; readonly waitSecs: number }
+
+function open({ node, tokenFile, tlsCa }: AskFlags): Promise<ClusterClient> {
+  for (const each of node) {
+    if (!/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(each)) throw usage(`--node: ${each} is not HOST:PORT`)
+  }
+  return openClient({ nodes: node, token: readToken(tokenFile), ca: readAuthorities(tlsCa) })
+}
+
+function print(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+const infoCommand = defineCommand({
+  name: 'vacancy cluster info',
+  component: 'CLUSTER',
+  summary: 'Shows leader, members and how far they are, and what the shard waits for.',
+  flags: ASK_FLAGS,
+  run: async ({ flags }) => {
+    const client = await open(flags)
+    const info = await client.info()
+    print(flags.json ? [JSON.stringify(info, undefined, 2)] : infoLines(info))
+    return EXIT.ok
+  },
+})
+
+const operationsCommand = defineCommand({
+  name: 'vacancy cluster operations',
+  component: 'CLUSTER',
+  summary: 'Shows the change that runs and the last that ended, with their results.',
+  flags: ASK_FLAGS,
+  run: async ({ flags }) => {
+    const client = await open(flags)
+    const told = await client.operations()
+    print(flags.json ? [JSON.stringify(told, undefined, 2)] : operationLines(told.operation, told.operations))
+    return EXIT.ok
+  },
+})
+
+/** A change as it is asked for, and how its result is seen. */
+type Change = {
+  readonly says: string
+  readonly path: string
+  readonly body: Body
+  /** What it may be called among the operations. */
+  readonly kinds: readonly ClusterOperation['kind'][]
+  /** Undefined where it cannot be known beforehand: a file's digest. */
+  readonly node: string | undefined
+  /** Whether the shard shows the result, given what it showed before; undefined when only the operations tell. */
+  readonly isShown?: (now: ClusterInfo, before: ClusterInfo) => boolean
+}
+
+const promoteCommand = defineCommand({
+  name: 'vacancy cluster promote',
+  component: 'CLUSTER',
+  summary: 'Makes a learner a voter, once it has caught up.',
+  flags: CHANGE_FLAGS,
+  operands: { name: 'NODE', min: 1, max: 1, summary: 'Id of the learner.' },
+  run: ({ flags, operands }) => {
+    const node = nodeOf(operands)
+    return run(flags, {
+      says: `promote ${node}`,
+      path: '/cluster/promote-learner',
+      body: { node_id: node },
+      kinds: ['promote'],
+      node,
+      isShown: ({ members }) => members.voters.includes(node),
+    })
+  },
+})
+
+const demoteCommand = defineCommand({
+  name: 'vacancy cluster demote',
+  component: 'CLUSTER',
+  summary: 'Makes a voter a learner. A learner leaves the shard.',
+  flags: CHANGE_FLAGS,
+  operands: { name: 'NODE', min: 1, max: 1, summary: 'Id of the voter or learner.' },
+  run: ({ flags, operands }) => {
+    const node = nodeOf(operands)
+    return run(flags, {
+      says: `demote ${node}`,
+      path: '/cluster/demote-voter',
+      body: { node_id: node },
+      kinds: ['demote', 'remove'],
+      node,
+      isShown: ({ members: now }, { members: before }) =>
+        before.voters.includes(node)
+          ? now.learners.includes(node) && !now.voters.includes(node)
+          : ![...now.voters, ...now.learners].includes(node),
+    })
+  },
+})
+
+const transferCommand = defineCommand({
+  name: 'vacancy cluster transfer',
+  component: 'CLUSTER',
+  summary: 'Hands leadership to another voter.',
+  flags: CHANGE_FLAGS,
+  operands: { name: 'NODE', min: 1, max: 1, summary: 'Id of the voter.' },
+  run: ({ flags, operands }) => {
+    const node = nodeOf(operands)
+    return run(flags, {
+      says: `transfer to ${node}`,
+      path: '/cluster/transfer-leader',
+      body: { target_node_id: node },
+      kinds: ['transfer'],
+      node,
+      isShown: (now) => now.leader_id === node,
+    })
+  },
+})
+
+const loadCommand = defineCommand({
+  name: 'vacancy cluster load',
+  component: 'CLUSTER',
+  summary: 'Replaces the data of the running shard by those of a snapshot, at one moment on all nodes.',
+  flags: CHANGE_FLAGS,
+  operands: {
+    name: 'FILE|DIGEST',
+    min: 1,
+    max: 1,
+    summary:
+      'A seed.snapshot on the machine of --node, by its absolute path; or one that the shard holds, by its content digest.',
+  },
+  run: ({ flags, operands }) => {
+    const [what = ''] = operands
+    const isHeld = isDigest(what)
+    if (!isHeld && !isAbsolute(what)) throw usage(`${what} is neither an absolute path nor 64 hexadecimal digits`)
+    return run(flags, {
+      says: `load ${what}`,
+      path: '/cluster/load',
+      body: isHeld ? { digest: what } : { file: what },
+      kinds: ['load'],
+      node: isHeld ? what : undefined,
+    })
+  },
+})
+
+const dropLoadCommand = defineCommand({
+  name: 'vacancy cluster drop-load',
+  component: 'CLUSTER',
+  summary: 'Deletes the snapshot of the data that a load replaced: no going back after that.',
+  flags: CHANGE_FLAGS,
+  operands: {
+    name: 'DIGEST',
+    min: 1,
+    max: 1,
+    summary: 'Its content digest, as `vacancy cluster operations` shows it.',
+  },
+  run: ({ flags, operands }) => {
+    const [digest = ''] = operands
+    if (!isDigest(digest)) throw usage(`${digest} is not 64 hexadecimal digits`)
+    const says = `drop ${digest}`
+    return run(flags, { says, path: '/cluster/drop-load', body: { digest }, kinds: ['drop-load'], node: digest })
+  },
+})
+
+function nodeOf([text = '']: readonly string[]): string {
+  const node = parseId(text)
+  if (node === undefined) throw usage(`${text}: a node id is ${ID_RULE}`)
+  return node
+}
+
+const isDigest = (text: string) => /^[0-9a-f]{64}$/.test(text)
+
+export const CLUSTER_COMMANDS: readonly Command[] = [
+  infoCommand,
+  promoteCommand,
+  demoteCommand,
+  transferCommand,
+  operationsCommand,
+  loadCommand,
+  dropLoadCommand,
+]
+
+/** Runs one command of `vacancy cluster`; sets the exit code. */
+export async function clusterMain(args: readonly string[]): Promise<void> {
+  const [word] = args
+  if (word === undefined || word === '--help') {
+    print(help())
+    process.exitCode = word === undefined ? EXIT.usage : EXIT.ok
+    return
+  }
+  await runCommands(CLUSTER_COMMANDS, args)
+}
+
+function help(): string[] {
+  const rows = CLUSTER_COMMANDS.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(12)}${summary}`)
+  return [
+    'usage: vacancy cluster <command> [flags]',
+    '',
+    'Asks a node of a shard over HTTP; any node passes changes on to the leader. Changes need an admin token.',
+    '',
+    ...rows,
+    '',
+    'Each has --help. For example:',
+    '  vacancy cluster info --node 127.0.0.1:8080',
+    '  vacancy cluster promote n4 --node 127.0.0.1:8080 --token-file admin.token --wait',
+  ]
+}
+
+/** Asks for a change and, if wished, follows it to its end. */
+async function run(flags: ChangeFlags, change: Change): Promise<number> {
+  const client = await open(flags)
+  const before = await client.info()
+  const known = await client.operations()
+  const { text, atMs } = await client.change(change.path, change.body)
+  const report = (result: string, reason = '') => {
+    const { says } = change
+    const { url: node } = client
+    print([
+      flags.json
+        ? JSON.stringify({ asked: says, node, answer: text, result, reason })
+        : wordsOf(says, text, result, reason),
+    ])
+  }
+  if (!flags.wait) {
+    report('begun')
+    return EXIT.ok
+  }
+  const old = new Set(known.operations.map((operation) => JSON.stringify(operation)))
+  const isNew = (operation: ClusterOperation) =>
+    !old.has(JSON.stringify(operation)) && Date.parse(operation.at) > atMs - CLOCKS_DIFFER_MS
+  const ended = await follow(client, change, { before, isNew, waitMs: flags.waitSecs * 1000 })
+  if (ended.result === 'done' || flags.json) report(ended.result, ended.reason)
+  if (ended.result === 'done') return EXIT.ok
+  throw new VacancyError('failure', { reason: `${change.says}: ${ended.reason}` })
+}
+
+function wordsOf(says: string, text: string, result: string, reason: string): string {
+  if (result === 'begun') return `${says}: ${text}; \`vacancy cluster operations\` says how it ends`
+  return `${says}: ${result}${result === 'done' && reason !== '' ? ` (${reason})` : ''}`
+}
+
+type Watch = {
+  readonly before: ClusterInfo
+  readonly isNew: (operation: ClusterOperation) => boolean
+  readonly waitMs: number
+}
+
+/** Looks until the shard shows the result, a leader says that it failed, or the time is over. */
+async function follow(
+  client: ClusterClient,
+  change: Change,
+  { before, isNew, waitMs }: Watch,
+): Promise<{ result: 'done' | 'failed' | 'unknown'; reason: string }> {
+  const started = performance.now()
+  let told = ''
+  const progress = (line: string) => {
+    if (line === told) return
+    told = line
+    process.stderr.write(`${change.says}: ${line}\n`)
+  }
+  const isOurs = ({ kind, node }: { readonly kind: ClusterOperation['kind']; readonly node: string }) =>
+    change.kinds.includes(kind) && (change.node === undefined || change.node === node)
+  while (performance.now() - started < waitMs) {
+    try {
+      const info = await client.info()
+      const { operations } = await client.operations()
+      const ended = operations.find((operation) => isNew(operation) && isOurs(operation))
+      if (change.isShown?.(info, before)) return { result: 'done', reason: '' }
+      if (ended && (ended.result === 'failed' || !change.isShown)) return ended
+      const running = info.operation && isOurs(info.operation) ? info.operation.step : undefined
+      progress(
+        running ?? (info.leader_id === '' ? 'there is no leader at the moment' : 'the shard does not show it yet'),
+      )
+    } catch (error) {
+      if (!(error instanceof VacancyError)) throw error
+      // Leaders change while leadership moves, and nodes may restart: what was begun goes on.
+      progress(error.message)
+    }
+    await sleep(LOOK_MS)
+  }
+  return { result: 'unknown', reason: `not seen within ${waitMs / 1000} s; what was begun goes on` }
+}
+
+function infoLines(info: ClusterInfo): string[] {
+  const { bootstrap, operation, last_operation: last } = info
+  const place = `shard ${info.shard_id}${info.zone_id === '' ? '' : `, zone ${info.zone_id}`}`
+  const leader = info.leader_id === '' ? 'no leader' : `leader ${info.leader_id}`
+  return [
+    `${place}: ${leader}, term ${info.term}, committed to ${info.commit_index}, as ${info.node_id} sees it`,
+    ...(info.joint ? ['a change of the voters goes on: both the old and the new majority count'] : []),
+    ...(info.nodes.length === 0 ? [] : ['', ...table(MEMBER_COLUMNS, info.nodes.map(memberRow))]),
+    ...(bootstrap
+      ? [
+          '',
+          `not formed: ${bootstrap.why}`,
+          ...table(
+            ['voter', 'state', 'snapshot', 'index', 'details'],
+            bootstrap.voters.map(({ id, state, snapshot, index, detail }) => [
+              id,
+              state,
+              snapshot.slice(0, 12),
+              snapshot === '' ? '' : index,
+              detail,
+            ]),
+          ),
+        ]
+      : []),
+    ...(operation
+      ? ['', `running: ${operation.kind} ${operation.node}, since ${operation.started_at}: ${operation.step}`]
+      : []),
+    ...(last ? ['', `last change: ${last.kind} ${last.node} ${last.result} at ${last.at}${because(last)}`] : []),
+  ]
+}
+
+const MEMBER_COLUMNS = ['node', 'role', 'voter', 'health', 'index', 'behind', 'seconds', 'host']
+
+function memberRow(member: NodeMember): (string | number)[] {
+  const { id, role, voter, health, match_index, lag_entries, lag_seconds, host } = member
+  return [id, role, voter ? 'yes' : 'no', health, match_index ?? '', lag_entries ?? '', lag_seconds ?? '', host]
+}
+
+function because({ reason }: ClusterOperation): string {
+  return reason === '' ? '' : `: ${reason}`
+}
+
+function operationLines(running: ClusterInfo['operation'], ended: readonly ClusterOperation[]): string[] {
+  const rows = ended.map(({ at, kind, node, result, reason }) => [at, kind, node, result, reason])
+  const lines = [
+    ...(running ? [`running: ${running.kind} ${running.node}, since ${running.started_at}: ${running.step}`] : []),
+    ...(rows.length > 0 ? table(['ended', 'change', 'node', 'result', 'details'], rows) : []),
+  ]
+  return lines.length === 0 ? ['no changes since the leader began to lead'] : lines
+}
+
+/** Columns side by side, numbers to the right. */
+function table(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
+  const isNumber = columns.map((_, at) => rows.some((row) => typeof row[at] === 'number'))
+  const widths = columns.map((name, at) => Math.max(name.length, ...rows.map((row) => String(row[at]).length)))
+  return [columns, ...rows].map((row) =>
+    row
+      .map((cell, at) => (isNumber[at] ? String(cell).padStart(widths[at] ?? 0) : String(cell).padEnd(widths[at] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  )
+}
