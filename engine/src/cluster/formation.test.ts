@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { createRandom, type Random } from '../testing/random.ts'
 import {
   bootstrapOf,
+  configurationAt,
   createFormation,
   type Decision,
   decide,
@@ -329,6 +330,15 @@ test('raft ids of founders are their places by name; another incarnation has non
   const members = configuration.members.map((member) => ({ ...member, incarnation: folder(member.node) }))
   expect(raftIdOf({ ...configuration, members }, { ...founder, isFounder: false })).toBe(2)
   expect(raftIdOf({ ...configuration, members }, { ...founder, incarnation: folder('b', 2) })).toBe(0)
+})
+
+test('a snapshot that the shard began with brings no members along, a later one does', () => {
+  const cluster = { clusterId: '', shardId: 's1', codecs: [], codecHash: '', baseIndex: 7, baseTerm: 2, voters: ABC }
+  const membership = genesisConfiguration(['x', 'y'])
+
+  expect(configurationAt(cluster, undefined).members.map(({ node }) => node)).toEqual(ABC)
+  expect(configurationAt(cluster, { index: 7, term: 2, membership })).toEqual(genesisConfiguration(ABC))
+  expect(configurationAt(cluster, { index: 8, term: 2, membership })).toEqual(membership)
 })
 
 // Properties

@@ -155,6 +155,21 @@ export function genesisConfiguration(voters: readonly string[]): Configuration {
 }
 
 /**
+ * Who the members were where a snapshot was taken, or where the log begins without one. A snapshot that a shard began
+ * with may carry the members of the shard it came from: those count for nothing here (G7).
+ */
+export function configurationAt(
+  cluster: Cluster,
+  snapshot:
+    | { readonly index: number; readonly term: number; readonly membership?: Configuration | undefined }
+    | undefined,
+): Configuration {
+  const isBase = snapshot?.index === cluster.baseIndex && snapshot.term === cluster.baseTerm
+  // A standalone node writes snapshots without members: it has never had others than its genesis says.
+  return (isBase ? undefined : snapshot?.membership) ?? genesisConfiguration(cluster.voters)
+}
+
+/**
  * The raft id of a node in a configuration.
  *
  * @returns 0 when it is no member: removed, replaced, or not yet taken in

@@ -25,7 +25,7 @@ import { forEachTable, roomCount, roomEntry, segmentOf } from '../store/segment.
 import { encodeSessions } from '../store/sessions.ts'
 import { type Memory, state } from '../store/store.ts'
 import { field, forEachSlot } from '../store/table.ts'
-import { RAW_BYTES_MAX } from './format.ts'
+import { type Membership, RAW_BYTES_MAX } from './format.ts'
 import { DEAD_ROW, type Names, type PropertyColumns, type SnapshotSource, type TableShape } from './shapes.ts'
 
 /** What the replica thread says when it has begun an epoch. */
@@ -35,6 +35,8 @@ export type CapturePoint = {
   readonly term: number
   readonly shardId: string
   readonly voters: readonly string[]
+  /** In force at the index; absent in a standalone node. */
+  readonly membership?: Membership | undefined
   readonly recordsStart: number
   readonly recordsEnd: number
 }
@@ -84,7 +86,8 @@ export function captureStore(
     codecs,
     index: point.index,
     term: point.term,
-    configuration: { voters: point.voters, learners: [] },
+    configuration: { voters: point.voters, learners: namesOf(point.membership) },
+    ...(point.membership && { membership: point.membership }),
     lastMaintenanceDay: state(image, STATE.lastMaintenanceDay),
     digestWithoutPackages: { lo: state(image, STATE.digestLow), hi: state(image, STATE.digestHigh) },
     names: names.texts,
@@ -114,6 +117,11 @@ export function captureStore(
       : {}),
   }
   return { source, epoch: point.epoch }
+}
+
+function namesOf(membership: Membership | undefined): string[] {
+  const { members = [], learners = [] } = membership ?? {}
+  return members.filter(({ id }) => learners.includes(id)).map(({ node }) => node)
 }
 
 type ImageReader = { readonly memory: Memory; readonly image: Memory; readonly epoch: number; failed: boolean }

@@ -13,6 +13,7 @@ import {
   encodeChunk,
   encodeManifest,
   hex,
+  type Membership,
   type Part,
   type Position,
   RAW_BYTES_MAX,
@@ -68,6 +69,35 @@ test('a manifest comes back as it was', () => {
   expect(manifestDigest.length).toBe(32)
 })
 
+const membership: Membership = {
+  members: [
+    { id: 1, node: 'a', incarnation: '11'.repeat(16) },
+    { id: 2, node: 'b', incarnation: '' },
+    { id: 1_007, node: 'c', incarnation: '22'.repeat(16) },
+  ],
+  voters: [1, 2],
+  outgoing: [],
+  learners: [1_007],
+  staged: [],
+  autoLeave: false,
+}
+
+test('a manifest carries the members with their ids, and its content is none the other for it', () => {
+  const plain = decodeManifest(encodeManifest({ ...content, ...position }), 'MANIFEST')
+  const decoded = decodeManifest(encodeManifest({ ...content, ...position, membership }), 'MANIFEST')
+
+  expect(decoded.membership).toEqual(membership)
+  expect(plain).not.toHaveProperty('membership')
+  expect(snapshotId(decoded)).toBe(snapshotId(plain))
+})
+
+test('a manifest without members has the bytes of the first version', () => {
+  const digest = hex(sha256(encodeManifest({ ...content, ...position })))
+
+  // Taken before there were members: seeds and snapshots of standalone nodes must not change.
+  expect(digest).toBe('eef2cb688be5bb82bdc4cd9c42f05f231c32ca25c8b181627ee407d9225c2803')
+})
+
 test('the id says what is in a snapshot, not where in a log it was taken', () => {
   const idOf = (value: Content & Position) => snapshotId(decodeManifest(encodeManifest(value), 'MANIFEST'))
   const id = idOf({ ...content, ...position })
@@ -88,7 +118,7 @@ test('the length of a manifest does not depend on the values of its parts', () =
 
 test('every bit of a manifest and of its note matters', () => {
   const note = { createdAtMs: 1, durationMs: 2, origin: 'test' }
-  const file = encodeManifestFile(encodeManifest({ ...content, ...position }), note)
+  const file = encodeManifestFile(encodeManifest({ ...content, ...position, membership }), note)
   expect(decodeManifestFile(file, 'MANIFEST').note).toEqual(note)
 
   for (let bit = 0; bit < file.length * 8; bit++) {
@@ -119,25 +149,31 @@ test('a manifest that ends too early, or goes on, is damage', () => {
 
 /** The manifest with other bytes and its digest made right again. */
 function resealed(change: (bytes: Uint8Array) => void): Uint8Array {
-  const bytes = encodeManifest({ ...content, ...position })
+  const bytes = encodeManifest({ ...content, ...position, membership })
   change(bytes)
   bytes.set(sha256(bytes.subarray(0, bytes.length - 32)), bytes.length - 32)
   return bytes
 }
 
 test('a kind of block or a version of one that is not known is refused by name', () => {
-  const at = Buffer.from(encodeManifest({ ...content, ...position })).indexOf('words')
+  const [at, section] = ['words', 'members'].map((name) =>
+    Buffer.from(encodeManifest({ ...content, ...position, membership })).indexOf(name),
+  ) as [number, number]
   const otherKind = resealed((bytes) => bytes.set(Buffer.from('holds'), at))
   const otherVersion = resealed((bytes) => bytes.set([9], at + 5))
+  const otherSection = resealed((bytes) => bytes.set(Buffer.from('numbers'), section))
+  const laterSection = resealed((bytes) => bytes.set([9], section + 7))
   const otherFormat = resealed((bytes) => bytes.set([2], 4))
 
   expect(() => decodeManifest(otherKind, 'MANIFEST')).toThrow('blocks of kind holds')
   expect(() => decodeManifest(otherVersion, 'MANIFEST')).toThrow('version 9 of words')
+  expect(() => decodeManifest(otherSection, 'MANIFEST')).toThrow('a section numbers')
+  expect(() => decodeManifest(laterSection, 'MANIFEST')).toThrow('version 9 of members')
   expect(() => decodeManifest(otherFormat, 'MANIFEST')).toThrow('format version 2')
 })
 
 test('noise under a right digest is damage or another manifest, never a crash', () => {
-  const length = encodeManifest({ ...content, ...position }).length
+  const length = encodeManifest({ ...content, ...position, membership }).length
   const changes = fc.array(fc.tuple(fc.nat(length - 33), fc.nat(255)), { minLength: 1, maxLength: 4 })
 
   fc.assert(

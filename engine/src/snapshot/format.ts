@@ -25,6 +25,8 @@
 import { hash } from 'node:crypto'
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { assert, VacancyError } from '@vacancy/shared'
+import { decodeConfiguration, encodeConfiguration } from '../raft/membership.ts'
+import type { Configuration as RaftConfiguration } from '../raft/messages.ts'
 import {
   createFieldReader,
   createFieldWriter,
@@ -98,7 +100,17 @@ export type Configuration = { readonly voters: readonly string[]; readonly learn
 export type SegmentCount = { readonly name: string; readonly properties: number; readonly packages: number }
 
 /** Where in the log the state was met; not part of the content digest. */
-export type Position = { readonly index: number; readonly term: number; readonly configuration: Configuration }
+export type Position = {
+  readonly index: number
+  readonly term: number
+  /** Names, for people. */
+  readonly configuration: Configuration
+  /** Who the members of the shard were, ids and all; absent where no log has one: standalone nodes and seeds. */
+  readonly membership?: Membership | undefined
+}
+
+/** The configuration in force at the index (consensus.md M1). */
+export type Membership = RaftConfiguration
 
 export type Content = {
   readonly shardId: string
@@ -249,7 +261,13 @@ export function cutRaw(raw: Uint8Array): Uint8Array[] {
 
 // Manifest: magic u32 · version u32 · content bytes u32 · position bytes u32 · content · position · SHA-256
 
+//
+// What a position has behind its names are sections, an open list like the kinds of blocks: name · version u16 · bytes
+// u32 · the bytes. A seed has none, so its form is that of the first version.
+
 const MANIFEST_HEADER_BYTES = 16
+const MEMBERSHIP_SECTION = 'members'
+const MEMBERSHIP_VERSION = 1
 const PART_BYTES = DIGEST_BYTES + 16
 
 /** The only encoding of a manifest. Its length depends on names and counts of parts, not on the parts' values. */
@@ -261,6 +279,13 @@ export function encodeManifest(value: Content & Position): Uint8Array {
   putU64(position, value.term)
   putTexts(position, value.configuration.voters)
   putTexts(position, value.configuration.learners)
+  if (value.membership) {
+    const bytes = encodeConfiguration(value.membership)
+    putText(position, MEMBERSHIP_SECTION)
+    putU16(position, MEMBERSHIP_VERSION)
+    putU32(position, bytes.length)
+    putBytes(position, bytes)
+  }
   const file = createFieldWriter()
   putU32(file, MANIFEST_MAGIC)
   putU32(file, FORMAT_VERSION)
@@ -356,8 +381,25 @@ export function decodeManifest(bytes: Uint8Array, name: string, origin = 0): Man
   const index = takeU64(positionReader)
   const term = takeU64(positionReader)
   const configuration = { voters: takeTexts(positionReader), learners: takeTexts(positionReader) }
+  const membership = takeMembership(positionReader)
   expectEnd(positionReader)
-  return { ...fields, index, term, configuration, contentDigest: sha256(content), manifestDigest }
+  const position: Position = { index, term, configuration, ...(membership && { membership }) }
+  return { ...fields, ...position, contentDigest: sha256(content), manifestDigest }
+}
+
+function takeMembership(reader: FieldReader): Membership | undefined {
+  if (reader.at === reader.bytes.length) return undefined
+  const name = takeText(reader)
+  const version = takeU16(reader)
+  if (name !== MEMBERSHIP_SECTION) throw unsupported(reader.name, `a section ${name}`)
+  if (version !== MEMBERSHIP_VERSION) throw unsupported(reader.name, `version ${version} of ${name}`)
+  const bytes = takeBytes(reader, takeU32(reader))
+  try {
+    return decodeConfiguration(bytes)
+  } catch (error) {
+    // The digest is right, so its writer was wrong: no snapshot to start from all the same.
+    return refuse(reader, `its members cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 
 function unsupported(path: string, what: string): VacancyError {

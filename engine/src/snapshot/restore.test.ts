@@ -22,6 +22,18 @@ const codecs = createCodecList(SAMPLE_CODECS)
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 const env = createEnv(silent)
 
+const MEMBERSHIP = {
+  members: [
+    { id: 1, node: 'n1', incarnation: '11'.repeat(16) },
+    { id: 1_007, node: 'n2', incarnation: '22'.repeat(16) },
+  ],
+  voters: [1],
+  outgoing: [],
+  learners: [1_007],
+  staged: [],
+  autoLeave: false,
+}
+
 function capture(node: NodeInMemory) {
   const { store } = node
   const epoch = beginCopyOnWrite(store)
@@ -31,6 +43,7 @@ function capture(node: NodeInMemory) {
     term: 3,
     shardId: 's1',
     voters: ['n1'],
+    membership: MEMBERSHIP,
     recordsStart: store.writer.recordsStart,
     recordsEnd: store.writer.gap.low,
   }
@@ -78,6 +91,8 @@ test(`what is captured and restored answers every search with the same bytes (VA
   endCopyOnWrite(node.store)
 
   const reader = openSeedFile(env.disk, path)
+  expect(reader.manifest.membership).toEqual(MEMBERSHIP)
+  expect(reader.manifest.configuration).toEqual({ voters: ['n1'], learners: ['n2'] })
   expect(reader.manifest.packages).toBe(before.counts.packages)
   const store = createStore({
     memoryBytes: 96 << 20,

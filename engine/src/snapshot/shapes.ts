@@ -6,7 +6,7 @@
  * need no copies.
  */
 
-import type { Digest } from './format.ts'
+import type { Digest, Membership } from './format.ts'
 
 /** A row that holds its place after its property is gone; its words are empty. */
 export const DEAD_ROW = 0xffffffff
@@ -64,6 +64,8 @@ export type SnapshotSource = {
   readonly index: number
   readonly term: number
   readonly configuration: { readonly voters: readonly string[]; readonly learners: readonly string[] }
+  /** Who the members of the shard are; absent where no log has one. */
+  readonly membership?: Membership | undefined
   readonly lastMaintenanceDay: number
   /** State digest without the packages, whose share is summed up while they are encoded. */
   readonly digestWithoutPackages: Digest

@@ -250,12 +250,13 @@ function placeOf({ file, offset }: PlacedChunk): string {
 }
 
 /**
- * Writes a snapshot as one file, whatever form it has now; every chunk is checked on the way.
+ * Writes a snapshot as one file, whatever form it has now; every chunk is checked on the way. Its members stay behind:
+ * what is restored from a file is a new shard (consensus.md §16.2).
  *
  * @throws corrupt_data when a chunk is damaged; then there is no file
  */
 export function exportSeedFile(disk: Disk, head: SnapshotHead, path: string): number {
-  const manifest = encodeManifest(head.manifest)
+  const manifest = encodeManifest({ ...head.manifest, membership: undefined })
   const seed = beginSeed(disk, path, manifest.length)
   try {
     for (const chunk of placeChunks(head)) {

@@ -357,8 +357,8 @@ function* folderSteps(
     syncFolder(disk, chunksFolder(dataDir))
     syncFolder(disk, snapshotsFolder(dataDir))
     syncFolder(disk, dataDir)
-    const { index, term, configuration } = source
-    const bytes = encodeManifest({ ...encoded.content, index, term, configuration })
+    const { index, term, configuration, membership } = source
+    const bytes = encodeManifest({ ...encoded.content, index, term, configuration, membership })
     const durationMs = Math.round(clock.monotonicMs() - startMs)
     const note: Note = { createdAtMs: Math.round(clock.wallMs()), durationMs, origin: options.origin }
     const path = `${snapshotsFolder(dataDir)}/snap-${index}-${term}`
@@ -498,8 +498,8 @@ function* seedSteps(
 ): Steps<WrittenSeed | undefined> {
   const planned = planBlocks(source)
   const of = planned.reduce((sum, block) => sum + block.parts.length, 0)
-  const { index, term, configuration } = source
-  const position: Position = { index, term, configuration }
+  const { index, term, configuration, membership } = source
+  const position: Position = { index, term, configuration, membership }
   const seed = beginSeed(env.disk, path, manifestBytesOf(source, planned, position))
   try {
     let parts = 0
