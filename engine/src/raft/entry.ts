@@ -90,3 +90,26 @@ export function sliceBatch(batch: EntryBatch, from: number, to: number): EntryBa
   const end = skipEntries(view, start, to - from + 1)
   return { ...batch, firstIndex: from, count: to - from + 1, bytes: batch.bytes.subarray(start, end) }
 }
+
+const NO_INDEXES: readonly number[] = []
+
+/**
+ * Walks over a batch that came from elsewhere: whole entries of one term fill its bytes exactly (A3, A15).
+ *
+ * @returns indexes of the configuration entries in it, which are rare
+ */
+export function inspectBatch({ firstIndex, count, bytes }: EntryBatch): readonly number[] {
+  assert(count > 0, 'a batch holds entries')
+  const view = viewOf(bytes)
+  const term = entryTerm(view, 0)
+  let configurations = NO_INDEXES
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    assert(at + ENTRY_HEADER_BYTES <= bytes.length, 'a batch holds as many entries as it says')
+    assert(entryTerm(view, at) === term, 'a batch is of one term')
+    if (entryKind(view, at) === ENTRY_KIND.configuration) configurations = [...configurations, firstIndex + i]
+    at += ENTRY_HEADER_BYTES + entryLength(view, at)
+  }
+  assert(at === bytes.length, 'entries fill their batch')
+  return configurations
+}

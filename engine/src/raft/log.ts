@@ -1,64 +1,153 @@
 /**
- * Entries in memory, from their proposal until they are applied: append, hand over, make durable, commit, hand out,
- * take back. What is applied is dropped; the log on disk keeps it.
+ * The log as the core knows it: positions, terms of all entries, and the newest entries themselves, from their arrival
+ * until they are applied and for a while after it, for peers that lag. What is older is on disk.
  *
- *   applied ≤ handedOut ≤ commit ≤ persisted ≤ lastIndex        (A2, H5)
+ *   firstIndex − 1 ≤ applied ≤ handedOut ≤ commit ≤ lastIndex,  handedOut ≤ persisted ≤ lastIndex       (A2, H5)
+ *
+ *      on disk only        in memory                               not handed over yet
+ *   ├─────────────────┼───────────────────────────────────────────┼───────────────────┤
+ *   firstIndex        tail[tailHead]                              unsent              lastIndex
  *
  * Entries stay the bytes they came as, in batches of one term. Indexes are contiguous, terms never decrease (A3).
  */
 
 import { assert } from '@vacancy/shared'
-import { type EntryBatch, entryTerm, sliceBatch, viewOf } from './entry.ts'
+import {
+  ENTRY_HEADER_BYTES,
+  type EntryBatch,
+  entryLength,
+  entryTerm,
+  inspectBatch,
+  sliceBatch,
+  viewOf,
+} from './entry.ts'
+
+/** Entries of `term` begin at `firstIndex` and go on to the next run. */
+export type TermRun = { readonly term: number; readonly firstIndex: number }
 
 export type RaftLog = {
+  /** The oldest entry that can still be read; the term of the one before it is known. */
+  firstIndex: number
   lastIndex: number
   /** Term of the last entry. */
   lastTerm: number
-  /** Greatest index that is durable here. */
+  /** Greatest index that is durable here, and the same there as in memory. */
   persisted: number
   commit: number
   /** Greatest index that was given out to be applied; each once (A9). */
   handedOut: number
-  handedOutTerm: number
   applied: number
   /** Term of the entry at `applied`: what a snapshot of that state carries. */
   appliedTerm: number
+  /** Ascending; the first one covers firstIndex − 1. */
+  runs: TermRun[]
   /** Appended since the last hand-over. */
   unsent: EntryBatch[]
-  /** Entries that were not given out yet, oldest first; `unsent` is their tail. */
-  readonly pending: EntryBatch[]
+  /** Entries in memory, contiguous up to `lastIndex`; those before `tailHead` were dropped. */
+  tail: (EntryBatch | undefined)[]
+  tailHead: number
+  /** What the tail costs (batchCost), applied entries included. */
+  tailBytes: number
   /** Of entries that are not applied yet: what R8 bounds. */
   unappliedBytes: number
   unappliedEntries: number
+  /** Indexes of configuration entries that are not applied yet: one, or few after an election (M3, M10). */
+  configurations: number[]
 }
 
 export type LogPosition = {
+  readonly firstIndex: number
   readonly lastIndex: number
   readonly lastTerm: number
   readonly commit: number
   readonly applied: number
+  readonly appliedTerm: number
+  readonly runs: readonly TermRun[]
+  /** The entries behind `applied`. */
+  readonly entries: readonly EntryBatch[]
 }
 
-/** A log whose entries are all durable, and applied or never needed again. */
-export function createLog({ lastIndex, lastTerm, commit, applied }: LogPosition): RaftLog {
+/** So many changes of term are remembered; entries of older ones are as good as compacted. */
+const RUNS_MAX = 10_000
+/** A batch of few bytes costs its objects. */
+const BATCH_OVERHEAD_BYTES = 256
+
+function batchCost(batch: EntryBatch): number {
+  return batch.bytes.length + BATCH_OVERHEAD_BYTES
+}
+
+export function lastOf(batch: EntryBatch): number {
+  return batch.firstIndex + batch.count - 1
+}
+
+export function batchTerm(batch: EntryBatch): number {
+  return entryTerm(viewOf(batch.bytes), 0)
+}
+
+/** A log whose entries are all durable. */
+export function createLog(position: LogPosition): RaftLog {
+  const { lastIndex, lastTerm, commit, applied, appliedTerm } = position
   assert(applied <= commit, 'what is applied is committed (A2)')
   assert(commit <= lastIndex, 'what is committed is in the log (A2)')
-  // Entries behind `applied` would have to be given out, and this log does not have them.
-  assert(applied === lastIndex, 'a restored log was applied to its end')
-  return {
-    lastIndex,
-    lastTerm,
-    persisted: lastIndex,
+  assert(position.firstIndex <= applied + 1, 'what is not applied can be read')
+  const log: RaftLog = {
+    firstIndex: position.firstIndex,
+    lastIndex: applied,
+    lastTerm: appliedTerm,
+    persisted: applied,
     commit,
     handedOut: applied,
-    handedOutTerm: lastTerm,
     applied,
-    appliedTerm: lastTerm,
+    appliedTerm,
+    runs: restoredRuns(position),
     unsent: [],
-    pending: [],
+    tail: [],
+    tailHead: 0,
+    tailBytes: 0,
     unappliedBytes: 0,
     unappliedEntries: 0,
+    configurations: [],
   }
+  for (const batch of position.entries) appendBatch(log, batch)
+  assert(log.lastIndex === lastIndex, 'the entries behind what is applied go on to the end of the log')
+  assert(log.lastTerm === lastTerm, 'the last entry has the term it was said to have')
+  log.unsent = []
+  log.persisted = lastIndex
+  return log
+}
+
+/** Terms up to `applied`; the entries behind it bring theirs. */
+function restoredRuns({ firstIndex, applied, appliedTerm, runs }: LogPosition): TermRun[] {
+  const known = runs.filter((run) => run.firstIndex <= applied)
+  const [first] = known
+  if (first === undefined || first.firstIndex >= firstIndex) {
+    assert(firstIndex === applied + 1, 'of entries that can be read the terms are known, and of the one before')
+    return [{ term: appliedTerm, firstIndex: applied }]
+  }
+  assert(known.at(-1)?.term === appliedTerm, 'the applied entry has the term it was said to have')
+  return known
+}
+
+/** @returns −1 when the log does not know (any more) */
+export function termAt(log: RaftLog, index: number): number {
+  if (index < log.firstIndex - 1 || index > log.lastIndex) return -1
+  const { runs } = log
+  let at = runs.length - 1
+  while (at > 0 && (runs[at] as TermRun).firstIndex > index) at--
+  return (runs[at] as TermRun).term
+}
+
+/** R2: the greatest index ≤ `index` whose term is at most `term`; firstIndex − 1 when there is none. */
+export function lastIndexOfTerm(log: RaftLog, index: number, term: number): number {
+  const { runs } = log
+  let last = Math.min(index, log.lastIndex)
+  for (let at = runs.length - 1; at >= 0; at--) {
+    const run = runs[at] as TermRun
+    if (run.firstIndex > last) continue
+    if (run.term <= term) return Math.max(last, log.firstIndex - 1)
+    last = run.firstIndex - 1
+  }
+  return log.firstIndex - 1
 }
 
 /**
@@ -68,17 +157,34 @@ export function createLog({ lastIndex, lastTerm, commit, applied }: LogPosition)
  */
 export function appendEntries(log: RaftLog, term: number, count: number, bytes: Uint8Array): number {
   assert(count > 0, 'a batch holds entries')
-  assert(Number.isSafeInteger(log.lastIndex + count), 'indexes are safe integers (L4)')
-  assert(term >= log.lastTerm, 'terms in the log never decrease (A3)')
   assert(entryTerm(viewOf(bytes), 0) === term, 'entries carry the term they are appended in')
-  const batch = { firstIndex: log.lastIndex + 1, count, bytes }
-  log.lastIndex += count
+  const firstIndex = log.lastIndex + 1
+  push(log, { firstIndex, count, bytes }, term)
+  return firstIndex
+}
+
+/** Appends a batch that came from elsewhere: every entry is looked at once. */
+export function appendBatch(log: RaftLog, batch: EntryBatch): void {
+  assert(batch.firstIndex === log.lastIndex + 1, 'indexes are contiguous (A3)')
+  const configurations = inspectBatch(batch)
+  push(log, batch, batchTerm(batch))
+  for (const index of configurations) log.configurations.push(index)
+}
+
+function push(log: RaftLog, batch: EntryBatch, term: number): void {
+  assert(Number.isSafeInteger(log.lastIndex + batch.count), 'indexes are safe integers (L4)')
+  assert(term >= log.lastTerm, 'terms in the log never decrease (A3)')
+  if (term > (log.runs[log.runs.length - 1] as TermRun).term) {
+    log.runs.push({ term, firstIndex: batch.firstIndex })
+    if (log.runs.length > RUNS_MAX) compactTo(log, Math.min((log.runs[1] as TermRun).firstIndex + 1, log.applied + 1))
+  }
+  log.lastIndex += batch.count
   log.lastTerm = term
   log.unsent.push(batch)
-  log.pending.push(batch)
-  log.unappliedBytes += bytes.length
-  log.unappliedEntries += count
-  return batch.firstIndex
+  log.tail.push(batch)
+  log.tailBytes += batchCost(batch)
+  log.unappliedBytes += batch.bytes.length
+  log.unappliedEntries += batch.count
 }
 
 /** Everything that was appended since the last time. */
@@ -96,54 +202,208 @@ export function persistTo(log: RaftLog, index: number): void {
 
 export function commitTo(log: RaftLog, index: number): void {
   assert(index >= log.commit, 'the commit index never decreases (A2)')
-  assert(index <= log.persisted, 'only entries that are durable here are given out (H5)')
+  assert(index <= log.lastIndex, 'what is committed is in the log (A2)')
   log.commit = index
 }
 
 /**
- * The next committed entries, each given out once, in order (A9).
+ * The next committed entries, each given out once, in order (A9), and only when they are durable here (H5).
  *
  * @param countMax at most so many, so that applying them is a short turn
  */
-export function giveOut(log: RaftLog, countMax: number): EntryBatch | undefined {
-  const [batch] = log.pending
-  if (batch === undefined || batch.firstIndex > log.commit) return undefined
-  assert(batch.firstIndex === log.handedOut + 1, 'entries are applied in index order (A9)')
-  const last = Math.min(batch.firstIndex + batch.count - 1, log.commit, batch.firstIndex + countMax - 1)
-  const given = sliceBatch(batch, batch.firstIndex, last)
-  if (given === batch) log.pending.shift()
-  else log.pending[0] = sliceBatch(batch, last + 1, batch.firstIndex + batch.count - 1)
+export function giveOut(log: RaftLog, countMax: number, bound: number): EntryBatch | undefined {
+  const next = log.handedOut + 1
+  if (next > bound) return undefined
+  const at = positionOf(log, next)
+  const batch = log.tail[at] as EntryBatch
+  assert(batch.firstIndex <= next && next <= lastOf(batch), 'entries are applied in index order (A9)')
+  const last = Math.min(lastOf(batch), bound, next + countMax - 1)
+  const given = sliceBatch(batch, next, last)
+  if (given !== batch) splitAt(log, at, next, last)
   log.handedOut = last
-  log.handedOutTerm = entryTerm(viewOf(given.bytes), 0)
   return given
+}
+
+/** So that the rest is found without walking over what was given out. */
+function splitAt(log: RaftLog, at: number, from: number, to: number): void {
+  const batch = log.tail[at] as EntryBatch
+  const parts: EntryBatch[] = []
+  if (batch.firstIndex < from) parts.push(sliceBatch(batch, batch.firstIndex, from - 1))
+  parts.push(sliceBatch(batch, from, to))
+  if (to < lastOf(batch)) parts.push(sliceBatch(batch, to + 1, lastOf(batch)))
+  log.tail.splice(at, 1, ...parts)
+  log.tailBytes += (parts.length - 1) * BATCH_OVERHEAD_BYTES
 }
 
 export function applyTo(log: RaftLog, index: number, entries: number, bytes: number): void {
   assert(index === log.handedOut, 'what is given out is applied before more is (A9)')
   assert(index === log.applied + entries, 'entries are applied in order, without a gap (A9)')
   log.applied = index
-  log.appliedTerm = log.handedOutTerm
+  log.appliedTerm = termAt(log, index)
   log.unappliedEntries -= entries
   log.unappliedBytes -= bytes
   assert(log.unappliedEntries === log.lastIndex - log.applied, 'entries that wait are counted once')
+  while (log.configurations.length > 0 && (log.configurations[0] as number) <= index) log.configurations.shift()
 }
 
-/** Takes back everything behind `index`; it is nowhere on disk. */
-export function takeBack(log: RaftLog, index: number, term: number): void {
-  assert(index >= log.commit, 'nothing at or below the commit index is taken back (A4)')
-  assert(index >= log.persisted && index <= log.lastIndex, 'only what is not durable is taken back')
-  for (
-    let batch = log.pending.at(-1);
-    batch && batch.firstIndex + batch.count - 1 > index;
-    batch = log.pending.at(-1)
-  ) {
-    log.pending.pop()
-    const kept = batch.firstIndex > index ? undefined : sliceBatch(batch, batch.firstIndex, index)
-    if (kept) log.pending.push(kept)
-    log.unappliedEntries -= batch.count - (kept?.count ?? 0)
-    log.unappliedBytes -= batch.bytes.length - (kept?.bytes.length ?? 0)
+/** Drops what is applied and durable from memory, oldest first, until the tail costs no more than `bytesMax`. */
+export function trimTail(log: RaftLog, bytesMax: number): void {
+  const kept = Math.min(log.applied, log.persisted)
+  while (log.tailBytes > bytesMax && log.tailHead < log.tail.length) {
+    const batch = log.tail[log.tailHead] as EntryBatch
+    if (lastOf(batch) > kept) break
+    dropOldest(log, batch)
   }
-  log.unsent = []
+  tidyTail(log)
+}
+
+function dropOldest(log: RaftLog, batch: EntryBatch): void {
+  log.tail[log.tailHead++] = undefined
+  log.tailBytes -= batchCost(batch)
+}
+
+/** The places of dropped batches go when they are the greater part: on average one move a batch. */
+function tidyTail(log: RaftLog): void {
+  if (log.tailHead === log.tail.length) {
+    log.tail.length = 0
+    log.tailHead = 0
+  } else if (log.tailHead > 64 && log.tailHead * 2 > log.tail.length) {
+    log.tail.splice(0, log.tailHead)
+    log.tailHead = 0
+  }
+}
+
+/** First index of the entries in memory; lastIndex + 1 when there are none. */
+export function tailFirst(log: RaftLog): number {
+  return log.tail[log.tailHead]?.firstIndex ?? log.lastIndex + 1
+}
+
+/** Entries that are not applied yet, oldest first, in the batches they came in: the first may begin with applied ones. */
+export function unappliedBatches(log: RaftLog): readonly EntryBatch[] {
+  if (log.applied === log.lastIndex) return []
+  return log.tail.slice(positionOf(log, log.applied + 1)) as EntryBatch[]
+}
+
+/** Where in the tail the batch with this index stands. */
+function positionOf(log: RaftLog, index: number): number {
+  let low = log.tailHead
+  let high = log.tail.length - 1
+  assert(low <= high && (log.tail[low] as EntryBatch).firstIndex <= index, 'the entry is in memory')
+  // Mostly it is the newest one.
+  if ((log.tail[high] as EntryBatch).firstIndex <= index) return high
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1
+    if ((log.tail[middle] as EntryBatch).firstIndex <= index) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+/** Entries from `from` on, in memory, at most `bytesMax` of them, but one of any size (R1). */
+export function readTail(log: RaftLog, from: number, bytesMax: number): EntryBatch[] {
+  const batches: EntryBatch[] = []
+  if (from > log.lastIndex) return batches
+  let bytes = 0
+  for (let at = positionOf(log, from); at < log.tail.length; at++) {
+    const batch = log.tail[at] as EntryBatch
+    const rest = batch.firstIndex < from ? sliceBatch(batch, from, lastOf(batch)) : batch
+    if (bytes + rest.bytes.length > bytesMax) {
+      if (batches.length === 0) batches.push(firstEntries(rest, bytesMax))
+      break
+    }
+    batches.push(rest)
+    bytes += rest.bytes.length
+  }
+  return batches
+}
+
+/** The entries of a batch that fit into `bytesMax`; one at least. */
+function firstEntries(batch: EntryBatch, bytesMax: number): EntryBatch {
+  const view = viewOf(batch.bytes)
+  let at = ENTRY_HEADER_BYTES + entryLength(view, 0)
+  let count = 1
+  for (; count < batch.count; count++) {
+    at += ENTRY_HEADER_BYTES + entryLength(view, at)
+    if (at > bytesMax) break
+  }
+  return sliceBatch(batch, batch.firstIndex, batch.firstIndex + count - 1)
+}
+
+/** Removes entries from `index` on: a leader has others there (R3), or they found no room. */
+export function truncateFrom(log: RaftLog, index: number): void {
+  assert(index > log.commit, 'nothing at or below the commit index is removed (A4)')
+  assert(index <= log.lastIndex, 'what is removed is there')
+  for (let batch = log.tail.at(-1); batch && lastOf(batch) >= index; batch = log.tail.at(-1)) {
+    log.tail.pop()
+    log.tailBytes -= batchCost(batch)
+    log.unappliedEntries -= batch.count
+    log.unappliedBytes -= batch.bytes.length
+    if (batch.firstIndex >= index) continue
+    const kept = sliceBatch(batch, batch.firstIndex, index - 1)
+    log.tail.push(kept)
+    log.tailBytes += batchCost(kept)
+    log.unappliedEntries += kept.count
+    log.unappliedBytes += kept.bytes.length
+  }
+  const last = log.unsent.findIndex((batch) => lastOf(batch) >= index)
+  if (last >= 0) {
+    const batch = log.unsent[last] as EntryBatch
+    log.unsent.length = last
+    if (batch.firstIndex < index) log.unsent.push(sliceBatch(batch, batch.firstIndex, index - 1))
+  }
+  log.lastIndex = index - 1
+  while ((log.runs.at(-1) as TermRun).firstIndex >= index) log.runs.pop()
+  log.lastTerm = (log.runs.at(-1) as TermRun).term
+  log.persisted = Math.min(log.persisted, log.lastIndex)
+  while ((log.configurations.at(-1) ?? 0) >= index) log.configurations.pop()
+}
+
+/** The log on disk begins at `firstIndex` now. */
+export function compactTo(log: RaftLog, firstIndex: number): void {
+  if (firstIndex <= log.firstIndex) return
+  assert(firstIndex <= log.applied + 1, 'only what is applied is compacted (§17)')
+  log.firstIndex = firstIndex
+  while (log.runs.length > 1 && (log.runs[1] as TermRun).firstIndex < firstIndex) log.runs.shift()
+  for (let batch = log.tail[log.tailHead]; batch && lastOf(batch) < firstIndex; batch = log.tail[log.tailHead]) {
+    dropOldest(log, batch)
+  }
+  tidyTail(log)
+}
+
+/** The state is that of a snapshot; nothing is behind it. */
+export function restartLog(log: RaftLog, index: number, term: number): void {
+  assert(index > log.commit, 'a snapshot takes the log forward (A2)')
+  assert(log.unsent.length === 0, 'a hand-over never carries both a snapshot and entries (H7)')
+  log.firstIndex = index + 1
   log.lastIndex = index
   log.lastTerm = term
+  log.persisted = index
+  log.commit = index
+  log.handedOut = index
+  log.applied = index
+  log.appliedTerm = term
+  log.runs = [{ term, firstIndex: index }]
+  log.tail.length = 0
+  log.tailHead = 0
+  log.tailBytes = 0
+  log.unappliedBytes = 0
+  log.unappliedEntries = 0
+  log.configurations.length = 0
+}
+
+/** A16: entries that come again are the ones that are here. Looked at as far as they are in memory. */
+export function assertSameEntries(log: RaftLog, batch: EntryBatch): void {
+  const first = Math.max(batch.firstIndex, tailFirst(log))
+  const last = Math.min(lastOf(batch), log.lastIndex)
+  for (let from = first; from <= last; ) {
+    const here = log.tail[positionOf(log, from)] as EntryBatch
+    const to = Math.min(last, lastOf(here))
+    const mine = sliceBatch(here, from, to).bytes
+    const theirs = sliceBatch(batch, from, to).bytes
+    assert(mine.length === theirs.length, 'an index and a term name one entry (A16)')
+    for (let at = 0; at < mine.length; at++) {
+      assert(mine[at] === theirs[at], 'an index and a term name one entry (A16)')
+    }
+    from = to + 1
+  }
 }

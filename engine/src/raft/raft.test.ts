@@ -40,14 +40,14 @@ const give = (raft: Raft, count: number, bytes?: number) => propose(raft, count,
 
 test('a single voter leads only when its vote is durable (H3)', () => {
   const raft = createRaft(ID, RESTORED)
-  expect(give(raft, 1)).toBe('not-leader')
+  expect(give(raft, 1)).toBe('no-leader')
 
   campaign(raft)
   const vote = takeReady(raft)
 
   expect(vote).toMatchObject({ hardState: { term: 4, vote: ID, commit: 10 }, entries: [] })
   expect(raft.role).toBe('candidate')
-  expect(give(raft, 1)).toBe('not-leader')
+  expect(give(raft, 1)).toBe('no-leader')
   persisted(raft, vote.token)
   expect(raft.role).toBe('leader')
 })
@@ -208,8 +208,8 @@ test('a vote that a full disk refused is handed over again', () => {
   expect(raft.role).toBe('leader')
 })
 
-test('a restored log must have been applied: this core has no entries to give out', () => {
-  expect(() => createRaft(ID, { ...RESTORED, applied: 9 })).toThrow('applied to its end')
+test('entries of a restored log that are not applied come with it, to its end', () => {
+  expect(() => createRaft(ID, { ...RESTORED, applied: 9 })).toThrow('go on to the end of the log')
   expect(() => createRaft(ID, { ...RESTORED, commit: 11 })).toThrow('A2')
 })
 

@@ -1,108 +1,206 @@
 /**
- * The Raft core with one voter: what it decides when there is nobody to ask (consensus.md §3–§6). It opens no file and
- * no socket and knows no clock; what to store and apply comes out of `takeReady` and `nextCommitted`.
+ * The Raft core (consensus.md §3–§9): elections, replication, membership, reads. It opens no file and no socket and
+ * knows no clock. What happened goes in through the functions here; what to store and to send comes out of `takeReady`,
+ * what to apply out of `nextCommitted`.
  *
- *   follower ── campaign ──► candidate ── vote durable ──► leader
+ *   step, tick, propose … ──► state.ts ──► takeReady ──► disk ──► persisted ──► nextCommitted ──► applied
+ *                                              │           └────► sendAfterPersist
+ *                                              └► sendNow
  *
- * A single voter still votes durably before it leads (H3), begins its term with an empty entry (E8), counts an entry
- * as committed only when it is durable and of its own term (A7), and hands out entries once, in order (A9). Peers,
- * their progress and messages are added to this state; the hand-over stays as it is: the own vote and the own
- * acknowledgement are what `persisted` releases.
+ * A single voter is no special case: its own vote and its own acknowledgement count when they are durable (H3), and
+ * they are a quorum.
  */
 
-import { assert } from '@vacancy/shared'
-import { ENTRY_KIND, type EntryBatch, encodeEntry } from './entry.ts'
+import { assert, unreachable } from '@vacancy/shared'
+import { leaveJointPhase } from './changes.ts'
+import { campaign, countOwnVote, isLeaseHeld, onTimeoutNow, onVote, onVoteReply } from './elections.ts'
+import type { EntryBatch } from './entry.ts'
+import { onAppend, onHeartbeat, onSnapshot } from './follower.ts'
+import { checkQuorum } from './heartbeats.ts'
+import { broadcast, commitByCounting, onAppendReply, onHeartbeatReply } from './leader.ts'
+import { appendEntries, applyTo, compactTo, giveOut, persistTo, takeUnsent, trimTail, truncateFrom } from './log.ts'
+import { isJoint, isVoter } from './membership.ts'
+import type { Configuration, Message, SnapshotOffer } from './messages.ts'
+import type { ProgressState } from './progress.ts'
+import { beginRound, onReadIndex, onReadIndexReply } from './reads.ts'
 import {
-  appendEntries,
-  applyTo,
-  commitTo,
-  createLog,
-  giveOut,
-  persistTo,
-  type RaftLog,
-  takeBack,
-  takeUnsent,
-} from './log.ts'
+  becomeFollower,
+  type Dropped,
+  type HardState,
+  isAlone,
+  isElectable,
+  peerOf,
+  placePeers,
+  promise,
+  type Raft,
+  type Role,
+  setLeader,
+} from './state.ts'
+import { tickTransfer, transferLeader } from './transfer.ts'
 
-export type Role = 'follower' | 'candidate' | 'leader'
+export { applyConfiguration, type ChangeRefusal, proposeChange } from './changes.ts'
+export { RAFT_DEFECTS } from './defects.ts'
+export { campaign } from './elections.ts'
+export { installed } from './follower.ts'
+export { offerSnapshot, provideEntries, reportSnapshot, reportUnreachable, type Snapshot } from './leader.ts'
+export { readIndex } from './reads.ts'
+export {
+  createRaft,
+  type Dropped,
+  type HardState,
+  KEEP_BYTES,
+  RAFT_LIMITS,
+  type Raft,
+  type RaftConfig,
+  type RaftLimits,
+  type RestoredState,
+  type Role,
+} from './state.ts'
+export { abortTransfer, type TransferRefusal, transferLeader } from './transfer.ts'
 
-/** What must survive a crash beside the entries. `vote` is a raft id, 0 for none. */
-export type HardState = { readonly term: number; readonly vote: number; readonly commit: number }
-
-/** Where a recovered node stands: everything in its log is durable, and applied. */
-export type RestoredState = HardState & {
-  readonly lastIndex: number
-  /** Term of the last entry; lower than `term` after a vote that brought none. */
-  readonly lastTerm: number
-  readonly applied: number
-}
-
-/** Limits of what may be under way (consensus.md §21). */
-export const RAFT_LIMITS = { uncommittedBytes: 64 << 20, uncommittedEntries: 50_000 } as const
 /** One slice of work of the thread that applies (consensus.md §13). */
 export const APPLY_ENTRIES_MAX = 1_024
 
-export type Dropped = 'not-leader' | 'overloaded'
-
-type Handed = {
-  readonly token: number
-  readonly hardState: HardState
-  readonly lastIndex: number
-  readonly lastTerm: number
-}
-
-export type Raft = RaftLog & {
-  readonly id: number
-  role: Role
-  term: number
-  vote: number
-  /** Handed over to be stored, oldest first; tokens are confirmed in order (A22). */
-  readonly handed: Handed[]
-  /** The hard state that is durable. */
-  stored: HardState
-  /** Term of the entry at `persisted`. */
-  persistedTerm: number
-  mustStoreState: boolean
-  nextToken: number
-}
-
 /** Everything that is to be done now; taken at once (H1). */
 export type Ready = {
-  /** Store it before or together with the entries (H8). */
-  readonly hardState: HardState
-  readonly entries: readonly EntryBatch[]
-  /** Return it through `persisted` or `refused`. */
+  /** Return it through `persisted` or `refused`, in order. */
   readonly token: number
+  /** False: there is nothing to write, and it is confirmed as soon as everything before it is. */
+  readonly mustStore: boolean
+  /** Entries, term or vote changed; a commit index alone needs no sync (W5). */
+  readonly mustSync: boolean
+  /** Store it before or together with the entries (H8, M10). */
+  readonly hardState: HardState
+  /** May begin at or below what was handed over before, and replaces it from there. */
+  readonly entries: readonly EntryBatch[]
+  /** To be made current; answered by `installed`. Comes without entries, when everything before it is durable (H7). */
+  readonly snapshot: SnapshotOffer | undefined
+  readonly sendNow: readonly Message[]
+  /** Leave when this hand-over and all before it are durable; are forgotten when it is refused (H2, A8). */
+  readonly sendAfterPersist: readonly Message[]
+  readonly readStates: Raft['readStates']
+  readonly droppedReads: Raft['droppedReads']
+  /** Entries that are only on disk: answered by `provideEntries`. */
+  readonly logReads: Raft['logReads']
+  /** Peers that need a snapshot: answered by `offerSnapshot` or `reportSnapshot`. */
+  readonly offers: Raft['offers']
+  /**
+   * Entries of another term stand from here on. Whoever proposed what stood there is told so only when one of them is
+   * committed at its index (R10, X6).
+   */
+  readonly overwritten: { readonly from: number } | undefined
 }
 
-export function createRaft(id: number, restored: RestoredState): Raft {
-  assert(id > 0, 'raft ids begin at 1')
-  const { term, vote, commit, lastTerm } = restored
-  assert(lastTerm <= term, 'no entry is of a term that was never stored (H8)')
-  const log = createLog(restored)
-  const stored = { term, vote, commit }
-  return {
-    ...log,
-    id,
-    role: 'follower',
-    term,
-    vote,
-    handed: [],
-    stored,
-    persistedTerm: lastTerm,
-    mustStoreState: false,
-    nextToken: 1,
+// Time
+
+/** One tick has passed. After a stall the driver delivers one, not all that were missed (§3.4). */
+export function tick(raft: Raft): void {
+  raft.electionElapsed++
+  if (raft.role === 'leader') return tickLeader(raft)
+  if (raft.electionElapsed < raft.electionTimeout || !isElectable(raft)) return
+  raft.electionElapsed = 0
+  campaign(raft)
+}
+
+function tickLeader(raft: Raft): void {
+  tickTransfer(raft)
+  if (raft.electionElapsed >= raft.config.electionTicks) checkQuorum(raft)
+  if (raft.role !== 'leader') return
+  if (++raft.heartbeatElapsed >= raft.config.heartbeatTicks) beginRound(raft)
+}
+
+/** E10: the process that led is known to be gone. Keeps term, vote and timer; `campaign` follows after a moment. */
+export function forgetLeader(raft: Raft): void {
+  if (raft.role === 'follower') raft.leader = 0
+}
+
+// Messages
+
+/** A message of another member, addressed to this one. Order and number do not matter for correctness. */
+export function step(raft: Raft, message: Message): void {
+  assert(message.to === raft.id && message.from !== raft.id, 'messages are for this node, from another')
+  switch (message.type) {
+    case 'readIndex':
+      return onReadIndex(raft, message)
+    case 'readIndexReply':
+      return onReadIndexReply(raft, message)
+    case 'transferLeader':
+      if (raft.role === 'leader') transferLeader(raft, message.target)
+      return
+    case 'preVote':
+    case 'vote':
+      // G3: who may have forgotten a vote does not give another one.
+      if (raft.isMute && !raft.defects['raft/mute-votes']) return
+      if (message.term > raft.term && !message.isForced && isLeaseHeld(raft)) return
+      break
+    default:
+  }
+  if (message.term < raft.term) return onLowerTerm(raft, message)
+  if (message.term > raft.term) onHigherTerm(raft, message)
+  dispatch(raft, message)
+}
+
+function onHigherTerm(raft: Raft, message: Message): void {
+  const { type, term } = message
+  // A pre-vote and its grant speak of a term that nobody has begun.
+  if (type === 'preVote' || (type === 'preVoteReply' && message.isGranted)) return
+  const { electionElapsed, role } = raft
+  becomeFollower(raft, term, 0)
+  // Being asked does not delay the own campaign, only granting does (E3).
+  if (type === 'vote' && role === 'follower') raft.electionElapsed = electionElapsed
+}
+
+/** E7: a leader that was replaced, or a node stuck in pre-votes, learns the term. */
+function onLowerTerm(raft: Raft, { type, from: to }: Message): void {
+  const { id: from, term } = raft
+  if (raft.defects['raft/lower-term-ignored']) return
+  if (type === 'preVote') return promise(raft, { type: 'preVoteReply', from, to, term, isGranted: false })
+  if (type !== 'append' && type !== 'heartbeat') return
+  if (!raft.config.preVote && !raft.config.checkQuorum) return
+  promise(raft, { type: 'appendReply', from, to, term, index: 0, isRejected: false, hintIndex: 0, hintTerm: 0 })
+}
+
+function dispatch(raft: Raft, message: Message): void {
+  switch (message.type) {
+    case 'preVote':
+    case 'vote':
+      return onVote(raft, message)
+    case 'preVoteReply':
+    case 'voteReply':
+      return onVoteReply(raft, message)
+    case 'append':
+      obey(raft, message.from)
+      return onAppend(raft, message)
+    case 'heartbeat':
+      obey(raft, message.from)
+      return onHeartbeat(raft, message)
+    case 'snapshot':
+      obey(raft, message.from)
+      return onSnapshot(raft, message)
+    case 'appendReply':
+      return onAppendReply(raft, message)
+    case 'heartbeatReply':
+      return onHeartbeatReply(raft, message)
+    case 'timeoutNow':
+      return onTimeoutNow(raft, message)
+    case 'readIndex':
+    case 'readIndexReply':
+    case 'transferLeader':
+      return
+    default:
+      return unreachable(message)
   }
 }
 
-/** Stands for leader in the next term. With one voter the own vote decides, once it is durable (H3). */
-export function campaign(raft: Raft): void {
-  assert(raft.role === 'follower', 'a follower stands')
-  raft.term++
-  raft.vote = raft.id
-  raft.role = 'candidate'
-  raft.mustStoreState = true
+/** Somebody leads in this term. */
+function obey(raft: Raft, leader: number): void {
+  assert(raft.role !== 'leader', 'a term has one leader (A5)')
+  if (raft.role !== 'follower') becomeFollower(raft, raft.term, leader)
+  setLeader(raft, leader)
+  raft.electionElapsed = 0
 }
+
+// Proposals
 
 /**
  * Appends entries that stand one behind the other in `bytes`, with the leader's term in each.
@@ -110,16 +208,24 @@ export function campaign(raft: Raft): void {
  * @returns index of the first, or why they were not taken
  */
 export function propose(raft: Raft, count: number, bytes: Uint8Array): number | Dropped {
-  if (raft.role !== 'leader') return 'not-leader'
-  return hasRoom(raft, count, bytes.length) ? appendEntries(raft, raft.term, count, bytes) : 'overloaded'
+  if (raft.role !== 'leader') return raft.leader === 0 ? 'no-leader' : 'not-leader'
+  // M7: who was removed sends what is under way and takes nothing new.
+  if (!raft.isOwnVoter && !raft.isOwnOutgoing) return 'not-leader'
+  if (raft.transferTarget !== 0) return 'transferring'
+  if (!hasRoom(raft, count, bytes.length)) return 'overloaded'
+  const index = appendEntries(raft, raft.term, count, bytes)
+  raft.mustBroadcast = raft.peers.length > 0
+  return index
 }
 
 /** R8: bounded, but for one proposal of any size when nothing else is under way. */
-function hasRoom(raft: Raft, count: number, bytes: number): boolean {
-  if (raft.unappliedEntries === 0) return true
-  if (raft.unappliedEntries + count > RAFT_LIMITS.uncommittedEntries) return false
-  return raft.unappliedBytes + bytes <= RAFT_LIMITS.uncommittedBytes
+function hasRoom({ limits, unappliedEntries, unappliedBytes }: Raft, count: number, bytes: number): boolean {
+  if (unappliedEntries === 0) return true
+  if (unappliedEntries + count > limits.uncommittedEntries) return false
+  return unappliedBytes + bytes <= limits.uncommittedBytes
 }
+
+// Hand-over
 
 /**
  * Has the commit index stored when no entries are on their way that would bring it along (W5). Called once a heartbeat
@@ -129,74 +235,229 @@ export function storeCommit(raft: Raft): void {
   if (raft.handed.length === 0 && raft.commit > raft.stored.commit) raft.mustStoreState = true
 }
 
+/** Whether a hand-over would contain something (H1). What peers may be sent is put together here, once a turn. */
 export function hasReady(raft: Raft): boolean {
-  return raft.unsent.length > 0 || raft.mustStoreState
+  if (raft.mustBroadcast) broadcast(raft)
+  if (raft.mustBeginRound) beginRound(raft)
+  return (
+    raft.unsent.length > 0 ||
+    raft.mustStoreState ||
+    raft.sendNow.length > 0 ||
+    raft.sendAfter.length > 0 ||
+    raft.readStates.length > 0 ||
+    raft.droppedReads.length > 0 ||
+    raft.logReads.length > 0 ||
+    raft.offers.length > 0 ||
+    isSnapshotDue(raft)
+  )
 }
+
+/** H7: alone, behind everything that was appended before. */
+function isSnapshotDue({ snapshot, isSnapshotHanded, handed, unsent, mustStoreState }: Raft): boolean {
+  if (snapshot === undefined || isSnapshotHanded) return false
+  return handed.length === 0 && unsent.length === 0 && !mustStoreState
+}
+
+const NOTHING: readonly never[] = []
 
 export function takeReady(raft: Raft): Ready {
   assert(hasReady(raft), 'a hand-over contains something (H1)')
-  const hardState = { term: raft.term, vote: raft.vote, commit: raft.commit }
+  assert(!raft.config.isLockStep || raft.handed.length === 0, 'one hand-over is open in lock-step (A22)')
+  const snapshot = isSnapshotDue(raft) ? raft.snapshot : undefined
+  if (snapshot) raft.isSnapshotHanded = true
+  const { handedState } = raft
+  const mustStore = raft.unsent.length > 0 || raft.mustStoreState
+  const entries = raft.unsent.length > 0 ? takeUnsent(raft) : NOTHING
+  const isLate = entries.length > 0 && raft.defects['raft/commit-not-with-entries']
+  const hardState = mustStore
+    ? { term: raft.term, vote: raft.vote, commit: isLate ? handedState.commit : raft.commit }
+    : handedState
   assert(hardState.term >= raft.stored.term, 'the term never decreases (A1)')
-  const ready = { hardState, entries: takeUnsent(raft), token: raft.nextToken++ }
-  raft.handed.push({ token: ready.token, hardState, lastIndex: raft.lastIndex, lastTerm: raft.lastTerm })
+  assertOneConfiguration(raft, hardState.commit)
+  const token = raft.nextToken++
+  raft.handed.push({ token, hardState, lastIndex: raft.lastIndex })
+  raft.handedState = hardState
   raft.mustStoreState = false
-  return ready
+  const from = raft.overwrittenFrom
+  raft.overwrittenFrom = 0
+  return {
+    token,
+    mustStore,
+    mustSync: entries.length > 0 || hardState.term !== handedState.term || hardState.vote !== handedState.vote,
+    hardState,
+    entries,
+    snapshot,
+    sendNow: taken(raft, 'sendNow'),
+    sendAfterPersist: taken(raft, 'sendAfter'),
+    readStates: taken(raft, 'readStates'),
+    droppedReads: taken(raft, 'droppedReads'),
+    logReads: taken(raft, 'logReads'),
+    offers: taken(raft, 'offers'),
+    overwritten: from === 0 ? undefined : { from },
+  }
+}
+
+type Queue = 'sendNow' | 'sendAfter' | 'readStates' | 'droppedReads' | 'logReads' | 'offers'
+
+/** What waits in a queue, which is empty then. */
+function taken<Name extends Queue>(raft: Raft, name: Name): Raft[Name] | readonly never[] {
+  const queue = raft[name]
+  if (queue.length === 0) return NOTHING
+  raft[name] = [] as unknown as Raft[Name]
+  return queue
+}
+
+/** A23: what a restart finds is at most one configuration behind (M10). */
+function assertOneConfiguration(raft: Raft, commit: number): void {
+  if (raft.configurations.length < 2 || !raft.config.validateChanges) return
+  const above = raft.configurations.filter((index) => index > commit).length
+  assert(above <= 1, 'at most one configuration above the durable commit index (A23)')
 }
 
 /** Everything handed over up to `token` is durable (H6). */
 export function persisted(raft: Raft, token: number): void {
   const handed = raft.handed.shift()
   assert(handed !== undefined && handed.token === token, 'tokens are confirmed in order (A22)')
-  raft.stored = handed.hardState
-  raft.persistedTerm = handed.lastTerm
-  persistTo(raft, handed.lastIndex)
-  // A vote of an earlier term counts for nothing any more (H6).
-  if (raft.role === 'candidate' && handed.hardState.term === raft.term) becomeLeader(raft)
-  else commitOwn(raft)
-}
-
-function becomeLeader(raft: Raft): void {
-  assert(raft.stored.term === raft.term && raft.stored.vote === raft.id, 'the vote is durable before it counts (H3)')
-  raft.role = 'leader'
-  appendEntries(raft, raft.term, 1, encodeEntry(raft.term, ENTRY_KIND.empty, new Uint8Array(0)))
-}
-
-/** A7: only an entry of the current term is committed by counting; it takes all before it along. */
-function commitOwn(raft: Raft): void {
-  if (raft.role === 'leader' && raft.persistedTerm === raft.term) commitTo(raft, raft.persisted)
+  const { hardState } = handed
+  raft.stored = { ...hardState, commit: Math.max(hardState.commit, raft.stored.commit) }
+  // What was cut meanwhile was taken off the hand-over then.
+  const index = Math.min(handed.lastIndex, raft.lastIndex)
+  if (index > raft.persisted) persistTo(raft, index)
+  // A vote of an earlier term counts for nothing any more.
+  if (raft.role === 'candidate' && hardState.term === raft.term) countOwnVote(raft)
+  else if (raft.role === 'leader') commitByCounting(raft)
 }
 
 /**
- * The log had no room for what was handed over with `token` and everything after it. What it did not store is taken
- * back: it is certainly in no log, so its proposers may repeat it (X5). Right for one voter only: a leader with peers
- * has sent its entries to them.
+ * The log had no room for what was handed over with `token` and everything after it; the driver forgets the promises of
+ * all of them. What is not durable leaves the memory, too:
  *
- * @param storedTo the last index the log holds all the same: a hand-over can be larger than one group
+ * - A single voter without peers takes it back and goes on leading: it is certainly in no log, so its proposers may
+ *   repeat it (X5).
+ * - A leader with peers has sent it to them, so its fate is open: it steps down, and the proposers wait (X6).
+ * - A follower has acknowledged none of it and will be sent it again.
+ *
+ * @param storedTo the last index of this very hand-over that is durable all the same: it can be larger than one group.
+ *   Left out when nothing of it is: then the end of the log on disk may be entries that were to be replaced
  * @returns the first index that is gone
  */
 export function refused(raft: Raft, token: number, storedTo = raft.persisted): number {
   const first = raft.handed[0]
   assert(first !== undefined && first.token === token, 'tokens are refused in order (A22)')
   raft.handed.length = 0
+  raft.sendAfter = []
   if (storedTo > raft.persisted) {
-    // Entries of this hand-over; its hard state went with them (H8), its commit index may not have.
-    raft.stored = { ...first.hardState, commit: raft.stored.commit }
-    raft.persistedTerm = first.lastTerm
-    persistTo(raft, storedTo)
-    commitOwn(raft)
+    // Entries of this hand-over; its hard state went with them (H8), its commit index as far as they go.
+    raft.stored = { ...first.hardState, commit: Math.min(first.hardState.commit, storedTo) }
+    persistTo(raft, Math.min(storedTo, first.lastIndex))
   }
-  takeBack(raft, raft.persisted, raft.persistedTerm)
+  raft.handedState = raft.stored
+  if (!isAlone(raft) && raft.role === 'leader') becomeFollower(raft, raft.term, 0)
+  else if (isAlone(raft) && raft.role === 'leader') commitByCounting(raft)
+  // As after a crash: nothing was promised or applied behind it, and what is committed comes again.
+  raft.commit = Math.min(raft.commit, raft.persisted)
+  assert(raft.handedOut <= raft.commit, 'only what is durable was given out (H5)')
+  if (raft.lastIndex > raft.persisted) truncateFrom(raft, raft.persisted + 1)
   // A vote that was refused along with entries is handed over again: there is room kept for it (W4).
   if (raft.stored.term !== raft.term || raft.stored.vote !== raft.vote) raft.mustStoreState = true
   return raft.lastIndex + 1
 }
 
-/** The next committed entries, each handed out once, in order (A9); undefined when there are none. */
+/**
+ * The next committed entries, each handed out once, in order (A9); undefined when there are none. They are durable here
+ * (H5). A configuration entry among them goes to `applyConfiguration` before `applied` confirms it.
+ */
 export function nextCommitted(raft: Raft, entriesMax = APPLY_ENTRIES_MAX): EntryBatch | undefined {
-  return giveOut(raft, entriesMax)
+  // The state is about to be replaced (H7).
+  if (raft.snapshot !== undefined) return undefined
+  const isEarly = raft.defects['raft/apply-before-persist']
+  return giveOut(raft, entriesMax, isEarly ? raft.commit : Math.min(raft.commit, raft.persisted))
 }
 
 /** The engine has applied up to `index`. */
 export function applied(raft: Raft, index: number, entries: number, bytes: number): void {
+  const change = raft.configurations[0]
+  assert(
+    change === undefined || change > index || raft.configurationIndex >= change,
+    'a change is in force when its entry is applied (M2)',
+  )
   applyTo(raft, index, entries, bytes)
+  trimTail(raft, raft.configuration.members.length > 1 ? raft.keepBytes : 0)
+  leaveJointPhase(raft)
+}
+
+/** The log on disk begins at `firstIndex` now. */
+export function compactedTo(raft: Raft, firstIndex: number): void {
+  compactTo(raft, firstIndex)
+}
+
+// Members
+
+/** G3: while mute a member neither votes nor campaigns, and what it stores does not count. */
+export function setMute(raft: Raft, isMute: boolean): void {
+  raft.isMute = isMute
+  if (isMute && raft.role !== 'follower') becomeFollower(raft, raft.term, 0)
+}
+
+/** Whether what a peer acknowledges counts; without a word of the driver when the member is bound (§7.1). */
+export function setCounts(raft: Raft, peer: number, counts: boolean): void {
+  assert(
+    raft.configuration.members.some(({ id }) => id === peer),
+    'who counts is a member',
+  )
+  raft.counts.set(peer, counts)
+  placePeers(raft)
+  if (raft.role === 'leader') commitByCounting(raft)
+}
+
+export type PeerStatus = {
+  readonly id: number
+  readonly match: number
+  readonly next: number
+  readonly state: ProgressState
+  readonly isActive: boolean
+  readonly inflight: number
+}
+
+export type RaftStatus = {
+  readonly role: Role
+  readonly term: number
+  /** 0: none is known. */
+  readonly leader: number
+  readonly commit: number
+  readonly applied: number
+  readonly lastIndex: number
+  /** Of a leader; empty otherwise. */
+  readonly peers: readonly PeerStatus[]
+  readonly configuration: Configuration
+  readonly isJoint: boolean
+  readonly isVoter: boolean
+  readonly transferTarget: number
+  /** A change may be proposed: everything inherited, and an entry of the own term, is applied (M3). */
+  readonly takesChanges: boolean
+}
+
+export function status(raft: Raft): RaftStatus {
+  const { role, term, leader, commit, applied, lastIndex, configuration, transferTarget } = raft
+  return {
+    role,
+    term,
+    leader,
+    commit,
+    applied,
+    lastIndex,
+    peers: raft.peers.map(({ id, match, next, state, isActive, window }) => {
+      return { id, match, next, state, isActive, inflight: window.count }
+    }),
+    configuration,
+    isJoint: isJoint(configuration),
+    isVoter: isVoter(configuration, raft.id),
+    transferTarget,
+    takesChanges: role === 'leader' && raft.changeIndex <= applied && transferTarget === 0,
+  }
+}
+
+/** Match of a peer, for whoever waits for one; 0 when this node does not lead or does not know it. */
+export function matchOf(raft: Raft, peer: number): number {
+  return peerOf(raft, peer)?.match ?? 0
 }

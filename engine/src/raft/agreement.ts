@@ -1,0 +1,30 @@
+/** What a quorum of the configuration in force has reached: both halves of it while joint (consensus.md M6). */
+
+import type { Progress } from './progress.ts'
+import { majorityValue } from './quorum.ts'
+import type { Raft } from './state.ts'
+
+/** Used by one question at a time. */
+const values: number[] = []
+
+/**
+ * The greatest value that a majority of voters reach, in both halves. Learners, and members that do not count yet, do
+ * not help; who leads without being a voter does not count itself (M7).
+ *
+ * @param own the value of this node
+ */
+export function reached(raft: Raft, own: number, reachOf: (peer: Progress) => number): number {
+  const { peers, defects, isMute } = raft
+  const ownValue = isMute ? 0 : own
+  values.length = 0
+  if (raft.isOwnVoter) values.push(ownValue)
+  for (const peer of peers) {
+    if (peer.isVoter || defects['raft/learner-counted']) values.push(peer.counts ? reachOf(peer) : 0)
+  }
+  const incoming = majorityValue(values)
+  if (raft.configuration.outgoing.length === 0 || defects['raft/ignore-outgoing-majority']) return incoming
+  values.length = 0
+  if (raft.isOwnOutgoing) values.push(ownValue)
+  for (const peer of peers) if (peer.isOutgoing) values.push(peer.counts ? reachOf(peer) : 0)
+  return Math.min(incoming, majorityValue(values))
+}

@@ -1,0 +1,94 @@
+/**
+ * Membership changes of the running core (consensus.md §7). A configuration is in force from the moment its entry is
+ * applied (M2); that is safe together with one change at a time (M3), commit indexes that are stored with the entries
+ * (M10) and no campaign while a committed change waits (E5).
+ */
+
+import { assert } from '@vacancy/shared'
+import { ENTRY_KIND, encodeEntry } from './entry.ts'
+import { commitByCounting } from './leader.ts'
+import { appendEntries } from './log.ts'
+import {
+  assertConfiguration,
+  type Change,
+  type ChangeFault,
+  encodeConfiguration,
+  isJoint,
+  isVoter,
+  JOINED_ID_BASE,
+  resultOf,
+} from './membership.ts'
+import type { Configuration } from './messages.ts'
+import { confirmReads } from './reads.ts'
+import { becomeFollower, isElectable, placePeers, type Raft } from './state.ts'
+import { abortTransfer } from './transfer.ts'
+
+export type ChangeRefusal = ChangeFault | 'not-leader' | 'no-leader' | 'transferring' | 'change-in-flight'
+
+/**
+ * Appends the configuration a change leads to. The raft id of a member it adds is 1,000 + the index of the entry.
+ *
+ * @returns index of the entry, or why nothing was appended (M5)
+ */
+export function proposeChange(raft: Raft, change: Change): number | ChangeRefusal {
+  if (raft.role !== 'leader') return raft.leader === 0 ? 'no-leader' : 'not-leader'
+  if (!isVoter(raft.configuration, raft.id)) return 'not-leader'
+  if (raft.transferTarget !== 0) return 'transferring'
+  // M3: at most one change is not applied. A new leader waits for its own empty entry: it covers what it inherited.
+  if (raft.changeIndex > raft.applied && !isOverridden(raft)) return 'change-in-flight'
+  const result = resultOf(raft.configuration, change, JOINED_ID_BASE + raft.lastIndex + 1)
+  return typeof result === 'string' ? result : appendConfiguration(raft, result)
+}
+
+function isOverridden(raft: Raft): boolean {
+  return !raft.config.validateChanges || raft.defects['raft/second-change-in-flight']
+}
+
+function appendConfiguration(raft: Raft, configuration: Configuration): number {
+  assert(raft.configurations.length === 0 || isOverridden(raft), 'at most one change is not applied (A10)')
+  const bytes = encodeEntry(raft.term, ENTRY_KIND.configuration, encodeConfiguration(configuration))
+  raft.changeIndex = appendEntries(raft, raft.term, 1, bytes)
+  raft.configurations.push(raft.changeIndex)
+  raft.mustBroadcast = true
+  return raft.changeIndex
+}
+
+/**
+ * The entry at `index`, which holds `configuration`, is being applied (M2). Called before `applied` confirms it, by
+ * every member.
+ */
+export function applyConfiguration(raft: Raft, index: number, configuration: Configuration): void {
+  assert(index > raft.applied && index <= raft.handedOut, 'a configuration is applied with its entry (M2)')
+  assert(raft.configurations.includes(index), 'the entry is a configuration')
+  assertConfiguration(configuration)
+  raft.configuration = configuration
+  raft.configurationIndex = index
+  for (const id of raft.counts.keys()) {
+    if (!configuration.members.some((member) => member.id === id)) raft.counts.delete(id)
+  }
+  placePeers(raft)
+  if (raft.role !== 'leader') {
+    // A12: who may not lead any more does not go on standing for it.
+    if (raft.role !== 'follower' && !isElectable(raft)) becomeFollower(raft, raft.term, 0)
+    return
+  }
+  if (raft.transferTarget !== 0 && !isVoter(configuration, raft.transferTarget)) abortTransfer(raft) // M8
+  if (!isVoter(configuration, raft.id) && raft.config.stepDownOnRemoval && !raft.defects['raft/removed-leader-stays']) {
+    return becomeFollower(raft, raft.term, 0) // M7
+  }
+  // A smaller quorum may have what it needs already; new peers hear of their leader.
+  commitByCounting(raft)
+  confirmReads(raft)
+  raft.mustBroadcast = true
+}
+
+/** M4: whoever leads when the joint phase is in force proposes its end, once. */
+export function leaveJointPhase(raft: Raft): void {
+  const { configuration } = raft
+  if (raft.role !== 'leader' || !isJoint(configuration) || !configuration.autoLeave) return
+  const isRepeated = raft.defects['raft/joint-left-twice'] && raft.changeIndex > raft.termStart
+  if (raft.changeIndex > raft.applied && !isRepeated) return
+  const result = resultOf(configuration, 'leave', 0)
+  assert(typeof result !== 'string', 'a joint phase can be left')
+  appendConfiguration(raft, result)
+}

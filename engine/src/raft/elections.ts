@@ -1,0 +1,139 @@
+/**
+ * Who leads: campaigns, votes and what a voter may promise (consensus.md §5).
+ *
+ *               time-out              quorum would          quorum does
+ *   follower ───────────► preCandidate ────────► candidate ────────► leader
+ *      ▲                       │                     │                 │
+ *      └── lost, higher term, somebody leads ────────┴── no quorum ────┘
+ */
+
+import { assert } from '@vacancy/shared'
+import { becomeLeader } from './leader.ts'
+import { isVoter } from './membership.ts'
+import type { TimeoutNow, VoteMessage, VoteReply } from './messages.ts'
+import { jointTally, type Tally, tally } from './quorum.ts'
+import {
+  becomeFollower,
+  drawTimeout,
+  isElectable,
+  isUpToDate,
+  promise,
+  type Raft,
+  send,
+  setTerm,
+  setVote,
+} from './state.ts'
+
+/** Stands for leader, asking first whether it could win unless pre-votes are off. Does nothing where E5 forbids it. */
+export function campaign(raft: Raft): void {
+  if (raft.role === 'leader' || !mayStand(raft)) return
+  if (raft.config.preVote) becomePreCandidate(raft)
+  else becomeCandidate(raft, false)
+}
+
+/** E5: not while a configuration may be in force that this node does not know yet. */
+function mayStand(raft: Raft): boolean {
+  if (!isElectable(raft) || raft.snapshot !== undefined) return false
+  return !raft.configurations.some((index) => index <= raft.commit)
+}
+
+/** Changes nothing that others see: neither term nor vote. */
+function becomePreCandidate(raft: Raft): void {
+  raft.role = 'preCandidate'
+  raft.leader = 0
+  drawTimeout(raft)
+  raft.votes.clear()
+  raft.votes.set(raft.id, true)
+  if (standing(raft) === 'won') return becomeCandidate(raft, false)
+  askForVotes(raft, 'preVote', raft.term + 1, false)
+}
+
+function becomeCandidate(raft: Raft, isForced: boolean): void {
+  assert(isElectable(raft), 'a learner is never candidate (A12)')
+  setTerm(raft, raft.term + 1)
+  setVote(raft, raft.id)
+  raft.role = 'candidate'
+  raft.leader = 0
+  drawTimeout(raft)
+  raft.votes.clear()
+  askForVotes(raft, 'vote', raft.term, isForced)
+  if (raft.defects['raft/vote-not-durable']) countOwnVote(raft)
+}
+
+function askForVotes(raft: Raft, type: 'preVote' | 'vote', term: number, isForced: boolean): void {
+  const { id: from, lastIndex, lastTerm, configuration } = raft
+  for (const { id } of configuration.members) {
+    if (id === from || !isVoter(configuration, id)) continue
+    send(raft, { type, from, to: id, term, lastIndex, lastTerm, isForced })
+  }
+}
+
+/** H3: the own vote is durable now. */
+export function countOwnVote(raft: Raft): void {
+  if (raft.role !== 'candidate') return
+  assert(raft.vote === raft.id, 'a candidate has voted for itself')
+  raft.votes.set(raft.id, true)
+  conclude(raft)
+}
+
+/** E6 */
+function standing(raft: Raft): Tally {
+  const { configuration, votes, defects } = raft
+  const { voters, outgoing } = configuration
+  return jointTally(tally(voters, votes), tally(defects['raft/ignore-outgoing-majority'] ? [] : outgoing, votes))
+}
+
+function conclude(raft: Raft): void {
+  const result = standing(raft)
+  if (result === 'pending') return
+  if (result === 'lost') return becomeFollower(raft, raft.term, 0)
+  if (raft.role === 'preCandidate') becomeCandidate(raft, false)
+  else becomeLeader(raft)
+}
+
+/** E2: whoever hears a leader does not help to replace it. */
+export function isLeaseHeld(raft: Raft): boolean {
+  if (!raft.config.checkQuorum || raft.leader === 0 || raft.defects['raft/lease-ignored']) return false
+  return raft.electionElapsed < raft.config.electionTicks
+}
+
+/** E1; the term of the message is the own one, or for a pre-vote a later one. */
+export function onVote(raft: Raft, message: VoteMessage): void {
+  const { type, from, term } = message
+  const isPre = type === 'preVote'
+  // Learners answer as well: they may have been promoted by an entry they have not seen (E4).
+  if (raft.defects['raft/learner-refuses-votes'] && !isVoter(raft.configuration, raft.id)) return
+  const isFree = raft.vote === from || (raft.vote === 0 && raft.leader === 0) || (isPre && term > raft.term)
+  const isNew = isUpToDate(raft, message.lastTerm, message.lastIndex) || raft.defects['raft/vote-ignores-log']
+  const isGranted = (isFree || (raft.defects['raft/votes-twice'] && raft.role !== 'leader')) && isNew
+  const replyType = isPre ? 'preVoteReply' : 'voteReply'
+  const reply: VoteReply = {
+    type: replyType,
+    from: raft.id,
+    to: from,
+    // A grant repeats what was asked for: it does not change the voter's term.
+    term: isGranted ? term : raft.term,
+    isGranted,
+  }
+  if (isGranted && !isPre) {
+    // Only a real vote that is granted delays the own campaign (E3).
+    raft.electionElapsed = 0
+    setVote(raft, from)
+  }
+  if (raft.defects['raft/vote-not-durable']) send(raft, reply)
+  else promise(raft, reply)
+}
+
+export function onVoteReply(raft: Raft, { type, from, term, isGranted }: VoteReply): void {
+  const isAsked = type === 'preVoteReply' ? raft.role === 'preCandidate' : raft.role === 'candidate'
+  if (!isAsked || raft.votes.has(from)) return
+  // A grant of a pre-vote is of the term that was asked for; an earlier one counts for nothing any more.
+  if (type === 'preVoteReply' && isGranted && term !== raft.term + 1) return
+  raft.votes.set(from, isGranted)
+  conclude(raft)
+}
+
+/** The leader hands over: no pre-vote, and voters do not wait for the leader to fall silent (§8). */
+export function onTimeoutNow(raft: Raft, _message: TimeoutNow): void {
+  if (raft.role === 'follower' && mayStand(raft)) becomeCandidate(raft, true)
+}

@@ -1,0 +1,123 @@
+/** What a follower takes from its leader: entries, commit index, snapshots (consensus.md R2–R4, §16.3). */
+
+import { assert } from '@vacancy/shared'
+import { type EntryBatch, sliceBatch } from './entry.ts'
+import {
+  appendBatch,
+  assertSameEntries,
+  batchTerm,
+  commitTo,
+  lastIndexOfTerm,
+  lastOf,
+  restartLog,
+  termAt,
+} from './log.ts'
+import type { AppendMessage, AppendReply, Configuration, Heartbeat, SnapshotOffer } from './messages.ts'
+import { cutLog, knownTerm, placePeers, promise, type Raft, send } from './state.ts'
+
+export function onAppend(raft: Raft, message: AppendMessage): void {
+  const { from, prevIndex, prevTerm, entries } = message
+  // While a snapshot is made current nothing else goes into the log (H7).
+  if (raft.snapshot) return
+  // What is committed here is the same there.
+  if (prevIndex < raft.commit) return acknowledge(raft, from, raft.commit)
+  if (termAt(raft, prevIndex) !== prevTerm) return reject(raft, from, prevIndex, prevTerm)
+  let last = prevIndex
+  for (const batch of entries) {
+    assert(batch.firstIndex === last + 1, 'entries of a message follow one another')
+    place(raft, batch)
+    last = lastOf(batch)
+  }
+  if (raft.defects['raft/late-append-truncates'] && last < raft.lastIndex) cutLog(raft, Math.max(last, raft.commit) + 1)
+  // R4: behind `last` the two logs may differ.
+  const matched = raft.defects['raft/commit-beyond-match'] ? raft.lastIndex : last
+  const commit = Math.min(message.commit, matched)
+  if (commit > raft.commit) commitTo(raft, commit)
+  acknowledge(raft, from, last)
+}
+
+/** Appends what is new of a batch. Only a real conflict cuts what is there (R3). */
+function place(raft: Raft, batch: EntryBatch): void {
+  const last = lastOf(batch)
+  if (batch.firstIndex > raft.lastIndex) return appendBatch(raft, batch)
+  const term = batchTerm(batch)
+  const overlap = Math.min(last, raft.lastIndex)
+  let next = batch.firstIndex
+  while (next <= overlap && termAt(raft, next) === term) next++
+  if (next > batch.firstIndex) assertSameEntries(raft, sliceBatch(batch, batch.firstIndex, next - 1))
+  if (next <= overlap) {
+    cutLog(raft, next)
+    raft.overwrittenFrom = raft.overwrittenFrom === 0 ? next : Math.min(raft.overwrittenFrom, next)
+  }
+  if (next <= last) appendBatch(raft, sliceBatch(batch, next, last))
+}
+
+/** H2: leaves when the entries are durable. Of several to the same leader the last one says everything. */
+function acknowledge(raft: Raft, to: number, index: number): void {
+  const reply: AppendReply = {
+    type: 'appendReply',
+    from: raft.id,
+    to,
+    term: raft.term,
+    index,
+    isRejected: false,
+    hintIndex: 0,
+    hintTerm: 0,
+  }
+  if (raft.defects['raft/ack-before-persist']) return send(raft, reply)
+  const before = raft.sendAfter[raft.sendAfter.length - 1]
+  if (before?.type === 'appendReply' && !before.isRejected && before.to === to && before.term === raft.term) {
+    if (before.index <= index) raft.sendAfter[raft.sendAfter.length - 1] = reply
+    return
+  }
+  promise(raft, reply)
+}
+
+/** R2: says where its own log may agree, so that the leader goes back whole terms. */
+function reject(raft: Raft, to: number, index: number, prevTerm: number): void {
+  const hintIndex = lastIndexOfTerm(raft, Math.min(index, raft.lastIndex), prevTerm)
+  const hintTerm = knownTerm(raft, hintIndex)
+  const { id: from, term } = raft
+  promise(raft, { type: 'appendReply', from, to, term, index, isRejected: true, hintIndex, hintTerm })
+}
+
+export function onHeartbeat(raft: Raft, message: Heartbeat): void {
+  const { from, commit, readRound } = message
+  if (!raft.snapshot && commit > raft.commit) {
+    assert(commit <= raft.lastIndex, 'what was acknowledged is still here (A13)')
+    commitTo(raft, commit)
+  }
+  send(raft, { type: 'heartbeatReply', from: raft.id, to: from, term: raft.term, readRound })
+}
+
+/** The data is staged here already. It is handed over to be made current, unless the log holds it all (§16.3). */
+export function onSnapshot(raft: Raft, message: SnapshotOffer): void {
+  if (raft.snapshot) return
+  const { from, index, snapshotTerm } = message
+  if (index <= raft.commit && !raft.defects['raft/old-snapshot-taken']) return acknowledge(raft, from, raft.commit)
+  if (termAt(raft, index) === snapshotTerm && index > raft.commit) {
+    commitTo(raft, index)
+    return acknowledge(raft, from, index)
+  }
+  raft.snapshot = message
+  raft.isSnapshotHanded = false
+}
+
+/**
+ * The snapshot of a hand-over is current: state machine and log on disk begin with it, and its mark is durable.
+ * Everything that was given out to be applied must have been confirmed or dropped before.
+ */
+export function installed(raft: Raft, index: number, term: number, configuration: Configuration): void {
+  const { snapshot } = raft
+  assert(snapshot !== undefined && raft.isSnapshotHanded, 'a snapshot was handed over')
+  assert(snapshot.index === index && snapshot.snapshotTerm === term, 'what was made current is what was handed over')
+  restartLog(raft, index, term)
+  // What is on its way to the disk belonged to the log before.
+  for (const handed of raft.handed) handed.lastIndex = index
+  raft.stored = { ...raft.stored, commit: index }
+  raft.snapshot = undefined
+  raft.configuration = configuration
+  raft.configurationIndex = index
+  placePeers(raft)
+  if (raft.leader !== 0) acknowledge(raft, raft.leader, index)
+}

@@ -1,0 +1,31 @@
+/** Heartbeats of a leader, and whether anybody answers (consensus.md §4, E9, A13). */
+
+import { assert } from '@vacancy/shared'
+import { reached } from './agreement.ts'
+import type { Progress } from './progress.ts'
+import { becomeFollower, type Raft, send } from './state.ts'
+
+/** To everybody, whatever state they are in: a heartbeat keeps them quiet and carries the round of reads (RI1). */
+export function sendHeartbeats(raft: Raft): void {
+  raft.heartbeatElapsed = 0
+  for (const peer of raft.peers) {
+    // Only what the peer itself acknowledged: its log may differ behind that.
+    const commit = raft.defects['raft/heartbeat-full-commit'] ? raft.commit : Math.min(peer.match, raft.commit)
+    assert(
+      commit <= peer.match || raft.defects['raft/heartbeat-full-commit'],
+      'a heartbeat commits what is there (A13)',
+    )
+    const { id: from, term, readRound } = raft
+    send(raft, { type: 'heartbeat', from, to: peer.id, term, commit, readRound })
+  }
+}
+
+const activity = (peer: Progress): number => (peer.isActive ? 1 : 0)
+
+/** E9: a leader that a quorum does not answer any more gives up, so that another can be found. */
+export function checkQuorum(raft: Raft): void {
+  raft.electionElapsed = 0
+  const isHeard = reached(raft, 1, activity) >= 1
+  for (const peer of raft.peers) peer.isActive = false
+  if (!isHeard && raft.config.checkQuorum && !raft.defects['raft/check-quorum-off']) becomeFollower(raft, raft.term, 0)
+}

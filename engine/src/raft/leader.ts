@@ -1,0 +1,225 @@
+/**
+ * What a leader does with its peers: sends entries as fast as each takes them, learns how far they are, commits what a
+ * majority holds (consensus.md §6, E8, A7).
+ */
+
+import { assert } from '@vacancy/shared'
+import { reached } from './agreement.ts'
+import { ENTRY_KIND, type EntryBatch, encodeEntry, inspectBatch } from './entry.ts'
+import { appendEntries, batchTerm, commitTo, lastIndexOfTerm, lastOf, readTail, tailFirst, termAt } from './log.ts'
+import type { AppendReply, HeartbeatReply, SnapshotOffer } from './messages.ts'
+import {
+  acknowledge,
+  assertProgress,
+  isWaiting,
+  isWindowFull,
+  noteProbe,
+  noteSent,
+  type Progress,
+  retreat,
+  toProbe,
+  toReplicate,
+  toSnapshot,
+} from './progress.ts'
+import { confirmReads, takeHeldReads } from './reads.ts'
+import { drawTimeout, knownTerm, peerOf, placePeers, type Raft, send, setLeader } from './state.ts'
+import { abortTransfer, hurryTransfer } from './transfer.ts'
+
+const NO_ENTRIES: readonly EntryBatch[] = []
+
+/** A candidate has won. It begins its term with one empty entry (E8), which also marks what it inherited (M3). */
+export function becomeLeader(raft: Raft): void {
+  assert(raft.role === 'candidate', 'who leads was elected')
+  raft.role = 'leader'
+  setLeader(raft, raft.id)
+  drawTimeout(raft)
+  raft.votes.clear()
+  abortTransfer(raft)
+  raft.confirmedRound = raft.readRound
+  raft.peers = []
+  placePeers(raft)
+  for (const peer of raft.peers) peer.isActive = false
+  const empty = encodeEntry(raft.term, ENTRY_KIND.empty, new Uint8Array(0))
+  raft.termStart = appendEntries(raft, raft.term, 1, empty)
+  raft.changeIndex = raft.termStart
+  raft.mustBroadcast = true
+}
+
+const matchOf = (peer: Progress): number => peer.match
+
+/** A7: only an entry of the current term is committed by counting; it takes all before it along. */
+export function commitByCounting(raft: Raft): void {
+  // H3: the own entries count when they are durable.
+  const own = raft.defects['raft/own-ack-before-persist'] ? raft.lastIndex : raft.persisted
+  const index = reached(raft, own, matchOf)
+  if (index <= raft.commit) return
+  if (termAt(raft, index) !== raft.term && !raft.defects['raft/old-term-commit']) return
+  commitTo(raft, index)
+  raft.mustBroadcast = raft.peers.length > 0
+  takeHeldReads(raft)
+}
+
+/** Sends what every peer may get now: entries (R6), or only the commit index when that moved (R7). */
+export function broadcast(raft: Raft): void {
+  raft.mustBroadcast = false
+  for (const peer of raft.peers) {
+    if (sendAll(raft, peer)) continue
+    if (raft.commit > peer.sentCommit && peer.sentCommit < peer.next - 1) sendAppend(raft, peer, true)
+  }
+}
+
+/** As many messages as the window lets through. @returns whether there was one */
+function sendAll(raft: Raft, peer: Progress): boolean {
+  let sent = false
+  while (sendAppend(raft, peer, false)) sent = true
+  return sent
+}
+
+/**
+ * One append message, if the peer may get one.
+ *
+ * @param mustSend without entries, too: to find out where the peer is, or to tell the commit index
+ */
+function sendAppend(raft: Raft, peer: Progress, mustSend: boolean): boolean {
+  const ignoresWindow = raft.defects['raft/window-ignored'] && peer.state === 'replicate'
+  if (isWaiting(peer) && !ignoresWindow) return false
+  const prevTerm = termAt(raft, peer.next - 1)
+  if (prevTerm < 0) {
+    needSnapshot(raft, peer)
+    return false
+  }
+  let entries = NO_ENTRIES
+  // A window that is full pauses entries (R1).
+  const isFull = peer.state === 'replicate' && isWindowFull(peer) && !ignoresWindow
+  if (peer.next <= raft.lastIndex && !isFull) {
+    if (peer.next < tailFirst(raft)) {
+      peer.reading = peer.next
+      raft.logReads.push({ peer: peer.id, firstIndex: peer.next, bytesMax: raft.limits.messageBytes })
+      return false
+    }
+    entries = readTail(raft, peer.next, raft.limits.messageBytes)
+  }
+  if (entries.length === 0 && !mustSend) return false
+  emit(raft, peer, prevTerm, entries)
+  return true
+}
+
+function emit(raft: Raft, peer: Progress, prevTerm: number, entries: readonly EntryBatch[]): void {
+  const { id: from, term, commit } = raft
+  send(raft, { type: 'append', from, to: peer.id, term, prevIndex: peer.next - 1, prevTerm, entries, commit })
+  peer.sentCommit = Math.max(peer.sentCommit, commit)
+  let bytes = 0
+  for (const batch of entries) bytes += batch.bytes.length
+  const last = entries[entries.length - 1]
+  if (last) noteSent(peer, lastOf(last), bytes)
+  else noteProbe(peer)
+  assertProgress(peer, raft.lastIndex)
+}
+
+/** What it needs is compacted. Who does not answer gets no offer: it would be built for nothing (H10). */
+function needSnapshot(raft: Raft, peer: Progress): void {
+  if (!peer.isActive) return
+  toSnapshot(peer)
+  raft.offers.push({ peer: peer.id })
+}
+
+export function onAppendReply(raft: Raft, message: AppendReply): void {
+  const peer = peerOf(raft, message.from)
+  if (!peer) return
+  peer.isActive = true
+  if (message.isRejected) return onRejection(raft, peer, message)
+  const isNews = acknowledge(peer, message.index)
+  assertProgress(peer, raft.lastIndex)
+  // A peer that has caught up must not remain in probe (R5).
+  if (peer.state === 'probe' && (isNews || peer.match === message.index)) toReplicate(peer)
+  else if (!isNews) return
+  // Whatever it is being sent: it can go on from the log.
+  if (peer.state === 'snapshot' && peer.match >= raft.firstIndex - 1) {
+    if (!raft.defects['raft/snapshot-state-never-left']) toReplicate(peer)
+  }
+  commitByCounting(raft)
+  sendAll(raft, peer)
+  if (raft.commit > peer.sentCommit) raft.mustBroadcast = true
+  hurryTransfer(raft, peer)
+}
+
+/** R2: goes back to where the two logs may agree, whole terms at a time. */
+function onRejection(raft: Raft, peer: Progress, { index, hintIndex, hintTerm }: AppendReply): void {
+  const isTrusted = raft.defects['raft/stale-rejection-trusted']
+  const agreeable = lastIndexOfTerm(raft, hintIndex, hintTerm)
+  if (isTrusted) {
+    toProbe(peer)
+    peer.next = Math.max(1, agreeable + 1)
+  } else if (!retreat(peer, index, agreeable)) return
+  assertProgress(peer, raft.lastIndex)
+  sendAppend(raft, peer, true)
+}
+
+export function onHeartbeatReply(raft: Raft, message: HeartbeatReply): void {
+  const peer = peerOf(raft, message.from)
+  if (!peer) return
+  peer.isActive = true
+  // R1, R5: whatever was on its way may be lost; one append finds out.
+  if (!(raft.defects['raft/probe-never-recovers'] && peer.state === 'probe')) peer.isPaused = false
+  if (peer.match < raft.lastIndex || peer.state === 'probe') sendAppend(raft, peer, true)
+  if (message.readRound <= peer.readRound) return
+  assert(message.readRound <= raft.readRound, 'a round is confirmed that was begun')
+  peer.readRound = message.readRound
+  confirmReads(raft)
+}
+
+/** The transport lost contact: what was on its way counts as lost. */
+export function reportUnreachable(raft: Raft, id: number): void {
+  const peer = peerOf(raft, id)
+  if (peer?.state === 'replicate') toProbe(peer)
+  // Entries that are read for it are of no use any more.
+  if (peer) peer.reading = 0
+}
+
+/** A snapshot as the driver offers it: `manifest` is its own affair. */
+export type Snapshot = Pick<SnapshotOffer, 'index' | 'snapshotTerm' | 'configuration' | 'manifest'>
+
+/**
+ * Offers a snapshot to a peer that needs one.
+ *
+ * @returns false when it needs none any more
+ */
+export function offerSnapshot(raft: Raft, id: number, snapshot: Snapshot): boolean {
+  const peer = peerOf(raft, id)
+  if (peer?.state !== 'snapshot') return false
+  assert(snapshot.index <= raft.applied, 'a snapshot holds what is applied')
+  peer.pendingSnapshot = snapshot.index
+  send(raft, { type: 'snapshot', from: raft.id, to: id, term: raft.term, ...snapshot })
+  return true
+}
+
+/** How a transfer ended. Either way the next answer to a heartbeat, or the acknowledgement, goes on. */
+export function reportSnapshot(raft: Raft, id: number, isDone: boolean): void {
+  const peer = peerOf(raft, id)
+  if (peer?.state !== 'snapshot' || raft.defects['raft/snapshot-state-never-left']) return
+  toProbe(peer, isDone ? Math.min(peer.pendingSnapshot, raft.lastIndex) : 0)
+  peer.isPaused = true
+}
+
+/** Answer to a log read: the entries, read back from disk, or that they are not there any more. */
+export function provideEntries(raft: Raft, id: number, batches: readonly EntryBatch[] | 'compacted'): void {
+  const peer = peerOf(raft, id)
+  if (!peer || peer.reading === 0) return
+  const from = peer.reading
+  peer.reading = 0
+  if (batches === 'compacted') {
+    if (peer.next < tailFirst(raft)) needSnapshot(raft, peer)
+    return
+  }
+  raft.mustBroadcast = true
+  // It went back, or on, while the disk was busy.
+  if (peer.next !== from || batches[0]?.firstIndex !== from || isWaiting(peer)) return
+  let next = from
+  for (const batch of batches) {
+    assert(batch.firstIndex === next, 'entries are read without a gap (A15)')
+    assert(termAt(raft, next) === batchTerm(batch), 'entries read back have the term they were written with (A15)')
+    inspectBatch(batch)
+    next += batch.count
+  }
+  emit(raft, peer, knownTerm(raft, from - 1), batches)
+}

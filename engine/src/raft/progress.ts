@@ -1,0 +1,191 @@
+/**
+ * What a leader knows of one peer: how far it is, what is on its way, how much may be (consensus.md §6, R1, R2, A6).
+ *
+ *   probe ───── acknowledged ────────► replicate
+ *     ▲  ▲                                │  │
+ *     │  └─ rejected, unreachable ────────┘  │
+ *     │                                      ▼
+ *     └── reported, failed, acknowledged ── snapshot ◄── entries compacted (from any state)
+ */
+
+import { assert } from '@vacancy/shared'
+
+export type ProgressState = 'probe' | 'replicate' | 'snapshot'
+
+/** Messages with entries that were sent and not acknowledged, oldest first: last index and bytes of each. */
+type Window = {
+  readonly messagesMax: number
+  readonly bytesMax: number
+  readonly lastIndexes: Float64Array
+  readonly sizes: Float64Array
+  head: number
+  count: number
+  bytes: number
+}
+
+export type Progress = {
+  readonly id: number
+  isVoter: boolean
+  isOutgoing: boolean
+  /** Whether what it acknowledges counts: not before the member is bound (§7.1). */
+  counts: boolean
+  state: ProgressState
+  /** The log of the peer agrees with the leader's up to here. */
+  match: number
+  /** First index to send. */
+  next: number
+  /** Answered within the last check-quorum interval (E9). */
+  isActive: boolean
+  /** A probe is on its way, or a window is full: entries wait for an answer. */
+  isPaused: boolean
+  /** Index of the snapshot it was offered; 0 while none was. */
+  pendingSnapshot: number
+  /** Greatest commit index it was told with an append (R7). */
+  sentCommit: number
+  /** Newest round of reads it confirmed (RI1). */
+  readRound: number
+  /** First index of entries that are being read from the disk for it; 0 for none. */
+  reading: number
+  readonly window: Window
+}
+
+export type WindowLimits = { readonly inflightMessages: number; readonly inflightBytes: number }
+
+/** M9: a new peer is taken for active, so that check-quorum waits for its first contact. */
+export function createProgress(id: number, next: number, limits: WindowLimits): Progress {
+  assert(limits.inflightMessages >= 1, 'a window lets a message through')
+  return {
+    id,
+    isVoter: false,
+    isOutgoing: false,
+    counts: true,
+    state: 'probe',
+    match: 0,
+    next,
+    isActive: true,
+    isPaused: false,
+    pendingSnapshot: 0,
+    sentCommit: 0,
+    readRound: 0,
+    reading: 0,
+    window: {
+      messagesMax: limits.inflightMessages,
+      bytesMax: limits.inflightBytes,
+      lastIndexes: new Float64Array(limits.inflightMessages),
+      sizes: new Float64Array(limits.inflightMessages),
+      head: 0,
+      count: 0,
+      bytes: 0,
+    },
+  }
+}
+
+export function isWindowFull({ window }: Progress): boolean {
+  return window.count === window.messagesMax || window.bytes >= window.bytesMax
+}
+
+/** Nothing is to be sent until it answers. */
+export function isWaiting(progress: Progress): boolean {
+  return progress.state === 'snapshot' || progress.isPaused || progress.reading !== 0
+}
+
+/** Entries up to `lastIndex` are on their way. */
+export function noteSent(progress: Progress, lastIndex: number, bytes: number): void {
+  assert(lastIndex >= progress.next, 'what is sent is new')
+  if (progress.state === 'probe') {
+    progress.isPaused = true
+    return
+  }
+  const { window } = progress
+  assert(window.count < window.messagesMax, 'in flight is never more than the window (A6)')
+  const at = (window.head + window.count) % window.messagesMax
+  window.lastIndexes[at] = lastIndex
+  window.sizes[at] = bytes
+  window.count++
+  window.bytes += bytes
+  progress.next = lastIndex + 1
+  progress.isPaused = isWindowFull(progress)
+}
+
+/** A message without entries is on its way: one in probe, and one for a full window until the next heartbeat (R1). */
+export function noteProbe(progress: Progress): void {
+  progress.isPaused = progress.state === 'probe' || isWindowFull(progress)
+}
+
+/** What ends at or below `index` has arrived. */
+function freeTo(window: Window, index: number): void {
+  while (window.count > 0 && (window.lastIndexes[window.head] as number) <= index) {
+    window.bytes -= window.sizes[window.head] as number
+    window.head = (window.head + 1) % window.messagesMax
+    window.count--
+  }
+}
+
+function emptyWindow(window: Window): void {
+  window.head = 0
+  window.count = 0
+  window.bytes = 0
+}
+
+/** @returns whether `match` grew */
+export function acknowledge(progress: Progress, index: number): boolean {
+  const isNews = index > progress.match
+  if (isNews) progress.match = index
+  progress.next = Math.max(progress.next, index + 1)
+  if (progress.state === 'replicate') {
+    freeTo(progress.window, index)
+    progress.isPaused = isWindowFull(progress)
+  } else if (progress.state === 'probe' && isNews) progress.isPaused = false
+  return isNews
+}
+
+/**
+ * R2: the peer does not have the entry before the ones it was sent; `agreeable` is where its log and the leader's may
+ * agree.
+ *
+ * @returns false for a stale rejection, which is ignored
+ */
+export function retreat(progress: Progress, refusedIndex: number, agreeable: number): boolean {
+  if (progress.state === 'snapshot') return false
+  if (progress.state === 'replicate') {
+    if (refusedIndex <= progress.match) return false
+    toProbe(progress)
+    return true
+  }
+  if (refusedIndex !== progress.next - 1) return false
+  progress.next = Math.max(Math.min(refusedIndex, agreeable + 1), progress.match + 1)
+  progress.sentCommit = Math.min(progress.sentCommit, progress.next - 1)
+  progress.isPaused = false
+  return true
+}
+
+/** Next is a guess again; after a snapshot that arrived it is a good one. */
+export function toProbe(progress: Progress, known = progress.match): void {
+  reset(progress, 'probe')
+  progress.next = Math.max(progress.match, known) + 1
+  progress.sentCommit = Math.min(progress.sentCommit, progress.next - 1)
+}
+
+export function toReplicate(progress: Progress): void {
+  reset(progress, 'replicate')
+  progress.next = progress.match + 1
+}
+
+export function toSnapshot(progress: Progress): void {
+  reset(progress, 'snapshot')
+}
+
+function reset(progress: Progress, state: ProgressState): void {
+  progress.state = state
+  progress.isPaused = false
+  progress.pendingSnapshot = 0
+  progress.reading = 0
+  emptyWindow(progress.window)
+}
+
+/** A6 */
+export function assertProgress(progress: Progress, lastIndex: number): void {
+  assert(progress.match >= 0, 'a match is an index (A6)')
+  assert(progress.match < progress.next, 'what is acknowledged is not sent again (A6)')
+  assert(progress.match <= lastIndex, 'a peer has nothing that its leader has not (A6)')
+}

@@ -1,0 +1,41 @@
+/** What a majority is, and what a majority has reached (consensus.md E6, M6). Arithmetic only. */
+
+/**
+ * The greatest value that a majority reaches, one value a voter. Sorts `values` in place: a leader asks for each batch.
+ *
+ * @returns Infinity when there are no voters: the half of a configuration that is not there agrees with everything
+ */
+export function majorityValue(values: number[]): number {
+  const { length } = values
+  if (length === 0) return Number.POSITIVE_INFINITY
+  // Insertion sort, descending: at most seven values (consensus.md §21).
+  for (let i = 1; i < length; i++) {
+    const value = values[i] as number
+    let at = i
+    for (; at > 0 && (values[at - 1] as number) < value; at--) values[at] = values[at - 1] as number
+    values[at] = value
+  }
+  return values[length >>> 1] as number
+}
+
+export type Tally = 'won' | 'lost' | 'pending'
+
+/** How an election stands among `voters`; who has not answered is missing in `votes`. */
+export function tally(voters: readonly number[], votes: ReadonlyMap<number, boolean>): Tally {
+  const majority = (voters.length >>> 1) + 1
+  let granted = 0
+  let refused = 0
+  for (const voter of voters) {
+    const vote = votes.get(voter)
+    if (vote === true) granted++
+    else if (vote === false) refused++
+  }
+  if (voters.length === 0 || granted >= majority) return 'won'
+  return voters.length - refused < majority ? 'lost' : 'pending'
+}
+
+/** E6: both halves must be won; one that can no longer be won decides. */
+export function jointTally(one: Tally, other: Tally): Tally {
+  if (one === 'lost' || other === 'lost') return 'lost'
+  return one === 'won' && other === 'won' ? 'won' : 'pending'
+}

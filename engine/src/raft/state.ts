@@ -1,0 +1,381 @@
+/**
+ * Everything one core knows, and the few changes of it that all rooms of the core share: the term, falling back to
+ * follower, cutting the log, messages that wait for the disk (consensus.md §3).
+ */
+
+import { assert } from '@vacancy/shared'
+import { type Defects, readDefects } from './defects.ts'
+import type { EntryBatch } from './entry.ts'
+import { createLog, type RaftLog, type TermRun, termAt, truncateFrom } from './log.ts'
+import { assertConfiguration, isVoter, votersOnly } from './membership.ts'
+import type { Configuration, Message, SnapshotOffer } from './messages.ts'
+import { createProgress, type Progress } from './progress.ts'
+
+export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
+
+/** What must survive a crash beside the entries. `vote` is a raft id, 0 for none. */
+export type HardState = { readonly term: number; readonly vote: number; readonly commit: number }
+
+/** Limits of what may be under way (consensus.md §21). */
+export const RAFT_LIMITS = {
+  uncommittedBytes: 64 << 20,
+  uncommittedEntries: 50_000,
+  /** Entries in one message; one of any size goes alone. */
+  messageBytes: 1 << 20,
+  inflightMessages: 256,
+  inflightBytes: 16 << 20,
+  waitingReads: 10_000,
+} as const
+export type RaftLimits = { readonly [name in keyof typeof RAFT_LIMITS]: number }
+
+/** Applied entries that stay in memory for peers that lag. */
+export const KEEP_BYTES = 32 << 20
+
+export type RaftConfig = {
+  readonly id: number
+  /** E: a follower waits E to 2E − 1 ticks for its leader. */
+  readonly electionTicks: number
+  readonly heartbeatTicks: number
+  /** A whole number from 0 to `below` − 1. */
+  readonly random: (below: number) => number
+  /** The other values of these four are for tests (consensus.md §3.1). */
+  readonly preVote: boolean
+  readonly checkQuorum: boolean
+  readonly stepDownOnRemoval: boolean
+  readonly validateChanges: boolean
+  readonly limits?: Partial<RaftLimits>
+  readonly keepBytes?: number
+  /** No hand-over is taken before the one before it is confirmed (H4, A22): tests and recovery. */
+  readonly isLockStep?: boolean
+  /** Planted defects (defects.ts); only a simulator passes any. */
+  readonly defects?: ReadonlySet<string>
+}
+
+/** Where a recovered node stands: everything in its log is durable. */
+export type RestoredState = HardState & {
+  readonly lastIndex: number
+  /** Term of the last entry; lower than `term` after a vote that brought none. */
+  readonly lastTerm: number
+  readonly applied: number
+  readonly appliedTerm?: number
+  /** The oldest entry that can be read from disk; needs `terms`. Default: applied + 1. */
+  readonly firstIndex?: number
+  /** Terms of the log as far as it can be read, ascending, and of the entry before that; later ones are ignored. */
+  readonly terms?: readonly TermRun[]
+  /** In force at `applied`. */
+  readonly configuration?: Configuration
+  /** Entries behind `applied`, in order, each batch of one term. */
+  readonly entries?: readonly EntryBatch[]
+  /** Neither votes nor campaigns nor counts: an empty initial voter before it is bound (G3). */
+  readonly isMute?: boolean
+}
+
+export type Dropped = 'not-leader' | 'no-leader' | 'overloaded' | 'transferring'
+
+export type Handed = {
+  readonly token: number
+  readonly hardState: HardState
+  /** What of the log it makes durable; a later cut takes from it (H6). */
+  lastIndex: number
+}
+
+export type Read = {
+  /** 0: of this node. */
+  readonly from: number
+  readonly context: number
+  /** Commit index when it was asked for; −1 until an entry of the own term is committed (RI2). */
+  index: number
+  /** The round of heartbeats that confirms it; 0 until one is sent. */
+  round: number
+}
+
+export type Raft = RaftLog & {
+  readonly id: number
+  readonly config: RaftConfig
+  readonly limits: RaftLimits
+  readonly keepBytes: number
+  readonly defects: Defects
+  role: Role
+  term: number
+  vote: number
+  /** 0: none is known. */
+  leader: number
+  /** Who was seen to lead in this term, even when it was forgotten since (A5). */
+  leaderOfTerm: number
+  configuration: Configuration
+  /** Index whose entry brought the configuration. */
+  configurationIndex: number
+  isMute: boolean
+
+  // Ticks since the leader was heard or, as leader, since the quorum was checked.
+  electionElapsed: number
+  heartbeatElapsed: number
+  electionTimeout: number
+
+  /** Answers to the election that is under way. */
+  readonly votes: Map<number, boolean>
+  isForced: boolean
+
+  /** Of a leader: all members but itself, ascending by id. */
+  peers: Progress[]
+  isOwnVoter: boolean
+  isOwnOutgoing: boolean
+  /** Set by the driver: whose acknowledgements count, whatever the configuration says. */
+  readonly counts: Map<number, boolean>
+  /** The empty entry of the own term. */
+  termStart: number
+  /** M3: no change is taken before this index is applied. */
+  changeIndex: number
+  transferTarget: number
+  transferElapsed: number
+  /** Entries or a commit index wait to be sent to peers. */
+  mustBroadcast: boolean
+
+  /** Oldest first. */
+  reads: Read[]
+  /** The newest round of reads that was sent. */
+  readRound: number
+  confirmedRound: number
+  mustBeginRound: boolean
+
+  /** Staged by the driver, to be made current. Until then nothing is appended or applied (H7). */
+  snapshot: SnapshotOffer | undefined
+  isSnapshotHanded: boolean
+
+  /** Handed over to be stored, oldest first; tokens are confirmed in order (A22). */
+  readonly handed: Handed[]
+  /** What the disk is known to hold. */
+  stored: HardState
+  /** What was handed over last. */
+  handedState: HardState
+  mustStoreState: boolean
+  nextToken: number
+  sendNow: Message[]
+  sendAfter: Message[]
+  readStates: { readonly context: number; readonly index: number }[]
+  droppedReads: { readonly context: number; readonly reason: Dropped }[]
+  logReads: { readonly peer: number; readonly firstIndex: number; readonly bytesMax: number }[]
+  offers: { readonly peer: number }[]
+  overwrittenFrom: number
+}
+
+/** A shard of one: nobody to ask, nobody to tell. */
+function soleConfig(id: number): RaftConfig {
+  return {
+    id,
+    electionTicks: 10,
+    heartbeatTicks: 1,
+    random: () => 0,
+    preVote: true,
+    checkQuorum: true,
+    stepDownOnRemoval: true,
+    validateChanges: true,
+  }
+}
+
+/**
+ * @param config or the raft id of the only voter of a shard
+ */
+export function createRaft(config: RaftConfig | number, restored: RestoredState): Raft {
+  if (typeof config === 'number') {
+    const configuration = votersOnly([{ id: config, node: '', incarnation: '' }])
+    return create(soleConfig(config), { ...restored, configuration })
+  }
+  return create(config, restored)
+}
+
+function create(config: RaftConfig, restored: RestoredState): Raft {
+  const { term, vote, commit, lastTerm, configuration } = restored
+  assert(config.id > 0, 'raft ids begin at 1')
+  assert(config.heartbeatTicks >= 1, 'heartbeats have a distance')
+  assert(config.electionTicks >= 2 * config.heartbeatTicks, 'an election waits for two heartbeats (§3.4)')
+  assert(lastTerm <= term, 'no entry is of a term that was never stored (H8)')
+  assert(configuration !== undefined, 'a member knows who the others are')
+  assertConfiguration(configuration)
+  const stored = { term, vote, commit }
+  const log = createLog({
+    firstIndex: restored.firstIndex ?? restored.applied + 1,
+    lastIndex: restored.lastIndex,
+    lastTerm,
+    commit,
+    applied: restored.applied,
+    appliedTerm: restored.appliedTerm ?? lastTerm,
+    runs: restored.terms ?? [],
+    entries: restored.entries ?? [],
+  })
+  assert(
+    log.configurations.filter((index) => index > commit).length <= 1,
+    'at most one configuration above the commit index (A23, V6)',
+  )
+  const raft: Raft = {
+    ...log,
+    id: config.id,
+    config,
+    limits: { ...RAFT_LIMITS, ...config.limits },
+    keepBytes: config.keepBytes ?? KEEP_BYTES,
+    defects: readDefects(config.defects),
+    role: 'follower',
+    term,
+    vote,
+    leader: 0,
+    leaderOfTerm: 0,
+    configuration,
+    configurationIndex: 0,
+    isMute: restored.isMute ?? false,
+    electionElapsed: 0,
+    heartbeatElapsed: 0,
+    electionTimeout: 0,
+    votes: new Map(),
+    isForced: false,
+    peers: [],
+    isOwnVoter: configuration.voters.includes(config.id),
+    isOwnOutgoing: configuration.outgoing.includes(config.id),
+    counts: new Map(),
+    termStart: 0,
+    changeIndex: 0,
+    transferTarget: 0,
+    transferElapsed: 0,
+    mustBroadcast: false,
+    reads: [],
+    readRound: 0,
+    confirmedRound: 0,
+    mustBeginRound: false,
+    snapshot: undefined,
+    isSnapshotHanded: false,
+    handed: [],
+    stored,
+    handedState: stored,
+    mustStoreState: false,
+    nextToken: 1,
+    sendNow: [],
+    sendAfter: [],
+    readStates: [],
+    droppedReads: [],
+    logReads: [],
+    offers: [],
+    overwrittenFrom: 0,
+  }
+  drawTimeout(raft)
+  return raft
+}
+
+/** E to 2E − 1 ticks, drawn anew with each role (§3.4). */
+export function drawTimeout(raft: Raft): void {
+  const { electionTicks, random } = raft.config
+  raft.electionElapsed = 0
+  raft.heartbeatElapsed = 0
+  raft.electionTimeout = electionTicks + random(electionTicks)
+}
+
+/** May stand for leader: a voter of either half that has nothing to forget (E5, A12). */
+export function isElectable(raft: Raft): boolean {
+  return isVoter(raft.configuration, raft.id) && !raft.isMute
+}
+
+/** Nobody else holds or decides anything: what the disk refuses can be taken back. */
+export function isAlone(raft: Raft): boolean {
+  return raft.configuration.members.length === 1 && raft.isOwnVoter
+}
+
+export function setTerm(raft: Raft, term: number): void {
+  assert(term > raft.term, 'the term never decreases (A1)')
+  raft.term = term
+  raft.vote = 0
+  raft.leaderOfTerm = 0
+  raft.mustStoreState = true
+}
+
+export function setVote(raft: Raft, vote: number): void {
+  if (raft.vote === vote) return
+  assert(raft.vote === 0 || raft.defects['raft/votes-twice'], 'a vote is given once a term (A1)')
+  raft.vote = vote
+  raft.mustStoreState = true
+}
+
+/** A5: one leader a term; a second one would be the end of all promises. */
+export function setLeader(raft: Raft, leader: number): void {
+  raft.leader = leader
+  if (leader === 0) return
+  assert(raft.leaderOfTerm === 0 || raft.leaderOfTerm === leader, 'a term has one leader (A5)')
+  raft.leaderOfTerm = leader
+}
+
+/** @param leader who leads in `term`; 0 when that is not known */
+export function becomeFollower(raft: Raft, term: number, leader: number): void {
+  if (term > raft.term) setTerm(raft, term)
+  const wasLeader = raft.role === 'leader'
+  raft.role = 'follower'
+  raft.leader = 0
+  setLeader(raft, leader)
+  raft.votes.clear()
+  drawTimeout(raft)
+  if (!wasLeader) return
+  raft.peers = []
+  raft.termStart = 0
+  raft.transferTarget = 0
+  raft.mustBroadcast = false
+  raft.mustBeginRound = false
+  raft.logReads = []
+  raft.offers = []
+  dropReads(raft, 'not-leader')
+}
+
+/** RI6: who asked another node asks again when no answer comes. */
+function dropReads(raft: Raft, reason: Dropped): void {
+  for (const { from, context } of raft.reads) if (from === 0) raft.droppedReads.push({ context, reason })
+  raft.reads = []
+}
+
+/** Peers as the configuration names them; progress of those that stay is kept. */
+export function placePeers(raft: Raft): void {
+  const { id, configuration, limits } = raft
+  raft.isOwnVoter = configuration.voters.includes(id)
+  raft.isOwnOutgoing = configuration.outgoing.includes(id)
+  if (raft.role !== 'leader') return
+  raft.peers = configuration.members
+    .filter((member) => member.id !== id)
+    .map((member) => {
+      const known = raft.peers.find((peer) => peer.id === member.id)
+      const peer = known ?? createProgress(member.id, raft.lastIndex + 1, limits)
+      peer.isVoter = configuration.voters.includes(peer.id)
+      peer.isOutgoing = configuration.outgoing.includes(peer.id)
+      peer.counts = raft.counts.get(peer.id) ?? member.incarnation !== ''
+      return peer
+    })
+}
+
+export function peerOf(raft: Raft, id: number): Progress | undefined {
+  for (const peer of raft.peers) if (peer.id === id) return peer
+  return undefined
+}
+
+/** R3: another leader's entries stand from `index` on. What is on its way to the disk is void from there (H6). */
+export function cutLog(raft: Raft, index: number): void {
+  truncateFrom(raft, index)
+  if (raft.defects['raft/stale-confirmation-trusted']) return
+  for (const handed of raft.handed) handed.lastIndex = Math.min(handed.lastIndex, raft.lastIndex)
+}
+
+/** H2: a promise; it leaves when everything up to now is durable. */
+export function promise(raft: Raft, message: Message): void {
+  assert(message.to !== raft.id, 'what a node tells itself it does not send')
+  raft.sendAfter.push(message)
+}
+
+/** What may leave at once. */
+export function send(raft: Raft, message: Message): void {
+  assert(message.to !== raft.id, 'what a node tells itself it does not send')
+  raft.sendNow.push(message)
+}
+
+/** Whether a log that ends at (`term`, `index`) is at least as new as the own (E1). */
+export function isUpToDate(raft: Raft, term: number, index: number): boolean {
+  return term > raft.lastTerm || (term === raft.lastTerm && index >= raft.lastIndex)
+}
+
+/** Term of an entry that must be known. */
+export function knownTerm(raft: Raft, index: number): number {
+  const term = termAt(raft, index)
+  assert(term >= 0, 'the term of an entry that can be read is known')
+  return term
+}
