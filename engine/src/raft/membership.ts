@@ -14,7 +14,8 @@ export const JOINED_ID_BASE = 1_000
 const INCARNATION_DIGITS = 32
 
 export type Step =
-  | { readonly type: 'addLearner' | 'addVoter'; readonly node: string; readonly incarnation: string }
+  | { readonly type: 'addLearner'; readonly node: string; readonly incarnation: string }
+  | { readonly type: 'addVoter'; readonly node: string; readonly incarnation: string }
   | { readonly type: 'promote' | 'demote' | 'remove'; readonly id: number }
   | { readonly type: 'bind'; readonly id: number; readonly incarnation: string }
 

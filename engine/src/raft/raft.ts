@@ -78,12 +78,12 @@ export type Ready = {
   readonly sendNow: readonly Message[]
   /** Leave when this hand-over and all before it are durable; are forgotten when it is refused (H2, A8). */
   readonly sendAfterPersist: readonly Message[]
-  readonly readStates: Raft['readStates']
-  readonly droppedReads: Raft['droppedReads']
+  readonly readStates: Readonly<Raft['readStates']>
+  readonly droppedReads: Readonly<Raft['droppedReads']>
   /** Entries that are only on disk: answered by `provideEntries`. */
-  readonly logReads: Raft['logReads']
+  readonly logReads: Readonly<Raft['logReads']>
   /** Peers that need a snapshot: answered by `offerSnapshot` or `reportSnapshot`. */
-  readonly offers: Raft['offers']
+  readonly offers: Readonly<Raft['offers']>
   /**
    * Entries of another term stand from here on. Whoever proposed what stood there is told so only when one of them is
    * committed at its index (R10, X6).
