@@ -1,20 +1,28 @@
 import { expect, test } from 'vitest'
 import { createCodecList } from '../codecs.ts'
 import {
+  type ClusterInfo,
+  clusterInfoBody,
   codecsBody,
   configBody,
   errorBody,
   healthzText,
+  loadRequest,
   maintenanceRequest,
+  memberRequest,
   NODE_ROUTES,
   type NodeRoute,
   type NodeStatus,
+  nodeInfoBody,
+  operationsBody,
+  peersRequest,
   propertiesBody,
   readyBody,
   shutdownRequest,
   slowBody,
   snapshotInfoBody,
   statusBody,
+  transferRequest,
   wordsBody,
   wordsQuery,
 } from './node.ts'
@@ -167,6 +175,72 @@ test('requests have defaults, and a shutdown is never one', () => {
   for (const limit of ['0', '1001', '1.5', 'x']) expect(wordsQuery.safeParse({ limit }).success).toBe(false)
   for (const body of [{}, { confirm: false }, { confirm: 'true' }])
     expect(shutdownRequest.safeParse(body).success).toBe(false)
+})
+
+const INFO: ClusterInfo = {
+  leader_id: 'n1',
+  members: { voters: ['n1', 'n2', 'n3'], learners: [] },
+  node_id: 'n2',
+  shard_id: 's1',
+  zone_id: 'z1',
+  cluster_id: '0'.repeat(32),
+  leader_url: '',
+  term: 3,
+  first_index: 1,
+  last_index: 9,
+  commit_index: 9,
+  applied_index: 9,
+  joint: false,
+  nodes: [
+    {
+      id: 'n1',
+      role: 'leader',
+      voter: true,
+      health: 'unknown',
+      match_index: null,
+      lag_entries: null,
+      lag_seconds: null,
+      host: '',
+    },
+  ],
+  bootstrap: null,
+  operation: { kind: 'promote', node: 'n4', started_at: SNAPSHOT.created_at, step: 'waits' },
+  last_operation: { kind: 'demote', node: 'n5', result: 'failed', reason: 'n5 was lost', at: SNAPSHOT.created_at },
+}
+
+test('what a node tells of its shard fits, and a member of no known role does not', () => {
+  expect(clusterInfoBody.parse(INFO)).toEqual(INFO)
+  const voters = [{ id: 'n1', state: 'seeded', snapshot: 'a'.repeat(64), index: 1, detail: '' }] as const
+  const bootstrap = { waits_for: 'snapshot', why: 'on 1 of 3 voters', needed: 2, voters } as const
+  expect(clusterInfoBody.safeParse({ ...INFO, bootstrap }).success).toBe(true)
+  expect(clusterInfoBody.safeParse({ ...INFO, nodes: [{ ...INFO.nodes[0], role: 'king' }] }).success).toBe(false)
+  expect(operationsBody.safeParse({ operation: null, operations: [INFO.last_operation] }).success).toBe(true)
+  expect(nodeInfoBody.safeParse({ leader_id: '', shard_id: 's1', zone_id: 'z1', node_id: 'n1' }).success).toBe(true)
+  expect(nodeInfoBody.safeParse({ leader_id: null, shard_id: 's1', zone_id: 'z1', node_id: 'n1' }).success).toBe(false)
+})
+
+test('changes name a node by a valid id, loads a file by its whole path or a digest', () => {
+  for (const id of ['n1', 'a.b_c-D9', 'x'.repeat(128)])
+    expect(memberRequest.safeParse({ node_id: id }).success).toBe(true)
+  for (const id of ['', '.', '..', 'a b', 'a/b', 'ü', 'x'.repeat(129), 7, null]) {
+    expect(memberRequest.safeParse({ node_id: id }).success).toBe(false)
+    expect(transferRequest.safeParse({ target_node_id: id }).success).toBe(false)
+    expect(peersRequest.safeParse(['n1', id]).success).toBe(false)
+  }
+  expect(peersRequest.safeParse([]).success).toBe(false)
+  expect(loadRequest.safeParse({ file: '/srv/seed.snapshot' }).success).toBe(true)
+  expect(loadRequest.safeParse({ digest: 'a'.repeat(64) }).success).toBe(true)
+  for (const body of [{}, { file: 'seed.snapshot' }, { digest: 'A'.repeat(64) }]) {
+    expect(loadRequest.safeParse(body).success).toBe(false)
+  }
+})
+
+test('paths that take a node id are of clustered mode, and say so', () => {
+  const routes: NodeRoute[] = Object.values(NODE_ROUTES)
+
+  for (const { path, mode } of routes)
+    if (path.includes('{')) expect([path.endsWith('/{node_id}'), mode]).toEqual([true, 'clustered'])
+  for (const { path, mode } of routes) if (path.startsWith('/cluster/')) expect(mode).toBe('clustered')
 })
 
 test('every path stands once, and what changes something is for admins', () => {
