@@ -5,7 +5,7 @@
 
 import { assert } from '@vacancy/shared'
 import { reached } from './agreement.ts'
-import { ENTRY_KIND, type EntryBatch, encodeEntry, inspectBatch } from './entry.ts'
+import { ENTRY_KIND, type EntryBatch, encodeEntry, inspectBatch, sliceBatch } from './entry.ts'
 import { appendEntries, batchTerm, commitTo, lastIndexOfTerm, lastOf, readTail, tailFirst, termAt } from './log.ts'
 import type { AppendReply, HeartbeatReply, SnapshotOffer } from './messages.ts'
 import {
@@ -93,8 +93,11 @@ function sendAppend(raft: Raft, peer: Progress, mustSend: boolean): boolean {
   const isFull = peer.state === 'replicate' && isWindowFull(peer) && !ignoresWindow
   if (peer.next <= raft.lastIndex && !isFull) {
     if (peer.next < tailFirst(raft)) {
+      // What is not in memory any more is applied and durable; behind it the disk may hold what was replaced since.
       peer.reading = peer.next
-      raft.logReads.push({ peer: peer.id, firstIndex: peer.next, bytesMax: raft.limits.messageBytes })
+      peer.readingTo = tailFirst(raft) - 1
+      const { reading: firstIndex, readingTo: lastIndex } = peer
+      raft.logReads.push({ peer: peer.id, firstIndex, lastIndex, bytesMax: raft.limits.messageBytes })
       return false
     }
     entries = readTail(raft, peer.next, raft.limits.messageBytes)
@@ -207,19 +210,24 @@ export function provideEntries(raft: Raft, id: number, batches: readonly EntryBa
   if (!peer || peer.reading === 0) return
   const from = peer.reading
   peer.reading = 0
-  if (batches === 'compacted') {
+  // The log may have been cut behind a snapshot while the disk was busy.
+  if (batches === 'compacted' || from < raft.firstIndex) {
     if (peer.next < tailFirst(raft)) needSnapshot(raft, peer)
     return
   }
   raft.mustBroadcast = true
   // It went back, or on, while the disk was busy.
   if (peer.next !== from || batches[0]?.firstIndex !== from || isWaiting(peer)) return
+  const entries: EntryBatch[] = []
   let next = from
   for (const batch of batches) {
+    if (batch.firstIndex > peer.readingTo) break
     assert(batch.firstIndex === next, 'entries are read without a gap (A15)')
     assert(termAt(raft, next) === batchTerm(batch), 'entries read back have the term they were written with (A15)')
     inspectBatch(batch)
-    next += batch.count
+    const known = sliceBatch(batch, next, Math.min(lastOf(batch), peer.readingTo))
+    entries.push(known)
+    next += known.count
   }
-  emit(raft, peer, knownTerm(raft, from - 1), batches)
+  emit(raft, peer, knownTerm(raft, from - 1), entries)
 }

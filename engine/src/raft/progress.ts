@@ -44,8 +44,9 @@ export type Progress = {
   sentCommit: number
   /** Newest round of reads it confirmed (RI1). */
   readRound: number
-  /** First index of entries that are being read from the disk for it; 0 for none. */
+  /** First index of entries that are being read from the disk for it, and the last one that may be; 0 for none. */
   reading: number
+  readingTo: number
   readonly window: Window
 }
 
@@ -68,6 +69,7 @@ export function createProgress(id: number, next: number, limits: WindowLimits): 
     sentCommit: 0,
     readRound: 0,
     reading: 0,
+    readingTo: 0,
     window: {
       messagesMax: limits.inflightMessages,
       bytesMax: limits.inflightBytes,

@@ -80,7 +80,7 @@ export type Ready = {
   readonly sendAfterPersist: readonly Message[]
   readonly readStates: Readonly<Raft['readStates']>
   readonly droppedReads: Readonly<Raft['droppedReads']>
-  /** Entries that are only on disk: answered by `provideEntries`. */
+  /** Entries that are only on disk, not behind `lastIndex`: what stands there may be void. Answered by `provideEntries`. */
   readonly logReads: Readonly<Raft['logReads']>
   /** Peers that need a snapshot: answered by `offerSnapshot` or `reportSnapshot`. */
   readonly offers: Readonly<Raft['offers']>
@@ -241,15 +241,22 @@ export function hasReady(raft: Raft): boolean {
   if (raft.mustBeginRound) beginRound(raft)
   return (
     raft.unsent.length > 0 ||
-    raft.mustStoreState ||
     raft.sendNow.length > 0 ||
-    raft.sendAfter.length > 0 ||
+    ((raft.mustStoreState || raft.sendAfter.length > 0) && !isInstalling(raft)) ||
     raft.readStates.length > 0 ||
     raft.droppedReads.length > 0 ||
     raft.logReads.length > 0 ||
     raft.offers.length > 0 ||
     isSnapshotDue(raft)
   )
+}
+
+/**
+ * While a snapshot is made current nothing is handed over to be stored: its mark brings a commit index that the log
+ * before it does not have. Promises wait with it.
+ */
+function isInstalling({ snapshot, isSnapshotHanded }: Raft): boolean {
+  return snapshot !== undefined && isSnapshotHanded
 }
 
 /** H7: alone, behind everything that was appended before. */
@@ -264,9 +271,10 @@ export function takeReady(raft: Raft): Ready {
   assert(hasReady(raft), 'a hand-over contains something (H1)')
   assert(!raft.config.isLockStep || raft.handed.length === 0, 'one hand-over is open in lock-step (A22)')
   const snapshot = isSnapshotDue(raft) ? raft.snapshot : undefined
-  if (snapshot) raft.isSnapshotHanded = true
+  const promises = isInstalling(raft) ? NOTHING : taken(raft, 'sendAfter')
   const { handedState } = raft
-  const mustStore = raft.unsent.length > 0 || raft.mustStoreState
+  const mustStore = raft.unsent.length > 0 || (raft.mustStoreState && !isInstalling(raft))
+  if (snapshot) raft.isSnapshotHanded = true
   const entries = raft.unsent.length > 0 ? takeUnsent(raft) : NOTHING
   const isLate = entries.length > 0 && raft.defects['raft/commit-not-with-entries']
   const hardState = mustStore
@@ -277,7 +285,7 @@ export function takeReady(raft: Raft): Ready {
   const token = raft.nextToken++
   raft.handed.push({ token, hardState, lastIndex: raft.lastIndex })
   raft.handedState = hardState
-  raft.mustStoreState = false
+  if (mustStore) raft.mustStoreState = false
   const from = raft.overwrittenFrom
   raft.overwrittenFrom = 0
   return {
@@ -288,7 +296,7 @@ export function takeReady(raft: Raft): Ready {
     entries,
     snapshot,
     sendNow: taken(raft, 'sendNow'),
-    sendAfterPersist: taken(raft, 'sendAfter'),
+    sendAfterPersist: promises,
     readStates: taken(raft, 'readStates'),
     droppedReads: taken(raft, 'droppedReads'),
     logReads: taken(raft, 'logReads'),

@@ -89,6 +89,14 @@ export type Read = {
   round: number
 }
 
+/** Entries that a peer needs and only the disk holds: from `firstIndex`, not behind `lastIndex`, about `bytesMax`. */
+export type LogRead = {
+  readonly peer: number
+  readonly firstIndex: number
+  readonly lastIndex: number
+  readonly bytesMax: number
+}
+
 export type Raft = RaftLog & {
   readonly id: number
   readonly config: RaftConfig
@@ -154,7 +162,7 @@ export type Raft = RaftLog & {
   sendAfter: Message[]
   readStates: { readonly context: number; readonly index: number }[]
   droppedReads: { readonly context: number; readonly reason: Dropped }[]
-  logReads: { readonly peer: number; readonly firstIndex: number; readonly bytesMax: number }[]
+  logReads: LogRead[]
   offers: { readonly peer: number }[]
   overwrittenFrom: number
 }
