@@ -195,7 +195,7 @@ export const METRICS = {
   vacancy_registry_push_total: clusteredBy(
     'result',
     'counter',
-    'Segment lists sent to the registry: accepted, conflict, stale or failed.',
+    'Segment lists sent to the registry: accepted, conflict, refused or failed.',
   ),
   vacancy_resolver_duration_seconds: clusteredBy('kind', 'histogram', 'Time of a look-up, by what was asked for.'),
   vacancy_resolver_errors_total: clusteredBy('kind', 'counter', 'Look-ups that failed, by what was asked for.'),

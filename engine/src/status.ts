@@ -196,18 +196,22 @@ export type SnapshotTransferCounts = {
   readonly writePauseMs: number | undefined
 }
 
-/** What a clustered node knows of the registry. */
+/** What a clustered node knows of the registry; cluster/registry.ts gives it. */
 export type RegistryStatus = {
-  readonly isUp: boolean
-  /** Of the last change of `isUp`. */
-  readonly sinceMs: number
   readonly address: string
-  /** Why it is down; '' while it is up. */
-  readonly error: string
-  /** Pushes of the segment list by how they ended: `accepted`, `conflict`, `stale`, `failed`. */
-  readonly pushes: { readonly [result: string]: number }
-  /** How its codec list differs from this node's; undefined when it does not. */
-  readonly codecMismatch: string | undefined
+  readonly isReachable: boolean
+  /** Why the last request failed; '' when it did not. */
+  readonly fault: string
+  /** Since the last heartbeat that was taken; undefined before the first. */
+  readonly heartbeatAgeMs: number | undefined
+  /** Why its codec list is not the node's; '' when it is. */
+  readonly codecMismatch: string
+  /** What it last took of this leader. */
+  readonly published: { readonly segments: number; readonly conflicts: number } | undefined
+  /** Why it did not take the last list; '' when it did. */
+  readonly refusal: string
+  /** Lists that were sent, by how it ended: `accepted`, `conflict`, `refused`, `failed`. */
+  readonly pushes?: { readonly [result: string]: number }
 }
 
 /** Look-ups by what was asked for: `node`. */

@@ -1,6 +1,6 @@
 import { CLUSTER_TEXTS, clusterInfoBody, operationsBody, statusBody } from '@vacancy/shared/contract'
 import { afterEach, expect, test } from 'vitest'
-import { FOLLOWING, fakeCluster, fakeHandle, LEADING, NOON } from '../testing/fake-handle.ts'
+import { FOLLOWING, fakeCluster, fakeHandle, LEADING, NOON, REGISTRY } from '../testing/fake-handle.ts'
 import { closeServers, refused, serve, TOKENS } from '../testing/http-server.ts'
 import { clusterAnswers } from './cluster.ts'
 import type { ClusterHandle, ClusterRequest, Unavailable } from './handle.ts'
@@ -368,14 +368,7 @@ test('the status of a clustered node has registry, resolver and what is on its w
   }
   const cluster = fakeCluster({
     info: () => info,
-    registry: () => ({
-      isUp: false,
-      sinceMs: NOON,
-      address: 'r:8080',
-      error: 'refused',
-      pushes: {},
-      codecMismatch: 'it has POOL as well',
-    }),
+    registry: () => ({ ...REGISTRY, isReachable: false, fault: 'refused', codecMismatch: 'it has POOL as well' }),
     resolver: () => ({ address: 'v:9090', durations: {}, errors: { node: 3 }, error: 'timeout' }),
   })
   const { get } = await serve({ handle: { cluster } })
@@ -389,7 +382,13 @@ test('the status of a clustered node has registry, resolver and what is on its w
     installing: { from: 'n1', index: 900, bytes_done: 10, bytes_total: 80 },
     awaited_load: { digest: 'ab', bytes_missing: 5 },
     connections_rejected: { shard: 1, certificate: 2 },
-    registry: { up: false, error: 'refused', codec_mismatch: 'it has POOL as well' },
+    registry: {
+      up: false,
+      error: 'refused',
+      codec_mismatch: 'it has POOL as well',
+      heartbeat_age_seconds: 2.5,
+      published: { segments: 4, conflicts: 0 },
+    },
     resolver: { error: 'timeout', errors: { node: 3 } },
   })
 })

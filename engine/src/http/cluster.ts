@@ -244,11 +244,13 @@ export function statusDocument(handle: NodeHandle, cluster: ClusterHandle): NonN
     connections_rejected: { ...transport.rejected },
     registry: registry
       ? {
-          up: registry.isUp,
-          since: new Date(registry.sinceMs).toISOString(),
+          up: registry.isReachable,
           address: registry.address,
-          error: registry.error,
-          codec_mismatch: registry.codecMismatch ?? null,
+          error: registry.fault,
+          heartbeat_age_seconds: registry.heartbeatAgeMs === undefined ? null : registry.heartbeatAgeMs / 1000,
+          codec_mismatch: registry.codecMismatch === '' ? null : registry.codecMismatch,
+          published: registry.published ? { ...registry.published } : null,
+          refusal: registry.refusal,
         }
       : null,
     resolver: resolver ? { address: resolver.address, error: resolver.error, errors: { ...resolver.errors } } : null,

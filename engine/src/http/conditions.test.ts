@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ClusterStatus, RegistryStatus } from '../status.ts'
-import { FOLLOWING, fakeCluster, LEADING, NOON, REPLICA } from '../testing/fake-handle.ts'
+import type { ClusterStatus } from '../status.ts'
+import { FOLLOWING, fakeCluster, LEADING, NOON, REGISTRY, REPLICA } from '../testing/fake-handle.ts'
 import {
   clusterConditions,
   createConditions,
@@ -57,25 +57,29 @@ test('health agrees with the reasons', () => {
 })
 
 test('registry, resolver and a slow log are told and stop nothing', () => {
-  const registry: RegistryStatus = {
-    isUp: false,
-    sinceMs: NOON,
-    address: 'r:8080',
-    error: 'ECONNREFUSED',
-    pushes: {},
-    codecMismatch: 'POOL is new at 3',
-  }
+  const registry = { ...REGISTRY, isReachable: false, fault: 'ECONNREFUSED', codecMismatch: 'POOL is new at 3' }
   const resolver = { address: 'v:9090', durations: {}, errors: {}, error: 'timeout' }
 
   const found = clusterConditions({ info: LEADING, replica: { ...REPLICA, walSlow: true }, registry, resolver })
 
   expect(found).toEqual([
     { reason: 'wal_slow', detail: '' },
-    { reason: 'registry_unreachable', detail: 'r:8080: ECONNREFUSED' },
+    { reason: 'registry_unreachable', detail: 'http://r:8080: ECONNREFUSED' },
     { reason: 'codec_mismatch', detail: 'POOL is new at 3' },
     { reason: 'resolver_unreachable', detail: 'v:9090: timeout' },
   ])
   for (const { reason } of found) expect(CLUSTER_REASONS[reason as ClusterReason].stops).toBe('nothing')
+})
+
+test('segments that the registry gives to another shard are told', () => {
+  const detailsOf = (differs: object) =>
+    clusterConditions({ ...nothing, info: LEADING, registry: { ...REGISTRY, ...differs } })
+
+  expect(detailsOf({})).toEqual([])
+  expect(detailsOf({ published: { segments: 4, conflicts: 1 } })).toEqual([
+    { reason: 'segments_refused', detail: '1 of 4 segments belong to another shard' },
+  ])
+  expect(detailsOf({ refusal: 'stale term' })).toEqual([{ reason: 'segments_refused', detail: 'stale term' }])
 })
 
 test('every reason of clustered mode is followed, but for the one before there is a status', () => {

@@ -37,6 +37,7 @@ export const FOLLOWED: readonly ClusterReason[] = [
   'no_leader',
   'codec_mismatch',
   'registry_unreachable',
+  'segments_refused',
   'resolver_unreachable',
   'clock_suspect',
   'wal_slow',
@@ -50,8 +51,15 @@ export function clusterConditions({ info, replica, registry, resolver }: Reporte
   const hold = (reason: ClusterReason, detail: string) => found.push({ reason, detail })
   if (info.isClockSuspect) hold('clock_suspect', '')
   if (replica?.walSlow) hold('wal_slow', '')
-  if (registry && !registry.isUp) hold('registry_unreachable', `${registry.address}: ${registry.error}`)
-  if (registry?.codecMismatch !== undefined) hold('codec_mismatch', registry.codecMismatch)
+  if (registry) {
+    const { address, isReachable, fault, codecMismatch, refusal, published } = registry
+    if (!isReachable) hold('registry_unreachable', `${address}: ${fault}`)
+    if (codecMismatch !== '') hold('codec_mismatch', codecMismatch)
+    if (refusal !== '') hold('segments_refused', refusal)
+    else if (published && published.conflicts > 0) {
+      hold('segments_refused', `${published.conflicts} of ${published.segments} segments belong to another shard`)
+    }
+  }
   if (resolver && resolver.error !== '') hold('resolver_unreachable', `${resolver.address}: ${resolver.error}`)
   return found
 }

@@ -33,6 +33,7 @@ export type ClusterReason =
   | 'no_leader'
   | 'codec_mismatch'
   | 'registry_unreachable'
+  | 'segments_refused'
   | 'resolver_unreachable'
   | 'clock_suspect'
   | 'wal_slow'

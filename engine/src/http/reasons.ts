@@ -147,6 +147,13 @@ export const CLUSTER_REASONS = {
     lookAt: 'The address and the error in the details, and whether the registry runs.',
     type: 'curl -s http://REGISTRY/health',
   },
+  segments_refused: {
+    stops: 'nothing',
+    means:
+      'The registry does not route all segments of this shard to it: another shard claims them, or it refused the list.',
+    lookAt: 'The details, and which shard owns them at the registry; a segment belongs to one shard.',
+    type: 'curl -s http://REGISTRY/conflicts',
+  },
   resolver_unreachable: {
     stops: 'nothing',
     means: 'The resolver does not answer. Known addresses stay in use; nodes that move are not found.',

@@ -4,7 +4,7 @@ import { COMMANDS } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
 import { METRICS, type MetricName } from '../metrics.ts'
 import { COUNTER, count, countCommand, countDuration, countError, countRows } from '../tcp/counters.ts'
-import { FOLLOWING, fakeCluster, fakeHandle, NOON, REPLICA } from '../testing/fake-handle.ts'
+import { FOLLOWING, fakeCluster, fakeHandle, NOON, REGISTRY, REPLICA } from '../testing/fake-handle.ts'
 import { ask, createNodeInMemory } from '../testing/node-in-memory.ts'
 import type { ClusterHandle, NodeHandle } from './handle.ts'
 import { metricsText, type Scrape, SEGMENT_SERIES_MAX, samplesOf, scrape } from './scrape.ts'
@@ -127,14 +127,6 @@ test('times are seconds, and the longest stall of a thread is told once', () => 
   expect(values(page(handle), 'vacancy_event_loop_delay_seconds')['{thread="serving"}']).toBe(0)
 })
 
-const REGISTRY = {
-  isUp: true,
-  sinceMs: NOON,
-  address: 'r:8080',
-  error: '',
-  pushes: { accepted: 2, failed: 1 },
-  codecMismatch: 'POOL is new',
-}
 const RESOLVER = {
   address: 'v:9090',
   durations: { node: { bounds: [0.1], counts: [2, 1], sum: 0.5 } },
@@ -142,7 +134,13 @@ const RESOLVER = {
   error: '',
 }
 const clusterHandle = (differs: Partial<ClusterHandle> = {}) =>
-  fakeHandle({ cluster: fakeCluster({ registry: () => REGISTRY, resolver: () => RESOLVER, ...differs }) })
+  fakeHandle({
+    cluster: fakeCluster({
+      registry: () => ({ ...REGISTRY, codecMismatch: 'POOL is new' }),
+      resolver: () => RESOLVER,
+      ...differs,
+    }),
+  })
 
 test('every row names its unit, and its samples have the labels it says', () => {
   const node = createNodeInMemory(20_000)

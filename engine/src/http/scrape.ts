@@ -210,7 +210,7 @@ const READERS: { readonly [name in MetricName]: Reader } = {
     ...(replica && { replica: replica.eventLoopStallMs / 1000 }),
   })),
   vacancy_codec_mismatch: plain(({ handle, registry }) =>
-    flag(handle.codecMismatch !== undefined || registry?.codecMismatch !== undefined),
+    flag(handle.codecMismatch !== undefined || (registry !== undefined && registry.codecMismatch !== '')),
   ),
 
   vacancy_raft_role: byLabel(({ replica, cluster }): { [role: string]: number } => {
@@ -262,7 +262,7 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_snapshot_spare_pages: plain(({ replica }) => replica?.sparePages),
 
   vacancy_snapshot_transfers: clusteredBy(({ transfers: { sending, receiving } }) => ({ sending, receiving })),
-  vacancy_registry_up: plain(({ registry }) => registry && flag(registry.isUp)),
+  vacancy_registry_up: plain(({ registry }) => registry && flag(registry.isReachable)),
   vacancy_registry_push_total: byLabel(({ registry }) => registry?.pushes ?? {}),
   vacancy_resolver_duration_seconds: ({ resolver }) =>
     Object.entries(resolver?.durations ?? {}).map(([kind, value]) => ({ labels: { kind }, value })),

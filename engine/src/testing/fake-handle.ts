@@ -2,7 +2,7 @@
 
 import { type CodecList, createCodecList } from '@vacancy/shared'
 import type { ClusterHandle, NodeHandle } from '../http/handle.ts'
-import type { Buckets, ClusterStatus, MemberStatus, ReplicaStatus, SnapshotInfo } from '../status.ts'
+import type { Buckets, ClusterStatus, MemberStatus, RegistryStatus, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import { createCounters } from '../tcp/counters.ts'
 
 export const NOON = Date.UTC(2026, 5, 15, 12)
@@ -185,6 +185,18 @@ export const FOLLOWING: ClusterStatus = {
     lagMs: undefined,
     roundTrip: undefined,
   })),
+}
+
+/** A registry that answers and has taken what it was sent. */
+export const REGISTRY: RegistryStatus = {
+  address: 'http://r:8080',
+  isReachable: true,
+  fault: '',
+  heartbeatAgeMs: 2_500,
+  codecMismatch: '',
+  published: { segments: 4, conflicts: 0 },
+  refusal: '',
+  pushes: { accepted: 2, failed: 1 },
 }
 
 /** A cluster whose leader takes everything, but for what a test says. */

@@ -213,10 +213,14 @@ const clusterStatusBody = z.object({
   registry: z
     .object({
       up: z.boolean(),
-      since: time,
       address: z.string(),
       error: z.string(),
+      heartbeat_age_seconds: z.number().nonnegative().nullable(),
       codec_mismatch: z.string().nullable(),
+      /** The list of segments that it last took of this leader. */
+      published: z.object({ segments: count, conflicts: count }).nullable(),
+      /** Why it did not take the last list; '' when it did. */
+      refusal: z.string(),
     })
     .nullable(),
   resolver: z.object({ address: z.string(), error: z.string(), errors: total }).nullable(),
