@@ -30,11 +30,12 @@ const storedState = z.object({
       .object({ kind: z.enum(COMPONENT_KINDS), id, zone: id, shard: id.optional() })
       .refine(({ kind, shard }) => kind === 'router' || shard !== undefined, 'a bridge or a node has a shard'),
   ),
-  claims: z.record(id, z.object({ zone: id, term: count, segments: z.array(segment) })),
+  // Rows, not keys: a shard or a segment may be called __proto__.
+  claims: z.array(z.object({ shard: id, zone: id, term: count, segments: z.array(segment) })),
   /** Queues of more than one shard; the others follow from the claims. */
-  contested: z.record(segment, z.array(id).min(2)),
+  contested: z.array(z.object({ segment, shards: z.array(id).min(2) })),
   /** `until_ms`: wall time. */
-  reservations: z.record(segment, z.object({ shard: id, until_ms: count })),
+  reservations: z.array(z.object({ segment, shard: id, until_ms: count })),
 })
 
 export type StoredState = z.infer<typeof storedState>
@@ -57,13 +58,18 @@ export function storedOf(state: RegistryState): StoredState {
         ...(shard !== undefined && { shard }),
       })),
     ),
-    claims: Object.fromEntries(
-      [...state.claims].map(([shard, { zone, term, segments }]) => [shard, { zone, term, segments: [...segments] }]),
-    ),
-    contested: Object.fromEntries(contested.map(([name, queue]) => [name, [...queue]])),
-    reservations: Object.fromEntries(
-      [...state.reservations].map(([name, { shard, untilMs }]) => [name, { shard, until_ms: untilMs }]),
-    ),
+    claims: [...state.claims].map(([shard, { zone, term, segments }]) => ({
+      shard,
+      zone,
+      term,
+      segments: [...segments],
+    })),
+    contested: contested.map(([segment, shards]) => ({ segment, shards: [...shards] })),
+    reservations: [...state.reservations].map(([segment, { shard, untilMs }]) => ({
+      segment,
+      shard,
+      until_ms: untilMs,
+    })),
   }
 }
 
@@ -92,12 +98,9 @@ export function restoreState(
     register(state, { kind, id, zone, shard, details: {} }, nowMs)
   }
   const fault = restoreClaims(state, {
-    claims: Object.entries(data.claims),
-    contested: Object.entries(data.contested),
-    reservations: Object.entries(data.reservations).map(([name, { shard, until_ms: untilMs }]) => [
-      name,
-      { shard, untilMs },
-    ]),
+    claims: data.claims.map(({ shard, ...claim }) => [shard, claim]),
+    contested: data.contested.map(({ segment, shards }) => [segment, shards]),
+    reservations: data.reservations.map(({ segment, shard, until_ms: untilMs }) => [segment, { shard, untilMs }]),
   })
   if (fault !== '') return { fault }
   // Last: putting the parts back counted versions of its own.

@@ -1,0 +1,622 @@
+import { type ComponentKind, REGISTRY_LIMITS } from '@vacancy/shared/contract'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from '../../../shared/src/testing/law.ts'
+import {
+  bridgesByShard,
+  conflicts,
+  createState,
+  datasets,
+  deregister,
+  endReservation,
+  expire,
+  expireReservations,
+  forgetShard,
+  nodesOfShard,
+  ownerOf,
+  pushSegments,
+  RESERVATION_MS,
+  type RegistryState,
+  register,
+  reserve,
+  routersIn,
+  segmentsOfShard,
+  segmentsOfZone,
+  setCodecs,
+  versionOf,
+  zones,
+} from './state.ts'
+import { restoreState, storedOf } from './stored.ts'
+
+const FIRST = 1_000
+const fresh = () => createState({ epoch: '0123456789abcdef', firstVersion: FIRST, codecs: ['a'] })
+
+function put(
+  state: RegistryState,
+  kind: ComponentKind,
+  id: string,
+  zone: string,
+  shard?: string,
+  nowMs = 0,
+  details = {},
+) {
+  return register(state, { kind, id, zone, shard, details }, nowMs)
+}
+
+const push = (state: RegistryState, shard: string, zone: string, segments: readonly string[], term?: number) =>
+  pushSegments(state, shard, { zone, segments, term }, false)
+
+/** Which versions a change moved, and by how much. */
+function bumps(state: RegistryState, change: () => void): { readonly [dataset: string]: number } {
+  const before = new Map(state.versions)
+  const global = state.globalVersion
+  change()
+  const moved = [...state.versions].flatMap(([name, version]) => {
+    const by = version - (before.get(name) ?? FIRST)
+    return by === 0 ? [] : [[name, by] as const]
+  })
+  expect(state.globalVersion - global).toBe(moved.reduce((sum, [, by]) => sum + by, 0))
+  return Object.fromEntries(moved)
+}
+
+test('nothing has a version before it is there', () => {
+  const state = fresh()
+
+  expect(versionOf(state, datasets.routers('z1'))).toBe(0)
+  expect(state.globalVersion).toBe(FIRST)
+  put(state, 'router', 'r1', 'z1')
+  expect(versionOf(state, datasets.routers('z1'))).toBe(FIRST + 1)
+})
+
+test.each<[string, (state: RegistryState) => void, (state: RegistryState) => void, { [dataset: string]: number }]>([
+  ['a new router', () => {}, (s) => put(s, 'router', 'r', 'z1'), { 'zones/z1/routers': 1 }],
+  ['a known router', (s) => put(s, 'router', 'r', 'z1'), (s) => put(s, 'router', 'r', 'z1'), {}],
+  [
+    'a router that moves',
+    (s) => put(s, 'router', 'r', 'z1'),
+    (s) => put(s, 'router', 'r', 'z2'),
+    { 'zones/z1/routers': 1, 'zones/z2/routers': 1 },
+  ],
+  ['a new bridge', () => {}, (s) => put(s, 'bridge', 'b', 'z1', 's1'), { 'zones/z1/shards': 1 }],
+  [
+    'a bridge that goes to another shard of its zone',
+    (s) => put(s, 'bridge', 'b', 'z1', 's1'),
+    (s) => put(s, 'bridge', 'b', 'z1', 's2'),
+    { 'zones/z1/shards': 2 },
+  ],
+  [
+    'a bridge that moves',
+    (s) => put(s, 'bridge', 'b', 'z1', 's1'),
+    (s) => put(s, 'bridge', 'b', 'z2', 's1'),
+    { 'zones/z1/shards': 1, 'zones/z2/shards': 1 },
+  ],
+  ['a new node', () => {}, (s) => put(s, 'node', 'n', 'z1', 's1'), { 'shards/s1/nodes': 1 }],
+  [
+    'a node of another shard',
+    (s) => put(s, 'node', 'n', 'z1', 's1'),
+    (s) => put(s, 'node', 'n', 'z1', 's2'),
+    { 'shards/s1/nodes': 1, 'shards/s2/nodes': 1 },
+  ],
+  ['a node in another zone', (s) => put(s, 'node', 'n', 'z1', 's1'), (s) => put(s, 'node', 'n', 'z2', 's1'), {}],
+  [
+    'a node that goes',
+    (s) => put(s, 'node', 'n', 'z1', 's1'),
+    (s) => deregister(s, 'node', 'n'),
+    { 'shards/s1/nodes': 1 },
+  ],
+  ['a first list', () => {}, (s) => push(s, 's1', 'z1', ['a']), { 'shards/s1/segments': 1, 'zones/z1/segments': 1 }],
+  ['a first list with nothing in it', () => {}, (s) => push(s, 's1', 'z1', []), { 'shards/s1/segments': 1 }],
+  [
+    'the same list in another order',
+    (s) => push(s, 's1', 'z1', ['a', 'b']),
+    (s) => push(s, 's1', 'z1', ['b', 'a', 'a']),
+    {},
+  ],
+  [
+    'a list that is shorter',
+    (s) => push(s, 's1', 'z1', ['a', 'b']),
+    (s) => push(s, 's1', 'z1', ['a']),
+    { 'shards/s1/segments': 1, 'zones/z1/segments': 1 },
+  ],
+  [
+    'letter case',
+    (s) => push(s, 's1', 'z1', ['a']),
+    (s) => push(s, 's1', 'z1', ['A']),
+    { 'shards/s1/segments': 1, 'zones/z1/segments': 1 },
+  ],
+  [
+    'a shard that moves',
+    (s) => push(s, 's1', 'z1', ['a']),
+    (s) => push(s, 's1', 'z2', ['a']),
+    { 'shards/s1/segments': 1, 'zones/z1/segments': 1, 'zones/z2/segments': 1 },
+  ],
+  [
+    'an empty shard that moves',
+    (s) => push(s, 's1', 'z1', []),
+    (s) => push(s, 's1', 'z2', []),
+    { 'shards/s1/segments': 1 },
+  ],
+  [
+    'a segment that goes from one shard to another of the zone',
+    (s) => {
+      push(s, 's1', 'z1', ['a'])
+      push(s, 's2', 'z1', ['a'])
+    },
+    (s) => push(s, 's1', 'z1', []),
+    { 'shards/s1/segments': 1, 'shards/s2/segments': 1 },
+  ],
+  [
+    'a list of which everything is owned by others',
+    (s) => push(s, 's1', 'z1', ['a']),
+    (s) => push(s, 's2', 'z2', ['a']),
+    { 'shards/s2/segments': 1 },
+  ],
+  [
+    "a shard's first live bridge",
+    (s) => push(s, 's1', 'z1', ['a']),
+    (s) => put(s, 'bridge', 'b', 'z1', 's1'),
+    { 'zones/z1/shards': 1, 'shards/s1/segments': 1 },
+  ],
+  [
+    "a shard's second bridge",
+    (s) => {
+      push(s, 's1', 'z1', ['a'])
+      put(s, 'bridge', 'b1', 'z1', 's1')
+    },
+    (s) => put(s, 'bridge', 'b2', 'z1', 's1'),
+    { 'zones/z1/shards': 1 },
+  ],
+  [
+    "a zone's first live router",
+    (s) => push(s, 's1', 'z1', ['a']),
+    (s) => put(s, 'router', 'r', 'z1'),
+    { 'zones/z1/routers': 1, 'zones/z1/segments': 1 },
+  ],
+])('%s moves exactly the versions it should', (_what, before, change, expected) => {
+  const state = fresh()
+  before(state)
+
+  expect(bumps(state, () => change(state))).toEqual(expected)
+})
+
+test('what is silent for longer than the timeout goes, each dataset moved once', () => {
+  const state = fresh()
+  put(state, 'router', 'r1', 'z1', undefined, 0)
+  put(state, 'router', 'r2', 'z1', undefined, 0)
+  put(state, 'router', 'r3', 'z1', undefined, 100)
+  put(state, 'bridge', 'b1', 'z1', 's1', 0)
+  put(state, 'node', 'n1', 'z1', 's1', 0)
+  push(state, 's1', 'z1', ['a'])
+
+  expect(bumps(state, () => expire(state, 60_000, 60_000))).toEqual({})
+  expect(bumps(state, () => expire(state, 60_001, 60_000))).toEqual({
+    'zones/z1/routers': 1,
+    'zones/z1/shards': 1,
+    'shards/s1/nodes': 1,
+  })
+  expect(routersIn(state, 'z1')).toEqual(['r3'])
+  expect(bridgesByShard(state, 'z1')).toEqual({})
+  expect(segmentsOfShard(state, 's1')).toEqual(['a'])
+})
+
+test('heartbeats keep a component for as long as they come', () => {
+  const state = fresh()
+  for (let now = 0; now < 1_000; now += 10) {
+    put(state, 'node', 'n1', 'z1', 's1', now)
+    expect(expire(state, now, 10)).toEqual([])
+  }
+})
+
+test('lists are sorted by bytes', () => {
+  const state = fresh()
+  for (const id of ['b', 'B', 'a.1', 'a']) put(state, 'node', id, 'z1', 's1')
+  push(state, 's1', 'z1', ['\u{1f600}', 'zürich', '\uffee', 'Zug', 'aarau'])
+
+  expect(nodesOfShard(state, 's1')).toEqual(['B', 'a', 'a.1', 'b'])
+  expect(segmentsOfShard(state, 's1')).toEqual(['Zug', 'aarau', 'zürich', '\uffee', '\u{1f600}'])
+})
+
+test('of two shards that claim a segment the first has it, until it lets go', () => {
+  const state = fresh()
+  push(state, 's1', 'z1', ['a', 'b'])
+
+  expect(push(state, 's2', 'z2', ['b', 'c'])).toEqual({
+    ok: true,
+    changed: true,
+    accepted: 1,
+    conflicts: [{ segment: 'b', ownerShard: 's1', ownerZone: 'z1' }],
+  })
+  expect(segmentsOfShard(state, 's2')).toEqual(['c'])
+  expect(conflicts(state)).toEqual([{ segment: 'b', shards: ['s1', 's2'] }])
+
+  push(state, 's1', 'z1', ['a'])
+  expect(segmentsOfShard(state, 's2')).toEqual(['b', 'c'])
+  // Who lets go and comes back stands at the end.
+  push(state, 's1', 'z1', ['a', 'b'])
+  expect(ownerOf(state, 'b')).toEqual({ shard: 's2', zone: 'z2' })
+  expect(segmentsOfZone(state, 'z2')).toEqual(['b', 'c'])
+})
+
+test('with reject a list with a segment of another shard changes nothing', () => {
+  const state = fresh()
+  push(state, 's1', 'z1', ['a'])
+  const result = bumps(state, () => {
+    expect(pushSegments(state, 's2', { zone: 'z1', segments: ['a', 'b'], term: 1 }, true)).toMatchObject({
+      ok: false,
+      refused: 'conflicts',
+      accepted: 1,
+      conflicts: [{ segment: 'a', ownerShard: 's1' }],
+    })
+  })
+
+  expect(result).toEqual({})
+  expect(ownerOf(state, 'b')).toBeUndefined()
+})
+
+test('a former leader that pushes late is refused', () => {
+  const state = fresh()
+  put(state, 'node', 'n1', 'z1', 's1')
+  push(state, 's1', 'z1', ['a'], 5)
+
+  expect(push(state, 's1', 'z1', ['b'], 4)).toEqual({ ok: false, refused: 'stale term', term: 5 })
+  expect(push(state, 's1', 'z1', ['c'])).toMatchObject({ ok: true })
+  expect(push(state, 's1', 'z1', ['d'], 5)).toMatchObject({ ok: true })
+  expect(segmentsOfShard(state, 's1')).toEqual(['d'])
+})
+
+test('a shard whose nodes were all stopped may come back in an older term: it was restored', () => {
+  const state = fresh()
+  put(state, 'node', 'n1', 'z1', 's1')
+  put(state, 'node', 'n2', 'z1', 's1')
+  push(state, 's1', 'z1', ['a'], 5)
+  deregister(state, 'node', 'n1')
+  expect(push(state, 's1', 'z1', ['b'], 4)).toMatchObject({ ok: false, refused: 'stale term' })
+  deregister(state, 'node', 'n2')
+
+  expect(push(state, 's1', 'z1', ['b'], 4)).toMatchObject({ ok: true })
+})
+
+test('a list from a zone where none of the nodes of the shard is, is refused', () => {
+  const state = fresh()
+  put(state, 'node', 'n1', 'z1', 's1')
+
+  expect(push(state, 's1', 'z2', ['a'])).toEqual({ ok: false, refused: 'zone', zone: 'z1' })
+  put(state, 'node', 'n2', 'z2', 's1')
+  expect(push(state, 's1', 'z2', ['a'])).toMatchObject({ ok: true })
+})
+
+test('a shard is forgotten only when no node of it lives, and the next claimants have its segments', () => {
+  const state = fresh()
+  push(state, 's1', 'z1', ['a', 'b'])
+  push(state, 's2', 'z2', ['a'])
+  put(state, 'node', 'n1', 'z1', 's1')
+
+  expect(forgetShard(state, 's1')).toBe('has nodes')
+  deregister(state, 'node', 'n1')
+  expect(bumps(state, () => expect(forgetShard(state, 's1')).toBe('forgotten'))).toEqual({
+    'shards/s1/segments': 1,
+    'shards/s2/segments': 1,
+    'zones/z1/segments': 1,
+    'zones/z2/segments': 1,
+  })
+  expect(ownerOf(state, 'a')).toEqual({ shard: 's2', zone: 'z2' })
+  expect(ownerOf(state, 'b')).toBeUndefined()
+  expect(forgetShard(state, 's1')).toBe('unknown')
+  expect(zones(state)).toEqual(['z2'])
+})
+
+test('a reserved segment goes to its shard until the shard claims it', () => {
+  const state = fresh()
+  push(state, 's1', 'z1', ['a'])
+
+  expect(reserve(state, 'new', 's9', 0)).toEqual({ ok: false, refused: 'unknown shard' })
+  expect(reserve(state, 'a', 's9', 0)).toEqual({ ok: false, refused: 'owned', owner: 's1' })
+  expect(reserve(state, 'a', 's1', 0)).toEqual({ ok: true, changed: false })
+  expect(bumps(state, () => reserve(state, 'new', 's1', 0))).toEqual({
+    'shards/s1/segments': 1,
+    'zones/z1/segments': 1,
+  })
+  expect(segmentsOfShard(state, 's1')).toEqual(['a', 'new'])
+  // The leader goes on pushing what it has: the reservation stays.
+  expect(bumps(state, () => push(state, 's1', 'z1', ['a']))).toEqual({})
+  expect(push(state, 's2', 'z2', ['new'])).toMatchObject({ accepted: 0 })
+
+  push(state, 's1', 'z1', ['a', 'new'])
+  expect(state.reservations.size).toBe(0)
+  expect(ownerOf(state, 'new')?.shard).toBe('s1')
+  expect(endReservation(state, 'new')).toBe(false)
+})
+
+test('a reservation that nobody uses ends after its time, and the next claimant has the segment', () => {
+  const state = fresh()
+  put(state, 'bridge', 'b1', 'z1', 's1')
+  reserve(state, 'new', 's1', 1_000)
+  push(state, 's2', 'z2', ['new'])
+
+  expect(expireReservations(state, 1_000 + RESERVATION_MS - 1)).toEqual([])
+  expect(ownerOf(state, 'new')).toEqual({ shard: 's1', zone: 'z1' })
+  expect(expireReservations(state, 1_000 + RESERVATION_MS)).toEqual(['new'])
+  expect(ownerOf(state, 'new')).toEqual({ shard: 's2', zone: 'z2' })
+})
+
+test('another codec list is another global version', () => {
+  const state = fresh()
+
+  expect(setCodecs(state, ['a'])).toBe(false)
+  expect(setCodecs(state, ['a', 'b'])).toBe(true)
+  expect(state.globalVersion).toBe(FIRST + 1)
+})
+
+test('two processes under one id are seen when they take turns; a restart is not', () => {
+  const state = fresh()
+  const beat = (instance: string) => {
+    const result = put(state, 'node', 'n1', 'z1', 's1', 0, { instance })
+    return result.ok && result.clash
+  }
+
+  expect([beat('a'), beat('a'), beat('b'), beat('b'), beat('c')]).toEqual([false, false, false, false, false])
+  expect([beat('d'), beat('c'), beat('d'), beat('c')]).toEqual([false, true, true, true])
+  expect(beat('c')).toBe(false)
+})
+
+test('details are kept as last told, and counts of segments only as long as there is room', () => {
+  const state = fresh()
+  const counts = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`s${i}`, i]))
+  for (let i = 0; i < 1_001; i++) put(state, 'node', `n${i}`, 'z1', 's1', 0, { role: 'leader', segment_counts: counts })
+
+  expect(state.segmentCountsKept).toBe(REGISTRY_LIMITS.segmentCountsKeptMax)
+  expect(state.components.node.get('n1000')?.details).toEqual({ role: 'leader' })
+  deregister(state, 'node', 'n0')
+  put(state, 'node', 'n1000', 'z1', 's1', 0, { segment_counts: counts })
+  expect(state.components.node.get('n1000')?.details).toEqual({ segment_counts: counts })
+  expect(state.segmentCountsKept).toBe(REGISTRY_LIMITS.segmentCountsKeptMax)
+})
+
+test('components have a limit, and those that are there go on', () => {
+  const state = fresh()
+  for (let i = 0; i < REGISTRY_LIMITS.componentsMax; i++) put(state, 'node', `n${i}`, 'z1', 's1')
+
+  expect(put(state, 'node', 'more', 'z1', 's1')).toMatchObject({ ok: false, field: 'id' })
+  expect(put(state, 'node', 'n0', 'z2', 's2')).toMatchObject({ ok: true })
+  deregister(state, 'node', 'n1')
+  expect(put(state, 'node', 'more', 'z1', 's1')).toMatchObject({ ok: true })
+})
+
+test('claims and reservations have limits', () => {
+  const state = fresh()
+  const lists = Array.from({ length: 10 }, (_, s) => Array.from({ length: 100_000 }, (_, i) => `${s}-${i}`))
+  for (const [s, list] of lists.entries()) expect(push(state, `s${s}`, 'z1', list)).toMatchObject({ ok: true })
+
+  expect(push(state, 'more', 'z1', ['x'])).toMatchObject({ ok: false, refused: 'limit' })
+  expect(push(state, 's0', 'z1', (lists[0] as string[]).slice(1))).toMatchObject({ ok: true })
+  expect(push(state, 'more', 'z1', ['x'])).toMatchObject({ ok: true })
+  for (let i = 0; i < REGISTRY_LIMITS.reservationsMax; i++) reserve(state, `r${i}`, 's1', 0)
+  expect(reserve(state, 'one-more', 's1', 0)).toMatchObject({ ok: false, refused: 'limit' })
+})
+
+// Laws, over random changes.
+
+type Change =
+  | {
+      readonly do: 'register'
+      readonly kind: ComponentKind
+      readonly id: string
+      readonly zone: string
+      readonly shard: string
+    }
+  | { readonly do: 'deregister'; readonly kind: ComponentKind; readonly id: string }
+  | {
+      readonly do: 'push'
+      readonly shard: string
+      readonly zone: string
+      readonly segments: readonly string[]
+      readonly term: number | undefined
+      readonly rejects: boolean
+    }
+  | { readonly do: 'forget'; readonly shard: string }
+  | { readonly do: 'reserve'; readonly shard: string; readonly segment: string }
+  | { readonly do: 'release'; readonly segment: string }
+  | { readonly do: 'expire' }
+  | { readonly do: 'wait'; readonly ms: number }
+
+const kind = fc.constantFrom<ComponentKind>('router', 'bridge', 'node')
+const shard = fc.constantFrom('s1', 's2', 's3', '__proto__')
+const zone = fc.constantFrom('z1', 'z2')
+const id = fc.constantFrom('a', 'b', 'c')
+const segment = fc.constantFrom('p', 'q', 'r', 't', '__proto__')
+const change: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ do: fc.constant('register' as const), kind, id, zone, shard }),
+  fc.record({ do: fc.constant('deregister' as const), kind, id }),
+  fc.record({
+    do: fc.constant('push' as const),
+    shard,
+    zone,
+    segments: fc.array(segment, { maxLength: 4 }),
+    term: fc.option(fc.nat(5), { nil: undefined }),
+    rejects: fc.boolean(),
+  }),
+  fc.record({ do: fc.constant('forget' as const), shard }),
+  fc.record({ do: fc.constant('reserve' as const), shard, segment }),
+  fc.record({ do: fc.constant('release' as const), segment }),
+  fc.record({ do: fc.constant('expire' as const) }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.nat(40) }),
+)
+
+const TIMEOUT_MS = 100
+
+/** Does a change to the state, and the same to a queue of claims a segment that is kept the slow way. */
+function apply(state: RegistryState, next: Change, world: { nowMs: number; queues: Map<string, string[]> }): void {
+  const { queues } = world
+  const reserved = (name: string, of: string) => state.reservations.get(name)?.shard === of
+  switch (next.do) {
+    case 'register':
+      put(state, next.kind, next.id, next.zone, next.shard, world.nowMs)
+      return
+    case 'deregister':
+      deregister(state, next.kind, next.id)
+      return
+    case 'push': {
+      const wasReserved = new Set(
+        [...state.reservations].flatMap(([name, each]) => (each.shard === next.shard ? [name] : [])),
+      )
+      const claim = { zone: next.zone, segments: next.segments, term: next.term }
+      if (!pushSegments(state, next.shard, claim, next.rejects).ok) return
+      for (const [name, queue] of queues) {
+        if (!next.segments.includes(name) && !wasReserved.has(name))
+          queues.set(
+            name,
+            queue.filter((each) => each !== next.shard),
+          )
+      }
+      for (const name of next.segments) {
+        const queue = queues.get(name) ?? []
+        if (!queue.includes(next.shard)) queues.set(name, [...queue, next.shard])
+      }
+      return
+    }
+    case 'forget':
+      if (forgetShard(state, next.shard) === 'forgotten')
+        for (const [name, queue] of queues)
+          queues.set(
+            name,
+            queue.filter((each) => each !== next.shard),
+          )
+      return
+    case 'reserve': {
+      const result = reserve(state, next.segment, next.shard, 0)
+      const queue = queues.get(next.segment) ?? []
+      if (result.ok && queue.length === 0) queues.set(next.segment, [next.shard])
+      return
+    }
+    case 'release': {
+      const holder = state.reservations.get(next.segment)?.shard
+      const had = holder !== undefined && reserved(next.segment, holder)
+      expect(endReservation(state, next.segment)).toBe(had)
+      if (had)
+        queues.set(
+          next.segment,
+          (queues.get(next.segment) ?? []).filter((each) => each !== holder),
+        )
+      return
+    }
+    case 'expire':
+      expire(state, world.nowMs, TIMEOUT_MS)
+      return
+    case 'wait':
+      world.nowMs += next.ms
+  }
+}
+
+const SHARDS = ['s1', 's2', 's3', '__proto__']
+const ZONES = ['z1', 'z2']
+
+/** What every GET of a list answers, without versions. */
+function answers(state: RegistryState): Map<string, string> {
+  const lists = new Map<string, string>()
+  for (const each of ZONES) {
+    lists.set(datasets.routers(each), JSON.stringify(routersIn(state, each)))
+    lists.set(datasets.shards(each), JSON.stringify(bridgesByShard(state, each)))
+    lists.set(datasets.zoneSegments(each), JSON.stringify(segmentsOfZone(state, each)))
+  }
+  for (const each of SHARDS) {
+    lists.set(datasets.nodes(each), JSON.stringify(nodesOfShard(state, each)))
+    lists.set(datasets.segments(each), JSON.stringify([state.claims.get(each)?.zone, segmentsOfShard(state, each)]))
+  }
+  return lists
+}
+
+test('every change of an answer moves its version, and versions only rise', () => {
+  law([fc.array(change, { maxLength: 40 })], (changes) => {
+    const state = fresh()
+    const world = { nowMs: 0, queues: new Map<string, string[]>() }
+    for (const next of changes) {
+      const [before, versions, global] = [answers(state), new Map(state.versions), state.globalVersion]
+      apply(state, next, world)
+      for (const [dataset, list] of answers(state)) {
+        const [was, is] = [versions.get(dataset) ?? 0, versionOf(state, dataset)]
+        expect(is).toBeGreaterThanOrEqual(was)
+        if (list !== before.get(dataset)) expect(is, `${dataset} after ${next.do}`).toBeGreaterThan(was)
+      }
+      expect(state.globalVersion >= global).toBe(true)
+      expect(state.globalVersion > global).toBe(JSON.stringify([...versions]) !== JSON.stringify([...state.versions]))
+    }
+  })
+})
+
+test('a segment has one owner, the earliest unbroken claim, whatever happened', () => {
+  law([fc.array(change, { maxLength: 40 })], (changes) => {
+    const state = fresh()
+    const world = { nowMs: 0, queues: new Map<string, string[]>() }
+    for (const next of changes) {
+      apply(state, next, world)
+      const expected = new Map([...world.queues].filter(([, queue]) => queue.length > 0))
+      expect(new Map(state.queues)).toEqual(expected)
+      for (const each of SHARDS) {
+        const owned = [...expected].flatMap(([name, queue]) => (queue[0] === each ? [name] : []))
+        expect(segmentsOfShard(state, each)).toEqual(owned.sort())
+      }
+      expect(ZONES.flatMap((each) => segmentsOfZone(state, each)).sort()).toEqual([...expected.keys()].sort())
+      expect(state.conflictCount).toBe([...expected.values()].filter((queue) => queue.length > 1).length)
+      expect(state.claimCount).toBe([...state.claims.values()].reduce((sum, { segments }) => sum + segments.length, 0))
+    }
+  })
+})
+
+test('what is stored and restored answers the same, with the same versions', () => {
+  law([fc.array(change, { maxLength: 40 }), fc.array(change, { maxLength: 10 })], (changes, more) => {
+    const state = fresh()
+    const world = { nowMs: 0, queues: new Map<string, string[]>() }
+    for (const next of changes) apply(state, next, world)
+
+    const restored = restoreState(JSON.stringify(storedOf(state)), world.nowMs)
+    if ('fault' in restored) throw new Error(restored.fault)
+    expect(answers(restored.state)).toEqual(answers(state))
+    expect(restored.state.versions).toEqual(state.versions)
+    expect(restored.state.globalVersion).toBe(state.globalVersion)
+    expect(restored.state.queues).toEqual(state.queues)
+    expect(restored.state.reservations).toEqual(state.reservations)
+    // And it goes on as the other would have: nothing derived was lost.
+    const [a, b] = [
+      { ...world, queues: new Map(world.queues) },
+      { ...world, queues: new Map(world.queues) },
+    ]
+    for (const next of more.filter((each) => each.do !== 'expire' && each.do !== 'wait')) {
+      apply(state, next, a)
+      apply(restored.state, next, b)
+      expect(answers(restored.state)).toEqual(answers(state))
+      expect(restored.state.versions).toEqual(state.versions)
+    }
+  })
+})
+
+test.each([
+  ['', 'is no JSON'],
+  ['{"format":1', 'is no JSON'],
+  ['[]', 'the document'],
+  ['{"format":2}', 'format'],
+  [(stored: object) => ({ ...stored, epoch: 'x' }), 'epoch'],
+  [(stored: object) => ({ ...stored, versions: { a: -1 } }), 'versions.a'],
+  [(stored: object) => ({ ...stored, components: [{ kind: 'node', id: 'n', zone: 'z' }] }), 'components.0'],
+  [(stored: object) => ({ ...stored, claims: [{ shard: 'a/b', zone: 'z', term: 0, segments: [] }] }), 'claims.0.shard'],
+  [
+    (stored: object) => ({ ...stored, claims: [{ shard: 's', zone: 'z', term: 0, segments: [''] }] }),
+    'claims.0.segments.0',
+  ],
+  [(stored: object) => ({ ...stored, contested: [{ segment: 'a', shards: ['s1', 's2'] }] }), 'contested'],
+  [(stored: object) => ({ ...stored, reservations: [{ segment: 'a', shard: 's1', until_ms: 1 }] }), 'reservations'],
+])('a stored state that is none (%#) is told with its place', (damage, says) => {
+  const text = typeof damage === 'string' ? damage : JSON.stringify(damage(storedOf(fresh())))
+  const restored = restoreState(text, 0)
+
+  expect('fault' in restored && restored.fault).toContain(says)
+})
+
+test('any cut of a stored state is refused', () => {
+  const state = fresh()
+  put(state, 'node', 'n1', 'z1', 's1')
+  push(state, 's1', 'z1', ['a'])
+  const text = JSON.stringify(storedOf(state))
+
+  for (let length = 0; length < text.length; length++)
+    expect('fault' in restoreState(text.slice(0, length), 0)).toBe(true)
+})
