@@ -24,3 +24,46 @@ export function createRandom(seed: number): Random {
   for (let i = 0; i < 12; i++) next()
   return { next, below: (limit) => Math.floor((next() / 2 ** 32) * limit) }
 }
+
+/**
+ * A source of its own for one part of a simulation: a number drawn more in one part does not shift the others
+ * (reliability.md §3).
+ */
+export function streamOf(seed: number, name: string): Random {
+  let hash = 0x811c9dc5 ^ (seed % 2 ** 32)
+  hash = Math.imul(hash ^ Math.floor(seed / 2 ** 32), 0x85ebca6b)
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0xc2b2ae35)
+  return createRandom(hash ^ (hash >>> 13))
+}
+
+/** From `least` to `most`, both included. */
+export function between(random: Random, least: number, most: number): number {
+  return least + random.below(most - least + 1)
+}
+
+/** Between two numbers, with small ones as likely as large ones: for rates, sizes and times that span decades. */
+export function betweenDecades(random: Random, least: number, most: number): number {
+  const exponent = Math.log(least) + (random.next() / 2 ** 32) * (Math.log(most) - Math.log(least))
+  return Math.round(Math.exp(exponent))
+}
+
+/** True in `p` of the cases, 0 … 1. */
+export function chance(random: Random, p: number): boolean {
+  return random.next() < p * 2 ** 32
+}
+
+export function pick<T>(random: Random, choices: readonly T[]): T {
+  return choices[random.below(choices.length)] as T
+}
+
+/** In place, each order as likely as any other. */
+export function shuffle<T>(random: Random, items: T[]): T[] {
+  for (let i = items.length - 1; i > 0; i--) {
+    const other = random.below(i + 1)
+    const moved = items[i] as T
+    items[i] = items[other] as T
+    items[other] = moved
+  }
+  return items
+}

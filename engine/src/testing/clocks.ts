@@ -1,0 +1,35 @@
+/**
+ * The clocks of one node: a monotonic one that runs too fast or too slow, a wall clock that is wrong and jumps
+ * (reliability.md §3). Both outlive the process; the monotonic one belongs to the machine.
+ */
+
+import type { Clock } from '@vacancy/shared'
+import type { Scheduler } from './scheduler.ts'
+
+/** Simulated time begins here, in UTC. */
+export const EPOCH_MS = 1_768_478_400_000
+
+export type NodeClock = {
+  readonly clock: Clock
+  /** Of true time; 1 ± 0.2. */
+  readonly rate: number
+  /** Wall clock minus true time, beside the drift. */
+  offsetMs: number
+}
+
+export function createClock(scheduler: Scheduler, rate: number, offsetMs: number, bootMs: number): NodeClock {
+  const node: NodeClock = {
+    rate,
+    offsetMs,
+    clock: {
+      monotonicMs: () => bootMs + (scheduler.nowUs / 1000) * rate,
+      wallMs: () => Math.floor(EPOCH_MS + (scheduler.nowUs / 1000) * rate + node.offsetMs),
+    },
+  }
+  return node
+}
+
+/** Microseconds of true time until the clock has moved on by so much. */
+export function trueUs(node: NodeClock, ms: number): number {
+  return Math.max(0, (ms * 1000) / node.rate)
+}

@@ -1,0 +1,298 @@
+/**
+ * One seed from beginning to end: a cluster under faults and load, then a healed majority that must get on with its
+ * work, then everything healed, then the whole history judged (reliability.md §3–§6).
+ */
+
+import { createCommandWriter } from '../store/command.ts'
+import { drawSchedule, type Fault, heal, leaderOf, startSchedule } from './faults.ts'
+import { checkHistory, exportHistory } from './history.ts'
+import { drawKnobs, FAULT_PHASE_US_MAX, type FaultClass, type Knobs, type Profile } from './knobs.ts'
+import { type OracleName, onState, ViolationError, violate } from './oracles.ts'
+import { poison } from './poison.ts'
+import { streamOf as randomOf, shuffle } from './random.ts'
+import { runNext, scheduleIn } from './scheduler.ts'
+import { writeToyCommand } from './toy-machine.ts'
+import { traceHash } from './trace.ts'
+import { createWorkload, isIdle, startWorkload, stopWorkload, type Workload } from './workload.ts'
+import {
+  type Counts,
+  createWorld,
+  nodeOf,
+  type Program,
+  runIn,
+  type SimulatedNode,
+  startNode,
+  type World,
+} from './world.ts'
+
+export type RunOptions = {
+  readonly seed: number
+  readonly profile: Profile
+  readonly program: Program
+  readonly defects?: ReadonlySet<string>
+  readonly keepsWords?: boolean
+  /** Scales the length of the run. */
+  readonly length?: number
+  /** Overrides for the shrinker and for replays of a schedule. */
+  readonly knobs?: Partial<Knobs>
+  readonly schedule?: readonly Fault[]
+}
+
+export type Failure = { readonly oracle: OracleName | 'crash'; readonly message: string; readonly atUs: number }
+
+export type RunResult = {
+  readonly seed: number
+  readonly profile: Profile
+  readonly knobs: Knobs
+  readonly schedule: readonly Fault[]
+  readonly hash: string
+  readonly events: number
+  readonly simulatedUs: number
+  readonly counts: Counts
+  readonly network: World['network']['counts']
+  readonly checks: Record<OracleName, number>
+  readonly operations: number
+  readonly checkSteps: number
+  readonly failure: Failure | undefined
+  readonly lines: readonly string[]
+  readonly history: string
+}
+
+const PROBE_REGISTER = 63
+/** Checkpoints are this many events apart. */
+const CHECKPOINT_EVENTS = 512
+
+export function runSeed(options: RunOptions): RunResult {
+  const { seed, profile, length = 1 } = options
+  const knobs = { ...drawKnobs(seed, profile, length), ...options.knobs }
+  const schedule = options.schedule ?? drawSchedule(seed, knobs, FAULT_PHASE_US_MAX)
+  const restore = poison()
+  let world: World | undefined
+  let failure: Failure | undefined
+  let checkSteps = 0
+  try {
+    world = createWorld({ ...options, knobs })
+    checkSteps = runPhases(world, schedule)
+  } catch (error) {
+    const atUs = world?.scheduler.nowUs ?? 0
+    if (error instanceof ViolationError) failure = { oracle: error.oracle, message: error.message, atUs }
+    else
+      failure = {
+        oracle: 'crash',
+        message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        atUs,
+      }
+  } finally {
+    restore()
+  }
+  if (!world) throw new Error(`seed ${seed}: no world: ${failure?.message}`)
+  return {
+    seed,
+    profile,
+    knobs,
+    schedule,
+    hash: traceHash(world.trace),
+    events: world.scheduler.ran,
+    simulatedUs: world.scheduler.nowUs,
+    counts: world.counts,
+    network: world.network.counts,
+    checks: world.oracles.checks,
+    operations: world.history.operations.length,
+    checkSteps,
+    failure,
+    lines: world.trace.lines ?? [],
+    history: failure && options.keepsWords ? exportHistory(world.history.operations) : '',
+  }
+}
+
+function runPhases(world: World, schedule: readonly Fault[]): number {
+  const { scheduler, knobs } = world
+  const start = randomOf(world.seed, 'start')
+  for (const node of world.nodes) scheduleIn(scheduler, start.below(50_000), () => startNode(world, node))
+  startSchedule(world, schedule)
+  const workload = createWorkload(world)
+  startWorkload(workload)
+  let next = CHECKPOINT_EVENTS
+  while (scheduler.ran < knobs.events && runNext(scheduler, FAULT_PHASE_US_MAX)) {
+    if (scheduler.ran < next) continue
+    next = scheduler.ran + CHECKPOINT_EVENTS
+    checkpoint(world)
+  }
+  checkpoint(world)
+  liveness(world, workload)
+  converge(world, workload)
+  return judge(world)
+}
+
+/** O8 and O14 on every node that runs. */
+function checkpoint(world: World): void {
+  for (const node of world.nodes) {
+    const running = node.process?.running
+    if (!running) continue
+    world.oracles.checks.O14++
+    running.checkBounds()
+    const { lo, hi } = running.digest()
+    onState(world.oracles, node.number, running.raft.applied, lo, hi)
+  }
+}
+
+/** The longest election time-out there is, on the slowest clock, with what the network and the disk add. */
+function electionUs({ knobs }: World): number {
+  const ticks = 2 * knobs.electionTicks * knobs.tickMs * 1_000
+  return ticks / (1 - knobs.clockErrorPercent / 100) + 6 * knobs.latencyUsMax + 4 * knobs.syncUsMax
+}
+
+/** Time-outs until a leader must be there; with few ticks to choose from candidates meet more often. */
+function electionsMax({ knobs }: World): number {
+  return knobs.electionTicks >= 16 ? 5 : 20
+}
+
+/** Runs until the condition holds. @returns false when it does not within the time */
+function runUntil(world: World, us: number, holds: () => boolean): boolean {
+  const { scheduler } = world
+  const end = scheduler.nowUs + us
+  let next = scheduler.ran + CHECKPOINT_EVENTS
+  while (!holds()) {
+    if (!runNext(scheduler, end)) return holds()
+    if (scheduler.ran < next) continue
+    next = scheduler.ran + CHECKPOINT_EVENTS
+    checkpoint(world)
+  }
+  return true
+}
+
+/** A random majority of every half of the configuration that is in force, and the learners left out. */
+function chooseGroup(world: World): number[] {
+  const random = randomOf(world.seed, 'liveness')
+  const known = world.nodes
+    .filter(({ process }) => process?.running)
+    .sort((a, b) => (b.process?.running?.raft.applied ?? 0) - (a.process?.running?.raft.applied ?? 0))[0]
+  const voters = known?.process?.running?.voters() ?? []
+  const isJoint = known?.process?.running?.isJoint() ?? false
+  // While joint both halves need a majority; a change that is under way may make any of them voters.
+  if (voters.length === 0 || isJoint || world.counts.membershipChanges > 0)
+    return world.nodes.map(({ number }) => number)
+  const whole = voters.filter((number) => !nodeOf(world, number).isDamaged)
+  return shuffle(random, whole).slice(0, Math.floor(voters.length / 2) + 1 + random.below(2))
+}
+
+function liveness(world: World, workload: Workload): void {
+  const { network, oracles, counts } = world
+  const group = chooseGroup(world)
+  world.isCalm = true
+  world.group = group
+  network.isCalm = true
+  heal(world, group)
+  oracles.checks.O13++
+  const election = electionUs(world)
+  const probe = startProbe(world, workload)
+  // A leader outside the group may go on leading, as long as it is whole.
+  if (!runUntil(world, (electionsMax(world) + 2) * election, () => probe.index > 0)) {
+    const what = leaderOf(world) ? 'acknowledge no write' : 'have no leader'
+    violate(
+      'O13',
+      `nodes ${group.join(', ')} ${what} ${electionsMax(world) + 2} election time-outs after they were healed`,
+    )
+  }
+  const hasCaughtUp = () =>
+    group.every((number) => (nodeOf(world, number).process?.running?.raft.applied ?? 0) >= probe.index)
+  if (!runUntil(world, 20 * election, hasCaughtUp)) {
+    const behind = group.filter((number) => (nodeOf(world, number).process?.running?.raft.applied ?? 0) < probe.index)
+    violate('O13', `nodes ${behind.join(', ')} have not caught up with index ${probe.index}`)
+  }
+  oracles.checks.O12++
+  const isJoint = () => group.some((number) => nodeOf(world, number).process?.running?.isJoint())
+  if (!runUntil(world, 10 * election, () => !isJoint())) violate('O12', 'the joint phase does not end')
+  const before = counts.elections
+  runUntil(world, 20 * world.knobs.heartbeatTicks * world.knobs.tickMs * 1_000, () => false)
+  if (counts.elections !== before) violate('O13', 'a leader was elected although nothing happened to the one before')
+}
+
+/** Writes to everybody who leads, until one write is acknowledged. */
+function startProbe(world: World, workload: Workload): { index: number } {
+  const probe = { index: 0 }
+  const writer = createCommandWriter(64)
+  const ask = (): void => {
+    if (probe.index > 0) return
+    for (const { process } of world.nodes) {
+      if (process?.running?.raft.role !== 'leader') continue
+      const token = workload.nextToken++
+      writer.at = 0
+      // A register of its own: the history of the others does not know of it.
+      writeToyCommand(writer, {
+        kind: 'set',
+        register: PROBE_REGISTER,
+        amount: 1,
+        attempt: token,
+        session: 0,
+        number: 0,
+      })
+      const bytes = writer.bytes.slice(0, writer.at)
+      world.onAnswer.set(token, (answer) => {
+        if (answer.kind === 'result') probe.index = answer.index
+      })
+      runIn(world, process, 'request', token, () => process.running?.propose(token, bytes))
+    }
+    scheduleIn(world.scheduler, electionUs(world) / 4, ask)
+  }
+  ask()
+  return probe
+}
+
+/** Everything is healed: all nodes come to the same state. */
+function converge(world: World, workload: Workload): void {
+  stopWorkload(workload)
+  const all = world.nodes.filter(({ isRemoved }) => !isRemoved).map(({ number }) => number)
+  world.group = all
+  heal(world, all)
+  const election = electionUs(world)
+  const isEven = () => {
+    if (!isIdle(workload)) return false
+    const leader = leaderOf(world)
+    const index = leader?.process?.running?.raft.lastIndex ?? -1
+    const members = [...(leader?.process?.running?.voters() ?? []), ...(leader?.process?.running?.learners() ?? [])]
+    return index >= world.oracles.committed && members.every((number) => hasApplied(nodeOf(world, number), index))
+  }
+  if (!runUntil(world, 60 * election, isEven)) {
+    const where = world.nodes.map(
+      ({ number, process, lastEnd }) => `${number}: ${process?.running ? process.running.raft.applied : lastEnd}`,
+    )
+    violate('O13', `everything is healed and the nodes do not come to the same state: ${where.join('; ')}`)
+  }
+  checkpoint(world)
+}
+
+/** A node whose disk rotted may be down for good, after saying so. */
+function hasApplied({ isDamaged, process }: SimulatedNode, index: number): boolean {
+  return isDamaged || process?.running?.raft.applied === index
+}
+
+function judge(world: World): number {
+  const { oracles, history } = world
+  oracles.checks.O6 += history.operations.length
+  const verdict = checkHistory(history.operations)
+  if (verdict.verdict === 'linearizable') return verdict.steps
+  const stuck = verdict.verdict === 'impossible' ? ` before one of ${JSON.stringify(verdict.stuck.slice(0, 4))}` : ''
+  return violate('O6', `register ${verdict.key}: ${verdict.verdict} after ${verdict.steps} steps${stuck}`)
+}
+
+/** The same run with a part of its faults. */
+export function withoutClasses(
+  result: RunResult,
+  classes: readonly FaultClass[],
+): Pick<RunOptions, 'knobs' | 'schedule'> {
+  const kept = result.knobs.classes.filter((name) => !classes.includes(name))
+  const rate = (name: FaultClass, value: number) => (kept.includes(name) ? value : 0)
+  const { dropP, duplicateP, lateP, damageP } = result.knobs
+  return {
+    knobs: {
+      ...result.knobs,
+      classes: kept,
+      dropP: rate('drop', dropP),
+      duplicateP: rate('duplicate', duplicateP),
+      lateP: rate('late', lateP),
+      damageP: rate('damage', damageP),
+    },
+    schedule: result.schedule.filter(({ kind }) => kept.includes(kind)),
+  }
+}

@@ -1,0 +1,146 @@
+/**
+ * The settings of one simulated run, drawn from its seed: sizes that make rare paths common, and which faults there are
+ * (reliability.md §3, hostile settings and the swarm rule).
+ */
+
+import { between, betweenDecades, chance, pick, type Random, streamOf } from './random.ts'
+
+/** Classes of faults that can be switched off one by one, by the generator and by the shrinker. */
+export const FAULT_CLASSES = [
+  'drop',
+  'duplicate',
+  'late',
+  'damage',
+  'partition',
+  'oneway',
+  'slowlink',
+  'reset',
+  'kill',
+  'power',
+  'killall',
+  'rolling',
+  'stall',
+  'slowdisk',
+  'fulldisk',
+  'diskerror',
+  'corrupt',
+  'clock',
+  'transfer',
+  'membership',
+  'wipe',
+  'shutdown',
+  'slowapply',
+  'snapshot',
+] as const
+export type FaultClass = (typeof FAULT_CLASSES)[number]
+
+export const PROFILES = ['mixed', 'calm', 'network', 'crash', 'membership', 'snapshot', 'disk'] as const
+export type Profile = (typeof PROFILES)[number]
+
+export type Knobs = {
+  readonly voters: number
+  readonly learners: number
+  readonly tickMs: number
+  readonly electionTicks: number
+  readonly heartbeatTicks: number
+  readonly latencyUsMin: number
+  readonly latencyUsMax: number
+  readonly dropP: number
+  readonly duplicateP: number
+  readonly lateP: number
+  readonly damageP: number
+  readonly syncUsMin: number
+  readonly syncUsMax: number
+  readonly logFileBytes: number
+  readonly flushThreshold: number
+  readonly messageBytes: number
+  readonly inflightMessages: number
+  readonly inflightBytes: number
+  readonly keepBytes: number
+  readonly snapshotEvery: number
+  readonly keptEntries: number
+  readonly clockErrorPercent: number
+  readonly clients: number
+  readonly registers: number
+  readonly thinkUs: number
+  readonly keylessPercent: number
+  readonly readPercent: number
+  readonly classes: readonly FaultClass[]
+  /** Mean time between two faults of the schedule. */
+  readonly faultEveryUs: number
+  /** Length of the part with faults. */
+  readonly events: number
+  readonly sometimesP: number
+  readonly usesStore: boolean
+}
+
+/** Longest simulated time of the part with faults, whatever the number of events. */
+export const FAULT_PHASE_US_MAX = 600_000_000
+
+const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
+  calm: [],
+  network: ['drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset', 'stall'],
+  crash: ['kill', 'power', 'killall', 'rolling', 'stall', 'drop', 'partition', 'slowdisk'],
+  membership: ['membership', 'transfer', 'wipe', 'kill', 'power', 'partition', 'oneway', 'drop', 'late'],
+  snapshot: ['snapshot', 'kill', 'power', 'partition', 'drop', 'late', 'duplicate', 'slowlink'],
+  disk: ['slowdisk', 'fulldisk', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
+}
+
+/** @param length scales the number of events */
+export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare = 0.05): Knobs {
+  const random = streamOf(seed, 'knobs')
+  const voters = pick(random, profile === 'membership' ? [1, 3, 3, 5] : [1, 3, 3, 3, 3, 5, 5, 7])
+  const electionTicks = betweenDecades(random, 4, 60)
+  const heartbeatTicks = between(random, 1, Math.max(1, Math.floor(electionTicks / 4)))
+  const tickMs = between(random, 2, 30)
+  const latencyUsMax = betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 40))
+  const classes = drawClasses(random, profile)
+  const has = (name: FaultClass) => classes.includes(name)
+  const lengthClass = random.below(10)
+  return {
+    voters,
+    learners: random.below(3) === 0 ? between(random, 1, 3) : 0,
+    tickMs,
+    electionTicks,
+    heartbeatTicks,
+    latencyUsMin: Math.ceil(latencyUsMax / betweenDecades(random, 1, 50)),
+    latencyUsMax,
+    dropP: has('drop') ? betweenDecades(random, 1, 300) / 1_000 : 0,
+    duplicateP: has('duplicate') ? betweenDecades(random, 1, 200) / 1_000 : 0,
+    lateP: has('late') ? betweenDecades(random, 1, 200) / 1_000 : 0,
+    damageP: has('damage') ? betweenDecades(random, 1, 30) / 1_000 : 0,
+    syncUsMin: betweenDecades(random, 10, 200),
+    // A disk as slow as an election is a fault, not a setting.
+    syncUsMax: betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 60)),
+    logFileBytes: 16_384 << random.below(5),
+    flushThreshold: betweenDecades(random, 1, 2_000),
+    messageBytes: betweenDecades(random, 64, 1 << 20),
+    inflightMessages: betweenDecades(random, 1, 256),
+    inflightBytes: betweenDecades(random, 256, 16 << 20),
+    keepBytes: betweenDecades(random, 64, 1 << 20),
+    snapshotEvery: betweenDecades(random, 5, has('snapshot') ? 100 : 3_000),
+    keptEntries: chance(random, 0.5) ? 0 : betweenDecades(random, 1, 1_000),
+    clockErrorPercent: between(random, 0, 20),
+    clients: between(random, 1, 8),
+    registers: between(random, 1, 6),
+    thinkUs: betweenDecades(random, 500, tickMs * electionTicks * 500),
+    keylessPercent: pick(random, [0, 20, 100]),
+    readPercent: pick(random, [0, 20, 50]),
+    classes,
+    faultEveryUs: Math.max(20_000, tickMs * electionTicks * betweenDecades(random, 500, 20_000)),
+    events: Math.round((lengthClass < 5 ? 2_000 : lengthClass < 9 ? 10_000 : 60_000) * length),
+    sometimesP: chance(random, 0.3) ? betweenDecades(random, 1, 200) / 1_000 : 0,
+    usesStore: chance(random, storeShare),
+  }
+}
+
+/** One run in ten has no fault, one in ten a single class, the others any subset. */
+function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
+  const all = OF_PROFILE[profile] ?? FAULT_CLASSES
+  if (all.length === 0) return []
+  const kind = random.below(10)
+  if (kind === 0) return []
+  if (kind === 1) return [pick(random, all)]
+  const p = pick(random, [0.25, 0.5, 0.75])
+  return all.filter(() => chance(random, p))
+}

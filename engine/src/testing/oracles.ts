@@ -1,0 +1,221 @@
+/**
+ * What must hold in every run, looked at while it goes on (reliability.md §5).
+ *
+ * The oracles see what replicas apply, answer and say of themselves, and know what no replica knows: everything at
+ * once. The first replica that applies an index says what is there; from then on every other one, and every restart,
+ * has to agree. Beside the replicas runs a reference state machine over the same entries.
+ */
+
+import { assert } from '@vacancy/shared'
+import { applyToy, attemptOf, createToyMachine, type ToyMachine } from './toy-machine.ts'
+import { digestOf } from './trace.ts'
+
+export const ORACLES = {
+  O1: 'at most one leader per term; a leader has every entry committed before its term',
+  O2: 'every index holds the same entry on every node and after every restart',
+  O3: 'no acknowledged write is missing, none that certainly failed is there',
+  O4: 'each request takes effect once, and repeats get the same result',
+  O5: 'availability is never negative, and changes by what was acknowledged or is unknown',
+  O6: 'writes and linearizable reads are linearizable',
+  O7: 'a follower read is not older than it says, and never goes back within a connection',
+  O8: 'equal state at equal indexes',
+  O9: 'what was acknowledged is durable on a majority',
+  O10: 'damage is found before the data is used; a torn tail is no refusal',
+  O11: 'nothing ends but for a fault',
+  O12: 'joint phases end, and configurations agree',
+  O13: 'a healthy majority gets on with its work',
+  O14: 'nothing grows beyond its bound',
+  O15: 'maintenance never goes back',
+} as const
+export type OracleName = keyof typeof ORACLES
+
+/** A broken promise; ends the run. */
+export class ViolationError extends Error {
+  readonly oracle: OracleName
+  constructor(oracle: OracleName, message: string) {
+    super(`${oracle}: ${message}`)
+    this.oracle = oracle
+  }
+}
+
+export function violate(oracle: OracleName, message: string): never {
+  throw new ViolationError(oracle, message)
+}
+
+export type Oracles = {
+  readonly checks: Record<OracleName, number>
+  /** By index: term (0: nobody said), digest of the entry, digest of the state behind it, result. */
+  readonly terms: number[]
+  readonly entries: number[]
+  readonly statesLo: number[]
+  readonly statesHi: number[]
+  readonly codes: number[]
+  readonly values: number[]
+  readonly reference: ToyMachine
+  /** Attempt → first index at which it was applied. */
+  readonly attempts: Map<number, number>
+  /** Attempts whose client was told that they are certainly in no log. */
+  readonly failed: Set<number>
+  readonly leaders: Map<number, number>
+  /** Greatest index that is known to be committed, and when. */
+  committed: number
+  committedAtUs: number
+  /** Attempts that were acknowledged, with their index. */
+  readonly acknowledged: Map<number, number>
+  maintenanceDay: number
+}
+
+export function createOracles(): Oracles {
+  const checks = Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Record<OracleName, number>
+  return {
+    checks,
+    terms: [0],
+    entries: [0],
+    statesLo: [0],
+    statesHi: [0],
+    codes: [0],
+    values: [0],
+    reference: createToyMachine(),
+    attempts: new Map(),
+    failed: new Set(),
+    leaders: new Map(),
+    committed: 0,
+    committedAtUs: 0,
+    acknowledged: new Map(),
+    maintenanceDay: 0,
+  }
+}
+
+/** What a replica came to by applying one command. */
+export type AppliedEntry = {
+  readonly node: number
+  readonly index: number
+  readonly term: number
+  readonly bytes: Uint8Array
+  readonly start: number
+  readonly end: number
+  readonly code: number
+  readonly value: number
+  readonly resultIndex: number
+}
+
+/** A replica applied a command. */
+export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry): void {
+  const { node, index, term, bytes, start, end } = applied
+  const { terms, entries, checks, reference } = oracles
+  // The leader stamps its time on a command before it is logged, so all bytes are those of the entry.
+  const digest = digestOf(bytes.subarray(start, end))
+  checks.O2++
+  if (index < terms.length && terms[index] !== 0) {
+    if (terms[index] !== term || entries[index] !== digest) {
+      violate('O2', `node ${node} applied another entry at index ${index}: term ${term}, it was ${terms[index]}`)
+    }
+  } else {
+    if (index < terms.length) violate('O2', `node ${node} applied a command at index ${index}, where others had none`)
+    fill(oracles, index - 1)
+    terms.push(term)
+    entries.push(digest)
+    const result = applyToy(reference, index, bytes, start, end)
+    oracles.codes.push(result.code)
+    oracles.values.push(result.value)
+    pushState(oracles)
+    noteAttempt(oracles, attemptOf(bytes, start, end), index)
+    noteReference(oracles)
+  }
+  if (index > oracles.committed) {
+    oracles.committed = index
+    oracles.committedAtUs = nowUs
+  }
+  checks.O4++
+  if (oracles.codes[index] !== applied.code || oracles.values[index] !== applied.value) {
+    violate(
+      'O4',
+      `node ${node} came to ${applied.code}/${applied.value} at index ${index}, not ${oracles.codes[index]}/${oracles.values[index]}`,
+    )
+  }
+}
+
+function noteAttempt(oracles: Oracles, attempt: number, index: number): void {
+  if (attempt === 0) return
+  if (!oracles.attempts.has(attempt)) oracles.attempts.set(attempt, index)
+  oracles.checks.O3++
+  if (oracles.failed.has(attempt)) violate('O3', `attempt ${attempt} was told to be in no log; index ${index} has it`)
+}
+
+function noteReference(oracles: Oracles): void {
+  const { reference, checks } = oracles
+  checks.O5++
+  checks.O15++
+  if (reference.lastMaintenanceDay < oracles.maintenanceDay) violate('O15', 'the date of maintenance went back')
+  oracles.maintenanceDay = reference.lastMaintenanceDay
+}
+
+function fill(oracles: Oracles, to: number): void {
+  while (oracles.terms.length <= to) {
+    oracles.terms.push(0)
+    oracles.entries.push(0)
+    oracles.codes.push(0)
+    oracles.values.push(0)
+    pushState(oracles)
+  }
+}
+
+function pushState({ statesLo, statesHi, reference }: Oracles): void {
+  statesLo.push(reference.digestLo)
+  statesHi.push(reference.digestHi)
+}
+
+/** A replica's state behind an index, after applying or installing a snapshot. */
+export function onState(oracles: Oracles, node: number, index: number, lo: number, hi: number): void {
+  oracles.checks.O8++
+  // Entries that are no commands change nothing, and nobody may have told of them.
+  const known = Math.min(index, oracles.statesLo.length - 1)
+  if (oracles.statesLo[known] === lo && oracles.statesHi[known] === hi) return
+  violate('O8', `node ${node} has another state at index ${index} than the log up to there gives`)
+}
+
+/** A replica says that it leads a term. @param lastIndex of its log */
+export function onLeader(oracles: Oracles, node: number, term: number, lastIndex: number): void {
+  const { leaders, checks, committed } = oracles
+  const known = leaders.get(term)
+  checks.O1++
+  if (known !== undefined && known !== node) violate('O1', `nodes ${known} and ${node} both lead term ${term}`)
+  if (known !== undefined) return
+  leaders.set(term, node)
+  // What is committed now was committed in an earlier term, unless a later leader was there before.
+  const isNewest = [...leaders.keys()].every((other) => other <= term)
+  if (isNewest && lastIndex < committed) {
+    violate('O1', `node ${node} leads term ${term} with a log up to ${lastIndex}; index ${committed} is committed`)
+  }
+}
+
+/** A client was told that its write took effect at an index, or was refused there with a value. */
+export function onAcknowledged(oracles: Oracles, attempt: number, code: number, value: number, index: number): void {
+  const { attempts, checks, acknowledged } = oracles
+  checks.O3++
+  const at = attempts.get(attempt)
+  if (at === undefined) violate('O3', `attempt ${attempt} was acknowledged and nobody has applied it`)
+  if (index > at) violate('O3', `attempt ${attempt} was acknowledged with index ${index} and applied at ${at}`)
+  checks.O4++
+  if (oracles.codes[at] !== code || oracles.values[at] !== value) {
+    violate(
+      'O4',
+      `attempt ${attempt} was answered ${code}/${value}; index ${at} gives ${oracles.codes[at]}/${oracles.values[at]}`,
+    )
+  }
+  acknowledged.set(attempt, at)
+}
+
+/** A client was told that an attempt is certainly in no log. */
+export function onFailed(oracles: Oracles, attempt: number): void {
+  oracles.checks.O3++
+  const at = oracles.attempts.get(attempt)
+  if (at !== undefined) violate('O3', `attempt ${attempt} is at index ${at} and was told to be in no log`)
+  oracles.failed.add(attempt)
+}
+
+/** Term of a committed command; 0 when nobody has applied one there. */
+export function committedTerm(oracles: Oracles, index: number): number {
+  assert(index >= 0, 'indexes are not negative')
+  return oracles.terms[index] ?? 0
+}

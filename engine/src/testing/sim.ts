@@ -1,0 +1,296 @@
+/**
+ * `npm run sim`: simulated clusters by the thousand (reliability.md §3–§7, §13).
+ *
+ *   npm run sim -- --seeds 1000 [--from 1] [--profile mixed] [--program core|driver]
+ *   npm run sim -- --seed 8412                 one seed, with the words of its last events
+ *   npm run sim -- --replay failure-8412.json  the fault schedule of a failure, whatever the seed gives today
+ *   npm run sim -- --defects [--seeds 200]     every planted defect, and the seeds it took to find it
+ *   npm run sim -- --seeds 200 --defect NAME   one of them
+ *
+ * A failing seed writes failure-<seed>.json and prints the command that plays it again.
+ */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
+import { arrayLog } from './core-log.ts'
+import { createCoreProgram } from './core-node.ts'
+import { DEFECTS, type DefectRow } from './defects.ts'
+import type { Fault } from './faults.ts'
+import { type Knobs, PROFILES, type Profile } from './knobs.ts'
+import {
+  addRun,
+  createSummary,
+  type DefectFinding,
+  holesOf,
+  markdownOf,
+  type Summary,
+  textOfSummary,
+} from './report.ts'
+import { shrink } from './shrink.ts'
+import { walLog } from './wal-log.ts'
+import type { Program } from './world.ts'
+
+const PROGRAMS: { readonly [name: string]: Program } = {
+  core: createCoreProgram(arrayLog),
+  log: createCoreProgram(walLog),
+}
+/** From so many seeds on nothing may be left out that a run is there to test. */
+const HOLES_SEEDS = 1_000
+/** One seed in so many runs twice. */
+const TWICE_EVERY = 100
+const LINES_KEPT = 2_000
+const USAGE = 64
+
+type Settings = {
+  readonly profile: Profile
+  readonly program: string
+  readonly length: number
+  readonly defects: ReadonlySet<string>
+}
+
+export function main(args: readonly string[], say: (line: string) => void): number {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seeds: { type: 'string', default: '100' },
+      from: { type: 'string', default: '1' },
+      seed: { type: 'string' },
+      replay: { type: 'string' },
+      profile: { type: 'string', default: 'mixed' },
+      program: { type: 'string', default: 'core' },
+      length: { type: 'string', default: '1' },
+      defect: { type: 'string' },
+      defects: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      json: { type: 'string' },
+      'keep-going': { type: 'boolean', default: false },
+      'no-shrink': { type: 'boolean', default: false },
+    },
+  })
+  const profile = PROFILES.find((name) => name === values.profile)
+  if (!profile || !PROGRAMS[values.program]) {
+    say(`profiles: ${PROFILES.join(', ')}; programs: ${Object.keys(PROGRAMS).join(', ')}`)
+    return USAGE
+  }
+  const settings: Settings = {
+    profile,
+    program: values.program,
+    length: Number(values.length),
+    defects: new Set(values.defect ? [values.defect] : []),
+  }
+  if (values.replay) return replay(values.replay, say)
+  if (values.seed) return one(settings, Number(values.seed), say)
+  const from = Number(values.from)
+  const seeds = Number(values.seeds)
+  if (values.defects) return plantAll(settings, from, seeds, values.only, values.json, say)
+  return many(settings, from, seeds, values, say)
+}
+
+function optionsOf(settings: Settings, seed: number): RunOptions {
+  const { profile, length, defects } = settings
+  return { seed, profile, length, defects, program: PROGRAMS[settings.program] as Program }
+}
+
+function commandOf(settings: Settings, seed: number): string {
+  const parts = [`npm run sim -- --seed ${seed}`]
+  if (settings.profile !== 'mixed') parts.push(`--profile ${settings.profile}`)
+  if (settings.program !== 'core') parts.push(`--program ${settings.program}`)
+  if (settings.length !== 1) parts.push(`--length ${settings.length}`)
+  for (const name of settings.defects) parts.push(`--defect ${name}`)
+  return parts.join(' ')
+}
+
+function many(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  values: { readonly json?: string | undefined; readonly 'keep-going': boolean; readonly 'no-shrink': boolean },
+  say: (line: string) => void,
+): number {
+  const summary = createSummary()
+  const started = performance.now()
+  let saidAt = started
+  for (let seed = from; seed < from + seeds; seed++) {
+    const result = runSeed(optionsOf(settings, seed))
+    addRun(summary, result)
+    if (seed % TWICE_EVERY === 0) checkTwice(settings, summary, result)
+    const now = performance.now()
+    summary.seconds = (now - started) / 1_000
+    if (now - saidAt > 10_000) {
+      saidAt = now
+      say(
+        `seed ${seed}: ${summary.runs} runs, ${Math.round(summary.events / summary.seconds)} events a second, ${summary.failed.length} failed`,
+      )
+    }
+    if (!result.failure) continue
+    tellFailure(settings, result, !values['no-shrink'], say)
+    if (!values['keep-going']) break
+  }
+  say(textOfSummary(summary))
+  if (values.json)
+    writeFileSync(
+      values.json,
+      `${JSON.stringify({ ...environment(), ...settingsOf(settings), ...summary }, undefined, 2)}\n`,
+    )
+  const holes = seeds >= HOLES_SEEDS && settings.profile === 'mixed' ? holesOf(summary, EXPECTED) : []
+  if (holes.length > 0) say(`never happened, so never tested: ${holes.join(', ')}`)
+  return summary.failed.length + holes.length > 0 ? 1 : 0
+}
+
+/** What a run of a thousand seeds must have met. */
+const EXPECTED = [
+  'elections',
+  'restarts',
+  'snapshotsTaken',
+  'snapshotsInstalled',
+  'membershipChanges',
+  'transfers',
+  'reads',
+  'answers',
+  'unknowns',
+  'drop',
+  'duplicate',
+  'late',
+  'damage',
+  'partition',
+  'oneway',
+  'slowlink',
+  'reset',
+  'kill',
+  'power',
+  'killall',
+  'rolling',
+  'stall',
+  'slowdisk',
+  'fulldisk',
+  'clock',
+  'transfer',
+  'membership',
+  'O1',
+  'O2',
+  'O3',
+  'O4',
+  'O6',
+  'O8',
+  'O9',
+  'O12',
+  'O13',
+  'O14',
+] as const
+
+function settingsOf({ profile, program, length, defects }: Settings): object {
+  return { profile, program, length, defects: [...defects] }
+}
+
+function environment(): object {
+  return { node: process.version, commit: process.env['VACANCY_COMMIT'] ?? '' }
+}
+
+function checkTwice(settings: Settings, summary: Summary, result: RunResult): void {
+  const again = runSeed(optionsOf(settings, result.seed))
+  summary.determinismChecks++
+  if (again.hash === result.hash) return
+  throw new Error(`seed ${result.seed} is not the same twice: ${result.hash} and ${again.hash}`)
+}
+
+function tellFailure(settings: Settings, result: RunResult, shrinks: boolean, say: (line: string) => void): void {
+  const { failure, seed } = result
+  const command = commandOf(settings, seed)
+  say(`seed ${seed} failed after ${((failure?.atUs ?? 0) / 1e6).toFixed(3)} s: ${failure?.message}`)
+  say(`  again: ${command}`)
+  const options = optionsOf(settings, seed)
+  const shrunk = shrinks ? shrink(options, result) : undefined
+  const detailed = runSeed({ ...(shrunk?.options ?? options), keepsWords: true })
+  if (shrunk) say(`  ${shrunk.runs} runs left ${detailed.schedule.length} faults of ${result.schedule.length}`)
+  const file = `failure-${seed}.json`
+  writeFileSync(
+    file,
+    `${JSON.stringify({ ...environment(), ...settingsOf(settings), ...failureFile(detailed), command }, undefined, 1)}\n`,
+  )
+  say(`  ${file}: schedule, settings and the last events; again: npm run sim -- --replay ${file}`)
+}
+
+function failureFile(result: RunResult): object {
+  const { lines, history, ...rest } = result
+  return { ...rest, lines: lines.slice(-LINES_KEPT), history: history === '' ? undefined : JSON.parse(history) }
+}
+
+function one(settings: Settings, seed: number, say: (line: string) => void): number {
+  const result = runSeed({ ...optionsOf(settings, seed), keepsWords: true })
+  say(result.lines.slice(-LINES_KEPT).join('\n'))
+  const summary = createSummary()
+  addRun(summary, result)
+  say(textOfSummary(summary))
+  say(JSON.stringify(result.knobs))
+  say(`trace ${result.hash}${result.failure ? `\n${result.failure.message}` : ''}`)
+  return result.failure ? 1 : 0
+}
+
+function replay(file: string, say: (line: string) => void): number {
+  const saved = JSON.parse(readFileSync(file, 'utf8')) as {
+    seed: number
+    profile: Profile
+    program: string
+    defects: string[]
+    knobs: Knobs
+    schedule: Fault[]
+  }
+  const { seed, profile, knobs, schedule } = saved
+  const program = PROGRAMS[saved.program] as Program
+  const result = runSeed({ seed, profile, program, knobs, schedule, defects: new Set(saved.defects), keepsWords: true })
+  say(result.lines.slice(-LINES_KEPT).join('\n'))
+  say(`trace ${result.hash}: ${result.failure?.message ?? 'it holds'}`)
+  return result.failure ? 1 : 0
+}
+
+/** Plants each defect in turn and counts the seeds until a run fails. */
+function plantAll(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  only: string | undefined,
+  json: string | undefined,
+  say: (line: string) => void,
+): number {
+  const findings: DefectFinding[] = []
+  for (const row of DEFECTS) {
+    if (only && !row.name.includes(only)) continue
+    if (row.program === 'elsewhere') {
+      findings.push({ name: row.name, seeds: undefined, oracle: '', layer: row.layer })
+      say(`${row.name.padEnd(36)} left to ${row.layer}`)
+      continue
+    }
+    const finding = plant({ ...settings, program: row.program }, row, from, seeds)
+    findings.push(finding)
+    say(
+      `${row.name.padEnd(36)} ${finding.seeds === undefined ? `NOT FOUND in ${seeds} seeds` : `${finding.seeds} seeds, ${finding.oracle}`}`,
+    )
+  }
+  const planted = findings.filter(({ layer }) => layer === 'simulation')
+  const found = planted.filter((finding) => finding.seeds !== undefined)
+  say(`${found.length} of ${planted.length} found`)
+  if (json) writeFileSync(json, `${JSON.stringify({ ...environment(), findings }, undefined, 2)}\n`)
+  say(markdownOf(createSummary(), planted))
+  return found.length === planted.length ? 0 : 1
+}
+
+export function plant(settings: Settings, row: DefectRow, from: number, seeds: number): DefectFinding {
+  for (let n = 0; n < seeds; n++) {
+    const result = runSeed({
+      ...optionsOf(settings, from + n),
+      profile: row.profile ?? settings.profile,
+      defects: new Set([row.name]),
+    })
+    if (result.failure)
+      return {
+        name: row.name,
+        seeds: n + 1,
+        oracle: result.failure.message.split('\n')[0]?.slice(0, 150) ?? '',
+        layer: 'simulation',
+      }
+  }
+  return { name: row.name, seeds: undefined, oracle: '', layer: 'simulation' }
+}
+
+if (import.meta.main) process.exitCode = main(process.argv.slice(2), (line) => void process.stdout.write(`${line}\n`))

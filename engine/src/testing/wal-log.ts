@@ -1,0 +1,318 @@
+/**
+ * The product's log under a simulated core: wal-thread.ts over a disk that forgets, fills up, fails and rots
+ * (reliability.md §4). Snapshots are one small file beside it.
+ */
+
+import { VacancyError } from '@vacancy/shared'
+import { type Env, replaceFile } from '../env.ts'
+import { skipEntries, viewOf } from '../raft/entry.ts'
+import type { Configuration } from '../raft/messages.ts'
+import type { Ready } from '../raft/raft.ts'
+import { assertConnects, createWal, openWal, recoveredTerm } from '../wal/open.ts'
+import type { LogIdentity } from '../wal/record.ts'
+import { listLogFiles, replayEntries, scanLog, termAt } from '../wal/scan.ts'
+import { installWal, prepareNext, type Wal } from '../wal/wal.ts'
+import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
+import { batchesFrom, type CoreLog, type CoreSnapshot, type LogEvents, type LogKind } from './core-log.ts'
+import { crash, createSimulatedDisk, damage, restart, type SimulatedDisk } from './disk.ts'
+import { IDENTITY } from './log-fixture.ts'
+import { betweenDecades } from './random.ts'
+import { scheduleIn } from './scheduler.ts'
+import { type Host, syncUs, type World } from './world.ts'
+
+const FOLDER = '/wal'
+const SNAPSHOT = '/snapshot'
+const FORMED = '/formed'
+const CAPACITY = 2 ** 40
+const RETRY_FULL_MS = 50
+
+type WalStorage = { readonly disk: SimulatedDisk; readonly identity: LogIdentity }
+
+export const walLog: LogKind = {
+  name: 'log',
+  create(_world, node, snapshot): WalStorage {
+    const disk = createSimulatedDisk()
+    disk.makeDirectory(FOLDER)
+    disk.syncDirectory('/')
+    replaceFile(disk, SNAPSHOT, encodeSnapshot(snapshot))
+    return { disk, identity: { ...IDENTITY, incarnation: new Uint8Array(16).fill(node.number) } }
+  },
+  afterCrash(world, node, isPowerLoss) {
+    const { disk, identity } = node.storage as WalStorage
+    const oneIn = betweenDecades(world.diskRandom, 1, 16)
+    const left = isPowerLoss ? crash(disk, () => world.diskRandom.below(oneIn) === 0) : restart(disk)
+    left.capacityBytes = disk.capacityBytes
+    return { disk: left, identity }
+  },
+  open: (host, events) => openWalLog(host, host.node.storage as WalStorage, events),
+  meet(world, node, { kind, lengthUs, detail }) {
+    const { disk } = node.storage as WalStorage
+    if (kind === 'fulldisk') {
+      disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + (detail % 40_000)
+      scheduleIn(world.scheduler, lengthUs * 4, () => {
+        // By then the node may have another disk.
+        ;(node.storage as WalStorage).disk.capacityBytes = CAPACITY
+      })
+      return true
+    }
+    if (kind === 'diskerror') {
+      if (!node.process) return false
+      node.mayFail = true
+      const from = disk.operations.length + (detail % 8)
+      disk.fault = ({ number, call }) => {
+        if (number < from || (call !== 'write' && call !== 'syncData' && call !== 'syncDirectory')) return undefined
+        disk.fault = () => undefined
+        return { kind: 'fail', code: 'EIO' }
+      }
+      return true
+    }
+    if (kind === 'corrupt') return rot(world, node.number, disk, detail)
+    return false
+  },
+  heal(_world, node) {
+    const { disk } = node.storage as WalStorage
+    disk.capacityBytes = CAPACITY
+    disk.fault = () => undefined
+  },
+}
+
+/**
+ * Flips bits in what was synced long ago, on a minority of the nodes. Damage to the very last group cannot be told from
+ * a group that was being written, so it is not done (V3).
+ */
+function rot(world: World, number: number, disk: SimulatedDisk, detail: number): boolean {
+  const damaged = world.nodes.filter(({ isDamaged }) => isDamaged).length
+  const node = world.nodes[number - 1]
+  if (!node || node.isDamaged || (damaged + 1) * 2 >= world.knobs.voters) return false
+  // Which majority is left is only known while nobody comes or goes.
+  if (world.counts.membershipChanges > 0) return false
+  const files = disk.list(FOLDER).filter((name) => name.endsWith('.log'))
+  const name = files[detail % files.length]
+  if (name === undefined) return false
+  const path = `${FOLDER}/${name}`
+  const [report] = scanOf(disk, node.storage as WalStorage).files.filter((file) => file.path === path)
+  const valid = Math.floor((report?.validBytes ?? 0) / 2)
+  if (valid < 64) return false
+  node.isDamaged = true
+  damage(disk, path, (detail >>> 3) % valid, Uint8Array.of((detail >>> 8) & 255))
+  return true
+}
+
+function scanOf(disk: SimulatedDisk, { identity }: WalStorage): ReturnType<typeof scanLog> {
+  return scanLog(disk, listLogFiles(disk, FOLDER), { identity })
+}
+
+function encodeSnapshot({ index, term, configuration, state }: CoreSnapshot): Uint8Array {
+  const plain = { index, term, configuration, state: [...state] }
+  return new TextEncoder().encode(JSON.stringify(plain))
+}
+
+function readSnapshot(disk: SimulatedDisk): CoreSnapshot {
+  const { bytes = 0 } = disk.stat(SNAPSHOT) ?? {}
+  if (bytes === 0) throw new Error('the snapshot is gone')
+  const file = disk.open(SNAPSHOT, 'read')
+  const content = new Uint8Array(bytes)
+  disk.read(file, content, 0, bytes, 0)
+  disk.close(file)
+  const plain = JSON.parse(new TextDecoder().decode(content)) as {
+    index: number
+    term: number
+    configuration: Configuration
+    state: number[]
+  }
+  return { ...plain, state: Uint8Array.from(plain.state) }
+}
+
+function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog {
+  const { world, node } = host
+  const { knobs } = world
+  const { disk, identity } = storage
+  const env: Env = { ...host.env, disk }
+  const options = { fileBytes: knobs.logFileBytes, reserveBytes: 1_024, prepareSyncBytes: 8_192 }
+  let snapshot = readSnapshot(disk)
+  let wal: Wal
+  let recovered: CoreLog['recovered']
+  if (disk.stat(FORMED) === undefined) {
+    const { index, term } = snapshot
+    wal = createWal(env, FOLDER, identity, { index, term }, options)
+    replaceFile(disk, FORMED, Uint8Array.of(1))
+    recovered = {
+      term,
+      vote: 0,
+      commit: index,
+      snapshot,
+      firstIndex: index + 1,
+      lastIndex: index,
+      lastTerm: term,
+      terms: [{ term, firstIndex: index }],
+      entries: [],
+    }
+  } else {
+    const opened = openWal(env, FOLDER, identity, { ...options, isClean: false })
+    wal = opened.wal
+    recovered = recover(disk, opened.recovered, snapshot, wal)
+  }
+  const queue: ToWal[] = []
+  let readies: Ready[] = []
+  let isBusy = false
+  let pendingFloor = 0
+  /** Last index of what was confirmed. */
+  let storedLast = recovered.lastIndex
+  const thread: WalThread = {
+    wal,
+    flushThreshold: knobs.flushThreshold,
+    send: (message) => answers.push(message),
+    monotonicMs: env.clock.monotonicMs,
+    isRefusing: false,
+  }
+  const answers: FromWal[] = []
+  const handle = (): void => {
+    if (isBusy || queue.length === 0) return
+    isBusy = true
+    host.later(syncUs(world, node), 'sync', () => {
+      isBusy = false
+      handleWalMessages(thread, queue.splice(0))
+      prepareNext(wal, 4_096)
+      for (const answer of answers.splice(0)) onAnswer(answer)
+      handle()
+    })
+  }
+  const tell = (message: ToWal): void => {
+    queue.push(message)
+    handle()
+  }
+  const onAnswer = (answer: FromWal): void => {
+    switch (answer.type) {
+      case 'stored':
+        while (readies.length > 0 && (readies[0] as Ready).token <= answer.token) {
+          const ready = readies.shift() as Ready
+          const last = ready.entries.at(-1)
+          if (last) storedLast = last.firstIndex + last.count - 1
+          events.onStored(ready)
+        }
+        return
+      case 'refused': {
+        if (readies[0]?.token !== answer.token) return
+        const [ready] = readies
+        readies = []
+        // The end of the log may be entries that were to be replaced: then nothing of this hand-over is there.
+        const replaces = (ready?.entries[0]?.firstIndex ?? 0) <= storedLast
+        events.onRefused(answer.token, replaces ? undefined : answer.lastIndex)
+        env.schedule.after(RETRY_FULL_MS, () => tell({ type: 'resume' }))
+        return
+      }
+      case 'resumed':
+        if (!answer.takesEntries) env.schedule.after(RETRY_FULL_MS, () => tell({ type: 'resume' }))
+        return
+      case 'marked':
+        return tell({ type: 'compact', floor: pendingFloor })
+      case 'compacted':
+        return events.onCompacted(Math.min(pendingFloor, (wal.files[0]?.lastIndex ?? 0) + 1, snapshot.index + 1))
+      case 'installed': {
+        if (!answer.isDone) {
+          env.schedule.after(RETRY_FULL_MS, () => tell({ type: 'install', mark: answer.mark }))
+          return
+        }
+        const ready = readies.shift()
+        if (!ready) return
+        storedLast = snapshot.index
+        events.onInstalled(snapshot)
+        events.onStored(ready)
+        return
+      }
+      default:
+        return
+    }
+  }
+  return {
+    recovered,
+    submit(ready) {
+      readies.push(ready)
+      const { token, hardState, entries, snapshot: offer } = ready
+      if (!offer) return tell({ type: 'append', token, hardState, entries })
+      const { index, snapshotTerm: term, configuration, manifest: state } = offer
+      snapshot = { index, term, configuration, state }
+      replaceFile(disk, SNAPSHOT, encodeSnapshot(snapshot))
+      tell({ type: 'install', mark: { index, term } })
+    },
+    snapshot: () => snapshot,
+    keep(next, floor) {
+      if (next.index > wal.hardState.commit || next.index <= snapshot.index) return
+      snapshot = next
+      replaceFile(disk, SNAPSHOT, encodeSnapshot(snapshot))
+      pendingFloor = floor
+      // Groups before it in the queue may store a later hard state.
+      const mark = { index: next.index, term: next.term }
+      tell({
+        type: 'mark',
+        mark,
+        get hardState() {
+          return wal.hardState
+        },
+      })
+    },
+    read(firstIndex, bytesMax) {
+      const found = scanOf(disk, storage)
+      if (firstIndex < found.firstIndex || firstIndex > found.lastIndex) return 'compacted'
+      return batchesFrom(firstIndex, entriesOf(disk, found, firstIndex), bytesMax)
+    },
+    isDurable(index, term) {
+      if (index <= snapshot.index) return true
+      const found = scanOf(
+        crash(disk, () => false),
+        storage,
+      )
+      return index <= found.lastIndex && termAt(found.terms, index) === term
+    },
+    waiting: () => queue.length,
+  }
+}
+
+type Opened = ReturnType<typeof openWal>['recovered']
+
+function recover(disk: SimulatedDisk, opened: Opened, snapshot: CoreSnapshot, wal: Wal): CoreLog['recovered'] {
+  const { index, term } = snapshot
+  if (index > opened.lastIndex || (recoveredTerm(opened, index) || term) !== term) {
+    // The process ended between the snapshot's file and the log that begins behind it.
+    if (!installWal(wal, { index, term })) throw new VacancyError('disk_full', { directory: FOLDER })
+    const { hardState } = wal
+    return {
+      ...hardState,
+      snapshot,
+      firstIndex: index + 1,
+      lastIndex: index,
+      lastTerm: term,
+      terms: [{ term, firstIndex: index }],
+      entries: [],
+    }
+  }
+  assertConnects(opened, { index, term })
+  const { scan, lastIndex } = opened
+  const entries =
+    lastIndex > index ? batchesFrom(index + 1, entriesOf(disk, scan, index + 1), Number.POSITIVE_INFINITY) : []
+  const lastTerm = lastIndex === index ? term : recoveredTerm(opened, lastIndex)
+  // Entries before the snapshot are only offered to peers when their terms are all known.
+  return {
+    ...opened.hardState,
+    commit: Math.max(opened.hardState.commit, index),
+    snapshot,
+    firstIndex: index + 1,
+    lastIndex,
+    lastTerm,
+    terms: [],
+    entries,
+  }
+}
+
+function entriesOf(disk: SimulatedDisk, scan: Opened['scan'], from: number): Uint8Array[] {
+  const entries: Uint8Array[] = []
+  replayEntries(disk, scan, from, (_, count, bytes, start) => {
+    const view = viewOf(bytes)
+    for (let i = 0, at = start; i < count; i++) {
+      const end = skipEntries(view, at, 1)
+      entries.push(bytes.slice(at, end))
+      at = end
+    }
+  })
+  return entries
+}
