@@ -5,6 +5,8 @@
  *      ↑        ↓
  *      └─ (pausing)                   it may be sent again: at once on another connection, or a little later
  *
+ * With a shard of several nodes the topology says which of them takes a call, and learns from what becomes of it.
+ *
  * Writes reach a connection in the order of their calls. A write that waits for its request key is overtaken by reads,
  * so that a node whose disk stalls still answers searches.
  */
@@ -25,6 +27,7 @@ import { type Connection, checkHealth, giveUp, send } from './connection.ts'
 import { badArgument, errorOfAnswer, errorOfClient, errorOfConnection, type VacancyCallError } from './errors.ts'
 import { createRequestKeys, type RequestKey, type RequestKeys, releaseKey, retire, takeKey } from './request-keys.ts'
 import { leavesDoubt, mayRepeat, repeatDelayMs, tellsFate } from './retry.ts'
+import { nodeAnswered, nodeFor, nodeSilent, type Topology, writeSent } from './topology.ts'
 import type { World } from './world.ts'
 
 export type Calls = {
@@ -34,10 +37,14 @@ export type Calls = {
   readonly unsettledMax: number
   /** Undefined when writes go without a key. */
   readonly keys: RequestKeys | undefined
+  /** Undefined with a single node. */
+  readonly topology: Topology | undefined
   /** The open ones. */
   readonly connections: Set<Connection>
   /** Sent before, to be sent again: these come first. */
-  readonly again: Set<Call>
+  readonly readsAgain: Set<Call>
+  /** In the order of the calls, whatever the order in which they were refused. */
+  readonly writesAgain: Call[]
   readonly reads: Set<Call>
   readonly writes: Set<Call>
   readonly unsettled: Set<Call>
@@ -72,6 +79,10 @@ type Call = {
   readonly deadlineMs: number
   sent: { readonly connection: Connection; readonly id: number } | undefined
   attempts: number
+  /** A node has said that the leader can answer it. */
+  prefersLeader: boolean
+  /** Nodes that refused it in a row without a pause. */
+  hops: number
   /** How often it was repeated after an answer, and after one of unknown outcome. */
   repeats: number
   unknownRepeats: number
@@ -83,20 +94,24 @@ type Call = {
   reject: (error: VacancyCallError) => void
   stopDeadline: () => void
   stopPause: () => void
+  stopAttempt: () => void
   stopSignal: () => void
 }
 
 export function createCalls(
   world: World,
   limits: { inFlightMax: number; unsettledMax: number; hasKeys: boolean },
+  topology?: Topology,
 ): Calls {
   return {
     world,
     inFlightMax: limits.inFlightMax,
     unsettledMax: limits.unsettledMax,
     keys: limits.hasKeys ? createRequestKeys(world) : undefined,
+    topology,
     connections: new Set(),
-    again: new Set(),
+    readsAgain: new Set(),
+    writesAgain: [],
     reads: new Set(),
     writes: new Set(),
     unsettled: new Set(),
@@ -160,6 +175,8 @@ function createCall(calls: Calls, { command, fields, envelope, deadlineMs }: Cal
     deadlineMs,
     sent: undefined,
     attempts: 0,
+    prefersLeader: false,
+    hops: 0,
     repeats: 0,
     unknownRepeats: 0,
     inDoubt: false,
@@ -168,6 +185,7 @@ function createCall(calls: Calls, { command, fields, envelope, deadlineMs }: Cal
     reject: () => {},
     stopDeadline: () => {},
     stopPause: () => {},
+    stopAttempt: () => {},
     stopSignal: () => {},
   }
 }
@@ -192,10 +210,18 @@ export function takeTurnSoon(calls: Calls): void {
 
 function takeTurn(calls: Calls): void {
   const corked = new Set<Connection>()
+  let mayRead = true
+  let mayWrite = true
   for (;;) {
-    const connection = connectionFor(calls)
-    const call = connection && nextCall(calls)
+    const call = nextCall(calls, mayRead, mayWrite)
     if (!call) break
+    const connection = connectionFor(calls, call)
+    if (!connection || !hasKey(calls, call)) {
+      // What stops this one stops all of its kind behind it.
+      if (call.isWrite) mayWrite = false
+      else mayRead = false
+      continue
+    }
     if (!corked.has(connection)) {
       corked.add(connection)
       connection.socket.cork()
@@ -205,24 +231,30 @@ function takeTurn(calls: Calls): void {
   for (const { socket } of corked) socket.uncork()
 }
 
-/** The one of least load. Which connections may take which call is decided here, and only here. */
-function connectionFor(calls: Calls): Connection | undefined {
+/** The connection of least load, of all or of the node whose call it is. */
+function connectionFor({ topology, connections, inFlightMax }: Calls, call: Call): Connection | undefined {
+  const candidates = topology ? nodeFor(topology, call)?.connections : connections
   let best: Connection | undefined
-  for (const connection of calls.connections) {
-    if (connection.isFull || connection.onTheirWay.size >= calls.inFlightMax) continue
+  for (const connection of candidates ?? []) {
+    if (connection.isFull || connection.onTheirWay.size >= inFlightMax) continue
     if (!best || connection.onTheirWay.size < best.onTheirWay.size) best = connection
   }
   return best
 }
 
-/** The call whose turn it is; it stays in its queue. Of calls never sent, the older one. */
-function nextCall(calls: Calls): Call | undefined {
-  const [repeated] = calls.again
-  if (repeated) return repeated
-  const [read] = calls.reads
-  const [write] = calls.writes
-  if (write && (!read || write.order < read.order) && hasKey(calls, write)) return write
-  return read
+/** The call whose turn it is; it stays in its queue. Those sent before come first, then the older one. */
+function nextCall(calls: Calls, mayRead: boolean, mayWrite: boolean): Call | undefined {
+  const read = mayRead ? (firstOf(calls.readsAgain) ?? firstOf(calls.reads)) : undefined
+  const write = mayWrite ? (calls.writesAgain[0] ?? firstOf(calls.writes)) : undefined
+  if (!read || !write) return read ?? write
+  const isReadAgain = read.attempts > 0
+  if (isReadAgain !== write.attempts > 0) return isReadAgain ? read : write
+  return read.order < write.order ? read : write
+}
+
+function firstOf(queue: Set<Call>): Call | undefined {
+  const [first] = queue
+  return first
 }
 
 function hasKey(calls: Calls, call: Call): boolean {
@@ -256,21 +288,66 @@ function hand(calls: Calls, call: Call, connection: Connection): void {
     command: call.command,
     answered: (payload) => {
       call.sent = undefined
+      call.stopAttempt()
       takeAnswer(calls, call, payload, connection)
       takeTurnSoon(calls)
     },
     lost: (error) => {
       call.sent = undefined
+      call.stopAttempt()
       takeLoss(calls, call, error)
     },
   })
   call.sent = { connection, id }
+  if (calls.topology) watchAttempt(calls, calls.topology, call, connection)
+}
+
+/** Parts of its deadline that a call waits for one node before it looks at another one. */
+const ATTEMPTS_IN_DEADLINE = 4
+/** A node may wait this long for an index, or for leadership to be confirmed, before it refuses. */
+const ATTEMPT_MS_MIN = 250
+
+function watchAttempt(calls: Calls, topology: Topology, call: Call, connection: Connection): void {
+  const attemptMs = Math.max(ATTEMPT_MS_MIN, Math.ceil(call.deadlineMs / ATTEMPTS_IN_DEADLINE))
+  if (call.isWrite) writeSent(topology, () => call.sent?.connection === connection, attemptMs)
+  if (topology.nodes.length > 1) call.stopAttempt = calls.world.after(attemptMs, () => lookElsewhere(calls, call))
+}
+
+/** The node has let the call wait for long. */
+function lookElsewhere(calls: Calls, call: Call): void {
+  const { topology } = calls
+  const { sent } = call
+  assert(topology !== undefined && sent !== undefined, 'an attempt is watched while it is on its way')
+  nodeSilent(topology, sent.connection, call.isWrite)
+  if (mayRepeat(call, { ended: 'lost' }, call.unknownRepeats)) {
+    // The answer may still come, and is dropped: a write that is repeated has its key, and gets the same one again.
+    call.inDoubt ||= call.isWrite
+    giveUp(sent.connection, sent.id)
+    call.sent = undefined
+    repeat(calls, call)
+  }
+  checkHealth(sent.connection)
+  takeTurnSoon(calls)
 }
 
 function leaveQueues(calls: Calls, call: Call): void {
-  calls.again.delete(call)
+  calls.readsAgain.delete(call)
   calls.reads.delete(call)
   calls.writes.delete(call)
+  const at = placeOf(calls.writesAgain, call)
+  if (calls.writesAgain[at] === call) calls.writesAgain.splice(at, 1)
+}
+
+/** Where a call stands, or would stand, among calls in their order. */
+function placeOf(calls: readonly Call[], { order }: Call): number {
+  let low = 0
+  let high = calls.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((calls[middle] as Call).order < order) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 function takeAnswer(calls: Calls, call: Call, payload: Uint8Array, connection: Connection): void {
@@ -282,6 +359,8 @@ function takeAnswer(calls: Calls, call: Call, payload: Uint8Array, connection: C
     const blamed = { command: call.command, inDoubt: call.isWrite }
     return fail(calls, call, errorOfClient('malformed_reply', blamed, { reason }, error), false)
   }
+  const { topology } = calls
+  if (topology) nodeAnswered(topology, connection, call.isWrite, reply.ok ? 'SUCCESS' : reply.code)
   if (reply.ok) {
     settle(calls, call, true)
     return call.resolve(reply.result)
@@ -302,7 +381,17 @@ function takeRefusal(calls: Calls, call: Call, code: string, message: string): v
   }
   call.refusal = { code, message }
   if (isUnknown) call.unknownRepeats++
+  if (calls.topology && goesElsewhere(calls.topology, call, code)) return repeat(calls, call)
   call.stopPause = calls.world.after(repeatDelayMs(call.repeats++, calls.world.random()), () => repeat(calls, call))
+}
+
+/** Whether the call goes to another node at once. Writes that find no leader are paced by the topology. */
+function goesElsewhere({ nodes }: Topology, call: Call, code: string): boolean {
+  if (code !== '308' && code !== '405' && code !== '503') return false
+  if (call.isWrite) return true
+  call.prefersLeader ||= code === '308'
+  call.hops = (call.hops + 1) % nodes.length
+  return call.hops > 0
 }
 
 function takeLoss(calls: Calls, call: Call, error: VacancyCallError): void {
@@ -313,7 +402,8 @@ function takeLoss(calls: Calls, call: Call, error: VacancyCallError): void {
 }
 
 function repeat(calls: Calls, call: Call): void {
-  calls.again.add(call)
+  if (call.isWrite) calls.writesAgain.splice(placeOf(calls.writesAgain, call), 0, call)
+  else calls.readsAgain.add(call)
   takeTurnSoon(calls)
 }
 
@@ -344,7 +434,7 @@ function mayBeExecuted(call: Call): boolean {
 
 /** Fails what waits for a connection: the node has refused the next one, and would refuse it again. */
 export function failWaiting(calls: Calls, error: VacancyCallError): void {
-  for (const call of [...calls.again, ...calls.reads, ...calls.writes]) {
+  for (const call of [...calls.readsAgain, ...calls.writesAgain, ...calls.reads, ...calls.writes]) {
     fail(calls, call, errorOfConnection(call, error), false)
   }
 }
@@ -358,6 +448,7 @@ function settle(calls: Calls, call: Call, isFateKnown: boolean): void {
   assert(calls.unsettled.delete(call), 'a call is settled once')
   call.stopDeadline()
   call.stopPause()
+  call.stopAttempt()
   call.stopSignal()
   leaveQueues(calls, call)
   if (call.sent) giveUp(call.sent.connection, call.sent.id)

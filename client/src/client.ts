@@ -10,13 +10,25 @@ import {
   SEGMENTS_SEGMENT,
 } from '@vacancy/shared/wire'
 import { type Calls, createCalls, failWaiting, makeCall, takeTurnSoon } from './calls.ts'
-import { type Address, type Connection, type ConnectionSettings, hangUp, openConnection } from './connection.ts'
+import {
+  type Address,
+  type Connection,
+  type ConnectionSettings,
+  hangUp,
+  openConnection,
+  textOfAddress,
+} from './connection.ts'
+import { type Discovery, startDiscovery, stopDiscovery } from './discovery.ts'
 import { badArgument, errorOfClient, type VacancyCallError, VacancyRetryError } from './errors.ts'
 import { type ClientOptions, checkOptions, DEADLINE_MS_MAX, type Settings, wholeNumber } from './options.ts'
 import { GOOD_CONNECTION_MS, reconnectDelayMs } from './retry.ts'
+import { createTopology, nodeClosed, nodeOpened, type ShardNode, stopTopology, type Topology } from './topology.ts'
 import { systemWorld, type World } from './world.ts'
 
-/** What a single call may say. */
+/**
+ * What a single call may say. The last three are for reads of a shard of several nodes; a node that cannot answer as
+ * they ask says so, and another one is asked within the deadline.
+ */
 export type CallOptions = {
   /** Milliseconds this call may take, repeats included, instead of the client's. */
   readonly deadlineMs?: number
@@ -24,6 +36,12 @@ export type CallOptions = {
   readonly signal?: AbortSignal
   /** Where the call belongs, for commands that name no segment. Routers need it; nodes do not look at it. */
   readonly segment?: string
+  /** Milliseconds that the answer may be behind, at most. Default: 10 s, by the node. */
+  readonly maxStalenessMs?: number
+  /** The answer holds at least the write of this index (`index` of a write that was sent with `wantIndex`). */
+  readonly minIndex?: number | bigint
+  /** The answer holds every write that was answered, to whomever, before this call. */
+  readonly linearizable?: boolean
 }
 
 /** How full a client is. */
@@ -34,6 +52,13 @@ export type ClientStatus = {
   readonly unsettled: number
   /** Requests on the sockets, those that nobody waits for any more included. */
   readonly inFlight: number
+  /** With `nodes`: one row each, in the order of the options. */
+  readonly nodes?: readonly {
+    readonly address: string
+    readonly connections: number
+    /** As far as is known. */
+    readonly role: 'leader' | 'follower' | 'unknown'
+  }[]
 }
 
 type Method<Name extends CommandName, Returned> = (
@@ -43,7 +68,7 @@ type Method<Name extends CommandName, Returned> = (
 type PlainMethod<Returned> = (options?: CallOptions) => Promise<Returned>
 
 /**
- * A client of one node. Dates are `YYYY-MM-DD` in UTC, from today to today plus one year; prices are whole numbers in
+ * A client of one node, or of all nodes of a shard. Dates are `YYYY-MM-DD` in UTC, from today to today plus one year; prices are whole numbers in
  * the operator's unit, a night; availability is in rooms, 0 to 255. Every method rejects with a VacancyRequestError,
  * VacancyClientError or VacancyRetryError, after which nothing was changed, or a VacancyUnknownOutcomeError.
  */
@@ -108,8 +133,13 @@ export type VacancyClient = {
 
 /** A place for one connection, which is filled again whenever it is lost. */
 type Link = {
+  readonly address: Address
+  /** Undefined with a single node. */
+  readonly node: ShardNode | undefined
   connection: Connection | undefined
   failures: number
+  /** The last attempt ended with a refusal that the next one would get as well. */
+  isRefused: boolean
   stopPause: () => void
 }
 
@@ -118,7 +148,10 @@ type State = {
   readonly settings: Settings
   readonly calls: Calls
   readonly links: Link[]
+  readonly discovery: Discovery | undefined
   rateFeatures: readonly string[]
+  /** Greatest index that a write of this client was answered with. */
+  lastIndex: number | bigint
   isClosed: boolean
   closing: Promise<void> | undefined
   /** Tells `connect` how it went. */
@@ -138,17 +171,17 @@ export function connect(options: ClientOptions = {}): Promise<VacancyClient> {
 /** The same in a world of the caller's. */
 export async function connectIn(world: World, options: ClientOptions): Promise<VacancyClient> {
   const settings = checkOptions(options)
-  const { maxInFlight, maxQueued, connections, connectDeadlineMs } = settings
+  const { connectDeadlineMs, isShard, nodes } = settings
+  const topology = isShard ? createTopology(world, nodes, settings.reads) : undefined
+  const calls = callsOf(world, settings, topology)
   const state: State = {
     world,
     settings,
-    calls: createCalls(world, {
-      inFlightMax: maxInFlight,
-      unsettledMax: maxInFlight * connections + maxQueued,
-      hasKeys: settings.requestKeys,
-    }),
-    links: Array.from({ length: connections }, () => ({ connection: undefined, failures: 0, stopPause: () => {} })),
+    calls,
+    links: nodes.flatMap(({ address }, i) => linksOf(address, topology?.nodes[i], settings.connections)),
+    discovery: topology && startDiscovery(topology, settings),
     rateFeatures: [],
+    lastIndex: 0,
     isClosed: false,
     closing: undefined,
     started: () => {},
@@ -169,22 +202,41 @@ export async function connectIn(world: World, options: ClientOptions): Promise<V
   return face(state)
 }
 
+function callsOf(world: World, settings: Settings, topology: Topology | undefined): Calls {
+  const { maxInFlight, connections, nodes, maxQueued, requestKeys } = settings
+  const unsettledMax = maxInFlight * connections * nodes.length + maxQueued
+  const calls = createCalls(world, { inFlightMax: maxInFlight, unsettledMax, hasKeys: requestKeys }, topology)
+  if (topology) topology.changed = () => takeTurnSoon(calls)
+  return calls
+}
+
+function linksOf(address: Address, node: ShardNode | undefined, connections: number): Link[] {
+  return Array.from({ length: connections }, () => ({
+    address,
+    node,
+    connection: undefined,
+    failures: 0,
+    isRefused: false,
+    stopPause: () => {},
+  }))
+}
+
 function reasonOfNoConnection({ calls, settings }: State): VacancyCallError {
   if (calls.connectionFailure) return calls.connectionFailure
-  const { host, port, connectDeadlineMs } = settings
+  const { nodes, connectDeadlineMs } = settings
   const reason = `not ready within ${connectDeadlineMs} ms`
-  return errorOfClient(
-    'connection_failed',
-    { command: undefined, inDoubt: false },
-    { address: `${host}:${port}`, reason },
-  )
+  const address = nodes.map((node) => textOfAddress(node.address)).join(', ')
+  return errorOfClient('connection_failed', { command: undefined, inDoubt: false }, { address, reason })
 }
 
 function fill(state: State, link: Link): void {
   const { calls } = state
-  link.connection = openConnection(state.world, connectionSettings(state), {
+  const { topology } = calls
+  link.connection = openConnection(state.world, connectionSettings(state, link), {
     opened(connection) {
+      link.isRefused = false
       calls.connections.add(connection)
+      if (topology && link.node) nodeOpened(topology, link.node, connection)
       state.rateFeatures = connection.codecs?.names ?? []
       state.started()
       takeTurnSoon(calls)
@@ -192,6 +244,7 @@ function fill(state: State, link: Link): void {
     drained: () => takeTurnSoon(calls),
     closed(connection, error) {
       calls.connections.delete(connection)
+      if (topology && link.node) nodeClosed(topology, link.node, connection)
       link.connection = undefined
       if (!state.isClosed) refill(state, link, connection, error)
     },
@@ -201,8 +254,10 @@ function fill(state: State, link: Link): void {
 function refill(state: State, link: Link, lost: Connection, error: VacancyCallError): void {
   const { world, calls } = state
   calls.connectionFailure = error
-  const isRefused = !(error instanceof VacancyRetryError)
-  if (isRefused && calls.connections.size === 0) {
+  link.isRefused = !(error instanceof VacancyRetryError)
+  // Another node of the shard may take what this one refuses.
+  const isHopeless = state.settings.isShard ? state.links.every((other) => other.isRefused) : link.isRefused
+  if (isHopeless && calls.connections.size === 0) {
     state.started(error)
     failWaiting(calls, error)
   }
@@ -211,9 +266,9 @@ function refill(state: State, link: Link, lost: Connection, error: VacancyCallEr
   link.stopPause = world.after(reconnectDelayMs(link.failures++, world.random()), () => fill(state, link))
 }
 
-function connectionSettings({ settings }: State): ConnectionSettings {
+function connectionSettings({ settings }: State, { address }: Link): ConnectionSettings {
   return {
-    address: addressFor(settings),
+    address,
     tls: settings.tls,
     token: settings.token,
     isRouter: settings.isRouter,
@@ -225,11 +280,6 @@ function connectionSettings({ settings }: State): ConnectionSettings {
 /** Looked at when a deadline passes: a little less of silence than that is enough. */
 const SILENCE_SHARE = 3 / 4
 
-/** Where the next connection goes: with one node, always there. */
-function addressFor({ host, port }: Settings): Address {
-  return { host, port }
-}
-
 function face(state: State): VacancyClient {
   const ask = <Name extends CommandName>(command: Name, fields: RequestFields<Name>, options?: CallOptions) =>
     call(state, command, fields, options)
@@ -240,11 +290,7 @@ function face(state: State): VacancyClient {
     get rateFeatures() {
       return state.rateFeatures
     },
-    status: () => ({
-      connections: state.calls.connections.size,
-      unsettled: state.calls.unsettled.size,
-      inFlight: [...state.calls.connections].reduce((sum, { onTheirWay }) => sum + onTheirWay.size, 0),
-    }),
+    status: () => statusOf(state),
 
     listRateFeatures: async (options) => (await ask('GETCODECS', {}, options)).rateFeatures,
     listSegments: async (options) => (await ask('GETSEGMENTS', {}, options)).segments,
@@ -275,6 +321,21 @@ function face(state: State): VacancyClient {
   }
 }
 
+function statusOf({ calls: { topology, connections, unsettled } }: State): ClientStatus {
+  const status = {
+    connections: connections.size,
+    unsettled: unsettled.size,
+    inFlight: [...connections].reduce((sum, { onTheirWay }) => sum + onTheirWay.size, 0),
+  }
+  if (!topology) return status
+  const nodes = topology.nodes.map((node) => ({
+    address: textOfAddress(node.address),
+    connections: node.connections.size,
+    role: node.role,
+  }))
+  return { ...status, nodes }
+}
+
 async function call<Name extends CommandName>(
   state: State,
   command: Name,
@@ -287,12 +348,32 @@ async function call<Name extends CommandName>(
   const { deadlineMs = state.settings.deadlineMs, signal } = options
   const result = await makeCall(state.calls, {
     command,
-    fields: fields as RequestFields<CommandName>,
+    fields: withModes(state, command, fields, options) as RequestFields<CommandName>,
     envelope: state.settings.isRouter ? envelopeOf(command, fields, options) : undefined,
     deadlineMs: wholeNumber('deadlineMs', deadlineMs, DEADLINE_MS_MAX),
     signal,
   })
+  if ('index' in result && result.index !== undefined && result.index > state.lastIndex) state.lastIndex = result.index
   return result as Result<Name>
+}
+
+/** The fields, with those that the options of the call and of the client stand for. */
+function withModes(state: State, command: CommandName, fields: object, options: CallOptions): object {
+  const { maxStalenessMs, minIndex, linearizable } = options
+  const { readYourWrites } = state.settings
+  const isAsked = maxStalenessMs !== undefined || minIndex !== undefined || linearizable !== undefined
+  if (COMMANDS[command].access !== 'read') {
+    if (isAsked) throw badArgument(command, `${command} is no read: it takes no way to read`)
+    return readYourWrites ? { ...fields, wantIndex: 1 } : fields
+  }
+  const leastIndex = minIndex ?? (readYourWrites && !('minIndex' in fields) ? state.lastIndex : 0)
+  if (!isAsked && leastIndex === 0) return fields
+  return {
+    ...fields,
+    ...(maxStalenessMs === undefined ? {} : { maxStalenessMs }),
+    ...(leastIndex === 0 ? {} : { minIndex: leastIndex }),
+    ...(linearizable === undefined ? {} : { linearizable: linearizable ? 1 : 0 }),
+  }
 }
 
 function envelopeOf(command: CommandName, fields: object, options: CallOptions): Envelope {
@@ -314,6 +395,8 @@ function close(state: State): Promise<void> {
 
 async function hangUpAll(state: State): Promise<void> {
   state.isClosed = true
+  if (state.discovery) stopDiscovery(state.discovery)
+  if (state.calls.topology) stopTopology(state.calls.topology)
   for (const link of state.links) link.stopPause()
   await Promise.all(state.links.map(({ connection }) => connection && hangUp(connection)))
 }

@@ -292,5 +292,9 @@ function finish(connection: Connection, error: VacancyCallError): void {
 }
 
 export function addressOf({ settings: { address } }: Connection): string {
-  return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`
+  return textOfAddress(address)
+}
+
+export function textOfAddress({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

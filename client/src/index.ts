@@ -10,4 +10,5 @@ export {
   VacancyRetryError,
   VacancyUnknownOutcomeError,
 } from './errors.ts'
-export type { ClientOptions } from './options.ts'
+export type { ClientOptions, NodeAddress } from './options.ts'
+export type { ReadsFrom } from './topology.ts'

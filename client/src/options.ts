@@ -1,9 +1,29 @@
 /** What a client is told when it connects: every option with its default, checked once. */
 
 import type { ConnectionOptions } from 'node:tls'
+import type { Address } from './connection.ts'
 import { badArgument } from './errors.ts'
+import type { ReadsFrom } from './topology.ts'
+
+/** Where a node of a shard is. */
+export type NodeAddress = {
+  readonly host: string
+  /** Default 7777. */
+  readonly port?: number
+  /** Base of its HTTP API, such as `http://10.0.0.1:8080`: the leader is asked for there, too. */
+  readonly api?: string
+}
 
 export type ClientOptions = {
+  /**
+   * Nodes of one shard, as `host`, `host:port` or with the address of their API, instead of `host` and `port`. Name all
+   * of them: no others are found.
+   */
+  readonly nodes?: readonly (string | NodeAddress)[]
+  /** Which nodes of a shard answer reads: those that do not lead while there are any (default), any, or the leader. */
+  readonly reads?: ReadsFrom
+  /** Reads see every write of this client that was answered before them, whichever node answers. Default false. */
+  readonly readYourWrites?: boolean
   /** Name or address of the node, or of the router with `envelope: 'router'`. Default 127.0.0.1. */
   readonly host?: string
   /** Default 7777. */
@@ -29,8 +49,11 @@ export type ClientOptions = {
 }
 
 export type Settings = {
-  readonly host: string
-  readonly port: number
+  /** One, or those of a shard. */
+  readonly nodes: readonly { readonly address: Address; readonly api: string | undefined }[]
+  readonly isShard: boolean
+  readonly reads: ReadsFrom
+  readonly readYourWrites: boolean
   readonly token: string | undefined
   readonly tls: ConnectionOptions | undefined
   readonly connections: number
@@ -48,20 +71,27 @@ export const DEADLINE_MS_MAX = 2 ** 31 - 1
 const IN_FLIGHT_MAX = 1_000_000
 const QUEUED_MAX = 10_000_000
 const PORT_MAX = 65_535
+const PORT = 7777
+/** Voters and learners of a shard, and some to spare. */
+const NODES_MAX = 32
+const READS_FROM: readonly ReadsFrom[] = ['followers', 'any', 'leader']
 
 /** @throws VacancyRequestError that names the option */
 export function checkOptions(options: ClientOptions): Settings {
-  const { host = '127.0.0.1', port = 7777, token, tls = false, envelope, requestKeys = true } = options
-  if (typeof host !== 'string' || host === '') throw badArgument(undefined, 'host must be a name or an address')
+  const { token, tls = false, envelope, requestKeys = true, reads = 'followers', readYourWrites = false } = options
   if (token !== undefined && (typeof token !== 'string' || token === '')) {
     throw badArgument(undefined, 'token must be text and not empty')
   }
   if (envelope !== undefined && envelope !== 'router')
     throw badArgument(undefined, "envelope must be 'router' or absent")
   if (envelope === 'router' && token !== undefined) throw badArgument(undefined, 'a router takes no token')
+  if (envelope === 'router' && options.nodes) throw badArgument(undefined, 'nodes are reached without a router')
+  if (!READS_FROM.includes(reads)) throw badArgument(undefined, `reads must be one of ${READS_FROM.join(', ')}`)
   return {
-    host,
-    port: wholeNumber('port', port, PORT_MAX),
+    nodes: nodesOf(options),
+    isShard: options.nodes !== undefined,
+    reads,
+    readYourWrites,
     token,
     tls: tls === true ? {} : tls || undefined,
     connections: wholeNumber('connections', options.connections ?? 1, CONNECTIONS_MAX),
@@ -72,6 +102,33 @@ export function checkOptions(options: ClientOptions): Settings {
     requestKeys,
     isRouter: envelope === 'router',
   }
+}
+
+function nodesOf({ nodes, host, port }: ClientOptions): Settings['nodes'] {
+  if (nodes === undefined) return [nodeOf({ host: host ?? '127.0.0.1', port: port ?? PORT })]
+  if (host !== undefined || port !== undefined) throw badArgument(undefined, 'give nodes, or host and port')
+  if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > NODES_MAX) {
+    throw badArgument(undefined, `nodes must be a list of 1 to ${NODES_MAX} addresses`)
+  }
+  const found = nodes.map((node: string | NodeAddress) => nodeOf(typeof node === 'string' ? parseNode(node) : node))
+  const names = new Set(found.map(({ address }) => `${address.host} ${address.port}`))
+  if (names.size < found.length) throw badArgument(undefined, 'nodes must be different ones')
+  return found
+}
+
+/** `host`, `host:port`, `[::1]` or `[::1]:port`. */
+function parseNode(text: string): NodeAddress {
+  const { name, bare, port } = /^(?:\[(?<name>[^\]]+)\]|(?<bare>[^:[\]]+))(?::(?<port>\d+))?$/.exec(text)?.groups ?? {}
+  const host = name ?? bare
+  if (host === undefined) throw badArgument(undefined, `nodes must be given as host:port, got ${text.slice(0, 300)}`)
+  return port === undefined ? { host } : { host, port: Number(port) }
+}
+
+function nodeOf({ host, port = PORT, api }: NodeAddress): Settings['nodes'][number] {
+  if (typeof host !== 'string' || host === '') throw badArgument(undefined, 'host must be a name or an address')
+  const isUrl = api === undefined || (URL.canParse(api) && /^https?:$/.test(new URL(api).protocol))
+  if (!isUrl) throw badArgument(undefined, `api must be the address of an HTTP API, got ${String(api).slice(0, 300)}`)
+  return { address: { host, port: wholeNumber('port', port, PORT_MAX) }, api }
 }
 
 export function wholeNumber(name: string, value: unknown, max: number): number {

@@ -22,7 +22,7 @@ test('the README names every code that an error can have, and codes that there a
 })
 
 test('the README names every option, with its default', () => {
-  const { isRouter: _, ...settings } = checkOptions({})
+  const { isRouter: _, isShard: __, ...settings } = checkOptions({})
 
   for (const [name, value] of Object.entries(settings)) {
     expect(options).toContain(`\`${name}\``)

@@ -1,6 +1,9 @@
-/** What the client takes from outside: time, timers and chance. Tests turn them by hand. */
+/** What the client takes from outside: time, timers, chance, and the HTTP API of nodes. Tests turn them by hand. */
 
 import { randomBytes } from 'node:crypto'
+import { get as getHttp } from 'node:http'
+import { get as getHttps } from 'node:https'
+import type { ConnectionOptions } from 'node:tls'
 import { type Clock, systemClock } from '@vacancy/shared'
 
 export type World = {
@@ -11,6 +14,14 @@ export type World = {
   random(): number
   /** Bytes that nobody can guess: sessions of request keys. */
   randomBytes(count: number): Uint8Array
+  /** Text of a page of a node's HTTP API, whatever its status. Rejects when none comes in time. */
+  getText(url: URL, options: GetOptions): Promise<string>
+}
+
+export type GetOptions = {
+  readonly token: string | undefined
+  readonly tls: ConnectionOptions | undefined
+  readonly answerMs: number
 }
 
 export const systemWorld: World = {
@@ -21,4 +32,32 @@ export const systemWorld: World = {
   },
   random: () => Math.random(),
   randomBytes: (count) => randomBytes(count),
+  getText,
+}
+
+/** Answers of nodes that are asked for here are some hundred bytes. */
+const TEXT_BYTES_MAX = 64 * 1024
+
+function getText(url: URL, { token, tls, answerMs }: GetOptions): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const get = url.protocol === 'https:' ? getHttps : getHttp
+    const signal = AbortSignal.timeout(answerMs)
+    // No agent: a connection that is kept would hold the process, and is not worth it every two seconds.
+    const request = get(
+      url,
+      { ...(url.protocol === 'https:' ? tls : {}), headers, signal, agent: false },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('error', reject)
+        response.on('end', () => resolve(text))
+        response.on('data', (piece: string) => {
+          text += piece
+          if (text.length > TEXT_BYTES_MAX) request.destroy(new RangeError(`more than ${TEXT_BYTES_MAX} bytes`))
+        })
+      },
+    )
+    request.on('error', reject)
+  })
 }

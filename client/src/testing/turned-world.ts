@@ -23,6 +23,7 @@ export function turnedWorld(startMs = Date.UTC(2026, 6, 1)): TurnedWorld {
     },
     random: () => 0.5,
     randomBytes: systemWorld.randomBytes,
+    getText: systemWorld.getText,
     advance(ms) {
       const endMs = clock.monotonicMs() + ms
       for (;;) {

@@ -1,0 +1,677 @@
+import { createServer } from 'node:http'
+import { afterEach, describe, expect, test } from 'vitest'
+import { connect, connectIn, type VacancyClient } from './client.ts'
+import { VacancyUnknownOutcomeError } from './errors.ts'
+import { type ClientOptions, checkOptions, type NodeAddress } from './options.ts'
+import { type Asked, type Script, type ScriptedNode, startScriptedNode } from './testing/scripted-node.ts'
+import { type TurnedWorld, turnedWorld } from './testing/turned-world.ts'
+import { until } from './testing/until.ts'
+
+const NIGHT = { propertyId: 'hotel_123', roomType: 'suite', date: '2026-12-24' }
+const DECREMENT = { ...NIGHT, amount: 1 }
+const HOTEL = { propertyId: 'hotel_123' }
+/** Where nobody listens. */
+const NOBODY_LISTENS = '127.0.0.1:1'
+
+const cleanUp: (() => unknown)[] = []
+afterEach(async () => {
+  for (const step of cleanUp.splice(0).reverse()) await step()
+})
+
+async function startNode(script?: Script): Promise<ScriptedNode> {
+  const node = await startScriptedNode(script)
+  cleanUp.push(() => node.close())
+  return node
+}
+
+const addressOf = ({ port }: { port: number }) => `127.0.0.1:${port}`
+
+type Shard = {
+  readonly a: ScriptedNode
+  readonly b: ScriptedNode
+  readonly c: ScriptedNode
+  readonly world: TurnedWorld
+  readonly client: VacancyClient
+}
+
+/** Three nodes that answer what the test says, and a client that is connected to all of them. */
+async function start(options: ClientOptions = {}): Promise<Shard> {
+  const [a, b, c] = [await startNode(), await startNode(), await startNode()]
+  const world = turnedWorld()
+  const client = await connectIn(world, { nodes: [a, b, c].map(addressOf), ...options })
+  await until(() => client.status().connections === 3 * (options.connections ?? 1))
+  return { a, b, c, world, client }
+}
+
+/** A write that `leader` executes: from here on it is known. */
+async function findLeader({ a, b, c, client }: Shard, leader: ScriptedNode): Promise<Asked> {
+  const write = client.setAvailability(DECREMENT)
+  for (const node of [a, b, c]) {
+    const asked = await node.next()
+    if (node === leader) {
+      asked.answer({ availability: 9 })
+      await write
+      return asked
+    }
+    asked.refuse('308')
+  }
+  throw new Error('the leader is one of the three')
+}
+
+const roles = (client: VacancyClient) => client.status().nodes?.map(({ role }) => role)
+/** The next request that reaches any of the nodes. */
+async function firstOf(...nodes: readonly ScriptedNode[]): Promise<Asked> {
+  await until(() => nodes.some((node) => node.untaken().length > 0))
+  const found = nodes.find((node) => node.untaken().length > 0) as ScriptedNode
+  return found.next()
+}
+
+const failureOf = (call: Promise<unknown>) =>
+  call.then(
+    (result) => Promise.reject(new Error(`it answered ${JSON.stringify(result)}`)),
+    ({ name, code, command }) => ({ name, code, command }),
+  )
+
+describe('writes', () => {
+  test('find the leader by being refused, one at a time, and go out together from then on', async () => {
+    const shard = await start()
+    const { a, b, c, client } = shard
+    const writes = [1, 2, 3].map((amount) => client.decreaseAvailability({ ...NIGHT, amount }))
+
+    const first = await a.next()
+    first.refuse('308')
+    const again = await b.next()
+    expect(again.payload).toEqual(first.payload)
+    again.answer({ availability: 1 })
+    const rest = [await b.next(), await b.next()]
+    for (const asked of rest) asked.answer({ availability: asked.fields['amount'] as number })
+
+    expect(await Promise.all(writes)).toEqual([1, 2, 3])
+    expect([a, c].flatMap((node) => node.untaken())).toEqual([])
+    expect(roles(client)).toEqual(['follower', 'leader', 'unknown'])
+  })
+
+  test('follow a leader that changes while many are on their way, each with its own key, in their order', async () => {
+    const shard = await start()
+    const { b, c, client } = shard
+    await findLeader(shard, b)
+    const writes = [1, 2, 3, 4].map((amount) => client.decreaseAvailability({ ...NIGHT, amount }))
+    const sent = [await b.next(), await b.next(), await b.next(), await b.next()]
+
+    // The first is executed before leadership goes; the others are in no log.
+    sent[0]?.answer({ availability: 10 })
+    for (const asked of sent.slice(1)) asked.refuse('308')
+    await (await shard.a.next()).refuse('308')
+    const executed: Asked[] = []
+    for (let i = 0; i < 3; i++) {
+      const asked = await c.next()
+      executed.push(asked)
+      asked.answer({ availability: 10 + i + 1 })
+    }
+
+    expect(await Promise.all(writes)).toEqual([10, 11, 12, 13])
+    expect(executed.map(({ fields }) => fields['amount'])).toEqual([2, 3, 4])
+    expect(executed.map(({ payload }) => payload)).toEqual(sent.slice(1).map(({ payload }) => payload))
+  })
+
+  test('wait while nobody leads, and are executed by the node that is elected, within the deadline', async () => {
+    const shard = await start()
+    const { a, b, c, world, client } = shard
+    const write = client.decreaseAvailability(DECREMENT)
+    for (const node of [a, b, c]) (await node.next()).refuse('503')
+    await until(() => client.status().inFlight === 0)
+
+    world.advance(20)
+    ;(await a.next()).refuse('308')
+    ;(await b.next()).answer({ availability: 7 })
+
+    expect(await write).toBe(7)
+  })
+
+  test('are reported as not done when no leader is found in time', async () => {
+    const { a, b, c, world, client } = await start()
+    const failure = failureOf(client.decreaseAvailability(DECREMENT))
+    for (const node of [a, b, c]) (await node.next()).refuse('503')
+    await until(() => client.status().inFlight === 0)
+
+    world.advance(2_000)
+
+    expect(await failure).toEqual({ name: 'VacancyRetryError', code: '503', command: 'DECROOMAVL' })
+  })
+
+  test('given up while the leader is sought have changed nothing', async () => {
+    const { a, client } = await start()
+    const controller = new AbortController()
+    const first = failureOf(client.decreaseAvailability(DECREMENT, { signal: controller.signal }))
+    const second = failureOf(client.increaseAvailability(DECREMENT, { signal: controller.signal }))
+    await a.next()
+
+    controller.abort()
+
+    // The one that was sent may have been executed.
+    expect(await first).toMatchObject({ name: 'VacancyUnknownOutcomeError', code: 'cancelled' })
+    expect(await second).toMatchObject({ name: 'VacancyClientError', code: 'cancelled' })
+  })
+})
+
+describe('a leader that dies', () => {
+  test('with a write on its way: the next one gets it with the same key and the same bytes', async () => {
+    const shard = await start()
+    const { a, b, client } = shard
+    await findLeader(shard, a)
+    const write = client.decreaseAvailability(DECREMENT)
+    const lost = await a.next()
+
+    lost.peer.socket.destroy()
+    const again = await b.next()
+    again.answer({ availability: 3 })
+
+    expect(again.payload).toEqual(lost.payload)
+    expect(again.fields['requestNumber']).toBe(2)
+    expect(await write).toBe(3)
+  })
+
+  test('with a write on its way that has no key: its outcome is unknown, and nobody gets it again', async () => {
+    const shard = await start({ requestKeys: false })
+    const { a, b, c, client } = shard
+    await findLeader(shard, a)
+    const failure = failureOf(client.decreaseAvailability(DECREMENT))
+    const other = client.propertyExists(HOTEL)
+
+    ;(await a.next()).peer.socket.destroy()
+
+    expect(await failure).toMatchObject({ name: 'VacancyUnknownOutcomeError', code: 'connection_lost' })
+    ;(await firstOf(b, c)).answer({ exists: true })
+    expect(await other).toBe(true)
+    expect([b, c].flatMap((node) => node.untaken())).toEqual([])
+  })
+
+  test('without a word: after a part of the deadline the next one gets the write, and the late answer is dropped', async () => {
+    const shard = await start()
+    const { a, b, world, client } = shard
+    await findLeader(shard, a)
+    const write = client.decreaseAvailability(DECREMENT)
+    const silent = await a.next()
+
+    world.advance(500)
+    const again = await b.next()
+    silent.answer({ availability: 99 })
+    again.answer({ availability: 5 })
+
+    expect(again.payload).toEqual(silent.payload)
+    expect(await write).toBe(5)
+    expect(roles(client)?.[1]).toBe('leader')
+  })
+
+  test('without a word, and a write that has no key: it waits, as the leader may be waiting for its fate', async () => {
+    const shard = await start({ requestKeys: false })
+    const { a, b, c, world, client } = shard
+    await findLeader(shard, a)
+    const write = client.decreaseAvailability(DECREMENT)
+    const silent = await a.next()
+
+    world.advance(1_000)
+    const next = client.increaseAvailability(DECREMENT)
+    const elsewhere = await b.next()
+    expect(elsewhere.command).toBe('INCROOMAVL')
+    elsewhere.answer({ availability: 6 })
+    silent.answer({ availability: 5 })
+
+    expect([await write, await next]).toEqual([5, 6])
+    expect([b, c].flatMap((node) => node.untaken())).toEqual([])
+  })
+})
+
+describe('an outcome that the leader does not know (408)', () => {
+  test('is asked for again with the key, on the new leader', async () => {
+    const shard = await start()
+    const { a, b, world, client } = shard
+    await findLeader(shard, a)
+    const write = client.decreaseAvailability(DECREMENT)
+    const first = await a.next()
+
+    first.refuse('408')
+    await until(() => client.status().inFlight === 0)
+    world.advance(20)
+    const again = await b.next()
+    again.answer({ availability: 4 })
+
+    expect(again.payload).toEqual(first.payload)
+    expect(await write).toBe(4)
+  })
+
+  test('is told to the caller without a key', async () => {
+    const shard = await start({ requestKeys: false })
+    const { a, b, c, client } = shard
+    await findLeader(shard, a)
+    const failure = failureOf(client.decreaseAvailability(DECREMENT))
+
+    ;(await a.next()).refuse('408')
+
+    expect(await failure).toEqual({ name: 'VacancyUnknownOutcomeError', code: '408', command: 'DECROOMAVL' })
+    expect([b, c].flatMap((node) => node.untaken())).toEqual([])
+  })
+
+  test('stays unknown when the repeat is only ever refused', async () => {
+    const shard = await start()
+    const { a, b, c, world, client } = shard
+    await findLeader(shard, a)
+    const failure = failureOf(client.decreaseAvailability(DECREMENT))
+    ;(await a.next()).refuse('408')
+    await until(() => client.status().inFlight === 0)
+    world.advance(20)
+    ;(await b.next()).refuse('308')
+    ;(await c.next()).refuse('308')
+    await until(() => client.status().inFlight === 0)
+
+    world.advance(1_980)
+
+    expect((await failure).name).toBe('VacancyUnknownOutcomeError')
+  })
+})
+
+describe('reads', () => {
+  test('go to the nodes that do not lead', async () => {
+    const shard = await start()
+    const { a, b, c, client } = shard
+    await findLeader(shard, b)
+
+    const reads = Array.from({ length: 8 }, () => client.propertyExists(HOTEL))
+    await until(() => client.status().inFlight === 8)
+    await until(() => a.untaken().length + c.untaken().length === 8)
+
+    expect([a.untaken().length, b.untaken().length, c.untaken().length]).toEqual([4, 0, 4])
+    for (const node of [a, c]) for (let i = 0; i < 4; i++) (await node.next()).answer({ exists: true })
+    expect(await Promise.all(reads)).toEqual(Array(8).fill(true))
+  })
+
+  test('refused by a stale follower are answered by another node, and it is passed over', async () => {
+    const shard = await start()
+    const { a, b, c, client } = shard
+    await findLeader(shard, a)
+    const read = client.propertyExists(HOTEL)
+    const stale = await firstOf(b, c)
+    stale.refuse('503')
+    const fresh = await firstOf(b, c)
+    expect(fresh.peer).not.toBe(stale.peer)
+    fresh.answer({ exists: true })
+    expect(await read).toBe(true)
+
+    for (let i = 0; i < 5; i++) {
+      const another = client.propertyExists(HOTEL)
+      const asked = await firstOf(a, b, c)
+      asked.answer({ exists: true })
+      expect(asked.peer).toBe(fresh.peer)
+      await another
+    }
+  })
+
+  test('for an index that a follower has not applied go to the leader', async () => {
+    const shard = await start()
+    const { a, b, c, client } = shard
+    await findLeader(shard, a)
+    const read = client.propertyExists(HOTEL, { minIndex: 77 })
+
+    const behind = await firstOf(b, c)
+    expect(behind.fields).toEqual({ ...HOTEL, minIndex: 77 })
+    behind.refuse('308')
+    ;(await a.next()).answer({ exists: true })
+
+    expect(await read).toBe(true)
+  })
+
+  test('go to the leader while it is all that is left, and to followers where it serves no reads (405)', async () => {
+    const shard = await start({ reads: 'leader' })
+    const { a, b, c, client } = shard
+    await findLeader(shard, a)
+    const read = client.propertyExists(HOTEL)
+    ;(await a.next()).refuse('405')
+    ;(await firstOf(b, c)).answer({ exists: true })
+
+    expect(await read).toBe(true)
+  })
+
+  test('whose node says nothing are asked again elsewhere, and a node that dies costs nothing', async () => {
+    const shard = await start()
+    const { a, b, c, world, client } = shard
+    await findLeader(shard, a)
+    const silent = client.propertyExists(HOTEL)
+    await firstOf(b, c)
+    world.advance(500)
+    ;(await firstOf(a, b, c)).answer({ exists: true })
+    expect(await silent).toBe(true)
+
+    const lost = client.propertyExists(HOTEL)
+    ;(await firstOf(a, b, c)).peer.socket.destroy()
+    ;(await firstOf(a, b, c)).answer({ exists: false })
+
+    expect(await lost).toBe(false)
+  })
+
+  test('say in the options of the call how fresh the answer must be', async () => {
+    const { a, b, c, client } = await start()
+    const calls = [
+      client.propertyExists(HOTEL, { maxStalenessMs: 250 }),
+      client.listSegments({ linearizable: true }),
+      client.searchProperties({ segment: 's' }, { minIndex: 5, linearizable: false }),
+    ]
+    const asked = [await firstOf(a, b, c), await firstOf(a, b, c), await firstOf(a, b, c)]
+    const byCommand = Object.fromEntries(asked.map(({ command, fields }) => [command, fields]))
+
+    expect(byCommand).toEqual({
+      PROPEXIST: { ...HOTEL, maxStalenessMs: 250 },
+      GETSEGMENTS: { linearizable: 1 },
+      SEARCHPROP: { segment: 's', minIndex: 5, linearizable: 0 },
+    })
+    for (const { command, answer } of asked) {
+      answer(command === 'PROPEXIST' ? { exists: true } : { segments: [], propertyIds: [] })
+    }
+    await Promise.all(calls)
+    await expect(client.setAvailability(DECREMENT, { linearizable: true })).rejects.toMatchObject({
+      code: 'VALIDATION_ERROR',
+    })
+  })
+
+  test('of a stale shard come back after a pause, and are refused at their deadline', async () => {
+    const { a, b, c, world, client } = await start()
+    const failure = failureOf(client.propertyExists(HOTEL))
+    for (let i = 0; i < 3; i++) (await firstOf(a, b, c)).refuse('503')
+    await until(() => client.status().inFlight === 0)
+    expect([a, b, c].flatMap((node) => node.untaken())).toEqual([])
+
+    world.advance(2_000)
+
+    expect(await failure).toEqual({ name: 'VacancyRetryError', code: '503', command: 'PROPEXIST' })
+  })
+})
+
+describe('reading what one has written', () => {
+  test('asks writes for their index and reads for the greatest one, whichever node answers', async () => {
+    const shard = await start({ readYourWrites: true })
+    const { a, b, c, client } = shard
+    const before = client.propertyExists(HOTEL)
+    const first = await firstOf(a, b, c)
+    expect(first.fields).toEqual(HOTEL)
+    first.answer({ exists: false })
+    await before
+
+    const writes = [client.setPackage(NIGHT), client.deletePackage(NIGHT)]
+    const one = await a.next()
+    expect(one.fields).toMatchObject({ wantIndex: 1, requestNumber: 1 })
+    one.answer({ index: 41 })
+    ;(await a.next()).answer({ index: 40 })
+    await Promise.all(writes)
+    const read = client.propertyExists(HOTEL)
+    const asked = await firstOf(b, c)
+    asked.answer({ exists: true })
+    await read
+
+    expect(asked.fields).toEqual({ ...HOTEL, minIndex: 41 })
+    const own = client.propertyExists(HOTEL, { minIndex: 3 })
+    const last = await firstOf(b, c)
+    last.answer({ exists: true })
+    await own
+    expect(last.fields).toEqual({ ...HOTEL, minIndex: 3 })
+  })
+})
+
+describe('connections', () => {
+  test('an answer that comes twice ends its connection, and what was on it is asked again', async () => {
+    const shard = await start()
+    const { a, b, world, client } = shard
+    await findLeader(shard, a)
+    const writes = [client.decreaseAvailability(DECREMENT), client.increaseAvailability(DECREMENT)]
+    const [first, second] = [await a.next(), await a.next()]
+
+    first.answer({ availability: 2 })
+    first.answer({ availability: 2 })
+    const again = await b.next()
+    again.answer({ availability: 3 })
+
+    expect(await Promise.all(writes)).toEqual([2, 3])
+    expect(again.payload).toEqual(second.payload)
+    world.advance(100)
+    await until(() => client.status().connections === 3)
+  })
+
+  test('one node that is there is enough, and one that refuses the token does no harm', async () => {
+    const [up, refusing] = [
+      await startNode({ login: [Buffer.from('LOGIN OK')] }),
+      await startNode({ login: [Buffer.from('LOGIN FAILED')] }),
+    ]
+
+    const client = await connectIn(turnedWorld(), {
+      nodes: [NOBODY_LISTENS, addressOf(refusing), addressOf(up)],
+      token: 'abc',
+    })
+    const read = client.propertyExists(HOTEL)
+    ;(await up.next()).answer({ exists: true })
+
+    expect(await read).toBe(true)
+    expect(client.status().nodes?.map(({ connections }) => connections)).toEqual([0, 0, 1])
+    await client.close()
+  })
+
+  test('a token that all nodes refuse is told at once', async () => {
+    const nodes = [
+      await startNode({ login: [Buffer.from('LOGIN FAILED')] }),
+      await startNode({ login: [Buffer.from('LOGIN FAILED')] }),
+    ]
+
+    const failure = failureOf(connectIn(turnedWorld(), { nodes: nodes.map(addressOf), token: 'abc' }))
+
+    expect(await failure).toMatchObject({ name: 'VacancyClientError', code: 'login_failed' })
+  })
+
+  test.each<[string, ClientOptions]>([
+    ['nodes', { nodes: [] }],
+    ['nodes', { nodes: ['a:1:2'] }],
+    ['port', { nodes: ['a:99999'] }],
+    ['different', { nodes: ['a', 'a:7777'] }],
+    ['nodes, or host', { nodes: ['a'], host: 'b' }],
+    ['router', { nodes: ['a'], envelope: 'router' }],
+    ['reads', { nodes: ['a'], reads: 'nearest' as 'any' }],
+    ['api', { nodes: [{ host: 'a', api: 'a:8080' }] }],
+  ])('connecting names the option that cannot be: %s', async (name, options) => {
+    await expect(connect(options)).rejects.toThrow(name)
+  })
+
+  test.each([
+    ['a', 'a', 7777],
+    ['a:81', 'a', 81],
+    ['[::1]', '::1', 7777],
+    ['[::1]:81', '::1', 81],
+  ])('a node is written %s', (text, host, port) => {
+    expect(checkOptions({ nodes: [text] }).nodes).toEqual([{ address: { host, port }, api: undefined }])
+  })
+})
+
+type Api = { health: string; info: object; readonly tokens: (string | undefined)[] }
+
+/** The HTTP side of a node, as far as it says who leads. */
+async function startApi(api: Api): Promise<string> {
+  const server = createServer((request, response) => {
+    api.tokens.push(request.headers.authorization)
+    if (request.url === '/healthz') response.writeHead(api.health === 'unavailable' ? 503 : 200).end(`${api.health}\n`)
+    else if (request.url === '/node-info') response.end(JSON.stringify(api.info))
+    else response.writeHead(404).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  cleanUp.push(() => new Promise((resolve) => server.close(resolve)))
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`
+}
+
+describe('the API of the nodes', () => {
+  async function startWithApis(apis: readonly Partial<Api>[], options: ClientOptions = {}) {
+    const nodes: ScriptedNode[] = []
+    const full = apis.map(
+      (api, i): Api => ({
+        health: 'active_follower',
+        tokens: [],
+        ...api,
+        info: { node_id: `n${i}`, leader_id: 'n1', shard_id: 's1', zone_id: 'z', ...api.info },
+      }),
+    )
+    const addresses: NodeAddress[] = []
+    for (const api of full) {
+      const node = await startNode({ ...(options.token ? { login: [Buffer.from('LOGIN OK')] } : {}) })
+      nodes.push(node)
+      addresses.push({ host: '127.0.0.1', port: node.port, api: await startApi(api) })
+    }
+    const world = turnedWorld()
+    const client = await connectIn(world, { nodes: addresses, ...options })
+    cleanUp.push(() => client.close())
+    await until(() => client.status().connections === nodes.length)
+    return { nodes, apis: full, world, client }
+  }
+
+  test('names the leader, so that the first write goes there', async () => {
+    const { nodes, world, apis, client } = await startWithApis([{}, { health: 'active_leader' }, {}], { token: 'abc' })
+    world.advance(0)
+    await until(() => roles(client)?.[1] === 'leader')
+
+    const write = client.decreaseAvailability(DECREMENT)
+    ;(await (nodes[1] as ScriptedNode).next()).answer({ availability: 1 })
+
+    expect(await write).toBe(1)
+    expect(roles(client)).toEqual(['follower', 'leader', 'follower'])
+    expect(new Set(apis.flatMap(({ tokens }) => tokens))).toEqual(new Set(['Bearer abc']))
+  })
+
+  test('is asked again when a leader is lost, and does not outvote one that executes writes', async () => {
+    const { nodes, world, apis, client } = await startWithApis([{}, { health: 'active_leader' }, {}])
+    world.advance(0)
+    await until(() => roles(client)?.[1] === 'leader')
+    const write = client.decreaseAvailability(DECREMENT)
+    const refused = await (nodes[1] as ScriptedNode).next()
+    for (const [i, api] of apis.entries()) {
+      api.info = { ...api.info, leader_id: 'n2' }
+      api.health = i === 2 ? 'active_leader' : 'active_follower'
+    }
+
+    refused.refuse('308')
+    // Meanwhile a node is tried without waiting for the API.
+    const probe = await (nodes[0] as ScriptedNode).next()
+    world.advance(100)
+    await until(() => roles(client)?.[2] === 'leader')
+    probe.refuse('308')
+    ;(await (nodes[2] as ScriptedNode).next()).answer({ availability: 1 })
+
+    expect(await write).toBe(1)
+    for (const api of apis) api.info = { ...api.info, leader_id: 'n0' }
+    ;(apis[0] as Api).health = 'active_leader'
+    const looks = apis[0]?.tokens.length as number
+    world.advance(2_000)
+    await until(() => (apis[0]?.tokens.length as number) >= looks + 2)
+    expect(roles(client)?.[2]).toBe('leader')
+  })
+
+  test('shows a node of another shard, which is asked for nothing', async () => {
+    const { nodes, world, client } = await startWithApis([
+      {},
+      { health: 'active_leader', info: { shard_id: 's2' } },
+      {},
+    ])
+    world.advance(0)
+    const [, foreign] = nodes as [ScriptedNode, ScriptedNode]
+    await until(() => roles(client)?.[0] === 'follower')
+
+    for (let i = 0; i < 5; i++) {
+      const read = client.propertyExists(HOTEL)
+      ;(await firstOf(nodes[0] as ScriptedNode, nodes[2] as ScriptedNode)).answer({ exists: true })
+      await read
+    }
+
+    expect(foreign.untaken()).toEqual([])
+  })
+
+  test('that does not answer, or answers something else, is no obstacle', async () => {
+    const { nodes, world, client } = await startWithApis([
+      { info: { leader_id: null } },
+      { health: '<html>' },
+      { health: 'unavailable' },
+    ])
+    world.advance(0)
+
+    const write = client.decreaseAvailability(DECREMENT)
+    ;(await (nodes[0] as ScriptedNode).next()).answer({ availability: 1 })
+
+    expect(await write).toBe(1)
+  })
+})
+
+/** A shard whose leader moves and whose connections break, as often as chance wants. @returns executions by room type */
+async function startUnreliableShard(random: () => number) {
+  const nodes = [await startNode(), await startNode(), await startNode()]
+  const executions = new Map<unknown, number>()
+  const results = new Map<string, number>()
+  let leader = 0
+  const serve = async (node: ScriptedNode, number: number) => {
+    for (;;) {
+      const asked = await node.next()
+      const { session, requestNumber, roomType } = asked.fields
+      const chance = random()
+      if (leader !== number) asked.refuse('308')
+      else if (chance < 0.05) {
+        leader = Math.floor(random() * 3)
+        asked.refuse('503')
+      } else {
+        const key = session === undefined ? undefined : `${session} ${requestNumber}`
+        const isRepeat = key !== undefined && results.has(key)
+        if (!isRepeat) executions.set(roomType, (executions.get(roomType) ?? 0) + 1)
+        if (key !== undefined) results.set(key, 1)
+        if (chance < 0.1) asked.peer.socket.destroy()
+        else if (chance < 0.15) asked.refuse('408')
+        else asked.answer({ availability: 1 })
+        if (chance > 0.95) leader = Math.floor(random() * 3)
+      }
+    }
+  }
+  for (const [number, node] of nodes.entries()) void serve(node, number)
+  return { nodes, executions }
+}
+
+const WRITERS = 6
+const WRITES_EACH = 30
+
+test.each([true, false])(
+  'whatever breaks, a write is executed once if it is answered, and at most once if it is not (request keys: %s)',
+  async (requestKeys) => {
+    const { nodes, executions } = await startUnreliableShard(seededRandom(requestKeys ? 7 : 11))
+    const client = await connect({ nodes: nodes.map(addressOf), requestKeys, deadlineMs: 20_000 })
+    const failures: unknown[] = []
+
+    const write = async (writer: number) => {
+      for (let i = 0; i < WRITES_EACH; i++) {
+        const roomType = `room ${writer} ${i}`
+        const isAnswered = await client.increaseAvailability({ ...DECREMENT, roomType }).then(
+          () => true,
+          (error) => {
+            failures.push(error)
+            return false
+          },
+        )
+        const times = executions.get(roomType) ?? 0
+        if (isAnswered) expect(times).toBe(1)
+      }
+    }
+    await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(writer)))
+    await client.close()
+
+    expect(failures.filter((error) => !(error instanceof VacancyUnknownOutcomeError))).toEqual([])
+    expect([...executions.values()].filter((times) => times > 1)).toEqual([])
+    if (!requestKeys) expect(failures.length).toBeGreaterThan(0)
+  },
+)
+
+/** Numbers from 0 up to 1 that are the same in every run (mulberry32). */
+function seededRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
