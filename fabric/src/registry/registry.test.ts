@@ -1,0 +1,717 @@
+import { connect } from 'node:net'
+import { createCodecList, turnableClock, VacancyError } from '@vacancy/shared'
+import {
+  conflictsBody,
+  fabricReadyBody,
+  pushedBody,
+  REGISTRY_LIMITS,
+  registerBody,
+  registryCodecsBody,
+  segmentBody,
+  segmentsChecksum,
+  shardNodesBody,
+  shardSegmentsBody,
+  shardsBody,
+  staleTermBody,
+  topologyBody,
+  versionsBody,
+  zoneRoutersBody,
+  zoneSegmentsBody,
+  zoneShardsBody,
+  zonesBody,
+} from '@vacancy/shared/contract'
+import { parseTokens } from '@vacancy/shared/node'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { FABRIC_TOKENS } from '../access.ts'
+import { type RegistryOptions, type RunningRegistry, startRegistry } from './registry.ts'
+import type { RegistryStorage } from './storage.ts'
+
+const CODECS = createCodecList([
+  'free_cancellation',
+  'non_refundable',
+  'pay_at_property',
+  'includes_breakfast',
+  'free_wifi',
+  'no_prepayment',
+  'partial_refund',
+  'instant_confirmation',
+])
+const TIMEOUT_MS = 60_000
+
+/** A store in memory that can be made to fail. */
+function memoryStorage(kept?: string) {
+  const storage = {
+    name: 'memory',
+    texts: kept === undefined ? [] : [kept],
+    fails: false,
+    aside: [] as string[],
+    async load(isUsable: (text: string) => string) {
+      const text = storage.texts.at(-1)
+      if (text === undefined) return undefined
+      const fault = isUsable(text)
+      if (fault !== '') {
+        throw new VacancyError('data_conflict', { reason: fault })
+      }
+      return text
+    },
+    async save(text: string) {
+      if (storage.fails) throw new Error('no space left')
+      storage.texts.push(text)
+    },
+    async setAside(suffix: string) {
+      storage.aside.push(suffix)
+      storage.texts = []
+    },
+  }
+  return storage satisfies RegistryStorage
+}
+
+async function start(options: Partial<RegistryOptions> & { readonly auth?: string } = {}) {
+  const clock = turnableClock(Date.parse('2026-11-20T08:00:00Z'))
+  const storage = memoryStorage()
+  const lines: string[] = []
+  const note = (_fields: object, text: string) => {
+    lines.push(text)
+  }
+  const tokens = options.auth === undefined ? undefined : parseTokens(options.auth, 'auth.yml', FABRIC_TOKENS)
+  const registry: RunningRegistry = await startRegistry({
+    host: '127.0.0.1',
+    port: 0,
+    storage,
+    codecs: CODECS,
+    heartbeatTimeoutMs: TIMEOUT_MS,
+    bufferMs: 10,
+    rejectsConflicts: false,
+    resetsState: false,
+    tokens: () => tokens,
+    publicRead: true,
+    tls: undefined,
+    version: '0.1.0',
+    clock,
+    log: { debug: note, info: note, warn: note, error: note },
+    newEpoch: () => '0123456789abcdef',
+    ...options,
+  })
+  let stopped: Promise<void> | undefined
+  const stop = () => {
+    stopped ??= registry.stop()
+    return stopped
+  }
+  onTestFinished(stop)
+  const base = `http://127.0.0.1:${registry.port}`
+  const ask = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const payload = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
+    const answer = await fetch(base + path, { method, headers, ...payload })
+    const text = await answer.text()
+    const isJson = answer.headers.get('content-type') === 'application/json'
+    return {
+      status: answer.status,
+      text,
+      json: isJson && text !== '' ? JSON.parse(text) : undefined,
+      headers: answer.headers,
+    }
+  }
+  const get = (path: string, headers?: Record<string, string>) => ask('GET', path, undefined, headers)
+  const register = (kind: string, id: string, zone: string, shard?: string, more: object = {}) =>
+    ask('POST', '/register', { kind, id, zone, shard: shard ?? null, ...more })
+  const push = (shard: string, zone: string, segments: readonly string[], more: object = {}) =>
+    ask('POST', `/shards/${shard}/segments`, { zone, segments, ...more })
+  const metric = async (name: string) =>
+    (await get('/metrics')).text.split('\n').find((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+  return { clock, storage, lines, registry, base, ask, get, register, push, metric, stop }
+}
+
+test('the answers that existing components read are as they know them', async () => {
+  const { get, register, push, ask } = await start()
+
+  expect(await get('/health')).toMatchObject({ status: 200, text: 'OK' })
+  expect((await get('/codecs')).text).toContain('"hash":2287399612289297935,')
+  expect((await register('router', 'r1', 'z1')).status).toBe(200)
+  expect((await register('bridge', 'b1', 'z1', 's1')).status).toBe(200)
+  expect((await register('node', 'n1', 'z1', 's1')).status).toBe(200)
+  expect(await push('s1', 'z1', ['paris', 'berlin', 'paris'])).toMatchObject({ status: 200, text: '' })
+  expect(await push('s1', 'z1', ['paris', 'berlin'])).toMatchObject({ status: 200, text: '' })
+  const first = Math.floor(Date.parse('2026-11-20T08:00:00Z') / 1000)
+  expect((await get('/zones/z1/routers')).json).toEqual({ version: first + 1, routers: ['r1'] })
+  expect((await get('/zones/z1/shards')).json).toEqual({ version: first + 1, shards: { s1: { bridges: ['b1'] } } })
+  expect((await get('/zones/z1/segments')).json).toEqual({ version: first + 1, segments: ['berlin', 'paris'] })
+  expect((await get('/shards/s1/segments')).json).toEqual({
+    version: first + 1,
+    zone: 'z1',
+    segments: ['berlin', 'paris'],
+  })
+  expect((await get('/shards/s1/nodes')).json).toEqual({ version: first + 1, nodes: ['n1'] })
+  expect((await get('/versions')).json).toMatchObject({
+    global_version: first + 5,
+    versions: { 'zones/z1/routers': first + 1, 'shards/s1/nodes': first + 1 },
+  })
+  expect((await ask('GET', '/shards/%73%31/nodes')).status).toBe(200)
+})
+
+test.each([
+  ['GET', '/zones/none/routers', 200, { version: 0, routers: [] }],
+  ['GET', '/zones/none/segments', 200, { version: 0, segments: [] }],
+  ['GET', '/zones/none/shards', 200, { version: 0, shards: {} }],
+  ['GET', '/shards/none/segments', 404, { error: 'unknown shard' }],
+  ['GET', '/shards/none/nodes', 404, { error: 'unknown shard' }],
+  ['GET', '/segments/none', 404, { error: 'unknown segment' }],
+  ['GET', '/nothing', 404, { error: 'not found' }],
+  ['GET', '/shards/a/b/c', 404, { error: 'not found' }],
+  ['PUT', '/versions', 405, { error: 'method not allowed' }],
+  ['POST', '/versions', 405, { error: 'method not allowed' }],
+  ['DELETE', '/register/node/none', 404, { error: 'unknown node' }],
+  ['DELETE', '/register/thing/none', 404, { error: 'unknown kind' }],
+  ['DELETE', '/shards/none', 404, { error: 'unknown shard' }],
+  ['DELETE', '/segments/none', 404, { error: 'no reservation' }],
+  ['GET', '/zones/%ff/routers', 400, { error: 'the path is not percent-encoded UTF-8' }],
+])('%s %s is answered %i', async (method, path, status, json) => {
+  const { ask } = await start()
+
+  expect(await ask(method, path)).toMatchObject({ status, json })
+})
+
+test.each([
+  [{}, 'kind'],
+  ['', 'kind'],
+  ['[]', 'the body'],
+  ['5', 'the body'],
+  ['{', 'the body is not valid JSON'],
+  ['{"kind":"node","id":"\ud800', 'the body is not valid JSON'],
+  [{ kind: 'thing', id: 'a', zone: 'z' }, 'unknown registration kind: thing'],
+  [{ kind: 'bridge', id: 'a', zone: 'z' }, 'shard is required for bridge'],
+  [{ kind: 'node', id: 'a', zone: 'z', shard: null }, 'shard is required for node'],
+  [{ kind: 'node', id: '', zone: 'z', shard: 's' }, 'id: must be 1 to 128 characters'],
+  [{ kind: 'node', id: '..', zone: 'z', shard: 's' }, 'id: must be'],
+  [{ kind: 'node', id: 'a', zone: 'a b', shard: 's' }, 'zone: must be'],
+  [{ kind: 'node', id: 7, zone: 'z', shard: 's' }, 'id: '],
+  [{ kind: 'node', id: 'a', zone: 'z', shard: 's', term: 'x' }, 'term: '],
+  [{ kind: 'node', id: 'a', zone: 'z', shard: 's', role: 'king' }, 'role: '],
+])('a registration %j is refused, naming what is wrong', async (body, says) => {
+  const { ask, metric } = await start()
+  const answer = await ask('POST', '/register', body)
+
+  expect(answer.status).toBe(400)
+  expect(answer.json.error).toContain(says)
+  expect((await ask('GET', '/topology')).json.nodes).toEqual([])
+  if (!says.includes('JSON'))
+    expect(await metric('registry_rejected_total')).toBe('registry_rejected_total{reason="invalid"} 1')
+})
+
+test.each([
+  [{}, 'zone'],
+  [{ zone: 'z', segments: 'a' }, 'segments'],
+  [{ zone: 'z', segments: [''] }, 'segments.0: must be 1 to 255 bytes'],
+  [{ zone: 'z', segments: ['a', 'b\u0007'] }, 'segments.1: must not hold control characters'],
+  [{ zone: 'z', segments: ['é'.repeat(128)] }, 'segments.0: must be 1 to 255 bytes'],
+  [{ zone: 'z', segments: ['GETSEGMENTS'] }, 'segments.0: is reserved'],
+  [{ zone: 'z', segments: [1] }, 'segments.0'],
+  [{ zone: 'z', segments: ['a'], term: -1 }, 'term'],
+  [{ zone: 'z', segments: ['a'], checksum: segmentsChecksum(['b']) }, 'checksum: is not that of the 1 segments sent'],
+])('a list %j is refused, naming what is wrong', async (body, says) => {
+  const { ask } = await start()
+  const answer = await ask('POST', '/shards/s1/segments', body)
+
+  expect(answer).toMatchObject({ status: 400, json: { error: expect.stringContaining(says) } })
+  expect((await ask('GET', '/shards')).json).toEqual({ shards: {} })
+})
+
+test('lists and bodies have limits, and the connection that carried too much is told', async () => {
+  const { ask, push, metric } = await start()
+  const names = Array.from({ length: REGISTRY_LIMITS.segmentsPerPushMax + 1 }, (_, i) => `segment_${i}`)
+
+  expect((await push('s1', 'z1', names.slice(1))).status).toBe(200)
+  expect(await push('s1', 'z1', names)).toMatchObject({
+    status: 400,
+    json: { error: expect.stringContaining('segments') },
+  })
+  expect((await ask('POST', '/register', ' '.repeat(65_537))).status).toBe(413)
+  expect((await ask('POST', '/shards/s1/segments', ' '.repeat(REGISTRY_LIMITS.segmentsBodyBytesMax + 1))).status).toBe(
+    413,
+  )
+  expect(await metric('registry_rejected_total{reason="too_large"}')).toBe(
+    'registry_rejected_total{reason="too_large"} 2',
+  )
+  expect((await ask('GET', '/shards/s1/segments')).json.segments.length).toBe(100_000)
+})
+
+test('a body without end is refused when it is too long, whatever it announced', async () => {
+  const { registry } = await start()
+  const socket = connect(registry.port, '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk) => {
+    answer += chunk
+  })
+  socket.on('error', () => {})
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  socket.write('POST /register HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
+  for (let i = 0; i < 80; i++) socket.write(`400\r\n${'x'.repeat(1024)}\r\n`)
+  await closed
+
+  expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+})
+
+test.each([
+  ['no HTTP at all\r\n\r\n', 400],
+  [`GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`, 431],
+])('bytes %# that are no request are answered', async (bytes, status) => {
+  const { registry } = await start()
+  const socket = connect(registry.port, '127.0.0.1')
+  let answer = ''
+  socket.on('data', (chunk) => {
+    answer += chunk
+  })
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  socket.write(bytes)
+  await closed
+
+  expect(answer).toContain(`HTTP/1.1 ${status} `)
+  expect(answer).toContain('{"error":')
+})
+
+test('everything that is answered fits its schema', async () => {
+  const { get, register, push, ask } = await start()
+  await register('router', 'r1', 'z1')
+  await register('bridge', 'b1', 'z1', 's1')
+  const beat = await register('node', 'n1', 'z1', 's1', {
+    role: 'leader',
+    term: 3,
+    segment_counts: { paris: 2 },
+    api_url: 'http://a',
+  })
+  await push('s1', 'z1', ['paris', 'rome'])
+  const contested = await push('s2', 'z2', ['paris', 'oslo'])
+  await ask('PUT', '/segments/new', { shard: 's1' })
+
+  expect(registerBody.parse(beat.json)).toMatchObject({ epoch: '0123456789abcdef', heartbeat_timeout_secs: 60 })
+  expect(pushedBody.parse(contested.json)).toEqual({
+    accepted: 1,
+    conflicts: [{ segment: 'paris', owner_shard: 's1', owner_zone: 'z1' }],
+  })
+  for (const [path, schema] of [
+    ['/codecs', registryCodecsBody],
+    ['/versions', versionsBody],
+    ['/zones/z1/routers', zoneRoutersBody],
+    ['/zones/z1/segments', zoneSegmentsBody],
+    ['/zones/z1/shards', zoneShardsBody],
+    ['/shards/s1/segments', shardSegmentsBody],
+    ['/shards/s1/nodes', shardNodesBody],
+    ['/zones', zonesBody],
+    ['/shards', shardsBody],
+    ['/segments/paris', segmentBody],
+    ['/segments/new', segmentBody],
+    ['/conflicts', conflictsBody],
+    ['/topology', topologyBody],
+    ['/ready', fabricReadyBody],
+  ] as const) {
+    const { status, json } = await get(path)
+    expect(status).toBe(200)
+    expect(schema.safeParse(json).error, path).toBeUndefined()
+  }
+  expect((await get('/topology')).json).toMatchObject({
+    zones: ['z1', 'z2'],
+    shards: { s1: { zone: 'z1', term: 0, nodes: ['n1'], bridges: ['b1'], segments: 3 } },
+    nodes: [{ id: 'n1', zone: 'z1', shard: 's1', age_secs: 0, role: 'leader', segment_counts: { paris: 2 } }],
+    segments: { paris: 's1', rome: 's1', oslo: 's2', new: 's1' },
+    conflicts: [
+      {
+        segment: 'paris',
+        owner_shard: 's1',
+        claims: [
+          { shard: 's1', zone: 'z1' },
+          { shard: 's2', zone: 'z2' },
+        ],
+      },
+    ],
+  })
+  expect((await get('/segments/paris')).json).toEqual({
+    segment: 'paris',
+    shard: 's1',
+    zone: 'z1',
+    claims: [
+      { shard: 's1', zone: 'z1' },
+      { shard: 's2', zone: 'z2' },
+    ],
+  })
+  expect((await get('/segments/new')).json.reserved_until).toBe('2026-11-21T08:00:00.000Z')
+})
+
+test('names are taken apart, whatever they are', async () => {
+  const { push, get } = await start()
+  const names = ['München', 'a/b', 'ü%20', '?&=', '__proto__', '日本']
+  await push('__proto__', 'z1', names)
+
+  for (const name of names)
+    expect((await get(`/segments/${encodeURIComponent(name)}`)).json).toMatchObject({
+      segment: name,
+      shard: '__proto__',
+    })
+  expect((await get('/shards/__proto__/segments')).json.segments.length).toBe(names.length)
+})
+
+test('a list that the caller has is not sent again', async () => {
+  const { get, push, register } = await start()
+  const pushed = await push('s1', 'z1', ['paris'])
+  const etag = pushed.headers.get('etag') as string
+
+  const first = await get('/shards/s1/segments')
+  expect(first.headers.get('etag')).toBe(etag)
+  expect(await get('/shards/s1/segments', { 'If-None-Match': etag })).toMatchObject({ status: 304, text: '' })
+  expect((await get('/shards/s1/segments', { 'If-None-Match': `"x", W/${etag}` })).status).toBe(304)
+  await push('s1', 'z1', ['paris', 'rome'])
+  expect((await get('/shards/s1/segments', { 'If-None-Match': etag })).json.segments).toEqual(['paris', 'rome'])
+
+  const versions = (await get('/versions')).headers.get('etag') as string
+  expect((await get('/versions', { 'If-None-Match': versions })).status).toBe(304)
+  await register('router', 'r1', 'z1')
+  expect((await get('/versions', { 'If-None-Match': versions })).status).toBe(200)
+})
+
+test('a former leader is told the term it missed', async () => {
+  const { push, register, get, metric } = await start()
+  await register('node', 'n1', 'z1', 's1')
+  await push('s1', 'z1', ['new'], { term: 5 })
+  const late = await push('s1', 'z1', ['old'], { term: 4 })
+
+  expect(late.status).toBe(409)
+  expect(staleTermBody.parse(late.json)).toEqual({ error: 'stale term', term: 5 })
+  expect((await get('/shards/s1/segments')).json.segments).toEqual(['new'])
+  expect(await metric('registry_rejected_total')).toBe('registry_rejected_total{reason="stale_term"} 1')
+})
+
+test('a list from another zone than that of the nodes is refused', async () => {
+  const { push, register } = await start()
+  await register('node', 'n1', 'z1', 's1')
+
+  expect(await push('s1', 'z2', ['a'])).toMatchObject({
+    status: 409,
+    json: { error: 'zone: the nodes of s1 are registered in z1, not in z2' },
+  })
+})
+
+test('with reject a contested list is refused as a whole', async () => {
+  const { push, get } = await start({ rejectsConflicts: true })
+  await push('s1', 'z1', ['a'])
+
+  expect(await push('s2', 'z1', ['a', 'b'])).toMatchObject({
+    status: 409,
+    json: { accepted: 1, conflicts: [{ segment: 'a', owner_shard: 's1', owner_zone: 'z1' }] },
+  })
+  expect((await get('/shards/s2/segments')).status).toBe(404)
+})
+
+test('who is silent is taken off, but not before everybody had the time to be heard of', async () => {
+  const { clock, get, register, metric, lines } = await start()
+  await register('node', 'n1', 'z1', 's1')
+  clock.advance(TIMEOUT_MS)
+  expect((await get('/versions')).json.warming).toBe(true)
+  await register('node', 'n2', 'z1', 's1')
+  clock.advance(1)
+  expect((await get('/versions')).json.warming).toBe(false)
+
+  await vi.waitFor(async () => expect((await get('/shards/s1/nodes')).json.nodes).toEqual(['n2']), 5_000)
+  expect(await metric('registry_heartbeat_timeout_total')).toBe('registry_heartbeat_timeout_total{kind="node"} 1')
+  expect(lines).toContain('taken off: node n1 was not heard of in time')
+})
+
+test('a component that deregisters is gone at once', async () => {
+  const { get, register, ask } = await start()
+  await register('bridge', 'b1', 'z1', 's1')
+
+  expect((await ask('DELETE', '/register/bridge/b1')).status).toBe(200)
+  expect((await get('/zones/z1/shards')).json.shards).toEqual({})
+})
+
+test('two processes under one id are counted, and logged once a minute', async () => {
+  const { register, metric, lines, clock } = await start()
+  for (const instance of ['a', 'b', 'a', 'b', 'a']) await register('node', 'n1', 'z1', 's1', { instance })
+
+  expect(await metric('registry_identity_conflicts_total')).toBe('registry_identity_conflicts_total{kind="node"} 3')
+  const said = () => lines.filter((line) => line.includes('two processes register as node n1')).length
+  expect(said()).toBe(1)
+  clock.advance(60_000)
+  await register('node', 'n1', 'z1', 's1', { instance: 'b' })
+  expect(said()).toBe(2)
+})
+
+test('a shard without nodes can be forgotten, and a segment sent to a shard before it is there', async () => {
+  const { ask, push, register, get } = await start()
+  await push('s1', 'z1', ['a'])
+  await register('node', 'n1', 'z1', 's1')
+
+  expect(await ask('DELETE', '/shards/s1')).toMatchObject({ status: 409, json: { error: 'shard s1 has live nodes' } })
+  expect((await ask('PUT', '/segments/new', { shard: 's1' })).status).toBe(200)
+  expect((await get('/zones/z1/segments')).json.segments).toEqual(['a', 'new'])
+  expect((await ask('PUT', '/segments/a', { shard: 's9' })).status).toBe(409)
+  expect((await ask('PUT', '/segments/other', { shard: 's9' })).status).toBe(404)
+  expect((await ask('PUT', '/segments/__codecs__', { shard: 's1' })).json.error).toBe('segment: is reserved')
+  expect((await ask('PUT', '/segments/x', {})).json.error).toContain('shard')
+  expect((await ask('DELETE', '/segments/new')).status).toBe(200)
+  await ask('DELETE', '/register/node/n1')
+  expect((await ask('DELETE', '/shards/s1')).status).toBe(200)
+  expect((await get('/zones/z1/segments')).json.segments).toEqual([])
+})
+
+test('a waiting look at the versions is answered by the next change, by another epoch, and by its time', async () => {
+  const { get, register, stop } = await start()
+  const { global_version: since } = (await get('/versions')).json
+  const path = `/versions?epoch=0123456789abcdef&since=${since}&wait_secs=`
+  let answered = false
+  const waiting = get(`${path}60`).then((answer) => {
+    answered = true
+    return answer
+  })
+  expect((await get(`${path}1`)).json.global_version).toBe(since)
+  expect(answered).toBe(false)
+
+  await register('router', 'r1', 'z1')
+  expect((await waiting).json.global_version).toBe(since + 1)
+  expect((await get(`${path}60`)).json.global_version).toBe(since + 1)
+  expect((await get(`/versions?epoch=other&since=${since + 1}&wait_secs=60`)).status).toBe(200)
+  for (const wrong of ['61', '-1', 'x', '1e1']) expect((await get(path + wrong)).status).toBe(400)
+
+  // A stop does not leave them waiting.
+  const last = get(`/versions?epoch=0123456789abcdef&since=${since + 1}&wait_secs=60`)
+  await vi.waitFor(async () => expect((await get('/health')).status).toBe(200))
+  await stop()
+  expect((await last).status).toBe(200)
+})
+
+test('who goes away while waiting is forgotten', async () => {
+  const { base, get, metric } = await start()
+  const { global_version: since } = (await get('/versions')).json
+  const gone = new AbortController()
+  const waiting = fetch(`${base}/versions?since=${since}&wait_secs=60`, { signal: gone.signal }).catch(() => 'gone')
+  await get('/health')
+  gone.abort()
+
+  expect(await waiting).toBe('gone')
+  await vi.waitFor(async () =>
+    expect(await metric('registry_requests_total{endpoint="/versions"}')).toBe(
+      'registry_requests_total{endpoint="/versions"} 2',
+    ),
+  )
+})
+
+test('what changed is written within the buffer time; what did not is not', async () => {
+  const { storage, register, push } = await start()
+  const saves = () => storage.texts.length
+  expect(saves()).toBe(1)
+  await register('node', 'n1', 'z1', 's1')
+  await vi.waitFor(() => expect(saves()).toBe(2))
+  await push('s1', 'z1', ['a'])
+  await vi.waitFor(() => expect(storage.texts.at(-1)).toContain('"a"'))
+  const before = saves()
+  for (let i = 0; i < 20; i++) await register('node', 'n1', 'z1', 's1', { term: i })
+
+  expect(saves()).toBe(before)
+})
+
+test('a disk that fails is shown, and everything is written when it works again', async () => {
+  const { storage, register, get, metric } = await start()
+  storage.fails = true
+  await register('node', 'n1', 'z1', 's1')
+  await vi.waitFor(async () => expect((await get('/ready')).status).toBe(503))
+  expect((await get('/ready')).json.reasons[0]).toMatchObject({
+    name: 'storage',
+    says: expect.stringContaining('no space left'),
+  })
+  expect((await get('/shards/s1/nodes')).json.nodes).toEqual(['n1'])
+  expect(await metric('registry_storage_up')).toBe('registry_storage_up 0')
+
+  storage.fails = false
+  await vi.waitFor(async () => expect((await get('/ready')).status).toBe(200))
+  expect(storage.texts.at(-1)).toContain('"n1"')
+})
+
+test('stopping writes what was not written yet, and says when it cannot', async () => {
+  const one = await start({ bufferMs: 60_000 })
+  await one.register('node', 'n1', 'z1', 's1')
+  await one.stop()
+  expect(one.storage.texts.at(-1)).toContain('"n1"')
+
+  const { storage, register, registry } = await start({ bufferMs: 60_000 })
+  await register('node', 'n1', 'z1', 's1')
+  storage.fails = true
+  await expect(registry.stop()).rejects.toMatchObject({ code: 'disk_failed' })
+  storage.fails = false
+})
+
+test('a start where nothing can be written fails', async () => {
+  const storage = memoryStorage()
+  storage.fails = true
+
+  await expect(start({ storage })).rejects.toMatchObject({ code: 'disk_failed' })
+})
+
+test('after a restart epoch and versions are as before, and everybody counts as just heard of', async () => {
+  const one = await start()
+  await one.register('node', 'n1', 'z1', 's1')
+  await one.push('s1', 'z1', ['a', 'b'], { term: 2 })
+  await one.push('s2', 'z1', ['b'])
+  await one.ask('PUT', '/segments/new', { shard: 's2' })
+  const before = (await one.get('/versions')).json
+  await one.stop()
+
+  const two = await start({ storage: memoryStorage(one.storage.texts.at(-1)), newEpoch: () => 'ffffffffffffffff' })
+  expect((await two.get('/versions')).json).toEqual(before)
+  expect((await two.get('/shards/s1/nodes')).json.nodes).toEqual(['n1'])
+  expect((await two.get('/segments/b')).json.claims).toEqual([
+    { shard: 's1', zone: 'z1' },
+    { shard: 's2', zone: 'z1' },
+  ])
+  expect((await two.get('/segments/new')).json).toMatchObject({
+    shard: 's2',
+    reserved_until: '2026-11-21T08:00:00.000Z',
+  })
+  expect((await two.push('s1', 'z1', ['a'], { term: 1 })).status).toBe(409)
+})
+
+test('another codec list after a restart is taken, told and another global version', async () => {
+  const one = await start()
+  const before = (await one.get('/versions')).json
+  await one.stop()
+  const two = await start({
+    storage: memoryStorage(one.storage.texts.at(-1)),
+    codecs: createCodecList([...CODECS.names].reverse()),
+  })
+
+  expect((await two.get('/codecs')).json).toMatchObject({
+    rate_features: [...CODECS.names].reverse(),
+    hash_hex: '1fbe79d405deae0f',
+  })
+  expect((await two.get('/codecs')).json.ordered_hash).not.toBe(CODECS.orderedHash)
+  expect((await two.get('/versions')).json.global_version).toBe(before.global_version + 1)
+  expect(two.lines.some((line) => line.startsWith('the codec list changed'))).toBe(true)
+})
+
+test('state that cannot be read ends the start, or is set aside when that was asked for', async () => {
+  await expect(start({ storage: memoryStorage('{') })).rejects.toMatchObject({ code: 'data_conflict' })
+
+  const storage = memoryStorage('{')
+  const { get } = await start({ storage, resetsState: true })
+  expect((await get('/shards')).json).toEqual({ shards: {} })
+  expect(storage.aside).toEqual(['reset-2026-11-20T08-00-00-000Z'])
+})
+
+const AUTH = `tokens:
+  - { token: adm, role: admin }
+  - { token: comp, role: component }
+  - { token: bound, role: component, shard: s1, zone: z1 }
+  - { token: zoned, role: component, zone: z1 }
+  - { token: mon, role: monitoring }
+  - { token: cli, role: client }
+  - { token: old, role: admin, expires: "2026-11-20T07:59:59Z" }
+`
+const NODE = { kind: 'node', id: 'n1', zone: 'z1', shard: 's1' }
+
+test.each([
+  ['POST', '/register', NODE, { none: 401, wrong: 401, old: 401, mon: 403, cli: 403, comp: 200, adm: 200 }],
+  ['POST', '/shards/s1/segments', { zone: 'z1', segments: [] }, { none: 401, mon: 403, comp: 200, adm: 200 }],
+  ['DELETE', '/register/node/x', undefined, { none: 401, cli: 403, comp: 404, adm: 404 }],
+  ['PUT', '/segments/x', { shard: 's1' }, { none: 401, comp: 403, mon: 403, bound: 403, adm: 404 }],
+  ['DELETE', '/segments/x', undefined, { none: 401, comp: 403, adm: 404 }],
+  ['DELETE', '/shards/x', undefined, { none: 401, comp: 403, adm: 404 }],
+  ['GET', '/topology', undefined, { none: 401, wrong: 401, mon: 200, cli: 200, comp: 200, adm: 200 }],
+  ['GET', '/versions', undefined, { none: 401, mon: 200 }],
+  ['GET', '/metrics', undefined, { none: 401, mon: 200 }],
+  ['GET', '/health', undefined, { none: 200, wrong: 200 }],
+  ['GET', '/ready', undefined, { none: 200 }],
+])('%s %s asks for a role', async (method, path, body, expected) => {
+  const { ask } = await start({ auth: AUTH, publicRead: false })
+
+  for (const [token, status] of Object.entries(expected)) {
+    const headers: Record<string, string> = token === 'none' ? {} : { Authorization: `Bearer ${token}` }
+    const answer = await ask(method, path, body, headers)
+    expect(answer.status, token).toBe(status)
+    if (status === 401) expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+  }
+})
+
+test('with public reads a GET needs no token, but a change does', async () => {
+  const { ask, metric } = await start({ auth: AUTH })
+
+  expect((await ask('GET', '/topology')).status).toBe(200)
+  expect((await ask('POST', '/register', NODE)).status).toBe(401)
+  expect((await ask('POST', '/register', NODE, { Authorization: 'Basic YTpi' })).status).toBe(401)
+  expect(await metric('registry_rejected_total')).toBe('registry_rejected_total{reason="unauthorized"} 2')
+})
+
+test('a token that is bound to a shard and a zone changes nothing of others', async () => {
+  const { ask } = await start({ auth: AUTH })
+  const as = (token: string, method: string, path: string, body?: unknown) =>
+    ask(method, path, body, { Authorization: `Bearer ${token}` })
+
+  expect((await as('bound', 'POST', '/register', NODE)).status).toBe(200)
+  expect((await as('bound', 'POST', '/register', { ...NODE, id: 'n2', shard: 's2' })).json.error).toBe(
+    'the token is for shard s1',
+  )
+  expect((await as('bound', 'POST', '/register', { ...NODE, id: 'n2', zone: 'z2' })).json.error).toBe(
+    'the token is for zone z1',
+  )
+  expect((await as('bound', 'POST', '/register', { kind: 'router', id: 'r1', zone: 'z1' })).status).toBe(403)
+  expect((await as('zoned', 'POST', '/register', { kind: 'router', id: 'r1', zone: 'z1' })).status).toBe(200)
+  expect((await as('bound', 'POST', '/shards/s2/segments', { zone: 'z1', segments: [] })).status).toBe(403)
+  expect((await as('bound', 'POST', '/shards/s1/segments', { zone: 'z1', segments: [] })).status).toBe(200)
+
+  // Nor may it take over a node that is registered elsewhere, or take it off.
+  expect((await as('comp', 'POST', '/register', { ...NODE, id: 'n9', shard: 's9' })).status).toBe(200)
+  expect((await as('bound', 'POST', '/register', { ...NODE, id: 'n9' })).status).toBe(403)
+  expect((await as('bound', 'DELETE', '/register/node/n9')).status).toBe(403)
+  expect((await as('bound', 'DELETE', '/register/node/n1')).status).toBe(200)
+})
+
+test('who guesses tokens has to wait', async () => {
+  const { ask } = await start({ auth: AUTH })
+  const guess = (token: string) => ask('POST', '/register', NODE, { Authorization: `Bearer ${token}` })
+  for (let i = 0; i < 20; i++) expect((await guess(`guess${i}`)).status).toBe(401)
+
+  const answer = await guess('adm')
+  expect(answer.status).toBe(429)
+  expect(answer.headers.get('retry-after')).toBe('60')
+})
+
+test('without an auth file no web page may change anything', async () => {
+  const { ask } = await start()
+
+  expect((await ask('POST', '/register', NODE, { Origin: 'http://evil.example' })).status).toBe(403)
+  expect((await ask('GET', '/versions', undefined, { Origin: 'http://evil.example' })).status).toBe(200)
+})
+
+test('the metrics tell what is there', async () => {
+  const { register, push, get, metric } = await start()
+  await register('router', 'r1', 'z1')
+  await register('node', 'n1', 'z2', 's1')
+  await push('s1', 'z2', ['a'])
+  await push('s2', 'z3', ['a'])
+
+  for (const line of [
+    'registry_registered_routers 1',
+    'registry_registered_bridges 0',
+    'registry_registered_nodes 1',
+    'registry_registered_zones 3',
+    'registry_segment_conflicts 1',
+    'registry_storage_up 1',
+    'registry_segment_updates_total{shard="s1"} 1',
+    'registry_requests_total{endpoint="/register"} 2',
+    'registry_component_age_seconds{kind="node",id="n1"} 0',
+  ])
+    expect(await metric(line.slice(0, line.lastIndexOf(' '))), line).toBe(line)
+  expect((await get('/metrics')).headers.get('content-type')).toBe('text/plain; version=0.0.4')
+})
+
+test('a HEAD is a GET without its body, and every answer says who serves', async () => {
+  const { ask } = await start()
+  const answer = await ask('HEAD', '/versions')
+
+  expect(answer).toMatchObject({ status: 200, text: '' })
+  expect(answer.headers.get('server')).toBe('vacancy/0.1.0')
+})
+
+test('a port that is taken ends the start', async () => {
+  const { registry, storage } = await start()
+  const other = memoryStorage()
+
+  await expect(start({ port: registry.port, storage: other })).rejects.toMatchObject({ code: 'port_taken' })
+  expect(other.texts).toEqual([])
+  expect(storage.texts.length).toBe(1)
+})
