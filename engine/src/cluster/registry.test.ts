@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createCodecList, turnableClock } from '@vacancy/shared'
 import { segmentsChecksum } from '@vacancy/shared/contract'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { makeCertificate } from '../../../shared/src/testing/certificates.ts'
+import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
 import {
   CODECS_LOOK_MS,
   createRegistryLink,
@@ -18,7 +18,7 @@ import {
   type RegistryRequest,
   type RegistryResult,
 } from './registry.ts'
-import { openRegistryHttp } from './registry-http.ts'
+import { openRegistryHttp, type RegistryHttp } from './registry-http.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/vacancy.mjs')
 const CODECS = createCodecList(['breakfast', 'refundable'])
@@ -681,11 +681,10 @@ test('a cancelled request is never heard of again', async () => {
 })
 
 test('a registry behind TLS is believed by its authority only', async () => {
-  const authority = makeCertificate({ subject: 'ca', isAuthority: true })
-  const certificate = makeCertificate({ subject: 'registry', issuer: authority })
-  const caFile = join(folder, 'ca.pem')
-  writeFileSync(caFile, authority.cert)
-  const server = createSecureServer({ cert: certificate.cert, key: certificate.key }, (_request, response) => {
+  const [caFile, otherFile] = [join(folder, 'ca.pem'), join(folder, 'other.pem')]
+  writeFileSync(caFile, FIRST_CERTIFICATE.cert)
+  writeFileSync(otherFile, SECOND_CERTIFICATE.cert)
+  const server = createSecureServer(FIRST_CERTIFICATE, (_request, response) => {
     response.end('{}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -694,12 +693,14 @@ test('a registry behind TLS is believed by its authority only', async () => {
     server.close()
   })
   const base = `https://localhost:${(server.address() as AddressInfo).port}`
-  const [trusting, other] = [openRegistryHttp({ caFile, log: silent }), openRegistryHttp({ log: silent })]
-  onTestFinished(trusting.close)
-  onTestFinished(other.close)
+  const [trusting, other, none] = [caFile, otherFile, undefined].map((file) =>
+    openRegistryHttp({ caFile: file, log: silent }),
+  ) as [RegistryHttp, RegistryHttp, RegistryHttp]
+  for (const each of [trusting, other, none]) onTestFinished(each.close)
 
   expect(await ask(trusting, base)).toMatchObject({ kind: 'answer', status: 200 })
   expect(await ask(other, base)).toMatchObject({ kind: 'failed' })
+  expect(await ask(none, base)).toMatchObject({ kind: 'failed' })
 })
 
 test.each([
