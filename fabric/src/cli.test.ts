@@ -4,8 +4,8 @@ import { get as getOverTls } from 'node:https'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { makeCertificate } from '../../shared/src/testing/certificates.ts'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
+import { AUTHORITY, CALLER, SERVER, STRANGER } from './testing/certificates.ts'
 
 const PROGRAM = path.join(import.meta.dirname, '../../bin/vacancy.mjs')
 
@@ -210,30 +210,22 @@ test('tokens are followed when their file changes, and read again with SIGHUP', 
 })
 
 test('over TLS only callers with a certificate of the authority are let in', async () => {
-  const authority = makeCertificate({ subject: 'ca', isAuthority: true })
-  const server = makeCertificate({ subject: 'registry', issuer: authority })
-  const caller = makeCertificate({ subject: 'node', issuer: authority })
-  const stranger = makeCertificate({ subject: 'stranger' })
-  for (const [name, text] of Object.entries({
-    'ca.pem': authority.cert,
-    'cert.pem': server.cert,
-    'key.pem': server.key,
-  }))
+  for (const [name, text] of Object.entries({ 'ca.pem': AUTHORITY, 'cert.pem': SERVER.cert, 'key.pem': SERVER.key }))
     writeFileSync(inFolder(name), text)
   const tls = ['--tls-cert', 'cert.pem', '--tls-key', 'key.pem', '--tls-client-ca', 'ca.pem']
   const { base } = await serve([...REGISTRY, ...tls])
   const ask = (shown: object) =>
     new Promise((resolve) => {
-      getOverTls(`${base}/health`, { ca: authority.cert, agent: false, ...shown }, (answer) => {
+      getOverTls(`${base}/health`, { ca: AUTHORITY, agent: false, ...shown }, (answer) => {
         answer.resume()
         resolve(answer.statusCode)
       }).on('error', () => resolve('refused'))
     })
 
   expect(base).toMatch(/^https:/)
-  expect(await ask({ cert: caller.cert, key: caller.key })).toBe(200)
+  expect(await ask(CALLER)).toBe(200)
   expect(await ask({})).toBe('refused')
-  expect(await ask({ cert: stranger.cert, key: stranger.key })).toBe('refused')
+  expect(await ask(STRANGER)).toBe('refused')
 })
 
 test('the resolver serves what its flags and its variable say, and ends with 0', async () => {

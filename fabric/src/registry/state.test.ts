@@ -1,7 +1,7 @@
 import { type ComponentKind, REGISTRY_LIMITS } from '@vacancy/shared/contract'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { law } from '../../../shared/src/testing/law.ts'
+import { law } from '../testing/law.ts'
 import {
   bridgesByShard,
   conflicts,

@@ -1,0 +1,76 @@
+/**
+ * Makes the reference pages of the fabric from their tables: `node fabric/src/docs.ts --write`. A test fails when a
+ * committed page is not what its tables say.
+ */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Flag, type Flags, metricsTable, rangeOf } from '@vacancy/shared/node'
+import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
+import { REGISTRY_METRICS, RESOLVER_METRICS } from './metrics.ts'
+
+const DOCS = join(import.meta.dirname, '../../docs')
+
+/** Every page by its file name. */
+export function pages(): { readonly [file: string]: string } {
+  return {
+    'fabric-config.md': page(
+      'Flags of registry and resolver',
+      '`fabric/src/config.ts`',
+      'Each flag is also an environment variable, such as `VACANCY_REGISTRY_STATE_FILE` or `VACANCY_RESOLVER_MAP`; a flag goes over its variable. A wrong value or an unknown flag ends the start with exit code 64. `--help` and `--version` print and end.',
+      '## vacancy registry',
+      flagsTable(REGISTRY_FLAGS),
+      '## vacancy resolver',
+      flagsTable(RESOLVER_FLAGS),
+    ),
+    'fabric-metrics.md': page(
+      'Metrics of registry and resolver',
+      '`fabric/src/metrics.ts`',
+      '`GET /metrics` answers in the text format of Prometheus 0.0.4. Besides these there are `process_*` and `nodejs_*` of prom-client.',
+      '## vacancy registry',
+      metricsTable(REGISTRY_METRICS),
+      '## vacancy resolver',
+      metricsTable(RESOLVER_METRICS),
+    ),
+  }
+}
+
+function page(title: string, source: string, ...blocks: readonly string[]): string {
+  const made = `<!-- Made from ${source} by \`node fabric/src/docs.ts --write\`: change it there. -->`
+  return `${[`# ${title}`, made, ...blocks.map((block) => block.trimEnd())].join('\n\n')}\n`
+}
+
+function flagsTable(flags: Flags): string {
+  const rows = Object.entries<Flag>(flags).map(([name, flag]) => {
+    const standard = flag.type === 'boolean' ? 'off' : flag.default === undefined ? '–' : `\`${flag.default}\``
+    const range =
+      flag.type === 'list' ? 'words with commas between' : flag.type === 'boolean' ? 'given or not' : rangeOf(flag)
+    return `| \`--${name}\` | ${standard} | ${range} | ${flag.summary} |`
+  })
+  return ['| Flag | Default | May be | What it does |', '|---|---|---|---|', ...rows].join('\n')
+}
+
+/** Pages whose committed text is not what the tables say. */
+export function stalePages(folder = DOCS): string[] {
+  return Object.entries(pages()).flatMap(([file, text]) => (readOrNothing(join(folder, file)) === text ? [] : [file]))
+}
+
+function readOrNothing(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+}
+
+if (import.meta.main) {
+  const stale = stalePages()
+  if (process.argv.includes('--write')) {
+    for (const file of stale) writeFileSync(join(DOCS, file), pages()[file] as string)
+    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Wrote ${stale.join(', ')}.\n`)
+  } else {
+    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Not current: ${stale.join(', ')}.\n`)
+    process.exitCode = stale.length === 0 ? 0 : 1
+  }
+}
