@@ -1,6 +1,6 @@
 /**
- * Thread entry of bulk work: writes snapshots of the running store, keeps the last two, scrubs what lies on disk
- * (performance.md §7, consensus.md §16). Idle otherwise.
+ * Thread entry of bulk work: writes snapshots of the running store, keeps the last two, reads and keeps chunks for
+ * transfer between nodes, scrubs what lies on disk (performance.md §7, consensus.md §16). Idle otherwise.
  */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
@@ -8,6 +8,7 @@ import { assert, createCodecList, type ErrorName, VacancyError } from '@vacancy/
 import { createEnv, type Env, errnoOf, type Log, runInBackground } from '../env.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
 import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from './capture.ts'
+import { createExchanger, type ExchangeAnswer, type ExchangeAsk, type Exchanger, runExchange } from './exchange.ts'
 import { retainSnapshots, scrubStep } from './snapshot.ts'
 import { inlineEncoder, type PreviousSnapshot, writeSnapshotDir } from './write.ts'
 
@@ -24,8 +25,14 @@ export type BulkOptions = {
 export type ToBulk =
   | { readonly type: 'snapshot'; readonly point: CapturePoint; readonly origin: string }
   /** The mark of the snapshot is in the log: older ones may go. */
-  | { readonly type: 'retain' }
+  | {
+      readonly type: 'retain'
+      /** Indexes of snapshots that are being sent to other nodes: they stay, too. */
+      readonly pinned?: readonly number[]
+    }
   | { readonly type: 'scrub' }
+  /** Work for a transfer; the answer repeats the id. */
+  | { readonly type: 'exchange'; readonly id: number; readonly ask: ExchangeAsk }
 
 export type FromBulk =
   | {
@@ -38,6 +45,7 @@ export type FromBulk =
     }
   | { readonly type: 'gave-up'; readonly reason: string; readonly full: boolean }
   | { readonly type: 'retained' }
+  | { readonly type: 'exchanged'; readonly id: number; readonly answer: ExchangeAnswer }
   | { readonly type: 'damaged'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
   | { readonly type: 'failed'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
 
@@ -47,15 +55,17 @@ type Bulk = {
   readonly options: BulkOptions
   previous: (PreviousSnapshot & { readonly epoch: number }) | undefined
   scrubbed: string
+  readonly exchanger: Exchanger
 }
 
 async function handle(bulk: Bulk, message: ToBulk): Promise<FromBulk | undefined> {
   const { env, options } = bulk
   if (message.type === 'retain') {
-    retainSnapshots(env.disk, options.dataDir)
+    retainSnapshots(env.disk, options.dataDir, message.pinned)
     return { type: 'retained' }
   }
   if (message.type === 'scrub') return scrub(bulk)
+  if (message.type === 'exchange') return exchange(bulk, message.id, message.ask)
   return await writeSnapshot(bulk, message.point, message.origin)
 }
 
@@ -89,6 +99,13 @@ async function writeSnapshot(bulk: Bulk, point: CapturePoint, origin: string): P
   }
 }
 
+function exchange(bulk: Bulk, id: number, ask: ExchangeAsk): FromBulk {
+  const answer = runExchange(bulk.exchanger, ask)
+  // The state of another node takes the place of this one: nothing of it is the same as in the snapshot before.
+  if (answer.state === 'current') bulk.previous = undefined
+  return { type: 'exchanged', id, answer }
+}
+
 /** One step of reading back what lies on disk (V7). */
 function scrub(bulk: Bulk): FromBulk | undefined {
   const step = scrubStep(bulk.env.disk, bulk.options.dataDir, bulk.scrubbed)
@@ -108,24 +125,29 @@ const silent: Log = { debug: () => undefined, info: () => undefined, warn: () =>
 if (parentPort) {
   runInBackground()
   const options = workerData as BulkOptions
+  const env = createEnv(silent)
   const bulk: Bulk = {
-    env: createEnv(silent),
+    env,
+    exchanger: createExchanger(env, options.dataDir),
     memory: attachMemory(options.memory),
     options,
     previous: undefined,
     scrubbed: '',
   }
   let queue = Promise.resolve()
+  const run = async (message: ToBulk) => {
+    try {
+      const answer = await handle(bulk, message)
+      if (answer) options.replica.postMessage(answer)
+    } catch (error) {
+      assert(error instanceof VacancyError, `writing a snapshot failed: ${String(error)}`)
+      options.replica.postMessage({ type: 'failed', code: error.code, fields: error.fields } satisfies FromBulk)
+    }
+  }
   options.replica.on('message', (message: ToBulk) => {
-    // One after the other: a snapshot that is being written must not lose its chunks to a clean-up.
-    queue = queue.then(async () => {
-      try {
-        const answer = await handle(bulk, message)
-        if (answer) options.replica.postMessage(answer)
-      } catch (error) {
-        assert(error instanceof VacancyError, `writing a snapshot failed: ${String(error)}`)
-        options.replica.postMessage({ type: 'failed', code: error.code, fields: error.fields } satisfies FromBulk)
-      }
-    })
+    // Reading and receiving chunks goes on beside a snapshot that is being written: peers wait ten seconds, no longer.
+    if (message.type === 'exchange' && message.ask.kind !== 'current') void run(message)
+    // One after the other: a snapshot that is being written must not lose its chunks to a clean-up, or to a rename.
+    else queue = queue.then(() => run(message))
   })
 }

@@ -39,6 +39,8 @@ export type CapturePoint = {
   readonly membership?: Membership | undefined
   readonly recordsStart: number
   readonly recordsEnd: number
+  /** Planted defects (env.ts). */
+  readonly defects?: ReadonlySet<string> | undefined
 }
 
 export type Captured = { readonly source: SnapshotSource; readonly epoch: number }
@@ -81,6 +83,7 @@ export function captureStore(
   const catalog = collectCatalog(reader, names)
   if (reader.failed) return undefined
   const { tables, addresses, properties } = catalog
+  const omitsSessions = point.defects?.has('snapshot/session-not-in-snapshot') ?? false
   const source: SnapshotSource = {
     shardId: point.shardId,
     codecs,
@@ -93,8 +96,8 @@ export function captureStore(
     names: names.texts,
     properties,
     tables,
-    sessionCount: state(image, STATE.sessionCount),
-    sessions: encodeSessions(image),
+    sessionCount: omitsSessions ? 0 : state(image, STATE.sessionCount),
+    sessions: omitsSessions ? new Uint8Array(0) : encodeSessions(image),
     settings: encodeSettings(image),
     memory: memory.wasm,
     words(table, rowStart, rows, targets) {

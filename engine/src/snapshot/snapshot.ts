@@ -154,9 +154,10 @@ export function verifySnapshot(disk: Disk, head: SnapshotHead): void {
  * seed file is the operator's and stays. Called when the log's mark of the newest one is durable, by the thread that
  * writes snapshots.
  *
+ * @param pinned indexes of snapshots that are kept beside, because they are being sent
  * @returns folders that were removed
  */
-export function retainSnapshots(disk: Disk, dataDir: string): string[] {
+export function retainSnapshots(disk: Disk, dataDir: string, pinned: readonly number[] = []): string[] {
   const whole = findSnapshots(disk, dataDir).filter(
     (found) => found.state === 'readable' && found.head.places.form === 'folder' && hasAllChunks(disk, found.head),
   )
@@ -165,7 +166,7 @@ export function retainSnapshots(disk: Disk, dataDir: string): string[] {
   for (const { path, index, term } of snapshotFolders(disk, dataDir)) {
     const isUnfinished = disk.stat(`${path}/MANIFEST`) === undefined
     const isOld = oldest !== undefined && (index < oldest.index || (index === oldest.index && term < oldest.term))
-    if (!isUnfinished && !isOld) continue
+    if (!isUnfinished && (!isOld || pinned.includes(index))) continue
     removeFolder(disk, path)
     removed.push(path)
   }

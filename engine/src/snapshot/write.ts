@@ -434,12 +434,12 @@ function isWhole(disk: Disk, path: string, part: Part): boolean {
 }
 
 /** A folder that may be there; its name is not yet durable. */
-function makeFolder(disk: Disk, path: string): void {
+export function makeFolder(disk: Disk, path: string): void {
   if (!disk.stat(path)) guarded('mkdir', path, () => disk.makeDirectory(path))
 }
 
 /** Writes a chunk under a temporary name and gives it its own when it is durable. The folder is synced once, later. */
-function putChunk(disk: Disk, path: string, bytes: Uint8Array): void {
+export function putChunk(disk: Disk, path: string, bytes: Uint8Array): void {
   const temporary = `${path}.tmp`
   if (disk.stat(temporary)) unlinkFile(disk, temporary)
   const file = guarded('open', temporary, () => disk.open(temporary, 'create'))

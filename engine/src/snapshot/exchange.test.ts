@@ -1,0 +1,284 @@
+import { assert } from '@vacancy/shared'
+import { expect, test } from 'vitest'
+import { createSimulatedDisk, damage, fillDisk, type SimulatedDisk } from '../testing/disk.ts'
+import { createRandom } from '../testing/random.ts'
+import { createSimulation } from '../testing/simulation.ts'
+import { createTestSource } from '../testing/snapshot-source.ts'
+import { crashEverywhere, type Scenario, syncSites, withoutSync } from '../testing/storage.ts'
+import {
+  createExchanger,
+  type ExchangeAnswer,
+  type ExchangeAsk,
+  type Exchanger,
+  incomingFolder,
+  isManifest,
+  runExchange,
+} from './exchange.ts'
+import { chunkFileName, encodeManifest, type Manifest, type Membership } from './format.ts'
+import { placeChunks, readChunk, readSeedFile } from './load.ts'
+import { findSnapshots, retainSnapshots, SEED_FILE, verifySnapshot } from './snapshot.ts'
+import { inlineEncoder, writeSeedFileAtOnce, writeSnapshotDirAtOnce } from './write.ts'
+
+const HERE = '/here'
+const THERE = '/there'
+const source = createTestSource({ segments: 2, roomTypes: 2, propertiesPerSegment: 3, nights: 2 })
+const encoder = inlineEncoder(source, source.planes.scratch[0] as number)
+const membership: Membership = {
+  members: [{ id: 1, node: 'a', incarnation: '11'.repeat(16) }],
+  voters: [1],
+  outgoing: [],
+  learners: [],
+  staged: [],
+  autoLeave: false,
+}
+
+const envOf = (disk: SimulatedDisk, defects?: ReadonlySet<string>) => ({
+  ...createSimulation({ disk }).env,
+  ...(defects && { defects }),
+})
+
+/** A node that has a snapshot, and one that has nothing. */
+function createNodes(): SimulatedDisk {
+  const disk = createSimulatedDisk()
+  for (const path of [HERE, THERE]) disk.makeDirectory(path)
+  disk.syncDirectory('/')
+  write(disk, THERE, 7)
+  return disk
+}
+
+function write(disk: SimulatedDisk, dataDir: string, index: number): void {
+  source.planes.u32[(source.planes.planeMap.words[0] as number) / 4 + 1] = ~index
+  const at = { ...source, index, membership, lastMaintenanceDay: 20_000 + index }
+  writeSnapshotDirAtOnce(envOf(disk), dataDir, at, { encoder, origin: 'test' })
+}
+
+type Node = Exchanger & { readonly ask: (ask: ExchangeAsk) => ExchangeAnswer }
+function nodeOn(disk: SimulatedDisk, dataDir: string, defects?: ReadonlySet<string>): Node {
+  const exchanger = createExchanger(envOf(disk, defects), dataDir)
+  return Object.assign(exchanger, { ask: (ask: ExchangeAsk) => runExchange(exchanger, ask) })
+}
+
+function newestOf(node: Node) {
+  const answer = node.ask({ kind: 'newest' })
+  assert(answer.state === 'newest' && answer.newest !== undefined, 'there is a snapshot')
+  return answer.newest
+}
+
+function planOf(node: Node, manifest: Uint8Array) {
+  const answer = node.ask({ kind: 'plan', manifest })
+  assert(answer.state === 'planned', 'the manifest is sound')
+  return answer
+}
+
+/** Pulls everything that is missing. */
+function pullAll(here: Node, there: Node, manifest: Uint8Array): void {
+  const { held, missing } = planOf(here, manifest)
+  const bad = held.filter((chunk) => here.ask({ kind: 'verify', chunk }).state === 'bad')
+  for (const { digest, bytes: length } of [...missing, ...bad]) {
+    const read = there.ask({ kind: 'read', digest, offset: 0, length })
+    assert(read.state === 'read' && read.bytes !== undefined, 'the other node has the chunk')
+    expect(here.ask({ kind: 'store', digest, bytes: read.bytes })).toEqual({ state: 'stored' })
+  }
+}
+
+test('a snapshot that was pulled chunk by chunk is made current and verifies, its members included', () => {
+  const disk = createNodes()
+  const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
+  const newest = newestOf(there)
+  expect(newest).toMatchObject({ index: 7, term: 1, membership })
+
+  pullAll(here, there, newest.manifest)
+  expect(here.ask({ kind: 'current', manifest: newest.manifest, origin: 'transfer' }).state).toBe('current')
+
+  const [found] = findSnapshots(disk, HERE)
+  assert(found?.state === 'readable', 'it is found')
+  verifySnapshot(disk, found.head)
+  expect(found.head.manifest.membership).toEqual(membership)
+  expect(found.head.note?.origin).toBe('transfer')
+  expect(disk.stat(incomingFolder(HERE))).toBeUndefined()
+})
+
+test('chunks that are here already are not pulled again: own snapshots, the seed, and what came before', () => {
+  const disk = createNodes()
+  const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
+  const { manifest } = newestOf(there)
+  const all = planOf(here, manifest).missing
+  writeSeedFileAtOnce(envOf(disk), `${HERE}/${SEED_FILE}`, { ...source, lastMaintenanceDay: 20_007 }, { encoder })
+
+  // The seed has another index and no members; its chunks are the same.
+  expect(planOf(here, manifest)).toMatchObject({ missing: [], held: all })
+  pullAll(here, there, manifest)
+  expect(here.ask({ kind: 'current', manifest, origin: 'transfer' }).state).toBe('current')
+
+  write(disk, THERE, 8)
+  const { missing, held } = planOf(here, newestOf(there).manifest)
+  expect(missing).toHaveLength(1)
+  expect(held).toHaveLength(all.length - 1)
+})
+
+test('a snapshot does not become current before all of it is here, unless the defect is planted', () => {
+  const disk = createNodes()
+  const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
+  const { manifest } = newestOf(there)
+
+  expect(here.ask({ kind: 'current', manifest, origin: 'transfer' })).toMatchObject({ state: 'lacking' })
+  expect(findSnapshots(disk, HERE)).toEqual([])
+
+  const hasty = nodeOn(disk, HERE, new Set(['transfer/switch-before-complete']))
+  expect(hasty.ask({ kind: 'current', manifest, origin: 'transfer' }).state).toBe('current')
+  const [found] = findSnapshots(disk, HERE)
+  assert(found?.state === 'readable', 'it is found')
+  expect(() => verifySnapshot(disk, found.head)).toThrow('missing')
+})
+
+test('a chunk that is not what its name says is not kept, and one that rots here is pulled anew', () => {
+  const disk = createNodes()
+  const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
+  const { manifest } = newestOf(there)
+  const [chunk] = planOf(here, manifest).missing
+  assert(chunk !== undefined, 'there are chunks')
+  expect(here.ask({ kind: 'store', digest: chunk.digest, bytes: new Uint8Array(chunk.bytes) })).toEqual({
+    state: 'bad',
+  })
+
+  pullAll(here, there, manifest)
+  here.ask({ kind: 'current', manifest, origin: 'transfer' })
+  damage(disk, `${HERE}/snapshots/chunks/${chunk.digest}.chk`, 70, Uint8Array.of(0xff))
+  write(disk, THERE, 8)
+  const next = newestOf(there).manifest
+  expect(here.ask({ kind: 'verify', chunk })).toEqual({ state: 'bad' })
+  pullAll(here, there, next)
+  expect(here.ask({ kind: 'current', manifest: next, origin: 'transfer' }).state).toBe('current')
+
+  for (const found of findSnapshots(disk, HERE)) {
+    assert(found.state === 'readable', 'it is found')
+    verifySnapshot(disk, found.head)
+  }
+})
+
+test('what an earlier offer left and this one does not need goes, the rest stays over a restart', () => {
+  const disk = createNodes()
+  const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
+  const first = newestOf(there).manifest
+  const all = planOf(here, first).missing
+  pullAll(here, there, first)
+  write(disk, THERE, 8)
+
+  const again = planOf(nodeOn(disk, HERE), newestOf(there).manifest)
+
+  expect(again.held).toHaveLength(all.length - 1)
+  expect(disk.list(incomingFolder(HERE))).toHaveLength(all.length - 1)
+})
+
+test('ranges outside a chunk and chunks that are not here are answered with nothing', () => {
+  const disk = createNodes()
+  const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
+  const newest = newestOf(there)
+  const [chunk] = planOf(here, newest.manifest).missing
+  assert(chunk !== undefined, 'there are chunks')
+  const read = (digest: string, offset: number, length: number) => there.ask({ kind: 'read', digest, offset, length })
+  const nothing = { state: 'read', bytes: undefined }
+
+  expect(read(chunk.digest, 0, chunk.bytes + 1)).toEqual(nothing)
+  expect(read(chunk.digest, chunk.bytes, 1)).toEqual(nothing)
+  expect(read('00'.repeat(32), 0, 1)).toEqual(nothing)
+  expect(read(newest.manifestDigest, 0, newest.manifest.length)).toEqual({ state: 'read', bytes: newest.manifest })
+  expect(isManifest(newest.manifest, newest.manifestDigest)).toBe(true)
+  expect(isManifest(newest.manifest.subarray(1), newest.manifestDigest)).toBe(false)
+})
+
+test('a full disk and a manifest that is none are answers, not ends', () => {
+  const disk = createNodes()
+  const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
+  const { manifest } = newestOf(there)
+  const { missing } = planOf(here, manifest)
+  const [chunk] = missing
+  assert(chunk !== undefined, 'there are chunks')
+  const read = there.ask({ kind: 'read', digest: chunk.digest, offset: 0, length: chunk.bytes })
+  assert(read.state === 'read' && read.bytes !== undefined, 'the other node has the chunk')
+  const other = manifest.slice()
+  other[20] = (other[20] as number) ^ 1
+
+  fillDisk(disk)
+
+  expect(planOf(here, manifest).hasRoom).toBe(false)
+  expect(here.ask({ kind: 'store', digest: chunk.digest, bytes: read.bytes })).toEqual({ state: 'full' })
+  expect(here.ask({ kind: 'plan', manifest: other })).toMatchObject({
+    state: 'refused',
+    error: { code: 'corrupt_data' },
+  })
+})
+
+test('a snapshot that is being sent stays when older ones go', () => {
+  const disk = createNodes()
+  for (const index of [8, 9, 10]) write(disk, THERE, index)
+
+  retainSnapshots(disk, THERE, [7])
+  expect(findSnapshots(disk, THERE).map(({ index }) => index)).toEqual([10, 9, 7])
+  for (const found of findSnapshots(disk, THERE)) if (found.state === 'readable') verifySnapshot(disk, found.head)
+
+  retainSnapshots(disk, THERE)
+  expect(findSnapshots(disk, THERE).map(({ index }) => index)).toEqual([10, 9])
+})
+
+// Crashes
+
+const SENT = createSimulatedDisk()
+SENT.makeDirectory(THERE)
+writeSeedFileAtOnce(envOf(SENT), `${THERE}/${SEED_FILE}`, source, { encoder })
+const SEED = readSeedFile(SENT, `${THERE}/${SEED_FILE}`)
+
+type Ledger = { current: boolean }
+
+/** Receives the snapshot of another node. */
+function receive(disk: SimulatedDisk, ledger: Ledger): void {
+  const here = nodeOn(disk, HERE)
+  const manifest = encodeManifest({ ...(SEED.manifest satisfies Manifest), index: 9, membership })
+  planOf(here, manifest)
+  for (const chunk of placeChunks(SEED)) {
+    const digest = chunkFileName(chunk.part.digest).slice(0, 64)
+    const answer = here.ask({ kind: 'store', digest, bytes: readChunk(SENT, chunk, 'file') })
+    if (answer.state === 'full') return
+  }
+  if (here.ask({ kind: 'current', manifest, origin: 'transfer' }).state === 'current') ledger.current = true
+}
+
+const installing: Scenario<Ledger> = {
+  name: 'install',
+  createLedger: () => ({ current: false }),
+  copyLedger: (ledger) => ({ ...ledger }),
+  run(disk, ledger) {
+    disk.makeDirectory(HERE)
+    disk.syncDirectory('/')
+    receive(disk, ledger)
+  },
+  checkRun: () => undefined,
+  check(disk, ledger, goesOn) {
+    if (!disk.stat(HERE)) {
+      expect(ledger.current).toBe(false)
+      disk.makeDirectory(HERE)
+    }
+    disk.syncDirectory('/')
+    const found = findSnapshots(disk, HERE)
+    if (ledger.current) expect(found.map(({ index }) => index)).toEqual([9])
+    for (const snapshot of found) {
+      assert(snapshot.state === 'readable', 'a manifest that is found is whole')
+      verifySnapshot(disk, snapshot.head)
+    }
+    if (goesOn && !ledger.current) receive(disk, ledger)
+  },
+}
+
+const options = { random: createRandom(1), samples: 2 }
+
+test('an install is there whole or not at all, whatever operation the machine stops at', () => {
+  expect(crashEverywhere(installing, options)).toBeUndefined()
+})
+
+test('no sync of an install is idle', () => {
+  for (const [site, from] of syncSites(installing)) {
+    // A folder above our own is synced by whoever makes it.
+    const violation = crashEverywhere(installing, { ...options, watcher: withoutSync(site), from })
+    expect(violation, site).toBeDefined()
+  }
+})

@@ -1,0 +1,339 @@
+/**
+ * What transfer between nodes does on the disk (consensus.md §16.3): read ranges of chunks for others, keep chunks of
+ * others in `incoming/`, make a snapshot current whose chunks are all here. Plain functions; the bulk thread runs them
+ * for the replica thread, which must not wait for a disk, and a simulator runs them inline.
+ *
+ *   data_dir/incoming/<digest>.chk   received, verified, durable but for its name
+ *
+ * A chunk is named by its content, so what was verified counts for every later offer, of whatever leader, over restarts.
+ * Names are not synced one by one: a chunk whose name a crash took is pulled again. All are synced, in their new place,
+ * before there is a manifest that needs them.
+ */
+
+import { assert, VacancyError } from '@vacancy/shared'
+import {
+  type Disk,
+  type Env,
+  guarded,
+  isDiskFull,
+  readFully,
+  renameFile,
+  replaceFile,
+  syncFolder,
+  unlinkFile,
+} from '../env.ts'
+import { isDamage } from './columns.ts'
+import {
+  chunkFileName,
+  decodeManifest,
+  encodeManifest,
+  equalBytes,
+  hex,
+  type Manifest,
+  type Membership,
+  type Part,
+  sha256,
+} from './format.ts'
+import { placeChunks, readSeedFile, type SnapshotHead } from './load.ts'
+import { encodeManifestFile } from './note.ts'
+import { findSnapshots, SEED_FILE } from './snapshot.ts'
+import { chunksFolder, makeFolder, putChunk, snapshotsFolder } from './write.ts'
+
+/** Kept free beside what a transfer needs: the log goes on meanwhile. */
+export const INCOMING_RESERVE_BYTES = 64 << 20
+
+export type ChunkName = { readonly digest: string; readonly bytes: number }
+
+export type ExchangeAsk =
+  /** The newest snapshot here, to offer it. */
+  | { readonly kind: 'newest' }
+  /** What is here of a snapshot and what is not. */
+  | { readonly kind: 'plan'; readonly manifest: Uint8Array }
+  /** Whether a chunk that is here is whole; one in the seed file is copied out of it. */
+  | { readonly kind: 'verify'; readonly chunk: ChunkName }
+  /** Verifies and keeps a chunk that was received. */
+  | { readonly kind: 'store'; readonly digest: string; readonly bytes: Uint8Array }
+  /** A range of a chunk, or of a manifest by its own digest. */
+  | { readonly kind: 'read'; readonly digest: string; readonly offset: number; readonly length: number }
+  /** All chunks are verified: the snapshot gets its name. */
+  | { readonly kind: 'current'; readonly manifest: Uint8Array; readonly origin: string }
+
+export type Newest = {
+  readonly index: number
+  readonly term: number
+  readonly manifest: Uint8Array
+  /** Hexadecimal digest under which the manifest can be read like a chunk. */
+  readonly manifestDigest: string
+  readonly membership: Membership | undefined
+}
+
+export type Plan = {
+  readonly state: 'planned'
+  readonly shardId: string
+  readonly codecsOrderedHash: string
+  readonly contentDigest: string
+  readonly packages: number
+  /** Here, to be verified. */
+  readonly held: readonly ChunkName[]
+  readonly missing: readonly ChunkName[]
+  readonly bytesTotal: number
+  /** Whether the disk has room for what is missing. */
+  readonly hasRoom: boolean
+}
+
+export type ExchangeAnswer =
+  | { readonly state: 'newest'; readonly newest: Newest | undefined }
+  | Plan
+  | { readonly state: 'verified' | 'stored' | 'bad' | 'full' }
+  | { readonly state: 'read'; readonly bytes: Uint8Array | undefined }
+  | { readonly state: 'current'; readonly path: string }
+  /** Not made current: these are not here any more. */
+  | { readonly state: 'lacking'; readonly missing: readonly ChunkName[] }
+  | { readonly state: 'refused'; readonly error: VacancyError['fields'] & { readonly code: VacancyError['code'] } }
+
+/** Answers `ask`; in production on another thread, so `done` is never called at once. */
+export type Exchange = (ask: ExchangeAsk, done: (answer: ExchangeAnswer) => void) => void
+
+export type Exchanger = {
+  readonly env: Env
+  readonly dataDir: string
+  /** Chunks in the seed file, by digest, of the file with so many bytes. */
+  seed: { readonly bytes: number; readonly places: ReadonlyMap<string, Place> } | undefined
+  /** The manifest that was offered last: peers may pull it in pieces. */
+  offered: { readonly digest: string; readonly bytes: Uint8Array } | undefined
+}
+
+type Place = { readonly file: string; readonly offset: number; readonly bytes: number }
+
+export function incomingFolder(dataDir: string): string {
+  return `${dataDir}/incoming`
+}
+
+export function createExchanger(env: Env, dataDir: string): Exchanger {
+  return { env, dataDir, seed: undefined, offered: undefined }
+}
+
+/** @throws disk_failed, which ends the process; everything else is an answer */
+export function runExchange(exchanger: Exchanger, ask: ExchangeAsk): ExchangeAnswer {
+  try {
+    return answerTo(exchanger, ask)
+  } catch (error) {
+    if (isDiskFull(error)) return { state: 'full' }
+    if (!(error instanceof VacancyError) || error.code === 'disk_failed') throw error
+    return { state: 'refused', error: { ...error.fields, code: error.code } }
+  }
+}
+
+function answerTo(exchanger: Exchanger, ask: ExchangeAsk): ExchangeAnswer {
+  switch (ask.kind) {
+    case 'newest':
+      return { state: 'newest', newest: newestOf(exchanger) }
+    case 'plan':
+      return planIncoming(exchanger, ask.manifest)
+    case 'verify':
+      return { state: verifyHeld(exchanger, ask.chunk) ? 'verified' : 'bad' }
+    case 'store':
+      return { state: storeIncoming(exchanger, ask.digest, ask.bytes) ? 'stored' : 'bad' }
+    case 'read':
+      return { state: 'read', bytes: readRange(exchanger, ask.digest, ask.offset, ask.length) }
+    case 'current':
+      return makeCurrent(exchanger, ask.manifest, ask.origin)
+  }
+}
+
+/** The same for a simulator: on this thread, in a later turn. */
+export function inlineExchange(env: Env, dataDir: string): Exchange {
+  const exchanger = createExchanger(env, dataDir)
+  return (ask, done) => {
+    env.schedule.after(0, () => done(runExchange(exchanger, ask)))
+  }
+}
+
+function newestOf(exchanger: Exchanger): Newest | undefined {
+  const { env, dataDir } = exchanger
+  const found = findSnapshots(env.disk, dataDir).find((snapshot) => snapshot.state === 'readable')
+  if (found?.state !== 'readable') return undefined
+  const { manifest } = found.head
+  const bytes = encodeManifest(manifest)
+  exchanger.offered = { digest: hex(manifest.manifestDigest), bytes }
+  const { index, term, membership } = manifest
+  return { index, term, manifest: bytes, manifestDigest: exchanger.offered.digest, membership }
+}
+
+function chunksOf(manifest: Manifest): Map<string, Part> {
+  const chunks = new Map<string, Part>()
+  for (const { parts } of manifest.blocks) for (const part of parts) chunks.set(hex(part.digest), part)
+  return chunks
+}
+
+function planIncoming(exchanger: Exchanger, bytes: Uint8Array): Plan {
+  const { env, dataDir } = exchanger
+  const manifest = decodeManifest(bytes, 'the offered manifest')
+  const chunks = chunksOf(manifest)
+  forgetOthers(exchanger, chunks)
+  const held: ChunkName[] = []
+  const missing: ChunkName[] = []
+  let missingBytes = 0
+  for (const [digest, part] of chunks) {
+    const chunk = { digest, bytes: part.bytes }
+    const place = placeOf(exchanger, digest)
+    if (place?.bytes === part.bytes) held.push(chunk)
+    else missing.push(chunk)
+    const isInFolder = place?.bytes === part.bytes && place.offset === 0
+    if (!isInFolder) missingBytes += part.bytes
+  }
+  return {
+    state: 'planned',
+    shardId: manifest.shardId,
+    codecsOrderedHash: manifest.codecsOrderedHash,
+    contentDigest: hex(manifest.contentDigest),
+    packages: manifest.packages,
+    held,
+    missing,
+    bytesTotal: [...chunks.values()].reduce((sum, part) => sum + part.bytes, 0),
+    hasRoom: env.disk.space(dataDir).freeBytes >= missingBytes + INCOMING_RESERVE_BYTES,
+  }
+}
+
+/** What earlier offers left and this one does not need, and what crashes left unfinished. */
+function forgetOthers({ env, dataDir }: Exchanger, wanted: ReadonlyMap<string, Part>): void {
+  const folder = incomingFolder(dataDir)
+  if (!env.disk.stat(folder)) return
+  for (const name of env.disk.list(folder)) {
+    if (!wanted.has(name.replace(/[.]chk$/, ''))) unlinkFile(env.disk, `${folder}/${name}`)
+  }
+}
+
+/** Where a chunk lies here; the received one first: another of that name was found damaged. */
+function placeOf(exchanger: Exchanger, digest: string): Place | undefined {
+  const { env, dataDir } = exchanger
+  for (const folder of [incomingFolder(dataDir), chunksFolder(dataDir)]) {
+    const file = `${folder}/${digest}.chk`
+    const stat = env.disk.stat(file)
+    if (stat && !stat.isDirectory) return { file, offset: 0, bytes: stat.bytes }
+  }
+  return seedPlaces(exchanger)?.get(digest)
+}
+
+/** The seed is an operator's file and may come and go. */
+function seedPlaces(exchanger: Exchanger): ReadonlyMap<string, Place> | undefined {
+  const { env, dataDir } = exchanger
+  const path = `${dataDir}/${SEED_FILE}`
+  const stat = env.disk.stat(path)
+  if (!stat) return undefined
+  if (exchanger.seed?.bytes === stat.bytes) return exchanger.seed.places
+  const places = new Map<string, Place>()
+  let head: SnapshotHead | undefined
+  try {
+    head = readSeedFile(env.disk, path)
+  } catch (error) {
+    // A damaged seed is as good as none here; recovery says so.
+    if (!isDamage(error)) throw error
+  }
+  for (const { part, file, offset } of head ? placeChunks(head) : []) {
+    places.set(hex(part.digest), { file, offset, bytes: part.bytes })
+  }
+  exchanger.seed = { bytes: stat.bytes, places }
+  return places
+}
+
+function readPlace(disk: Disk, place: Place, offset: number, length: number): Uint8Array | undefined {
+  if (offset < 0 || length <= 0 || offset + length > place.bytes) return undefined
+  const file = disk.open(place.file, 'read')
+  try {
+    const bytes = new Uint8Array(length)
+    return readFully(disk, file, bytes, 0, length, place.offset + offset) === length ? bytes : undefined
+  } finally {
+    disk.close(file)
+  }
+}
+
+function readRange(exchanger: Exchanger, digest: string, offset: number, length: number): Uint8Array | undefined {
+  const { offered } = exchanger
+  if (offered?.digest === digest) {
+    return offset + length <= offered.bytes.length ? offered.bytes.slice(offset, offset + length) : undefined
+  }
+  const place = placeOf(exchanger, digest)
+  return place && readPlace(exchanger.env.disk, place, offset, length)
+}
+
+/** Bit rot must not travel from one snapshot into the next. */
+function verifyHeld(exchanger: Exchanger, { digest, bytes }: ChunkName): boolean {
+  const { env, dataDir } = exchanger
+  const place = placeOf(exchanger, digest)
+  if (place?.bytes !== bytes) return false
+  const content = readPlace(env.disk, place, 0, bytes)
+  if (!content || hex(sha256(content)) !== digest) {
+    if (place.file.startsWith(incomingFolder(dataDir))) unlinkFile(env.disk, place.file)
+    return false
+  }
+  if (place.offset !== 0) putIncoming(exchanger, digest, content)
+  return true
+}
+
+function storeIncoming(exchanger: Exchanger, digest: string, bytes: Uint8Array): boolean {
+  if (hex(sha256(bytes)) !== digest) return false
+  putIncoming(exchanger, digest, bytes)
+  return true
+}
+
+function putIncoming({ env, dataDir }: Exchanger, digest: string, bytes: Uint8Array): void {
+  makeFolder(env.disk, incomingFolder(dataDir))
+  putChunk(env.disk, `${incomingFolder(dataDir)}/${digest}.chk`, bytes)
+}
+
+/**
+ * Gives a snapshot its name. Chunks come to their place, durably, before the manifest does, and the received ones
+ * replace those of their names: they were found damaged.
+ */
+function makeCurrent(exchanger: Exchanger, bytes: Uint8Array, origin: string): ExchangeAnswer {
+  const { env, dataDir } = exchanger
+  const { disk } = env
+  const manifest = decodeManifest(bytes, 'the offered manifest')
+  const chunks = chunksOf(manifest)
+  const missing: ChunkName[] = []
+  for (const [digest, part] of chunks) {
+    const place = placeOf(exchanger, digest)
+    // A chunk that lies in a seed file only was never copied out of it, so it was never verified.
+    if (place?.bytes !== part.bytes || place.offset !== 0) missing.push({ digest, bytes: part.bytes })
+  }
+  const isTooEarly = env.defects?.has('transfer/switch-before-complete')
+  if (missing.length > 0 && !isTooEarly) return { state: 'lacking', missing }
+  const startMs = env.clock.monotonicMs()
+  const [incoming, target, snapshots] = [incomingFolder(dataDir), chunksFolder(dataDir), snapshotsFolder(dataDir)]
+  makeFolder(disk, snapshots)
+  makeFolder(disk, target)
+  for (const [, part] of chunks) {
+    const name = chunkFileName(part.digest)
+    if (disk.stat(`${incoming}/${name}`)) renameFile(disk, `${incoming}/${name}`, `${target}/${name}`)
+  }
+  // Where they come from needs no sync: a name that a crash brings back there is dropped with the next offer.
+  syncFolder(disk, target)
+  syncFolder(disk, snapshots)
+  syncFolder(disk, dataDir)
+  const path = `${snapshots}/snap-${manifest.index}-${manifest.term}`
+  makeFolder(disk, path)
+  const durationMs = Math.round(env.clock.monotonicMs() - startMs)
+  const note = { createdAtMs: Math.round(env.clock.wallMs()), durationMs, origin }
+  replaceFile(disk, `${path}/MANIFEST`, encodeManifestFile(bytes, note))
+  syncFolder(disk, snapshots)
+  dropIncoming(exchanger)
+  return { state: 'current', path }
+}
+
+/** What is left there belongs to no offer any more. */
+export function dropIncoming({ env, dataDir }: Pick<Exchanger, 'env' | 'dataDir'>): void {
+  const { disk } = env
+  const folder = incomingFolder(dataDir)
+  if (!disk.stat(folder)) return
+  for (const name of disk.list(folder)) unlinkFile(disk, `${folder}/${name}`)
+  guarded('rmdir', folder, () => disk.removeDirectory(folder))
+}
+
+/** Whether this manifest says what that digest says: a large one is pulled like a chunk. */
+export function isManifest(bytes: Uint8Array, digest: string): boolean {
+  assert(digest.length === 64, 'a digest has 32 bytes')
+  if (bytes.length < 32) return false
+  const end = bytes.length - 32
+  return hex(bytes.subarray(end)) === digest && equalBytes(sha256(bytes.subarray(0, end)), bytes.subarray(end))
+}
