@@ -43,7 +43,7 @@ export type CoreLog = {
   snapshot(): CoreSnapshot
   /** A snapshot of this node's own; the log before `floor` may go. */
   keep(snapshot: CoreSnapshot, floor: number): void
-  read(firstIndex: number, bytesMax: number): readonly EntryBatch[] | 'compacted'
+  read(firstIndex: number, lastIndex: number, bytesMax: number): readonly EntryBatch[] | 'compacted'
   isDurable(index: number, term: number): boolean
   waiting(): number
 }
@@ -179,8 +179,8 @@ function openArrayLog(host: Host, storage: ArrayStorage, events: LogEvents): Cor
       storage.firstIndex = floor
       events.onCompacted(floor)
     },
-    read(firstIndex, bytesMax) {
-      const last = lastOf(storage)
+    read(firstIndex, lastAsked, bytesMax) {
+      const last = Math.min(lastAsked, lastOf(storage))
       return firstIndex >= storage.firstIndex && firstIndex <= last
         ? batchesOf(storage, firstIndex, last, bytesMax)
         : 'compacted'

@@ -4,6 +4,7 @@
  * the core is simulated by driver-node.ts.
  */
 
+import { assert } from '@vacancy/shared'
 import type { StreamKind } from '../cluster/transport.ts'
 import {
   ENTRY_HEADER_BYTES,
@@ -33,6 +34,7 @@ import {
   proposeChange,
   provideEntries,
   type Raft,
+  type Ready,
   readIndex,
   refused,
   reportSnapshot,
@@ -63,6 +65,8 @@ type CoreNode = {
   snapshotIndex: number
   snapshotsInstalled: number
   isApplying: boolean
+  /** Handed over and not confirmed, oldest first. */
+  readonly unconfirmed: Ready[]
   readonly writes: Map<number, WaitingWrite>
   readonly asked: Map<number, { readonly token: number; readonly register: number }>
   reads: WaitingRead[]
@@ -103,11 +107,13 @@ function startCore(host: Host, kind: LogKind): Running {
   const id = node.number
   const log = kind.open(host, {
     onStored(ready) {
-      if (ready.token !== 0) persisted(raft, ready.token)
-      sendAll(core, ready.sendAfterPersist)
+      assert(core.unconfirmed[0] === ready, 'hand-overs are confirmed in order (A22)')
+      confirm(core)
+      confirmIdle(core)
       pump(core)
     },
     onRefused(token, storedTo) {
+      core.unconfirmed.length = 0
       refused(raft, token, storedTo)
       pump(core)
     },
@@ -150,6 +156,7 @@ function startCore(host: Host, kind: LogKind): Running {
     snapshotIndex: snapshot.index,
     snapshotsInstalled: 0,
     isApplying: false,
+    unconfirmed: [],
     writes: new Map(),
     asked: new Map(),
     reads: [],
@@ -257,16 +264,32 @@ function pump(core: CoreNode): void {
       if (read) host.answer(read.token, { kind: 'none', reason })
     }
     for (const { peer } of ready.offers) offer(core, peer)
-    for (const { peer, firstIndex, bytesMax } of ready.logReads) {
-      const found = core.log.read(firstIndex, bytesMax)
+    for (const { peer, firstIndex, lastIndex, bytesMax } of ready.logReads) {
+      const found = core.log.read(firstIndex, lastIndex, bytesMax)
       host.later(host.random.below(2_000), 'sync', () => {
         provideEntries(raft, peer, found)
         pump(core)
       })
     }
-    if (ready.token !== 0 || ready.snapshot) core.log.submit(ready)
+    core.unconfirmed.push(ready)
+    if (ready.mustStore || ready.snapshot) core.log.submit(ready)
+    else confirmIdle(core)
   }
   applyAll(core)
+}
+
+/** The oldest hand-over is durable, and its promises may leave (A8). */
+function confirm(core: CoreNode): void {
+  const ready = core.unconfirmed.shift()
+  assert(ready !== undefined, 'what is confirmed was handed over')
+  persisted(core.raft, ready.token)
+  sendAll(core, ready.sendAfterPersist)
+}
+
+/** What has nothing to be stored is durable as soon as everything before it is. */
+function confirmIdle(core: CoreNode): void {
+  for (let next = core.unconfirmed[0]; next && !next.mustStore && !next.snapshot; next = core.unconfirmed[0])
+    confirm(core)
 }
 
 function install(core: CoreNode, { index, term, configuration, state }: CoreSnapshot): void {

@@ -147,6 +147,11 @@ type Event = {
   readonly bit: number
   /** The return of a call; undefined for a return, and for a call that never returned. */
   match: Event | undefined
+  /**
+   * Of an operation without an outcome: an equal one that was called before. Whenever this one may take effect the other
+   * may instead, so it need not be tried first.
+   */
+  twin: number
   readonly isCall: boolean
   before: Event | undefined
   after: Event | undefined
@@ -178,7 +183,7 @@ function checkKey(key: number, all: readonly Operation[], options: CheckOptions)
       const mark = next === undefined ? '' : markOf(done, at.bit, next)
       // An unknown operation that changes nothing here needs no place here.
       const isIdle = next === state && at.operation.outcome === 'unknown'
-      if (next !== undefined && !isIdle && !seen.has(mark)) {
+      if (next !== undefined && !isIdle && (at.twin < 0 || hasBit(done, at.twin)) && !seen.has(mark)) {
         seen.add(mark)
         taken.push({ event: at, stateBefore: state })
         setBit(done, at.bit)
@@ -207,18 +212,25 @@ function checkKey(key: number, all: readonly Operation[], options: CheckOptions)
 
 function eventsOf(operations: readonly Operation[]): Event {
   const events: { at: number; event: Event }[] = []
+  const twins = new Map<string, number>()
   operations.forEach((operation, bit) => {
     const make = (isCall: boolean): Event => ({
       operation,
       bit,
       match: undefined,
+      twin: -1,
       isCall,
       before: undefined,
       after: undefined,
     })
     const called = make(true)
     events.push({ at: operation.calledAt, event: called })
-    if (operation.outcome === 'unknown') return
+    if (operation.outcome === 'unknown') {
+      const name = `${operation.kind} ${operation.amount}`
+      called.twin = twins.get(name) ?? -1
+      twins.set(name, bit)
+      return
+    }
     called.match = make(false)
     events.push({ at: operation.returnedAt, event: called.match })
   })
@@ -227,6 +239,7 @@ function eventsOf(operations: readonly Operation[]): Event {
     operation: operations[0] as Operation,
     bit: -1,
     match: undefined,
+    twin: -1,
     isCall: false,
     before: undefined,
     after: undefined,
@@ -265,6 +278,10 @@ function callsBefore(head: Event, end: Event | undefined): Operation[] {
   for (let event = head.after; event && event !== end; event = event.after)
     if (event.isCall) found.push(event.operation)
   return found.slice(0, 16)
+}
+
+function hasBit(bits: Uint16Array, bit: number): boolean {
+  return ((bits[bit >>> 4] as number) & (1 << (bit & 15))) !== 0
 }
 
 function setBit(bits: Uint16Array, bit: number): void {

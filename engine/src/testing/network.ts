@@ -171,7 +171,7 @@ export function sendPayload(
     counts.damaged++
     const damaged = network.damage(payload, random)
     // The receiver notices and closes the connection.
-    if (damaged === undefined) resetConnection(network, from, to)
+    if (damaged === undefined) scheduleIn(scheduler, delay, () => resetConnection(network, from, to))
     else deliverIn(network, delay, from, to, stream, damaged)
     return true
   }

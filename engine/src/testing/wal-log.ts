@@ -193,11 +193,8 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
         return
       case 'refused': {
         if (readies[0]?.token !== answer.token) return
-        const [ready] = readies
         readies = []
-        // The end of the log may be entries that were to be replaced: then nothing of this hand-over is there.
-        const replaces = (ready?.entries[0]?.firstIndex ?? 0) <= storedLast
-        events.onRefused(answer.token, replaces ? undefined : answer.lastIndex)
+        events.onRefused(answer.token, answer.storedTo)
         env.schedule.after(RETRY_FULL_MS, () => tell({ type: 'resume' }))
         return
       }
@@ -251,10 +248,11 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
         },
       })
     },
-    read(firstIndex, bytesMax) {
+    read(firstIndex, lastIndex, bytesMax) {
       const found = scanOf(disk, storage)
       if (firstIndex < found.firstIndex || firstIndex > found.lastIndex) return 'compacted'
-      return batchesFrom(firstIndex, entriesOf(disk, found, firstIndex), bytesMax)
+      const last = Math.min(lastIndex, found.lastIndex)
+      return batchesFrom(firstIndex, entriesOf(disk, found, firstIndex).slice(0, last - firstIndex + 1), bytesMax)
     },
     isDurable(index, term) {
       if (index <= snapshot.index) return true

@@ -105,7 +105,7 @@ function begin(workload: Workload, client: Client): void {
   const register = random.below(knobs.registers)
   const isRead = random.below(100) < knobs.readPercent
   const kind = isRead ? 'read' : (KINDS[random.below(KINDS.length)] as OperationKind)
-  const amount = kind === 'set' ? between(random, 0, 20) : between(random, 1, 6)
+  const amount = kind === 'set' ? between(random, 0, 20) : between(random, 1, 3)
   const operation = call(history, client.number, register, kind, amount)
   const hasKey = !isRead && !client.isKeyless
   client.current = {
