@@ -19,6 +19,7 @@ const COMMANDS = {
   registry: ['@vacancy/fabric/cli', 'starts the registry: who is there, which shard has what, the codec list'],
   resolver: ['@vacancy/fabric/cli', 'starts a resolver for development: id to host'],
   cluster: ['@vacancy/engine/cli', 'shows what a shard of several nodes does, and changes its members and leader'],
+  certs: ['@vacancy/engine/cli', 'makes the authority of a cluster and the certificates of its nodes'],
   query: ['@vacancy/quickstart/cli', 'asks a running node and prints the answer as a table'],
 }
 
