@@ -24,6 +24,14 @@ export type Reader = { readonly bytes: Uint8Array; readonly view: DataView; at: 
 const NOTHING = new Uint8Array(0)
 const DIGEST_BYTES = 32
 
+export const u8: Field<number> = {
+  put(writer, value) {
+    assert(Number.isInteger(value) && value >= 0 && value < 2 ** 8, 'the number fits its 8 bits')
+    putByte(writer, value)
+  },
+  take: takeByte,
+}
+
 export const u16: Field<number> = {
   put(writer, value) {
     assert(Number.isInteger(value) && value >= 0 && value < 2 ** 16, 'the number fits its 16 bits')

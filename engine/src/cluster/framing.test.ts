@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createFraming, FRAMING_BYTES, frameParts, takeChunk } from './framing.ts'
+
+const SEED = process.env['VACANCY_SEED']
+const OPTIONS = SEED === undefined ? {} : { seed: Number(SEED) }
+
+const streamOf = (bodies: readonly Uint8Array[]): Buffer => Buffer.concat(bodies.flatMap(frameParts))
+
+test('any cut of a stream gives the same frames', () => {
+  const bodies = fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 8 })
+  fc.assert(
+    fc.property(bodies, fc.array(fc.nat(400), { maxLength: 12 }), (sent, cuts) => {
+      const stream = streamOf(sent)
+      const framing = createFraming(60)
+      const taken: Uint8Array[] = []
+      let at = 0
+
+      for (const cut of [...cuts.sort((a, b) => a - b), stream.length]) {
+        const end = Math.max(at, Math.min(cut, stream.length))
+        expect(takeChunk(framing, stream.subarray(at, end), (body) => taken.push(body) > 0)).toBe('')
+        at = end
+      }
+
+      expect(taken).toEqual(sent)
+    }),
+    OPTIONS,
+  )
+})
+
+test('a body too large for one write is the same stream', () => {
+  const body = new Uint8Array(100_000).fill(7)
+  const taken: Uint8Array[] = []
+
+  takeChunk(createFraming(100_000), streamOf([body]), (whole) => taken.push(whole) > 0)
+
+  expect(taken).toEqual([body])
+})
+
+test('a length beyond the bound ends the stream before anything is kept', () => {
+  const framing = createFraming(59)
+
+  expect(takeChunk(framing, streamOf([new Uint8Array(60)]), () => true)).toBe('length')
+  expect(framing.body).toBe(undefined)
+})
+
+test('no bit of a body or its checksum flips unseen', () => {
+  const stream = streamOf([Uint8Array.of(1, 2, 3, 4, 5)])
+  for (let bit = 32; bit < stream.length * 8; bit++) {
+    const damaged = Buffer.from(stream)
+    damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7))
+
+    expect(takeChunk(createFraming(60), damaged, () => true)).toBe('checksum')
+  }
+})
+
+test('what stands behind a frame that stops is not read', () => {
+  let count = 0
+
+  takeChunk(createFraming(10), streamOf([Uint8Array.of(1), Uint8Array.of(2)]), () => ++count < 1)
+
+  expect(count).toBe(1)
+})
+
+test('a head has eight bytes', () => {
+  expect(frameParts(Uint8Array.of(9))[0]).toHaveLength(FRAMING_BYTES + 1)
+})

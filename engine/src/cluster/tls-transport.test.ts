@@ -1,0 +1,655 @@
+import { once } from 'node:events'
+import { connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
+import { afterEach, beforeAll, expect, test } from 'vitest'
+import { createAuthority, createNodeCertificate, type Pair } from '../certificates.ts'
+import { createEnv } from '../env.ts'
+import { frameParts } from './framing.ts'
+import { decodeAnswer, encodeHello } from './greeting.ts'
+import {
+  type Address,
+  openTlsTransport,
+  type TlsTransport,
+  type TransportCounters,
+  type TransportLimits,
+} from './tls-transport.ts'
+import type { StreamKind } from './transport.ts'
+
+const DAY = { nowMs: Date.now(), days: 1 }
+
+let authority: Pair
+let foreignAuthority: Pair
+const pairs: { [node: string]: Pair } = {}
+
+beforeAll(async () => {
+  authority = await createAuthority(DAY)
+  foreignAuthority = await createAuthority(DAY)
+  for (const node of ['a', 'b', 'c']) pairs[node] = await certificateOf(node)
+})
+
+const certificateOf = async (node: string, ca = authority) =>
+  await createNodeCertificate(ca, { node, hosts: [], ...DAY })
+
+const materialOf = (pair: Pair | undefined, ca = authority) => ({
+  cert: pair?.cert ?? '',
+  key: pair?.key ?? '',
+  clientCa: ca.cert,
+  notBeforeMs: 0,
+  notAfterMs: 12_345,
+  fingerprint: '',
+})
+
+type Event =
+  | { readonly open: string; readonly stream: StreamKind }
+  | { readonly closed: string; readonly stream: StreamKind; readonly isDead: boolean }
+
+type Node = {
+  readonly name: string
+  readonly transport: TlsTransport
+  readonly frames: { readonly peer: string; readonly stream: StreamKind; readonly frame: Uint8Array }[]
+  readonly events: Event[]
+  readonly logged: string[]
+  readonly duplicates: string[]
+}
+
+const cleanups: (() => unknown)[] = []
+/** Where nodes are, by name; tests move them. */
+const book = new Map<string, Address>()
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup()
+  book.clear()
+  waiting.clear()
+})
+
+/** Conditions that tests wait for; looked at after each event. */
+const waiting = new Set<() => void>()
+const look = (): void => {
+  for (const check of [...waiting]) check()
+}
+async function until(condition: () => boolean): Promise<void> {
+  if (condition()) return
+  await new Promise<void>((resolve) => {
+    const check = (): void => {
+      if (!condition()) return
+      waiting.delete(check)
+      clearInterval(timer)
+      resolve()
+    }
+    // Counters change without an event.
+    const timer = setInterval(check, 5)
+    waiting.add(check)
+  })
+}
+
+type Opening = {
+  readonly insecure?: boolean
+  readonly pair?: Pair
+  readonly port?: number
+  readonly limits?: Partial<TransportLimits>
+}
+
+const QUICK = { retryMsMin: 5, retryMsMax: 20 }
+
+async function openNode(name: string, { insecure = false, pair = pairs[name], port = 0, limits }: Opening = {}) {
+  const logged: string[] = []
+  const log = (_: object, message: string): void => void logged.push(message)
+  const node = { name, frames: [], events: [], logged, duplicates: [] } as unknown as Node & { transport: TlsTransport }
+  const transport = await openTlsTransport({
+    env: createEnv({ debug: log, info: log, warn: log, error: log }),
+    node: name,
+    host: '127.0.0.1',
+    port,
+    tls: insecure ? undefined : materialOf(pair),
+    addressOf: async (peer) => book.get(peer) ?? Promise.reject(new Error('unknown')),
+    onDuplicate: (peer) => {
+      node.duplicates.push(peer)
+      look()
+    },
+    limits: { ...QUICK, ...limits },
+  })({
+    onFrame: (peer, stream, frame) => {
+      node.frames.push({ peer, stream, frame })
+      look()
+    },
+    onOpen: (peer, stream) => {
+      node.events.push({ open: peer, stream })
+      look()
+    },
+    onClosed: (peer, stream, isDead) => {
+      node.events.push({ closed: peer, stream, isDead })
+      look()
+    },
+  })
+  const opened = { ...node, transport }
+  book.set(name, { host: '127.0.0.1', port: transport.port })
+  cleanups.push(() => transport.close())
+  return opened
+}
+
+/** Nodes that all know each other and are connected on all streams. */
+async function openNodes(names: readonly string[], opening: Opening = {}): Promise<Node[]> {
+  const nodes: Node[] = []
+  for (const name of names) nodes.push(await openNode(name, opening))
+  for (const { transport } of nodes) transport.setPeers(names)
+  await until(() => nodes.every((node) => isConnected(node, names.length - 1)))
+  return nodes
+}
+
+const isConnected = ({ transport }: Node, peers: number): boolean => {
+  const { outgoing, incoming } = transport.counters()
+  return outgoing === 3 * peers && incoming === 3 * peers
+}
+const text = (frame: Uint8Array): string => new TextDecoder().decode(frame)
+const bytes = (of: string): Uint8Array => new TextEncoder().encode(of)
+const textsOf = (node: Node, stream: StreamKind): string[] =>
+  node.frames.filter((frame) => frame.stream === stream).map(({ frame }) => text(frame))
+
+for (const insecure of [false, true]) {
+  const over = insecure ? 'over plain TCP' : 'over TLS'
+
+  test(`three nodes reach each other on every stream ${over}`, async () => {
+    const nodes = await openNodes(['a', 'b', 'c'], { insecure })
+
+    for (const from of nodes) {
+      for (const to of nodes) {
+        if (from === to) continue
+        for (const stream of ['control', 'append', 'bulk'] as const) {
+          expect(from.transport.send(to.name, stream, bytes(`${from.name} ${stream}`))).toBe(true)
+        }
+      }
+    }
+    await until(() => nodes.every(({ frames }) => frames.length === 6))
+
+    for (const node of nodes) {
+      expect(node.frames.map(({ peer, stream, frame }) => `${peer} ${stream}` === text(frame))).not.toContain(false)
+    }
+  })
+
+  test(`frames of one stream arrive in order, whole, of any size ${over}`, async () => {
+    const [a, b] = (await openNodes(['a', 'b'], { insecure })) as [Node, Node]
+    const sizes = [1, 7, 16_384, 16_385, 1 << 20, 3, 500_000, 2]
+
+    for (const [i, size] of sizes.entries()) a.transport.send('b', 'append', new Uint8Array(size).fill(i))
+    await until(() => b.frames.length === sizes.length)
+
+    expect(b.frames.map(({ frame }) => frame)).toEqual(sizes.map((size, i) => new Uint8Array(size).fill(i)))
+  })
+
+  test(`64 MiB of bulk do not hold back control ${over}`, async () => {
+    const [a, b] = (await openNodes(['a', 'b'], { insecure })) as [Node, Node]
+    const piece = new Uint8Array(1 << 20)
+    let [sent, asked] = [0, 0]
+    let bulkSeen = 0
+    /** How much of the bulk had come when each control frame came. */
+    const bulkAt: number[] = []
+
+    while (bulkSeen < 64 || bulkAt.length < asked) {
+      while (sent < 64 && a.transport.send('b', 'bulk', piece)) sent++
+      // One control frame goes out only when the one before has come.
+      if (asked === bulkAt.length && sent < 64) {
+        expect(a.transport.send('b', 'control', bytes(`${asked++}`))).toBe(true)
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+      for (const { stream } of b.frames.splice(0)) {
+        if (stream === 'bulk') bulkSeen++
+        else bulkAt.push(bulkSeen)
+      }
+    }
+
+    // Several control frames made their way while the bulk was under way, each after another piece of it at the latest.
+    expect(bulkAt.length).toBeGreaterThan(3)
+    expect(bulkAt[0]).toBeLessThan(16)
+    expect(new Set(bulkAt).size).toBeGreaterThan(2)
+  })
+
+  test(`a peer that is gone is told from a connection that was cut ${over} (E10)`, async () => {
+    const [a, b] = (await openNodes(['a', 'b'], { insecure })) as [Node, Node]
+
+    await b.transport.close()
+    await until(() => a.events.filter((event) => 'closed' in event).length === 3)
+
+    expect(a.events.filter((event) => 'closed' in event)).toEqual(
+      expect.arrayContaining(
+        (['control', 'append', 'bulk'] as const).map((stream) => ({ closed: 'b', stream, isDead: true })),
+      ),
+    )
+  })
+
+  test(`a peer that comes back is connected again ${over}`, async () => {
+    const [a, b] = (await openNodes(['a', 'b'], { insecure })) as [Node, Node]
+    await b.transport.close()
+    await until(() => a.events.filter((event) => 'closed' in event).length === 3)
+
+    const again = await openNode('b', { insecure, port: b.transport.port })
+    again.transport.setPeers(['a'])
+    await until(() => isConnected(a, 1) && isConnected(again, 1))
+
+    expect(a.transport.send('b', 'control', bytes('hello again'))).toBe(true)
+    await until(() => textsOf(again, 'control').length === 1)
+    expect(a.transport.counters().reconnects).toBe(3)
+  })
+
+  test(`a connection that is cut in between is not a dead peer ${over}`, async () => {
+    const b = await openNode('b', { insecure })
+    const proxy = await openProxy(b.transport.port)
+    book.set('b', { host: '127.0.0.1', port: proxy.port })
+    const a = await openNode('a', { insecure })
+    a.transport.setPeers(['b'])
+    await until(() => a.transport.counters().outgoing === 3)
+
+    proxy.cut()
+    await until(() => a.events.filter((event) => 'open' in event).length === 6)
+
+    expect(a.events.filter((event) => 'closed' in event).map((event) => 'closed' in event && event.isDead)).toEqual([
+      false,
+      false,
+      false,
+    ])
+  })
+
+  test(`a node that nobody dials gets its answers on what it dialled ${over}`, async () => {
+    const [a, b] = [await openNode('a', { insecure }), await openNode('b', { insecure })]
+    a.transport.setPeers(['b'])
+    await until(() => b.transport.counters().incoming === 3)
+
+    expect(b.transport.send('a', 'control', bytes('welcome'))).toBe(true)
+    await until(() => a.frames.length === 1)
+
+    expect(a.frames).toEqual([{ peer: 'b', stream: 'control', frame: bytes('welcome') }])
+    expect(b.events).toHaveLength(3)
+  })
+
+  test(`of two nodes with one id the later one is refused and learns it ${over}`, async () => {
+    const [a, b] = (await openNodes(['a', 'b'], { insecure, limits: { silenceMs: 200, signMs: 20 } })) as [Node, Node]
+    const second = await openNode('b', { insecure, limits: { silenceMs: 200, signMs: 20 } })
+
+    second.transport.setPeers(['a'])
+    await until(() => second.duplicates.length > 0)
+
+    expect(second.duplicates).toEqual(['a'])
+    expect(a.transport.counters().refused.duplicate).toBeGreaterThan(1)
+    expect(second.transport.counters().outgoing).toBe(0)
+    expect(isConnected(b, 1)).toBe(true)
+    expect(b.duplicates).toEqual([])
+  })
+}
+
+/** Carries bytes to a port until it is cut. */
+async function openProxy(target: number) {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((incoming) => {
+    const outgoing = connectTcp({ host: '127.0.0.1', port: target })
+    for (const socket of [incoming, outgoing]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        incoming.destroy()
+        outgoing.destroy()
+      })
+    }
+    incoming.pipe(outgoing)
+    outgoing.pipe(incoming)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  cleanups.push(() => {
+    server.close()
+    cut()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const stall = (): void => {
+    for (const socket of sockets) {
+      socket.unpipe()
+      socket.pause()
+    }
+  }
+  return { port, cut, stall }
+}
+
+test('a connection on which nothing comes any more is half open, and made anew', async () => {
+  const limits = { silenceMs: 200, signMs: 20 }
+  const b = await openNode('b', { limits })
+  const proxy = await openProxy(b.transport.port)
+  book.set('b', { host: '127.0.0.1', port: proxy.port })
+  const a = await openNode('a', { limits })
+  a.transport.setPeers(['b'])
+  await until(() => a.transport.counters().outgoing === 3)
+
+  proxy.stall()
+  await until(() => a.transport.counters().lost.silent === 3 && a.transport.counters().outgoing === 3)
+
+  expect(a.transport.send('b', 'control', bytes('still here'))).toBe(true)
+  await until(() => b.frames.length === 1)
+  expect(b.transport.counters().incoming).toBe(3)
+})
+
+test('an idle connection stays', async () => {
+  const [a, b] = (await openNodes(['a', 'b'], { limits: { silenceMs: 300, signMs: 20 } })) as [Node, Node]
+
+  // Each sign comes after 20 ms at the earliest, on two connections: four times as long as silence may last.
+  await until(() => [a, b].every(({ transport }) => transport.counters().streams.control.signsIn > 2 * 60))
+
+  expect([a, b].map((node) => node.events.filter((event) => 'closed' in event))).toEqual([[], []])
+})
+
+test('a frame without a connection, or beyond the queue, is dropped and counted', async () => {
+  const [a, b] = (await openNodes(['a', 'b'], { limits: { bulkBytes: 300_000 } })) as [Node, Node]
+
+  expect(a.transport.send('c', 'control', bytes('nobody'))).toBe(false)
+  const taken = Array.from({ length: 5 }, () => a.transport.send('b', 'bulk', new Uint8Array(100_000)))
+
+  expect(taken).toEqual([true, true, true, false, false])
+  expect(a.transport.queuedBytes('b', 'bulk')).toBe(300_000)
+  expect(a.transport.queuedBytes('b', 'control')).toBe(0)
+  expect(a.transport.counters().streams.control.dropped).toBe(1)
+  expect(a.transport.counters().streams.bulk.dropped).toBe(2)
+  await until(() => b.frames.length === 3)
+  await until(() => a.transport.queuedBytes('b', 'bulk') === 0)
+})
+
+test('a peer that is not wanted any more is let go, and one that is new is dialled', async () => {
+  const [a, b, c] = (await openNodes(['a', 'b', 'c'])) as [Node, Node, Node]
+
+  a.transport.setPeers(['b'])
+  await until(() => a.transport.counters().outgoing === 3 && c.transport.counters().incoming === 3)
+  // What c dialled stays.
+  expect(a.transport.counters().incoming).toBe(6)
+  expect(a.transport.send('c', 'control', bytes('on what c dialled'))).toBe(true)
+  a.transport.setPeers(['b', 'c'])
+  await until(() => isConnected(a, 2))
+
+  expect(isConnected(b, 2)).toBe(true)
+})
+
+// Whom it lets in.
+
+/** Connects like a peer, with whatever certificate. */
+async function dialTls(node: Node, options: ConnectionOptions): Promise<TLSSocket> {
+  const socket = connectTls({
+    host: '127.0.0.1',
+    port: node.transport.port,
+    ca: authority.cert,
+    ALPNProtocols: ['vacancy-peer/1'],
+    checkServerIdentity: () => undefined,
+    ...options,
+  })
+  cleanups.push(() => socket.destroy())
+  socket.on('error', () => {})
+  return socket
+}
+
+/** Also when it ends with an error. What still comes is read: a socket that nobody reads does not see the end. */
+const closed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => socket.once('close', () => resolve()).resume())
+
+const sealed = (body: Uint8Array): Uint8Array => frameParts(body)[0] as Uint8Array
+const hello = (from: string, to: string, instance = '5a'.repeat(16)): Uint8Array =>
+  sealed(encodeHello({ stream: 'control', instance, from, to }))
+const refusals = (node: Node): Partial<TransportCounters['refused']> =>
+  Object.fromEntries(Object.entries(node.transport.counters().refused).filter(([, count]) => count > 0))
+
+test('a certificate of another authority is refused', async () => {
+  const a = await openNode('a')
+  const pair = await certificateOf('b', foreignAuthority)
+
+  const socket = await dialTls(a, pair)
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  await closed(socket)
+
+  await until(() => a.transport.counters().unauthenticated === 0)
+  expect(decodeAnswer(new Uint8Array(answer.subarray(8)))).toEqual({ refusal: 'certificate' })
+  expect(refusals(a)).toEqual({ certificate: 1 })
+  expect(a.events).toEqual([])
+})
+
+test('a caller without a certificate is refused', async () => {
+  const a = await openNode('a')
+
+  const socket = await dialTls(a, {})
+  socket.write(hello('b', 'a'))
+  await closed(socket)
+
+  await until(() => a.transport.counters().unauthenticated === 0)
+  expect(refusals(a)).toEqual({ certificate: 1 })
+})
+
+test('a caller that speaks TLS 1.2 is refused', async () => {
+  const a = await openNode('a')
+
+  const socket = await dialTls(a, { ...pairs['b'], maxVersion: 'TLSv1.2' })
+  await closed(socket)
+
+  await until(() => a.transport.counters().unauthenticated === 0)
+  expect(refusals(a)).toEqual({ tls: 1 })
+})
+
+test('the certificate of one node is good for no other', async () => {
+  const a = await openNode('a')
+
+  const socket = await dialTls(a, pairs['c'] ?? {})
+  socket.write(hello('b', 'a'))
+  await closed(socket)
+
+  await until(() => a.transport.counters().unauthenticated === 0)
+  expect(refusals(a)).toEqual({ identity: 1 })
+})
+
+test('a certificate of our authority that names no node is refused', async () => {
+  const a = await openNode('a')
+  // An authority names none, and can show itself.
+  const socket = await dialTls(a, { cert: authority.cert, key: authority.key })
+  await closed(socket)
+
+  await until(() => a.transport.counters().unauthenticated === 0)
+  const counted = refusals(a)
+  expect(counted.identity ?? counted.certificate).toBe(1)
+})
+
+test('a node that was dialled and shows the certificate of another one gets nothing', async () => {
+  const c = await openNode('c')
+  const a = await openNode('a')
+  book.set('b', { host: '127.0.0.1', port: c.transport.port })
+
+  a.transport.setPeers(['b'])
+  await until(() => a.transport.counters().failed.identity > 2)
+
+  expect(a.events).toEqual([])
+  expect(c.events).toEqual([])
+})
+
+test('a node whose certificate is of another authority is not believed', async () => {
+  const server = await import('node:tls').then(({ createServer: createTls }) =>
+    certificateOf('b', foreignAuthority).then((pair) => createTls({ ...pair, ALPNProtocols: ['vacancy-peer/1'] })),
+  )
+  server.on('tlsClientError', () => {})
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  cleanups.push(() => server.close())
+  const address = server.address()
+  book.set('b', { host: '127.0.0.1', port: typeof address === 'object' && address ? address.port : 0 })
+  const a = await openNode('a')
+
+  a.transport.setPeers(['b'])
+  await until(() => a.transport.counters().failed.certificate > 2)
+
+  expect(a.events).toEqual([])
+  expect(a.logged.filter((message) => message === 'cannot connect to a peer')).toHaveLength(1)
+})
+
+test('a dialler that means somebody else is told so', async () => {
+  const a = await openNode('a')
+
+  const socket = await dialTls(a, pairs['b'] ?? {})
+  socket.write(hello('b', 'c'))
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+
+  expect(decodeAnswer(new Uint8Array(answer.subarray(8)))).toEqual({ refusal: 'addressee' })
+  expect(refusals(a)).toEqual({ addressee: 1 })
+  await closed(socket)
+  await until(() => a.transport.counters().unauthenticated === 0)
+})
+
+for (const [what, sent] of [
+  ['random bytes', Buffer.from('8f1d0c7b5a99e1f3c2d4b6a8907f6e5d4c3b2a19', 'hex')],
+  ['plain HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')],
+] as const) {
+  test(`${what} close the connection, are counted, and logged once`, async () => {
+    const [a, plain] = [await openNode('a'), await openNode('b', { insecure: true })]
+
+    for (const node of [a, plain]) {
+      for (let i = 0; i < 3; i++) {
+        const socket = connectTcp({ host: '127.0.0.1', port: node.transport.port })
+        socket.on('error', () => {})
+        socket.write(sent)
+        await closed(socket)
+      }
+      await until(() => node.transport.counters().unauthenticated === 0)
+    }
+
+    expect(refusals(a)).toEqual({ tls: 3 })
+    // To a stream of frames the first four bytes are a length that is too large.
+    expect(refusals(plain)).toEqual({ length: 3 })
+    expect(a.logged).toEqual(['connection to the cluster port refused'])
+  })
+}
+
+test('a caller that says nothing, or a byte at a time, loses its place', async () => {
+  const a = await openNode('a', { limits: { greetingMs: 100 } })
+  const silent = connectTcp({ host: '127.0.0.1', port: a.transport.port })
+  const mute = await dialTls(a, pairs['b'] ?? {})
+  const slow = await dialTls(a, pairs['c'] ?? {})
+  const drip = setInterval(() => slow.write('x'), 5)
+  cleanups.push(() => clearInterval(drip))
+
+  await Promise.all([silent, mute, slow].map((socket) => closed(socket.on('error', () => {}))))
+
+  await until(() => a.transport.counters().unauthenticated === 0)
+  const { timeout = 0, length = 0 } = refusals(a)
+  expect(timeout + length).toBe(3)
+  expect(timeout).toBeGreaterThanOrEqual(2)
+})
+
+test('slow callers keep nobody out: the oldest makes room', async () => {
+  const limits = { unauthenticated: 4, greetingMs: 60_000 }
+  const a = await openNode('a', { limits })
+  const crowd = Array.from({ length: 12 }, () => connectTcp({ host: '127.0.0.1', port: a.transport.port }))
+  for (const socket of crowd) {
+    socket.on('error', () => {})
+    cleanups.push(() => socket.destroy())
+  }
+  await until(() => a.transport.counters().refused.crowded === 8)
+
+  const b = await openNode('b')
+  b.transport.setPeers(['a'])
+  await until(() => b.transport.counters().outgoing === 3)
+
+  expect(a.transport.counters().unauthenticated).toBeLessThanOrEqual(4)
+})
+
+/** A peer that was let in, to misbehave. */
+async function openBadPeer(node: Node): Promise<TLSSocket> {
+  const socket = await dialTls(node, pairs['b'] ?? {})
+  socket.write(hello('b', node.name))
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  expect(decodeAnswer(new Uint8Array(answer.subarray(8)))).toEqual({ instance: expect.any(String), node: node.name })
+  return socket
+}
+
+test('a giant length closes the connection', async () => {
+  const a = await openNode('a')
+  const socket = await openBadPeer(a)
+
+  socket.write(Buffer.from([255, 255, 255, 127, 0, 0, 0, 0]))
+  await closed(socket)
+
+  await until(() => a.transport.counters().lost.length === 1)
+  expect(a.events).toEqual([
+    { open: 'b', stream: 'control' },
+    { closed: 'b', stream: 'control', isDead: false },
+  ])
+})
+
+test('a checksum that does not fit closes the connection, and the frame goes nowhere', async () => {
+  const a = await openNode('a')
+  const socket = await openBadPeer(a)
+  const frame = Buffer.from(sealed(bytes('vote')))
+  frame[9] = (frame[9] as number) ^ 1
+
+  socket.write(frame)
+  await closed(socket)
+
+  await until(() => a.transport.counters().lost.checksum === 1)
+  expect(a.frames).toEqual([])
+})
+
+test('a peer that dials a stream again replaces its connection', async () => {
+  const a = await openNode('a')
+  const first = await openBadPeer(a)
+  const ending = closed(first)
+
+  const second = await openBadPeer(a)
+  await ending
+  second.write(sealed(bytes('here')))
+  await until(() => a.frames.length === 1)
+
+  expect(a.transport.counters()).toMatchObject({ incoming: 1, lost: { replaced: 1 } })
+  expect(a.events).toEqual([{ open: 'b', stream: 'control' }])
+})
+
+test('a hello that is none is refused', async () => {
+  const a = await openNode('a')
+  const socket = await dialTls(a, pairs['b'] ?? {})
+
+  socket.write(sealed(bytes('good morning')))
+  await closed(socket)
+
+  await until(() => a.transport.counters().unauthenticated === 0)
+  expect(refusals(a)).toEqual({ hello: 1 })
+})
+
+test('a new certificate is shown to connections to come, and those that are open stay', async () => {
+  const [a, b] = (await openNodes(['a', 'b'])) as [Node, Node]
+  const pair = await certificateOf('a')
+
+  a.transport.reload({ ...materialOf(pair), notAfterMs: 99_999 })
+
+  const socket = await dialTls(a, pairs['c'] ?? {})
+  await once(socket, 'secureConnect')
+  const { X509Certificate } = await import('node:crypto')
+  expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(new X509Certificate(pair.cert).fingerprint256)
+  expect(a.transport.counters().certificateNotAfterMs).toBe(99_999)
+  expect([a, b].map((node) => node.events.filter((event) => 'closed' in event))).toEqual([[], []])
+  expect(isConnected(a, 1)).toBe(true)
+})
+
+test('a certificate that is another node’s is not taken over', async () => {
+  const a = await openNode('a')
+
+  expect(() => a.transport.reload(materialOf(pairs['b']))).toThrow('that of node b, not of a')
+  await expect(openNode('a', { pair: pairs['b'] as Pair })).rejects.toThrow('that of node b, not of a')
+  const foreign = await certificateOf('a', foreignAuthority)
+  await expect(openNode('a', { pair: foreign })).rejects.toThrow('not issued by the cluster authority')
+})
+
+test('a port that is taken is said', async () => {
+  const a = await openNode('a')
+
+  await expect(openNode('b', { port: a.transport.port })).rejects.toThrow('Cannot listen on 127.0.0.1')
+})
+
+test('an address that cannot be found is asked for again', async () => {
+  const a = await openNode('a')
+  a.transport.setPeers(['b'])
+  await until(() => a.transport.counters().failed.address > 3)
+
+  await openNode('b')
+  await until(() => a.transport.counters().outgoing === 3)
+
+  expect(a.events.map((event) => 'open' in event && event.open)).toEqual(['b', 'b', 'b'])
+})
