@@ -18,7 +18,10 @@
 
 import { assert } from '@vacancy/shared'
 
-/** `unavailable`: nothing at all is answered. `none`: reads go on, but nobody leads, as far as is known. */
+/**
+ * `unavailable`: nothing at all is answered. `none`: reads go on, but nobody takes writes: no leader is known, or this one
+ * is elected and has not begun its term.
+ */
 export const ROLE = { none: 0, leader: 1, follower: 2, learner: 3, unavailable: 4 } as const
 export type RoleCode = (typeof ROLE)[keyof typeof ROLE]
 

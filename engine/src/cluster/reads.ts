@@ -223,8 +223,13 @@ function expire(reads: Reads, nowMs: number): void {
   reads.ordered.splice(0, reads.ordered.length, ...left)
 }
 
-/** Answers everything that waits: the node stops, or stops serving. */
+/**
+ * Answers everything that waits: the node stops, or stops serving.
+ *
+ * @param code one of REFUSED
+ */
 export function refuseReads(reads: Reads, code: number): void {
+  assert(code !== 0, 'a read that is refused is not served')
   for (const read of reads.waiting) settle(reads, read, code, 0)
   reads.gathering = []
   reads.ordered.length = 0

@@ -298,7 +298,9 @@ function refusalInShard(cells: Cells, command: CommandSpec, leaderReads: boolean
   const role = roleOf(cells)
   if (role === ROLE.unavailable) return '503'
   const isLeader = role === ROLE.leader
-  if (command.access === 'write') return isLeader ? '' : isLeaderKnown(cells) ? '308' : '503'
+  // A leader that has not begun its term yet is none, and there is nobody else to send the client to.
+  const isElsewhere = role !== ROLE.none && isLeaderKnown(cells)
+  if (command.access === 'write') return isLeader ? '' : isElsewhere ? '308' : '503'
   return isLeader && !leaderReads ? '405' : ''
 }
 

@@ -47,6 +47,7 @@ describe('a write', () => {
     ['on a follower', ROLE.follower, true, '308'],
     ['on a learner', ROLE.learner, true, '308'],
     ['while nobody leads', ROLE.none, false, '503'],
+    ['on a leader that has not begun its term', ROLE.none, true, '503'],
     ['on a follower that lost its leader', ROLE.follower, false, '503'],
     ['on a node that is not serving', ROLE.unavailable, true, '503'],
   ])('%s is refused, bare, and reaches no log', async (_, role, isLeaderKnown, code) => {
