@@ -7,6 +7,7 @@ import { createCommandWriter } from '../store/command.ts'
 import { drawSchedule, type Fault, heal, leaderOf, startSchedule } from './faults.ts'
 import { checkHistory, exportHistory } from './history.ts'
 import { drawKnobs, FAULT_PHASE_US_MAX, type FaultClass, type Knobs, type Profile } from './knobs.ts'
+import { block } from './network.ts'
 import { type OracleName, onState, ViolationError, violate } from './oracles.ts'
 import { poison } from './poison.ts'
 import { streamOf as randomOf, shuffle } from './random.ts'
@@ -17,6 +18,7 @@ import { createWorkload, isIdle, startWorkload, stopWorkload, type Workload } fr
 import {
   type Counts,
   createWorld,
+  endProcess,
   nodeOf,
   type Program,
   runIn,
@@ -183,10 +185,10 @@ function liveness(world: World, workload: Workload): void {
   world.group = group
   network.isCalm = true
   heal(world, group)
+  breakOthers(world, group)
   oracles.checks.O13++
   const election = electionUs(world)
   const probe = startProbe(world, workload)
-  // A leader outside the group may go on leading, as long as it is whole.
   if (!runUntil(world, (electionsMax(world) + 2) * election, () => probe.index > 0)) {
     const what = leaderOf(world) ? 'acknowledge no write' : 'have no leader'
     violate(
@@ -206,6 +208,25 @@ function liveness(world: World, workload: Workload): void {
   const before = counts.elections
   runUntil(world, 20 * world.knobs.heartbeatTicks * world.knobs.tickMs * 1_000, () => false)
   if (counts.elections !== before) violate('O13', 'a leader was elected although nothing happened to the one before')
+}
+
+/**
+ * What is outside the group stays broken, in one of four ways: dead, cut off, deaf, or heard by nobody. None of them may
+ * keep the group from its work; a node that sends and hears nothing is the one that tries hardest.
+ */
+function breakOthers(world: World, group: readonly number[]): void {
+  const random = randomOf(world.seed, 'others')
+  const { network, nodes } = world
+  for (const { number } of nodes) {
+    if (group.includes(number)) continue
+    const kind = random.below(4)
+    if (kind === 0) endProcess(world, nodeOf(world, number), 'left dead', random.below(2) === 0)
+    for (const other of nodes) {
+      if (other.number === number) continue
+      if (kind === 1 || kind === 2) block(network, other.number, number)
+      if (kind === 1 || kind === 3) block(network, number, other.number)
+    }
+  }
 }
 
 /** Writes to everybody who leads, until one write is acknowledged. */

@@ -4,7 +4,7 @@
  */
 
 import { VacancyError } from '@vacancy/shared'
-import { type Env, replaceFile } from '../env.ts'
+import { type Env, isDiskFull, replaceFile } from '../env.ts'
 import { skipEntries, viewOf } from '../raft/entry.ts'
 import type { Configuration } from '../raft/messages.ts'
 import type { Ready } from '../raft/raft.ts'
@@ -48,6 +48,8 @@ export const walLog: LogKind = {
   meet(world, node, { kind, lengthUs, detail }) {
     const { disk } = node.storage as WalStorage
     if (kind === 'fulldisk') {
+      // It may not even begin a log now.
+      node.mayFail = true
       disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + (detail % 40_000)
       scheduleIn(world.scheduler, lengthUs * 4, () => {
         // By then the node may have another disk.
@@ -107,6 +109,17 @@ function encodeSnapshot({ index, term, configuration, state }: CoreSnapshot): Ui
   return new TextEncoder().encode(JSON.stringify(plain))
 }
 
+/** @returns false on a full disk: the log is kept, and it is tried again (§19) */
+function writeSnapshot(disk: SimulatedDisk, snapshot: CoreSnapshot): boolean {
+  try {
+    replaceFile(disk, SNAPSHOT, encodeSnapshot(snapshot))
+    return true
+  } catch (error) {
+    if (isDiskFull(error)) return false
+    throw error
+  }
+}
+
 function readSnapshot(disk: SimulatedDisk): CoreSnapshot {
   const { bytes = 0 } = disk.stat(SNAPSHOT) ?? {}
   if (bytes === 0) throw new Error('the snapshot is gone')
@@ -156,8 +169,6 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
   let readies: Ready[] = []
   let isBusy = false
   let pendingFloor = 0
-  /** Last index of what was confirmed. */
-  let storedLast = recovered.lastIndex
   const thread: WalThread = {
     wal,
     flushThreshold: knobs.flushThreshold,
@@ -186,8 +197,6 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
       case 'stored':
         while (readies.length > 0 && (readies[0] as Ready).token <= answer.token) {
           const ready = readies.shift() as Ready
-          const last = ready.entries.at(-1)
-          if (last) storedLast = last.firstIndex + last.count - 1
           events.onStored(ready)
         }
         return
@@ -212,7 +221,6 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
         }
         const ready = readies.shift()
         if (!ready) return
-        storedLast = snapshot.index
         events.onInstalled(snapshot)
         events.onStored(ready)
         return
@@ -228,15 +236,22 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
       const { token, hardState, entries, snapshot: offer } = ready
       if (!offer) return tell({ type: 'append', token, hardState, entries })
       const { index, snapshotTerm: term, configuration, manifest: state } = offer
-      snapshot = { index, term, configuration, state }
-      replaceFile(disk, SNAPSHOT, encodeSnapshot(snapshot))
-      tell({ type: 'install', mark: { index, term } })
+      const staged = { index, term, configuration, state }
+      const attempt = (): void => {
+        if (!writeSnapshot(disk, staged)) {
+          env.schedule.after(RETRY_FULL_MS, attempt)
+          return
+        }
+        snapshot = staged
+        tell({ type: 'install', mark: { index, term } })
+      }
+      attempt()
     },
     snapshot: () => snapshot,
     keep(next, floor) {
       if (next.index > wal.hardState.commit || next.index <= snapshot.index) return
+      if (!writeSnapshot(disk, next)) return
       snapshot = next
-      replaceFile(disk, SNAPSHOT, encodeSnapshot(snapshot))
       pendingFloor = floor
       // Groups before it in the queue may store a later hard state.
       const mark = { index: next.index, term: next.term }
