@@ -114,10 +114,24 @@ const of = <T extends PeerFrame['type']>(type: T, fields: object) =>
   fc.record({ type: fc.constant(type), ...fields }) as unknown as fc.Arbitrary<PeerFrame>
 
 const KINDS: { readonly [T in PeerFrame['type']]: fc.Arbitrary<PeerFrame> } = {
-  preVote: of('preVote', { ...head, lastIndex: number, lastTerm: number, isForced: flag }),
-  preVoteReply: of('preVoteReply', { ...head, isGranted: flag }),
-  vote: of('vote', { ...head, lastIndex: number, lastTerm: number, isForced: flag }),
-  voteReply: of('voteReply', { ...head, isGranted: flag }),
+  preVote: of('preVote', {
+    ...head,
+    lastIndex: number,
+    lastTerm: number,
+    isForced: flag,
+    commit: number,
+    commitTerm: number,
+  }),
+  preVoteReply: of('preVoteReply', { ...head, isGranted: flag, commit: number, commitTerm: number }),
+  vote: of('vote', {
+    ...head,
+    lastIndex: number,
+    lastTerm: number,
+    isForced: flag,
+    commit: number,
+    commitTerm: number,
+  }),
+  voteReply: of('voteReply', { ...head, isGranted: flag, commit: number, commitTerm: number }),
   append,
   appendReply: of('appendReply', { ...head, index: number, isRejected: flag, hintIndex: number, hintTerm: number }),
   heartbeat: of('heartbeat', { ...head, commit: number, readRound: number, sample }),

@@ -434,8 +434,8 @@ function takeEntries(reader: Reader, before: object): readonly EntryBatch[] {
 const KNOWN_ENTRY_KINDS: ReadonlySet<number> = new Set(Object.values(ENTRY_KIND))
 
 const head = { from: u64, to: u64, term: u64 }
-const voteFields = { ...head, lastIndex: u64, lastTerm: u64, isForced: flag }
-const voteReplyFields = { ...head, isGranted: flag }
+const voteFields = { ...head, lastIndex: u64, lastTerm: u64, isForced: flag, commit: u64, commitTerm: u64 }
+const voteReplyFields = { ...head, isGranted: flag, commit: u64, commitTerm: u64 }
 
 /** Every kind: its code, its stream, its fields in their order. A field that a message gains does not compile until it is here. */
 const KINDS: { readonly [T in Type]: Kind<T> } = {

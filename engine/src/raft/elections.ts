@@ -9,6 +9,7 @@
 
 import { assert } from '@vacancy/shared'
 import { becomeLeader } from './leader.ts'
+import { commitTo, termAt } from './log.ts'
 import { isVoter } from './membership.ts'
 import type { TimeoutNow, VoteMessage, VoteReply } from './messages.ts'
 import { jointTally, type Tally, tally } from './quorum.ts'
@@ -17,6 +18,7 @@ import {
   drawTimeout,
   isElectable,
   isUpToDate,
+  knowledge,
   promise,
   type Raft,
   send,
@@ -62,9 +64,10 @@ function becomeCandidate(raft: Raft, isForced: boolean): void {
 
 function askForVotes(raft: Raft, type: 'preVote' | 'vote', term: number, isForced: boolean): void {
   const { id: from, lastIndex, lastTerm, configuration } = raft
+  const known = knowledge(raft)
   for (const { id } of configuration.members) {
     if (id === from || !isVoter(configuration, id)) continue
-    send(raft, { type, from, to: id, term, lastIndex, lastTerm, isForced })
+    send(raft, { type, from, to: id, term, lastIndex, lastTerm, isForced, ...known })
   }
 }
 
@@ -91,6 +94,18 @@ function conclude(raft: Raft): void {
   else becomeLeader(raft)
 }
 
+/**
+ * What a vote or an answer says about the log: whoever has the entry there has everything before it, and all of it is
+ * committed. A configuration is in force where its entry is applied (M2), so members may each stand for leader in
+ * another one: somebody who was removed refuses, by its longer log, the voters who do not know yet that they can do
+ * without it. Telling each other what is committed ends that without a leader.
+ */
+export function learnCommitted(raft: Raft, { commit, commitTerm }: VoteMessage | VoteReply): void {
+  if (raft.snapshot || commit <= raft.commit || termAt(raft, commit) !== commitTerm) return
+  commitTo(raft, commit)
+  if (raft.role === 'leader') raft.mustBroadcast = true
+}
+
 /** E2: whoever hears a leader does not help to replace it. */
 export function isLeaseHeld(raft: Raft): boolean {
   if (!raft.config.checkQuorum || raft.leader === 0 || raft.defects['raft/lease-ignored']) return false
@@ -114,6 +129,7 @@ export function onVote(raft: Raft, message: VoteMessage): void {
     // A grant repeats what was asked for: it does not change the voter's term.
     term: isGranted ? term : raft.term,
     isGranted,
+    ...knowledge(raft),
   }
   if (isGranted && !isPre) {
     // Only a real vote that is granted delays the own campaign (E3).

@@ -83,7 +83,8 @@ function reject(raft: Raft, to: number, index: number, prevTerm: number): void {
 
 export function onHeartbeat(raft: Raft, message: Heartbeat): void {
   const { from, commit, readRound } = message
-  if (!raft.snapshot && commit > raft.commit) {
+  // A member that may have forgotten what it acknowledged believes only what an append has compared (R4).
+  if (!raft.snapshot && !raft.isMute && commit > raft.commit) {
     assert(commit <= raft.lastIndex, 'what was acknowledged is still here (A13)')
     commitTo(raft, commit)
   }
@@ -115,6 +116,7 @@ export function installed(raft: Raft, index: number, term: number, configuration
   // What is on its way to the disk belonged to the log before.
   for (const handed of raft.handed) handed.lastIndex = index
   raft.stored = { ...raft.stored, commit: index }
+  raft.handedState = { ...raft.handedState, commit: index }
   raft.snapshot = undefined
   raft.configuration = configuration
   raft.configurationIndex = index

@@ -11,6 +11,7 @@ import type { AppendReply, HeartbeatReply, SnapshotOffer } from './messages.ts'
 import {
   acknowledge,
   assertProgress,
+  forgetMatch,
   isWaiting,
   isWindowFull,
   noteProbe,
@@ -153,7 +154,10 @@ function onRejection(raft: Raft, peer: Progress, { index, hintIndex, hintTerm }:
   if (isTrusted) {
     toProbe(peer)
     peer.next = Math.max(1, agreeable + 1)
-  } else if (!retreat(peer, index, agreeable)) return
+  } else {
+    if (!peer.counts) forgetMatch(peer, agreeable)
+    if (!retreat(peer, index, agreeable)) return
+  }
   assertProgress(peer, raft.lastIndex)
   sendAppend(raft, peer, true)
 }

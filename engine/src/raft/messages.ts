@@ -41,14 +41,22 @@ export type Sample = {
 
 type Common = { readonly from: number; readonly to: number; readonly term: number }
 
-export type VoteMessage = Common & {
-  readonly type: 'preVote' | 'vote'
-  readonly lastIndex: number
-  readonly lastTerm: number
-  /** Part of a leadership transfer: the lease rule E2 does not hold. */
-  readonly isForced: boolean
-}
-export type VoteReply = Common & { readonly type: 'preVoteReply' | 'voteReply'; readonly isGranted: boolean }
+/**
+ * What the sender knows to be committed; whoever has the same entry there knows it, too. Members that differ in which
+ * configuration they have applied may each refuse the other's vote for ever: this is how they catch up without a leader.
+ */
+type Knowledge = { readonly commit: number; readonly commitTerm: number }
+
+export type VoteMessage = Common &
+  Knowledge & {
+    readonly type: 'preVote' | 'vote'
+    readonly lastIndex: number
+    readonly lastTerm: number
+    /** Part of a leadership transfer: the lease rule E2 does not hold. */
+    readonly isForced: boolean
+  }
+export type VoteReply = Common &
+  Knowledge & { readonly type: 'preVoteReply' | 'voteReply'; readonly isGranted: boolean }
 export type AppendMessage = Common & {
   readonly type: 'append'
   readonly prevIndex: number

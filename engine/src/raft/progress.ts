@@ -168,6 +168,15 @@ export function toProbe(progress: Progress, known = progress.match): void {
   progress.sentCommit = Math.min(progress.sentCommit, progress.next - 1)
 }
 
+/**
+ * Nothing it acknowledged is known any more: another incarnation may stand behind the id than the one that did. Only
+ * for members that do not count, or that begin to.
+ */
+export function forgetMatch(progress: Progress, known = 0): void {
+  progress.match = Math.min(progress.match, known)
+  progress.sentCommit = Math.min(progress.sentCommit, progress.match)
+}
+
 export function toReplicate(progress: Progress): void {
   reset(progress, 'replicate')
   progress.next = progress.match + 1

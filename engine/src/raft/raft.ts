@@ -13,7 +13,7 @@
 
 import { assert, unreachable } from '@vacancy/shared'
 import { leaveJointPhase } from './changes.ts'
-import { campaign, countOwnVote, isLeaseHeld, onTimeoutNow, onVote, onVoteReply } from './elections.ts'
+import { campaign, countOwnVote, isLeaseHeld, learnCommitted, onTimeoutNow, onVote, onVoteReply } from './elections.ts'
 import type { EntryBatch } from './entry.ts'
 import { onAppend, onHeartbeat, onSnapshot } from './follower.ts'
 import { checkQuorum } from './heartbeats.ts'
@@ -29,6 +29,7 @@ import {
   type HardState,
   isAlone,
   isElectable,
+  knowledge,
   peerOf,
   placePeers,
   promise,
@@ -127,8 +128,13 @@ export function step(raft: Raft, message: Message): void {
     case 'transferLeader':
       if (raft.role === 'leader') transferLeader(raft, message.target)
       return
+    case 'preVoteReply':
+    case 'voteReply':
+      learnCommitted(raft, message)
+      break
     case 'preVote':
     case 'vote':
+      learnCommitted(raft, message)
       // G3: who may have forgotten a vote does not give another one.
       if (raft.isMute && !raft.defects['raft/mute-votes']) return
       if (message.term > raft.term && !message.isForced && isLeaseHeld(raft)) return
@@ -154,7 +160,8 @@ function onHigherTerm(raft: Raft, message: Message): void {
 function onLowerTerm(raft: Raft, { type, from: to }: Message): void {
   const { id: from, term } = raft
   if (raft.defects['raft/lower-term-ignored']) return
-  if (type === 'preVote') return promise(raft, { type: 'preVoteReply', from, to, term, isGranted: false })
+  if (type === 'preVote')
+    return promise(raft, { type: 'preVoteReply', from, to, term, isGranted: false, ...knowledge(raft) })
   if (type !== 'append' && type !== 'heartbeat') return
   if (!raft.config.preVote && !raft.config.checkQuorum) return
   promise(raft, { type: 'appendReply', from, to, term, index: 0, isRejected: false, hintIndex: 0, hintTerm: 0 })

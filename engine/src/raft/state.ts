@@ -9,7 +9,7 @@ import type { EntryBatch } from './entry.ts'
 import { createLog, type RaftLog, type TermRun, termAt, truncateFrom } from './log.ts'
 import { assertConfiguration, isVoter, votersOnly } from './membership.ts'
 import type { Configuration, Message, SnapshotOffer } from './messages.ts'
-import { createProgress, type Progress } from './progress.ts'
+import { createProgress, forgetMatch, type Progress, toProbe } from './progress.ts'
 
 export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
 
@@ -347,7 +347,13 @@ export function placePeers(raft: Raft): void {
       const peer = known ?? createProgress(member.id, raft.lastIndex + 1, limits)
       peer.isVoter = configuration.voters.includes(peer.id)
       peer.isOutgoing = configuration.outgoing.includes(peer.id)
-      peer.counts = raft.counts.get(peer.id) ?? member.incarnation !== ''
+      const counts = raft.counts.get(peer.id) ?? member.incarnation !== ''
+      if (known && counts && !peer.counts) {
+        // What counts from now on is what the member acknowledges as who it is now.
+        forgetMatch(peer)
+        toProbe(peer)
+      }
+      peer.counts = counts
       return peer
     })
 }
@@ -379,6 +385,10 @@ export function send(raft: Raft, message: Message): void {
 /** Whether a log that ends at (`term`, `index`) is at least as new as the own (E1). */
 export function isUpToDate(raft: Raft, term: number, index: number): boolean {
   return term > raft.lastTerm || (term === raft.lastTerm && index >= raft.lastIndex)
+}
+
+export function knowledge(raft: Raft): { readonly commit: number; readonly commitTerm: number } {
+  return { commit: raft.commit, commitTerm: knownTerm(raft, raft.commit) }
 }
 
 /** Term of an entry that must be known. */
