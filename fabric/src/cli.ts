@@ -32,6 +32,8 @@ const registryCommand = defineCommand({
     for (const warning of warnings) log.warn({}, warning)
     const tokens =
       flags.authFile === undefined ? undefined : openTokens({ file: flags.authFile, log, rules: FABRIC_TOKENS })
+    if (tokens === undefined)
+      log.warn({}, 'no auth file: whoever reaches the port may register and publish segments (--auth-file)')
     let running: RunningRegistry | undefined
     const tls = tlsFiles && openTls({ files: tlsFiles, log, onReload: (material) => running?.setTls(material) })
     await runProgram(
@@ -52,6 +54,7 @@ const registryCommand = defineCommand({
             version: VERSION,
             clock: systemClock,
             log,
+            drainMs: flags.drainSecs * 1000,
             newEpoch: () => randomBytes(8).toString('hex'),
           })
           process.stdout.write(`serving: ${tls ? 'https' : 'http'} ${flags.addr}:${running.port}\n`)
@@ -107,6 +110,7 @@ const resolverCommand = defineCommand({
             version: VERSION,
             clock: systemClock,
             log,
+            drainMs: flags.drainSecs * 1000,
           })
           process.stdout.write(`serving: http ${flags.host}:${running.port}\n`)
         },

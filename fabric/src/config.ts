@@ -103,7 +103,7 @@ export const RESOLVER_FLAGS = {
     type: 'choice',
     choices: ['text', 'json'],
     default: 'text',
-    summary: 'The host as text, or an object with hostname, port and api_port.',
+    summary: 'The host as text, or an object with hostname, port, api_port and quic_port.',
   },
   ...COMMON,
 } as const satisfies Flags

@@ -17,8 +17,6 @@ export const HTTP_LIMITS = {
   idleTimeoutMs: 75_000,
   connectionsMax: 10_000,
   bodyBytesMax: 64 * 1024,
-  /** What is still being answered this long after close() is cut off. */
-  closeMs: 2_000,
   /** How often Node looks for connections past a time limit. */
   checkEveryMs: 1_000,
 } as const
@@ -72,8 +70,8 @@ export type ListenerOptions = {
 export type Listener = {
   /** The port, once it is open; rejects with VacancyError port_taken. */
   readonly listening: Promise<number>
-  /** Takes no more connections, ends the idle ones and waits for the others, `closeMs` at most. */
-  readonly close: () => Promise<void>
+  /** Takes no more connections, ends the idle ones and waits for the others, so long at most. */
+  readonly close: (drainMs: number) => Promise<void>
   /** Connections to come use this certificate; throws when it cannot be used, and the old one stays. */
   readonly setTls: (tls: TlsMaterial) => void
 }
@@ -131,7 +129,7 @@ export function createListener(options: ListenerOptions): Listener {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(options, error, socket))
   return {
     listening: listen(server, options.host, options.port),
-    close: () => close(server),
+    close: (drainMs) => close(server, drainMs),
     setTls(tls) {
       assert(secure !== undefined, 'a listener without TLS has no certificate to change')
       secure.setSecureContext(secureContextOf(tls))
@@ -163,12 +161,12 @@ function listen(server: Server, host: string, port: number): Promise<number> {
   return promise
 }
 
-async function close(server: Server): Promise<void> {
+async function close(server: Server, drainMs: number): Promise<void> {
   if (!server.listening) return
   const closed = Promise.withResolvers<void>()
   server.close(() => closed.resolve())
   server.closeIdleConnections()
-  const cut = setTimeout(() => server.closeAllConnections(), HTTP_LIMITS.closeMs)
+  const cut = setTimeout(() => server.closeAllConnections(), drainMs)
   await closed.promise
   clearTimeout(cut)
 }

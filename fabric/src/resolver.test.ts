@@ -38,6 +38,7 @@ async function start(options: Partial<ResolverOptions> = {}) {
     version: '0.1.0',
     clock: turnableClock(0),
     log: { debug: note, info: note, warn: note, error: note },
+    drainMs: 2_000,
     lookMs: 5,
     ...options,
   })

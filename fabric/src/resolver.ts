@@ -40,7 +40,7 @@ const nodeKey = (shard: string, node: string) => `${shard}/${node}`
 
 /**
  * Reads a table: `shards` (shard → node → host), `bridges` and `routers` (id → host). A host may carry a port, and may
- * be a mapping of `hostname`, `port` and `api_port`.
+ * be a mapping of `hostname`, `port`, `api_port` and `quic_port`.
  *
  * @throws VacancyError invalid_config, one line a fault
  */
@@ -77,7 +77,7 @@ function entriesOf(value: unknown, at: string, faults: string[]): [string, unkno
 function put(table: Map<string, ResolvedAddress>, id: string, host: unknown, at: string, faults: string[]): void {
   const address = readResolverAnswer('application/json', JSON.stringify(host))
   if (address) table.set(id, address)
-  else faults.push(`${at}: must be host, host:port, or a mapping of hostname, port and api_port`)
+  else faults.push(`${at}: must be host, host:port, or a mapping of hostname, port, api_port and quic_port`)
 }
 
 /**
@@ -106,6 +106,8 @@ export type ResolverOptions = {
   readonly version: string
   readonly clock: Clock
   readonly log: Log
+  /** What is still being answered this long after the stop is cut off. */
+  readonly drainMs: number
   readonly lookMs?: number
 }
 
@@ -202,7 +204,7 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
     async stop() {
       readiness.set('stopping', 'The resolver stops.')
       unwatch()
-      await listener.close()
+      await listener.close(options.drainMs)
     },
   }
 }
@@ -230,8 +232,13 @@ function found(format: ResolverOptions['format'], address: ResolvedAddress): Ans
   return format === 'json' ? json(200, objectOf(address), headers) : text(200, textOf(address), headers)
 }
 
-function objectOf({ host, port, apiPort }: ResolvedAddress) {
-  return { hostname: host, ...(port !== undefined && { port }), ...(apiPort !== undefined && { api_port: apiPort }) }
+function objectOf({ host, port, apiPort, quicPort }: ResolvedAddress) {
+  return {
+    hostname: host,
+    ...(port !== undefined && { port }),
+    ...(apiPort !== undefined && { api_port: apiPort }),
+    ...(quicPort !== undefined && { quic_port: quicPort }),
+  }
 }
 
 function textOf({ host, port }: ResolvedAddress): string {

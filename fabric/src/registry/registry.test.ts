@@ -21,6 +21,7 @@ import {
   zonesBody,
 } from '@vacancy/shared/contract'
 import { parseTokens } from '@vacancy/shared/node'
+import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { FABRIC_TOKENS } from '../access.ts'
 import { type RegistryOptions, type RunningRegistry, startRegistry } from './registry.ts'
@@ -89,6 +90,7 @@ async function start(options: Partial<RegistryOptions> & { readonly auth?: strin
     version: '0.1.0',
     clock,
     log: { debug: note, info: note, warn: note, error: note },
+    drainMs: 2_000,
     newEpoch: () => '0123456789abcdef',
     ...options,
   })
@@ -714,4 +716,31 @@ test('a port that is taken ends the start', async () => {
   await expect(start({ port: registry.port, storage: other })).rejects.toMatchObject({ code: 'port_taken' })
   expect(other.texts).toEqual([])
   expect(storage.texts.length).toBe(1)
+})
+
+test('whatever is posted is answered, and leaves a state that can be stored and read again', async () => {
+  const { ask, get, stop, storage } = await start()
+  const seed = Number(process.env['VACANCY_SEED'] ?? Date.now() % 2 ** 31)
+  const word = fc.oneof(
+    fc.constantFrom('node', 'bridge', 's1', 'z1', '', '__proto__'),
+    fc.string({ unit: 'binary', maxLength: 8 }),
+  )
+  const value = fc.oneof({ weight: 3, arbitrary: word }, fc.jsonValue({ maxDepth: 2 }))
+  const fields = ['kind', 'id', 'zone', 'shard', 'segments', 'term', 'checksum', 'instance', 'segment_counts'] as const
+  const one = fc.record(
+    Object.fromEntries(fields.map((name) => [name, name === 'segments' ? fc.oneof(value, fc.array(word)) : value])),
+    { requiredKeys: ['kind', 'id', 'zone', 'segments'] },
+  )
+
+  for (const body of fc.sample(fc.oneof(one, fc.jsonValue()), { seed, numRuns: 300 })) {
+    for (const path of ['/register', '/shards/s1/segments', '/shards/__proto__/segments']) {
+      const { status } = await ask('POST', path, body)
+      expect([200, 400, 409], `seed ${seed}: ${path} ${JSON.stringify(body)}`).toContain(status)
+    }
+  }
+  const [topology, versions] = [(await get('/topology')).json, (await get('/versions')).json]
+  await stop()
+  const again = await start({ storage: memoryStorage(storage.texts.at(-1)) })
+  expect((await again.get('/versions')).json).toEqual(versions)
+  expect((await again.get('/topology')).json.segments).toEqual(topology.segments)
 })

@@ -70,6 +70,8 @@ export type RegistryOptions = {
   readonly version: string
   readonly clock: Clock
   readonly log: Log
+  /** What is still being answered this long after the stop is cut off. */
+  readonly drainMs: number
   /** 16 random hexadecimal digits. */
   readonly newEpoch: () => string
 }
@@ -91,6 +93,7 @@ type Service = {
   readonly kept: Map<string, { readonly version: number; readonly body: string }>
   readonly clashes: Map<string, number>
   keptBytes: number
+  keptVersions: { readonly version: number; readonly isWarming: boolean; readonly body: string } | undefined
   /** Changes so far, and how many of them are on disk. */
   changes: number
   saved: number
@@ -118,6 +121,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     kept: new Map(),
     clashes: new Map(),
     keptBytes: 0,
+    keptVersions: undefined,
     changes: 1,
     saved: 0,
     saving: undefined,
@@ -140,7 +144,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
     // A place that cannot be written to is found now, not with the first change.
     await save(service)
   } catch (cause) {
-    await listener.close()
+    await listener.close(0)
     const reason = (cause as Error).message
     throw new VacancyError('disk_failed', { operation: 'write', file: storage.name, reason }, { cause })
   }
@@ -155,7 +159,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
       service.isStopping = true
       service.readiness.set('stopping', 'The registry stops.')
       notify(service)
-      await listener.close()
+      await listener.close(options.drainMs)
       for (const timer of timers) clearInterval(timer)
       await service.saving?.catch(() => undefined)
       if (service.saved === service.changes) return
@@ -648,13 +652,22 @@ async function getVersions(service: Service, { parameters, headers, gone }: Quer
   const { state } = service
   const etag = { ETag: `"${state.epoch}.${state.globalVersion}"` }
   if (waitSeconds === 0 && isKnown(headers, etag.ETag)) return { status: 304, headers: etag, body: '' }
-  const body = {
+  return jsonText(200, versionsText(service), etag)
+}
+
+/** Written once for all who waited for the same change. */
+function versionsText(service: Service): string {
+  const { state, keptVersions } = service
+  const warming = isWarming(service)
+  if (keptVersions?.version === state.globalVersion && keptVersions.isWarming === warming) return keptVersions.body
+  const body = JSON.stringify({
     global_version: state.globalVersion,
     versions: Object.fromEntries(state.versions),
     epoch: state.epoch,
-    warming: isWarming(service),
-  }
-  return json(200, body, etag)
+    warming,
+  })
+  service.keptVersions = { version: state.globalVersion, isWarming: warming, body }
+  return body
 }
 
 /** Resolves when the state has another version, when the time is over, or when nobody waits any more. */

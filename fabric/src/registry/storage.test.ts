@@ -86,8 +86,9 @@ test.each([
   for (const text of ['one', 'two']) await storage.save(text)
   for (const [suffix, text] of left) writeFileSync(`${file}${suffix}`, text)
 
-  expect(await open().load(anything)).toBe('two')
-  await open().save('four')
+  const next = open()
+  expect(await next.load(anything)).toBe('two')
+  await next.save('four')
   expect(await open().load(anything)).toBe('four')
   expect(readFileSync(`${file}.bak`, 'utf8')).toBe('two')
   expect(existsSync(`${file}.tmp`)).toBe(false)
@@ -104,4 +105,18 @@ test('a place that cannot be written to is a failure, and what was there stays',
 
   await expect(inFile.save('two')).rejects.toThrow()
   expect(await open().load(anything)).toBe('one')
+})
+
+test('a file that another process has written is not written over', async () => {
+  const [one, two] = [open(), open()]
+  await one.save('one')
+  expect(await two.load(anything)).toBe('one')
+  await two.save('two')
+
+  await expect(one.save('three')).rejects.toThrow('is a second registry using it?')
+  expect(await open().load(anything)).toBe('two')
+  // A file that was taken away is nobody's.
+  rmSync(file)
+  await one.save('four')
+  expect(await open().load(anything)).toBe('four')
 })

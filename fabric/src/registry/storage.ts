@@ -4,7 +4,7 @@
  * one before beside it as `.bak` (platform.md §2.7).
  */
 
-import { copyFile, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { copyFile, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { VacancyError } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
@@ -34,6 +34,8 @@ export type RegistryStorage = {
 export function fileStorage(file: string, log: Log): RegistryStorage {
   const folder = path.dirname(file)
   const [backup, fresh, spare] = [`${file}.bak`, `${file}.tmp`, `${file}.bak.tmp`]
+  /** The file as we know it; another one is somebody else's, and is not written over. */
+  let known: string | undefined
   return {
     name: file,
     async load(isUsable) {
@@ -48,6 +50,7 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
             await rename(file, `${file}.damaged`)
             log.error({ file, used: each }, `${faults.join('; ')}: kept as .damaged, and the state before it is used`)
           }
+          known = await lookOf(file)
           return text
         }
         faults.push(`${each} cannot be used: ${fault}`)
@@ -58,6 +61,9 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
       })
     },
     async save(text) {
+      const found = await lookOf(file)
+      if (found !== undefined && found !== known)
+        throw new Error('it was changed by another process: is a second registry using it?')
       await mkdir(folder, { recursive: true })
       const handle = await open(fresh, 'w')
       try {
@@ -68,6 +74,7 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
       }
       await keepPrevious(file, backup, spare)
       await rename(fresh, file)
+      known = await lookOf(file)
       await syncFolder(folder)
     },
     async setAside(suffix) {
@@ -76,6 +83,17 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
       }
       await syncFolder(folder).catch(unlessMissing)
     },
+  }
+}
+
+async function lookOf(file: string): Promise<string | undefined> {
+  try {
+    const { dev, ino, size, mtimeNs } = await stat(file, { bigint: true })
+    return `${dev}/${ino}/${size}/${mtimeNs}`
+  } catch (error) {
+    // ENOTDIR: a part of the path is a file; the write says so.
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined
+    throw error
   }
 }
 
