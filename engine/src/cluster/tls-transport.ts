@@ -83,8 +83,11 @@ export type TlsTransportOptions = {
   readonly port: number
   /** Certificate, key and the authority as `clientCa`; undefined: plain TCP, where a node is who it says (`--insecure-cluster`). */
   readonly tls: TlsMaterial | undefined
-  /** Where a node listens; a failure is tried again later. Asked before each attempt but the first after a loss. */
-  readonly addressOf: (node: string) => Promise<Address>
+  /**
+   * Where a node listens; a failure is tried again later. Asked before each attempt but the first after a loss, and told
+   * whether the attempt before failed to connect (discovery.ts).
+   */
+  readonly addressOf: (node: string, wasUnreachable: boolean) => Promise<Address>
   /** A peer goes on refusing us because another node with our id is connected to it; once a peer (platform.md §7.9, exit 65). */
   readonly onDuplicate?: ((peer: string) => void) | undefined
   readonly limits?: Partial<TransportLimits> | undefined
@@ -143,6 +146,9 @@ export type TransportCounters = {
   readonly outgoing: number
   readonly incoming: number
   readonly unauthenticated: number
+  /** Connections that came up since the start: those we dialled, and those we were dialled by. */
+  readonly opened: number
+  readonly accepted: number
   readonly reconnects: number
   /** Incoming connections that were not taken. */
   readonly refused: Readonly<Tally>
@@ -167,6 +173,8 @@ type State = {
   material: TlsMaterial | undefined
   context: SecureContext | undefined
   isClosed: boolean
+  opened: number
+  accepted: number
   reconnects: number
   readonly refused: Tally
   readonly failed: Tally
@@ -241,6 +249,8 @@ export function openTlsTransport(options: TlsTransportOptions): (events: Transpo
       material: tls,
       context: tls && peerContext(tls),
       isClosed: false,
+      opened: 0,
+      accepted: 0,
       reconnects: 0,
       refused: createTally(),
       failed: createTally(),
@@ -405,8 +415,13 @@ function open(state: State, slot: Slot, socket: Socket, isOutgoing: boolean, ins
     drop(state, before, 'replaced')
   }
   peer.instance = instance
-  if (isOutgoing) slot.outgoing = link
-  else slot.incoming = link
+  if (isOutgoing) {
+    slot.outgoing = link
+    state.opened++
+  } else {
+    slot.incoming = link
+    state.accepted++
+  }
   socket.on('drain', () => flush(state, link))
   socket.on('error', () => {}) // What it means is told by 'close'.
   socket.on('end', () => lose(state, link, 'peerClosed'))
@@ -505,7 +520,7 @@ function dial(state: State, slot: Slot, known?: Address): void {
     isStopped = true
   }
   if (known !== undefined) return attempt(state, slot, known)
-  state.options.addressOf(slot.peer.node).then(
+  state.options.addressOf(slot.peer.node, slot.attempts > 0).then(
     (address) => {
       if (!isStopped) attempt(state, slot, address)
     },
@@ -883,6 +898,8 @@ function countersOf(state: State): TransportCounters {
     outgoing: slots.filter(({ outgoing }) => outgoing).length,
     incoming: slots.filter(({ incoming }) => incoming).length,
     unauthenticated: state.pending.size,
+    opened: state.opened,
+    accepted: state.accepted,
     reconnects: state.reconnects,
     refused: { ...state.refused },
     failed: { ...state.failed },

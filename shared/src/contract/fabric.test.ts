@@ -94,6 +94,7 @@ test.each([
   ['application/json', '{"hostname":"a","host":"b"}', { host: 'a' }],
   ['', '{"addr":"a","tcp_port":1,"api_port":2}', { host: 'a', port: 1, apiPort: 2 }],
   ['', '{"address":"a:5","port":6}', { host: 'a', port: 6 }],
+  ['', '{"host":"a","quic_port":3}', { host: 'a', quicPort: 3 }],
   ['application/json', '"a:7"', { host: 'a', port: 7 }],
 ])('an answer of type %j with %j is read', (type, body, address) => {
   expect(readResolverAnswer(type, body)).toEqual(address)
@@ -110,6 +111,7 @@ test.each([
   ['', `${'a'.repeat(10)}\n${'b'.repeat(5_000)}`],
   ['', '{"hostname":5}'],
   ['', '{"hostname":"a","port":"80"}'],
+  ['', '{"hostname":"a","quic_port":0}'],
   ['', '{'],
   ['application/json', 'plain'],
   ['application/json', '[1]'],

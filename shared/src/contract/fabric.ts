@@ -224,8 +224,16 @@ export function segmentsChecksum(sorted: readonly string[]): string {
 /** What a resolver's answer may be, at most. */
 export const RESOLVER_ANSWER_BYTES_MAX = 4_096
 
-/** Where a component is. Without a port the caller's own setting counts. */
-export type ResolvedAddress = { readonly host: string; readonly port?: number; readonly apiPort?: number }
+/**
+ * Where a component is. Without a port the caller's own setting counts. `port` is the one that clients and bridges
+ * use, `quicPort` the one that nodes of a shard use among themselves.
+ */
+export type ResolvedAddress = {
+  readonly host: string
+  readonly port?: number
+  readonly apiPort?: number
+  readonly quicPort?: number
+}
 
 /**
  * Reads the answer of a resolver: a JSON object with `hostname`, `host`, `address` or `addr`, a JSON string, or text
@@ -251,8 +259,14 @@ function readObject(value: { readonly [name: string]: unknown }): ResolvedAddres
   if (address === undefined) return undefined
   const port = value['port'] ?? value['tcp_port']
   const apiPort = value['api_port']
-  if ((port !== undefined && !isPort(port)) || (apiPort !== undefined && !isPort(apiPort))) return undefined
-  return { ...address, ...(port !== undefined && { port }), ...(apiPort !== undefined && { apiPort }) }
+  const quicPort = value['quic_port']
+  if (![port, apiPort, quicPort].every((number) => number === undefined || isPort(number))) return undefined
+  return {
+    ...address,
+    ...(isPort(port) && { port }),
+    ...(isPort(apiPort) && { apiPort }),
+    ...(isPort(quicPort) && { quicPort }),
+  }
 }
 
 function parseJson(source: string): unknown {
