@@ -489,7 +489,7 @@ test('segments that other shards own are named, once, and the rest counts', () =
   world.advance(60_000)
 
   expect(registry.pushes).toBe(1)
-  expect(world.link.status().published).toEqual({ segments: 2, conflicts: 1 })
+  expect(world.link.status()).toMatchObject({ published: { segments: 2, conflicts: 1 }, pushes: { conflict: 1 } })
   expect(world.said('other shards own segments').map(({ fields }) => fields)).toEqual([{ conflicts: ['paris of s2'] }])
 })
 
@@ -515,7 +515,11 @@ test.each([
 
   registry.refuses = undefined
   world.advance(HEARTBEAT_MS)
-  expect(world.link.status()).toMatchObject({ refusal: '', published: { segments: 2 } })
+  expect(world.link.status()).toMatchObject({
+    refusal: '',
+    published: { segments: 2 },
+    pushes: { accepted: 1, conflict: 0, refused: 3, failed: 0 },
+  })
 })
 
 test('an existing registry, which tells no epoch and no etag, is kept in step by comparing', () => {

@@ -26,6 +26,7 @@ import {
   staleTermBody,
 } from '@vacancy/shared/contract'
 import type { Log, Schedule } from '../env.ts'
+import type { RegistryStatus } from '../status.ts'
 
 /** Pauses after failures: doubling, ± a fifth (platform.md §1.5). */
 export const BACKOFF_MS = { first: 100, max: 5_000, jitter: 0.2 } as const
@@ -99,22 +100,6 @@ export type RegistryParts = {
   readonly request: SendRequest
 }
 
-/** For `/status`, `/ready` and metrics. */
-export type RegistryStatus = {
-  readonly address: string
-  readonly isReachable: boolean
-  /** Why the last request failed; '' when it did not. */
-  readonly fault: string
-  /** Time since the last heartbeat that was taken; undefined before the first. */
-  readonly heartbeatAgeMs: number | undefined
-  /** Why the registry's codec list is not the node's; '' when it is. */
-  readonly codecMismatch: string
-  /** What the registry last took of this leader; undefined while it does not lead or nothing was taken. */
-  readonly published: { readonly segments: number; readonly conflicts: number } | undefined
-  /** Why it did not take the last list; '' when it did. */
-  readonly refusal: string
-}
-
 export type RegistryLink = {
   /**
    * Asks for the codec list until it is there. Calls back once.
@@ -135,6 +120,9 @@ export type RegistryLink = {
   stop(done: () => void): void
 }
 
+/** How a push ended; `conflict`: taken but for segments that other shards own. */
+type PushResult = 'accepted' | 'conflict' | 'refused' | 'failed'
+
 type Timer = 'heartbeat' | 'codecs' | 'segments' | 'start'
 
 type Link = {
@@ -143,6 +131,7 @@ type Link = {
   readonly timers: Map<Timer, () => void>
   readonly requests: Map<Timer, () => void>
   readonly failures: Map<Timer, number>
+  readonly pushes: { [result in PushResult]: number }
   address: number
   /** Requests that failed one after another, whatever they were for. */
   failed: number
@@ -187,6 +176,7 @@ export function createRegistryLink(parts: RegistryParts, options: RegistryOption
     timers: new Map(),
     requests: new Map(),
     failures: new Map(),
+    pushes: { accepted: 0, conflict: 0, refused: 0, failed: 0 },
     address: 0,
     failed: 0,
     failedSinceMs: 0,
@@ -529,10 +519,17 @@ function push(link: Link, ours: Ours): void {
   })
   const request = { method: 'POST', path: segmentsPath(link), body, timeoutMs: REQUEST_MS.list } as const
   ask(link, 'segments', request, (result) => {
-    if (result.kind === 'failed') return lookAfterPause(link)
-    if (result.status !== 200) return refused(link, refusalOf(result))
+    if (result.kind === 'failed') {
+      link.pushes.failed += 1
+      return lookAfterPause(link)
+    }
+    if (result.status !== 200) {
+      link.pushes.refused += 1
+      return refused(link, refusalOf(result))
+    }
     const answer = pushedBody.safeParse(parse(result.body))
     const conflicts = answer.success ? answer.data.conflicts : []
+    link.pushes[conflicts.length > 0 ? 'conflict' : 'accepted'] += 1
     const isNews = link.last?.checksum !== ours.checksum || link.last.conflicts !== conflicts.length
     link.last = {
       checksum: ours.checksum,
@@ -627,6 +624,7 @@ function statusOf(link: Link): RegistryStatus {
     codecMismatch: link.mismatch,
     published: link.last && { segments: link.last.segments, conflicts: link.last.conflicts },
     refusal: link.refusal,
+    pushes: { ...link.pushes },
   }
 }
 
