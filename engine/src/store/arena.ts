@@ -41,6 +41,17 @@ export function createRegion(gap: Gap, upward: boolean): Region {
   }
 }
 
+/** Forgets all blocks; the caller has moved the gap's edge back and made what was used zero. */
+export function emptyRegion(region: Region): void {
+  const edge = region.upward ? region.gap.low : region.gap.high
+  assert(edge === region.origin, 'an empty region has no blocks')
+  region.highWater = region.origin
+  region.sizeOf.clear()
+  region.startOf.clear()
+  for (const bin of region.bins) bin.length = 0
+  region.usedBytes = 0
+}
+
 /** Four bins an octave. */
 function binOf(bytes: number): number {
   const octave = 31 - Math.clz32(bytes)

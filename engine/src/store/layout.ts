@@ -44,12 +44,18 @@ export const CONTROL = {
   readers: 14,
   /** Even; odd while the catalog changes in more than one word (names of deleted properties, moves). */
   catalogVersion: 15,
+  /** 1 while another state takes the place of this one: nobody reads (version.ts). */
+  isClosed: 16,
 } as const
 
-/** One cache line a reader, so that entering and leaving does not disturb the others. */
+/**
+ * One cache line a reader, so that entering and leaving does not disturb the others: the epoch it entered in, and
+ * whether it is at a request.
+ */
 export const READER_SLOT_START = 1024
 export const READER_SLOT_BYTES = 64
 export const READERS_MAX = 96
+export const READER_SLOT = { epoch: 0, isBusy: 1 } as const
 
 export const STATE_START = PAGE_BYTES
 export const STATE_BYTES = 2 * PAGE_BYTES

@@ -1,5 +1,7 @@
-import { describe, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { runModel } from '../testing/model.ts'
+import { release } from './arena.ts'
+import { allocatePlane, allocateRecord, createStore } from './store.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 
@@ -12,4 +14,23 @@ describe('the store against a model of plain objects', () => {
     runModel(SEED, { properties: 1200, segments: 1, rooms: 1, areas: 90, steps: 9000 })
     runModel(SEED + 1, { properties: 600, segments: 2, rooms: 2, areas: 20, steps: 6000 })
   })
+})
+
+test('memory that one region gave back is zero when the other takes it', () => {
+  const store = createStore({ memoryBytes: 5 << 20, readers: 1, scratchBytes: 4096, sessionBytesMax: 0 })
+  const { memory, writer } = store
+  const bytes = writer.gap.high - writer.gap.low - 4096
+  for (const [give, take, region] of [
+    [allocateRecord, allocatePlane, writer.records],
+    [allocatePlane, allocateRecord, writer.planes],
+  ] as const) {
+    const block = give(store, bytes)
+    memory.u8.fill(0xff, block, block + bytes)
+    release(region, block, bytes)
+
+    const taken = take(store, bytes)
+
+    expect(memory.u8.subarray(taken, taken + bytes).every((byte) => byte === 0)).toBe(true)
+    release(region === writer.records ? writer.planes : writer.records, taken, bytes)
+  }
 })

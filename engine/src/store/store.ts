@@ -4,7 +4,7 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { allocate, createRegion, type Gap, type Region } from './arena.ts'
+import { allocate, createRegion, emptyRegion, type Gap, type Region } from './arena.ts'
 import { createSparePages, reserveSparePages, touch } from './cow.ts'
 import {
   CONTROL,
@@ -105,6 +105,34 @@ export function createStore(options: StoreOptions): Store {
   return store
 }
 
+/**
+ * Makes a store empty again, as new: for a state that takes the place of all that is there. Readers are out
+ * (version.ts), no snapshot is being taken, and the settings of its creation stay.
+ */
+export function clearStore(store: Store): void {
+  const { memory, writer } = store
+  assert(!writer.copyOnWrite, 'no snapshot reads what is cleared')
+  assert(writer.marks.size === 0, 'nothing is changing in a store that is cleared')
+  const sessionBytesMax = state(memory, STATE.sessionBytesMax)
+  memory.u8.fill(0, STATE_START, STATE_START + STATE_BYTES)
+  // What a region has never used is zero; all else must be again, since both take from the same gap.
+  const { records, planes, gap } = writer
+  memory.u8.fill(0, records.origin, records.highWater)
+  memory.u8.fill(0, planes.highWater, planes.origin)
+  gap.low = records.origin
+  gap.high = planes.origin
+  for (const region of [records, planes]) emptyRegion(region)
+  const { limbo, spare } = writer
+  for (const list of [limbo.addresses, limbo.sizes, limbo.planes, limbo.epochs]) list.length = 0
+  limbo.head = 0
+  spare.addresses.length = 0
+  spare.used = 0
+  spare.failed = false
+  writer.sessions.clear()
+  writer.sweep.length = 0
+  setState(store, STATE.sessionBytesMax, sessionBytesMax)
+}
+
 /** Views of the same memory for another thread; refuses a memory that is no store of this version. */
 export function attachMemory(wasm: WebAssembly.Memory): Memory {
   const memory = viewsOf(wasm)
@@ -162,7 +190,11 @@ function allocateZeroed(store: Store, region: Region, bytes: number): number {
   const waterBefore = region.highWater
   const start = allocate(region, bytes)
   assert(start !== 0, 'the store ran out of memory although growing writes are refused before')
-  const fresh = region.upward ? start >= waterBefore : start + bytes <= waterBefore
+  const { records, planes } = store.writer
+  // Zero is only what neither region has ever used: each gives back to the gap what the other takes from it.
+  const fresh = region.upward
+    ? start >= waterBefore && start + bytes <= planes.highWater
+    : start + bytes <= waterBefore && start >= records.highWater
   if (!fresh) {
     touch(store, start, bytes)
     store.memory.u8.fill(0, start, start + bytes)

@@ -8,11 +8,16 @@
  *   entered in, the writer frees what was retired before the oldest of them.
  *
  * After READ_TRIES_MAX tries a reader gives up and asks the replica thread, where nothing changes underneath.
+ *
+ * When the state of another node takes the place of all of this (snapshot/replace.ts), nobody may be inside: the writer
+ * closes the store, waits until all readers are out, and opens it again. Numbers and addresses that a reader had found
+ * before mean something else then, so a request as a whole lies between `beginRequest` and `endRequest`. Each side
+ * stores its own word and then looks at the other's; both are atomic, so at least one of them sees the other.
  */
 
-import { assert } from '@vacancy/shared'
+import { assert, VacancyError } from '@vacancy/shared'
 import { release } from './arena.ts'
-import { CONTROL, READER_SLOT_BYTES, READER_SLOT_START, READERS_MAX, TABLE } from './layout.ts'
+import { CONTROL, READER_SLOT, READER_SLOT_BYTES, READER_SLOT_START, READERS_MAX, TABLE } from './layout.ts'
 import type { Limbo, Memory, Store } from './memory.ts'
 
 export const READ_TRIES_MAX = 64
@@ -26,13 +31,55 @@ function readerCell(reader: number): number {
   return (READER_SLOT_START + reader * READER_SLOT_BYTES) >>> 2
 }
 
-/** From here to `leave`, nothing this reader can reach is used for something else. */
+/**
+ * From here to `leave`, nothing this reader can reach is used for something else.
+ *
+ * @throws not_serving while the store is closed; whoever has begun a request does not meet that
+ */
 export function enter(memory: Memory, reader: number): void {
   Atomics.store(memory.i32, readerCell(reader), Atomics.load(memory.i32, CONTROL.reclaimEpoch))
+  if (Atomics.load(memory.i32, CONTROL.isClosed) === 0) return
+  leave(memory, reader)
+  throw new VacancyError('not_serving', {})
 }
 
 export function leave(memory: Memory, reader: number): void {
   Atomics.store(memory.i32, readerCell(reader), 0)
+}
+
+/**
+ * A reader is about to look at the store, perhaps several times, and to remember what it found.
+ *
+ * @returns false while the store is closed: nothing may be read, and nothing has to be ended
+ */
+export function beginRequest(memory: Memory, reader: number): boolean {
+  const cell = readerCell(reader) + READER_SLOT.isBusy
+  Atomics.store(memory.i32, cell, 1)
+  if (Atomics.load(memory.i32, CONTROL.isClosed) === 0) return true
+  Atomics.store(memory.i32, cell, 0)
+  return false
+}
+
+export function endRequest(memory: Memory, reader: number): void {
+  Atomics.store(memory.i32, readerCell(reader) + READER_SLOT.isBusy, 0)
+}
+
+/** Writer: nobody comes in any more; those inside are waited for with `areReadersOut`. */
+export function closeStore(store: Store): void {
+  Atomics.store(store.memory.i32, CONTROL.isClosed, 1)
+}
+
+export function openStore(store: Store): void {
+  Atomics.store(store.memory.i32, CONTROL.isClosed, 0)
+}
+
+export function areReadersOut({ memory }: Store): boolean {
+  for (let reader = 0; reader < READERS_MAX; reader++) {
+    const cell = readerCell(reader)
+    if (Atomics.load(memory.i32, cell + READER_SLOT.epoch) !== 0) return false
+    if (Atomics.load(memory.i32, cell + READER_SLOT.isBusy) !== 0) return false
+  }
+  return true
 }
 
 /** @returns the version to hand to `isUnchanged`, or -1 while the table is changing */

@@ -1,0 +1,193 @@
+import { assert, createCodecList, formatDay } from '@vacancy/shared'
+import { beforeEach, expect, test } from 'vitest'
+import { recountDigest } from '../store/apply.ts'
+import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
+import { CONTROL } from '../store/layout.ts'
+import { clearStore, countsOf, createStore, publish, type Store, scratchOf, stateDigest } from '../store/store.ts'
+import { beginRequest, closeStore, endRequest, enter, leave, openStore } from '../store/version.ts'
+import { createSimulatedDisk, type SimulatedDisk } from '../testing/disk.ts'
+import { runModel, TODAY } from '../testing/model.ts'
+import { ask, type NodeInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
+import { createSimulation, type Simulation } from '../testing/simulation.ts'
+import { CAPTURE_SCRATCH_BYTES, captureStore } from './capture.ts'
+import { openSeedFile, type SnapshotReader } from './load.ts'
+import { inlineDecoder, lackingBytes, loadedBytes, replaceStore } from './replace.ts'
+import { inlineEncoder, writeSeedFileAtOnce } from './write.ts'
+
+const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const MEMORY = 128 << 20
+const codecs = createCodecList(SAMPLE_CODECS)
+
+let disk: SimulatedDisk
+let simulation: Simulation
+beforeEach(() => {
+  disk = createSimulatedDisk()
+  simulation = createSimulation({ disk })
+})
+
+/** The state of a node as a snapshot. */
+function snapshotOf(node: NodeInMemory, path: string, defects?: ReadonlySet<string>): SnapshotReader {
+  const { store } = node
+  const point = {
+    epoch: beginCopyOnWrite(store),
+    index: node.index,
+    term: 3,
+    shardId: 's1',
+    voters: ['n1'],
+    recordsStart: store.writer.recordsStart,
+    recordsEnd: store.writer.gap.low,
+    defects,
+  }
+  const scratch = scratchOf(store.memory, 1) + 65_536
+  const captured = captureStore(store.memory, point, codecs, scratch)
+  assert(captured !== undefined, 'the epoch was kept')
+  const { source } = captured
+  writeSeedFileAtOnce(simulation.env, path, source, {
+    encoder: inlineEncoder(source, scratch + CAPTURE_SCRATCH_BYTES),
+  })
+  endCopyOnWrite(store)
+  return openSeedFile(disk, path)
+}
+
+function replace(store: Store, reader: SnapshotReader): { ended: unknown[] } {
+  const ended: unknown[] = []
+  replaceStore(simulation.env, store, reader, inlineDecoder(disk), (error) => ended.push(error))
+  return { ended }
+}
+
+function pictureOf(node: NodeInMemory) {
+  const { memory } = node.store
+  const answers = []
+  for (const segment of ['segment0', 'segment1', 'segment2']) {
+    answers.push(ask(node, 'SEARCHPROP', { segment }).result)
+    for (const roomType of ['room0', 'room1']) {
+      for (let first = 0; first < 12; first += 3) {
+        const dates = [first, first + 1].map((i) => formatDay(TODAY + i))
+        answers.push(ask(node, 'SEARCHAVAIL', { segment, roomType, dates, availability: 0 }).result)
+      }
+    }
+  }
+  return {
+    digest: stateDigest(memory),
+    recounted: recountDigest(memory).digest,
+    counts: countsOf(memory),
+    answers: JSON.stringify(answers),
+  }
+}
+
+test(`a running node answers with the state of the snapshot, and goes on as its origin does (VACANCY_SEED=${SEED})`, () => {
+  const origin = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 4000 }, MEMORY)
+  const node = runModel(SEED + 1, { properties: 500, segments: 3, rooms: 3, areas: 9, steps: 5000 }, MEMORY)
+  const expected = pictureOf(origin)
+  const reader = snapshotOf(origin, '/origin')
+
+  expect(lackingBytes(node.store, reader, 1)).toBe(0)
+  expect(replace(node.store, reader).ended).toEqual([undefined])
+  publish(node.store, origin.index)
+  expect(pictureOf(node)).toEqual(expected)
+
+  // Both take the same writes from here on, and another snapshot of either is the same.
+  node.index = origin.index
+  for (const each of [origin, node]) {
+    for (let i = 0; i < 300; i++) {
+      const date = formatDay(TODAY + (i % 9))
+      ask(each, 'SETROOMPKG', { propertyId: `p${i}`, roomType: `room${i % 4}`, date, finalPrice: 70 + i })
+      if (i % 7 === 0) ask(each, 'DELPROP', { propertyId: `p${i}` })
+    }
+  }
+  expect(pictureOf(node)).toEqual(pictureOf(origin))
+  const [first, second] = [snapshotOf(origin, '/first'), snapshotOf(node, '/second')]
+  expect(second.manifest.contentDigest).toEqual(first.manifest.contentDigest)
+})
+
+test('a store is replaced again and again without losing memory', () => {
+  const origin = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 3000 }, MEMORY)
+  const node = runModel(SEED + 1, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 3000 }, MEMORY)
+  const reader = snapshotOf(origin, '/origin')
+  const used: number[] = []
+
+  for (let i = 0; i < 4; i++) {
+    replace(node.store, reader)
+    publish(node.store, origin.index)
+    used.push(node.store.writer.records.usedBytes + node.store.writer.planes.usedBytes)
+  }
+
+  expect(new Set(used).size).toBe(1)
+  expect(pictureOf(node)).toEqual(pictureOf(origin))
+})
+
+test('nobody reads while a state is replaced, and readers inside are waited for', () => {
+  const node = runModel(SEED, { properties: 30, segments: 1, rooms: 1, areas: 2, steps: 300 }, MEMORY)
+  const reader = snapshotOf(node, '/origin')
+  const { memory } = node.store
+  enter(memory, 0)
+  expect(beginRequest(memory, 1)).toBe(true)
+
+  const { ended } = replace(node.store, reader)
+  expect(ended).toEqual([])
+  expect(beginRequest(memory, 3)).toBe(false)
+  expect(() => enter(memory, 3)).toThrow(expect.objectContaining({ code: 'not_serving' }))
+  simulation.advance(50)
+  leave(memory, 0)
+  simulation.advance(50)
+  expect(ended).toEqual([])
+  endRequest(memory, 1)
+  simulation.advance(50)
+
+  expect(ended).toEqual([undefined])
+  expect(beginRequest(memory, 3)).toBe(true)
+  endRequest(memory, 3)
+})
+
+test('a snapshot that does not fit the memory is noticed before anything is cleared', () => {
+  const origin = runModel(SEED, { properties: 1500, segments: 1, rooms: 2, areas: 5, steps: 12_000 }, MEMORY)
+  const reader = snapshotOf(origin, '/origin')
+  const small = createStore({ memoryBytes: 5 << 20, readers: 1, scratchBytes: 4096, sessionBytesMax: 1 << 20 })
+
+  const used = origin.store.writer.records.usedBytes + origin.store.writer.planes.usedBytes
+
+  expect(lackingBytes(small, reader, 2)).toBeGreaterThan(0)
+  expect(lackingBytes(origin.store, reader, 1)).toBe(0)
+  // A store that grew row by row has more room in its tables than one that was loaded.
+  expect(loadedBytes(reader)).toBeLessThan(used)
+  expect(loadedBytes(reader)).toBeGreaterThan(used / 3)
+})
+
+test('what goes wrong after clearing is told, and the store stays closed', () => {
+  const node = runModel(SEED, { properties: 100, segments: 1, rooms: 1, areas: 2, steps: 1000 }, MEMORY)
+  const reader = snapshotOf(node, '/origin')
+  const ended: unknown[] = []
+  const failing = {
+    threads: 1,
+    decode: (_: unknown, done: (error?: unknown) => void) => done(new Error('a chunk is gone')),
+  }
+
+  replaceStore(simulation.env, node.store, reader, failing, (error) => ended.push(error))
+
+  expect(ended).toEqual([expect.objectContaining({ message: 'a chunk is gone' })])
+  expect(node.store.memory.u32[CONTROL.isClosed]).toBe(1)
+})
+
+test('a cleared store is as empty as a new one, whatever lay in its memory', () => {
+  const node = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 3000 }, MEMORY)
+  const { store } = node
+
+  closeStore(store)
+  clearStore(store)
+  openStore(store)
+  publish(store, 0)
+
+  const { records, planes, gap } = store.writer
+  expect([records.usedBytes, planes.usedBytes]).toEqual([0, 0])
+  expect([gap.low, gap.high]).toEqual([records.origin, planes.origin])
+  expect(store.memory.u8.subarray(records.origin, planes.origin).every((byte) => byte === 0)).toBe(true)
+  expect(countsOf(store.memory)).toEqual({ properties: 0, packages: 0, sessions: 0 })
+})
+
+test('snapshot/session-not-in-snapshot leaves the sessions out', () => {
+  const node = runModel(SEED, { properties: 30, segments: 1, rooms: 1, areas: 2, steps: 300 }, MEMORY)
+  const reader = snapshotOf(node, '/origin', new Set(['snapshot/session-not-in-snapshot']))
+
+  expect(reader.manifest.sessions).toBe(0)
+  expect(reader.sessions.length).toBe(0)
+})

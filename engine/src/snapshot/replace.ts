@@ -1,0 +1,163 @@
+/**
+ * The state of a snapshot in the place of the one that a running node holds, in its very memory (consensus.md §16.3,
+ * §11): readers go out, everything is cleared, the snapshot is loaded as at a start, readers come in again.
+ *
+ * In place, and not beside the old state, because a node that serves a full shard has no memory for two of them, and
+ * because no thread has to learn of another memory. What can fail is done before: chunks are verified when they come,
+ * `lackingBytes` and `openSnapshot` are asked before the log begins anew. What fails after that ends the process, and
+ * its next start loads the same snapshot from disk.
+ */
+
+import { assert } from '@vacancy/shared'
+import type { Disk, Env } from '../env.ts'
+import { allocate, release } from '../store/arena.ts'
+import { capacityFor, LEAF_BYTES, PROPERTY, planeBytes, SESSION, STATE, TABLE } from '../store/layout.ts'
+import {
+  clearStore,
+  countsOf,
+  MEMORY_RESERVE_BYTES,
+  type Memory,
+  prepareSnapshots,
+  type Store,
+  state,
+} from '../store/store.ts'
+import { areReadersOut, closeStore, openStore } from '../store/version.ts'
+import { decodePart, type SnapshotReader } from './load.ts'
+import { finishStore, prepareStore } from './restore.ts'
+import type { PlaneMap } from './shapes.ts'
+import { createWordsCoder, WORDS_SCRATCH_BYTES } from './words.ts'
+import { decodeAll, type WordsPool } from './words-pool.ts'
+
+/** How often the writer looks whether readers are out; a search takes milliseconds. */
+const READERS_LOOK_MS = 1
+
+export type DecodeJob = {
+  readonly reader: SnapshotReader
+  readonly memory: Memory
+  readonly planeMap: PlaneMap
+  /** An area of WORDS_SCRATCH_BYTES for each thread. */
+  readonly scratch: readonly number[]
+}
+
+/** Decodes all words of a snapshot into planes of empty words, on as many threads as it has. */
+export type Decoder = {
+  readonly threads: number
+  decode(job: DecodeJob, done: (error?: unknown) => void): void
+}
+
+/** On this thread, at once. */
+export function inlineDecoder(disk: Disk): Decoder {
+  return {
+    threads: 1,
+    decode({ reader, memory, planeMap, scratch }, done) {
+      const { tables, properties, names, words, places, firstPlane } = reader
+      const coder = createWordsCoder(memory.wasm, scratch[0] as number, {
+        tables,
+        ids: properties.ids,
+        roomTypes: names.roomTypes,
+      })
+      for (let part = 0; part < words.parts.length; part++) {
+        decodePart(disk, { words, form: places.form, firstPlane }, coder, planeMap, part)
+      }
+      done()
+    },
+  }
+}
+
+export function pooledDecoder(pool: WordsPool): Decoder {
+  return {
+    threads: pool.threads,
+    decode({ reader, memory, planeMap, scratch }, done) {
+      decodeAll(pool, reader, memory.wasm, planeMap, scratch).then(() => done(), done)
+    },
+  }
+}
+
+/** Bytes that a store takes for a snapshot: planes and rows exactly, lists as they come, bitmaps not at all. */
+export function loadedBytes({ properties, tables, names, sessions, manifest }: SnapshotReader): number {
+  let bytes = sessions.length + manifest.sessions * SESSION.bytes
+  for (const { rows, days } of tables) {
+    const capacity = capacityFor(rows.length)
+    bytes += TABLE.bytes + capacity * 20 + days.length * planeBytes(capacity) + Math.ceil(days.length / 32) * LEAF_BYTES
+  }
+  // Index by id at most half full, a row of the property table, room types and amenities as lists.
+  bytes += properties.count * (PROPERTY.bytes + 16 + 20)
+  bytes += properties.rooms.length * 12 + properties.amenities.length * 4
+  for (const list of Object.values(names)) bytes += list.length * 64
+  return bytes
+}
+
+/**
+ * Bytes that the memory of a store is too small by for a snapshot; 0 when it fits. What the estimate leaves out, the
+ * room below which a node refuses writes makes up for.
+ */
+export function lackingBytes(store: Store, reader: SnapshotReader, decoders: number): number {
+  const { records, planes } = store.writer
+  const reserve = Math.min(MEMORY_RESERVE_BYTES, store.memory.buffer.byteLength / 16)
+  const room = planes.origin - records.origin - reserve
+  return Math.max(0, loadedBytes(reader) + decoders * WORDS_SCRATCH_BYTES - room)
+}
+
+/**
+ * Replaces the state of a store. The store must not be written to, and no snapshot of it be taken, until `done`.
+ *
+ * @param done called with what went wrong; then the store holds nothing of use and the process ends
+ */
+export function replaceStore(
+  { schedule }: Pick<Env, 'schedule'>,
+  store: Store,
+  reader: SnapshotReader,
+  decoder: Decoder,
+  done: (error?: unknown) => void,
+): void {
+  closeStore(store)
+  const guarded = (step: () => void) => {
+    try {
+      step()
+    } catch (error) {
+      done(error)
+    }
+  }
+  const waitForReaders = () => {
+    if (!areReadersOut(store)) schedule.after(READERS_LOOK_MS, waitForReaders)
+    else guarded(() => load(store, reader, decoder, guarded, done))
+  }
+  waitForReaders()
+}
+
+function load(
+  store: Store,
+  reader: SnapshotReader,
+  decoder: Decoder,
+  guarded: (step: () => void) => void,
+  done: (error?: unknown) => void,
+): void {
+  clearStore(store)
+  // Not the scratch areas of the readers: replies that were not sent yet lie there.
+  const scratch = Array.from({ length: decoder.threads }, () => allocate(store.writer.planes, WORDS_SCRATCH_BYTES))
+  assert(!scratch.includes(0), 'there was room for the snapshot and for decoding it')
+  const { memory } = store
+  const prepared = prepareStore(store, reader.names, reader.properties, reader.tables)
+  decoder.decode({ reader, memory, planeMap: prepared.planeMap, scratch }, (error) => {
+    if (error !== undefined) return done(error)
+    guarded(() => {
+      for (const address of scratch) release(store.writer.planes, address, WORDS_SCRATCH_BYTES)
+      const { manifest, sessions, settings } = reader
+      const { lastMaintenanceDay, digest } = manifest
+      finishStore(store, prepared, { sessions, settings, lastMaintenanceDay, digest })
+      expectWhole(store, reader)
+      prepareSnapshots(store)
+      openStore(store)
+      done()
+    })
+  })
+}
+
+/** What was loaded is what the manifest says. The digests of the words were compared when they were decoded. */
+function expectWhole({ memory }: Store, { manifest }: SnapshotReader): void {
+  const { properties, packages, sessions } = countsOf(memory)
+  assert(properties === manifest.properties, 'all properties were loaded')
+  assert(packages === manifest.packages, 'all packages were loaded')
+  assert(sessions === manifest.sessions, 'all sessions were loaded')
+  assert(state(memory, STATE.lastMaintenanceDay) === manifest.lastMaintenanceDay, 'the day of maintenance was loaded')
+}
