@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect as connectTcp, createServer, type Server, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
@@ -89,7 +90,8 @@ type Opening = {
   readonly limits?: Partial<TransportLimits>
 }
 
-const QUICK = { retryMsMin: 5, retryMsMax: 20 }
+/** Quick, but never in a hurry with a verdict: the machine may be. */
+const QUICK = { retryMsMin: 5, retryMsMax: 20, verdictMs: 60_000 }
 
 async function openNode(name: string, { insecure = false, pair = pairs[name], port = 0, limits }: Opening = {}) {
   const logged: string[] = []
@@ -275,6 +277,38 @@ for (const insecure of [false, true]) {
   })
 }
 
+test('a peer whose process is killed is dead (E10)', async () => {
+  const modules = ['./tls-transport.ts', '../env.ts'].map((file) => JSON.stringify(new URL(file, import.meta.url).href))
+  const program = `
+    const [{ openTlsTransport }, { createEnv }] = await Promise.all([import(${modules[0]}), import(${modules[1]})])
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const { tls, port } = JSON.parse(process.argv[1])
+    const addressOf = async () => ({ host: '127.0.0.1', port })
+    const open = openTlsTransport({ env: createEnv(log), node: 'b', host: '127.0.0.1', port: 0, tls, addressOf })
+    const transport = await open({ onFrame() {}, onOpen() {}, onClosed() {} })
+    transport.setPeers(['a'])
+    console.log(transport.port)`
+  const a = await openNode('a')
+  const argument = JSON.stringify({ tls: materialOf(pairs['b']), port: a.transport.port })
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program, argument], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  cleanups.push(() => child.kill('SIGKILL'))
+  const [port] = (await once(child.stdout, 'data')) as [Buffer]
+  book.set('b', { host: '127.0.0.1', port: Number(String(port)) })
+  a.transport.setPeers(['b'])
+  await until(() => isConnected(a, 1))
+
+  child.kill('SIGKILL')
+  await until(() => a.events.filter((event) => 'closed' in event).length === 3)
+
+  expect(a.events.filter((event) => 'closed' in event).map((event) => 'closed' in event && event.isDead)).toEqual([
+    true,
+    true,
+    true,
+  ])
+})
+
 /** Carries bytes to a port until it is cut. */
 async function openProxy(target: number) {
   const sockets = new Set<Socket>()
@@ -417,6 +451,22 @@ test('a caller without a certificate is refused', async () => {
 
   await until(() => a.transport.counters().unauthenticated === 0)
   expect(refusals(a)).toEqual({ certificate: 1 })
+})
+
+test('a session that is taken up again stands for no certificate', async () => {
+  const a = await openNode('a')
+  const first = await dialTls(a, pairs['b'] ?? {})
+  const session = new Promise<Buffer>((resolve) => first.once('session', resolve))
+  first.write(hello('b', 'a'))
+  await once(first, 'data')
+
+  const second = await dialTls(a, { session: await session })
+  const [answer] = (await once(second, 'data')) as [Buffer]
+  const isReused = second.isSessionReused()
+  await closed(second)
+
+  expect(isReused).toBe(true)
+  expect(decodeAnswer(new Uint8Array(answer.subarray(8)))).toEqual({ refusal: 'certificate' })
 })
 
 test('a caller that speaks TLS 1.2 is refused', async () => {

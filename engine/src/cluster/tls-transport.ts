@@ -20,7 +20,7 @@
  * A restarted node is a new instance as well; its old connections were closed by its kernel, or are silent and end.
  *
  * **A dead peer.** When the last connection of a stream is closed by the peer we dial at once; refused means that the
- * process is gone (E10), connected that only the connection was cut.
+ * process is gone (E10), a welcome that only the connection was cut. An accepted connection alone means nothing yet.
  */
 
 import type { X509Certificate } from 'node:crypto'
@@ -472,7 +472,12 @@ function lose(state: State, link: Link, reason: CloseReason): void {
   if (!detach(state, link, reason) || state.isClosed) return
   const { slot } = link
   const { peer } = slot
-  complain(state, `lost ${reason}`, { peer: peer.node, stream: slot.stream, reason }, 'connection to a peer lost')
+  complain(
+    state,
+    `lost ${peer.node} ${reason}`,
+    { peer: peer.node, stream: slot.stream, reason },
+    'connection to a peer lost',
+  )
   const isGone = !isUsable(slot)
   if (isGone) {
     forgetIfIdle(state, peer)
@@ -535,7 +540,9 @@ function retry(state: State, slot: Slot, reason: CloseReason, error?: unknown): 
   const { env } = state.options
   const { retryMsMin, retryMsMax } = state.limits
   state.failed[reason]++
-  settleLoss(state, slot, reason === 'refused')
+  // A process that is being torn down still has its listener for a moment after its connections ended: one that took
+  // us and let go again says nothing. The next attempt does, or the time for it is over.
+  if (reason !== 'network') settleLoss(state, slot, reason === 'refused')
   // Whoever was told may have lost interest.
   if (!slot.peer.isWanted || state.isClosed) return
   const fields = {
@@ -593,8 +600,6 @@ function attempt(state: State, slot: Slot, address: Address): void {
   }
   socket.on('error', (error) => end(failureOf(socket, error), error))
   socket.on('close', () => end('network'))
-  // The process lives, whatever becomes of the greeting.
-  socket.on('connect', () => settleLoss(state, slot, false))
   socket.on(context ? 'secureConnect' : 'connect', () => {
     if (isOver) return
     if (socket instanceof TLSSocket && certifiedNode(socket) !== peer.node) return end('identity')
@@ -703,7 +708,8 @@ function createTls(state: State, material: TlsMaterial) {
     const pending = state.pending.get(placeOf(socket))
     const node = certifiedNode(socket)
     if (!pending) socket.destroy()
-    else if (!socket.authorized) pending.refuse(socket, 'certificate')
+    // A resumed session would stand for a certificate that nobody looked at this time; peers resume none.
+    else if (!socket.authorized || socket.isSessionReused()) pending.refuse(socket, 'certificate')
     else if (node === undefined) pending.refuse(socket, 'identity')
     else greet(state, pending, socket, node)
   })
