@@ -173,7 +173,7 @@ function chooseGroup(world: World): number[] {
   const isJoint = known?.process?.running?.isJoint() ?? false
   // While joint both halves need a majority; a change that is under way may make any of them voters.
   if (voters.length === 0 || isJoint || world.counts.membershipChanges > 0)
-    return world.nodes.map(({ number }) => number)
+    return world.nodes.filter(({ isDamaged }) => !isDamaged).map(({ number }) => number)
   const whole = voters.filter((number) => !nodeOf(world, number).isDamaged)
   return shuffle(random, whole).slice(0, Math.floor(voters.length / 2) + 1 + random.below(2))
 }
@@ -187,6 +187,7 @@ function liveness(world: World, workload: Workload): void {
   heal(world, group)
   breakOthers(world, group)
   oracles.checks.O13++
+  hinder(world, group)
   const election = electionUs(world)
   const probe = startProbe(world, workload)
   if (!runUntil(world, (electionsMax(world) + 2) * election, () => probe.index > 0)) {
@@ -205,9 +206,43 @@ function liveness(world: World, workload: Workload): void {
   oracles.checks.O12++
   const isJoint = () => group.some((number) => nodeOf(world, number).process?.running?.isJoint())
   if (!runUntil(world, 10 * election, () => !isJoint())) violate('O12', 'the joint phase does not end')
+  // The end of a joint phase may have taken the leader out of the voters: then it steps down (M7).
+  const isSettled = () => {
+    const leader = leaderOf(world)
+    return leader?.process?.running?.voters().includes(leader.number) === true
+  }
+  if (!runUntil(world, electionsMax(world) * election, isSettled)) violate('O13', 'no voter leads')
   const before = counts.elections
-  runUntil(world, 20 * world.knobs.heartbeatTicks * world.knobs.tickMs * 1_000, () => false)
+  muffle(world, group)
+  runUntil(world, 20 * world.knobs.heartbeatTicks * world.knobs.tickMs * 1_000 + 2 * election, () => false)
   if (counts.elections !== before) violate('O13', 'a leader was elected although nothing happened to the one before')
+}
+
+/** An operator asks for a transfer to a node that will not answer: it must end by itself (§8). */
+function hinder(world: World, group: readonly number[]): void {
+  const random = randomOf(world.seed, 'hinder')
+  const outside = world.nodes.filter(({ number }) => !group.includes(number))
+  const leader = leaderOf(world)
+  const target = outside[random.below(Math.max(1, outside.length))]
+  const process = leader?.process
+  if (!target || !leader || !process?.running || !group.includes(leader.number) || random.below(3) > 0) return
+  runIn(world, process, 'request', target.number, () =>
+    process.running?.act({ kind: 'transfer', target: target.number }),
+  )
+}
+
+/**
+ * One follower no longer hears the leader, and everybody hears it: as long as the others hear the leader they do not let
+ * it depose him (E2). Only for a majority without it.
+ */
+function muffle(world: World, group: readonly number[]): void {
+  const leader = leaderOf(world)
+  const voters = leader?.process?.running?.voters() ?? []
+  if (!leader || !group.includes(leader.number)) return
+  const others = group.filter((number) => number !== leader.number && voters.includes(number))
+  const whole = others.length
+  if (whole * 2 <= voters.length) return
+  block(world.network, leader.number, others[0] as number)
 }
 
 /**

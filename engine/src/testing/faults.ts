@@ -50,9 +50,13 @@ const SCHEDULE_MAX = 5_000
 function drawFault(random: Random, knobs: Knobs, atUs: number, kind: FaultClass): Fault {
   const total = knobs.voters + knobs.learners
   const electionUs = knobs.tickMs * knobs.electionTicks * 1_000
-  const target = chance(random, 0.4) ? 0 : between(random, 1, total)
+  // Most of what can go wrong goes wrong at the leader.
+  const isOperation = kind === 'membership' || kind === 'transfer'
+  const target = chance(random, isOperation ? 0.85 : 0.5) ? 0 : between(random, 1, total)
   const lengthUs = betweenDecades(random, 1_000, electionUs * 10)
   const detail = random.below(1 << 30)
+  // Without a side: the target alone.
+  if (kind === 'partition' && chance(random, 0.5)) return { atUs, kind, target, lengthUs, detail }
   if (kind === 'partition') return { atUs, kind, target, lengthUs, detail, nodes: sideOf(random, total) }
   if (kind === 'oneway') return { atUs, kind, target, lengthUs, detail, nodes: linksOf(random, total) }
   return { atUs, kind, target, lengthUs, detail }
@@ -133,7 +137,7 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
     case 'damage':
       return false
     case 'partition':
-      return partition(world, fault)
+      return partition(world, fault, node)
     case 'oneway':
       return cutLinks(
         world,
@@ -207,8 +211,8 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
   }
 }
 
-function partition(world: World, fault: Fault): boolean {
-  const side = fault.nodes ?? []
+function partition(world: World, fault: Fault, node: SimulatedNode): boolean {
+  const side = fault.nodes ?? [node.number]
   const links: (readonly [number, number])[] = []
   for (const a of world.nodes) {
     for (const b of world.nodes) {

@@ -34,7 +34,18 @@ export const FAULT_CLASSES = [
 ] as const
 export type FaultClass = (typeof FAULT_CLASSES)[number]
 
-export const PROFILES = ['mixed', 'calm', 'network', 'crash', 'membership', 'snapshot', 'disk'] as const
+export const PROFILES = [
+  'mixed',
+  'calm',
+  'network',
+  'crash',
+  'elections',
+  'conflicts',
+  'reads',
+  'membership',
+  'snapshot',
+  'disk',
+] as const
 export type Profile = (typeof PROFILES)[number]
 
 export type Knobs = {
@@ -65,6 +76,8 @@ export type Knobs = {
   readonly thinkUs: number
   readonly keylessPercent: number
   readonly readPercent: number
+  /** Attempts that go to any node, whoever leads. */
+  readonly roamPercent: number
   readonly classes: readonly FaultClass[]
   /** Mean time between two faults of the schedule. */
   readonly faultEveryUs: number
@@ -81,6 +94,9 @@ const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   calm: [],
   network: ['drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset', 'stall'],
   crash: ['kill', 'power', 'killall', 'rolling', 'stall', 'drop', 'partition', 'slowdisk'],
+  elections: ['kill', 'power', 'killall', 'late', 'stall', 'partition', 'oneway', 'slowdisk', 'transfer'],
+  conflicts: ['kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'stall', 'transfer', 'fulldisk'],
+  reads: ['partition', 'oneway', 'stall', 'late', 'kill', 'slowapply', 'transfer'],
   membership: ['membership', 'transfer', 'wipe', 'kill', 'power', 'partition', 'oneway', 'drop', 'late'],
   snapshot: ['snapshot', 'kill', 'power', 'partition', 'drop', 'late', 'duplicate', 'slowlink'],
   disk: ['slowdisk', 'fulldisk', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
@@ -97,7 +113,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
   const classes = drawClasses(random, profile)
   const has = (name: FaultClass) => classes.includes(name)
   const lengthClass = random.below(10)
-  return {
+  const knobs: Knobs = {
     voters,
     learners: random.below(3) === 0 ? between(random, 1, 3) : 0,
     tickMs,
@@ -126,11 +142,59 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
     thinkUs: betweenDecades(random, 500, tickMs * electionTicks * 500),
     keylessPercent: pick(random, [0, 20, 100]),
     readPercent: pick(random, [0, 20, 50]),
+    roamPercent: pick(random, [1, 5, 30]),
     classes,
     faultEveryUs: Math.max(20_000, tickMs * electionTicks * betweenDecades(random, 500, 20_000)),
     events: Math.round((lengthClass < 5 ? 2_000 : lengthClass < 9 ? 10_000 : 60_000) * length),
     sometimesP: chance(random, 0.3) ? betweenDecades(random, 1, 200) / 1_000 : 0,
     usesStore: chance(random, storeShare),
+  }
+  return { ...knobs, ...ofProfile(random, profile, knobs) }
+}
+
+/** What makes the rare things of a profile common. */
+function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knobs> {
+  const electionUs = knobs.tickMs * knobs.electionTicks * 1_000
+  const often = { faultEveryUs: Math.round(electionUs * (0.5 + random.below(30) / 10)) }
+  const voters = pick(random, [3, 3, 5])
+  switch (profile) {
+    case 'elections':
+      // Slow disks and short time-outs: votes and terms are on their way to the disk when the process ends.
+      return {
+        ...often,
+        voters,
+        learners: 0,
+        electionTicks: between(random, 4, 8),
+        heartbeatTicks: 1,
+        syncUsMin: Math.round(knobs.tickMs * 500),
+        syncUsMax: Math.round(knobs.tickMs * 2_500),
+        thinkUs: betweenDecades(random, 5_000, 50_000),
+      }
+    case 'conflicts':
+      return {
+        ...often,
+        voters,
+        syncUsMin: 200,
+        syncUsMax: Math.round(electionUs / 8),
+        snapshotEvery: 2_000,
+        clients: 4,
+        thinkUs: 5_000,
+      }
+    case 'reads':
+      return {
+        ...often,
+        voters,
+        readPercent: 50,
+        roamPercent: 40,
+        clients: 6,
+        registers: 3,
+        thinkUs: betweenDecades(random, 500, 5_000),
+        clockErrorPercent: 20,
+      }
+    case 'membership':
+      return { ...often, learners: between(random, 0, 3), snapshotEvery: betweenDecades(random, 20, 3_000) }
+    default:
+      return {}
   }
 }
 
@@ -142,5 +206,5 @@ function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
   if (kind === 0) return []
   if (kind === 1) return [pick(random, all)]
   const p = pick(random, [0.25, 0.5, 0.75])
-  return all.filter(() => chance(random, p))
+  return all.filter((name) => name === profile || chance(random, p))
 }

@@ -136,7 +136,7 @@ function attempt(workload: Workload, client: Client): void {
   current.attempts++
   current.open++
   // The node is asked once in a while, whoever leads: followers answer reads and say who does not lead.
-  if (chance(random, 0.03)) client.node = between(random, 1, world.nodes.length)
+  if (random.below(100) < world.knobs.roamPercent) client.node = between(random, 1, world.nodes.length)
   current.timer = scheduleIn(world.scheduler, timeoutUs(workload), () => onTimeout(workload, client, current, token))
   send(workload, client, current, token, client.node)
   // A duplicate is on its way to somebody else at the same time: only with a key, which makes it harmless.
