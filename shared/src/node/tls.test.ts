@@ -4,7 +4,7 @@ import path from 'node:path'
 import { connect, createServer, type PeerCertificate, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { turnableClock } from '../clock.ts'
-import type { VacancyError } from '../errors.ts'
+import { VacancyError } from '../errors.ts'
 import { makeCertificate } from '../testing/certificates.ts'
 import { loadTls, openTls, secureContextOf, validityFault } from './tls.ts'
 
@@ -124,6 +124,21 @@ test('a rotated certificate is shown to the next connection, and half a rotation
   expect(store.material().cert).toBe(second.cert)
   store.close()
   server.close()
+})
+
+test('a certificate that its listener will not take is not in force', () => {
+  const [first, second] = [makeCertificate({ subject: 'first' }), makeCertificate({ subject: 'second' })]
+  const files = putPair(first)
+  const onReload = (): never => {
+    throw new VacancyError('invalid_tls', { reason: 'the certificate is that of another node' })
+  }
+  const store = openTls({ files, log: silentLog([]), lookMs: 3_600_000, onReload })
+  putPair(second)
+
+  expect(fault(() => store.reload())).toContain('that of another node')
+
+  expect(store.material().cert).toBe(first.cert)
+  store.close()
 })
 
 test('with a client authority a client without its certificate is refused', async () => {

@@ -127,7 +127,7 @@ export type TlsStore = {
 export function openTls(options: {
   readonly files: TlsFiles
   readonly log: Log
-  /** Called with what is new after each reload: listeners take it for connections to come. */
+  /** Called with what is new at each reload: listeners take it for connections to come. If it throws, the old stays. */
   readonly onReload?: (material: TlsMaterial) => void
   readonly clock?: Clock
   readonly lookMs?: number
@@ -141,8 +141,8 @@ export function openTls(options: {
   const reload = (): TlsMaterial => {
     const next = loadTls(files)
     if (next.cert === material.cert && next.key === material.key && next.clientCa === material.clientCa) return material
+    onReload?.(next)
     material = next
-    onReload?.(material)
     log.info({ file: files.cert, fingerprint: material.fingerprint }, 'certificate reloaded')
     warn()
     return material
