@@ -13,6 +13,7 @@ const USAGE_EXIT_CODE = 64
 const COMMANDS = {
   run: ['@vacancy/engine/cli', 'starts a standalone node'],
   'build-snapshot': ['@vacancy/engine/cli', 'makes a snapshot from properties.csv and packages.csv'],
+  'run-clustered': ['@vacancy/engine/cli', 'starts a member of a shard of several nodes'],
   inspect: ['@vacancy/engine/cli', 'says what lies in a data directory and what of it is damaged'],
   export: ['@vacancy/engine/cli', 'makes one snapshot file of a data directory: the backup'],
   quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],

@@ -7,9 +7,12 @@ import { availableParallelism, cpus } from 'node:os'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, EXIT, VacancyError } from '@vacancy/shared'
 import { type Log, openTls, openTokens, type TlsFiles, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
+import { createCells } from './cluster/cells.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
+import { openShard } from './clustered.ts'
 import { type EngineConfig, type EngineSettings, memoryBytes, servingThreads } from './config.ts'
 import { errorOf } from './failure.ts'
+import { clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
 import type { NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
 import { createHttpServer, type HttpServer } from './http/node.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
@@ -17,11 +20,33 @@ import { hitBytes } from './search/parameters.ts'
 import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
 import { WORDS_SCRATCH_BYTES } from './snapshot/words.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
+import { segmentCounts } from './store/read.ts'
 import { attachMemory, isMemoryFull, type Memory } from './store/store.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
 
+/** What a member of a shard needs beyond a node by itself. */
+export type ClusterNodeOptions = {
+  readonly zoneId: string
+  /** The nodes that found the shard; this one need not be among them. */
+  readonly initialVoters: readonly string[]
+  /** Nodes to look for first. */
+  readonly seeds: readonly string[]
+  readonly formWithMajority: boolean
+  /** Address of the listener for other nodes. */
+  readonly host: string
+  /** Undefined: in the clear. */
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined
+  readonly registry: {
+    readonly url: string
+    readonly tokenFile: string | undefined
+    readonly caFile: string | undefined
+  }
+  readonly resolver: { readonly url: string; readonly tokenFile: string | undefined }
+}
+
 export type NodeOptions = {
+  readonly cluster: ClusterNodeOptions | undefined
   readonly config: EngineConfig
   readonly codecs: CodecList
   readonly dataDir: string
@@ -34,6 +59,7 @@ export type NodeOptions = {
   readonly tcpTls: TlsFiles | undefined
   readonly apiTls: TlsFiles | undefined
   readonly acceptLoss: boolean
+  readonly rejoin: boolean
   readonly acceptDay: number
   readonly drainSeconds: number
   readonly logFormat: string
@@ -130,6 +156,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     ? openTls({ files: options.apiTls, log, onReload: (material) => http?.rotateTls(material) })
     : undefined
 
+  const cells = createCells()
   const readers = FIRST_SERVING_READER + Math.max(threads, cores)
   const { slabBytes, slabs, scratchBytes } = scratchPlan(settings, readers)
   const replicaOptions: ReplicaOptions = {
@@ -147,12 +174,46 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     walFlushThreshold: settings.walFlushThreshold,
     loadThreads: cores,
     acceptLoss: options.acceptLoss,
+    rejoin: options.rejoin,
     acceptDay: options.acceptDay,
     forceTypescript: false,
+    cluster: options.cluster && {
+      zoneId: options.cluster.zoneId,
+      initialVoters: options.cluster.initialVoters,
+      seeds: options.cluster.seeds,
+      formWithMajority: options.cluster.formWithMajority,
+      tickMs: settings.raftTickMs,
+      electionTicks: settings.raftElectionTick,
+      heartbeatTicks: settings.raftHeartbeatTick,
+      host: options.cluster.host,
+      port: settings.quicPort,
+      tls: options.cluster.tls,
+      resolver: options.cluster.resolver,
+      apiHost: options.apiHost,
+      apiPort: settings.apiPort,
+      cells,
+    },
   }
 
   const replica = startReplica(replicaOptions)
   const askReplica: AskReplica = (message, transfer = []) => replica.worker.postMessage(message, transfer)
+  const shard =
+    options.cluster &&
+    openShard({
+      options: options.cluster,
+      self: { nodeId: options.nodeId, shardId: options.shardId ?? '', zoneId: options.cluster.zoneId },
+      codecs,
+      heartbeatMs: settings.registryHeartbeatSecs * 1000,
+      apiUrl: `${apiTls ? 'https' : 'http'}://${options.apiHost}:${settings.apiPort}`,
+      apiScheme: apiTls ? 'https' : 'http',
+      apiPort: () => settings.apiPort,
+      log,
+      ask: askReplica,
+      health: () => healthOf(handle),
+      segments: () => (state.memory ? segmentCounts({ memory: state.memory, reader: MAIN_READER }) : []),
+    })
+  const conditions = createConditions(state.unavailable)
+  let clusterCertificate: number | undefined
   const handle: NodeHandle = {
     version: options.version,
     get shardId() {
@@ -196,12 +257,14 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     rotateTls: () => {
       tcpTls?.reload()
       apiTls?.reload()
+      if (options.cluster?.tls) askReplica({ type: 'reload' })
     },
     certificates: () => [
       ...(tcpTls ? [{ listener: 'tcp' as const, notAfterMs: tcpTls.material().notAfterMs }] : []),
       ...(apiTls ? [{ listener: 'api' as const, notAfterMs: apiTls.material().notAfterMs }] : []),
+      ...(clusterCertificate === undefined ? [] : [{ listener: 'cluster' as const, notAfterMs: clusterCertificate }]),
     ],
-    cluster: undefined,
+    cluster: shard?.handle,
   }
   http = createHttpServer({
     handle,
@@ -222,14 +285,31 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   ]
   try {
     const apiPort = await api.listening
-    const ready = await follow(replica, state, options, setUnavailable)
+    const onShard = (message: OfShard) => {
+      if (message.type === 'certificate') clusterCertificate = message.notAfterMs
+      else shard?.onReplica(message)
+      if (!shard || message.type === 'certificate' || message.type === 'asked') return
+      const { info, registry, resolver } = shard.handle
+      const now = clusterConditions({ info: info(), replica: state.status, registry: registry(), resolver: resolver() })
+      followConditions(conditions, now, wallMs(), log)
+    }
+    const ready = await follow(replica, state, options, setUnavailable, onShard)
     state.memory = attachMemory(ready.memory)
     state.shardId = ready.shardId
     state.codecMismatch = ready.codecMismatch
     const tcp = await startTcp(
       options,
       state,
-      { threads, slabBytes, slabs, ready, tokens: tokens?.tokens(), tls: tcpTls?.material(), counters },
+      {
+        threads,
+        slabBytes,
+        slabs,
+        ready,
+        tokens: tokens?.tokens(),
+        tls: tcpTls?.material(),
+        counters,
+        cells: shard && cells,
+      },
       askReplica,
     )
     state.tcp = tcp
@@ -237,6 +317,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     state.unavailable.delete('starting')
     state.unavailable.delete('recovering')
     state.unavailable.delete('loading')
+    shard?.start()
+    if (shard) cleanUp.push(() => shard.stop())
     cleanUp.push(
       startMaintenance({
         hour: settings.maintenanceHour,
@@ -311,12 +393,16 @@ function startReplica(workerData: ReplicaOptions): Replica {
   return { worker: new Worker(new URL('./cluster/replica-worker.ts', import.meta.url), options) }
 }
 
+/** What the replica thread says of the shard. */
+type OfShard = Extract<FromReplica, { type: 'bootstrap' | 'cluster' | 'asked' | 'certificate' }>
+
 /** Follows the replica's messages for as long as it lives. @returns when it is ready */
 function follow(
   { worker }: Replica,
   state: State,
   options: NodeOptions,
   setUnavailable: (reason: UnavailableReason, detail: string) => void,
+  onShard: (message: OfShard) => void,
 ): Promise<Extract<FromReplica, { type: 'ready' }>> {
   const { log } = options
   return new Promise((resolve, reject) => {
@@ -336,7 +422,14 @@ function follow(
     worker.on('message', (message: FromReplica) => {
       switch (message.type) {
         case 'phase':
+          // What a shard waits for follows from what it reports (http/conditions.ts).
+          if (message.phase === 'forming' || message.phase === 'joining') return undefined
           return setUnavailable(message.phase, message.detail)
+        case 'bootstrap':
+        case 'cluster':
+        case 'asked':
+        case 'certificate':
+          return onShard(message)
         case 'ready':
           isReady = true
           return resolve(message)
@@ -406,6 +499,7 @@ async function startTcp(
     tokens: readonly TokenHash[] | undefined
     tls: TlsMaterial | undefined
     counters: ReturnType<typeof countersOf>
+    cells: SharedArrayBuffer | undefined
   },
   askReplica: AskReplica,
 ): Promise<TcpServer> {
@@ -430,7 +524,8 @@ async function startTcp(
       sendBufferBytes: settings.tcpSendBufferSize,
       requireLogin: settings.tcpRequireLogin,
       // Standalone there is nobody else to read from (platform.md §7.8 has the key for clusters).
-      leaderReads: true,
+      leaderReads: parts.cells === undefined || settings.leaderReads,
+      cells: parts.cells,
       tokens: parts.tokens,
       tls: parts.tls && { cert: parts.tls.cert, key: parts.tls.key },
       slabBytes: parts.slabBytes,
@@ -465,6 +560,8 @@ async function stopNode(
   if (state.stopping) return
   state.stopping = true
   setUnavailable('stopping', 'an orderly stop was asked for')
+  // §18: somebody else leads before the clients of this node are sent away.
+  if (options.cluster && !state.hasFailed) worker.postMessage({ type: 'leave' } satisfies ToReplica)
   if (!state.hasFailed) await state.tcp?.drain(options.drainSeconds * 1000)
   await state.tcp?.stop()
   const stopped = new Promise<void>((resolve) => {

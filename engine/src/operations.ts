@@ -134,6 +134,8 @@ export async function exportDirectory(path: string, outputPath: string, acceptLo
       walFlushThreshold: 1,
       loadThreads: 2,
       acceptLoss,
+      rejoin: false,
+      cluster: undefined,
       acceptDay: 0,
       forceTypescript: false,
     },

@@ -57,12 +57,16 @@ export type Cluster = {
   readonly baseIndex: number
   readonly baseTerm: number
   readonly voters: readonly string[]
+  /** Content digest of the snapshot it began with, hexadecimal; absent without one. */
+  readonly snapshotDigest?: string
+  /** False: this node joined a shard that others had founded, and takes part only as what they made it (§7.1). */
+  readonly isFounder?: boolean
 }
 
 export type DataDirectory = {
   readonly env: Env
   readonly path: string
-  readonly identity: Identity
+  identity: Identity
   /** Undefined until the node is formed. */
   cluster: Cluster | undefined
   /** The last run ended in order. */
@@ -144,6 +148,7 @@ export function createCluster(genesis: Genesis, sha256: (bytes: Uint8Array) => U
     baseIndex: base.index,
     baseTerm: base.term,
     voters,
+    ...(snapshotDigest === '' ? {} : { snapshotDigest }),
   }
 }
 
@@ -526,15 +531,24 @@ function corrupt(path: string, name: StateName, reason: string): VacancyError {
   return new VacancyError('corrupt_data', { file: join(path, name), offset: 0, reason })
 }
 
+function writeNewIdentity(env: Env, path: string, nodeId: string): Identity {
+  const identity = { nodeId, incarnation: toHex(env.random.bytes(16)) }
+  const bytes = encodeState('IDENTITY', identity)
+  withRoom(env, path, () => replaceFile(env.disk, join(path, 'IDENTITY'), bytes))
+  return identity
+}
+
+/** The node is another member from now on; what it was is set aside (§7.1). */
+export function renewIdentity(directory: DataDirectory): void {
+  const { env, path, identity } = directory
+  directory.identity = door(path, () => writeNewIdentity(env, path, identity.nodeId))
+}
+
 function openIdentity(env: Env, path: string, nodeId: string, isFormed: boolean): Identity {
   const state = readState(env.disk, path, 'IDENTITY')
   if (!state) {
     if (isFormed) throw corrupt(path, 'IDENTITY', 'it is missing and CLUSTER is there')
-    const identity = { nodeId, incarnation: toHex(env.random.bytes(16)) }
-    const file = join(path, 'IDENTITY')
-    const bytes = encodeState('IDENTITY', identity)
-    withRoom(env, path, () => replaceFile(env.disk, file, bytes))
-    return identity
+    return writeNewIdentity(env, path, nodeId)
   }
   const { incarnation } = state
   if (typeof state['nodeId'] !== 'string' || typeof incarnation !== 'string' || fromHex(incarnation).length !== 16) {
@@ -549,7 +563,17 @@ function openIdentity(env: Env, path: string, nodeId: string, isFormed: boolean)
 
 function decodeCluster(path: string, state: State | undefined): Cluster | undefined {
   if (!state) return undefined
-  const { clusterId, shardId, codecs, codecHash, baseIndex, baseTerm, voters } = state
+  const {
+    clusterId,
+    shardId,
+    codecs,
+    codecHash,
+    baseIndex,
+    baseTerm,
+    voters,
+    isFounder = true,
+    snapshotDigest = '',
+  } = state
   const isWhole =
     typeof clusterId === 'string' &&
     fromHex(clusterId).length === 16 &&
@@ -559,6 +583,8 @@ function decodeCluster(path: string, state: State | undefined): Cluster | undefi
     fromHex(codecHash).length === 32 &&
     Number.isSafeInteger(baseIndex) &&
     Number.isSafeInteger(baseTerm) &&
+    typeof isFounder === 'boolean' &&
+    typeof snapshotDigest === 'string' &&
     isTexts(voters)
   if (!isWhole) throw corrupt(path, 'CLUSTER', 'its content is not a genesis')
   return {
@@ -569,6 +595,8 @@ function decodeCluster(path: string, state: State | undefined): Cluster | undefi
     baseIndex: baseIndex as number,
     baseTerm: baseTerm as number,
     voters,
+    ...(snapshotDigest === '' ? {} : { snapshotDigest }),
+    ...(isFounder ? {} : { isFounder }),
   }
 }
 

@@ -119,6 +119,8 @@ export type Membership = MembershipOptions & {
   transfer: Transfer | undefined
   /** Newest first. */
   finished: readonly FinishedOperation[]
+  /** By result, since this node started. */
+  readonly ended: { done: number; failed: number }
   /** The newest change that was proposed here; 0 for none. */
   changeIndex: number
   readonly joins: Map<string, Join>
@@ -133,6 +135,7 @@ export function createMembership(port: MembershipPort, options: MembershipOption
     operation: undefined,
     transfer: undefined,
     finished: [],
+    ended: { done: 0, failed: 0 },
     changeIndex: 0,
     joins: new Map(),
     founders: new Map(),
@@ -472,6 +475,7 @@ function finish(membership: Membership, operation: Operation, reason: string): v
 function note(membership: Membership, { kind, node }: { kind: OperationKind; node: string }, reason: string): void {
   const { port } = membership
   const result = reason === '' ? 'done' : 'failed'
+  membership.ended[result]++
   const ended: FinishedOperation = { kind, node, result, reason, atMs: port.wallMs() }
   membership.finished = [ended, ...membership.finished].slice(0, OPERATIONS_KEPT)
   if (result === 'done') port.log.info({ kind, node }, 'membership operation done')

@@ -7,7 +7,17 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
 import { type Env, syncFolder } from '../env.ts'
-import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, entryTerm, viewOf } from '../raft/entry.ts'
+import {
+  ENTRY_HEADER_BYTES,
+  ENTRY_KIND,
+  type EntryBatch,
+  entryKind,
+  entryLength,
+  entryTerm,
+  viewOf,
+} from '../raft/entry.ts'
+import { decodeConfiguration, votersOnly } from '../raft/membership.ts'
+import type { Configuration } from '../raft/messages.ts'
 import type { RestoredState } from '../raft/raft.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from '../snapshot/capture.ts'
 import type { SnapshotHead, SnapshotReader } from '../snapshot/load.ts'
@@ -24,18 +34,21 @@ import { replaySalvage, type Salvage, salvageWal } from '../wal/inspect.ts'
 import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
 import type { SnapshotMark } from '../wal/payload.ts'
 import { replayEntries } from '../wal/scan.ts'
-import type { Wal } from '../wal/wal.ts'
+import { installWal, type Wal } from '../wal/wal.ts'
 import {
   beginWriting,
+  type Cluster,
   createCluster,
   type DataDirectory,
   ensureReserve,
   logIdentity,
   openDataDirectory,
+  renewIdentity,
   setAside,
   walFolder,
   writeCluster,
 } from './data-directory.ts'
+import { type Decision, genesisConfiguration, type Held } from './formation.ts'
 import type { ReplicaOptions } from './messages.ts'
 
 export type RecoveredNode = {
@@ -46,6 +59,7 @@ export type RecoveredNode = {
   readonly context: ApplyContext
   readonly wal: Wal
   readonly raft: RestoredState
+  readonly cluster: Cluster
   readonly snapshot: SnapshotHead | undefined
   readonly lastTimeMs: number
   readonly tornTailBytes: number
@@ -54,8 +68,21 @@ export type RecoveredNode = {
   readonly lost: readonly string[]
 }
 
+/**
+ * Decides how a node that is not formed yet becomes part of a shard (formation.ts): it waits for its peers. Absent in
+ * standalone mode, where a node founds a shard of its own at once.
+ */
+export type Found = (parts: {
+  readonly directory: DataDirectory
+  readonly shardId: string
+  readonly codecs: CodecList
+  readonly held: Exclude<Held, { state: 'formed' }>
+}) => Promise<Extract<Decision, { kind: 'form' | 'join' | 'set-aside' }>>
+
 export type Progress = (phase: 'recovering' | 'loading', detail: string) => void
 
+/** A node that joins has no part in the shard until it is told. */
+const NOBODY: Configuration = { members: [], voters: [], outgoing: [], learners: [], staged: [], autoLeave: false }
 const DEFAULT_SHARD = 'standalone'
 /** Everything that belongs to one history; set aside as a whole, CLUSTER last: it says that there is something. */
 const HISTORY = ['CLEAN', 'wal', 'snapshots', SEED_FILE, 'CLUSTER']
@@ -65,15 +92,21 @@ const HISTORY = ['CLEAN', 'wal', 'snapshots', SEED_FILE, 'CLUSTER']
  *
  * @throws corrupt_data (71) with nothing changed, unless losses are accepted; wrong_shard, directory_in_use, …
  */
-export async function recoverNode(env: Env, options: ReplicaOptions, progress: Progress): Promise<RecoveredNode> {
+export async function recoverNode(
+  env: Env,
+  options: ReplicaOptions,
+  progress: Progress,
+  found?: Found,
+): Promise<RecoveredNode> {
   const codecs = createCodecList(options.codecs)
   progress('recovering', `${options.dataDir} is being opened`)
   const directory = openDirectory(env, options)
+  if (options.rejoin) setAsideForRejoin(env, directory)
   const codecMismatch = setAsideOtherCodecs(env, directory, codecs)
   const shardId = shardOf(env, directory, options)
   const loader = createLoader(options, progress)
   try {
-    return await recoverFrom(env, directory, options, codecs, shardId, codecMismatch, loader, progress)
+    return await recoverFrom(env, directory, options, codecs, shardId, codecMismatch, loader, progress, found)
   } catch (error) {
     const isDamage = error instanceof VacancyError && error.code === 'corrupt_data'
     if (!isDamage || !options.acceptLoss) throw error
@@ -89,7 +122,8 @@ function openDirectory(env: Env, options: ReplicaOptions): DataDirectory {
   try {
     return openDataDirectory(env, path, { nodeId })
   } catch (error) {
-    if (!(error instanceof VacancyError && error.code === 'corrupt_data' && options.acceptLoss)) throw error
+    if (!(error instanceof VacancyError && error.code === 'corrupt_data' && (options.acceptLoss || options.rejoin)))
+      throw error
     const place = join(path, 'quarantine', `damaged-${env.clock.wallMs()}`)
     env.log.warn({ place, err: error }, 'the identity of the folder is damaged: it is set aside')
     if (!env.disk.stat(join(path, 'quarantine'))) env.disk.makeDirectory(join(path, 'quarantine'))
@@ -101,6 +135,16 @@ function openDirectory(env: Env, options: ReplicaOptions): DataDirectory {
     syncFolder(env.disk, path)
     return openDataDirectory(env, path, { nodeId })
   }
+}
+
+/** V4: the operator gives this node's data up; it comes back as a new member and gets everything from the others. */
+function setAsideForRejoin(env: Env, directory: DataDirectory): void {
+  const present = [...HISTORY, 'IDENTITY'].filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
+  if (!present.includes('CLUSTER')) return
+  const place = setAside(directory, present, 'the node was told to rejoin its shard (--rejoin)')
+  renewIdentity(directory)
+  directory.cluster = undefined
+  env.log.warn({ place }, 'the data was set aside; the node comes back as a new member')
 }
 
 /** A shard id that nobody named is that of the data, or the default for a new folder. */
@@ -180,6 +224,7 @@ async function recoverFrom(
   codecMismatch: string | undefined,
   loader: Loader,
   progress: Progress,
+  decide: Found | undefined,
 ): Promise<RecoveredNode> {
   const wanted = { shardId, codecsOrderedHash: codecs.orderedHash, codecsText: codecs.text }
   const found = await loadNewest(env.disk, directory.path, wanted, loader.load)
@@ -187,15 +232,38 @@ async function recoverFrom(
   const store = loaded?.value ?? emptyStore(options)
   const snapshot = loaded?.reader
   const base: SnapshotMark = { index: snapshot?.manifest.index ?? 0, term: snapshot?.manifest.term ?? 0 }
-  const { wal, recovered } = directory.cluster
-    ? openLog(env, directory, found, base)
-    : { wal: form(env, directory, options, codecs, shardId, snapshot, found), recovered: undefined }
+  let opened: { wal: Wal; recovered: Recovered | undefined }
+  if (directory.cluster) opened = openLog(env, directory, found, base, decide !== undefined)
+  else {
+    const refused = found.refused[0]
+    // A new folder with a seed that does not verify must not become an empty shard.
+    if (!snapshot && refused) throw refused.error
+    const cluster = await clusterOf(directory, options, codecs, shardId, snapshot, decide)
+    if (typeof cluster === 'string') {
+      const present = HISTORY.filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
+      const place = setAside(directory, present, cluster)
+      env.log.warn({ place, reason: cluster }, 'the snapshot of this node was set aside')
+      return await recoverFrom(env, directory, options, codecs, shardId, codecMismatch, loader, progress, decide)
+    }
+    beginWriting(directory)
+    const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), base)
+    writeCluster(directory, cluster)
+    opened = { wal, recovered: undefined }
+  }
+  const { wal, recovered } = opened
+  const cluster = directory.cluster as Cluster | undefined
+  assert(cluster !== undefined, 'the folder is formed')
   const { kernels, context } = machineOf(store, options)
-  const replayed = replay(env, context, recovered, base.index, progress)
-  publish(store, replayed)
+  const self = { node: options.nodeId, incarnation: directory.identity.incarnation }
+  const begin = snapshot?.manifest.membership ?? beginningOf(cluster, self, decide === undefined)
+  const hardState = recovered?.hardState ?? { term: base.term, vote: 0, commit: base.index }
+  const replayed = replay(env, context, recovered, base.index, hardState.commit, begin, progress)
+  publish(store, replayed.applied)
   prepareSnapshots(store)
   ensureReserve(directory)
-  const hardState = recovered?.hardState ?? { term: base.term, vote: 0, commit: base.index }
+  const { applied, entries, configuration } = replayed
+  const termAt = (index: number) => (recovered && recoveredTerm(recovered, index)) || base.term
+  const lastIndex = recovered?.lastIndex ?? base.index
   return {
     directory,
     shardId,
@@ -203,13 +271,18 @@ async function recoverFrom(
     kernels,
     context,
     wal,
+    cluster,
     raft: {
       ...hardState,
-      // With one voter everything durable is committed as soon as it leads; it was applied above.
-      commit: replayed,
-      lastIndex: replayed,
-      lastTerm: (recovered && recoveredTerm(recovered, replayed)) || base.term,
-      applied: replayed,
+      commit: Math.max(applied, hardState.commit),
+      firstIndex: applied + 1,
+      lastIndex,
+      lastTerm: termAt(lastIndex),
+      applied,
+      appliedTerm: termAt(applied),
+      configuration,
+      entries,
+      isMute: false,
     },
     snapshot: headOf(snapshot),
     lastTimeMs: latestTime(store.memory),
@@ -241,7 +314,8 @@ function openLog(
   directory: DataDirectory,
   found: Loaded<Store>,
   base: SnapshotMark,
-): { wal: Wal; recovered: Recovered } {
+  isClustered: boolean,
+): { wal: Wal; recovered: Recovered | undefined } {
   const { cluster } = directory
   assert(cluster !== undefined, 'the folder is formed')
   const opened = openWal(env, walFolder(directory), logIdentity(directory, cluster), {
@@ -253,11 +327,33 @@ function openLog(
   if (newest && newest.index > 0 && newest.index > base.index && opened.recovered.firstIndex > base.index + 1) {
     throw found.refused[0]?.error ?? missingSnapshot(directory, newest)
   }
+  const { lastIndex, hardState } = opened.recovered
+  const isAhead = base.index > lastIndex || (base.index > hardState.commit && !isIn(opened.recovered, base))
+  if (isClustered && isAhead) {
+    // The machine stopped between making a snapshot of the leader's current and beginning the log behind it.
+    if (!installWal(opened.wal, base)) throw new VacancyError('disk_full', { directory: directory.path })
+    return { wal: opened.wal, recovered: { ...opened.recovered, ...emptyBehind(opened.recovered, base) } }
+  }
   assertConnects(opened.recovered, base)
   for (const { path, error } of found.refused) {
     env.log.error({ path, err: error }, 'a damaged snapshot was passed over; the one before it and the log were used')
   }
   return opened
+}
+
+/** The log leads to this position. */
+function isIn(recovered: Recovered, { index, term }: SnapshotMark): boolean {
+  return recoveredTerm(recovered, index) === term
+}
+
+/** What a log says that was begun anew behind a snapshot. */
+function emptyBehind(
+  { scan, hardState: before }: Recovered,
+  mark: SnapshotMark,
+): Pick<Recovered, 'scan' | 'hardState' | 'marks' | 'firstIndex' | 'lastIndex'> {
+  const position = { firstIndex: mark.index + 1, lastIndex: mark.index }
+  const hardState = { ...before, commit: mark.index }
+  return { scan: { ...scan, ...position, hardState, marks: [mark], terms: [] }, hardState, marks: [mark], ...position }
 }
 
 function missingSnapshot(directory: DataDirectory, mark: SnapshotMark): VacancyError {
@@ -268,51 +364,111 @@ function missingSnapshot(directory: DataDirectory, mark: SnapshotMark): VacancyE
   })
 }
 
-/** First start: genesis, log, then CLUSTER, which says that both are there. */
-function form(
-  env: Env,
+/** First start: what the shard begins with. @returns why the held snapshot must be set aside first, in words (G5) */
+async function clusterOf(
   directory: DataDirectory,
   options: ReplicaOptions,
   codecs: CodecList,
   shardId: string,
   snapshot: SnapshotReader | undefined,
-  found: Loaded<Store>,
-): Wal {
-  // A new folder with a seed that does not verify must not become an empty shard.
-  const refused = found.refused[0]
-  if (!snapshot && refused) throw refused.error
-  const base = { index: snapshot?.manifest.index ?? 0, term: snapshot?.manifest.term ?? 0 }
+  decide: Found | undefined,
+): Promise<Cluster | string> {
   const digest = snapshot ? Buffer.from(snapshot.manifest.contentDigest).toString('hex') : ''
-  const genesis = { shardId, codecs, base, snapshotDigest: digest, voters: [options.nodeId] }
-  const cluster = createCluster(genesis, (bytes) => createHash('sha256').update(bytes).digest())
-  beginWriting(directory)
-  const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), base)
-  writeCluster(directory, cluster)
-  return wal
+  const base = { index: snapshot?.manifest.index ?? 0, term: snapshot?.manifest.term ?? 0 }
+  if (!decide) {
+    const genesis = { shardId, codecs, base, snapshotDigest: digest, voters: [options.nodeId] }
+    return createCluster(genesis, (bytes) => createHash('sha256').update(bytes).digest())
+  }
+  const held = snapshot ? ({ state: 'seeded', digest, ...base } as const) : ({ state: 'empty' } as const)
+  const decision = await decide({ directory, shardId, codecs, held })
+  if (decision.kind === 'set-aside') return decision.reason
+  if (decision.kind === 'form') return decision.cluster
+  if (snapshot && !decision.keepsSnapshot) return 'the shard has another history than the snapshot of this node'
+  return { ...decision.cluster, isFounder: false }
 }
 
-/** Applies what the log has behind the snapshot. */
+/** Who the members are before any entry says so: the founders, or nobody where this node came later. */
+function beginningOf(
+  cluster: Cluster,
+  self: { readonly node: string; readonly incarnation: string },
+  isStandalone: boolean,
+): Configuration {
+  if (isStandalone) return votersOnly([{ id: 1, ...self }])
+  return cluster.isFounder === false ? NOBODY : genesisConfiguration(cluster.voters)
+}
+
+type Replayed = {
+  applied: number
+  /** In force at `applied`. */
+  configuration: Configuration
+  /** Durable entries behind it, whose fate the shard decides. */
+  readonly entries: EntryBatch[]
+}
+
+/**
+ * Applies what the log has behind the snapshot: all that is known to be committed. Where this node is the only voter,
+ * everything durable is as good as that.
+ */
 function replay(
   env: Env,
   context: ApplyContext,
   recovered: Recovered | undefined,
   after: number,
+  commit: number,
+  begin: Configuration,
   progress: Progress,
-): number {
-  if (!recovered || recovered.lastIndex <= after) return Math.max(after, recovered?.lastIndex ?? 0)
-  let applied = after
+): Replayed {
+  const replayed: Replayed = { applied: after, configuration: begin, entries: [] }
+  if (!recovered || recovered.lastIndex <= after) return replayed
   let saidAt = env.clock.monotonicMs()
   progress('recovering', `${recovered.lastIndex - after} entries of the log are being applied`)
+  const mayApply = (index: number) => index <= commit || isAlone(replayed.configuration)
   replayEntries(env.disk, recovered.scan, after + 1, (firstIndex, count, window, start, end) => {
-    applyRange(context, firstIndex, count, window, start, end)
-    applied = firstIndex + count - 1
-    publish(context.store, applied)
+    const view = viewOf(window)
+    let at = start
+    let index = firstIndex
+    for (const last = firstIndex + count - 1; index <= last && mayApply(index); index++) {
+      const body = at + ENTRY_HEADER_BYTES
+      const stop = body + entryLength(view, at)
+      assert(entryTerm(view, at) > 0, 'entries have a term')
+      const kind = entryKind(view, at)
+      if (kind === ENTRY_KIND.command) applyCommand(context, index, window, body, stop)
+      if (kind === ENTRY_KIND.configuration) {
+        replayed.configuration = decodeConfiguration(window.subarray(body, stop))
+      }
+      replayed.applied = index
+      at = stop
+    }
+    publish(context.store, replayed.applied)
+    if (at < end) keepEntries(replayed.entries, index, window.subarray(at, end))
     if (env.clock.monotonicMs() - saidAt < 500) return
     saidAt = env.clock.monotonicMs()
-    progress('recovering', `${recovered.lastIndex - applied} entries of the log are left to apply`)
+    progress('recovering', `${recovered.lastIndex - replayed.applied} entries of the log are left to apply`)
   })
-  assert(applied === recovered.lastIndex, 'the log is applied to its end')
-  return applied
+  const kept = replayed.entries.reduce((sum, batch) => sum + batch.count, 0)
+  assert(replayed.applied + kept === recovered.lastIndex, 'the log is read to its end')
+  return replayed
+}
+
+function isAlone({ voters, outgoing, learners }: Configuration): boolean {
+  return voters.length === 1 && outgoing.length === 0 && learners.length === 0
+}
+
+/** Copies entries out of a window, in batches of one term. */
+function keepEntries(kept: EntryBatch[], firstIndex: number, entries: Uint8Array): void {
+  const bytes = entries.slice()
+  const view = viewOf(bytes)
+  let index = firstIndex
+  for (let at = 0; at < bytes.length; ) {
+    const start = at
+    const term = entryTerm(view, at)
+    const first = index
+    while (at < bytes.length && entryTerm(view, at) === term) {
+      at += ENTRY_HEADER_BYTES + entryLength(view, at)
+      index++
+    }
+    kept.push({ firstIndex: first, count: index - first, bytes: bytes.subarray(start, at) })
+  }
 }
 
 /** Applies entries out of a window that is overwritten afterwards. */
@@ -400,7 +556,20 @@ async function recoverWithLoss(
     kernels,
     context,
     wal,
-    raft: { term: base.term + 1, vote: 0, commit: index, lastIndex: index, lastTerm: base.term + 1, applied: index },
+    cluster,
+    raft: {
+      term: base.term + 1,
+      vote: 0,
+      commit: index,
+      firstIndex: index + 1,
+      lastIndex: index,
+      lastTerm: base.term + 1,
+      applied: index,
+      appliedTerm: base.term + 1,
+      configuration: votersOnly([{ id: 1, node: options.nodeId, incarnation: directory.identity.incarnation }]),
+      entries: [],
+      isMute: false,
+    },
     snapshot: headOf(loaded?.reader),
     lastTimeMs: latestTime(store.memory),
     tornTailBytes: 0,

@@ -6,16 +6,17 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
-import { dayOf, formatDay } from '@vacancy/shared'
+import { assert, dayOf, formatDay } from '@vacancy/shared'
 import { createEnv, type Env, type Log } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
-import { campaign, createRaft } from '../raft/raft.ts'
+import type { Configuration } from '../raft/messages.ts'
+import { campaign, createRaft, type Raft, type RaftConfig } from '../raft/raft.ts'
 import type { BulkOptions, FromBulk, ToBulk } from '../snapshot/bulk-worker.ts'
 import { snapshotId } from '../snapshot/format.ts'
 import type { SnapshotHead } from '../snapshot/load.ts'
 import { findSnapshots } from '../snapshot/snapshot.ts'
 import type { SnapshotInfo } from '../status.ts'
-import { applyCommand, unorderedTables } from '../store/apply.ts'
+import { applyCommand, latestTime, unorderedTables } from '../store/apply.ts'
 import { createCommandWriter, KIND, writeName, writeU8 } from '../store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { NAMES, nameBytes } from '../store/dictionary.ts'
@@ -24,10 +25,23 @@ import { publish, type Store, state, stateDigest } from '../store/store.ts'
 import { GAP_REASON, packagesBefore, sweepOne } from '../store/window.ts'
 import { type FromWal, packWal, type ToWal } from '../wal/wal-thread.ts'
 import { closeDataDirectory, releaseReserve, writeClean } from './data-directory.ts'
+import {
+  type AdminAnswer,
+  askAdmin,
+  clocksAgree,
+  clusterStatus,
+  handOverAtEnd,
+  isClockSuspect,
+  type Member,
+  publishFacts,
+  stopMember,
+} from './member.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
-import { type RecoveredNode, recoverNode } from './recovery.ts'
+import { askReads } from './reads.ts'
+import { type Progress, type RecoveredNode, recoverNode } from './recovery.ts'
 import {
   addSink,
+  applyCommitted,
   createReplica,
   drainReplica,
   onLogMessage,
@@ -42,15 +56,27 @@ import {
   statusOf,
   tick,
 } from './replica.ts'
+import {
+  closeShardSide,
+  found,
+  joinShard,
+  openShardSide,
+  resolverStatus,
+  type ShardSide,
+  takePart,
+} from './shard-side.ts'
+import { type ExchangeOverPort, exchangeOverPort, pinnedBy } from './transfer.ts'
 
 const TICK_MS = 100
 const STATUS_MS = 250
+const LEAVE_LOOK_MS = 5
 const BULK_READER = 1
 /** Periodic snapshots leave the disk to the log (consensus.md §16.1). */
 const SNAPSHOT_BYTES_PER_SECOND = 50e6
 const SCRUB_STEP_MS = 10_000
 const SCRUB_AFTER_MS = 3_600_000
-const RAFT_ID = 1
+/** The other values are for tests (consensus.md §3.1). */
+const PRODUCTION = { preVote: true, checkQuorum: true, stepDownOnRemoval: true, validateChanges: true } as const
 /** After a rest a single voter may go this far at once without being asked (consensus.md §11). */
 const REST_DAYS_MAX = 30
 
@@ -69,21 +95,30 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const log: Log = { debug: tell('debug'), info: tell('info'), warn: tell('warn'), error: tell('error') }
   const env = createEnv(log)
   const startedMs = env.clock.monotonicMs()
-  const node = await recoverNode(env, options, (phase, detail) => send({ type: 'phase', phase, detail }))
+  const shard = options.cluster ? await openShardSide(env, options, options.cluster, send) : undefined
+  const progress: Progress = (phase, detail) => send({ type: 'phase', phase, detail })
+  const node = await recoverNode(env, options, progress, shard && ((holding) => found(shard, holding, send)))
   if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
+  const [config, restored] = shard ? await takePart(shard, node, send) : [soleVoter(options, node), node.raft]
   const threads = startThreads(options, node, {
-    onMessage: (message) => onBulkMessage(env, replica, node, message, send),
+    onMessage: (message) => onBulkMessage(env, replica, node, message, send, exchange),
     onError: (error) => fail(send, error),
   })
-  const replica = assemble(env, options, node, threads, send)
+  const exchange = exchangeOverPort((id, ask) => threads.toBulk({ type: 'exchange', id, ask }))
+  const replica = assemble(env, options, node, threads, send, createRaft(config, restored), shard)
   threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
   threads.wal.on('error', (error) => fail(send, error))
   sendSnapshotInfo(env, options.dataDir, send)
   releaseMemory()
-  campaign(replica.raft)
-  pump(replica)
-  await elected(replica)
-  beginShard(replica, node, options)
+  if (shard) {
+    shard.member = joinShard(shard, node, replica, exchange.exchange, send)
+    publishFacts(shard.member)
+  } else {
+    campaign(replica.raft)
+    pump(replica)
+    await elected(replica)
+    beginShard(replica, node, options)
+  }
   send({
     type: 'ready',
     memory: node.store.memory.wasm,
@@ -94,16 +129,64 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   })
   const timers = [
     setInterval(() => tick(replica), TICK_MS),
-    setInterval(() => send({ type: 'status', status: statusOf(replica) }), STATUS_MS),
+    setInterval(() => sendStatus(replica, shard, send), STATUS_MS),
     startScrubbing(threads),
   ]
-  send({ type: 'status', status: statusOf(replica) })
+  sendStatus(replica, shard, send)
   port.on('message', (message: ToReplica) => {
-    if (message.type === 'serve') serve(replica, message.channel)
-    else if (message.type === 'snapshot') startSnapshot(replica, message.origin)
-    else if (message.type === 'maintain') startMaintenance(replica, gapReason(replica, options, message.force))
-    else void stop(replica, node, threads, timers, send)
+    switch (message.type) {
+      case 'serve':
+        return serve(replica, shard?.member, message.channel)
+      case 'snapshot':
+        return void startSnapshot(replica, message.origin)
+      case 'maintain':
+        return void maintain(replica, shard?.member, options, message.force)
+      case 'ask':
+        return askShard(shard, message, send)
+      case 'dial':
+        if (shard?.member) shard.member.dialled = message.nodes
+        return
+      case 'leave':
+        if (shard?.member) handOverAtEnd(shard.member)
+        return
+      case 'reload':
+        shard?.tls?.reload()
+        return
+      default:
+        return void stop(replica, shard, node, threads, timers, send)
+    }
   })
+}
+
+function sendStatus(replica: Replica, shard: ShardSide | undefined, send: (message: FromReplica) => void): void {
+  send({ type: 'status', status: statusOf(replica) })
+  if (shard?.member) {
+    send({ type: 'cluster', status: clusterStatus(shard.member), resolver: resolverStatus(shard) })
+  }
+}
+
+function askShard(
+  shard: ShardSide | undefined,
+  { id, kind, node }: Extract<ToReplica, { type: 'ask' }>,
+  send: (message: FromReplica) => void,
+): void {
+  const onAnswer = (answer: AdminAnswer) => send({ type: 'asked', id, answer })
+  if (shard?.member) askAdmin(shard.member, kind, node, onAnswer)
+  else onAnswer({ status: 503, text: 'no leader' })
+}
+
+/** A leader whose clock the others do not share proposes nothing (C4). */
+function maintain(replica: Replica, member: Member | undefined, options: ReplicaOptions, force: boolean): void {
+  if (member && !force && isClockSuspect(member)) return
+  startMaintenance(replica, gapReason(replica, member, options, force))
+}
+
+/** A node by itself is a shard with one voter. */
+function soleVoter({ nodeId }: ReplicaOptions, { directory, raft }: RecoveredNode): RaftConfig {
+  const { configuration } = raft
+  const own = configuration?.members.find(({ node }) => node === nodeId)
+  assert(own !== undefined && configuration?.voters.length === 1, `${directory.path} is a member's of several nodes`)
+  return { id: own.id, electionTicks: 10, heartbeatTicks: 1, random: () => 0, ...PRODUCTION }
 }
 
 /** What loading left behind goes now, not with the next collection: a quiet node may not have one for hours. */
@@ -170,18 +253,21 @@ function assemble(
   node: RecoveredNode,
   threads: Threads,
   send: (message: FromReplica) => void,
+  raft: Raft,
+  shard: ShardSide | undefined,
 ): Replica {
   const { store, context, directory } = node
   const snapshotIndex = node.snapshot?.manifest.index ?? 0
   return createReplica({
     env,
-    raft: createRaft(RAFT_ID, node.raft),
+    raft,
     machine: {
       apply: (index, bytes, start, end) => applyCommand(context, index, bytes, start, end),
       publish: (index) => publish(store, index),
       digestMark: () => context.marks.at(-1),
       digest: () => stateDigest(store.memory),
       lastMaintenanceDay: () => state(store.memory, STATE.lastMaintenanceDay),
+      latestTimeMs: () => latestTime(store.memory),
       packagesBefore: (day) => packagesBefore(store.memory, day),
       unorderedTables: () => unorderedTables(store.memory).map((table) => orderBody(store, table)),
       sweep: () => sweepOne(store),
@@ -194,13 +280,15 @@ function assemble(
           index,
           term,
           shardId: node.shardId,
-          voters: [options.nodeId],
+          ...(shard
+            ? { voters: namesOf(raft.configuration, raft.configuration.voters), membership: raft.configuration }
+            : { voters: [options.nodeId] }),
           recordsStart: store.writer.recordsStart,
           recordsEnd: store.writer.gap.low,
         }
         threads.toBulk({ type: 'snapshot', point, origin })
       },
-      retain: () => threads.toBulk({ type: 'retain' }),
+      retain: () => threads.toBulk({ type: 'retain', pinned: shard?.member ? pinnedBy(shard.member.sender) : [] }),
     },
     log: (message: ToWal) => threads.walPort.postMessage(message),
     onFatal: (failure) => fail(send, errorOf(failure)),
@@ -257,13 +345,15 @@ function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptio
 }
 
 /** Why maintenance may go further than a few days at once (consensus.md §11). */
-function gapReason(replica: Replica, options: ReplicaOptions, force: boolean): number {
+function gapReason(replica: Replica, member: Member | undefined, options: ReplicaOptions, force: boolean): number {
   if (force) return GAP_REASON.operator
   const last = replica.machine.lastMaintenanceDay()
   if (last === 0) return GAP_REASON.none
   const today = dayOf(replica.env.clock.wallMs())
   const gap = today - last
-  if (gap <= REST_DAYS_MAX || options.acceptDay >= today) {
+  // Several clocks that agree are believed at once; a single one up to a month (§11).
+  const isBelieved = member ? clocksAgree(member) : gap <= REST_DAYS_MAX
+  if (isBelieved || options.acceptDay >= today) {
     if (gap > 3) replica.env.log.warn({ days: gap }, 'the node rested: its window is turned by several days at once')
     return GAP_REASON.rest
   }
@@ -274,9 +364,20 @@ function gapReason(replica: Replica, options: ReplicaOptions, force: boolean): n
   return GAP_REASON.none
 }
 
-function serve(replica: Replica, channel: MessagePort): void {
+/** Names of members, in the order of their ids. */
+function namesOf({ members }: Configuration, ids: readonly number[]): string[] {
+  return members.filter(({ id }) => ids.includes(id)).map(({ node }) => node)
+}
+
+function serve(replica: Replica, member: Member | undefined, channel: MessagePort): void {
   const sink = addSink(replica, (answers) => channel.postMessage(answers, [answers]))
-  channel.on('message', (batch: ArrayBuffer) => proposeBatch(replica, sink, batch))
+  channel.on('message', (batch: ArrayBuffer | Float64Array) => {
+    if (batch instanceof ArrayBuffer) return proposeBatch(replica, sink, batch)
+    assert(member !== undefined, 'only members of a shard wait for its word')
+    askReads(member.reads, sink, batch)
+    pump(replica)
+    applyCommitted(replica)
+  })
 }
 
 function onBulkMessage(
@@ -285,6 +386,7 @@ function onBulkMessage(
   node: RecoveredNode,
   message: FromBulk,
   send: (message: FromReplica) => void,
+  exchange: ExchangeOverPort,
 ): void {
   switch (message.type) {
     case 'written':
@@ -294,6 +396,8 @@ function onBulkMessage(
     case 'gave-up':
       endSnapshot(node)
       return snapshotFailed(replica, message.reason)
+    case 'exchanged':
+      return exchange.onExchanged(message.id, message.answer)
     case 'damaged':
       return env.log.error({ code: message.code, ...message.fields }, 'a chunk of a snapshot no longer verifies')
     case 'failed':
@@ -332,15 +436,31 @@ function infoOf(head: SnapshotHead): SnapshotInfo {
   }
 }
 
+/** §18: a leader hands over and waits for it, at most one election time-out. */
+async function leave(member: Member, { cluster }: ShardSide): Promise<void> {
+  if (!handOverAtEnd(member)) return
+  const { raft } = member.replica
+  const untilMs = performance.now() + cluster.electionTicks * cluster.tickMs
+  while (raft.role === 'leader' && raft.transferTarget !== 0 && performance.now() < untilMs) {
+    await new Promise((resolve) => setTimeout(resolve, LEAVE_LOOK_MS))
+  }
+}
+
 async function stop(
   replica: Replica,
+  shard: ShardSide | undefined,
   node: RecoveredNode,
   threads: Threads,
   timers: readonly NodeJS.Timeout[],
   send: (message: FromReplica) => void,
 ): Promise<void> {
+  if (shard?.member) await leave(shard.member, shard)
   for (const timer of timers) clearInterval(timer)
   await drainReplica(replica)
+  if (shard) {
+    if (shard.member) stopMember(shard.member)
+    await closeShardSide(shard)
+  }
   const closed = new Promise<boolean>((resolve) => {
     threads.walPort.on('message', (message: FromWal) => {
       if (message.type === 'closed') resolve(message.isClean)

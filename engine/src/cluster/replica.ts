@@ -1,9 +1,12 @@
 /**
- * Runs the core: proposals → log → apply → answers (style.md §6, consensus.md §13). One voter stands in for the
- * cluster; who the peers are changes here and in raft/, not in what is around it.
+ * Runs the core: proposals → log → apply → answers (style.md §6, consensus.md §13). A node by itself is a shard with
+ * one voter and no link to others; what a member does beyond this is member.ts.
  *
- * Everything it touches comes in: log, state machine, snapshots, clock. The thread entry is replica-worker.ts; a
- * simulator can run the same in one thread.
+ *   serving threads ── proposals ──► core ── entries ──► log thread ── stored ──► core ── committed ──► apply ──► answers
+ *                                     └── messages ──► link ──► peers
+ *
+ * Everything it touches comes in: log, state machine, snapshots, peers, clock. The thread entry is replica-worker.ts; a
+ * simulator runs the same in one thread.
  */
 
 import { assert, dayOf } from '@vacancy/shared'
@@ -14,16 +17,25 @@ import {
   type EntryBatch,
   entryKind,
   entryLength,
+  entryTerm,
   viewOf,
   writeEntryHeader,
 } from '../raft/entry.ts'
+import { readTail } from '../raft/log.ts'
+import { decodeConfiguration } from '../raft/membership.ts'
+import type { Configuration, Message, SnapshotOffer } from '../raft/messages.ts'
 import {
   applied,
+  applyConfiguration,
+  type Dropped,
   hasReady,
+  installed,
   nextCommitted,
   persisted,
   propose,
+  provideEntries,
   type Raft,
+  type Ready,
   refused,
   storeCommit,
   takeReady,
@@ -38,8 +50,9 @@ import {
   createCommandWriter,
   KIND,
   stampCommand,
+  timeOfCommand,
 } from '../store/command.ts'
-import { ANSWER_BYTES, REFUSED } from '../threads/writes.ts'
+import { ANSWER_BYTES, answerOfLogged, REFUSED } from '../threads/writes.ts'
 import type { FromWal, ToWal } from '../wal/wal-thread.ts'
 
 /** Bounds of one slice of work, so that nothing waits long (consensus.md §13). */
@@ -53,6 +66,11 @@ const RETRY_FULL_MS = 5_000
 /** A snapshot is taken no sooner after the last than this many times what that one took. */
 const SNAPSHOT_REST = 10
 const SNAPSHOT_RETRY_MS = 60_000
+/** X6: a write waits this long for its fate, inside the 1,400 ms of a bridge. */
+const FATE_MS = 1_200
+/** A sync that takes this long is slow; ten seconds of them and a leader hands over (§19). */
+const SLOW_SYNC_MS = 1_000
+const SLOW_FOR_MS = 10_000
 
 export type StateMachine = {
   apply(index: number, bytes: Uint8Array, start: number, end: number): Applied
@@ -62,6 +80,8 @@ export type StateMachine = {
   readonly digestMark: () => DigestMark | undefined
   readonly digest: () => { readonly lo: number; readonly hi: number }
   readonly lastMaintenanceDay: () => number
+  /** Leader time of the last command that was applied, ms (C2). */
+  readonly latestTimeMs: () => number
   /** Packages that maintenance up to a day would remove. */
   readonly packagesBefore: (day: number) => number
   /** Tables whose rows are out of order, as bodies of orderRows commands. */
@@ -77,6 +97,24 @@ export type Snapshots = {
   retain(): void
 }
 
+/** The other members, as the replica needs them. */
+export type Link = {
+  send(message: Message): void
+  onReadState(context: number, index: number): void
+  onReadDropped(context: number, reason: Dropped): void
+  /** The peer needs a snapshot: what it lacks is not in memory any more. */
+  onOffer(peer: number): void
+  /** A snapshot whose chunks are all here is to be made current; `snapshotCurrent` follows, or `snapshotNotCurrent`. */
+  onInstall(offer: SnapshotOffer): void
+  /** Log behind this index stays for those that receive a snapshot. */
+  keptIndex(): number
+  onConfiguration(index: number, configuration: Configuration): void
+  /** Entries were applied and published. */
+  onApplied(): void
+  /** Role, term or leader changed. */
+  onRole(): void
+}
+
 /** Where answers go: one channel a serving thread. */
 export type AnswerSink = (answers: ArrayBuffer) => void
 
@@ -86,6 +124,10 @@ export type ReplicaParts = {
   readonly machine: StateMachine
   readonly snapshots: Snapshots
   readonly log: (message: ToWal) => void
+  /** Absent: a node by itself. Set once the member around the replica is there. */
+  link?: Link | undefined
+  /** Puts the state of an installed snapshot in the place of the present one, in one step (§16.3). */
+  readonly switchState?: (offer: SnapshotOffer, done: () => void) => void
   readonly onFatal: (failure: Extract<FromWal, { type: 'failed' }>['failure']) => void
   readonly onMaintained: (day: number, removedPackages: number) => void
   readonly onReserve: () => void
@@ -101,8 +143,24 @@ export type ReplicaParts = {
 
 type Answers = { readonly sink: AnswerSink; buffer: ArrayBuffer; view: DataView; at: number }
 
+/** Somebody waits for what becomes of an entry that was proposed when this node led. */
+type Orphan = { readonly term: number; readonly sink: number; readonly token: number; readonly deadlineMs: number }
+
+/** A hand-over that the core waits for, oldest first (H4). */
+type HandOver = { readonly token: number; isStored: boolean; readonly promises: readonly Message[] }
+
 export type Replica = ReplicaParts & {
   readonly sinks: Answers[]
+  readonly handOvers: HandOver[]
+  /** What was last seen of the core, to notice a change. */
+  seen: { readonly role: Raft['role']; readonly term: number; readonly leader: number }
+  /** By index of the entry; answered when it is known what is committed there (R10, X6). */
+  readonly orphans: Map<number, Orphan[]>
+  /** The snapshot that is being made current. */
+  installing: SnapshotOffer | undefined
+  stalls: number
+  leaderChanges: number
+  readonly outcomes: { applied: number; dropped: number; unknown: number }
   /** Who waits for the entry at waitingFrom + n: sink number + 1 and token; 0 for nobody. */
   waitingSinks: number[]
   waitingTokens: number[]
@@ -111,8 +169,8 @@ export type Replica = ReplicaParts & {
   readonly own: CommandWriter
   /** Clock of the log: never goes back (C2). */
   timeMs: number
-  readonly termStartWallMs: number
-  readonly termStartMonotonicMs: number
+  termStartWallMs: number
+  termStartMonotonicMs: number
   isDiskFull: boolean
   isRetrying: boolean
   isStopping: boolean
@@ -133,6 +191,9 @@ export type Replica = ReplicaParts & {
   walBytes: number
   walFiles: number
   readonly fsync: MutableBuckets
+  readonly groupEntries: MutableBuckets
+  /** For how long every sync has been slow (§19). */
+  slowSyncMs: number
   readonly commitTime: MutableBuckets
   readonly snapshotTime: MutableBuckets
   /** When the proposals that are not applied yet were taken. */
@@ -140,6 +201,8 @@ export type Replica = ReplicaParts & {
   removedPackages: number
   lastMaintenanceMs: number
   maintenanceDay: number
+  /** The day that was last dropped up to, as applied here. */
+  maintainedDay: number
   /** After the entry: rows are put in order and memory is freed. */
   isTidying: boolean
   maintenanceWillRemove: number
@@ -152,6 +215,7 @@ export type Replica = ReplicaParts & {
 export type MutableBuckets = { readonly bounds: readonly number[]; readonly counts: number[]; sum: number }
 
 const SYNC_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5] as const
+const GROUP_BOUNDS = [1, 4, 16, 64, 256, 1_024, 4_096, 16_384] as const
 const SNAPSHOT_BOUNDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const
 
 function buckets(bounds: readonly number[]): MutableBuckets {
@@ -170,6 +234,13 @@ export function createReplica(parts: ReplicaParts): Replica {
   return {
     ...parts,
     sinks: [],
+    handOvers: [],
+    seen: { role: parts.raft.role, term: parts.raft.term, leader: parts.raft.leader },
+    orphans: new Map(),
+    installing: undefined,
+    stalls: 0,
+    leaderChanges: 0,
+    outcomes: { applied: 0, dropped: 0, unknown: 0 },
     waitingSinks: [],
     waitingTokens: [],
     waitingFrom: parts.raft.lastIndex + 1,
@@ -196,12 +267,15 @@ export function createReplica(parts: ReplicaParts): Replica {
     walBytes: 0,
     walFiles: 0,
     fsync: buckets(SYNC_BOUNDS),
+    groupEntries: buckets(GROUP_BOUNDS),
+    slowSyncMs: 0,
     commitTime: buckets(SYNC_BOUNDS),
     snapshotTime: buckets(SNAPSHOT_BOUNDS),
     proposedAt: [],
     removedPackages: 0,
     lastMaintenanceMs: 0,
     maintenanceDay: 0,
+    maintainedDay: parts.machine.lastMaintenanceDay(),
     isTidying: false,
     maintenanceWillRemove: 0,
     stallMs: 0,
@@ -247,13 +321,14 @@ export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer)
     }
     const refusal = refusalOf(replica)
     const entries = refusal === 0 ? encodeEntries(view, source, start, at, bytes, raft.term, timeMs, day) : undefined
-    const first = entries ? propose(raft, count, entries) : 'not-leader'
+    const first = entries ? propose(raft, count, entries) : 'overloaded'
     if (typeof first === 'number') {
       waitForBatch(replica, sink, view, start, at)
       replica.proposedAt.push({ lastIndex: raft.lastIndex, atMs: replica.env.clock.monotonicMs() })
       continue
     }
-    const code = refusal !== 0 ? refusal : first === 'overloaded' ? REFUSED.overloaded : REFUSED.notServing
+    const code = refusal !== 0 ? refusal : droppedCode(first)
+    replica.outcomes.dropped += count
     for (let from = start; from < at; from += 8 + view.getUint32(from + 4, true)) {
       putAnswer(replica, sink, view.getUint32(from, true), code, 0, 0)
     }
@@ -263,8 +338,27 @@ export function proposeBatch(replica: Replica, sink: number, batch: ArrayBuffer)
 }
 
 function refusalOf(replica: Replica): number {
-  if (replica.isStopping) return REFUSED.notServing
+  const { raft } = replica
+  if (replica.isStopping) return replica.link ? REFUSED.noLeader : REFUSED.notServing
+  if (raft.role !== 'leader') {
+    if (!replica.link) return REFUSED.notServing
+    return raft.leader === 0 ? REFUSED.noLeader : REFUSED.notLeader
+  }
   return replica.isDiskFull ? REFUSED.diskFull : 0
+}
+
+/** The code of a proposal that is certainly in no log (X5). */
+function droppedCode(reason: Dropped): number {
+  switch (reason) {
+    case 'not-leader':
+      return REFUSED.notLeader
+    case 'no-leader':
+      return REFUSED.noLeader
+    case 'transferring':
+      return REFUSED.transferring
+    default:
+      return REFUSED.overloaded
+  }
 }
 
 function encodeEntries(
@@ -338,33 +432,179 @@ export function proposeOwn(replica: Replica, kind: CommandKind, body: Uint8Array
   return true
 }
 
-/** Hands over to the log what the core has ready. */
+/** Takes what the core has ready: messages to peers, entries and promises to the log, reads (H1–H4). */
 export function pump(replica: Replica): void {
   const { raft } = replica
+  noticeRole(replica)
   while (hasReady(raft)) {
-    const { token, hardState, entries } = takeReady(raft)
-    replica.log({ type: 'append', token, hardState, entries })
+    const ready = takeReady(raft)
+    handOver(replica, ready)
+    noticeRole(replica)
   }
+}
+
+function handOver(replica: Replica, ready: Ready): void {
+  const { link, raft } = replica
+  const { token, hardState, entries, snapshot } = ready
+  if (link) {
+    for (const message of ready.sendNow) link.send(message)
+    for (const { context, index } of ready.readStates) link.onReadState(context, index)
+    for (const { context, reason } of ready.droppedReads) link.onReadDropped(context, reason)
+    // What is not in memory any more is as good as compacted: a snapshot is never far behind (§17).
+    for (const { peer } of ready.logReads) provideEntries(raft, peer, 'compacted')
+    for (const { peer } of ready.offers) link.onOffer(peer)
+  }
+  replica.handOvers.push({ token, isStored: !ready.mustStore, promises: ready.sendAfterPersist })
+  if (ready.mustStore) replica.log({ type: 'append', token, hardState, entries })
+  else confirmStored(replica)
+  if (!snapshot) return
+  assert(link !== undefined && !replica.installing, 'one snapshot at a time comes from a peer')
+  replica.installing = snapshot
+  link.onInstall(snapshot)
+}
+
+/** Everything handed over up to `token` is durable. */
+function markStored(replica: Replica, token: number): void {
+  for (const handed of replica.handOvers) {
+    if (handed.token > token) break
+    handed.isStored = true
+  }
+  confirmStored(replica)
+}
+
+/** Confirms to the core what is durable, in order, and lets the promises go that were made with it (A8, H2). */
+function confirmStored(replica: Replica): void {
+  const { handOvers, raft, link } = replica
+  while (handOvers[0]?.isStored) {
+    const { token, promises } = handOvers.shift() as HandOver
+    persisted(raft, token)
+    for (const message of promises) link?.send(message)
+  }
+}
+
+/** What the node does when it begins or ends to lead, or follows somebody else. */
+function noticeRole(replica: Replica): void {
+  const { raft, seen } = replica
+  const { role, term, leader } = raft
+  if (role === seen.role && term === seen.term && leader === seen.leader) return
+  replica.seen = { role, term, leader }
+  const led = seen.role === 'leader'
+  const leads = role === 'leader'
+  if (led && (!leads || term !== seen.term)) orphanWaiting(replica, seen.term)
+  if (leads && (!led || term !== seen.term)) beginTerm(replica)
+  if (leader !== 0 && leader !== seen.leader) replica.leaderChanges++
+  replica.link?.onRole()
+}
+
+function beginTerm(replica: Replica): void {
+  const { raft, env } = replica
+  replica.termStartWallMs = env.clock.wallMs()
+  replica.termStartMonotonicMs = env.clock.monotonicMs()
+  replica.timeMs = Math.max(replica.timeMs, replica.machine.latestTimeMs(), latestTimeIn(raft))
+  // The empty entry of the term is there already; nobody waits for it.
+  replica.waitingFrom = raft.lastIndex + 1
+  replica.waitingSinks = []
+  replica.waitingTokens = []
+  replica.waitingHead = 0
+  replica.proposedAt = []
+}
+
+/** Leader time of the newest command that is in the log and not applied yet; 0 without one. */
+function latestTimeIn(raft: Raft): number {
+  let latest = 0
+  for (const batch of readTail(raft, raft.applied + 1, Number.POSITIVE_INFINITY)) {
+    const view = viewOf(batch.bytes)
+    for (let at = 0; at < batch.bytes.length; at += ENTRY_HEADER_BYTES + entryLength(view, at)) {
+      if (entryKind(view, at) === ENTRY_KIND.command) latest = timeOfCommand(view, at + ENTRY_HEADER_BYTES)
+    }
+  }
+  return latest
+}
+
+/** X6: it led, and does not know yet what becomes of these. As a follower it will learn it. */
+function orphanWaiting(replica: Replica, term: number): void {
+  const deadlineMs = replica.env.clock.monotonicMs() + FATE_MS
+  for (let n = replica.waitingHead; n < replica.waitingSinks.length; n++) {
+    const sink = replica.waitingSinks[n] as number
+    if (sink === 0) continue
+    const index = replica.waitingFrom + n
+    const token = replica.waitingTokens[n] as number
+    const code = answerOfLogged('unsure', replica.env.defects)
+    if (code !== undefined) putAnswer(replica, sink - 1, token, code, 0, 0)
+    else addOrphan(replica, index, { term, sink: sink - 1, token, deadlineMs })
+  }
+  replica.waitingSinks = []
+  replica.waitingTokens = []
+  replica.waitingHead = 0
+  replica.proposedAt = []
+  sendAnswers(replica)
+}
+
+function addOrphan(replica: Replica, index: number, orphan: Orphan): void {
+  const known = replica.orphans.get(index)
+  if (known) known.push(orphan)
+  else replica.orphans.set(index, [orphan])
+}
+
+/** R10: an entry is applied where others were proposed: the same one, or one that took its place for good. */
+function settleOrphans(replica: Replica, index: number, term: number, result: Applied | undefined): void {
+  for (const orphan of replica.orphans.get(index) ?? []) {
+    if (orphan.term === term && result) {
+      replica.outcomes.applied++
+      putAnswer(replica, orphan.sink, orphan.token, result.code, result.value, result.index)
+      continue
+    }
+    replica.outcomes.dropped++
+    const code = answerOfLogged('overwritten', replica.env.defects) ?? REFUSED.outcomeUnknown
+    putAnswer(replica, orphan.sink, orphan.token, code, 0, 0)
+  }
+  replica.orphans.delete(index)
+}
+
+/** X6: at the deadline, and at the end, the truth is that nobody knows. */
+function giveUpWaiting(replica: Replica, nowMs: number): void {
+  const code = answerOfLogged('given-up', replica.env.defects) ?? REFUSED.outcomeUnknown
+  for (const [index, orphans] of replica.orphans) {
+    const left = orphans.filter(({ deadlineMs }) => deadlineMs > nowMs)
+    if (left.length === orphans.length) continue
+    for (const orphan of orphans) {
+      if (orphan.deadlineMs > nowMs) continue
+      replica.outcomes.unknown++
+      putAnswer(replica, orphan.sink, orphan.token, code, 0, 0)
+    }
+    if (left.length === 0) replica.orphans.delete(index)
+    else replica.orphans.set(index, left)
+  }
+  let givenUpTo = 0
+  for (const { lastIndex, atMs } of replica.proposedAt) if (nowMs - atMs >= FATE_MS) givenUpTo = lastIndex
+  const end = Math.min(givenUpTo - replica.waitingFrom + 1, replica.waitingSinks.length)
+  for (let n = replica.waitingHead; n < end; n++) {
+    const sink = replica.waitingSinks[n] as number
+    if (sink === 0) continue
+    replica.outcomes.unknown++
+    putAnswer(replica, sink - 1, replica.waitingTokens[n] as number, code, 0, 0)
+    replica.waitingSinks[n] = 0
+  }
+  sendAnswers(replica)
 }
 
 // The log's answers
 
 export function onLogMessage(replica: Replica, message: FromWal): void {
-  const { raft } = replica
   switch (message.type) {
     case 'stored': {
       observe(replica.fsync, message.syncMs / 1000)
+      observe(replica.groupEntries, message.entries)
+      replica.slowSyncMs = message.syncMs >= SLOW_SYNC_MS ? replica.slowSyncMs + message.syncMs : 0
       replica.groups++
       replica.walBytes = message.bytes
       replica.walFiles = message.files
-      while (raft.handed.length > 0 && (raft.handed[0]?.token as number) <= message.token) {
-        persisted(raft, raft.handed[0]?.token as number)
-      }
+      markStored(replica, message.token)
       pump(replica)
       return applyCommitted(replica)
     }
     case 'refused':
-      return onRefused(replica, message.token, message.lastIndex)
+      return onRefused(replica, message.token, message.storedTo)
     case 'resumed':
       replica.isRetrying = false
       if (message.takesEntries && replica.isDiskFull) replica.env.log.info({}, 'the disk takes writes again')
@@ -374,6 +614,8 @@ export function onLogMessage(replica: Replica, message: FromWal): void {
     case 'marked':
       replica.snapshots.retain()
       return replica.log({ type: 'compact', floor: compactionFloor(replica) })
+    case 'installed':
+      return onInstalled(replica, message.isDone)
     case 'compacted':
       replica.walBytes = message.bytes
       replica.walFiles = message.files
@@ -385,32 +627,79 @@ export function onLogMessage(replica: Replica, message: FromWal): void {
   }
 }
 
-/** Log needed: behind the older of two snapshots, and some more (consensus.md §17). */
-function compactionFloor(replica: Replica): number {
-  return Math.max(0, Math.min(replica.snapshotIndexBefore, replica.snapshotIndexLast - KEPT_ENTRIES)) + 1
+/** Log needed: behind the older of two snapshots, and some more for followers that lag (consensus.md §17). */
+export function compactionFloor(replica: Replica): number {
+  const held = replica.link?.keptIndex() ?? Number.POSITIVE_INFINITY
+  const kept = Math.min(replica.snapshotIndexBefore, replica.snapshotIndexLast - KEPT_ENTRIES, held)
+  return Math.max(0, Math.min(kept, replica.raft.applied)) + 1
 }
 
-/** The disk is full: what was handed over is not in the log behind `storedTo`, so each of its writers is told so. */
-function onRefused(replica: Replica, token: number, storedTo: number): void {
+/**
+ * The disk is full: what was handed over with `token` and behind it is not in the log behind `storedTo`. A node by
+ * itself tells each writer so; a leader's entries may be on their way to peers, so their writers wait for their fate.
+ */
+function onRefused(replica: Replica, token: number, storedTo: number | undefined): void {
   // Refusals of groups behind the first one were taken back with it.
-  if (replica.raft.handed[0]?.token !== token) return
+  if (replica.handOvers[0]?.token !== token) return
+  replica.handOvers.length = 0
   const from = refused(replica.raft, token, storedTo)
-  const keep = Math.min(from - replica.waitingFrom, replica.waitingSinks.length)
-  for (let n = keep; n < replica.waitingSinks.length; n++) {
-    const sink = replica.waitingSinks[n] as number
-    if (sink > 0) putAnswer(replica, sink - 1, replica.waitingTokens[n] as number, REFUSED.diskFull, 0, 0)
-  }
-  replica.waitingSinks.length = keep
-  replica.waitingTokens.length = keep
-  replica.proposedAt = replica.proposedAt.filter(({ lastIndex }) => lastIndex < from)
-  sendAnswers(replica)
+  if (replica.raft.role === 'leader') refuseFrom(replica, from)
   if (!replica.isDiskFull) {
     replica.env.log.error({ freeBytes: replica.freeBytes() }, 'the disk is full: writes are refused, reads go on')
     replica.onReserve()
   }
   replica.isDiskFull = true
   retryLog(replica)
+  pump(replica)
   applyCommitted(replica)
+}
+
+/** These entries are certainly in no log. */
+function refuseFrom(replica: Replica, index: number): void {
+  const keep = Math.max(0, Math.min(index - replica.waitingFrom, replica.waitingSinks.length))
+  for (let n = keep; n < replica.waitingSinks.length; n++) {
+    const sink = replica.waitingSinks[n] as number
+    if (sink > 0) putAnswer(replica, sink - 1, replica.waitingTokens[n] as number, REFUSED.diskFull, 0, 0)
+  }
+  replica.waitingSinks.length = keep
+  replica.waitingTokens.length = keep
+  replica.waitingHead = Math.min(replica.waitingHead, keep)
+  // Also the empty entry of the term, for which nobody waits, may be gone.
+  replica.waitingFrom = Math.min(replica.waitingFrom, index)
+  replica.proposedAt = replica.proposedAt.filter(({ lastIndex }) => lastIndex < index)
+  sendAnswers(replica)
+}
+
+/** The log begins anew behind an installed snapshot, or has no room to. */
+function onInstalled(replica: Replica, isDone: boolean): void {
+  const { installing: offer, raft } = replica
+  assert(offer !== undefined, 'one snapshot is installed at a time')
+  if (!isDone) {
+    replica.env.log.error({ freeBytes: replica.freeBytes() }, 'the disk is full: a snapshot cannot be installed yet')
+    replica.isDiskFull = true
+    replica.env.schedule.after(RETRY_FULL_MS, () => snapshotCurrent(replica))
+    return
+  }
+  assert(replica.switchState !== undefined, 'a member can take over the state of another')
+  replica.switchState(offer, () => {
+    replica.installing = undefined
+    replica.snapshotIndexBefore = offer.index
+    replica.snapshotIndexLast = offer.index
+    replica.timeMs = Math.max(replica.timeMs, replica.machine.latestTimeMs())
+    installed(raft, offer.index, offer.snapshotTerm, offer.configuration)
+    replica.link?.onConfiguration(offer.index, offer.configuration)
+    replica.machine.publish(raft.applied)
+    replica.link?.onApplied()
+    pump(replica)
+    applyCommitted(replica)
+  })
+}
+
+/** The snapshot that is to be installed is whole on disk under its name; now the log begins behind it. */
+export function snapshotCurrent(replica: Replica): void {
+  const { installing } = replica
+  assert(installing !== undefined, 'a snapshot is being installed')
+  replica.log({ type: 'install', mark: { index: installing.index, term: installing.snapshotTerm } })
 }
 
 function retryLog(replica: Replica): void {
@@ -438,6 +727,7 @@ export function applyCommitted(replica: Replica): void {
   if (commands === 0) return replica.onSettled?.()
   replica.machine.publish(raft.applied)
   sendAnswers(replica)
+  replica.link?.onApplied()
   afterApply(replica)
   if (raft.applied < raft.commit) {
     replica.isApplying = true
@@ -457,18 +747,30 @@ function observeCommits(replica: Replica): void {
   }
 }
 
+/** M2: who the members are changes when the entry that says so is applied. */
+function configure(replica: Replica, index: number, bytes: Uint8Array): void {
+  const configuration = decodeConfiguration(bytes)
+  applyConfiguration(replica.raft, index, configuration)
+  replica.link?.onConfiguration(index, configuration)
+}
+
 function applyBatch(replica: Replica, batch: EntryBatch): void {
   const view = viewOf(batch.bytes)
+  const hasOrphans = replica.orphans.size > 0
   let at = 0
   for (let i = 0; i < batch.count; i++) {
     const index = batch.firstIndex + i
     const length = entryLength(view, at)
     const start = at + ENTRY_HEADER_BYTES
-    if (entryKind(view, at) === ENTRY_KIND.command) {
-      const result = replica.machine.apply(index, batch.bytes, start, start + length)
+    const kind = entryKind(view, at)
+    let result: Applied | undefined
+    if (kind === ENTRY_KIND.command) {
+      result = replica.machine.apply(index, batch.bytes, start, start + length)
       if (result.index !== index) replica.repeats++
       answer(replica, index, result)
     } else answer(replica, index, undefined)
+    if (hasOrphans) settleOrphans(replica, index, entryTerm(view, at), result)
+    if (kind === ENTRY_KIND.configuration) configure(replica, index, batch.bytes.subarray(start, start + length))
     at = start + length
   }
   assert(at === batch.bytes.length, 'entries fill their batch')
@@ -480,6 +782,7 @@ function answer(replica: Replica, index: number, result: Applied | undefined): v
   if (n < 0 || n >= replica.waitingSinks.length) return
   const sink = replica.waitingSinks[n] as number
   if (sink > 0 && result) {
+    replica.outcomes.applied++
     putAnswer(replica, sink - 1, replica.waitingTokens[n] as number, result.code, result.value, result.index)
   }
   replica.waitingHead = n + 1
@@ -507,6 +810,12 @@ function putAnswer(replica: Replica, sink: number, token: number, code: number, 
   answers.at += ANSWER_BYTES
 }
 
+/** Answers a read that waited for a word of the shard (reads.ts). */
+export function answerRead(replica: Replica, sink: number, token: number, code: number, index: number): void {
+  putAnswer(replica, sink, token, code, 0, index)
+  sendAnswers(replica)
+}
+
 function sendAnswers(replica: Replica): void {
   for (const answers of replica.sinks) {
     if (answers.at === 0) continue
@@ -520,8 +829,21 @@ function afterApply(replica: Replica): void {
   const mark = machine.digestMark()
   if (mark && mark.index > replica.lastDigestIndex && !replica.isStopping) logDigest(replica, mark)
   if (raft.applied - replica.snapshotIndexLast >= replica.snapshotTriggerCount) startSnapshot(replica, 'periodic')
-  if (machine.lastMaintenanceDay() === replica.maintenanceDay && replica.maintenanceDay !== 0)
-    finishMaintenance(replica)
+  const day = machine.lastMaintenanceDay()
+  if (day === replica.maintainedDay) return
+  replica.maintainedDay = day
+  if (day === replica.maintenanceDay) finishMaintenance(replica)
+  else sweepOn(replica)
+}
+
+/** Somebody else led when the days were dropped: here only the memory is to be freed, in slices. */
+function sweepOn(replica: Replica): void {
+  replica.maintenanceDay = 0
+  replica.lastMaintenanceMs = replica.env.clock.wallMs()
+  const step = () => {
+    if (!replica.isStopping && !replica.installing && replica.machine.sweep()) replica.env.schedule.after(1, step)
+  }
+  replica.env.schedule.after(0, step)
 }
 
 /** Proposes the digest as it was at an index; each replica compares it with its own of that index (consensus.md §13). */
@@ -579,6 +901,7 @@ export function snapshotFailed(replica: Replica, reason: string): void {
 
 /** Proposes to drop what lies before today. @returns whether it was proposed */
 export function startMaintenance(replica: Replica, gapReason: number): boolean {
+  if (refusalOf(replica) !== 0) return false
   const today = dayOf(leaderTime(replica))
   const last = replica.machine.lastMaintenanceDay()
   if (last >= today) return false
@@ -629,28 +952,46 @@ export function tick(replica: Replica): void {
     startSnapshot(replica, 'periodic')
   }
   if (replica.isDiskFull) retryLog(replica)
+  giveUpWaiting(replica, now)
   storeCommit(replica.raft)
   pump(replica)
 }
 
-/** Takes no more proposals and resolves when everything accepted is applied and answered, and its commit index stored. */
+/**
+ * Takes no more proposals and resolves when everything accepted is applied and answered, and its commit index stored.
+ * A member does not wait for what others have to decide longer than its writers do (X6).
+ */
 export function drainReplica(replica: Replica): Promise<void> {
   replica.isStopping = true
   const { raft } = replica
   return new Promise((resolve) => {
     let isLast = false
+    const isAnswered = () => !replica.waitingSinks.some((sink, n) => n >= replica.waitingHead && sink !== 0)
+    const isSettled = () =>
+      replica.link ? isAnswered() && replica.orphans.size === 0 : raft.applied === raft.lastIndex
     const look = () => {
-      if (raft.handed.length > 0 || raft.unsent.length > 0 || raft.applied < raft.lastIndex) return
+      if (replica.handOvers.length > 0 || raft.unsent.length > 0 || !isSettled()) return
       if (isLast) return resolve()
       // Once: a full disk may have no room for it, and it is not needed.
       isLast = true
       storeCommit(raft)
       if (hasReady(raft)) pump(replica)
-      else resolve()
+      if (replica.handOvers.length === 0) resolve()
     }
     replica.onSettled = look
     look()
   })
+}
+
+/** At the end of a node: whoever still waits is told that nobody knows (X6). */
+export function abandonWaiting(replica: Replica): void {
+  giveUpWaiting(replica, Number.POSITIVE_INFINITY)
+}
+
+function roleName({ role, id, configuration }: Raft): ReplicaStatus['role'] {
+  if (role === 'leader') return 'leader'
+  if (role === 'candidate' || role === 'preCandidate') return 'candidate'
+  return configuration.learners.includes(id) ? 'learner' : 'follower'
 }
 
 export function statusOf(replica: Replica): ReplicaStatus {
@@ -659,7 +1000,7 @@ export function statusOf(replica: Replica): ReplicaStatus {
   replica.stallMs = 0
   const copy = ({ bounds, counts, sum }: MutableBuckets): Buckets => ({ bounds, counts: [...counts], sum })
   return {
-    role: raft.role === 'leader' ? 'leader' : 'follower',
+    role: roleName(raft),
     term: raft.term,
     firstIndex: compactionFloor(replica),
     lastIndex: raft.lastIndex,
@@ -686,5 +1027,8 @@ export function statusOf(replica: Replica): ReplicaStatus {
     eventLoopStallMs: stall,
     diskFreeBytes: replica.freeBytes(),
     diskFull: replica.isDiskFull,
+    groupEntries: copy(replica.groupEntries),
+    walMemoryBytes: raft.tailBytes,
+    walSlow: replica.slowSyncMs >= SLOW_FOR_MS,
   }
 }

@@ -25,6 +25,7 @@ export const KIND = {
   genesis: 34,
   digestCheck: 35,
   orderRows: 36,
+  bulkLoad: 37,
 } as const
 export type CommandKind = (typeof KIND)[keyof typeof KIND]
 
@@ -136,6 +137,39 @@ export function writeName(writer: CommandWriter, bytes: Uint8Array, start: numbe
   assert(end - start <= 255, 'names are checked before')
   writeU8(writer, end - start)
   writeBytes(writer, bytes, start, end)
+}
+
+/** Leader time of a command, ms. */
+export function timeOfCommand(view: DataView, start: number): number {
+  return view.getUint32(start + TIME_AT, true) + view.getUint32(start + TIME_AT + 4, true) * 2 ** 32
+}
+
+/** Kind of a logged command, without opening it: a bulk load is prepared before it is applied. */
+export function kindOfCommand(view: DataView, start: number): number {
+  return view.getUint16(start + KIND_AT, true)
+}
+
+export const CONTENT_DIGEST_BYTES = 32
+
+/** Body of a bulk load: content digest of the snapshot, day it was proposed on (consensus.md §11). */
+export function encodeBulkLoad(digest: Uint8Array, day: number): Uint8Array {
+  assert(digest.length === CONTENT_DIGEST_BYTES, 'a content digest has 32 bytes')
+  const body = new Uint8Array(CONTENT_DIGEST_BYTES + 4)
+  body.set(digest)
+  new DataView(body.buffer).setUint32(CONTENT_DIGEST_BYTES, day, true)
+  return body
+}
+
+/** @param start where the logged command begins; it has no request key */
+export function decodeBulkLoad(
+  bytes: Uint8Array,
+  start: number,
+): { readonly digest: Uint8Array; readonly day: number } {
+  const body = start + COMMAND_HEADER_BYTES
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  assert(kindOfCommand(view, start) === KIND.bulkLoad, 'this is a bulk load')
+  const digest = bytes.slice(body, body + CONTENT_DIGEST_BYTES)
+  return { digest, day: view.getUint32(body + CONTENT_DIGEST_BYTES, true) }
 }
 
 /** Puts the leader's time and day into a command; called when it is proposed. */

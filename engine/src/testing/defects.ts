@@ -4,22 +4,47 @@
  */
 
 import { RAFT_DEFECTS } from '../raft/defects.ts'
+import { WAL_DEFECTS } from '../wal/defects.ts'
 import type { Profile } from './knobs.ts'
 
 export type DefectRow = {
   readonly name: string
   /** What a run has to be made of to meet it; `elsewhere`: the layer named finds it, with its own tests. */
-  readonly program: 'core' | 'driver' | 'elsewhere'
+  readonly program: 'core' | 'log' | 'driver' | 'elsewhere'
   readonly layer: string
   /** A profile in which it is met sooner. */
   readonly profile?: Profile
 }
 
-const PROFILE_OF: { readonly [name: string]: Profile } = {}
+const PROFILE_OF: { readonly [name: string]: Profile } = {
+  'raft/vote-not-durable': 'elections',
+  'raft/own-ack-before-persist': 'conflicts',
+  'raft/stale-confirmation-trusted': 'conflicts',
+  'raft/apply-before-persist': 'conflicts',
+  'raft/old-term-commit': 'conflicts',
+  'raft/commit-beyond-match': 'conflicts',
+  'raft/votes-twice': 'elections',
+  'raft/vote-ignores-log': 'elections',
+  'raft/lease-ignored': 'calm',
+  'raft/transfer-never-ends': 'elections',
+  'raft/commit-not-with-entries': 'membership',
+  'raft/learner-refuses-votes': 'membership',
+  'raft/ignore-outgoing-majority': 'membership',
+  'raft/second-change-in-flight': 'membership',
+  'raft/joint-left-twice': 'membership',
+  'raft/removed-leader-stays': 'membership',
+  'raft/read-without-quorum': 'reads',
+  'raft/read-before-own-entry': 'reads',
+  'raft/read-index-after-check': 'reads',
+}
 
 export const DEFECTS: readonly DefectRow[] = [
   ...RAFT_DEFECTS.map((name) => {
     const profile = PROFILE_OF[name]
     return { name, program: 'core', layer: 'simulation', ...(profile && { profile }) } as const
+  }),
+  ...WAL_DEFECTS.map((name) => {
+    const profile = PROFILE_OF[name] ?? 'disk'
+    return { name, program: 'log', layer: 'simulation', profile } as const
   }),
 ]

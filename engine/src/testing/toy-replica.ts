@@ -136,6 +136,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         digestMark: () => ({ index: Math.floor(values.length / 4_096) * 4_096, lo: values.length, hi: 0 }),
         digest: () => ({ lo: values.length, hi: values.reduce((sum, value) => (sum * 31 + value) >>> 0, 7) }),
         lastMaintenanceDay: () => 0,
+        latestTimeMs: () => times.at(-1)?.timeMs ?? 0,
         packagesBefore: () => 0,
         unorderedTables: () => [],
         sweep: () => false,

@@ -18,6 +18,7 @@ import {
   unlinkFile,
   writeFully,
 } from '../env.ts'
+import { readWalDefects } from './defects.ts'
 import type { HardState, SnapshotMark } from './payload.ts'
 import type { LogIdentity } from './record.ts'
 import { damaged, type FileReport, type LogScan, listLogFiles, scanLog, termAt } from './scan.ts'
@@ -63,7 +64,7 @@ function makeWal(env: Env, directory: string, identity: LogIdentity, base: Snaps
   const { disk } = env
   const leftovers = listLogFiles(disk, directory)
   if (leftovers.length > 0) removeLeftovers(disk, directory, leftovers)
-  const wal = buildWal(disk, directory, identity, options)
+  const wal = buildWal(disk, directory, identity, { ...options, defects: env.defects })
   wal.mark = base
   wal.lastIndex = base.index
   wal.hardState = { term: base.term, vote: 0, commit: base.index }
@@ -106,7 +107,8 @@ function verifyAndOpen(
   const { disk } = env
   const reports = listLogFiles(disk, directory)
   if (reports.length === 0) throw damaged({ file: directory, offset: 0, reason: 'the log is missing' })
-  const scan = scanLog(disk, reports, { identity })
+  const defects = readWalDefects(env.defects)
+  const scan = scanLog(disk, reports, { identity, defects })
   if (scan.damage) throw damaged(scan.damage)
   const newest = reports.at(-1) as FileReport
   if (options.isClean && newest.tornBytes > 0) {
@@ -114,7 +116,7 @@ function verifyAndOpen(
     throw damaged({ file: newest.path, offset: newest.validBytes, reason })
   }
   options.onVerified?.()
-  const wal = buildWal(disk, directory, identity, options)
+  const wal = buildWal(disk, directory, identity, { ...options, defects: env.defects })
   for (const { path, sequence, bytes, lastIndex } of reports) wal.files.push({ path, sequence, bytes, lastIndex })
   wal.sequence = scan.sequence
   wal.chain = scan.chain
@@ -166,7 +168,8 @@ function discardTemporaries(disk: Disk, directory: string): void {
 /** V3 and V5, then opens the last file for writing. */
 function takeUpLastFile(env: Env, wal: Wal, last: FileReport, isClean: boolean): void {
   const { disk } = wal
-  if (!isClean || last.tornBytes > 0 || last.bytes < wal.fileBytes) {
+  const isLeft = wal.defects['wal/torn-tail-left']
+  if ((!isClean && !isLeft) || (last.tornBytes > 0 && !isLeft) || last.bytes < wal.fileBytes) {
     const copied = copyLastFile(wal, last)
     if (!copied) {
       env.log.warn({ file: last.path }, 'no room to copy the last log file; it is written again in place')

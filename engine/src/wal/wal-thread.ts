@@ -42,7 +42,7 @@ export type ToWal =
     }
   | { readonly type: 'mark'; readonly mark: SnapshotMark; readonly hardState: HardState }
   /** A snapshot of the leader's is whole on disk: the log begins anew behind it. */
-  | { readonly type: 'install'; readonly mark: SnapshotMark; readonly hardState: HardState }
+  | { readonly type: 'install'; readonly mark: SnapshotMark }
   | { readonly type: 'compact'; readonly floor: number }
   /** After a refusal: what was taken back is taken back; try to make room. */
   | { readonly type: 'resume' }
@@ -58,8 +58,11 @@ export type FromWal =
       readonly bytes: number
       readonly files: number
     }
-  /** No room for this token's entries behind `lastIndex`, nor for any token behind it. */
-  | { readonly type: 'refused'; readonly token: number; readonly lastIndex: number }
+  /**
+   * No room for this token's entries, nor for any token behind it. `storedTo`: the last one of them that is stored all
+   * the same, because a hand-over can be larger than a group; absent when none is.
+   */
+  | { readonly type: 'refused'; readonly token: number; readonly storedTo?: number | undefined }
   | { readonly type: 'resumed'; readonly takesEntries: boolean }
   | { readonly type: 'marked'; readonly mark: SnapshotMark }
   /** `isDone` false: there was no room, and nothing has changed. */
@@ -92,6 +95,10 @@ type Gathering = {
   /** The first hand-over that is in it, and the last one that it completes. */
   readonly firstToken: number
   wholeToken: number
+  /** The hand-over that its last entries are of. */
+  lastToken: number
+  /** Entries of the first hand-over that an earlier group stored. */
+  readonly storedTo: number | undefined
 }
 
 /**
@@ -114,37 +121,47 @@ export function handleWalMessages(thread: WalThread, queue: readonly ToWal[]): v
 
 /** Adds a hand-over to the group, storing groups that are full on the way. @returns the group that is still open */
 function gather(thread: WalThread, open: Gathering | undefined, message: Append): Gathering | undefined {
-  const { token, hardState, entries } = message
+  const { token, entries } = message
+  let { hardState } = message
   // Behind a refusal only votes and terms are taken: there is room kept for them (W4).
   if (thread.isRefusing && entries.length > 0) {
     if (open) storeGroup(thread, open)
-    thread.send({ type: 'refused', token, lastIndex: thread.wal.lastIndex })
+    thread.send({ type: 'refused', token })
     return undefined
   }
+  // What was refused may have been meant to replace entries that are still here: they must not become committed.
+  if (thread.isRefusing && !thread.wal.defects['wal/commit-behind-refusal'])
+    hardState = { ...hardState, commit: thread.wal.hardState.commit }
   let group = open ?? beginGroup(hardState, token)
-  group.hardState = hardState
+  if (thread.wal.defects['wal/commit-of-next']) group.hardState = hardState
   for (const batch of entries) {
     for (let left: EntryBatch | undefined = batch; left; ) {
       const count = fittingEntries(thread, group, left)
       if (count === 0) {
+        const isPart = group.wholeToken < token && group.entries > 0
         if (!storeGroup(thread, group)) return undefined
-        group = beginGroup(hardState, token)
+        group = beginGroup(hardState, token, isPart && group.lastToken === token ? thread.wal.lastIndex : undefined)
         continue
       }
       const last: number = left.firstIndex + left.count - 1
       const piece: EntryBatch = sliceBatch(left, left.firstIndex, left.firstIndex + count - 1)
       group.batches.push(piece)
+      // Not before its entries: a commit index that covers them covers others until they are there (M10).
+      group.hardState = hardState
+      group.lastToken = token
       group.bytes += piece.bytes.length
       group.entries += count
       left = count === left.count ? undefined : sliceBatch(left, left.firstIndex + count, last)
     }
   }
+  group.hardState = hardState
   group.wholeToken = token
   return group
 }
 
-function beginGroup(hardState: HardState, token: number): Gathering {
-  return { batches: [], bytes: 0, entries: 0, hardState, firstToken: token, wholeToken: token - 1 }
+function beginGroup(hardState: HardState, token: number, storedTo?: number): Gathering {
+  const tokens = { firstToken: token, wholeToken: token - 1, lastToken: token - 1, storedTo }
+  return { batches: [], bytes: 0, entries: 0, hardState, ...tokens }
 }
 
 /** How many entries of a batch still go into the group; at least one when it is empty. */
@@ -174,7 +191,7 @@ function storeGroup(thread: WalThread, group: Gathering): boolean {
   const hardState = { ...group.hardState, commit: Math.min(group.hardState.commit, lastIndex) }
   if (appendGroup(wal, { hardState, batches: group.batches }) === 'full') {
     if (group.batches.length > 0) thread.isRefusing = true
-    thread.send({ type: 'refused', token: group.firstToken, lastIndex: wal.lastIndex })
+    thread.send({ type: 'refused', token: group.firstToken, storedTo: group.storedTo })
     return false
   }
   const syncMs = thread.monotonicMs() - started
@@ -192,11 +209,7 @@ function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
         thread.send({ type: 'marked', mark: message.mark })
       return
     case 'install':
-      return thread.send({
-        type: 'installed',
-        mark: message.mark,
-        isDone: installWal(wal, message.mark, message.hardState),
-      })
+      return thread.send({ type: 'installed', mark: message.mark, isDone: installWal(wal, message.mark) })
     case 'compact': {
       const deleted = compactWal(wal, message.floor)
       return thread.send({ type: 'compacted', deleted, bytes: walBytes(wal), files: wal.files.length })

@@ -52,6 +52,10 @@ function fill(wal: Wal, files: number, bytes = 100): string[] {
   return texts
 }
 
+function vote(wal: Wal, term: number): void {
+  appendGroup(wal, { hardState: hardState(term, wal.hardState.commit), batches: [] })
+}
+
 const lastPath = (wal: Wal) => wal.files.at(-1)?.path ?? ''
 
 test('what was appended is there after a restart, with term, vote and commit index', () => {
@@ -501,11 +505,12 @@ test('bytes behind the data that make no record are wiped at the next start', ()
 test('behind an installed snapshot the log begins anew, whatever it held (§16.3)', () => {
   const { disk, wal } = begin()
   fill(wal, 3)
+  vote(wal, 5)
   const mark = { index: wal.lastIndex + 1000, term: 4 }
 
-  expect(installWal(wal, mark, { term: 5, vote: 0, commit: mark.index })).toBe(true)
+  expect(installWal(wal, mark)).toBe(true)
   const next = entries(mark.index + 1, 5, 5)
-  appendGroup(wal, { hardState: { term: 5, vote: 2, commit: mark.index }, batches: [next] })
+  appendGroup(wal, { hardState: { term: 5, vote: 1, commit: mark.index }, batches: [next] })
 
   const { recovered, disk: again } = reopen(disk)
   expect(recovered).toMatchObject({ firstIndex: mark.index + 1, lastIndex: mark.index + 5 })
@@ -519,12 +524,13 @@ test('behind an installed snapshot the log begins anew, whatever it held (§16.3
 test('a crash at any operation of an installation leaves the old log or the new one', () => {
   const { disk, wal } = begin()
   const texts = fill(wal, 3)
+  vote(wal, 3)
   const last = wal.lastIndex
   const mark = { index: last - 2, term: 3 }
   const from = disk.operations.length
   const rehearsal = reopen(copyDisk(disk))
   const before = rehearsal.disk.operations.length
-  installWal(rehearsal.wal, mark, { term: 3, vote: 0, commit: mark.index })
+  installWal(rehearsal.wal, mark)
   const operations = rehearsal.disk.operations.length - before
   expect(operations).toBeGreaterThan(6)
   const seen = new Set<string>()
@@ -534,7 +540,7 @@ test('a crash at any operation of an installation leaves the old log or the new 
       const first = run.disk.operations.length
       run.disk.fault = ({ number }) => (number === first + step ? { kind: 'crash' } : undefined)
       try {
-        installWal(run.wal, mark, { term: 3, vote: 0, commit: mark.index })
+        installWal(run.wal, mark)
       } catch {
         // The crash.
       }
@@ -553,7 +559,7 @@ test('a file that begins elsewhere without naming a snapshot is refused (V4)', (
   const { disk, wal } = begin()
   fill(wal, 3)
   const mark = { index: wal.lastIndex + 10, term: 1 }
-  installWal(wal, mark, { term: 1, vote: 1, commit: mark.index })
+  installWal(wal, mark)
   fill(wal, 4)
   disk.unlink(wal.files[1]?.path ?? '')
 
@@ -566,7 +572,7 @@ test('on a full disk nothing is installed and the log goes on (§19)', () => {
   const mark = { index: wal.lastIndex + 10, term: 1 }
   disk.capacityBytes = 1
 
-  expect(installWal(wal, mark, { term: 1, vote: 1, commit: mark.index })).toBe(false)
+  expect(installWal(wal, mark)).toBe(false)
 
   disk.capacityBytes = 2 ** 40
   expect(retryNext(wal)).toBe(true)

@@ -1,0 +1,105 @@
+/**
+ * The transport with the words of this shard on it: frames out, frames that may be looked at in (consensus.md §4). Lives
+ * from before the shard is formed to the end of the node; who handles what comes in changes on the way.
+ */
+
+import { assert } from '@vacancy/shared'
+import {
+  admitFrame,
+  createFrameFaults,
+  encodeFrame,
+  FRAME_CODEC_HASH_BYTES,
+  FRAME_ID_BYTES,
+  type FrameFaults,
+  type PeerFrame,
+  PROTOCOL_VERSION,
+  streamOf,
+} from './frames.ts'
+import type { StreamKind, Transport, TransportEvents } from './transport.ts'
+
+export type PeerHandler = {
+  onFrame(peer: string, frame: PeerFrame): void
+  onOpen?(peer: string, stream: StreamKind): void
+  onClosed?(peer: string, stream: StreamKind, isDead: boolean): void
+}
+
+export type Peers = {
+  readonly self: string
+  transport: Transport | undefined
+  /** Undefined for a moment while one phase of the node hands over to the next: frames are dropped then, as if late. */
+  handler: PeerHandler | undefined
+  readonly common: {
+    readonly version: number
+    clusterId: Uint8Array
+    genesis: Uint8Array
+    readonly codecHash: Uint8Array
+  }
+  /** Own raft id; 0 while it is not known. */
+  raftId: number
+  nodeOf: (raftId: number) => string | undefined
+  readonly faults: FrameFaults
+  /** Frames that were sent, and those that no connection took. */
+  sent: number
+  unsent: number
+  received: number
+  wanted: string
+}
+
+/** @param codecHash ordered hash of the codec list, hexadecimal */
+export function createPeers(self: string, codecHash: string): Peers {
+  return {
+    self,
+    transport: undefined,
+    handler: undefined,
+    common: {
+      version: PROTOCOL_VERSION,
+      clusterId: new Uint8Array(FRAME_ID_BYTES),
+      genesis: new Uint8Array(FRAME_ID_BYTES),
+      codecHash: bytesOfHex(codecHash).subarray(0, FRAME_CODEC_HASH_BYTES),
+    },
+    raftId: 0,
+    nodeOf: () => undefined,
+    faults: createFrameFaults(),
+    sent: 0,
+    unsent: 0,
+    received: 0,
+    wanted: '',
+  }
+}
+
+export function bytesOfHex(text: string): Uint8Array {
+  assert(/^([0-9a-f]{2})*$/.test(text), 'hexadecimal digits')
+  return Uint8Array.from({ length: text.length / 2 }, (_, i) => Number.parseInt(text.slice(2 * i, 2 * i + 2), 16))
+}
+
+/** What the transport calls. */
+export function eventsOf(peers: Peers): TransportEvents {
+  return {
+    onFrame(peer, _stream, bytes) {
+      const frame = admitFrame(peers, peer, bytes, peers.faults)
+      if (!frame) return
+      peers.received++
+      peers.handler?.onFrame(peer, frame)
+    },
+    onOpen: (peer, stream) => peers.handler?.onOpen?.(peer, stream),
+    onClosed: (peer, stream, isDead) => peers.handler?.onClosed?.(peer, stream, isDead),
+  }
+}
+
+/** @returns false when it was dropped; raft and the driver send again */
+export function sendFrame(peers: Peers, node: string, frame: PeerFrame): boolean {
+  assert(node !== peers.self, 'a node does not send to itself')
+  const isSent = peers.transport?.send(node, streamOf(frame), encodeFrame(peers.common, frame)) ?? false
+  if (isSent) peers.sent++
+  else peers.unsent++
+  return isSent
+}
+
+/** Keeps connections to these nodes, whoever is named twice or is this one. */
+export function wantPeers(peers: Peers, nodes: readonly string[]): void {
+  const others = [...new Set(nodes)].filter((node) => node !== peers.self).sort()
+  const wanted = others.join(' ')
+  if (wanted === peers.wanted) return
+  peers.wanted = wanted
+  peers.transport?.setPeers(others)
+}

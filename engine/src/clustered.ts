@@ -1,0 +1,221 @@
+/**
+ * The main thread's part of a member of a shard: the registry, and what operators ask for over HTTP (platform.md §2,
+ * §7.3). The member itself lives on the replica thread (cluster/member.ts).
+ */
+
+import { randomBytes } from 'node:crypto'
+import type { CodecList } from '@vacancy/shared'
+import { type Log, VERSION } from '@vacancy/shared/node'
+import type { FromReplica, ToReplica } from './cluster/messages.ts'
+import { createRegistryLink, type NodeReport, parseRegistryAddresses, type RegistryLink } from './cluster/registry.ts'
+import { openRegistryHttp } from './cluster/registry-http.ts'
+import { createEnv } from './env.ts'
+import type { ClusterAnswer, ClusterHandle, ClusterRequest } from './http/handle.ts'
+import type { ClusterNodeOptions } from './node.ts'
+import type { ClusterStatus, ResolverStatus } from './status.ts'
+
+/** The list of segments is compared with what the registry has this often. */
+const SEGMENTS_LOOK_MS = 2_000
+
+type Self = { readonly nodeId: string; readonly shardId: string; readonly zoneId: string }
+
+/** A way to the registry; `close` ends it without a word. */
+function openRegistry(
+  options: ClusterNodeOptions,
+  self: Self,
+  log: Log,
+  more: { readonly heartbeatMs: number; readonly apiUrl?: string; readonly report: () => NodeReport },
+): { readonly link: RegistryLink; readonly close: () => void } {
+  const { clock, schedule, random } = createEnv(log)
+  const http = openRegistryHttp({ tokenFile: options.registry.tokenFile, caFile: options.registry.caFile, log })
+  const link = createRegistryLink(
+    { clock, schedule, random, log, request: http.request },
+    {
+      addresses: parseRegistryAddresses(options.registry.url.split(',')),
+      node: self.nodeId,
+      shard: self.shardId,
+      zone: self.zoneId,
+      instance: randomBytes(16).toString('hex'),
+      version: VERSION,
+      startedAt: new Date().toISOString(),
+      ...more,
+    },
+  )
+  return { link, close: http.close }
+}
+
+const NOT_STARTED: NodeReport = {
+  health: 'unavailable',
+  role: undefined,
+  term: 0,
+  leader: undefined,
+  maySpeak: false,
+  segments: () => [],
+}
+
+/** Asks the registry for the codec list until it answers: a node started before it waits, and says so. */
+export function codecsOfRegistry(options: ClusterNodeOptions, self: Self, log: Log): Promise<CodecList> {
+  return new Promise((resolve) => {
+    const { link, close } = openRegistry(options, self, log, { heartbeatMs: 10_000, report: () => NOT_STARTED })
+    link.takeCodecs(undefined, (codecs) => {
+      close()
+      resolve(codecs)
+    })
+  })
+}
+
+export type ShardParts = {
+  readonly options: ClusterNodeOptions
+  readonly self: Self
+  readonly codecs: CodecList
+  readonly heartbeatMs: number
+  readonly apiUrl: string
+  readonly log: Log
+  readonly ask: (message: ToReplica) => void
+  /** What `/healthz` answers. */
+  readonly health: () => string
+  readonly segments: () => readonly { readonly name: string; readonly properties: number }[]
+  /** `http` or `https`, and port, of the HTTP API: taken to be the same on all nodes of the shard. */
+  readonly apiScheme: string
+  readonly apiPort: () => number
+}
+
+export type Shard = {
+  readonly handle: ClusterHandle
+  /** Takes what the replica thread says of the shard. */
+  onReplica(message: Extract<FromReplica, { type: 'cluster' | 'asked' | 'bootstrap' }>): void
+  /** Once HTTP answers: registers and goes on doing so. */
+  start(): void
+  /** Deregisters. */
+  stop(): Promise<void>
+}
+
+export function openShard(parts: ShardParts): Shard {
+  const { options, self, log } = parts
+  let info = notYet(self, options)
+  let resolver: ResolverStatus | undefined
+  let nextId = 1
+  let lookedMs = 0
+  const waiting = new Map<number, (answer: ClusterAnswer) => void>()
+  const { link, close } = openRegistry(options, self, log, {
+    heartbeatMs: parts.heartbeatMs,
+    apiUrl: parts.apiUrl,
+    report: () => ({
+      health: parts.health(),
+      role: info.role === 'candidate' ? undefined : info.role,
+      term: info.term,
+      leader: info.leader === '' ? undefined : info.leader,
+      maySpeak: info.isLeading,
+      segments: parts.segments,
+    }),
+  })
+  link.watchCodecs(parts.codecs)
+  const handle: ClusterHandle = {
+    info: () => info,
+    leaderUrl() {
+      const host = info.members.find(({ id }) => id === info.leader)?.host ?? ''
+      if (host === '') return ''
+      return `${parts.apiScheme}://${host.includes(':') ? `[${host}]` : host}:${parts.apiPort()}`
+    },
+    ask: (request) =>
+      new Promise((resolve) => {
+        const id = nextId++
+        waiting.set(id, resolve)
+        parts.ask({ type: 'ask', id, ...requestOf(request) })
+      }),
+    setPeers: (nodes) => parts.ask({ type: 'dial', nodes }),
+    registry: () => link.status(),
+    resolver: () => resolver,
+  }
+  return {
+    handle,
+    onReplica(message) {
+      if (message.type === 'asked') {
+        const answer = waiting.get(message.id)
+        waiting.delete(message.id)
+        answer?.(message.answer)
+        return
+      }
+      if (message.type === 'bootstrap') {
+        info = { ...info, bootstrap: message.status }
+        return
+      }
+      const before = info
+      info = message.status
+      resolver = message.resolver
+      if (before.role !== info.role || before.term !== info.term || before.isLeading !== info.isLeading) {
+        link.roleChanged()
+      }
+      const now = performance.now()
+      if (!info.isLeading || now - lookedMs < SEGMENTS_LOOK_MS) return
+      lookedMs = now
+      link.segmentsChanged()
+    },
+    start: () => link.start(),
+    stop: () =>
+      new Promise((resolve) =>
+        link.stop(() => {
+          close()
+          resolve()
+        }),
+      ),
+  }
+}
+
+function requestOf(request: ClusterRequest): { kind: Extract<ToReplica, { type: 'ask' }>['kind']; node: string } {
+  return { kind: request.kind, node: 'node' in request ? request.node : '' }
+}
+
+/** Before the replica thread has said anything. */
+function notYet({ nodeId }: Self, { zoneId, initialVoters, seeds }: ClusterNodeOptions): ClusterStatus {
+  return {
+    nodeId,
+    zoneId,
+    clusterId: '',
+    role: 'follower',
+    term: 0,
+    leader: '',
+    isLeading: false,
+    members: [],
+    isJoint: false,
+    isRemoved: false,
+    peers: [...new Set([...initialVoters, ...seeds])].filter((node) => node !== nodeId).sort(),
+    stalenessMs: undefined,
+    bootstrap: undefined,
+    installing: undefined,
+    awaitedLoad: undefined,
+    operation: undefined,
+    lastOperations: [],
+    operationsEnded: {},
+    isClockSuspect: false,
+    transport: NO_TRANSPORT,
+    elections: {},
+    leaderChanges: 0,
+    proposals: {},
+    tickStalls: 0,
+    transfers: {
+      sending: 0,
+      receiving: 0,
+      sent: 0,
+      received: 0,
+      failed: 0,
+      durationMs: undefined,
+      loadMs: undefined,
+      writePauseMs: undefined,
+    },
+  }
+}
+
+const NO_TRANSPORT = {
+  opened: 0,
+  accepted: 0,
+  rejected: {},
+  errors: 0,
+  dropped: 0,
+  messagesSent: 0,
+  messagesReceived: 0,
+  bytesSent: 0,
+  bytesReceived: 0,
+  sendErrors: 0,
+  receiveErrors: 0,
+}
