@@ -104,6 +104,8 @@ export type MemberParts = {
   readonly exchange: Exchange
   /** Whether the memory of this node holds so many packages. */
   readonly hasMemoryFor: (packages: number) => boolean
+  /** Everything about the snapshot in this folder that can fail, before the log begins behind it. @returns why it failed */
+  readonly prepareSwitch: (path: string) => string
   /** The snapshot cannot be made current: this node must end (P6). */
   readonly onFatal: (reason: string) => void
   /** What serving threads see; absent where there are none. */
@@ -133,8 +135,6 @@ export type Member = MemberParts &
     readonly sender: Sender
     /** The message behind what is being received: stepped when all of it is here. */
     offered: SnapshotOffer | undefined
-    /** Folder of the snapshot that is being installed. */
-    currentPath: string
     /** Nodes with a connection. */
     readonly connected: Set<string>
     nextAdmin: number
@@ -254,7 +254,6 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       env.defects,
     ),
     offered: undefined,
-    currentPath: '',
     connected: new Set(),
     nextAdmin: 1,
     nextTickMs: now + options.tickMs,
@@ -447,7 +446,8 @@ function linkOf(member: Member): Link {
       member.isSwitching = true
       publishFacts(member)
       makeCurrent(member.receiver, (path) => {
-        member.currentPath = path
+        const fault = member.prepareSwitch(path)
+        if (fault !== '') return member.onFatal(fault)
         snapshotCurrent(replica)
       })
     },

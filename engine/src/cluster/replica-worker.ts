@@ -111,7 +111,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   sendSnapshotInfo(env, options.dataDir, send)
   releaseMemory()
   if (shard) {
-    shard.member = joinShard(shard, node, replica, exchange.exchange, send)
+    shard.member = joinShard(shard, node, replica, exchange.exchange, () => threads.toBulk({ type: 'forget' }), send)
     publishFacts(shard.member)
   } else {
     campaign(replica.raft)

@@ -66,6 +66,7 @@ const RETRY_FULL_MS = 5_000
 /** A snapshot is taken no sooner after the last than this many times what that one took. */
 const SNAPSHOT_REST = 10
 const SNAPSHOT_RETRY_MS = 60_000
+const SNAPSHOT_LOOK_MS = 5
 /** X6: a write waits this long for its fate, inside the 1,400 ms of a bridge. */
 const FATE_MS = 1_200
 /** A sync that takes this long is slow; ten seconds of them and a leader hands over (§19). */
@@ -127,7 +128,7 @@ export type ReplicaParts = {
   /** Absent: a node by itself. Set once the member around the replica is there. */
   link?: Link | undefined
   /** Puts the state of an installed snapshot in the place of the present one, in one step (§16.3). */
-  readonly switchState?: (offer: SnapshotOffer, done: () => void) => void
+  switchState?: ((offer: SnapshotOffer, done: () => void) => void) | undefined
   readonly onFatal: (failure: Extract<FromWal, { type: 'failed' }>['failure']) => void
   readonly onMaintained: (day: number, removedPackages: number) => void
   readonly onReserve: () => void
@@ -680,6 +681,9 @@ function onInstalled(replica: Replica, isDone: boolean): void {
     replica.env.schedule.after(RETRY_FULL_MS, () => snapshotCurrent(replica))
     return
   }
+  // What is being written of the present state is of no use any more, but it reads the memory that is to be cleared.
+  if (replica.snapshotRunning)
+    return void replica.env.schedule.after(SNAPSHOT_LOOK_MS, () => onInstalled(replica, true))
   assert(replica.switchState !== undefined, 'a member can take over the state of another')
   replica.switchState(offer, () => {
     replica.installing = undefined
@@ -863,7 +867,7 @@ function logDigest(replica: Replica, { index, lo, hi }: DigestMark): void {
 /** @returns whether one was started */
 export function startSnapshot(replica: Replica, origin: SnapshotInfo['origin']): boolean {
   const { raft, env } = replica
-  if (replica.snapshotRunning) return false
+  if (replica.snapshotRunning || replica.installing) return false
   if (origin === 'periodic' && env.clock.monotonicMs() < replica.snapshotEarliestMs) return false
   if (raft.applied === replica.snapshotIndexLast && origin === 'periodic') return false
   replica.snapshotRunning = true
@@ -875,6 +879,8 @@ export function startSnapshot(replica: Replica, origin: SnapshotInfo['origin']):
 export function snapshotWritten(replica: Replica, index: number, term: number, durationMs: number): void {
   const now = replica.env.clock.monotonicMs()
   replica.snapshotRunning = false
+  // The log may begin behind a newer one by now.
+  if (replica.installing) return
   replica.snapshotIndexBefore = replica.snapshotIndexLast
   replica.snapshotIndexLast = index
   replica.nextSnapshotMs = now + replica.snapshotIntervalMs

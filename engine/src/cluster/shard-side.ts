@@ -13,6 +13,10 @@ import type { Configuration } from '../raft/messages.ts'
 import type { RaftConfig, RestoredState } from '../raft/raft.ts'
 import type { Exchange } from '../snapshot/exchange.ts'
 import { FORMAT_VERSION } from '../snapshot/format.ts'
+import { openSnapshot, readSnapshotDir, type SnapshotReader } from '../snapshot/load.ts'
+import { lackingBytes, pooledDecoder, replaceStore } from '../snapshot/replace.ts'
+import { closeWordsPool, createWordsPool } from '../snapshot/words-pool.ts'
+import { chunksFolder } from '../snapshot/write.ts'
 import type { ResolverStatus, TransportCounts } from '../status.ts'
 import { STATE } from '../store/layout.ts'
 import { state } from '../store/store.ts'
@@ -36,7 +40,7 @@ import {
   raftIdOf,
 } from './formation.ts'
 import { type Joined, startGathering, startJoining } from './gathering.ts'
-import { clusterStatus, createMember, type Member } from './member.ts'
+import { clusterStatus, createMember, type Member, onSwitched } from './member.ts'
 import type { ClusterOptions, FromReplica, ReplicaOptions } from './messages.ts'
 import { bytesOfHex, createPeers, eventsOf, type Peers } from './peers.ts'
 import type { Found, RecoveredNode } from './recovery.ts'
@@ -231,10 +235,26 @@ export function joinShard(
   node: RecoveredNode,
   replica: Replica,
   exchange: Exchange,
+  forgetWritten: () => void,
   send: Send,
 ): Member {
   const { env, options, cluster, peers, formation, transport, discovery } = side
   assert(formation !== undefined, 'it is known which shard this is')
+  let prepared: SnapshotReader | undefined
+  replica.switchState = (_offer, done) => {
+    const reader = prepared
+    assert(reader !== undefined, 'what is switched to was prepared')
+    prepared = undefined
+    const pool = createWordsPool(Math.min(options.loadThreads, options.readers))
+    replaceStore(env, node.store, reader, pooledDecoder(pool), (error) => {
+      void closeWordsPool(pool)
+      if (error) return send({ type: 'failed', ...failureOf(error) })
+      node.context.marks.length = 0
+      forgetWritten()
+      done()
+      onSwitched(member)
+    })
+  }
   const member = createMember(
     {
       env,
@@ -245,6 +265,16 @@ export function joinShard(
       cells: attachCells(cluster.cells, commonClockOffsetMs()),
       genesis: () => genesisOf(node),
       hasMemoryFor: (packages) => packages * BYTES_A_PACKAGE < options.memoryBytes,
+      prepareSwitch(path) {
+        try {
+          prepared = openSnapshot(env.disk, readSnapshotDir(env.disk, path, chunksFolder(options.dataDir)))
+          const lacking = lackingBytes(node.store, prepared, options.loadThreads)
+          return lacking === 0 ? '' : `${lacking} bytes of memory are missing for the snapshot in ${path}`
+        } catch (error) {
+          if (!(error instanceof VacancyError)) throw error
+          return error.message
+        }
+      },
       transportCounts: () => countsOf(transport.counters()),
       hostOf: (name) => (name === options.nodeId ? cluster.apiHost : (knownAddress(discovery, name)?.host ?? '')),
       onRole: () => send({ type: 'cluster', status: clusterStatus(member), resolver: resolverStatus(side) }),

@@ -459,6 +459,34 @@ test('chunks that went between verifying and making current are pulled again', (
   expectWhole(b, 7)
 })
 
+test('a snapshot to load is kept beside, and gives way to one to install', () => {
+  const [a, b] = [add('a'), add('b')]
+  write(a.dataDir, 7)
+  const offerLoad = () =>
+    a.sender.port.exchange({ kind: 'newest' }, (answer) => {
+      assert(answer.state === 'newest' && answer.newest !== undefined, 'there is a snapshot')
+      const { index, term, manifest } = answer.newest
+      onOffer(b.receiver, { node: 'a', index, term, manifest, purpose: 'load' })
+    })
+  offerLoad()
+  pass(1_000)
+  expect(b.ready).toMatchObject([{ purpose: 'load', index: 7 }])
+  install(b)
+  expect(b.current).toMatch(/^[/]b[/]snapshots[/]load-[0-9a-f]{64}$/)
+  expect(findSnapshots(world.simulation.disk, '/b')).toEqual([])
+
+  write(a.dataDir, 8)
+  world.filter = (_from, _to, frame) => (frame.type === 'chunkData' ? undefined : frame)
+  offerLoad()
+  pass(300)
+  offerTo(a.sender, b.id, 'b')
+  pass(300)
+  expect(b.receiver.incoming?.offer.purpose).toBeUndefined()
+  offerLoad()
+  pass(300)
+  expect(b.receiver.incoming?.offer.purpose).toBeUndefined()
+})
+
 test('a large manifest is named in the offer and pulled like a chunk', () => {
   const manifest = new Uint8Array(TRANSFER_LIMITS.offeredBytes + 1)
   const reference = offeredManifest({ manifest, manifestDigest: 'ab'.repeat(32) })

@@ -80,10 +80,13 @@ export type Offer = {
   readonly term: number
   /** The field of the message, as it came. */
   readonly manifest: Uint8Array
+  /** `load`: it is to be loaded into the running shard and kept beside; a snapshot to install goes before it. */
+  readonly purpose?: 'install' | 'load'
 }
 
 /** All chunks of an offer are here and verified. */
 export type Received = {
+  readonly purpose: 'install' | 'load'
   readonly index: number
   readonly term: number
   readonly manifest: Uint8Array
@@ -175,7 +178,7 @@ export function onOffer(receiver: Receiver, offer: Offer): void {
     return tell(receiver, incoming, true)
   }
   // What is handed to the core must be ended first; the leader offers again.
-  if (incoming && (incoming.phase === 'making' || offer.index < incoming.offer.index)) return
+  if (incoming && (incoming.phase === 'making' || !outranks(offer, incoming.offer))) return
   const nowMs = port.nowMs()
   const begun: Incoming = {
     offer,
@@ -202,9 +205,15 @@ export function onOffer(receiver: Receiver, offer: Offer): void {
   pull(receiver, begun)
 }
 
+/** A newer one to install, or any one to install before one to load. */
+function outranks(offer: Offer, other: Offer): boolean {
+  if (offer.purpose !== other.purpose) return offer.purpose !== 'load'
+  return offer.index >= other.index
+}
+
 function isSameOffer(a: Offer, b: Offer): boolean {
   const isSame = a.manifest.length === b.manifest.length && a.manifest.every((byte, at) => byte === b.manifest[at])
-  return isSame && a.index === b.index && a.term === b.term
+  return isSame && a.index === b.index && a.term === b.term && a.purpose === b.purpose
 }
 
 function plan(receiver: Receiver, incoming: Incoming, manifest: Uint8Array): void {
@@ -214,13 +223,13 @@ function plan(receiver: Receiver, incoming: Incoming, manifest: Uint8Array): voi
     if (receiver.incoming !== incoming) return
     if (answer.state !== 'planned')
       return fail(receiver, answer.state === 'full' ? 'no-space' : 'failed', detailOf(answer))
-    const { index, term } = incoming.offer
+    const { index, term, purpose = 'install' } = incoming.offer
     const { contentDigest, packages, held, missing, bytesTotal } = answer
     if (answer.shardId !== receiver.shardId) return fail(receiver, 'foreign', `it is of shard ${answer.shardId}`)
     if (answer.codecsOrderedHash !== receiver.codecsOrderedHash) return fail(receiver, 'foreign', 'it has other codecs')
     if (!answer.hasRoom) return fail(receiver, 'no-space', `there is no room for ${bytesTotal} bytes of chunks`)
     incoming.phase = 'pulling'
-    incoming.received = { index, term, manifest, contentDigest, packages }
+    incoming.received = { purpose, index, term, manifest, contentDigest, packages }
     incoming.bytesDone = 0
     incoming.bytesTotal = bytesTotal
     incoming.waiting.push(...missing)
@@ -477,7 +486,7 @@ export function forgetIncoming(receiver: Receiver): void {
 }
 
 /**
- * Gives the received snapshot its name. The index and term come from its own manifest, never from what is newest on
+ * Gives the received snapshot its name, and one to load its place beside (`hold`). The index and term come from its own manifest, never from what is newest on
  * disk.
  *
  * @param done called with the path of its folder; not when chunks turn out to be gone, then they are pulled again and
@@ -487,10 +496,12 @@ export function makeCurrent(receiver: Receiver, done: (path: string) => void): v
   const { incoming, port } = receiver
   assert(incoming?.phase === 'ready' && incoming.manifest !== undefined, 'what is made current is all here')
   incoming.phase = 'making'
-  port.exchange({ kind: 'current', manifest: incoming.manifest, origin: 'transfer' }, (answer) => {
+  const kind = incoming.offer.purpose === 'load' ? 'hold' : 'current'
+  port.exchange({ kind, manifest: incoming.manifest, origin: kind === 'hold' ? 'load' : 'transfer' }, (answer) => {
     if (receiver.incoming !== incoming) return
     switch (answer.state) {
       case 'current':
+      case 'held':
         receiver.incoming = undefined
         receiver.received++
         return done(answer.path)

@@ -31,6 +31,8 @@ export type ToBulk =
       readonly pinned?: readonly number[]
     }
   | { readonly type: 'scrub' }
+  /** Another state stands in the memory: nothing of it is in an earlier snapshot. */
+  | { readonly type: 'forget' }
   /** Work for a transfer; the answer repeats the id. */
   | { readonly type: 'exchange'; readonly id: number; readonly ask: ExchangeAsk }
 
@@ -65,6 +67,10 @@ async function handle(bulk: Bulk, message: ToBulk): Promise<FromBulk | undefined
     return { type: 'retained' }
   }
   if (message.type === 'scrub') return scrub(bulk)
+  if (message.type === 'forget') {
+    bulk.previous = undefined
+    return undefined
+  }
   if (message.type === 'exchange') return exchange(bulk, message.id, message.ask)
   return await writeSnapshot(bulk, message.point, message.origin)
 }
@@ -120,6 +126,9 @@ function scrub(bulk: Bulk): FromBulk | undefined {
   return { type: 'damaged', code: step.error.code, fields: step.error.fields }
 }
 
+/** Asks that change nothing a snapshot being written relies on. */
+const ASIDE: ReadonlySet<ExchangeAsk['kind']> = new Set(['newest', 'plan', 'verify', 'store', 'read', 'find'])
+
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
 if (parentPort) {
@@ -146,7 +155,7 @@ if (parentPort) {
   }
   options.replica.on('message', (message: ToBulk) => {
     // Reading and receiving chunks goes on beside a snapshot that is being written: peers wait ten seconds, no longer.
-    if (message.type === 'exchange' && message.ask.kind !== 'current') void run(message)
+    if (message.type === 'exchange' && ASIDE.has(message.ask.kind)) void run(message)
     // One after the other: a snapshot that is being written must not lose its chunks to a clean-up, or to a rename.
     else queue = queue.then(() => run(message))
   })
