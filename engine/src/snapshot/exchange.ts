@@ -10,7 +10,7 @@
  * before there is a manifest that needs them.
  */
 
-import { assert, VacancyError } from '@vacancy/shared'
+import { assert, unreachable, VacancyError } from '@vacancy/shared'
 import {
   type Disk,
   type Env,
@@ -33,10 +33,19 @@ import {
   type Membership,
   type Part,
   sha256,
+  verifyChunk,
 } from './format.ts'
-import { placeChunks, readSeedFile, type SnapshotHead } from './load.ts'
+import { placeChunks, readChunk, readSeedFile, readSnapshotDir, type SnapshotHead } from './load.ts'
 import { encodeManifestFile } from './note.ts'
-import { findSnapshots, SEED_FILE } from './snapshot.ts'
+import {
+  findSnapshots,
+  heldSnapshots,
+  type LoadFolder,
+  loadFolder,
+  readHeldSnapshot,
+  removeFolder,
+  SEED_FILE,
+} from './snapshot.ts'
 import { chunksFolder, makeFolder, putChunk, snapshotsFolder } from './write.ts'
 
 /** Kept free beside what a transfer needs: the log goes on meanwhile. */
@@ -57,6 +66,16 @@ export type ExchangeAsk =
   | { readonly kind: 'read'; readonly digest: string; readonly offset: number; readonly length: number }
   /** All chunks are verified: the snapshot gets its name. */
   | { readonly kind: 'current'; readonly manifest: Uint8Array; readonly origin: string }
+  /** The same for a snapshot that is to be loaded into the running shard: it is kept beside, under its content digest. */
+  | { readonly kind: 'hold'; readonly manifest: Uint8Array; readonly origin: string }
+  /** A snapshot file of this machine, to be loaded: copied, and held as above. */
+  | { readonly kind: 'import'; readonly file: string }
+  /** The snapshot of a load, by its content digest. */
+  | { readonly kind: 'find'; readonly contentDigest: string }
+  /** The snapshot at a position is the state before a load: it stays until it is dropped. */
+  | { readonly kind: 'keep'; readonly index: number; readonly term: number; readonly contentDigest: string }
+  /** An operator gives up the way back: the state before a load goes, and the snapshot it loaded. */
+  | { readonly kind: 'drop'; readonly contentDigest: string }
 
 export type Newest = {
   readonly index: number
@@ -86,7 +105,9 @@ export type ExchangeAnswer =
   | Plan
   | { readonly state: 'verified' | 'stored' | 'bad' | 'full' }
   | { readonly state: 'read'; readonly bytes: Uint8Array | undefined }
-  | { readonly state: 'current'; readonly path: string }
+  | { readonly state: 'current' | 'held' | 'kept'; readonly path: string }
+  | { readonly state: 'found'; readonly found: Newest | undefined }
+  | { readonly state: 'dropped'; readonly isDone: boolean }
   /** Not made current: these are not here any more. */
   | { readonly state: 'lacking'; readonly missing: readonly ChunkName[] }
   | { readonly state: 'refused'; readonly error: VacancyError['fields'] & { readonly code: VacancyError['code'] } }
@@ -137,7 +158,18 @@ function answerTo(exchanger: Exchanger, ask: ExchangeAsk): ExchangeAnswer {
     case 'read':
       return { state: 'read', bytes: readRange(exchanger, ask.digest, ask.offset, ask.length) }
     case 'current':
-      return makeCurrent(exchanger, ask.manifest, ask.origin)
+    case 'hold':
+      return place(exchanger, ask.manifest, ask.origin, ask.kind)
+    case 'import':
+      return importFile(exchanger, ask.file)
+    case 'find':
+      return { state: 'found', found: findHeld(exchanger, ask.contentDigest) }
+    case 'keep':
+      return keepBefore(exchanger, ask.index, ask.term, ask.contentDigest)
+    case 'drop':
+      return { state: 'dropped', isDone: dropLoad(exchanger, ask.contentDigest) }
+    default:
+      return unreachable(ask)
   }
 }
 
@@ -153,7 +185,11 @@ function newestOf(exchanger: Exchanger): Newest | undefined {
   const { env, dataDir } = exchanger
   const found = findSnapshots(env.disk, dataDir).find((snapshot) => snapshot.state === 'readable')
   if (found?.state !== 'readable') return undefined
-  const { manifest } = found.head
+  return describe(exchanger, found.head.manifest)
+}
+
+/** What is told of a snapshot; from now on its manifest can be read by its digest. */
+function describe(exchanger: Exchanger, manifest: Manifest): Newest {
   const bytes = encodeManifest(manifest)
   exchanger.offered = { digest: hex(manifest.manifestDigest), bytes }
   const { index, term, membership } = manifest
@@ -286,7 +322,7 @@ function putIncoming({ env, dataDir }: Exchanger, digest: string, bytes: Uint8Ar
  * Gives a snapshot its name. Chunks come to their place, durably, before the manifest does, and the received ones
  * replace those of their names: they were found damaged.
  */
-function makeCurrent(exchanger: Exchanger, bytes: Uint8Array, origin: string): ExchangeAnswer {
+function place(exchanger: Exchanger, bytes: Uint8Array, origin: string, kind: 'current' | 'hold'): ExchangeAnswer {
   const { env, dataDir } = exchanger
   const { disk } = env
   const manifest = decodeManifest(bytes, 'the offered manifest')
@@ -299,7 +335,6 @@ function makeCurrent(exchanger: Exchanger, bytes: Uint8Array, origin: string): E
   }
   const isTooEarly = env.defects?.has('transfer/switch-before-complete')
   if (missing.length > 0 && !isTooEarly) return { state: 'lacking', missing }
-  const startMs = env.clock.monotonicMs()
   const [incoming, target, snapshots] = [incomingFolder(dataDir), chunksFolder(dataDir), snapshotsFolder(dataDir)]
   makeFolder(disk, snapshots)
   makeFolder(disk, target)
@@ -311,14 +346,71 @@ function makeCurrent(exchanger: Exchanger, bytes: Uint8Array, origin: string): E
   syncFolder(disk, target)
   syncFolder(disk, snapshots)
   syncFolder(disk, dataDir)
-  const path = `${snapshots}/snap-${manifest.index}-${manifest.term}`
-  makeFolder(disk, path)
-  const durationMs = Math.round(env.clock.monotonicMs() - startMs)
-  const note = { createdAtMs: Math.round(env.clock.wallMs()), durationMs, origin }
-  replaceFile(disk, `${path}/MANIFEST`, encodeManifestFile(bytes, note))
-  syncFolder(disk, snapshots)
+  const path =
+    kind === 'current'
+      ? `${snapshots}/snap-${manifest.index}-${manifest.term}`
+      : loadFolder(dataDir, 'load', hex(manifest.contentDigest))
+  putManifest(exchanger, path, bytes, origin)
   dropIncoming(exchanger)
-  return { state: 'current', path }
+  return { state: kind === 'current' ? 'current' : 'held', path }
+}
+
+/** A folder with a manifest, durable; all its chunks are in their place. */
+function putManifest({ env, dataDir }: Exchanger, path: string, manifest: Uint8Array, origin: string): void {
+  makeFolder(env.disk, path)
+  const note = { createdAtMs: Math.round(env.clock.wallMs()), durationMs: 0, origin }
+  replaceFile(env.disk, `${path}/MANIFEST`, encodeManifestFile(manifest, note))
+  syncFolder(env.disk, snapshotsFolder(dataDir))
+}
+
+// Bulk loads
+
+function importFile(exchanger: Exchanger, file: string): ExchangeAnswer {
+  const head = readSeedFile(exchanger.env.disk, file)
+  const { manifest, places } = head
+  for (const chunk of placeChunks(head)) {
+    const digest = hex(chunk.part.digest)
+    if (verifyHeld(exchanger, { digest, bytes: chunk.part.bytes })) continue
+    const bytes = readChunk(exchanger.env.disk, chunk, places.form)
+    verifyChunk(bytes, chunk)
+    putIncoming(exchanger, digest, bytes)
+  }
+  return place(exchanger, encodeManifest({ ...manifest, membership: undefined }), 'load', 'hold')
+}
+
+function heldOf({ env, dataDir }: Exchanger, contentDigest: string, purpose: LoadFolder): SnapshotHead | undefined {
+  const held = heldSnapshots(env.disk, dataDir).find(
+    (each) => each.contentDigest === contentDigest && each.purpose === purpose,
+  )
+  return held && readHeldSnapshot(env.disk, dataDir, held)
+}
+
+/** The snapshot of a load, or the state before one: going back is another load. */
+function findHeld(exchanger: Exchanger, contentDigest: string): Newest | undefined {
+  const { env, dataDir } = exchanger
+  const before = () =>
+    heldSnapshots(env.disk, dataDir)
+      .map((held) => readHeldSnapshot(env.disk, dataDir, held))
+      .find(({ manifest }) => hex(manifest.contentDigest) === contentDigest)
+  const head = heldOf(exchanger, contentDigest, 'load') ?? before()
+  return head && describe(exchanger, head.manifest)
+}
+
+function keepBefore(exchanger: Exchanger, index: number, term: number, contentDigest: string): ExchangeAnswer {
+  const { env, dataDir } = exchanger
+  const head = readSnapshotDir(env.disk, `${snapshotsFolder(dataDir)}/snap-${index}-${term}`, chunksFolder(dataDir))
+  const path = loadFolder(dataDir, 'before', contentDigest)
+  putManifest(exchanger, path, encodeManifest(head.manifest), 'before-load')
+  return { state: 'kept', path }
+}
+
+/** @returns whether there was anything; chunks go with the next clean-up */
+function dropLoad({ env, dataDir }: Exchanger, contentDigest: string): boolean {
+  const { disk } = env
+  const folders = heldSnapshots(disk, dataDir).filter((held) => held.contentDigest === contentDigest)
+  for (const { path } of folders) removeFolder(disk, path)
+  if (folders.length > 0) syncFolder(disk, snapshotsFolder(dataDir))
+  return folders.length > 0
 }
 
 /** What is left there belongs to no offer any more. */

@@ -23,7 +23,7 @@ import {
 } from '../store/store.ts'
 import { areReadersOut, closeStore, openStore } from '../store/version.ts'
 import { decodePart, type SnapshotReader } from './load.ts'
-import { finishStore, prepareStore } from './restore.ts'
+import { finishStore, type KeptState, keptStateOf, prepareStore, putBackState } from './restore.ts'
 import type { PlaneMap } from './shapes.ts'
 import { createWordsCoder, WORDS_SCRATCH_BYTES } from './words.ts'
 import { decodeAll, type WordsPool } from './words-pool.ts'
@@ -104,10 +104,35 @@ export function lackingBytes(store: Store, reader: SnapshotReader, decoders: num
  * @param done called with what went wrong; then the store holds nothing of use and the process ends
  */
 export function replaceStore(
+  env: Pick<Env, 'schedule'>,
+  store: Store,
+  reader: SnapshotReader,
+  decoder: Decoder,
+  done: (error?: unknown) => void,
+): void {
+  replace(env, store, reader, decoder, undefined, done)
+}
+
+/**
+ * Replaces the data of a store and leaves sessions, settings and the day of maintenance as they were: the effect of a
+ * bulk load (consensus.md §11), done before its entry is applied.
+ */
+export function replaceData(
+  env: Pick<Env, 'schedule'>,
+  store: Store,
+  reader: SnapshotReader,
+  decoder: Decoder,
+  done: (error?: unknown) => void,
+): void {
+  replace(env, store, reader, decoder, keptStateOf(store), done)
+}
+
+function replace(
   { schedule }: Pick<Env, 'schedule'>,
   store: Store,
   reader: SnapshotReader,
   decoder: Decoder,
+  kept: KeptState | undefined,
   done: (error?: unknown) => void,
 ): void {
   closeStore(store)
@@ -120,7 +145,7 @@ export function replaceStore(
   }
   const waitForReaders = () => {
     if (!areReadersOut(store)) schedule.after(READERS_LOOK_MS, waitForReaders)
-    else guarded(() => load(store, reader, decoder, guarded, done))
+    else guarded(() => load(store, reader, decoder, kept, guarded, done))
   }
   waitForReaders()
 }
@@ -129,6 +154,7 @@ function load(
   store: Store,
   reader: SnapshotReader,
   decoder: Decoder,
+  kept: KeptState | undefined,
   guarded: (step: () => void) => void,
   done: (error?: unknown) => void,
 ): void {
@@ -146,6 +172,7 @@ function load(
       const { lastMaintenanceDay, digest } = manifest
       finishStore(store, prepared, { sessions, settings, lastMaintenanceDay, digest })
       expectWhole(store, reader)
+      if (kept) putBackState(store, kept)
       prepareSnapshots(store)
       openStore(store)
       done()

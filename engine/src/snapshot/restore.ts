@@ -15,10 +15,11 @@ import {
   reserveProperties,
   reserveRooms,
 } from '../store/segment.ts'
-import { decodeSessions } from '../store/sessions.ts'
+import { decodeSessions, encodeSessions, removeSessions } from '../store/sessions.ts'
 import { type Store, setState, state, stateDigest } from '../store/store.ts'
 import { adoptPlane, createPlane, createTable, field, fillRows, setField } from '../store/table.ts'
-import { SETTINGS_BYTES } from './capture.ts'
+import { dropBefore, GAP_REASON, sweepOne } from '../store/window.ts'
+import { encodeSettings, SETTINGS_BYTES } from './capture.ts'
 import type { Digest } from './format.ts'
 import {
   DEAD_ROW,
@@ -173,6 +174,40 @@ export function finishStore(
   const packages = stateDigest(memory)
   setState(store, STATE.digestLow, rest.digest.lo - packages.lo)
   setState(store, STATE.digestHigh, rest.digest.hi - packages.hi)
+}
+
+/** What a bulk load leaves as it was (consensus.md §11). */
+export type KeptState = {
+  readonly sessions: Uint8Array
+  readonly settings: Uint8Array
+  readonly lastMaintenanceDay: number
+}
+
+export function keptStateOf({ memory }: Store): KeptState {
+  return {
+    sessions: encodeSessions(memory),
+    settings: encodeSettings(memory),
+    lastMaintenanceDay: state(memory, STATE.lastMaintenanceDay),
+  }
+}
+
+/**
+ * Puts back what a bulk load leaves as it was, into a store that was loaded with everything its snapshot has. Decided
+ * by both states alone, so the outcome is equal on all replicas.
+ */
+export function putBackState(store: Store, kept: KeptState): void {
+  const { memory } = store
+  removeSessions(store)
+  if (kept.settings.length === SETTINGS_BYTES) restoreSettings(store, kept.settings)
+  decodeSessions(store, kept.sessions)
+  const loaded = state(memory, STATE.lastMaintenanceDay)
+  if (kept.lastMaintenanceDay > loaded) {
+    // Days that are gone here do not come back with a snapshot that still has them (A20).
+    dropBefore(store, kept.lastMaintenanceDay, GAP_REASON.operator)
+    while (sweepOne(store));
+  }
+  setState(store, STATE.lastMaintenanceDay, kept.lastMaintenanceDay)
+  setState(store, STATE.droppedBefore, Math.max(loaded, kept.lastMaintenanceDay))
 }
 
 function restoreSettings(store: Store, settings: Uint8Array): void {

@@ -3,7 +3,9 @@
  *
  *   data_dir/seed.snapshot                          one file, from build-snapshot or an export
  *   data_dir/snapshots/snap-<index>-<term>/MANIFEST written by this node (write.ts)
- *   data_dir/snapshots/chunks/<digest>.chk          shared by them
+ *   data_dir/snapshots/load-<content digest>/MANIFEST    brought here to be loaded into the running shard
+ *   data_dir/snapshots/before-<content digest>/MANIFEST  the state before that load, until an operator drops it
+ *   data_dir/snapshots/chunks/<digest>.chk          shared by all of them
  *
  * Start here, then format.ts (what the bytes are), write.ts, load.ts, words.ts and codec.ts.
  */
@@ -79,6 +81,32 @@ function snapshotFolders(disk: Disk, dataDir: string): { path: string; index: nu
     if (match) folders.push({ path: `${folder}/${name}`, index: Number(match[1]), term: Number(match[2]) })
   }
   return folders
+}
+
+/** What the folder of a bulk load is for (consensus.md §11). */
+export type LoadFolder = 'load' | 'before'
+
+export function loadFolder(dataDir: string, purpose: LoadFolder, contentDigest: string): string {
+  return `${snapshotsFolder(dataDir)}/${purpose}-${contentDigest}`
+}
+
+export type HeldSnapshot = { readonly purpose: LoadFolder; readonly contentDigest: string; readonly path: string }
+
+/** Snapshots of bulk loads. They are none to start from: nobody looks at them but by their digest. */
+export function heldSnapshots(disk: Disk, dataDir: string): HeldSnapshot[] {
+  const folder = snapshotsFolder(dataDir)
+  if (disk.stat(folder) === undefined) return []
+  return disk.list(folder).flatMap((name) => {
+    const match = /^(load|before)-([0-9a-f]{64})$/.exec(name)
+    const path = `${folder}/${name}`
+    if (!match || disk.stat(`${path}/MANIFEST`) === undefined) return []
+    return [{ purpose: match[1] as LoadFolder, contentDigest: match[2] as string, path }]
+  })
+}
+
+/** @throws corrupt_data */
+export function readHeldSnapshot(disk: Disk, dataDir: string, { path }: HeldSnapshot): SnapshotHead {
+  return readSnapshotDir(disk, path, chunksFolder(dataDir))
 }
 
 export type Wanted = { readonly shardId: string; readonly codecsOrderedHash: string; readonly codecsText: string }
@@ -180,7 +208,7 @@ function hasAllChunks(disk: Disk, head: SnapshotHead): boolean {
   return placeChunks(head).every(({ file, part }) => disk.stat(file)?.bytes === part.bytes)
 }
 
-function removeFolder(disk: Disk, path: string): void {
+export function removeFolder(disk: Disk, path: string): void {
   for (const name of disk.list(path)) unlinkFile(disk, `${path}/${name}`)
   guarded('rmdir', path, () => disk.removeDirectory(path))
 }
@@ -195,9 +223,23 @@ export function collectChunks(disk: Disk, dataDir: string): number {
     if (found.state === 'refused') return 0
     for (const { part } of placeChunks(found.head)) used.add(chunkFileName(part.digest))
   }
+  for (const held of heldSnapshots(disk, dataDir)) {
+    const head = readable(() => readHeldSnapshot(disk, dataDir, held))
+    if (!head) return 0
+    for (const { part } of placeChunks(head)) used.add(chunkFileName(part.digest))
+  }
   const unused = disk.list(folder).filter((name) => /[.]chk([.]tmp)?$/.test(name) && !used.has(name))
   for (const name of unused) unlinkFile(disk, `${folder}/${name}`)
   return unused.length
+}
+
+function readable(read: () => SnapshotHead): SnapshotHead | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    return undefined
+  }
 }
 
 export type ScrubStep =

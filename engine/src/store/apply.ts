@@ -6,6 +6,7 @@
 
 import { assert, isVisible, LIMITS } from '@vacancy/shared'
 import {
+  CONTENT_DIGEST_BYTES,
   type CommandReader,
   createCommandReader,
   GIVEN,
@@ -98,6 +99,8 @@ export type ApplyContext = {
   readonly onDigestMismatch: (index: number, expected: Digest, own: Digest) => void
   /** Digests as they were at every DIGEST_EVERY-th index, until a check of the log has named them. */
   readonly marks: DigestMark[]
+  /** Content digest of the snapshot whose data has just taken the place of this store's, hexadecimal; '' for none. */
+  loaded: string
   readonly reader: CommandReader
   readonly applied: Applied
 }
@@ -112,6 +115,7 @@ export function createApplyContext(
     put,
     onDigestMismatch,
     marks: [],
+    loaded: '',
     reader: createCommandReader(),
     applied: { code: 0, value: 0, index: 0 },
   }
@@ -210,9 +214,25 @@ function execute(context: ApplyContext): void {
       return checkDigest(context)
     case KIND.orderRows:
       return orderRows(context)
+    case KIND.bulkLoad:
+      return takeLoad(context)
     default:
       assert(false, `command kind ${context.reader.kind} is not known to this version`)
   }
+}
+
+/**
+ * The data of a snapshot takes the place of the store's, as one step at one index. That takes chunks that may have to
+ * be pulled first, so the driver has done it, between the entry before and this one (`replaceData`); sessions, members
+ * and the day of maintenance stayed.
+ */
+function takeLoad(context: ApplyContext): void {
+  const { reader } = context
+  const start = readBytes(reader, CONTENT_DIGEST_BYTES)
+  let digest = ''
+  for (let i = start; i < reader.at; i++) digest += (reader.bytes[i] as number).toString(16).padStart(2, '0')
+  assert(context.loaded === digest, 'the data is replaced before the entry that says so is applied')
+  context.loaded = ''
 }
 
 function fail(context: ApplyContext, code: number, value = 0): void {

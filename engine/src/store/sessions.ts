@@ -209,6 +209,15 @@ function evict(store: Store): void {
   }
 }
 
+/** Closes all sessions: before those of another state are put in their place. */
+export function removeSessions(store: Store): void {
+  for (;;) {
+    const oldest = state(store.memory, STATE.sessionHead)
+    if (oldest === 0) return
+    removeSession(store, oldest)
+  }
+}
+
 function removeSession(store: Store, session: number): void {
   const { memory } = store
   addSessionDigest(store, session, -1)
