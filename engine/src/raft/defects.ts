@@ -64,7 +64,7 @@ export const RAFT_DEFECTS = [
   'raft/read-without-quorum',
   /** RI2: a read is taken before the leader has committed an entry of its term. */
   'raft/read-before-own-entry',
-  /** RI1, RI5: a read joins a round that was sent before it came. */
+  /** RI1, RI5: a read is released by a round that was confirmed before it came. */
   'raft/read-index-after-check',
 ] as const
 

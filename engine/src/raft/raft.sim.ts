@@ -53,7 +53,7 @@ function check(holds: boolean, says: string): asserts holds {
 }
 
 /** What a seed draws; probabilities are per slot, in thousandths. */
-type Knobs = {
+export type Knobs = {
   readonly voters: number
   readonly learners: number
   readonly slots: number
@@ -68,6 +68,8 @@ type Knobs = {
   readonly stragglers: number
   readonly diskLatency: number
   readonly crashes: number
+  /** Crashes of leaders, beside. */
+  readonly coups: number
   readonly restarts: number
   readonly wipes: number
   readonly refusals: number
@@ -84,6 +86,8 @@ type Knobs = {
   readonly inflightBytes: number
   readonly keepBytes: number
 }
+
+export type Profile = Partial<Knobs>
 
 type Snapshot = {
   readonly index: number
@@ -156,9 +160,14 @@ export type World = {
 
 export type Outcome = { readonly world: World; readonly error: unknown }
 
-/** Runs one seed. @returns what was violated, if anything */
-export function runSeed(seed: number, defects: ReadonlySet<string> = new Set()): Outcome {
-  const world = createWorld(seed, defects)
+/**
+ * Runs one seed.
+ *
+ * @param profile settings that are not drawn, to meet something sooner
+ * @returns what was violated, if anything
+ */
+export function runSeed(seed: number, defects: ReadonlySet<string> = new Set(), profile: Profile = {}): Outcome {
+  const world = createWorld(seed, defects, profile)
   try {
     for (; world.slot < world.knobs.slots; world.slot++) {
       misbehave(world)
@@ -178,6 +187,7 @@ function drawKnobs(random: Random): Knobs {
   const isCalm = random.below(10) === 0
   const often = (most: number, p = 500) => (isCalm ? 0 : some(most, p))
   const heartbeatTicks = 1 + random.below(2)
+  const preVote = random.below(5) !== 0
   return {
     voters: pick(1, 2, 3, 3, 3, 4, 5, 5, 7),
     learners: pick(0, 0, 0, 1, 1, 2),
@@ -185,16 +195,18 @@ function drawKnobs(random: Random): Knobs {
     electionTicks: heartbeatTicks * (3 + random.below(5)),
     heartbeatTicks,
     isLockStep: random.below(5) === 0,
-    preVote: random.below(5) !== 0,
-    checkQuorum: random.below(8) !== 0,
+    preVote,
+    // With neither, who was removed may disturb the others for ever (E7).
+    checkQuorum: !preVote || random.below(4) !== 0,
     loss: often(250),
     duplicates: often(200),
     latency: isCalm ? 0 : pick(0, 0, 1, 2, 4),
     stragglers: often(60),
     diskLatency: pick(0, 0, 1, 3, 6),
     crashes: often(25, 650),
+    coups: often(300, 250),
     restarts: 50 + random.below(300),
-    wipes: often(3, 150),
+    wipes: often(15, 150),
     refusals: often(40, 200),
     partitions: often(30, 450),
     changes: some(120, 550),
@@ -215,9 +227,9 @@ function memberNamed(id: number) {
   return { id, node: `n${id}`, incarnation: id.toString(16).padStart(32, '0') }
 }
 
-function createWorld(seed: number, defects: ReadonlySet<string>): World {
+function createWorld(seed: number, defects: ReadonlySet<string>, profile: Profile): World {
   const random = createRandom(seed)
-  const knobs = drawKnobs(random)
+  const knobs = { ...drawKnobs(random), ...profile }
   const voters = Array.from({ length: knobs.voters }, (_, at) => memberNamed(at + 1))
   const learners = Array.from({ length: knobs.learners }, (_, at) => memberNamed(knobs.voters + at + 1))
   const genesis = {
@@ -600,7 +612,7 @@ function deliver(world: World): void {
     if (flights && !world.isQuiet) shuffle(world, flights)
     for (const message of flights ?? []) {
       const node = world.nodes.get(message.to)
-      if (!node?.raft || world.cut.has(`${message.from}>${message.to}`)) continue
+      if (!node?.raft) continue
       step(node.raft, message)
       // Several messages of a turn share a hand-over.
       if (world.random.below(3) > 0) pump(world, node)
@@ -640,6 +652,7 @@ function misbehave(world: World): void {
     if (!node.raft) {
       if (chance(world, knobs.restarts)) start(world, node)
     } else if (chance(world, knobs.crashes)) crash(world, node)
+    else if (node.raft.role === 'leader' && chance(world, knobs.coups)) crash(world, node)
   }
   if (chance(world, knobs.wipes)) wipe(world)
   if (!chance(world, knobs.partitions)) return
@@ -667,7 +680,11 @@ function wipe(world: World): void {
   crash(world, node)
   node.isWiped = true
   node.storage = emptyStorage(world)
-  for (const { raft } of world.nodes.values()) if (raft) distrust(world, raft)
+  // At the worst moment: who knows what it promised is away, too.
+  for (const other of world.nodes.values()) {
+    if (other.raft?.role === 'leader' && world.random.below(2) === 0) crash(world, other)
+    if (other.raft) distrust(world, other.raft)
+  }
   start(world, node)
 }
 
@@ -827,8 +844,8 @@ function settle(world: World): void {
   }
   for (const node of nodes.values()) {
     const isOutside = outside.has(node.id)
-    // Without pre-votes and the check of the quorum those who hear nothing, or nobody, are allowed to disturb.
-    const way = knobs.preVote && knobs.checkQuorum ? random.below(3) : 0
+    // Without a lease those who hear nothing are allowed to disturb (E2).
+    const way = knobs.checkQuorum ? random.below(3) : 0
     if (!isOutside || way > 0) {
       if (!node.raft) start(world, node)
     } else if (node.raft) crash(world, node)
@@ -839,6 +856,9 @@ function settle(world: World): void {
     for (const other of nodes.keys()) cut.add(way === 1 ? `${other}>${node.id}` : `${node.id}>${other}`)
   }
   const insiders = () => [...nodes.values()].filter(({ id }) => !outside.has(id))
+  // Of what was on its way some still comes, and may disturb for a while.
+  const calm = world.slot + 2 * knobs.electionTicks
+  for (const at of world.calendar.keys()) if (at > calm) world.calendar.delete(at)
   const limit = world.slot + 60 * knobs.electionTicks + 400
   let goal: { readonly index: number; readonly term: number } | undefined
   for (; ; world.slot++) {
@@ -855,9 +875,13 @@ function settle(world: World): void {
       if (node) pump(world, node)
     } else if (isSettled(inside, leader, goal.index)) break
   }
-  const { term } = leaderOf(insiders()) as Raft
-  // With pre-votes and the lease of a leader nobody outside disturbs the rest.
-  if (!knobs.preVote || !knobs.checkQuorum) return
+  // With the lease of a leader nobody outside disturbs the rest (E2).
+  if (!knobs.checkQuorum) return
+  while (world.slot < calm + 4 * knobs.electionTicks) {
+    passSlot(world)
+    world.slot++
+  }
+  const term = leaderOf(insiders())?.term
   for (let n = 0; n < 8 * knobs.electionTicks; n++, world.slot++) passSlot(world)
   check(leaderOf(insiders())?.term === term, `the rest is left in peace (O13): ${describe(world, outside)}`)
 }

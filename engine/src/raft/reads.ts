@@ -43,15 +43,19 @@ function take(raft: Raft, from: number, context: number): boolean {
   const isHeld = raft.commit < raft.termStart && !defects['raft/read-before-own-entry']
   const read: Read = { from, context, index: isHeld ? HELD : raft.commit, round: 0 }
   // RI3: a quorum of one has just been asked.
-  if (!isHeld && (reached(raft, Number.POSITIVE_INFINITY, nothing) > 0 || defects['raft/read-without-quorum'])) {
+  if (!isHeld && (reached(raft, Number.POSITIVE_INFINITY, nothing) > 0 || isUnchecked(raft))) {
     release(raft, read)
     return true
   }
   reads.push(read)
-  const isUnderWay = raft.confirmedRound < raft.readRound
-  if (isUnderWay && defects['raft/read-index-after-check'] && !isHeld) read.round = raft.readRound
-  else if (!isHeld && !isUnderWay) raft.mustBeginRound = true
+  if (!isHeld && raft.confirmedRound === raft.readRound) raft.mustBeginRound = true
   return true
+}
+
+/** Planted: nobody was asked, or somebody was before the read came. */
+function isUnchecked({ defects, peers }: Raft): boolean {
+  if (defects['raft/read-index-after-check'] && peers.some(({ readRound }) => readRound > 0)) return true
+  return defects['raft/read-without-quorum']
 }
 
 /** RI2: an entry of the own term is committed; what waited for it gets its position. */
