@@ -135,8 +135,6 @@ export type Member = MemberParts &
     readonly sender: Sender
     /** The message behind what is being received: stepped when all of it is here. */
     offered: SnapshotOffer | undefined
-    /** Nodes with a connection. */
-    readonly connected: Set<string>
     nextAdmin: number
     nextTickMs: number
     lastTickMs: number
@@ -224,7 +222,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       {
         send: (node, frame) => sendFrame(peers, node, frame),
         exchange: parts.exchange,
-        sources: () => [...member.connected],
+        sources: () => [...peers.connected],
         nowMs: () => env.clock.monotonicMs(),
         log: env.log,
         onReady: (received) => onReceived(member, received),
@@ -254,7 +252,6 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       env.defects,
     ),
     offered: undefined,
-    connected: new Set(),
     nextAdmin: 1,
     nextTickMs: now + options.tickMs,
     lastTickMs: now,
@@ -276,15 +273,11 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
   peers.handler = {
     onFrame: (peer, frame) => onFrame(member, peer, frame),
     onOpen: (peer, stream) => {
-      if (stream === 'bulk') member.connected.add(peer)
       if (stream === 'control') report(peers, formation, peer)
     },
     onClosed: (peer, stream, isDead) => {
       if (stream === 'control') onPeerGone(member, peer, isDead)
-      if (stream === 'bulk') {
-        member.connected.delete(peer)
-        onSourceLost(member.receiver, peer)
-      }
+      if (stream === 'bulk') onSourceLost(member.receiver, peer)
       const id = idOf(member, peer)
       if (id > 0 && raft.role === 'leader') reportUnreachable(raft, id)
     },

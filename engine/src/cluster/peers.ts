@@ -43,6 +43,11 @@ export type Peers = {
   unsent: number
   received: number
   wanted: string
+  /**
+   * Nodes whose bulk stream is open: any of them may have a chunk. Kept here, because connections are there before the
+   * node is a member and tell of themselves once.
+   */
+  readonly connected: Set<string>
 }
 
 /** @param codecHash ordered hash of the codec list, hexadecimal */
@@ -64,6 +69,7 @@ export function createPeers(self: string, codecHash: string): Peers {
     unsent: 0,
     received: 0,
     wanted: '',
+    connected: new Set(),
   }
 }
 
@@ -81,8 +87,14 @@ export function eventsOf(peers: Peers): TransportEvents {
       peers.received++
       peers.handler?.onFrame(peer, frame)
     },
-    onOpen: (peer, stream) => peers.handler?.onOpen?.(peer, stream),
-    onClosed: (peer, stream, isDead) => peers.handler?.onClosed?.(peer, stream, isDead),
+    onOpen(peer, stream) {
+      if (stream === 'bulk') peers.connected.add(peer)
+      peers.handler?.onOpen?.(peer, stream)
+    },
+    onClosed(peer, stream, isDead) {
+      if (stream === 'bulk') peers.connected.delete(peer)
+      peers.handler?.onClosed?.(peer, stream, isDead)
+    },
   }
 }
 

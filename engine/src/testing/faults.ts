@@ -12,7 +12,17 @@ import { block, linkOf, resetConnection, unblock } from './network.ts'
 import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from './random.ts'
 import { scheduleAt, scheduleIn } from './scheduler.ts'
 import { note } from './trace.ts'
-import { endProcess, nodeOf, resume, runIn, type SimulatedNode, stall, startNode, type World } from './world.ts'
+import {
+  endProcess,
+  nodeOf,
+  restartLater,
+  resume,
+  runIn,
+  type SimulatedNode,
+  stall,
+  startNode,
+  type World,
+} from './world.ts'
 
 export type Fault = {
   readonly atUs: number
@@ -237,9 +247,7 @@ function cutLinks(world: World, links: readonly (readonly [number, number])[], l
 export function killAndRestart(world: World, node: SimulatedNode, isPowerLoss: boolean, afterUs: number): boolean {
   if (!node.process) return false
   endProcess(world, node, isPowerLoss ? 'power was lost' : 'killed', isPowerLoss)
-  scheduleIn(world.scheduler, afterUs, () => {
-    if (!world.isCalm || world.group.includes(node.number)) startNode(world, node)
-  })
+  restartLater(world, node, afterUs)
   return true
 }
 

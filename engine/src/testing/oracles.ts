@@ -63,6 +63,7 @@ export type Oracles = {
   /** Attempts that were acknowledged, with their index. */
   readonly acknowledged: Map<number, number>
   maintenanceDay: number
+  timeMs: number
 }
 
 export function createOracles(): Oracles {
@@ -83,6 +84,7 @@ export function createOracles(): Oracles {
     committedAtUs: 0,
     acknowledged: new Map(),
     maintenanceDay: 0,
+    timeMs: 0,
   }
 }
 
@@ -97,6 +99,8 @@ export type AppliedEntry = {
   readonly code: number
   readonly value: number
   readonly resultIndex: number
+  /** Time that the leader gave it; 0 where there is none. */
+  readonly timeMs?: number
 }
 
 /** A replica applied a command. */
@@ -121,6 +125,7 @@ export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry
     pushState(oracles)
     noteAttempt(oracles, attemptOf(bytes, start, end), index)
     noteReference(oracles)
+    noteTime(oracles, index, applied.timeMs ?? 0)
   }
   if (index > oracles.committed) {
     oracles.committed = index
@@ -140,6 +145,14 @@ function noteAttempt(oracles: Oracles, attempt: number, index: number): void {
   if (!oracles.attempts.has(attempt)) oracles.attempts.set(attempt, index)
   oracles.checks.O3++
   if (oracles.failed.has(attempt)) violate('O3', `attempt ${attempt} was told to be in no log; index ${index} has it`)
+}
+
+/** C2: the time of the log never goes back, whoever leads. */
+function noteTime(oracles: Oracles, index: number, timeMs: number): void {
+  if (timeMs === 0) return
+  oracles.checks.O15++
+  if (timeMs < oracles.timeMs) violate('O15', `the time of the log goes back at index ${index}`)
+  oracles.timeMs = timeMs
 }
 
 function noteReference(oracles: Oracles): void {

@@ -16,6 +16,7 @@ import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
 import { arrayLog } from './core-log.ts'
 import { createCoreProgram } from './core-node.ts'
 import { DEFECTS, type DefectRow } from './defects.ts'
+import { driverProgram } from './driver-node.ts'
 import type { Fault } from './faults.ts'
 import { type Knobs, PROFILES, type Profile } from './knobs.ts'
 import {
@@ -34,6 +35,7 @@ import type { Program } from './world.ts'
 const PROGRAMS: { readonly [name: string]: Program } = {
   core: createCoreProgram(arrayLog),
   log: createCoreProgram(walLog),
+  driver: driverProgram,
 }
 /** From so many seeds on nothing may be left out that a run is there to test. */
 const HOLES_SEEDS = 1_000

@@ -68,7 +68,7 @@ export const walLog: LogKind = {
       }
       return true
     }
-    if (kind === 'corrupt') return rot(world, node.number, disk, detail)
+    if (kind === 'corrupt') return rot(world, node.number, disk, FOLDER, detail)
     return false
   },
   heal(_world, node) {
@@ -82,21 +82,20 @@ export const walLog: LogKind = {
  * Flips bits in what was synced long ago, on a minority of the nodes. Damage to the very last group cannot be told from
  * a group that was being written, so it is not done (V3).
  */
-function rot(world: World, number: number, disk: SimulatedDisk, detail: number): boolean {
+export function rot(world: World, number: number, disk: SimulatedDisk, folder: string, detail: number): boolean {
   const damaged = world.nodes.filter(({ isDamaged }) => isDamaged).length
   const node = world.nodes[number - 1]
   if (!node || node.isDamaged || (damaged + 1) * 2 >= world.knobs.voters) return false
   // Which majority is left is only known while nobody comes or goes.
   if (world.counts.membershipChanges > 0) return false
-  const files = disk.list(FOLDER).filter((name) => name.endsWith('.log'))
-  const name = files[detail % files.length]
-  if (name === undefined) return false
-  const path = `${FOLDER}/${name}`
-  const [report] = scanOf(disk, node.storage as WalStorage).files.filter((file) => file.path === path)
-  const valid = Math.floor((report?.validBytes ?? 0) / 2)
+  const reports = disk.stat(folder) ? listLogFiles(disk, folder) : []
+  const report = reports[detail % Math.max(1, reports.length)]
+  if (!report) return false
+  scanLog(disk, reports)
+  const valid = Math.floor(report.validBytes / 2)
   if (valid < 64) return false
   node.isDamaged = true
-  damage(disk, path, (detail >>> 3) % valid, Uint8Array.of((detail >>> 8) & 255))
+  damage(disk, report.path, (detail >>> 3) % valid, Uint8Array.of((detail >>> 8) & 255))
   return true
 }
 

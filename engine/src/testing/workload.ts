@@ -213,7 +213,8 @@ function checkAcknowledged(
 }
 
 function onHeard(workload: Workload, client: Client, current: Current, token: number, answer: Answer): void {
-  current.open--
+  // After an unknown outcome it may still take effect.
+  if (answer.kind !== 'unknown') current.open--
   // It has given up, or had its answer from another attempt.
   if (client.current !== current) return
   const { operation } = current

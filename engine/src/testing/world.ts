@@ -24,6 +24,8 @@ import { createTrace, digestOf, note, type Trace, type TraceKind } from './trace
 
 export type Program = {
   readonly name: string
+  /** Added to the time that things may take in the end. */
+  readonly slackUs?: number
   createStorage(world: World, node: SimulatedNode): unknown
   /** What is left of the storage of a process that is gone; `isPowerLoss`: of what was not synced, too. */
   afterCrash(world: World, node: SimulatedNode, isPowerLoss: boolean): unknown
@@ -73,8 +75,8 @@ export type Running = {
   checkBounds(): void
   /** Whether an entry is durable here, as the disk knows it (O9). */
   isDurable(index: number, term: number): boolean
-  /** An orderly stop; calls `done` when it is complete. Absent: the process just ends. */
-  stop?(done: () => void): void
+  /** Begins an orderly stop. */
+  prepareStop?(): void
 }
 
 export type Host = {
@@ -114,6 +116,8 @@ export type SimulatedNode = {
   /** Faults that may end the process by themselves, and those that explain a refusal to start. */
   mayFail: boolean
   isDamaged: boolean
+  /** When its disk was last replaced by an empty one; 0 for never. */
+  wipedAt: number
   /** An operator took it out for good. */
   isRemoved: boolean
   leaderTerm: number
@@ -191,6 +195,7 @@ export function createWorld(options: WorldOptions): World {
       slowApplyUs: 0,
       mayFail: false,
       isDamaged: false,
+      wipedAt: 0,
       isRemoved: false,
       leaderTerm: 0,
       lastEnd: '',
@@ -273,6 +278,13 @@ export function startNode(world: World, node: SimulatedNode): void {
       onClosed: (peer, stream, isDead) =>
         runIn(world, process, 'closed', peer, () => running.onClosed(peer, stream, isDead)),
     })
+  })
+}
+
+/** Once it is calm only those start again that are to be healed. */
+export function restartLater(world: World, node: SimulatedNode, afterUs: number): void {
+  scheduleIn(world.scheduler, afterUs, () => {
+    if (!world.isCalm || world.group.includes(node.number)) startNode(world, node)
   })
 }
 
