@@ -51,10 +51,15 @@ const REFERENCE_BYTES = 40
 /** The manifest field of an offer. */
 export function offeredManifest({ manifest, manifestDigest }: Pick<Newest, 'manifest' | 'manifestDigest'>): Uint8Array {
   if (manifest.length <= TRANSFER_LIMITS.offeredBytes) return manifest
+  return manifestReference(manifestDigest, manifest.length)
+}
+
+/** A manifest by its digest: it is pulled like a chunk. */
+export function manifestReference(manifestDigest: string, manifestBytes: number): Uint8Array {
   const bytes = new Uint8Array(REFERENCE_BYTES)
   const view = new DataView(bytes.buffer)
   view.setUint32(0, REFERENCE_MAGIC, true)
-  view.setUint32(4, manifest.length, true)
+  view.setUint32(4, manifestBytes, true)
   bytes.set(fromHex(manifestDigest), 8)
   return bytes
 }

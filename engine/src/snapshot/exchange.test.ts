@@ -190,6 +190,11 @@ test('ranges outside a chunk and chunks that are not here are answered with noth
   expect(read(chunk.digest, chunk.bytes, 1)).toEqual(nothing)
   expect(read('00'.repeat(32), 0, 1)).toEqual(nothing)
   expect(read(newest.manifestDigest, 0, newest.manifest.length)).toEqual({ state: 'read', bytes: newest.manifest })
+  expect(read(newest.manifestDigest, 0, newest.manifest.length + 1)).toEqual(nothing)
+  const restarted = nodeOn(disk, THERE)
+  const length = newest.manifest.length
+  const again = restarted.ask({ kind: 'read', digest: newest.manifestDigest, offset: 0, length })
+  expect(again).toEqual({ state: 'read', bytes: newest.manifest })
   expect(isManifest(newest.manifest, newest.manifestDigest)).toBe(true)
   expect(isManifest(newest.manifest.subarray(1), newest.manifestDigest)).toBe(false)
 })

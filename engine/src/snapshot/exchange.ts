@@ -290,7 +290,20 @@ function readRange(exchanger: Exchanger, digest: string, offset: number, length:
     return offset + length <= offered.bytes.length ? offered.bytes.slice(offset, offset + length) : undefined
   }
   const place = placeOf(exchanger, digest)
-  return place && readPlace(exchanger.env.disk, place, offset, length)
+  if (place) return readPlace(exchanger.env.disk, place, offset, length)
+  const manifest = manifestOf(exchanger, digest)
+  if (!manifest) return undefined
+  describe(exchanger, manifest)
+  return readRange(exchanger, digest, offset, length)
+}
+
+/** A manifest by its own digest. */
+function manifestOf({ env, dataDir }: Exchanger, digest: string): Manifest | undefined {
+  const own = findSnapshots(env.disk, dataDir).flatMap((found) =>
+    found.state === 'readable' ? [found.head.manifest] : [],
+  )
+  const held = heldSnapshots(env.disk, dataDir).map((each) => readHeldSnapshot(env.disk, dataDir, each).manifest)
+  return [...own, ...held].find(({ manifestDigest }) => hex(manifestDigest) === digest)
 }
 
 /** Bit rot must not travel from one snapshot into the next. */

@@ -1,0 +1,260 @@
+import { beforeEach, expect, test } from 'vitest'
+import { inlineExchange } from '../snapshot/exchange.ts'
+import { hex } from '../snapshot/format.ts'
+import { readSeedFile } from '../snapshot/load.ts'
+import { heldSnapshots } from '../snapshot/snapshot.ts'
+import { inlineEncoder, writeSeedFileAtOnce } from '../snapshot/write.ts'
+import { createSimulation, type Simulation } from '../testing/simulation.ts'
+import { createTestSource } from '../testing/snapshot-source.ts'
+import type { DriverFrame } from './frames.ts'
+import {
+  askForLoad,
+  bringIn,
+  createLoads,
+  dropLoad,
+  LOAD_LIMITS,
+  type Loads,
+  loadOperationOf,
+  onHeld,
+  onHold,
+  onHolds,
+  onLoaded,
+  startLoad,
+  tickLoads,
+} from './loads.ts'
+import type { Answer } from './membership.ts'
+import {
+  createReceiver,
+  createSender,
+  makeCurrent,
+  onChunkData,
+  onChunkMissing,
+  onChunkRequest,
+  onOffer,
+  type Receiver,
+  refuseReceived,
+  type Sender,
+  tickReceiver,
+} from './transfer.ts'
+
+const source = createTestSource({ segments: 1, propertiesPerSegment: 3, roomTypes: 2, nights: 2 })
+const encoder = inlineEncoder(source, source.planes.scratch[0] as number)
+
+type Node = {
+  readonly name: string
+  readonly loads: Loads
+  readonly receiver: Receiver
+  readonly sender: Sender
+  hasMemory: boolean
+}
+
+let simulation: Simulation
+let nodes: Map<string, Node>
+let leader: string
+let silent: Set<string>
+let proposed: string[]
+let digest: string
+
+beforeEach(() => {
+  simulation = createSimulation()
+  nodes = new Map()
+  leader = 'a'
+  silent = new Set()
+  proposed = []
+  simulation.disk.syncDirectory('/')
+  writeSeedFileAtOnce(simulation.env, '/load.snapshot', source, { encoder })
+  digest = hex(readSeedFile(simulation.disk, '/load.snapshot').manifest.contentDigest)
+  for (const name of ['a', 'b', 'c', 'x']) add(name)
+})
+
+function add(name: string): void {
+  const { env, disk } = simulation
+  disk.makeDirectory(`/${name}`)
+  const exchange = inlineExchange(env, `/${name}`)
+  const nowMs = () => env.clock.monotonicMs()
+  const node: Node = {
+    name,
+    hasMemory: true,
+    receiver: createReceiver(
+      {
+        send: (to, frame) => send(name, to, frame),
+        exchange,
+        sources: () => [...nodes.keys()].filter((other) => other !== name && !silent.has(other)),
+        nowMs,
+        log: env.log,
+        onReady: () => {
+          if (!node.hasMemory) return refuseReceived(node.receiver, 'no-memory', 'too many packages')
+          makeCurrent(node.receiver, () => onHeld(node.loads, ''))
+        },
+        onFailed: (reason) => onHeld(node.loads, reason),
+      },
+      { shardId: 's1', codecsOrderedHash: source.codecs.orderedHash },
+    ),
+    sender: createSender({
+      send: (to, frame) => send(name, to, frame),
+      exchange,
+      nowMs,
+      after: (delayMs, run) => void env.schedule.after(delayMs, run),
+      log: env.log,
+      sendOffer: () => false,
+      reportSnapshot: () => undefined,
+    }),
+    loads: createLoads({
+      self: name,
+      send: (to, frame) => send(name, to, frame),
+      exchange,
+      isLeader: () => name === leader,
+      isReady: () => name === leader,
+      voters: () => ['a', 'b', 'c'],
+      others: () => [...nodes.keys()].filter((other) => other !== name),
+      receive: (offer) => onOffer(node.receiver, offer),
+      propose: (contentDigest) => proposed.push(contentDigest) > 0,
+      nowMs,
+      wallMs: () => env.clock.wallMs(),
+      log: env.log,
+    }),
+  }
+  nodes.set(name, node)
+}
+
+function send(from: string, to: string, frame: DriverFrame): boolean {
+  if (silent.has(from) || silent.has(to)) return false
+  simulation.env.schedule.after(1, () => {
+    const { loads, sender, receiver } = nodes.get(to) as Node
+    if (frame.type === 'admin' && frame.kind === 'load') onHold(loads, from, frame)
+    if (frame.type === 'admin' && frame.kind === 'drop-load') dropLoad(loads, frame.digest, false, () => undefined)
+    if (frame.type === 'bulkHolds') onHolds(loads, from, frame)
+    if (frame.type === 'chunkRequest') onChunkRequest(sender, from, frame)
+    if (frame.type === 'chunkData') onChunkData(receiver, from, frame)
+    if (frame.type === 'chunkMissing') onChunkMissing(receiver, from, frame)
+  })
+  return true
+}
+
+function pass(ms: number): void {
+  for (let at = 0; at < ms; at += 100) {
+    simulation.advance(100)
+    for (const { receiver, loads } of nodes.values()) {
+      tickReceiver(receiver)
+      tickLoads(loads)
+    }
+  }
+}
+
+const loadsOf = (name: string) => (nodes.get(name) as Node).loads
+const holds = (name: string) => heldSnapshots(simulation.disk, `/${name}`).map(({ contentDigest }) => contentDigest)
+
+/** An operator asks node `at` for a load of the file. */
+function ask(at: string): Answer[] {
+  const answers: Answer[] = []
+  bringIn(loadsOf(at), { file: '/load.snapshot' }, (result) => {
+    if ('status' in result) answers.push(result)
+    else startLoad(loadsOf(leader), result.digest, result.detail, (answer) => answers.push(answer))
+  })
+  pass(300)
+  return answers
+}
+
+test('a snapshot file becomes the load of all members, and is proposed once a majority of voters holds it', () => {
+  expect(ask('b')).toEqual([{ status: 202, text: 'load in progress' }])
+  pass(1_000)
+
+  for (const name of ['a', 'b', 'c', 'x']) expect(holds(name)).toEqual([digest])
+  expect(proposed).toEqual([digest])
+  expect(loadOperationOf(loadsOf('a'))).toMatchObject({
+    kind: 'load',
+    node: digest,
+    step: expect.stringContaining('applied'),
+  })
+
+  onLoaded(loadsOf('a'), digest)
+  expect(loadOperationOf(loadsOf('a'))).toBeUndefined()
+  expect(loadsOf('a').finished[0]).toMatchObject({ kind: 'load', node: digest, result: 'done' })
+})
+
+test('learners and a minority are not enough', () => {
+  silent.add('b')
+  silent.add('c')
+  ask('a')
+  pass(5_000)
+
+  expect(holds('x')).toEqual([digest])
+  expect(proposed).toEqual([])
+  expect(loadOperationOf(loadsOf('a'))?.step).toBe('waits until a majority of voters holds it: 1 of 3')
+  silent.delete('b')
+  pass(LOAD_LIMITS.askMs + 1_000)
+  expect(proposed).toEqual([digest])
+})
+
+test('a load that no majority can hold ends after ten minutes, with what its members said', () => {
+  for (const name of ['b', 'c']) (nodes.get(name) as Node).hasMemory = false
+  ask('a')
+  pass(LOAD_LIMITS.gatherMs + 1_000)
+
+  expect(proposed).toEqual([])
+  expect(loadsOf('a').finished[0]).toMatchObject({
+    result: 'failed',
+    reason: expect.stringContaining('b: no-memory'),
+  })
+}, 20_000)
+
+test('a member that comes to the entry without the snapshot is told where it is', () => {
+  silent.add('c')
+  ask('a')
+  pass(1_000)
+  onLoaded(loadsOf('a'), digest)
+  expect(holds('c')).toEqual([])
+
+  // The leader has changed since: any member that has it knows how to get it.
+  leader = 'b'
+  silent.delete('c')
+  askForLoad(loadsOf('c'), digest)
+  pass(1_000)
+
+  expect(holds('c')).toEqual([digest])
+})
+
+test('one load at a time, of a leader that is ready, of a snapshot that somebody has', () => {
+  const answers: Answer[] = []
+  const start = (at: string, which: string) => {
+    startLoad(loadsOf(at), which, '', (answer) => answers.push(answer))
+    pass(200)
+    return answers.pop()
+  }
+  expect(start('b', digest)).toEqual({ status: 503, text: 'no leader' })
+  expect(start('a', 'ab'.repeat(32))?.status).toBe(404)
+  silent.add('b')
+  silent.add('c')
+  ask('a')
+  expect(start('a', digest)?.status).toBe(202)
+  expect(start('a', 'ab'.repeat(32))).toEqual({ status: 409, text: 'another load is running' })
+
+  leader = 'b'
+  pass(200)
+  expect(loadsOf('a').finished[0]).toMatchObject({
+    result: 'failed',
+    reason: 'leadership was lost before it was applied',
+  })
+})
+
+test('a file that cannot be read is refused, and a detail that is none is as good as nothing', () => {
+  const answers: unknown[] = []
+  bringIn(loadsOf('a'), { file: '/nothing' }, (result) => answers.push(result))
+  startLoad(loadsOf('a'), digest, '{"contentDigest":', (answer) => answers.push(answer))
+  pass(200)
+
+  expect(answers).toMatchObject([{ status: 409 }, { status: 404 }])
+})
+
+test('dropping a load removes it from all members that can be reached', () => {
+  ask('a')
+  pass(1_000)
+  onLoaded(loadsOf('a'), digest)
+  const answers: Answer[] = []
+
+  dropLoad(loadsOf('b'), digest, true, (answer) => answers.push(answer))
+  pass(300)
+
+  expect(answers).toEqual([{ status: 202, text: 'drop in progress' }])
+  for (const name of ['a', 'b', 'c', 'x']) expect(holds(name)).toEqual([])
+})
