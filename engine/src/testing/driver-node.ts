@@ -499,7 +499,8 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
         inflightMessages: knobs.inflightMessages,
         inflightBytes: knobs.inflightBytes,
       },
-      keepBytes: knobs.keepBytes,
+      // The driver never reads its log back for peers: what is not in memory comes with a snapshot.
+      keepBytes: Math.max(knobs.keepBytes, 65_536),
       defects: world.defects,
     },
     restored,
@@ -554,7 +555,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
     onMaintained: () => undefined,
     onReserve: () => undefined,
     freeBytes: () => disk.space('/').freeBytes,
-    snapshotIntervalMs: 3_600_000,
+    snapshotIntervalMs: 2_000 + (knobs.snapshotEvery % 30_000),
     snapshotTriggerCount: knobs.snapshotEvery,
     snapshotIndex: (restored.applied ?? 0) - 0,
     tornTailBytes: 0,
