@@ -72,9 +72,13 @@ export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
 }
 
-type Running = { readonly child: ChildProcess; readonly output: () => string; readonly ended: Promise<Ended> }
+export type Running = { readonly child: ChildProcess; readonly output: () => string; readonly ended: Promise<Ended> }
 
-function launch(args: readonly string[], run: Pick<NodeRun, 'clockOffsetMs' | 'wrapper' | 'environment'>): Running {
+/** Starts a subcommand; everything that it prints is kept. */
+export function launch(
+  args: readonly string[],
+  run: Pick<NodeRun, 'clockOffsetMs' | 'wrapper' | 'environment'> = {},
+): Running {
   const { clockOffsetMs = 0, wrapper = [], environment = {} } = run
   // Threads inherit what the process was started with, so their clocks turn, too.
   const turned = `const now = Date.now; Date.now = () => now() + ${clockOffsetMs}`
@@ -152,7 +156,7 @@ export async function startNodeProcess(run: NodeRun): Promise<NodeProcess> {
   }
 }
 
-function pause(): Promise<void> {
+export function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, LOOK_MS))
 }
 
@@ -168,14 +172,17 @@ export async function until<T>(what: string, look: () => Promise<T | undefined> 
 
 // HTTP
 
-export async function getText(node: { apiPort: number }, path: string, token?: string): Promise<[number, string]> {
+/** A node whose HTTP API answers; 127.0.0.1 unless it says where. */
+export type AtApi = { readonly host?: string; readonly apiPort: number }
+
+export async function getText(node: AtApi, path: string, token?: string): Promise<[number, string]> {
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
-  const response = await fetch(`http://127.0.0.1:${node.apiPort}${path}`, { headers })
+  const response = await fetch(`http://${node.host ?? '127.0.0.1'}:${node.apiPort}${path}`, { headers })
   return [response.status, await response.text()]
 }
 
-export async function post(node: { apiPort: number }, path: string, body: object = {}): Promise<number> {
-  const response = await fetch(`http://127.0.0.1:${node.apiPort}${path}`, {
+export async function post(node: AtApi, path: string, body: object = {}): Promise<number> {
+  const response = await fetch(`http://${node.host ?? '127.0.0.1'}:${node.apiPort}${path}`, {
     method: 'POST',
     body: JSON.stringify(body),
     headers: { 'content-type': 'application/json' },
@@ -184,13 +191,13 @@ export async function post(node: { apiPort: number }, path: string, body: object
   return response.status
 }
 
-export async function statusOf(node: { apiPort: number }): Promise<NodeStatus> {
+export async function statusOf(node: AtApi): Promise<NodeStatus> {
   const [, text] = await getText(node, '/status')
   return JSON.parse(text) as NodeStatus
 }
 
 /** The state digest when everything that was answered is in it: figures reach the API a little later. */
-export async function digestOf(node: { apiPort: number }): Promise<string> {
+export async function digestOf(node: AtApi): Promise<string> {
   let before = ''
   let since = 0
   return await until('the digest rests', async () => {
@@ -206,7 +213,7 @@ export async function digestOf(node: { apiPort: number }): Promise<string> {
 const STATUS_LOOKS = 25
 
 /** Value of a metric without labels, or of the first of its labels. */
-export async function metric(node: { apiPort: number }, name: string): Promise<number> {
+export async function metric(node: AtApi, name: string): Promise<number> {
   const [, text] = await getText(node, '/metrics')
   const line = text.split('\n').find((row) => row.startsWith(`${name} `) || row.startsWith(`${name}{`))
   if (line === undefined) throw new Error(`there is no metric ${name} in:\n${text}`)
@@ -229,10 +236,10 @@ export type WireClient = {
 
 /** Opens a connection; `tls` is the certificate to trust. */
 export async function openClient(
-  node: { tcpPort: number },
+  node: { readonly host?: string; readonly tcpPort: number },
   options: { readonly tls?: string; readonly codecs?: readonly string[] } = {},
 ): Promise<WireClient> {
-  const at = { host: '127.0.0.1', port: node.tcpPort }
+  const at = { host: node.host ?? '127.0.0.1', port: node.tcpPort }
   const { tls, codecs = TEST_CODECS } = options
   const socket = tls === undefined ? connect(at) : connectTls({ ...at, ca: tls, servername: 'localhost' })
   const client: WireClient = {
