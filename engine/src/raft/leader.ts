@@ -215,13 +215,11 @@ export function provideEntries(raft: Raft, id: number, batches: readonly EntryBa
   const from = peer.reading
   peer.reading = 0
   // The log may have been cut behind a snapshot while the disk was busy.
-  if (batches === 'compacted' || from < raft.firstIndex) {
-    if (peer.next < tailFirst(raft)) needSnapshot(raft, peer)
-    return
-  }
+  const isGone = batches === 'compacted' || from < raft.firstIndex
+  if (isGone && peer.next === from) return needSnapshot(raft, peer)
   raft.mustBroadcast = true
-  // It went back, or on, while the disk was busy.
-  if (peer.next !== from || batches[0]?.firstIndex !== from || isWaiting(peer)) return
+  // It went back, or on, meanwhile: what it needs now is asked for again.
+  if (isGone || peer.next !== from || batches[0]?.firstIndex !== from || isWaiting(peer)) return
   const entries: EntryBatch[] = []
   let next = from
   for (const batch of batches) {

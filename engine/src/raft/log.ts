@@ -137,17 +137,21 @@ export function termAt(log: RaftLog, index: number): number {
   return (runs[at] as TermRun).term
 }
 
-/** R2: the greatest index ≤ `index` whose term is at most `term`; firstIndex − 1 when there is none. */
+/**
+ * R2: the greatest index ≤ `index` whose term is at most `term`. Where terms are not known any more nothing can be said
+ * against `index`; when no known entry will do, the one before all of them.
+ */
 export function lastIndexOfTerm(log: RaftLog, index: number, term: number): number {
   const { runs } = log
+  if (index < log.firstIndex - 1) return index
   let last = Math.min(index, log.lastIndex)
   for (let at = runs.length - 1; at >= 0; at--) {
     const run = runs[at] as TermRun
     if (run.firstIndex > last) continue
-    if (run.term <= term) return Math.max(last, log.firstIndex - 1)
+    if (run.term <= term) return last
     last = run.firstIndex - 1
   }
-  return log.firstIndex - 1
+  return Math.max(0, log.firstIndex - 2)
 }
 
 /**

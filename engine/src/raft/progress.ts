@@ -154,7 +154,8 @@ export function retreat(progress: Progress, refusedIndex: number, agreeable: num
     toProbe(progress)
     return true
   }
-  if (refusedIndex !== progress.next - 1) return false
+  // Who takes back what it acknowledged is asked again with the next heartbeat, not at once and for ever.
+  if (refusedIndex !== progress.next - 1 || refusedIndex <= progress.match) return false
   progress.next = Math.max(Math.min(refusedIndex, agreeable + 1), progress.match + 1)
   progress.sentCommit = Math.min(progress.sentCommit, progress.next - 1)
   progress.isPaused = false

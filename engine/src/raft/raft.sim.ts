@@ -412,12 +412,11 @@ function write(world: World, node: Node, { hardState, entries }: Ready): void {
   setHardState(storage, hardState)
 }
 
-/** A hand-over that is larger than a group: the first entries are durable, with the hard state as far as it goes. */
-function writePart(world: World, node: Node, { hardState, entries, mustStore }: Ready): void {
-  if (!mustStore) return
+/** The first entries of a hand-over are durable, with the hard state as far as it goes. @returns the last one */
+function writePart(world: World, node: Node, { hardState, entries }: Ready): number | undefined {
   const { storage } = node
   const count = entries.reduce((sum, batch) => sum + batch.count, 0)
-  if (count < 2) return
+  if (count < 2) return undefined
   let left = 1 + world.random.below(count - 1)
   for (const batch of entries) {
     for (let index = batch.firstIndex; index <= lastOf(batch) && left > 0; index++, left--) {
@@ -425,6 +424,7 @@ function writePart(world: World, node: Node, { hardState, entries, mustStore }: 
     }
   }
   setHardState(storage, { ...hardState, commit: Math.min(hardState.commit, lastIndexOf(storage)) })
+  return lastIndexOf(storage)
 }
 
 function setHardState(storage: Storage, { term, vote, commit }: Ready['hardState']): void {
@@ -467,7 +467,8 @@ function runDisk(world: World, node: Node): void {
     const isRefused = ready.entries.length > 0 && chance(world, world.knobs.refusals)
     if (isRefused) {
       node.outstanding = []
-      refused(raft, ready.token)
+      // A hand-over that is larger than a group may be there in part.
+      refused(raft, ready.token, world.random.below(2) === 0 ? writePart(world, node, ready) : undefined)
     } else {
       node.outstanding.shift()
       if (ready.snapshot) install(world, node, raft, ready.snapshot)
@@ -696,12 +697,12 @@ function work(world: World): void {
     if (raft.role === 'leader') {
       if (chance(world, knobs.proposals)) give(world, raft, 1 + random.below(4))
       if (chance(world, knobs.changes)) changeMembers(world, raft)
-      if (chance(world, knobs.transfers)) transferLeader(raft, someMember(world, raft))
       if (chance(world, 20)) reportUnreachable(raft, someMember(world, raft))
     } else if (chance(world, 5)) {
       forgetLeader(raft)
       campaign(raft)
     }
+    if (chance(world, knobs.transfers)) transferLeader(raft, someMember(world, raft))
     if (chance(world, knobs.reads)) ask(world, raft)
     if (chance(world, knobs.compactions)) compact(world, node, raft)
     if (chance(world, 100)) storeCommit(raft)

@@ -30,7 +30,6 @@ import {
   isAlone,
   isElectable,
   knowledge,
-  peerOf,
   placePeers,
   promise,
   type Raft,
@@ -146,7 +145,10 @@ export function step(raft: Raft, message: Message): void {
   dispatch(raft, message)
 }
 
-function onHigherTerm(raft: Raft, message: Message): void {
+/** All but those that carry no term. */
+type TermMessage = Exclude<Message, { readonly type: 'readIndex' | 'readIndexReply' | 'transferLeader' }>
+
+function onHigherTerm(raft: Raft, message: TermMessage): void {
   const { type, term } = message
   // A pre-vote and its grant speak of a term that nobody has begun.
   if (type === 'preVote' || (type === 'preVoteReply' && message.isGranted)) return
@@ -157,7 +159,7 @@ function onHigherTerm(raft: Raft, message: Message): void {
 }
 
 /** E7: a leader that was replaced, or a node stuck in pre-votes, learns the term. */
-function onLowerTerm(raft: Raft, { type, from: to }: Message): void {
+function onLowerTerm(raft: Raft, { type, from: to }: TermMessage): void {
   const { id: from, term } = raft
   if (raft.defects['raft/lower-term-ignored']) return
   if (type === 'preVote')
@@ -167,7 +169,7 @@ function onLowerTerm(raft: Raft, { type, from: to }: Message): void {
   promise(raft, { type: 'appendReply', from, to, term, index: 0, isRejected: false, hintIndex: 0, hintTerm: 0 })
 }
 
-function dispatch(raft: Raft, message: Message): void {
+function dispatch(raft: Raft, message: TermMessage): void {
   switch (message.type) {
     case 'preVote':
     case 'vote':
@@ -190,10 +192,6 @@ function dispatch(raft: Raft, message: Message): void {
       return onHeartbeatReply(raft, message)
     case 'timeoutNow':
       return onTimeoutNow(raft, message)
-    case 'readIndex':
-    case 'readIndexReply':
-    case 'transferLeader':
-      return
     default:
       return unreachable(message)
   }
@@ -470,9 +468,4 @@ export function status(raft: Raft): RaftStatus {
     transferTarget,
     takesChanges: role === 'leader' && raft.changeIndex <= applied && transferTarget === 0,
   }
-}
-
-/** Match of a peer, for whoever waits for one; 0 when this node does not lead or does not know it. */
-export function matchOf(raft: Raft, peer: number): number {
-  return peerOf(raft, peer)?.match ?? 0
 }
