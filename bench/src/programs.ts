@@ -19,9 +19,12 @@ export type Program = {
   ended: Promise<number | null>
 }
 
-/** @param args the program's path relative to the repository, then its arguments */
-export function startProgram(args: readonly string[]): Program {
-  const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+/**
+ * @param args the program's path relative to the repository, then its arguments
+ * @param root another copy of the repository than this one
+ */
+export function startProgram(args: readonly string[], root: string = ROOT): Program {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
   // A program that outlives the one that measures it would disturb the next measurement.
   const end = () => child.kill('SIGKILL')
   process.once('exit', end)
@@ -44,8 +47,8 @@ export function startProgram(args: readonly string[]): Program {
 }
 
 /** Runs a program to its end and answers with what it printed. Throws with its last words when it failed. */
-export async function runProgram(args: readonly string[]): Promise<string> {
-  const program = startProgram(args)
+export async function runProgram(args: readonly string[], root: string = ROOT): Promise<string> {
+  const program = startProgram(args, root)
   const code = await program.ended
   if (code !== 0) throw failure(`${args[0]} ended with exit code ${code}: ${lastLine(program)}`)
   return program.output()

@@ -18,6 +18,8 @@ export type NodeOptions = {
   codecs: string
   /** Keys of the configuration file over the defaults (platform.md §7.8). */
   config: Record<string, number | string | boolean>
+  /** Another copy of the repository than this one. */
+  root?: string
 }
 
 export type RunningNode = {
@@ -31,7 +33,7 @@ export type RunningNode = {
   dir: string
 }
 
-export async function startNode({ dir, seed, codecs, config }: NodeOptions): Promise<RunningNode> {
+export async function startNode({ dir, seed, codecs, config, root }: NodeOptions): Promise<RunningNode> {
   rmSync(dir, { recursive: true, force: true })
   const dataDir = join(dir, 'data')
   mkdirSync(dataDir, { recursive: true })
@@ -44,6 +46,7 @@ export async function startNode({ dir, seed, codecs, config }: NodeOptions): Pro
   const begun = performance.now()
   const program = startProgram(
     ['bin/vacancy.mjs', 'run', '--config', file].concat(['--codecs', codecs, '--data-dir', dataDir]),
+    root,
   )
   const node = { program, host: '127.0.0.1', port, api: `http://127.0.0.1:${apiPort}`, dir }
   await becomesActive(node, begun)
@@ -81,14 +84,14 @@ export async function stopNode({ program, dir }: RunningNode): Promise<string> {
   return code === 0 ? '' : `the node stopped with exit code ${code}: ${lastLine(program)}`
 }
 
-export async function metricsOf({ api }: RunningNode): Promise<Sample[]> {
+export async function metricsOf({ api }: Pick<RunningNode, 'api'>): Promise<Sample[]> {
   const response = await fetch(`${api}/metrics`)
   if (!response.ok) throw failure(`GET /metrics answered ${response.status}`)
   return parseMetrics(await response.text())
 }
 
 /** A port that was free a moment ago. */
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   const server = createServer()
   return new Promise((resolve, reject) => {
     server.once('error', reject)
