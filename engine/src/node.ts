@@ -9,7 +9,7 @@ import { type CodecList, EXIT, VacancyError } from '@vacancy/shared'
 import { type Log, openTls, openTokens, type TlsFiles, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
 import { createCells } from './cluster/cells.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
-import { openShard } from './clustered.ts'
+import { type ClusterNodeOptions, openShard } from './clustered.ts'
 import { type EngineConfig, type EngineSettings, memoryBytes, servingThreads } from './config.ts'
 import { errorOf } from './failure.ts'
 import { clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
@@ -22,28 +22,9 @@ import { WORDS_SCRATCH_BYTES } from './snapshot/words.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { segmentCounts } from './store/read.ts'
 import { attachMemory, isMemoryFull, type Memory } from './store/store.ts'
+import { isClosed } from './store/version.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
-
-/** What a member of a shard needs beyond a node by itself. */
-export type ClusterNodeOptions = {
-  readonly zoneId: string
-  /** The nodes that found the shard; this one need not be among them. */
-  readonly initialVoters: readonly string[]
-  /** Nodes to look for first. */
-  readonly seeds: readonly string[]
-  readonly formWithMajority: boolean
-  /** Address of the listener for other nodes. */
-  readonly host: string
-  /** Undefined: in the clear. */
-  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined
-  readonly registry: {
-    readonly url: string
-    readonly tokenFile: string | undefined
-    readonly caFile: string | undefined
-  }
-  readonly resolver: { readonly url: string; readonly tokenFile: string | undefined }
-}
 
 export type NodeOptions = {
   readonly cluster: ClusterNodeOptions | undefined
@@ -222,7 +203,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     startedMs,
     coresAtStart: cores,
     coresNow: availableParallelism,
-    memory: () => state.memory,
+    // While a snapshot of another node takes the place of the state there is nothing to read.
+    memory: () => (state.memory && !isClosed(state.memory) ? state.memory : undefined),
     reader: MAIN_READER,
     codecs,
     get codecMismatch() {

@@ -73,6 +73,10 @@ export function openStore(store: Store): void {
   Atomics.store(store.memory.i32, CONTROL.isClosed, 0)
 }
 
+export function isClosed(memory: Memory): boolean {
+  return Atomics.load(memory.i32, CONTROL.isClosed) === 1
+}
+
 export function areReadersOut({ memory }: Store): boolean {
   for (let reader = 0; reader < READERS_MAX; reader++) {
     const cell = readerCell(reader)

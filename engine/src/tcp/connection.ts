@@ -29,6 +29,7 @@ import { admitRead, type Cells, isLeaderKnown, ROLE, roleOf } from '../cluster/c
 import { READ_LIMITS } from '../cluster/reads.ts'
 import { writeError } from '../search/reply.ts'
 import { appliedIndex, isMemoryFull, type Memory } from '../store/store.ts'
+import { beginRequest, endRequest } from '../store/version.ts'
 import { type AskedReads, askRead } from '../threads/reads.ts'
 import { endProposal, REFUSED, refusedText } from '../threads/writes.ts'
 import { COUNTER, type Counters, count, countCommand, countDuration, countError, countRows } from './counters.ts'
@@ -356,8 +357,15 @@ function takeToken(thread: ServingThread): number {
 function read(connection: Connection, command: CommandSpec, correlationId: number, waitedMs: number): void {
   const { thread } = connection
   const { dispatcher, counters } = thread
+  const { memory, reader } = dispatcher.view
+  // A snapshot of another node is taking the place of the state (store/version.ts).
+  if (!beginRequest(memory, reader)) return replyError(connection, correlationId, command.code, '503')
   const started = thread.monotonicMs()
-  reply(connection, (target, at, end) => answerRead(dispatcher, command, correlationId, target, at, end, waitedMs))
+  try {
+    reply(connection, (target, at, end) => answerRead(dispatcher, command, correlationId, target, at, end, waitedMs))
+  } finally {
+    endRequest(memory, reader)
+  }
   const took = thread.monotonicMs() - started
   countDuration(counters, command.code, 1, took / 1000)
   const isSearch = command === COMMANDS.SEARCHAVAIL || command === COMMANDS.SEARCHPROP
