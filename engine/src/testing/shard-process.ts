@@ -27,6 +27,8 @@ import {
 } from './node-process.ts'
 
 export const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8081, resolver: 9090 } as const
+/** Of the auth file that all nodes have: changes of the shard need it. */
+export const ADMIN_TOKEN = 'operator-of-the-test'
 const HAPPENS_MS = 45_000
 const BLOCK_TRIES = 200
 
@@ -141,6 +143,8 @@ export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
   const dataDir = (node: string) => join(folder, 'data', node)
   const registryUrl = `http://${prefix}.1:${PORTS.registry}`
   const resolverUrl = `http://${prefix}.2:${PORTS.resolver}`
+  const authFile = join(folder, 'auth.yml')
+  writeFileSync(authFile, `tokens:\n  - {token: ${ADMIN_TOKEN}, role: admin}\n`)
   if (plan.tls) await makeCertificates(certificates, nodes)
 
   const keep = <T extends ShardNode | Service>(process: T): T => {
@@ -187,6 +191,7 @@ export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
           ...['--initial-voters', (options.voters ?? voters).join(',')],
           ...['--registry-addr', options.registryUrl ?? registryUrl],
           ...['--resolver-addr', options.resolverUrl ?? resolverUrl],
+          ...['--auth-file', authFile],
           ...['tcp', 'api', 'quic'].flatMap((listener) => [`--${listener}-listen-addr`, host(name)]),
           ...(plan.tls ? certificateFlags(certificates, options.certificate ?? name) : ['--insecure-cluster']),
           ...(plan.flags ?? []),
@@ -341,11 +346,20 @@ export async function sameDigest(nodes: readonly ShardNode[]): Promise<string> {
   })
 }
 
-/** POST with what it answers. */
-export async function postText(node: AtApi, path: string, body?: object): Promise<[number, string]> {
+/** POST as an operator, with what it answers; `token: ''` for nobody. */
+export async function postText(
+  node: AtApi,
+  path: string,
+  body?: object,
+  token = ADMIN_TOKEN,
+): Promise<readonly [number, string]> {
   const response = await fetch(`http://${node.host ?? '127.0.0.1'}:${node.apiPort}${path}`, {
     method: 'POST',
-    ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    headers: {
+      ...(token !== '' && { authorization: `Bearer ${token}` }),
+      ...(body && { 'content-type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
   })
   return [response.status, await response.text()]
 }
