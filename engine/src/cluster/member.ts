@@ -175,7 +175,7 @@ const HANDOVER_EVERY_MS = 300_000
 const HANDOVER_SYNC_MS = 1_000
 
 export function createMember(parts: MemberParts, options: MemberOptions): Member {
-  const { env, replica, formation, peers } = parts
+  const { env, replica, peers } = parts
   const { raft } = replica
   const heartbeatMs = options.heartbeatTicks * options.tickMs
   const now = env.clock.monotonicMs()
@@ -279,7 +279,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
   peers.handler = {
     onFrame: (peer, frame) => onFrame(member, peer, frame),
     onOpen: (peer, stream) => {
-      if (stream === 'control') report(peers, formation, peer)
+      if (stream === 'control') reportTo(member, peer)
     },
     onClosed: (peer, stream, isDead) => {
       if (stream === 'control') onPeerGone(member, peer, isDead)
@@ -370,12 +370,21 @@ function reportToPeers(member: Member): void {
   hold(formation, formedState(member))
   wantPeers(peers, [...nodesOf(raft.configuration), ...knownNodes(formation), ...member.seeds, ...member.dialled])
   for (const name of new Set([...nodesOf(raft.configuration), ...knownNodes(formation)])) {
-    if (name !== node) report(peers, formation, name)
+    if (name !== node) reportTo(member, name)
   }
   const isNamed = member.initialVoters.includes(node)
   if (member.cluster.isFounder !== false || !isNamed || isVoter(raft.configuration, raft.id)) return
   const leader = nodeOf(member, raft.leader) ?? leaderHeard(formation, member.env.clock.monotonicMs())
   if (leader !== undefined) askToJoin(peers, formation, leader)
+}
+
+/**
+ * Always what holds now: a founder that was wiped founds the shard again as long as all others say that nothing has
+ * happened in it yet. An old word of theirs would let it vote a second time (G3).
+ */
+function reportTo(member: Member, peer: string): void {
+  hold(member.formation, formedState(member))
+  report(member.peers, member.formation, peer)
 }
 
 function formedState({ cluster, replica }: Member): Extract<Parameters<typeof hold>[1], { state: 'formed' }> {
@@ -548,7 +557,7 @@ function onFrame(member: Member, peer: string, frame: PeerFrame): void {
     switch (frame.type) {
       case 'formation': {
         const { type: _type, ...heard } = frame
-        if (onPeer(member.formation, peer, heard, env.clock.monotonicMs())) report(member.peers, member.formation, peer)
+        if (onPeer(member.formation, peer, heard, env.clock.monotonicMs())) reportTo(member, peer)
         if (heard.isFounder && heard.clusterId === member.cluster.clusterId)
           onFounder(member.membership, peer, heard.incarnation)
         break

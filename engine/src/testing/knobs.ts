@@ -113,6 +113,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
   const classes = drawClasses(random, profile)
   const has = (name: FaultClass) => classes.includes(name)
   const lengthClass = random.below(10)
+  const logFileBytes = 16_384 << random.below(5)
   const knobs: Knobs = {
     voters,
     learners: random.below(3) === 0 ? between(random, 1, 3) : 0,
@@ -128,8 +129,9 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
     syncUsMin: betweenDecades(random, 10, 200),
     // A disk as slow as an election is a fault, not a setting.
     syncUsMax: betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 60)),
-    logFileBytes: 16_384 << random.below(5),
-    flushThreshold: betweenDecades(random, 1, 2_000),
+    logFileBytes,
+    // A group of single entries fits a file of this size.
+    flushThreshold: Math.min(betweenDecades(random, 1, 2_000), Math.floor((logFileBytes - 8_192) / 100)),
     messageBytes: betweenDecades(random, 64, 1 << 20),
     inflightMessages: betweenDecades(random, 1, 256),
     inflightBytes: betweenDecades(random, 256, 16 << 20),

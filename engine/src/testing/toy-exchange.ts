@@ -9,7 +9,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { type Disk, readSmallFile, replaceFile } from '../env.ts'
+import { type Disk, isDiskFull, readSmallFile, replaceFile } from '../env.ts'
 import type { Configuration } from '../raft/messages.ts'
 import type { ChunkName, Exchange, ExchangeAnswer, ExchangeAsk, Newest } from '../snapshot/exchange.ts'
 
@@ -107,7 +107,16 @@ export function retainToySnapshots({ disk, dataDir }: ToyExchangeParts): void {
 
 export function toyExchange(parts: ToyExchangeParts): Exchange {
   const offered = new Map<string, Uint8Array>()
-  return (ask, done) => parts.later(() => done(answer(parts, offered, ask)))
+  return (ask, done) => parts.later(() => done(answerWithin(parts, offered, ask)))
+}
+
+function answerWithin(parts: ToyExchangeParts, offered: Map<string, Uint8Array>, ask: ExchangeAsk): ExchangeAnswer {
+  try {
+    return answer(parts, offered, ask)
+  } catch (error) {
+    if (isDiskFull(error)) return { state: 'full' }
+    throw error
+  }
 }
 
 function answer(parts: ToyExchangeParts, offered: Map<string, Uint8Array>, ask: ExchangeAsk): ExchangeAnswer {
