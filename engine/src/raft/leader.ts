@@ -43,6 +43,7 @@ export function becomeLeader(raft: Raft): void {
   const empty = encodeEntry(raft.term, ENTRY_KIND.empty, new Uint8Array(0))
   raft.termStart = appendEntries(raft, raft.term, 1, empty)
   raft.changeIndex = raft.termStart
+  raft.sentIndex = 0
   raft.mustBroadcast = true
 }
 
@@ -115,8 +116,10 @@ function emit(raft: Raft, peer: Progress, prevTerm: number, entries: readonly En
   let bytes = 0
   for (const batch of entries) bytes += batch.bytes.length
   const last = entries[entries.length - 1]
-  if (last) noteSent(peer, lastOf(last), bytes)
-  else noteProbe(peer)
+  if (last) {
+    noteSent(peer, lastOf(last), bytes)
+    raft.sentIndex = Math.max(raft.sentIndex, lastOf(last))
+  } else noteProbe(peer)
   assertProgress(peer, raft.lastIndex)
 }
 
@@ -213,13 +216,16 @@ export function provideEntries(raft: Raft, id: number, batches: readonly EntryBa
   const peer = peerOf(raft, id)
   if (!peer || peer.reading === 0) return
   const from = peer.reading
+  const isAnswer = batches === 'compacted' || batches[0] === undefined || batches[0].firstIndex === from
+  // An earlier question was answered; this one is still to be.
+  if (!isAnswer) return
   peer.reading = 0
   // The log may have been cut behind a snapshot while the disk was busy.
   const isGone = batches === 'compacted' || from < raft.firstIndex
   if (isGone && peer.next === from) return needSnapshot(raft, peer)
   raft.mustBroadcast = true
   // It went back, or on, meanwhile: what it needs now is asked for again.
-  if (isGone || peer.next !== from || batches[0]?.firstIndex !== from || isWaiting(peer)) return
+  if (isGone || peer.next !== from || batches.length === 0 || isWaiting(peer)) return
   const entries: EntryBatch[] = []
   let next = from
   for (const batch of batches) {

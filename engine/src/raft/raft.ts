@@ -27,7 +27,6 @@ import {
   becomeFollower,
   type Dropped,
   type HardState,
-  isAlone,
   isElectable,
   knowledge,
   placePeers,
@@ -345,9 +344,10 @@ export function persisted(raft: Raft, token: number): void {
  * The log had no room for what was handed over with `token` and everything after it; the driver forgets the promises of
  * all of them. What is not durable leaves the memory, too:
  *
- * - A single voter without peers takes it back and goes on leading: it is certainly in no log, so its proposers may
- *   repeat it (X5).
- * - A leader with peers has sent it to them, so its fate is open: it steps down, and the proposers wait (X6).
+ * - A leader by itself, who has sent it to nobody, takes it back and goes on leading: it is certainly in no log, so its
+ *   proposers may repeat it (X5). This is the single voter without peers.
+ * - Any other leader steps down: the fate of its entries is open, and their proposers wait (X6). In the same term other
+ *   entries must not get these indexes (A16).
  * - A follower has acknowledged none of it and will be sent it again.
  *
  * @param storedTo the last index of this very hand-over that is durable all the same: it can be larger than one group.
@@ -365,8 +365,10 @@ export function refused(raft: Raft, token: number, storedTo = raft.persisted): n
     persistTo(raft, Math.min(storedTo, first.lastIndex))
   }
   raft.handedState = raft.stored
-  if (!isAlone(raft) && raft.role === 'leader') becomeFollower(raft, raft.term, 0)
-  else if (isAlone(raft) && raft.role === 'leader') commitByCounting(raft)
+  if (raft.role === 'leader') {
+    if (raft.peers.length === 0 && raft.sentIndex <= raft.persisted) commitByCounting(raft)
+    else becomeFollower(raft, raft.term, 0)
+  }
   // As after a crash: nothing was promised or applied behind it, and what is committed comes again.
   raft.commit = Math.min(raft.commit, raft.persisted)
   assert(raft.handedOut <= raft.commit, 'only what is durable was given out (H5)')

@@ -136,6 +136,8 @@ export type Raft = RaftLog & {
   changeIndex: number
   transferTarget: number
   transferElapsed: number
+  /** Newest entry that any peer was sent in this term, members that left since included. */
+  sentIndex: number
   /** Entries or a commit index wait to be sent to peers. */
   mustBroadcast: boolean
 
@@ -243,6 +245,7 @@ function create(config: RaftConfig, restored: RestoredState): Raft {
     changeIndex: 0,
     transferTarget: 0,
     transferElapsed: 0,
+    sentIndex: 0,
     mustBroadcast: false,
     reads: [],
     readRound: 0,
@@ -278,11 +281,6 @@ export function drawTimeout(raft: Raft): void {
 /** May stand for leader: a voter of either half that has nothing to forget (E5, A12). */
 export function isElectable(raft: Raft): boolean {
   return isVoter(raft.configuration, raft.id) && !raft.isMute
-}
-
-/** Nobody else holds or decides anything: what the disk refuses can be taken back. */
-export function isAlone(raft: Raft): boolean {
-  return raft.configuration.members.length === 1 && raft.isOwnVoter
 }
 
 export function setTerm(raft: Raft, term: number): void {

@@ -1,0 +1,409 @@
+import { expect, test } from 'vitest'
+import {
+  acknowledge,
+  answerHeartbeat,
+  appendTo,
+  ask,
+  configurationOf,
+  drain,
+  drainReadies,
+  E,
+  elect,
+  give,
+  grant,
+  heartbeatTo,
+  leaderOf,
+  memberOf,
+  ofType,
+  rangeOf,
+  refuse,
+} from '../testing/raft-fixture.ts'
+import { campaign, forgetLeader, persisted, type Raft, setMute, step, takeReady, tick } from './raft.ts'
+
+const ticks = (raft: Raft, count: number) => {
+  for (let n = 0; n < count; n++) tick(raft)
+}
+
+/** What member 1 answers; undefined when it keeps silent. */
+function answerTo(raft: Raft, type: 'vote' | 'preVote', asked: Parameters<typeof ask>[3]) {
+  ask(raft, 2, type, asked)
+  const [reply] = ofType(drain(raft), type === 'vote' ? 'voteReply' : 'preVoteReply')
+  return reply && { term: reply.term, isGranted: reply.isGranted }
+}
+
+test('a follower waits E to 2E − 1 ticks for its leader, drawn anew each time (§3.4)', () => {
+  const draws = [0, 0, 9, 0, 4]
+  const raft = memberOf(undefined, { random: (below) => Math.min(below - 1, draws.shift() ?? 0) })
+  const waits = [1, 2, 3].map(() => {
+    let count = 0
+    for (; ofType(drain(raft), 'preVote').length === 0; count++) tick(raft)
+    heartbeatTo(raft)
+    return count
+  })
+  expect(waits).toEqual([E, 2 * E - 1, E + 4])
+})
+
+test('an election time-out shorter than two heartbeats is a mistake (§3.4)', () => {
+  expect(() => memberOf(undefined, { electionTicks: 3, heartbeatTicks: 2 })).toThrow('two heartbeats')
+})
+
+test('a candidate asks first whether it could win, which changes nothing at others (E1)', () => {
+  const raft = memberOf(undefined, { log: [1, 1, 2] })
+
+  ticks(raft, E)
+
+  const asked = ofType(drain(raft), 'preVote')
+  expect(asked.map(({ to, term, lastIndex, lastTerm, isForced }) => [to, term, lastIndex, lastTerm, isForced])).toEqual(
+    [
+      [2, 3, 3, 2, false],
+      [3, 3, 3, 2, false],
+    ],
+  )
+  expect([raft.role, raft.term, raft.vote]).toEqual(['preCandidate', 2, 0])
+  grant(raft, 3, 'preVoteReply')
+  expect(ofType(drain(raft), 'vote')).toHaveLength(2)
+  expect([raft.role, raft.term, raft.vote]).toEqual(['candidate', 3, 1])
+})
+
+test('without pre-votes it stands at once', () => {
+  const raft = memberOf(undefined, { preVote: false })
+  ticks(raft, E)
+  expect([raft.role, raft.term]).toEqual(['candidate', 1])
+})
+
+test('the own vote counts when it is durable (H3)', () => {
+  const raft = memberOf(undefined, { preVote: false })
+  campaign(raft)
+  const ready = takeReady(raft)
+  refuse(raft, 2)
+  grant(raft, 3)
+  expect(raft.role).toBe('candidate')
+
+  persisted(raft, ready.token)
+
+  expect(raft.role).toBe('leader')
+})
+
+test('a vote that becomes durable after its term counts for nothing (H6)', () => {
+  const raft = memberOf({ voters: [1, 2] }, { preVote: false })
+  campaign(raft)
+  const ready = takeReady(raft)
+  heartbeatTo(raft, 5)
+  campaign(raft)
+  grant(raft, 2)
+  persisted(raft, ready.token)
+  expect([raft.role, raft.term]).toEqual(['candidate', 6])
+})
+
+test('a candidate wins with the majorities of both halves and loses without one (E6, M6)', () => {
+  const joint = configurationOf({ voters: [1, 2, 3], outgoing: [1, 4, 5] })
+  const cases: [number[], number[], Raft['role']][] = [
+    [[2], [], 'candidate'],
+    [[2, 3], [], 'candidate'],
+    [[4, 5], [], 'candidate'],
+    [[2, 4], [], 'leader'],
+    [[3, 5], [2, 4], 'leader'],
+    [[4, 5], [2, 3], 'follower'],
+    [[2, 3], [4, 5], 'follower'],
+  ]
+  for (const [granted, refused, role] of cases) {
+    const raft = memberOf(joint, { preVote: false })
+    campaign(raft)
+    drain(raft)
+    for (const id of refused) refuse(raft, id)
+    for (const id of granted) if (raft.role === 'candidate') grant(raft, id)
+    expect([raft.role, raft.term], `${granted} against ${refused}`).toEqual([role, 1])
+  }
+})
+
+test('a vote is given once a term, and given again to the same candidate (E1)', () => {
+  const raft = memberOf()
+  const asked = { term: 1, lastIndex: 0, lastTerm: 0 }
+  expect(answerTo(raft, 'vote', asked)).toEqual({ term: 1, isGranted: true })
+  ask(raft, 3, 'vote', asked)
+  expect(ofType(drain(raft), 'voteReply')[0]).toMatchObject({ to: 3, isGranted: false })
+  expect(answerTo(raft, 'vote', asked)).toEqual({ term: 1, isGranted: true })
+})
+
+test('a vote goes to a log that is not older than the own one (E1)', () => {
+  const cases: [number, number, boolean][] = [
+    [3, 2, true],
+    [4, 2, true],
+    [1, 3, true],
+    [2, 2, false],
+    [9, 1, false],
+  ]
+  for (const [lastIndex, lastTerm, isGranted] of cases) {
+    for (const type of ['vote', 'preVote'] as const) {
+      const raft = memberOf(undefined, { log: [1, 2, 2] })
+      expect(answerTo(raft, type, { term: 5, lastIndex, lastTerm })?.isGranted).toBe(isGranted)
+    }
+  }
+})
+
+test('who knows the leader of a term votes for nobody else in it (E1)', () => {
+  const raft = memberOf(undefined, { checkQuorum: false })
+  heartbeatTo(raft, 1, 0, 3)
+  expect(answerTo(raft, 'vote', { term: 1, lastIndex: 9, lastTerm: 1 })).toEqual({ term: 1, isGranted: false })
+})
+
+test('a pre-vote is granted in the term that was asked for and changes neither term nor vote', () => {
+  const raft = memberOf(undefined, { log: [4] })
+  expect(answerTo(raft, 'preVote', { term: 9, lastIndex: 1, lastTerm: 4 })).toEqual({ term: 9, isGranted: true })
+  expect([raft.term, raft.vote]).toEqual([4, 0])
+  expect(answerTo(raft, 'preVote', { term: 9, lastIndex: 0, lastTerm: 0 })).toEqual({ term: 4, isGranted: false })
+})
+
+test('a grant of an earlier round of pre-votes counts for nothing', () => {
+  const raft = memberOf()
+  ticks(raft, E)
+  drain(raft)
+  step(raft, { type: 'preVoteReply', from: 2, to: 1, term: 9, isGranted: true, commit: 0, commitTerm: 0 })
+  expect(raft.role).toBe('preCandidate')
+})
+
+test('who hears a leader answers no vote of a later term, unless leadership is handed over (E2)', () => {
+  const raft = memberOf()
+  heartbeatTo(raft, 1, 0, 3)
+  const asked = { term: 5, lastIndex: 0, lastTerm: 0 }
+  ticks(raft, E - 1)
+  drain(raft)
+  expect(answerTo(raft, 'vote', asked)).toBeUndefined()
+  expect(answerTo(raft, 'preVote', asked)).toBeUndefined()
+  expect(raft.term).toBe(1)
+
+  expect(answerTo(raft, 'vote', { ...asked, isForced: true })).toEqual({ term: 5, isGranted: true })
+})
+
+test('the lease ends with E ticks of silence, and a leader holds it as well (E2)', () => {
+  const follower = memberOf(undefined, { random: (below) => below - 1 })
+  heartbeatTo(follower, 1, 0, 3)
+  ticks(follower, E)
+  expect(answerTo(follower, 'vote', { term: 5, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
+  const leader = leaderOf()
+  expect(answerTo(leader, 'vote', { term: 5, lastIndex: 9, lastTerm: 4 })).toBeUndefined()
+})
+
+test('without check-quorum there is no lease (E2)', () => {
+  const raft = memberOf(undefined, { checkQuorum: false })
+  heartbeatTo(raft, 1, 0, 3)
+  expect(answerTo(raft, 'vote', { term: 5, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
+})
+
+test('only a real vote that is granted delays the own campaign (E3)', () => {
+  const cases: ['vote' | 'preVote', number, number][] = [
+    ['vote', 3, 0],
+    ['vote', 0, 4],
+    ['preVote', 3, 4],
+  ]
+  for (const [type, lastTerm, elapsed] of cases) {
+    const raft = memberOf(undefined, { log: [2] })
+    ticks(raft, 4)
+    ask(raft, 2, type, { term: 5, lastIndex: 1, lastTerm })
+    expect(raft.electionElapsed).toBe(elapsed)
+  }
+})
+
+test('learners answer votes: they may have been promoted by an entry they have not seen (E4)', () => {
+  const raft = memberOf({ voters: [2, 3], learners: [1] })
+  expect(answerTo(raft, 'preVote', { term: 1, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
+  expect(answerTo(raft, 'vote', { term: 1, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
+})
+
+test('who is no voter, or mute, does not stand (E5, A12, G3)', () => {
+  const learner = memberOf({ voters: [2, 3], learners: [1] })
+  const stranger = memberOf({ voters: [2, 3] })
+  const mute = memberOf(undefined, { restored: { isMute: true } })
+  for (const raft of [learner, stranger, mute]) {
+    ticks(raft, 3 * E)
+    campaign(raft)
+    expect([raft.role, drain(raft)]).toEqual(['follower', []])
+  }
+})
+
+test('a voter of the half that is left stands as well (E5)', () => {
+  const raft = memberOf({ voters: [2], outgoing: [1, 2] })
+  campaign(raft)
+  expect(raft.role).toBe('preCandidate')
+})
+
+test('who is mute neither votes nor takes a term from it, until it is bound (G3)', () => {
+  const raft = memberOf(undefined, { restored: { isMute: true } })
+  const asked = { term: 3, lastIndex: 0, lastTerm: 0 }
+  expect(answerTo(raft, 'vote', asked)).toBeUndefined()
+  expect(answerTo(raft, 'preVote', asked)).toBeUndefined()
+  expect(raft.term).toBe(0)
+  setMute(raft, false)
+  expect(answerTo(raft, 'vote', asked)?.isGranted).toBe(true)
+})
+
+test('a candidate or leader that is made mute gives up (G3)', () => {
+  const raft = leaderOf()
+  setMute(raft, true)
+  expect([raft.role, raft.leader]).toEqual(['follower', 0])
+})
+
+test('lower terms: a leader learns the term, a pre-candidate is refused, the rest is ignored (E7)', () => {
+  const raft = memberOf(undefined, { log: [1, 4] })
+  appendTo(raft, { term: 2, prevIndex: 0, prevTerm: 0 })
+  heartbeatTo(raft, 3)
+  ask(raft, 3, 'preVote', { term: 3, lastIndex: 9, lastTerm: 3 })
+  ask(raft, 3, 'vote', { term: 3, lastIndex: 9, lastTerm: 3 })
+  step(raft, { type: 'timeoutNow', from: 2, to: 1, term: 3 })
+
+  const replies = drain(raft)
+
+  expect(replies.map(({ type, to, term }) => [type, to, term])).toEqual([
+    ['appendReply', 2, 4],
+    ['appendReply', 2, 4],
+    ['preVoteReply', 3, 4],
+  ])
+  expect(raft.term).toBe(4)
+})
+
+test('without pre-votes and check-quorum a lower term is no news to anybody (E7)', () => {
+  const raft = memberOf(undefined, { log: [4], preVote: false, checkQuorum: false })
+  heartbeatTo(raft, 3)
+  expect(drain(raft)).toEqual([])
+})
+
+test('a deposed leader follows the higher term of an answer (E7)', () => {
+  const raft = leaderOf()
+  const none = { index: 0, isRejected: false, hintIndex: 0, hintTerm: 0 }
+  step(raft, { type: 'appendReply', from: 2, to: 1, term: 7, ...none })
+  expect([raft.role, raft.term, raft.leader, raft.vote]).toEqual(['follower', 7, 0, 0])
+})
+
+test('a leader begins its term with one empty entry and sends it at once (E8)', () => {
+  const raft = elect(memberOf(undefined, { log: [1] }))
+  const appends = ofType(drain(raft), 'append')
+  expect(appends.map((append) => [append.to, append.prevIndex, append.prevTerm, rangeOf(append)])).toEqual([
+    [2, 1, 1, [2, 2]],
+    [3, 1, 1, [2, 2]],
+  ])
+})
+
+test('an entry of an earlier term is not committed by counting; one of the own term takes it along (E8, A7)', () => {
+  const raft = elect(memberOf(undefined, { log: [1, 2] }))
+  drain(raft)
+  acknowledge(raft, 2, 2)
+  expect(raft.commit).toBe(0)
+  acknowledge(raft, 2, 3)
+  expect(raft.commit).toBe(3)
+})
+
+test('a leader that no quorum answers for E ticks gives up (E9)', () => {
+  const silent = leaderOf()
+  ticks(silent, E)
+  expect(silent.role).toBe('leader')
+  ticks(silent, E)
+  expect([silent.role, silent.leader, silent.term]).toEqual(['follower', 0, 1])
+
+  const heard = leaderOf()
+  for (let n = 0; n < 5 * E; n++) {
+    tick(heard)
+    answerHeartbeat(heard, 3)
+  }
+  expect(heard.role).toBe('leader')
+})
+
+test('while joint a leader needs to hear both halves (E9, M6)', () => {
+  const raft = elect(memberOf(configurationOf({ voters: [1, 2, 3], outgoing: [1, 4, 5] })))
+  for (let n = 0; n < 3 * E; n++) {
+    tick(raft)
+    if (raft.role !== 'leader') break
+    answerHeartbeat(raft, 2)
+  }
+  expect(raft.role).toBe('follower')
+})
+
+test('learners and members that do not count do not keep a leader (E9)', () => {
+  const raft = leaderOf({ voters: [1, 2, 3], learners: [4], unbound: [3] })
+  for (let n = 0; n < 3 * E; n++) {
+    tick(raft)
+    if (raft.role !== 'leader') break
+    answerHeartbeat(raft, 3)
+    answerHeartbeat(raft, 4)
+  }
+  expect(raft.role).toBe('follower')
+})
+
+test('without check-quorum it goes on (E9)', () => {
+  const raft = leaderOf(undefined, { checkQuorum: false })
+  ticks(raft, 5 * E)
+  expect(raft.role).toBe('leader')
+})
+
+test('a leader that is known to be gone is forgotten: then others may be voted for (E10)', () => {
+  const raft = memberOf()
+  heartbeatTo(raft, 1, 0, 3)
+  ticks(raft, 3)
+
+  forgetLeader(raft)
+
+  expect([raft.leader, raft.term, raft.electionElapsed]).toEqual([0, 1, 3])
+  expect(answerTo(raft, 'preVote', { term: 2, lastIndex: 0, lastTerm: 0 })?.isGranted).toBe(true)
+  const leader = leaderOf()
+  forgetLeader(leader)
+  expect(leader.leader).toBe(1)
+})
+
+test('a term has one leader: a second one stops the node, even when the first was forgotten (A5)', () => {
+  const raft = memberOf()
+  heartbeatTo(raft, 1, 0, 2)
+  forgetLeader(raft)
+  expect(() => heartbeatTo(raft, 1, 0, 3)).toThrow('A5')
+  expect(() => heartbeatTo(leaderOf(), 1, 0, 3)).toThrow('A5')
+})
+
+test('a candidate follows whoever leads in its term', () => {
+  const raft = memberOf(undefined, { preVote: false })
+  campaign(raft)
+  drain(raft)
+  heartbeatTo(raft, 1)
+  expect([raft.role, raft.leader, raft.vote]).toEqual(['follower', 2, 1])
+})
+
+test('votes and answers tell what is committed; who has that entry knows it, too', () => {
+  const raft = memberOf(undefined, { log: [1, 1, 2] })
+  const asked = { type: 'preVote', from: 2, to: 1, term: 3, lastIndex: 9, lastTerm: 2, isForced: false } as const
+  step(raft, { ...asked, commit: 2, commitTerm: 2 })
+  step(raft, { ...asked, commit: 7, commitTerm: 2 })
+  expect(raft.commit).toBe(0)
+
+  step(raft, { ...asked, commit: 2, commitTerm: 1 })
+
+  expect(raft.commit).toBe(2)
+  const replies = ofType(drain(raft), 'preVoteReply')
+  expect(replies.map(({ commit, commitTerm }) => [commit, commitTerm])).toEqual([
+    [0, 0],
+    [0, 0],
+    [2, 1],
+  ])
+  const leader = elect(memberOf(undefined, { log: [1] }))
+  drain(leader)
+  step(leader, { type: 'voteReply', from: 3, to: 1, term: leader.term, isGranted: false, commit: 1, commitTerm: 1 })
+  expect([leader.commit, ofType(drain(leader), 'append').length]).toEqual([1, 0])
+})
+
+test('a vote leaves when it is durable, a request for votes at once (H2)', () => {
+  const raft = memberOf()
+  ask(raft, 2, 'vote', { term: 1, lastIndex: 0, lastTerm: 0 })
+  const ready = takeReady(raft)
+  expect([ready.sendNow, ready.sendAfterPersist.map(({ type }) => type)]).toEqual([[], ['voteReply']])
+  expect([ready.mustSync, ready.hardState]).toEqual([true, { term: 1, vote: 2, commit: 0 }])
+  const candidate = memberOf(undefined, { preVote: false })
+  campaign(candidate)
+  expect(takeReady(candidate).sendNow.map(({ type }) => type)).toEqual(['vote', 'vote'])
+})
+
+test('answers to nothing that was asked are ignored', () => {
+  const raft = leaderOf()
+  grant(raft, 2)
+  grant(raft, 2, 'preVoteReply')
+  acknowledge(raft, 9)
+  answerHeartbeat(raft, 9)
+  step(raft, { type: 'timeoutNow', from: 2, to: 1, term: raft.term })
+  expect([raft.role, drainReadies(raft)]).toEqual(['leader', []])
+  expect(typeof give(raft)).toBe('number')
+})

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest'
+import { configurationOf, incarnationOf } from '../testing/raft-fixture.ts'
+import {
+  assertConfiguration,
+  type Change,
+  type ChangeFault,
+  decodeConfiguration,
+  encodeConfiguration,
+  isJoint,
+  isVoter,
+  MEMBER_LIMITS,
+  resultOf,
+  type Step,
+  votersOnly,
+} from './membership.ts'
+import type { Configuration } from './messages.ts'
+
+const NEW = 1_042
+const newcomer = { node: 'new', incarnation: incarnationOf(77) }
+const add = (type: 'addLearner' | 'addVoter'): Step => ({ type, ...newcomer })
+const move = (type: 'promote' | 'demote' | 'remove', id: number): Step => ({ type, id })
+const places = ({ voters, outgoing, learners, staged, autoLeave }: Configuration) => ({
+  voters,
+  outgoing,
+  learners,
+  staged,
+  autoLeave,
+})
+const BEFORE = configurationOf({ voters: [1, 2, 3], learners: [4, 5] })
+
+test('changes of at most one voter are made at once (M4)', () => {
+  const cases: [Step[], Partial<Configuration>][] = [
+    [[add('addLearner')], { learners: [4, 5, NEW] }],
+    [[add('addVoter')], { voters: [1, 2, 3, NEW] }],
+    [[move('promote', 4)], { voters: [1, 2, 3, 4], learners: [5] }],
+    [[move('demote', 2)], { voters: [1, 3], learners: [2, 4, 5] }],
+    [[move('remove', 3)], { voters: [1, 2] }],
+    [[move('remove', 4), move('remove', 5)], { learners: [] }],
+    [[move('remove', 2), add('addLearner')], { voters: [1, 3], learners: [4, 5, NEW] }],
+  ]
+  for (const [steps, after] of cases) {
+    const result = resultOf(BEFORE, { steps }, NEW)
+    expect(places(result as Configuration), JSON.stringify(steps)).toEqual({ ...places(BEFORE), ...after })
+  }
+})
+
+test('who is added is called by the entry that adds it (§7.1)', () => {
+  const after = resultOf(BEFORE, { steps: [add('addLearner')] }, NEW) as Configuration
+  expect(after.members.at(-1)).toEqual({ id: NEW, ...newcomer })
+})
+
+test('binding a member gives it its incarnation and moves nobody', () => {
+  const before = configurationOf({ voters: [1, 2], unbound: [2] })
+  const steps: Step[] = [{ type: 'bind', id: 2, incarnation: incarnationOf(2) }]
+
+  const after = resultOf(before, { steps }, NEW) as Configuration
+
+  expect(places(after)).toEqual(places(before))
+  expect(after.members[1]).toEqual({ id: 2, node: 'n2', incarnation: incarnationOf(2) })
+})
+
+test('several voters move through a joint phase: the old half stays, its demoted voters are staged (M1, M4)', () => {
+  const steps = [move('promote', 4), move('demote', 1), move('remove', 2)]
+
+  const joint = resultOf(BEFORE, { steps }, NEW) as Configuration
+
+  expect(places(joint)).toEqual({ voters: [3, 4], outgoing: [1, 2, 3], learners: [5], staged: [1], autoLeave: true })
+  expect(joint.members.map(({ id }) => id)).toEqual([1, 2, 3, 4, 5])
+  expect([isJoint(joint), isVoter(joint, 2), isVoter(joint, 5)]).toEqual([true, true, false])
+  const after = resultOf(joint, 'leave', NEW) as Configuration
+  expect(places(after)).toEqual({ voters: [3, 4], outgoing: [], learners: [1, 5], staged: [], autoLeave: false })
+  expect(after.members.map(({ id }) => id)).toEqual([1, 3, 4, 5])
+})
+
+test('a joint phase is entered on request, and left by hand when asked for (M4)', () => {
+  const change: Change = { steps: [move('promote', 4)], phase: 'joint', autoLeave: false }
+  expect(places(resultOf(BEFORE, change, NEW) as Configuration)).toMatchObject({
+    outgoing: [1, 2, 3],
+    autoLeave: false,
+  })
+})
+
+test('changes that make no configuration are refused by name (M5)', () => {
+  const joint = configurationOf({ voters: [1, 2], outgoing: [1], autoLeave: true })
+  const full = configurationOf({ voters: [1, 2, 3, 4, 5, 6, 7], learners: [8] })
+  const known = { type: 'addLearner', node: 'n4', incarnation: incarnationOf(4) } as const
+  const cases: [Configuration, Change, ChangeFault][] = [
+    [joint, { steps: [move('remove', 1)] }, 'is-joint'],
+    [BEFORE, 'leave', 'not-joint'],
+    [BEFORE, { steps: [move('promote', 4), move('promote', 5)], phase: 'single' }, 'several-voters'],
+    [BEFORE, { steps: [add('addLearner'), add('addVoter')] }, 'several-additions'],
+    [BEFORE, { steps: [1, 2, 3].map((id) => move('remove', id)) }, 'no-voter'],
+    [BEFORE, { steps: [move('promote', 9)] }, 'unknown-member'],
+    [BEFORE, { steps: [known] }, 'known-member'],
+    [full, { steps: [move('promote', 8)] }, 'too-many-members'],
+    [BEFORE, { steps: [] }, 'no-effect'],
+    [BEFORE, { steps: [move('promote', 1)] }, 'no-effect'],
+    [BEFORE, { steps: [move('demote', 4)] }, 'no-effect'],
+  ]
+  for (const [before, change, fault] of cases) expect(resultOf(before, change, NEW), fault).toBe(fault)
+})
+
+test('configurations keep M1 (A11)', () => {
+  const broken: Partial<Configuration>[] = [
+    { voters: [] },
+    { voters: [2, 1, 3] },
+    { voters: [1, 2, 2] },
+    { learners: [3, 4, 5] },
+    { outgoing: [4] },
+    { staged: [1] },
+    { outgoing: [1, 2], staged: [1] },
+    { autoLeave: true },
+    { members: BEFORE.members.slice(1) },
+    { learners: [4] },
+  ]
+  expect(() => assertConfiguration(BEFORE)).not.toThrow()
+  for (const part of broken)
+    expect(() => assertConfiguration({ ...BEFORE, ...part }), JSON.stringify(part)).toThrow('A11')
+})
+
+test('a configuration is its bytes', () => {
+  const cases = [
+    BEFORE,
+    votersOnly([{ id: 1, node: '', incarnation: '' }]),
+    configurationOf({ voters: [1, 2], outgoing: [2, 3], learners: [9], staged: [3], autoLeave: true, unbound: [9] }),
+    { ...BEFORE, members: BEFORE.members.map((member) => ({ ...member, node: `Zürich ${member.id}` })) },
+  ]
+  for (const configuration of cases)
+    expect(decodeConfiguration(encodeConfiguration(configuration))).toEqual(configuration)
+})
+
+test('the largest configuration is small', () => {
+  const ids = Array.from({ length: 30 }, (_, at) => at + 1)
+  const largest = {
+    members: ids.map((id) => ({ id, node: 'n'.repeat(MEMBER_LIMITS.nodeBytes), incarnation: incarnationOf(id) })),
+    voters: ids.slice(0, 7),
+    outgoing: ids.slice(7, 14),
+    learners: ids.slice(14),
+    staged: ids.slice(7, 14),
+    autoLeave: true,
+  }
+  expect(encodeConfiguration(largest).length).toBeLessThan(12 * 1024)
+})
+
+test('bytes that are no configuration are not read as one', () => {
+  const bytes = encodeConfiguration(BEFORE)
+  expect(() => decodeConfiguration(Uint8Array.of(9, ...bytes.subarray(1)))).toThrow('version')
+  expect(() => decodeConfiguration(Uint8Array.of(...bytes, 0))).toThrow('fills its bytes')
+})
