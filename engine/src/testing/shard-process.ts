@@ -32,10 +32,10 @@ export const ADMIN_TOKEN = 'operator-of-the-test'
 const HAPPENS_MS = 45_000
 const BLOCK_TRIES = 200
 
-/** Elections after 0.6 to 1.2 s of silence. */
+/** Elections after 0.8 to 1.6 s of silence. */
 const QUICK: ConfigLines = {
   raft_tick_ms: 10,
-  raft_election_tick: 60,
+  raft_election_tick: 80,
   raft_heartbeat_tick: 10,
   registry_heartbeat_secs: 1,
   serving_threads: 1,
