@@ -17,7 +17,7 @@ const ROOMS = {
 
 /** Floors of engine/src from top to bottom: an arrow points down or stays on its floor. */
 const ENGINE_FLOORS = [
-  ['cli', 'node', 'docs', 'operations', 'cluster-commands', 'cluster-client', 'certificates'],
+  ['cli', 'run', 'node', 'clustered', 'docs', 'operations', 'cluster-commands', 'cluster-client', 'certificates'],
   ['tcp', 'http', 'maintenance'],
   ['cluster'],
   ['import', 'search', 'threads'],

@@ -11,8 +11,27 @@ import { createRegistryLink, type NodeReport, parseRegistryAddresses, type Regis
 import { openRegistryHttp } from './cluster/registry-http.ts'
 import { createEnv } from './env.ts'
 import type { ClusterAnswer, ClusterHandle, ClusterRequest } from './http/handle.ts'
-import type { ClusterNodeOptions } from './node.ts'
 import type { ClusterStatus, ResolverStatus } from './status.ts'
+
+/** What a member of a shard needs beyond a node by itself. */
+export type ClusterNodeOptions = {
+  readonly zoneId: string
+  /** The nodes that found the shard; this one need not be among them. */
+  readonly initialVoters: readonly string[]
+  /** Nodes to look for first. */
+  readonly seeds: readonly string[]
+  readonly formWithMajority: boolean
+  /** Address of the listener for other nodes. */
+  readonly host: string
+  /** Undefined: in the clear. */
+  readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined
+  readonly registry: {
+    readonly url: string
+    readonly tokenFile: string | undefined
+    readonly caFile: string | undefined
+  }
+  readonly resolver: { readonly url: string; readonly tokenFile: string | undefined }
+}
 
 /** The list of segments is compared with what the registry has this often. */
 const SEGMENTS_LOOK_MS = 2_000

@@ -13,9 +13,9 @@ import {
   type TlsFiles,
   VERSION,
 } from '@vacancy/shared/node'
-import { codecsOfRegistry } from './clustered.ts'
+import { type ClusterNodeOptions, codecsOfRegistry } from './clustered.ts'
 import { codecsFileOf, ENGINE_SCHEMA, type EngineConfig, loadCodecs, loadEngineConfig } from './config.ts'
-import { type ClusterNodeOptions, type NodeOptions, type RunningNode, startNode } from './node.ts'
+import { type NodeOptions, type RunningNode, startNode } from './node.ts'
 
 const TLS_FLAGS = {
   'tcp-cert-path': {

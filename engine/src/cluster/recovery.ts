@@ -275,7 +275,7 @@ async function recoverFrom(
     raft: {
       ...hardState,
       commit: Math.max(applied, hardState.commit),
-      firstIndex: applied + 1,
+      ...readableLog(recovered, applied),
       lastIndex,
       lastTerm: termAt(lastIndex),
       applied,
@@ -448,6 +448,14 @@ function replay(
   const kept = replayed.entries.reduce((sum, batch) => sum + batch.count, 0)
   assert(replayed.applied + kept === recovered.lastIndex, 'the log is read to its end')
   return replayed
+}
+
+/** Where the log on disk begins, and the terms of its entries; nothing when it begins behind what is applied. */
+function readableLog(recovered: Recovered | undefined, applied: number): Pick<RestoredState, 'firstIndex' | 'terms'> {
+  const first = recovered?.firstIndex ?? applied + 1
+  const before = recovered ? recoveredTerm(recovered, first - 1) : 0
+  if (!recovered || first > applied || (before === 0 && first > 1)) return { firstIndex: applied + 1 }
+  return { firstIndex: first, terms: [{ term: before, firstIndex: first - 1 }, ...recovered.scan.terms] }
 }
 
 function isAlone({ voters, outgoing, learners }: Configuration): boolean {

@@ -9,6 +9,7 @@ import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from
 import { assert, dayOf, formatDay } from '@vacancy/shared'
 import { createEnv, type Env, type Log } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
+import type { EntryBatch } from '../raft/entry.ts'
 import type { Configuration } from '../raft/messages.ts'
 import { campaign, createRaft, type Raft, type RaftConfig } from '../raft/raft.ts'
 import type { BulkOptions, FromBulk, ToBulk } from '../snapshot/bulk-worker.ts'
@@ -23,8 +24,10 @@ import { NAMES, nameBytes } from '../store/dictionary.ts'
 import { STATE } from '../store/layout.ts'
 import { publish, type Store, state, stateDigest } from '../store/store.ts'
 import { GAP_REASON, packagesBefore, sweepOne } from '../store/window.ts'
+import type { LogAsk } from '../wal/read.ts'
+import { checksumSeed } from '../wal/record.ts'
 import { type FromWal, packWal, type ToWal } from '../wal/wal-thread.ts'
-import { closeDataDirectory, releaseReserve, writeClean } from './data-directory.ts'
+import { closeDataDirectory, logIdentity, releaseReserve, writeClean } from './data-directory.ts'
 import {
   type AdminAnswer,
   askAdmin,
@@ -101,11 +104,12 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
   const [config, restored] = shard ? await takePart(shard, node, send) : [soleVoter(options, node), node.raft]
   const threads = startThreads(options, node, {
-    onMessage: (message) => onBulkMessage(env, replica, node, message, send, exchange),
+    onMessage: (message) => onBulkMessage(env, replica, node, message, send, exchange, logReads),
     onError: (error) => fail(send, error),
   })
+  const logReads = createLogReads((id, ask) => threads.toBulk({ type: 'log', id, ask }))
   const exchange = exchangeOverPort((id, ask) => threads.toBulk({ type: 'exchange', id, ask }))
-  const replica = assemble(env, options, node, threads, send, createRaft(config, restored), shard)
+  const replica = assemble(env, options, node, threads, send, createRaft(config, restored), shard, logReads)
   threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
   threads.wal.on('error', (error) => fail(send, error))
   sendSnapshotInfo(env, options.dataDir, send)
@@ -196,6 +200,28 @@ function releaseMemory(): void {
   collect()
 }
 
+/** Reads of the log that the bulk thread does for this one. */
+type LogReads = {
+  readonly read: NonNullable<Replica['readLog']>
+  onRead(id: number, batches: readonly EntryBatch[] | 'compacted'): void
+}
+
+function createLogReads(post: (id: number, ask: LogAsk) => void): LogReads {
+  const waiting = new Map<number, (batches: readonly EntryBatch[] | 'compacted') => void>()
+  let nextId = 1
+  return {
+    read(ask, done) {
+      waiting.set(nextId, done)
+      post(nextId++, ask)
+    },
+    onRead(id, batches) {
+      const done = waiting.get(id)
+      waiting.delete(id)
+      done?.(batches)
+    },
+  }
+}
+
 type OfBulk = { readonly onMessage: (message: FromBulk) => void; readonly onError: (error: unknown) => void }
 
 function startThreads(options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBulk): Threads {
@@ -215,6 +241,7 @@ function startThreads(options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBu
       dataDir: options.dataDir,
       codecs: options.codecs,
       bytesPerSecond: SNAPSHOT_BYTES_PER_SECOND,
+      logSeed: checksumSeed(logIdentity(node.directory, node.cluster)),
       replica: channel.port2,
     }
     const worker = new Worker(new URL('../snapshot/bulk-worker.ts', import.meta.url), {
@@ -255,6 +282,7 @@ function assemble(
   send: (message: FromReplica) => void,
   raft: Raft,
   shard: ShardSide | undefined,
+  logReads: LogReads,
 ): Replica {
   const { store, context, directory } = node
   const snapshotIndex = node.snapshot?.manifest.index ?? 0
@@ -291,6 +319,7 @@ function assemble(
       retain: () => threads.toBulk({ type: 'retain', pinned: shard?.member ? pinnedBy(shard.member.sender) : [] }),
     },
     log: (message: ToWal) => threads.walPort.postMessage(message),
+    readLog: logReads.read,
     onFatal: (failure) => fail(send, errorOf(failure)),
     onMaintained: (day, removedPackages) => send({ type: 'maintained', day, removedPackages }),
     onReserve: () => releaseReserve(directory),
@@ -387,6 +416,7 @@ function onBulkMessage(
   message: FromBulk,
   send: (message: FromReplica) => void,
   exchange: ExchangeOverPort,
+  logReads: LogReads,
 ): void {
   switch (message.type) {
     case 'written':
@@ -396,6 +426,8 @@ function onBulkMessage(
     case 'gave-up':
       endSnapshot(node)
       return snapshotFailed(replica, message.reason)
+    case 'log':
+      return logReads.onRead(message.id, message.batches)
     case 'exchanged':
       return exchange.onExchanged(message.id, message.answer)
     case 'damaged':

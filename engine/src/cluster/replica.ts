@@ -27,6 +27,7 @@ import type { Configuration, Message, SnapshotOffer } from '../raft/messages.ts'
 import {
   applied,
   applyConfiguration,
+  compactedTo,
   type Dropped,
   hasReady,
   installed,
@@ -53,6 +54,7 @@ import {
   timeOfCommand,
 } from '../store/command.ts'
 import { ANSWER_BYTES, answerOfLogged, REFUSED } from '../threads/writes.ts'
+import type { LogAsk } from '../wal/read.ts'
 import type { FromWal, ToWal } from '../wal/wal-thread.ts'
 
 /** Bounds of one slice of work, so that nothing waits long (consensus.md §13). */
@@ -69,6 +71,8 @@ const SNAPSHOT_RETRY_MS = 60_000
 const SNAPSHOT_LOOK_MS = 5
 /** X6: a write waits this long for its fate, inside the 1,400 ms of a bridge. */
 const FATE_MS = 1_200
+/** Log that followers may hold back (consensus.md §17, §21). */
+const LOG_BYTES_MAX = 1 << 30
 /** A sync that takes this long is slow; ten seconds of them and a leader hands over (§19). */
 const SLOW_SYNC_MS = 1_000
 const SLOW_FOR_MS = 10_000
@@ -125,6 +129,8 @@ export type ReplicaParts = {
   readonly machine: StateMachine
   readonly snapshots: Snapshots
   readonly log: (message: ToWal) => void
+  /** Reads entries back from the log on disk; calls back later, once. Absent: what is not in memory counts as compacted. */
+  readonly readLog?: (ask: LogAsk, done: (batches: readonly EntryBatch[] | 'compacted') => void) => void
   /** Absent: a node by itself. Set once the member around the replica is there. */
   link?: Link | undefined
   /** Puts the state of an installed snapshot in the place of the present one, in one step (§16.3). */
@@ -445,14 +451,13 @@ export function pump(replica: Replica): void {
 }
 
 function handOver(replica: Replica, ready: Ready): void {
-  const { link, raft } = replica
+  const { link } = replica
   const { token, hardState, entries, snapshot } = ready
   if (link) {
     for (const message of ready.sendNow) link.send(message)
     for (const { context, index } of ready.readStates) link.onReadState(context, index)
     for (const { context, reason } of ready.droppedReads) link.onReadDropped(context, reason)
-    // What is not in memory any more is as good as compacted: a snapshot is never far behind (§17).
-    for (const { peer } of ready.logReads) provideEntries(raft, peer, 'compacted')
+    for (const read of ready.logReads) readForPeer(replica, read)
     for (const { peer } of ready.offers) link.onOffer(peer)
   }
   replica.handOvers.push({ token, isStored: !ready.mustStore, promises: ready.sendAfterPersist })
@@ -462,6 +467,18 @@ function handOver(replica: Replica, ready: Ready): void {
   assert(link !== undefined && !replica.installing, 'one snapshot at a time comes from a peer')
   replica.installing = snapshot
   link.onInstall(snapshot)
+}
+
+/** A peer needs entries that are not in memory any more. */
+function readForPeer(replica: Replica, { peer, firstIndex, lastIndex, bytesMax }: Ready['logReads'][number]): void {
+  const { raft, readLog } = replica
+  if (!readLog) return provideEntries(raft, peer, 'compacted')
+  const start = raft.runs.findLastIndex((run) => run.firstIndex <= firstIndex)
+  const terms = raft.runs.slice(Math.max(0, start)).filter((run) => run.firstIndex <= lastIndex)
+  readLog({ firstIndex, lastIndex, bytesMax, terms }, (batches) => {
+    provideEntries(raft, peer, batches)
+    pump(replica)
+  })
 }
 
 /** Everything handed over up to `token` is durable. */
@@ -618,6 +635,8 @@ export function onLogMessage(replica: Replica, message: FromWal): void {
     case 'installed':
       return onInstalled(replica, message.isDone)
     case 'compacted':
+      if (message.firstIndex > replica.raft.firstIndex)
+        compactedTo(replica.raft, Math.min(message.firstIndex, replica.raft.applied + 1))
       replica.walBytes = message.bytes
       replica.walFiles = message.files
       return
@@ -631,8 +650,18 @@ export function onLogMessage(replica: Replica, message: FromWal): void {
 /** Log needed: behind the older of two snapshots, and some more for followers that lag (consensus.md §17). */
 export function compactionFloor(replica: Replica): number {
   const held = replica.link?.keptIndex() ?? Number.POSITIVE_INFINITY
-  const kept = Math.min(replica.snapshotIndexBefore, replica.snapshotIndexLast - KEPT_ENTRIES, held)
+  const kept = Math.min(replica.snapshotIndexBefore, replica.snapshotIndexLast - KEPT_ENTRIES, held, followed(replica))
   return Math.max(0, Math.min(kept, replica.raft.applied)) + 1
+}
+
+/** What the slowest follower that is heard has; those that hold back too much get a snapshot (§17). */
+function followed({ raft, walBytes }: Replica): number {
+  if (raft.role !== 'leader' || walBytes > LOG_BYTES_MAX) return Number.POSITIVE_INFINITY
+  let least = Number.POSITIVE_INFINITY
+  for (const { isActive, state, match } of raft.peers) {
+    if (isActive && state !== 'snapshot') least = Math.min(least, match)
+  }
+  return least
 }
 
 /**
@@ -886,12 +915,7 @@ export function snapshotWritten(replica: Replica, index: number, term: number, d
   replica.nextSnapshotMs = now + replica.snapshotIntervalMs
   replica.snapshotEarliestMs = now + SNAPSHOT_REST * durationMs
   observe(replica.snapshotTime, durationMs / 1000)
-  const { raft } = replica
-  replica.log({
-    type: 'mark',
-    mark: { index, term },
-    hardState: { term: raft.term, vote: raft.vote, commit: raft.commit },
-  })
+  replica.log({ type: 'mark', mark: { index, term } })
 }
 
 export function snapshotFailed(replica: Replica, reason: string): void {

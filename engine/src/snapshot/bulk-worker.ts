@@ -6,7 +6,9 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList, type ErrorName, VacancyError } from '@vacancy/shared'
 import { createEnv, type Env, errnoOf, type Log, runInBackground } from '../env.ts'
+import type { EntryBatch } from '../raft/entry.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
+import { type LogAsk, type LogCursors, readEntries } from '../wal/read.ts'
 import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from './capture.ts'
 import { createExchanger, type ExchangeAnswer, type ExchangeAsk, type Exchanger, runExchange } from './exchange.ts'
 import { retainSnapshots, scrubStep } from './snapshot.ts'
@@ -18,6 +20,8 @@ export type BulkOptions = {
   readonly dataDir: string
   readonly codecs: readonly string[]
   readonly bytesPerSecond: number
+  /** What the checksums of the log's records start from (wal/record.ts). */
+  readonly logSeed: number
   /** To the replica thread. */
   readonly replica: MessagePort
 }
@@ -31,6 +35,8 @@ export type ToBulk =
       readonly pinned?: readonly number[]
     }
   | { readonly type: 'scrub' }
+  /** Entries of the log, for a peer that lags. */
+  | { readonly type: 'log'; readonly id: number; readonly ask: LogAsk }
   /** Another state stands in the memory: nothing of it is in an earlier snapshot. */
   | { readonly type: 'forget' }
   /** Work for a transfer; the answer repeats the id. */
@@ -47,6 +53,7 @@ export type FromBulk =
     }
   | { readonly type: 'gave-up'; readonly reason: string; readonly full: boolean }
   | { readonly type: 'retained' }
+  | { readonly type: 'log'; readonly id: number; readonly batches: readonly EntryBatch[] | 'compacted' }
   | { readonly type: 'exchanged'; readonly id: number; readonly answer: ExchangeAnswer }
   | { readonly type: 'damaged'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
   | { readonly type: 'failed'; readonly code: ErrorName; readonly fields: VacancyError['fields'] }
@@ -58,6 +65,7 @@ type Bulk = {
   previous: (PreviousSnapshot & { readonly epoch: number }) | undefined
   scrubbed: string
   readonly exchanger: Exchanger
+  readonly cursors: LogCursors
 }
 
 async function handle(bulk: Bulk, message: ToBulk): Promise<FromBulk | undefined> {
@@ -67,6 +75,10 @@ async function handle(bulk: Bulk, message: ToBulk): Promise<FromBulk | undefined
     return { type: 'retained' }
   }
   if (message.type === 'scrub') return scrub(bulk)
+  if (message.type === 'log') {
+    const batches = readEntries(env.disk, `${options.dataDir}/wal`, options.logSeed, bulk.cursors, message.ask)
+    return { type: 'log', id: message.id, batches }
+  }
   if (message.type === 'forget') {
     bulk.previous = undefined
     return undefined
@@ -138,6 +150,7 @@ if (parentPort) {
   const bulk: Bulk = {
     env,
     exchanger: createExchanger(env, options.dataDir),
+    cursors: new Map(),
     memory: attachMemory(options.memory),
     options,
     previous: undefined,
@@ -155,7 +168,7 @@ if (parentPort) {
   }
   options.replica.on('message', (message: ToBulk) => {
     // Reading and receiving chunks goes on beside a snapshot that is being written: peers wait ten seconds, no longer.
-    if (message.type === 'exchange' && ASIDE.has(message.ask.kind)) void run(message)
+    if (message.type === 'log' || (message.type === 'exchange' && ASIDE.has(message.ask.kind))) void run(message)
     // One after the other: a snapshot that is being written must not lose its chunks to a clean-up, or to a rename.
     else queue = queue.then(() => run(message))
   })

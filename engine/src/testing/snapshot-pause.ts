@@ -106,6 +106,7 @@ export async function measurePause(packagesWanted: number, dataDir: string): Pro
     dataDir,
     codecs: SYNTHETIC_CODECS.names,
     bytesPerSecond: BYTES_PER_SECOND,
+    logSeed: 0,
     replica,
   }
   const url = new URL('../snapshot/bulk-worker.ts', import.meta.url)

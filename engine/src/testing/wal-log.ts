@@ -252,15 +252,7 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
       if (!writeSnapshot(disk, next)) return
       snapshot = next
       pendingFloor = floor
-      // Groups before it in the queue may store a later hard state.
-      const mark = { index: next.index, term: next.term }
-      tell({
-        type: 'mark',
-        mark,
-        get hardState() {
-          return wal.hardState
-        },
-      })
+      tell({ type: 'mark', mark: { index: next.index, term: next.term } })
     },
     read(firstIndex, lastIndex, bytesMax) {
       const found = scanOf(disk, storage)

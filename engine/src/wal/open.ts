@@ -117,7 +117,9 @@ function verifyAndOpen(
   }
   options.onVerified?.()
   const wal = buildWal(disk, directory, identity, { ...options, defects: env.defects })
-  for (const { path, sequence, bytes, lastIndex } of reports) wal.files.push({ path, sequence, bytes, lastIndex })
+  for (const { path, sequence, firstIndex, bytes, lastIndex } of reports) {
+    wal.files.push({ path, sequence, firstIndex, bytes, lastIndex })
+  }
   wal.sequence = scan.sequence
   wal.chain = scan.chain
   wal.group = scan.group

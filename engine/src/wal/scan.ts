@@ -701,6 +701,37 @@ function visitRecord(window: Window, next: number, last: number, visit: EntryVis
   return end + 1
 }
 
+/**
+ * Visits the records with entries of a file that may be written meanwhile, from `offset` on, until the visitor returns
+ * false or a record is not valid by itself.
+ *
+ * @returns offset of the record at which it stopped
+ */
+export function forEachEntries(
+  disk: Disk,
+  file: FileReport,
+  seed: number,
+  offset: number,
+  visit: (firstIndex: number, count: number, view: DataView, start: number, end: number) => boolean,
+): number {
+  const window = openWindow(disk, file, seed)
+  try {
+    let at = offset
+    while (at < file.bytes && readRecord(window, at) === '') {
+      const { record, view } = window
+      if (record.type === RECORD_TYPE.entries) {
+        const firstIndex = readU64(view, record.payloadStart)
+        const count = view.getUint32(record.payloadStart + 8, true)
+        if (!visit(firstIndex, count, view, record.payloadStart + ENTRIES_HEADER_BYTES, record.payloadEnd)) return at
+      }
+      at += record.bytes
+    }
+    return at
+  } finally {
+    disk.close(window.descriptor)
+  }
+}
+
 type CutLimits = { readonly sequences: readonly number[]; readonly limits: readonly number[]; at: number }
 
 /** For each cut the lowest index that it or a later one replaced. */

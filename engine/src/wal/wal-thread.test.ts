@@ -97,7 +97,7 @@ test('a mark brings the commit index that covers it, and compaction follows', ()
   for (let i = 0; i < 30; i++) handleWalMessages(thread, [append(i + 1, [entries(1 + i * 10, 10, 1, 80)], i * 10)])
   const files = thread.wal.files.length
   handleWalMessages(thread, [
-    { type: 'mark', mark: { index: 300, term: 1 }, hardState: { term: 1, vote: 1, commit: 300 } },
+    { type: 'mark', mark: { index: 300, term: 1 } },
     { type: 'compact', floor: 301 },
   ])
   expect(sent.slice(-2)).toMatchObject([{ type: 'marked' }, { type: 'compacted', deleted: files - 1, files: 1 }])

@@ -40,7 +40,8 @@ export type ToWal =
       readonly hardState: HardState
       readonly entries: readonly EntryBatch[]
     }
-  | { readonly type: 'mark'; readonly mark: SnapshotMark; readonly hardState: HardState }
+  /** A snapshot of this node is whole on disk. */
+  | { readonly type: 'mark'; readonly mark: SnapshotMark }
   /** A snapshot of the leader's is whole on disk: the log begins anew behind it. */
   | { readonly type: 'install'; readonly mark: SnapshotMark }
   | { readonly type: 'compact'; readonly floor: number }
@@ -67,7 +68,14 @@ export type FromWal =
   | { readonly type: 'marked'; readonly mark: SnapshotMark }
   /** `isDone` false: there was no room, and nothing has changed. */
   | { readonly type: 'installed'; readonly mark: SnapshotMark; readonly isDone: boolean }
-  | { readonly type: 'compacted'; readonly deleted: number; readonly bytes: number; readonly files: number }
+  | {
+      readonly type: 'compacted'
+      readonly deleted: number
+      /** The log on disk begins here now. */
+      readonly firstIndex: number
+      readonly bytes: number
+      readonly files: number
+    }
   | { readonly type: 'failed'; readonly failure: Failure }
   /** `isClean`: the log ends as an orderly stop leaves it. */
   | { readonly type: 'closed'; readonly isClean: boolean }
@@ -200,19 +208,25 @@ function storeGroup(thread: WalThread, group: Gathering): boolean {
   return true
 }
 
+function committedTo({ hardState }: Wal, { index }: SnapshotMark): HardState {
+  return { ...hardState, commit: Math.max(hardState.commit, index) }
+}
+
 function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
   const { wal } = thread
   switch (message.type) {
     case 'mark':
       // A mark has its place in the reserve of each file, so a full disk does not keep it out (W4).
-      if (appendGroup(wal, { mark: message.mark, hardState: message.hardState, batches: [] }) === 'stored')
+      // What is in a snapshot is committed, whether the log says so already or not.
+      if (appendGroup(wal, { mark: message.mark, hardState: committedTo(wal, message.mark), batches: [] }) === 'stored')
         thread.send({ type: 'marked', mark: message.mark })
       return
     case 'install':
       return thread.send({ type: 'installed', mark: message.mark, isDone: installWal(wal, message.mark) })
     case 'compact': {
       const deleted = compactWal(wal, message.floor)
-      return thread.send({ type: 'compacted', deleted, bytes: walBytes(wal), files: wal.files.length })
+      const { firstIndex = 1 } = wal.files[0] ?? {}
+      return thread.send({ type: 'compacted', deleted, firstIndex, bytes: walBytes(wal), files: wal.files.length })
     }
     case 'resume':
       if (thread.isRefusing || isFull(wal)) thread.isRefusing = !retryNext(wal)

@@ -55,7 +55,7 @@ test('the thread stores what it is sent, tells up to which token, and lets go of
   const messages = until(port, ({ type }) => type === 'closed')
 
   for (const [i, batch] of batches.entries()) send(append(i + 1, [batch], 0))
-  send({ type: 'mark', mark: { index: 6000, term: 1 }, hardState: { term: 1, vote: 1, commit: 6000 } })
+  send({ type: 'mark', mark: { index: 6000, term: 1 } })
   send({ type: 'compact', floor: 6000 })
   send({ type: 'close' })
 

@@ -85,7 +85,13 @@ export type AppendResult = 'stored' | 'full'
 /** Where a log begins anew: a snapshot that was installed, and what is promised from then on. */
 type Start = { readonly mark: SnapshotMark; readonly hardState: HardState }
 
-type LogFile = { readonly path: string; readonly sequence: number; bytes: number; lastIndex: number }
+type LogFile = {
+  readonly path: string
+  readonly sequence: number
+  readonly firstIndex: number
+  bytes: number
+  lastIndex: number
+}
 
 type NextFile =
   | { state: 'absent' }
@@ -414,7 +420,7 @@ export function startFile(wal: Wal, start?: Start): boolean {
   if (wal.descriptor >= 0) disk.close(wal.descriptor)
   wal.descriptor = descriptor
   const sequence = (wal.files.at(-1)?.sequence ?? 0) + 1
-  wal.files.push({ path, sequence, bytes: wal.fileBytes, lastIndex: firstIndex - 1 })
+  wal.files.push({ path, sequence, firstIndex, bytes: wal.fileBytes, lastIndex: firstIndex - 1 })
   wal.offset = FILE_HEADER_BYTES + HEAD_GROUP_BYTES
   wal.isEnded = false
   wal.next = { state: 'absent' }

@@ -1,0 +1,111 @@
+/**
+ * Entries read back from the log while it is being written: for a peer that lags further than memory goes back
+ * (consensus.md §6, §17). Reading takes nothing from the thread that writes. An entry that was replaced stands in the
+ * log before the one that replaced it, and has another term: whoever asks says which terms the entries have (A16).
+ *
+ * A file is read from its beginning, since only records say where they end; where the last read stopped is remembered,
+ * so that a peer that catches up reads each file once.
+ */
+
+import { type Disk, errnoOf } from '../env.ts'
+import { ENTRY_HEADER_BYTES, type EntryBatch, entryLength, entryTerm } from '../raft/entry.ts'
+import type { TermRun } from './payload.ts'
+import { FILE_HEADER_BYTES } from './record.ts'
+import { forEachEntries, listLogFiles } from './scan.ts'
+
+/** Entries `firstIndex` … `lastIndex`, all committed, of at most `bytesMax` bytes but for a single one. */
+export type LogAsk = {
+  readonly firstIndex: number
+  readonly lastIndex: number
+  readonly bytesMax: number
+  /** Their terms, ascending; the first run begins at or before `firstIndex`. */
+  readonly terms: readonly TermRun[]
+}
+
+/** Where reads stopped, by the index that comes next. */
+export type LogCursors = Map<number, { readonly sequence: number; readonly offset: number }>
+
+const CURSORS_MAX = 32
+
+type Reading = {
+  readonly ask: LogAsk
+  readonly found: EntryBatch[]
+  bytes: number
+  next: number
+}
+
+/**
+ * Reads entries. Where the log begins later, also because compaction deletes files meanwhile, the answer is
+ * `'compacted'`: then the peer gets a snapshot.
+ *
+ * @param seed of the records' checksums (record.ts, checksumSeed)
+ * @returns batches of one term each, contiguous from `firstIndex`
+ */
+export function readEntries(
+  disk: Disk,
+  directory: string,
+  seed: number,
+  cursors: LogCursors,
+  ask: LogAsk,
+): readonly EntryBatch[] | 'compacted' {
+  const reading: Reading = { ask, found: [], bytes: 0, next: ask.firstIndex }
+  const cursor = cursors.get(ask.firstIndex)
+  cursors.delete(ask.firstIndex)
+  try {
+    const files = listLogFiles(disk, directory)
+    const start = files.findLastIndex((file) => file.firstIndex <= ask.firstIndex)
+    for (const file of start < 0 ? [] : files.slice(start)) {
+      if (isDone(reading)) break
+      const from = cursor?.sequence === file.sequence ? cursor.offset : FILE_HEADER_BYTES
+      const offset = forEachEntries(disk, file, seed, from, (first, count, view, at) => {
+        take(reading, view, at, first, count)
+        return !isDone(reading)
+      })
+      if (cursors.size >= CURSORS_MAX) cursors.delete(cursors.keys().next().value as number)
+      if (isDone(reading)) cursors.set(reading.next, { sequence: file.sequence, offset })
+    }
+  } catch (error) {
+    // Compaction deletes files, oldest first, without asking whether somebody reads them.
+    if (errnoOf(error) !== 'ENOENT') throw error
+  }
+  return reading.found.length > 0 ? reading.found : 'compacted'
+}
+
+function isDone({ ask, bytes, next }: Reading): boolean {
+  return next > ask.lastIndex || bytes >= ask.bytesMax
+}
+
+/** Copies what is wanted of the entries of a record, in batches of one term. */
+function take(reading: Reading, view: DataView, start: number, first: number, count: number): void {
+  const { ask, found } = reading
+  let begin = start
+  let beginIndex = reading.next
+  let at = start
+  const close = (): void => {
+    if (reading.next === beginIndex) return
+    const bytes = new Uint8Array(view.buffer, view.byteOffset + begin, at - begin).slice()
+    found.push({ firstIndex: beginIndex, count: reading.next - beginIndex, bytes })
+    beginIndex = reading.next
+  }
+  for (let index = first; index < first + count && !isDone(reading); index++) {
+    const length = ENTRY_HEADER_BYTES + entryLength(view, at)
+    const isWanted = index === reading.next && entryTerm(view, at) === termOf(ask.terms, index)
+    const isTurn = reading.next > beginIndex && (!isWanted || termOf(ask.terms, index) !== termOf(ask.terms, index - 1))
+    if (isTurn) close()
+    if (isWanted) {
+      if (reading.next === beginIndex) begin = at
+      reading.next++
+      reading.bytes += length
+    }
+    at += length
+  }
+  close()
+}
+
+function termOf(terms: readonly TermRun[], index: number): number {
+  for (let i = terms.length - 1; i >= 0; i--) {
+    const run = terms[i] as TermRun
+    if (run.firstIndex <= index) return run.term
+  }
+  return 0
+}
