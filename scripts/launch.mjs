@@ -24,6 +24,7 @@ const COMMANDS = {
   start: { build: true, steps: [['quickstart/src/start.ts']] },
   // One standalone node with the sample: what `start` is, too, until there is more to start.
   'start:node': { build: true, steps: [['quickstart/src/start.ts']] },
+  'start:shard': { build: true, steps: [['quickstart/src/shard.ts']] },
   test: { build: true, steps: [VITEST], countsTests: true },
   check: {
     build: false,

@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest'
-import { DEFAULTS, layoutOf, missingDays } from './layout.ts'
+import {
+  BLOCKS_TRIED_MAX,
+  DEFAULTS,
+  layoutOf,
+  listenersOf,
+  missingDays,
+  placesOf,
+  SHARD,
+  SHARD_NODES,
+} from './layout.ts'
 
 const state = { packages: 1_000_000, days: 120, seed: 1, lastDay: 20_119 }
 
@@ -26,6 +35,38 @@ test('a clock that was turned back asks for no days', () => {
 test('everything lies in one folder, and the sample has a million packages', () => {
   const { dir, ...files } = layoutOf('/tmp/x')
 
-  for (const file of Object.values(files)) expect(file.startsWith(`${dir}/`)).toBe(true)
+  for (const file of Object.values(files).flat()) expect(file.startsWith(`${dir}/`)).toBe(true)
   expect(DEFAULTS.packages).toBeGreaterThanOrEqual(1_000_000)
+})
+
+test('each node of a shard has an address of its own and the standard ports', () => {
+  const { nodes, registry } = placesOf(['a', 'b'], { block: 1, attempt: 0, isOneAddress: false })
+
+  expect(Object.fromEntries(nodes)).toEqual({
+    a: { host: '127.0.1.1', tcpPort: 7777, apiPort: 8080, quicPort: 17_777 },
+    b: { host: '127.0.1.2', tcpPort: 7777, apiPort: 8080, quicPort: 17_777 },
+  })
+  expect(registry).toEqual({ host: '127.0.1.100', port: 8090 })
+})
+
+test.each([true, false])(
+  'no two listeners of a shard are the same at any attempt (one address: %s)',
+  (isOneAddress) => {
+    for (let attempt = 0; attempt < BLOCKS_TRIED_MAX; attempt++) {
+      const places = placesOf(SHARD_NODES, { block: 1, attempt, isOneAddress })
+      const listeners = listenersOf(places).map(({ host, port }) => `${host}:${port}`)
+      expect(new Set(listeners).size).toBe(SHARD_NODES.length * 3 + 2)
+    }
+  },
+)
+
+test('the next attempt takes other ports too: something may listen on all addresses', () => {
+  const at = (attempt: number) => placesOf(['a'], { block: 1, attempt, isOneAddress: false }).nodes.get('a')
+
+  expect(at(1)).toEqual({ host: '127.0.2.1', tcpPort: 7877, apiPort: 8180, quicPort: 17_877 })
+})
+
+test('a majority of the voters begins with the snapshot, and one of them without', () => {
+  expect(SHARD.seeded.length * 2).toBeGreaterThan(SHARD.voters.length)
+  expect(SHARD.seeded.length).toBeLessThan(SHARD.voters.length)
 })

@@ -1,4 +1,4 @@
-/** What lies where in the folder of a quick start, and what it is made with. Pure. */
+/** What lies where in the folder of a quick start, where its programs listen, and what they are started with. Pure. */
 
 import { join } from 'node:path'
 
@@ -20,37 +20,195 @@ export const SEGMENTS = 4
 /** How many ports are tried after a taken one. */
 export const PORTS_TRIED_MAX = 100
 
-export type Layout = {
+/** A shard of several nodes beside what a single one has. */
+export const SHARD = {
+  dir: './quickstart-shard',
+  /** Each of four nodes on one machine holds all of them. */
+  packages: 300_000,
+  zone: 'zone-1',
+  voters: ['n1', 'n2', 'n3'],
+  /** Voters that begin with the snapshot: a majority, so that the shard forms and the others download it. */
+  seeded: ['n1', 'n2'],
+  learner: 'n4',
+} as const
+export const SHARD_NODES: readonly string[] = [...SHARD.voters, SHARD.learner]
+/** How many sets of addresses are tried before giving up. */
+export const BLOCKS_TRIED_MAX = 20
+const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8090, resolver: 9090 } as const
+/** From one set of addresses to the next. */
+const PORT_STEP = 100
+const REGISTRY_HOST = 100
+const RESOLVER_HOST = 101
+
+/** Where programs of the house are told to lie, be it for one node or for a shard. */
+export type SampleLayout = {
   readonly dir: string
   /** properties.csv, packages.csv and codecs.yml of the sample: input for build-snapshot. */
   readonly csv: string
-  /** data_dir of the node. */
-  readonly data: string
-  readonly seed: string
+  /** data_dir of each node that begins with the snapshot; it is built in the first. */
+  readonly seeded: readonly [string, ...string[]]
   readonly codecs: string
   readonly config: string
-  /** What the node says, JSON lines. */
-  readonly log: string
   /** What the data was made with, and up to which day it goes. */
   readonly state: string
 }
 
+export type Layout = SampleLayout & {
+  /** data_dir of the node. */
+  readonly data: string
+  readonly seed: string
+  /** What the node says, JSON lines. */
+  readonly log: string
+}
+
 export function layoutOf(dir: string): Layout {
+  const data = join(dir, 'data')
+  return {
+    ...sampleLayout(dir, [data]),
+    data,
+    seed: join(data, 'seed.snapshot'),
+    log: join(dir, 'node.log'),
+  }
+}
+
+function sampleLayout(dir: string, seeded: readonly [string, ...string[]]): SampleLayout {
   return {
     dir,
     csv: join(dir, 'csv'),
-    data: join(dir, 'data'),
-    seed: join(dir, 'data', 'seed.snapshot'),
+    seeded,
     codecs: join(dir, 'codecs.yml'),
     config: join(dir, 'vacancy.yml'),
-    log: join(dir, 'node.log'),
     state: join(dir, 'quickstart.json'),
   }
 }
 
+/** Files of a shard. What is one node's has its name in it. */
+export type ShardLayout = SampleLayout & {
+  readonly dataOf: (node: string) => string
+  /** What a program says, JSON lines. */
+  readonly logOf: (program: string) => string
+  /** Authority and certificates of the nodes. */
+  readonly certs: string
+  readonly auth: string
+  /** A token of the auth file, by role. */
+  readonly tokenOf: (role: 'admin' | 'client') => string
+  /** What the resolver answers. */
+  readonly table: string
+  readonly registryState: string
+  /** Processes that run now. */
+  readonly processes: string
+}
+
+export function shardLayoutOf(dir: string): ShardLayout {
+  const dataOf = (node: string) => join(dir, node)
+  const [first, ...others] = SHARD.seeded
+  return {
+    ...sampleLayout(dir, [dataOf(first), ...others.map(dataOf)]),
+    dataOf,
+    logOf: (program) => join(dir, `${program}.log`),
+    certs: join(dir, 'certs'),
+    auth: join(dir, 'auth.yml'),
+    tokenOf: (role) => join(dir, `${role}.token`),
+    table: join(dir, 'resolver.yml'),
+    registryState: join(dir, 'registry.json'),
+    processes: join(dir, 'processes.json'),
+  }
+}
+
+/** Where a node listens. */
+export type Place = {
+  readonly host: string
+  readonly tcpPort: number
+  readonly apiPort: number
+  readonly quicPort: number
+}
+export type Places = {
+  readonly nodes: ReadonlyMap<string, Place>
+  readonly registry: { readonly host: string; readonly port: number }
+  readonly resolver: { readonly host: string; readonly port: number }
+}
+
+/**
+ * Addresses of a shard on one machine: one a node and the standard ports, as in production.
+ *
+ * @param block 127.0.`block`.1 is the first address
+ * @param attempt 0 for the standard ports; others for when something holds those on all addresses
+ * @param isOneAddress all on 127.0.0.1 with ports of their own, where a machine has no other loopback address
+ */
+export function placesOf(
+  nodes: readonly string[],
+  { block, attempt, isOneAddress }: { block: number; attempt: number; isOneAddress: boolean },
+): Places {
+  const port = (standard: number, at = 0) => standard + attempt * PORT_STEP + (isOneAddress ? at : 0)
+  const host = (last: number) => (isOneAddress ? HOST : `127.0.${block + attempt}.${last}`)
+  const placeOf = (at: number): Place => ({
+    host: host(at + 1),
+    tcpPort: port(PORTS.tcp, at),
+    apiPort: port(PORTS.api, at),
+    quicPort: port(PORTS.quic, at),
+  })
+  return {
+    nodes: new Map(nodes.map((node, at) => [node, placeOf(at)])),
+    registry: { host: host(REGISTRY_HOST), port: port(PORTS.registry) },
+    resolver: { host: host(RESOLVER_HOST), port: port(PORTS.resolver) },
+  }
+}
+
+/** Every address that is listened on, to be looked at before anything starts. */
+export function listenersOf({ nodes, registry, resolver }: Places): { host: string; port: number }[] {
+  const ofNodes = [...nodes.values()].flatMap(({ host, tcpPort, apiPort, quicPort }) =>
+    [tcpPort, apiPort, quicPort].map((port) => ({ host, port })),
+  )
+  return [...ofNodes, { ...registry }, { ...resolver }]
+}
+
+/** The file of the development resolver. */
+export function resolverTable({ nodes }: Places): string {
+  const rows = [...nodes].map(([node, { host, tcpPort, apiPort, quicPort }]) => {
+    return `    ${node}: { hostname: "${host}", port: ${tcpPort}, api_port: ${apiPort}, quic_port: ${quicPort} }\n`
+  })
+  return `shards:\n  ${SHARD_ID}:\n${rows.join('')}`
+}
+
+/** The command that a node of the shard is started with, from the folder of the clone. */
+export function nodeArguments(
+  node: string,
+  { layout, places, today }: { layout: ShardLayout; places: Places; today: string },
+): string[] {
+  const { host, tcpPort, apiPort, quicPort } = places.nodes.get(node) as Place
+  const { certs } = layout
+  return [
+    ...['run-clustered', '--node-id', node, '--shard-id', SHARD_ID, '--zone-id', SHARD.zone],
+    ...['--initial-voters', SHARD.voters.join(',')],
+    ...['--registry-addr', urlOf(places.registry), '--resolver-addr', urlOf(places.resolver)],
+    ...['--cert-path', join(certs, `${node}.pem`), '--key-path', join(certs, `${node}.key`)],
+    ...['--ca-cert-path', join(certs, 'ca.pem'), '--auth-file', layout.auth],
+    ...['--config', layout.config, '--data-dir', layout.dataOf(node)],
+    ...['--tcp-listen-addr', host, '--api-listen-addr', host, '--quic-listen-addr', host],
+    ...['--tcp-port', String(tcpPort), '--api-port', String(apiPort), '--quic-port', String(quicPort)],
+    // A sample may rest for a year; nothing is lost when its days are over.
+    ...['--accept-date', today],
+  ]
+}
+
+export function registryArguments({ layout, places }: { layout: ShardLayout; places: Places }): string[] {
+  const { host, port } = places.registry
+  const files = ['--codecs-path', layout.codecs, '--state-file', layout.registryState]
+  return ['registry', '--addr', host, '--port', String(port), ...files]
+}
+
+export function resolverArguments({ layout, places }: { layout: ShardLayout; places: Places }): string[] {
+  const { host, port } = places.resolver
+  return ['resolver', '--host', host, '--port', String(port), '--file', layout.table, '--format', 'json']
+}
+
+function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {
+  return `http://${host}:${port}`
+}
+
 /** The configuration a new folder gets; it is the user's from then on. */
-export const CONFIG_TEXT = `# Configuration of the node that npm start runs. docs/config.md has every key.
-# Ports and data_dir are not read from here: npm start -- --help names the flags.
+export const CONFIG_TEXT = `# Configuration of the nodes of a quick start. docs/config.md has every key.
+# Ports and data_dir are not read from here: --help of npm start -- and npm run start:shard -- names the flags.
 
 # The default is 14: this lets three weeks and more be searched at once.
 max_dates_in_query: 31

@@ -252,6 +252,7 @@ function readCa(file: string): string {
 }
 
 function meaningOf(code: string): string {
+  if (code === '308') return 'this node does not lead, and nothing was done: `vacancy cluster info` says which one does'
   return `docs/errors.md says what to do about ${code}`
 }
 

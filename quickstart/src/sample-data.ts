@@ -9,13 +9,13 @@ import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
 import type { RequestFields } from '@vacancy/shared/wire'
 import type { Connection } from './connection.ts'
 import { BENCH, type Crew, runToEnd, VACANCY } from './launch.ts'
-import { CONFIG_TEXT, type Layout, missingDays, SEGMENTS, SHARD_ID, type State } from './layout.ts'
+import { CONFIG_TEXT, missingDays, type SampleLayout, SEGMENTS, SHARD_ID, type State } from './layout.ts'
 
 /** Writes on their way at once while days are topped up. */
 const WRITES_IN_FLIGHT = 512
 
 /** @returns what the folder was made with; undefined when it holds no finished data */
-export function readState(layout: Layout): State | undefined {
+export function readState(layout: SampleLayout): State | undefined {
   if (!existsSync(layout.state)) return undefined
   const { packages, days, seed, last_day } = JSON.parse(readFileSync(layout.state, 'utf8')) as {
     [name: string]: unknown
@@ -23,14 +23,14 @@ export function readState(layout: Layout): State | undefined {
   const lastDay = parseDay(String(last_day))
   if (lastDay === undefined || ![packages, days, seed].every(Number.isInteger)) {
     throw new VacancyError('data_conflict', {
-      reason: `${layout.state} is not what npm start wrote: remove ${layout.dir}`,
+      reason: `${layout.state} is not what a quick start wrote: remove ${layout.dir}`,
     })
   }
   return { packages: Number(packages), days: Number(days), seed: Number(seed), lastDay }
 }
 
 /** Written whole or not at all: half of it would make a folder that nobody can start. */
-function writeState(layout: Layout, { packages, days, seed, lastDay }: State): void {
+function writeState(layout: SampleLayout, { packages, days, seed, lastDay }: State): void {
   const text = `${JSON.stringify({ packages, days, seed, last_day: formatDay(lastDay) }, null, 2)}\n`
   writeFileSync(`${layout.state}.tmp`, text)
   renameSync(`${layout.state}.tmp`, layout.state)
@@ -43,27 +43,30 @@ function writeState(layout: Layout, { packages, days, seed, lastDay }: State): v
  */
 export async function makeData(
   crew: Crew,
-  layout: Layout,
+  layout: SampleLayout,
   spec: Omit<State, 'lastDay'>,
   today: number,
 ): Promise<State> {
-  if (existsSync(`${layout.data}/IDENTITY`)) {
-    const reason = `${layout.data} holds data of a node, but ${layout.state} is missing: remove ${layout.dir}, or take another --dir`
+  const [first, ...others] = layout.seeded
+  const used = layout.seeded.find((folder) => existsSync(`${folder}/IDENTITY`))
+  if (used !== undefined) {
+    const reason = `${used} holds data of a node, but ${layout.state} is missing: remove ${layout.dir}, or take another --dir`
     throw new VacancyError('data_conflict', { reason })
   }
-  mkdirSync(layout.data, { recursive: true })
+  for (const folder of layout.seeded) mkdirSync(folder, { recursive: true })
   await writeCsv(crew, layout, spec, today)
   copyFileSync(`${layout.csv}/codecs.yml`, layout.codecs)
   if (!existsSync(layout.config)) writeFileSync(layout.config, CONFIG_TEXT)
   const window = ['--from', formatDay(today), '--to', formatDay(today + spec.days - 1)]
-  const folders = ['--input-path', layout.csv, '--output-path', layout.data, ...window]
+  const folders = ['--input-path', layout.csv, '--output-path', first, ...window]
   await runToEnd(crew, [VACANCY, 'build-snapshot', '--shard-id', SHARD_ID, ...folders, '--overwrite'], 'build-snapshot')
+  for (const folder of others) copyFileSync(`${first}/seed.snapshot`, `${folder}/seed.snapshot`)
   const state = { ...spec, lastDay: today + spec.days - 1 }
   writeState(layout, state)
   return state
 }
 
-async function writeCsv(crew: Crew, layout: Layout, spec: Omit<State, 'lastDay'>, today: number): Promise<void> {
+async function writeCsv(crew: Crew, layout: SampleLayout, spec: Omit<State, 'lastDay'>, today: number): Promise<void> {
   const { packages, days, seed } = spec
   const numbers = Object.entries({ packages, days, seed, segments: SEGMENTS }).flatMap(([name, value]) => [
     `--${name}`,
@@ -81,7 +84,7 @@ async function writeCsv(crew: Crew, layout: Layout, spec: Omit<State, 'lastDay'>
  * @returns the new state, and how many packages were written
  */
 export async function topUp(
-  { crew, layout, connection }: { crew: Crew; layout: Layout; connection: Connection },
+  { crew, layout, connection }: { crew: Crew; layout: SampleLayout; connection: Connection },
   state: State,
   today: number,
   onProgress: (packages: number) => void,

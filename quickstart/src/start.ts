@@ -5,8 +5,10 @@ import { dayOf, EXIT, formatDay } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
 import { type Connection, openConnection } from './connection.ts'
 import { type Crew, createCrew, freePort, type RunningNode, startNode, stopCrew } from './launch.ts'
-import { DEFAULTS, HOST, type Layout, layoutOf, missingDays, NODE_ID, SHARD_ID, type State } from './layout.ts'
-import { makeData, readState, topUp } from './sample-data.ts'
+import { DEFAULTS, HOST, type Layout, layoutOf, NODE_ID, SHARD_ID, type State } from './layout.ts'
+import { eachNewDay, withNewDays } from './new-days.ts'
+import { makeData, readState } from './sample-data.ts'
+import { say, sayWhatIsThere, seconds } from './say.ts'
 import { sampleSearches } from './searches.ts'
 import { count, tableLines, tableOf } from './table.ts'
 
@@ -14,9 +16,6 @@ const ANSWER_MS_MAX = 30_000
 /** How often a search is repeated for its usual time. */
 const REPEATS = 50
 const RESULTS_SHOWN = 4
-/** How often a quick start that runs on looks whether a new day has begun. */
-const DAY_LOOK_MS = 60_000
-const PROGRESS_MS = 100
 /** A node drains for 10 s, and is ended after 20. */
 const STOP_MS_MAX = 25_000
 
@@ -85,7 +84,7 @@ async function start(crew: Crew, flags: Flags, timers: NodeJS.Timeout[]): Promis
   const layout = layoutOf(flags.dir)
   const today = dayOf(Date.now())
   const state = readState(layout) ?? (await firstData(crew, layout, flags, today))
-  sayWhatIsReused(layout, flags, state, today)
+  sayWhatIsThere(layout, { given: flags, usual: DEFAULTS }, state, today)
 
   const tcpPort = await chosenPort('TCP', flags.tcpPort)
   const apiPort = await chosenPort('HTTP', flags.apiPort, [tcpPort])
@@ -99,16 +98,8 @@ async function start(crew: Crew, flags: Flags, timers: NodeJS.Timeout[]): Promis
   await showSearches(connection, today)
   connection.close()
   say(goOn(layout, node))
-  timers.push(eachNewDay(crew, layout, address, current))
+  timers.push(eachNewDay(crew, layout, () => openConnection(address), current))
   return node
-}
-
-function sayWhatIsReused(layout: Layout, flags: Flags, state: State, today: number): void {
-  say(`${layout.dir}: ${count(state.packages, 'package')}, ${count(state.days, 'night')} from ${formatDay(today)} on.`)
-  const isOther = state.packages !== flags.packages || state.days !== flags.days || state.seed !== flags.seed
-  const { packages, days, seed } = DEFAULTS
-  const isAsked = flags.packages !== packages || flags.days !== days || flags.seed !== seed
-  if (isOther && isAsked) say(`It stays as it is: remove ${layout.dir}, or take another --dir, for other data.`)
 }
 
 async function firstData(crew: Crew, layout: Layout, flags: Flags, today: number): Promise<State> {
@@ -131,54 +122,6 @@ function nodeArguments(
   const files = ['--config', layout.config, '--codecs', layout.codecs, '--data-dir', layout.data]
   // A sample may rest for a year; nothing is lost when its days are over.
   return [...files, ...ports, '--shard-id', SHARD_ID, '--node-id', NODE_ID, '--accept-date', formatDay(today)]
-}
-
-async function withNewDays(
-  target: { crew: Crew; layout: Layout; connection: Connection },
-  state: State,
-  today: number,
-): Promise<State> {
-  const { first, last } = missingDays(state, today)
-  if (first > last) return state
-  say(`Topping up ${count(last - first + 1, 'day')}, ${formatDay(first)} to ${formatDay(last)} …`)
-  const startedMs = performance.now()
-  let shownMs = 0
-  const result = await topUp(target, state, today, (packages) => {
-    if (!process.stderr.isTTY || performance.now() - shownMs < PROGRESS_MS) return
-    shownMs = performance.now()
-    process.stderr.write(`\r${count(packages, 'package')} written`)
-  })
-  if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
-  const ms = performance.now() - startedMs
-  say(`${count(result.written, 'package')} written over TCP in ${seconds(ms)}.`)
-  return result.state
-}
-
-/** Goes on topping up while it runs: whoever leaves it open over midnight finds the new day. */
-function eachNewDay(
-  crew: Crew,
-  layout: Layout,
-  address: Parameters<typeof openConnection>[0],
-  first: State,
-): NodeJS.Timeout {
-  let state = first
-  let isBusy = false
-  const look = async () => {
-    const today = dayOf(Date.now())
-    if (isBusy || crew.isStopping || missingDays(state, today).first > missingDays(state, today).last) return
-    isBusy = true
-    try {
-      const connection = await openConnection(address)
-      state = await withNewDays({ crew, layout, connection }, state, today)
-      connection.close()
-    } catch (error) {
-      // The node may be stopping; what is missing is written at the next look or start.
-      if (!crew.isStopping) say(`The new day is not topped up yet: ${(error as Error).message}`)
-    } finally {
-      isBusy = false
-    }
-  }
-  return setInterval(look, DAY_LOOK_MS)
 }
 
 async function showSearches(connection: Connection, today: number): Promise<void> {
@@ -215,14 +158,6 @@ Query     npx vacancy query segments${port}
           npx vacancy query send SEARCHPROP segment=valais area=zermatt stars=5${port}
 Files     ${resolve(layout.dir)}   the log of the node is in node.log
 Stop      Ctrl-C. A second npm start goes on with this data.`
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(1)} s`
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`)
 }
 
 await runCommand(startCommand, process.argv.slice(2))

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { VACANCY } from '../launch.ts'
 
 const START = fileURLToPath(new URL('../start.ts', import.meta.url))
+const SHARD = fileURLToPath(new URL('../shard.ts', import.meta.url))
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 export type Started = {
@@ -21,6 +22,10 @@ export function vacancy(...args: string[]): Promise<Ended> {
 
 export function npmStart(...args: string[]): Started {
   return program([START, ...args])
+}
+
+export function npmRunStartShard(...args: string[]): Started {
+  return program([SHARD, ...args])
 }
 
 function program(args: string[]): Started {
@@ -58,12 +63,12 @@ function program(args: string[]): Started {
   return { printed, signal: (signal) => child.kill(signal), ended }
 }
 
-/** Holds a port until it is closed. */
-export function takePort(): Promise<{ port: number; close: () => void }> {
+/** Holds a port, any free one unless it is given, until it is closed. */
+export function takePort(wanted = 0): Promise<{ port: number; close: () => void }> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(wanted, '127.0.0.1', () => {
       const address = server.address()
       const port = typeof address === 'object' ? (address?.port ?? 0) : 0
       resolve({ port, close: () => server.close() })

@@ -1,0 +1,65 @@
+/** Tops the sample up when days have passed, at a start and for as long as a quick start runs, and says so. */
+
+import { dayOf, formatDay } from '@vacancy/shared'
+import type { Connection } from './connection.ts'
+import type { Crew } from './launch.ts'
+import { missingDays, type SampleLayout, type State } from './layout.ts'
+import { topUp } from './sample-data.ts'
+import { say, seconds } from './say.ts'
+import { count } from './table.ts'
+
+/** How often a quick start that runs on looks whether a new day has begun. */
+const DAY_LOOK_MS = 60_000
+const PROGRESS_MS = 100
+
+export async function withNewDays(
+  target: { crew: Crew; layout: SampleLayout; connection: Connection },
+  state: State,
+  today: number,
+): Promise<State> {
+  const { first, last } = missingDays(state, today)
+  if (first > last) return state
+  say(`Topping up ${count(last - first + 1, 'day')}, ${formatDay(first)} to ${formatDay(last)} …`)
+  const startedMs = performance.now()
+  let shownMs = 0
+  const result = await topUp(target, state, today, (packages) => {
+    if (!process.stderr.isTTY || performance.now() - shownMs < PROGRESS_MS) return
+    shownMs = performance.now()
+    process.stderr.write(`\r${count(packages, 'package')} written`)
+  })
+  if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
+  const ms = performance.now() - startedMs
+  say(`${count(result.written, 'package')} written over TCP in ${seconds(ms)}.`)
+  return result.state
+}
+
+/**
+ * Goes on topping up while it runs: whoever leaves it open over midnight finds the new day.
+ *
+ * @param open connects to a node that takes writes
+ */
+export function eachNewDay(
+  crew: Crew,
+  layout: SampleLayout,
+  open: () => Promise<Connection>,
+  first: State,
+): NodeJS.Timeout {
+  let state = first
+  let isBusy = false
+  const look = async () => {
+    const today = dayOf(Date.now())
+    if (isBusy || crew.isStopping || missingDays(state, today).first > missingDays(state, today).last) return
+    isBusy = true
+    try {
+      const connection = await open()
+      state = await withNewDays({ crew, layout, connection }, state, today)
+      connection.close()
+    } catch (error) {
+      // The node may be stopping; what is missing is written at the next look or start.
+      if (!crew.isStopping) say(`The new day is not topped up yet: ${(error as Error).message}`)
+    } finally {
+      isBusy = false
+    }
+  }
+  return setInterval(look, DAY_LOOK_MS)
+}

@@ -1,0 +1,51 @@
+/**
+ * The file that names the processes of a folder, for people who want to kill one, and against a second start: two of
+ * them would write one registry's state.
+ */
+
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { VacancyError } from '@vacancy/shared'
+
+type Processes = { readonly [name: string]: number }
+
+const LAUNCHER = 'start:shard'
+
+/** @throws VacancyError data_conflict when processes of another start are alive */
+export function claim(file: string): void {
+  const alive = Object.entries(readProcesses(file)).filter(([, pid]) => pid !== process.pid && isAlive(pid))
+  if (alive.length === 0) return writeProcesses(file, {})
+  const them = alive.map(([name, pid]) => `${name} is process ${pid}`).join(', ')
+  const pids = alive.map(([, pid]) => pid).join(' ')
+  const reason = `the folder is in use: ${them}. Stop them first (kill ${pids}); if they are something else, remove ${file}`
+  throw new VacancyError('data_conflict', { reason })
+}
+
+/** Those that run now, the launcher first. */
+export function writeProcesses(file: string, running: Processes): void {
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(`${file}.tmp`, `${JSON.stringify({ [LAUNCHER]: process.pid, ...running }, null, 2)}\n`)
+  renameSync(`${file}.tmp`, file)
+}
+
+/** Removes the file unless it is another start's. */
+export function release(file: string): void {
+  if (readProcesses(file)[LAUNCHER] === process.pid) rmSync(file, { force: true })
+}
+
+function readProcesses(file: string): Processes {
+  if (!existsSync(file)) return {}
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Processes
+  } catch (cause) {
+    throw new VacancyError('data_conflict', { reason: `${file} is not what start:shard wrote: remove it` }, { cause })
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

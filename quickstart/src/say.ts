@@ -1,0 +1,28 @@
+/** What the quick starts say to the terminal. */
+
+import { formatDay } from '@vacancy/shared'
+import type { SampleLayout, State } from './layout.ts'
+import { count } from './table.ts'
+
+export function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+export function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`
+}
+
+type Size = Omit<State, 'lastDay'>
+
+/** Which data there is, and that flags do not change it. */
+export function sayWhatIsThere(
+  { dir }: SampleLayout,
+  { given, usual }: { given: Size; usual: Size },
+  state: State,
+  today: number,
+): void {
+  say(`${dir}: ${count(state.packages, 'package')}, ${count(state.days, 'night')} from ${formatDay(today)} on.`)
+  const differs = (a: Size, b: Size) => a.packages !== b.packages || a.days !== b.days || a.seed !== b.seed
+  if (!differs(given, state) || !differs(given, usual)) return
+  say(`It stays as it is: remove ${dir}, or take another --dir, for other data.`)
+}

@@ -1,0 +1,381 @@
+/**
+ * `npm run start:shard`: registry, resolver, three voters and a learner with the sample, on this machine; stays up, says
+ * what changes, and starts again what was killed.
+ */
+
+import { writeFileSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
+import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
+import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
+import { makeCertificates, makeTokens } from './certificates.ts'
+import { type Connection, openConnection } from './connection.ts'
+import { type Crew, createCrew, howEnded, killCrew, lookAtPort, stopCrew, VACANCY } from './launch.ts'
+import {
+  BLOCKS_TRIED_MAX,
+  DEFAULTS,
+  listenersOf,
+  nodeArguments,
+  type Place,
+  type Places,
+  placesOf,
+  registryArguments,
+  resolverArguments,
+  resolverTable,
+  SHARD,
+  SHARD_NODES,
+  type ShardLayout,
+  type State,
+  shardLayoutOf,
+} from './layout.ts'
+import { eachNewDay, withNewDays } from './new-days.ts'
+import { claim, release, writeProcesses } from './processes.ts'
+import { makeData, readState } from './sample-data.ts'
+import { say, sayWhatIsThere, seconds } from './say.ts'
+import { sampleSearches } from './searches.ts'
+import { isServing, leaderOf, lookAt, type Seen, stateOf } from './shard-view.ts'
+import { type Supervised, superviseProgram, type Tell } from './supervise.ts'
+import { count, tableLines, tableOf } from './table.ts'
+
+const ANSWER_MS_MAX = 30_000
+const LOOK_MS = 500
+/** A shard that serves at all goes on; past this, what is missing is said once more. */
+const READY_MS_MAX = 60_000
+/** One after the other, each within the 20 s that a program may take. */
+const STOP_MS_MAX = 150_000
+const REGISTRY = 'registry'
+const RESOLVER = 'resolver'
+
+const FLAGS = {
+  dir: { type: 'text', value: 'DIR', default: SHARD.dir, summary: 'Folder of the data, made if absent.' },
+  packages: {
+    type: 'integer',
+    min: 1,
+    max: 15_000_000,
+    default: SHARD.packages,
+    summary: 'Daily packages of a new sample; each of the four nodes holds all.',
+  },
+  days: { type: 'integer', min: 1, max: 365, default: DEFAULTS.days, summary: 'Nights on sale of a new sample.' },
+  seed: { type: 'integer', min: 0, max: 4_294_967_295, default: DEFAULTS.seed, summary: 'Another seed, other values.' },
+  block: {
+    type: 'integer',
+    min: 0,
+    max: 200,
+    default: 1,
+    summary: 'The nodes are on 127.0.N.1 and on; if something listens there, on the next N and other ports.',
+  },
+  'one-address': {
+    type: 'boolean',
+    summary: 'All on 127.0.0.1 with ports of their own; by itself where a machine has no other loopback address.',
+  },
+  'no-restart': { type: 'boolean', summary: 'What ended stays down, and the command that starts it again is printed.' },
+} as const
+
+type Flags = FlagValues<typeof FLAGS>
+
+/** What runs, and what is known of it. */
+type Shard = {
+  readonly crew: Crew
+  readonly layout: ShardLayout
+  readonly programs: Map<string, Supervised>
+  readonly timers: NodeJS.Timeout[]
+  places: Places
+  seen: readonly Seen[]
+  /** A program that no restart helps, while the shard is being started. */
+  failed: VacancyError | undefined
+  isUp: boolean
+}
+
+const shardCommand = defineCommand({
+  name: 'npm run start:shard --',
+  component: 'START_SHARD',
+  summary:
+    'Starts registry, resolver, three voters and a learner with sample data, and stays up. A second start reuses the data.',
+  flags: FLAGS,
+  run: async ({ flags }) => {
+    const shard: Shard = {
+      crew: createCrew(),
+      layout: shardLayoutOf(flags.dir),
+      programs: new Map(),
+      timers: [],
+      places: placesOf(SHARD_NODES, { block: flags.block, attempt: 0, isOneAddress: flags.oneAddress }),
+      seen: [],
+      failed: undefined,
+      isUp: false,
+    }
+    // Told twice to stop, we end at once; the programs do not hear Ctrl-C and must not outlive us.
+    process.on('exit', () => killCrew(shard.crew))
+    let hangUp = () => {}
+    await runProgram(
+      {
+        start: async (life) => {
+          // Without a terminal nobody would see or stop it.
+          hangUp = () => life.stop({ code: EXIT.ok, reason: 'the terminal was closed' })
+          claim(shard.layout.processes)
+          await start(shard, flags, life.stopping)
+        },
+        stop: async () => await stop(shard),
+        reload: () => hangUp(),
+      },
+      { log: createLogger({ level: 'error', format: 'text', component: 'quickstart', id: '' }), drainMs: STOP_MS_MAX },
+    )
+    return undefined
+  },
+})
+
+async function start(shard: Shard, flags: Flags, stopping: AbortSignal): Promise<void> {
+  const { crew, layout } = shard
+  const today = dayOf(Date.now())
+  const state = readState(layout) ?? (await firstData(shard, flags, today))
+  sayWhatIsThere(layout, { given: flags, usual: { ...DEFAULTS, packages: SHARD.packages } }, state, today)
+  const made = await makeCertificates(crew, layout, SHARD_NODES, Date.now())
+  if (made > 0) say(`Made an authority and ${count(made, 'certificate')}: nodes speak mutual TLS to each other.`)
+  makeTokens(layout)
+
+  shard.places = await freePlaces(flags)
+  writeFileSync(layout.table, resolverTable(shard.places))
+  const startedMs = performance.now()
+  await startPrograms(shard, flags, today)
+  await followStart(shard, stopping)
+  const leader = leaderOf(shard.seen)
+  say(`Serving after ${seconds(performance.now() - startedMs)}; ${leader?.node} leads.`)
+
+  const current = await toppedUp(shard, state, today)
+  shard.isUp = true
+  await showNodes(shard, today)
+  say(goOn(shard))
+  shard.timers.push(
+    eachNewDay(crew, layout, () => openLeader(shard), current),
+    setInterval(() => follow(shard), LOOK_MS),
+  )
+}
+
+async function firstData({ crew, layout }: Shard, { packages, days, seed }: Flags, today: number): Promise<State> {
+  say(`Making sample data: ${count(packages, 'package')} of hotels and apartments in the Alps …`)
+  const state = await makeData(crew, layout, { packages, days, seed }, today)
+  const others = SHARD_NODES.filter((node) => !SHARD.seeded.some((seeded) => seeded === node))
+  say(
+    `The snapshot lies with ${SHARD.seeded.join(' and ')}, a majority of the voters; ${others.join(' and ')} download.`,
+  )
+  return state
+}
+
+/** The first addresses on which nothing listens. What is in the way is named. */
+async function freePlaces({ block, oneAddress }: Flags): Promise<Places> {
+  let isOneAddress = oneAddress
+  for (let attempt = 0; attempt < BLOCKS_TRIED_MAX; attempt++) {
+    const places = placesOf(SHARD_NODES, { block, attempt, isOneAddress })
+    const looks = await Promise.all(
+      listenersOf(places).map(async ({ host, port }) => ({ at: `${host}:${port}`, is: await lookAtPort(host, port) })),
+    )
+    if (looks.some(({ is }) => is === 'no address') && !isOneAddress) {
+      say('This machine has one loopback address only: the nodes share it, with ports of their own.')
+      isOneAddress = true
+      attempt--
+      continue
+    }
+    const taken = looks.find(({ is }) => is !== 'free')
+    if (taken === undefined) return places
+    say(`${taken.at} is taken: trying other addresses.`)
+  }
+  throw new VacancyError('failure', {
+    reason: `${BLOCKS_TRIED_MAX} sets of addresses are taken: stop what listens there, or give another --block`,
+  })
+}
+
+async function startPrograms(shard: Shard, flags: Flags, today: number): Promise<void> {
+  const { crew, layout, places, programs } = shard
+  const tell = teller(shard)
+  const run = (name: string, args: readonly string[]) => {
+    const program = { name, args: [VACANCY, ...args], log: layout.logOf(name) }
+    const supervised = superviseProgram(crew, program, { tell, restarts: !flags.noRestart })
+    programs.set(name, supervised)
+    noteProcesses(shard)
+    return supervised
+  }
+  const [registry, resolver] = await Promise.all([
+    run(REGISTRY, registryArguments({ layout, places })).serving,
+    run(RESOLVER, resolverArguments({ layout, places })).serving,
+  ])
+  say(`registry  ${registry}`)
+  say(`resolver  ${resolver}`)
+  for (const node of SHARD_NODES) run(node, nodeArguments(node, { layout, places, today: formatDay(today) }))
+}
+
+/** Says how it goes until all serve, or, once there is a leader, until time is up. */
+async function followStart(shard: Shard, stopping: AbortSignal): Promise<void> {
+  const startedMs = performance.now()
+  while (!stopping.aborted) {
+    await look(shard)
+    if (shard.failed) throw shard.failed
+    if (shard.seen.every(isServing) && leaderOf(shard.seen)) return
+    const isLate = performance.now() - startedMs > READY_MS_MAX
+    if (isLate && leaderOf(shard.seen)) return
+    if (isLate) throw new VacancyError('failure', { reason: withoutLeader(shard) })
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  }
+  throw new VacancyError('failure', { reason: 'asked to stop' })
+}
+
+function withoutLeader({ seen, layout }: Shard): string {
+  const lines = seen.map((each) => `  ${each.node}  ${stateOf(each)}; its log is ${layout.logOf(each.node)}`)
+  return [`no leader after ${READY_MS_MAX / 1000} s`, ...lines].join('\n')
+}
+
+/** Asks all nodes and says what changed. */
+async function look(shard: Shard): Promise<void> {
+  const before = shard.seen
+  const now = await lookAt(shard.places.nodes)
+  // Of a program that is down, everything was said when it ended.
+  const news = now.filter((each) => {
+    const earlier = before.find(({ node }) => node === each.node)
+    const isDown = shard.programs.get(each.node)?.pid() === undefined
+    return !isDown && (earlier === undefined || stateOf(earlier) !== stateOf(each))
+  })
+  shard.seen = now
+  if (shard.crew.isStopping) return
+  for (const each of news) {
+    const isLeading = each.health === 'active_leader'
+    const more = isLeading ? ` in term ${each.info?.term}, process ${shard.programs.get(each.node)?.pid()}` : ''
+    say(`${each.node}  ${stateOf(each)}${more}`)
+  }
+}
+
+let isLooking = false
+/** The same for as long as it runs; a look that takes long is not joined by another. */
+async function follow(shard: Shard): Promise<void> {
+  if (isLooking || shard.crew.isStopping) return
+  isLooking = true
+  await look(shard)
+  isLooking = false
+}
+
+function teller(shard: Shard): Tell {
+  const { layout } = shard
+  const known = new Set<string>()
+  return {
+    started(name) {
+      noteProcesses(shard)
+      if (known.has(name)) say(`${name}  started again, process ${shard.programs.get(name)?.pid()}`)
+      known.add(name)
+    },
+    ended(name, { end, againMs, said }) {
+      noteProcesses(shard)
+      say(`${name}  ${howEnded(end)}; ${goesOn(shard, name)}`)
+      if (againMs !== undefined) return say(`${name}  is started again in ${againMs / 1000} s`)
+      for (const line of said) say(`  ${line}`)
+      say(
+        `${name}  stays down; docs/reasons.md says what exit codes mean. Its log is ${layout.logOf(name)}. To start it:`,
+      )
+      say(`  ${commandOf(shard, name)}`)
+      if (!shard.isUp) shard.failed ??= new VacancyError('failure', { reason: `${name} ${howEnded(end)}` })
+    },
+  }
+}
+
+function goesOn({ programs }: Shard, name: string): string {
+  if (name === REGISTRY || name === RESOLVER) return 'the shard goes on without it'
+  const voters = SHARD.voters.filter((voter) => programs.get(voter)?.pid() !== undefined).length
+  if (voters * 2 > SHARD.voters.length) return `${voters} of ${SHARD.voters.length} voters are up, the shard goes on`
+  return `${voters} of ${SHARD.voters.length} voters are up: no majority, so writes wait until one more is back`
+}
+
+function commandOf({ layout, places }: Shard, name: string): string {
+  const today = formatDay(dayOf(Date.now()))
+  if (name === REGISTRY) return ['npx', 'vacancy', ...registryArguments({ layout, places })].join(' ')
+  if (name === RESOLVER) return ['npx', 'vacancy', ...resolverArguments({ layout, places })].join(' ')
+  return ['npx', 'vacancy', ...nodeArguments(name, { layout, places, today })].join(' ')
+}
+
+function openLeader({ seen, places }: Shard): Promise<Connection> {
+  const leader = leaderOf(seen)
+  if (leader === undefined) throw new VacancyError('failure', { reason: 'there is no leader at the moment' })
+  return openConnection(addressOf(places.nodes.get(leader.node) as Place))
+}
+
+function addressOf({ host, tcpPort }: Place) {
+  return { host, port: tcpPort, timeoutMs: ANSWER_MS_MAX }
+}
+
+async function toppedUp(shard: Shard, state: State, today: number): Promise<State> {
+  const { crew, layout } = shard
+  const connection = await openLeader(shard)
+  const current = await withNewDays({ crew, layout, connection }, state, today)
+  connection.close()
+  return current
+}
+
+/** Every node with its addresses, and the same search asked of each. */
+async function showNodes({ seen, places }: Shard, today: number): Promise<void> {
+  const [search] = sampleSearches(today)
+  if (search === undefined) return
+  const rows = await Promise.all(
+    seen.map(async (each) => {
+      const { host, tcpPort, apiPort } = places.nodes.get(each.node) as Place
+      const role = each.info?.members.voters.includes(each.node) ? 'voter' : 'learner'
+      const does = each.health === 'active_leader' ? 'leader' : role
+      const found = isServing(each) ? await foundBy(places.nodes.get(each.node) as Place, search.fields) : stateOf(each)
+      return [each.node, does, `${host}:${tcpPort}`, `http://${host}:${apiPort}`, found]
+    }),
+  )
+  say(`\n${search.title}, asked of each node:\n`)
+  const columns = ['node', 'role', 'TCP', 'HTTP', 'answers']
+  for (const line of tableLines({ columns, rows, counted: '' })) say(`   ${line}`)
+}
+
+async function foundBy(place: Place, fields: Parameters<Connection['send']>[1]): Promise<string> {
+  const connection = await openConnection(addressOf(place))
+  const answer = await connection.send('SEARCHAVAIL', fields)
+  connection.close()
+  return answer.ok ? tableOf(answer.result).counted : `${answer.code} ${answer.message}`.trim()
+}
+
+function goOn(shard: Shard): string {
+  const { layout, places, seen, programs } = shard
+  const leader = leaderOf(seen)?.node ?? SHARD.voters[0]
+  const target = SHARD.voters.find((voter) => voter !== leader) ?? leader
+  const tcp = ({ host, tcpPort }: Place) => `--host ${host} --port ${tcpPort}`
+  const leading = places.nodes.get(leader) as Place
+  const learner = places.nodes.get(SHARD.learner) as Place
+  const api = `--node ${learner.host}:${learner.apiPort}`
+  const token = `--token-file ${pathOf(layout.tokenOf('admin'))}`
+  const night = `propertyId=alp_000001 roomType=double date=${formatDay(dayOf(Date.now()) + 7)}`
+  return `
+Query     npx vacancy query segments ${tcp(learner)}
+Write     npx vacancy query send SETROOMPKG ${night} availability=3 finalPrice=90 ${tcp(leading)}
+Look      npx vacancy cluster info ${api}
+Transfer  npx vacancy cluster transfer ${target} --wait ${api} ${token}
+Promote   npx vacancy cluster promote ${SHARD.learner} --wait ${api} ${token}
+Kill      kill -9 ${programs.get(leader)?.pid()}   (${leader}, the leader; any one node may go)
+Files     ${resolve(layout.dir)}   logs beside the data; processes in ${relative(layout.dir, layout.processes)}
+          the admin token is in ${pathOf(layout.tokenOf('admin'))}; docs/clusters.md says what else it lets do
+Stop      Ctrl-C. A second npm run start:shard goes on with this data.
+`
+}
+
+/** As short as it can be typed where we were started. */
+function pathOf(file: string): string {
+  const path = relative('.', file)
+  return path.startsWith('..') ? resolve(file) : path
+}
+
+function noteProcesses({ layout: { processes }, programs }: Shard): void {
+  const running = [...programs.values()].flatMap(({ name, pid }) => (pid() === undefined ? [] : [[name, pid()]]))
+  writeProcesses(processes, Object.fromEntries(running))
+}
+
+/** Learner and followers before the leader, so that it has nobody to hand over to; then what they deregister from. */
+async function stop({ crew, programs, timers, seen, layout, isUp }: Shard): Promise<void> {
+  for (const timer of timers) clearInterval(timer)
+  crew.isStopping = true
+  if (programs.size > 0) say('\nStopping …')
+  const leader = leaderOf(seen)?.node
+  const rank = ({ name }: Supervised) => [SHARD.learner, undefined, leader, RESOLVER, REGISTRY].indexOf(name)
+  const placeOf = (program: Supervised) => (rank(program) === -1 ? 1 : rank(program))
+  const inOrder = [...programs.values()].sort((a, b) => placeOf(a) - placeOf(b))
+  for (const program of inOrder) await program.stop()
+  await stopCrew(crew)
+  release(layout.processes)
+  if (isUp) say('Stopped. The data stays; npm run start:shard goes on with it.')
+}
+
+await runCommand(shardCommand, process.argv.slice(2))

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { EXIT } from '@vacancy/shared'
+import { afterAll, expect, test } from 'vitest'
+import { createCrew, stopCrew } from './launch.ts'
+import { maySucceed, pauseMs, superviseProgram, type Tell } from './supervise.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'vacancy-supervise-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A program that runs until it is stopped, or that ends by itself. */
+const SERVES = `console.log('serving: here'); setInterval(() => {}, 1000)`
+const program = (script: string) => ({ name: 'it', args: ['-e', script], log: join(folder, 'it.log') })
+const quiet: Tell = { started: () => {}, ended: () => {} }
+
+test('what does not last is started later each time, a minute at most', () => {
+  expect([0, 1, 2, 3, 4, 10].map(pauseMs)).toEqual([5_000, 10_000, 20_000, 40_000, 60_000, 60_000])
+})
+
+test('a program that says that a person has to look is not started again', () => {
+  for (const code of [EXIT.usage, EXIT.conflict, EXIT.bind, EXIT.corruption]) {
+    expect(maySucceed({ code, signal: undefined })).toBe(false)
+  }
+  for (const code of [-1, EXIT.failure, EXIT.digest, EXIT.coresChanged]) {
+    expect(maySucceed({ code, signal: undefined })).toBe(true)
+  }
+})
+
+test('one that was killed is announced with the time of its next start', async () => {
+  const crew = createCrew()
+  const { promise, resolve } = Promise.withResolvers<Parameters<Tell['ended']>>()
+  const it = superviseProgram(crew, program(SERVES), {
+    tell: { ...quiet, ended: (...told) => resolve(told) },
+    restarts: true,
+  })
+  const served = await it.serving
+  process.kill(it.pid() as number, 'SIGKILL')
+
+  expect(served).toBe('here')
+  expect(await promise).toEqual(['it', { end: { code: -1, signal: 'SIGKILL' }, againMs: 5_000, said: [] }])
+  expect(it.pid()).toBeUndefined()
+  await it.stop()
+})
+
+test('one that ends by itself with such a code stays down, with the end of its log', async () => {
+  const crew = createCrew()
+  const { promise, resolve } = Promise.withResolvers<Parameters<Tell['ended']>>()
+  const it = superviseProgram(crew, program(`console.error('held by process 1'); process.exit(65)`), {
+    tell: { ...quiet, ended: (...told) => resolve(told) },
+    restarts: true,
+  })
+
+  await expect(it.serving).rejects.toThrow('it ended with exit code 65')
+  expect((await promise)[1]).toEqual({
+    end: { code: 65, signal: undefined },
+    againMs: undefined,
+    said: ['held by process 1'],
+  })
+})
+
+test('one that is stopped is not announced', async () => {
+  const crew = createCrew()
+  const told: string[] = []
+  const tell = { ...quiet, ended: (name: string) => told.push(name) }
+  const it = superviseProgram(crew, program(SERVES), { tell, restarts: true })
+  await it.serving
+  await it.stop()
+  await stopCrew(crew)
+
+  expect(told).toEqual([])
+  expect(it.pid()).toBeUndefined()
+})
