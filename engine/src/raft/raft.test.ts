@@ -1,17 +1,35 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import {
+  acknowledge,
+  appendTo,
+  applyAll,
+  ask,
+  drain,
+  heartbeatTo,
+  leaderOf,
+  logOf,
+  memberOf,
+} from '../testing/raft-fixture.ts'
 import { ENTRY_KIND, type EntryBatch, encodeEntry, entryKind, entryTerm, sliceBatch, viewOf } from './entry.ts'
+import { tailFirst, termAt, unappliedBatches } from './log.ts'
 import {
   applied,
   campaign,
+  compactedTo,
   createRaft,
+  forgetLeader,
   hasReady,
   nextCommitted,
   persisted,
   propose,
+  proposeChange,
+  RAFT_DEFECTS,
   RAFT_LIMITS,
   type Raft,
+  type RaftConfig,
   refused,
+  step,
   storeCommit,
   takeReady,
 } from './raft.ts'
@@ -263,4 +281,225 @@ test('a batch is cut between entries', () => {
   expect(sliceBatch(whole, 7, 11)).toBe(whole)
   expect([...sliceBatch(whole, 9, 10).bytes]).toEqual([...commands(2, 1, 0), ...commands(5, 1, 9)])
   expect(() => sliceBatch(whole, 6, 8)).toThrow('a slice lies within its batch')
+})
+
+// Several members
+
+test('nothing is handed over when there is nothing, and everything that is there at once (H1)', () => {
+  const raft = memberOf()
+  expect(hasReady(raft)).toBe(false)
+  expect(() => takeReady(raft)).toThrow('H1')
+  appendTo(raft, { entries: logOf([1]) })
+  ask(raft, 3, 'preVote', { term: 1, lastIndex: 9, lastTerm: 9 })
+  heartbeatTo(raft)
+  const ready = takeReady(raft)
+  expect(ready).toMatchObject({ mustStore: true, mustSync: true, hardState: { term: 1 } })
+  expect([ready.entries.length, ready.sendNow.length, ready.sendAfterPersist.length]).toEqual([1, 1, 2])
+  expect(hasReady(raft)).toBe(false)
+})
+
+test('messages alone need nothing stored, a commit index alone no sync (W5)', () => {
+  const raft = memberOf(undefined, { log: [1, 1] })
+  heartbeatTo(raft, 1, 2)
+  const messages = takeReady(raft)
+  expect([messages.mustStore, messages.mustSync, messages.hardState.commit]).toEqual([false, false, 0])
+  persisted(raft, messages.token)
+  storeCommit(raft)
+  const commit = takeReady(raft)
+  expect([commit.mustStore, commit.mustSync, commit.hardState.commit]).toEqual([true, false, 2])
+})
+
+test('a confirmation does not count for what was replaced while the disk was busy (H6)', () => {
+  const raft = memberOf()
+  appendTo(raft, { entries: logOf([1, 1, 1]) })
+  const first = takeReady(raft)
+  appendTo(raft, { term: 2, prevIndex: 1, prevTerm: 1, entries: logOf([2, 2], 2), commit: 3 })
+  const second = takeReady(raft)
+  expect(second.entries[0]?.firstIndex).toBe(2)
+
+  persisted(raft, first.token)
+
+  expect([raft.persisted, nextCommitted(raft)?.count]).toEqual([1, 1])
+  persisted(raft, second.token)
+  expect(raft.persisted).toBe(3)
+})
+
+test('an entry that is replaced by one of the same term again waits for its own confirmation (H6)', () => {
+  const raft = memberOf()
+  const readies = [1, 2, 1].map((term, turn) => {
+    appendTo(raft, { term: turn + 2, from: 2 + (turn % 2), prevIndex: 0, prevTerm: 0, entries: logOf([term]) })
+    return takeReady(raft)
+  })
+  const durable = readies.map(({ token }) => {
+    persisted(raft, token)
+    return raft.persisted
+  })
+  expect(durable).toEqual([0, 0, 1])
+})
+
+test('a follower is given committed entries when they are durable here (H5)', () => {
+  const raft = memberOf()
+  appendTo(raft, { entries: logOf([1, 1]), commit: 2 })
+  const { token } = takeReady(raft)
+  expect([raft.commit, nextCommitted(raft)]).toEqual([2, undefined])
+  persisted(raft, token)
+  expect(nextCommitted(raft)).toMatchObject({ firstIndex: 1, count: 1 })
+})
+
+test('in lock-step one hand-over is open at a time (H4, A22)', () => {
+  const raft = memberOf(undefined, { isLockStep: true })
+  appendTo(raft, { entries: logOf([1]) })
+  const { token } = takeReady(raft)
+  appendTo(raft, { entries: logOf([1], 2) })
+  expect(() => takeReady(raft)).toThrow('A22')
+  persisted(raft, token)
+  expect(takeReady(raft).entries).toHaveLength(1)
+})
+
+test('a leader whose disk is full steps down and keeps what is durable; the rest may be with others (X6, §19)', () => {
+  const raft = leaderOf()
+  give(raft, 2)
+  const { token } = takeReady(raft)
+  acknowledge(raft, 2)
+
+  expect(refused(raft, token)).toBe(2)
+
+  expect([raft.role, raft.leader, raft.lastIndex, raft.commit]).toEqual(['follower', 0, 1, 1])
+  expect(give(raft, 1)).toBe('no-leader')
+})
+
+test('a leader by itself steps down, too, when somebody who left was sent the entries (A16)', () => {
+  const raft = leaderOf({ voters: [1], learners: [2] })
+  give(raft, 1)
+  drain(raft)
+  proposeChange(raft, { steps: [{ type: 'remove', id: 2 }] })
+  give(raft, 1)
+  const change = takeReady(raft)
+  give(raft, 1)
+  const { token } = takeReady(raft)
+  persisted(raft, change.token)
+  applyAll(raft)
+  expect(raft.peers).toEqual([])
+  refused(raft, token)
+  expect(raft.role).toBe('follower')
+})
+
+test('a follower whose disk is full forgets what it did not promise, and takes it again (§19)', () => {
+  const raft = memberOf()
+  appendTo(raft, { entries: logOf([1]), commit: 1 })
+  persisted(raft, takeReady(raft).token)
+  appendTo(raft, { entries: logOf([1, 1, 1], 2), commit: 4 })
+  const { token } = takeReady(raft)
+  appendTo(raft, { entries: logOf([1], 5) })
+
+  expect(refused(raft, token, 3)).toBe(4)
+
+  expect([raft.lastIndex, raft.persisted, raft.commit, hasReady(raft)]).toEqual([3, 3, 3, false])
+  expect(raft.stored.commit).toBe(3)
+  appendTo(raft, { prevIndex: 3, prevTerm: 1, entries: logOf([1], 4) })
+  expect(raft.lastIndex).toBe(4)
+})
+
+test('a vote that was refused along with entries is handed over again, and not answered before (W4)', () => {
+  const raft = memberOf()
+  appendTo(raft, { entries: logOf([1]) })
+  forgetLeader(raft)
+  ask(raft, 3, 'vote', { term: 2, lastIndex: 9, lastTerm: 1 })
+  const { token } = takeReady(raft)
+  refused(raft, token)
+  const again = takeReady(raft)
+  expect([again.hardState, again.sendAfterPersist]).toEqual([{ term: 2, vote: 3, commit: 0 }, []])
+})
+
+test('who proposes at a follower is told whether there is a leader (R9)', () => {
+  const raft = memberOf()
+  expect(give(raft, 1)).toBe('no-leader')
+  heartbeatTo(raft)
+  expect(give(raft, 1)).toBe('not-leader')
+})
+
+test('a node goes on from what it had: terms, entries that are not applied, commit index', () => {
+  const entries = logOf([2, 2, 3], 4)
+  const restored = { term: 5, vote: 2, commit: 4, lastIndex: 6, lastTerm: 3, applied: 3, appliedTerm: 2, firstIndex: 2 }
+  const terms = [
+    { term: 1, firstIndex: 1 },
+    { term: 2, firstIndex: 3 },
+    { term: 3, firstIndex: 6 },
+  ]
+  const raft = memberOf(undefined, { restored: { ...restored, terms, entries } })
+  expect([1, 2, 3, 4, 5, 6, 7, 0].map((index) => termAt(raft, index))).toEqual([1, 1, 2, 2, 2, 3, -1, -1])
+  expect([raft.persisted, raft.unappliedEntries, hasReady(raft)]).toEqual([6, 3, false])
+  expect(nextCommitted(raft)).toMatchObject({ firstIndex: 4, count: 1 })
+  expect(nextCommitted(raft)).toBeUndefined()
+})
+
+test('what is restored fits together', () => {
+  const whole = { log: [1, 2] }
+  const broken = [
+    { commit: 3 },
+    { applied: 1, commit: 0 },
+    { lastTerm: 1 },
+    { lastIndex: 3 },
+    { firstIndex: 2 },
+    { term: 1 },
+    { applied: 1, commit: 1, appliedTerm: 3, entries: logOf([2], 2), terms: [{ term: 1, firstIndex: 0 }] },
+  ]
+  expect(() => memberOf(undefined, whole)).not.toThrow()
+  for (const restored of broken) {
+    expect(() => memberOf(undefined, { ...whole, restored }), JSON.stringify(restored)).toThrow()
+  }
+  const nobody: RaftConfig = { ...memberOf().config, id: 0 }
+  expect(() => createRaft(nobody, RESTORED)).toThrow('begin at 1')
+  expect(() => createRaft({ ...nobody, id: 1 }, RESTORED)).toThrow('who the others are')
+})
+
+test('applied entries stay in memory for peers that lag, up to a bound, and then go', () => {
+  const batch = 100 * commands(1, 1).length
+  const raft = leaderOf(undefined, { keepBytes: 3 * (batch + 300) })
+  for (let n = 0; n < 400; n++) {
+    propose(raft, 100, commands(raft.term, 100))
+    for (const ready of [takeReady(raft)]) persisted(raft, ready.token)
+    acknowledge(raft, 2)
+    applyAll(raft)
+  }
+  expect([raft.tailBytes <= raft.keepBytes, raft.tail.length < 200, raft.applied]).toEqual([true, true, 40_001])
+  expect(tailFirst(raft)).toBe(40_001 - 300 + 1)
+  compactedTo(raft, 39_900)
+  compactedTo(raft, 5)
+  expect([raft.firstIndex, tailFirst(raft), termAt(raft, 39_899), termAt(raft, 39_898)]).toEqual([
+    39_900, 39_802, 1, -1,
+  ])
+  compactedTo(raft, 40_002)
+  expect(tailFirst(raft)).toBe(40_002)
+  expect(() => compactedTo(raft, 40_003)).toThrow('what is applied')
+})
+
+test('so many changes of term are remembered; the oldest go as if they were compacted', () => {
+  const raft = memberOf(undefined, { keepBytes: 1 << 30 })
+  for (let term = 1; term <= 10_050; term++) {
+    appendTo(raft, { term, entries: logOf([term], term), commit: term })
+    drain(raft)
+  }
+  expect([raft.runs.length <= 10_000, raft.lastIndex, raft.firstIndex > 1]).toEqual([true, 10_050, true])
+})
+
+test('entries that are not applied yet can be looked through', () => {
+  const raft = leaderOf()
+  expect(unappliedBatches(raft)).toEqual([])
+  give(raft, 3)
+  expect(unappliedBatches(raft).map(({ firstIndex, count }) => [firstIndex, count])).toEqual([[2, 3]])
+})
+
+test('messages for somebody else, or from oneself, do not come here', () => {
+  const raft = memberOf()
+  const vote = { type: 'timeoutNow', term: 0 } as const
+  expect(() => step(raft, { ...vote, from: 2, to: 3 })).toThrow('for this node')
+  expect(() => step(raft, { ...vote, from: 1, to: 1 })).toThrow('for this node')
+})
+
+test('all planted defects have a name, and a core without any has none', () => {
+  expect(new Set(RAFT_DEFECTS).size).toBe(RAFT_DEFECTS.length)
+  expect(Object.values(memberOf().defects)).not.toContain(true)
+  const [first] = RAFT_DEFECTS
+  expect(memberOf(undefined, { defects: new Set([first]) }).defects[first]).toBe(true)
 })

@@ -1,0 +1,321 @@
+import { expect, test } from 'vitest'
+import {
+  acknowledge,
+  answerHeartbeat,
+  appendTo,
+  applyAll,
+  configurationOf,
+  drain,
+  E,
+  elect,
+  give,
+  incarnationOf,
+  leaderOf,
+  memberOf,
+  ofType,
+} from '../testing/raft-fixture.ts'
+
+import { ENTRY_KIND, encodeEntry } from './entry.ts'
+import { type Change, encodeConfiguration, type Step } from './membership.ts'
+import type { Configuration } from './messages.ts'
+import {
+  applied,
+  applyConfiguration,
+  campaign,
+  nextCommitted,
+  persisted,
+  proposeChange,
+  type Raft,
+  setCounts,
+  status,
+  takeReady,
+  tick,
+  transferLeader,
+} from './raft.ts'
+
+const learner = (id: number): Step => ({ type: 'addLearner', node: `n${id}`, incarnation: incarnationOf(id) })
+const steps = (...list: Step[]): Change => ({ steps: list })
+const voters = ({ configuration }: Raft) => [configuration.voters, configuration.outgoing]
+
+/** Has what was appended stored everywhere and applied here. */
+function settle(raft: Raft, from: readonly number[] = raft.peers.map(({ id }) => id)): void {
+  drain(raft)
+  for (const id of from) if (raft.role === 'leader') acknowledge(raft, id)
+  drain(raft)
+}
+
+/** The entry a leader would send. */
+function entryOf(term: number, firstIndex: number, configuration: Configuration) {
+  const bytes = encodeEntry(term, ENTRY_KIND.configuration, encodeConfiguration(configuration))
+  return { firstIndex, count: 1, bytes }
+}
+
+test('a configuration is in force when its entry is applied, not before (M2)', () => {
+  const raft = leaderOf()
+  expect(proposeChange(raft, steps({ type: 'demote', id: 3 }))).toBe(2)
+  drain(raft)
+  expect(voters(raft)).toEqual([[1, 2, 3], []])
+  acknowledge(raft, 2)
+  expect(voters(raft)).toEqual([[1, 2, 3], []])
+  drain(raft)
+  expect(voters(raft)).toEqual([[1, 2], []])
+})
+
+test('it is in force before the application of its entry is confirmed, on every member (M2)', () => {
+  const raft = memberOf()
+  const after = configurationOf({ voters: [1, 2] })
+  appendTo(raft, { entries: [entryOf(1, 1, after)], commit: 1 })
+  persisted(raft, takeReady(raft).token)
+  nextCommitted(raft)
+  expect(() => applied(raft, 1, 1, 0)).toThrow('M2')
+  expect(() => applyConfiguration(raft, 2, after)).toThrow('M2')
+  applyConfiguration(raft, 1, after)
+  expect(voters(raft)).toEqual([[1, 2], []])
+})
+
+test('what is no configuration entry is not applied as one', () => {
+  const raft = leaderOf()
+  give(raft)
+  drain(raft)
+  acknowledge(raft, 2)
+  nextCommitted(raft)
+  expect(() => applyConfiguration(raft, 2, raft.configuration)).toThrow('is a configuration')
+})
+
+test('one change at a time: the next waits until the last one is applied (M3)', () => {
+  const raft = leaderOf()
+  proposeChange(raft, steps({ type: 'demote', id: 3 }))
+  expect(proposeChange(raft, steps({ type: 'demote', id: 2 }))).toBe('change-in-flight')
+  drain(raft)
+  acknowledge(raft, 2)
+  expect(proposeChange(raft, steps({ type: 'demote', id: 2 }))).toBe('change-in-flight')
+  expect(status(raft).takesChanges).toBe(false)
+  drain(raft)
+  expect(status(raft).takesChanges).toBe(true)
+  expect(proposeChange(raft, steps({ type: 'promote', id: 3 }))).toBe(3)
+})
+
+test('a new leader waits for an entry of its own term: it covers what it inherited (M3)', () => {
+  const raft = elect(memberOf(undefined, { log: [1, 1] }))
+  expect(proposeChange(raft, steps({ type: 'demote', id: 3 }))).toBe('change-in-flight')
+  settle(raft)
+  expect(proposeChange(raft, steps({ type: 'demote', id: 3 }))).toBe(4)
+})
+
+test('who does not lead, or hands leadership over, takes no change', () => {
+  const raft = memberOf()
+  expect(proposeChange(raft, 'leave')).toBe('no-leader')
+  appendTo(raft)
+  expect(proposeChange(raft, 'leave')).toBe('not-leader')
+  const leader = leaderOf()
+  transferLeader(leader, 2)
+  expect(proposeChange(leader, 'leave')).toBe('transferring')
+})
+
+test('faults of the change itself are refused without an entry (M5)', () => {
+  const raft = leaderOf()
+  expect(proposeChange(raft, 'leave')).toBe('not-joint')
+  expect(proposeChange(raft, steps({ type: 'promote', id: 9 }))).toBe('unknown-member')
+  expect(raft.lastIndex).toBe(1)
+})
+
+test('without the checks a second change is taken; with them it is a broken invariant (A10)', () => {
+  const raft = leaderOf(undefined, { validateChanges: false })
+  proposeChange(raft, steps({ type: 'demote', id: 3 }))
+  expect(proposeChange(raft, steps({ type: 'demote', id: 2 }))).toBe(3)
+  expect(() => drain(raft)).not.toThrow()
+})
+
+test('a new member is called by its entry, is taken for active and is probed (§7.1, M9)', () => {
+  const raft = leaderOf()
+  const index = proposeChange(raft, steps(learner(9)))
+  settle(raft, [2, 3])
+  const id = 1_000 + Number(index)
+  expect(status(raft).peers.at(-1)).toMatchObject({ id, match: 0, state: 'probe', isActive: true })
+  expect(raft.configuration.learners).toEqual([id])
+  give(raft)
+  drain(raft)
+  acknowledge(raft, id)
+  expect(raft.commit).toBe(2)
+})
+
+test('check-quorum does not fire before a new voter was heard for the first time (M9)', () => {
+  const raft = leaderOf({ voters: [1] })
+  proposeChange(raft, steps({ type: 'addVoter', node: 'n2', incarnation: incarnationOf(2) }))
+  settle(raft)
+  for (let n = 0; n < E; n++) tick(raft)
+  expect([raft.role, voters(raft)[0]]).toEqual(['leader', [1, 1_002]])
+})
+
+test('a joint phase needs both majorities and is left once, when it is in force (M4, M6)', () => {
+  const raft = leaderOf({ voters: [1, 2, 3], learners: [4, 5] })
+  proposeChange(
+    raft,
+    steps({ type: 'promote', id: 4 }, { type: 'promote', id: 5 }, { type: 'demote', id: 2 }, { type: 'demote', id: 3 }),
+  )
+  settle(raft, [2])
+  expect(voters(raft)).toEqual([
+    [1, 4, 5],
+    [1, 2, 3],
+  ])
+  expect([raft.lastIndex, raft.configuration.staged]).toEqual([3, [2, 3]])
+
+  give(raft)
+  drain(raft)
+  acknowledge(raft, 4)
+  expect(raft.commit).toBe(2)
+  acknowledge(raft, 3, 3)
+  expect(raft.commit).toBe(3)
+  acknowledge(raft, 3)
+  drain(raft)
+
+  expect(voters(raft)).toEqual([[1, 4, 5], []])
+  expect([raft.configuration.learners, raft.lastIndex]).toEqual([[2, 3], 4])
+})
+
+test('whoever leads next leaves the joint phase (M4)', () => {
+  const joint = configurationOf({ voters: [1, 2], outgoing: [1, 3], autoLeave: true })
+  const raft = elect(memberOf(joint, { log: [1] }))
+  expect(raft.lastIndex).toBe(2)
+  settle(raft)
+  expect([raft.lastIndex, raft.configuration.outgoing]).toEqual([3, [1, 3]])
+  settle(raft)
+  expect([raft.lastIndex, raft.configuration.outgoing]).toEqual([3, []])
+})
+
+test('a joint phase without automatic end waits for it (M4)', () => {
+  const raft = leaderOf({ voters: [1, 2, 3], learners: [4] })
+  proposeChange(raft, { steps: [{ type: 'promote', id: 4 }], phase: 'joint', autoLeave: false })
+  settle(raft)
+  expect([status(raft).isJoint, raft.lastIndex]).toEqual([true, 2])
+  expect(proposeChange(raft, steps({ type: 'demote', id: 2 }))).toBe('is-joint')
+  expect(proposeChange(raft, 'leave')).toBe(3)
+  settle(raft)
+  expect(status(raft).isJoint).toBe(false)
+})
+
+test('a leader that is demoted or removed steps down when it applies that (M7)', () => {
+  for (const type of ['demote', 'remove'] as const) {
+    const raft = leaderOf()
+    proposeChange(raft, steps({ type, id: 1 }))
+    drain(raft)
+    expect(typeof give(raft)).toBe('number')
+    acknowledge(raft, 2)
+    drain(raft)
+    expect([raft.role, raft.leader, give(raft)]).toEqual(['follower', 0, 'no-leader'])
+  }
+})
+
+test('a leader that stays without being a voter does not count itself and takes nothing new (M7)', () => {
+  const raft = leaderOf({ voters: [1, 2, 3, 4] }, { stepDownOnRemoval: false })
+  proposeChange(raft, steps({ type: 'remove', id: 1 }))
+  drain(raft)
+  expect(typeof give(raft)).toBe('number')
+  acknowledge(raft, 2, 2)
+  acknowledge(raft, 3, 2)
+  drain(raft)
+  expect([raft.role, give(raft), proposeChange(raft, steps(learner(9)))]).toEqual([
+    'leader',
+    'not-leader',
+    'not-leader',
+  ])
+  acknowledge(raft, 2)
+  expect(raft.commit).toBe(2)
+  acknowledge(raft, 3)
+  expect(raft.commit).toBe(3)
+})
+
+test('a smaller quorum may have what it needs already', () => {
+  const raft = leaderOf({ voters: [1, 2, 3, 4] })
+  proposeChange(raft, steps({ type: 'demote', id: 4 }))
+  give(raft)
+  drain(raft)
+  acknowledge(raft, 2, 2)
+  acknowledge(raft, 3, 2)
+  acknowledge(raft, 2)
+  expect(raft.commit).toBe(2)
+  drain(raft)
+  expect(raft.commit).toBe(3)
+})
+
+test('the removal of its target ends a transfer (M8)', () => {
+  const raft = leaderOf({ voters: [1, 2, 3] })
+  proposeChange(raft, steps({ type: 'remove', id: 3 }))
+  drain(raft)
+  transferLeader(raft, 3)
+  acknowledge(raft, 2)
+  drain(raft)
+  expect([status(raft).transferTarget, raft.peers.map(({ id }) => id)]).toEqual([0, [2]])
+})
+
+test('a member that is left out is forgotten, with what was said of it', () => {
+  const raft = leaderOf()
+  setCounts(raft, 3, true)
+  proposeChange(raft, steps({ type: 'remove', id: 3 }))
+  settle(raft, [2])
+  expect([...raft.counts.keys()]).toEqual([])
+  answerHeartbeat(raft, 3)
+  acknowledge(raft, 3)
+  expect(raft.peers.map(({ id }) => id)).toEqual([2])
+})
+
+test('nobody stands while a committed change is not applied here (E5)', () => {
+  const raft = memberOf()
+  appendTo(raft, { entries: [entryOf(1, 1, configurationOf({ voters: [1, 2] }))], commit: 1 })
+  persisted(raft, takeReady(raft).token)
+  campaign(raft)
+  expect(raft.role).toBe('follower')
+  applyAll(raft)
+  campaign(raft)
+  expect(raft.role).toBe('preCandidate')
+})
+
+test('a candidate that learns that it is no voter gives up (A12)', () => {
+  const raft = memberOf(undefined, { preVote: false })
+  appendTo(raft, { entries: [entryOf(1, 1, configurationOf({ voters: [2, 3], learners: [1] }))] })
+  persisted(raft, takeReady(raft).token)
+  campaign(raft)
+  expect(raft.role).toBe('candidate')
+  raft.commit = 1
+  drain(raft)
+  expect(raft.role).toBe('follower')
+})
+
+test('a change that another leader replaces was never in force (R3, M2)', () => {
+  const raft = memberOf()
+  appendTo(raft, { entries: [entryOf(1, 1, configurationOf({ voters: [1, 2] }))] })
+  expect(raft.configurations).toEqual([1])
+  const empty = { firstIndex: 1, count: 1, bytes: encodeEntry(2, ENTRY_KIND.empty, new Uint8Array(0)) }
+  appendTo(raft, { term: 2, prevIndex: 0, prevTerm: 0, entries: [empty], commit: 1 })
+  drain(raft)
+  expect([raft.configurations, voters(raft)]).toEqual([[], [[1, 2, 3], []]])
+})
+
+test('two configurations above the durable commit index are a broken invariant (M10, A23)', () => {
+  const one = entryOf(1, 1, configurationOf({ voters: [1, 2] }))
+  const two = entryOf(1, 2, configurationOf({ voters: [1] }))
+  const raft = memberOf()
+  appendTo(raft, { entries: [one, two] })
+  expect(() => takeReady(raft)).toThrow('A23')
+  const told = memberOf()
+  appendTo(told, { entries: [one, two], commit: 1 })
+  expect(takeReady(told).hardState.commit).toBe(1)
+  const restored = { lastIndex: 2, lastTerm: 1, term: 1, entries: [one, two] }
+  expect(() => memberOf(undefined, { restored })).toThrow('A23')
+  expect(() => memberOf(undefined, { restored: { ...restored, commit: 1 } })).not.toThrow()
+})
+
+test('a single voter becomes a shard of three, one change after the other', () => {
+  const raft = leaderOf({ voters: [1] })
+  for (const n of [2, 3]) {
+    const id = 1_000 + Number(proposeChange(raft, steps(learner(n))))
+    settle(raft)
+    answerHeartbeat(raft, id)
+    expect(ofType(drain(raft), 'append', id)).toHaveLength(1)
+    acknowledge(raft, id)
+    settle(raft)
+    proposeChange(raft, steps({ type: 'promote', id }))
+    settle(raft)
+  }
+  expect(voters(raft)[0]).toHaveLength(3)
+})
