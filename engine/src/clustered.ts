@@ -4,8 +4,9 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import type { CodecList } from '@vacancy/shared'
+import { type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
 import { type Log, VERSION } from '@vacancy/shared/node'
+import { readCluster } from './cluster/data-directory.ts'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createRegistryLink, type NodeReport, parseRegistryAddresses, type RegistryLink } from './cluster/registry.ts'
 import { openRegistryHttp } from './cluster/registry-http.ts'
@@ -72,15 +73,34 @@ const NOT_STARTED: NodeReport = {
   segments: () => [],
 }
 
-/** Asks the registry for the codec list until it answers: a node started before it waits, and says so. */
-export function codecsOfRegistry(options: ClusterNodeOptions, self: Self, log: Log): Promise<CodecList> {
+/**
+ * Asks the registry for the codec list. While none answers, a node that has data goes on with the list that lies with
+ * it; a new one waits, and says so (platform.md §7.12).
+ */
+export function codecsOfRegistry(
+  options: ClusterNodeOptions,
+  self: Self,
+  dataDir: string,
+  log: Log,
+): Promise<CodecList> {
   return new Promise((resolve) => {
     const { link, close } = openRegistry(options, self, log, { heartbeatMs: 10_000, report: () => NOT_STARTED })
-    link.takeCodecs(undefined, (codecs) => {
+    link.takeCodecs(storedCodecs(dataDir, log), (codecs) => {
       close()
       resolve(codecs)
     })
   })
+}
+
+function storedCodecs(dataDir: string, log: Log): CodecList | undefined {
+  try {
+    const cluster = readCluster(createEnv(log).disk, dataDir)
+    return cluster && createCodecList(cluster.codecs)
+  } catch (error) {
+    // Recovery will say what is wrong with the folder.
+    if (error instanceof VacancyError) return undefined
+    throw error
+  }
 }
 
 export type ShardParts = {

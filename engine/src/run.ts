@@ -163,7 +163,7 @@ export const runClusteredCommand = defineCommand({
     if (flags.insecureCluster) log.warn({}, 'nodes speak to each other in the clear (--insecure-cluster)')
     await runNode(log, flags, async () => ({
       ...commonOptions(config, flags, log),
-      codecs: await codecsOfRegistry(cluster, { nodeId, shardId, zoneId }, log),
+      codecs: await codecsOfRegistry(cluster, { nodeId, shardId, zoneId }, config.values.dataDir, log),
       shardId,
       acceptLoss: false,
       rejoin: flags.rejoin,

@@ -284,12 +284,13 @@ function standOf(formation: Formation, heard: Heard | undefined, nowMs: number):
 const isRecent = ({ isOpen, atMs }: Heard, nowMs: number): boolean => isOpen && nowMs - atMs <= REPORT_MS_MAX
 
 /** Why a node is not talked to (G9, platform.md §7.9); '' when it is. */
-function refusalOf(formation: Formation, report: FormationReport): string {
+export function refusalOf(formation: Formation, report: FormationReport): string {
   if (report.shard !== formation.shardId) return `it belongs to shard ${report.shard}`
   if (report.formatVersion !== formation.formatVersion) return `its data has format ${report.formatVersion}`
   if (hasOtherCodecs(formation, report)) return 'its codec list is another one'
   // Once a shard is formed its stored membership counts, and nobody's list.
-  if (report.state === 'formed' || report.votersDigest === formation.votersDigest) return ''
+  const isFormed = report.state === 'formed' || formation.held.state === 'formed'
+  if (isFormed || report.votersDigest === formation.votersDigest) return ''
   return `its list of initial voters is ${report.voters.join(', ')}`
 }
 

@@ -304,10 +304,14 @@ export function admitFrame(
   peer: string,
   bytes: Uint8Array,
   faults: FrameFaults,
+  onFault?: (fault: FrameFault) => void,
 ): PeerFrame | undefined {
   const decoded = decodeFrame(bytes)
   const fault = typeof decoded === 'string' ? decoded : faultOf(owner, peer, decoded)
-  if (fault !== '') faults[fault]++
+  if (fault !== '') {
+    faults[fault]++
+    onFault?.(fault)
+  }
   return fault === '' && typeof decoded !== 'string' ? decoded.frame : undefined
 }
 

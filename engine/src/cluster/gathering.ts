@@ -9,15 +9,17 @@ import {
   type Decision,
   decide,
   type Formation,
+  type FormationReport,
   knownNodes,
   onPeer,
   onPeerLost,
   REPORT_EVERY_MS,
+  refusalOf,
   reportFor,
   tellWaiting,
 } from './formation.ts'
 import type { PeerFrame } from './frames.ts'
-import { type Peers, sendFrame, wantPeers } from './peers.ts'
+import { type Peers, refusePeer, sendFrame, wantPeers } from './peers.ts'
 
 export type Gathering = {
   readonly env: Env
@@ -47,6 +49,7 @@ function gather(env: Env, peers: Peers, formation: Formation, seeds: readonly st
     onFrame(peer, frame) {
       if (frame.type === 'formation') {
         const { type: _type, ...heard } = frame
+        turnAway(peers, formation, peer, heard)
         if (onPeer(formation, peer, heard, env.clock.monotonicMs())) report(peers, formation, peer)
       }
       phase.onFrame(peer, frame)
@@ -60,6 +63,12 @@ function gather(env: Env, peers: Peers, formation: Formation, seeds: readonly st
   }
   cancel = env.schedule.after(0, round)
   return { env, peers, formation, seeds, stop: () => cancel() }
+}
+
+/** Says and counts that a node does not belong here; formation.ts does not count it. */
+export function turnAway(peers: Peers, formation: Formation, peer: string, heard: FormationReport): void {
+  const refusal = refusalOf(formation, heard)
+  if (refusal !== '') refusePeer(peers, peer, 'formation', refusal)
 }
 
 export function report(peers: Peers, formation: Formation, node: string): void {

@@ -42,7 +42,7 @@ import {
   REPORT_EVERY_MS,
 } from './formation.ts'
 import { type AdminFrame, type AdminKind, isRaftMessage, type PeerFrame } from './frames.ts'
-import { askToJoin, leaderHeard, report } from './gathering.ts'
+import { askToJoin, leaderHeard, report, turnAway } from './gathering.ts'
 import {
   createMembership,
   type Membership,
@@ -56,7 +56,16 @@ import {
 } from './membership.ts'
 import { type Peers, sendFrame, wantPeers } from './peers.ts'
 import { createReads, onApplied, onReadDropped, onReadState, type Reads, refuseReads, tickReads } from './reads.ts'
-import { answerRead, applyCommitted, type Link, proposeOwn, pump, type Replica, snapshotCurrent } from './replica.ts'
+import {
+  answerRead,
+  applyCommitted,
+  type Link,
+  proposeOwn,
+  pump,
+  type Replica,
+  snapshotCurrent,
+  startSnapshot,
+} from './replica.ts'
 import {
   createReceiver,
   createSender,
@@ -454,6 +463,9 @@ function linkOf(member: Member): Link {
     onReadDropped: (context, reason) => onReadDropped(member.reads, context, reason),
     onOffer(id) {
       const node = nodeOf(member, id)
+      // Where none reaches back to what the log still has, one is made: the next attempt finds it.
+      if (replica.snapshotIndexLast + 1 < replica.raft.firstIndex || replica.snapshotIndexLast === 0)
+        startSnapshot(replica, 'requested')
       if (node === undefined) reportSnapshot(replica.raft, id, false)
       else offerTo(member.sender, id, node)
     },
@@ -469,6 +481,8 @@ function linkOf(member: Member): Link {
     keptIndex: () => keptFor(member.sender),
     onConfiguration: (_index, configuration) => adopt(member, configuration),
     onApplied() {
+      // G6: from its first entry on a shard is told from another one that began in the same way.
+      if (peers.common.genesis.every((byte) => byte === 0)) peers.common.genesis = member.genesis()
       onApplied(member.reads)
       publishFacts(member)
     },
@@ -557,6 +571,7 @@ function onFrame(member: Member, peer: string, frame: PeerFrame): void {
     switch (frame.type) {
       case 'formation': {
         const { type: _type, ...heard } = frame
+        turnAway(member.peers, member.formation, peer, heard)
         if (onPeer(member.formation, peer, heard, env.clock.monotonicMs())) reportTo(member, peer)
         if (heard.isFounder && heard.clusterId === member.cluster.clusterId)
           onFounder(member.membership, peer, heard.incarnation)

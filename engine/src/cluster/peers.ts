@@ -4,12 +4,14 @@
  */
 
 import { assert } from '@vacancy/shared'
+import type { Env } from '../env.ts'
 import {
   admitFrame,
   createFrameFaults,
   encodeFrame,
   FRAME_CODEC_HASH_BYTES,
   FRAME_ID_BYTES,
+  type FrameFault,
   type FrameFaults,
   type PeerFrame,
   PROTOCOL_VERSION,
@@ -38,6 +40,10 @@ export type Peers = {
   raftId: number
   nodeOf: (raftId: number) => string | undefined
   readonly faults: FrameFaults
+  /** What peers were refused for, by reason, and when each was last said. */
+  readonly refused: { [reason: string]: number }
+  readonly saidMs: Map<string, number>
+  readonly env: Pick<Env, 'clock' | 'log'> | undefined
   /** Frames that were sent, and those that no connection took. */
   sent: number
   unsent: number
@@ -50,8 +56,11 @@ export type Peers = {
   readonly connected: Set<string>
 }
 
-/** @param codecHash ordered hash of the codec list, hexadecimal */
-export function createPeers(self: string, codecHash: string): Peers {
+/**
+ * @param codecHash ordered hash of the codec list, hexadecimal
+ * @param env where refusals are said; absent: they are only counted
+ */
+export function createPeers(self: string, codecHash: string, env?: Peers['env']): Peers {
   return {
     self,
     transport: undefined,
@@ -65,6 +74,9 @@ export function createPeers(self: string, codecHash: string): Peers {
     raftId: 0,
     nodeOf: () => undefined,
     faults: createFrameFaults(),
+    refused: {},
+    saidMs: new Map(),
+    env,
     sent: 0,
     unsent: 0,
     received: 0,
@@ -82,7 +94,7 @@ export function bytesOfHex(text: string): Uint8Array {
 export function eventsOf(peers: Peers): TransportEvents {
   return {
     onFrame(peer, _stream, bytes) {
-      const frame = admitFrame(peers, peer, bytes, peers.faults)
+      const frame = admitFrame(peers, peer, bytes, peers.faults, (fault) => onFault(peers, peer, fault))
       if (!frame) return
       peers.received++
       peers.handler?.onFrame(peer, frame)
@@ -97,6 +109,38 @@ export function eventsOf(peers: Peers): TransportEvents {
     },
   }
 }
+
+/** Frames for an earlier member of this node are late, not wrong; all others come of a mistake somebody should hear of. */
+function onFault(peers: Peers, peer: string, fault: FrameFault): void {
+  const isFormed = peers.common.clusterId.some((byte) => byte !== 0)
+  if (fault === 'addressee' || (fault === 'cluster' && !isFormed)) return
+  refusePeer(peers, peer, fault, FAULT_SAYS[fault])
+}
+
+const FAULT_SAYS: { readonly [fault in FrameFault]: string } = {
+  malformed: 'what it sends cannot be read',
+  version: 'it runs another version of the protocol between nodes',
+  kind: 'it sends messages that this version does not know',
+  cluster: 'it belongs to another cluster of that name: another one was founded, or restored',
+  genesis: 'it belongs to an earlier life of this shard, before it was restored',
+  codecs: 'its codec list is another one',
+  addressee: 'it takes this node for another member',
+  sender: 'it speaks for another node',
+}
+
+/** Counts that a peer is not listened to, and says it now and then. */
+export function refusePeer(peers: Peers, peer: string, reason: string, says: string): void {
+  peers.refused[reason] = (peers.refused[reason] ?? 0) + 1
+  const { env, saidMs } = peers
+  const key = `${peer} ${reason}`
+  const nowMs = env?.clock.monotonicMs() ?? 0
+  if (nowMs - (saidMs.get(key) ?? Number.NEGATIVE_INFINITY) < SAY_AGAIN_MS) return
+  if (saidMs.size >= SAID_MAX) saidMs.clear()
+  saidMs.set(key, nowMs)
+  env?.log.warn({ peer, reason }, `a peer is not listened to: ${says}`)
+}
+const SAY_AGAIN_MS = 60_000
+const SAID_MAX = 256
 
 /** @returns false when it was dropped; raft and the driver send again */
 export function sendFrame(peers: Peers, node: string, frame: PeerFrame): boolean {

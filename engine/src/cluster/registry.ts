@@ -249,8 +249,11 @@ function noteFailure(link: Link, base: string, result: RegistryResult): void {
 
 function noteAnswer(link: Link, base: string): void {
   const seconds = Math.round((link.parts.clock.monotonicMs() - link.failedSinceMs) / 1000)
-  if (link.failed >= link.options.addresses.length)
+  if (link.failed >= link.options.addresses.length) {
     link.parts.log.info({ registry: base, seconds }, 'the registry answers again')
+    // It takes its codec list when it starts: who was away may have another one.
+    if (link.codecs) wait(link, 'codecs', 0, () => lookAtCodecs(link))
+  }
   link.failed = 0
   link.fault = ''
 }

@@ -69,7 +69,7 @@ export async function openShardSide(
   cluster: ClusterOptions,
   send: Send,
 ): Promise<ShardSide> {
-  const peers = createPeers(options.nodeId, createCodecList(options.codecs).orderedHash)
+  const peers = createPeers(options.nodeId, createCodecList(options.codecs).orderedHash, env)
   const tls =
     cluster.tls &&
     openTls({
@@ -275,7 +275,7 @@ export function joinShard(
           return error.message
         }
       },
-      transportCounts: () => countsOf(transport.counters()),
+      transportCounts: () => countsOf(transport.counters(), peers),
       hostOf: (name) => (name === options.nodeId ? cluster.apiHost : (knownAddress(discovery, name)?.host ?? '')),
       onRole: () => send({ type: 'cluster', status: clusterStatus(member), resolver: resolverStatus(side) }),
       onFatal: (reason) =>
@@ -303,7 +303,7 @@ export function joinShard(
 /** Least memory of a package: what is certainly too large is refused before it is taken apart (§16.3). */
 const BYTES_A_PACKAGE = 8
 
-function countsOf(counters: TransportCounters): TransportCounts {
+function countsOf(counters: TransportCounters, peers: Peers): TransportCounts {
   const { refused, failed, lost, streams } = counters
   const sum = (tally: { readonly [name: string]: number }) =>
     Object.values(tally).reduce((total, count) => total + count, 0)
@@ -312,7 +312,7 @@ function countsOf(counters: TransportCounters): TransportCounts {
   return {
     opened: counters.opened,
     accepted: counters.accepted,
-    rejected: Object.fromEntries(Object.entries(refused).filter(([, count]) => count > 0)),
+    rejected: { ...Object.fromEntries(Object.entries(refused).filter(([, count]) => count > 0)), ...peers.refused },
     errors: sum(failed),
     dropped: sum(lost),
     messagesSent: over(({ framesOut }) => framesOut),
