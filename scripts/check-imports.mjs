@@ -14,6 +14,8 @@ const ROOMS = {
   bench: ['shared', 'client'],
   quickstart: ['shared'],
 }
+/** What tests of a workspace may use besides: whole shards are tested through the client. */
+const TESTS_USE = { engine: ['client'] }
 
 /** Floors of engine/src from top to bottom: an arrow points down or stays on its floor. */
 const ENGINE_FLOORS = [
@@ -92,7 +94,8 @@ function resolve(root, from, name) {
   const pack = parts.slice(0, name.startsWith('@') ? 2 : 1).join('/')
   const own = readManifest(root, room)
   const house = readManifest(root, '.')
-  const known = { ...own.dependencies, ...(NOT_SHIPPED.test(from) ? house.devDependencies : {}) }
+  const forTests = { ...house.devDependencies, ...own.devDependencies }
+  const known = { ...own.dependencies, ...(NOT_SHIPPED.test(from) ? forTests : {}) }
   if (known[pack] === undefined) return { fault: `resolvable: ${pack} is not among the dependencies of ${room}` }
   if (!pack.startsWith('@vacancy/')) {
     return existsSync(path.join(root, 'node_modules', pack)) ? {} : { fault: `resolvable: ${pack} is not installed` }
@@ -114,7 +117,8 @@ function* broken(from, { name, file, byName, fault }) {
   if (!file) return
   const target = file.split('/')[0]
   if (target !== room && !byName) yield `by-the-front-door: enters ${target} by a path; use its name`
-  if (target !== room && !ROOMS[room].includes(target)) yield `${room}-on-its-floor: may not import ${target}`
+  const below = [...ROOMS[room], ...(NOT_SHIPPED.test(from) ? (TESTS_USE[room] ?? []) : [])]
+  if (target !== room && !below.includes(target)) yield `${room}-on-its-floor: may not import ${target}`
   if (isPure(from) && file.startsWith('shared/src/node/')) yield `pure-core: ${name} touches the machine`
   if (NOT_SHIPPED.test(from)) return
   if (room !== 'bench' && NOT_SHIPPED.test(file)) yield `tests-are-not-shipped: ${name} is not shipped`

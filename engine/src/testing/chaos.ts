@@ -1,0 +1,462 @@
+/**
+ * `npm run chaos -- --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]`: a shard of real processes under faults, with
+ * clients whose histories are judged at the end (reliability.md §9).
+ *
+ *   clients ──► links ──► nodes ◄── links between each two of them      registry, resolver, views of the resolver
+ *      │                    ▲
+ *      └── histories        └── kill, stop, partition, full disk, changes of members, transfers
+ *             └──► judge: one order explains each package; sums; keys; digests; all nodes come together again
+ *
+ * Anything that must not be leaves everything there is: data directories, logs, histories, seed and verdict.
+ */
+
+import { randomInt } from 'node:crypto'
+import { cpSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { connect, type VacancyClient } from '@vacancy/client'
+import type { ClientPlan } from './chaos-client.ts'
+import { type Chaos, runFaults, type Tally } from './chaos-faults.ts'
+import {
+  createFleet,
+  emptyDisk,
+  type Fleet,
+  killNode,
+  lookAtFleet,
+  mountSmallDisk,
+  nodeOf,
+  resumeNode,
+  runningNodes,
+  standings,
+  startNode,
+  stopNode,
+  unmountSmallDisk,
+  watchFleet,
+} from './chaos-fleet.ts'
+import { type Judgement, judge } from './chaos-judge.ts'
+import { openNetwork } from './chaos-network.ts'
+import {
+  attempt,
+  BOARD_BYTES,
+  boardOn,
+  closeRecorder,
+  endClients,
+  machineMs,
+  nextEpoch,
+  noteCall,
+  noteReturn,
+  openRecorder,
+  type Recorder,
+} from './chaos-recorder.ts'
+import { CONSERVED_ROOMS, type Ground, isConserved, packagesOf, placeOf, readRecords } from './chaos-records.ts'
+import { dateIn } from './node-process.ts'
+import { openShard, PORTS } from './shard-process.ts'
+
+const CLIENTS: readonly ClientPlan['kind'][] = [
+  'library',
+  'library',
+  'library',
+  'own',
+  'own',
+  'own',
+  'keyless',
+  'keyless',
+]
+const PROPERTIES = 40
+const NIGHTS_FIRST = 30
+/** Hot packages change this often. */
+const EPOCH_MS = 4_000
+const TELL_MS = 10_000
+const FORM_MS = 60_000
+/** After the last fault is mended all nodes stand at one index, and somebody leads. */
+const CONVERGE_MS = 60_000
+const CLIENTS_END_MS = 75_000
+
+export type ChaosOptions = {
+  readonly seconds: number
+  readonly seed: number
+  /** Voters that found the shard. */
+  readonly voters: number
+  readonly say: (line: string) => void
+  readonly stop?: AbortSignal
+  readonly stallMsMax?: number
+  readonly lanes?: number
+  /** Also when nothing is wrong. */
+  readonly keeps?: boolean
+}
+
+export type ChaosReport = Judgement & {
+  readonly seed: number
+  readonly voters: number
+  readonly seconds: number
+  readonly network: string
+  readonly disk: string
+  readonly faults: { readonly [name: string]: number }
+  readonly elections: number
+  readonly terms: number
+  readonly digestMismatches: number
+  readonly convergedMs: number
+  /** Everything was kept here; '' when nothing was wrong. */
+  readonly kept: string
+}
+
+/**
+ * Runs it once. What must not be is among the violations of the report, and everything is kept then.
+ *
+ * @throws when the run itself cannot go on: no shard was formed, or it was stopped
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { seed, say, voters } = options
+  const founders = Array.from({ length: voters }, (_, i) => `node-${i + 1}`)
+  const spare = `node-${voters + 1}`
+  const shard = await openShard({
+    nodes: [...founders, spare],
+    voters: founders,
+    tls: true,
+    // Election time-outs of 1.2 to 2.4 s: on a crowded machine shorter ones elect nobody for long.
+    // Snapshots and new log files often, so that faults fall into them, too; idle lines answer at once.
+    config: {
+      admin_requires_auth: false,
+      raft_tick_ms: 20,
+      snapshot_trigger_count: 2_000,
+      snapshot_interval_sec: 5,
+      memory_max_bytes: 128 << 20,
+      session_table_bytes: 8 << 20,
+    },
+  })
+  const network = await openNetwork(shard.nodes, shard.host)
+  const fleet = createFleet(shard, network)
+  const onExit = () => {
+    for (const node of runningNodes(fleet)) node.process?.signal('SIGKILL')
+    unmountSmallDisk(fleet)
+  }
+  process.once('exit', onExit)
+  let kept = ''
+  try {
+    const disk = mountSmallDisk(fleet, founders[1] as string)
+      ? `tmpfs under ${founders[1]}`
+      : 'no disk was filled: mounting is not permitted here'
+    say(
+      `seed ${seed}: ${voters} voters and ${spare}, ${CLIENTS.length} clients, ${options.seconds} s; ${disk}; ${shard.folder}`,
+    )
+    const run = await disturb(fleet, founders, options)
+    const report = {
+      ...run,
+      disk,
+      seed,
+      voters,
+      seconds: options.seconds,
+      network: 'a proxy in user space for each directed link',
+    }
+    if (run.violations.length > 0 || options.keeps) kept = await keep(fleet, { ...report, kept: '' })
+    return { ...report, kept }
+  } catch (error) {
+    if (!options.stop?.aborted) kept = await keep(fleet, { seed, error: String(error) })
+    throw new Error(`seed ${seed}${kept && `, everything in ${kept}`}: ${(error as Error).message}`, { cause: error })
+  } finally {
+    fleet.isClosed = true
+    await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
+    unmountSmallDisk(fleet)
+    await network.close()
+    await shard.close()
+    process.off('exit', onExit)
+  }
+}
+
+type Run = Omit<ChaosReport, 'seed' | 'voters' | 'seconds' | 'network' | 'disk' | 'kept'>
+
+async function disturb(fleet: Fleet, founders: readonly string[], options: ChaosOptions): Promise<Run> {
+  const { seconds, seed, say, stop, stallMsMax = 30_000, lanes = 2 } = options
+  const { shard, network } = fleet
+  const over = new AbortController()
+  stop?.addEventListener('abort', () => over.abort(), { once: true })
+  for (const name of founders) await startNode(fleet, nodeOf(fleet, name))
+  await until('a leader', FORM_MS, stop, async () => {
+    await lookAtFleet(fleet)
+    return fleet.view.leader !== ''
+  })
+  void watchFleet(fleet)
+
+  const nights = NIGHTS_FIRST * Math.min(12, Math.max(1, Math.ceil(seconds / 60)))
+  const ground: Ground = { properties: PROPERTIES, dates: Array.from({ length: nights }, (_, i) => dateIn(2 + i)) }
+  const histories = join(shard.folder, 'history')
+  mkdirSync(histories)
+  const memory = new SharedArrayBuffer(BOARD_BYTES)
+  const board = boardOn(memory)
+  const files = CLIENTS.map((_, client) => join(histories, `client-${client}.jsonl`))
+  const ownFile = join(histories, 'setup-and-end.jsonl')
+  const own = openRecorder(ownFile, board)
+  const nodes = network.nodes.map((node) => ({ host: network.clientHost(node), port: PORTS.tcp }))
+  const client = await connect({ nodes, deadlineMs: 20_000, connectDeadlineMs: 60_000, reads: 'leader' })
+  await layGround(client, ground, own)
+
+  const workers = CLIENTS.map((kind, at) => {
+    const plan: ClientPlan = {
+      client: at,
+      kind,
+      seed,
+      file: files[at] as string,
+      board: memory,
+      ground,
+      lanes,
+      thinkMsMax: 40,
+      nodes: nodes.map((node, i) => ({
+        ...node,
+        ...(at % 2 === 0 && { api: `http://${shard.host(network.nodes[i] as string)}:${PORTS.api}` }),
+      })),
+    }
+    return new Worker(new URL('./chaos-client.ts', import.meta.url), { workerData: plan })
+  })
+  const ends = workers.map(
+    (worker, at) =>
+      new Promise<void>((resolve) => {
+        worker.once('error', (error) => fleet.violations.push(`client ${at} failed: ${(error as Error).stack}`))
+        worker.once('exit', () => resolve())
+      }),
+  )
+  const tally: Tally = new Map()
+  const epochs = setInterval(() => nextEpoch(board), EPOCH_MS)
+  const fromMs = machineMs()
+  const told = setInterval(() => say(line(fleet, fromMs, tally)), TELL_MS)
+  const chaos: Chaos = { fleet, founders, tally, say, over: over.signal, stallMsMax, wipes: { areSafe: true } }
+  const ended = setTimeout(() => over.abort(), seconds * 1_000)
+  try {
+    await runFaults(chaos, seed)
+    if (stop?.aborted) throw new Error('stopped')
+    const toMs = machineMs()
+    await heal(fleet)
+    endClients(board)
+    await within(CLIENTS_END_MS, Promise.all(ends), 'the clients end')
+    say('healed; the nodes come together')
+    const { convergedMs, digestMismatches } = await converge(fleet, stop)
+    await readAll(
+      client,
+      ground,
+      own,
+      readRecords(files).operations.map(({ key }) => key),
+    )
+    closeRecorder(own)
+    await client.close()
+    for (const node of runningNodes(fleet)) await stopNode(fleet, node)
+    const { elections, terms } = countElections(fleet)
+    say('judging')
+    const judgement = judge(readRecords([...files, ownFile]), fromMs, toMs)
+    const violations = [...fleet.violations, ...judgement.violations]
+    return {
+      ...judgement,
+      violations,
+      faults: Object.fromEntries([...tally].sort()),
+      elections,
+      terms,
+      digestMismatches,
+      convergedMs,
+    }
+  } finally {
+    clearTimeout(ended)
+    clearInterval(epochs)
+    clearInterval(told)
+    over.abort()
+    await Promise.all(workers.map((worker) => worker.terminate()))
+  }
+}
+
+function line(fleet: Fleet, fromMs: number, tally: Tally): string {
+  const { view } = fleet
+  const faults = [...tally.values()].reduce((sum, count) => sum + count, 0)
+  const seconds = Math.round((machineMs() - fromMs) / 1_000)
+  const up = runningNodes(fleet).length
+  return `${seconds} s: ${faults} faults, term ${view.term}, leader ${view.leader || 'none'}, voters ${view.voters.join(' ')}, ${up} up, applied ${Math.max(0, ...view.applied.values())}, ${fleet.violations.length} violations`
+}
+
+/** Attributes that nothing depends on. */
+const SOMEWHERE = {
+  segment: 'alpine',
+  area: 'valley',
+  propertyType: 'hotel',
+  category: 'standard',
+  stars: 3,
+  latitude: 47,
+  longitude: 11,
+  amenities: ['wifi'],
+} as const
+
+/** Properties, and the packages whose sums are kept. */
+async function layGround(client: VacancyClient, ground: Ground, recorder: Recorder): Promise<void> {
+  for (let i = 0; i < ground.properties; i++) {
+    const { propertyId } = placeOf(ground, i)
+    await client.setProperty({ ...SOMEWHERE, propertyId })
+  }
+  const keys = Array.from({ length: packagesOf(ground) }, (_, key) => key).filter(isConserved)
+  await Promise.all(
+    keys.map(async (key) => {
+      const asked = { key, kind: 'set', amount: CONSERVED_ROOMS } as const
+      const id = noteCall(recorder, asked, 'library')
+      const answer = await attempt(client, ground, asked)
+      noteReturn(recorder, id, answer)
+      if (answer.outcome !== 'done') throw new Error(`the ground could not be laid: ${answer.code}`)
+    }),
+  )
+}
+
+/** What is there at the end, of every package that was touched. */
+async function readAll(
+  client: VacancyClient,
+  ground: Ground,
+  recorder: Recorder,
+  touched: readonly number[],
+): Promise<void> {
+  await Promise.all(
+    [...new Set(touched)].map(async (key) => {
+      const asked = { key, kind: 'read', amount: 0 } as const
+      const id = noteCall(recorder, asked, 'linearizable')
+      noteReturn(recorder, id, await attempt(client, ground, asked, { linearizable: true }))
+    }),
+  )
+}
+
+async function heal(fleet: Fleet): Promise<void> {
+  fleet.network.heal()
+  emptyDisk(fleet)
+  for (const node of fleet.nodes.values()) {
+    if (node.isPaused) resumeNode(node)
+    const isMember = fleet.view.voters.includes(node.name) || fleet.view.learners.includes(node.name)
+    if (!node.process && isMember) await startNode(fleet, node)
+  }
+}
+
+/** Waits until all nodes have applied the same and somebody leads; a violation when they do not. */
+async function converge(
+  fleet: Fleet,
+  stop: AbortSignal | undefined,
+): Promise<{ convergedMs: number; digestMismatches: number }> {
+  const beganMs = performance.now()
+  let last = ''
+  let digestMismatches = 0
+  const come = async () => {
+    const members = [...fleet.view.voters, ...fleet.view.learners]
+    const seen = (await standings(fleet)).filter(({ name }) => members.includes(name))
+    last = JSON.stringify({ view: { ...fleet.view, applied: [...fleet.view.applied] }, seen })
+    const [first] = seen
+    const isWhole = first && seen.length === members.length && !fleet.view.isChanging
+    if (!isWhole || first.index === 0 || seen.some(({ index }) => index !== first.index)) return false
+    if (seen.some(({ health }) => health === 'unavailable' || health === '')) return false
+    digestMismatches = seen.filter(({ digest }) => digest !== first.digest).length
+    return digestMismatches === 0
+  }
+  const isTogether = await until('', CONVERGE_MS, stop, come).catch(() => false)
+  if (!isTogether)
+    fleet.violations.push(`the nodes do not come together within ${CONVERGE_MS} ms of the last fault: ${last}`)
+  return { convergedMs: Math.round(performance.now() - beganMs), digestMismatches }
+}
+
+/** From what the nodes printed: who led which term. Two leaders of one term are a violation (A1). */
+function countElections(fleet: Fleet): { elections: number; terms: number } {
+  const leaders = new Map<number, string>()
+  let elections = 0
+  for (const life of fleet.lives) {
+    for (const printed of life.output().split('\n')) {
+      if (!printed.includes('this node leads the shard')) continue
+      const { term, id } = JSON.parse(printed) as { term: number; id: string }
+      const other = leaders.get(term)
+      if (other !== undefined && other !== id) fleet.violations.push(`${other} and ${id} both led term ${term} (A1)`)
+      leaders.set(term, id)
+      elections++
+    }
+  }
+  return { elections, terms: Math.max(0, ...leaders.keys()) }
+}
+
+async function until(
+  what: string,
+  milliseconds: number,
+  stop: AbortSignal | undefined,
+  look: () => Promise<boolean>,
+): Promise<boolean> {
+  for (const end = performance.now() + milliseconds; performance.now() < end; ) {
+    if (stop?.aborted) throw new Error('stopped')
+    if (await look()) return true
+    await wait(100)
+  }
+  throw new Error(`it did not happen: ${what}`)
+}
+
+async function within<T>(milliseconds: number, awaited: Promise<T>, what: string): Promise<T> {
+  const late = wait(milliseconds, undefined, { ref: false }).then(() =>
+    Promise.reject(new Error(`it did not happen in time: ${what}`)),
+  )
+  return await Promise.race([awaited, late])
+}
+
+/** Puts everything there is where nothing removes it. @returns the folder */
+async function keep(fleet: Fleet, verdict: object): Promise<string> {
+  fleet.isClosed = true
+  await Promise.all(runningNodes(fleet).map((node) => killNode(fleet, node)))
+  // Their last words are written when their pipes are closed.
+  await wait(200)
+  const folder = join(tmpdir(), `vacancy-chaos-${Date.now()}`)
+  const { smallDisk, shard } = fleet
+  if (smallDisk !== undefined) {
+    emptyDisk(fleet)
+    const copied = join(shard.folder, 'data', `${smallDisk}.kept`)
+    cpSync(shard.dataDir(smallDisk), copied, { recursive: true })
+    unmountSmallDisk(fleet)
+  }
+  writeFileSync(join(shard.folder, 'verdict.json'), JSON.stringify(verdict, undefined, 2))
+  renameSync(shard.folder, folder)
+  return folder
+}
+
+// The command
+
+function textOf(report: ChaosReport): string {
+  const { violations, faults, ...figures } = report
+  const rows = Object.entries(figures).map(([name, value]) => `  ${name.padEnd(20)} ${value}`)
+  const broken = Object.entries(faults).map(([name, count]) => `  ${String(count).padStart(6)} ${name}`)
+  const wrong =
+    violations.length === 0 ? ['nothing was wrong'] : [`${violations.length} violations:`, ...violations.slice(0, 20)]
+  return ['faults', ...broken, 'figures', ...rows, ...wrong].join('\n')
+}
+
+const VIOLATED = 1
+const USAGE = 64
+const INTERRUPTED = 130
+
+async function main(args: readonly string[]): Promise<number> {
+  const given = (name: string) => {
+    const at = args.indexOf(name)
+    return at < 0 ? undefined : args[at + 1]
+  }
+  const say = (text: string) => void process.stdout.write(`${text}\n`)
+  const minutes = Number(given('--minutes') ?? 1)
+  const seed = Number(given('--seed') ?? process.env['VACANCY_SEED'] ?? randomInt(1_000_000_000))
+  const voters = Number(given('--nodes') ?? (availableParallelism() >= 4 ? 5 : 3))
+  if (!(minutes > 0) || !Number.isSafeInteger(seed) || (voters !== 3 && voters !== 5)) {
+    say('usage: npm run chaos -- --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]')
+    return USAGE
+  }
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  try {
+    const report = await runChaos({
+      seconds: minutes * 60,
+      seed,
+      voters,
+      say,
+      stop: stop.signal,
+      keeps: args.includes('--keep'),
+    })
+    const file = given('--json')
+    if (file !== undefined) writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`)
+    say(textOf(report))
+    if (report.violations.length === 0) return 0
+    say(`again: npm run chaos -- --minutes ${minutes} --seed ${seed} --nodes ${voters}`)
+    return VIOLATED
+  } catch (error) {
+    say(stop.signal.aborted ? 'stopped' : String((error as Error).stack))
+    return stop.signal.aborted ? INTERRUPTED : VIOLATED
+  }
+}
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2))
