@@ -48,7 +48,7 @@ import {
   walFolder,
   writeCluster,
 } from './data-directory.ts'
-import { type Decision, genesisConfiguration, type Held } from './formation.ts'
+import { configurationAt, type Decision, type Held } from './formation.ts'
 import type { ReplicaOptions } from './messages.ts'
 
 export type RecoveredNode = {
@@ -81,8 +81,6 @@ export type Found = (parts: {
 
 export type Progress = (phase: 'recovering' | 'loading', detail: string) => void
 
-/** A node that joins has no part in the shard until it is told. */
-const NOBODY: Configuration = { members: [], voters: [], outgoing: [], learners: [], staged: [], autoLeave: false }
 const DEFAULT_SHARD = 'standalone'
 /** Everything that belongs to one history; set aside as a whole, CLUSTER last: it says that there is something. */
 const HISTORY = ['CLEAN', 'wal', 'snapshots', SEED_FILE, 'CLUSTER']
@@ -175,8 +173,10 @@ function setAsideOtherCodecs(env: Env, directory: DataDirectory, codecs: CodecLi
       : undefined
   if (!known || known.hash === codecs.orderedHash) return undefined
   const reason = `the data was made with the codec list ${known.names.join(', ')}; the list is now ${codecs.text}`
-  const present = HISTORY.filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
+  // The same incarnation without its log would vote again where it has voted: IDENTITY goes along.
+  const present = [...HISTORY, 'IDENTITY'].filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
   const place = setAside(directory, present, reason)
+  renewIdentity(directory)
   directory.cluster = undefined
   env.log.warn({ place }, `${reason}: the node starts empty`)
   return `${reason}; set aside in ${place}`
@@ -255,7 +255,9 @@ async function recoverFrom(
   assert(cluster !== undefined, 'the folder is formed')
   const { kernels, context } = machineOf(store, options)
   const self = { node: options.nodeId, incarnation: directory.identity.incarnation }
-  const begin = snapshot?.manifest.membership ?? beginningOf(cluster, self, decide === undefined)
+  const begin = decide
+    ? configurationAt(cluster, snapshot?.manifest)
+    : (snapshot?.manifest.membership ?? votersOnly([{ id: 1, ...self }]))
   const hardState = recovered?.hardState ?? { term: base.term, vote: 0, commit: base.index }
   const replayed = replay(env, context, recovered, base.index, hardState.commit, begin, progress)
   publish(store, replayed.applied)
@@ -385,16 +387,6 @@ async function clusterOf(
   if (decision.kind === 'form') return decision.cluster
   if (snapshot && !decision.keepsSnapshot) return 'the shard has another history than the snapshot of this node'
   return { ...decision.cluster, isFounder: false }
-}
-
-/** Who the members are before any entry says so: the founders, or nobody where this node came later. */
-function beginningOf(
-  cluster: Cluster,
-  self: { readonly node: string; readonly incarnation: string },
-  isStandalone: boolean,
-): Configuration {
-  if (isStandalone) return votersOnly([{ id: 1, ...self }])
-  return cluster.isFounder === false ? NOBODY : genesisConfiguration(cluster.voters)
 }
 
 type Replayed = {
@@ -531,8 +523,9 @@ async function recoverWithLoss(
     lost.push(`lost: from entry ${salvage.lost.from} on, ${through}; kept: everything up to entry ${index}`)
   } else lost.push(`kept: everything up to entry ${index}, the last that verifies`)
   progress('recovering', 'the data is being set aside and written anew')
-  const present = HISTORY.filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
+  const present = [...HISTORY, 'IDENTITY'].filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
   const place = setAside(directory, present, (damage as Error).message)
+  renewIdentity(directory)
   directory.cluster = undefined
   lost.push(`everything as it was lies in ${place}; nothing there is read again (vacancy quarantine list)`)
   const genesis = {

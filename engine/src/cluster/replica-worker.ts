@@ -6,7 +6,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
-import { assert, dayOf, formatDay } from '@vacancy/shared'
+import { assert, dayOf, formatDay, VacancyError } from '@vacancy/shared'
 import { createEnv, type Env, type Log } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
 import type { EntryBatch } from '../raft/entry.ts'
@@ -189,7 +189,12 @@ function maintain(replica: Replica, member: Member | undefined, options: Replica
 function soleVoter({ nodeId }: ReplicaOptions, { directory, raft }: RecoveredNode): RaftConfig {
   const { configuration } = raft
   const own = configuration?.members.find(({ node }) => node === nodeId)
-  assert(own !== undefined && configuration?.voters.length === 1, `${directory.path} is a member's of several nodes`)
+  if (own === undefined || configuration?.voters.length !== 1) {
+    const reason =
+      `${directory.path} belongs to a member of a shard of several nodes: start it with run-clustered. To go on with` +
+      ' its data alone, export it (vacancy export) and start a node on an empty folder with that snapshot.'
+    throw new VacancyError('data_conflict', { reason })
+  }
   return { id: own.id, electionTicks: 10, heartbeatTicks: 1, random: () => 0, ...PRODUCTION }
 }
 
