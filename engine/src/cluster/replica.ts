@@ -985,6 +985,7 @@ export function tick(replica: Replica): void {
   giveUpWaiting(replica, now)
   storeCommit(replica.raft)
   pump(replica)
+  replica.onSettled?.()
 }
 
 /**
