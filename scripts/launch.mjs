@@ -39,6 +39,7 @@ const COMMANDS = {
   bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
   sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
   kill: { build: true, steps: [['engine/src/testing/kill.ts']] },
+  sim: { build: true, steps: [['engine/src/testing/sim.ts']] },
   // A shard of real processes under faults.
   chaos: { build: true, steps: [['engine/src/testing/chaos.ts']] },
   soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },

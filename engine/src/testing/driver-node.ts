@@ -73,7 +73,7 @@ import { listLogFiles, replayEntries, scanLog, termAt } from '../wal/scan.ts'
 import { installWal, prepareNext, type Wal } from '../wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
 import { crash, createSimulatedDisk, restart, type SimulatedDisk } from './disk.ts'
-import type { Fault } from './faults.ts'
+import { type Fault, leaderOf } from './faults.ts'
 import type { Payload } from './network.ts'
 import { onApplied, onState, violate } from './oracles.ts'
 import { betweenDecades, type Random } from './random.ts'
@@ -125,8 +125,6 @@ type DriverNode = {
   readonly machine: ToyMachine
   readonly peers: Peers
   readonly marks: { index: number; lo: number; hi: number }[]
-  timeMs: number
-  genesis: Uint8Array
   formation: Formation | undefined
   replica: Replica | undefined
   member: Member | undefined
@@ -227,9 +225,12 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
  */
 function wipe(world: World, node: SimulatedNode, lengthUs: number): boolean {
   if (!node.process || world.nodes.some(({ isDamaged }) => isDamaged)) return false
-  const leader = world.nodes.find(({ process }) => process?.running?.raft.role === 'leader')?.process?.running
-  const voters = leader?.voters() ?? []
-  const isWhole = world.nodes.every(({ number, wipedAt }) => wipedAt === 0 || voters.includes(number))
+  const leader = leaderOf(world)?.process?.running
+  const voters = leader?.voterIds?.() ?? []
+  // One that came back as another member votes under another raft id.
+  const isWhole = world.nodes.every(
+    ({ process, wipedAt }) => wipedAt === 0 || voters.includes(process?.running?.raftId?.() ?? 0),
+  )
   if (!leader || leader.isJoint() || !isWhole || voters.length < 3 || voters.length !== world.knobs.voters) return false
   endProcess(world, node, 'wiped', false)
   node.storage = { disk: freshDisk(), wipes: storageOf(node).wipes + 1 }
@@ -262,8 +263,6 @@ function startDriver(host: Host): Running {
     machine: createToyMachine(),
     peers: createPeers(node.name, CODECS.orderedHash),
     marks: [],
-    timeMs: 0,
-    genesis: new Uint8Array(16),
     formation: undefined,
     replica: undefined,
     member: undefined,
@@ -309,6 +308,8 @@ function startDriver(host: Host): Running {
     voters: () => numbersOf([...configuration().voters, ...configuration().outgoing]),
     learners: () => numbersOf(configuration().learners),
     isJoint: () => configuration().outgoing.length > 0,
+    raftId: () => driver.replica?.raft.id ?? 0,
+    voterIds: () => configuration().voters,
     digest: () => ({ lo: driver.machine.digestLo, hi: driver.machine.digestHi }),
     checkBounds: () => checkBounds(driver),
     isDurable: (index, term) => isDurable(driver, index, term),
@@ -378,7 +379,7 @@ function takeUp(driver: DriverNode, directory: DataDirectory, cluster: Cluster):
   const begin = snapshot?.configuration ?? (cluster.isFounder === false ? NOBODY : genesisConfiguration(cluster.voters))
   const raft = restore(driver, opened.wal, opened.recovered, base, begin)
   peers.common.clusterId = bytesOfHex(cluster.clusterId)
-  peers.common.genesis = driver.genesis
+  peers.common.genesis = machine.genesis.slice()
   const { isFounder = true, snapshotDigest: digest = '', baseIndex, baseTerm, voters } = cluster
   const held: FormedState = {
     state: 'formed',
@@ -514,7 +515,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       digestMark: () => driver.marks.at(-1),
       digest: () => ({ lo: machine.digestLo, hi: machine.digestHi }),
       lastMaintenanceDay: () => machine.lastMaintenanceDay,
-      latestTimeMs: () => driver.timeMs,
+      latestTimeMs: () => machine.timeMs,
       packagesBefore: () => 0,
       unorderedTables: () => [],
       sweep: () => false,
@@ -560,7 +561,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
     snapshotIndex: (restored.applied ?? 0) - 0,
     tornTailBytes: 0,
     acceptDay: 0,
-    lastTimeMs: driver.timeMs,
+    lastTimeMs: machine.timeMs,
   }
   const replica = createReplica(replicaParts)
   log.replica = replica
@@ -577,7 +578,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       prepareSwitch: () => '',
       onFatal: (reason) => violate('O11', `node ${node.number} cannot install a snapshot: ${reason}`),
       cells: undefined,
-      genesis: () => driver.genesis,
+      genesis: () => machine.genesis.slice(),
       transportCounts: () => NO_COUNTS,
       hostOf: () => '',
       onRole: () => undefined,
@@ -666,7 +667,6 @@ function apply(driver: DriverNode, index: number, bytes: Uint8Array, start: numb
   const view = viewOf(bytes)
   const result = applyToy(machine, index, bytes, start, end)
   const kind = view.getUint16(start, true)
-  driver.timeMs = view.getUint32(start + 2, true) + view.getUint32(start + 6, true) * 2 ** 32
   world.counts.entries++
   const term = entryTerm(view, start - ENTRY_HEADER_BYTES)
   const { code, value, index: resultIndex } = result
@@ -680,13 +680,9 @@ function apply(driver: DriverNode, index: number, bytes: Uint8Array, start: numb
     code,
     value,
     resultIndex,
-    timeMs: driver.timeMs,
+    timeMs: machine.timeMs,
   })
   const body = start + 15
-  if (kind === KIND.genesis && driver.genesis.every((byte) => byte === 0)) {
-    driver.genesis = bytes.slice(body, body + 16)
-    driver.peers.common.genesis = driver.genesis
-  }
   if (kind === KIND.digestCheck) {
     const at = view.getFloat64(body, true)
     const own = marks.find((mark) => mark.index === at)

@@ -46,6 +46,10 @@ export type ToyMachine = {
   digestHi: number
   applied: number
   lastMaintenanceDay: number
+  /** Random bits of the shard (G6); zeros until its first entry. */
+  readonly genesis: Uint8Array
+  /** Leader time of the last command, ms. */
+  timeMs: number
   readonly result: ToyResult
 }
 
@@ -67,6 +71,8 @@ export function createToyMachine(): ToyMachine {
     digestHi: 0,
     applied: 0,
     lastMaintenanceDay: 0,
+    genesis: new Uint8Array(16),
+    timeMs: 0,
     result: { code: 0, value: 0, index: 0 },
   }
 }
@@ -112,8 +118,11 @@ export function applyToy(machine: ToyMachine, index: number, bytes: Uint8Array, 
   result.code = OUTCOME.done
   result.value = 0
   result.index = index
+  machine.timeMs = view.getUint32(start + 2, true) + view.getUint32(start + 6, true) * 2 ** 32
   const body = bodyOf(view, start)
   if (!isToy(kind) || end - body !== 6) {
+    const isFirst = kind === KIND.genesis && machine.genesis.every((byte) => byte === 0)
+    if (isFirst) machine.genesis.set(bytes.subarray(body, body + 16))
     if (kind === KIND.dropBefore) dropBefore(machine, view.getUint32(body, true))
     return result
   }
@@ -210,8 +219,9 @@ function hash(a: number, b: number, c: number, d: number): number {
 /** The whole state as bytes, for a snapshot. */
 export function encodeToy(machine: ToyMachine): Uint8Array {
   const sessions = [...machine.sessions].map(([session, results]) => [session, [...results]])
-  const { values, digestLo, digestHi, applied, lastMaintenanceDay } = machine
-  const plain = { values: [...values], sessions, digestLo, digestHi, applied, lastMaintenanceDay }
+  const { values, digestLo, digestHi, applied, lastMaintenanceDay, genesis, timeMs } = machine
+  const state = { digestLo, digestHi, applied, lastMaintenanceDay, timeMs }
+  const plain = { values: [...values], sessions, genesis: [...genesis], ...state }
   return new TextEncoder().encode(JSON.stringify(plain))
 }
 
@@ -224,7 +234,11 @@ export function restoreToy(machine: ToyMachine, bytes: Uint8Array): void {
     digestHi: number
     applied: number
     lastMaintenanceDay: number
+    genesis: number[]
+    timeMs: number
   }
+  machine.genesis.set(plain.genesis)
+  machine.timeMs = plain.timeMs
   machine.values.set(plain.values)
   machine.sessions.clear()
   for (const [session, results] of plain.sessions) machine.sessions.set(session, new Map(results))

@@ -69,6 +69,9 @@ export type Running = {
   voters(): readonly number[]
   learners(): readonly number[]
   isJoint(): boolean
+  /** Where nodes may come back as other members: the own raft id, and those of the voters. */
+  raftId?(): number
+  voterIds?(): readonly number[]
   /** State behind the applied index. */
   digest(): { readonly lo: number; readonly hi: number }
   /** Throws when something grew beyond its bound (O14). */
