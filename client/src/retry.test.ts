@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { leavesDoubt, mayRepeat, reconnectDelayMs, repeatDelayMs, tellsFate, UNKNOWN_REPEATS_MAX } from './retry.ts'
+import {
+  leavesDoubt,
+  mayRepeat,
+  reconnectDelayMs,
+  repeatDelayMs,
+  searchDelayMs,
+  tellsFate,
+  UNKNOWN_REPEATS_MAX,
+} from './retry.ts'
 
 const READ = { isWrite: false, isKeyed: false }
 const WRITE = { isWrite: true, isKeyed: false }
@@ -63,4 +71,9 @@ test('delays before connecting again double from 100 ms to 5 s, and chance takes
 
 test('delays before sending again double from 20 ms to 500 ms', () => {
   expect(Array.from({ length: 7 }, (_, repeats) => repeatDelayMs(repeats, 1))).toEqual([20, 40, 80, 160, 320, 500, 500])
+})
+
+test('a search for the leader goes on quickly for as long as an election takes, then as seldom as other repeats', () => {
+  expect([0, 1, 2, 3, 59].map((rounds) => searchDelayMs(rounds, 1))).toEqual([20, 40, 80, 80, 80])
+  expect(searchDelayMs(60, 1)).toBe(500)
 })

@@ -23,6 +23,9 @@ export const UNKNOWN_REPEATS_MAX = 2
 
 const CALL_DELAY_MS_MIN = 20
 const CALL_DELAY_MS_MAX = 500
+const SEARCH_DELAY_MS_MAX = 80
+/** About as long as an election takes with a leader that was cut off. */
+const SEARCH_ROUNDS_FAST = 60
 const RECONNECT_DELAY_MS_MIN = 100
 const RECONNECT_DELAY_MS_MAX = 5000
 /** A connection that lived this long was a good one: the next loss starts again with the shortest delay. */
@@ -67,6 +70,19 @@ export function tellsFate(code: string): boolean {
  */
 export function repeatDelayMs(repeats: number, random: number): number {
   return jittered(CALL_DELAY_MS_MIN, CALL_DELAY_MS_MAX, repeats, random)
+}
+
+/**
+ * Milliseconds to wait before all nodes of a shard are asked once more who leads. An election is over within seconds,
+ * and what a client sleeps past its end is time without writes: only a shard that stays without a leader for longer is
+ * asked as seldom as a call is repeated. One small write a node and round goes out, whatever waits behind it.
+ *
+ * @param rounds how often all of them have refused in a row
+ * @param random 0 up to but not including 1
+ */
+export function searchDelayMs(rounds: number, random: number): number {
+  const msMax = rounds < SEARCH_ROUNDS_FAST ? SEARCH_DELAY_MS_MAX : CALL_DELAY_MS_MAX
+  return jittered(CALL_DELAY_MS_MIN, msMax, rounds, random)
 }
 
 /**

@@ -14,7 +14,7 @@
  */
 
 import type { Address, Connection } from './connection.ts'
-import { repeatDelayMs, tellsFate } from './retry.ts'
+import { searchDelayMs, tellsFate } from './retry.ts'
 import type { World } from './world.ts'
 
 /** Where reads go: to the others while there are any, to all, or to the leader. */
@@ -132,12 +132,12 @@ function isOpen({ connections, isForeign }: ShardNode): boolean {
   return connections.size > 0 && !isForeign
 }
 
-/** All have refused: the next round begins a little later, and later each time. */
+/** All have refused: the next round begins a little later. */
 function pause(topology: Topology): void {
   if (topology.stopPause) return
   const { world } = topology
   topology.onSearch()
-  topology.stopPause = world.after(repeatDelayMs(topology.rounds++, world.random()), () => {
+  topology.stopPause = world.after(searchDelayMs(topology.rounds++, world.random()), () => {
     topology.stopPause = undefined
     topology.refusedBy.clear()
     topology.changed()
