@@ -156,6 +156,8 @@ export type Member = MemberParts &
     stands: number
     /** Term in which this leader proposed what a new shard begins with. */
     begunTerm: number
+    /** Last term in which this node became ready to lead. */
+    readyTerm: number
     stalls: number
     /** It was a member, and an applied entry says that it is none any more. */
     isRemoved: boolean
@@ -274,6 +276,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     deathTerm: 0,
     stands: 0,
     begunTerm: 0,
+    readyTerm: 0,
     stalls: 0,
     isRemoved: false,
     isStopped: false,
@@ -449,6 +452,7 @@ export function isReady({ replica: { raft } }: Member): boolean {
 
 function linkOf(member: Member): Link {
   const { peers, replica } = member
+  const { raft } = replica
   return {
     send(message) {
       const to = nodeOf(member, message.to)
@@ -485,6 +489,10 @@ function linkOf(member: Member): Link {
       if (peers.common.genesis.every((byte) => byte === 0)) peers.common.genesis = member.genesis()
       onApplied(member.reads)
       publishFacts(member)
+      // Clients look for the leader by HTTP, too: they must not wait for the next status.
+      if (member.readyTerm === raft.term || !isReady(member)) return
+      member.readyTerm = raft.term
+      member.onRole()
     },
     onRole: () => onRole(member),
   }
