@@ -199,11 +199,14 @@ function liveness(world: World, workload: Workload): void {
       `nodes ${group.join(', ')} ${what} ${electionsMax(world) + 2} election time-outs after they were healed`,
     )
   }
-  const hasCaughtUp = () =>
-    group.every((number) => (nodeOf(world, number).process?.running?.raft.applied ?? 0) >= probe.index)
-  if (!runUntil(world, 20 * election + 2 * slack, hasCaughtUp)) {
-    const behind = group.filter((number) => (nodeOf(world, number).process?.running?.raft.applied ?? 0) < probe.index)
-    violate('O13', `nodes ${behind.join(', ')} have not caught up with index ${probe.index}`)
+  const behind = () => {
+    const leader = leaderOf(world)?.process?.running
+    // Who was removed meanwhile gets nothing any more.
+    const members = new Set([...(leader?.voters() ?? []), ...(leader?.learners() ?? [])])
+    return group.filter((number) => members.has(number) && appliedAt(world, number) < probe.index)
+  }
+  if (!runUntil(world, 20 * election + 2 * slack, () => behind().length === 0)) {
+    violate('O13', `nodes ${behind().join(', ')} have not caught up with index ${probe.index}`)
   }
   oracles.checks.O12++
   const isJoint = () => group.some((number) => nodeOf(world, number).process?.running?.isJoint())
@@ -323,6 +326,10 @@ function converge(world: World, workload: Workload): void {
     violate('O13', `everything is healed and the nodes do not come to the same state: ${where.join('; ')}`)
   }
   checkpoint(world)
+}
+
+function appliedAt(world: World, number: number): number {
+  return nodeOf(world, number).process?.running?.raft.applied ?? 0
 }
 
 /** A node whose disk rotted may be down for good, after saying so. */
