@@ -3,7 +3,7 @@ import { inlineExchange } from '../snapshot/exchange.ts'
 import { hex } from '../snapshot/format.ts'
 import { readSeedFile } from '../snapshot/load.ts'
 import { heldSnapshots } from '../snapshot/snapshot.ts'
-import { inlineEncoder, writeSeedFileAtOnce } from '../snapshot/write.ts'
+import { inlineEncoder, writeSeedFileAtOnce, writeSnapshotDirAtOnce } from '../snapshot/write.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
 import { createTestSource } from '../testing/snapshot-source.ts'
 import type { DriverFrame } from './frames.ts'
@@ -11,14 +11,16 @@ import {
   askForLoad,
   bringIn,
   createLoads,
-  dropLoad,
   LOAD_LIMITS,
   type Loads,
   loadOperationOf,
+  onDrop,
   onHeld,
   onHold,
   onHolds,
   onLoaded,
+  onNotHeld,
+  startDrop,
   startLoad,
   tickLoads,
 } from './loads.ts'
@@ -54,6 +56,9 @@ let leader: string
 let silent: Set<string>
 let proposed: string[]
 let digest: string
+let tooLarge: Set<string>
+let behind: string[]
+const wanted = { shardId: 's1', codecsOrderedHash: source.codecs.orderedHash, codecsText: '' }
 
 beforeEach(() => {
   simulation = createSimulation()
@@ -61,6 +66,8 @@ beforeEach(() => {
   leader = 'a'
   silent = new Set()
   proposed = []
+  tooLarge = new Set()
+  behind = []
   simulation.disk.syncDirectory('/')
   writeSeedFileAtOnce(simulation.env, '/load.snapshot', source, { encoder })
   digest = hex(readSeedFile(simulation.disk, '/load.snapshot').manifest.contentDigest)
@@ -84,9 +91,9 @@ function add(name: string): void {
         log: env.log,
         onReady: () => {
           if (!node.hasMemory) return refuseReceived(node.receiver, 'no-memory', 'too many packages')
-          makeCurrent(node.receiver, () => onHeld(node.loads, ''))
+          makeCurrent(node.receiver, (path) => onHeld(node.loads, path))
         },
-        onFailed: (reason) => onHeld(node.loads, reason),
+        onFailed: (reason) => onNotHeld(node.loads, reason),
       },
       { shardId: 's1', codecsOrderedHash: source.codecs.orderedHash },
     ),
@@ -108,6 +115,9 @@ function add(name: string): void {
       voters: () => ['a', 'b', 'c'],
       others: () => [...nodes.keys()].filter((other) => other !== name),
       receive: (offer) => onOffer(node.receiver, offer),
+      wanted,
+      check: (path) => (tooLarge.has(name) && path !== '' ? 'it does not fit the memory' : ''),
+      notPast: () => behind,
       propose: (contentDigest) => proposed.push(contentDigest) > 0,
       nowMs,
       wallMs: () => env.clock.wallMs(),
@@ -122,7 +132,7 @@ function send(from: string, to: string, frame: DriverFrame): boolean {
   simulation.env.schedule.after(1, () => {
     const { loads, sender, receiver } = nodes.get(to) as Node
     if (frame.type === 'admin' && frame.kind === 'load') onHold(loads, from, frame)
-    if (frame.type === 'admin' && frame.kind === 'drop-load') dropLoad(loads, frame.digest, false, () => undefined)
+    if (frame.type === 'admin' && frame.kind === 'drop-load') onDrop(loads, frame)
     if (frame.type === 'bulkHolds') onHolds(loads, from, frame)
     if (frame.type === 'chunkRequest') onChunkRequest(sender, from, frame)
     if (frame.type === 'chunkData') onChunkData(receiver, from, frame)
@@ -167,9 +177,14 @@ test('a snapshot file becomes the load of all members, and is proposed once a ma
     step: expect.stringContaining('applied'),
   })
 
-  onLoaded(loadsOf('a'), digest)
+  onLoaded(loadsOf('a'), digest, 'ab'.repeat(32))
   expect(loadOperationOf(loadsOf('a'))).toBeUndefined()
-  expect(loadsOf('a').finished[0]).toMatchObject({ kind: 'load', node: digest, result: 'done' })
+  expect(loadsOf('a').finished[0]).toMatchObject({
+    kind: 'load',
+    node: digest,
+    result: 'done',
+    reason: `the data before it are snapshot ${'ab'.repeat(32)}`,
+  })
 })
 
 test('learners and a minority are not enough', () => {
@@ -202,7 +217,7 @@ test('a member that comes to the entry without the snapshot is told where it is'
   silent.add('c')
   ask('a')
   pass(1_000)
-  onLoaded(loadsOf('a'), digest)
+  onLoaded(loadsOf('a'), digest, '')
   expect(holds('c')).toEqual([])
 
   // The leader has changed since: any member that has it knows how to get it.
@@ -246,15 +261,54 @@ test('a file that cannot be read is refused, and a detail that is none is as goo
   expect(answers).toMatchObject([{ status: 409 }, { status: 404 }])
 })
 
+test('a member that holds the snapshot and has no memory for its data counts as one that does not', () => {
+  for (const name of ['b', 'c']) tooLarge.add(name)
+  ask('a')
+  pass(5_000)
+
+  expect(holds('b')).toEqual([digest])
+  expect(proposed).toEqual([])
+  tooLarge.delete('c')
+  pass(LOAD_LIMITS.askMs + 1_000)
+  expect(proposed).toEqual([digest])
+})
+
 test('dropping a load removes it from all members that can be reached', () => {
   ask('a')
   pass(1_000)
-  onLoaded(loadsOf('a'), digest)
-  const answers: Answer[] = []
+  const drop = (at: string): Answer[] => {
+    const answers: Answer[] = []
+    startDrop(loadsOf(at), digest, (answer) => answers.push(answer))
+    pass(300)
+    return answers
+  }
+  expect(drop('a')).toEqual([{ status: 409, text: 'this load is running' }])
+  onLoaded(loadsOf('a'), digest, '')
 
-  dropLoad(loadsOf('b'), digest, true, (answer) => answers.push(answer))
-  pass(300)
-
-  expect(answers).toEqual([{ status: 202, text: 'drop in progress' }])
+  expect(drop('b')).toEqual([{ status: 503, text: 'no leader' }])
+  expect(drop('a')).toEqual([{ status: 202, text: 'drop in progress' }])
+  expect(loadsOf('a').finished[0]).toMatchObject({ kind: 'drop-load', node: digest, result: 'done' })
   for (const name of ['a', 'b', 'c', 'x']) expect(holds(name)).toEqual([])
+  expect(drop('a')).toMatchObject([{ status: 404 }])
+})
+
+test('what a member may still have to load is not dropped', () => {
+  ask('a')
+  pass(1_000)
+  onLoaded(loadsOf('a'), digest, '')
+  writeSnapshotDirAtOnce(simulation.env, '/a', { ...source, index: 7 }, { encoder, origin: 'test' })
+  loadsOf('a').port.exchange({ kind: 'keep', index: 7, term: source.term, loaded: digest }, () => undefined)
+  pass(100)
+  const answers: Answer[] = []
+  const drop = () => {
+    startDrop(loadsOf('a'), digest, (answer) => answers.push(answer))
+    pass(300)
+    return answers.pop()
+  }
+
+  behind = ['c']
+  expect(drop()).toEqual({ status: 409, text: 'c may not have applied the load yet' })
+  behind = []
+  expect(drop()).toMatchObject({ status: 409, text: expect.stringContaining('two snapshots') })
+  expect(holds('a').length).toBe(2)
 })

@@ -11,7 +11,9 @@
 
 import { assert } from '@vacancy/shared'
 import type { Log } from '../env.ts'
-import type { Exchange, Newest } from '../snapshot/exchange.ts'
+import { errorOf } from '../failure.ts'
+import type { Exchange, ExchangeAnswer, Newest } from '../snapshot/exchange.ts'
+import type { Wanted } from '../snapshot/snapshot.ts'
 import { type FinishedOperation, OPERATIONS_KEPT, type RunningOperation } from '../status.ts'
 import type { AdminFrame, BulkHoldsFrame, DriverFrame } from './frames.ts'
 import type { Answer } from './membership.ts'
@@ -48,6 +50,12 @@ export type LoadsPort = {
   others(): readonly string[]
   /** Begins to pull (`onOffer` of the receiver); nothing happens when it is under way. */
   receive(offer: Offer): void
+  /** What a file must be to be loaded into this shard. */
+  readonly wanted: Wanted
+  /** Why the data of the held snapshot in this folder cannot be loaded here, memory above all; '' when they can. */
+  check(path: string): string
+  /** Members of which it is not known that they have applied this index. */
+  notPast(index: number): readonly string[]
   /** Proposes the entry. @returns whether it was taken */
   propose(contentDigest: string): boolean
   nowMs(): number
@@ -71,10 +79,11 @@ export type Loads = {
   /** What this node pulls for a load, and whom it tells. */
   holding: { readonly reference: LoadReference; readonly asker: string } | undefined
   finished: readonly FinishedOperation[]
+  readonly ended: { done: number; failed: number }
 }
 
 export function createLoads(port: LoadsPort): Loads {
-  return { port, running: undefined, holding: undefined, finished: [] }
+  return { port, running: undefined, holding: undefined, finished: [], ended: { done: 0, failed: 0 } }
 }
 
 const accept: Answer = { status: 202, text: 'load in progress' }
@@ -101,11 +110,21 @@ export function bringIn(
       next({ digest, detail: found ? JSON.stringify(referenceOf(digest, port.self, found)) : '' })
     })
   if ('digest' in what) return find(what.digest)
-  port.exchange({ kind: 'import', file: what.file }, (answer) => {
-    if (answer.state === 'held') return find(answer.path.slice(-64))
-    const reason = answer.state === 'refused' ? String(answer.error['reason'] ?? answer.error.code) : answer.state
-    next(refuse(409, `${what.file} cannot be loaded: ${reason}`))
+  port.exchange({ kind: 'import', file: what.file, wanted: port.wanted }, (answer) => {
+    if (answer.state === 'held') return find(answer.path.slice(-DIGEST_DIGITS))
+    next(
+      refuse(409, `${what.file} cannot be loaded: ${answer.state === 'full' ? 'the disk is full' : wordsOf(answer)}`),
+    )
   })
+}
+
+/** The names of folders end in one. */
+const DIGEST_DIGITS = 64
+
+function wordsOf(answer: ExchangeAnswer): string {
+  if (answer.state !== 'refused') return answer.state
+  const { code, ...fields } = answer.error
+  return errorOf({ code, fields, message: '' }).message
 }
 
 /** The leader takes a load on. `onAnswer` is called once. */
@@ -180,7 +199,10 @@ function holdHere(loads: Loads, reference: LoadReference, asker: string): void {
   const { port } = loads
   const { contentDigest, index, term, source, manifestDigest, manifestBytes } = reference
   port.exchange({ kind: 'find', contentDigest }, (answer) => {
-    if (answer.state === 'found' && answer.found) return tell(loads, asker, contentDigest, true, '')
+    if (answer.state === 'found' && answer.found) {
+      const fault = port.check(answer.found.path)
+      return tell(loads, asker, contentDigest, fault === '', fault)
+    }
     loads.holding = { reference, asker }
     const manifest = manifestReference(manifestDigest, manifestBytes)
     port.receive({ node: source === port.self ? asker : source, index, term, manifest, purpose: 'load' })
@@ -194,12 +216,21 @@ function tell(loads: Loads, asker: string, digest: string, isComplete: boolean, 
   else port.send(asker, frame)
 }
 
-/** What was pulled for a load is held now, or why not (no room, no memory, no progress). */
-export function onHeld(loads: Loads, reason: string): void {
+/** What was pulled for a load is held now, in this folder. */
+export function onHeld(loads: Loads, path: string): void {
+  endHolding(loads, loads.port.check(path))
+}
+
+/** It could not be pulled: no room, no memory, no progress. */
+export function onNotHeld(loads: Loads, reason: string): void {
+  endHolding(loads, reason)
+}
+
+function endHolding(loads: Loads, fault: string): void {
   const { holding } = loads
   if (!holding) return
   loads.holding = undefined
-  tell(loads, holding.asker, holding.reference.contentDigest, reason === '', reason)
+  tell(loads, holding.asker, holding.reference.contentDigest, fault === '', fault)
 }
 
 /**
@@ -240,9 +271,11 @@ export function askForLoad({ port }: Loads, digest: string): void {
   }
 }
 
-/** The entry of a load was applied here. */
-export function onLoaded(loads: Loads, digest: string): void {
-  if (loads.running?.reference.contentDigest === digest) finish(loads, loads.running, '')
+/** The entry of a load was applied here. Every member notes it: whoever is asked can tell the way back. */
+export function onLoaded(loads: Loads, digest: string, before: string): void {
+  if (loads.running?.reference.contentDigest === digest) loads.running = undefined
+  note(loads, 'load', digest, 'done', `the data before it are snapshot ${before}`)
+  loads.port.log.info({ digest, before }, 'a bulk load is applied')
 }
 
 /** Called on every tick of the driver. */
@@ -262,27 +295,51 @@ export function tickLoads(loads: Loads): void {
 function finish(loads: Loads, load: Load, reason: string): void {
   assert(loads.running === load, 'a load ends once')
   loads.running = undefined
-  const { port } = loads
-  const node = load.reference.contentDigest
-  const result = reason === '' ? 'done' : 'failed'
-  loads.finished = [{ kind: 'load', node, result, reason, atMs: port.wallMs() } as const, ...loads.finished].slice(
-    0,
-    OPERATIONS_KEPT,
-  )
-  if (result === 'done') port.log.info({ digest: node }, 'a bulk load is applied')
-  else port.log.warn({ digest: node, reason }, 'a bulk load failed')
+  const { contentDigest } = load.reference
+  note(loads, 'load', contentDigest, 'failed', reason)
+  loads.port.log.warn({ digest: contentDigest, reason }, 'a bulk load failed')
 }
 
-/** An operator gives up the way back. Here now, and on all members that can be reached. */
-export function dropLoad({ port }: Loads, digest: string, isFirst: boolean, onAnswer: (answer: Answer) => void): void {
-  if (isFirst) {
-    for (const node of port.others()) {
-      port.send(node, { type: 'admin', id: 0, kind: 'drop-load', node: '', digest, detail: '' })
-    }
-  }
+function note(loads: Loads, kind: 'load' | 'drop-load', node: string, result: 'done' | 'failed', reason: string): void {
+  loads.ended[result]++
+  const ended: FinishedOperation = { kind, node, result, reason, atMs: loads.port.wallMs() }
+  loads.finished = [ended, ...loads.finished].slice(0, OPERATIONS_KEPT)
+}
+
+/**
+ * An operator gives up the way back: the leader drops the state before a load, once no member can come to its entry
+ * again, and has the others do the same. `onAnswer` is called once.
+ */
+export function startDrop(loads: Loads, digest: string, onAnswer: (answer: Answer) => void): void {
+  const { port } = loads
+  if (!port.isLeader()) return onAnswer(refuse(503, 'no leader'))
+  if (!port.isReady()) return onAnswer(refuse(503, 'leader not ready'))
+  if (loads.running?.reference.contentDigest === digest) return onAnswer(refuse(409, 'this load is running'))
+  port.exchange({ kind: 'before', contentDigest: digest }, (found) => {
+    const before = found.state === 'before' ? found.before : undefined
+    const behind = before ? port.notPast(before.index + 1) : []
+    if (behind.length > 0) return onAnswer(refuse(409, `${behind.join(', ')} may not have applied the load yet`))
+    port.exchange({ kind: 'drop', contentDigest: digest }, (answer) => {
+      if (answer.state === 'needed') return onAnswer(refuse(409, STILL_NEEDED))
+      const isDone = answer.state === 'dropped' && answer.isDone
+      if (!isDone) return onAnswer(refuse(404, 'the leader keeps no load with this digest'))
+      for (const node of port.others()) {
+        port.send(node, { type: 'admin', id: 0, kind: 'drop-load', node: '', digest, detail: '' })
+      }
+      note(loads, 'drop-load', digest, 'done', '')
+      onAnswer({ status: 202, text: 'drop in progress' })
+    })
+  })
+}
+
+const STILL_NEEDED =
+  'a start of the leader may still come to this load: drop it when two snapshots were taken since (/save-snapshot)'
+
+/** The leader has dropped it (an admin frame with id 0). */
+export function onDrop({ port }: Loads, { digest }: AdminFrame): void {
   port.exchange({ kind: 'drop', contentDigest: digest }, (answer) => {
-    const isDone = answer.state === 'dropped' && answer.isDone
-    onAnswer(isDone ? { status: 202, text: 'drop in progress' } : refuse(404, 'no load with this digest is kept here'))
+    if (answer.state !== 'needed') return
+    port.log.warn({ digest }, 'the data before a load are kept: a start of this node may still come to it')
   })
 }
 

@@ -139,7 +139,7 @@ function scrub(bulk: Bulk): FromBulk | undefined {
 }
 
 /** Asks that change nothing a snapshot being written relies on. */
-const ASIDE: ReadonlySet<ExchangeAsk['kind']> = new Set(['newest', 'plan', 'verify', 'store', 'read', 'find'])
+const ASIDE: ReadonlySet<ExchangeAsk['kind']> = new Set(['newest', 'plan', 'verify', 'store', 'read', 'find', 'before'])
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 

@@ -23,6 +23,7 @@ import {
   retainSnapshots,
   SEED_FILE,
   verifySnapshot,
+  type Wanted,
 } from './snapshot.ts'
 import { inlineEncoder, writeSeedFileAtOnce, writeSnapshotDirAtOnce } from './write.ts'
 
@@ -37,6 +38,12 @@ const membership: Membership = {
   learners: [],
   staged: [],
   autoLeave: false,
+}
+
+const wanted: Wanted = {
+  shardId: 's1',
+  codecsOrderedHash: source.codecs.orderedHash,
+  codecsText: source.codecs.names.join(', '),
 }
 
 const envOf = (disk: SimulatedDisk, defects?: ReadonlySet<string>) => ({
@@ -245,7 +252,7 @@ test('a snapshot file is brought in for a load, is no snapshot to start from, an
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const contentDigest = hex(readSeedFile(disk, '/file').manifest.contentDigest)
 
-  expect(there.ask({ kind: 'import', file: '/file' }).state).toBe('held')
+  expect(there.ask({ kind: 'import', file: '/file', wanted }).state).toBe('held')
   disk.unlink('/file')
   const answer = there.ask({ kind: 'find', contentDigest })
   assert(answer.state === 'found' && answer.found !== undefined, 'it is held')
@@ -261,37 +268,72 @@ test('a snapshot file is brought in for a load, is no snapshot to start from, an
   verifySnapshot(disk, readHeldSnapshot(disk, HERE, held))
 })
 
+test('a file of another shard or of other codecs is not brought in', () => {
+  const disk = createNodes()
+  writeSeedFileAtOnce(envOf(disk), '/file', source, { encoder })
+  const refusal = (other: Partial<Wanted>) =>
+    nodeOn(disk, HERE).ask({ kind: 'import', file: '/file', wanted: { ...wanted, ...other } })
+
+  expect(refusal({ shardId: 's2' })).toMatchObject({ state: 'refused', error: { code: 'wrong_shard' } })
+  expect(refusal({ codecsOrderedHash: '' })).toMatchObject({ state: 'refused', error: { code: 'codecs_changed' } })
+  expect(heldSnapshots(disk, HERE)).toEqual([])
+})
+
 test('a damaged file is not brought in', () => {
   const disk = createNodes()
   writeSeedFileAtOnce(envOf(disk), '/file', source, { encoder })
   const bytes = readSeedFile(disk, '/file').bytes
   damage(disk, '/file', bytes - 60, Uint8Array.of(0xff, 0xff))
 
-  expect(nodeOn(disk, HERE).ask({ kind: 'import', file: '/file' })).toMatchObject({ state: 'refused' })
-  expect(nodeOn(disk, HERE).ask({ kind: 'import', file: '/nothing' })).toMatchObject({ state: 'refused' })
+  const here = nodeOn(disk, HERE)
+  expect(here.ask({ kind: 'import', file: '/file', wanted })).toMatchObject({ state: 'refused' })
+  expect(here.ask({ kind: 'import', file: '/nothing', wanted })).toMatchObject({ state: 'refused' })
   expect(heldSnapshots(disk, HERE)).toEqual([])
 })
+
+const LOADED = 'ab'.repeat(32)
 
 test('the state before a load stays, with its chunks, until it is dropped', () => {
   const disk = createNodes()
   const there = nodeOn(disk, THERE)
   const before = contentDigestOf(disk, THERE)
-  expect(there.ask({ kind: 'keep', index: 7, term: 1, contentDigest: 'ab'.repeat(32) }).state).toBe('kept')
+  const keep = { kind: 'keep', index: 7, term: 1, loaded: LOADED } as const
+  const kept = there.ask(keep)
+  expect(kept).toMatchObject({ state: 'kept', path: expect.stringContaining(before) })
   for (const index of [8, 9, 10]) write(disk, THERE, index)
   retainSnapshots(disk, THERE)
+  // Asked again after a restart, when the snapshot itself is gone.
+  expect(there.ask(keep)).toEqual(kept)
 
   const answer = there.ask({ kind: 'find', contentDigest: before })
   expect(answer).toMatchObject({ state: 'found', found: { index: 7 } })
+  for (const contentDigest of [before, LOADED]) {
+    expect(there.ask({ kind: 'before', contentDigest })).toMatchObject({
+      before: { index: 7, contentDigest: before, loaded: LOADED },
+    })
+  }
   const [held] = heldSnapshots(disk, THERE)
   assert(held !== undefined, 'it is held')
   verifySnapshot(disk, readHeldSnapshot(disk, THERE, held))
 
   const chunks = disk.list(`${THERE}/snapshots/chunks`).length
-  expect(there.ask({ kind: 'drop', contentDigest: 'ab'.repeat(32) })).toEqual({ state: 'dropped', isDone: true })
-  expect(there.ask({ kind: 'drop', contentDigest: 'ab'.repeat(32) })).toEqual({ state: 'dropped', isDone: false })
+  expect(there.ask({ kind: 'drop', contentDigest: before })).toEqual({ state: 'dropped', isDone: true })
+  expect(there.ask({ kind: 'drop', contentDigest: before })).toEqual({ state: 'dropped', isDone: false })
   retainSnapshots(disk, THERE)
   expect(disk.list(`${THERE}/snapshots/chunks`).length).toBeLessThan(chunks)
   expect(there.ask({ kind: 'find', contentDigest: before })).toEqual({ state: 'found', found: undefined })
+})
+
+test('what a start from an own snapshot would come to again is not dropped', () => {
+  const disk = createNodes()
+  const there = nodeOn(disk, THERE)
+  there.ask({ kind: 'keep', index: 7, term: 1, loaded: LOADED })
+
+  expect(there.ask({ kind: 'drop', contentDigest: LOADED })).toEqual({ state: 'needed', index: 8 })
+  for (const index of [8, 9]) write(disk, THERE, index)
+  expect(there.ask({ kind: 'drop', contentDigest: LOADED })).toEqual({ state: 'needed', index: 8 })
+  retainSnapshots(disk, THERE)
+  expect(there.ask({ kind: 'drop', contentDigest: LOADED })).toEqual({ state: 'dropped', isDone: true })
 })
 
 // Crashes

@@ -39,12 +39,16 @@ import { placeChunks, readChunk, readSeedFile, readSnapshotDir, type SnapshotHea
 import { encodeManifestFile } from './note.ts'
 import {
   findSnapshots,
+  foreignness,
   heldSnapshots,
-  type LoadFolder,
   loadFolder,
+  originBefore,
   readHeldSnapshot,
   removeFolder,
   SEED_FILE,
+  type StateBefore,
+  statesBefore,
+  type Wanted,
 } from './snapshot.ts'
 import { chunksFolder, makeFolder, putChunk, snapshotsFolder } from './write.ts'
 
@@ -69,11 +73,13 @@ export type ExchangeAsk =
   /** The same for a snapshot that is to be loaded into the running shard: it is kept beside, under its content digest. */
   | { readonly kind: 'hold'; readonly manifest: Uint8Array; readonly origin: string }
   /** A snapshot file of this machine, to be loaded: copied, and held as above. */
-  | { readonly kind: 'import'; readonly file: string }
-  /** The snapshot of a load, by its content digest. */
+  | { readonly kind: 'import'; readonly file: string; readonly wanted: Wanted }
+  /** The snapshot of a load, or the state before one, by its content digest. */
   | { readonly kind: 'find'; readonly contentDigest: string }
-  /** The snapshot at a position is the state before a load: it stays until it is dropped. */
-  | { readonly kind: 'keep'; readonly index: number; readonly term: number; readonly contentDigest: string }
+  /** The snapshot at a position is the state before the load of `loaded`: it stays until it is dropped. */
+  | { readonly kind: 'keep'; readonly index: number; readonly term: number; readonly loaded: string }
+  /** The state before a load, by its own content digest or that of what was loaded. */
+  | { readonly kind: 'before'; readonly contentDigest: string }
   /** An operator gives up the way back: the state before a load goes, and the snapshot it loaded. */
   | { readonly kind: 'drop'; readonly contentDigest: string }
 
@@ -85,6 +91,8 @@ export type Newest = {
   readonly manifestDigest: string
   readonly membership: Membership | undefined
 }
+
+export type Held = Newest & { readonly path: string }
 
 export type Plan = {
   readonly state: 'planned'
@@ -106,8 +114,11 @@ export type ExchangeAnswer =
   | { readonly state: 'verified' | 'stored' | 'bad' | 'full' }
   | { readonly state: 'read'; readonly bytes: Uint8Array | undefined }
   | { readonly state: 'current' | 'held' | 'kept'; readonly path: string }
-  | { readonly state: 'found'; readonly found: Newest | undefined }
+  | { readonly state: 'found'; readonly found: Held | undefined }
+  | { readonly state: 'before'; readonly before: StateBefore | undefined }
   | { readonly state: 'dropped'; readonly isDone: boolean }
+  /** Not dropped: a start from a snapshot of this node before that index would come to the load again. */
+  | { readonly state: 'needed'; readonly index: number }
   /** Not made current: these are not here any more. */
   | { readonly state: 'lacking'; readonly missing: readonly ChunkName[] }
   | { readonly state: 'refused'; readonly error: VacancyError['fields'] & { readonly code: VacancyError['code'] } }
@@ -161,13 +172,15 @@ function answerTo(exchanger: Exchanger, ask: ExchangeAsk): ExchangeAnswer {
     case 'hold':
       return place(exchanger, ask.manifest, ask.origin, ask.kind)
     case 'import':
-      return importFile(exchanger, ask.file)
+      return importFile(exchanger, ask.file, ask.wanted)
     case 'find':
       return { state: 'found', found: findHeld(exchanger, ask.contentDigest) }
     case 'keep':
-      return keepBefore(exchanger, ask.index, ask.term, ask.contentDigest)
+      return keepBefore(exchanger, ask.index, ask.term, ask.loaded)
+    case 'before':
+      return { state: 'before', before: beforeOf(exchanger, ask.contentDigest)[0] }
     case 'drop':
-      return { state: 'dropped', isDone: dropLoad(exchanger, ask.contentDigest) }
+      return dropLoad(exchanger, ask.contentDigest)
     default:
       return unreachable(ask)
   }
@@ -378,8 +391,10 @@ function putManifest({ env, dataDir }: Exchanger, path: string, manifest: Uint8A
 
 // Bulk loads
 
-function importFile(exchanger: Exchanger, file: string): ExchangeAnswer {
+function importFile(exchanger: Exchanger, file: string, wanted: Wanted): ExchangeAnswer {
   const head = readSeedFile(exchanger.env.disk, file)
+  const foreign = foreignness(head, wanted)
+  if (foreign) throw foreign
   const { manifest, places } = head
   for (const chunk of placeChunks(head)) {
     const digest = hex(chunk.part.digest)
@@ -391,39 +406,54 @@ function importFile(exchanger: Exchanger, file: string): ExchangeAnswer {
   return place(exchanger, encodeManifest({ ...manifest, membership: undefined }), 'load', 'hold')
 }
 
-function heldOf({ env, dataDir }: Exchanger, contentDigest: string, purpose: LoadFolder): SnapshotHead | undefined {
-  const held = heldSnapshots(env.disk, dataDir).find(
-    (each) => each.contentDigest === contentDigest && each.purpose === purpose,
-  )
-  return held && readHeldSnapshot(env.disk, dataDir, held)
-}
-
 /** The snapshot of a load, or the state before one: going back is another load. */
-function findHeld(exchanger: Exchanger, contentDigest: string): Newest | undefined {
+function findHeld(exchanger: Exchanger, contentDigest: string): Held | undefined {
   const { env, dataDir } = exchanger
-  const before = () =>
-    heldSnapshots(env.disk, dataDir)
-      .map((held) => readHeldSnapshot(env.disk, dataDir, held))
-      .find(({ manifest }) => hex(manifest.contentDigest) === contentDigest)
-  const head = heldOf(exchanger, contentDigest, 'load') ?? before()
-  return head && describe(exchanger, head.manifest)
+  const held = heldSnapshots(env.disk, dataDir).find((each) => each.contentDigest === contentDigest)
+  if (!held) return undefined
+  return { ...describe(exchanger, readHeldSnapshot(env.disk, dataDir, held).manifest), path: held.path }
 }
 
-function keepBefore(exchanger: Exchanger, index: number, term: number, contentDigest: string): ExchangeAnswer {
+function keepBefore(exchanger: Exchanger, index: number, term: number, loaded: string): ExchangeAnswer {
   const { env, dataDir } = exchanger
-  const head = readSnapshotDir(env.disk, `${snapshotsFolder(dataDir)}/snap-${index}-${term}`, chunksFolder(dataDir))
-  const path = loadFolder(dataDir, 'before', contentDigest)
-  putManifest(exchanger, path, encodeManifest(head.manifest), 'before-load')
+  // A node that was stopped in the middle of it comes to the same entry again.
+  const kept = statesBefore(env.disk, dataDir).find((before) => before.index === index && before.loaded === loaded)
+  if (kept) return { state: 'kept', path: kept.path }
+  const { manifest } = readSnapshotDir(
+    env.disk,
+    `${snapshotsFolder(dataDir)}/snap-${index}-${term}`,
+    chunksFolder(dataDir),
+  )
+  const path = loadFolder(dataDir, 'before', hex(manifest.contentDigest))
+  putManifest(exchanger, path, encodeManifest(manifest), originBefore(loaded))
   return { state: 'kept', path }
 }
 
-/** @returns whether there was anything; chunks go with the next clean-up */
-function dropLoad({ env, dataDir }: Exchanger, contentDigest: string): boolean {
+/** States before loads that go by this digest, the last load first. */
+function beforeOf({ env, dataDir }: Exchanger, contentDigest: string): StateBefore[] {
+  return statesBefore(env.disk, dataDir)
+    .filter((before) => before.contentDigest === contentDigest || before.loaded === contentDigest)
+    .sort((a, b) => b.index - a.index)
+}
+
+/** Removes what an operator gave up, unless a start would need it; chunks go with the next clean-up. */
+function dropLoad(exchanger: Exchanger, contentDigest: string): ExchangeAnswer {
+  const { env, dataDir } = exchanger
   const { disk } = env
-  const folders = heldSnapshots(disk, dataDir).filter((held) => held.contentDigest === contentDigest)
+  const dropped = beforeOf(exchanger, contentDigest)
+  const loadIndex = (dropped[0]?.index ?? -1) + 1
+  const own = findSnapshots(disk, dataDir).filter(({ path }) => path.startsWith(snapshotsFolder(dataDir)))
+  if (own.some(({ index }) => index < loadIndex)) return { state: 'needed', index: loadIndex }
+  const others = statesBefore(disk, dataDir).filter(({ path }) => dropped.every((each) => each.path !== path))
+  const loads = new Set([contentDigest, ...dropped.map(({ loaded }) => loaded)])
+  const folders = heldSnapshots(disk, dataDir).filter(({ purpose, contentDigest: name, path }) =>
+    purpose === 'before'
+      ? dropped.some((each) => each.path === path)
+      : loads.has(name) && others.every(({ loaded }) => loaded !== name),
+  )
   for (const { path } of folders) removeFolder(disk, path)
   if (folders.length > 0) syncFolder(disk, snapshotsFolder(dataDir))
-  return folders.length > 0
+  return { state: 'dropped', isDone: folders.length > 0 }
 }
 
 /** What is left there belongs to no offer any more. */

@@ -4,7 +4,7 @@
  *   data_dir/seed.snapshot                          one file, from build-snapshot or an export
  *   data_dir/snapshots/snap-<index>-<term>/MANIFEST written by this node (write.ts)
  *   data_dir/snapshots/load-<content digest>/MANIFEST    brought here to be loaded into the running shard
- *   data_dir/snapshots/before-<content digest>/MANIFEST  the state before that load, until an operator drops it
+ *   data_dir/snapshots/before-<content digest>/MANIFEST  the state before a load, until an operator drops it
  *   data_dir/snapshots/chunks/<digest>.chk          shared by all of them
  *
  * Start here, then format.ts (what the bytes are), write.ts, load.ts, words.ts and codec.ts.
@@ -107,6 +107,31 @@ export function heldSnapshots(disk: Disk, dataDir: string): HeldSnapshot[] {
 /** @throws corrupt_data */
 export function readHeldSnapshot(disk: Disk, dataDir: string, { path }: HeldSnapshot): SnapshotHead {
   return readSnapshotDir(disk, path, chunksFolder(dataDir))
+}
+
+/** Note on the state before a load: which snapshot was loaded over it. */
+const BEFORE_ORIGIN = 'before-load-'
+
+export function originBefore(loaded: string): string {
+  return `${BEFORE_ORIGIN}${loaded}`
+}
+
+/** A state that a load replaced at the index behind its own. */
+export type StateBefore = {
+  readonly path: string
+  readonly contentDigest: string
+  readonly index: number
+  /** Content digest of what was loaded over it. */
+  readonly loaded: string
+}
+
+export function statesBefore(disk: Disk, dataDir: string): StateBefore[] {
+  return heldSnapshots(disk, dataDir).flatMap((held) => {
+    const head = held.purpose === 'before' ? readable(() => readHeldSnapshot(disk, dataDir, held)) : undefined
+    if (!head?.note?.origin.startsWith(BEFORE_ORIGIN)) return []
+    const { path, contentDigest } = held
+    return [{ path, contentDigest, index: head.manifest.index, loaded: head.note.origin.slice(BEFORE_ORIGIN.length) }]
+  })
 }
 
 export type Wanted = { readonly shardId: string; readonly codecsOrderedHash: string; readonly codecsText: string }
