@@ -9,7 +9,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { connect, type NodeAddress, type VacancyClient } from '@vacancy/client'
 import {
   type Answer,
@@ -75,6 +75,7 @@ async function run(plan: ClientPlan): Promise<void> {
     connectDeadlineMs: 60_000,
   })
   const self: Self = { plan, random, client, recorder: openRecorder(plan.file, board), overMs: 0 }
+  parentPort?.postMessage('connected')
   await Promise.all(
     Array.from({ length: plan.lanes }, (_, lane) => work(self, streamOf(plan.seed, `${plan.client}/${lane}`))),
   )

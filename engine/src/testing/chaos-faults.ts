@@ -6,6 +6,8 @@
  * on, and nothing must be lost.
  */
 
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import {
   ask,
@@ -64,12 +66,21 @@ async function runLane(lane: Lane, faults: readonly Fault[], leastMs: number, mo
     await rest(lane, between(random, leastMs, mostMs))
     if (over.aborted) return
     const fault = pick(random, drawn)
+    noteFault(lane, `begins: ${fault.name}`)
     if (await fault.run(lane)) count(lane, fault.name)
   }
 }
 
-function count({ tally }: Chaos, name: string): void {
-  tally.set(name, (tally.get(name) ?? 0) + 1)
+function count(chaos: Chaos, name: string): void {
+  chaos.tally.set(name, (chaos.tally.get(name) ?? 0) + 1)
+  noteFault(chaos, name)
+}
+
+/** A line beside the logs of the nodes, in their form. */
+export function noteFault({ fleet }: Pick<Chaos, 'fleet'>, msg: string, more: object = {}): void {
+  const { leader, term } = fleet.view
+  const row = { level: 'info', time: new Date().toISOString(), id: 'faults', leader, term, ...more, msg }
+  appendFileSync(join(fleet.logs, 'faults.log'), `${JSON.stringify(row)}\n`)
 }
 
 /** Ends early when it is over. */
@@ -104,12 +115,21 @@ function atNode(run: (lane: Lane, node: FleetNode) => Promise<void>): Fault['run
   return async (lane) => {
     const node = victimOf(lane)
     if (!node) return false
-    await during([node], () => run(lane, node))
+    await during(lane, [node], () => run(lane, node))
     return true
   }
 }
 
-async function during(nodes: readonly FleetNode[], run: () => Promise<void>): Promise<void> {
+/** A node takes long to start on a crowded machine; until it serves again it counts as struck. */
+const SERVES_MS = 20_000
+
+async function startAgain(lane: Lane, node: FleetNode): Promise<void> {
+  await startNode(lane.fleet, node)
+  await restUntil(lane, SERVES_MS, () => lane.fleet.view.serving.has(node.name))
+}
+
+async function during(lane: Lane, nodes: readonly FleetNode[], run: () => Promise<void>): Promise<void> {
+  noteFault(lane, 'strikes', { nodes: nodes.map(({ name }) => name) })
   for (const node of nodes) node.isBusy = true
   try {
     await run()
@@ -131,12 +151,13 @@ const HARD: readonly Fault[] = [
       if (node.name === fleet.view.leader) count(lane, 'of these, of the leader')
       await killNode(fleet, node)
       await rest(lane, betweenDecades(random, 1, 5_000))
-      await startNode(fleet, node)
-      if (!chance(random, 0.2)) return
-      await rest(lane, betweenDecades(random, 50, 1_500))
-      await killNode(fleet, node)
-      await startNode(fleet, node)
-      count(lane, 'kill -9 while starting')
+      if (chance(random, 0.2)) {
+        await startNode(fleet, node)
+        await rest(lane, betweenDecades(random, 50, 1_500))
+        await killNode(fleet, node)
+        count(lane, 'kill -9 while starting')
+      }
+      await startAgain(lane, node)
     }),
   },
   {
@@ -145,12 +166,13 @@ const HARD: readonly Fault[] = [
     async run(lane) {
       const { fleet, random } = lane
       const nodes = runningNodes(fleet).filter(({ isBusy, isEnding }) => !isBusy && !isEnding)
-      await during(nodes, async () => {
+      await during(lane, nodes, async () => {
         await Promise.all(nodes.map((node) => killNode(fleet, node)))
         for (const node of shuffle(random, [...nodes])) {
           await rest(lane, betweenDecades(random, 1, 800))
           await startNode(fleet, node)
         }
+        for (const node of nodes) await startAgain(lane, node)
       })
       return nodes.length > 0
     },
@@ -170,7 +192,7 @@ const HARD: readonly Fault[] = [
     run: atNode(async (lane, node) => {
       await stopNode(lane.fleet, node)
       await rest(lane, betweenDecades(lane.random, 1, 4_000))
-      await startNode(lane.fleet, node)
+      await startAgain(lane, node)
     }),
   },
   {
@@ -217,7 +239,7 @@ const HARD: readonly Fault[] = [
       const cut = between(random, 1, nodes.length - 1)
       const [left, right] = [nodes.slice(0, cut), nodes.slice(cut)]
       if (runningNodes(fleet).some(({ isBusy }) => isBusy)) return false
-      await during([...fleet.nodes.values()], async () => {
+      await during(lane, [...fleet.nodes.values()], async () => {
         fleet.network.between(left, right, HELD)
         fleet.network.between(right, left, HELD)
         await rest(lane, betweenDecades(random, 200, 6_000))
@@ -285,7 +307,10 @@ const REPLACED_MS = 60_000
 async function change({ fleet, random }: Lane, path: string): Promise<boolean> {
   // Any node passes it on.
   const node = pick(random, runningNodes(fleet))
-  return node !== undefined && (await ask(node, path, 'POST'))?.status === 202
+  if (!node) return false
+  const answer = await ask(node, path, 'POST')
+  noteFault({ fleet }, `POST ${path} to ${node.name}`, { ...answer })
+  return answer?.status === 202
 }
 
 const isVoter = ({ fleet }: Chaos, name: string) => fleet.view.voters.includes(name)
@@ -361,7 +386,7 @@ async function removeNode(lane: Lane, node: FleetNode): Promise<void> {
   const isGone = () => !isLearner(lane, name) && !isVoter(lane, name)
   if (!(await changed(lane, `/admin/remove-member/${name}`, 'learner removed', isGone))) return
   if (node.isBusy) return
-  await during([node], async () => {
+  await during(lane, [node], async () => {
     await killNode(lane.fleet, node)
     wipeNode(lane.fleet, node)
   })

@@ -56,6 +56,8 @@ export type View = {
   readonly learners: readonly string[]
   readonly isChanging: boolean
   readonly applied: ReadonlyMap<string, number>
+  /** Nodes that say that they serve. */
+  readonly serving: ReadonlySet<string>
 }
 
 export function createFleet(shard: Shard, network: Network): Fleet {
@@ -73,7 +75,7 @@ export function createFleet(shard: Shard, network: Network): Fleet {
     services: { registry: shard.startRegistry(), resolver: shard.startResolver() },
     logs,
     violations: [],
-    view: { leader: '', term: 0, voters: [], learners: [], isChanging: false, applied: new Map() },
+    view: { leader: '', term: 0, voters: [], learners: [], isChanging: false, applied: new Map(), serving: new Set() },
     smallDisk: undefined,
     isClosed: false,
   }
@@ -239,11 +241,9 @@ export async function watchFleet(fleet: Fleet): Promise<void> {
 }
 
 export async function lookAtFleet(fleet: Fleet): Promise<void> {
-  const infos = await Promise.all(
-    runningNodes(fleet)
-      .filter(({ isPaused }) => !isPaused)
-      .map(async (node) => await read<ClusterInfo>(node, '/cluster/info')),
-  )
+  const asked = runningNodes(fleet).filter(({ isPaused }) => !isPaused)
+  const infos = await Promise.all(asked.map(async (node) => await read<ClusterInfo>(node, '/cluster/info')))
+  const healths = await Promise.all(asked.map(async (node) => (await ask(node, '/healthz'))?.body ?? ''))
   const told = infos
     .filter((info) => info !== undefined)
     .sort((a, b) => b.term - a.term || b.applied_index - a.applied_index)
@@ -256,6 +256,7 @@ export async function lookAtFleet(fleet: Fleet): Promise<void> {
     voters: best.members.voters,
     learners: best.members.learners,
     isChanging: best.operation !== null || best.joint,
+    serving: new Set(asked.filter((_, i) => healths[i]?.startsWith('active')).map(({ name }) => name)),
     applied: new Map(told.map((info) => [info.node_id, info.applied_index])),
   }
 }

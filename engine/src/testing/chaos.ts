@@ -216,7 +216,9 @@ async function disturb(fleet: Fleet, founders: readonly string[], options: Chaos
         worker.once('exit', () => resolve())
       }),
   )
+  const connected = workers.map((worker) => new Promise<void>((resolve) => worker.once('message', () => resolve())))
   const tally: Tally = new Map()
+  await within(FORM_MS, Promise.all(connected), 'all clients are connected')
   const epochs = setInterval(() => nextEpoch(board), EPOCH_MS)
   const fromMs = machineMs()
   const told = setInterval(() => say(line(fleet, fromMs, tally)), TELL_MS)
