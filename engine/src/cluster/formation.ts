@@ -231,7 +231,9 @@ export function onPeer(formation: Formation, peer: string, report: FormationRepo
   const before = formation.heard.get(peer)
   if (!before && formation.heard.size >= FORMATION_LIMITS.peers) return false
   formation.heard.set(peer, { report, atMs: nowMs, isOpen: true })
-  for (const node of [peer, ...report.members]) {
+  // Nodes of another shard, and those they know, are nobody to look for.
+  const named = refusalOf(formation, report) === '' ? [peer, ...report.members] : []
+  for (const node of named) {
     if (formation.known.size < FORMATION_LIMITS.members) formation.known.add(node)
   }
   const isNew = before?.report.incarnation !== report.incarnation

@@ -32,6 +32,7 @@ import { KIND } from '../store/command.ts'
 import { REFUSED } from '../threads/writes.ts'
 import { type Cells, publishCells, ROLE, type RoleCode } from './cells.ts'
 import type { Cluster } from './data-directory.ts'
+import { nodesToDial } from './discovery.ts'
 import {
   type Formation,
   genesisConfiguration,
@@ -380,7 +381,7 @@ function reportToPeers(member: Member): void {
   const { formation, peers, replica, node } = member
   const { raft } = replica
   hold(formation, formedState(member))
-  wantPeers(peers, [...nodesOf(raft.configuration), ...knownNodes(formation), ...member.seeds, ...member.dialled])
+  dial(member)
   for (const name of new Set([...nodesOf(raft.configuration), ...knownNodes(formation)])) {
     if (name !== node) reportTo(member, name)
   }
@@ -550,9 +551,17 @@ function onRole(member: Member): void {
   member.onRole()
 }
 
+/** A member that knows a leader needs no others; one that does not looks for everybody it has heard of. */
+function dial({ node, replica, peers, formation, seeds, dialled }: Member): void {
+  const { configuration, id, leader } = replica.raft
+  const isSettled = leader !== 0 && configuration.members.some((each) => each.id === id)
+  const members = [...nodesOf(configuration), ...dialled]
+  wantPeers(peers, nodesToDial(node, { members, isSettled, seeds, learned: knownNodes(formation) }))
+}
+
 /** Who the members are, as applied here. */
 function adopt(member: Member, configuration: Configuration): void {
-  const { replica, peers, env, formation, node } = member
+  const { replica, env, node } = member
   const { raft } = replica
   // Unbound members are founders: nobody else ever speaks under such an id (formation.ts).
   for (const { id, incarnation } of configuration.members) {
@@ -566,7 +575,7 @@ function adopt(member: Member, configuration: Configuration): void {
     env.log.error({ node }, 'this node is no member of its shard any more: it was removed or replaced')
   }
   member.isRemoved = isRemoved
-  wantPeers(peers, [...nodesOf(configuration), ...knownNodes(formation), ...member.seeds, ...member.dialled])
+  dial(member)
 }
 
 const JOINED_BASE = 1_000

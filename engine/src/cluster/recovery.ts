@@ -259,7 +259,7 @@ async function recoverFrom(
     ? configurationAt(cluster, snapshot?.manifest)
     : (snapshot?.manifest.membership ?? votersOnly([{ id: 1, ...self }]))
   const hardState = recovered?.hardState ?? { term: base.term, vote: 0, commit: base.index }
-  const replayed = replay(env, context, recovered, base.index, hardState.commit, begin, progress)
+  const replayed = replay(env, context, recovered, base.index, decide && hardState.commit, begin, progress)
   publish(store, replayed.applied)
   prepareSnapshots(store)
   ensureReserve(directory)
@@ -399,14 +399,17 @@ type Replayed = {
 
 /**
  * Applies what the log has behind the snapshot: all that is known to be committed. Where this node is the only voter,
- * everything durable is as good as that.
+ * everything durable is as good as that. So it is where no shard decides any more (`vacancy export`): the survivor of a
+ * lost quorum may hold what was acknowledged, and what it applied itself, without a commit index on disk that says so.
+ *
+ * @param commit undefined: everything
  */
 function replay(
   env: Env,
   context: ApplyContext,
   recovered: Recovered | undefined,
   after: number,
-  commit: number,
+  commit: number | undefined,
   begin: Configuration,
   progress: Progress,
 ): Replayed {
@@ -414,7 +417,7 @@ function replay(
   if (!recovered || recovered.lastIndex <= after) return replayed
   let saidAt = env.clock.monotonicMs()
   progress('recovering', `${recovered.lastIndex - after} entries of the log are being applied`)
-  const mayApply = (index: number) => index <= commit || isAlone(replayed.configuration)
+  const mayApply = (index: number) => commit === undefined || index <= commit || isAlone(replayed.configuration)
   replayEntries(env.disk, recovered.scan, after + 1, (firstIndex, count, window, start, end) => {
     const view = viewOf(window)
     let at = start

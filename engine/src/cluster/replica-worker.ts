@@ -186,10 +186,12 @@ function maintain(replica: Replica, member: Member | undefined, options: Replica
 }
 
 /** A node by itself is a shard with one voter. */
-function soleVoter({ nodeId }: ReplicaOptions, { directory, raft }: RecoveredNode): RaftConfig {
+function soleVoter({ nodeId }: ReplicaOptions, { directory, raft, cluster }: RecoveredNode): RaftConfig {
   const { configuration } = raft
   const own = configuration?.members.find(({ node }) => node === nodeId)
-  if (own === undefined || configuration?.voters.length !== 1) {
+  // What its log says so far may name nobody else yet: the shard must have been founded by this node alone, too.
+  const isAlone = configuration?.members.length === 1 && cluster.voters.length === 1 && cluster.isFounder !== false
+  if (own === undefined || !isAlone) {
     const reason =
       `${directory.path} belongs to a member of a shard of several nodes: start it with run-clustered. To go on with` +
       ' its data alone, export it (vacancy export) and start a node on an empty folder with that snapshot.'
