@@ -122,8 +122,10 @@ function runPhases(world: World, schedule: readonly Fault[]): number {
     checkpoint(world)
   }
   checkpoint(world)
-  liveness(world, workload)
-  converge(world, workload)
+  if (hasMajority(world)) {
+    liveness(world, workload)
+    converge(world, workload)
+  } else world.counts.lostMajorities++
   return judge(world)
 }
 
@@ -175,8 +177,26 @@ function chooseGroup(world: World): number[] {
   // While joint both halves need a majority; a change that is under way may make any of them voters.
   if (voters.length === 0 || isJoint || world.counts.membershipChanges > 0)
     return world.nodes.filter(({ isDamaged }) => !isDamaged).map(({ number }) => number)
-  const whole = voters.filter((number) => !nodeOf(world, number).isDamaged)
+  const whole = voters.filter((number) => isWhole(nodeOf(world, number)))
   return shuffle(random, whole).slice(0, Math.floor(voters.length / 2) + 1 + random.below(2))
+}
+
+/** Its disk has everything that it promised as a voter. */
+function isWhole({ isDamaged, wasVoter }: SimulatedNode): boolean {
+  return !isDamaged && wasVoter
+}
+
+/**
+ * Whether enough disks are left for a majority: otherwise a shard must stop, not go on (reliability.md §4). Voters whose
+ * disks were never theirs, or are not any more, count for nothing until a leader has taken them in.
+ */
+function hasMajority(world: World): boolean {
+  const configurations = world.nodes.flatMap(({ process }) => (process?.running ? [process.running] : []))
+  const newest = configurations.sort((a, b) => b.raft.applied - a.raft.applied)[0]
+  const voters = newest?.voters() ?? []
+  if (voters.length === 0) return world.nodes.every((node) => !node.isDamaged && node.wipedAt === 0)
+  const whole = voters.filter((number) => isWhole(nodeOf(world, number)))
+  return whole.length * 2 > voters.length
 }
 
 function liveness(world: World, workload: Workload): void {

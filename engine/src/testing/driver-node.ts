@@ -235,6 +235,7 @@ function wipe(world: World, node: SimulatedNode, lengthUs: number): boolean {
   endProcess(world, node, 'wiped', false)
   node.storage = { disk: freshDisk(), wipes: storageOf(node).wipes + 1 }
   node.wipedAt = world.scheduler.nowUs
+  node.wasVoter = false
   restartLater(world, node, lengthUs)
   return true
 }

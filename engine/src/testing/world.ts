@@ -121,6 +121,8 @@ export type SimulatedNode = {
   isDamaged: boolean
   /** When its disk was last replaced by an empty one; 0 for never. */
   wipedAt: number
+  /** With this disk it was seen to be a voter: it counts for a majority, whether it runs or not. */
+  wasVoter: boolean
   /** An operator took it out for good. */
   isRemoved: boolean
   leaderTerm: number
@@ -142,6 +144,8 @@ export type Counts = {
   answers: number
   reads: number
   unknowns: number
+  /** Runs that ended without a majority of whole disks: nothing but safety was asked of them. */
+  lostMajorities: number
 }
 
 export type World = {
@@ -199,6 +203,7 @@ export function createWorld(options: WorldOptions): World {
       mayFail: false,
       isDamaged: false,
       wipedAt: 0,
+      wasVoter: false,
       isRemoved: false,
       leaderTerm: 0,
       lastEnd: '',
@@ -246,6 +251,7 @@ function createCounts(): Counts {
     answers: 0,
     reads: 0,
     unknowns: 0,
+    lostMajorities: 0,
   }
 }
 
@@ -348,6 +354,7 @@ function look(world: World, process: Process): void {
   const { running, node } = process
   if (!running) return
   const { raft } = running
+  if (!node.wasVoter) node.wasVoter = !running.raftId || (running.voterIds?.().includes(running.raftId()) ?? true)
   if (raft.role === 'leader' && raft.term !== node.leaderTerm) {
     node.leaderTerm = raft.term
     world.counts.elections++
