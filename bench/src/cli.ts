@@ -1,5 +1,6 @@
 /** The door of the bench workspace. */
 import { runCommands } from '@vacancy/shared/node'
+import { failoverCommand } from './failover.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { soakCommand } from './soak.ts'
@@ -8,4 +9,4 @@ import { soakCommand } from './soak.ts'
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
 
-await runCommands([reportCommand, sampleCommand, soakCommand], process.argv.slice(2))
+await runCommands([reportCommand, sampleCommand, soakCommand, failoverCommand], process.argv.slice(2))

@@ -22,10 +22,27 @@ export type Report = {
   notes: string[]
 }
 
+/** Rows of another command, which stand on the same page. */
+export type Section = {
+  name: 'failover' | 'replicated' | 'compare'
+  title: string
+  /** What was typed. */
+  command: string
+  /** What was measured, in a few words. */
+  scope: string
+  startedAt: string
+  seconds: number
+  machine: Machine
+  rows: RowReport[]
+  notes: string[]
+  /** How it is measured, a sentence or two each. */
+  how: readonly string[]
+}
+
 const COLUMNS = ['', 'figure', 'value', 'target', 'baseline', 'ratio', 'verdict'] as const
 
 /** The whole report for a terminal. */
-export function formatTable(report: Report): string {
+export function formatTable(report: Report | Section): string {
   const lines = report.rows.map((row) => ({ head: `${row.id}. ${row.what}`, row, cells: row.measures.map(cellsOf) }))
   const cells = [COLUMNS.slice(1), ...lines.flatMap((line) => line.cells)]
   const widths = COLUMNS.slice(1).map((_, column) => Math.max(...cells.map((texts) => texts[column]?.length ?? 0)))
@@ -64,16 +81,7 @@ export function formatMarkdown(report: Report): string {
 program does on the same machine in the same run (an echo with the reply size, counting newlines, fdatasync, reading
 memory), so believe the ratios before the figures. Latencies count from the moment a request was intended to be sent.
 
-${headOf(report)
-  .split('\n')
-  .map((line) => `- ${line}`)
-  .join('\n')}
-
-${summaryOf(report)}
-
-| # | what | figure | value | target | baseline | ratio | verdict |
-|---|---|---|---:|---:|---:|---:|---|
-${report.rows.flatMap(markdownRows).join('\n')}
+${figuresOf(report)}
 
 ## What lies behind a verdict
 
@@ -91,9 +99,38 @@ ${behindOf(report)}
 `
 }
 
-function behindOf({ rows, notes }: Report): string {
+export function formatSection(section: Section): string {
+  return `### ${section.title}
+
+\`${section.command} --write\` made this part.
+
+${figuresOf(section)}
+
+${[...behindLines(section), ...section.how.map((line) => `- ${line}`)].join('\n')}
+`
+}
+
+/** Where and when, how many targets were met, and the table. */
+function figuresOf(report: Report | Section): string {
+  return `${headOf(report)
+    .split('\n')
+    .map((line) => `- ${line}`)
+    .join('\n')}
+
+${summaryOf(report)}
+
+| # | what | figure | value | target | baseline | ratio | verdict |
+|---|---|---|---:|---:|---:|---:|---|
+${report.rows.flatMap(markdownRows).join('\n')}`
+}
+
+function behindOf(report: Report): string {
+  return behindLines(report).join('\n') || 'Nothing to add.'
+}
+
+function behindLines({ rows, notes }: Pick<Report, 'rows' | 'notes'>): string[] {
   const whys = rows.flatMap((row) => whysOf(row).map((why) => `- ${row.id}: ${why}`))
-  return [...whys, ...notes.map((note) => `- ${note}`)].join('\n') || 'Nothing to add.'
+  return [...whys, ...notes.map((note) => `- ${note}`)]
 }
 
 function markdownRows(row: RowReport): string[] {
@@ -106,15 +143,18 @@ function markdownRows(row: RowReport): string[] {
   })
 }
 
-function headOf({ size, packages, startedAt, seconds, machine }: Report): string {
+function headOf(report: Report | Section): string {
+  const { startedAt, seconds, machine } = report
+  const scope =
+    'scope' in report ? report.scope : `${report.size} run over ${report.packages.toLocaleString('en')} packages`
   return [
-    `${size} run over ${packages.toLocaleString('en')} packages, ${startedAt}, ${Math.round(seconds)} s`,
+    `${scope}, ${startedAt}, ${Math.round(seconds)} s`,
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, ${machine.system}, load ${machine.loadBefore.toFixed(2)} before`,
     `Node ${machine.node}, V8 ${machine.v8}, Vacancy ${machine.vacancy} (${machine.commit})`,
   ].join('\n')
 }
 
-function summaryOf({ rows }: Report): string {
+function summaryOf({ rows }: Pick<Report, 'rows'>): string {
   const count = (verdict: Verdict) => rows.filter((row) => row.verdict === verdict).length
   return `${count('met')} met, ${count('missed')} missed, ${count('not measurable')} not measurable here.`
 }
@@ -136,10 +176,11 @@ function formatTarget(target: Target, unit: Unit): string {
 
 export function formatValue(value: number, unit: Unit): string {
   if (Number.isNaN(value)) return '–'
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 1 ? 2 : 3
+  const digits = unit === '' || Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 1 ? 2 : 3
   const number = value.toLocaleString('en', {
     maximumFractionDigits: digits,
     minimumFractionDigits: Math.min(digits, 2),
   })
+  if (unit === '') return number
   return unit === '/s' || unit === '×' || unit === '%' ? `${number}${unit === '%' ? ' %' : unit}` : `${number} ${unit}`
 }

@@ -1,6 +1,6 @@
 /** The machine and the versions that a report's figures belong to. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
 import { ROOT } from './programs.ts'
@@ -29,6 +29,23 @@ export function describeMachine(): Machine {
     vacancy: String((JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: unknown }).version),
     commit: commitOf(ROOT),
     loadBefore: loadavg()[0] ?? 0,
+  }
+}
+
+const PRESSURE = '/proc/pressure/cpu'
+
+/**
+ * Begins to look at how often something waited for a core; what is measured waits with it.
+ *
+ * @returns says it in a sentence; nothing where the kernel does not count it
+ */
+export function cpuPressure(): () => string[] {
+  if (!existsSync(PRESSURE)) return () => []
+  const waitedMicros = () => Number(/^some .*total=(\d+)/m.exec(readFileSync(PRESSURE, 'utf8'))?.[1])
+  const [micros, begun] = [waitedMicros(), performance.now()]
+  return () => {
+    const share = (waitedMicros() - micros) / 1000 / (performance.now() - begun)
+    return [`Something on the machine waited for a core during ${(share * 100).toFixed(0)} % of the time.`]
   }
 }
 

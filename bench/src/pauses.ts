@@ -46,7 +46,8 @@ export function longestPause(requests: readonly Request[], { fromMs, toMs }: { f
 /** The longest time that one request took to be answered, of those intended within a time. */
 export function slowest(requests: readonly Request[], { fromMs, toMs }: { fromMs: number; toMs: number }): number {
   return requests
-    .filter(({ intendedMs, error }) => error === '' && intendedMs >= fromMs && intendedMs <= toMs)
+    .filter(({ settledMs, error }) => error === '' && settledMs < Number.POSITIVE_INFINITY)
+    .filter(({ intendedMs }) => intendedMs >= fromMs && intendedMs <= toMs)
     .reduce((most, { intendedMs, settledMs }) => Math.max(most, settledMs - intendedMs), 0)
 }
 

@@ -6,6 +6,7 @@ import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, SIZES } from './bench.ts'
 import { formatMarkdown, formatTable, type Report, type RowReport } from './format.ts'
 import { describeMachine } from './machine.ts'
+import { writeReportPage } from './page.ts'
 import { ROOT } from './programs.ts'
 import { groupedImportRow, memoryRow, shuffledImportRow, snapshotRow } from './rows-files.ts'
 import { kernelRow, pauseRow, scanRow, walRow } from './rows-modules.ts'
@@ -115,6 +116,6 @@ function deliver(report: Report, { write, json }: { write: boolean; json: string
   const text = `${JSON.stringify(report, null, 2)}\n`
   if (json) writeFileSync(json, text)
   if (!write) return
-  writeFileSync(join(ROOT, 'docs/benchmarks.md'), formatMarkdown(report))
+  writeReportPage(formatMarkdown(report))
   writeFileSync(join(ROOT, 'docs/benchmarks.json'), text)
 }

@@ -2,7 +2,8 @@
 
 export type Verdict = 'met' | 'missed' | 'not measurable'
 
-export const UNITS = ['ms', 'µs', 's', 'GB', 'MB', 'B', '/s', 'M/s', 'GB/s', '×', '%'] as const
+/** '' is a count. */
+export const UNITS = ['', 'ms', 'µs', 's', 'GB', 'MB', 'B', '/s', 'M/s', 'GB/s', '×', '%'] as const
 export type Unit = (typeof UNITS)[number]
 
 /** One figure of a row of the report. */

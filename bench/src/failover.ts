@@ -1,0 +1,337 @@
+/** `npm run failover`: how long a shard of three nodes takes no writes when its leader is lost, and whether reads go on. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { connect, type VacancyClient } from '@vacancy/client'
+import { EXIT, VacancyError } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
+import { type Bench, closeBench, createBench, SIZES, seedOf, tablesOf } from './bench.ts'
+import { failure } from './failure.ts'
+import { formatTable, type RowReport, type Section } from './format.ts'
+import { cutLink, mendLink } from './links.ts'
+import { cpuPressure, describeMachine } from './machine.ts'
+import { writeSection } from './page.ts'
+import { longestPause, quantile, slowest } from './pauses.ts'
+import { ROOT } from './programs.ts'
+import { updates } from './queries.ts'
+import { below, createRandom, type Random } from './random.ts'
+import {
+  ADMIN_TOKEN,
+  becomesWhole,
+  endMember,
+  infoOf,
+  type Member,
+  type RunningShard,
+  startMember,
+  startShard,
+  stopShard,
+  until,
+} from './running-shard.ts'
+import { flows, forgetBefore, type Steady, startSteady } from './steady.ts'
+import { judged, type Measure, worstOf } from './verdict.ts'
+
+export const KINDS = ['death', 'cut', 'transfer', 'stop'] as const
+export type Kind = (typeof KINDS)[number]
+
+const WHAT: Record<Kind, string> = {
+  death: 'the process of the leader dies (SIGKILL)',
+  cut: 'the leader is cut off from the other nodes, clients still reach it',
+  transfer: 'leadership is transferred (POST /cluster/transfer-leader)',
+  stop: 'the leader is stopped in good order (SIGTERM)',
+}
+
+/** Seconds (reliability.md §14). */
+const TARGETS: Record<Kind, { p50?: number; p99: number }> = {
+  death: { p50: 0.4, p99: 1.5 },
+  cut: { p50: 2.6, p99: 4.5 },
+  transfer: { p99: 0.15 },
+  stop: { p99: 0.15 },
+}
+
+const PACKAGES = 50_000
+const WRITE_EVERY_MS = 5
+const READ_EVERY_MS = 5
+const DIFFERENT_WRITES = 1_000
+/** Writes flow again when nothing older than this waits. */
+const CALM_MS = 250
+const RECOVERY_MS = 30_000
+/** A fault comes at a random moment between two heartbeats, and none of them right behind the last repair. */
+const SETTLE_MS = { min: 500, spread: 450 }
+
+/** One fault; durations in milliseconds. */
+export type Round = {
+  readonly kind: Kind
+  /** From the first write without an answer to the next answer. */
+  readonly pauseMs: number
+  /** The same while the lost node comes back. */
+  readonly returnPauseMs: number
+  readonly slowestWriteMs: number
+  readonly slowestReadMs: number
+  readonly writesFailed: number
+  readonly readsFailed: number
+  /** Codes of the errors of both, with how often they came. */
+  readonly errors: Readonly<Record<string, number>>
+  readonly reads: number
+  /** How much later than its moment the generator sent a request before writes flowed again: part of the pause. */
+  readonly lateMs: number
+}
+
+export const failoverCommand = defineCommand({
+  name: 'bench failover',
+  component: 'failover',
+  summary: 'Takes the leader of a shard of three nodes away, again and again; prints how long writes stood still.',
+  flags: {
+    rounds: { type: 'integer', min: 1, max: 10_000, default: 100, summary: 'Faults of each kind.' },
+    only: { type: 'list', value: KINDS.join(','), summary: 'These kinds of fault only.' },
+    write: { type: 'boolean', summary: 'Writes the figures into docs/benchmarks.md.' },
+    json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every round as JSON.' },
+    dir: { type: 'text', default: join(ROOT, '.vacancy/failover'), value: 'DIR', summary: 'Folder for the data.' },
+  },
+  run: async ({ flags }) => {
+    const kinds = kindsOf(flags.only)
+    const say = (text: string) => process.stderr.write(`${text}\n`)
+    const bench = createBench({ size: { ...SIZES.quick, packages: PACKAGES }, dir: flags.dir, say })
+    try {
+      const { section, rounds } = await measure(bench, kinds, flags.rounds)
+      process.stdout.write(formatTable(section))
+      if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, rounds }, null, 2)}\n`)
+      if (flags.write) writeSection(section)
+    } finally {
+      await closeBench(bench, { keep: false })
+    }
+    return EXIT.ok
+  },
+})
+
+export function kindsOf(only: readonly string[] | undefined): readonly Kind[] {
+  const unknown = only?.find((name) => !KINDS.some((kind) => kind === name))
+  if (unknown === undefined) return KINDS.filter((kind) => only?.includes(kind) ?? true)
+  throw new VacancyError('usage_error', { reason: `--only: there is no ${unknown}; there are ${KINDS.join(', ')}` })
+}
+
+async function measure(
+  bench: Bench,
+  kinds: readonly Kind[],
+  count: number,
+): Promise<{ section: Section; rounds: Round[] }> {
+  const machine = describeMachine()
+  const startedAt = new Date().toISOString()
+  const begun = performance.now()
+  const pressure = cpuPressure()
+  const rounds: Round[] = []
+  const rows: RowReport[] = []
+  const random = createRandom(1)
+  // A relay between two nodes would take connections for a dead one: only the shard whose links are cut has them.
+  for (const hasLinks of [false, true]) {
+    const some = kinds.filter((kind) => (kind === 'cut') === hasLinks)
+    if (some.length > 0) rows.push(...(await measureShard(bench, { hasLinks, kinds: some, count, random, rounds })))
+  }
+  bench.notes.push(...pressure())
+  const section: Section = {
+    name: 'failover',
+    title: 'Failover',
+    command: `npm run failover -- --rounds ${count}`,
+    scope: `${count} faults of each kind on a shard of 3 nodes`,
+    startedAt,
+    seconds: (performance.now() - begun) / 1000,
+    machine,
+    rows: rows.toSorted((a, b) => a.id - b.id),
+    notes: bench.notes,
+    how: HOW,
+  }
+  return { section, rounds }
+}
+
+const HOW = [
+  'Three nodes with the defaults of the contract (ticks of 30 ms, elections after 60 to 120 of them, heartbeats every 15), mutual TLS, everything on one machine; between two faults the shard is whole again.',
+  `One client with its defaults, request keys included, sends a write every ${WRITE_EVERY_MS} ms and a read to the nodes that do not lead every ${READ_EVERY_MS} ms, at their moments whatever comes back.`,
+  'A pause lasts from the moment of the first write that got no answer to the next answer; what the client needs to find the new leader is in it.',
+  'Cut: a relay for each direction between each two nodes carries nothing any more and closes nothing.',
+]
+
+type Plan = { hasLinks: boolean; kinds: readonly Kind[]; count: number; random: Random; rounds: Round[] }
+
+async function measureShard(bench: Bench, { hasLinks, kinds, count, random, rounds }: Plan): Promise<RowReport[]> {
+  const { file: seed, codecs } = await seedOf(bench, 'random')
+  bench.say(`starting a shard of 3 nodes${hasLinks ? ' with links that can be cut' : ''}`)
+  const dir = join(bench.dir, 'shard')
+  const shard = await startShard({ dir, seed, codecs, config: { serving_threads: 1 }, hasLinks })
+  const client = await connect({
+    token: ADMIN_TOKEN,
+    nodes: shard.members.map(({ host, port, api }) => ({ host, port, api })),
+  })
+  const steady = await startStream(bench, client)
+  try {
+    const rows: RowReport[] = []
+    for (const kind of kinds) {
+      const own: Round[] = []
+      for (let round = 0; round < count; round++) {
+        own.push(await takeRound(kind, { shard, client, steady, random }))
+        if (count <= 10 || (round + 1) % 10 === 0) bench.say(progress(kind, own, count))
+      }
+      rounds.push(...own)
+      rows.push(rowOf(kind, own))
+    }
+    return rows
+  } finally {
+    steady.stop()
+    await client.close()
+    await stopShard(shard)
+  }
+}
+
+function progress(kind: Kind, rounds: readonly Round[], count: number): string {
+  const pauses = rounds.map(({ pauseMs }) => pauseMs)
+  const text = [quantile(pauses, 0.5), quantile(pauses, 1)].map((ms) => `${Math.round(ms)} ms`)
+  return `${kind}: ${rounds.length} of ${count}, p50 ${text[0]}, at most ${text[1]}`
+}
+
+async function startStream(bench: Bench, client: VacancyClient): Promise<Steady> {
+  const places = updates(await tablesOf(bench), { count: DIFFERENT_WRITES, seed: 5 }).map(({ fields }) => {
+    const { propertyId, roomType, date } = fields
+    return { propertyId, roomType, date }
+  })
+  const placeOf = (turn: number) => places[turn % places.length] ?? failedPlace()
+  let turn = 0
+  return startSteady(client, {
+    writeEveryMs: WRITE_EVERY_MS,
+    readEveryMs: READ_EVERY_MS,
+    write: (_, place) => client.setAvailability({ ...placeOf(place), amount: place % 200 }),
+    read: () => client.getPackage(placeOf(turn++)),
+  })
+}
+
+function failedPlace(): never {
+  throw failure('the data set has no packages')
+}
+
+type Scene = { shard: RunningShard; client: VacancyClient; steady: Steady; random: Random }
+
+/** One fault: the shard is whole before it and whole again behind it. */
+async function takeRound(kind: Kind, scene: Scene): Promise<Round> {
+  const { shard, client, steady, random } = scene
+  const leader = await becomesWhole(shard)
+  await until('the client is connected to all nodes', () => isConnected(client) || undefined)
+  await passes(SETTLE_MS.min + below(random, SETTLE_MS.spread))
+  await until('writes flow', () => flows(steady.writes, CALM_MS) || undefined)
+  for (const requests of [steady.writes, steady.reads]) forgetBefore(requests, performance.now() - 2 * CALM_MS)
+  steady.lateMsMax = 0
+  const fromMs = performance.now()
+  const repair = await disturb(kind, shard, leader)
+  const leadsMs = await until(`another node leads after ${kind}`, () => newLeader(shard, leader), RECOVERY_MS)
+  await until(`writes flow again after ${kind}`, () => flows(steady.writes, CALM_MS, leadsMs) || undefined, RECOVERY_MS)
+  const mendedMs = performance.now()
+  const lateMs = steady.lateMsMax
+  await repair()
+  await becomesWhole(shard)
+  await until('writes flow', () => flows(steady.writes, CALM_MS) || undefined)
+  return { ...roundOf(kind, steady, { fromMs, mendedMs, toMs: performance.now() }), lateMs }
+}
+
+const passes = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+function isConnected(client: VacancyClient): boolean {
+  return client.status().nodes?.every(({ connections }) => connections > 0) ?? false
+}
+
+/** Does it. @returns what undoes it */
+async function disturb(kind: Kind, shard: RunningShard, leader: Member): Promise<() => Promise<void>> {
+  switch (kind) {
+    case 'death':
+    case 'stop': {
+      const ended = endMember(leader, kind === 'death' ? 'SIGKILL' : 'SIGTERM')
+      return async () => {
+        const code = await ended
+        if (kind === 'stop' && code !== 0) throw failure(`${leader.id} stopped with exit code ${code}`)
+        startMember(leader)
+      }
+    }
+    case 'cut': {
+      const cut = [...shard.links].filter(([name]) => name.split('>').includes(leader.id)).map(([, link]) => link)
+      for (const link of cut) cutLink(link)
+      return () => Promise.resolve(cut.forEach(mendLink))
+    }
+    case 'transfer':
+      await transfer(shard, leader)
+      return () => Promise.resolve()
+  }
+}
+
+async function transfer({ members }: RunningShard, leader: Member): Promise<void> {
+  const target = members.find(({ id }) => id !== leader.id)?.id
+  const response = await fetch(`${leader.api}/cluster/transfer-leader`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${ADMIN_TOKEN}` },
+    body: JSON.stringify({ target_node_id: target }),
+  })
+  if (response.status !== 202) throw failure(`transfer-leader answered ${response.status}: ${await response.text()}`)
+}
+
+/** @returns when another node was seen to lead */
+async function newLeader({ members }: RunningShard, before: Member): Promise<number | undefined> {
+  const others = await Promise.all(members.filter((member) => member !== before).map(infoOf))
+  return others.some((info) => info && info.node_id === info.leader_id) ? performance.now() : undefined
+}
+
+function roundOf(
+  kind: Kind,
+  { writes, reads }: Steady,
+  { fromMs, mendedMs, toMs }: { fromMs: number; mendedMs: number; toMs: number },
+): Omit<Round, 'lateMs'> {
+  const during = { fromMs, toMs: mendedMs }
+  const failed = (requests: Steady['writes']) =>
+    requests.filter(({ error, settledMs }) => error !== '' && settledMs >= fromMs && settledMs <= toMs)
+  return {
+    kind,
+    pauseMs: longestPause(writes, during).lengthMs,
+    returnPauseMs: longestPause(writes, { fromMs: mendedMs, toMs }).lengthMs,
+    slowestWriteMs: slowest(writes, { fromMs: fromMs - CALM_MS, toMs: mendedMs }),
+    slowestReadMs: slowest(reads, during),
+    writesFailed: failed(writes).length,
+    readsFailed: failed(reads).length,
+    errors: Object.fromEntries(
+      Object.entries(Object.groupBy([...failed(writes), ...failed(reads)], ({ error }) => error)).map(
+        ([error, some]) => [error, some?.length ?? 0],
+      ),
+    ),
+    reads: reads.filter(({ intendedMs }) => intendedMs >= fromMs && intendedMs <= toMs).length,
+  }
+}
+
+/** The figures of one kind of fault. */
+export function rowOf(kind: Kind, rounds: readonly Round[]): RowReport {
+  const { p50, p99 } = TARGETS[kind]
+  const pauses = rounds.map(({ pauseMs }) => pauseMs / 1000)
+  const sum = (pick: (round: Round) => number) => rounds.reduce((total, round) => total + pick(round), 0)
+  const most = (pick: (round: Round) => number) => Math.max(...rounds.map(pick)) / 1000
+  const seconds = (name: string, value: number, atMost?: number): Measure =>
+    atMost === undefined ? { name, value, unit: 's' } : judged({ name, value, unit: 's', target: { atMost } })
+  const measures: Measure[] = [
+    seconds('no writes, p50', quantile(pauses, 0.5), p50),
+    seconds('no writes, p99', quantile(pauses, 0.99), p99),
+    seconds('no writes, longest', quantile(pauses, 1)),
+    judged({ name: 'reads that failed', value: sum((round) => round.readsFailed), unit: '', target: { atMost: 0 } }),
+    { name: 'reads in that time', value: sum(({ reads }) => reads), unit: '' },
+    seconds(
+      'slowest read',
+      most(({ slowestReadMs }) => slowestReadMs),
+    ),
+    seconds(
+      'slowest write that was answered',
+      most(({ slowestWriteMs }) => slowestWriteMs),
+    ),
+    { name: 'writes that failed', value: sum(({ writesFailed }) => writesFailed), unit: '' },
+    ...(kind === 'transfer'
+      ? []
+      : [
+          seconds(
+            'no writes while it comes back, longest',
+            most(({ returnPauseMs }) => returnPauseMs),
+          ),
+        ]),
+    seconds(
+      'sent late, at most',
+      most(({ lateMs }) => lateMs),
+    ),
+  ]
+  return { id: KINDS.indexOf(kind) + 1, what: WHAT[kind], verdict: worstOf(measures), measures }
+}

@@ -1,0 +1,250 @@
+/**
+ * A real shard for a measurement: a registry and three nodes with mutual TLS between them, each a program of its own,
+ * all on the loopback address. The resolver is this process: operators bring their own, and only so each node can be
+ * given its own way to each other one, which can be cut (links.ts).
+ */
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import { join } from 'node:path'
+import type { ClusterInfo } from '@vacancy/shared/contract'
+import { failure } from './failure.ts'
+import { closeLink, type Link, openLink } from './links.ts'
+import { lastLine, type Program, runProgram, startProgram, stopProgram } from './programs.ts'
+import { freePort } from './running-node.ts'
+
+export const SHARD = 'bench'
+/** Membership calls always need one (platform.md §7.5). */
+export const ADMIN_TOKEN = 'a-token-of-the-benchmark-0123456789'
+const WHOLE_MS = 60_000
+const LOOK_MS = 25
+const ANSWER_MS = 2_000
+/** Entries that a node of a whole shard may be behind: what is on its way at this load, and some more. */
+const LAG_ENTRIES_MAX = 100
+
+export type ShardOptions = {
+  /** Folder for all of it; emptied before. */
+  dir: string
+  seed: string
+  codecs: string
+  /** Keys of the configuration files over the defaults. */
+  config: Record<string, number | string | boolean>
+  /** A relay between each two nodes, for each direction. */
+  hasLinks: boolean
+}
+
+export type Member = {
+  readonly id: string
+  readonly host: string
+  readonly port: number
+  /** `http://host:port` of its HTTP API. */
+  readonly api: string
+  readonly peerPort: number
+  readonly arguments: string[]
+  program: Program | undefined
+}
+
+export type RunningShard = {
+  readonly dir: string
+  readonly members: readonly Member[]
+  /** By `from>to`; empty without links. */
+  readonly links: ReadonlyMap<string, Link>
+  readonly registry: Program
+  readonly resolver: Server
+}
+
+const IDS: readonly string[] = ['node-1', 'node-2', 'node-3']
+
+/** Starts it and waits until it is whole. */
+export async function startShard(options: ShardOptions): Promise<RunningShard> {
+  const { dir, codecs, hasLinks } = options
+  rmSync(dir, { recursive: true, force: true })
+  mkdirSync(dir, { recursive: true })
+  const tls = join(dir, 'tls')
+  await runProgram(['bin/vacancy.mjs', 'certs', 'init', '--out', tls])
+  const registry = startProgram(
+    ['bin/vacancy.mjs', 'registry', '--addr', '127.0.0.1', '--port', '0', '--codecs-path', codecs].concat([
+      '--state-file',
+      join(dir, 'registry.json'),
+      '--log-level',
+      'warn',
+    ]),
+  )
+  writeFileSync(join(dir, 'auth.yml'), `tokens:\n  - {token: ${ADMIN_TOKEN}, role: admin}\n`)
+  const ports = new Map(await Promise.all(IDS.map(async (id) => [id, await freePort()] as const)))
+  const links = new Map<string, Link>()
+  for (const [from, to] of hasLinks ? pairs() : []) {
+    links.set(`${from}>${to}`, await openLink(ports.get(to) as number))
+  }
+  const { server, url } = await startResolver((from, to) => links.get(`${from}>${to}`)?.port ?? ports.get(to))
+  const registryUrl = await registryUrlOf(registry)
+  const members: Member[] = []
+  for (const id of IDS) {
+    await runProgram(['bin/vacancy.mjs', 'certs', 'node', '--ca', tls, '--node-id', id, '--out', tls])
+    members.push(await prepareMember(options, { id, peerPort: ports.get(id) as number, tls, registryUrl, url }))
+  }
+  const shard = { dir, members, links, registry, resolver: server }
+  for (const member of members) startMember(member)
+  try {
+    await becomesWhole(shard)
+  } catch (error) {
+    await stopShard(shard)
+    throw error
+  }
+  return shard
+}
+
+function pairs(): [string, string][] {
+  return IDS.flatMap((from) => IDS.filter((to) => to !== from).map((to): [string, string] => [from, to]))
+}
+
+async function prepareMember(
+  { dir, seed, config }: ShardOptions,
+  at: { id: string; peerPort: number; tls: string; registryUrl: string; url: string },
+): Promise<Member> {
+  const { id, peerPort, tls, registryUrl, url } = at
+  const folder = join(dir, id)
+  const dataDir = join(folder, 'data')
+  mkdirSync(dataDir, { recursive: true })
+  copyFileSync(seed, join(dataDir, 'seed.snapshot'))
+  const [port, apiPort] = [await freePort(), await freePort()]
+  const keys = { ...config, tcp_port: port, api_port: apiPort, quic_port: peerPort }
+  const file = join(folder, 'vacancy.yml')
+  writeFileSync(
+    file,
+    Object.entries(keys)
+      .map(([key, value]) => `${key}: ${value}\n`)
+      .join(''),
+  )
+  const flags = {
+    config: file,
+    'auth-file': join(dir, 'auth.yml'),
+    'data-dir': dataDir,
+    'node-id': id,
+    'shard-id': SHARD,
+    'zone-id': 'bench',
+    'initial-voters': IDS.join(','),
+    'registry-addr': registryUrl,
+    'resolver-addr': `${url}/${id}`,
+    'cert-path': join(tls, `${id}.pem`),
+    'key-path': join(tls, `${id}.key`),
+    'ca-cert-path': join(tls, 'ca.pem'),
+  }
+  return {
+    id,
+    host: '127.0.0.1',
+    port,
+    api: `http://127.0.0.1:${apiPort}`,
+    peerPort,
+    arguments: [
+      'bin/vacancy.mjs',
+      'run-clustered',
+      ...Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, value]),
+    ],
+    program: undefined,
+  }
+}
+
+/** Each node asks under a path of its own, so that it can be told of its own links. */
+async function startResolver(
+  portOf: (from: string, to: string) => number | undefined,
+): Promise<{ server: Server; url: string }> {
+  const server = createServer((request, response) => {
+    const { from = '', to = '' } =
+      /^\/(?<from>[^/]+)\/shards\/[^/]+\/nodes\/(?<to>[^/]+)$/.exec(request.url ?? '')?.groups ?? {}
+    const port = portOf(from, to)
+    response.writeHead(port === undefined ? 404 : 200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(port === undefined ? {} : { hostname: '127.0.0.1', quic_port: port }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  return { server, url: `http://127.0.0.1:${address && typeof address === 'object' ? address.port : 0}` }
+}
+
+async function registryUrlOf(registry: Program): Promise<string> {
+  return await until('the registry serves', async () => {
+    if (registry.process.exitCode !== null) throw failure(`the registry ended: ${lastLine(registry)}`)
+    return /^serving: (http) (.+)$/m.exec(registry.output())?.slice(1).join('://')
+  })
+}
+
+export function startMember(member: Member): void {
+  member.program = startProgram(member.arguments)
+}
+
+/** Ends its process and waits for that. */
+export async function endMember({ program }: Member, signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+  if (program === undefined) return 0
+  if (signal === 'SIGTERM') return await stopProgram(program, { withinMs: WHOLE_MS })
+  program.process.kill(signal)
+  return await program.ended
+}
+
+export async function stopShard({ members, links, registry, resolver, dir }: RunningShard): Promise<void> {
+  await Promise.all(members.map(({ program }) => program && stopProgram(program)))
+  await stopProgram(registry)
+  for (const link of links.values()) closeLink(link)
+  resolver.closeAllConnections()
+  resolver.close()
+  rmSync(dir, { recursive: true, force: true })
+}
+
+/** What a node says of its shard; undefined when it does not answer. */
+export async function infoOf({ api }: Pick<Member, 'api'>): Promise<ClusterInfo | undefined> {
+  try {
+    const response = await fetch(`${api}/cluster/info`, { signal: AbortSignal.timeout(ANSWER_MS) })
+    return response.ok ? ((await response.json()) as ClusterInfo) : undefined
+  } catch {
+    // It is not there, or not yet.
+    return undefined
+  }
+}
+
+/** Waits until all nodes serve, follow one leader, and have what it has. @returns the leader */
+export async function becomesWhole({ members }: Pick<RunningShard, 'members'>): Promise<Member> {
+  return await until('the shard is whole', async () => {
+    for (const { id, program } of members) {
+      const hasEnded = program === undefined || program.process.exitCode !== null
+      if (hasEnded) throw failure(`${id} ended by itself: ${program ? lastLine(program) : 'it was never started'}`)
+    }
+    const infos = await Promise.all(members.map(infoOf))
+    const health = await Promise.all(members.map(healthOf))
+    return health.includes('unavailable') ? undefined : members.find(({ id }) => id === leaderOfWhole(infos))
+  })
+}
+
+async function healthOf({ api }: Member): Promise<string> {
+  try {
+    const response = await fetch(`${api}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })
+    return (await response.text()).trim()
+  } catch {
+    return 'unavailable'
+  }
+}
+
+/** The leader of a shard in which nothing is missing; undefined while something is. */
+export function leaderOfWhole(infos: readonly (ClusterInfo | undefined)[]): string | undefined {
+  const [first] = infos
+  const leader = infos.find((info) => info && info.node_id === info.leader_id)
+  if (!first || !leader || infos.some((info) => info?.leader_id !== leader.leader_id || info.term !== leader.term)) {
+    return undefined
+  }
+  const others = leader.nodes.filter(({ id }) => id !== leader.leader_id)
+  const isWhole =
+    others.length === infos.length - 1 &&
+    others.every(({ health, lag_entries: lag }) => health === 'active' && lag !== null && lag <= LAG_ENTRIES_MAX)
+  return isWhole && leader.operation === null ? leader.leader_id : undefined
+}
+
+/** Looks again and again until something is there. */
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined> | T | undefined,
+  withinMs = WHOLE_MS,
+): Promise<T> {
+  for (const end = performance.now() + withinMs; performance.now() < end; ) {
+    const found = await look()
+    if (found !== undefined) return found
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  }
+  throw failure(`it did not come about within ${withinMs / 1000} s: ${what}`)
+}
