@@ -61,6 +61,8 @@ export type Cluster = {
   readonly snapshotDigest?: string
   /** False: this node joined a shard that others had founded, and takes part only as what they made it (§7.1). */
   readonly isFounder?: boolean
+  /** It joined and has been a voter since: whoever demotes it wants it to stay a learner. */
+  readonly wasVoter?: boolean
 }
 
 export type DataDirectory = {
@@ -161,6 +163,15 @@ export function writeCluster(directory: DataDirectory, cluster: Cluster): void {
   const { env, path } = directory
   door(path, () => withRoom(env, path, () => writeState(directory, 'CLUSTER', cluster)))
   directory.cluster = cluster
+}
+
+/** Notes that this node, which joined, is a voter now. */
+export function noteVoter(directory: DataDirectory): void {
+  const { env, path, cluster } = directory
+  assert(cluster?.isFounder === false, 'founders are voters from the start')
+  const noted = { ...cluster, wasVoter: true }
+  door(path, () => withRoom(env, path, () => writeState(directory, 'CLUSTER', noted)))
+  directory.cluster = noted
 }
 
 /** Takes CLEAN away, durably, before the first write of a run. */
@@ -571,7 +582,7 @@ function decodeCluster(path: string, state: State | undefined): Cluster | undefi
     baseIndex,
     baseTerm,
     voters,
-    isFounder = true,
+    isFounder = true, wasVoter = false,
     snapshotDigest = '',
   } = state
   const isWhole =
@@ -584,6 +595,7 @@ function decodeCluster(path: string, state: State | undefined): Cluster | undefi
     Number.isSafeInteger(baseIndex) &&
     Number.isSafeInteger(baseTerm) &&
     typeof isFounder === 'boolean' &&
+    typeof wasVoter === 'boolean' &&
     typeof snapshotDigest === 'string' &&
     isTexts(voters)
   if (!isWhole) throw corrupt(path, 'CLUSTER', 'its content is not a genesis')
@@ -597,6 +609,7 @@ function decodeCluster(path: string, state: State | undefined): Cluster | undefi
     voters,
     ...(snapshotDigest === '' ? {} : { snapshotDigest }),
     ...(isFounder ? {} : { isFounder }),
+    ...(wasVoter ? { wasVoter } : {}),
   }
 }
 

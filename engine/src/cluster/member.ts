@@ -8,7 +8,7 @@
  * Before a node is a member it looks for its shard: gathering.ts. One thread, no promises: a simulator runs it.
  */
 
-import { assert, unreachable } from '@vacancy/shared'
+import { assert, dayOf, unreachable } from '@vacancy/shared'
 import type { Env } from '../env.ts'
 import { isVoter } from '../raft/membership.ts'
 import type { Configuration, Message, Sample, SnapshotOffer } from '../raft/messages.ts'
@@ -27,8 +27,8 @@ import {
   transferLeader,
 } from '../raft/raft.ts'
 import type { Exchange, Newest } from '../snapshot/exchange.ts'
-import type { ClusterStatus, MemberStatus, TransportCounts } from '../status.ts'
-import { KIND } from '../store/command.ts'
+import { type ClusterStatus, type MemberStatus, OPERATIONS_KEPT, type TransportCounts } from '../status.ts'
+import { encodeBulkLoad, KIND } from '../store/command.ts'
 import { REFUSED } from '../threads/writes.ts'
 import { type Cells, publishCells, ROLE, type RoleCode } from './cells.ts'
 import type { Cluster } from './data-directory.ts'
@@ -42,8 +42,25 @@ import {
   onPeerLost,
   REPORT_EVERY_MS,
 } from './formation.ts'
-import { type AdminFrame, type AdminKind, isRaftMessage, type PeerFrame } from './frames.ts'
+import { type AdminFrame, isRaftMessage, type PeerFrame } from './frames.ts'
 import { askToJoin, leaderHeard, report, turnAway } from './gathering.ts'
+import { beginLoading, createLoader, type Loader, lookAgain, proceed } from './loading.ts'
+import {
+  askForLoad,
+  bringIn,
+  createLoads,
+  type Loads,
+  loadOperationOf,
+  onDrop,
+  onHeld,
+  onHold,
+  onHolds,
+  onLoaded,
+  onNotHeld,
+  startDrop,
+  startLoad,
+  tickLoads,
+} from './loads.ts'
 import {
   createMembership,
   type Membership,
@@ -74,6 +91,7 @@ import {
   forgetOutgoing,
   installStatusOf,
   keptFor,
+  loadBytesMissing,
   makeCurrent,
   offerTo,
   onChunkData,
@@ -116,6 +134,13 @@ export type MemberParts = {
   readonly hasMemoryFor: (packages: number) => boolean
   /** Everything about the snapshot in this folder that can fail, before the log begins behind it. @returns why it failed */
   readonly prepareSwitch: (path: string) => string
+  /** What a bulk load does to the memory of this node; absent where none is taken. */
+  readonly bulkData?: {
+    /** Why the data of the held snapshot in this folder cannot be loaded; '' when they can. */
+    check(path: string): string
+    /** Puts them in place of the store's; what fails after that ends the node. */
+    replace(path: string, digest: string, done: () => void): void
+  }
   /** The snapshot cannot be made current: this node must end (P6). */
   readonly onFatal: (reason: string) => void
   /** What serving threads see; absent where there are none. */
@@ -126,6 +151,8 @@ export type MemberParts = {
   /** Host of a node as the resolver says; '' when it was not asked yet. */
   readonly hostOf: (node: string) => string
   readonly onRole: () => void
+  /** This node joined, and is a voter for the first time: to be remembered over restarts. */
+  readonly onVoter: () => void
 }
 
 type AdminWait = { readonly onAnswer: (answer: AdminAnswer) => void; readonly deadlineMs: number }
@@ -143,6 +170,8 @@ export type Member = MemberParts &
     readonly admin: Map<number, AdminWait>
     readonly receiver: Receiver
     readonly sender: Sender
+    readonly loads: Loads
+    readonly loader: Loader
     /** The message behind what is being received: stepped when all of it is here. */
     offered: SnapshotOffer | undefined
     nextAdmin: number
@@ -160,6 +189,8 @@ export type Member = MemberParts &
     /** Last term in which this node became ready to lead. */
     readyTerm: number
     stalls: number
+    /** It joined, and has been a voter since. */
+    wasVoter: boolean
     /** It was a member, and an applied entry says that it is none any more. */
     isRemoved: boolean
     isStopped: boolean
@@ -177,6 +208,8 @@ const BEAT_MS = 100
 /** E10: the voters stand one after another, so many ticks apart: two at once would take each other's votes. */
 const FAST_CAMPAIGN_TICKS = 4
 const FAST_CAMPAIGNS_MAX = 5
+/** Entries that a follower takes while it cannot apply them. */
+const HELD_BYTES_MAX = 64 << 20
 /** Longer than the caller waits, which then knows that the fate is open (http/cluster.ts). */
 const ADMIN_MS = 6_000
 const ADMIN_WAITING_MAX = 64
@@ -209,7 +242,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
           pump(replica)
           return taken
         },
-        askLeader: (kind, node, onAnswer) => askAdmin(member, kind, node, onAnswer),
+        askLeader: (kind, node, onAnswer) => askAdmin(member, { kind, node }, onAnswer),
         nowMs: () => env.clock.monotonicMs(),
         wallMs: () => env.clock.wallMs(),
         log: env.log,
@@ -242,7 +275,8 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
         nowMs: () => env.clock.monotonicMs(),
         log: env.log,
         onReady: (received) => onReceived(member, received),
-        onFailed(reason, detail) {
+        onFailed(reason, detail, purpose) {
+          if (purpose === 'load') return onNotHeld(member.loads, `${reason}: ${detail}`)
           member.offered = undefined
           if (replica.installing) parts.onFatal(`a snapshot cannot be installed: ${reason} ${detail}`.trim())
         },
@@ -267,6 +301,36 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       },
       env.defects,
     ),
+    loads: createLoads({
+      self: options.node,
+      send: (node, frame) => sendFrame(peers, node, frame),
+      exchange: parts.exchange,
+      isLeader: () => raft.role === 'leader',
+      isReady: () => isReady(member),
+      voters: () => votersOf(raft.configuration),
+      others: () => nodesOf(raft.configuration).filter((node) => node !== options.node),
+      receive: (offer) => onOffer(member.receiver, offer),
+      wanted: {
+        shardId: options.cluster.shardId,
+        codecsOrderedHash: options.cluster.codecHash,
+        codecsText: options.cluster.codecs.join(','),
+      },
+      check: (path) => checkLoad(member, path),
+      notPast: (index) => notPast(member, index),
+      propose: (digest) => proposeLoad(member, digest),
+      nowMs: () => env.clock.monotonicMs(),
+      wallMs: () => env.clock.wallMs(),
+      log: env.log,
+    }),
+    loader: createLoader({
+      env,
+      replica,
+      exchange: parts.exchange,
+      ask: (digest) => askForLoad(member.loads, digest),
+      check: (path) => checkLoad(member, path),
+      replace: (path, digest, done) => parts.bulkData?.replace(path, digest, done),
+      onPhase: () => publishFacts(member),
+    }),
     offered: undefined,
     nextAdmin: 1,
     nextTickMs: now + options.tickMs,
@@ -279,6 +343,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     begunTerm: 0,
     readyTerm: 0,
     stalls: 0,
+    wasVoter: options.cluster.wasVoter ?? false,
     isRemoved: false,
     isStopped: false,
     isSwitching: false,
@@ -370,6 +435,8 @@ function beat(member: Member, now: number): void {
   beginShard(member)
   handOverWhenSick(member, now)
   tickReceiver(member.receiver)
+  tickLoads(member.loads)
+  proceed(member.loader)
   if (member.replica.raft.role === 'leader') tickSender(member.sender)
   if (now < member.nextReportMs) return
   member.nextReportMs = now + REPORT_EVERY_MS
@@ -386,7 +453,7 @@ function reportToPeers(member: Member): void {
     if (name !== node) reportTo(member, name)
   }
   const isNamed = member.initialVoters.includes(node)
-  if (member.cluster.isFounder !== false || !isNamed || isVoter(raft.configuration, raft.id)) return
+  if (member.cluster.isFounder !== false || !isNamed || member.wasVoter) return
   const leader = nodeOf(member, raft.leader) ?? leaderHeard(formation, member.env.clock.monotonicMs())
   if (leader !== undefined) askToJoin(peers, formation, leader)
 }
@@ -496,6 +563,12 @@ function linkOf(member: Member): Link {
       member.onRole()
     },
     onRole: () => onRole(member),
+    onLoadEntry: () => beginLoading(member.loader),
+    onLoaded({ digest }) {
+      onLoaded(member.loads, digest, member.loader.before)
+      // So that a start need not load it again.
+      startSnapshot(replica, 'requested')
+    },
   }
 }
 
@@ -511,13 +584,20 @@ function sendOffer(member: Member, peer: number, newest: Newest, manifest: Uint8
 }
 
 /** All of an offered snapshot is here: the core decides whether it is still wanted. */
-function onReceived(member: Member, { index, packages }: Received): void {
+function onReceived(member: Member, { index, packages, purpose }: Received): void {
   const { offered, replica, receiver } = member
   const { raft } = replica
-  if (!offered || offered.index !== index || replica.installing) return
+  if (purpose === 'install' && (!offered || offered.index !== index || replica.installing)) return
   if (!member.hasMemoryFor(packages)) {
     return refuseReceived(receiver, 'no-memory', `${packages} packages do not fit the memory of this node`)
   }
+  if (purpose === 'load') {
+    return makeCurrent(receiver, (path) => {
+      onHeld(member.loads, path)
+      lookAgain(member.loader)
+    })
+  }
+  assert(offered !== undefined, 'what is installed was offered')
   // The term may have moved while the data came in; whoever leads now has the same history. Without a leader it waits
   // for the next offer, which finds everything here.
   if (raft.leader === 0 || raft.role === 'leader') return
@@ -575,6 +655,11 @@ function adopt(member: Member, configuration: Configuration): void {
     env.log.error({ node }, 'this node is no member of its shard any more: it was removed or replaced')
   }
   member.isRemoved = isRemoved
+  if (member.cluster.isFounder === false && !member.wasVoter && isVoter(configuration, raft.id)) {
+    // From now on it is what operators make of it, also when they make it a learner.
+    member.wasVoter = true
+    member.onVoter()
+  }
   dial(member)
 }
 
@@ -629,8 +714,10 @@ function onFrame(member: Member, peer: string, frame: PeerFrame): void {
       case 'offerReply':
         onOfferReply(member.sender, idOf(member, peer), frame)
         break
-      case 'chunkHave':
       case 'bulkHolds':
+        onHolds(member.loads, peer, frame)
+        break
+      case 'chunkHave':
         break
       default:
         return unreachable(frame)
@@ -649,6 +736,8 @@ function onMessage(member: Member, peer: string, message: Message): void {
   if (nameOf(raft.configuration, message.from) === '') remember(member, message.from, peer)
   if (message.type === 'heartbeat' || message.type === 'heartbeatReply')
     noteSample(member, message.from, message.sample)
+  // It is sent again: what waits behind a bulk load is bounded in memory.
+  if (message.type === 'append' && replica.loading && raft.unappliedBytes >= HELD_BYTES_MAX) return
   if (message.type !== 'snapshot') return step(raft, message)
   if (message.term < raft.term || message.index <= raft.commit) return step(raft, message)
   // Obeyed like any word of a leader, also before its data is here.
@@ -732,11 +821,36 @@ export function clocksAgree(member: Member): boolean {
 
 // What operators ask for
 
+/** What an operator asks of a shard. */
+export type AdminAsk =
+  | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string }
+  | { readonly kind: 'load'; readonly file: string }
+  | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
+
+/** What the leader is told of it. */
+type AdminTold = Pick<AdminFrame, 'kind' | 'node' | 'digest' | 'detail'>
+type OnAdmin = (answer: AdminAnswer) => void
+
 /** Asks for a change; a node that does not lead passes it to the leader. Calls back once. */
-export function askAdmin(member: Member, kind: AdminKind, node: string, onAnswer: (answer: AdminAnswer) => void): void {
+export function askAdmin(member: Member, what: AdminAsk, onAnswer: OnAdmin): void {
+  switch (what.kind) {
+    case 'load':
+      // The snapshot is brought in where it is.
+      return bringIn(member.loads, what, (result) => {
+        if ('status' in result) onAnswer(result)
+        else tellLeader(member, { kind: 'load', node: '', ...result }, onAnswer)
+      })
+    case 'drop-load':
+      return tellLeader(member, { kind: what.kind, node: '', digest: what.digest, detail: '' }, onAnswer)
+    default:
+      return tellLeader(member, { kind: what.kind, node: what.node, digest: '', detail: '' }, onAnswer)
+  }
+}
+
+function tellLeader(member: Member, told: AdminTold, onAnswer: OnAdmin): void {
   const { raft } = member.replica
   if (raft.role === 'leader') {
-    onAnswer(decideAdmin(member, kind, node))
+    decideAdmin(member, told, onAnswer)
     pump(member.replica)
     return
   }
@@ -744,29 +858,37 @@ export function askAdmin(member: Member, kind: AdminKind, node: string, onAnswer
   if (leader === undefined || raft.leader === 0) return onAnswer({ status: 503, text: 'no leader' })
   if (member.admin.size >= ADMIN_WAITING_MAX) return onAnswer({ status: 503, text: 'cluster busy, please retry' })
   const id = member.nextAdmin++
-  const frame: AdminFrame = { type: 'admin', id, kind, node, digest: '', detail: '' }
-  if (!sendFrame(member.peers, leader, frame)) return onAnswer({ status: 503, text: 'no leader' })
+  if (!sendFrame(member.peers, leader, { type: 'admin', id, ...told }))
+    return onAnswer({ status: 503, text: 'no leader' })
   member.admin.set(id, { onAnswer, deadlineMs: member.env.clock.monotonicMs() + ADMIN_MS })
 }
 
-function decideAdmin({ membership }: Member, kind: AdminKind, node: string): AdminAnswer {
-  switch (kind) {
+function decideAdmin({ membership, loads }: Member, told: AdminTold, onAnswer: OnAdmin): void {
+  switch (told.kind) {
     case 'promote':
-      return startPromote(membership, node)
+      return onAnswer(startPromote(membership, told.node))
     case 'demote':
-      return startDemote(membership, node)
+      return onAnswer(startDemote(membership, told.node))
     case 'transfer':
-      return startTransfer(membership, node)
+      return onAnswer(startTransfer(membership, told.node))
+    case 'load':
+      return startLoad(loads, told.digest, told.detail, onAnswer)
+    case 'drop-load':
+      return startDrop(loads, told.digest, onAnswer)
     default:
-      return { status: 409, text: `this version does not know ${kind}` }
+      return unreachable(told.kind)
   }
 }
 
 /** Passed on once, not twice: a leader that has just changed answers that there is none. */
-function onAdminFrame(member: Member, peer: string, { id, kind, node }: AdminFrame): void {
-  const isLeader = member.replica.raft.role === 'leader'
-  const { status: code, text } = isLeader ? decideAdmin(member, kind, node) : { status: 503, text: 'no leader' }
-  sendFrame(member.peers, peer, { type: 'adminReply', id, ok: code === 202, status: code, text })
+function onAdminFrame(member: Member, peer: string, frame: AdminFrame): void {
+  const { id, kind } = frame
+  // Not what an operator asks, but what the leader has its members do.
+  if (id === 0) return kind === 'load' ? onHold(member.loads, peer, frame) : onDrop(member.loads, frame)
+  const reply = ({ status: code, text }: AdminAnswer) =>
+    void sendFrame(member.peers, peer, { type: 'adminReply', id, ok: code === 202, status: code, text })
+  if (member.replica.raft.role === 'leader') decideAdmin(member, frame, reply)
+  else reply({ status: 503, text: 'no leader' })
 }
 
 function adminStatus(code: number): AdminAnswer['status'] {
@@ -798,7 +920,46 @@ export function handOverAtEnd(member: Member): boolean {
   return taken
 }
 
+// Bulk loads
+
+function checkLoad({ bulkData }: Member, path: string): string {
+  return bulkData ? bulkData.check(path) : 'this node takes no loads'
+}
+
+function proposeLoad({ replica, env }: Member, digest: string): boolean {
+  const bytes = Uint8Array.from(digest.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))
+  return proposeOwn(replica, KIND.bulkLoad, encodeBulkLoad(bytes, dayOf(env.clock.wallMs())))
+}
+
+/** Members that are not known to have applied an index. */
+function notPast({ replica: { raft }, samples }: Member, index: number): string[] {
+  return raft.configuration.members
+    .filter(({ id }) => (id === raft.id ? raft.applied : (samples.get(id)?.applied ?? 0)) < index)
+    .map(({ node }) => node)
+}
+
+/** The bulk load that keeps this node from serving. */
+function awaitedLoadOf({ replica: { loading }, receiver }: Member): ClusterStatus['awaitedLoad'] {
+  if (!loading || loading.phase === 'looking' || loading.phase === 'keeping') return undefined
+  return { digest: loading.digest, bytesMissing: loadBytesMissing(receiver) }
+}
+
+/** Changes of the membership and loads, as one list. */
+function allOperations({ membership, loads }: Member): ReturnType<typeof operationsOf> {
+  const { operation, lastOperations } = operationsOf(membership)
+  return {
+    operation: operation ?? loadOperationOf(loads),
+    lastOperations: [...lastOperations, ...loads.finished]
+      .sort((a, b) => b.atMs - a.atMs)
+      .slice(0, OPERATIONS_KEPT),
+  }
+}
+
 // Names
+
+function votersOf({ members, voters }: Configuration): string[] {
+  return members.filter(({ id }) => voters.includes(id)).map(({ node }) => node)
+}
 
 function nodesOf({ members }: Configuration): string[] {
   return members.map(({ node }) => node)
@@ -822,6 +983,7 @@ function idOf({ replica }: Member, node: string): number {
 function roleCode(member: Member): RoleCode {
   const { raft } = member.replica
   if (member.isSwitching || member.isRemoved || member.isStopped) return ROLE.unavailable
+  if (awaitedLoadOf(member)) return ROLE.unavailable
   if (raft.role === 'leader') return isReady(member) ? ROLE.leader : ROLE.none
   if (raft.configuration.learners.includes(raft.id)) return ROLE.learner
   return raft.role === 'follower' ? ROLE.follower : ROLE.none
@@ -840,7 +1002,7 @@ export function publishFacts(member: Member): void {
 }
 
 export function clusterStatus(member: Member): ClusterStatus {
-  const { replica, env, reads, membership, receiver, sender } = member
+  const { replica, env, reads, membership, receiver, sender, loads } = member
   const { raft } = replica
   const now = env.clock.monotonicMs()
   const { configuration } = raft
@@ -861,9 +1023,12 @@ export function clusterStatus(member: Member): ClusterStatus {
     stalenessMs: reads.freshMs === Number.NEGATIVE_INFINITY ? undefined : Math.max(0, now - reads.freshMs),
     bootstrap: undefined,
     installing: installStatusOf(receiver),
-    awaitedLoad: undefined,
-    ...operationsOf(membership),
-    operationsEnded: membership.ended,
+    awaitedLoad: awaitedLoadOf(member),
+    ...allOperations(member),
+    operationsEnded: {
+      done: membership.ended.done + loads.ended.done,
+      failed: membership.ended.failed + loads.ended.failed,
+    },
     isClockSuspect: isClockSuspect(member),
     transport: member.transportCounts(),
     elections: member.elections,

@@ -22,6 +22,7 @@ import { STATE } from '../store/layout.ts'
 import { state } from '../store/store.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { attachCells } from './cells.ts'
+import { noteVoter } from './data-directory.ts'
 import {
   addressOf,
   closeDiscovery,
@@ -278,6 +279,7 @@ export function joinShard(
       transportCounts: () => countsOf(transport.counters(), peers),
       hostOf: (name) => (name === options.nodeId ? cluster.apiHost : (knownAddress(discovery, name)?.host ?? '')),
       onRole: () => send({ type: 'cluster', status: clusterStatus(member), resolver: resolverStatus(side) }),
+      onVoter: () => noteVoter(node.directory),
       onFatal: (reason) =>
         send({
           type: 'failed',

@@ -583,6 +583,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       transportCounts: () => NO_COUNTS,
       hostOf: () => '',
       onRole: () => undefined,
+      onVoter: () => undefined,
     },
     {
       node: node.name,
