@@ -6,9 +6,18 @@
 import { availableParallelism, cpus } from 'node:os'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, EXIT, VacancyError } from '@vacancy/shared'
-import { type Log, openTls, openTokens, type TlsFiles, type TlsMaterial, type TokenHash } from '@vacancy/shared/node'
+import {
+  type Log,
+  loadTls,
+  openTls,
+  openTokens,
+  type TlsFiles,
+  type TlsMaterial,
+  type TokenHash,
+} from '@vacancy/shared/node'
 import { createCells } from './cluster/cells.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
+import { checkPeerTls } from './cluster/peer-tls.ts'
 import { type ClusterNodeOptions, openShard } from './clustered.ts'
 import { type EngineConfig, type EngineSettings, memoryBytes, servingThreads } from './config.ts'
 import { errorOf } from './failure.ts'
@@ -239,7 +248,11 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     rotateTls: () => {
       tcpTls?.reload()
       apiTls?.reload()
-      if (options.cluster?.tls) askReplica({ type: 'reload' })
+      const peers = options.cluster?.tls
+      if (!peers) return
+      // The thread that uses it takes it later: whoever asks hears now whether it can.
+      checkPeerTls(loadTls({ cert: peers.cert, key: peers.key, clientCa: peers.ca }), options.nodeId)
+      askReplica({ type: 'reload' })
     },
     certificates: () => [
       ...(tcpTls ? [{ listener: 'tcp' as const, notAfterMs: tcpTls.material().notAfterMs }] : []),

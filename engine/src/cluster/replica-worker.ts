@@ -154,8 +154,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
         if (shard?.member) handOverAtEnd(shard.member)
         return
       case 'reload':
-        shard?.tls?.reload()
-        return
+        return reloadTls(shard)
       default:
         return void stop(replica, shard, node, threads, timers, send)
     }
@@ -166,6 +165,16 @@ function sendStatus(replica: Replica, shard: ShardSide | undefined, send: (messa
   send({ type: 'status', status: statusOf(replica) })
   if (shard?.member) {
     send({ type: 'cluster', status: clusterStatus(shard.member), resolver: resolverStatus(shard) })
+  }
+}
+
+/** A certificate that cannot be used changes nothing: the old one stays in force. */
+function reloadTls(shard: ShardSide | undefined): void {
+  try {
+    shard?.tls?.reload()
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    shard?.env.log.error({ err: error }, 'the certificate of the cluster stays the old one')
   }
 }
 
