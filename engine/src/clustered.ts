@@ -11,7 +11,7 @@ import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createRegistryLink, type NodeReport, parseRegistryAddresses, type RegistryLink } from './cluster/registry.ts'
 import { openRegistryHttp } from './cluster/registry-http.ts'
 import { createEnv } from './env.ts'
-import type { ClusterAnswer, ClusterHandle, ClusterRequest } from './http/handle.ts'
+import type { ClusterAnswer, ClusterHandle } from './http/handle.ts'
 import type { ClusterStatus, ResolverStatus } from './status.ts'
 
 /** What a member of a shard needs beyond a node by itself. */
@@ -160,7 +160,7 @@ export function openShard(parts: ShardParts): Shard {
       new Promise((resolve) => {
         const id = nextId++
         waiting.set(id, resolve)
-        parts.ask({ type: 'ask', id, ...requestOf(request) })
+        parts.ask({ type: 'ask', id, what: request })
       }),
     setPeers: (nodes) => parts.ask({ type: 'dial', nodes }),
     registry: () => link.status(),
@@ -199,10 +199,6 @@ export function openShard(parts: ShardParts): Shard {
         }),
       ),
   }
-}
-
-function requestOf(request: ClusterRequest): { kind: Extract<ToReplica, { type: 'ask' }>['kind']; node: string } {
-  return { kind: request.kind, node: 'node' in request ? request.node : '' }
 }
 
 /** Before the replica thread has said anything. */

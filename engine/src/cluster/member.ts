@@ -949,9 +949,7 @@ function allOperations({ membership, loads }: Member): ReturnType<typeof operati
   const { operation, lastOperations } = operationsOf(membership)
   return {
     operation: operation ?? loadOperationOf(loads),
-    lastOperations: [...lastOperations, ...loads.finished]
-      .sort((a, b) => b.atMs - a.atMs)
-      .slice(0, OPERATIONS_KEPT),
+    lastOperations: [...lastOperations, ...loads.finished].sort((a, b) => b.atMs - a.atMs).slice(0, OPERATIONS_KEPT),
   }
 }
 

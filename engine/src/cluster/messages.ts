@@ -4,8 +4,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ErrorName, VacancyError } from '@vacancy/shared'
 import type { Log } from '../env.ts'
 import type { BootstrapStatus, ClusterStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
-import type { AdminKind } from './frames.ts'
-import type { AdminAnswer } from './member.ts'
+import type { AdminAnswer, AdminAsk } from './member.ts'
 
 export type ReplicaOptions = {
   readonly dataDir: string
@@ -61,7 +60,7 @@ export type ToReplica =
   | { readonly type: 'snapshot'; readonly origin: SnapshotInfo['origin'] }
   | { readonly type: 'maintain'; readonly force: boolean }
   /** An operator asks the shard for something; `asked` with the same id follows. */
-  | { readonly type: 'ask'; readonly id: number; readonly kind: AdminKind; readonly node: string }
+  | { readonly type: 'ask'; readonly id: number; readonly what: AdminAsk }
   /** The node is about to stop: a leader hands over. */
   | { readonly type: 'leave' }
   /** Nodes to look for, beside those that are known. */

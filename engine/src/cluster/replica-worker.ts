@@ -180,11 +180,11 @@ function reloadTls(shard: ShardSide | undefined): void {
 
 function askShard(
   shard: ShardSide | undefined,
-  { id, kind, node }: Extract<ToReplica, { type: 'ask' }>,
+  { id, what }: Extract<ToReplica, { type: 'ask' }>,
   send: (message: FromReplica) => void,
 ): void {
   const onAnswer = (answer: AdminAnswer) => send({ type: 'asked', id, answer })
-  if (shard?.member) askAdmin(shard.member, kind, node, onAnswer)
+  if (shard?.member) askAdmin(shard.member, what, onAnswer)
   else onAnswer({ status: 503, text: 'no leader' })
 }
 

@@ -18,6 +18,7 @@ import {
   entryKind,
   entryLength,
   entryTerm,
+  skipEntries,
   viewOf,
   writeEntryHeader,
 } from '../raft/entry.ts'
@@ -29,6 +30,7 @@ import {
   applyConfiguration,
   compactedTo,
   type Dropped,
+  handBack,
   hasReady,
   installed,
   nextCommitted,
@@ -41,6 +43,7 @@ import {
   storeCommit,
   takeReady,
 } from '../raft/raft.ts'
+import { hex } from '../snapshot/format.ts'
 import type { Buckets, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import type { Applied, DigestMark } from '../store/apply.ts'
 import {
@@ -49,7 +52,9 @@ import {
   type CommandKind,
   type CommandWriter,
   createCommandWriter,
+  decodeBulkLoad,
   KIND,
+  kindOfCommand,
   stampCommand,
   timeOfCommand,
 } from '../store/command.ts'
@@ -102,6 +107,22 @@ export type Snapshots = {
   retain(): void
 }
 
+/**
+ * A bulk load that is committed and not applied: the data of another snapshot are put in place of the store's first,
+ * after the entry before it and before any behind it (§11). loading.ts does it.
+ */
+export type Loading = {
+  /** Of its entry; everything before it is applied. */
+  readonly index: number
+  /** Content digest of the snapshot. */
+  readonly digest: string
+  /**
+   * `awaited`: it is not here, or cannot be used. `keeping`: the state before it is being written. `replacing`: the
+   * memory holds nothing of use. `placed`: the data are in place, and the entry is the next to be applied.
+   */
+  phase: 'looking' | 'awaited' | 'keeping' | 'replacing' | 'placed'
+}
+
 /** The other members, as the replica needs them. */
 export type Link = {
   send(message: Message): void
@@ -118,6 +139,10 @@ export type Link = {
   onApplied(): void
   /** Role, term or leader changed. */
   onRole(): void
+  /** Apply has come to a bulk load; `dataPlaced` follows. */
+  onLoadEntry(loading: Loading): void
+  /** It is applied. */
+  onLoaded(loading: Loading): void
 }
 
 /** Where answers go: one channel a serving thread. */
@@ -165,6 +190,8 @@ export type Replica = ReplicaParts & {
   readonly orphans: Map<number, Orphan[]>
   /** The snapshot that is being made current. */
   installing: SnapshotOffer | undefined
+  /** The bulk load that apply stands before. */
+  loading: Loading | undefined
   stalls: number
   leaderChanges: number
   readonly outcomes: { applied: number; dropped: number; unknown: number }
@@ -245,6 +272,7 @@ export function createReplica(parts: ReplicaParts): Replica {
     seen: { role: parts.raft.role, term: parts.raft.term, leader: parts.raft.leader },
     orphans: new Map(),
     installing: undefined,
+    loading: undefined,
     stalls: 0,
     leaderChanges: 0,
     outcomes: { applied: 0, dropped: 0, unknown: 0 },
@@ -351,6 +379,8 @@ function refusalOf(replica: Replica): number {
     if (!replica.link) return REFUSED.notServing
     return raft.leader === 0 ? REFUSED.noLeader : REFUSED.notLeader
   }
+  // It would wait behind the load, perhaps for longer than anybody waits for an answer.
+  if (replica.loading) return REFUSED.notServing
   return replica.isDiskFull ? REFUSED.diskFull : 0
 }
 
@@ -711,8 +741,10 @@ function onInstalled(replica: Replica, isDone: boolean): void {
     return
   }
   // What is being written of the present state is of no use any more, but it reads the memory that is to be cleared.
-  if (replica.snapshotRunning)
+  if (replica.snapshotRunning || replica.loading?.phase === 'replacing')
     return void replica.env.schedule.after(SNAPSHOT_LOOK_MS, () => onInstalled(replica, true))
+  // The snapshot is of a state behind it.
+  replica.loading = undefined
   assert(replica.switchState !== undefined, 'a member can take over the state of another')
   replica.switchState(offer, () => {
     replica.installing = undefined
@@ -746,22 +778,32 @@ function retryLog(replica: Replica): void {
 /** Applies committed entries in slices; the rest in a later turn, so that messages get in between. */
 export function applyCommitted(replica: Replica): void {
   if (replica.isApplying) return
+  if (isHeld(replica)) return replica.onSettled?.()
   const { raft, env } = replica
+  const placed = replica.loading
   const started = env.clock.monotonicMs()
   let commands = 0
   while (commands < APPLY_COMMANDS_MAX && env.clock.monotonicMs() - started < APPLY_MS_MAX) {
     const batch = nextCommitted(raft, APPLY_COMMANDS_MAX - commands)
     if (!batch) break
-    applyBatch(replica, batch)
-    commands += batch.count
-    applied(raft, batch.firstIndex + batch.count - 1, batch.count, batch.bytes.length)
+    const count = applyBatch(replica, batch)
+    commands += count
+    if (count < batch.count) {
+      endBeforeLoad(replica, batch, count)
+      break
+    }
+    applied(raft, batch.firstIndex + count - 1, count, batch.bytes.length)
     observeCommits(replica)
   }
+  if (commands > 0) {
+    replica.machine.publish(raft.applied)
+    sendAnswers(replica)
+    replica.link?.onApplied()
+    if (placed && raft.applied >= placed.index) replica.link?.onLoaded(placed)
+    afterApply(replica)
+  }
+  if (isHeld(replica)) return beginLoad(replica)
   if (commands === 0) return replica.onSettled?.()
-  replica.machine.publish(raft.applied)
-  sendAnswers(replica)
-  replica.link?.onApplied()
-  afterApply(replica)
   if (raft.applied < raft.commit) {
     replica.isApplying = true
     env.schedule.after(0, () => {
@@ -769,6 +811,43 @@ export function applyCommitted(replica: Replica): void {
       applyCommitted(replica)
     })
   } else replica.onSettled?.()
+}
+
+/** Apply stands before a bulk load whose data are not in place. */
+function isHeld({ loading }: Replica): boolean {
+  return loading !== undefined && loading.phase !== 'placed'
+}
+
+/** The memory holds no state that belongs to an index. */
+export function isBetweenStates({ installing, loading }: Replica): boolean {
+  return installing !== undefined || loading?.phase === 'replacing' || loading?.phase === 'placed'
+}
+
+/** Of a batch with a bulk load in it what stands before that is applied; the rest comes again. */
+function endBeforeLoad(replica: Replica, batch: EntryBatch, count: number): void {
+  const { raft } = replica
+  const last = batch.firstIndex + count - 1
+  handBack(raft, last)
+  if (count === 0) return
+  applied(raft, last, count, skipEntries(viewOf(batch.bytes), 0, count))
+  observeCommits(replica)
+}
+
+function beginLoad(replica: Replica): void {
+  const { loading, link, env, raft } = replica
+  assert(loading !== undefined && raft.applied === loading.index - 1, 'everything before a load is applied')
+  assert(link !== undefined, 'only members of a shard are given loads')
+  env.log.info({ index: loading.index, digest: loading.digest }, 'apply has come to a bulk load')
+  link.onLoadEntry(loading)
+  replica.onSettled?.()
+}
+
+/** The data of the load that apply stands before are those of the store now. */
+export function dataPlaced(replica: Replica): void {
+  const { loading } = replica
+  assert(loading?.phase === 'replacing', 'data are placed for an entry that waits for them')
+  loading.phase = 'placed'
+  applyCommitted(replica)
 }
 
 /** Time from a proposal to its last entry being applied. */
@@ -787,7 +866,8 @@ function configure(replica: Replica, index: number, bytes: Uint8Array): void {
   replica.link?.onConfiguration(index, configuration)
 }
 
-function applyBatch(replica: Replica, batch: EntryBatch): void {
+/** @returns entries that were applied: all of them, or those before a bulk load whose data are not in place */
+function applyBatch(replica: Replica, batch: EntryBatch): number {
   const view = viewOf(batch.bytes)
   const hasOrphans = replica.orphans.size > 0
   let at = 0
@@ -798,6 +878,7 @@ function applyBatch(replica: Replica, batch: EntryBatch): void {
     const kind = entryKind(view, at)
     let result: Applied | undefined
     if (kind === ENTRY_KIND.command) {
+      if (kindOfCommand(view, start) === KIND.bulkLoad && !takeLoad(replica, index, batch.bytes, start)) return i
       result = replica.machine.apply(index, batch.bytes, start, start + length)
       if (result.index !== index) replica.repeats++
       answer(replica, index, result)
@@ -807,6 +888,20 @@ function applyBatch(replica: Replica, batch: EntryBatch): void {
     at = start + length
   }
   assert(at === batch.bytes.length, 'entries fill their batch')
+  return batch.count
+}
+
+/** @returns whether the entry of a bulk load may be applied */
+function takeLoad(replica: Replica, index: number, bytes: Uint8Array, start: number): boolean {
+  const { loading } = replica
+  if (!loading) {
+    const digest = hex(decodeBulkLoad(bytes, start).digest)
+    replica.loading = { index, digest, phase: 'looking' }
+    return false
+  }
+  assert(loading.index === index && loading.phase === 'placed', 'loads are applied one by one')
+  replica.loading = undefined
+  return true
 }
 
 /** A8: the answer of an entry leaves when it is applied, and only once. */
@@ -874,7 +969,7 @@ function sweepOn(replica: Replica): void {
   replica.maintenanceDay = 0
   replica.lastMaintenanceMs = replica.env.clock.wallMs()
   const step = () => {
-    if (!replica.isStopping && !replica.installing && replica.machine.sweep()) replica.env.schedule.after(1, step)
+    if (!replica.isStopping && !isBetweenStates(replica) && replica.machine.sweep()) replica.env.schedule.after(1, step)
   }
   replica.env.schedule.after(0, step)
 }
@@ -896,7 +991,7 @@ function logDigest(replica: Replica, { index, lo, hi }: DigestMark): void {
 /** @returns whether one was started */
 export function startSnapshot(replica: Replica, origin: SnapshotInfo['origin']): boolean {
   const { raft, env } = replica
-  if (replica.snapshotRunning || replica.installing) return false
+  if (replica.snapshotRunning || isBetweenStates(replica)) return false
   if (origin === 'periodic' && env.clock.monotonicMs() < replica.snapshotEarliestMs) return false
   if (raft.applied === replica.snapshotIndexLast && origin === 'periodic') return false
   replica.snapshotRunning = true
@@ -956,6 +1051,7 @@ function finishMaintenance(replica: Replica): void {
   const hasWork = replica.maintenanceWillRemove > 0 || orders.length > 0
   const step = () => {
     if (replica.isStopping) return
+    if (isBetweenStates(replica)) return void replica.env.schedule.after(SNAPSHOT_LOOK_MS, step)
     const order = orders.pop()
     if (order) proposeOwn(replica, KIND.orderRows, order)
     const more = replica.machine.sweep()

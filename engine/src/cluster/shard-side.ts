@@ -14,7 +14,7 @@ import type { RaftConfig, RestoredState } from '../raft/raft.ts'
 import type { Exchange } from '../snapshot/exchange.ts'
 import { FORMAT_VERSION } from '../snapshot/format.ts'
 import { openSnapshot, readSnapshotDir, type SnapshotReader } from '../snapshot/load.ts'
-import { lackingBytes, pooledDecoder, replaceStore } from '../snapshot/replace.ts'
+import { lackingBytes, pooledDecoder, replaceData, replaceStore } from '../snapshot/replace.ts'
 import { closeWordsPool, createWordsPool } from '../snapshot/words-pool.ts'
 import { chunksFolder } from '../snapshot/write.ts'
 import type { ResolverStatus, TransportCounts } from '../status.ts'
@@ -41,7 +41,7 @@ import {
   raftIdOf,
 } from './formation.ts'
 import { type Joined, startGathering, startJoining } from './gathering.ts'
-import { clusterStatus, createMember, type Member, onSwitched } from './member.ts'
+import { clusterStatus, createMember, type Member, type MemberParts, onSwitched } from './member.ts'
 import type { ClusterOptions, FromReplica, ReplicaOptions } from './messages.ts'
 import { bytesOfHex, createPeers, eventsOf, type Peers } from './peers.ts'
 import type { Found, RecoveredNode } from './recovery.ts'
@@ -251,15 +251,51 @@ export function joinShard(
       void closeWordsPool(pool)
       if (error) return send({ type: 'failed', ...failureOf(error) })
       node.context.marks.length = 0
+      node.context.loaded = ''
       forgetWritten()
       done()
       onSwitched(member)
     })
   }
+  /** Everything about the snapshot in a folder that can fail, before the memory is cleared for it; or why not. */
+  const readFolder = (path: string): SnapshotReader | string => {
+    try {
+      const reader = openSnapshot(env.disk, readSnapshotDir(env.disk, path, chunksFolder(options.dataDir)))
+      const lacking = lackingBytes(node.store, reader, options.loadThreads)
+      return lacking === 0 ? reader : `${lacking} bytes of memory are missing for the snapshot in ${path}`
+    } catch (error) {
+      if (!(error instanceof VacancyError)) throw error
+      return error.message
+    }
+  }
+  const bulkData: MemberParts['bulkData'] = {
+    check(path) {
+      const reader = readFolder(path)
+      return typeof reader === 'string' ? reader : ''
+    },
+    replace(path, digest, done) {
+      const reader = readFolder(path)
+      if (typeof reader === 'string') return onFatal(reader)
+      const pool = createWordsPool(Math.min(options.loadThreads, options.readers))
+      replaceData(env, node.store, reader, pooledDecoder(pool), (error) => {
+        void closeWordsPool(pool)
+        if (error) return send({ type: 'failed', ...failureOf(error) })
+        node.context.loaded = digest
+        forgetWritten()
+        done()
+      })
+    },
+  }
+  const onFatal = (reason: string) =>
+    send({
+      type: 'failed',
+      ...failureOf(new VacancyError('disk_failed', { operation: 'install', file: options.dataDir, reason })),
+    })
   const member = createMember(
     {
       env,
       replica,
+      bulkData,
       peers,
       formation,
       exchange,
@@ -267,24 +303,16 @@ export function joinShard(
       genesis: () => genesisOf(node),
       hasMemoryFor: (packages) => packages * BYTES_A_PACKAGE < options.memoryBytes,
       prepareSwitch(path) {
-        try {
-          prepared = openSnapshot(env.disk, readSnapshotDir(env.disk, path, chunksFolder(options.dataDir)))
-          const lacking = lackingBytes(node.store, prepared, options.loadThreads)
-          return lacking === 0 ? '' : `${lacking} bytes of memory are missing for the snapshot in ${path}`
-        } catch (error) {
-          if (!(error instanceof VacancyError)) throw error
-          return error.message
-        }
+        const reader = readFolder(path)
+        if (typeof reader === 'string') return reader
+        prepared = reader
+        return ''
       },
       transportCounts: () => countsOf(transport.counters(), peers),
       hostOf: (name) => (name === options.nodeId ? cluster.apiHost : (knownAddress(discovery, name)?.host ?? '')),
       onRole: () => send({ type: 'cluster', status: clusterStatus(member), resolver: resolverStatus(side) }),
       onVoter: () => noteVoter(node.directory),
-      onFatal: (reason) =>
-        send({
-          type: 'failed',
-          ...failureOf(new VacancyError('disk_failed', { operation: 'install', file: options.dataDir, reason })),
-        }),
+      onFatal,
     },
     {
       node: options.nodeId,

@@ -108,7 +108,7 @@ export type ReceiverPort = {
   readonly log: Log
   /** Step the offer into the core now; when it hands it over, call `makeCurrent`. */
   onReady(received: Received): void
-  onFailed(reason: OfferReason, detail: string): void
+  onFailed(reason: OfferReason, detail: string, purpose: Received['purpose']): void
 }
 
 export type ReceiverOptions = {
@@ -474,10 +474,10 @@ function fail(receiver: Receiver, reason: OfferReason, detail: string): void {
   assert(incoming !== undefined, 'what fails is under way')
   receiver.incoming = undefined
   receiver.failed++
-  const { index } = incoming.offer
+  const { index, purpose = 'install' } = incoming.offer
   port.log.warn({ index, from: incoming.node, reason, detail }, 'a snapshot was not received')
   reply(port, incoming.node, index, reason)
-  port.onFailed(reason, detail)
+  port.onFailed(reason, detail, purpose)
 }
 
 /** The driver cannot use what is ready, for instance because its memory is too small for it. */
@@ -529,11 +529,16 @@ export function replyInstalled(receiver: Receiver, node: string, index: number):
   reply(receiver.port, node, index, 'installed')
 }
 
-/** For `/status`. */
+/** For `/status`: the state of another node is coming in. */
 export function installStatusOf({ incoming }: Receiver): InstallStatus | undefined {
-  if (!incoming) return undefined
+  if (!incoming || incoming.offer.purpose === 'load') return undefined
   const { node: from, offer, bytesDone, bytesTotal } = incoming
   return { from, index: offer.index, bytesDone, bytesTotal }
+}
+
+/** Bytes that are still to come of the snapshot of a load; 0 while that is not known. */
+export function loadBytesMissing({ incoming }: Receiver): number {
+  return incoming?.offer.purpose === 'load' ? incoming.bytesTotal - incoming.bytesDone : 0
 }
 
 // The sender

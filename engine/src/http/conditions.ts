@@ -111,7 +111,7 @@ export function healthOf(
   if (!isActive(handle.unavailable())) return 'unavailable'
   const info = handle.cluster?.info()
   if (!info) return 'active'
-  if (info.isRemoved || info.bootstrap || info.installing || !isFresh(info)) return 'unavailable'
+  if (info.isRemoved || info.bootstrap || info.installing || info.awaitedLoad || !isFresh(info)) return 'unavailable'
   // A leader that is not sure of itself is a voter like the others: it goes on serving reads while it is fresh.
   return info.role === 'leader' && info.isLeading ? 'active_leader' : 'active_follower'
 }

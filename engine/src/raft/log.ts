@@ -239,6 +239,13 @@ function splitAt(log: RaftLog, at: number, from: number, to: number): void {
   log.tailBytes += (parts.length - 1) * BATCH_OVERHEAD_BYTES
 }
 
+/** Entries behind `index` were given out and not applied: they come again. */
+export function takeBack(log: RaftLog, index: number): void {
+  assert(index >= log.applied, 'what is applied is not taken back')
+  assert(index <= log.handedOut, 'what is taken back was given out')
+  log.handedOut = index
+}
+
 export function applyTo(log: RaftLog, index: number, entries: number, bytes: number): void {
   assert(index === log.handedOut, 'what is given out is applied before more is (A9)')
   assert(index === log.applied + entries, 'entries are applied in order, without a gap (A9)')

@@ -19,6 +19,7 @@ import {
   compactedTo,
   createRaft,
   forgetLeader,
+  handBack,
   hasReady,
   nextCommitted,
   persisted,
@@ -143,6 +144,24 @@ test('tokens are confirmed in order (A22)', () => {
   give(raft, 1)
   const second = takeReady(raft)
   expect(() => persisted(raft, second.token)).toThrow('A22')
+})
+
+test('what was handed out and cannot be applied yet comes again (A9)', () => {
+  const raft = leader()
+  give(raft, 5)
+  persisted(raft, takeReady(raft).token)
+  const all = nextCommitted(raft) as EntryBatch
+  expect([all.firstIndex, all.count]).toEqual([12, 5])
+
+  handBack(raft, 13)
+  applied(raft, 13, 2, sliceBatch(all, 12, 13).bytes.length)
+
+  expect([raft.applied, raft.unappliedEntries]).toEqual([13, 3])
+  const rest = nextCommitted(raft) as EntryBatch
+  expect([rest.firstIndex, rest.count]).toEqual([14, 3])
+  expect(() => handBack(raft, 12)).toThrow('is not taken back')
+  handBack(raft, 13)
+  expect(nextCommitted(raft)).toEqual(rest)
 })
 
 test('a snapshot is told the term of the last applied entry, not that of the leader', () => {

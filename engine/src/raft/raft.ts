@@ -18,7 +18,17 @@ import type { EntryBatch } from './entry.ts'
 import { onAppend, onHeartbeat, onSnapshot } from './follower.ts'
 import { checkQuorum } from './heartbeats.ts'
 import { broadcast, commitByCounting, onAppendReply, onHeartbeatReply } from './leader.ts'
-import { appendEntries, applyTo, compactTo, giveOut, persistTo, takeUnsent, trimTail, truncateFrom } from './log.ts'
+import {
+  appendEntries,
+  applyTo,
+  compactTo,
+  giveOut,
+  persistTo,
+  takeBack,
+  takeUnsent,
+  trimTail,
+  truncateFrom,
+} from './log.ts'
 import { isJoint, isVoter } from './membership.ts'
 import type { Configuration, Message, SnapshotOffer } from './messages.ts'
 import type { ProgressState } from './progress.ts'
@@ -387,6 +397,14 @@ export function nextCommitted(raft: Raft, entriesMax = APPLY_ENTRIES_MAX): Entry
   if (raft.snapshot !== undefined) return undefined
   const isEarly = raft.defects['raft/apply-before-persist']
   return giveOut(raft, entriesMax, isEarly ? raft.commit : Math.min(raft.commit, raft.persisted))
+}
+
+/**
+ * The engine came to an entry that it cannot apply yet, the one behind `index`: this one and those behind it are handed
+ * out again. Before `applied`, which is told of what was applied alone.
+ */
+export function handBack(raft: Raft, index: number): void {
+  takeBack(raft, index)
 }
 
 /** The engine has applied up to `index`. */

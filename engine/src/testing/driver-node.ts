@@ -132,6 +132,8 @@ type DriverNode = {
   cluster: Cluster | undefined
   directory: DataDirectory | undefined
   sink: number
+  /** Of the snapshot that it started from. */
+  snapshotIndex: number
   readonly reads: Map<number, { readonly token: number; readonly register: number }>
   nextRead: number
 }
@@ -271,6 +273,7 @@ function startDriver(host: Host): Running {
     cluster: undefined,
     directory: undefined,
     sink: 0,
+    snapshotIndex: 0,
     reads: new Map(),
     nextRead: 1,
   }
@@ -368,6 +371,7 @@ function takeUp(driver: DriverNode, directory: DataDirectory, cluster: Cluster):
   const [path] = listToySnapshots(disk, DATA)
   const snapshot = path === undefined ? undefined : readToySnapshot(disk, path)
   const base = { index: snapshot?.index ?? 0, term: snapshot?.term ?? 0 }
+  driver.snapshotIndex = base.index
   if (snapshot) restoreToy(machine, snapshot.state)
   onState(world.oracles, node.number, base.index, machine.digestLo, machine.digestHi)
   const identity = logIdentity(directory, cluster)
@@ -559,7 +563,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
     freeBytes: () => disk.space('/').freeBytes,
     snapshotIntervalMs: 2_000 + (knobs.snapshotEvery % 30_000),
     snapshotTriggerCount: knobs.snapshotEvery,
-    snapshotIndex: (restored.applied ?? 0) - 0,
+    snapshotIndex: driver.snapshotIndex,
     tornTailBytes: 0,
     acceptDay: 0,
     lastTimeMs: machine.timeMs,
@@ -760,7 +764,8 @@ function act(driver: DriverNode, action: Action, nameOf: (number: number) => str
   if (action.kind === 'snapshot') return startSnapshot(replica, 'requested') ? '' : 'not now'
   if (host.world.nodes.some(({ isDamaged }) => isDamaged)) return 'a disk is damaged'
   let answer = ''
-  askAdmin(member, action.kind === 'remove' ? 'demote' : action.kind, nameOf(action.target), ({ status, text }) => {
+  const kind = action.kind === 'remove' ? 'demote' : action.kind
+  askAdmin(member, { kind, node: nameOf(action.target) }, ({ status, text }) => {
     answer = status === 202 ? '' : text
     if (status !== 202) return
     if (action.kind === 'transfer') counts.transfers++
