@@ -257,19 +257,25 @@ export type Measured = LoadResult & {
 /** A void run says nothing about the server: it is tried again. */
 const TRIES = 3
 
-/** Runs a load and throws when the server failed it; tries again when the generator did. */
+/**
+ * Runs a load and throws when the server failed it; tries again when the generator did.
+ *
+ * @param takesVoid for figures that are only compared with each other: the last run counts, and says why it is void
+ */
 export async function measureLoad(
   server: Server,
   load: Pick<Load, 'processes' | 'warmupMs' | 'runMs'> & { streams: readonly Stream[] },
+  takesVoid = false,
 ): Promise<Measured> {
   let reason = ''
-  for (let attempt = 0; attempt < TRIES; attempt++) {
+  for (let attempt = 1; attempt <= TRIES; attempt++) {
     const cpuBefore = await server.cpuSeconds()
     const result = await runLoad({ ...load, host: server.host, port: server.port })
     const cpuSeconds = (await server.cpuSeconds()) - cpuBefore
     const sent = result.streams.reduce((sum, stream) => sum + stream.sent, 0)
     refuseWrongAnswers(result)
-    if (result.void === '') return { ...result, cpuMicros: (cpuSeconds * 1e6) / sent }
+    const isTaken = result.void === '' || (takesVoid && attempt === TRIES)
+    if (isTaken) return { ...result, cpuMicros: (cpuSeconds * 1e6) / sent }
     reason = result.void
   }
   throw new NotMeasurable(`${TRIES} runs were void: ${reason}`)

@@ -1,6 +1,8 @@
 /** The door of the bench workspace. */
 import { runCommands } from '@vacancy/shared/node'
+import { compareCommand } from './compare.ts'
 import { failoverCommand } from './failover.ts'
+import { replicatedCommand } from './replicated.ts'
 import { reportCommand } from './report.ts'
 import { sampleCommand } from './sample.ts'
 import { soakCommand } from './soak.ts'
@@ -9,4 +11,7 @@ import { soakCommand } from './soak.ts'
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
 
-await runCommands([reportCommand, sampleCommand, soakCommand, failoverCommand], process.argv.slice(2))
+await runCommands(
+  [reportCommand, sampleCommand, soakCommand, failoverCommand, replicatedCommand, compareCommand],
+  process.argv.slice(2),
+)

@@ -1,0 +1,282 @@
+/** `npm run compare`: the figures of a node alone, of this commit and of another one, measured in turn. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { EXIT, VacancyError } from '@vacancy/shared'
+import { defineCommand } from '@vacancy/shared/node'
+import {
+  type Bench,
+  closeBench,
+  createBench,
+  dataOf,
+  measureLoad,
+  requestsOf,
+  SIZES,
+  sendersFor,
+  serverOf,
+} from './bench.ts'
+import { type Compared, comparedMeasures } from './comparison.ts'
+import { failure } from './failure.ts'
+import { formatTable, type RowReport, type Section } from './format.ts'
+import { percentile } from './histogram.ts'
+import type { Stream } from './load.ts'
+import { cpuPressure, describeMachine } from './machine.ts'
+import { metric } from './metrics.ts'
+import { writeSection } from './page.ts'
+import { lastJson, ROOT, runProgram } from './programs.ts'
+import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
+import { worstOf } from './verdict.ts'
+
+const PACKAGES = 2_000_000
+const WARMUP_MS = 1_000
+const RUN_MS = 4_000
+const THREADS = 1
+const FIGURES = {
+  'searches of 300 hits, p50': { unit: 'ms', isBetter: 'less' },
+  'searches of 300 hits, p99': { unit: 'ms', isBetter: 'less' },
+  'selective searches, p50': { unit: 'ms', isBetter: 'less' },
+  'selective searches, p99': { unit: 'ms', isBetter: 'less' },
+  'peak of searches of 300 hits': { unit: '/s', isBetter: 'more' },
+  'peak of selective searches': { unit: '/s', isBetter: 'more' },
+  'processor time a search of 300 hits': { unit: 'µs', isBetter: 'less' },
+  'processor time a selective search': { unit: 'µs', isBetter: 'less' },
+  'peak of writes': { unit: '/s', isBetter: 'more' },
+  'processor time a write': { unit: 'µs', isBetter: 'less' },
+  'import, records': { unit: 'M/s', isBetter: 'more' },
+  'start to active with a snapshot': { unit: 's', isBetter: 'less' },
+  'resident memory after the searches': { unit: 'MB', isBetter: 'less' },
+} as const satisfies Record<string, Pick<Compared, 'unit' | 'isBetter'>>
+type Figure = keyof typeof FIGURES
+export type Figures = Record<Figure, number>
+
+export const compareCommand = defineCommand({
+  name: 'bench compare',
+  component: 'compare',
+  summary: 'Measures a node of this commit and one of another commit in turn; says what became worse.',
+  flags: {
+    base: { type: 'text', value: 'REV', required: true, summary: 'The other commit, as git names it.' },
+    runs: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn.' },
+    packages: { type: 'integer', min: 100_000, max: 60_000_000, default: PACKAGES, summary: 'Size of the data set.' },
+    write: { type: 'boolean', summary: 'Writes the figures into docs/benchmarks.md.' },
+    json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
+    dir: { type: 'text', default: join(ROOT, '.vacancy/compare'), value: 'DIR', summary: 'Folder for data and clone.' },
+  },
+  run: async ({ flags }) => {
+    const base = commitNamed(flags.base)
+    const say = (text: string) => process.stderr.write(`${text}\n`)
+    const size = { ...SIZES.quick, packages: flags.packages, warmupMs: WARMUP_MS, runMs: RUN_MS }
+    const bench = createBench({ size, dir: flags.dir, say })
+    try {
+      const { section, runs } = await measure(bench, base, flags)
+      process.stdout.write(formatTable(section))
+      if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, runs }, null, 2)}\n`)
+      if (flags.write) writeSection(section)
+      return section.rows.some(({ verdict }) => verdict === 'missed') ? 1 : EXIT.ok
+    } finally {
+      await closeBench(bench, { keep: false })
+    }
+  },
+})
+
+/** @throws usage_error when git knows no such commit */
+function commitNamed(name: string): string {
+  const found = spawnSync('git', ['rev-parse', '--verify', '--quiet', `${name}^{commit}`], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  if (found.status === 0) return found.stdout.trim()
+  throw new VacancyError('usage_error', { reason: `--base: git knows no commit ${name}` })
+}
+
+export type Runs = { base: Figures[]; here: Figures[] }
+
+async function measure(
+  bench: Bench,
+  base: string,
+  { runs: count, packages }: { runs: number; packages: number },
+): Promise<{ section: Section; runs: Runs }> {
+  const machine = describeMachine()
+  const startedAt = new Date().toISOString()
+  const begun = performance.now()
+  const other = await cloneOf(bench, base)
+  const pressure = cpuPressure()
+  const runs: Runs = { base: [], here: [] }
+  for (let run = 1; run <= count; run++) {
+    // The second of two is on the warmer machine: each goes first every other time.
+    const order = run % 2 === 1 ? (['base', 'here'] as const) : (['here', 'base'] as const)
+    for (const side of order) {
+      bench.say(`run ${run} of ${count}: ${side === 'base' ? base.slice(0, 7) : 'this commit'}`)
+      runs[side].push(await figuresOfRun(bench, side === 'base' ? other : ROOT))
+    }
+  }
+  const section: Section = {
+    name: 'compare',
+    title: 'A node alone, before and after',
+    command: `npm run compare -- --base ${base.slice(0, 7)} --runs ${count} --packages ${packages}`,
+    scope: `${count} runs of ${base.slice(0, 7)} and of this commit in turn, ${packages.toLocaleString('en')} packages`,
+    startedAt,
+    seconds: (performance.now() - begun) / 1000,
+    machine,
+    rows: rowsOf(runs),
+    notes: [...bench.notes, ...pressure()],
+    how: HOW,
+  }
+  return { section, runs }
+}
+
+const HOW = [
+  `Each run builds the snapshot anew, starts a node with it (${THREADS} serving thread), searches, writes, and stops it; the load is the same, made by this commit's generator on the same cores.`,
+  'A figure is missed when its median is worse than that of the base by more than 5 % and the spread: half the distance between the quartiles of the noisier side.',
+]
+
+/** The other commit with its packages, built as a clone would be. */
+async function cloneOf(bench: Bench, commit: string): Promise<string> {
+  const folder = join(bench.dir, 'base')
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  bench.say(`making a clone of ${commit.slice(0, 7)}`)
+  const run = (program: string, ...args: string[]) => {
+    try {
+      execFileSync(program, args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+    } catch (error) {
+      const said = String((error as { stderr?: unknown }).stderr ?? '').trim()
+      throw failure(`${program} ${args[0]} failed: ${said.slice(-500)}`, error)
+    }
+  }
+  run('git', 'clone', '--quiet', '--shared', '--no-checkout', ROOT, '.')
+  run('git', 'checkout', '--quiet', '--detach', commit)
+  run('npm', 'ci', '--no-audit', '--no-fund')
+  // What `npm start` builds before it starts anything.
+  if (existsSync(join(folder, 'turbo.json'))) {
+    run(process.execPath, 'node_modules/turbo/bin/turbo', 'run', 'build', '--ui=stream', '--output-logs=errors-only')
+  }
+  return folder
+}
+
+/** One run over all figures. */
+async function figuresOfRun(bench: Bench, root: string): Promise<Figures> {
+  const { dir } = await dataOf(bench, 'random')
+  const out = join(bench.dir, 'snapshot')
+  const printed = await runProgram(
+    ['bin/vacancy.mjs', 'build-snapshot', '--shard-id', 'bench', '--input-path', dir].concat([
+      '--output-path',
+      out,
+      '--overwrite',
+      '--progress',
+      'json',
+    ]),
+    root,
+  )
+  const { recordsPerSecond } = lastJson(printed) as { recordsPerSecond: number }
+  const node = await startNode({
+    dir: join(bench.dir, 'node'),
+    seed: join(out, 'seed.snapshot'),
+    codecs: join(dir, 'codecs.yml'),
+    config: { serving_threads: THREADS, query_limit: 1000 },
+    root,
+  })
+  try {
+    return {
+      ...(await searchFigures(bench, node)),
+      'import, records': recordsPerSecond / 1e6,
+      'start to active with a snapshot': node.startMs / 1000,
+    }
+  } finally {
+    const fault = await stopNode(node)
+    if (fault) bench.notes.push(fault)
+  }
+}
+
+type Loaded = Omit<Figures, 'import, records' | 'start to active with a snapshot'>
+
+async function searchFigures(bench: Bench, node: RunningNode): Promise<Loaded> {
+  const [broad, selective] = [await requestsOf(bench, 'broad'), await requestsOf(bench, 'selective')]
+  const updates = await requestsOf(bench, 'updates')
+  const regular = { pacing: { kind: 'regular', requestsPerSecond: MODERATE }, connections: 100 } as const
+  const closed = { pacing: { kind: 'closed', pipelining: 8 }, connections: 64 } as const
+  const moderateBroad = await load(bench, node, { name: 'searches', ...regular, ...broad })
+  const moderateSelective = await load(bench, node, { name: 'searches', ...regular, ...selective })
+  const peakBroad = await load(bench, node, { name: 'searches', ...closed, ...broad })
+  const peakSelective = await load(bench, node, { name: 'searches', ...closed, ...selective })
+  const memory = metric(await metricsOf(node), 'process_resident_memory_bytes') ?? Number.NaN
+  const peakWrites = await load(bench, node, {
+    name: 'writes',
+    pacing: { kind: 'closed', pipelining: 64 },
+    connections: 16,
+    batch: 64,
+    frames: updates.frames,
+  })
+  return {
+    'searches of 300 hits, p50': moderateBroad.ms(0.5),
+    'searches of 300 hits, p99': moderateBroad.ms(0.99),
+    'selective searches, p50': moderateSelective.ms(0.5),
+    'selective searches, p99': moderateSelective.ms(0.99),
+    'peak of searches of 300 hits': peakBroad.perSecond,
+    'peak of selective searches': peakSelective.perSecond,
+    'processor time a search of 300 hits': peakBroad.cpuMicros,
+    'processor time a selective search': peakSelective.cpuMicros,
+    'resident memory after the searches': memory / 1e6,
+    'peak of writes': peakWrites.perSecond,
+    'processor time a write': peakWrites.cpuMicros,
+  }
+}
+
+/** A quarter of what one thread carries: nothing queues. */
+const MODERATE = 5_000
+
+async function load(
+  bench: Bench,
+  node: RunningNode,
+  stream: Stream,
+): Promise<{ ms: (share: number) => number; perSecond: number; cpuMicros: number }> {
+  const { warmupMs, runMs } = bench.size
+  const how = { processes: sendersFor(bench, THREADS), warmupMs, runMs, streams: [stream] }
+  const measured = await measureLoad(serverOf(node), how, true)
+  if (measured.void) bench.notes.push(`In one load ${measured.void}: its latencies are too long.`)
+  const [only] = measured.streams
+  if (!only) throw failure('the load has a stream')
+  return {
+    ms: (share) => percentile(only.latency, share),
+    perSecond: only.perSecond,
+    cpuMicros: measured.cpuMicros,
+  }
+}
+
+const GROUPS: readonly { what: string; figures: readonly Figure[] }[] = [
+  {
+    what: `searches, ${MODERATE.toLocaleString('en')}/s on 100 connections`,
+    figures: [
+      'searches of 300 hits, p50',
+      'searches of 300 hits, p99',
+      'selective searches, p50',
+      'selective searches, p99',
+    ],
+  },
+  {
+    what: 'peak of searches',
+    figures: [
+      'peak of searches of 300 hits',
+      'peak of selective searches',
+      'processor time a search of 300 hits',
+      'processor time a selective search',
+    ],
+  },
+  { what: 'writes, each on disk when answered', figures: ['peak of writes', 'processor time a write'] },
+  { what: 'files', figures: ['import, records', 'start to active with a snapshot'] },
+  { what: 'memory', figures: ['resident memory after the searches'] },
+]
+
+/** What every run found, as figures to compare. */
+export function rowsOf({ base, here }: Runs): RowReport[] {
+  return GROUPS.map(({ what, figures }, i) => {
+    const measures = figures.flatMap((name) =>
+      comparedMeasures({
+        name,
+        ...FIGURES[name],
+        base: base.map((run) => run[name]),
+        here: here.map((run) => run[name]),
+      }),
+    )
+    return { id: i + 1, what, verdict: worstOf(measures), measures }
+  })
+}
