@@ -318,11 +318,11 @@ export async function leaderOf(shard: Shard, among?: readonly ShardNode[]): Prom
   })
 }
 
-/** Waits for a node's health. */
+/** Waits for a node's health; a node that ends meanwhile never gets there. */
 export async function becomes(node: ShardNode, ...healths: readonly string[]): Promise<void> {
-  await happens(`${node.name} becomes ${healths.join(' or ')}`, [node], async () =>
-    healths.includes(await healthOf(node)),
-  )
+  const is = async () => !node.isRunning() || healths.includes(await healthOf(node))
+  await happens(`${node.name} becomes ${healths.join(' or ')}`, [node], is)
+  if (!node.isRunning()) throw new Error(`${node.name} ended:\n${tailOf(node.output())}`)
 }
 
 /** Digests of the nodes once they have applied the same. */

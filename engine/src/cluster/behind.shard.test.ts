@@ -1,0 +1,132 @@
+/** A node that is far behind gets a snapshot, whatever happens meanwhile, with real processes (consensus.md §16.3, §17). */
+
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { encodeRequest } from '@vacancy/shared/wire'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  answerTo,
+  ask,
+  closeClient,
+  dateIn,
+  openClient,
+  pause,
+  readAnswer,
+  somewhere,
+  succeed,
+} from '../testing/node-process.ts'
+import {
+  becomes,
+  happens,
+  leaderOf,
+  type Shard,
+  type ShardNode,
+  sameDigest,
+  startShard,
+} from '../testing/shard-process.ts'
+
+let shard: Shard
+const CONSTANT = { propertyId: 'hotel_1', roomType: 'constant', date: dateIn(5) }
+const IN_FLIGHT = 200
+
+beforeAll(async () => {
+  shard = await startShard({ config: { snapshot_trigger_count: 500, snapshot_interval_sec: 1 } })
+})
+afterAll(() => shard.close())
+
+/** Writes so many commands through one connection, many at a time, and expects that each is executed. */
+async function flood(
+  node: ShardNode,
+  count: number,
+  fields: (i: number) => Parameters<typeof succeed>[2],
+  command: 'SETPROP' | 'SETROOMPKG',
+): Promise<void> {
+  const client = await openClient(node)
+  for (let from = 0; from < count; from += IN_FLIGHT) {
+    const size = Math.min(IN_FLIGHT, count - from)
+    const first = client.nextId
+    client.nextId += size
+    const answers = Array.from({ length: size }, (_, i) => answerTo(client, first + i))
+    client.socket.write(
+      Buffer.concat(
+        Array.from({ length: size }, (_, i) =>
+          encodeRequest({ command, correlationId: first + i, fields: fields(from + i) }),
+        ),
+      ),
+    )
+    for (const answer of await Promise.all(answers)) {
+      const reply = readAnswer(client, command, answer)
+      if (!reply.ok) throw new Error(JSON.stringify(reply))
+    }
+  }
+  closeClient(client)
+}
+
+/** The largest write there is: a file of the log holds 15,000 of them. */
+const large = (i: number) => ({
+  ...somewhere('hotel_2'),
+  amenities: Array.from({ length: 64 }, (_, n) => `${n} ${i % 7} `.padEnd(64, 'x')),
+})
+const small = (i: number) => ({
+  propertyId: 'hotel_1',
+  roomType: `room_${i % 50}`,
+  date: dateIn(i % 300),
+  availability: i % 200,
+})
+
+test('a follower that was away for longer than the log goes back gets a snapshot, also when it is killed meanwhile', async () => {
+  const leader = await leaderOf(shard)
+  const client = await openClient(leader)
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  await succeed(client, 'SETROOMPKG', { ...CONSTANT, availability: 7 })
+  closeClient(client)
+  const follower = shard.running().find(({ name }) => name !== leader.name) as ShardNode
+  await sameDigest(shard.running())
+  await follower.kill()
+
+  await flood(leader, 15_800, large, 'SETPROP')
+  await flood(leader, 10_500, small, 'SETROOMPKG')
+  const oldest = readdirSync(join(leader.dataDir, 'wal'))
+    .sort()
+    .find((name) => name.startsWith('wal-')) as string
+  const log = join(leader.dataDir, 'wal', oldest)
+  await happens('the log begins behind what the follower has', [leader], () => !existsSync(log))
+
+  // Killed when chunks come in, and when the snapshot has its name and the log is about to begin behind it.
+  const incoming = join(follower.dataDir, 'incoming')
+  const first = shard.start(follower.name)
+  await happens('chunks come in', [first], () => existsSync(incoming))
+  await first.kill()
+  const snapshots = () => readdirSync(join(follower.dataDir, 'snapshots')).filter((name) => name.startsWith('snap-'))
+  const held = snapshots()
+  const second = shard.start(follower.name)
+  await happens('the snapshot has its name', [second], () => snapshots().some((name) => !held.includes(name)))
+  await second.kill()
+
+  const third = shard.start(follower.name)
+  let answers = 0
+  let isDone = false
+  const reading = (async () => {
+    while (!isDone) {
+      try {
+        const reader = await openClient(third)
+        while (!isDone) {
+          const reply = await ask(reader, 'GETPROPROOMDAY', CONSTANT)
+          if (reply.ok) {
+            answers++
+            expect(reply.result.availability).toBe(7)
+          } else expect(['503', '308', '405']).toContain(reply.code)
+        }
+        closeClient(reader)
+      } catch (error) {
+        if ((error as Error).name === 'AssertionError') throw error
+        await pause()
+      }
+    }
+  })()
+  await becomes(third, 'active_follower')
+  await happens('reads are answered', [third], () => answers > 0)
+  isDone = true
+  await reading
+  await sameDigest(shard.running())
+})
