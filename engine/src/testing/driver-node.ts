@@ -12,6 +12,7 @@ import {
   type Cluster,
   type DataDirectory,
   logIdentity,
+  noteVoter,
   openDataDirectory,
   walFolder,
   writeCluster,
@@ -69,6 +70,8 @@ import {
   takeProposals,
 } from '../threads/writes.ts'
 import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
+import { type LogCursors, readEntries } from '../wal/read.ts'
+import { checksumSeed } from '../wal/record.ts'
 import { listLogFiles, replayEntries, scanLog, termAt } from '../wal/scan.ts'
 import { installWal, prepareNext, type Wal } from '../wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
@@ -490,6 +493,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
     later: (run) => host.later(host.random.below(3_000), 'sync', run),
   }
   const log = startLog(driver, wal)
+  const cursors: LogCursors = new Map()
   const raft = createRaft(
     {
       id,
@@ -505,8 +509,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
         inflightMessages: knobs.inflightMessages,
         inflightBytes: knobs.inflightBytes,
       },
-      // The driver never reads its log back for peers: what is not in memory comes with a snapshot.
-      keepBytes: Math.max(knobs.keepBytes, 65_536),
+      keepBytes: knobs.keepBytes,
       defects: world.defects,
     },
     restored,
@@ -543,7 +546,13 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       },
       retain: () => retainToySnapshots(parts),
     },
-    log: (message) => log.tell(structuredCloneOf(message)),
+    log: (message) => log.tell(message),
+    readLog(ask, done) {
+      host.later(host.random.below(3_000), 'sync', () => {
+        done(readEntries(disk, walFolder(directory), checksumSeed(logIdentity(directory, cluster)), cursors, ask))
+        pump(replica)
+      })
+    },
     switchState(offer, done) {
       const path = listToySnapshots(disk, DATA).find((name) =>
         name.endsWith(`toy-${offer.index}-${offer.snapshotTerm}`),
@@ -587,7 +596,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       transportCounts: () => NO_COUNTS,
       hostOf: () => '',
       onRole: () => undefined,
-      onVoter: () => undefined,
+      onVoter: () => noteVoter(directory),
     },
     {
       node: node.name,
@@ -623,11 +632,6 @@ const NO_COUNTS = {
   bytesReceived: 0,
   sendErrors: 0,
   receiveErrors: 0,
-}
-
-/** What crosses a thread is a copy; entries are not changed once they are there. */
-function structuredCloneOf(message: ToWal): ToWal {
-  return { ...message }
 }
 
 type SimulatedLog = { replica: Replica | undefined; tell(message: ToWal): void }
