@@ -5,7 +5,7 @@
 
 import { availableParallelism, cpus } from 'node:os'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
-import { type CodecList, EXIT, VacancyError } from '@vacancy/shared'
+import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
 import {
   type Log,
   loadTls,
@@ -452,18 +452,8 @@ function follow(
 }
 
 export function exitOf(error: VacancyError): number {
-  switch (error.code) {
-    case 'corrupt_data':
-      return EXIT.corruption
-    case 'disk_failed':
-      return EXIT.write
-    case 'digest_mismatch':
-      return EXIT.digest
-    case 'assertion_failed':
-      return EXIT.assertion
-    default:
-      return EXIT.failure
-  }
+  const row: ErrorRow = ERRORS[error.code]
+  return row.exit ?? EXIT.failure
 }
 
 /** Conditions under which the node goes on but refuses something; each said once, and once when it is over. */

@@ -267,7 +267,7 @@ export const ERRORS = {
     http: 500,
     retry: false,
     exit: EXIT.corruption,
-    says: '{file} is damaged at byte {offset}: {reason}. `vacancy inspect` says what is affected.',
+    says: '{file} is damaged at byte {offset}: {reason}. `vacancy inspect` says what is affected; a member of a shard can be started with --rejoin.',
   },
   assertion_failed: { http: 500, retry: false, exit: EXIT.assertion, says: 'A fault in the program: {reason}.' },
   digest_mismatch: {

@@ -143,6 +143,8 @@ export type MemberParts = {
   }
   /** The snapshot cannot be made current: this node must end (P6). */
   readonly onFatal: (reason: string) => void
+  /** The data here are older than what this member acknowledged; absent: the core's assertion ends the node. */
+  readonly onOldData?: ((lastIndex: number, acknowledged: number) => void) | undefined
   /** What serving threads see; absent where there are none. */
   readonly cells: Cells | undefined
   /** 16 bytes; zeros before the first entry of the shard is applied (G6). */
@@ -736,6 +738,15 @@ function onMessage(member: Member, peer: string, message: Message): void {
   if (nameOf(raft.configuration, message.from) === '') remember(member, message.from, peer)
   if (message.type === 'heartbeat' || message.type === 'heartbeatReply')
     noteSample(member, message.from, message.sample)
+  // A13: a heartbeat commits no more than its addressee has acknowledged. With an old copy of its folder a member has
+  // forgotten that, and votes as well: it must not go on as the one it was.
+  const hasForgotten = message.type === 'heartbeat' && message.term >= raft.term && message.commit > raft.lastIndex
+  if (hasForgotten && !raft.snapshot && !raft.isMute && member.onOldData) {
+    member.isStopped = true
+    member.peers.handler = undefined
+    publishFacts(member)
+    return member.onOldData(raft.lastIndex, message.commit)
+  }
   // It is sent again: what waits behind a bulk load is bounded in memory.
   if (message.type === 'append' && replica.loading && raft.unappliedBytes >= HELD_BYTES_MAX) return
   if (message.type !== 'snapshot') return step(raft, message)

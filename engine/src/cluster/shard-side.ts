@@ -313,6 +313,12 @@ export function joinShard(
       onRole: () => send({ type: 'cluster', status: clusterStatus(member), resolver: resolverStatus(side) }),
       onVoter: () => noteVoter(node.directory),
       onFatal,
+      onOldData: (lastIndex, acknowledged) => {
+        const reason =
+          `${options.dataDir} ends at entry ${lastIndex}, and node ${options.nodeId} has acknowledged entries up to ${acknowledged}:` +
+          ' it is an old copy, or something was lost. Start the node with --rejoin: it comes back as a new member.'
+        send({ type: 'failed', ...failureOf(new VacancyError('data_conflict', { reason })) })
+      },
     },
     {
       node: options.nodeId,
