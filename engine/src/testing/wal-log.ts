@@ -50,6 +50,8 @@ export const walLog: LogKind = {
     if (kind === 'fulldisk') {
       // It may not even begin a log now.
       node.mayFail = true
+      // On some file systems also what lies within a file takes room when it is written again.
+      disk.copiesOnWrite = detail % 3 === 0
       disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + (detail % 40_000)
       scheduleIn(world.scheduler, lengthUs * 4, () => {
         // By then the node may have another disk.
@@ -74,6 +76,7 @@ export const walLog: LogKind = {
   heal(_world, node) {
     const { disk } = node.storage as WalStorage
     disk.capacityBytes = CAPACITY
+    disk.copiesOnWrite = false
     disk.fault = () => undefined
   },
 }
