@@ -283,6 +283,12 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     const onShard = (message: OfShard) => {
       if (message.type === 'certificate') clusterCertificate = message.notAfterMs
       else shard?.onReplica(message)
+      // Until it is a member its own data wait, loaded; what it waits for stands beside.
+      if (message.type === 'bootstrap' && state.unavailable.has('starting')) {
+        state.unavailable.delete('recovering')
+        state.unavailable.delete('loading')
+        setUnavailable('starting', 'its part in the shard is not settled yet')
+      }
       if (!shard || message.type === 'certificate' || message.type === 'asked') return
       const { info, registry, resolver } = shard.handle
       const now = clusterConditions({ info: info(), replica: state.status, registry: registry(), resolver: resolver() })

@@ -1,4 +1,4 @@
-/** The three searches that a quick start shows. Pure. */
+/** The searches that a quick start shows. Pure. */
 
 import { formatDay, weekdayOf } from '@vacancy/shared'
 import type { RequestFields } from '@vacancy/shared/wire'
@@ -11,9 +11,18 @@ export type SampleSearch = {
 const FRIDAY = 5
 const LONG_STAY_NIGHTS = 21
 
-/** @param today day number; the weekend is the second one from it, so that it lies ahead also on a Saturday */
+/** One that finds something in a small sample, too: asked of each node of a shard. */
+export function shardSearch(today: number): SampleSearch {
+  const friday = fridayAfter(today)
+  return {
+    title: `Two nights from ${formatDay(friday)} (a Friday) in Tyrol, double room, at most 200 a night`,
+    fields: { segment: 'tyrol', roomType: 'double', dates: datesFrom(friday, 2), finalPrice: 200 },
+  }
+}
+
+/** @param today day number */
 export function sampleSearches(today: number): readonly SampleSearch[] {
-  const friday = today + 7 + ((FRIDAY - weekdayOf(today) + 7) % 7)
+  const friday = fridayAfter(today)
   const sunday = friday + 2
   return [
     {
@@ -49,6 +58,11 @@ export function sampleSearches(today: number): readonly SampleSearch[] {
       },
     },
   ]
+}
+
+/** Of the second weekend from today, so that it lies ahead also on a Saturday. */
+function fridayAfter(today: number): number {
+  return today + 7 + ((FRIDAY - weekdayOf(today) + 7) % 7)
 }
 
 function datesFrom(first: number, nights: number): string[] {

@@ -31,7 +31,7 @@ import { eachNewDay, withNewDays } from './new-days.ts'
 import { claim, release, writeProcesses } from './processes.ts'
 import { makeData, readState } from './sample-data.ts'
 import { say, sayWhatIsThere, seconds } from './say.ts'
-import { sampleSearches } from './searches.ts'
+import { shardSearch } from './searches.ts'
 import { isServing, leaderOf, lookAt, type Seen, stateOf } from './shard-view.ts'
 import { type Supervised, superviseProgram, type Tell } from './supervise.ts'
 import { count, tableLines, tableOf } from './table.ts'
@@ -80,6 +80,8 @@ type Shard = {
   readonly timers: NodeJS.Timeout[]
   places: Places
   seen: readonly Seen[]
+  /** What was last told of each node. */
+  readonly said: Map<string, string>
   /** A program that no restart helps, while the shard is being started. */
   failed: VacancyError | undefined
   isUp: boolean
@@ -99,6 +101,7 @@ const shardCommand = defineCommand({
       timers: [],
       places: placesOf(SHARD_NODES, { block: flags.block, attempt: 0, isOneAddress: flags.oneAddress }),
       seen: [],
+      said: new Map(),
       failed: undefined,
       isUp: false,
     }
@@ -221,22 +224,22 @@ function withoutLeader({ seen, layout }: Shard): string {
   return [`no leader after ${READY_MS_MAX / 1000} s`, ...lines].join('\n')
 }
 
-/** Asks all nodes and says what changed. */
+/** Asks all nodes and says what changed; what is over within half a second is not worth a line. */
 async function look(shard: Shard): Promise<void> {
-  const before = shard.seen
-  const now = await lookAt(shard.places.nodes)
-  // Of a program that is down, everything was said when it ended.
-  const news = now.filter((each) => {
-    const earlier = before.find(({ node }) => node === each.node)
-    const isDown = shard.programs.get(each.node)?.pid() === undefined
-    return !isDown && (earlier === undefined || stateOf(earlier) !== stateOf(each))
-  })
-  shard.seen = now
-  if (shard.crew.isStopping) return
-  for (const each of news) {
-    const isLeading = each.health === 'active_leader'
-    const more = isLeading ? ` in term ${each.info?.term}, process ${shard.programs.get(each.node)?.pid()}` : ''
-    say(`${each.node}  ${stateOf(each)}${more}`)
+  const { crew, places, programs, said } = shard
+  const before = new Map(shard.seen.map((each) => [each.node, stateOf(each)]))
+  const seen = await lookAt(places.nodes)
+  shard.seen = seen
+  if (crew.isStopping) return
+  for (const each of seen) {
+    const { node } = each
+    const state = stateOf(each)
+    const pid = programs.get(node)?.pid()
+    const lasts = isServing(each) || before.get(node) === state
+    // Of a program that is down, everything was said when it ended.
+    if (pid === undefined || !lasts || said.get(node) === state) continue
+    said.set(node, state)
+    say(`${node}  ${state}${each.health === 'active_leader' ? ` in term ${each.info?.term}, process ${pid}` : ''}`)
   }
 }
 
@@ -260,6 +263,7 @@ function teller(shard: Shard): Tell {
     },
     ended(name, { end, againMs, said }) {
       noteProcesses(shard)
+      shard.said.delete(name)
       say(`${name}  ${howEnded(end)}; ${goesOn(shard, name)}`)
       if (againMs !== undefined) return say(`${name}  is started again in ${againMs / 1000} s`)
       for (const line of said) say(`  ${line}`)
@@ -306,8 +310,7 @@ async function toppedUp(shard: Shard, state: State, today: number): Promise<Stat
 
 /** Every node with its addresses, and the same search asked of each. */
 async function showNodes({ seen, places }: Shard, today: number): Promise<void> {
-  const [search] = sampleSearches(today)
-  if (search === undefined) return
+  const search = shardSearch(today)
   const rows = await Promise.all(
     seen.map(async (each) => {
       const { host, tcpPort, apiPort } = places.nodes.get(each.node) as Place
