@@ -34,9 +34,10 @@ export type Chaos = {
   /** Nodes that found the shard; the others join and leave. */
   readonly founders: readonly string[]
   readonly tally: Tally
-  readonly say: (line: string) => void
   /** No further faults, and those under way end soon. */
   readonly over: AbortSignal
+  /** Large writes of which nobody keeps an account, until it is over. */
+  readonly flood: (over: AbortSignal) => Promise<void>
   readonly wipes: { areSafe: boolean }
   /** Longest stall of a process. */
   readonly stallMsMax: number
@@ -53,9 +54,9 @@ type Fault = {
 /** Runs all lanes until it is over; then everything is mended but processes that were stopped stay so. */
 export async function runFaults(chaos: Chaos, seed: number): Promise<void> {
   await Promise.all([
-    runLane({ ...chaos, random: streamOf(seed, 'processes and network') }, HARD, 100, 2_500),
-    runLane({ ...chaos, random: streamOf(seed, 'members') }, MEMBERS, 500, 4_000),
-    runLane({ ...chaos, random: streamOf(seed, 'services') }, SERVICES, 2_000, 12_000),
+    runLane({ ...chaos, random: streamOf(seed, 'processes and network') }, HARD, 100, 1_500),
+    runLane({ ...chaos, random: streamOf(seed, 'members') }, MEMBERS, 300, 3_000),
+    runLane({ ...chaos, random: streamOf(seed, 'services') }, SERVICES, 1_000, 8_000),
   ])
 }
 
@@ -108,6 +109,15 @@ function victimOf({ fleet, random }: Lane): FleetNode | undefined {
   if (!survives && !chance(random, 0.1)) return undefined
   const leads = free.find(({ name }) => name === leader)
   return leads && chance(random, 0.6) ? leads : pick(random, free)
+}
+
+/** Whether the shard goes on without this node, too. */
+function canSpare({ fleet }: Lane, node: FleetNode): boolean {
+  const { voters } = fleet.view
+  const struck = voters.filter(
+    (name) => name !== node.name && (nodeOf(fleet, name).isBusy || !nodeOf(fleet, name).process),
+  )
+  return struck.length + 1 <= (voters.length - 1) >>> 1
 }
 
 /** A fault at one node, which is busy meanwhile. */
@@ -444,12 +454,36 @@ const SERVICES: readonly Fault[] = [
     name: 'disk full',
     weight: 5,
     async run(lane) {
-      const { fleet } = lane
+      const { fleet, random } = lane
       if (fleet.smallDisk === undefined) return false
+      const node = nodeOf(fleet, fleet.smallDisk)
+      node.mayRefuse = true
       fillDisk(fleet)
-      await rest(lane, betweenDecades(lane.random, 500, 12_000))
+      // Its log has room for long, so entries are large meanwhile; and a start makes a new log file.
+      const flooded = lane.flood(AbortSignal.any([lane.over, AbortSignal.timeout(FLOOD_MS)]))
+      await rest(lane, betweenDecades(random, 500, FLOOD_MS))
+      if (chance(random, 0.5) && !node.isBusy && node.process && canSpare(lane, node)) {
+        await during(lane, [node], async () => {
+          await killNode(fleet, node)
+          await startNode(fleet, node)
+          count(lane, 'started on a full disk')
+          await rest(lane, betweenDecades(random, 200, 5_000))
+        })
+      }
       emptyDisk(fleet)
+      count(lane, 'disk full')
+      await flooded
+      // What it began while there was no room may still fail.
+      await rest(lane, SETTLE_MS)
+      node.mayRefuse = false
+      if (!node.process && !node.isBusy) {
+        count(lane, 'ended by a full disk')
+        await during(lane, [node], () => startAgain(lane, node))
+      }
       return true
     },
   },
 ]
+
+const FLOOD_MS = 12_000
+const SETTLE_MS = 1_000

@@ -7,9 +7,10 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { EXIT } from '@vacancy/shared'
 import type { ClusterInfo, NodeStatus } from '@vacancy/shared/contract'
 import type { Network } from './chaos-network.ts'
-import type { Service, Shard, ShardNode } from './shard-process.ts'
+import { ADMIN_TOKEN, type Service, type Shard, type ShardNode } from './shard-process.ts'
 
 const LOOK_MS = 250
 const ANSWER_MS = 1_500
@@ -28,6 +29,8 @@ export type FleetNode = {
   isPaused: boolean
   /** The end of its process is our doing. */
   isEnding: boolean
+  /** A full disk may end it, or keep it from starting. */
+  mayRefuse: boolean
   starts: number
 }
 
@@ -64,7 +67,7 @@ export function createFleet(shard: Shard, network: Network): Fleet {
   const logs = join(shard.folder, 'logs')
   mkdirSync(logs, { recursive: true })
   const nodes = shard.nodes.map((name): FleetNode => {
-    return { name, process: undefined, isBusy: false, isPaused: false, isEnding: false, starts: 0 }
+    return { name, process: undefined, isBusy: false, isPaused: false, isEnding: false, mayRefuse: false, starts: 0 }
   })
   return {
     shard,
@@ -104,6 +107,8 @@ export async function startNode(fleet: Fleet, node: FleetNode, flags: readonly s
     if (node.process === process) node.process = undefined
     if (node.isEnding || fleet.isClosed) return
     void fleet.network.setUp(node.name, false)
+    // What a full disk ends says so; whoever looks after it starts it again.
+    if (node.mayRefuse && code === EXIT.write) return
     fleet.violations.push(
       `${node.name} ended by itself: code ${code}, signal ${signal}\n${lastLines(process.output())}`,
     )
@@ -214,7 +219,7 @@ export async function ask(
   if (!process) return undefined
   try {
     const signal = AbortSignal.timeout(method === 'GET' ? ANSWER_MS : 8_000)
-    const headers = { 'content-type': 'application/json' }
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${ADMIN_TOKEN}` }
     const response = await fetch(`http://${process.host}:${process.apiPort}${path}`, {
       method,
       signal,

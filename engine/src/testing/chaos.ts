@@ -11,14 +11,12 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { cpSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { cpSync, renameSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
-import { connect, type VacancyClient } from '@vacancy/client'
-import type { ClientPlan } from './chaos-client.ts'
-import { type Chaos, runFaults, type Tally } from './chaos-faults.ts'
+import { type Crowd, startCrowd } from './chaos-crowd.ts'
+import { runFaults, type Tally } from './chaos-faults.ts'
 import {
   createFleet,
   emptyDisk,
@@ -37,42 +35,15 @@ import {
 } from './chaos-fleet.ts'
 import { type Judgement, judge } from './chaos-judge.ts'
 import { openNetwork } from './chaos-network.ts'
-import {
-  attempt,
-  BOARD_BYTES,
-  boardOn,
-  closeRecorder,
-  endClients,
-  machineMs,
-  nextEpoch,
-  noteCall,
-  noteReturn,
-  openRecorder,
-  type Recorder,
-} from './chaos-recorder.ts'
-import { CONSERVED_ROOMS, type Ground, isConserved, packagesOf, placeOf, readRecords } from './chaos-records.ts'
-import { dateIn } from './node-process.ts'
-import { openShard, PORTS } from './shard-process.ts'
+import { machineMs } from './chaos-recorder.ts'
+import { openShard } from './shard-process.ts'
 
-const CLIENTS: readonly ClientPlan['kind'][] = [
-  'library',
-  'library',
-  'library',
-  'own',
-  'own',
-  'own',
-  'keyless',
-  'keyless',
-]
-const PROPERTIES = 40
-const NIGHTS_FIRST = 30
-/** Hot packages change this often. */
-const EPOCH_MS = 4_000
+/** Longest stall of a process. */
+const STALL_MS_MAX = 30_000
 const TELL_MS = 10_000
 const FORM_MS = 60_000
 /** After the last fault is mended all nodes stand at one index, and somebody leads. */
 const CONVERGE_MS = 60_000
-const CLIENTS_END_MS = 75_000
 
 export type ChaosOptions = {
   readonly seconds: number
@@ -82,7 +53,6 @@ export type ChaosOptions = {
   readonly say: (line: string) => void
   readonly stop?: AbortSignal
   readonly stallMsMax?: number
-  readonly lanes?: number
   /** Also when nothing is wrong. */
   readonly keeps?: boolean
 }
@@ -118,7 +88,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     // Election time-outs of 1.2 to 2.4 s: on a crowded machine shorter ones elect nobody for long.
     // Snapshots and new log files often, so that faults fall into them, too; idle lines answer at once.
     config: {
-      admin_requires_auth: false,
       raft_tick_ms: 20,
       snapshot_trigger_count: 2_000,
       snapshot_interval_sec: 5,
@@ -138,9 +107,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const disk = mountSmallDisk(fleet, founders[1] as string)
       ? `tmpfs under ${founders[1]}`
       : 'no disk was filled: mounting is not permitted here'
-    say(
-      `seed ${seed}: ${voters} voters and ${spare}, ${CLIENTS.length} clients, ${options.seconds} s; ${disk}; ${shard.folder}`,
-    )
+    say(`seed ${seed}: ${voters} voters and ${spare}, ${options.seconds} s; ${disk}; ${shard.folder}`)
     const run = await disturb(fleet, founders, options)
     const report = {
       ...run,
@@ -168,154 +135,60 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 type Run = Omit<ChaosReport, 'seed' | 'voters' | 'seconds' | 'network' | 'disk' | 'kept'>
 
 async function disturb(fleet: Fleet, founders: readonly string[], options: ChaosOptions): Promise<Run> {
-  const { seconds, seed, say, stop, stallMsMax = 30_000, lanes = 2 } = options
-  const { shard, network } = fleet
-  const over = new AbortController()
-  stop?.addEventListener('abort', () => over.abort(), { once: true })
-  for (const name of founders) await startNode(fleet, nodeOf(fleet, name))
-  await until('a leader', FORM_MS, stop, async () => {
-    await lookAtFleet(fleet)
-    return fleet.view.leader !== ''
-  })
+  const { seconds, seed, say, stop } = options
+  await formShard(fleet, founders, stop)
   void watchFleet(fleet)
-
-  const nights = NIGHTS_FIRST * Math.min(12, Math.max(1, Math.ceil(seconds / 60)))
-  const ground: Ground = { properties: PROPERTIES, dates: Array.from({ length: nights }, (_, i) => dateIn(2 + i)) }
-  const histories = join(shard.folder, 'history')
-  mkdirSync(histories)
-  const memory = new SharedArrayBuffer(BOARD_BYTES)
-  const board = boardOn(memory)
-  const files = CLIENTS.map((_, client) => join(histories, `client-${client}.jsonl`))
-  const ownFile = join(histories, 'setup-and-end.jsonl')
-  const own = openRecorder(ownFile, board)
-  const nodes = network.nodes.map((node) => ({ host: network.clientHost(node), port: PORTS.tcp }))
-  const client = await connect({ nodes, deadlineMs: 20_000, connectDeadlineMs: 60_000, reads: 'leader' })
-  await layGround(client, ground, own)
-
-  const workers = CLIENTS.map((kind, at) => {
-    const plan: ClientPlan = {
-      client: at,
-      kind,
-      seed,
-      file: files[at] as string,
-      board: memory,
-      ground,
-      lanes,
-      thinkMsMax: 40,
-      nodes: nodes.map((node, i) => ({
-        ...node,
-        ...(at % 2 === 0 && { api: `http://${shard.host(network.nodes[i] as string)}:${PORTS.api}` }),
-      })),
-    }
-    return new Worker(new URL('./chaos-client.ts', import.meta.url), { workerData: plan })
-  })
-  const ends = workers.map(
-    (worker, at) =>
-      new Promise<void>((resolve) => {
-        worker.once('error', (error) => fleet.violations.push(`client ${at} failed: ${(error as Error).stack}`))
-        worker.once('exit', () => resolve())
-      }),
-  )
-  const connected = workers.map((worker) => new Promise<void>((resolve) => worker.once('message', () => resolve())))
+  const crowd = await startCrowd(fleet, seed, seconds)
   const tally: Tally = new Map()
-  await within(FORM_MS, Promise.all(connected), 'all clients are connected')
-  const epochs = setInterval(() => nextEpoch(board), EPOCH_MS)
-  const fromMs = machineMs()
-  const told = setInterval(() => say(line(fleet, fromMs, tally)), TELL_MS)
-  const chaos: Chaos = { fleet, founders, tally, say, over: over.signal, stallMsMax, wipes: { areSafe: true } }
-  const ended = setTimeout(() => over.abort(), seconds * 1_000)
+  const told = setInterval(() => say(lineOf(fleet, crowd.fromMs, tally)), TELL_MS)
   try {
-    await runFaults(chaos, seed)
-    if (stop?.aborted) throw new Error('stopped')
+    await disturbFor(seconds, fleet, founders, crowd, tally, options)
     const toMs = machineMs()
     await heal(fleet)
-    endClients(board)
-    await within(CLIENTS_END_MS, Promise.all(ends), 'the clients end')
+    await crowd.end()
     say('healed; the nodes come together')
-    const { convergedMs, digestMismatches } = await converge(fleet, stop)
-    await readAll(
-      client,
-      ground,
-      own,
-      readRecords(files).operations.map(({ key }) => key),
-    )
-    closeRecorder(own)
-    await client.close()
+    const together = await converge(fleet, stop)
+    const records = await crowd.readAll()
     for (const node of runningNodes(fleet)) await stopNode(fleet, node)
-    const { elections, terms } = countElections(fleet)
+    const elections = countElections(fleet)
     say('judging')
-    const judgement = judge(readRecords([...files, ownFile]), fromMs, toMs)
+    const judgement = judge(records, crowd.fromMs, toMs)
     const violations = [...fleet.violations, ...judgement.violations]
-    return {
-      ...judgement,
-      violations,
-      faults: Object.fromEntries([...tally].sort()),
-      elections,
-      terms,
-      digestMismatches,
-      convergedMs,
-    }
+    return { ...judgement, violations, faults: Object.fromEntries([...tally].sort()), ...elections, ...together }
   } finally {
-    clearTimeout(ended)
-    clearInterval(epochs)
     clearInterval(told)
-    over.abort()
-    await Promise.all(workers.map((worker) => worker.terminate()))
+    await crowd.close()
   }
 }
 
-function line(fleet: Fleet, fromMs: number, tally: Tally): string {
+async function formShard(fleet: Fleet, founders: readonly string[], stop: AbortSignal | undefined): Promise<void> {
+  for (const name of founders) await startNode(fleet, nodeOf(fleet, name))
+  await until('a leader', FORM_MS, stop, async () => {
+    await lookAtFleet(fleet)
+    if (fleet.violations.length > 0) throw new Error(fleet.violations.join('\n'))
+    return fleet.view.leader !== ''
+  })
+}
+
+async function disturbFor(
+  seconds: number,
+  fleet: Fleet,
+  founders: readonly string[],
+  { flood }: Crowd,
+  tally: Tally,
+  { seed, stop, stallMsMax = STALL_MS_MAX }: ChaosOptions,
+): Promise<void> {
+  const over = AbortSignal.any([AbortSignal.timeout(seconds * 1_000), ...(stop ? [stop] : [])])
+  await runFaults({ fleet, founders, tally, over, stallMsMax, wipes: { areSafe: true }, flood }, seed)
+  if (stop?.aborted) throw new Error('stopped')
+}
+
+function lineOf(fleet: Fleet, fromMs: number, tally: Tally): string {
   const { view } = fleet
   const faults = [...tally.values()].reduce((sum, count) => sum + count, 0)
   const seconds = Math.round((machineMs() - fromMs) / 1_000)
   const up = runningNodes(fleet).length
   return `${seconds} s: ${faults} faults, term ${view.term}, leader ${view.leader || 'none'}, voters ${view.voters.join(' ')}, ${up} up, applied ${Math.max(0, ...view.applied.values())}, ${fleet.violations.length} violations`
-}
-
-/** Attributes that nothing depends on. */
-const SOMEWHERE = {
-  segment: 'alpine',
-  area: 'valley',
-  propertyType: 'hotel',
-  category: 'standard',
-  stars: 3,
-  latitude: 47,
-  longitude: 11,
-  amenities: ['wifi'],
-} as const
-
-/** Properties, and the packages whose sums are kept. */
-async function layGround(client: VacancyClient, ground: Ground, recorder: Recorder): Promise<void> {
-  for (let i = 0; i < ground.properties; i++) {
-    const { propertyId } = placeOf(ground, i)
-    await client.setProperty({ ...SOMEWHERE, propertyId })
-  }
-  const keys = Array.from({ length: packagesOf(ground) }, (_, key) => key).filter(isConserved)
-  await Promise.all(
-    keys.map(async (key) => {
-      const asked = { key, kind: 'set', amount: CONSERVED_ROOMS } as const
-      const id = noteCall(recorder, asked, 'library')
-      const answer = await attempt(client, ground, asked)
-      noteReturn(recorder, id, answer)
-      if (answer.outcome !== 'done') throw new Error(`the ground could not be laid: ${answer.code}`)
-    }),
-  )
-}
-
-/** What is there at the end, of every package that was touched. */
-async function readAll(
-  client: VacancyClient,
-  ground: Ground,
-  recorder: Recorder,
-  touched: readonly number[],
-): Promise<void> {
-  await Promise.all(
-    [...new Set(touched)].map(async (key) => {
-      const asked = { key, kind: 'read', amount: 0 } as const
-      const id = noteCall(recorder, asked, 'linearizable')
-      noteReturn(recorder, id, await attempt(client, ground, asked, { linearizable: true }))
-    }),
-  )
 }
 
 async function heal(fleet: Fleet): Promise<void> {
@@ -382,13 +255,6 @@ async function until(
     await wait(100)
   }
   throw new Error(`it did not happen: ${what}`)
-}
-
-async function within<T>(milliseconds: number, awaited: Promise<T>, what: string): Promise<T> {
-  const late = wait(milliseconds, undefined, { ref: false }).then(() =>
-    Promise.reject(new Error(`it did not happen in time: ${what}`)),
-  )
-  return await Promise.race([awaited, late])
 }
 
 /** Puts everything there is where nothing removes it. @returns the folder */

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { runChaos } from './chaos.ts'
+
+const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
+
+// Only Linux answers on every address of 127.0.0.0/8 without being told to.
+const say = (line: string) => void process.stderr.write(`${line}\n`)
+
+test.runIf(process.platform === 'linux')(
+  'a shard under kills, stalls, partitions and changes of members loses nothing and comes together again',
+  async () => {
+    const report = await runChaos({ seconds: 20, seed: SEED, voters: 3, stallMsMax: 4_000, say })
+
+    const about = `VACANCY_SEED=${SEED}, everything in ${report.kept}`
+    expect(report.violations, about).toEqual([])
+    const { lost, doubled, negative, undecided, digestMismatches } = report
+    expect({ lost, doubled, negative, undecided, digestMismatches }, about).toEqual({
+      lost: 0,
+      doubled: 0,
+      negative: 0,
+      undecided: 0,
+      digestMismatches: 0,
+    })
+    expect(report.acknowledged, about).toBeGreaterThan(800)
+    expect(Object.keys(report.faults).length, about).toBeGreaterThan(0)
+  },
+  240_000,
+)
