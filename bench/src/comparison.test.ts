@@ -41,6 +41,6 @@ test('the row says how much worse, what is allowed, and the runs', () => {
     value: 1.5,
     target: { atMost: 1.05 },
     baseline: { name: 'base', value: 1 },
-    why: '50.0 % worse, allowed are 5.0 %; base 1.000 to 1.000, here 1.500 to 1.500',
+    why: '50.0 % worse, allowed are 5.0 %; base 1.00 ms to 1.00 ms, here 1.50 ms to 1.50 ms',
   })
 })

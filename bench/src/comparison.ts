@@ -1,4 +1,5 @@
 /** Whether a figure of one commit is worse than that of another one, measured in turn on the same machine. */
+import { formatValue } from './format.ts'
 import { median } from './pauses.ts'
 import type { Measure, Unit } from './verdict.ts'
 
@@ -53,12 +54,11 @@ export function comparedMeasures(compared: Compared): Measure[] {
       target: isBetter === 'less' ? { atMost: bound } : { atLeast: bound },
       baseline: { name: 'base', value: median(base) },
       verdict: worse <= allowed ? 'met' : 'missed',
-      why: `${percent(Math.abs(worse))} ${worse > 0 ? 'worse' : 'better'}, allowed are ${percent(allowed)}; base ${range(base)}, here ${range(here)}`,
+      why: `${percent(Math.abs(worse))} ${worse > 0 ? 'worse' : 'better'}, allowed are ${percent(allowed)}; base ${range(base, unit)}, here ${range(here, unit)}`,
     },
   ]
 }
 
-function range(values: readonly number[]): string {
-  const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => value.toPrecision(4))
-  return `${least} to ${most}`
+function range(values: readonly number[], unit: Unit): string {
+  return [Math.min(...values), Math.max(...values)].map((value) => formatValue(value, unit)).join(' to ')
 }

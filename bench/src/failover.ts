@@ -91,7 +91,7 @@ export const failoverCommand = defineCommand({
     const say = (text: string) => process.stderr.write(`${text}\n`)
     const bench = createBench({ size: { ...SIZES.quick, packages: PACKAGES }, dir: flags.dir, say })
     try {
-      const { section, rounds } = await measure(bench, kinds, flags.rounds)
+      const { section, rounds } = await measureFailover(bench, kinds, flags.rounds)
       process.stdout.write(formatTable(section))
       if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, rounds }, null, 2)}\n`)
       if (flags.write) writeSection(section)
@@ -108,7 +108,8 @@ export function kindsOf(only: readonly string[] | undefined): readonly Kind[] {
   throw new VacancyError('usage_error', { reason: `--only: there is no ${unknown}; there are ${KINDS.join(', ')}` })
 }
 
-async function measure(
+/** Measures so many faults of each kind. */
+export async function measureFailover(
   bench: Bench,
   kinds: readonly Kind[],
   count: number,
