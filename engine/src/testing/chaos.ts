@@ -43,7 +43,7 @@ const STALL_MS_MAX = 30_000
 const TELL_MS = 10_000
 const FORM_MS = 60_000
 /** After the last fault is mended all nodes stand at one index, and somebody leads. */
-const CONVERGE_MS = 60_000
+const CONVERGE_MS = 120_000
 
 export type ChaosOptions = {
   readonly seconds: number
@@ -291,40 +291,43 @@ const VIOLATED = 1
 const USAGE = 64
 const INTERRUPTED = 130
 
+const USAGE_TEXT = 'usage: npm run chaos -- --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]'
+
 async function main(args: readonly string[]): Promise<number> {
-  const given = (name: string) => {
-    const at = args.indexOf(name)
-    return at < 0 ? undefined : args[at + 1]
-  }
   const say = (text: string) => void process.stdout.write(`${text}\n`)
-  const minutes = Number(given('--minutes') ?? 1)
-  const seed = Number(given('--seed') ?? process.env['VACANCY_SEED'] ?? randomInt(1_000_000_000))
-  const voters = Number(given('--nodes') ?? (availableParallelism() >= 4 ? 5 : 3))
-  if (!(minutes > 0) || !Number.isSafeInteger(seed) || (voters !== 3 && voters !== 5)) {
-    say('usage: npm run chaos -- --minutes M [--seed S] [--nodes 3|5] [--json FILE] [--keep]')
+  const given = flagsOf(args)
+  if (!given) {
+    say(USAGE_TEXT)
     return USAGE
   }
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   try {
-    const report = await runChaos({
-      seconds: minutes * 60,
-      seed,
-      voters,
-      say,
-      stop: stop.signal,
-      keeps: args.includes('--keep'),
-    })
-    const file = given('--json')
-    if (file !== undefined) writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`)
+    const report = await runChaos({ ...given, say, stop: stop.signal })
+    if (given.file !== undefined) writeFileSync(given.file, `${JSON.stringify(report, undefined, 2)}\n`)
     say(textOf(report))
     if (report.violations.length === 0) return 0
-    say(`again: npm run chaos -- --minutes ${minutes} --seed ${seed} --nodes ${voters}`)
+    say(`again: npm run chaos -- --minutes ${given.seconds / 60} --seed ${given.seed} --nodes ${given.voters}`)
     return VIOLATED
   } catch (error) {
     say(stop.signal.aborted ? 'stopped' : String((error as Error).stack))
     return stop.signal.aborted ? INTERRUPTED : VIOLATED
   }
+}
+
+/** Undefined when they cannot be. */
+function flagsOf(args: readonly string[]) {
+  const values = new Map<string, string>()
+  const rest = args.filter((arg) => arg !== '--keep')
+  for (let i = 0; i < rest.length; i += 2) values.set(rest[i] as string, rest[i + 1] ?? '')
+  const known = ['--minutes', '--seed', '--nodes', '--json']
+  const minutes = Number(values.get('--minutes') ?? 1)
+  const seed = Number(values.get('--seed') ?? process.env['VACANCY_SEED'] ?? randomInt(1_000_000_000))
+  // A node wants half a core at least.
+  const voters = Number(values.get('--nodes') ?? (availableParallelism() >= 4 ? 5 : 3))
+  const isFine = minutes > 0 && Number.isSafeInteger(seed) && (voters === 3 || voters === 5)
+  if (!isFine || [...values.keys()].some((name) => !known.includes(name))) return undefined
+  return { seconds: minutes * 60, seed, voters, file: values.get('--json'), keeps: args.includes('--keep') }
 }
 
 if (import.meta.main) process.exitCode = await main(process.argv.slice(2))
