@@ -89,6 +89,8 @@ type State = {
   shardId: string
   unavailable: Map<UnavailableReason, Unavailable>
   slow: SlowRequest[]
+  /** Those that were seen last. */
+  segments: readonly { readonly name: string; readonly properties: number }[]
   tcp: TcpServer | undefined
   stopping: boolean
   /** The replica thread ended by itself: there is nobody to wait for. */
@@ -113,6 +115,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     shardId: options.shardId ?? '',
     unavailable: new Map(),
     slow: [],
+    segments: [],
     tcp: undefined,
     stopping: false,
     hasFailed: false,
@@ -200,7 +203,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       log,
       ask: askReplica,
       health: () => healthOf(handle),
-      segments: () => (state.memory ? segmentCounts({ memory: state.memory, reader: MAIN_READER }) : []),
+      segments: () => segmentsOf(state),
     })
   const conditions = createConditions(state.unavailable)
   let clusterCertificate: number | undefined
@@ -383,6 +386,18 @@ function scratchPlan(
     })
   }
   return { slabBytes, slabs, scratchBytes }
+}
+
+/** While other data take the place of the store's, what was there last: the registry must not take it for none. */
+function segmentsOf(state: State): State['segments'] {
+  const { memory } = state
+  if (!memory) return []
+  try {
+    state.segments = segmentCounts({ memory, reader: MAIN_READER })
+  } catch (error) {
+    if (!(error instanceof VacancyError && error.code === 'not_serving')) throw error
+  }
+  return state.segments
 }
 
 type Replica = { readonly worker: Worker }

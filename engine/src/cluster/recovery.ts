@@ -20,13 +20,24 @@ import { decodeConfiguration, votersOnly } from '../raft/membership.ts'
 import type { Configuration } from '../raft/messages.ts'
 import type { RestoredState } from '../raft/raft.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from '../snapshot/capture.ts'
-import type { SnapshotHead, SnapshotReader } from '../snapshot/load.ts'
+import { hex } from '../snapshot/format.ts'
+import { openSnapshot, type SnapshotHead, type SnapshotReader } from '../snapshot/load.ts'
+import { inlineDecoder, lackingBytes, replaceData } from '../snapshot/replace.ts'
 import { finishStore, prepareStore } from '../snapshot/restore.ts'
 import type { SnapshotSource } from '../snapshot/shapes.ts'
-import { findSnapshots, type Loaded, loadNewest, SEED_FILE } from '../snapshot/snapshot.ts'
+import {
+  findSnapshots,
+  heldSnapshots,
+  type Loaded,
+  loadNewest,
+  readHeldSnapshot,
+  SEED_FILE,
+  statesBefore,
+} from '../snapshot/snapshot.ts'
 import { closeWordsPool, createWordsPool, decodeAll } from '../snapshot/words-pool.ts'
 import { inlineEncoder, type WordsEncoder, writeSnapshotDir } from '../snapshot/write.ts'
 import { type ApplyContext, applyCommand, createApplyContext, latestTime } from '../store/apply.ts'
+import { decodeBulkLoad, KIND, kindOfCommand } from '../store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { createStore, prepareSnapshots, publish, type Store, scratchOf, stateDigest } from '../store/store.ts'
 import { type Kernels, loadKernels } from '../threads/kernels.ts'
@@ -259,7 +270,9 @@ async function recoverFrom(
     ? configurationAt(cluster, snapshot?.manifest)
     : (snapshot?.manifest.membership ?? votersOnly([{ id: 1, ...self }]))
   const hardState = recovered?.hardState ?? { term: base.term, vote: 0, commit: base.index }
-  const replayed = replay(env, context, recovered, base.index, decide && hardState.commit, begin, progress)
+  const place = (index: number, digest: string) =>
+    placeLoad(env, directory, context, index, digest, decide !== undefined)
+  const replayed = replay(env, context, recovered, base.index, decide && hardState.commit, begin, place, progress)
   publish(store, replayed.applied)
   prepareSnapshots(store)
   ensureReserve(directory)
@@ -402,7 +415,11 @@ type Replayed = {
  * everything durable is as good as that. So it is where no shard decides any more (`vacancy export`): the survivor of a
  * lost quorum may hold what was acknowledged, and what it applied itself, without a commit index on disk that says so.
  *
+ * What stands behind a bulk load whose data are not at hand is not applied: a member gets them from others (loading.ts).
+ *
  * @param commit undefined: everything
+ * @param place puts the data of a bulk load in place of the store's, for the entry at that index
+ * @throws corrupt_data when there is nobody to get the data of a load from
  */
 function replay(
   env: Env,
@@ -411,23 +428,33 @@ function replay(
   after: number,
   commit: number | undefined,
   begin: Configuration,
+  place: (index: number, digest: string) => boolean,
   progress: Progress,
 ): Replayed {
   const replayed: Replayed = { applied: after, configuration: begin, entries: [] }
   if (!recovered || recovered.lastIndex <= after) return replayed
   let saidAt = env.clock.monotonicMs()
   progress('recovering', `${recovered.lastIndex - after} entries of the log are being applied`)
+  let isHeld = false
   const mayApply = (index: number) => commit === undefined || index <= commit || isAlone(replayed.configuration)
   replayEntries(env.disk, recovered.scan, after + 1, (firstIndex, count, window, start, end) => {
     const view = viewOf(window)
     let at = start
     let index = firstIndex
-    for (const last = firstIndex + count - 1; index <= last && mayApply(index); index++) {
+    for (const last = firstIndex + count - 1; index <= last && !isHeld && mayApply(index); index++) {
       const body = at + ENTRY_HEADER_BYTES
       const stop = body + entryLength(view, at)
       assert(entryTerm(view, at) > 0, 'entries have a term')
       const kind = entryKind(view, at)
-      if (kind === ENTRY_KIND.command) applyCommand(context, index, window, body, stop)
+      if (kind === ENTRY_KIND.command) {
+        if (kindOfCommand(view, body) === KIND.bulkLoad) {
+          const digest = hex(decodeBulkLoad(window, body).digest)
+          isHeld = !place(index, digest)
+          if (isHeld && commit === undefined) throw missingLoad(index, digest)
+          if (isHeld) break
+        }
+        applyCommand(context, index, window, body, stop)
+      }
       if (kind === ENTRY_KIND.configuration) {
         replayed.configuration = decodeConfiguration(window.subarray(body, stop))
       }
@@ -443,6 +470,43 @@ function replay(
   const kept = replayed.entries.reduce((sum, batch) => sum + batch.count, 0)
   assert(replayed.applied + kept === recovered.lastIndex, 'the log is read to its end')
   return replayed
+}
+
+/**
+ * The data of a bulk load, in place of the store's, if its snapshot is here.
+ *
+ * @param keeps the state before it must be kept already: otherwise the member keeps it first, when it is running
+ * @returns whether they are
+ */
+function placeLoad(
+  env: Env,
+  { path }: DataDirectory,
+  context: ApplyContext,
+  index: number,
+  digest: string,
+  keeps: boolean,
+): boolean {
+  const { disk } = env
+  const held = heldSnapshots(disk, path).find(({ contentDigest }) => contentDigest === digest)
+  const isKept = statesBefore(disk, path).some((before) => before.index === index - 1 && before.loaded === digest)
+  if (!held || (keeps && !isKept)) return false
+  const reader = openSnapshot(disk, readHeldSnapshot(disk, path, held))
+  if (lackingBytes(context.store, reader, 1) > 0) return false
+  let isPlaced = false
+  // Nobody reads yet, and this thread decodes, so it is done at once.
+  replaceData(env, context.store, reader, inlineDecoder(disk), (error) => {
+    if (error) throw error
+    isPlaced = true
+  })
+  assert(isPlaced, 'data are replaced at once where nobody reads')
+  context.loaded = digest
+  env.log.info({ index, digest }, 'the data of a bulk load were put in place again')
+  return true
+}
+
+function missingLoad(index: number, digest: string): VacancyError {
+  const reason = `entry ${index} loads snapshot ${digest}, which is not in this folder or does not fit the memory`
+  return new VacancyError('corrupt_data', { file: 'snapshots', offset: 0, reason })
 }
 
 /** Where the log on disk begins, and the terms of its entries; nothing when it begins behind what is applied. */
@@ -474,15 +538,20 @@ function keepEntries(kept: EntryBatch[], firstIndex: number, entries: Uint8Array
   }
 }
 
-/** Applies entries out of a window that is overwritten afterwards. */
+/**
+ * Applies entries out of a window that is overwritten afterwards.
+ *
+ * @returns entries that were applied: all of them, or those before a bulk load whose data are not at hand
+ */
 function applyRange(
   context: ApplyContext,
+  place: (index: number, digest: string) => boolean,
   firstIndex: number,
   count: number,
   window: Uint8Array,
   start: number,
   end: number,
-): void {
+): number {
   const view = viewOf(window)
   let at = start
   for (let i = 0; i < count; i++) {
@@ -490,11 +559,14 @@ function applyRange(
     const stop = body + entryLength(view, at)
     assert(entryTerm(view, at) > 0, 'entries have a term')
     if (entryKind(view, at) === ENTRY_KIND.command) {
+      const isLoad = kindOfCommand(view, body) === KIND.bulkLoad
+      if (isLoad && !place(firstIndex + i, hex(decodeBulkLoad(window, body).digest))) return i
       applyCommand(context, firstIndex + i, window, body, stop)
     }
     at = stop
   }
   assert(at === end, 'entries fill their range')
+  return count
 }
 
 /**
@@ -519,7 +591,7 @@ async function recoverWithLoss(
   const base: SnapshotMark = { index: loaded?.reader.manifest.index ?? 0, term: loaded?.reader.manifest.term ?? 0 }
   const { context, kernels } = machineOf(store, options)
   const salvage = salvageWal(env.disk, walFolder(directory), base)
-  const index = replaySalvaged(env, context, salvage, base)
+  const index = replaySalvaged(env, directory, context, salvage, base, lost)
   if (salvage.lost) {
     const through =
       salvage.lost.through === undefined ? 'an unknown number of entries' : `entries up to ${salvage.lost.through}`
@@ -582,11 +654,24 @@ async function recoverWithLoss(
   }
 }
 
-function replaySalvaged(env: Env, context: ApplyContext, salvage: Salvage, base: SnapshotMark): number {
+function replaySalvaged(
+  env: Env,
+  directory: DataDirectory,
+  context: ApplyContext,
+  salvage: Salvage,
+  base: SnapshotMark,
+  lost: string[],
+): number {
+  const place = (index: number, digest: string) => placeLoad(env, directory, context, index, digest, false)
+  let last = salvage.lastIndex
   replaySalvage(env.disk, salvage, base, (firstIndex, count, window, start, end) => {
-    applyRange(context, firstIndex, count, window, start, end)
+    if (firstIndex > last) return
+    const applied = applyRange(context, place, firstIndex, count, window, start, end)
+    if (applied === count) return
+    last = firstIndex + applied - 1
+    lost.push(`lost: from entry ${last + 1} on, a bulk load whose snapshot is not in this folder`)
   })
-  return salvage.lastIndex
+  return last
 }
 
 /** Position of a snapshot that is written while nothing else happens. */
