@@ -105,6 +105,8 @@ function explainBy(judged: readonly Recorded[]): Culprit | undefined {
     checkHistory(operations, { stepsMax: 100_000 }).verdict === 'linearizable'
   for (const operation of writes) {
     if (isExplained(judged.filter((each) => each !== operation))) return { what: 'lost', operation }
+  }
+  for (const operation of writes) {
     const again: Operation = { ...operation, id: -1, outcome: 'unknown', returnedAt: Number.POSITIVE_INFINITY }
     if (isExplained([...judged, again])) return { what: 'doubled', operation }
   }
