@@ -35,9 +35,9 @@ export type Writers = {
 type Writer = { readonly room: string; readonly session: string; number: number; night: number; counts: number[] }
 
 /** Where a write goes: the same node until it refuses, then the next. */
-type Way = { at: number; client: WireClient | undefined }
+export type Way = { at: number; client: WireClient | undefined }
 
-async function write<Name extends CommandName>(
+export async function write<Name extends CommandName>(
   shard: Shard,
   way: Way,
   command: Name,
