@@ -62,6 +62,8 @@ export type RunResult = {
 
 const PROBE_REGISTER = 63
 const STABLE_ATTEMPTS = 3
+/** A sync of a slow disk that had begun before everything was healed. */
+const SLOW_SYNC_US = 1_100_000
 /** Checkpoints are this many events apart. */
 const CHECKPOINT_EVENTS = 512
 
@@ -211,7 +213,7 @@ function liveness(world: World, workload: Workload): void {
   hinder(world, group)
   const election = electionUs(world)
   const probe = startProbe(world, workload)
-  const slack = world.program.slackUs ?? 0
+  const slack = (world.program.slackUs ?? 0) + SLOW_SYNC_US
   if (!runUntil(world, (electionsMax(world) + 2) * election + slack, () => probe.index > 0)) {
     const what = leaderOf(world) ? 'acknowledge no write' : 'have no leader'
     violate(

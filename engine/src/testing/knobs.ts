@@ -113,6 +113,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
   const classes = drawClasses(random, profile)
   const has = (name: FaultClass) => classes.includes(name)
   const lengthClass = random.below(10)
+  const clients = between(random, 1, 8)
   const logFileBytes = 16_384 << random.below(5)
   const knobs: Knobs = {
     voters,
@@ -139,8 +140,9 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
     snapshotEvery: betweenDecades(random, 5, has('snapshot') ? 100 : 3_000),
     keptEntries: chance(random, 0.5) ? 0 : betweenDecades(random, 1, 1_000),
     clockErrorPercent: between(random, 0, 20),
-    clients: between(random, 1, 8),
-    registers: between(random, 1, 6),
+    clients,
+    // Few at once on each: what many did at once, with unknown ends, takes for ever to judge.
+    registers: between(random, Math.ceil(clients / 2), 6),
     thinkUs: betweenDecades(random, 500, tickMs * electionTicks * 500),
     keylessPercent: pick(random, [0, 20, 100]),
     readPercent: pick(random, [0, 20, 50]),

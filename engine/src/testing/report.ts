@@ -90,23 +90,44 @@ export type DefectFinding = {
   readonly layer: string
 }
 
-/** The rows of docs/reliability.md. */
-export function markdownOf(summary: Summary, findings: readonly DefectFinding[]): string {
-  const years = summary.simulatedUs / 1e6 / 86_400 / 365.25
-  const faults = Object.values(summary.faults).reduce((sum, count) => sum + count, 0)
-  const found = findings.filter(({ seeds }) => seeds !== undefined).map(({ seeds }) => seeds as number)
-  const median = found.toSorted((a, b) => a - b)[Math.floor(found.length / 2)]
-  const rows = [
-    ['simulated seeds / events', `${summary.runs} / ${summary.events}`],
-    ['simulated cluster time', `${years < 0.1 ? `${(years * 365.25).toFixed(2)} days` : `${years.toFixed(2)} years`}`],
-    ['faults injected', `${faults}, in ${Object.values(summary.faults).filter((count) => count > 0).length} classes`],
-    ['operations checked for linearizability', `${summary.operations}`],
-    ['undecided linearizability checks', `${summary.undecided}`],
-    ['failed seeds', `${summary.failed.length}`],
-    [
-      'planted defects found',
-      `${found.length} of ${findings.length}${median === undefined ? '' : `, median ${median} seeds`}`,
-    ],
-  ]
-  return ['| Figure | Run |', '|---|---|', ...rows.map(([name, value]) => `| ${name} | ${value} |`)].join('\n')
+/** The page of a report: a table a program, then the planted defects. */
+export function markdownOf(
+  programs: { readonly [name: string]: Summary },
+  findings: readonly DefectFinding[],
+  command: string,
+): string {
+  const names = Object.keys(programs)
+  const row = (name: string, of: (summary: Summary) => string | number) =>
+    `| ${name} | ${names.map((program) => of(programs[program] as Summary)).join(' | ')} |`
+  const sum = (counts: { readonly [name: string]: number }) =>
+    Object.values(counts).reduce((all, count) => all + count, 0)
+  const planted = findings.filter(({ layer }) => layer === 'simulation')
+  const found = planted.flatMap(({ seeds }) => (seeds === undefined ? [] : [seeds])).sort((a, b) => a - b)
+  return [
+    '# What the simulation found',
+    '',
+    `Made by \`${command}\`. Programs: the core over arrays, the core over the log on simulated disks, whole nodes.`,
+    '',
+    `| Figure | ${names.join(' | ')} |`,
+    `|---|${names.map(() => '---|').join('')}`,
+    row('seeds', ({ runs }) => runs),
+    row('events', ({ events }) => events),
+    row('hours of cluster time', ({ simulatedUs }) => (simulatedUs / 3.6e9).toFixed(2)),
+    row('faults', ({ faults }) => sum(faults)),
+    row('elections', ({ counts }) => counts['elections'] ?? 0),
+    row('operations checked for linearizability', ({ operations }) => operations),
+    row('undecided', ({ undecided }) => undecided),
+    row('checks of oracles', ({ checks }) => sum(checks)),
+    row('failed seeds', ({ failed }) => failed.length),
+    '',
+    `Planted defects found: ${found.length} of ${planted.length}; median ${found[found.length >>> 1] ?? '–'} seeds.`,
+    '',
+    '| Defect | Found after | By |',
+    '|---|---|---|',
+    ...findings.map(({ name, seeds, oracle, layer }) => {
+      const cell = layer === 'simulation' ? oracle.replaceAll('|', '/').slice(0, 60) : layer
+      return `| \`${name}\` | ${seeds === undefined ? '–' : `${seeds} seeds`} | ${cell} |`
+    }),
+    '',
+  ].join('\n')
 }

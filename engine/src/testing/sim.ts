@@ -6,11 +6,13 @@
  *   npm run sim -- --replay failure-8412.json  the fault schedule of a failure, whatever the seed gives today
  *   npm run sim -- --defects [--seeds 200]     every planted defect, and the seeds it took to find it
  *   npm run sim -- --seeds 200 --defect NAME   one of them
+ *   npm run sim -- --report FOLDER [--seeds N] everything: reliability-report.json and reliability.md in that folder
  *
  * A failing seed writes failure-<seed>.json and prints the command that plays it again.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
 import { arrayLog } from './core-log.ts'
@@ -42,6 +44,7 @@ const HOLES_SEEDS = 1_000
 /** One seed in so many runs twice. */
 const TWICE_EVERY = 100
 const LINES_KEPT = 2_000
+const SAY_MS = 10_000
 const USAGE = 64
 
 type Settings = {
@@ -66,6 +69,7 @@ export function main(args: readonly string[], say: (line: string) => void): numb
       defects: { type: 'boolean', default: false },
       only: { type: 'string' },
       json: { type: 'string' },
+      report: { type: 'string' },
       'keep-going': { type: 'boolean', default: false },
       'no-shrink': { type: 'boolean', default: false },
     },
@@ -85,6 +89,7 @@ export function main(args: readonly string[], say: (line: string) => void): numb
   if (values.seed) return one(settings, Number(values.seed), say)
   const from = Number(values.from)
   const seeds = Number(values.seeds)
+  if (values.report) return report(settings, from, seeds, values.report, say)
   if (values.defects) return plantAll(settings, from, seeds, values.only, values.json, say)
   return many(settings, from, seeds, values, say)
 }
@@ -103,13 +108,29 @@ function commandOf(settings: Settings, seed: number): string {
   return parts.join(' ')
 }
 
-function many(
+type Values = {
+  readonly json?: string | undefined
+  readonly 'keep-going': boolean
+  readonly 'no-shrink': boolean
+}
+
+function many(settings: Settings, from: number, seeds: number, values: Values, say: (line: string) => void): number {
+  const summary = runMany(settings, from, seeds, values, say)
+  say(textOfSummary(summary))
+  if (values.json) writeJson(values.json, { ...environment(), ...settingsOf(settings), ...summary })
+  const holes =
+    seeds >= HOLES_SEEDS && settings.profile === 'mixed' ? holesOf(summary, EXPECTED[settings.program] ?? []) : []
+  if (holes.length > 0) say(`never happened, so never tested: ${holes.join(', ')}`)
+  return summary.failed.length + holes.length > 0 ? 1 : 0
+}
+
+function runMany(
   settings: Settings,
   from: number,
   seeds: number,
-  values: { readonly json?: string | undefined; readonly 'keep-going': boolean; readonly 'no-shrink': boolean },
+  values: Values,
   say: (line: string) => void,
-): number {
+): Summary {
   const summary = createSummary()
   const started = performance.now()
   let saidAt = started
@@ -119,67 +140,50 @@ function many(
     if (seed % TWICE_EVERY === 0) checkTwice(settings, summary, result)
     const now = performance.now()
     summary.seconds = (now - started) / 1_000
-    if (now - saidAt > 10_000) {
+    if (now - saidAt > SAY_MS) {
       saidAt = now
-      say(
-        `seed ${seed}: ${summary.runs} runs, ${Math.round(summary.events / summary.seconds)} events a second, ${summary.failed.length} failed`,
-      )
+      const rate = Math.round(summary.events / summary.seconds)
+      say(`seed ${seed}: ${summary.runs} runs, ${rate} events a second, ${summary.failed.length} failed`)
     }
     if (!result.failure) continue
     tellFailure(settings, result, !values['no-shrink'], say)
     if (!values['keep-going']) break
   }
-  say(textOfSummary(summary))
-  if (values.json)
-    writeFileSync(
-      values.json,
-      `${JSON.stringify({ ...environment(), ...settingsOf(settings), ...summary }, undefined, 2)}\n`,
-    )
-  const holes = seeds >= HOLES_SEEDS && settings.profile === 'mixed' ? holesOf(summary, EXPECTED) : []
-  if (holes.length > 0) say(`never happened, so never tested: ${holes.join(', ')}`)
-  return summary.failed.length + holes.length > 0 ? 1 : 0
+  return summary
 }
 
-/** What a run of a thousand seeds must have met. */
-const EXPECTED = [
-  'elections',
-  'restarts',
-  'snapshotsTaken',
-  'snapshotsInstalled',
-  'membershipChanges',
-  'transfers',
-  'reads',
-  'answers',
-  'unknowns',
-  'drop',
-  'duplicate',
-  'late',
-  'damage',
-  'partition',
-  'oneway',
-  'slowlink',
-  'reset',
-  'kill',
-  'power',
-  'killall',
-  'rolling',
-  'stall',
-  'slowdisk',
-  'fulldisk',
-  'clock',
-  'transfer',
-  'membership',
-  'O1',
-  'O2',
-  'O3',
-  'O4',
-  'O6',
-  'O8',
-  'O9',
-  'O12',
-  'O13',
-  'O14',
-] as const
+function writeJson(file: string, value: object): void {
+  writeFileSync(file, `${JSON.stringify(value, undefined, 2)}\n`)
+}
+
+/** The figures of reliability.md §14 that the simulation gives, of one run of each program and of all planted defects. */
+function report(settings: Settings, from: number, seeds: number, folder: string, say: (line: string) => void): number {
+  const programs: { [name: string]: Summary } = {}
+  for (const program of Object.keys(PROGRAMS)) {
+    say(`${program}: ${seeds} seeds`)
+    programs[program] = runMany({ ...settings, program }, from, seeds, { 'keep-going': true, 'no-shrink': true }, say)
+  }
+  const findings = findAll(settings, from, seeds, undefined, say)
+  writeJson(join(folder, 'reliability-report.json'), { ...environment(), from, seeds, programs, findings })
+  const command = `npm run sim -- --report ${folder} --seeds ${seeds} --from ${from}`
+  writeFileSync(join(folder, 'reliability.md'), markdownOf(programs, findings, command))
+  return Object.values(programs).some(({ failed }) => failed.length > 0) || findings.some(isMissed) ? 1 : 0
+}
+
+const isMissed = ({ layer, seeds }: DefectFinding): boolean => layer === 'simulation' && seeds === undefined
+
+/** What a run of a thousand seeds must have met, whatever runs. */
+const EVERYWHERE = [
+  ...['elections', 'restarts', 'snapshotsTaken', 'snapshotsInstalled', 'membershipChanges', 'transfers', 'reads'],
+  ...['answers', 'unknowns', 'drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset'],
+  ...['kill', 'power', 'killall', 'rolling', 'stall', 'slowdisk', 'fulldisk', 'clock', 'transfer', 'membership'],
+  ...['O1', 'O2', 'O3', 'O4', 'O5', 'O6', 'O8', 'O9', 'O12', 'O13', 'O14'],
+]
+const EXPECTED: { readonly [program: string]: readonly string[] } = {
+  core: EVERYWHERE,
+  log: [...EVERYWHERE, 'diskerror', 'corrupt', 'refusals', 'O11'],
+  driver: [...EVERYWHERE, 'diskerror', 'corrupt', 'refusals', 'wipe', 'shutdown', 'O11', 'O15'],
+}
 
 function settingsOf({ profile, program, length, defects }: Settings): object {
   return { profile, program, length, defects: [...defects] }
@@ -255,26 +259,30 @@ function plantAll(
   json: string | undefined,
   say: (line: string) => void,
 ): number {
-  const findings: DefectFinding[] = []
-  for (const row of DEFECTS) {
-    if (only && !row.name.includes(only)) continue
-    if (row.program === 'elsewhere') {
-      findings.push({ name: row.name, seeds: undefined, oracle: '', layer: row.layer })
-      say(`${row.name.padEnd(36)} left to ${row.layer}`)
-      continue
-    }
-    const finding = plant({ ...settings, program: row.program }, row, from, seeds)
-    findings.push(finding)
-    say(
-      `${row.name.padEnd(36)} ${finding.seeds === undefined ? `NOT FOUND in ${seeds} seeds` : `${finding.seeds} seeds, ${finding.oracle}`}`,
-    )
-  }
+  const findings = findAll(settings, from, seeds, only, say)
   const planted = findings.filter(({ layer }) => layer === 'simulation')
-  const found = planted.filter((finding) => finding.seeds !== undefined)
-  say(`${found.length} of ${planted.length} found`)
-  if (json) writeFileSync(json, `${JSON.stringify({ ...environment(), findings }, undefined, 2)}\n`)
-  say(markdownOf(createSummary(), planted))
-  return found.length === planted.length ? 0 : 1
+  say(`${planted.filter((finding) => finding.seeds !== undefined).length} of ${planted.length} found`)
+  if (json) writeJson(json, { ...environment(), findings })
+  return findings.some(isMissed) ? 1 : 0
+}
+
+function findAll(
+  settings: Settings,
+  from: number,
+  seeds: number,
+  only: string | undefined,
+  say: (line: string) => void,
+): DefectFinding[] {
+  return DEFECTS.filter(({ name }) => !only || name.includes(only)).map((row) => {
+    const { name, layer } = row
+    const isElsewhere = row.program === 'elsewhere'
+    const finding = isElsewhere
+      ? { name, layer, seeds: undefined, oracle: '' }
+      : plant({ ...settings, program: row.program }, row, from, seeds)
+    const missed = isElsewhere ? `left to ${layer}` : `NOT FOUND in ${seeds} seeds`
+    say(`${name.padEnd(36)} ${finding.seeds === undefined ? missed : `${finding.seeds} seeds, ${finding.oracle}`}`)
+    return finding
+  })
 }
 
 export function plant(settings: Settings, row: DefectRow, from: number, seeds: number): DefectFinding {
@@ -284,7 +292,7 @@ export function plant(settings: Settings, row: DefectRow, from: number, seeds: n
       profile: row.profile ?? settings.profile,
       defects: new Set([row.name]),
     })
-    if (result.failure)
+    if (result.failure && !result.failure.message.includes('undecided'))
       return {
         name: row.name,
         seeds: n + 1,
