@@ -75,7 +75,7 @@ export function inspectDirectory(path: string): Inspection {
       isDamaged = true
       lines.push(`log damaged: ${log.damage.file} at byte ${log.damage.offset}: ${log.damage.reason}`)
       lines.push(
-        'what to do: copy the folder away; then `vacancy run --accept-loss` starts from what verifies and says what is lost',
+        'what to do: copy the folder away; then `vacancy run --accept-loss` starts from what verifies and says what is lost; a member of a healthy shard is started with --rejoin and gets everything from the others',
       )
     }
   }

@@ -10,7 +10,14 @@ import { fieldsOf, QUERY_COMMANDS } from './query.ts'
 import { vacancy } from './testing/programs.ts'
 
 const HOUSE = fileURLToPath(new URL('../../', import.meta.url))
-const PAGES = ['README.md', 'docs/operators.md', 'docs/integrators.md']
+const PAGES = [
+  'README.md',
+  'docs/operators.md',
+  'docs/integrators.md',
+  'docs/clusters.md',
+  'docs/registry.md',
+  'docs/reliability.md',
+]
 const { scripts } = JSON.parse(readFileSync(join(HOUSE, 'package.json'), 'utf8')) as { scripts: object }
 
 const textOf = (page: string) => readFileSync(join(HOUSE, page), 'utf8')
