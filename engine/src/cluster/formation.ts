@@ -34,6 +34,8 @@ import { type Cluster, createCluster } from './data-directory.ts'
 
 /** How often nodes that are not formed tell each other where they stand. */
 export const REPORT_EVERY_MS = 1_000
+/** Why a leader refuses a node that was a member: it was removed, or another one took its place. */
+export const REMOVED = 'removed'
 /** A report that is older says nothing about what its sender holds now. */
 export const REPORT_MS_MAX = 10_000
 /** How often the log says what is missing (G5). */

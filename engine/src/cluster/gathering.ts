@@ -13,6 +13,7 @@ import {
   knownNodes,
   onPeer,
   onPeerLost,
+  REMOVED,
   REPORT_EVERY_MS,
   refusalOf,
   reportFor,
@@ -134,7 +135,8 @@ export function startJoining(
     onRound: ask,
     onFrame(peer, frame) {
       if (isOver) return
-      if (frame.type === 'refused')
+      // It says that it is no member while it is being made one.
+      if (frame.type === 'refused' && frame.reason !== REMOVED)
         tell(`${peer} does not take this node in: ${frame.reason} ${frame.detail}`.trim(), {})
       if (frame.type !== 'joined') return
       isOver = true

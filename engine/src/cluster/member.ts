@@ -40,7 +40,9 @@ import {
   knownNodes,
   onPeer,
   onPeerLost,
+  REMOVED,
   REPORT_EVERY_MS,
+  raftIdOf,
 } from './formation.ts'
 import { type AdminFrame, isRaftMessage, type PeerFrame } from './frames.ts'
 import { askToJoin, leaderHeard, report, turnAway } from './gathering.ts'
@@ -64,6 +66,7 @@ import {
 import {
   createMembership,
   type Membership,
+  type MembershipView,
   onFounder,
   onJoin,
   operationsOf,
@@ -232,7 +235,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     ...options,
     membership: createMembership(
       {
-        status: () => ({ id: raft.id, ...status(raft) }),
+        status: () => viewOf(member),
         isReady: () => isReady(member),
         proposeChange: (change) => {
           const index = proposeChange(raft, change)
@@ -641,9 +644,28 @@ function dial({ node, replica, peers, formation, seeds, dialled }: Member): void
   wantPeers(peers, nodesToDial(node, { members, isSettled, seeds, learned: knownNodes(formation) }))
 }
 
+/** The core counts a peer as active until its next check of the quorum; one that is known to be silent is not. */
+function viewOf(member: Member): MembershipView {
+  const { raft } = member.replica
+  const view = status(raft)
+  const peers = view.peers.map((peer) => ({
+    ...peer,
+    isActive: peer.isActive && silentMs(member, peer.id) <= silenceMax(member),
+  }))
+  return { id: raft.id, ...view, peers }
+}
+
+/** Since its last sample; 0 where none has come yet. */
+function silentMs({ samples, env }: Member, id: number): number {
+  const sample = samples.get(id)
+  return sample ? env.clock.monotonicMs() - sample.heardMs : 0
+}
+
+const silenceMax = ({ electionTicks, tickMs }: Member): number => electionTicks * tickMs
+
 /** Who the members are, as applied here. */
 function adopt(member: Member, configuration: Configuration): void {
-  const { replica, env, node } = member
+  const { replica, env } = member
   const { raft } = replica
   // Unbound members are founders: nobody else ever speaks under such an id (formation.ts).
   for (const { id, incarnation } of configuration.members) {
@@ -653,10 +675,7 @@ function adopt(member: Member, configuration: Configuration): void {
   // A node that is catching up applies what was before it was added.
   const wasAdded = raft.configurationIndex > raft.id - JOINED_BASE
   const isRemoved = !isIn && (raft.id <= JOINED_BASE || wasAdded)
-  if (isRemoved && !member.isRemoved) {
-    env.log.error({ node }, 'this node is no member of its shard any more: it was removed or replaced')
-  }
-  member.isRemoved = isRemoved
+  noteRemoval(member, isRemoved)
   if (member.cluster.isFounder === false && !member.wasVoter && isVoter(configuration, raft.id)) {
     // From now on it is what operators make of it, also when they make it a learner.
     member.wasVoter = true
@@ -666,6 +685,30 @@ function adopt(member: Member, configuration: Configuration): void {
 }
 
 const JOINED_BASE = 1_000
+
+function noteRemoval(member: Member, isRemoved: boolean): void {
+  const { env, node } = member
+  if (isRemoved && !member.isRemoved) {
+    env.log.error({ node }, 'this node is no member of its shard any more: it was removed or replaced')
+  }
+  member.isRemoved = isRemoved
+  publishFacts(member)
+}
+
+/**
+ * A node that was a member here and is none any more. Nobody sends it the entry that says so, because it is none: the
+ * leader tells it when it reports.
+ */
+function isStranger(
+  { replica, cluster }: Member,
+  node: string,
+  { state, clusterId, incarnation, isFounder }: Omit<FormationFrame, 'type'>,
+): boolean {
+  const isOurs = state === 'formed' && clusterId === cluster.clusterId
+  return isOurs && raftIdOf(replica.raft.configuration, { node, incarnation, isFounder }) === 0
+}
+
+type FormationFrame = Extract<PeerFrame, { type: 'formation' }>
 
 function onFrame(member: Member, peer: string, frame: PeerFrame): void {
   const { replica, env } = member
@@ -679,6 +722,8 @@ function onFrame(member: Member, peer: string, frame: PeerFrame): void {
         if (onPeer(member.formation, peer, heard, env.clock.monotonicMs())) reportTo(member, peer)
         if (heard.isFounder && heard.clusterId === member.cluster.clusterId)
           onFounder(member.membership, peer, heard.incarnation)
+        if (isReady(member) && isStranger(member, peer, heard))
+          sendFrame(member.peers, peer, { type: 'refused', reason: REMOVED, detail: '' })
         break
       }
       case 'join': {
@@ -700,7 +745,8 @@ function onFrame(member: Member, peer: string, frame: PeerFrame): void {
         break
       }
       case 'refused':
-        env.log.warn({ peer, reason: frame.reason, detail: frame.detail }, 'a peer refuses this node')
+        if (frame.reason === REMOVED) noteRemoval(member, true)
+        else env.log.warn({ peer, reason: frame.reason, detail: frame.detail }, 'a peer refuses this node')
         break
       case 'joined':
         break

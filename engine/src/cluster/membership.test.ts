@@ -267,6 +267,24 @@ test('a replacement that its leader did not end goes on under the next one, beca
   expect(lastOf(second)).toMatchObject({ kind: 'replace', result: 'done' })
 })
 
+test('a voter that was taken back in and is demoted then stays a learner: what it asked before is over', () => {
+  const [core, membership] = lead(bound(ABC))
+  core.silentPeers.add(3)
+  onJoin(membership, join('c', 2))
+  apply(core, membership)
+  tickMembership(membership)
+  apply(core, membership)
+  expect(lastOf(membership)).toMatchObject({ kind: 'replace', result: 'done' })
+
+  startDemote(membership, 'c')
+  apply(core, membership)
+  tickMembership(membership)
+  apply(core, membership)
+
+  expect(namesOf(core.configuration)).toEqual({ voters: ['a', 'b'], learners: ['c'] })
+  expect(operationsOf(membership).operation).toBeUndefined()
+})
+
 test('a promoted learner is waited for until it has caught up', () => {
   const [core, membership, id] = withLearner()
   core.lags.set(id, 52_340)

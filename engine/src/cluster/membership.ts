@@ -469,6 +469,8 @@ function stepTransfer(membership: Membership, transfer: Transfer, view: Membersh
 function finish(membership: Membership, operation: Operation, reason: string): void {
   assert(membership.operation === operation, 'an operation ends once')
   membership.operation = undefined
+  // Whoever still wants to be taken in asks again: what it asked before must not undo what an operator wants now.
+  membership.joins.delete(operation.node)
   note(membership, operation, reason)
 }
 
