@@ -582,7 +582,8 @@ function decodeCluster(path: string, state: State | undefined): Cluster | undefi
     baseIndex,
     baseTerm,
     voters,
-    isFounder = true, wasVoter = false,
+    isFounder = true,
+    wasVoter = false,
     snapshotDigest = '',
   } = state
   const isWhole =

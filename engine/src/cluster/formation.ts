@@ -234,7 +234,7 @@ export function onPeer(formation: Formation, peer: string, report: FormationRepo
   if (!before && formation.heard.size >= FORMATION_LIMITS.peers) return false
   formation.heard.set(peer, { report, atMs: nowMs, isOpen: true })
   // Nodes of another shard, and those they know, are nobody to look for.
-  const named = refusalOf(formation, report) === '' ? [peer, ...report.members] : []
+  const named = report.shard === formation.shardId ? [peer, ...report.members] : []
   for (const node of named) {
     if (formation.known.size < FORMATION_LIMITS.members) formation.known.add(node)
   }

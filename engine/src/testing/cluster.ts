@@ -4,8 +4,9 @@
  */
 
 import { createCommandWriter } from '../store/command.ts'
-import { drawSchedule, type Fault, heal, leaderOf, startSchedule } from './faults.ts'
+import { drawSchedule, heal, leaderOf, startSchedule } from './faults.ts'
 import { checkHistory, exportHistory } from './history.ts'
+import type { Fault } from './knobs.ts'
 import { drawKnobs, FAULT_PHASE_US_MAX, type FaultClass, type Knobs, type Profile } from './knobs.ts'
 import { block } from './network.ts'
 import { type OracleName, onState, ViolationError, violate } from './oracles.ts'

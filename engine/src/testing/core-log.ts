@@ -8,7 +8,7 @@ import { type EntryBatch, entryTerm, skipEntries, viewOf } from '../raft/entry.t
 import type { TermRun } from '../raft/log.ts'
 import type { Configuration } from '../raft/messages.ts'
 import type { Ready } from '../raft/raft.ts'
-import type { Fault } from './faults.ts'
+import type { Fault } from './knobs.ts'
 import { between, chance } from './random.ts'
 import { scheduleIn } from './scheduler.ts'
 import { createToyMachine, encodeToy } from './toy-machine.ts'

@@ -7,7 +7,7 @@
  */
 
 import { unreachable } from '@vacancy/shared'
-import { FAULT_CLASSES, type FaultClass, type Knobs } from './knobs.ts'
+import { FAULT_CLASSES, type Fault, type FaultClass, type Knobs } from './knobs.ts'
 import { block, linkOf, resetConnection, unblock } from './network.ts'
 import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from './random.ts'
 import { scheduleAt, scheduleIn } from './scheduler.ts'
@@ -23,18 +23,6 @@ import {
   startNode,
   type World,
 } from './world.ts'
-
-export type Fault = {
-  readonly atUs: number
-  readonly kind: FaultClass
-  /** A node, or 0 for the leader. */
-  readonly target: number
-  readonly lengthUs: number
-  /** A number that the kind gives its meaning. */
-  readonly detail: number
-  /** Nodes on one side of a partition, or directed links as from · 16 + to. */
-  readonly nodes?: readonly number[]
-}
 
 /** Classes that are rates of the network, not events of the schedule. */
 const RATES: readonly FaultClass[] = ['drop', 'duplicate', 'late', 'damage']

@@ -212,3 +212,15 @@ function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
   const p = pick(random, [0.25, 0.5, 0.75])
   return all.filter((name) => name === profile || chance(random, p))
 }
+
+export type Fault = {
+  readonly atUs: number
+  readonly kind: FaultClass
+  /** A node, or 0 for the leader. */
+  readonly target: number
+  readonly lengthUs: number
+  /** A number that the kind gives its meaning. */
+  readonly detail: number
+  /** Nodes on one side of a partition, or directed links as from · 16 + to. */
+  readonly nodes?: readonly number[]
+}

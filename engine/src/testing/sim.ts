@@ -19,7 +19,7 @@ import { arrayLog } from './core-log.ts'
 import { createCoreProgram } from './core-node.ts'
 import { DEFECTS, type DefectRow } from './defects.ts'
 import { driverProgram } from './driver-node.ts'
-import type { Fault } from './faults.ts'
+import type { Fault } from './knobs.ts'
 import { type Knobs, PROFILES, type Profile } from './knobs.ts'
 import {
   addRun,
