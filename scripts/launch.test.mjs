@@ -131,7 +131,7 @@ test('an unknown command is exit code 64 and names those there are', async () =>
   const { code, output } = await launch(['strat'])
 
   expect(code).toBe(64)
-  expect(output).toContain('unknown command "strat"; there are: start, start:node, test')
+  expect(output).toContain('unknown command "strat"; there are: start, start:node, start:shard, test')
 })
 
 test('an installation is compared with the lockfile by content', () => {
