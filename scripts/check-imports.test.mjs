@@ -67,7 +67,6 @@ const BAD = [
   ['shared-on-its-floor', 'shared/src/dates.ts', "import '../../client/src/index.ts'"],
   ['engine-on-its-floor', 'engine/src/node.ts', "import '@vacancy/client'"],
   ['quickstart-on-its-floor', 'quickstart/src/start.ts', "import '@vacancy/engine/cli'"],
-  ['engine-on-its-floor', 'engine/src/store/store.test.ts', "import '@vacancy/quickstart'"],
   ['by-the-front-door', 'client/src/index.ts', "import '../../shared/src/dates.ts'"],
   ['engine-looks-down', 'engine/src/store/store.ts', "import '../search/words.ts'", 'engine/src/search/words.ts'],
   ['engine-looks-down', 'engine/src/cluster/replica.ts', "import type { Server } from '../tcp/server.ts'"],

@@ -240,6 +240,11 @@ function liveness(world: World, workload: Workload): void {
     return leader?.process?.running?.voters().includes(leader.number) === true
   }
   if (!runUntil(world, electionsMax(world) * election + slack, isSettled)) violate('O13', 'no voter leads')
+  stopWorkload(workload)
+  // Whoever lacks nothing has the best chance to win against a leader that does not need to go.
+  const index = () => leaderOf(world)?.process?.running?.raft.lastIndex ?? 0
+  const isQuiet = () => isIdle(workload) && group.every((number) => appliedAt(world, number) === index())
+  runUntil(world, 10 * election + slack, isQuiet)
   muffle(world, group)
   // What was asked for before, a transfer or a removal, may take its leader from it once more, on frames that are late.
   for (let attempt = 1; ; attempt++) {
