@@ -84,7 +84,12 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number): P
   const own = openRecorder(ownFile, board)
   const nodes = network.nodes.map((node) => ({ host: network.clientHost(node), port: PORTS.tcp }))
   const client = await connect({ nodes, deadlineMs: 20_000, connectDeadlineMs: CONNECTED_MS, reads: 'leader' })
-  await layGround(client, ground, own)
+  try {
+    await layGround(client, ground, own)
+  } catch (error) {
+    void client.close()
+    throw error
+  }
   // Half of them are told of the APIs, too, and ask there who leads.
   const withApis = nodes.map((node, i) => ({
     ...node,
@@ -111,6 +116,8 @@ export async function startCrowd(fleet: Fleet, seed: number, seconds: number): P
     },
     async close() {
       clearInterval(epochs)
+      // What it still asks for ends by its deadline.
+      void client.close()
       await Promise.all(workers.map((worker) => worker.terminate()))
     },
   }
@@ -129,7 +136,12 @@ async function startWorkers(
     return promise
   })
   const connected = workers.map((worker) => new Promise<void>((resolve) => worker.once('message', () => resolve())))
-  await within(CONNECTED_MS, Promise.all(connected), 'all clients are connected')
+  try {
+    await within(CONNECTED_MS, Promise.all(connected), 'all clients are connected')
+  } catch (error) {
+    await Promise.all(workers.map((worker) => worker.terminate()))
+    throw error
+  }
   return { workers, ended: Promise.all(ends) }
 }
 

@@ -330,4 +330,5 @@ function flagsOf(args: readonly string[]) {
   return { seconds: minutes * 60, seed, voters, file: values.get('--json'), keeps: args.includes('--keep') }
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv.slice(2))
+// Calls of clients that nobody waits for any more must not keep a run that was stopped alive.
+if (import.meta.main) process.exit(await main(process.argv.slice(2)))
