@@ -356,7 +356,7 @@ test('a connection on which nothing comes any more is half open, and made anew',
   await until(() => a.transport.counters().outgoing === 3)
 
   proxy.stall()
-  await until(() => a.transport.counters().lost.silent === 3 && a.transport.counters().outgoing === 3)
+  await until(() => a.transport.counters().lost.silent >= 3 && a.transport.counters().outgoing === 3)
 
   expect(a.transport.send('b', 'control', bytes('still here'))).toBe(true)
   await until(() => b.frames.length === 1)
