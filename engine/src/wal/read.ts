@@ -32,6 +32,8 @@ type Reading = {
   readonly found: EntryBatch[]
   bytes: number
   next: number
+  /** The entry that comes next does not fit behind the others. */
+  isFull: boolean
 }
 
 /**
@@ -48,7 +50,7 @@ export function readEntries(
   cursors: LogCursors,
   ask: LogAsk,
 ): readonly EntryBatch[] | 'compacted' {
-  const reading: Reading = { ask, found: [], bytes: 0, next: ask.firstIndex }
+  const reading: Reading = { ask, found: [], bytes: 0, next: ask.firstIndex, isFull: false }
   const cursor = cursors.get(ask.firstIndex)
   cursors.delete(ask.firstIndex)
   try {
@@ -71,8 +73,8 @@ export function readEntries(
   return reading.found.length > 0 ? reading.found : 'compacted'
 }
 
-function isDone({ ask, bytes, next }: Reading): boolean {
-  return next > ask.lastIndex || bytes >= ask.bytesMax
+function isDone({ ask, next, isFull }: Reading): boolean {
+  return next > ask.lastIndex || isFull
 }
 
 /** Copies what is wanted of the entries of a record, in batches of one term. */
@@ -92,6 +94,10 @@ function take(reading: Reading, view: DataView, start: number, first: number, co
     const isWanted = index === reading.next && entryTerm(view, at) === termOf(ask.terms, index)
     const isTurn = reading.next > beginIndex && (!isWanted || termOf(ask.terms, index) !== termOf(ask.terms, index - 1))
     if (isTurn) close()
+    if (isWanted && reading.bytes > 0 && reading.bytes + length > ask.bytesMax) {
+      reading.isFull = true
+      break
+    }
     if (isWanted) {
       if (reading.next === beginIndex) begin = at
       reading.next++
