@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeRequest } from '@vacancy/shared/wire'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   answerTo,
   ask,
@@ -24,6 +24,9 @@ import {
   sameDigest,
   startShard,
 } from '../testing/shard-process.ts'
+
+// A test starts several processes, on two cores that others use as well.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 let shard: Shard
 const CONSTANT = { propertyId: 'hotel_1', roomType: 'constant', date: dateIn(5) }

@@ -2,17 +2,21 @@
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { closeClient, dateIn, getText, openClient, runVacancy, succeed, TEST_CODECS } from '../testing/node-process.ts'
 import {
   happens,
   infoOf,
   leaderOf,
+  type NodePlan,
   openShard,
   type Shard,
   type ShardNode,
   sameDigest,
 } from '../testing/shard-process.ts'
+
+// A test starts several processes, on two cores that others use as well.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 /** One registry and one resolver for all; each test has a shard of its own, at the same addresses. */
 let shard: Shard
@@ -20,8 +24,6 @@ let seeds: { readonly one: string; readonly other: string }
 
 beforeAll(async () => {
   shard = await openShard()
-  shard.startRegistry()
-  shard.startResolver()
   const [one, other] = await Promise.all([seedFile('one', 3), seedFile('other', 4)])
   seeds = { one, other }
 })
@@ -47,17 +49,13 @@ function newShard(flags: readonly string[] = []) {
   const dataDir = (name: string) => join(folder, name)
   return {
     dataDir,
-    start: (name: string) => shard.start(name, { dataDir: dataDir(name), flags }),
+    start: (name: string, plan: NodePlan = {}) => shard.start(name, { dataDir: dataDir(name), flags, ...plan }),
     seed(name: string, file: string) {
       mkdirSync(dataDir(name), { recursive: true })
       copyFileSync(file, join(dataDir(name), 'seed.snapshot'))
     },
   }
 }
-
-import { readFileSync } from 'node:fs'
-
-const readSeed = (file: string) => readFileSync(file)
 
 async function rooms(node: ShardNode): Promise<number> {
   const client = await openClient(node)
@@ -80,13 +78,21 @@ async function waits(node: ShardNode, why: string): Promise<void> {
   expect(await getText(node, '/healthz')).toEqual([503, 'unavailable'])
 }
 
-test('an empty shard is founded when all initial voters report that they are empty', async () => {
+test('nodes wait for the registry, the resolver and each other, and say so; all of them empty found an empty shard', async () => {
   const { start } = newShard()
   const [first, second] = [start('node-1'), start('node-2')]
+  await happens('they wait for the registry', [first], () => first.output().includes('waiting for the registry'))
+  shard.startRegistry()
+  await waits(first, '1 of 3 initial voters report that they are empty; without a snapshot all must')
+  await happens('they miss the resolver', [first], () => first.output().includes('the resolver gave no address'))
+  shard.startResolver()
   await waits(first, '2 of 3 initial voters report that they are empty; without a snapshot all must')
   await waits(second, '2 of 3 initial voters report that they are empty; without a snapshot all must')
   expect(first.output()).toContain('waiting to form')
 
+  const other = start('node-3', { voters: ['node-1', 'node-3', 'node-4'] })
+  expect(await other.ended).toEqual({ code: 65, signal: null })
+  expect(other.output()).toContain('Most nodes were started with --initial-voters node-1, node-2, node-3')
   start('node-3')
 
   await leaderOf(shard)

@@ -1,7 +1,7 @@
 /** Members of a shard come, change and go, with real processes, while it is written to (consensus.md §7, platform.md §7.3). */
 
 import { rmSync } from 'node:fs'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import {
   becomes,
   happens,
@@ -14,6 +14,9 @@ import {
   startShard,
 } from '../testing/shard-process.ts'
 import { startWriters, type Writers } from '../testing/shard-writer.ts'
+
+// A test starts several processes, on two cores that others use as well.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 let shard: Shard
 let writers: Writers

@@ -5,7 +5,7 @@
 
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { runVacancy, statusOf } from '../testing/node-process.ts'
 import {
   becomes,
@@ -20,6 +20,9 @@ import {
   startShard,
 } from '../testing/shard-process.ts'
 import { startWriters } from '../testing/shard-writer.ts'
+
+// A test starts several processes, on two cores that others use as well.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 let shard: Shard
 
@@ -75,28 +78,11 @@ test('an old copy of a data directory is refused; with --rejoin the node comes b
   for (const node of shard.running()) expect(await writers.differences(node)).toEqual([])
 })
 
-test('a damaged log ends the start with 71; with --rejoin the node comes back as another member', async () => {
-  const follower = await aFollower()
-  await follower.stop()
-  const log = join(follower.dataDir, 'wal')
-  const file = join(log, readdirSync(log).find((name) => name.startsWith('wal-')) as string)
-  const bytes = readFileSync(file)
-  bytes.fill(0x55, 8_192, 8_256)
-  writeFileSync(file, bytes)
-
-  const refused = shard.start(follower.name)
-  expect(await refused.ended).toEqual({ code: 71, signal: null })
-  expect(refused.output()).toContain('--rejoin')
-
-  await comesBackAsAnother(shard.start(follower.name, { flags: ['--rejoin'] }))
-  expect(readdirSync(join(follower.dataDir, 'quarantine'))).not.toHaveLength(0)
-})
-
-test('the folder of a member is nothing for a standalone node', async () => {
+test('a member is none by itself; a damaged log ends its start with 71; with --rejoin the node comes back as another member', async () => {
   const follower = await aFollower()
   await follower.stop()
   const codecs = join(shard.folder, 'registry-codecs.yml')
-  const { code, output } = await runVacancy([
+  const alone = await runVacancy([
     'run',
     '--codecs',
     codecs,
@@ -111,10 +97,21 @@ test('the folder of a member is nothing for a standalone node', async () => {
     '--api-port',
     '0',
   ])
-  expect(output).toContain('belongs to a member of a shard of several nodes')
-  expect(code).toBe(65)
-  shard.start(follower.name)
-  await leaderOf(shard)
+  expect(alone.output).toContain('belongs to a member of a shard of several nodes')
+  expect(alone.code).toBe(65)
+
+  const log = join(follower.dataDir, 'wal')
+  const file = join(log, readdirSync(log).find((name) => name.startsWith('wal-')) as string)
+  const bytes = readFileSync(file)
+  bytes.fill(0x55, 8_192, 8_256)
+  writeFileSync(file, bytes)
+
+  const refused = shard.start(follower.name)
+  expect(await refused.ended).toEqual({ code: 71, signal: null })
+  expect(refused.output()).toContain('--rejoin')
+
+  await comesBackAsAnother(shard.start(follower.name, { flags: ['--rejoin'] }))
+  expect(readdirSync(join(follower.dataDir, 'quarantine'))).not.toHaveLength(0)
 })
 
 test('from one survivor of a lost quorum export and a new start bring back everything that it had applied', async () => {

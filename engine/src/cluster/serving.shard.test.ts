@@ -1,6 +1,6 @@
 /** A shard of three real processes takes writes, loses its leader, and goes on (consensus.md §1, §8, §12, §14). */
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ask, closeClient, dateIn, openClient, somewhere, succeed, type WireClient } from '../testing/node-process.ts'
 import {
   happens,
@@ -14,6 +14,9 @@ import {
   startShard,
 } from '../testing/shard-process.ts'
 import { startWriters } from '../testing/shard-writer.ts'
+
+// A test starts several processes, on two cores that others use as well.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 let shard: Shard
 const clients: WireClient[] = []
