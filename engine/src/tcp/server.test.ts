@@ -422,7 +422,8 @@ test('memory_max_bytes: what needs memory gets 503, updates and reads go on, and
         const property = await ask(client, 'SETPROP', attributes)
         const fields = { ...place(from + n), date: night((from + n) % 300), availability: 3 }
         const reply = property.ok ? await ask(client, 'SETROOMPKG', fields) : property
-        return reply.ok ? '' : reply.code
+        // 408: a machine that is busy with something else did not answer in time (X6).
+        return reply.ok || reply.code === '408' ? '' : reply.code
       }),
     )
     refused = replies.find((code) => code !== '') ?? ''
