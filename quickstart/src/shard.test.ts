@@ -62,7 +62,10 @@ test(
     const [before, written, after] = [await look(heir), await put(heir, 5), await look(heir)]
     await shard.printed(new RegExp(`${leader.name} {2}started again.*^${leader.name} {2}follows, up to date`, 'ms'))
     const token = ['--token-file', layout.tokenOf('admin')]
-    const moved = await vacancy('cluster', 'transfer', leader.name, '--wait', '--node', learner.api, ...token)
+    const transfer = () => vacancy('cluster', 'transfer', leader.name, '--wait', '--node', learner.api, ...token)
+    let moved = await transfer()
+    // A node that has just come back is refused as a target until the leader has heard it for a while.
+    for (let tries = 0; moved.code !== 0 && tries < 20; tries++) moved = await transfer()
     const kept = await look(leader)
     const second = await npmRunStartShard(...DIR).ended
     shard.signal('SIGINT')
