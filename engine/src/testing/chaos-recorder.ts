@@ -137,8 +137,8 @@ export async function attempt(
   }
 }
 
-/** `availability would drop below 0, 3 left`, `availability would exceed 255, it is 254` */
-const LEFT = /(?:, (\d+) left|, it is (\d+))$/
+/** Each refusal ends in what is left: `…, 3 left`, `…, it is 254`, `not enough rooms left, there are 0`. */
+const LEFT = /(?:, (\d+) left|, (?:it is|there are) (\d+))$/
 
 function answerOf(error: unknown, kind: OperationKind): Answer {
   const none = { value: 0, index: 0 }
