@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { VacancyError } from '@vacancy/shared'
-import type { Given } from '@vacancy/shared/node'
+import { type Given, loadCodecFile } from '@vacancy/shared/node'
 import { afterAll, expect, test } from 'vitest'
-import { codecsFileOf, loadCodecs, loadEngineConfig, memoryBytes, servingThreads } from './config.ts'
+import { codecsFileOf, loadEngineConfig, memoryBytes, servingThreads } from './config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-config-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -135,7 +135,7 @@ test('memory for data is 4 GiB unless less is asked for', () => {
 test('codecs are read in order from rate_features, other keys ignored', () => {
   const file = write('version: 3\nrate_features:\n  - wifi\n  - breakfast\n')
 
-  expect(loadCodecs(file).names).toEqual(['wifi', 'breakfast'])
+  expect(loadCodecFile(file, 'codecs').names).toEqual(['wifi', 'breakfast'])
 })
 
 test('a codec file beside the configuration is the one that is meant', () => {
@@ -145,10 +145,10 @@ test('a codec file beside the configuration is the one that is meant', () => {
 })
 
 test('a codec file that is missing, is no YAML or holds no list is refused with its name', () => {
-  expect(faults(() => loadCodecs(join(folder, 'none.yml')))[0]).toContain('does not exist')
-  expect(faults(() => loadCodecs(write('features: []')))[0]).toContain('rate_features: is missing')
-  expect(faults(() => loadCodecs(write('rate_features: wifi')))[0]).toContain('must be a list')
-  expect(faults(() => loadCodecs(write('rate_features: [')))).not.toEqual([])
-  expect(() => loadCodecs(write('rate_features: []'))).toThrow(/1 to 24/)
-  expect(() => loadCodecs(write('rate_features: [wifi, WiFi]'))).toThrow(/repeats wifi/)
+  expect(faults(() => loadCodecFile(join(folder, 'none.yml'), 'codecs'))[0]).toContain('does not exist')
+  expect(faults(() => loadCodecFile(write('features: []'), 'codecs'))[0]).toContain('rate_features: is missing')
+  expect(faults(() => loadCodecFile(write('rate_features: wifi'), 'codecs'))[0]).toContain('must be a list')
+  expect(faults(() => loadCodecFile(write('rate_features: ['), 'codecs'))).not.toEqual([])
+  expect(() => loadCodecFile(write('rate_features: []'), 'codecs')).toThrow(/1 to 24/)
+  expect(() => loadCodecFile(write('rate_features: [wifi, WiFi]'), 'codecs')).toThrow(/repeats wifi/)
 })

@@ -1,12 +1,10 @@
 /**
- * The main configuration file of a node as a schema: keys, ranges, units, defaults (platform.md §7.8), and the codec
- * file beside it. docs/config.md and `--help` are made from these rows.
+ * The main configuration file of a node as a schema: keys, ranges, units, defaults (platform.md §7.8), and where
+ * the codec file is. docs/config.md and `--help` are made from these rows.
  */
 
-import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
 import {
   type Config,
   type ConfigSchema,
@@ -14,7 +12,6 @@ import {
   type Given,
   LOG_LEVELS,
   loadConfig,
-  readYamlKeys,
 } from '@vacancy/shared/node'
 
 /** Least memory for data: below, the areas of the threads leave no room for it. */
@@ -230,31 +227,4 @@ export function servingThreads({ servingThreads: asked, sysCoresCount }: EngineS
 /** Where the codec list is when `--codecs` does not say: beside the configuration file. */
 export function codecsFileOf(config: EngineConfig): string {
   return config.file === '' ? CODECS_FILE : join(dirname(config.file), CODECS_FILE)
-}
-
-/**
- * Reads `rate_features` of a codec file; other keys are ignored (platform.md §2.5).
- *
- * @throws VacancyError invalid_config when the file cannot be read, invalid_codecs naming the entry
- */
-export function loadCodecs(file: string): CodecList {
-  if (!existsSync(file)) throw invalid(`${file}: does not exist; name the codec file with --codecs`)
-  let source: string
-  try {
-    source = readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw invalid(`${file}: cannot be read: ${(cause as Error).message}`, cause)
-  }
-  const faults: string[] = []
-  const keys = readYamlKeys(source, file, faults)
-  if (faults.length > 0) throw invalid(faults.join('\n'))
-  const entries = keys.find(({ key }) => key === 'rate_features')
-  if (!entries) throw invalid(`${file}: rate_features: is missing; it lists 1 to 24 rate features`)
-  if (!Array.isArray(entries.value))
-    throw invalid(`${file}:${entries.line}: rate_features: must be a list of rate features`)
-  return createCodecList(entries.value)
-}
-
-function invalid(reason: string, cause?: unknown): VacancyError {
-  return new VacancyError('invalid_config', { reason }, { cause })
 }

@@ -9,12 +9,13 @@ import {
   defineCommand,
   LOG_FORMATS,
   type Log,
+  loadCodecFile,
   runProgram,
   type TlsFiles,
   VERSION,
 } from '@vacancy/shared/node'
 import { type ClusterNodeOptions, codecsOfRegistry } from './clustered.ts'
-import { codecsFileOf, ENGINE_SCHEMA, type EngineConfig, loadCodecs, loadEngineConfig } from './config.ts'
+import { codecsFileOf, ENGINE_SCHEMA, type EngineConfig, loadEngineConfig } from './config.ts'
 import { type NodeOptions, type RunningNode, startNode } from './node.ts'
 
 const TLS_FLAGS = {
@@ -75,7 +76,7 @@ export const runCommand = defineCommand({
   settings: ENGINE_SCHEMA,
   run: async ({ flags, given, warnings }) => {
     const config = loadEngineConfig({ file: flags.config, given })
-    const codecs = loadCodecs(flags.codecs ?? codecsFileOf(config))
+    const codecs = loadCodecFile(flags.codecs ?? codecsFileOf(config), 'codecs')
     const log = openLog(config, flags, warnings)
     await runNode(log, flags, () =>
       Promise.resolve({

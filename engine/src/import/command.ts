@@ -4,8 +4,7 @@ import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { addOneYear, type Clock, dayOf, EXIT, ID_RULE, parseDay, parseId, VacancyError } from '@vacancy/shared'
-import { type Command, defineCommand, type FlagValues } from '@vacancy/shared/node'
-import { loadCodecs } from '../config.ts'
+import { type Command, defineCommand, type FlagValues, loadCodecFile } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import { printedFinding } from './faults.ts'
 import { buildSnapshot, type ImportErrors, type ImportOutcome, type ImportSummary, SEED_FILE } from './import.ts'
@@ -62,7 +61,7 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
   const { shardId, inputPath, outputPath = inputPath, progress, report } = flags
   if (parseId(shardId) === undefined) throw usage(`--shard-id: ${JSON.stringify(shardId)} is not ${ID_RULE}`)
   if (!isFolder(inputPath)) throw usage(`--input-path: ${inputPath} is no folder`)
-  const codecs = loadCodecs(flags.codecs ?? join(inputPath, 'codecs.yml'))
+  const codecs = loadCodecFile(flags.codecs ?? join(inputPath, 'codecs.yml'), 'codecs')
   const endSignals = removeOnSignal(`${join(outputPath, SEED_FILE)}.tmp`)
   const show = createDisplay(progress, env.clock)
   try {

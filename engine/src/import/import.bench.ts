@@ -28,7 +28,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { addOneYear, assert, dayOf, formatDay } from '@vacancy/shared'
-import { loadCodecs } from '../config.ts'
+import { loadCodecFile } from '@vacancy/shared/node'
 import { createEnv } from '../env.ts'
 import { createRandom } from '../testing/random.ts'
 import { buildSnapshot, type ImportSummary } from './import.ts'
@@ -122,7 +122,7 @@ async function importOnce(inputPath: string, threads: number): Promise<ImportSum
       shardId: 'bench',
       inputPath,
       outputPath,
-      codecs: loadCodecs(join(inputPath, 'codecs.yml')),
+      codecs: loadCodecFile(join(inputPath, 'codecs.yml'), 'codecs'),
       firstDay: today,
       lastDay: addOneYear(today),
       outOfWindow: 'skip',
