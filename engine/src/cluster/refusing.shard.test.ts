@@ -92,6 +92,43 @@ test('a node with a certificate of another node, or of none of the authority, do
   await endsWith(shard.start('node-4', { certificate: 'stranger' }), 64, 'was not issued by the cluster authority')
 })
 
+test('an expired certificate and one of another authority are refused by the members', async () => {
+  const authority = authorityOf()
+  const day = 86_400_000
+  const expired = await createNodeCertificate(authority, {
+    node: 'node-4',
+    hosts: [],
+    nowMs: Date.now() - 9 * day,
+    days: 5,
+  })
+  const other = await createAuthority({ nowMs: Date.now(), days: 5 })
+  const foreign = await createNodeCertificate(other, { node: 'node-4', hosts: [], nowMs: Date.now(), days: 5 })
+  // Of two that do not believe each other, either may say so first: where the caller hangs up, the member sees no more.
+  const refusals = async () => {
+    const { certificate = 0, tls = 0, peerClosed = 0 } = await rejections(nodes[0] as ShardNode)
+    return certificate + tls + peerClosed
+  }
+  const opened: string[] = []
+  for (const { own, ca } of [
+    { own: expired, ca: authority.cert },
+    { own: foreign, ca: other.cert },
+  ]) {
+    const before = await refusals()
+    const transport = await openTlsTransport({
+      env: createEnv(silent),
+      node: 'node-4',
+      host: shard.host('node-4'),
+      port: 0,
+      tls: material(own, ca),
+      addressOf: async (node) => ({ host: shard.host(node), port: PORTS.quic }),
+    })({ onFrame: (peer) => opened.push(peer), onOpen: (peer) => opened.push(peer), onClosed: () => {} })
+    transport.setPeers(['node-1'])
+    await happens('it is refused', nodes, async () => (await refusals()) > before)
+    await transport.close()
+  }
+  expect(opened).toEqual([])
+})
+
 test('random bytes on the port between nodes change nothing', async () => {
   const [node] = nodes as [ShardNode]
   const before = await rejections(node)
