@@ -3,10 +3,9 @@
  * not what its tables say.
  */
 
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ERRORS, type ErrorName, EXIT, errorRow, kindOf, kindOfWireCode, WIRE_CODES } from '@vacancy/shared'
-import { configTable, metricsTable } from '@vacancy/shared/node'
+import { configTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
 import { COMMAND_LIST, type CommandName, type CommandSpec, type FieldSpec, type ReplyKind } from '@vacancy/shared/wire'
 import { CONFIG_FILES, ENGINE_SCHEMA } from './config.ts'
 import { EXIT_CODES } from './exit-codes.ts'
@@ -220,25 +219,7 @@ function reasonsPage(): string {
 
 /** Pages whose committed text is not what the tables say. */
 export function stalePages(folder = DOCS): string[] {
-  return Object.entries(pages()).flatMap(([file, text]) => (readOrNothing(join(folder, file)) === text ? [] : [file]))
+  return staleAmong(pages(), folder)
 }
 
-function readOrNothing(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
-    throw error
-  }
-}
-
-if (import.meta.main) {
-  const stale = stalePages()
-  if (process.argv.includes('--write')) {
-    for (const file of stale) writeFileSync(join(DOCS, file), pages()[file] as string)
-    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Wrote ${stale.join(', ')}.\n`)
-  } else {
-    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Not current: ${stale.join(', ')}.\n`)
-    process.exitCode = stale.length === 0 ? 0 : 1
-  }
-}
+if (import.meta.main) pagesMain(pages(), DOCS)

@@ -3,9 +3,8 @@
  * committed page is not what its tables say.
  */
 
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Flag, type Flags, metricsTable, rangeOf } from '@vacancy/shared/node'
+import { type Flag, type Flags, metricsTable, pagesMain, rangeOf, staleAmong } from '@vacancy/shared/node'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { REGISTRY_METRICS, RESOLVER_METRICS } from './metrics.ts'
 
@@ -52,25 +51,7 @@ function flagsTable(flags: Flags): string {
 
 /** Pages whose committed text is not what the tables say. */
 export function stalePages(folder = DOCS): string[] {
-  return Object.entries(pages()).flatMap(([file, text]) => (readOrNothing(join(folder, file)) === text ? [] : [file]))
+  return staleAmong(pages(), folder)
 }
 
-function readOrNothing(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
-    throw error
-  }
-}
-
-if (import.meta.main) {
-  const stale = stalePages()
-  if (process.argv.includes('--write')) {
-    for (const file of stale) writeFileSync(join(DOCS, file), pages()[file] as string)
-    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Wrote ${stale.join(', ')}.\n`)
-  } else {
-    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Not current: ${stale.join(', ')}.\n`)
-    process.exitCode = stale.length === 0 ? 0 : 1
-  }
-}
+if (import.meta.main) pagesMain(pages(), DOCS)

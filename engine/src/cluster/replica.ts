@@ -192,7 +192,6 @@ export type Replica = ReplicaParts & {
   installing: SnapshotOffer | undefined
   /** The bulk load that apply stands before. */
   loading: Loading | undefined
-  stalls: number
   leaderChanges: number
   readonly outcomes: { applied: number; dropped: number; unknown: number }
   /** Who waits for the entry at waitingFrom + n: sink number + 1 and token; 0 for nobody. */
@@ -273,7 +272,6 @@ export function createReplica(parts: ReplicaParts): Replica {
     orphans: new Map(),
     installing: undefined,
     loading: undefined,
-    stalls: 0,
     leaderChanges: 0,
     outcomes: { applied: 0, dropped: 0, unknown: 0 },
     waitingSinks: [],
@@ -1108,11 +1106,6 @@ export function drainReplica(replica: Replica): Promise<void> {
     replica.onSettled = look
     look()
   })
-}
-
-/** At the end of a node: whoever still waits is told that nobody knows (X6). */
-export function abandonWaiting(replica: Replica): void {
-  giveUpWaiting(replica, Number.POSITIVE_INFINITY)
 }
 
 function roleName({ role, id, configuration }: Raft): ReplicaStatus['role'] {

@@ -51,6 +51,7 @@ export {
   registerMetrics,
   setTotal,
 } from './metrics.ts'
+export { pagesMain, staleAmong } from './pages.ts'
 export {
   createReadiness,
   DRAIN_MS,

@@ -1,0 +1,33 @@
+/** Pages of docs/ that are made from tables: whether they are current, and writing them. */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** File name → text, as the tables say now. */
+export type Pages = { readonly [file: string]: string }
+
+/** Pages whose text in `folder` is not what the tables say. */
+export function staleAmong(pages: Pages, folder: string): string[] {
+  return Object.entries(pages).flatMap(([file, text]) => (readOrNothing(join(folder, file)) === text ? [] : [file]))
+}
+
+function readOrNothing(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+}
+
+/** The program around it: says which pages are not current, or writes them with `--write`. Sets the exit code. */
+export function pagesMain(pages: Pages, folder: string): void {
+  const stale = staleAmong(pages, folder)
+  if (process.argv.includes('--write')) {
+    for (const file of stale) writeFileSync(join(folder, file), pages[file] as string)
+    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Wrote ${stale.join(', ')}.\n`)
+  } else {
+    process.stdout.write(stale.length === 0 ? 'All pages are current.\n' : `Not current: ${stale.join(', ')}.\n`)
+    process.exitCode = stale.length === 0 ? 0 : 1
+  }
+}
