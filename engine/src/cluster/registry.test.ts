@@ -127,12 +127,19 @@ function scriptedRegistry({ world }: World) {
     conflicts: [] as string[],
     isUp: true,
     timeoutSeconds: 60,
+    /** Existing registries do not tell it with a heartbeat. */
+    orderedHash: undefined as string | undefined,
   }
   world.answers = ({ method, path, headers, body }) => {
     if (!registry.isUp) return DOWN
     if (path === '/codecs') return answer(200, { rate_features: registry.codecs })
     if (path === '/register')
-      return answer(200, { epoch: registry.epoch, global_version: 1, heartbeat_timeout_secs: registry.timeoutSeconds })
+      return answer(200, {
+        epoch: registry.epoch,
+        global_version: 1,
+        heartbeat_timeout_secs: registry.timeoutSeconds,
+        ordered_hash: registry.orderedHash,
+      })
     const etag = `"${registry.epoch}.${registry.version}"`
     if (method === 'POST') {
       if (registry.refuses) return registry.refuses
@@ -237,6 +244,28 @@ test('another codec list while running is shown and changes nothing; each hour i
   registry.isUp = true
   registry.codecs = ['breakfast', 'refundable']
   world.advance(CODECS_LOOK_MS)
+  expect(world.link.status().codecMismatch).toBe('')
+})
+
+test('a registry that came back with another list between two heartbeats shows with the next one', () => {
+  const world = createWorld()
+  const registry = scriptedRegistry(world)
+  registry.orderedHash = CODECS.orderedHash
+  world.link.watchCodecs(CODECS)
+  world.link.start()
+  world.advance(5_000)
+  expect(world.of('/codecs', 'GET')).toEqual([])
+
+  registry.codecs = ['refundable', 'breakfast']
+  registry.orderedHash = createCodecList(['refundable', 'breakfast']).orderedHash
+  world.advance(10_000)
+  expect(world.link.status().codecMismatch).toContain('[refundable, breakfast]')
+  world.advance(20_000)
+  expect(world.of('/codecs', 'GET').length).toBe(1)
+
+  registry.codecs = ['breakfast', 'refundable']
+  registry.orderedHash = CODECS.orderedHash
+  world.advance(10_000)
   expect(world.link.status().codecMismatch).toBe('')
 })
 

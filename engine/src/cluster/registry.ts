@@ -426,7 +426,12 @@ function readHeartbeat(link: Link, body: string): void {
   // Existing registries answer nothing; their losses show when the segments are compared.
   const answer = registerBody.safeParse(parse(body))
   if (!answer.success) return
-  const { epoch, heartbeat_timeout_secs: timeoutSeconds } = answer.data
+  const { epoch, heartbeat_timeout_secs: timeoutSeconds, ordered_hash: orderedHash } = answer.data
+  const isOther = orderedHash !== undefined && orderedHash !== link.codecs?.orderedHash
+  // A registry that was restarted between two heartbeats was never away, as far as we saw.
+  if (orderedHash !== undefined && link.codecs && isOther !== (link.mismatch !== '')) {
+    wait(link, 'codecs', 0, () => lookAtCodecs(link))
+  }
   if (link.epoch !== undefined && link.epoch !== epoch) {
     parts.log.warn(
       { before: link.epoch, now: epoch },

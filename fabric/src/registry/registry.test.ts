@@ -284,7 +284,11 @@ test('everything that is answered fits its schema', async () => {
   const contested = await push('s2', 'z2', ['paris', 'oslo'])
   await ask('PUT', '/segments/new', { shard: 's1' })
 
-  expect(registerBody.parse(beat.json)).toMatchObject({ epoch: '0123456789abcdef', heartbeat_timeout_secs: 60 })
+  expect(registerBody.parse(beat.json)).toMatchObject({
+    epoch: '0123456789abcdef',
+    heartbeat_timeout_secs: 60,
+    ordered_hash: CODECS.orderedHash,
+  })
   expect(pushedBody.parse(contested.json)).toEqual({
     accepted: 1,
     conflicts: [{ segment: 'paris', owner_shard: 's1', owner_zone: 'z1' }],

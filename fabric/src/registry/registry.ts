@@ -425,6 +425,7 @@ function postRegister(service: Service, query: Query): Answer {
     epoch: state.epoch,
     global_version: state.globalVersion,
     heartbeat_timeout_secs: Math.round(options.heartbeatTimeoutMs / 1000),
+    ordered_hash: options.codecs.orderedHash,
   })
 }
 

@@ -85,7 +85,13 @@ export const registerRequest = componentDetails.extend({
 export type RegisterRequest = z.infer<typeof registerRequest>
 
 /** What `POST /register` answers; existing registries answer nothing. */
-export const registerBody = z.object({ epoch: z.string(), global_version: count, heartbeat_timeout_secs: count })
+export const registerBody = z.object({
+  epoch: z.string(),
+  global_version: count,
+  heartbeat_timeout_secs: count,
+  /** Of the codec list in force: who works with another one learns it with its next heartbeat. */
+  ordered_hash: z.string().optional(),
+})
 
 /** `POST /shards/{shard}/segments`: the complete list of what the shard holds. */
 export const segmentsRequest = z.object({
