@@ -70,6 +70,7 @@ import {
   onFounder,
   onJoin,
   operationsOf,
+  type PeerView,
   startDemote,
   startPromote,
   startTransfer,
@@ -499,15 +500,21 @@ function beginShard(member: Member): void {
   member.begunTerm = replica.raft.term
 }
 
+/** Voters that are heard, the most advanced first. */
+function heirsOf(member: Member): readonly PeerView[] {
+  const { peers, configuration } = viewOf(member)
+  return peers
+    .filter(({ id, isActive }) => isActive && configuration.voters.includes(id))
+    .sort((a, b) => b.match - a.match)
+}
+
 /** §19: a leader whose disk is full or slow hands over to a voter whose is not. */
 function handOverWhenSick(member: Member, now: number): void {
   const { replica, env, samples } = member
   const { raft } = replica
   const isSlow = replica.slowSyncMs >= 10 * HANDOVER_SYNC_MS
   if (raft.role !== 'leader' || !(replica.isDiskFull || isSlow) || now < member.nextHandoverMs) return
-  const target = raft.peers
-    .filter(({ id, isActive }) => isActive && raft.configuration.voters.includes(id) && !samples.get(id)?.isDiskFull)
-    .sort((a, b) => b.match - a.match)[0]
+  const target = heirsOf(member).find(({ id }) => !samples.get(id)?.isDiskFull)
   if (!target || transferLeader(raft, target.id) !== 'taken') return
   member.nextHandoverMs = now + (replica.isDiskFull ? STEP_AFTER_MS : HANDOVER_EVERY_MS)
   const to = nameOf(raft.configuration, target.id)
@@ -644,7 +651,7 @@ function dial({ node, replica, peers, formation, seeds, dialled }: Member): void
   wantPeers(peers, nodesToDial(node, { members, isSettled, seeds, learned: knownNodes(formation) }))
 }
 
-/** The core counts a peer as active until its next check of the quorum; one that is known to be silent is not. */
+/** The core counts a peer as active for up to two checks of the quorum; one that is known to be silent is not. */
 function viewOf(member: Member): MembershipView {
   const { raft } = member.replica
   const view = status(raft)
@@ -968,9 +975,7 @@ function expireAdmin({ admin }: Member, now: number): void {
 export function handOverAtEnd(member: Member): boolean {
   const { raft } = member.replica
   if (raft.role !== 'leader') return false
-  const target = raft.peers
-    .filter(({ id, isActive }) => isActive && raft.configuration.voters.includes(id))
-    .sort((a, b) => b.match - a.match)[0]
+  const [target] = heirsOf(member)
   if (!target) return false
   const taken = raft.transferTarget !== 0 || transferLeader(raft, target.id) === 'taken'
   pump(member.replica)

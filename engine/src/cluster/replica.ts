@@ -25,6 +25,7 @@ import {
 import { readTail } from '../raft/log.ts'
 import { decodeConfiguration } from '../raft/membership.ts'
 import type { Configuration, Message, SnapshotOffer } from '../raft/messages.ts'
+import { isHeard } from '../raft/progress.ts'
 import {
   applied,
   applyConfiguration,
@@ -686,8 +687,8 @@ export function compactionFloor(replica: Replica): number {
 function followed({ raft, walBytes }: Replica): number {
   if (raft.role !== 'leader' || walBytes > LOG_BYTES_MAX) return Number.POSITIVE_INFINITY
   let least = Number.POSITIVE_INFINITY
-  for (const { isActive, state, match } of raft.peers) {
-    if (isActive && state !== 'snapshot') least = Math.min(least, match)
+  for (const peer of raft.peers) {
+    if (isHeard(peer) && peer.state !== 'snapshot') least = Math.min(least, peer.match)
   }
   return least
 }

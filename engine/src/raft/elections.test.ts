@@ -18,7 +18,7 @@ import {
   rangeOf,
   refuse,
 } from '../testing/raft-fixture.ts'
-import { campaign, forgetLeader, persisted, type Raft, setMute, step, takeReady, tick } from './raft.ts'
+import { campaign, forgetLeader, persisted, type Raft, setMute, status, step, takeReady, tick } from './raft.ts'
 
 const ticks = (raft: Raft, count: number) => {
   for (let n = 0; n < count; n++) tick(raft)
@@ -305,6 +305,23 @@ test('a leader that no quorum answers for E ticks gives up (E9)', () => {
     answerHeartbeat(heard, 3)
   }
   expect(heard.role).toBe('leader')
+})
+
+test('right after a check a peer that answers is still active, one silent for two checks is not (E9)', () => {
+  const raft = leaderOf()
+  const activeOf = () => status(raft).peers.map(({ id, isActive }) => [id, isActive])
+  const check = () => {
+    for (let n = 0; n < E; n++) {
+      answerHeartbeat(raft, 3)
+      tick(raft)
+    }
+  }
+  check()
+  check()
+  expect(activeOf()).toEqual([
+    [2, false],
+    [3, true],
+  ])
 })
 
 test('while joint a leader needs to hear both halves (E9, M6)', () => {

@@ -25,7 +25,10 @@ const activity = (peer: Progress): number => (peer.isActive ? 1 : 0)
 /** E9: a leader that a quorum does not answer any more gives up, so that another can be found. */
 export function checkQuorum(raft: Raft): void {
   raft.electionElapsed = 0
-  const isHeard = reached(raft, 1, activity) >= 1
-  for (const peer of raft.peers) peer.isActive = false
-  if (!isHeard && raft.config.checkQuorum && !raft.defects['raft/check-quorum-off']) becomeFollower(raft, raft.term, 0)
+  const isQuorum = reached(raft, 1, activity) >= 1
+  for (const peer of raft.peers) {
+    peer.wasActive = peer.isActive
+    peer.isActive = false
+  }
+  if (!isQuorum && raft.config.checkQuorum && !raft.defects['raft/check-quorum-off']) becomeFollower(raft, raft.term, 0)
 }

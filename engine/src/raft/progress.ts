@@ -34,8 +34,10 @@ export type Progress = {
   match: number
   /** First index to send. */
   next: number
-  /** Answered within the last check-quorum interval (E9). */
+  /** Answered since the quorum was last checked (E9). */
   isActive: boolean
+  /** Answered in the interval before that. */
+  wasActive: boolean
   /** A probe is on its way, or a window is full: entries wait for an answer. */
   isPaused: boolean
   /** Index of the snapshot it was offered; 0 while none was. */
@@ -48,6 +50,14 @@ export type Progress = {
   reading: number
   readingTo: number
   readonly window: Window
+}
+
+/**
+ * Whether a peer was heard within one check-quorum interval or so. `isActive` alone says no of everybody right after a
+ * check.
+ */
+export function isHeard({ isActive, wasActive }: Progress): boolean {
+  return isActive || wasActive
 }
 
 export type WindowLimits = { readonly inflightMessages: number; readonly inflightBytes: number }
@@ -64,6 +74,7 @@ export function createProgress(id: number, next: number, limits: WindowLimits): 
     match: 0,
     next,
     isActive: true,
+    wasActive: false,
     isPaused: false,
     pendingSnapshot: 0,
     sentCommit: 0,

@@ -31,7 +31,7 @@ import {
 } from './log.ts'
 import { isJoint, isVoter } from './membership.ts'
 import type { Configuration, Message, SnapshotOffer } from './messages.ts'
-import type { ProgressState } from './progress.ts'
+import { isHeard, type ProgressState } from './progress.ts'
 import { beginRound, onReadIndex, onReadIndexReply } from './reads.ts'
 import {
   becomeFollower,
@@ -448,6 +448,7 @@ export type PeerStatus = {
   readonly match: number
   readonly next: number
   readonly state: ProgressState
+  /** Heard within the last check-quorum interval or the one before. */
   readonly isActive: boolean
   readonly inflight: number
 }
@@ -479,8 +480,9 @@ export function status(raft: Raft): RaftStatus {
     commit,
     applied,
     lastIndex,
-    peers: raft.peers.map(({ id, match, next, state, isActive, window }) => {
-      return { id, match, next, state, isActive, inflight: window.count }
+    peers: raft.peers.map((peer) => {
+      const { id, match, next, state, window } = peer
+      return { id, match, next, state, isActive: isHeard(peer), inflight: window.count }
     }),
     configuration,
     isJoint: isJoint(configuration),
