@@ -131,7 +131,9 @@ test('an expired certificate and one of another authority are refused by the mem
 
 test('random bytes on the port between nodes change nothing', async () => {
   const [node] = nodes as [ShardNode]
-  const before = await rejections(node)
+  // Some random bytes begin like a greeting: then the caller, who goes away, is refused for that.
+  const refusals = async () => Object.values(await rejections(node)).reduce((sum, count) => sum + count, 0)
+  const before = await refusals()
   for (let i = 0; i < 10; i++) {
     const socket = connectTcp({ host: node.host, port: node.quicPort })
     socket.on('error', () => {})
@@ -139,11 +141,7 @@ test('random bytes on the port between nodes change nothing', async () => {
     socket.end(Buffer.from(crypto.getRandomValues(new Uint8Array(2_000))))
     await new Promise((resolve) => socket.once('close', resolve))
   }
-  await happens(
-    'they are counted',
-    [node],
-    async () => ((await rejections(node))['tls'] ?? 0) >= (before['tls'] ?? 0) + 10,
-  )
+  await happens('they are counted', [node], async () => (await refusals()) >= before + 10)
   expect(await metric(node, 'cluster_connection_rejected_total')).toBeGreaterThanOrEqual(10)
   expect(await healthOf(node)).not.toBe('unavailable')
 })

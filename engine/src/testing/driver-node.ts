@@ -318,7 +318,8 @@ function startDriver(host: Host): Running {
     isJoint: () => configuration().outgoing.length > 0,
     raftId: () => driver.replica?.raft.id ?? 0,
     voterIds: () => configuration().voters,
-    digest: () => ({ lo: driver.machine.digestLo, hi: driver.machine.digestHi }),
+    // State that is being replayed belongs to no index yet: until there is a replica, `raft` says 0.
+    digest: () => (driver.replica ? { lo: driver.machine.digestLo, hi: driver.machine.digestHi } : { lo: 0, hi: 0 }),
     checkBounds: () => checkBounds(driver),
     isDurable: (index, term) => isDurable(driver, index, term),
     prepareStop() {
