@@ -11,8 +11,11 @@ const ROOMS = {
   engine: ['shared'],
   client: ['shared'],
   fabric: ['shared', 'client'],
+  server: ['shared', 'client'],
+  web: ['shared'],
   bench: ['shared', 'client'],
   quickstart: ['shared'],
+  e2e: ['shared', 'client', 'quickstart'],
 }
 /** What tests of a workspace may use besides: whole shards are tested through the client. */
 const TESTS_USE = { engine: ['client'] }
@@ -27,7 +30,7 @@ const ENGINE_FLOORS = [
   ['raft', 'store', 'env', 'metrics', 'config'],
 ]
 
-const NOT_SHIPPED = /[.](test|bench|fuzz|sim)[.]ts$|\/testing\//
+const NOT_SHIPPED = /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^e2e\//
 const PURE = /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/registry\/(state|stored)[.])/
 
 await init
@@ -39,7 +42,7 @@ await init
  */
 export function checkImports(root) {
   const files = Object.keys(ROOMS).flatMap((room) =>
-    globSync('src/**/*.ts', { cwd: path.join(root, room) }).map((file) => path.posix.join(room, file)),
+    globSync('src/**/*.{ts,tsx}', { cwd: path.join(root, room) }).map((file) => path.posix.join(room, file)),
   )
   const faults = []
   const graph = new Map()
@@ -70,6 +73,8 @@ function importsOf(file, source) {
   const named = (pattern, kind) => [...source.matchAll(pattern)].map((match) => ({ kind, name: match[2] }))
   // AssemblyScript is no TypeScript (decorators on functions), and has no other form of import.
   if (file.endsWith('.as.ts')) return named(/^\s*(?:im|ex)port\b[^'"]*?\bfrom\s*(['"])(.+?)\1/gm, 'import')
+  // Nor does the lexer know JSX, whose text may hold quotes that never end.
+  if (file.endsWith('.tsx')) return named(/^\s*(?:im|ex)port\b(?:[^'";]*?\bfrom)?\s*(['"])(.+?)\1/gm, 'import')
   const [imports] = parse(source, file)
   return [
     ...imports

@@ -1,0 +1,57 @@
+/** What every route has: who asks, what a handler is given, and how it refuses. */
+import type { Readable } from 'node:stream'
+import type { ControlRouteName, PersonRole, RouteAnswer, RouteAsked, TokenRole } from '@vacancy/shared/contract'
+
+/** Who asks. `id` and `name` are '' for nobody. */
+export type Asker = {
+  readonly kind: 'person' | 'token' | 'nobody'
+  readonly id: string
+  readonly name: string
+  readonly role: PersonRole | TokenRole | undefined
+}
+
+/** What a handler is given: checked parameters, query and body, and who asks from where. */
+export type Asked<N extends ControlRouteName> = RouteAsked<N> & {
+  readonly asker: Asker
+  /** Of the caller, behind a trusted proxy the one it tells. */
+  readonly address: string
+  readonly requestId: string
+  /** Aborted when the caller goes away. */
+  readonly signal: AbortSignal
+  readonly headers: { readonly [name: string]: string | string[] | undefined }
+  /** The body of a route that takes bytes. */
+  readonly stream: Readable | undefined
+  /** Headers of the answer, lower-case names. */
+  readonly reply: { header(name: string, value: string): void; status(code: number): void }
+}
+
+export type Handler<N extends ControlRouteName> = (
+  asked: Asked<N>,
+) => Promise<RouteAnswer<N> | Readable> | RouteAnswer<N> | Readable
+
+/** The handlers of a table of routes. */
+export type Handlers<R> = { readonly [N in keyof R & ControlRouteName]: Handler<N> }
+
+/** Refuses a request: becomes `application/problem+json`. `hint` says what to do; `more` adds fields for programs. */
+export class ProblemError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly hint: string
+  readonly field: string | undefined
+  readonly more: { readonly [name: string]: unknown }
+
+  constructor(
+    status: number,
+    code: string,
+    detail: string,
+    options: { hint?: string; field?: string; more?: { [name: string]: unknown }; cause?: unknown } = {},
+  ) {
+    super(detail, { cause: options.cause })
+    this.name = 'ProblemError'
+    this.status = status
+    this.code = code
+    this.hint = options.hint ?? ''
+    this.field = options.field
+    this.more = options.more ?? {}
+  }
+}

@@ -1,0 +1,255 @@
+/** Signing in, people, tokens, audit and settings of the control plane (console.md §15). */
+
+import { z } from 'zod'
+import { type ControlRoute, count, noBody, PERSON_ROLES, pageQuery, TOKEN_ROLES, time } from './control.ts'
+
+export const ACCESS_LIMITS = {
+  nameMax: 64,
+  passwordMin: 10,
+  passwordMax: 256,
+  reasonMin: 8,
+  reasonMax: 500,
+  peopleMax: 1_000,
+  tokensMax: 1_000,
+} as const
+
+/** Names of people: what is typed at sign-in, compared in lower case. */
+const userName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ @ -')
+const password = z.string().min(ACCESS_LIMITS.passwordMin).max(ACCESS_LIMITS.passwordMax)
+const personRole = z.enum(PERSON_ROLES)
+const tokenRole = z.enum(TOKEN_ROLES)
+/** One line of text, said by a person. */
+const line = (max: number) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(max)
+    .regex(/^[^\p{Cc}]*$/u, 'must be one line')
+
+/** `development` asks for less confirmation (console.md §6.4); the label is shown everywhere. */
+export const environmentBody = z.object({
+  label: line(24),
+  kind: z.enum(['development', 'staging', 'production']),
+})
+export type Environment = z.infer<typeof environmentBody>
+
+export const preferences = z.object({
+  theme: z.enum(['system', 'light', 'dark', 'contrast']).default('system'),
+  density: z.enum(['comfortable', 'compact', 'dense']).default('compact'),
+  keys: z.boolean().default(true),
+})
+export type Preferences = z.infer<typeof preferences>
+
+export const personBody = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: personRole,
+  createdAt: time,
+  lastSeenAt: time.nullable(),
+  disabled: z.boolean(),
+})
+export type PersonView = z.infer<typeof personBody>
+
+/** `GET /me`: who asks, and everything the shell needs at once. `csrf` goes into `x-csrf` of every change. */
+export const meBody = z.object({
+  person: personBody,
+  csrf: z.string(),
+  /** The session ends then unless something is asked before. */
+  endsAt: time,
+  environment: environmentBody,
+  preferences,
+  version: z.string(),
+})
+export type Me = z.infer<typeof meBody>
+
+/** What the sign-in page needs before anybody is known. */
+export const signInState = z.object({
+  /** Nobody exists yet: the one-time code of the server's log makes the first admin. */
+  setUp: z.boolean(),
+  environment: environmentBody,
+})
+
+export const tokenBody = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: tokenRole,
+  createdBy: z.string(),
+  createdAt: time,
+  expiresAt: time.nullable(),
+  lastUsedAt: time.nullable(),
+  lastUsedFrom: z.string().nullable(),
+  revokedAt: time.nullable(),
+})
+export type TokenView = z.infer<typeof tokenBody>
+
+export const auditEntry = z.object({
+  seq: count,
+  at: time,
+  /** Person or token, `system` for what the control plane does by itself. */
+  actor: z.string(),
+  actorKind: z.enum(['person', 'token', 'system', 'nobody']),
+  address: z.string(),
+  action: z.string(),
+  target: z.string(),
+  reason: z.string(),
+  /** `done`, `refused`, `failed`, or the end state of an operation. */
+  result: z.string(),
+  detail: z.string(),
+  operation: z.string().nullable(),
+  requestId: z.string(),
+  /** SHA-256 of this entry and the hash of the one before. */
+  hash: z.string(),
+})
+export type AuditEntry = z.infer<typeof auditEntry>
+
+const idParams = z.object({ id: z.string().max(64) })
+
+export const auditQuery = pageQuery.extend({
+  actor: z.string().max(64).optional(),
+  action: z.string().max(64).optional(),
+  target: z.string().max(256).optional(),
+  from: time.optional(),
+  to: time.optional(),
+})
+
+export const ACCESS_ROUTES = {
+  'GET /api/v1/sign-in': {
+    access: 'open',
+    summary: 'What the sign-in page shows.',
+    status: 200,
+    response: signInState,
+  },
+  'POST /api/v1/session': {
+    access: 'open',
+    summary: 'Signs in by name and password; sets the session cookie.',
+    body: z.object({ name: userName, password: z.string().min(1).max(ACCESS_LIMITS.passwordMax) }),
+    status: 200,
+    response: meBody,
+  },
+  'POST /api/v1/session/link': {
+    access: 'open',
+    summary: 'Signs in by the one-time code of a sign-in link. The link itself only opens a page; this uses it up.',
+    body: z.object({ code: z.string().min(16).max(128) }),
+    status: 200,
+    response: meBody,
+  },
+  'POST /api/v1/set-up': {
+    access: 'open',
+    summary: 'Makes the first admin by the one-time code that the server printed.',
+    body: z.object({ code: z.string().min(16).max(128), name: userName, password }),
+    status: 201,
+    response: meBody,
+  },
+  'DELETE /api/v1/session': { access: 'session', summary: 'Signs out.', status: 204, response: noBody },
+  'GET /api/v1/me': { access: 'session', summary: 'Who asks.', status: 200, response: meBody },
+  'PUT /api/v1/me/password': {
+    access: 'session',
+    summary: 'Changes the own password; all other sessions end.',
+    body: z.object({ current: z.string().max(ACCESS_LIMITS.passwordMax), next: password }),
+    status: 204,
+    response: noBody,
+  },
+  'PUT /api/v1/me/preferences': {
+    access: 'session',
+    summary: 'Theme, density, keys.',
+    body: preferences,
+    status: 200,
+    response: preferences,
+  },
+  'GET /api/v1/people': {
+    access: 'admin',
+    summary: 'Everybody who may sign in.',
+    status: 200,
+    response: z.object({ people: z.array(personBody) }),
+  },
+  'POST /api/v1/people': {
+    access: 'admin',
+    summary: 'Adds a person; the answer has a one-time sign-in link, shown once.',
+    body: z.object({ name: userName, role: personRole }),
+    status: 201,
+    response: z.object({ person: personBody, link: z.string() }),
+  },
+  'PUT /api/v1/people/{id}': {
+    access: 'admin',
+    summary: 'Role, or whether the person may sign in. The last admin stays one.',
+    params: idParams,
+    body: z.object({ role: personRole.optional(), disabled: z.boolean().optional() }),
+    status: 200,
+    response: personBody,
+  },
+  'POST /api/v1/people/{id}/link': {
+    access: 'admin',
+    summary: 'A new one-time sign-in link for somebody who forgot the password.',
+    params: idParams,
+    status: 201,
+    response: z.object({ link: z.string() }),
+  },
+  'GET /api/v1/tokens': {
+    access: 'admin',
+    summary: 'API tokens, without their values.',
+    status: 200,
+    response: z.object({ tokens: z.array(tokenBody) }),
+  },
+  'POST /api/v1/tokens': {
+    access: 'admin',
+    summary: 'Makes a token; its value is in this answer and nowhere else.',
+    body: z.object({ name: line(ACCESS_LIMITS.nameMax), role: tokenRole, expiresAt: time.nullable().default(null) }),
+    status: 201,
+    response: z.object({ token: tokenBody, value: z.string() }),
+  },
+  'DELETE /api/v1/tokens/{id}': {
+    access: 'admin',
+    summary: 'Revokes a token at once.',
+    params: idParams,
+    status: 204,
+    response: noBody,
+  },
+  'GET /api/v1/audit': {
+    access: 'viewer',
+    summary: 'What was changed or refused, newest first.',
+    query: auditQuery,
+    status: 200,
+    response: z.object({ entries: z.array(auditEntry), next: z.string().nullable(), total: count }),
+  },
+  'GET /api/v1/audit/export': {
+    access: 'viewer',
+    summary: 'The audit log as JSON lines or CSV.',
+    query: auditQuery.omit({ cursor: true, limit: true }).extend({ format: z.enum(['jsonl', 'csv']).default('jsonl') }),
+    status: 200,
+    gives: 'bytes',
+    response: z.unknown(),
+  },
+  'POST /api/v1/audit/verify': {
+    access: 'viewer',
+    summary: 'Checks the chain of hashes; names the first broken entry.',
+    status: 200,
+    response: z.object({ entries: count, brokenAt: count.nullable() }),
+  },
+  'GET /api/v1/settings': {
+    access: 'viewer',
+    summary: 'Settings of this control plane.',
+    status: 200,
+    response: z.object({
+      environment: environmentBody,
+      /** Address that copied commands use; '' is the one of the page. */
+      baseUrl: z.string(),
+      version: z.string(),
+      database: z.enum(['sqlite', 'postgresql']),
+      registry: z.string().nullable(),
+      resolver: z.string().nullable(),
+      nodes: count,
+      startedAt: time,
+    }),
+  },
+  'PUT /api/v1/settings': {
+    access: 'admin',
+    summary: 'Environment label and base address.',
+    body: z.object({
+      environment: environmentBody,
+      baseUrl: z.union([z.literal(''), z.url({ protocol: /^https?$/ }).max(256)]),
+    }),
+    status: 204,
+    response: noBody,
+  },
+} as const satisfies { readonly [name: string]: ControlRoute }

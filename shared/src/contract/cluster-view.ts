@@ -1,0 +1,687 @@
+/**
+ * What the control plane knows of shards and nodes, how it says it, and what can be done to them (console.md §4–§6).
+ * Every value was told by a node and carries its age; null is "not told", never zero.
+ */
+
+import { z } from 'zod'
+import { ACCESS_LIMITS, environmentBody } from './access.ts'
+import { type ControlRoute, count, missingSource, time } from './control.ts'
+import { codecsBody, reason as nodeReason } from './node.ts'
+
+/** §4.2, in order: the first that holds. */
+export const NODE_STATES = [
+  'unreachable',
+  'not-answering',
+  'cores-changed',
+  'unavailable',
+  'conflicting-leader',
+  'different-data',
+  'far-behind',
+  'behind',
+  'catching-up',
+  'healthy',
+  'unknown',
+] as const
+export type NodeState = (typeof NODE_STATES)[number]
+
+/** §4.3; `forming` is a shard that waits for its founders. */
+export const SHARD_STATES = [
+  'unknown',
+  'forming',
+  'quorum-lost',
+  'no-leader',
+  'electing',
+  'disagree',
+  'degraded',
+  'degraded-last',
+  'attention',
+  'healthy',
+  'standalone',
+] as const
+export type ShardState = (typeof SHARD_STATES)[number]
+
+export const LEVELS = ['ok', 'info', 'warn', 'crit', 'unk'] as const
+export type Level = (typeof LEVELS)[number]
+
+/** `standalone` has no copies; `unknown` did not say, or answers nothing. */
+export const VIEW_ROLES = ['leader', 'follower', 'learner', 'candidate', 'standalone', 'unknown'] as const
+export type ViewRole = (typeof VIEW_ROLES)[number]
+
+/** Age of the newest answer: ≤ 3 s live, ≤ 15 s delayed, older gone; `never` answered since the control plane runs. */
+export const FRESHNESS = ['live', 'delayed', 'gone', 'never'] as const
+export type Freshness = (typeof FRESHNESS)[number]
+
+const level = z.enum(LEVELS)
+const number = z.number().nullable()
+const index = count.nullable()
+const day = z.iso.date()
+export const dayWindow = z.object({ from: day, to: day })
+
+/** The last answer of one path of a node, or why there is none. */
+const sourceState = z.object({
+  path: z.string(),
+  status: count.nullable(),
+  at: time.nullable(),
+  milliseconds: number,
+  error: z.object({ code: z.string(), message: z.string(), since: time }).nullable(),
+})
+
+/** What is measured of a node, per second unless said otherwise, from its metrics. */
+const rates = z.object({
+  queries: number,
+  writes: number,
+  errors: number,
+  /** Milliseconds, of reads. */
+  p50: number,
+  p99: number,
+})
+
+export const nodeView = z.object({
+  id: z.string(),
+  shard: z.string(),
+  zone: z.string(),
+  apiUrl: z.string(),
+  /** `host:port` of the wire protocol; null when nobody said. */
+  tcp: z.string().nullable(),
+  role: z.enum(VIEW_ROLES),
+  voter: z.boolean().nullable(),
+  state: z.enum(NODE_STATES),
+  level,
+  /** "Far behind: 12,400 entries, 14 s". */
+  says: z.string(),
+  /** Which row of §4.2 held, and what it looked at. */
+  rule: z.object({ number: count, inputs: z.record(z.string(), z.string()) }),
+  freshness: z.enum(FRESHNESS),
+  answeredAt: time.nullable(),
+  error: z.object({ code: z.string(), message: z.string(), since: time }).nullable(),
+  health: z.string().nullable(),
+  /** The leader by this node's own word; '' knows none. */
+  namesLeader: z.string().nullable(),
+  term: index,
+  firstIndex: index,
+  lastIndex: index,
+  commitIndex: index,
+  appliedIndex: index,
+  /** By the leader. */
+  matchIndex: index,
+  lagEntries: index,
+  lagSeconds: number,
+  /** Seconds until it has caught up, while it does. */
+  etaSeconds: number,
+  snapshot: z.object({ id: z.string(), createdAt: time, lastIndex: count, packages: count, bytes: count }).nullable(),
+  window: dayWindow.nullable(),
+  packages: index,
+  properties: index,
+  segments: index,
+  memory: z.object({ rss: count, free: count.nullable() }).nullable(),
+  wal: z.object({ bytes: count, files: count }).nullable(),
+  disk: z.object({ freeBytes: count, full: z.boolean() }).nullable(),
+  connections: index,
+  connectionsLimit: index,
+  version: z.string().nullable(),
+  startedAt: time.nullable(),
+  cores: z.object({ start: count, now: count }).nullable(),
+  orderedHash: z.string().nullable(),
+  digest: z.object({ value: z.string(), index: count }).nullable(),
+  reasons: z.array(nodeReason),
+  rates,
+  /** When each group of values was told. */
+  ages: z.object({ health: time.nullable(), info: time.nullable(), status: time.nullable(), metrics: time.nullable() }),
+})
+export type NodeView = z.infer<typeof nodeView>
+
+export const shardView = z.object({
+  id: z.string(),
+  zone: z.string(),
+  mode: z.enum(['standalone', 'clustered', 'unknown']),
+  state: z.enum(SHARD_STATES),
+  level,
+  /** "Degraded, cannot lose another (2 of 3 voters answer, 2 needed)". */
+  says: z.string(),
+  /** Since when the state is this one. */
+  since: time,
+  /** Named by a majority of the voters in the newest round. */
+  leader: z.string().nullable(),
+  leaderSince: time.nullable(),
+  term: index,
+  voters: count,
+  votersUp: count,
+  majority: count,
+  /** How many more voters may fail. */
+  spare: z.int().nullable(),
+  /** By id, so that a picture stays comparable. */
+  nodes: z.array(nodeView),
+  maxLagEntries: index,
+  packages: index,
+  properties: index,
+  segments: index,
+  window: dayWindow.nullable(),
+  snapshotAt: time.nullable(),
+  rates,
+  /** What goes on by the word of the nodes, whoever asked for it. */
+  change: z.object({ kind: z.string(), node: z.string(), startedAt: time, step: z.string() }).nullable(),
+  lastChange: z
+    .object({ kind: z.string(), node: z.string(), result: z.enum(['done', 'failed']), reason: z.string(), at: time })
+    .nullable(),
+  /** Operation of this control plane that runs on the shard. */
+  operation: z.string().nullable(),
+  /** Milliseconds without writes in the last transfers seen here (≤ 20); null when none was. */
+  writePause: z.object({ median: z.number(), worst: z.number(), count }).nullable(),
+  /** Why it has no leader, or does not form: who misses whom. */
+  waitsFor: z.string(),
+  electionTimeoutMs: number,
+  missing: z.array(missingSource),
+})
+export type ShardView = z.infer<typeof shardView>
+
+export const clusterEvent = z.object({
+  id: z.string(),
+  at: time,
+  shard: z.string(),
+  node: z.string().nullable(),
+  kind: z.enum(['leader', 'role', 'state', 'membership', 'restart', 'snapshot', 'codecs', 'operation']),
+  level,
+  says: z.string(),
+})
+export type ClusterEvent = z.infer<typeof clusterEvent>
+
+/** §6.1, ranked; `rule` is its number there. */
+export const attentionItem = z.object({
+  /** Same thing, same id: what was put aside stays aside until it changes. */
+  id: z.string(),
+  rule: count,
+  level,
+  shard: z.string().nullable(),
+  node: z.string().nullable(),
+  says: z.string(),
+  since: time,
+  trend: z.enum(['growing', 'steady', 'shrinking']).nullable(),
+  /** Path in the console that lands on the row. */
+  href: z.string(),
+  /** What the button says: "Open s7". */
+  action: z.string(),
+  asideUntil: z.union([time, z.literal('change')]).nullable(),
+})
+export type AttentionItem = z.infer<typeof attentionItem>
+
+/** One slot of the key rack. */
+const slot = z.object({
+  node: z.string(),
+  role: z.enum(VIEW_ROLES),
+  state: z.enum(NODE_STATES),
+  level,
+  says: z.string(),
+  freshness: z.enum(FRESHNESS),
+})
+
+/** A shard as a row of the overview and of the table of shards. */
+export const shardBrief = shardView
+  .pick({
+    id: true,
+    zone: true,
+    mode: true,
+    state: true,
+    level: true,
+    says: true,
+    since: true,
+    leader: true,
+    leaderSince: true,
+    term: true,
+    voters: true,
+    votersUp: true,
+    spare: true,
+    maxLagEntries: true,
+    packages: true,
+    properties: true,
+    window: true,
+    snapshotAt: true,
+    rates: true,
+    operation: true,
+  })
+  .extend({ slots: z.array(slot), memoryBytes: index, answeredAt: time.nullable() })
+export type ShardBrief = z.infer<typeof shardBrief>
+
+// Plans and operations
+
+export const OPERATION_KINDS = [
+  'transfer',
+  'promote',
+  'demote',
+  'transfer-then-demote',
+  'install',
+  'undo-install',
+] as const
+export type OperationKind = (typeof OPERATION_KINDS)[number]
+
+export const OPERATION_STATES = [
+  'armed',
+  'requested',
+  'accepted',
+  'verifying',
+  'done',
+  'elsewhere',
+  'no-change',
+  'refused',
+  'unconfirmed',
+  'cancelled',
+] as const
+export type OperationState = (typeof OPERATION_STATES)[number]
+/** States in which it is over; `unconfirmed` may still turn into done or elsewhere for ten minutes. */
+export const END_STATES: readonly OperationState[] = [
+  'done',
+  'elsewhere',
+  'no-change',
+  'refused',
+  'unconfirmed',
+  'cancelled',
+]
+
+export const planRequest = z.object({
+  kind: z.enum(OPERATION_KINDS),
+  shard: z.string().max(128),
+  /** Target of a transfer, or whom to promote or demote. */
+  node: z.string().max(128).optional(),
+  /** Of an install: the built snapshot, by its content digest. */
+  snapshot: z.string().max(128).optional(),
+  /** Transfer: begin only when the target is at most 100 entries behind, for ten minutes at most. */
+  waitForLag: z.boolean().optional(),
+})
+export type PlanRequest = z.infer<typeof planRequest>
+
+const pictureNode = z.object({ node: z.string(), role: z.enum(VIEW_ROLES), level, says: z.string() })
+/** A shard as it is, or as it would be. */
+export const shardPicture = z.object({
+  nodes: z.array(pictureNode),
+  leader: z.string().nullable(),
+  voters: count,
+  majority: count,
+  spare: z.int(),
+  /** Of an install: what the shard holds. */
+  data: z.object({ packages: count, properties: count, window: dayWindow.nullable() }).nullable(),
+})
+
+export const planCheck = z.object({
+  id: z.string(),
+  level: z.enum(['ok', 'info', 'warn', 'block']),
+  text: z.string(),
+  fix: z.object({ label: z.string(), plan: planRequest.optional(), href: z.string().optional() }).optional(),
+})
+export type PlanCheck = z.infer<typeof planCheck>
+
+export const plan = z.object({
+  id: z.string(),
+  kind: z.enum(OPERATION_KINDS),
+  request: planRequest,
+  shard: z.string(),
+  node: z.string().nullable(),
+  takenAt: time,
+  /** 60 s later: then a new plan is needed. */
+  validUntil: time,
+  /** When the nodes said what it was computed from. */
+  observedAt: time.nullable(),
+  basis: z.object({ leader: z.string().nullable(), term: index, peersHash: z.string() }),
+  /** "Transfer leadership of s3 to n3". */
+  title: z.string(),
+  /** What the button says: "Transfer leadership to n3". */
+  action: z.string(),
+  before: shardPicture,
+  after: shardPicture,
+  /** Sentences with their numbers, and where each number is from. */
+  effects: z.array(z.object({ text: z.string(), source: z.string() })),
+  checks: z.array(planCheck),
+  /** A check blocks it. */
+  blocked: z.boolean(),
+  /** §6.4: 1 the button, 2 with a reason, 3 types the id shown, with a reason. */
+  confirm: z.union([z.literal(1), z.literal(2), z.literal(3)]),
+  /** What level 3 asks to be typed. */
+  confirmText: z.string(),
+  /** Milliseconds that writes are expected to wait; null when nothing was measured. */
+  writePause: z.object({ expected: number, worst: number, source: z.string() }).nullable(),
+  commands: z.object({ cli: z.string(), curl: z.string() }),
+  environment: environmentBody,
+  /** Other nodes that could be the target, the best first. */
+  alternatives: z.array(z.object({ node: z.string(), says: z.string(), blocked: z.boolean() })),
+})
+export type Plan = z.infer<typeof plan>
+
+export const operationStep = z.object({
+  id: z.string(),
+  text: z.string(),
+  state: z.enum(['waiting', 'running', 'done', 'failed', 'skipped']),
+  at: time.nullable(),
+  /** Since the request. */
+  milliseconds: number,
+  /** What was seen that shows it. */
+  evidence: z.string(),
+})
+
+export const operation = z.object({
+  id: z.string(),
+  kind: z.enum(OPERATION_KINDS),
+  shard: z.string(),
+  node: z.string().nullable(),
+  title: z.string(),
+  by: z.string(),
+  reason: z.string(),
+  state: z.enum(OPERATION_STATES),
+  /** The state in a sentence: "Leadership went to n2, not n3". */
+  says: z.string(),
+  /** Behind `requested`: "Longer than usual …", '' otherwise. */
+  notice: z.string(),
+  createdAt: time,
+  requestedAt: time.nullable(),
+  endedAt: time.nullable(),
+  steps: z.array(operationStep),
+  /** Of what the times are uncertain: how often the nodes are looked at. */
+  uncertaintyMs: z.number(),
+  pauseMs: number,
+  expectedPauseMs: number,
+  /** What a node answered, word for word. */
+  answer: z.string(),
+  cancellable: z.boolean(),
+  /** Way back: the plan that undoes it, when there is one. */
+  undo: planRequest.nullable(),
+  progress: z.object({ done: count, total: count, unit: z.string() }).nullable(),
+})
+export type Operation = z.infer<typeof operation>
+
+export const summary = z.object({
+  at: time,
+  environment: environmentBody,
+  counts: z.object({
+    shards: count,
+    shardsHealthy: count,
+    nodes: count,
+    nodesAnswering: count,
+    packages: count.nullable(),
+    properties: count.nullable(),
+    attention: count,
+    aside: count,
+  }),
+  window: dayWindow.nullable(),
+  attention: z.array(attentionItem),
+  shards: z.array(shardBrief),
+  /** Operations and imports that run. */
+  running: z.array(
+    z.object({
+      id: z.string(),
+      kind: z.string(),
+      title: z.string(),
+      says: z.string(),
+      href: z.string(),
+      percent: number,
+    }),
+  ),
+  events: z.array(clusterEvent),
+  missing: z.array(missingSource),
+})
+export type Summary = z.infer<typeof summary>
+
+// Series
+
+/** Metrics kept of each node and each shard: 10 s for 1 h, 1 min for 24 h. */
+export const SERIES = {
+  queries: { unit: '1/s', of: 'both', label: 'queries' },
+  writes: { unit: '1/s', of: 'both', label: 'writes' },
+  errors: { unit: '1/s', of: 'both', label: 'errors' },
+  p50: { unit: 'ms', of: 'node', label: 'read p50' },
+  p99: { unit: 'ms', of: 'node', label: 'read p99' },
+  lag_entries: { unit: 'entries', of: 'node', label: 'lag' },
+  lag_seconds: { unit: 's', of: 'node', label: 'lag' },
+  commit_p99: { unit: 'ms', of: 'node', label: 'commit p99' },
+  fsync_p99: { unit: 'ms', of: 'node', label: 'fsync p99' },
+  memory: { unit: 'B', of: 'node', label: 'memory' },
+  wal: { unit: 'B', of: 'node', label: 'log' },
+  connections: { unit: '', of: 'node', label: 'connections' },
+  cpu: { unit: 'cores', of: 'node', label: 'CPU' },
+  leader_moves: { unit: '', of: 'shard', label: 'leader changes' },
+} as const
+export type SeriesName = keyof typeof SERIES
+
+export const seriesQuery = z.object({
+  shard: z.string().max(128).optional(),
+  node: z.string().max(128).optional(),
+  /** Names of SERIES, separated by commas. */
+  names: z.string().max(512),
+  /** `now-1h`, `now`, or a time. */
+  from: z.string().max(64).default('now-1h'),
+  to: z.string().max(64).default('now'),
+})
+export const seriesBody = z.object({
+  from: time,
+  to: time,
+  stepSeconds: z.number(),
+  /** One value a step; null is a gap. */
+  series: z.array(
+    z.object({ name: z.string(), node: z.string().nullable(), unit: z.string(), values: z.array(number) }),
+  ),
+})
+export type SeriesBody = z.infer<typeof seriesBody>
+
+// Registry
+
+export const serviceView = z.object({
+  kind: z.enum(['node', 'bridge', 'router']),
+  id: z.string(),
+  zone: z.string(),
+  shard: z.string().nullable(),
+  role: z.string().nullable(),
+  version: z.string().nullable(),
+  heartbeatAgeSeconds: number,
+  /** Seen by the control plane itself. */
+  seen: z.boolean(),
+  /** Where what it says of itself differs from what is seen; '' when nothing does. */
+  difference: z.string(),
+})
+
+export const registryBody = z.object({
+  address: z.string().nullable(),
+  up: z.boolean(),
+  error: z.string(),
+  at: time.nullable(),
+  services: z.array(serviceView),
+  conflicts: z.array(z.object({ segment: z.string(), owner: z.string(), claims: z.array(z.string()) })),
+})
+
+export const registryCodecsView = z.object({
+  /** Of the registry, or of the nodes where there is none. */
+  codecs: codecsBody.nullable(),
+  source: z.string(),
+  nodes: z.array(
+    z.object({
+      shard: z.string(),
+      node: z.string(),
+      orderedHash: z.string().nullable(),
+      equal: z.boolean().nullable(),
+    }),
+  ),
+})
+
+// Contract of a shard's cluster management (platform.md §7.3), for tools that know it
+
+const shardQuery = z.object({ shard: z.string().max(128).optional() })
+const shardParams = z.object({ shard: z.string().max(128) })
+const nodeParams = shardParams.extend({ node: z.string().max(128) })
+const idParams = z.object({ id: z.string().max(64) })
+
+export const CLUSTER_ROUTES = {
+  'GET /api/v1/summary': { access: 'viewer', summary: 'The overview.', status: 200, response: summary },
+  'GET /api/v1/shards': {
+    access: 'viewer',
+    summary: 'All shards.',
+    status: 200,
+    response: z.object({ shards: z.array(shardBrief), missing: z.array(missingSource) }),
+  },
+  'GET /api/v1/shards/{shard}': {
+    access: 'viewer',
+    summary: 'One shard.',
+    params: shardParams,
+    status: 200,
+    response: shardView,
+  },
+  'GET /api/v1/shards/{shard}/nodes/{node}': {
+    access: 'viewer',
+    summary: 'One node, with the last raw answer of each of its paths.',
+    params: nodeParams,
+    status: 200,
+    response: z.object({
+      node: nodeView,
+      sources: z.array(sourceState.extend({ body: z.string() })),
+      /** Key, value and origin; null without the admin token or while it does not answer. */
+      config: z.array(z.object({ key: z.string(), value: z.string(), origin: z.string(), at: z.string() })).nullable(),
+      configError: z.string(),
+    }),
+  },
+  'GET /api/v1/shards/{shard}/events': {
+    access: 'viewer',
+    summary: 'What happened on a shard, newest first.',
+    params: shardParams,
+    query: z.object({
+      node: z.string().max(128).optional(),
+      limit: z.coerce.number().int().min(1).max(500).default(100),
+    }),
+    status: 200,
+    response: z.object({ events: z.array(clusterEvent) }),
+  },
+  'GET /api/v1/shards/{shard}/config': {
+    access: 'viewer',
+    summary: 'Effective configuration of each node, differences marked.',
+    params: shardParams,
+    status: 200,
+    response: z.object({
+      nodes: z.array(z.string()),
+      keys: z.array(
+        z.object({
+          key: z.string(),
+          equal: z.boolean(),
+          values: z.array(z.object({ value: z.string(), origin: z.string() }).nullable()),
+        }),
+      ),
+      missing: z.array(missingSource),
+    }),
+  },
+  'GET /api/v1/series': {
+    access: 'viewer',
+    summary: 'Metrics over time.',
+    query: seriesQuery,
+    status: 200,
+    response: seriesBody,
+  },
+  'POST /api/v1/attention/{id}/aside': {
+    access: 'operator',
+    summary: 'Puts an item aside for an hour, a day, or until it changes; null takes it back.',
+    params: z.object({ id: z.string().max(256) }),
+    body: z.object({ until: z.enum(['hour', 'day', 'change']).nullable() }),
+    status: 204,
+    response: z.undefined(),
+  },
+  'POST /api/v1/plans': {
+    access: 'viewer',
+    summary: 'What an operation would do, and whether it may. Changes nothing.',
+    body: planRequest,
+    status: 200,
+    response: plan,
+  },
+  'POST /api/v1/operations': {
+    access: 'admin',
+    summary:
+      'Starts a plan. 409 `plan-out-of-date` has the new plan in `plan`, 409 `shard-busy` the running one in `operation`.',
+    body: z.object({
+      plan: z.string().max(64),
+      reason: z.string().trim().max(ACCESS_LIMITS.reasonMax).default(''),
+      confirm: z.string().max(128).default(''),
+    }),
+    status: 202,
+    response: operation,
+  },
+  'GET /api/v1/operations': {
+    access: 'viewer',
+    summary: 'Operations, newest first.',
+    query: z.object({
+      shard: z.string().max(128).optional(),
+      state: z.enum(['running', 'ended']).optional(),
+      cursor: z.string().max(64).optional(),
+      limit: z.coerce.number().int().min(1).max(500).default(100),
+    }),
+    status: 200,
+    response: z.object({ operations: z.array(operation), next: z.string().nullable() }),
+  },
+  'GET /api/v1/operations/{id}': {
+    access: 'viewer',
+    summary: 'One operation.',
+    params: idParams,
+    status: 200,
+    response: operation,
+  },
+  'POST /api/v1/operations/{id}/cancel': {
+    access: 'admin',
+    summary: 'Cancels what is still armed.',
+    params: idParams,
+    status: 200,
+    response: operation,
+  },
+  'GET /api/v1/registry/services': {
+    access: 'viewer',
+    summary: 'What the registry knows beside what is seen.',
+    status: 200,
+    response: registryBody,
+  },
+  'GET /api/v1/registry/codecs': {
+    access: 'viewer',
+    summary: 'The codec list and who works with it.',
+    status: 200,
+    response: registryCodecsView,
+  },
+  'POST /api/v1/registry/resolve': {
+    access: 'operator',
+    summary: 'Asks the resolver by hand.',
+    body: z.object({
+      kind: z.enum(['node', 'router', 'bridge']),
+      id: z.string().max(128),
+      shard: z.string().max(128).optional(),
+    }),
+    status: 200,
+    response: z.object({
+      url: z.string(),
+      status: count.nullable(),
+      answer: z.string(),
+      address: z.string().nullable(),
+      milliseconds: z.number(),
+      error: z.string(),
+    }),
+  },
+  'GET /cluster/info': {
+    access: 'viewer',
+    summary: 'Cluster management interface of a shard: who leads, who is a member.',
+    query: shardQuery,
+    status: 200,
+    response: z.unknown(),
+  },
+  'POST /cluster/promote-learner': {
+    access: 'admin',
+    summary: 'Passed to the leader of the shard: makes a learner a voter.',
+    query: shardQuery,
+    body: z.object({ node_id: z.string().optional() }),
+    status: 202,
+    gives: 'text',
+    response: z.string(),
+  },
+  'POST /cluster/demote-voter': {
+    access: 'admin',
+    summary: 'Passed to the leader of the shard: makes a voter a learner.',
+    query: shardQuery,
+    body: z.object({ node_id: z.string().optional() }),
+    status: 202,
+    gives: 'text',
+    response: z.string(),
+  },
+  'POST /cluster/transfer-leader': {
+    access: 'admin',
+    summary: 'Passed to the leader of the shard: hands leadership over.',
+    query: shardQuery,
+    body: z.object({ target_node_id: z.string().optional() }),
+    status: 202,
+    gives: 'text',
+    response: z.string(),
+  },
+} as const satisfies { readonly [name: string]: ControlRoute }

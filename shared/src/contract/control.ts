@@ -1,0 +1,69 @@
+/**
+ * How a path of the control plane is written down (console.md §4.5): one table row a path, named `METHOD /path`. The
+ * server checks and documents itself by it, the console takes its types from it.
+ */
+
+import { z } from 'zod'
+
+/**
+ * Who may ask. People: viewer < operator < admin. API tokens: a monitoring token reads what a viewer reads, a client
+ * token may run queries as well, an admin token may do what an admin does. `session` is for signed-in people alone.
+ */
+export const CONTROL_ACCESS = ['open', 'session', 'viewer', 'query', 'operator', 'admin'] as const
+export type ControlAccess = (typeof CONTROL_ACCESS)[number]
+
+export const PERSON_ROLES = ['viewer', 'operator', 'admin'] as const
+export type PersonRole = (typeof PERSON_ROLES)[number]
+export const TOKEN_ROLES = ['monitoring', 'client', 'admin'] as const
+export type TokenRole = (typeof TOKEN_ROLES)[number]
+
+export type ControlRoute = {
+  readonly access: ControlAccess
+  readonly summary: string
+  readonly params?: z.ZodType
+  readonly query?: z.ZodType
+  /** JSON; bytes with `takes: 'bytes'`. */
+  readonly body?: z.ZodType
+  /** `bytes`: the body is a stream that the handler reads itself. */
+  readonly takes?: 'bytes'
+  /** `bytes`: the answer is a stream or a file; `text`: plain text. JSON otherwise. */
+  readonly gives?: 'bytes' | 'text'
+  readonly status: 200 | 201 | 202 | 204
+  readonly response: z.ZodType
+  /** Largest JSON body; 64 KiB otherwise. */
+  readonly bodyBytesMax?: number
+}
+
+export const CONTROL_BODY_BYTES_MAX = 65_536
+export const API = '/api/v1'
+
+/** The body of every answer from 400 on, `application/problem+json`. `hint` says what to do. */
+export const problemBody = z.object({
+  status: z.int(),
+  code: z.string(),
+  title: z.string(),
+  detail: z.string(),
+  hint: z.string(),
+  field: z.string().optional(),
+  requestId: z.string(),
+})
+export type Problem = z.infer<typeof problemBody>
+
+/** A source that did not answer; what it would have told is left out, never filled in. */
+export const missingSource = z.object({
+  source: z.string(),
+  code: z.string(),
+  message: z.string(),
+  since: z.iso.datetime(),
+})
+export type MissingSource = z.infer<typeof missingSource>
+
+/** RFC 3339, UTC. */
+export const time = z.iso.datetime()
+export const count = z.int().nonnegative()
+/** `?cursor=&limit=` of lists: the cursor is what the page before gave as `next`. */
+export const pageQuery = z.object({
+  cursor: z.string().max(512).optional(),
+  limit: z.coerce.number().int().min(1).max(500).default(100),
+})
+export const noBody = z.undefined()
