@@ -55,6 +55,8 @@ export type PersonView = z.infer<typeof personBody>
 export const meBody = z.object({
   person: personBody,
   csrf: z.string(),
+  /** Who came in by a link may choose a password without telling the current one. */
+  signedInBy: z.enum(['password', 'link', 'set-up']),
   /** The session ends then unless something is asked before. */
   endsAt: time,
   environment: environmentBody,
@@ -145,8 +147,8 @@ export const ACCESS_ROUTES = {
   'GET /api/v1/me': { access: 'session', summary: 'Who asks.', status: 200, response: meBody },
   'PUT /api/v1/me/password': {
     access: 'session',
-    summary: 'Changes the own password; all other sessions end.',
-    body: z.object({ current: z.string().max(ACCESS_LIMITS.passwordMax), next: password }),
+    summary: 'Changes the own password; all other sessions end. After a sign-in by link `current` is not looked at.',
+    body: z.object({ current: z.string().max(ACCESS_LIMITS.passwordMax).default(''), next: password }),
     status: 204,
     response: noBody,
   },

@@ -5,7 +5,7 @@ import { ACCESS_ROUTES } from './access.ts'
 import { CLUSTER_ROUTES } from './cluster-view.ts'
 import type { ControlRoute } from './control.ts'
 import { IMPORT_ROUTES } from './imports.ts'
-import { pollBody, pollQuery } from './live.ts'
+import { LIVE_ROUTES } from './live.ts'
 import { PLAYGROUND_ROUTES } from './playground.ts'
 
 /** What the program itself answers. */
@@ -29,18 +29,12 @@ export const PROGRAM_ROUTES = {
     gives: 'text',
     response: z.string(),
   },
-  'GET /api/v1/poll': {
-    access: 'viewer',
-    summary: 'Whole values of live topics, for where WebSockets cannot pass.',
-    query: pollQuery,
-    status: 200,
-    response: pollBody,
-  },
 } as const satisfies { readonly [name: string]: ControlRoute }
 
 export const CONTROL_ROUTES = {
   ...PROGRAM_ROUTES,
   ...ACCESS_ROUTES,
+  ...LIVE_ROUTES,
   ...CLUSTER_ROUTES,
   ...PLAYGROUND_ROUTES,
   ...IMPORT_ROUTES,

@@ -1,7 +1,7 @@
 /** The live channel between console and control plane, `/api/v1/live` (console.md §4.4): JSON in text frames. */
 
 import { z } from 'zod'
-import { count, time } from './control.ts'
+import { type ControlRoute, count, time } from './control.ts'
 
 export const LIVE = {
   path: '/api/v1/live',
@@ -55,6 +55,16 @@ export const pollQuery = z.object({ topics: z.string().max(4_096) })
 export const pollBody = z.object({
   topics: z.array(z.object({ topic: z.string(), seq: count, at: time, data: z.unknown() })),
 })
+
+export const LIVE_ROUTES = {
+  'GET /api/v1/poll': {
+    access: 'viewer',
+    summary: 'Whole values of live topics, for where WebSockets cannot pass.',
+    query: pollQuery,
+    status: 200,
+    response: pollBody,
+  },
+} as const satisfies { readonly [name: string]: ControlRoute }
 
 /**
  * Applies a delta to a value without changing it: what the ops do not touch is shared with the value before, so that
