@@ -1,0 +1,41 @@
+/** A plan as part of an address: `?plan=transfer:s3:n3` opens its dialog and never runs it (console.md §6.4). */
+
+import type { OperationKind, PlanRequest } from '@vacancy/shared/contract'
+
+/** What the third part names, by kind. */
+const THIRD_PART: Record<OperationKind, 'node' | 'snapshot' | undefined> = {
+  transfer: 'node',
+  promote: 'node',
+  demote: 'node',
+  'transfer-then-demote': 'node',
+  install: 'snapshot',
+  'undo-install': undefined,
+}
+const WAIT = 'wait'
+const PART_CHARACTERS_MAX = 128
+
+/** Ids have no colon, so that it may part them. */
+export function formatPlanLink(request: PlanRequest): string {
+  const third = request.node ?? request.snapshot ?? ''
+  const parts = [request.kind, request.shard, third, request.waitForLag ? WAIT : '']
+  while (parts.at(-1) === '') parts.pop()
+  return parts.join(':')
+}
+
+/** The plan that a link asks for; undefined when it is none. A transfer without a node asks for a target. */
+export function parsePlanLink(text: string | null): PlanRequest | undefined {
+  if (text === null) return undefined
+  const [kind = '', shard = '', third = '', wait, ...more] = text.split(':')
+  if (!Object.hasOwn(THIRD_PART, kind) || shard === '' || more.length > 0) return undefined
+  if (shard.length > PART_CHARACTERS_MAX || third.length > PART_CHARACTERS_MAX) return undefined
+  const known = kind as OperationKind
+  if (wait !== undefined && (wait !== WAIT || known !== 'transfer')) return undefined
+  const part = THIRD_PART[known]
+  if ((part === undefined) !== (third === '') && known !== 'transfer') return undefined
+  return {
+    kind: known,
+    shard,
+    ...(part && third !== '' ? { [part]: third } : {}),
+    ...(wait === WAIT ? { waitForLag: true } : {}),
+  }
+}

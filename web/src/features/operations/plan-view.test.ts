@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest'
+import { asksFor, planChanges, spareSays, whyNot } from './plan-view.ts'
+import { planOf } from './testing/operations.ts'
+
+const nothing = { reason: '', typed: '' }
+const admin = { role: 'admin', heldBy: '' } as const
+
+test('a plan without a warning asks for the button alone', () => {
+  expect(asksFor(planOf())).toEqual({ reason: false, typed: false })
+  expect(whyNot(planOf(), nothing, admin)).toBe('')
+})
+
+test('a warning asks for a reason of eight characters that are more than spaces', () => {
+  const plan = planOf({ confirm: 2 })
+
+  expect(whyNot(plan, nothing, admin)).toContain('reason of at least 8')
+  expect(whyNot(plan, { reason: '   short   ', typed: '' }, admin)).toContain('reason')
+  expect(whyNot(plan, { reason: 'memory swap', typed: '' }, admin)).toBe('')
+})
+
+test('the strongest asks for the id as it is written, and for a reason', () => {
+  const plan = planOf({ confirm: 3 })
+
+  expect(whyNot(plan, { reason: 'memory swap', typed: 'S3' }, admin)).toBe('Type s3 to go on.')
+  expect(whyNot(plan, { reason: '', typed: 's3' }, admin)).toContain('reason')
+  expect(whyNot(plan, { reason: 'memory swap', typed: ' s3 ' }, admin)).toBe('')
+})
+
+test('a development cluster asks no reason', () => {
+  const plan = planOf({ confirm: 2, environment: { label: 'DEVELOPMENT', kind: 'development' } })
+
+  expect(asksFor(plan).reason).toBe(false)
+  expect(whyNot(plan, nothing, admin)).toBe('')
+})
+
+test('a blocked plan says by what, whatever is filled in', () => {
+  const plan = planOf({ blocked: true, checks: [{ id: 'voter', level: 'block', text: 'n3 is a learner' }] })
+
+  expect(whyNot(plan, { reason: 'memory swap', typed: 's3' }, admin)).toBe('Blocked: n3 is a learner.')
+})
+
+test('role and connection come before what can be filled in', () => {
+  const plan = planOf({ confirm: 2 })
+
+  expect(whyNot(plan, nothing, { role: 'operator', heldBy: '' })).toBe('Needs the admin role.')
+  expect(whyNot(plan, nothing, { role: 'admin', heldBy: 'Disconnected.' })).toBe('Disconnected.')
+})
+
+test('another leader, other members and checks that turned are news', () => {
+  const after = planOf({
+    basis: { leader: 'n2', term: 42, peersHash: 'b' },
+    before: {
+      ...planOf().before,
+      nodes: [
+        { node: 'n1', role: 'follower', level: 'ok', says: '' },
+        { node: 'n3', role: 'follower', level: 'ok', says: '' },
+        { node: 'n4', role: 'learner', level: 'ok', says: '' },
+      ],
+    },
+    checks: [
+      { id: 'one-leader', level: 'ok', text: 'one leader, seen by 3 of 3' },
+      { id: 'lag', level: 'warn', text: 'lag 1,400' },
+      { id: 'cores', level: 'ok', text: 'as many cores' },
+    ],
+  })
+
+  expect(planChanges(planOf(), after)).toEqual([
+    'The leader was n1 and is now n2.',
+    'Members changed: n1 is now follower, n4 is new as learner, n2 is gone.',
+    'Warning: lag 1,400.',
+  ])
+})
+
+test('a lag that moves within its check is no news', () => {
+  const after = planOf({ checks: [{ id: 'lag', level: 'ok', text: 'lag 7' }] })
+
+  expect(planChanges(planOf(), after)).toEqual([])
+})
+
+test('a later term under the same leader is news', () => {
+  const after = planOf({ basis: { leader: 'n1', term: 43, peersHash: 'a' } })
+
+  expect(planChanges(planOf(), after)).toEqual(['The term was 41 and is now 43.'])
+})
+
+test('spare voters are said in words', () => {
+  expect([-1, 0, 1, 2].map(spareSays)).toEqual(['no majority', 'cannot lose another', 'can lose 1', 'can lose 2'])
+})
