@@ -283,7 +283,7 @@ export function helpOf<F extends Flags>(command: CommandSpec<F>): string {
   const keys = Object.entries(settings).map(([key, setting]) =>
     row(kebabCase(key), PLACEHOLDERS[setting.type], setting.summary, [
       rangeOf(setting),
-      `default ${setting.default === '' ? 'empty' : setting.default}`,
+      `default ${String(setting.default) === '' ? 'empty' : setting.default}`,
       setting.appliesTo,
     ]),
   )

@@ -14,6 +14,8 @@ export type Kind =
   | { readonly type: 'boolean' }
   | { readonly type: 'text' }
   | { readonly type: 'choice'; readonly choices: readonly string[] }
+  /** Texts: a sequence in YAML, with commas between in a variable or a flag. */
+  | { readonly type: 'list' }
 
 type Described = {
   /** One sentence, for --help and the reference page. */
@@ -33,12 +35,13 @@ export type Setting = Described & {
     | { readonly type: 'boolean'; readonly default: boolean }
     | { readonly type: 'text'; readonly default: string }
     | { readonly type: 'choice'; readonly default: string; readonly choices: readonly string[] }
+    | { readonly type: 'list'; readonly default: readonly string[] }
   )
 
 /** Keys in the operator's form, snake_case. */
 export type ConfigSchema = { readonly [key: string]: Setting }
 
-export type SettingValue = number | boolean | string
+export type SettingValue = number | boolean | string | readonly string[]
 
 /** The type of a setting's value. */
 export type ValueOf<S> = S extends { readonly choices: readonly (infer C)[] }
@@ -47,7 +50,9 @@ export type ValueOf<S> = S extends { readonly choices: readonly (infer C)[] }
     ? number
     : S extends { readonly type: 'boolean' }
       ? boolean
-      : string
+      : S extends { readonly type: 'list' }
+        ? readonly string[]
+        : string
 
 /** `tcp_port` and `tcp-port` as `tcpPort`. */
 export type Camel<K extends string> = K extends `${infer A}_${infer B}`
@@ -180,6 +185,10 @@ export function faultOf(kind: Kind & { readonly unit?: string }, value: unknown)
       return typeof value === 'string' ? '' : 'is not text; put it in quotes'
     case 'choice':
       return kind.choices.includes(value as string) ? '' : `is not ${rangeOf(kind)}`
+    case 'list':
+      return Array.isArray(value) && value.every((one) => typeof one === 'string' && one !== '')
+        ? ''
+        : `is not ${rangeOf(kind)}`
   }
 }
 
@@ -187,6 +196,7 @@ export function faultOf(kind: Kind & { readonly unit?: string }, value: unknown)
 export function valueOfText(kind: Kind, text: string): SettingValue {
   if (kind.type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text)
   if (kind.type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  if (kind.type === 'list') return text.split(',').map((one) => one.trim())
   return text
 }
 
@@ -201,6 +211,8 @@ export function rangeOf(kind: Kind & { readonly unit?: string }): string {
       return 'text'
     case 'choice':
       return `one of ${kind.choices.join(', ')}`
+    case 'list':
+      return 'a list of texts'
   }
 }
 
@@ -221,12 +233,19 @@ function cut(text: string): string {
 export function configView<S extends ConfigSchema>(
   schema: S,
   config: Config<S>,
-): { readonly [key: string]: { readonly value: SettingValue; readonly origin: Origin['from']; readonly at: string } } {
+): {
+  readonly [key: string]: {
+    readonly value: Exclude<SettingValue, readonly string[]>
+    readonly origin: Origin['from']
+    readonly at: string
+  }
+} {
   const values = config.values as { readonly [name: string]: SettingValue }
   return Object.fromEntries(
     Object.entries(schema).map(([key, setting]) => {
       const { from, at } = config.origins[key] as Origin
-      const value = values[camelCase(key)] as SettingValue
+      const set = values[camelCase(key)] as SettingValue
+      const value = typeof set === 'object' ? set.join(', ') : set
       return [key, { value: setting.secret && value !== '' ? MASK : value, origin: from, at }]
     }),
   )
@@ -235,7 +254,7 @@ export function configView<S extends ConfigSchema>(
 /** The rows of a schema as a Markdown table, for docs/config.md. */
 export function configTable(schema: ConfigSchema): string {
   const rows = Object.entries(schema).map(([key, setting]) => {
-    const shown = setting.default === '' ? 'empty' : `\`${setting.default}\``
+    const shown = String(setting.default) === '' ? 'empty' : `\`${setting.default}\``
     const note = setting.appliesTo === undefined ? '' : ` (${setting.appliesTo})`
     return `| \`${key}\` | ${shown} | ${rangeOf(setting)} | ${setting.summary}${note} |`
   })
