@@ -23,7 +23,7 @@ import {
   type RequestFields,
   type Result,
 } from '@vacancy/shared/wire'
-import { type Connection, checkHealth, giveUp, send } from './connection.ts'
+import { type Connection, checkHealth, giveUp, send, textOfAddress } from './connection.ts'
 import { badArgument, errorOfAnswer, errorOfClient, errorOfConnection, type VacancyCallError } from './errors.ts'
 import { createRequestKeys, type RequestKey, type RequestKeys, releaseKey, retire, takeKey } from './request-keys.ts'
 import { leavesDoubt, mayRepeat, repeatDelayMs, tellsFate } from './retry.ts'
@@ -62,6 +62,19 @@ export type CallRequest = {
   readonly envelope: Envelope | undefined
   readonly deadlineMs: number
   readonly signal: AbortSignal | undefined
+  readonly watch: ((seen: AnswerSeen) => void) | undefined
+}
+
+/** An answer of a node, as it came: for tools that show what went over the wire. */
+export type AnswerSeen = {
+  /** `host:port` of the node. */
+  readonly address: string
+  /** The whole frame of the request, as this node got it. */
+  readonly request: Uint8Array
+  /** The payload of the answer: its frame without the 9 bytes of the header. */
+  readonly answer: Uint8Array
+  /** From the hand-over to the socket to the last byte of the answer. */
+  readonly milliseconds: number
 }
 
 type Call = {
@@ -73,6 +86,7 @@ type Call = {
   readonly wantsIndex: boolean
   key: RequestKey | undefined
   readonly frame: Uint8Array
+  readonly watch: ((seen: AnswerSeen) => void) | undefined
   /** Nights that were asked for; an answer's packed dates are among them. */
   readonly dates: readonly string[]
   readonly order: number
@@ -157,7 +171,7 @@ const NO_SESSION = '0'.repeat(32)
 const NO_NUMBER = 2n ** 64n - 1n
 const NUMBER_BYTES = 8
 
-function createCall(calls: Calls, { command, fields, envelope, deadlineMs }: CallRequest): Call {
+function createCall(calls: Calls, { command, fields, envelope, deadlineMs, watch }: CallRequest): Call {
   const given: { readonly session?: unknown; readonly wantIndex?: unknown; readonly dates?: unknown } = fields
   const isWrite = COMMANDS[command].access === 'write'
   const wantsKey = isWrite && calls.keys !== undefined && given.session === undefined
@@ -170,6 +184,7 @@ function createCall(calls: Calls, { command, fields, envelope, deadlineMs }: Cal
     wantsIndex: given.wantIndex !== undefined,
     key: undefined,
     frame: encode(command, keyed, envelope),
+    watch,
     dates: Array.isArray(given.dates) ? [...given.dates] : [],
     order: calls.callsMade++,
     deadlineMs,
@@ -284,11 +299,18 @@ function hand(calls: Calls, call: Call, connection: Connection): void {
   const frame = call.attempts === 0 ? call.frame : call.frame.slice()
   call.attempts++
   call.refusal = undefined
+  const handedMs = calls.world.clock.monotonicMs()
   const id = send(connection, frame, {
     command: call.command,
     answered: (payload) => {
       call.sent = undefined
       call.stopAttempt()
+      call.watch?.({
+        address: textOfAddress(connection.settings.address),
+        request: frame.slice(),
+        answer: payload.slice(),
+        milliseconds: calls.world.clock.monotonicMs() - handedMs,
+      })
       takeAnswer(calls, call, payload, connection)
       takeTurnSoon(calls)
     },

@@ -1,5 +1,7 @@
+import { decodeReply } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { AnswerSeen } from './calls.ts'
 import { connect, connectIn, type VacancyClient } from './client.ts'
 import { VacancyRetryError } from './errors.ts'
 import type { ClientOptions } from './options.ts'
@@ -54,6 +56,33 @@ async function openSession(client: VacancyClient, node: ScriptedNode): Promise<s
 }
 
 describe('answers', () => {
+  test('can be watched, refusals and repeats included, byte for byte', async () => {
+    const { client, node, peer } = await start()
+    const seen: AnswerSeen[] = []
+    const before = peer.received.length
+
+    const call = client.send('PROPEXIST', { propertyId: 'h1' }, { watch: (each) => void seen.push(each) })
+    const asked = await node.next()
+    asked.answer({ exists: true })
+    await call
+
+    expect(seen).toHaveLength(1)
+    const [{ address, request, answer, milliseconds }] = seen as [AnswerSeen]
+    expect(address).toBe(`127.0.0.1:${node.port}`)
+    expect(Buffer.from(request)).toEqual(peer.received.subarray(before))
+    expect(decodeReply('PROPEXIST', answer, { baseYear: 2026, codecs: undefined })).toEqual({
+      ok: true,
+      result: { exists: true },
+    })
+    expect(milliseconds).toBeGreaterThanOrEqual(0)
+
+    const refused = client.send('PROPROOMLIST', { propertyId: 'h2' }, { watch: (each) => void seen.push(each) })
+    ;(await node.next()).refuse('NOT_FOUND: no such property')
+    await expect(refused).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    expect(seen).toHaveLength(2)
+    expect(Buffer.from((seen[1] as AnswerSeen).answer).toString('latin1')).toContain('NOT_FOUND: no such property')
+  })
+
   test('may come in any order and in any pieces', async () => {
     const { client, node, peer } = await start()
     const ids = ['a', 'b', 'c', 'd', 'e', 'f']

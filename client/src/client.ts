@@ -9,7 +9,7 @@ import {
   type Result,
   SEGMENTS_SEGMENT,
 } from '@vacancy/shared/wire'
-import { type Calls, createCalls, failWaiting, makeCall, takeTurnSoon } from './calls.ts'
+import { type AnswerSeen, type Calls, createCalls, failWaiting, makeCall, takeTurnSoon } from './calls.ts'
 import {
   type Address,
   type Connection,
@@ -34,6 +34,8 @@ export type CallOptions = {
   readonly deadlineMs?: number
   /** Gives the call up. A write that was sent by then ends with an unknown outcome. */
   readonly signal?: AbortSignal
+  /** Told of every answer that a node gives to this call, refusals included, before the call settles. It must not throw. */
+  readonly watch?: (seen: AnswerSeen) => void
   /** Where the call belongs, for commands that name no segment. Routers need it; nodes do not look at it. */
   readonly segment?: string
   /** Milliseconds that the answer may be behind, at most. Default: 10 s, by the node. */
@@ -345,13 +347,14 @@ async function call<Name extends CommandName>(
   if (!Object.hasOwn(COMMANDS, command) || command === 'LOGIN') throw badArgument(undefined, `no command ${command}`)
   if (typeof fields !== 'object' || fields === null) throw badArgument(command, `${command} takes an object of fields`)
   if (state.closing) throw errorOfClient('client_closed', { command, inDoubt: false }, {})
-  const { deadlineMs = state.settings.deadlineMs, signal } = options
+  const { deadlineMs = state.settings.deadlineMs, signal, watch } = options
   const result = await makeCall(state.calls, {
     command,
     fields: withModes(state, command, fields, options) as RequestFields<CommandName>,
     envelope: state.settings.isRouter ? envelopeOf(command, fields, options) : undefined,
     deadlineMs: wholeNumber('deadlineMs', deadlineMs, DEADLINE_MS_MAX),
     signal,
+    watch,
   })
   if ('index' in result && result.index !== undefined && result.index > state.lastIndex) state.lastIndex = result.index
   return result as Result<Name>

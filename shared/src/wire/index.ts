@@ -45,7 +45,9 @@ export {
   resumeFrames,
   splitFrames,
 } from './frame.ts'
+export { fieldsFromJson, fieldsToJson, type JsonFields, type JsonFieldValue } from './json.ts'
 export { encodeLogin, LOGIN_FAILED, LOGIN_OK, readLoginAnswer } from './login.ts'
+export { type FramePart, outlineFrame } from './outline.ts'
 export {
   decodeReply,
   encodeError,
@@ -72,3 +74,4 @@ export {
   SEGMENTS_SEGMENT,
   STATUS_SEGMENT,
 } from './routing.ts'
+export { curlOf, type QueryBody, queryBodyOf, SNIPPET_TOKENS, typescriptOf } from './snippets.ts'

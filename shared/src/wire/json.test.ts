@@ -1,0 +1,62 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
+import { anyRequest } from '../testing/requests.ts'
+import { fieldsFromJson, fieldsToJson } from './json.ts'
+import { decodeRequest, encodeRequest } from './request.ts'
+import { FRAME_HEADER_BYTES } from './routing.ts'
+
+test('fields go to JSON, to the wire and back, for every command of the table', () => {
+  law(
+    [anyRequest],
+    ({ command, correlationId, fields }) => {
+      const text = JSON.stringify(fieldsToJson(command, fields))
+      const again = fieldsFromJson(command, JSON.parse(text))
+      const frame = encodeRequest({ command, correlationId, fields: again })
+
+      // JSON has one zero.
+      const plain = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value === 0 ? 0 : value]))
+      expect(frame).toEqual(encodeRequest({ command, correlationId, fields: plain }))
+      const decoded = decodeRequest(frame.subarray(FRAME_HEADER_BYTES))
+      expect(decoded.command).toBe(command)
+      expect(JSON.stringify(fieldsToJson(command, decoded.fields))).toBe(text)
+    },
+    1000,
+  )
+})
+
+test('whatever JSON holds, it is taken or refused with the field that is wrong', () => {
+  law(
+    [fc.constantFrom('SEARCHAVAIL', 'SETPROP', 'DELPROP', 'GETCODECS'), fc.jsonValue()],
+    (command, value) => {
+      try {
+        fieldsFromJson(command as 'DELPROP', value)
+      } catch (error) {
+        expect((error as { code: unknown }).code).toBe('validation_error')
+      }
+    },
+    500,
+  )
+})
+
+test('numbers beyond 2^53 are decimal text, and only those of 64 bits', () => {
+  expect(fieldsFromJson('SEARCHPROP', { segment: 's', limit: '18446744073709551615' })).toEqual({
+    segment: 's',
+    limit: 2n ** 64n - 1n,
+  })
+  expect(fieldsFromJson('SEARCHPROP', { segment: 's', limit: '7' })).toEqual({ segment: 's', limit: 7 })
+  expect(fieldsToJson('SEARCHPROP', { segment: 's', limit: 2n ** 60n })).toEqual({
+    segment: 's',
+    limit: `${2n ** 60n}`,
+  })
+  expect(() => fieldsFromJson('SEARCHPROP', { segment: 's', limit: '18446744073709551616' })).toThrow(/limit/)
+  expect(() => fieldsFromJson('SEARCHPROP', { segment: 's', stars: '3' })).toThrow(/stars must be a whole number/)
+})
+
+test('unknown, missing and null fields', () => {
+  expect(() => fieldsFromJson('SEARCHPROP', { segment: 's', colour: 'red' })).toThrow(/SEARCHPROP has no field colour/)
+  expect(() => fieldsFromJson('SEARCHPROP', { segment: 's', __proto__: null, toString: 'x' })).toThrow(/toString/)
+  expect(() => fieldsFromJson('SEARCHPROP', {})).toThrow(/segment is required/)
+  expect(fieldsFromJson('SEARCHPROP', { segment: 's', area: null })).toEqual({ segment: 's' })
+  expect(() => fieldsFromJson('SEARCHPROP', [])).toThrow(/must be an object/)
+})

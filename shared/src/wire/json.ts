@@ -1,0 +1,50 @@
+/**
+ * The fields of a request as JSON, by the names of the table: what people type, links carry and the query API takes.
+ * The only difference to the fields themselves are numbers beyond 2^53 − 1, which are decimal text in JSON.
+ */
+
+import { VacancyError } from '../errors.ts'
+import { COMMANDS, type CommandName, type FieldSpec, type FieldValue, type RequestFields } from './commands.ts'
+import { encodeRequest } from './request.ts'
+
+export type JsonFieldValue = string | number | readonly string[]
+export type JsonFields = { readonly [name: string]: JsonFieldValue }
+
+const U64_TEXT = /^(?:0|[1-9]\d{0,19})$/
+
+/**
+ * Fields as `encodeRequest` takes them, checked by the table: names, presence, types and widths. `null` counts as
+ * absent.
+ *
+ * @throws VacancyError validation_error that names the field
+ */
+export function fieldsFromJson(command: CommandName, given: unknown): RequestFields {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new VacancyError('validation_error', { reason: 'fields must be an object' })
+  }
+  const specs: readonly FieldSpec[] = COMMANDS[command].fields
+  const fields: { [name: string]: FieldValue } = {}
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || value === undefined) continue
+    const spec = specs.find((each) => each.name === name)
+    fields[name] =
+      spec?.width === 'u64' && typeof value === 'string' && U64_TEXT.test(value) ? exact(BigInt(value)) : value
+  }
+  // The encoder is the one that knows what fits: its frame is thrown away.
+  encodeRequest({ command, correlationId: 0, fields })
+  return fields
+}
+
+function exact(value: bigint): number | bigint {
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
+}
+
+/** The other way round: names in the order of the table, absent ones left out. */
+export function fieldsToJson(command: CommandName, fields: RequestFields): JsonFields {
+  const json: { [name: string]: JsonFieldValue } = {}
+  for (const { name } of COMMANDS[command].fields) {
+    const value = fields[name]
+    if (value !== undefined) json[name] = typeof value === 'bigint' ? value.toString() : value
+  }
+  return json
+}

@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
+import { anyRequest } from '../testing/requests.ts'
+import { outlineFrame } from './outline.ts'
+import { encodeRequest } from './request.ts'
+
+test('the parts of any bytes cover them in order, without gaps', () => {
+  const frame = anyRequest.map((request) => encodeRequest({ ...request, envelope: { segment: 's', write: false } }))
+  const cut = fc.tuple(frame, fc.nat()).map(([bytes, n]) => bytes.subarray(0, n % (bytes.length + 1)))
+  const bent = fc.tuple(frame, fc.nat(), fc.nat(255)).map(([bytes, n, to]) => bytes.with(n % bytes.length, to))
+
+  law(
+    [fc.oneof(frame, cut, bent, fc.uint8Array({ maxLength: 64 }))],
+    (bytes) => {
+      const parts = outlineFrame(bytes)
+      let at = 0
+      for (const part of parts) {
+        expect(part.from).toBe(at)
+        expect(part.to).toBeGreaterThan(part.from)
+        at = part.to
+      }
+      expect(at).toBe(bytes.length)
+    },
+    500,
+  )
+})
+
+test('every field of a request is named, with its value', () => {
+  const bytes = encodeRequest({ command: 'SEARCHPROP', correlationId: 7, fields: { segment: 'Graz', stars: 4 } })
+
+  const says = outlineFrame(bytes).map(({ says, value }) => (value === '' ? says : `${says} = ${value}`))
+
+  expect(says).toEqual([
+    'magic byte of a frame',
+    'correlation id = 7',
+    'bytes of the payload = 32',
+    'bytes of the name = 10',
+    'command = SEARCHPROP',
+    'number of fields = 2',
+    'segment: id = 0x0001',
+    'segment: type = text',
+    'segment: bytes = 4',
+    'segment = Graz',
+    'stars: id = 0x0004',
+    'stars: type = small number',
+    'stars: bytes = 1',
+    'stars = 4',
+  ])
+})

@@ -1,0 +1,102 @@
+/**
+ * What each byte of a frame is: for hex views. Total: whatever the bytes are, the parts cover all of them in order, and
+ * what cannot be read is one last part that says so.
+ */
+
+import { COMMANDS, type FieldSpec, isCommandName } from './commands.ts'
+import { FIELD_HEADER_BYTES } from './fields.ts'
+import { readU32 } from './frame.ts'
+import { decodeEnvelope, FRAME_HEADER_BYTES, MAGIC_ENVELOPE, MAGIC_FRAME } from './routing.ts'
+
+export type FramePart = {
+  readonly from: number
+  readonly to: number
+  /** What it is: `correlation id`, `segment: length`, `segment`. */
+  readonly says: string
+  /** Name of the field it belongs to; '' for the frame's own parts. */
+  readonly field: string
+  /** Its value in words; '' where the bytes say enough. */
+  readonly value: string
+}
+
+const TYPE_NAMES: { readonly [type: number]: string } = {
+  1: 'text',
+  2: 'small number',
+  3: 'number',
+  8: 'days',
+  9: 'codecs',
+}
+const VALUE_CHARS_MAX = 120
+const decoder = new TextDecoder()
+
+export function outlineFrame(bytes: Uint8Array): FramePart[] {
+  const parts: FramePart[] = []
+  let at = 0
+  const add = (length: number, says: string, value = '', field = '') => {
+    parts.push({ from: at, to: at + length, says, field, value })
+    at += length
+  }
+  const rest = (says: string) => {
+    if (at < bytes.length) add(bytes.length - at, says)
+    return parts
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (bytes[0] === MAGIC_ENVELOPE) {
+    const start = envelopeEnd(bytes)
+    if (start < 0) return rest('an envelope that is cut off')
+    add(start, 'envelope for routers', short(decoder.decode(bytes.subarray(0, start))))
+  }
+  if (bytes.length - at < FRAME_HEADER_BYTES) return rest('no frame: it has fewer bytes than a header')
+  if (bytes[at] !== MAGIC_FRAME) return rest('no frame: it does not begin with the magic byte')
+  add(1, 'magic byte of a frame')
+  add(4, 'correlation id', String(view.getUint32(at, true)))
+  const payloadBytes = readU32(bytes, at)
+  add(4, 'bytes of the payload', String(payloadBytes))
+  if (at === bytes.length) return parts
+  const nameBytes = bytes[at] as number
+  add(1, 'bytes of the name', String(nameBytes))
+  if (bytes.length - at < nameBytes + 2) return rest('cut off')
+  const name = decoder.decode(bytes.subarray(at, at + nameBytes))
+  add(nameBytes, isCommandName(name) ? 'command' : 'status', name)
+  const count = view.getUint16(at, true)
+  add(2, 'number of fields', String(count))
+  const specs: readonly FieldSpec[] = isCommandName(name) ? COMMANDS[name].fields : []
+  for (let i = 0; i < count; i++) {
+    if (bytes.length - at < FIELD_HEADER_BYTES) return rest('cut off')
+    const id = view.getUint16(at, true)
+    const type = bytes[at + 2] as number
+    const length = readU32(bytes, at + 3)
+    const spec = specs.find((each) => each.id === id)
+    const field = spec?.name ?? `field ${id}`
+    add(2, `${field}: id`, `0x${id.toString(16).padStart(4, '0')}`, field)
+    add(1, `${field}: type`, TYPE_NAMES[type] ?? String(type), field)
+    add(4, `${field}: bytes`, String(length), field)
+    if (length > bytes.length - at) return rest('cut off')
+    if (length > 0) add(length, field, wordsOf(view, at, length, type, spec), field)
+  }
+  return rest('behind the last field')
+}
+
+function envelopeEnd(bytes: Uint8Array): number {
+  try {
+    return decodeEnvelope(bytes).frameStart
+  } catch {
+    // A pasted piece of an envelope: that it is one is all there is to say.
+    return -1
+  }
+}
+
+function wordsOf(view: DataView, at: number, length: number, type: number, spec: FieldSpec | undefined): string {
+  if (type === 1) return short(decoder.decode(new Uint8Array(view.buffer, view.byteOffset + at, length)))
+  if (type !== 2 && type !== 3) return ''
+  if (length === 1) return String(view.getUint8(at))
+  if (length === 2) return String(view.getUint16(at, true))
+  if (length === 4) return String(view.getUint32(at, true))
+  if (length !== 8) return ''
+  return spec?.width === 'f64' ? String(view.getFloat64(at, true)) : String(view.getBigUint64(at, true))
+}
+
+function short(text: string): string {
+  const clean = text.replace(/\p{Cc}/gu, '·')
+  return clean.length > VALUE_CHARS_MAX ? `${clean.slice(0, VALUE_CHARS_MAX)}…` : clean
+}

@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process'
+import vm from 'node:vm'
+import { expect, test } from 'vitest'
+import { law } from '../testing/law.ts'
+import { anyRequest } from '../testing/requests.ts'
+import { COMMANDS } from './commands.ts'
+import { curlOf, typescriptOf } from './snippets.ts'
+
+const NASTY = `it's "a" \\ $HOME \`id\` ; rm -rf / \n\u2028 </script> {{x}}`
+
+test('the TypeScript says the same fields, whatever they hold', () => {
+  law([anyRequest], ({ command, fields }) => {
+    const code = typescriptOf(command, fields, ['127.0.0.1:7777'])
+    const [, call] = /client\.send\(([\s\S]*)\)\n {2}console\.log/.exec(code) ?? []
+
+    const [name, said] = vm.runInNewContext(`[${call}]`) as [string, object]
+
+    expect(name).toBe(command)
+    expect(Object.entries(said).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value])).toEqual(
+      Object.entries(fields)
+        .filter(([, value]) => value !== undefined)
+        .sort(byTable(command)),
+    )
+  })
+})
+
+function byTable(command: keyof typeof COMMANDS) {
+  const order = COMMANDS[command].fields.map(({ name }) => name) as string[]
+  return ([a]: [string, unknown], [b]: [string, unknown]) => order.indexOf(a) - order.indexOf(b)
+}
+
+test('a shell passes the body of the curl on as it is', () => {
+  const fields = { segment: NASTY }
+  const code = curlOf('http://127.0.0.1:8090/', { shard: "s'1", command: 'SEARCHPROP', fields })
+  const script = `curl() { for last; do :; done; printf %s "$last"; }\n${code}`
+
+  const body = execFileSync('/bin/sh', ['-c', script], { env: {} }).toString()
+
+  expect(JSON.parse(body)).toEqual({ shard: "s'1", command: 'SEARCHPROP', fields })
+  expect(code).toContain('$VACANCY_TOKEN')
+})

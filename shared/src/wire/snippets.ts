@@ -1,0 +1,80 @@
+/**
+ * A request as code that runs as it stands: TypeScript on the client library, and curl on the query API of the control
+ * plane. Tokens come from environment variables and are never in the text.
+ */
+
+import { COMMANDS, type CommandName, type RequestFields } from './commands.ts'
+import { fieldsToJson, type JsonFieldValue } from './json.ts'
+
+export const SNIPPET_TOKENS = { node: 'VACANCY_NODE_TOKEN', control: 'VACANCY_TOKEN' } as const
+
+/**
+ * @param nodes `host:port` of the nodes of the shard, or of the one that is to be asked
+ */
+export function typescriptOf(command: CommandName, fields: RequestFields, nodes: readonly string[]): string {
+  const lines = COMMANDS[command].fields.flatMap(({ name }) => {
+    const value = fields[name]
+    return value === undefined ? [] : [`    ${name}: ${literal(value)},`]
+  })
+  return `import { connect } from '@vacancy/client'
+
+const token = process.env['${SNIPPET_TOKENS.node}']
+const client = await connect({ nodes: [${nodes.map(quoted).join(', ')}], ...(token ? { token } : {}) })
+try {
+  const result = await client.send(${quoted(command)}, ${lines.length === 0 ? '{}' : `{\n${lines.join('\n')}\n  }`})
+  console.log(JSON.stringify(result, undefined, 2))
+} finally {
+  await client.close()
+}
+`
+}
+
+function literal(value: NonNullable<RequestFields[string]>): string {
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'string') return quoted(value)
+  if (typeof value === 'number') return Object.is(value, -0) ? '-0' : String(value)
+  return `[${value.map(quoted).join(', ')}]`
+}
+
+/** A TypeScript string in single quotes. */
+function quoted(text: string): string {
+  const inner = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")
+  return `'${inner}'`
+}
+
+export type QueryBody = {
+  readonly shard?: string | undefined
+  /** Without one, a node that may answer it. */
+  readonly node?: string | undefined
+  readonly command: CommandName
+  readonly fields: RequestFields
+  /** What a delete asks to be repeated. */
+  readonly confirm?: string | undefined
+}
+
+/** The body of `POST /api/v1/query`. */
+export function queryBodyOf({ shard, node, command, fields, confirm }: QueryBody) {
+  const body: { [name: string]: JsonFieldValue | boolean | { readonly [name: string]: JsonFieldValue } } = {}
+  if (shard) body['shard'] = shard
+  if (node) body['node'] = node
+  body['command'] = command
+  body['fields'] = fieldsToJson(command, fields)
+  if (COMMANDS[command].access === 'write') body['write'] = true
+  if (confirm) body['confirm'] = confirm
+  return body
+}
+
+/** @param base address of the control plane, such as `https://console.example` */
+export function curlOf(base: string, query: QueryBody): string {
+  return [
+    `curl -sS --fail-with-body ${shellWord(`${base.replace(/\/+$/, '')}/api/v1/query`)}`,
+    `  -H "authorization: Bearer $${SNIPPET_TOKENS.control}"`,
+    `  -H 'content-type: application/json'`,
+    `  --data-raw ${shellWord(JSON.stringify(queryBodyOf(query)))}`,
+  ].join(' \\\n')
+}
+
+/** One word to a POSIX shell, whatever is in it. */
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
