@@ -1,5 +1,388 @@
-/** The playground's part of the control plane (console.md §9). */
+/**
+ * The playground's part of the control plane (console.md §9): requests of the wire protocol as JSON by the names of the
+ * table of commands, what they answered and how long each hop took, and why a property is not among the results.
+ */
 
-import type { ControlRoute } from './control.ts'
+import { z } from 'zod'
+import { LIMITS } from '../domain.ts'
+import { COMMAND_LIST, type CommandName } from '../wire/commands.ts'
+import { type ControlRoute, count, missingSource, time } from './control.ts'
+import { WORD_KINDS } from './node.ts'
 
-export const PLAYGROUND_ROUTES = {} as const satisfies { readonly [name: string]: ControlRoute }
+export const PLAYGROUND_LIMITS = {
+  /** Runs kept a person; pinned ones are not counted. */
+  historyMax: 500,
+  pinnedMax: 100,
+  savedMax: 2_000,
+  nameMax: 80,
+  /** JSON of a request that is kept. */
+  requestCharsMax: 65_536,
+  /** Bytes of a reply that are shown. */
+  replyBytesMax: 16_384,
+  /** Differing rows that are listed. */
+  differencesMax: 100,
+  wordsMax: 200,
+  wordsSeconds: 60,
+  queryMs: 5_000,
+  /** Filters tried one by one on an empty result. */
+  relaxMax: 40,
+} as const
+
+/** What can be sent: the playground has connections of its own, so nobody logs in here. */
+export const QUERY_COMMANDS = COMMAND_LIST.map(({ name }) => name).filter((name) => name !== 'LOGIN')
+export type QueryCommand = Exclude<CommandName, 'LOGIN'>
+
+const name = z.string().max(128)
+const command = z.enum(QUERY_COMMANDS as [QueryCommand, ...QueryCommand[]])
+const fieldValue = z.union([
+  z.string().max(LIMITS.requestPayloadBytesMax),
+  z.number(),
+  z.array(z.string().max(LIMITS.nameBytesMax)).max(4_096),
+])
+/** By the names of the table; numbers beyond 2^53 − 1 as decimal text. */
+const fields = z.record(z.string().max(64), fieldValue)
+export type QueryFields = z.infer<typeof fields>
+
+const target = {
+  /** May be left out where there is one shard. */
+  shard: name.optional(),
+  /** Without one: any that may answer it. */
+  node: name.optional(),
+}
+
+export const queryRequest = z.object({
+  ...target,
+  command,
+  fields,
+  /** Must be true for commands that write: nothing is written by mistake. */
+  write: z.boolean().default(false),
+  /** A delete of many things is asked twice: what the preview named. */
+  confirm: z.string().max(256).default(''),
+})
+export type QueryRequest = z.input<typeof queryRequest>
+
+/** A read at one place, without a way to write. */
+const readRequest = z.object({ ...target, command, fields })
+export type ReadRequest = z.input<typeof readRequest>
+
+export const HOPS = ['control-plane', 'network', 'waiting', 'searching'] as const
+/** Microseconds of one hop; null where nobody tells, and then its time is part of the hop around it. */
+const hop = z.object({ hop: z.enum(HOPS), micros: z.number().nonnegative().nullable() })
+export type Hop = z.infer<typeof hop>
+
+export const queryAnswer = z.object({
+  shard: z.string(),
+  /** Who answered. */
+  node: z.string(),
+  role: z.string(),
+  command: z.string(),
+  at: time,
+  /** As the client library returns it (`Result` of shared/wire); numbers beyond 2^53 − 1 as text. */
+  result: z.record(z.string(), z.unknown()),
+  /** Rows: properties, segments, dates, room types; 1 for a single value, 0 for none. */
+  count,
+  /** Properties at most, when the command has such a bound; `limited`: it was reached, more may exist. */
+  limit: count.nullable(),
+  limited: z.boolean(),
+  /** Applied index of the answer; null when it did not say. */
+  index: z.string().nullable(),
+  /** Rows looked at, told by searches with `explain: 1`. */
+  examined: count.nullable(),
+  /** Nodes asked before one answered, this one included. */
+  attempts: count,
+  totalMicros: z.number().nonnegative(),
+  hops: z.array(hop),
+  bytesOut: count,
+  bytesIn: count,
+  /** Hexadecimal, as it went over the wire; a long reply is cut after 16 KiB. */
+  requestFrame: z.string(),
+  replyFrame: z.string(),
+  replyCut: z.boolean(),
+})
+export type QueryAnswer = z.infer<typeof queryAnswer>
+
+/** What a write would change; nothing is changed by asking. */
+export const previewAnswer = z.object({
+  shard: z.string(),
+  node: z.string(),
+  /** One line a value: what is now and what would be; null is "nothing there". */
+  changes: z.array(z.object({ what: z.string(), before: z.string().nullable(), after: z.string().nullable() })),
+  removes: z.object({ properties: count, packages: count }).nullable(),
+  /** What must be repeated in `confirm`; '' when nothing. */
+  confirm: z.string(),
+})
+export type PreviewAnswer = z.infer<typeof previewAnswer>
+
+export const replicasAnswer = z.object({
+  shard: z.string(),
+  at: time,
+  nodes: z.array(
+    z.object({
+      node: z.string(),
+      role: z.string(),
+      index: z.string().nullable(),
+      micros: z.number().nullable(),
+      count: count.nullable(),
+      /** SHA-256 of the result, its rows sorted. */
+      hash: z.string().nullable(),
+      error: z.string(),
+    }),
+  ),
+  /** All that answered answered the same. */
+  equal: z.boolean(),
+  answered: count,
+  asked: count,
+  /** How often it was read: again while indexes moved on. */
+  reads: count,
+  differences: z.array(z.object({ row: z.string(), values: z.array(z.string().nullable()) })),
+  differencesCut: z.boolean(),
+})
+export type ReplicasAnswer = z.infer<typeof replicasAnswer>
+
+/** One thing that was looked at, in the engine's order. */
+export const whyCheck = z.object({
+  /** Name of the field of the request. */
+  field: z.string(),
+  /** Of a night. */
+  date: z.string().nullable(),
+  ok: z.boolean(),
+  /** "stars 3, asked 4". */
+  says: z.string(),
+})
+export type WhyCheck = z.infer<typeof whyCheck>
+
+export const whyAnswer = z.object({
+  property: z.string(),
+  shard: z.string(),
+  node: z.string(),
+  index: z.string().nullable(),
+  verdict: z.enum(['in-result', 'beyond-limit', 'filtered', 'elsewhere', 'nowhere', 'unsettled']),
+  /** The verdict in a sentence. */
+  says: z.string(),
+  /** Place among all that match; null when unknown. */
+  rank: z.object({ place: count, of: count, ofAtLeast: z.boolean(), limit: count }).nullable(),
+  checks: z.array(whyCheck),
+  /** All of these together would let it in. */
+  wouldMatchIf: z.array(z.string()),
+  /** Shards that have it, when this one does not. */
+  foundIn: z.array(z.string()),
+  missing: z.array(missingSource),
+})
+export type WhyAnswer = z.infer<typeof whyAnswer>
+
+/** Results of the same search without one of its filters, most first. */
+export const relaxAnswer = z.object({
+  shard: z.string(),
+  node: z.string(),
+  tried: z.array(
+    z.object({
+      field: z.string(),
+      /** The entry of a list that was left out; null for the whole field. */
+      entry: z.string().nullable(),
+      count,
+      limited: z.boolean(),
+    }),
+  ),
+})
+export type RelaxAnswer = z.infer<typeof relaxAnswer>
+
+export const COMPLETION_KINDS = [...WORD_KINDS, 'rate_feature', 'property'] as const
+export const completionQuery = z.object({
+  shard: name.optional(),
+  kind: z.enum(COMPLETION_KINDS),
+  segment: z.string().max(LIMITS.nameBytesMax).optional(),
+  prefix: z.string().max(LIMITS.nameBytesMax).default(''),
+  limit: z.coerce.number().int().min(1).max(PLAYGROUND_LIMITS.wordsMax).default(50),
+})
+export const completionAnswer = z.object({
+  shard: z.string(),
+  kind: z.enum(COMPLETION_KINDS),
+  /** By name; rate features in the order of the codec list. `properties` is null where it is not counted. */
+  words: z.array(z.object({ word: z.string(), properties: count.nullable() })),
+  more: z.boolean(),
+  at: time,
+})
+export type CompletionAnswer = z.infer<typeof completionAnswer>
+
+export const playgroundShard = z.object({
+  id: z.string(),
+  /** In the order of their bits; [] while no node answers. */
+  rateFeatures: z.array(z.string()),
+  window: z.object({ from: z.iso.date(), to: z.iso.date() }).nullable(),
+  /** null: no node said, and the node itself is the one that refuses. */
+  datesMax: count.nullable(),
+  queryLimit: count.nullable(),
+  /** For code that is copied. `tcp` is null while nobody said. */
+  nodes: z.array(z.object({ id: z.string(), role: z.string(), state: z.string(), tcp: z.string().nullable() })),
+  segments: count.nullable(),
+  /** A search that finds something; null when nothing was found to begin with. */
+  example: z.object({ command, fields }).nullable(),
+})
+export type PlaygroundShard = z.infer<typeof playgroundShard>
+
+export const playgroundAnswer = z.object({ shards: z.array(playgroundShard), missing: z.array(missingSource) })
+export type PlaygroundAnswer = z.infer<typeof playgroundAnswer>
+
+const keptRequest = { shard: z.string(), node: z.string().nullable(), command, fields }
+
+export const historyEntry = z.object({
+  id: z.string(),
+  at: time,
+  ...keptRequest,
+  ok: z.boolean(),
+  count: count.nullable(),
+  totalMicros: z.number().nullable(),
+  /** Code and sentence of what went wrong; '' when nothing did. */
+  error: z.string(),
+  pinned: z.boolean(),
+})
+export type HistoryEntry = z.infer<typeof historyEntry>
+
+/** `{{name}}` in a text of the fields is a parameter: it becomes an input. */
+export const savedQuery = z.object({
+  id: z.string(),
+  name: z.string(),
+  folder: z.string(),
+  owner: z.string(),
+  mine: z.boolean(),
+  visible: z.enum(['me', 'all']),
+  createdAt: time,
+  changedAt: time,
+  ...keptRequest,
+})
+export type SavedQuery = z.infer<typeof savedQuery>
+
+const line = z
+  .string()
+  .trim()
+  .max(PLAYGROUND_LIMITS.nameMax)
+  .regex(/^[^\p{Cc}]*$/u, 'must be one line')
+export const savedQueryBody = z.object({
+  name: line.min(1),
+  folder: line.default(''),
+  visible: z.enum(['me', 'all']).default('me'),
+  shard: name.default(''),
+  node: name.nullable().default(null),
+  command,
+  fields,
+})
+
+const idParams = z.object({ id: z.string().max(64) })
+const QUERY_BODY_BYTES_MAX = 262_144
+
+export const PLAYGROUND_ROUTES = {
+  'GET /api/v1/playground': {
+    access: 'query',
+    summary: 'What a form of requests needs of each shard, and a search that finds something.',
+    status: 200,
+    response: playgroundAnswer,
+  },
+  'POST /api/v1/query': {
+    access: 'query',
+    summary: 'Sends one command to a shard. Commands that write need the operator role and `write: true`.',
+    body: queryRequest,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 200,
+    response: queryAnswer,
+  },
+  'POST /api/v1/query/preview': {
+    access: 'query',
+    summary: 'What a command that writes would change. Changes nothing.',
+    body: readRequest,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 200,
+    response: previewAnswer,
+  },
+  'POST /api/v1/query/replicas': {
+    access: 'query',
+    summary: 'The same read at every node of a shard, and where the answers differ.',
+    body: readRequest.omit({ node: true }),
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 200,
+    response: replicasAnswer,
+  },
+  'POST /api/v1/query/why-not': {
+    access: 'query',
+    summary: 'Why a property is, or is not, in the result of a search.',
+    body: readRequest.extend({ property: z.string().min(1).max(64) }),
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 200,
+    response: whyAnswer,
+  },
+  'POST /api/v1/query/relax': {
+    access: 'query',
+    summary: 'How many results a search has without one of its filters.',
+    body: readRequest,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 200,
+    response: relaxAnswer,
+  },
+  'GET /api/v1/words': {
+    access: 'query',
+    summary: 'Names in use, with the number of properties that have them; at most 60 s old.',
+    query: completionQuery,
+    status: 200,
+    response: completionAnswer,
+  },
+  'GET /api/v1/history': {
+    access: 'session',
+    summary: 'Own runs of the playground, newest first, pinned ones before them.',
+    query: z.object({
+      search: z.string().max(256).default(''),
+      limit: z.coerce.number().int().min(1).max(PLAYGROUND_LIMITS.historyMax).default(100),
+    }),
+    status: 200,
+    response: z.object({ entries: z.array(historyEntry), total: count }),
+  },
+  'PUT /api/v1/history/{id}': {
+    access: 'session',
+    summary: 'Pins a run, so that it stays, or lets it go.',
+    params: idParams,
+    body: z.object({ pinned: z.boolean() }),
+    status: 200,
+    response: historyEntry,
+  },
+  'DELETE /api/v1/history': {
+    access: 'session',
+    summary: 'Forgets the own runs that are not pinned.',
+    status: 204,
+    response: z.undefined(),
+  },
+  'GET /api/v1/saved-queries': {
+    access: 'viewer',
+    summary: 'Own saved queries and those that all may see, by folder and name.',
+    status: 200,
+    response: z.object({ queries: z.array(savedQuery) }),
+  },
+  'GET /api/v1/saved-queries/{id}': {
+    access: 'viewer',
+    summary: 'One saved query.',
+    params: idParams,
+    status: 200,
+    response: savedQuery,
+  },
+  'POST /api/v1/saved-queries': {
+    access: 'session',
+    summary: 'Saves a query.',
+    body: savedQueryBody,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 201,
+    response: savedQuery,
+  },
+  'PUT /api/v1/saved-queries/{id}': {
+    access: 'session',
+    summary: 'Changes an own saved query.',
+    params: idParams,
+    body: savedQueryBody,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 200,
+    response: savedQuery,
+  },
+  'DELETE /api/v1/saved-queries/{id}': {
+    access: 'session',
+    summary: 'Removes an own saved query; an admin removes any.',
+    params: idParams,
+    status: 204,
+    response: z.undefined(),
+  },
+} as const satisfies { readonly [name: string]: ControlRoute }
