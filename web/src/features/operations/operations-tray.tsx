@@ -1,0 +1,90 @@
+'use client'
+/**
+ * Operations over all pages: how many run, each as one line, until it was seen how each ended. Says start, end and
+ * "longer than usual" once, in the polite live region.
+ */
+
+import type { Operation } from '@vacancy/shared/contract'
+import { useEffect, useRef } from 'react'
+import { useLive } from '../../lib/live.ts'
+import { routes } from '../../lib/routes.ts'
+import { announce } from '../../ui/announce.ts'
+import { Button } from '../../ui/button.tsx'
+import { IconButton } from '../../ui/icon-button.tsx'
+import { Link } from '../../ui/link.tsx'
+import { dismissOperation, followOperation, openTray, useFollowed } from './followed.ts'
+import { OperationStateBadge } from './operation-strip.tsx'
+import { announcementOf, currentStep, isRunning } from './operation-view.ts'
+
+/** How many run, in the header; opens and closes the tray. */
+export function OperationsButton() {
+  const running = useLive('ops').data?.operations.filter(isRunning).length ?? 0
+  const { ids, isOpen } = useFollowed()
+  if (running === 0 && ids.length === 0) return null
+  return (
+    <Button kind="quiet" aria-expanded={isOpen} onClick={() => openTray(!isOpen)}>
+      {running === 1 ? '1 operation' : `${running} operations`}
+    </Button>
+  )
+}
+
+export function OperationsTray() {
+  const ops = useLive('ops')
+  const { ids, isOpen } = useFollowed()
+  const running = ops.data?.operations.filter(isRunning)
+  useEffect(() => {
+    if (running && running.length > 0) followOperation(...running.map((operation) => operation.id))
+  }, [running])
+  const isShown = isOpen && ids.length > 0
+  return (
+    <aside
+      id="operations"
+      aria-label="Operations"
+      tabIndex={-1}
+      className={
+        isShown
+          ? 'fixed end-4 bottom-4 z-30 max-h-[50dvh] w-[min(28rem,calc(100vw-2rem))] overflow-y-auto rounded-panel border border-line bg-overlay shadow-layer'
+          : 'sr-only'
+      }
+    >
+      {isShown && (
+        <header className="flex items-center justify-between border-line border-b px-3 py-1">
+          <h2 className="text-body text-text-2">Operations</h2>
+          <IconButton icon="cross" label="Hide operations" kind="quiet" onClick={() => openTray(false)} />
+        </header>
+      )}
+      {/* Rows stay mounted while hidden: they follow their operation and say how it ends. */}
+      <ul hidden={!isShown}>
+        {ids.map((id) => (
+          <TrayRow key={id} id={id} />
+        ))}
+      </ul>
+    </aside>
+  )
+}
+
+function TrayRow({ id }: { readonly id: string }) {
+  const { data: operation } = useLive(`op:${id}`)
+  const before = useRef<Operation | undefined>(undefined)
+  useEffect(() => {
+    if (!operation) return
+    const says = announcementOf(before.current, operation)
+    before.current = operation
+    if (says !== '') announce(says, 'polite')
+  }, [operation])
+  if (!operation) return null
+  return (
+    <li className="flex items-start gap-2 border-line border-b px-3 py-2 last:border-b-0">
+      <div className="grid min-w-0 flex-1 gap-0.5">
+        <Link href={routes.operation(id)} onClick={() => !isRunning(operation) && dismissOperation(id)}>
+          {operation.title}
+        </Link>
+        <p className="break-words text-small text-text-2">{currentStep(operation)}</p>
+      </div>
+      <OperationStateBadge operation={operation} />
+      {!isRunning(operation) && (
+        <IconButton icon="cross" label={`Seen: ${operation.title}`} kind="quiet" onClick={() => dismissOperation(id)} />
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,34 @@
+'use client'
+/** Opens the plan dialog for what `?plan=` asks, on every page. The dialog itself is loaded when one is asked for. */
+
+import type { PlanRequest } from '@vacancy/shared/contract'
+import dynamic from 'next/dynamic'
+import { useCallback, useRef } from 'react'
+import { useUrlParam } from '../../lib/url.ts'
+import { formatPlanLink, parsePlanLink } from './plan-link.ts'
+
+const PlanDialog = dynamic(() => import('./plan-dialog.tsx').then((module) => module.PlanDialog), { ssr: false })
+
+/** Opens a plan: the address gets it, so that it can be shared and gone back from. */
+export function useOpenPlan(): (request: PlanRequest) => void {
+  const [, setLink] = useUrlParam('plan')
+  return useCallback((request: PlanRequest) => setLink(formatPlanLink(request), { push: true }), [setLink])
+}
+
+export function PlanHost() {
+  const [link, setLink] = useUrlParam('plan')
+  const opener = useRef<Element | null>(null)
+  const request = parsePlanLink(link)
+  if (!request) {
+    opener.current = null
+    return null
+  }
+  // What had the focus when the plan was opened gets it back, not what a choice inside the dialog left behind.
+  opener.current ??= typeof document === 'undefined' ? null : document.activeElement
+  const close = () => {
+    setLink(null)
+    const back = opener.current
+    if (back instanceof HTMLElement && back.isConnected) requestAnimationFrame(() => back.focus())
+  }
+  return <PlanDialog request={request} onRequest={(next) => setLink(formatPlanLink(next))} onClose={close} />
+}

@@ -1,0 +1,56 @@
+/** Plans and operations as the console asks for them. */
+
+import type { Operation, Plan, PlanRequest } from '@vacancy/shared/contract'
+import { type UseQueryResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useEffect } from 'react'
+import { type ApiProblem, call } from '../../lib/api.ts'
+import { useLive } from '../../lib/live.ts'
+import { formatPlanLink } from './plan-link.ts'
+import { followOperation } from './followed.ts'
+
+const PLAN_AGAIN_MS = 1_000
+
+/**
+ * A plan that is made anew each second and whenever what is known of its shard changes. The answer before stays while
+ * the next one is asked for: checks are redrawn in place.
+ */
+export function usePlan(request: PlanRequest, isWatched: boolean): UseQueryResult<Plan> {
+  const shard = useLive(`shard:${request.shard}`)
+  const key = ['plan', formatPlanLink(request)]
+  const query = useQuery({
+    queryKey: key,
+    queryFn: ({ signal }) => call('POST /api/v1/plans', { body: request, signal }),
+    refetchInterval: isWatched ? PLAN_AGAIN_MS : false,
+    retry: false,
+    staleTime: 0,
+    gcTime: 0,
+  })
+  const { refetch } = query
+  const basis = shard.data && `${shard.data.leader} ${shard.data.term} ${shard.data.operation} ${shard.data.state}`
+  useEffect(() => {
+    if (basis && isWatched) void refetch({ cancelRefetch: false })
+  }, [basis, isWatched, refetch])
+  return query
+}
+
+export type Started = { readonly plan: string; readonly reason: string; readonly confirm: string }
+
+/** Starts a plan. The answer only says that it began; the live channel shows how it goes. */
+export function useStartOperation() {
+  const queries = useQueryClient()
+  return useMutation<Operation, ApiProblem, Started>({
+    mutationFn: ({ plan, reason, confirm }) =>
+      // The plan runs once: asked again under its own key, the same operation is the answer.
+      call('POST /api/v1/operations', { body: { plan, reason, confirm }, headers: { 'idempotency-key': plan } }),
+    onSuccess: (operation) => {
+      followOperation(operation.id)
+      queries.setQueryData(['GET /api/v1/operations/{id}', operation.id], operation)
+    },
+  })
+}
+
+export function useCancelOperation() {
+  return useMutation<Operation, ApiProblem, string>({
+    mutationFn: (id) => call('POST /api/v1/operations/{id}/cancel', { params: { id } }),
+  })
+}

@@ -1,0 +1,141 @@
+/** How numbers, sizes, times and dates are written. Nothing else in the console formats anything. */
+
+/** Keeps its line and is thin: `12 400`. */
+const THIN = ' '
+/** What a node does not tell: never zero, never empty. */
+export const NONE = '–'
+
+type Maybe = number | null | undefined
+
+/** `12 400`; a value that was not told is an en dash. */
+export function count(value: Maybe): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return NONE
+  const [whole = '', decimals] = String(Math.abs(value)).split('.')
+  const grouped = whole.length < 5 ? whole : whole.replaceAll(/\B(?=(?:\d{3})+$)/g, THIN)
+  return `${value < 0 ? '−' : ''}${grouped}${decimals ? `.${decimals}` : ''}`
+}
+
+const BIG = [
+  { from: 1e9, unit: 'G' },
+  { from: 1e6, unit: 'M' },
+  { from: 1e4, unit: 'k' },
+] as const
+
+/** `2.31 G`, `61.4 k`, and whole below ten thousand. */
+export function shortCount(value: Maybe): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return NONE
+  for (const { from, unit } of BIG) {
+    if (Math.abs(value) >= from) return `${threeDigits(value / (unit === 'k' ? 1e3 : from))}${THIN}${unit}`
+  }
+  return count(Math.round(value))
+}
+
+/** One noun with its number: `1 shard`, `12 400 shards`. */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`
+}
+
+const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const
+
+/** Powers of a thousand, as disks and networks are sold: `48.2 MB`. */
+export function bytes(value: Maybe): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return NONE
+  let rest = value
+  let unit = 0
+  while (Math.abs(rest) >= 999.5 && unit < BYTE_UNITS.length - 1) {
+    rest /= 1_000
+    unit += 1
+  }
+  return `${unit === 0 ? count(Math.round(rest)) : threeDigits(rest)}${THIN}${BYTE_UNITS[unit]}`
+}
+
+/** `1 240/s`; three digits below a thousand. */
+export function rate(perSecond: Maybe): string {
+  if (perSecond === null || perSecond === undefined || Number.isNaN(perSecond)) return NONE
+  return `${perSecond >= 1_000 ? shortCount(perSecond) : threeDigits(perSecond)}/s`
+}
+
+/** `61 %` of a share between 0 and 1; whole percents end below 100 as long as something is missing. */
+export function percent(share: Maybe): string {
+  if (share === null || share === undefined || Number.isNaN(share)) return NONE
+  const whole = Math.round(share * 100)
+  return `${share < 1 ? Math.min(whole, 99) : whole}${THIN}%`
+}
+
+/** Prices are whole numbers of the smallest unit a hotel sells in. */
+export const price = count
+
+/** Three digits that mean something: `1.24`, `12.4`, `124`, `0.05`. */
+function threeDigits(value: number): string {
+  const size = Math.abs(value)
+  const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2
+  return count(Number(value.toFixed(decimals)))
+}
+
+/** How long: `0.4 ms`, `180 ms`, `1.9 s`, `41 s`, `4 min 05 s`, `3 h 04 min`, `2 d 7 h`. */
+export function duration(milliseconds: Maybe): string {
+  if (milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds)) return NONE
+  if (milliseconds < 999.5)
+    return `${milliseconds < 10 ? threeDigits(milliseconds) : Math.round(milliseconds)}${THIN}ms`
+  if (milliseconds < 9_950) return `${(milliseconds / 1_000).toFixed(1)}${THIN}s`
+  return wholeSeconds(Math.round(milliseconds / 1_000))
+}
+
+/** Microseconds as a hop tells them: `412 µs`, `1.9 ms`. */
+export function micros(microseconds: Maybe): string {
+  if (microseconds === null || microseconds === undefined || Number.isNaN(microseconds)) return NONE
+  if (microseconds < 999.5) return `${Math.round(microseconds)}${THIN}µs`
+  return duration(microseconds / 1_000)
+}
+
+/** How long ago, by seconds that count: `now`, `4 s`, `3 min`, `2 h 10 min`, `3 d`. */
+export function age(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1_000)
+  if (seconds < 1) return 'now'
+  if (seconds < 60) return `${seconds}${THIN}s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}${THIN}min`
+  return wholeSeconds(seconds - (seconds % 60))
+}
+
+function wholeSeconds(seconds: number): string {
+  const two = (value: number) => String(value).padStart(2, '0')
+  if (seconds < 60) return `${seconds}${THIN}s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes}${THIN}min${seconds % 60 ? ` ${two(seconds % 60)}${THIN}s` : ''}`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return `${hours}${THIN}h${minutes % 60 ? ` ${two(minutes % 60)}${THIN}min` : ''}`
+  return `${Math.floor(hours / 24)}${THIN}d${hours % 24 ? ` ${hours % 24}${THIN}h` : ''}`
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
+const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const
+
+/** `20 Nov 2026, 18:27:33 UTC` of an RFC 3339 time. */
+export function utc(time: string | null | undefined): string {
+  const at = time ? new Date(time) : undefined
+  if (!at || Number.isNaN(at.getTime())) return NONE
+  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]} ${at.getUTCFullYear()}, ${clock(time)} UTC`
+}
+
+/** `18:27:33`, UTC. */
+export function clock(time: string | null | undefined): string {
+  const at = time ? new Date(time) : undefined
+  return at && !Number.isNaN(at.getTime()) ? at.toISOString().slice(11, 19) : NONE
+}
+
+/** `20 Nov` of `2026-11-20`; with the year where it matters. */
+export function day(date: string | null | undefined, withYear = false): string {
+  const at = date ? new Date(`${date.slice(0, 10)}T00:00:00Z`) : undefined
+  if (!at || Number.isNaN(at.getTime())) return NONE
+  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}${withYear ? ` ${at.getUTCFullYear()}` : ''}`
+}
+
+/** `Fri` of `2026-11-20`. */
+export function weekday(date: string): string {
+  return WEEKDAYS[new Date(`${date.slice(0, 10)}T00:00:00Z`).getUTCDay()] ?? NONE
+}
+
+/** `20 Nov – 18 Feb`, both ends included. */
+export function days(window: { readonly from: string; readonly to: string } | null | undefined): string {
+  return window ? `${day(window.from)} – ${day(window.to)}` : NONE
+}

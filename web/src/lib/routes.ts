@@ -1,0 +1,44 @@
+/** Every address inside the console. */
+
+const part = encodeURIComponent
+
+type Query = { readonly [name: string]: string | undefined }
+
+/** Puts query parameters behind a path; those without a value are left out. */
+export function withQuery(path: string, query: Query): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value) search.set(name, value)
+  return search.size === 0 ? path : `${path}?${search}`
+}
+
+export const routes = {
+  overview: () => '/',
+  shards: (query: Query = {}) => withQuery('/shards', query),
+  shard: (shard: string, query: Query = {}) => withQuery(`/shards/${part(shard)}`, query),
+  node: (shard: string, node: string) => `/shards/${part(shard)}/nodes/${part(node)}`,
+  shardEvents: (shard: string) => `/shards/${part(shard)}/events`,
+  shardMetrics: (shard: string) => `/shards/${part(shard)}/metrics`,
+  shardConfig: (shard: string) => `/shards/${part(shard)}/config`,
+  /** Opens a plan; it never runs by being opened. */
+  plan: (kind: string, shard: string, node?: string) =>
+    routes.shard(shard, { plan: [kind, shard, ...(node ? [node] : [])].join(':') }),
+  playground: (query: Query = {}) => withQuery('/playground', query),
+  savedQuery: (id: string) => `/playground/saved/${part(id)}`,
+  savedResult: (id: string) => `/playground/results/${part(id)}`,
+  imports: () => '/imports',
+  newImport: () => '/imports/new',
+  import: (id: string) => `/imports/${part(id)}`,
+  snapshots: () => '/snapshots',
+  snapshot: (id: string) => `/snapshots/${part(id)}`,
+  compareSnapshots: (a: string, b: string) => withQuery('/snapshots/compare', { a, b }),
+  operations: (query: Query = {}) => withQuery('/operations', query),
+  operation: (id: string) => `/operations/${part(id)}`,
+  audit: (query: Query = {}) => withQuery('/audit', query),
+  registry: () => '/registry',
+  services: () => '/registry/services',
+  codecs: () => '/registry/codecs',
+  resolver: () => '/registry/resolver',
+  settings: () => '/settings/profile',
+  setting: (page: 'profile' | 'appearance' | 'tokens' | 'people' | 'environment' | 'about') => `/settings/${page}`,
+  signIn: (next?: string) => withQuery('/sign-in', { next }),
+} as const

@@ -1,0 +1,108 @@
+'use client'
+import type { Level } from '@vacancy/shared/contract'
+import clsx from 'clsx'
+import type { ReactNode } from 'react'
+import { Icon, type IconName } from '../icons/icon.tsx'
+
+export const LEVEL_ICONS: Record<Level, IconName> = {
+  ok: 'check',
+  info: 'info',
+  warn: 'triangle',
+  crit: 'octagon',
+  unk: 'question',
+}
+
+const TINTS: Record<Level, string> = {
+  ok: 'bg-ok-bg text-ok',
+  info: 'bg-info-bg text-info',
+  warn: 'bg-warn-bg text-warn',
+  crit: 'bg-crit-bg text-crit',
+  unk: 'bg-unk-bg text-unk hatch',
+}
+
+export const LEVEL_TEXT: Record<Level, string> = {
+  ok: 'text-ok',
+  info: 'text-info',
+  warn: 'text-warn',
+  crit: 'text-crit',
+  unk: 'text-unk',
+}
+
+type BadgeProps = {
+  readonly level: Level
+  /** Its own shape beside the colour; that of the level otherwise. */
+  readonly icon?: IconName
+  readonly children: ReactNode
+  readonly className?: string
+}
+
+/** A state: colour, shape and word, always the three of them. */
+export function Badge({ level, icon = LEVEL_ICONS[level], children, className }: BadgeProps) {
+  return (
+    <span
+      data-level={level}
+      className={clsx(
+        'inline-flex min-h-5 max-w-full items-center gap-1 rounded-control px-1.5 py-0.5 font-medium text-small',
+        TINTS[level],
+        className,
+      )}
+    >
+      <Icon name={icon} size={14} />
+      <span className="min-w-0">{children}</span>
+    </span>
+  )
+}
+
+type ChipProps = {
+  readonly children: ReactNode
+  readonly icon?: IconName
+  readonly pressed?: boolean
+  readonly onClick?: () => void
+  /** Name of the button that takes it away: "Remove breakfast". */
+  readonly removeLabel?: string
+  readonly onRemove?: () => void
+  readonly className?: string
+}
+
+/** A small thing that is chosen, or can be. */
+export function Chip({ children, icon, pressed, onClick, removeLabel, onRemove, className }: ChipProps) {
+  const look = clsx(
+    'inline-flex min-h-6 max-w-full items-center gap-1 rounded-control border px-2 text-small',
+    pressed ? 'border-accent bg-info-bg text-text' : 'border-line bg-surface text-text-2',
+    className,
+  )
+  const inside = (
+    <>
+      {(icon || pressed) && <Icon name={icon ?? 'check'} size={12} />}
+      <span className="truncate">{children}</span>
+    </>
+  )
+  if (onClick) {
+    return (
+      <button
+        type="button"
+        aria-pressed={pressed ?? false}
+        onClick={onClick}
+        className={clsx(look, 'border-line-strong hover:bg-sunken pointer-coarse:min-h-11')}
+      >
+        {inside}
+      </button>
+    )
+  }
+  return (
+    <span className={clsx(look, onRemove && 'pe-0')}>
+      {inside}
+      {onRemove && (
+        <button
+          type="button"
+          aria-label={removeLabel ?? 'Remove'}
+          data-tip={removeLabel ?? 'Remove'}
+          onClick={onRemove}
+          className="inline-flex size-6 items-center justify-center rounded-control hover:bg-sunken pointer-coarse:size-11"
+        >
+          <Icon name="cross" size={12} />
+        </button>
+      )}
+    </span>
+  )
+}

@@ -1,0 +1,40 @@
+'use client'
+import clsx from 'clsx'
+import type { ComponentProps } from 'react'
+import { Icon, type IconName } from '../icons/icon.tsx'
+
+type IconButtonProps = Omit<ComponentProps<'button'>, 'children' | 'disabled'> & {
+  /** Its name, and its tooltip. */
+  readonly label: string
+  readonly icon: IconName
+  readonly outlined?: boolean
+  readonly pressed?: boolean
+  /** Why it cannot be used now. */
+  readonly why?: string | undefined
+}
+
+export function IconButton({ label, icon, outlined, pressed, why, className, onClick, ...rest }: IconButtonProps) {
+  return (
+    <button
+      type="button"
+      aria-label={why === undefined ? label : `${label}: ${why}`}
+      data-tip={why ?? label}
+      {...rest}
+      aria-pressed={pressed}
+      aria-disabled={why !== undefined || undefined}
+      className={clsx(
+        'inline-flex size-control min-h-6 min-w-6 shrink-0 items-center justify-center rounded-control border transition-colors',
+        outlined ? 'border-line-strong bg-surface' : 'border-transparent',
+        why === undefined ? 'text-text-2 hover:bg-sunken hover:text-text' : 'cursor-not-allowed text-text-3',
+        pressed && 'bg-sunken text-accent',
+        className,
+      )}
+      onClick={(event) => {
+        if (why === undefined) onClick?.(event)
+        else event.preventDefault()
+      }}
+    >
+      <Icon name={icon} />
+    </button>
+  )
+}

@@ -1,0 +1,23 @@
+import type { ViewRole } from '@vacancy/shared/contract'
+import { Icon, type IconName } from '../icons/icon.tsx'
+
+/** A role is a shape, never a colour: a key leads, a filled dot follows, a dashed ring learns. */
+export const ROLE_ICONS: Record<ViewRole, IconName> = {
+  leader: 'key',
+  follower: 'dot',
+  learner: 'ring',
+  candidate: 'half',
+  standalone: 'square',
+  unknown: 'question',
+}
+
+type RoleMarkProps = { readonly role: ViewRole; readonly size?: number; readonly word?: boolean }
+
+export function RoleMark({ role, size = 14, word = false }: RoleMarkProps) {
+  return (
+    <span className="inline-flex items-center gap-1.5" data-role={role}>
+      <Icon name={ROLE_ICONS[role]} size={size} />
+      {word ? role : <span className="sr-only">{role}</span>}
+    </span>
+  )
+}

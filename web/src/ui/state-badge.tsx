@@ -1,0 +1,44 @@
+import type { Level, NodeState, ShardState } from '@vacancy/shared/contract'
+import clsx from 'clsx'
+import { Icon, type IconName } from '../icons/icon.tsx'
+import { Badge, LEVEL_TEXT } from './badge.tsx'
+
+/** A shape for each state (console.md §4.2, §4.3): told apart without colour. */
+export const STATE_ICONS: Record<NodeState | ShardState, IconName> = {
+  unreachable: 'plug-off',
+  'not-answering': 'hourglass',
+  'cores-changed': 'chip',
+  unavailable: 'octagon',
+  'conflicting-leader': 'two-keys',
+  'different-data': 'not-equal',
+  'far-behind': 'double-down',
+  behind: 'down',
+  'catching-up': 'up-right',
+  healthy: 'check',
+  unknown: 'question',
+  forming: 'clock',
+  'quorum-lost': 'stop',
+  'no-leader': 'octagon',
+  electing: 'vote',
+  disagree: 'two-keys',
+  degraded: 'minus',
+  'degraded-last': 'triangle',
+  attention: 'down',
+  standalone: 'square',
+}
+
+type StateProps = { readonly state: NodeState | ShardState; readonly level: Level }
+
+/** The state in colour, shape and words. */
+export function StateBadge({ state, level, says }: StateProps & { readonly says: string }) {
+  return (
+    <Badge level={level} icon={STATE_ICONS[state]}>
+      {says}
+    </Badge>
+  )
+}
+
+/** The shape alone, for where the words stand beside it or in the name of what holds it. */
+export function StateIcon({ state, level, size = 14 }: StateProps & { readonly size?: number }) {
+  return <Icon name={STATE_ICONS[state]} size={size} className={clsx(LEVEL_TEXT[level])} />
+}
