@@ -14,7 +14,7 @@ const COMMANDS = {
   run: ['@vacancy/engine/cli', 'starts a standalone node'],
   'build-snapshot': ['@vacancy/engine/cli', 'makes a snapshot from properties.csv and packages.csv'],
   'run-clustered': ['@vacancy/engine/cli', 'starts a member of a shard of several nodes'],
-  inspect: ['@vacancy/engine/cli', 'says what lies in a data directory and what of it is damaged'],
+  inspect: ['@vacancy/engine/cli', 'says what lies in a data directory or a snapshot file and what of it is damaged'],
   export: ['@vacancy/engine/cli', 'makes one snapshot file of a data directory: the backup'],
   quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],
   registry: ['@vacancy/fabric/cli', 'starts the registry: who is there, which shard has what, the codec list'],

@@ -2,26 +2,32 @@
  * Command lines of the engine: everything that `bin/vacancy.mjs` hands over, but for the nodes themselves (run.ts).
  */
 
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
 import { type Command, defineCommand, runCommands } from '@vacancy/shared/node'
 import { certsMain } from './certificates.ts'
 import { clusterMain } from './cluster-commands.ts'
 import { buildSnapshotCommand } from './import/command.ts'
-import { exportDirectory, inspectDirectory, quarantine } from './operations.ts'
+import { exportDirectory, inspectDirectory, inspectSnapshotFile, quarantine } from './operations.ts'
 import { runClusteredCommand, runCommand } from './run.ts'
 
+const PATH = { name: 'PATH', min: 1, max: 1, summary: 'The data directory, or a snapshot file.' } as const
 const DIRECTORY = { name: 'DIR', min: 1, max: 1, summary: 'The data directory.' } as const
 
 const inspectCommand = defineCommand({
   name: 'vacancy inspect',
   component: 'INSPECT',
-  summary: 'Says what lies in a data directory and what of it is damaged. Changes nothing.',
+  summary: 'Says what lies in a data directory or a snapshot file and what of it is damaged. Changes nothing.',
   flags: { json: { type: 'boolean', summary: 'One JSON document instead of text.' } },
-  operands: DIRECTORY,
+  operands: PATH,
   run: async ({ flags, operands }) => {
-    const { lines, document, isDamaged } = inspectDirectory(operands[0] as string)
-    process.stdout.write(flags.json ? `${JSON.stringify(document, undefined, 2)}\n` : `${lines.join('\n')}\n`)
+    const path = operands[0] as string
+    const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+    const { lines, document, isDamaged } = isFile ? inspectSnapshotFile(path) : inspectDirectory(path)
+    // A snapshot's counters are one line: by segment and day they are many.
+    const documentText = JSON.stringify(document, undefined, isFile ? undefined : 2)
+    process.stdout.write(flags.json ? `${documentText}\n` : `${lines.join('\n')}\n`)
     return isDamaged ? EXIT.corruption : EXIT.ok
   },
 })

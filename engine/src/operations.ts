@@ -15,6 +15,7 @@ import {
 } from './cluster/data-directory.ts'
 import { recoverNode, writeSnapshotNow } from './cluster/recovery.ts'
 import { createEnv, type Log } from './env.ts'
+import { coverageOf } from './snapshot/coverage.ts'
 import { shortSnapshotId, snapshotId } from './snapshot/format.ts'
 import { findSnapshots, SEED_FILE, verifySnapshot } from './snapshot/snapshot.ts'
 import { writeSeedFile } from './snapshot/write.ts'
@@ -86,6 +87,29 @@ export function inspectDirectory(path: string): Inspection {
     document: { path, cluster: cluster.value ?? null, snapshots, log: log ?? null, quarantine: aside, isDamaged },
     isDamaged,
   }
+}
+
+/** Reads all of a snapshot file and counts what it holds. */
+export function inspectSnapshotFile(path: string): Inspection {
+  const { value, error } = attempt(() => coverageOf(path, env.disk))
+  if (!value) {
+    return {
+      lines: [`snapshot ${path}: damaged: ${error}`, 'what to do: copy the file here again, or build it again'],
+      document: { path, damage: error },
+      isDamaged: true,
+    }
+  }
+  const { id, shard, packages, properties, bytes, window, segments, codecHash } = value
+  const days = window ? `${window.from} to ${window.to}` : 'none'
+  const lines = [
+    `snapshot ${id} of shard ${shard}: ${packages} packages of ${properties} properties, ${bytes} bytes: whole`,
+    `nights ${days}  room types ${value.roomTypes}  codec list ${value.codecs.join(', ')} (${codecHash})`,
+    ...segments.map(
+      ({ name, properties: count, packages: nights }) =>
+        `  ${name}: ${nights.reduce((sum, each) => sum + each, 0)} packages of ${count} properties`,
+    ),
+  ]
+  return { lines, document: value, isDamaged: false }
 }
 
 function attempt<T>(read: () => T): { value?: T; error?: string } {

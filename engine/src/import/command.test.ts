@@ -77,6 +77,45 @@ test('errors go to stderr, one a line, and end with 65', () => {
   })
 })
 
+test('all errors come as lines of JSON with their rows as they stand in the file', () => {
+  const input = inputFolder('p,r,never,3,120,\r\nq,"r"x,2026-09-10,3,120,\np,r,2026-09-10,3,120,')
+  const bytes = Buffer.concat([
+    readFileSync(join(input, 'packages.csv')),
+    Buffer.from('\np,\xff,2026-09-11,1,1,\n', 'latin1'),
+  ])
+  writeFileSync(join(input, 'packages.csv'), bytes)
+  writeFileSync(join(input, 'properties.csv'), 'p,S,A,hotel,luxury,4,1,2,wifi\np2,S,A,hotel,luxury,6,1,2,wifi\n')
+  const errors = join(input, 'errors.jsonl')
+
+  const args = ['--input-path', input, ...WINDOW, '--max-errors', '1', '--errors', errors, '--progress', 'json']
+  const { status, stdout } = build(...args)
+
+  expect(status).toBe(65)
+  expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ count: 4, first: [{ kind: 'stars' }] })
+  const lines = readFileSync(errors, 'utf8').trimEnd().split('\n')
+  expect(lines.map((line) => JSON.parse(line) as Record<string, unknown>)).toMatchObject([
+    { file: 'properties.csv', line: 2, column: 6, kind: 'stars', row: 'p2,S,A,hotel,luxury,6,1,2,wifi' },
+    { file: 'packages.csv', line: 1, column: 3, kind: 'date', row: 'p,r,never,3,120,' },
+    { file: 'packages.csv', line: 2, kind: 'trailing', row: 'q,"r"x,2026-09-10,3,120,' },
+    {
+      file: 'packages.csv',
+      line: 4,
+      kind: 'text',
+      row64: Buffer.from('p,\xff,2026-09-11,1,1,', 'latin1').toString('base64'),
+    },
+  ])
+  expect(existsSync(join(input, 'seed.snapshot'))).toBe(false)
+})
+
+test('without an error the file of errors is empty', () => {
+  const input = inputFolder('p,r,2026-09-10,3,120,\n')
+  const errors = join(input, 'errors.jsonl')
+
+  const { status } = build('--input-path', input, ...WINDOW, '--errors', errors)
+
+  expect([status, readFileSync(errors, 'utf8')]).toEqual([0, ''])
+})
+
 test('a failed build tells a program its errors in the last line', () => {
   const input = inputFolder('p,r,never,3,120,\n')
 

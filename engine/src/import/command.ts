@@ -6,11 +6,14 @@ import { join } from 'node:path'
 import { addOneYear, type Clock, dayOf, EXIT, ID_RULE, parseDay, parseId, VacancyError } from '@vacancy/shared'
 import { type Command, defineCommand, type FlagValues, loadCodecFile } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
-import { printedFinding } from './faults.ts'
+import { findingLine, printedFinding } from './faults.ts'
 import { buildSnapshot, type ImportErrors, type ImportOutcome, type ImportSummary, SEED_FILE } from './import.ts'
 import { type ImportProgress, inMillions, progressLine, withCommas } from './progress.ts'
 
 const THREADS_MAX = 64
+/** Errors in the file of `--errors`, and bytes of rows beside them: what a person looks through, and memory can hold. */
+const ERRORS_KEPT_MAX = 10_000
+const ROW_BYTES_MAX = 64 * 1024 * 1024
 
 const FLAGS = {
   'shard-id': { type: 'text', required: true, summary: 'Shard that the snapshot is for.', value: 'ID' },
@@ -44,6 +47,11 @@ const FLAGS = {
     summary: 'A bar on a terminal, JSON lines on stdout for programs, or nothing.',
   },
   report: { type: 'text', summary: 'Writes the summary, or the errors, to this file as JSON.', value: 'FILE' },
+  errors: {
+    type: 'text',
+    summary: 'Writes the first 10000 errors to this file, each a line of JSON with the row as it stands in its file.',
+    value: 'FILE',
+  },
 } as const
 
 export const buildSnapshotCommand: Command = defineCommand({
@@ -72,13 +80,16 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
       codecs,
       ...windowOf(flags, env.clock),
       outOfWindow: flags.outOfWindow,
-      errorsMax: flags.maxErrors,
+      errorsMax: flags.errors === undefined ? flags.maxErrors : Math.max(flags.maxErrors, ERRORS_KEPT_MAX),
+      ...(flags.errors !== undefined && { rowBytesMax: ROW_BYTES_MAX }),
       overwrite: flags.overwrite,
       threads: flags.threads === 0 ? Math.min(availableParallelism(), THREADS_MAX) : flags.threads,
       ...(show.progress && { onProgress: show.progress }),
     })
-    if (report !== undefined) writeReport(report, outcome)
-    show.end(outcome)
+    if (flags.errors !== undefined) writeErrors(flags.errors, outcome)
+    const shown = withFewerErrors(outcome, flags.maxErrors)
+    if (report !== undefined) writeReport(report, shown)
+    show.end(shown)
     return outcome.ok ? EXIT.ok : EXIT.conflict
   } finally {
     show.clear()
@@ -119,6 +130,19 @@ function removeOnSignal(temporary: string): () => void {
     process.off('SIGINT', end)
     process.off('SIGTERM', end)
   }
+}
+
+/** Nothing is an empty file: whoever asked for errors finds an answer. */
+function writeErrors(path: string, outcome: ImportOutcome): void {
+  const first = outcome.ok ? [] : outcome.errors.first.slice(0, ERRORS_KEPT_MAX)
+  writeFileSync(path, first.map((finding) => `${findingLine(finding)}\n`).join(''))
+}
+
+/** What people and reports get: as many errors as were asked for, without their rows. */
+function withFewerErrors(outcome: ImportOutcome, most: number): ImportOutcome {
+  if (outcome.ok) return outcome
+  const first = outcome.errors.first.slice(0, most).map(({ row: _row, ...finding }) => finding)
+  return { ok: false, errors: { ...outcome.errors, first } }
 }
 
 function writeReport(path: string, outcome: ImportOutcome): void {

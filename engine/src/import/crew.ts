@@ -36,7 +36,8 @@ export type CrewTask =
     }
   | Begin
   | { readonly kind: 'read'; readonly rangeBytes: number }
-  | { readonly kind: 'explain'; readonly faultsMax: number }
+  /** Faults beyond the first are counted, and of the first so many bytes of rows kept. */
+  | { readonly kind: 'explain'; readonly faultsMax: number; readonly rowBytesMax: number }
   | { readonly kind: 'census'; readonly tasks: CensusTasks; readonly rowList: number }
   | {
       readonly kind: 'prepare-words'
@@ -53,7 +54,7 @@ export type CrewTask =
   | { readonly kind: 'encode'; readonly part: number }
 
 export type Explained = {
-  readonly first: readonly { readonly line: number; readonly fault: Fault }[]
+  readonly first: readonly { readonly line: number; readonly fault: Fault; readonly row?: Uint8Array }[]
   readonly countByKind: { readonly [kind: string]: number }
 }
 

@@ -163,6 +163,14 @@ function isBlank(byte: number): boolean {
   return byte === BLANK || byte === TAB
 }
 
+/** A record without its line end, as it stands in the file; a longer one than may be is cut. */
+export function rowOf(bytes: Uint8Array, start: number, next: number): Uint8Array {
+  let end = next
+  if (end > start && bytes[end - 1] === NEWLINE) end--
+  if (end > start && bytes[end - 1] === RETURN) end--
+  return bytes.subarray(start, Math.min(end, start + LINE_BYTES_MAX))
+}
+
 /** What is wrong with a record that has no cells to look at. */
 export function scanFault(cells: Cells, scanned: 'unclosed' | 'trailing' | 'long'): Fault {
   if (scanned === 'long') return { kind: 'long', column: 0, value: '', expected: LINE_BYTES_MAX }

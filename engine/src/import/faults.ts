@@ -1,5 +1,6 @@
 /** What can be wrong with a line, in words: `packages.csv:1042: RateFeature (column 6) "free_wfi" is not in the codec list; …`. */
 
+import { isUtf8 } from 'node:buffer'
 import { nearestName } from '@vacancy/shared'
 
 export type Fault = {
@@ -52,18 +53,36 @@ export type Finding = {
   readonly value: string
   readonly kind: string
   readonly message: string
+  /** The line as it stands in the file; absent where none is kept. */
+  readonly row?: Uint8Array
 }
 
 /** @param columns names of the file's columns */
-export function findingOf(file: string, line: number, columns: readonly string[], fault: Fault): Finding {
+export function findingOf(
+  file: string,
+  line: number,
+  columns: readonly string[],
+  fault: Fault,
+  row?: Uint8Array,
+): Finding {
   const name = columns[fault.column - 1] ?? ''
   const { kind, column, value } = fault
-  return { file, line, column, name, value, kind, message: sentenceOf(fault) }
+  return { file, line, column, name, value, kind, message: sentenceOf(fault), ...(row && { row }) }
 }
 
 /** A fault of a whole file: missing rows, a wrong encoding. */
 export function fileFinding(file: string, kind: string, message: string): Finding {
   return { file, line: 0, column: 0, name: '', value: '', kind, message }
+}
+
+/** For programs: the row as text, or as base64 where it is no UTF-8. */
+export function findingLine({ row, ...finding }: Finding): string {
+  if (!row) return JSON.stringify(finding)
+  const bytes = Buffer.from(row.buffer, row.byteOffset, row.byteLength)
+  return JSON.stringify({
+    ...finding,
+    ...(isUtf8(bytes) ? { row: bytes.toString() } : { row64: bytes.toString('base64') }),
+  })
 }
 
 export function printedFinding({ file, line, column, name, value, message }: Finding): string {

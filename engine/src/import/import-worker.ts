@@ -61,7 +61,7 @@ function run(task: CrewTask): unknown {
     case 'read':
       return readSharedRanges(thread, begun.data, task.rangeBytes)
     case 'explain':
-      return explain(thread, begun, task.faultsMax)
+      return explain(thread, begun, task)
     case 'census':
       return runCensus(begun.memory, kernel, task.tasks, task.rowList)
     case 'digest':
@@ -96,12 +96,20 @@ function begin(task: Begin): State {
 }
 
 /** Reads the file in its order; the first faults are kept, all are counted. */
-function explain(thread: PackageThread, { data }: Begin, faultsMax: number): Explained {
-  const first: { line: number; fault: Fault }[] = []
+function explain(
+  thread: PackageThread,
+  { data }: Begin,
+  { faultsMax, rowBytesMax }: Extract<CrewTask, { kind: 'explain' }>,
+): Explained {
+  const first: { line: number; fault: Fault; row?: Uint8Array }[] = []
+  let rowBytesLeft = rowBytesMax
   const countByKind: { [kind: string]: number } = {}
-  explainPackages(thread, data, (line, fault) => {
+  explainPackages(thread, data, (line, fault, row) => {
     countByKind[fault.kind] = (countByKind[fault.kind] ?? 0) + 1
-    if (first.length < faultsMax) first.push({ line, fault })
+    if (first.length >= faultsMax) return
+    const isKept = row.length <= rowBytesLeft
+    if (isKept) rowBytesLeft -= row.length
+    first.push({ line, fault, ...(isKept && rowBytesMax > 0 && { row: row.slice() }) })
   })
   return { first, countByKind }
 }

@@ -57,6 +57,8 @@ export type ImportOptions = {
   readonly outOfWindow: 'skip' | 'error'
   /** Errors kept; all are counted. */
   readonly errorsMax: number
+  /** Bytes of faulty lines kept with them; 0: none. */
+  readonly rowBytesMax?: number
   readonly overwrite: boolean
   readonly threads: number
   readonly onProgress?: (progress: ImportProgress) => void
@@ -120,6 +122,7 @@ export async function buildSnapshot(env: Env, options: ImportOptions): Promise<I
     phases: {},
     phase: undefined,
     reportedMs: Number.NEGATIVE_INFINITY,
+    rowBytesLeft: options.rowBytesMax ?? 0,
   }
   try {
     return await run(build)
@@ -142,6 +145,7 @@ type Build = {
   phase: { readonly name: Phase; readonly startMs: number } | undefined
   /** When progress was told last. */
   reportedMs: number
+  rowBytesLeft: number
 }
 
 function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, threads }: ImportOptions): void {
@@ -214,12 +218,22 @@ function addFinding({ errors, options }: Build, finding: Finding): void {
   if (errors.first.length < options.errorsMax) errors.first.push(finding)
 }
 
+/** @returns a copy of the line, while there is room for it and errors are kept */
+function keptRow(build: Build, row: Uint8Array): Uint8Array | undefined {
+  const { errors, options } = build
+  const isKept = options.rowBytesMax !== undefined && errors.first.length < options.errorsMax
+  if (!isKept || row.length > build.rowBytesLeft) return undefined
+  build.rowBytesLeft -= row.length
+  return row.slice()
+}
+
 function readPropertyFile(build: Build): PropertyTable {
   const file = open(build, PROPERTIES_FILE)
   beginPhase(build, 'properties')
   const buffer = new Uint8Array(build.options.blockBytes ?? BLOCK_BYTES)
   const table = readProperties(file, createBlocks(file.file, file.path, file.bytes, buffer), {
-    onFault: (line, fault) => addFinding(build, findingOf(PROPERTIES_FILE, line, PROPERTY_COLUMNS, fault)),
+    onFault: (line, fault, row) =>
+      addFinding(build, findingOf(PROPERTIES_FILE, line, PROPERTY_COLUMNS, fault, keptRow(build, row))),
     onBlock: (done) => reportProgress(build, { done, total: file.bytes, packages: 0 }),
   })
   if (table.columns.count === 0 && build.errors.count === 0) {
@@ -320,10 +334,13 @@ async function explain(build: Build, staging: Staging, file: CsvFile): Promise<v
   const { crew, options, errors } = build
   beginPass(staging, { explain: true, strictWindow: options.outOfWindow === 'error', threads: 1 })
   const before = errors.count
-  const task = ask(crew, 0, { kind: 'explain', faultsMax: options.errorsMax - errors.first.length })
+  const faultsMax = options.errorsMax - errors.first.length
+  const task = ask(crew, 0, { kind: 'explain', faultsMax, rowBytesMax: build.rowBytesLeft })
   const { first, countByKind } = await watched(build, staging, 'errors', file.bytes - file.dataStart, task)
   hasFailed(staging)
-  for (const { line, fault } of first) errors.first.push(findingOf(PACKAGES_FILE, line, PACKAGE_COLUMNS, fault))
+  for (const { line, fault, row } of first) {
+    errors.first.push(findingOf(PACKAGES_FILE, line, PACKAGE_COLUMNS, fault, row))
+  }
   for (const [kind, count] of Object.entries(countByKind)) {
     errors.count += count
     errors.countByKind[kind] = (errors.countByKind[kind] ?? 0) + count

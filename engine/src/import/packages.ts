@@ -8,7 +8,16 @@
  */
 
 import { AssertionError, formatDay, LIMITS, unreachable } from '@vacancy/shared'
-import { cellText, faultAt, type PackageParser, parsePackage, readRecord, scanFault } from './csv.ts'
+import {
+  cellText,
+  faultAt,
+  LINE_BYTES_MAX,
+  type PackageParser,
+  parsePackage,
+  readRecord,
+  rowOf,
+  scanFault,
+} from './csv.ts'
 import type { Fault } from './faults.ts'
 import type { ImportKernel } from './layout.ts'
 import { CONTEXT, HEADER, STOP, type Stop } from './layout.ts'
@@ -33,8 +42,8 @@ export type PackageThread = {
 /** The file's data: what lies behind byte order mark and header. */
 export type PackageFile = { readonly start: number; readonly end: number; readonly firstLine: number }
 
-/** Told of each fault in an explaining pass; without it, the first fault ends the pass. */
-type FaultSink = (line: number, fault: Fault) => void
+/** Told of each fault in an explaining pass, with the line's bytes as they are until the next one; without it, the first fault ends the pass. */
+type FaultSink = (line: number, fault: Fault, row: Uint8Array) => void
 
 /** Takes range after range until none is left, or some thread has met a fault. */
 export function readSharedRanges(thread: PackageThread, file: PackageFile, rangeBytes: number): void {
@@ -71,7 +80,7 @@ function readLines(thread: PackageThread, onFault: FaultSink | undefined): boole
     if (state === 'end') return true
     if (state === 'long') {
       if (!onFault) return fail(thread)
-      onFault(lineOf(thread), scanFault(thread.parser.cells, 'long'))
+      onFault(lineOf(thread), scanFault(thread.parser.cells, 'long'), blocks.bytes.subarray(0, LINE_BYTES_MAX))
       addLines(thread, 1)
       skipLine(blocks)
       continue
@@ -124,11 +133,9 @@ function readSlowly(thread: PackageThread, at: number, onFault: FaultSink | unde
   if (scanned === 'record') fault = parsePackage(parser) ?? addPackage(thread, at)
   else if (scanned !== 'blank') fault = scanFault(cells, scanned)
   if (Atomics.load(thread.u32, HEADER.failed) === FAILED.memoryFull) return FAULTY
-  if (fault) {
-    if (!onFault) return faulty(thread)
-    onFault(lineOf(thread), fault)
-  }
+  if (fault && !onFault) return faulty(thread)
   if (scanned === 'long') cells.next = blocks.bytes.indexOf(0x0a, cells.next) + 1
+  if (fault && onFault) onFault(lineOf(thread), fault, rowOf(blocks.bytes, at, cells.next))
   addLines(thread, scanned === 'long' ? 1 : cells.lines)
   return cells.next
 }

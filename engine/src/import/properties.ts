@@ -18,8 +18,10 @@ import {
   createCells,
   dropBlanks,
   faultAt,
+  LINE_BYTES_MAX,
   readRecord,
   recordText,
+  rowOf,
   scanFault,
   skipBlanks,
   textFaultAt,
@@ -84,8 +86,8 @@ type Columns = {
 }
 
 type PropertyEvents = {
-  /** Told of every fault with the number of its line. */
-  readonly onFault: (line: number, fault: Fault) => void
+  /** Told of every fault with the number of its line and its bytes, which are as they are until the next one. */
+  readonly onFault: (line: number, fault: Fault, row: Uint8Array) => void
   /** Told how far in the file reading is, now and then. */
   readonly onBlock: (bytesDone: number) => void
 }
@@ -99,7 +101,7 @@ export function readProperties(file: CsvFile, blocks: Blocks, { onFault, onBlock
     const state = nextBlock(blocks)
     if (state === 'end') return finish(reading)
     if (state === 'long') {
-      onFault(line++, scanFault(reading.cells, 'long'))
+      onFault(line++, scanFault(reading.cells, 'long'), blocks.bytes.subarray(0, LINE_BYTES_MAX))
       skipLine(blocks)
       continue
     }
@@ -115,9 +117,10 @@ export function readProperties(file: CsvFile, blocks: Blocks, { onFault, onBlock
       let fault: Fault | undefined
       if (scanned === 'record') fault = addProperty(reading, line)
       else if (scanned !== 'blank') fault = scanFault(cells, scanned)
-      if (fault) onFault(line, fault)
+      const next = scanned === 'long' ? blocks.bytes.indexOf(0x0a, cells.next) + 1 : cells.next
+      if (fault) onFault(line, fault, rowOf(blocks.bytes, at, next))
       line += scanned === 'long' ? 1 : cells.lines
-      at = scanned === 'long' ? blocks.bytes.indexOf(0x0a, cells.next) + 1 : cells.next
+      at = next
     }
   }
 }

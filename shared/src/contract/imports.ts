@@ -1,5 +1,427 @@
 /** Uploads, imports and snapshots of the control plane (console.md §8 and §10). */
 
-import type { ControlRoute } from './control.ts'
+import { z } from 'zod'
+import { ACCESS_LIMITS } from './access.ts'
+import { type ControlRoute, count, noBody, time } from './control.ts'
 
-export const IMPORT_ROUTES = {} as const satisfies { readonly [name: string]: ControlRoute }
+export const IMPORT_LIMITS = {
+  /** Of one file as it is sent, and as it is unpacked. */
+  fileBytesMax: 64 * 2 ** 30,
+  chunkBytes: 8 * 2 ** 20,
+  /** A file that is sent as gzip may grow by this factor at most. */
+  unpackFactorMax: 250,
+  /** Uploads that are not finished, and finished ones no import has taken. */
+  uploadsMax: 32,
+  uploadKeptMs: 48 * 3_600_000,
+  /** Imports that are not over. */
+  importsOpenMax: 16,
+  nameMax: 128,
+  errorsKept: 10_000,
+  logLinesMax: 200,
+  ratesMax: 60,
+  /** A node has this long to fetch a snapshot, however often it comes back. */
+  pullMs: 3_600_000,
+} as const
+
+export const FILE_KINDS = ['properties', 'packages'] as const
+export type FileKind = (typeof FILE_KINDS)[number]
+
+const digest = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits')
+const day = z.iso.date()
+const id = z.string().max(64)
+const idParams = z.object({ id })
+const shardId = z.string().min(1).max(128)
+
+export const uploadRequest = z.object({
+  /** As the file is called where it comes from; only shown, never a path. */
+  name: z.string().min(1).max(1_024),
+  bytes: z.int().min(1).max(IMPORT_LIMITS.fileBytesMax),
+  kind: z.enum(FILE_KINDS),
+  /** SHA-256 of size, first and last MiB: tells whether a file chosen again is the same. */
+  fingerprint: digest,
+})
+
+export const uploadView = z.object({
+  id: z.string(),
+  name: z.string(),
+  kind: z.enum(FILE_KINDS),
+  bytes: count,
+  /** Where the next chunk begins. */
+  offset: count,
+  chunkBytes: count,
+  fingerprint: z.string(),
+  complete: z.boolean(),
+  /** Of the whole file, once it was read after the last chunk. */
+  sha256: z.string().nullable(),
+  import: z.string().nullable(),
+  by: z.string(),
+  createdAt: time,
+  touchedAt: time,
+  /** It is dropped then unless a chunk comes before. */
+  expiresAt: time,
+})
+export type UploadView = z.infer<typeof uploadView>
+
+/** In their order; `errors` only when something is wrong. */
+export const BUILD_PHASES = ['settings', 'properties', 'packages', 'tables', 'write', 'verify'] as const
+export type BuildPhase = (typeof BUILD_PHASES)[number]
+
+export const IMPORT_STATES = [
+  'uploading',
+  'queued',
+  'checking',
+  'building',
+  'verifying',
+  'built',
+  'failed',
+  'cancelled',
+] as const
+export type ImportState = (typeof IMPORT_STATES)[number]
+export const IMPORT_ENDS: readonly ImportState[] = ['built', 'failed', 'cancelled']
+
+const importFile = z.object({
+  upload: z.string(),
+  name: z.string(),
+  bytes: count,
+  received: count,
+  sha256: z.string().nullable(),
+  /** Lines with data, counted by the reader; null before it has. */
+  rows: count.nullable(),
+  /** It came as gzip and was unpacked. */
+  unpacked: z.boolean(),
+})
+
+/** What each of three counted: the lines of the files, the builder, and the snapshot read back from disk. */
+export const importCounters = z.object({
+  reader: z.object({ properties: count, packages: count }),
+  builder: z.object({ properties: count, packages: count, outOfWindow: count }),
+  readBack: z.object({ properties: count, packages: count }),
+  agree: z.boolean(),
+  /** In words, which two differ. */
+  differs: z.array(z.string()),
+})
+
+export const importView = z.object({
+  id: z.string(),
+  name: z.string(),
+  shard: z.string(),
+  state: z.enum(IMPORT_STATES),
+  /** The state in a sentence. */
+  says: z.string(),
+  /** What to do about it; '' when nothing is to be done. */
+  hint: z.string(),
+  by: z.string(),
+  createdAt: time,
+  startedAt: time.nullable(),
+  endedAt: time.nullable(),
+  window: z.object({ from: day, to: day }),
+  files: z.object({ properties: importFile, packages: importFile }),
+  progress: z
+    .object({
+      phase: z.enum([...BUILD_PHASES, 'errors']),
+      /** From 1. */
+      number: count,
+      of: count,
+      /** Bytes or parts of this phase. */
+      done: count,
+      total: count,
+      /** Of the whole; never goes back, 100 only when all is verified. */
+      percent: z.number(),
+      records: count,
+      recordsPerSecond: count,
+      etaSeconds: z.number().nullable(),
+      seconds: z.number(),
+      /** Resident memory of the builder; null where it cannot be read. */
+      memoryBytes: count.nullable(),
+    })
+    .nullable(),
+  /** Records a second of late, the newest last. */
+  rates: z.array(count),
+  log: z.array(z.string()),
+  errors: z.object({ count, countByKind: z.record(z.string(), count), kept: count }).nullable(),
+  counters: importCounters.nullable(),
+  /** Content digest of what was built. */
+  snapshot: z.string().nullable(),
+  result: z
+    .object({
+      seconds: z.number(),
+      recordsPerSecond: count,
+      threads: count,
+      kernel: z.string(),
+      notes: z.array(z.string()),
+      command: z.string(),
+    })
+    .nullable(),
+  cancellable: z.boolean(),
+})
+export type ImportView = z.infer<typeof importView>
+
+export const importsBody = z.object({ imports: z.array(importView), uploads: z.array(uploadView) })
+
+/** What `/imports/new` needs: the codec list to check by, shards to choose, room, and how fast builds were here. */
+export const importOptions = z.object({
+  codecs: z.object({ names: z.array(z.string()), hash: z.string(), source: z.string() }).nullable(),
+  codecsError: z.string(),
+  shards: z.array(z.string()),
+  freeBytes: count.nullable(),
+  recordsPerSecond: count.nullable(),
+  today: day,
+  window: z.object({ from: day, to: day }),
+})
+export type ImportOptions = z.infer<typeof importOptions>
+
+export const importError = z.object({
+  file: z.string(),
+  /** From 1; 0 when it is the file as a whole. */
+  line: count,
+  column: count,
+  name: z.string(),
+  value: z.string(),
+  kind: z.string(),
+  message: z.string(),
+  /** The line as it stands in the file; null where none was kept. */
+  row: z.string().nullable(),
+})
+export type ImportError = z.infer<typeof importError>
+
+export const REJECTED_FILES = ['rejected-properties.csv', 'rejected-packages.csv', 'errors.csv', 'errors.json'] as const
+
+/** Packages of a segment, day by day from the first day of the window. */
+const segmentCoverage = z.object({
+  name: z.string(),
+  properties: count,
+  /** Rooms left on all days; null where it was not counted. */
+  rooms: count.nullable(),
+  packages: z.array(count),
+})
+export const coverageBody = z.object({
+  window: z.object({ from: day, to: day }).nullable(),
+  segments: z.array(segmentCoverage),
+})
+export type CoverageBody = z.infer<typeof coverageBody>
+
+export const snapshotView = z.object({
+  /** Content digest. */
+  id: z.string(),
+  name: z.string(),
+  origin: z.enum(['import', 'node']),
+  shard: z.string(),
+  /** False: only a node has it. */
+  stored: z.boolean(),
+  packages: count,
+  properties: count,
+  segments: count,
+  roomTypes: count.nullable(),
+  window: z.object({ from: day, to: day }).nullable(),
+  codecHash: z.string(),
+  /** False: the list in force is another one, so it can be loaded nowhere. Null: the list is not known. */
+  codecsCurrent: z.boolean().nullable(),
+  bytes: count,
+  sha256: z.string().nullable(),
+  createdAt: time,
+  by: z.string(),
+  import: z.string().nullable(),
+  /** Counters agree, so it may be installed. */
+  installable: z.boolean(),
+  /** Shards that serve it now, by what the nodes and the operations say. */
+  servedBy: z.array(z.string()),
+  /** Nodes whose newest own snapshot it is. */
+  heldBy: z.array(z.object({ shard: z.string(), node: z.string() })),
+})
+export type SnapshotView = z.infer<typeof snapshotView>
+
+export const snapshotDetails = snapshotView.extend({
+  codecs: z.array(z.string()),
+  coverage: coverageBody.nullable(),
+  roomsPerProperty: z.array(count),
+  counters: importCounters.nullable(),
+  sources: z.array(z.object({ name: z.string(), bytes: count, sha256: z.string(), rows: count })),
+  installs: z.array(z.object({ operation: z.string(), shard: z.string(), at: time, state: z.string() })),
+})
+export type SnapshotDetails = z.infer<typeof snapshotDetails>
+
+const side = z.object({
+  title: z.string(),
+  kind: z.enum(['snapshot', 'shard']),
+  id: z.string(),
+  /** Node that was asked; null for a snapshot. */
+  node: z.string().nullable(),
+  at: time,
+  properties: count,
+  packages: count,
+  window: z.object({ from: day, to: day }).nullable(),
+  codecHash: z.string().nullable(),
+})
+export const comparison = z.object({
+  a: side,
+  b: side,
+  equal: z.boolean(),
+  codecsEqual: z.boolean().nullable(),
+  /** Both sides' days together. */
+  window: z.object({ from: day, to: day }).nullable(),
+  segments: z.array(
+    z.object({
+      name: z.string(),
+      in: z.enum(['a', 'b', 'both']),
+      properties: z.object({ a: count, b: count }),
+      packages: z.object({ a: count, b: count }),
+      /** b − a, day by day from window.from. */
+      days: z.array(z.int()),
+    }),
+  ),
+})
+export type Comparison = z.infer<typeof comparison>
+
+export const IMPORT_ROUTES = {
+  'POST /api/v1/uploads': {
+    access: 'operator',
+    summary: 'Begins an upload; chunks follow with PATCH. 507 when the disk has no room for it.',
+    body: uploadRequest,
+    status: 201,
+    response: uploadView,
+  },
+  'GET /api/v1/uploads': {
+    access: 'operator',
+    summary: 'Uploads that are under way or wait for an import.',
+    status: 200,
+    response: z.object({ uploads: z.array(uploadView) }),
+  },
+  'GET /api/v1/uploads/{id}': {
+    access: 'operator',
+    summary: 'One upload; `upload-offset` of the answer (also to HEAD) says where the next chunk begins.',
+    params: idParams,
+    status: 200,
+    response: uploadView,
+  },
+  'PATCH /api/v1/uploads/{id}': {
+    access: 'operator',
+    summary:
+      'One chunk at `upload-offset` with `x-chunk-sha256`. 409 `wrong-offset` has the true one in `offset`; 460: the checksum differs, send it again.',
+    params: idParams,
+    takes: 'bytes',
+    status: 200,
+    response: uploadView,
+  },
+  'DELETE /api/v1/uploads/{id}': {
+    access: 'operator',
+    summary: 'Drops an upload.',
+    params: idParams,
+    status: 204,
+    response: noBody,
+  },
+  'GET /api/v1/import-options': {
+    access: 'viewer',
+    summary: 'What an import can be made with.',
+    status: 200,
+    response: importOptions,
+  },
+  'POST /api/v1/imports': {
+    access: 'operator',
+    summary: 'Makes a snapshot of two uploads; begins as soon as both are complete.',
+    body: z.object({
+      name: z.string().trim().min(1).max(IMPORT_LIMITS.nameMax),
+      shard: shardId,
+      properties: id,
+      packages: id,
+      /** Nights to keep; today and a year unless given. */
+      from: day.optional(),
+      to: day.optional(),
+    }),
+    status: 201,
+    response: importView,
+  },
+  'GET /api/v1/imports': {
+    access: 'viewer',
+    summary: 'Imports, newest first, and uploads that are not taken by one.',
+    status: 200,
+    response: importsBody,
+  },
+  'GET /api/v1/imports/{id}': {
+    access: 'viewer',
+    summary: 'One import.',
+    params: idParams,
+    status: 200,
+    response: importView,
+  },
+  'POST /api/v1/imports/{id}/cancel': {
+    access: 'operator',
+    summary: 'Ends an import that is not over and removes what it has written.',
+    params: idParams,
+    status: 200,
+    response: importView,
+  },
+  'GET /api/v1/imports/{id}/errors': {
+    access: 'viewer',
+    summary: 'What is wrong with the files, in their order.',
+    params: idParams,
+    query: z.object({
+      kind: z.string().max(64).optional(),
+      text: z.string().max(128).optional(),
+      cursor: z.coerce.number().int().min(0).max(IMPORT_LIMITS.errorsKept).default(0),
+      limit: z.coerce.number().int().min(1).max(500).default(200),
+    }),
+    status: 200,
+    response: z.object({
+      errors: z.array(importError),
+      next: count.nullable(),
+      /** Kept ones that match. */
+      total: count,
+    }),
+  },
+  'GET /api/v1/imports/{id}/files/{file}': {
+    access: 'viewer',
+    summary: 'Rejected rows as they stand in their files, or the errors as CSV or JSON.',
+    params: z.object({ id, file: z.enum(REJECTED_FILES) }),
+    status: 200,
+    gives: 'bytes',
+    response: z.string(),
+  },
+  'GET /api/v1/snapshots': {
+    access: 'viewer',
+    summary: 'Snapshots that were built here or found on nodes, newest first.',
+    status: 200,
+    response: z.object({ snapshots: z.array(snapshotView) }),
+  },
+  'GET /api/v1/snapshots/compare': {
+    access: 'viewer',
+    summary: 'What differs by segment and day: two snapshots, or one and a running shard (`shard:s1`).',
+    query: z.object({ a: z.string().max(160), b: z.string().max(160) }),
+    status: 200,
+    response: comparison,
+  },
+  'GET /api/v1/snapshots/{id}': {
+    access: 'viewer',
+    summary: 'One snapshot with its coverage.',
+    params: z.object({ id: digest }),
+    status: 200,
+    response: snapshotDetails,
+  },
+  'GET /api/v1/snapshots/{id}/download': {
+    access: 'operator',
+    summary: 'The snapshot file; takes `range`.',
+    params: z.object({ id: digest }),
+    status: 200,
+    gives: 'bytes',
+    response: z.string(),
+  },
+  'POST /api/v1/snapshots/{id}/delete': {
+    access: 'admin',
+    summary: 'Deletes the stored file; refused while a shard serves it or an operation needs it.',
+    params: z.object({ id: digest }),
+    body: z.object({
+      reason: z.string().trim().max(ACCESS_LIMITS.reasonMax).default(''),
+      /** The digest once more. */
+      confirm: z.string().max(128),
+    }),
+    status: 204,
+    response: noBody,
+  },
+  'GET /api/v1/pull/{id}': {
+    access: 'open',
+    summary: 'For nodes: the snapshot file, with the short-lived token that was made for it; takes `range`.',
+    params: z.object({ id: digest }),
+    status: 200,
+    gives: 'bytes',
+    response: z.string(),
+  },
+} as const satisfies { readonly [name: string]: ControlRoute }
