@@ -199,7 +199,9 @@ export async function happens<T>(
 }
 
 /** Runs a subcommand of the program to its end. */
-export async function runVacancy(args: readonly string[]): Promise<{ readonly code: number | null; readonly output: string }> {
+export async function runVacancy(
+  args: readonly string[],
+): Promise<{ readonly code: number | null; readonly output: string }> {
   const process = launch(args)
   const { code } = await process.ended
   return { code, output: process.output() }

@@ -87,7 +87,7 @@ export const nodeView = z.object({
   voter: z.boolean().nullable(),
   state: z.enum(NODE_STATES),
   level,
-  /** "Far behind: 12,400 entries, 14 s". */
+  /** "Far behind: 12,400 entries, 14 s". Never how long it is so: that would be new each second. */
   says: z.string(),
   /** Which row of §4.2 held, and what it looked at. */
   rule: z.object({ number: count, inputs: z.record(z.string(), z.string()) }),
@@ -113,7 +113,8 @@ export const nodeView = z.object({
   packages: index,
   properties: index,
   segments: index,
-  memory: z.object({ rss: count, free: count.nullable() }).nullable(),
+  /** `share` of the store's memory is in use, 0 to 1. */
+  memory: z.object({ rss: count, free: count.nullable(), share: number }).nullable(),
   wal: z.object({ bytes: count, files: count }).nullable(),
   disk: z.object({ freeBytes: count, full: z.boolean() }).nullable(),
   connections: index,
@@ -193,6 +194,7 @@ export const attentionItem = z.object({
   level,
   shard: z.string().nullable(),
   node: z.string().nullable(),
+  /** "s7 has no leader"; how long stands in `since`. */
   says: z.string(),
   since: time,
   trend: z.enum(['growing', 'steady', 'shrinking']).nullable(),

@@ -1,0 +1,551 @@
+/**
+ * What state nodes and shards are in, from what nodes told (console.md §4.2, §4.3). Pure: time comes in as an argument,
+ * missing stays null, and no sentence says how long something is so, since that would be new each second.
+ */
+import type {
+  ClusterInfo,
+  Freshness,
+  Level,
+  MissingSource,
+  NodeState,
+  NodeView,
+  ShardBrief,
+  ShardState,
+  ShardView,
+  ViewRole,
+} from '@vacancy/shared/contract'
+import type { Seen, Told } from './seen.ts'
+
+export const DERIVE_LIMITS = {
+  missedRounds: 3,
+  liveMs: 3_000,
+  delayedMs: 15_000,
+  behind: { entries: 1_000, seconds: 1 },
+  farBehind: { entries: 10_000, seconds: 10 },
+  caughtUpEntries: 100,
+  /** Of a node whose configuration cannot be read: raft_tick_ms × raft_election_tick as they are by default. */
+  electionTimeoutMs: 1_800,
+} as const
+
+const REFUSED = new Set(['refused', 'name-not-found', 'unreachable'])
+
+/** What has to be remembered of a shard from one look to the next. */
+export type ShardMemory = {
+  readonly state: ShardState
+  readonly since: number
+  readonly leader: string | null
+  readonly leaderSince: number | null
+  /** Since when nobody is named by a majority. */
+  readonly leaderlessSince: number | null
+  readonly disagreeSince: number | null
+}
+
+export type ShardFacts = {
+  readonly id: string
+  readonly nodes: readonly Seen[]
+  readonly now: number
+  readonly memory: ShardMemory | undefined
+  readonly operation: string | null
+  readonly writePause: ShardView['writePause']
+}
+
+type Membership = {
+  readonly voters: readonly string[]
+  readonly learners: readonly string[]
+  /** Told by the leader where it could be asked. */
+  readonly info: ClusterInfo | undefined
+}
+
+export function deriveShard(facts: ShardFacts): { readonly view: ShardView; readonly memory: ShardMemory } {
+  const { id, now, memory } = facts
+  const nodes = [...facts.nodes].sort((a, b) => (a.address.id < b.address.id ? -1 : 1))
+  const isStandalone =
+    nodes.length > 0 && nodes.every((seen) => seen.isStandalone || seen.status?.value.mode === 'standalone')
+  const claims = nodes.map((seen) => ({ seen, names: namedLeader(seen) }))
+  const believed = membershipOf(nodes, undefined)
+  const isVoter = (seen: Seen) => believed.voters.includes(seen.address.id)
+  const majority = Math.floor(believed.voters.length / 2) + 1
+  const votersUp = nodes.filter((seen) => isVoter(seen) && isUp(seen)).length
+  const leader = observedLeader(
+    claims.filter(({ seen }) => isVoter(seen) && isUp(seen)),
+    believed.voters.length,
+  )
+  const members = membershipOf(nodes, leader ?? undefined)
+  const electionTimeoutMs =
+    nodes.find((seen) => seen.limits)?.limits?.electionTimeoutMs ?? DERIVE_LIMITS.electionTimeoutMs
+  const leaderSeen = nodes.find((seen) => seen.address.id === leader)
+  const views = nodes.map((seen) => deriveNode(seen, { now, leader, leaderSeen, members, isStandalone }))
+
+  const isAnswering = nodes.some(isUp)
+  const names = new Set(claims.flatMap(({ seen, names: named }) => (isUp(seen) && named ? [named] : [])))
+  const leaderlessSince = isAnswering && leader === null ? (memory?.leaderlessSince ?? now) : null
+  const disagreeSince = names.size > 1 ? (memory?.disagreeSince ?? now) : null
+  const spare = believed.voters.length === 0 ? null : votersUp - majority
+  const forming = nodes.find((seen) => isUp(seen) && seen.info?.value.bootstrap)?.info?.value.bootstrap ?? null
+  const verdict = judgeShard({
+    isAnswering,
+    isStandalone,
+    isForming: forming !== null && leader === null && forming.waits_for !== 'join',
+    voters: believed.voters.length,
+    votersUp,
+    majority,
+    hasLeader: leader !== null,
+    isLeaderlessLong: leaderlessSince !== null && now - leaderlessSince > electionTimeoutMs,
+    // Nodes are read one after another: an election between two readings is no disagreement.
+    doDisagree: disagreeSince !== null && now - disagreeSince > electionTimeoutMs,
+    isUneasy: views.some(({ level }) => level === 'warn' || level === 'crit'),
+    standalone: views[0],
+  })
+  const since = memory?.state === verdict.state ? memory.since : now
+  const leaderSince = leader === null ? null : memory?.leader === leader ? memory.leaderSince : now
+  const rateOf = (key: keyof NodeView['rates'], combine: (values: number[]) => number) => {
+    const values = views.flatMap(({ rates, freshness }) => {
+      const value = rates[key]
+      return value === null || freshness === 'gone' ? [] : [value]
+    })
+    return values.length === 0 ? null : combine(values)
+  }
+  const sum = (values: number[]) => significant(values.reduce((all, each) => all + each, 0))
+  const greatest = (values: number[]) => Math.max(...values)
+  const teller = views.find((view) => view.id === leader) ?? views.find(({ packages }) => packages !== null)
+  const told = leaderSeen ?? nodes.find((seen) => isUp(seen) && seen.info)
+  const lags = views.flatMap(({ lagEntries }) => (lagEntries === null ? [] : [lagEntries]))
+  const snapshotTimes = views.flatMap(({ snapshot }) => (snapshot ? [snapshot.createdAt] : []))
+  const view: ShardView = {
+    id,
+    zone: nodes.find((seen) => seen.address.zone !== '')?.address.zone ?? '',
+    mode: isStandalone ? 'standalone' : nodes.some((seen) => seen.info) ? 'clustered' : 'unknown',
+    ...verdict,
+    since: time(since),
+    leader,
+    leaderSince: leaderSince === null ? null : time(leaderSince),
+    term: told?.info?.value.term ?? null,
+    voters: believed.voters.length,
+    votersUp,
+    majority: believed.voters.length === 0 ? 0 : majority,
+    spare,
+    nodes: views,
+    maxLagEntries: lags.length === 0 ? null : Math.max(...lags),
+    packages: teller?.packages ?? null,
+    properties: teller?.properties ?? null,
+    segments: teller?.segments ?? null,
+    window: teller?.window ?? null,
+    snapshotAt: snapshotTimes.sort().at(-1) ?? null,
+    rates: {
+      queries: rateOf('queries', sum),
+      // Each write is counted where it was asked for, and so by one node.
+      writes: rateOf('writes', sum),
+      errors: rateOf('errors', sum),
+      p50: rateOf('p50', greatest),
+      p99: rateOf('p99', greatest),
+    },
+    change: changeOf(told?.info?.value),
+    lastChange: lastChangeOf(told?.info?.value),
+    operation: facts.operation,
+    writePause: facts.writePause,
+    waitsFor: waitsFor(verdict.state, views, forming?.why ?? ''),
+    electionTimeoutMs,
+    missing: nodes.flatMap(missingOf),
+  }
+  return { view, memory: { state: verdict.state, since, leader, leaderSince, leaderlessSince, disagreeSince } }
+}
+
+// Nodes
+
+type NodeContext = {
+  readonly now: number
+  readonly leader: string | null
+  readonly leaderSeen: Seen | undefined
+  readonly members: Membership
+  readonly isStandalone: boolean
+}
+
+/** A node as it is shown. */
+export function deriveNode(seen: Seen, context: NodeContext): NodeView {
+  const { address, status, info } = seen
+  const { now, leader, members, leaderSeen } = context
+  const member = (leaderSeen?.info?.value ?? info?.value)?.nodes.find(({ id }) => id === address.id)
+  const isLeader = leader === address.id
+  const lag = isLeader ? null : (member?.lag_entries ?? null)
+  const lagSeconds = isLeader ? null : roundedOrNull(member?.lag_seconds ?? null)
+  const trend = lagTrend(seen.lags)
+  const role = roleOf(seen, context)
+  const eta = role === 'learner' && lag !== null && trend < 0 ? Math.ceil(lag / -trend) : null
+  const document = status?.value
+  const verdict = judgeNode({ seen, role, lag, lagSeconds, isLagFalling: trend < 0, eta, ...context })
+  const snapshot = document?.snapshot ?? null
+  const memory = document?.memory
+  const used = (memory?.indexes ?? 0) + (memory?.packages ?? 0)
+  return {
+    id: address.id,
+    shard: address.shard,
+    zone: address.zone,
+    apiUrl: address.apiUrl,
+    tcp: address.tcp
+      ? `${address.tcp.host.includes(':') ? `[${address.tcp.host}]` : address.tcp.host}:${address.tcp.port}`
+      : null,
+    role,
+    voter: context.isStandalone || members.info === undefined ? null : members.voters.includes(address.id),
+    ...verdict,
+    freshness: freshnessOf(seen, now),
+    answeredAt: timeOrNull(seen.answeredAt),
+    error: seen.error ? { ...seen.error, since: time(seen.error.since) } : null,
+    health: seen.health?.value ?? null,
+    namesLeader: namedLeader(seen) ?? null,
+    term: info?.value.term ?? document?.replica?.term ?? null,
+    firstIndex: info?.value.first_index ?? document?.replica?.first_index ?? null,
+    lastIndex: info?.value.last_index ?? document?.replica?.last_index ?? null,
+    commitIndex: info?.value.commit_index ?? document?.replica?.commit_index ?? null,
+    appliedIndex: info?.value.applied_index ?? document?.replica?.applied_index ?? null,
+    matchIndex: member?.match_index ?? null,
+    lagEntries: lag,
+    lagSeconds,
+    etaSeconds: eta,
+    snapshot: snapshot && {
+      id: snapshot.id,
+      createdAt: snapshot.created_at,
+      lastIndex: snapshot.last_index,
+      packages: snapshot.packages,
+      bytes: snapshot.bytes,
+    },
+    window: snapshot?.window ?? null,
+    packages: document?.packages ?? null,
+    properties: document?.properties ?? null,
+    segments: document?.segments.length ?? null,
+    memory: memory
+      ? {
+          rss: memory.rss,
+          free: memory.free ?? null,
+          share: memory.free === undefined ? null : Math.round((used / Math.max(1, used + memory.free)) * 1000) / 1000,
+        }
+      : null,
+    wal: document?.wal ?? null,
+    disk: document?.disk ? { freeBytes: document.disk.free_bytes, full: document.disk.full } : null,
+    connections: document?.connections ?? null,
+    connectionsLimit: seen.connectionsLimit ?? null,
+    version: document?.version ?? null,
+    startedAt: document?.started_at ?? null,
+    cores: document?.cores ?? null,
+    orderedHash: orderedHash(seen) ?? null,
+    digest: document?.digest ? { value: document.digest.value, index: document.digest.checked_index } : null,
+    reasons: document?.reasons ?? [],
+    rates: seen.rates?.value ?? { queries: null, writes: null, errors: null, p50: null, p99: null },
+    ages: {
+      health: timeOrNull(seen.health?.at),
+      info: timeOrNull(seen.info?.at),
+      status: timeOrNull(status?.at),
+      metrics: timeOrNull(seen.rates?.at),
+    },
+  }
+}
+
+type NodeJudgement = Pick<NodeView, 'state' | 'level' | 'says' | 'rule'>
+
+const LEVEL_OF: { readonly [state in NodeState]: Level } = {
+  unreachable: 'crit',
+  'not-answering': 'crit',
+  'cores-changed': 'crit',
+  unavailable: 'crit',
+  'conflicting-leader': 'crit',
+  'different-data': 'warn',
+  'far-behind': 'warn',
+  behind: 'warn',
+  'catching-up': 'info',
+  healthy: 'ok',
+  unknown: 'unk',
+}
+
+/** The rows of §4.2; the first that holds. */
+function judgeNode(
+  facts: NodeContext & {
+    readonly seen: Seen
+    readonly role: ViewRole
+    readonly lag: number | null
+    readonly lagSeconds: number | null
+    readonly isLagFalling: boolean
+    readonly eta: number | null
+  },
+): NodeJudgement {
+  const { seen, leader, leaderSeen, lag, lagSeconds, role } = facts
+  const inputs: Record<string, string> = {}
+  const is = (number: number, state: NodeState, says: string): NodeJudgement => ({
+    state,
+    level: LEVEL_OF[state],
+    says,
+    rule: { number, inputs },
+  })
+  inputs['rounds missed'] = String(seen.missed)
+  if (seen.error) inputs['last error'] = seen.error.message
+  if (!isUp(seen) && seen.missed >= DERIVE_LIMITS.missedRounds) {
+    const cores = seen.status?.value.cores
+    // The same silence with its reason known, and so looked at before the rows that know none.
+    if (cores && cores.start !== cores.now) {
+      inputs['cores'] = `${cores.start} at start, ${cores.now} last told`
+      return is(3, 'cores-changed', `Stopped: cores changed ${cores.start} → ${cores.now}`)
+    }
+    const why = seen.error?.message ?? 'no answer'
+    if (seen.error && REFUSED.has(seen.error.code)) return is(1, 'unreachable', `Unreachable: ${why}`)
+    return is(2, 'not-answering', `Not answering: ${why}`)
+  }
+  const health = seen.health?.value
+  inputs['/healthz'] = health ?? 'not told'
+  if (health === 'unavailable') {
+    const reason = seen.status?.value.reasons.find(({ stops }) => stops === 'all') ?? seen.status?.value.reasons[0]
+    return is(
+      4,
+      'unavailable',
+      reason ? `Unavailable: ${reason.detail || reason.reason}` : 'Unavailable, the node says',
+    )
+  }
+  inputs['leader by majority'] = leader ?? 'none'
+  if (health === 'active_leader' && leader !== null && leader !== seen.address.id) {
+    return is(5, 'conflicting-leader', `Claims to lead, a majority names ${leader}`)
+  }
+  const difference = leaderSeen && leaderSeen !== seen ? differenceOf(seen, leaderSeen) : undefined
+  if (difference) {
+    inputs['difference'] = difference
+    return is(6, 'different-data', difference)
+  }
+  if (lag !== null) inputs['lag'] = lagText(lag, lagSeconds)
+  // A learner that gets closer does what it should, however far it still has to go.
+  const isComing = role === 'learner' && facts.isLagFalling
+  const exceeds = (limit: { readonly entries: number; readonly seconds: number }) =>
+    (lag !== null && lag > limit.entries) || (lagSeconds !== null && lagSeconds > limit.seconds)
+  if (!isComing && exceeds(DERIVE_LIMITS.farBehind)) {
+    return is(7, 'far-behind', `Far behind: ${lagText(lag ?? 0, lagSeconds)}`)
+  }
+  if (!isComing && exceeds(DERIVE_LIMITS.behind)) return is(8, 'behind', `Behind: ${lagText(lag ?? 0, lagSeconds)}`)
+  if (isComing && lag !== null && lag > DERIVE_LIMITS.caughtUpEntries) {
+    const eta = facts.eta === null ? '' : `, ETA ${secondsText(facts.eta)}`
+    return is(9, 'catching-up', `Catching up${eta}`)
+  }
+  if (health !== undefined && health.startsWith('active')) return is(10, 'healthy', 'Healthy')
+  if (seen.answeredAt === undefined) {
+    return is(11, 'unknown', seen.error ? `Unknown: ${seen.error.message}` : 'Unknown: has not answered yet')
+  }
+  return is(11, 'unknown', 'Unknown: does not say how it is')
+}
+
+/** Why a node does not hold what its leader holds, as far as both told. */
+function differenceOf(seen: Seen, leader: Seen): string | undefined {
+  const [hash, leaderHash] = [orderedHash(seen), orderedHash(leader)]
+  if (hash !== undefined && leaderHash !== undefined && hash !== leaderHash) {
+    return `Different data: another codec list than ${leader.address.id}`
+  }
+  const [digest, leaderDigest] = [seen.status?.value.digest, leader.status?.value.digest]
+  if (
+    digest &&
+    leaderDigest &&
+    digest.checked_index === leaderDigest.checked_index &&
+    digest.value !== leaderDigest.value
+  ) {
+    return `Different data: another state than ${leader.address.id} at index ${grouped(digest.checked_index)}`
+  }
+  return undefined
+}
+
+function roleOf(seen: Seen, { members, isStandalone }: NodeContext): ViewRole {
+  if (!isUp(seen)) return 'unknown'
+  if (isStandalone) return 'standalone'
+  const { id } = seen.address
+  if (seen.health?.value === 'active_leader') return 'leader'
+  if (members.learners.includes(id)) return 'learner'
+  const own = seen.info?.value.nodes.find((node) => node.id === id)?.role
+  if (own === 'candidate') return 'candidate'
+  // A learner cannot be told from a follower by its health.
+  if (members.voters.includes(id)) return 'follower'
+  return seen.health?.value === 'active_follower' ? 'follower' : 'unknown'
+}
+
+function orderedHash(seen: Seen): string | undefined {
+  return seen.codecs?.value.ordered_hash ?? seen.status?.value.ordered_hash
+}
+
+/** Whether it counts as there: it has answered, and has not missed three rounds since. */
+export function isUp(seen: Seen): boolean {
+  return seen.answeredAt !== undefined && seen.missed < DERIVE_LIMITS.missedRounds
+}
+
+function freshnessOf(seen: Seen, now: number): Freshness {
+  if (seen.answeredAt === undefined) return 'never'
+  if (!isUp(seen) || now - seen.answeredAt > DERIVE_LIMITS.delayedMs) return 'gone'
+  return now - seen.answeredAt <= DERIVE_LIMITS.liveMs ? 'live' : 'delayed'
+}
+
+/** Entries a second; negative while it catches up. */
+function lagTrend(lags: Seen['lags']): number {
+  const [first, last] = [lags[0], lags.at(-1)]
+  if (!first || !last || last.at <= first.at) return 0
+  return (last.entries - first.entries) / ((last.at - first.at) / 1000)
+}
+
+function missingOf(seen: Seen): MissingSource[] {
+  const source = `${seen.address.shard}/${seen.address.id}`
+  if (!isUp(seen) && seen.error) return [{ source, ...seen.error, since: time(seen.error.since) }]
+  return Object.entries(seen.sources).flatMap(([path, { error }]) =>
+    error ? [{ source: `${source} ${path}`, ...error, since: time(error.since) }] : [],
+  )
+}
+
+// Shards
+
+/** The newest of what a node says about who leads; '' when it knows none. */
+function namedLeader(seen: Seen): string | undefined {
+  const told: (Told<string> | undefined)[] = [
+    seen.info && { at: seen.info.at, value: seen.info.value.leader_id },
+    seen.nodeInfo && { at: seen.nodeInfo.at, value: seen.nodeInfo.value.leader_id },
+    seen.namesLeader,
+  ]
+  let newest: Told<string> | undefined
+  for (const each of told) if (each && (newest === undefined || each.at > newest.at)) newest = each
+  return newest?.value
+}
+
+/** Who is named by a majority of all voters; those that are away name nobody. */
+function observedLeader(claims: readonly { readonly names: string | undefined }[], voters: number): string | null {
+  const counts = new Map<string, number>()
+  for (const { names } of claims) if (names) counts.set(names, (counts.get(names) ?? 0) + 1)
+  for (const [name, count] of counts) if (count >= Math.floor(voters / 2) + 1) return name
+  return null
+}
+
+/** By the leader where it answers, else by whoever has committed most. */
+function membershipOf(nodes: readonly Seen[], leader: string | undefined): Membership {
+  let best: Seen | undefined
+  const rank = (seen: Seen) => {
+    const info = seen.info?.value as ClusterInfo
+    return [isUp(seen) ? 1 : 0, seen.address.id === leader ? 1 : 0, info.term, info.commit_index] as const
+  }
+  for (const seen of nodes) {
+    if (!seen.info || seen.info.value.members.voters.length === 0) continue
+    if (!best || isMore(rank(seen), rank(best))) best = seen
+  }
+  const info = best?.info?.value
+  return { voters: info?.members.voters ?? [], learners: info?.members.learners ?? [], info }
+}
+
+function isMore(a: readonly number[], b: readonly number[]): boolean {
+  const at = a.findIndex((value, i) => value !== b[i])
+  return at >= 0 && (a[at] as number) > (b[at] as number)
+}
+
+/** The rows of §4.3; the first that holds. */
+function judgeShard(facts: {
+  readonly isAnswering: boolean
+  readonly isStandalone: boolean
+  readonly isForming: boolean
+  readonly voters: number
+  readonly votersUp: number
+  readonly majority: number
+  readonly hasLeader: boolean
+  readonly isLeaderlessLong: boolean
+  readonly doDisagree: boolean
+  readonly isUneasy: boolean
+  readonly standalone: NodeView | undefined
+}): { readonly state: ShardState; readonly level: Level; readonly says: string } {
+  const { voters, votersUp, majority } = facts
+  const is = (state: ShardState, level: Level, says: string) => ({ state, level, says })
+  const answer = `${votersUp} of ${voters} voters ${votersUp === 1 ? 'answers' : 'answer'}, ${majority} needed`
+  if (!facts.isAnswering) return is('unknown', 'unk', 'Unknown: no node answers')
+  if (facts.isStandalone) {
+    const level = facts.standalone && facts.standalone.level !== 'ok' ? facts.standalone.level : 'info'
+    return is('standalone', level, 'Standalone, no copies')
+  }
+  if (facts.isForming) return is('forming', 'info', 'Forming: waits for its founders')
+  if (voters === 0) return is('unknown', 'unk', 'Unknown: no node says who belongs to the shard')
+  if (votersUp < majority) return is('quorum-lost', 'crit', `Quorum lost (${answer})`)
+  if (!facts.hasLeader) {
+    return facts.isLeaderlessLong
+      ? is('no-leader', 'crit', `No leader (${answer})`)
+      : is('electing', 'info', `Electing (${answer})`)
+  }
+  if (facts.doDisagree) return is('disagree', 'crit', `Nodes disagree on who leads (${answer})`)
+  const spare = votersUp - majority
+  if (votersUp < voters) {
+    return spare > 0
+      ? is('degraded', 'warn', `Degraded, can lose ${spare} more (${answer})`)
+      : is('degraded-last', 'crit', `Degraded, cannot lose another (${answer})`)
+  }
+  const loses = spare > 0 ? `can lose ${spare}` : 'cannot lose any'
+  if (facts.isUneasy) return is('attention', 'warn', `Needs attention, ${loses} (${answer})`)
+  return is('healthy', 'ok', `Healthy, ${loses} of ${voters}`)
+}
+
+function waitsFor(state: ShardState, nodes: readonly NodeView[], forming: string): string {
+  const away = nodes.filter(({ voter, freshness }) => voter && freshness !== 'live' && freshness !== 'delayed')
+  const names = away.map(({ id }) => id).join(', ')
+  if (state === 'forming') return forming
+  if (state === 'quorum-lost') return `Waits for ${names === '' ? 'its voters' : names}.`
+  if (state !== 'no-leader' && state !== 'electing') return ''
+  const best = nodes.filter(({ voter, lastIndex }) => voter && lastIndex !== null)
+  best.sort((a, b) => (b.lastIndex as number) - (a.lastIndex as number))
+  const candidate = best[0] ? `${best[0].id} has most: its log ends at ${grouped(best[0].lastIndex as number)}` : ''
+  return [names === '' ? '' : `${names} is missing`, candidate].filter((part) => part !== '').join('; ')
+}
+
+function changeOf(info: ClusterInfo | undefined): ShardView['change'] {
+  const change = info?.operation
+  return change ? { kind: change.kind, node: change.node, startedAt: change.started_at, step: change.step } : null
+}
+
+function lastChangeOf(info: ClusterInfo | undefined): ShardView['lastChange'] {
+  return info?.last_operation ?? null
+}
+
+/** A shard as a row. The time of its newest answer is coarse, so that a row that does not change is not sent. */
+export function briefOf(view: ShardView): ShardBrief {
+  const memory = view.nodes.flatMap((node) => (node.memory ? [node.memory.rss] : []))
+  const answered = view.nodes.flatMap(({ answeredAt }) => (answeredAt === null ? [] : [Date.parse(answeredAt)]))
+  const { id, zone, mode, state, level, says, since, leader, leaderSince, term, voters, votersUp, spare } = view
+  const { maxLagEntries, packages, properties, window, snapshotAt, rates, operation } = view
+  return {
+    ...{ id, zone, mode, state, level, says, since, leader, leaderSince, term, voters, votersUp, spare },
+    ...{ maxLagEntries, packages, properties, window, snapshotAt, rates, operation },
+    slots: view.nodes.map((node) => ({
+      node: node.id,
+      role: node.role,
+      state: node.state,
+      level: node.level,
+      says: node.says,
+      freshness: node.freshness,
+    })),
+    memoryBytes: memory.length === 0 ? null : memory.reduce((all, each) => all + each, 0),
+    answeredAt: answered.length === 0 ? null : time(Math.floor(Math.max(...answered) / COARSE_MS) * COARSE_MS),
+  }
+}
+
+const COARSE_MS = 5_000
+
+// Words
+
+export function time(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+function timeOrNull(ms: number | undefined): string | null {
+  return ms === undefined ? null : time(ms)
+}
+
+/** `12400` as `12,400`. */
+export function grouped(value: number): string {
+  return String(value).replace(/\B(?=(?:\d{3})+(?!\d))/g, ',')
+}
+
+/** Three significant digits: more would only be noise that has to be sent. */
+export function significant(value: number): number {
+  return Number(value.toPrecision(3))
+}
+
+function roundedOrNull(value: number | null): number | null {
+  return value === null ? null : significant(value)
+}
+
+export function lagText(entries: number, seconds: number | null): string {
+  return `${grouped(entries)} ${entries === 1 ? 'entry' : 'entries'}${seconds === null ? '' : `, ${secondsText(seconds)}`}`
+}
+
+export function secondsText(seconds: number): string {
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`
+  if (seconds < 90) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`
+  return seconds < 5_400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`
+}

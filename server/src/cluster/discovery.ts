@@ -1,0 +1,264 @@
+/**
+ * Which nodes there are and where: by the registry, by a configured list, and by what members of a shard tell of each
+ * other. A node that left the registry stays known while its shard counts it as a member: it is away, not gone.
+ */
+import type { Clock } from '@vacancy/shared'
+import { parseId } from '@vacancy/shared'
+import { nodeInfoBody, readResolverAnswer, statusBody, topologyBody } from '@vacancy/shared/contract'
+import type { z } from 'zod'
+import type { NodeAddress } from './cluster.ts'
+import { type HttpReply, type NodeHttp, NodeHttpError } from './node-http.ts'
+import type { Seen } from './seen.ts'
+
+export const DISCOVERY = {
+  intervalMs: 5_000,
+  timeoutMs: 2_000,
+  /** A node that is neither registered nor a member is forgotten after this long without an answer. */
+  forgetMs: 60_000,
+  nodesMax: 10_000,
+} as const
+
+export type DiscoveryConfig = {
+  readonly registry: string | undefined
+  readonly resolver: string | undefined
+  /** `host:port` or `http://host:port`. */
+  readonly nodes: readonly string[]
+  readonly apiPort: number
+  readonly tcpPort: number
+  readonly registryToken: string | undefined
+  readonly nodeToken: string | undefined
+}
+
+export type Topology = z.infer<typeof topologyBody>
+
+export type RegistryState = {
+  readonly address: string | null
+  readonly isUp: boolean
+  readonly error: string
+  readonly since: number | undefined
+  readonly at: number | undefined
+  readonly topology: Topology | undefined
+}
+
+export type Discovery = {
+  /** One round: every node that is known now. */
+  look(known: readonly Seen[]): Promise<readonly NodeAddress[]>
+  registry(): RegistryState
+  /** Asks the resolver again for a node that does not answer. */
+  forget(node: NodeAddress): void
+}
+
+/** Of a node in the list that has not said yet who it is. */
+export const UNKNOWN_SHARD = 'unknown'
+
+export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: Clock): Discovery {
+  let state: RegistryState = {
+    address: config.registry ?? null,
+    isUp: false,
+    error: '',
+    since: undefined,
+    at: undefined,
+    topology: undefined,
+  }
+  const resolved = new Map<string, { readonly host: string; readonly apiPort: number; readonly tcpPort: number }>()
+  const listed = new Map<string, NodeAddress>()
+
+  async function lookAtRegistry(): Promise<void> {
+    if (config.registry === undefined) return
+    const now = clock.wallMs()
+    try {
+      const ask = { timeoutMs: DISCOVERY.timeoutMs, token: config.registryToken }
+      const topology = readAnswer(await http.ask(`${config.registry}/topology`, ask), topologyBody)
+      state = { ...state, isUp: true, error: '', since: undefined, at: now, topology }
+    } catch (error) {
+      if (!(error instanceof NodeHttpError)) throw error
+      // What it told last stays: nodes do not go away because the registry did.
+      state = { ...state, isUp: false, error: error.message, since: state.since ?? now }
+    }
+  }
+
+  async function placeOf(
+    shard: string,
+    id: string,
+    apiUrl: string | undefined,
+  ): Promise<(NodeAddress['tcp'] & { apiUrl: string }) | undefined> {
+    const url = apiUrl === undefined ? undefined : reachable(apiUrl)
+    const key = `${shard}/${id}`
+    const known = resolved.get(key)
+    if (!known && config.resolver !== undefined) {
+      const path = `/shards/${encodeURIComponent(shard)}/nodes/${encodeURIComponent(id)}`
+      const reply = await askQuietly(() => http.ask(`${config.resolver}${path}`, { timeoutMs: DISCOVERY.timeoutMs }))
+      const address = reply?.status === 200 ? readResolverAnswer(reply.type, reply.body) : undefined
+      if (address) {
+        const { host, apiPort = config.apiPort, port: tcpPort = config.tcpPort } = address
+        resolved.set(key, { host, apiPort, tcpPort })
+      }
+    }
+    const place = resolved.get(key)
+    if (url) return { apiUrl: url.origin, host: place?.host ?? hostOf(url), port: place?.tcpPort ?? config.tcpPort }
+    if (place)
+      return { apiUrl: `http://${bracketed(place.host)}:${place.apiPort}`, host: place.host, port: place.tcpPort }
+    return undefined
+  }
+
+  async function registered(): Promise<NodeAddress[]> {
+    const nodes = (state.topology?.nodes ?? []).slice(0, DISCOVERY.nodesMax)
+    const found: NodeAddress[] = []
+    for (let at = 0; at < nodes.length; at += ASKED_AT_ONCE) {
+      const batch = nodes.slice(at, at + ASKED_AT_ONCE).map(async (node) => {
+        const place = await placeOf(node.shard, node.id, node.api_url)
+        return addressOf(node.id, node.shard, node.zone, place)
+      })
+      found.push(...(await Promise.all(batch)))
+    }
+    return found
+  }
+
+  /** Who each node of the list is: a clustered one says so, a standalone one has no id but its address. */
+  async function fromList(): Promise<NodeAddress[]> {
+    return await Promise.all(
+      config.nodes.map(async (entry) => {
+        const known = listed.get(entry)
+        if (known) return known
+        const url = new URL(entry.includes('://') ? entry : `http://${entry}`)
+        const place = { apiUrl: url.origin, host: hostOf(url), port: config.tcpPort }
+        const identity = await identify(url.origin)
+        if (!identity) return addressOf(url.host, UNKNOWN_SHARD, '', place)
+        const address = addressOf(identity.id ?? url.host, identity.shard, identity.zone, place)
+        listed.set(entry, address)
+        return address
+      }),
+    )
+  }
+
+  async function identify(
+    origin: string,
+  ): Promise<{ id: string | undefined; shard: string; zone: string } | undefined> {
+    const ask = { timeoutMs: DISCOVERY.timeoutMs, token: config.nodeToken }
+    const info = await askQuietly(() => http.ask(`${origin}/node-info`, ask))
+    if (info?.status === 200) {
+      const body = await askQuietly(async () => readAnswer(info, nodeInfoBody))
+      return body && { id: body.node_id, shard: body.shard_id, zone: body.zone_id }
+    }
+    if (info?.status !== 404) return undefined
+    const status = await askQuietly(() => http.ask(`${origin}/status`, ask))
+    const body = status?.status === 200 ? await askQuietly(async () => readAnswer(status, statusBody)) : undefined
+    return body && { id: undefined, shard: body.shard_id, zone: '' }
+  }
+
+  return {
+    async look(known) {
+      const [, list] = await Promise.all([lookAtRegistry(), fromList()])
+      const nodes = new Map<string, NodeAddress>()
+      const add = (node: NodeAddress) => nodes.set(`${node.shard}/${node.id}`, node)
+      for (const node of await registered()) add(node)
+      for (const node of list) add(node)
+      for (const node of await membersOf(known, placeOf)) if (!nodes.has(`${node.shard}/${node.id}`)) add(node)
+      const now = clock.wallMs()
+      for (const { address, answeredAt } of known) {
+        const isGone = answeredAt === undefined || now - answeredAt > DISCOVERY.forgetMs
+        if (!isGone && address.shard !== UNKNOWN_SHARD && !nodes.has(`${address.shard}/${address.id}`)) add(address)
+      }
+      return [...nodes.values()].slice(0, DISCOVERY.nodesMax)
+    },
+    registry: () => state,
+    forget: ({ shard, id }) => void resolved.delete(`${shard}/${id}`),
+  }
+}
+
+const ASKED_AT_ONCE = 64
+
+/** Members that nobody registered: the leader says which, and where the resolver says they are. */
+async function membersOf(
+  known: readonly Seen[],
+  placeOf: (
+    shard: string,
+    id: string,
+    apiUrl: string | undefined,
+  ) => Promise<(NodeAddress['tcp'] & { apiUrl: string }) | undefined>,
+): Promise<NodeAddress[]> {
+  const told = new Map<string, { readonly teller: Seen; readonly id: string; readonly host: string }>()
+  const addresses = new Map(known.map(({ address }) => [`${address.shard}/${address.id}`, address]))
+  for (const teller of known) {
+    const { shard } = teller.address
+    for (const { id, host } of teller.info?.value.nodes ?? []) {
+      const key = `${shard}/${id}`
+      const is = told.get(key)
+      if (parseId(id) !== undefined && (!is || (is.host === '' && host !== ''))) told.set(key, { teller, id, host })
+    }
+  }
+  return await Promise.all(
+    [...told].map(async ([key, { teller, id, host }]) => {
+      const known = addresses.get(key)
+      if (known && known.apiUrl !== '') return known
+      const { shard, zone, apiUrl, tcp } = teller.address
+      const own = new URL(apiUrl)
+      const there = host === '' ? undefined : `${own.protocol}//${bracketed(host)}:${own.port || '80'}`
+      const place =
+        there === undefined ? await placeOf(shard, id, undefined) : { apiUrl: there, host, port: tcp?.port ?? 0 }
+      return addressOf(id, shard, zone, place)
+    }),
+  )
+}
+
+/** Without a place it is known, shown and not asked. */
+function addressOf(
+  id: string,
+  shard: string,
+  zone: string,
+  place: { readonly apiUrl: string; readonly host: string; readonly port: number } | undefined,
+): NodeAddress {
+  const tcp = place && place.port > 0 ? { host: place.host, port: place.port } : undefined
+  return { id, shard, zone, apiUrl: place?.apiUrl ?? '', tcp }
+}
+
+/** What a node says of itself may be where it listens, which is no place to go to when that is everywhere. */
+function reachable(apiUrl: string): URL | undefined {
+  const url = URL.parse(apiUrl)
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined
+  return ['0.0.0.0', '[::]'].includes(url.hostname) ? undefined : url
+}
+
+function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '')
+}
+
+function bracketed(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}
+
+/** @throws NodeHttpError when it is no answer of that kind */
+export function readAnswer<S extends z.ZodType>(reply: Pick<HttpReply, 'status' | 'body'>, schema: S): z.infer<S> {
+  if (reply.status === 401 || reply.status === 403) {
+    throw new NodeHttpError(
+      'not-allowed',
+      `answered ${reply.status}: it wants a token that the control plane does not have`,
+    )
+  }
+  if (reply.status !== 200) throw new NodeHttpError('status', `answered ${reply.status}: ${reply.body.slice(0, 200)}`)
+  let value: unknown
+  try {
+    value = JSON.parse(reply.body)
+  } catch (cause) {
+    throw new NodeHttpError('garbage', 'the answer is not JSON', cause)
+  }
+  const { data, error } = schema.safeParse(value)
+  if (error) {
+    const [issue] = error.issues
+    throw new NodeHttpError(
+      'garbage',
+      `the answer is not what it should be: ${issue?.path.join('.')}: ${issue?.message}`.slice(0, 300),
+    )
+  }
+  return data
+}
+
+/** Nothing instead of an answer: it is asked again with the next round, and what is missing is shown as missing. */
+async function askQuietly<T>(ask: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (error instanceof NodeHttpError) return undefined
+    throw error
+  }
+}

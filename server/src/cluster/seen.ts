@@ -1,0 +1,84 @@
+/** What the control plane has been told by a node, with the time of each answer: the input of derive.ts. */
+import type { ClusterInfo, NodeCodecs, NodeInfo, NodeStatus, NodeView } from '@vacancy/shared/contract'
+import type { NodeAddress } from './cluster.ts'
+
+/** Paths that are asked again and again (console.md §4.1). */
+export const SOURCES = [
+  '/healthz',
+  '/node-info',
+  '/leader',
+  '/peers',
+  '/cluster/info',
+  '/status',
+  '/metrics',
+  '/codecs',
+  '/config',
+] as const
+export type SourcePath = (typeof SOURCES)[number]
+
+export type SourceError = { readonly code: string; readonly message: string; readonly since: number }
+
+/** The last try of one path, good or bad. Times are wall milliseconds. */
+export type Source = {
+  readonly status: number | undefined
+  readonly at: number | undefined
+  readonly milliseconds: number | undefined
+  readonly error: SourceError | undefined
+  readonly body: string
+}
+
+export type Told<T> = { readonly value: T; readonly at: number }
+
+/** Of the configuration of a node, what changes how it is judged. Undefined where it cannot be read. */
+export type NodeLimits = {
+  readonly electionTimeoutMs: number
+  readonly snapshotIntervalSeconds: number
+  readonly snapshotTriggerCount: number
+  readonly maintenanceHour: number
+}
+
+/** Everything told by one node. Only the collector writes it, by replacing it. */
+export type Seen = {
+  readonly address: NodeAddress
+  readonly sources: { readonly [path in SourcePath]?: Source }
+  readonly health: Told<string> | undefined
+  readonly nodeInfo: Told<NodeInfo> | undefined
+  /** By `/leader`. */
+  readonly namesLeader: Told<string> | undefined
+  readonly info: Told<ClusterInfo> | undefined
+  readonly status: Told<NodeStatus> | undefined
+  readonly codecs: Told<NodeCodecs> | undefined
+  readonly rates: Told<NodeView['rates']> | undefined
+  readonly connectionsLimit: number | undefined
+  readonly limits: NodeLimits | undefined
+  /** Answers 404 where only clustered nodes answer. */
+  readonly isStandalone: boolean
+  /** Rounds in a row without any answer. */
+  readonly missed: number
+  readonly answeredAt: number | undefined
+  /** Why the last round had no answer. */
+  readonly error: SourceError | undefined
+  /** Entries that it lacks, by its leader, over the last half minute; oldest first. */
+  readonly lags: readonly { readonly at: number; readonly entries: number }[]
+}
+
+export function nothingSeen(address: NodeAddress): Seen {
+  return {
+    address,
+    sources: {},
+    health: undefined,
+    nodeInfo: undefined,
+    namesLeader: undefined,
+    info: undefined,
+    status: undefined,
+    codecs: undefined,
+    rates: undefined,
+    connectionsLimit: undefined,
+    limits: undefined,
+    isStandalone: false,
+    missed: 0,
+    answeredAt: undefined,
+    error: undefined,
+    lags: [],
+  }
+}
