@@ -2,9 +2,11 @@
  * What clients asked and were told, and whether one order of effects explains all of it (reliability.md §5, O6).
  *
  * A key is a register of 0 … 255 or nothing. Keys do not meet, so each is checked for itself: a search for an order in
- * which every operation takes effect at one moment between its call and its return (Wing and Gong), that remembers
- * which sets of done operations it has seen in which state (Lowe). An operation whose outcome nobody knows may take
- * effect at any time after its call, or never. One that certainly had no effect is not part of the order at all.
+ * which every operation takes effect at one moment between its call and its return (Wing and Gong). It goes through the
+ * history once, with all ways to explain it so far, and has an operation take effect only when a return needs it (the
+ * just-in-time linearization of Lowe). An operation whose outcome nobody knows may take effect at any time after its
+ * call, or never: equal ones are counted and not told apart, and a way that used more of them than another way to the
+ * same place is dropped. One that certainly had no effect is not part of the order at all.
  */
 
 import { assert } from '@vacancy/shared'
@@ -71,7 +73,7 @@ const VALUE_MAX = 255
 
 export type Verdict =
   | { readonly verdict: 'linearizable'; readonly steps: number }
-  /** `stuck`: no order explains all; one that explains most ends before one of these. */
+  /** `stuck`: no order explains all; the first that has no place, then what was under way with it. */
   | {
       readonly verdict: 'impossible'
       readonly key: number
@@ -81,8 +83,8 @@ export type Verdict =
   /** The budget ended first. It counts as a failure of the run's settings: there was too much at once. */
   | { readonly verdict: 'undecided'; readonly key: number; readonly steps: number }
 
-/** Steps of the search for one key: several seconds of work. */
-export const STEPS_MAX = 3_000_000
+/** Steps of the search for one key: some ten seconds of work. */
+export const STEPS_MAX = 5_000_000
 
 export type CheckOptions = {
   /** State of every key before the first call. */
@@ -140,24 +142,50 @@ function effectOf(
   }
 }
 
-/** A call or a return in the order of time; a doubly linked list out of which operations are lifted and put back. */
-type Event = {
-  readonly operation: Operation
-  /** Place in the set of done operations. */
-  readonly bit: number
-  /** The return of a call; undefined for a return, and for a call that never returned. */
-  match: Event | undefined
-  /**
-   * Of an operation without an outcome: an equal one that was called before. Whenever this one may take effect the other
-   * may instead, so it need not be tried first.
-   */
-  twin: number
-  readonly isCall: boolean
-  before: Event | undefined
-  after: Event | undefined
+/** A call or a return, in the order of time. */
+type Moment = { readonly at: number; readonly operation: Operation; readonly isCall: boolean }
+
+/**
+ * One way to explain what has returned so far: the state it leads to, and what took effect of that which has not
+ * returned. One way is as good as another, or better, when state and pending operations are the same and it used no
+ * operation without an outcome that the other did not use: what is left may still take effect, but need not.
+ */
+type Way = {
+  readonly state: number
+  /** Bits of the pending operations that took effect, by their slots. */
+  readonly done: number
+  /** How many of each kind of operation without an outcome took effect. */
+  readonly used: Uint16Array
+  readonly total: number
 }
 
-type Taken = { readonly event: Event; readonly stateBefore: number }
+/** How far one sweep looks: ways that are kept, and operations without an outcome that one return may need. */
+type Reach = { readonly ways: number; readonly depth: number }
+
+/** Nearly all histories are explained by the first; only the last one can say that nothing explains a history. */
+const REACHES: readonly Reach[] = [
+  { ways: 16, depth: 1 },
+  { ways: 64, depth: 2 },
+  { ways: 512, depth: 3 },
+  { ways: 4_096, depth: 5 },
+  { ways: Number.POSITIVE_INFINITY, depth: Number.POSITIVE_INFINITY },
+]
+
+const SLOTS_MAX = 31
+
+type Sweep = {
+  readonly reach: Reach
+  readonly stepsMax: number
+  steps: number
+  /** Something was left out: that nothing was found means nothing. */
+  isCut: boolean
+  /** Called and not returned, by slot. */
+  readonly pending: (Operation | undefined)[]
+  /** One of each kind of operation without an outcome, and how many of them were called. */
+  readonly kinds: readonly Operation[]
+  readonly called: Uint16Array
+  ways: Way[]
+}
 
 function checkKey(key: number, all: readonly Operation[], options: CheckOptions): Verdict {
   // A read that was not answered says nothing, and what never happened is not to be explained.
@@ -165,143 +193,159 @@ function checkKey(key: number, all: readonly Operation[], options: CheckOptions)
     ({ kind, outcome }) => outcome !== 'none' && !(kind === 'read' && outcome === 'unknown'),
   )
   const { initial = MISSING, stepsMax = STEPS_MAX } = options
-  const head = eventsOf(operations)
-  const done = new Uint16Array(Math.ceil(operations.length / 16))
-  const seen = new Set<string>()
-  const taken: Taken[] = []
-  // Those without an answer need no place in the order.
-  let open = operations.filter(({ outcome }) => outcome !== 'unknown').length
-  let mostExplained = -1
-  let stuck: Operation[] = []
-  let state = initial
+  const moments = momentsOf(operations)
+  const kinds = new Map<string, Operation>()
+  for (const operation of operations) if (operation.outcome === 'unknown') kinds.set(nameOf(operation), operation)
   let steps = 0
-  let at = head.after
-  while (open > 0) {
-    if (++steps > stepsMax) return { verdict: 'undecided', key, steps }
-    if (at?.isCall) {
-      const next = stateAfter(state, at.operation)
-      const mark = next === undefined ? '' : markOf(done, at.bit, next)
-      // An unknown operation that changes nothing here needs no place here.
-      const isIdle = next === state && at.operation.outcome === 'unknown'
-      if (next !== undefined && !isIdle && (at.twin < 0 || hasBit(done, at.twin)) && !seen.has(mark)) {
-        seen.add(mark)
-        taken.push({ event: at, stateBefore: state })
-        setBit(done, at.bit)
-        state = next
-        if (at.match) open--
-        lift(at)
-        at = head.after
-      } else at = at.after
-      continue
+  for (const reach of REACHES) {
+    const sweep: Sweep = {
+      reach,
+      stepsMax: stepsMax - steps,
+      steps: 0,
+      isCut: false,
+      pending: [],
+      kinds: [...kinds.values()],
+      called: new Uint16Array(kinds.size),
+      ways: [{ state: initial, done: 0, used: new Uint16Array(kinds.size), total: 0 }],
     }
-    // A return whose call has no place yet, or the end of the list: the last choice was wrong.
-    if (taken.length > mostExplained) {
-      mostExplained = taken.length
-      stuck = callsBefore(head, at)
+    const stuck = runSweep(sweep, moments, [...kinds.keys()])
+    steps += sweep.steps
+    if (!stuck) return { verdict: 'linearizable', steps }
+    if (sweep.steps >= sweep.stepsMax) break
+    if (!sweep.isCut) return { verdict: 'impossible', key, steps, stuck }
+  }
+  return { verdict: 'undecided', key, steps }
+}
+
+const nameOf = ({ kind, amount }: Operation): string => `${kind} ${amount}`
+
+/** What never returned has no place at which it must have taken effect. */
+function momentsOf(operations: readonly Operation[]): Moment[] {
+  const moments: Moment[] = []
+  for (const operation of operations) {
+    moments.push({ at: operation.calledAt, operation, isCall: true })
+    if (operation.outcome !== 'unknown') moments.push({ at: operation.returnedAt, operation, isCall: false })
+  }
+  return moments.sort((a, b) => a.at - b.at)
+}
+
+/** @returns what cannot be explained, the first of them, when that is so */
+function runSweep(sweep: Sweep, moments: readonly Moment[], names: readonly string[]): Operation[] | undefined {
+  const { pending, called } = sweep
+  for (const { operation, isCall } of moments) {
+    if (!isCall) {
+      const slot = pending.indexOf(operation)
+      sweep.ways = explain(sweep, operation, slot)
+      const open = pending.filter((other) => other !== undefined && other !== operation) as Operation[]
+      if (sweep.ways.length === 0) return [operation, ...open].slice(0, 16)
+      pending[slot] = undefined
+    } else if (operation.outcome === 'unknown') {
+      const kind = names.indexOf(nameOf(operation))
+      called[kind] = (called[kind] as number) + 1
+    } else {
+      const free = pending.indexOf(undefined)
+      const slot = free < 0 ? pending.length : free
+      assert(slot < SLOTS_MAX, `a register is asked by at most ${SLOTS_MAX} at once`)
+      pending[slot] = operation
     }
-    const last = taken.pop()
-    if (!last) return { verdict: 'impossible', key, steps, stuck }
-    clearBit(done, last.event.bit)
-    state = last.stateBefore
-    if (last.event.match) open++
-    putBack(last.event)
-    at = last.event.after
   }
-  return { verdict: 'linearizable', steps }
+  return undefined
 }
 
-function eventsOf(operations: readonly Operation[]): Event {
-  const events: { at: number; event: Event }[] = []
-  const twins = new Map<string, number>()
-  operations.forEach((operation, bit) => {
-    const make = (isCall: boolean): Event => ({
-      operation,
-      bit,
-      match: undefined,
-      twin: -1,
-      isCall,
-      before: undefined,
-      after: undefined,
-    })
-    const called = make(true)
-    events.push({ at: operation.calledAt, event: called })
-    if (operation.outcome === 'unknown') {
-      const name = `${operation.kind} ${operation.amount}`
-      called.twin = twins.get(name) ?? -1
-      twins.set(name, bit)
-      return
+type Open = Way & { readonly depth: number }
+
+/**
+ * The ways that go on behind the return of an operation: it took effect before, or does so now, behind any others that
+ * are under way. Nothing takes effect before somebody returns who needs it (just in time).
+ */
+function explain(sweep: Sweep, operation: Operation, slot: number): Way[] {
+  const { reach, pending, kinds, called } = sweep
+  const bit = 1 << slot
+  const found: Way[] = []
+  /** By how many operations without an outcome they used: who used fewest is looked at first. */
+  const open: Open[][] = []
+  const push = (way: Open): void => {
+    const same = open[way.total]
+    if (same) same.push(way)
+    else open[way.total] = [way]
+  }
+  for (const way of sweep.ways) {
+    if (way.done & bit) found.push({ ...way, done: way.done & ~bit })
+    else push({ ...way, depth: 0 })
+  }
+  const seen = createFront()
+  let explained = 0
+  for (let total = 0; total < open.length; total++) {
+    for (const way of open[total] ?? []) {
+      if (explained >= reach.ways || ++sweep.steps > sweep.stepsMax) {
+        sweep.isCut = true
+        return best(sweep, found)
+      }
+      if (!isNew(seen, way)) continue
+      const { state, done, used, depth } = way
+      const after = stateAfter(state, operation)
+      if (after !== undefined) {
+        explained++
+        found.push({ state: after, done, used, total })
+      }
+      for (let other = 0; other < pending.length; other++) {
+        const known = pending[other]
+        if (!known || other === slot || done & (1 << other)) continue
+        const next = stateAfter(state, known)
+        if (next !== undefined) push({ state: next, done: done | (1 << other), used, total, depth })
+      }
+      for (let kind = 0; kind < kinds.length; kind++) {
+        if ((used[kind] as number) >= (called[kind] as number)) continue
+        const { state: next } = effectOf(state, kinds[kind] as Operation)
+        if (next === state) continue
+        if (depth >= reach.depth) {
+          sweep.isCut = true
+          break
+        }
+        const more = used.slice()
+        more[kind] = (more[kind] as number) + 1
+        push({ state: next, done, used: more, total: total + 1, depth: depth + 1 })
+      }
     }
-    called.match = make(false)
-    events.push({ at: operation.returnedAt, event: called.match })
-  })
-  events.sort((a, b) => a.at - b.at)
-  const head: Event = {
-    operation: operations[0] as Operation,
-    bit: -1,
-    match: undefined,
-    twin: -1,
-    isCall: false,
-    before: undefined,
-    after: undefined,
   }
-  let last = head
-  for (const { event } of events) {
-    last.after = event
-    event.before = last
-    last = event
+  return best(sweep, found)
+}
+
+/** Those of which none is as good as another, the ones that used least first. */
+function best(sweep: Sweep, found: Way[]): Way[] {
+  const front = createFront()
+  const kept: Way[] = []
+  for (const way of found.sort((a, b) => a.total - b.total)) {
+    if (!isNew(front, way)) continue
+    if (kept.length >= sweep.reach.ways) {
+      sweep.isCut = true
+      break
+    }
+    kept.push(way)
   }
-  return head
+  return kept
 }
 
-function lift(called: Event): void {
-  unlink(called)
-  if (called.match) unlink(called.match)
+/** What was used to come to a state with the same pending operations done. */
+type Front = Map<number, Uint16Array[]>
+
+function createFront(): Front {
+  return new Map()
 }
 
-function putBack(called: Event): void {
-  if (called.match) relink(called.match)
-  relink(called)
+/** Whether no way that is there already is as good. Ways come with ascending totals, so none makes an earlier one vain. */
+function isNew(front: Front, { state, done, used }: Way): boolean {
+  const place = done * (VALUE_MAX + 2) + state + 1
+  const others = front.get(place)
+  if (!others) front.set(place, [used])
+  else if (others.some((other) => isWithin(other, used))) return false
+  else others.push(used)
+  return true
 }
 
-function unlink(event: Event): void {
-  if (event.before) event.before.after = event.after
-  if (event.after) event.after.before = event.before
-}
-
-function relink(event: Event): void {
-  if (event.before) event.before.after = event
-  if (event.after) event.after.before = event
-}
-
-function callsBefore(head: Event, end: Event | undefined): Operation[] {
-  const found: Operation[] = []
-  for (let event = head.after; event && event !== end; event = event.after)
-    if (event.isCall) found.push(event.operation)
-  return found.slice(0, 16)
-}
-
-function hasBit(bits: Uint16Array, bit: number): boolean {
-  return ((bits[bit >>> 4] as number) & (1 << (bit & 15))) !== 0
-}
-
-function setBit(bits: Uint16Array, bit: number): void {
-  bits[bit >>> 4] = (bits[bit >>> 4] as number) | (1 << (bit & 15))
-}
-
-function clearBit(bits: Uint16Array, bit: number): void {
-  bits[bit >>> 4] = (bits[bit >>> 4] as number) & ~(1 << (bit & 15))
-}
-
-/** State and set of done operations with one more, as a string: words that are all done at the front are only counted. */
-function markOf(done: Uint16Array, bit: number, state: number): string {
-  setBit(done, bit)
-  let from = 0
-  while (from < done.length && done[from] === 0xffff) from++
-  let to = done.length
-  while (to > from && done[to - 1] === 0) to--
-  const mark = String.fromCharCode(state + 1, from, ...done.subarray(from, to))
-  clearBit(done, bit)
-  return mark
+function isWithin(some: Uint16Array, other: Uint16Array): boolean {
+  for (let kind = 0; kind < some.length; kind++) if ((some[kind] as number) > (other[kind] as number)) return false
+  return true
 }
 
 /** The history in a form that other checkers can read: one object an operation, `null` for what never returned. */
