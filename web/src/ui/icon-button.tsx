@@ -7,13 +7,23 @@ type IconButtonProps = Omit<ComponentProps<'button'>, 'children' | 'disabled'> &
   /** Its name, and its tooltip. */
   readonly label: string
   readonly icon: IconName
-  readonly outlined?: boolean
+  /** `default` has a border like a button, `quiet` none. */
+  readonly kind?: 'quiet' | 'default'
   readonly pressed?: boolean
   /** Why it cannot be used now. */
   readonly why?: string | undefined
 }
 
-export function IconButton({ label, icon, outlined, pressed, why, className, onClick, ...rest }: IconButtonProps) {
+export function IconButton({
+  label,
+  icon,
+  kind = 'quiet',
+  pressed,
+  why,
+  className,
+  onClick,
+  ...rest
+}: IconButtonProps) {
   return (
     <button
       type="button"
@@ -24,7 +34,7 @@ export function IconButton({ label, icon, outlined, pressed, why, className, onC
       aria-disabled={why !== undefined || undefined}
       className={clsx(
         'inline-flex size-control min-h-6 min-w-6 shrink-0 items-center justify-center rounded-control border transition-colors',
-        outlined ? 'border-line-strong bg-surface' : 'border-transparent',
+        kind === 'default' ? 'border-line-strong bg-surface' : 'border-transparent',
         why === undefined ? 'text-text-2 hover:bg-sunken hover:text-text' : 'cursor-not-allowed text-text-3',
         pressed && 'bg-sunken text-accent',
         className,

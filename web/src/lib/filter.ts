@@ -1,0 +1,44 @@
+/** What is typed into a filter box: words, and pairs such as `state:behind` or `lag:>1000`. */
+
+export type FilterPair = { readonly key: string; readonly op: ':' | '>' | '<'; readonly value: string }
+export type Filter = { readonly words: readonly string[]; readonly pairs: readonly FilterPair[] }
+
+const TOKEN = /(?:[^\s"]|"[^"]*"?)+/g
+
+/** Everything in lower case; `"two words"` is one, also behind a key. */
+export function parseFilter(text: string): Filter {
+  const words: string[] = []
+  const pairs: FilterPair[] = []
+  for (const [token] of text.toLowerCase().matchAll(TOKEN)) {
+    const plain = token.replaceAll('"', '')
+    const colon = token.startsWith('"') ? -1 : plain.indexOf(':')
+    if (colon < 1) {
+      if (plain) words.push(plain)
+      continue
+    }
+    const sign = plain[colon + 1]
+    const op = sign === '>' || sign === '<' ? sign : ':'
+    const value = plain.slice(colon + (op === ':' ? 1 : 2))
+    // `state:` is still being typed: it narrows nothing yet.
+    if (value) pairs.push({ key: plain.slice(0, colon), op, value })
+  }
+  return { words, pairs }
+}
+
+type Fields = { readonly [key: string]: string | number | null | undefined }
+
+/** Whether a row passes: each word stands somewhere in its fields, each pair in the field of its key. */
+export function passes(filter: Filter, fields: Fields): boolean {
+  const all = Object.values(fields).map((value) => String(value ?? '').toLowerCase())
+  return (
+    filter.words.every((word) => all.some((value) => value.includes(word))) &&
+    filter.pairs.every(({ key, op, value }) => pairPasses(fields[key], op, value))
+  )
+}
+
+function pairPasses(field: Fields[string], op: FilterPair['op'], value: string): boolean {
+  if (field === null || field === undefined) return false
+  if (op === '>') return Number(field) > Number(value)
+  if (op === '<') return Number(field) < Number(value)
+  return typeof field === 'number' ? field === Number(value) : field.toLowerCase().includes(value)
+}

@@ -1,0 +1,49 @@
+'use client'
+import clsx from 'clsx'
+import { useState } from 'react'
+import { CopyButton } from './copy.tsx'
+import { ViewTabs } from './tabs.tsx'
+
+type CodeViewProps = {
+  readonly label: string
+  readonly code: string
+  /** Lines that are seen before it scrolls. */
+  readonly lines?: number
+  readonly hideLabel?: boolean
+  readonly className?: string
+}
+
+export function CodeView({ label, code, lines = 16, hideLabel, className }: CodeViewProps) {
+  return (
+    <figure className={clsx('w-full min-w-0 overflow-clip rounded-control border border-line bg-sunken', className)}>
+      <figcaption className="flex items-center justify-between gap-2 ps-3 text-small text-text-3">
+        <span className={clsx(hideLabel && 'sr-only')}>{label}</span>
+        <CopyButton text={code} label={`Copy: ${label}`} className="ms-auto" />
+      </figcaption>
+      <pre
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+        tabIndex={0}
+        className="overflow-auto px-3 pb-3 font-mono text-small"
+        style={{ maxHeight: `${lines + 1}rem` }}
+      >
+        <code>{code}</code>
+      </pre>
+    </figure>
+  )
+}
+
+type CodeTabsProps = {
+  readonly label: string
+  readonly tabs: readonly { readonly id: string; readonly label: string; readonly code: string }[]
+}
+
+/** The same thing in several languages. */
+export function CodeTabs({ label, tabs }: CodeTabsProps) {
+  const [chosen, setChosen] = useState(tabs[0]?.id ?? '')
+  const tab = tabs.find(({ id }) => id === chosen) ?? tabs[0]
+  return (
+    <ViewTabs label={label} value={tab?.id ?? ''} onChange={setChosen} tabs={tabs}>
+      {tab && <CodeView label={tab.label} code={tab.code} hideLabel />}
+    </ViewTabs>
+  )
+}

@@ -1,0 +1,256 @@
+'use client'
+import clsx from 'clsx'
+import { type ChangeEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { Chip } from './badge.tsx'
+import type { Wire } from './field.tsx'
+
+export type ComboOption = { readonly value: string; readonly label?: string; readonly hint?: string }
+
+/** All choices, or a function that finds those for a text. */
+export type ComboOptions =
+  | readonly ComboOption[]
+  | ((text: string, signal: AbortSignal) => Promise<readonly ComboOption[]>)
+
+type Common = {
+  /** From Field; otherwise `label` names it. */
+  readonly wire?: Wire
+  readonly label?: string
+  readonly options: ComboOptions
+  /** What is typed counts although no choice says it. */
+  readonly free?: boolean
+  readonly placeholder?: string
+  readonly why?: string | undefined
+}
+
+type ComboboxProps = Common & { readonly value: string; readonly onChange: (value: string) => void }
+
+const SHOWN_AT_MOST = 100
+const ASK_AFTER_MS = 120
+
+/** Text with a list of what it may be: arrows choose, Enter takes, Escape closes (ARIA combobox with listbox). */
+export function Combobox({ value, onChange, ...rest }: ComboboxProps) {
+  const [text, setText] = useState<string>()
+  const take = (taken: string) => {
+    setText(undefined)
+    onChange(taken)
+  }
+  return (
+    <ComboInput
+      {...rest}
+      text={text ?? value}
+      onText={(typed) => {
+        setText(typed)
+        if (rest.free || typed === '') onChange(typed)
+      }}
+      onTake={take}
+      onLeave={() => setText(undefined)}
+    />
+  )
+}
+
+type MultiProps = Common & {
+  readonly values: readonly string[]
+  readonly onChange: (values: readonly string[]) => void
+}
+
+/** Several values, each a chip that can be taken away; Backspace in the empty field takes the last one. */
+export function MultiCombobox({ values, onChange, ...rest }: MultiProps) {
+  const [text, setText] = useState('')
+  const add = (value: string) => {
+    setText('')
+    if (value && !values.includes(value)) onChange([...values, value])
+  }
+  return (
+    <ComboInput
+      {...rest}
+      text={text}
+      onText={setText}
+      onTake={add}
+      onLeave={() => (rest.free ? add(text.trim()) : setText(''))}
+      onBackspace={() => onChange(values.slice(0, -1))}
+      taken={values}
+    >
+      {values.map((value) => (
+        <Chip
+          key={value}
+          removeLabel={`Remove ${value}`}
+          onRemove={() => onChange(values.filter((other) => other !== value))}
+        >
+          {value}
+        </Chip>
+      ))}
+    </ComboInput>
+  )
+}
+
+type InputProps = Common & {
+  readonly text: string
+  readonly onText: (text: string) => void
+  readonly onTake: (value: string) => void
+  readonly onLeave: () => void
+  readonly onBackspace?: () => void
+  readonly taken?: readonly string[]
+  readonly children?: ReactNode
+}
+
+function ComboInput(props: InputProps) {
+  const { wire, label, options, free = false, placeholder, why, text, onText, onTake, onLeave, onBackspace } = props
+  const { taken = [], children } = props
+  const ownId = useId()
+  const id = wire?.id ?? ownId
+  const list = useRef<HTMLUListElement>(null)
+  const [isOpen, setOpen] = useState(false)
+  const [isTyped, setTyped] = useState(false)
+  const [at, setAt] = useState(-1)
+  const { found, failed } = useFound(options, isTyped ? text : '', isOpen)
+  const shown = found.filter(({ value }) => !taken.includes(value)).slice(0, SHOWN_AT_MOST)
+
+  useEffect(() => {
+    list.current?.children[at]?.scrollIntoView({ block: 'nearest' })
+  }, [at])
+
+  const close = () => {
+    setOpen(false)
+    setTyped(false)
+    setAt(-1)
+  }
+  const take = (value: string) => {
+    onTake(value)
+    close()
+  }
+  const onKeyDown = (event: KeyboardEvent<HTMLInputElement>) => {
+    const chosen = shown[at]
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      event.preventDefault()
+      const step = event.key === 'ArrowDown' ? 1 : -1
+      if (isOpen) setAt((at + step + shown.length) % Math.max(shown.length, 1))
+      setOpen(true)
+    } else if (event.key === 'Enter' && isOpen) {
+      if (chosen) take(chosen.value)
+      else if (!free && isTyped && shown[0]) take(shown[0].value)
+      else if (free && children) take(text.trim())
+      else return close()
+      event.preventDefault()
+    } else if (event.key === 'Escape' && isOpen) {
+      event.stopPropagation()
+      close()
+    } else if (event.key === 'Backspace' && text === '') {
+      onBackspace?.()
+    } else if (event.key === ',' && free && children && text.trim()) {
+      event.preventDefault()
+      take(text.trim())
+    }
+  }
+  const isListed = isOpen && (shown.length > 0 || failed !== undefined || (!free && isTyped))
+  return (
+    <div className="relative min-w-0">
+      <div
+        className={clsx(
+          'flex min-h-control w-full flex-wrap items-center gap-1 rounded-control border bg-surface px-1 has-focus-visible:outline-2 has-focus-visible:outline-focus has-focus-visible:outline-offset-2',
+          wire?.['aria-invalid'] ? 'border-crit' : 'border-line-strong',
+        )}
+      >
+        {children}
+        <input
+          id={id}
+          role="combobox"
+          aria-label={wire ? undefined : label}
+          aria-describedby={wire?.['aria-describedby']}
+          aria-invalid={wire?.['aria-invalid']}
+          aria-required={wire?.required || undefined}
+          aria-expanded={isListed}
+          aria-controls={`${id}-list`}
+          aria-autocomplete="list"
+          aria-activedescendant={isListed && at >= 0 ? `${id}-${at}` : undefined}
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+          readOnly={why !== undefined}
+          data-tip={why}
+          value={text}
+          placeholder={taken.length === 0 ? placeholder : undefined}
+          onChange={(event: ChangeEvent<HTMLInputElement>) => {
+            setOpen(true)
+            setTyped(true)
+            setAt(-1)
+            onText(event.target.value)
+          }}
+          onClick={() => why === undefined && setOpen(true)}
+          onKeyDown={onKeyDown}
+          onBlur={() => {
+            close()
+            onLeave()
+          }}
+          className="h-[calc(var(--control)-2px)] min-w-16 grow basis-16 bg-transparent px-1.5 text-body outline-none"
+        />
+      </div>
+      <ul
+        ref={list}
+        id={`${id}-list`}
+        // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: the list of a combobox; focus stays in its field.
+        role="listbox"
+        aria-label={label ?? 'Choices'}
+        hidden={!isListed}
+        className="absolute inset-x-0 top-full z-30 mt-1 max-h-72 min-w-48 overflow-y-auto rounded-panel border border-line bg-overlay py-1 shadow-layer"
+      >
+        {shown.map((option, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: its keys are handled in the field, which keeps the focus.
+          // biome-ignore lint/a11y/useFocusableInteractive: pointed at by aria-activedescendant.
+          <li
+            key={option.value}
+            id={`${id}-${index}`}
+            // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: an option of the listbox.
+            role="option"
+            aria-selected={index === at}
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => take(option.value)}
+            className={clsx(
+              'flex min-h-control cursor-pointer items-center justify-between gap-3 px-3 text-table',
+              index === at ? 'bg-accent text-on-accent' : 'hover:bg-sunken',
+            )}
+          >
+            <span className="min-w-0 truncate">{option.label ?? option.value}</span>
+            {option.hint && (
+              <span className={clsx('shrink-0 text-small', index === at ? '' : 'text-text-3')}>{option.hint}</span>
+            )}
+          </li>
+        ))}
+        {shown.length === 0 && (
+          <li role="presentation" className="px-3 py-1.5 text-small text-text-3">
+            {failed ?? 'Nothing begins like this'}
+          </li>
+        )}
+      </ul>
+    </div>
+  )
+}
+
+/** The choices for a text: at once from a list, a moment after the last key from a function. */
+function useFound(options: ComboOptions, text: string, isOpen: boolean) {
+  const [asked, setAsked] = useState<{ found: readonly ComboOption[]; failed?: string }>({ found: [] })
+  const latest = useRef(options)
+  useEffect(() => {
+    latest.current = options
+  })
+  const isAsked = typeof options === 'function'
+  useEffect(() => {
+    if (!isAsked || !isOpen) return
+    const gone = new AbortController()
+    const timer = setTimeout(() => {
+      const ask = latest.current
+      if (typeof ask !== 'function') return
+      ask(text, gone.signal).then(
+        (found) => !gone.signal.aborted && setAsked({ found }),
+        (error) => !gone.signal.aborted && setAsked({ found: [], failed: String(error?.message ?? error) }),
+      )
+    }, ASK_AFTER_MS)
+    return () => {
+      clearTimeout(timer)
+      gone.abort()
+    }
+  }, [isAsked, isOpen, text])
+  if (typeof options === 'function') return { found: asked.found, failed: asked.failed }
+  const wanted = text.trim().toLowerCase()
+  const matches = options.filter((option) => (option.label ?? option.value).toLowerCase().includes(wanted))
+  return { found: matches, failed: undefined }
+}

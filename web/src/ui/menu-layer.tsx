@@ -1,0 +1,58 @@
+'use client'
+import clsx from 'clsx'
+import { useRouter } from 'next/navigation'
+import * as Primitive from 'radix-ui/dropdown-menu'
+import { Icon } from '../icons/icon.tsx'
+import type { MenuLayerProps } from './menu.tsx'
+
+export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerProps) {
+  const router = useRouter()
+  return (
+    <Primitive.Root open onOpenChange={(isOpen) => !isOpen && onClose()} modal={false}>
+      {/* The real button was there before this code was: a copy of its place stands for it. */}
+      <Primitive.Trigger asChild>
+        <span aria-hidden="true" className="pointer-events-none absolute inset-0" />
+      </Primitive.Trigger>
+      <Primitive.Portal>
+        <Primitive.Content
+          aria-label={label}
+          aria-labelledby={undefined}
+          align="end"
+          sideOffset={4}
+          collisionPadding={8}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault()
+            anchor.current?.focus()
+          }}
+          className="enter z-50 min-w-48 max-w-[calc(100vw-16px)] rounded-panel border border-line bg-overlay py-1 shadow-layer outline-none"
+        >
+          {items.map((item, at) =>
+            item === 'line' ? (
+              <Primitive.Separator key={at} className="my-1 border-line border-t" />
+            ) : (
+              <Primitive.Item
+                key={item.label}
+                aria-disabled={item.why !== undefined || undefined}
+                onSelect={(event) => {
+                  if (item.why !== undefined) return event.preventDefault()
+                  item.onSelect?.()
+                  if (item.href) router.push(item.href)
+                }}
+                className={clsx(
+                  'flex min-h-control cursor-pointer items-center gap-2 px-3 text-table outline-none data-highlighted:bg-sunken data-highlighted:outline-2 data-highlighted:outline-focus data-highlighted:-outline-offset-2',
+                  item.why !== undefined ? 'cursor-not-allowed text-text-3' : item.danger ? 'text-crit' : 'text-text',
+                )}
+              >
+                {item.icon && <Icon name={item.icon} size={14} />}
+                <span className="min-w-0">
+                  {item.label}
+                  {item.why !== undefined && <span className="block text-small text-text-3">{item.why}</span>}
+                </span>
+              </Primitive.Item>
+            ),
+          )}
+        </Primitive.Content>
+      </Primitive.Portal>
+    </Primitive.Root>
+  )
+}

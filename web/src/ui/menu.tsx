@@ -1,0 +1,66 @@
+'use client'
+import { lazy, type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
+import type { IconName } from '../icons/icon.tsx'
+import { Button, type ButtonKind } from './button.tsx'
+import { IconButton } from './icon-button.tsx'
+
+export type MenuItem =
+  | {
+      readonly label: string
+      readonly icon?: IconName
+      readonly onSelect?: () => void
+      readonly href?: string
+      /** Why it cannot be used now. */
+      readonly why?: string | undefined
+      readonly danger?: boolean
+    }
+  | 'line'
+
+type MenuProps = {
+  /** Its name: "More actions for n3". */
+  readonly label: string
+  /** Words of the button; without them it is an icon named by the label. */
+  readonly button?: ReactNode
+  readonly icon?: IconName
+  readonly kind?: ButtonKind
+  readonly items: readonly MenuItem[]
+}
+
+export type MenuLayerProps = Pick<MenuProps, 'label' | 'items'> & {
+  readonly anchor: RefObject<HTMLButtonElement | null>
+  readonly onClose: () => void
+}
+
+const Layer = lazy(() => import('./menu-layer.tsx'))
+
+export function Menu({ label, button, icon = 'more', kind = 'default', items }: MenuProps) {
+  const anchor = useRef<HTMLButtonElement>(null)
+  const [isOpen, setOpen] = useState(false)
+  const wire = {
+    ref: anchor,
+    'aria-haspopup': 'menu' as const,
+    'aria-expanded': isOpen,
+    onClick: () => setOpen(true),
+    onKeyDown: (event: { key: string; preventDefault(): void }) => {
+      if (event.key !== 'ArrowDown') return
+      event.preventDefault()
+      setOpen(true)
+    },
+  }
+  return (
+    <span className="relative inline-flex">
+      {button ? (
+        <Button kind={kind} {...wire} icon="chevron-down" className="flex-row-reverse">
+          {button}
+        </Button>
+      ) : (
+        <IconButton label={label} icon={icon} {...wire} />
+      )}
+      {isOpen && (
+        <Suspense fallback={null}>
+          <Layer label={label} items={items} anchor={anchor} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
+    </span>
+  )
+}

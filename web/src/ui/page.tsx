@@ -1,0 +1,63 @@
+'use client'
+import { createContext, Fragment, type ReactNode, useContext } from 'react'
+import { Icon } from '../icons/icon.tsx'
+import { Link } from './link.tsx'
+
+/** How many things need attention: stands in front of every title. The shell knows it. */
+export const AttentionContext = createContext(0)
+
+type PageProps = {
+  /** Name of the route: `shard`, `settings-tokens`. */
+  readonly id: string
+  readonly title: string
+  /** Where it is, for the window's title: "s3", "Settings". */
+  readonly where?: string
+  /** The first data is drawn. */
+  readonly ready: boolean
+  readonly crumbs?: readonly { readonly href: string; readonly label: string }[]
+  /** Beside the title: the state. */
+  readonly badge?: ReactNode
+  /** A sentence or facts under the title. */
+  readonly lead?: ReactNode
+  readonly actions?: ReactNode
+  readonly tabs?: ReactNode
+  readonly children: ReactNode
+}
+
+export function Page({ id, title, where, ready, crumbs, badge, lead, actions, tabs, children }: PageProps) {
+  const attention = useContext(AttentionContext)
+  const name = [title, where, 'Vacancy'].filter(Boolean).join(' · ')
+  return (
+    <main
+      id="content"
+      tabIndex={-1}
+      data-page={id}
+      data-ready={ready}
+      className="mx-auto flex w-full min-w-0 max-w-400 flex-col gap-4 p-4 outline-none md:px-6 md:py-5"
+    >
+      <title>{attention > 0 ? `(${attention}) ${name}` : name}</title>
+      <header className="flex flex-col gap-1.5">
+        {crumbs && crumbs.length > 0 && (
+          <nav aria-label="Where this page is" className="flex flex-wrap items-center gap-1 text-small text-text-3">
+            {crumbs.map((crumb) => (
+              <Fragment key={crumb.href}>
+                <Link href={crumb.href} className="text-text-2">
+                  {crumb.label}
+                </Link>
+                <Icon name="chevron-right" size={12} className="rtl:-scale-x-100" />
+              </Fragment>
+            ))}
+          </nav>
+        )}
+        <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
+          <h1 className="min-w-0 break-words text-title">{title}</h1>
+          {badge}
+          {actions && <div className="ms-auto flex flex-wrap items-center gap-2">{actions}</div>}
+        </div>
+        {lead && <div className="text-text-2">{lead}</div>}
+      </header>
+      {tabs}
+      {children}
+    </main>
+  )
+}

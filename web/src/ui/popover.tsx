@@ -1,0 +1,46 @@
+'use client'
+import { lazy, type ReactNode, type RefObject, Suspense, useRef, useState } from 'react'
+
+type TriggerWire = {
+  readonly ref: RefObject<HTMLButtonElement | null>
+  readonly onClick: () => void
+  readonly 'aria-haspopup': 'dialog'
+  readonly 'aria-expanded': boolean
+}
+
+type PopoverProps = {
+  /** Its name. */
+  readonly label: string
+  /** The button, with these on it. */
+  readonly trigger: (wire: TriggerWire) => ReactNode
+  readonly children: ReactNode | ((close: () => void) => ReactNode)
+  readonly align?: 'start' | 'center' | 'end'
+}
+
+export type PopoverLayerProps = Omit<PopoverProps, 'trigger'> & {
+  readonly anchor: RefObject<HTMLButtonElement | null>
+  readonly onClose: () => void
+}
+
+const Layer = lazy(() => import('./popover-layer.tsx'))
+
+/** A small layer at its button. */
+export function Popover({ trigger, ...rest }: PopoverProps) {
+  const anchor = useRef<HTMLButtonElement>(null)
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      {trigger({
+        ref: anchor,
+        onClick: () => setOpen(!isOpen),
+        'aria-haspopup': 'dialog',
+        'aria-expanded': isOpen,
+      })}
+      {isOpen && (
+        <Suspense fallback={null}>
+          <Layer {...rest} anchor={anchor} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
+    </>
+  )
+}

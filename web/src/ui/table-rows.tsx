@@ -1,0 +1,304 @@
+'use client'
+/** What plain and virtual tables share: columns, order, selection, keys. */
+import clsx from 'clsx'
+import { useRouter } from 'next/navigation'
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo, useState } from 'react'
+import { Icon } from '../icons/icon.tsx'
+import { keptOrder } from './kept-order.ts'
+
+export type Column<R> = {
+  readonly id: string
+  readonly header: string
+  readonly cell: (row: R) => ReactNode
+  /** Numbers stand at the end. */
+  readonly end?: boolean
+  /** Makes the column sortable, smallest first. */
+  readonly compare?: (a: R, b: R) => number
+  /** Less important columns leave first: 2 below 600 px, 3 below 900, 4 below 1280. */
+  readonly rank?: 1 | 2 | 3 | 4
+  readonly width?: string
+  readonly tip?: string
+  /** Names the row for screen readers, and stays in view when the table scrolls sideways. */
+  readonly rowHeader?: boolean
+  readonly className?: string
+}
+
+export type Sort = { readonly column: string; readonly down: boolean }
+export type RowData = { readonly [attribute: `data-${string}`]: string | number | undefined }
+
+export type TableProps<R> = {
+  /** Its name: "Members". */
+  readonly label: string
+  readonly rows: readonly R[]
+  readonly columns: readonly Column<R>[]
+  readonly rowKey: (row: R) => string
+  /** Where Enter or a click on the row leads. */
+  readonly href?: (row: R) => string
+  readonly onOpen?: (row: R) => void
+  /** Given by who keeps it in the URL; otherwise the table keeps it. */
+  readonly sort?: Sort | undefined
+  readonly onSort?: (sort: Sort) => void
+  /** Changes when the user asked for other rows (a filter): then everything is sorted anew. */
+  readonly orderKey?: string
+  readonly rowProps?: (row: R) => RowData
+  readonly selected?: ReadonlySet<string>
+  readonly onSelect?: (selected: ReadonlySet<string>) => void
+  /** Key of the row to land on. */
+  readonly focus?: string | null | undefined
+  /** Below 600 px each row is a card. */
+  readonly card?: (row: R) => ReactNode
+  /** All rows there are, when more exist than are given. */
+  readonly total?: number
+  readonly className?: string
+}
+
+const RANKS = { 1: '', 2: 'max-sm:hidden', 3: 'max-md:hidden', 4: 'max-lg:hidden' } as const
+
+export type Rows<R> = ReturnType<typeof useRows<R>>
+
+export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => void) {
+  const { rows, columns, rowKey, href, onOpen, selected, onSelect, orderKey = '' } = props
+  const router = useRouter()
+  const [ownSort, setOwnSort] = useState<Sort>()
+  const sort = props.onSort ? props.sort : (ownSort ?? props.sort)
+  const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort])
+  const sortedKeys = sorted.map(rowKey)
+
+  const sortId = `${sort?.column} ${sort?.down} ${orderKey}`
+  const [kept, setKept] = useState({ sortId, keys: sortedKeys })
+  if (kept.sortId !== sortId) setKept({ sortId, keys: sortedKeys })
+  const keys = sort && kept.sortId === sortId ? keptOrder(kept.keys, sortedKeys) : sortedKeys
+  const byKey = new Map(sorted.map((row) => [rowKey(row), row]))
+  const shown = keys.flatMap((key) => byKey.get(key) ?? [])
+
+  const [active, setActive] = useState<string>()
+  const activeAt = Math.max(0, keys.indexOf(active ?? props.focus ?? ''))
+
+  const open = (row: R) => {
+    if (onOpen) onOpen(row)
+    else if (href) router.push(href(row))
+  }
+  const select = (key: string) => {
+    const next = new Set(selected)
+    if (!next.delete(key)) next.add(key)
+    onSelect?.(next)
+  }
+  const goTo = (index: number, table: Element) => {
+    const to = Math.min(Math.max(index, 0), keys.length - 1)
+    const key = keys[to]
+    if (key === undefined) return
+    setActive(key)
+    scrollTo(to)
+    // A virtual row may only be there after the scroll.
+    requestAnimationFrame(() => table.querySelector<HTMLElement>(`tr[data-key="${CSS.escape(key)}"]`)?.focus())
+  }
+  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+    const row = shown[activeAt]
+    const isOnRow = event.target instanceof HTMLTableRowElement
+    const act = {
+      j: () => goTo(activeAt + 1, event.currentTarget),
+      k: () => goTo(activeAt - 1, event.currentTarget),
+      ArrowDown: () => goTo(activeAt + 1, event.currentTarget),
+      ArrowUp: () => goTo(activeAt - 1, event.currentTarget),
+      PageDown: () => goTo(activeAt + 10, event.currentTarget),
+      PageUp: () => goTo(activeAt - 10, event.currentTarget),
+      Home: () => goTo(0, event.currentTarget),
+      End: () => goTo(keys.length - 1, event.currentTarget),
+      ...(isOnRow && row !== undefined ? { Enter: () => open(row) } : {}),
+      ...(isOnRow && row !== undefined && onSelect ? { ' ': () => select(rowKey(row)) } : {}),
+    }[event.key]
+    if (!act) return
+    event.preventDefault()
+    act()
+  }
+
+  return {
+    shown,
+    keys,
+    sort,
+    activeAt,
+    /** The values would sort them otherwise by now. */
+    isMoved: sort !== undefined && keys.some((key, at) => key !== sortedKeys[at]),
+    sortAgain: () => setKept({ sortId, keys: sortedKeys }),
+    setSort: (next: Sort) => (props.onSort ? props.onSort(next) : setOwnSort(next)),
+    setActive,
+    open,
+    canOpen: href !== undefined || onOpen !== undefined,
+    select,
+    onKeyDown,
+  }
+}
+
+function sortRows<R>(rows: readonly R[], columns: readonly Column<R>[], sort: Sort | undefined): readonly R[] {
+  const compare = columns.find(({ id }) => id === sort?.column)?.compare
+  if (!sort || !compare) return rows
+  return rows.toSorted(sort.down ? (a, b) => compare(b, a) : compare)
+}
+
+function isTyping(target: EventTarget): boolean {
+  return target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
+}
+
+export function Columns<R>({ columns, onSelect }: TableProps<R>) {
+  return (
+    <colgroup>
+      {onSelect && <col style={{ width: '2.5rem' }} />}
+      {columns.map(({ id, width, rank }) => (
+        <col key={id} style={{ width }} className={RANKS[rank ?? 1]} />
+      ))}
+    </colgroup>
+  )
+}
+
+type HeadRowProps<R> = { readonly table: Rows<R>; readonly props: TableProps<R> }
+
+export function HeadRow<R>({ table, props: { columns, selected, onSelect, label } }: HeadRowProps<R>) {
+  return (
+    <tr aria-rowindex={1}>
+      {onSelect && (
+        <th scope="col" className="sticky top-0 z-10 border-line border-b bg-surface ps-3">
+          <SelectAll label={label} keys={table.keys} selected={selected ?? new Set()} onSelect={onSelect} />
+        </th>
+      )}
+      {columns.map((column) => {
+        const isSorted = table.sort?.column === column.id
+        const isDown = isSorted && table.sort?.down === true
+        return (
+          <th
+            key={column.id}
+            scope="col"
+            aria-sort={column.compare ? (isSorted ? (isDown ? 'descending' : 'ascending') : 'none') : undefined}
+            data-tip={column.tip}
+            className={clsx(
+              'sticky top-0 z-10 h-8 border-line border-b bg-surface px-3 font-medium text-small text-text-2',
+              column.end ? 'text-end' : 'text-start',
+              column.rowHeader && 'start-0 z-20',
+              RANKS[column.rank ?? 1],
+            )}
+          >
+            {column.compare ? (
+              <button
+                type="button"
+                onClick={() => table.setSort({ column: column.id, down: isSorted ? !isDown : Boolean(column.end) })}
+                className={clsx(
+                  'inline-flex min-h-6 items-center gap-1 rounded-control font-medium hover:text-text',
+                  isSorted && 'text-text',
+                )}
+              >
+                {column.header}
+                <Icon name={isDown ? 'chevron-down' : 'chevron-up'} size={12} className={isSorted ? '' : 'invisible'} />
+              </button>
+            ) : (
+              column.header
+            )}
+          </th>
+        )
+      })}
+    </tr>
+  )
+}
+
+type SelectAllProps = {
+  readonly label: string
+  readonly keys: readonly string[]
+  readonly selected: ReadonlySet<string>
+  readonly onSelect: (selected: ReadonlySet<string>) => void
+}
+
+function SelectAll({ label, keys, selected, onSelect }: SelectAllProps) {
+  const isAll = keys.length > 0 && keys.every((key) => selected.has(key))
+  return (
+    <input
+      type="checkbox"
+      aria-label={`Select all of ${label}`}
+      className="size-4 accent-accent"
+      checked={isAll}
+      ref={(box) => {
+        if (box) box.indeterminate = !isAll && keys.some((key) => selected.has(key))
+      }}
+      onChange={() => onSelect(isAll ? new Set() : new Set(keys))}
+    />
+  )
+}
+
+type BodyRowProps<R> = {
+  readonly table: Rows<R>
+  readonly props: TableProps<R>
+  readonly row: R
+  readonly index: number
+}
+
+export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
+  const { columns, rowKey, rowProps, selected, onSelect, focus } = props
+  const key = rowKey(row)
+  const isSelected = selected?.has(key) ?? false
+  const onClick = (event: MouseEvent<HTMLElement>) => {
+    if ((event.target as HTMLElement).closest('a, button, input, label, select, summary')) return
+    if (getSelection()?.toString()) return
+    table.open(row)
+  }
+  return (
+    <tr
+      data-key={key}
+      {...rowProps?.(row)}
+      aria-rowindex={index + 2}
+      tabIndex={index === table.activeAt ? 0 : -1}
+      onFocus={() => table.setActive(key)}
+      onClick={table.canOpen ? onClick : undefined}
+      className={clsx(
+        'group h-row scroll-mt-10 -outline-offset-2 hover:bg-sunken',
+        table.canOpen && 'cursor-pointer',
+        (isSelected || focus === key) && 'bg-info-bg',
+      )}
+    >
+      {onSelect && (
+        <td className="border-line border-b ps-3">
+          <input
+            type="checkbox"
+            aria-label={`Select ${key}`}
+            className="size-4 accent-accent"
+            checked={isSelected}
+            onChange={() => table.select(key)}
+          />
+        </td>
+      )}
+      {columns.map((column) => {
+        const look = clsx(
+          'border-line border-b px-3 py-1 text-start font-normal',
+          column.end && 'num',
+          column.rowHeader && 'sticky start-0 bg-surface group-hover:bg-sunken',
+          RANKS[column.rank ?? 1],
+          column.className,
+        )
+        if (column.rowHeader) {
+          return (
+            <th key={column.id} scope="row" className={look}>
+              {column.cell(row)}
+            </th>
+          )
+        }
+        return (
+          <td key={column.id} className={look}>
+            {column.cell(row)}
+          </td>
+        )
+      })}
+    </tr>
+  )
+}
+
+/** Says that rows would stand elsewhere by now; the user decides when they move. */
+export function MovedChip<R>({ table }: { readonly table: Rows<R> }) {
+  if (!table.isMoved) return null
+  return (
+    <button
+      type="button"
+      onClick={table.sortAgain}
+      className="mx-3 my-1 inline-flex min-h-6 w-fit items-center gap-1 rounded-control border border-line-strong bg-surface px-2 text-small text-text-2 hover:bg-sunken"
+    >
+      <Icon name="refresh" size={12} />
+      Order changed, sort again
+    </button>
+  )
+}

@@ -1,0 +1,95 @@
+'use client'
+import clsx from 'clsx'
+import NextLink from 'next/link'
+import { usePathname } from 'next/navigation'
+import { type KeyboardEvent, type ReactNode, useId } from 'react'
+
+const ROW = 'flex gap-1 overflow-x-auto border-line border-b [scrollbar-width:none]'
+const tabLook = (isChosen: boolean) =>
+  clsx(
+    '-mb-px flex h-control shrink-0 items-center gap-1.5 whitespace-nowrap border-b-2 px-3 font-medium text-table -outline-offset-2',
+    isChosen ? 'border-accent text-text' : 'border-transparent text-text-2 hover:text-text',
+  )
+
+type PathTabsProps = {
+  /** Of what: "Shard s3". */
+  readonly label: string
+  readonly tabs: readonly { readonly href: string; readonly label: string; readonly count?: number }[]
+}
+
+/** Parts of a page that have addresses of their own; `[` and `]` go to the one before and after. */
+export function PathTabs({ label, tabs }: PathTabsProps) {
+  const path = usePathname()
+  return (
+    <nav aria-label={label} data-path-tabs="" className={ROW}>
+      {tabs.map((tab) => (
+        <NextLink
+          key={tab.href}
+          href={tab.href}
+          prefetch={false}
+          aria-current={path === tab.href.split('?')[0] ? 'page' : undefined}
+          className={tabLook(path === tab.href.split('?')[0])}
+        >
+          {tab.label}
+          {tab.count !== undefined && <span className="text-small text-text-3">{tab.count}</span>}
+        </NextLink>
+      ))}
+    </nav>
+  )
+}
+
+type ViewTabsProps = {
+  readonly label: string
+  readonly value: string
+  readonly onChange: (id: string) => void
+  readonly tabs: readonly { readonly id: string; readonly label: string }[]
+  /** Of the chosen tab. */
+  readonly children: ReactNode
+  readonly actions?: ReactNode
+  readonly className?: string
+}
+
+/** Several views of one thing on one page: arrows move, as in any list of tabs. */
+export function ViewTabs({ label, value, onChange, tabs, children, actions, className }: ViewTabsProps) {
+  const id = useId()
+  const move = (event: KeyboardEvent) => {
+    const at = tabs.findIndex((tab) => tab.id === value)
+    const next = {
+      ArrowRight: tabs[(at + 1) % tabs.length],
+      ArrowLeft: tabs[(at - 1 + tabs.length) % tabs.length],
+      Home: tabs[0],
+      End: tabs.at(-1),
+    }[event.key]
+    if (!next) return
+    event.preventDefault()
+    onChange(next.id)
+    document.getElementById(`${id}-${next.id}`)?.focus()
+  }
+  return (
+    <div className={clsx('flex min-w-0 flex-col gap-3', className)}>
+      <div className="flex flex-wrap items-center gap-2">
+        <div role="tablist" aria-label={label} onKeyDown={move} className={clsx(ROW, 'min-w-0 grow')}>
+          {tabs.map((tab) => (
+            <button
+              key={tab.id}
+              id={`${id}-${tab.id}`}
+              type="button"
+              role="tab"
+              aria-selected={tab.id === value}
+              aria-controls={tab.id === value ? `${id}-panel` : undefined}
+              tabIndex={tab.id === value ? 0 : -1}
+              onClick={() => onChange(tab.id)}
+              className={tabLook(tab.id === value)}
+            >
+              {tab.label}
+            </button>
+          ))}
+        </div>
+        {actions}
+      </div>
+      <div id={`${id}-panel`} role="tabpanel" aria-labelledby={`${id}-${value}`} className="min-w-0">
+        {children}
+      </div>
+    </div>
+  )
+}
