@@ -19,6 +19,7 @@ const COMMANDS = {
   quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],
   registry: ['@vacancy/fabric/cli', 'starts the registry: who is there, which shard has what, the codec list'],
   resolver: ['@vacancy/fabric/cli', 'starts a resolver for development: id to host'],
+  'control-plane': ['@vacancy/server/cli', 'starts the control plane with its console, or makes a sign-in link'],
   cluster: ['@vacancy/engine/cli', 'shows what a shard of several nodes does, and changes its members and leader'],
   certs: ['@vacancy/engine/cli', 'makes the authority of a cluster and the certificates of its nodes'],
   query: ['@vacancy/quickstart/cli', 'asks a running node and prints the answer as a table'],

@@ -9,6 +9,9 @@ import pg from 'pg'
 import { MIGRATIONS } from './migrations/migrations.ts'
 import type { Tables } from './tables.ts'
 
+// Times in milliseconds and counts: far below where a number stops being exact.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number)
+
 export type Database = Kysely<Tables>
 
 /**
@@ -17,8 +20,7 @@ export type Database = Kysely<Tables>
  * @param where a file, or the address of a PostgreSQL server (`postgres://…`)
  */
 export async function openDatabase(where: string): Promise<Database> {
-  const isPostgres = /^postgres(?:ql)?:\/\//.test(where)
-  const dialect = isPostgres
+  const dialect = isPostgres(where)
     ? new PostgresDialect({ pool: new pg.Pool({ connectionString: where, max: 8 }) })
     : new SqliteDialect({ database: openSqlite(where) })
   const database = new Kysely<Tables>({ dialect })
@@ -26,6 +28,11 @@ export async function openDatabase(where: string): Promise<Database> {
   const { error } = await migrator.migrateToLatest()
   if (error) throw error
   return database
+}
+
+/** Whether this is the address of a PostgreSQL server. */
+export function isPostgres(where: string): boolean {
+  return /^postgres(?:ql)?:\/\//.test(where)
 }
 
 function openSqlite(file: string) {

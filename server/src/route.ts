@@ -1,6 +1,14 @@
 /** What every route has: who asks, what a handler is given, and how it refuses. */
 import type { Readable } from 'node:stream'
-import type { ControlRouteName, PersonRole, RouteAnswer, RouteAsked, TokenRole } from '@vacancy/shared/contract'
+import type {
+  ControlRoute,
+  ControlRouteName,
+  PersonRole,
+  RouteAnswer,
+  RouteAsked,
+  TokenRole,
+} from '@vacancy/shared/contract'
+import type { Session } from './access.ts'
 
 /** Who asks. `id` and `name` are '' for nobody. */
 export type Asker = {
@@ -13,6 +21,12 @@ export type Asker = {
 /** What a handler is given: checked parameters, query and body, and who asks from where. */
 export type Asked<N extends ControlRouteName> = RouteAsked<N> & {
   readonly asker: Asker
+  /** Of a signed-in person. */
+  readonly session: Session | undefined
+  /** Whether the caller came by https, here or at the reverse proxy. */
+  readonly isSecure: boolean
+  /** `http://host:port` as the caller wrote it: for links that are given back. */
+  readonly origin: string
   /** Of the caller, behind a trusted proxy the one it tells. */
   readonly address: string
   readonly requestId: string
@@ -31,6 +45,28 @@ export type Handler<N extends ControlRouteName> = (
 
 /** The handlers of a table of routes. */
 export type Handlers<R> = { readonly [N in keyof R & ControlRouteName]: Handler<N> }
+
+/**
+ * A part of the control plane: whole tables of routes with their handlers, and what it does in the background. Its
+ * routes exist when it does.
+ */
+export type Area = {
+  readonly name: string
+  readonly routes: { readonly [name: string]: ControlRoute }
+  /** Made by `areaOf`, which checks them against the routes. */
+  readonly handlers: { readonly [name: string]: Handler<never> }
+  start?(): Promise<void>
+  stop?(): Promise<void>
+}
+
+export function areaOf<R extends { readonly [name: string]: ControlRoute }>(
+  name: string,
+  routes: R,
+  handlers: Handlers<R>,
+  life: Pick<Area, 'start' | 'stop'> = {},
+): Area {
+  return { name, routes, handlers: handlers as unknown as Area['handlers'], ...life }
+}
 
 /** Refuses a request: becomes `application/problem+json`. `hint` says what to do; `more` adds fields for programs. */
 export class ProblemError extends Error {

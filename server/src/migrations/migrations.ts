@@ -1,4 +1,7 @@
 /** Every change of the tables, by number; a number that was released is never changed again. */
 import type { Migration } from 'kysely/migration'
+import { access } from './010-access.ts'
 
-export const MIGRATIONS: Record<string, Migration> = {}
+export const MIGRATIONS: Record<string, Migration> = {
+  '010-access': access,
+}

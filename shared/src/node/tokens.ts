@@ -200,15 +200,20 @@ export type FailureLimiter = {
   waitSeconds(address: string): number
   /** Counts a token that was refused. */
   failed(address: string): void
+  /** Takes one back: for tries that are counted before it is known how they end. */
+  forgive(address: string): void
 }
 
-/** Slows down guessing: after 20 refused tokens in a minute an address is not heard, with any token, until it is over. */
-export function createFailureLimiter(clock: Clock): FailureLimiter {
+/**
+ * Slows down guessing: after so many refused tokens in a minute an address is not heard, with any token, until it is
+ * over.
+ */
+export function createFailureLimiter(clock: Clock, failuresMax: number = TOKEN_FAILURES_MAX): FailureLimiter {
   const failures = new Map<string, { count: number; endsMs: number }>()
   return {
     waitSeconds(address) {
       const record = failures.get(address)
-      const leftMs = record && record.count >= TOKEN_FAILURES_MAX ? record.endsMs - clock.monotonicMs() : 0
+      const leftMs = record && record.count >= failuresMax ? record.endsMs - clock.monotonicMs() : 0
       return Math.max(0, Math.ceil(leftMs / 1000))
     },
     failed(address) {
@@ -223,6 +228,10 @@ export function createFailureLimiter(clock: Clock): FailureLimiter {
       const [oldest] = failures.keys()
       if (failures.size >= FAILURE_ADDRESSES_MAX && oldest !== undefined) failures.delete(oldest)
       failures.set(address, { count: 1, endsMs: nowMs + FAILURE_WINDOW_MS })
+    },
+    forgive(address) {
+      const record = failures.get(address)
+      if (record && record.count > 0) record.count -= 1
     },
   }
 }

@@ -1,0 +1,191 @@
+/** The control plane put together: opens everything in order, closes it in reverse. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '@vacancy/shared'
+import { VacancyError } from '@vacancy/shared'
+import { ACCESS_ROUTES, PROGRAM_ROUTES } from '@vacancy/shared/contract'
+import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics } from '@vacancy/shared/node'
+import type { Logger } from 'pino'
+import { createAccess } from './access.ts'
+import { createAudit } from './audit.ts'
+import type { ControlConfig } from './config.ts'
+import { isPostgres, openDatabase } from './database.ts'
+import { type App, createHttp, type HttpOptions, listeningUrl, registerAreas } from './http.ts'
+import { CONTROL_METRICS } from './metrics.ts'
+import { createPeople, type People } from './people.ts'
+import { type Area, areaOf } from './route.ts'
+import { openSettings } from './settings.ts'
+import { dispatchUpgrades, mountWeb } from './web.ts'
+
+/** How often what ended by itself is deleted. */
+const SWEEP_MS = 3_600_000
+/** The database has this long to answer before it counts as gone. */
+const DATABASE_MS = 2_000
+
+export type ControlPlane = {
+  /** `http://host:port` of the listener. */
+  readonly url: string
+  /** Under which browsers come: the base address, or the listener's. */
+  readonly origin: string
+  readonly people: People
+  readonly stop: () => Promise<void>
+}
+
+/**
+ * Starts the control plane.
+ *
+ * @throws VacancyError port_taken, or what keeps the database from opening
+ */
+export async function startControlPlane(options: {
+  readonly config: ControlConfig
+  readonly clock: Clock
+  readonly log: Logger
+  /** NODE_ENV=production: the console must have been built. */
+  readonly isProduction: boolean
+}): Promise<ControlPlane> {
+  const { config, clock, log } = options
+  const closers: (() => Promise<void>)[] = []
+  const close = async (): Promise<void> => {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
+  try {
+    return await open()
+  } catch (error) {
+    await close()
+    throw error
+  }
+
+  async function open(): Promise<ControlPlane> {
+    const startedAt = new Date(clock.wallMs()).toISOString()
+    const readiness = createReadiness(clock)
+    const metrics = registerMetrics(CONTROL_METRICS, { process: true })
+
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+    const database = await openDatabase(databaseOf(config))
+    closers.push(() => database.destroy())
+    const settings = await openSettings(database, config)
+    const audit = createAudit(database, clock, () => undefined)
+    const access = createAccess({ database, clock, sessionIdleMs: config.sessionIdleHours * 3_600_000 })
+    const people = createPeople({
+      database,
+      clock,
+      access,
+      audit,
+      settings,
+      facts: () => ({
+        database: isPostgres(config.databaseUrl) ? 'postgresql' : 'sqlite',
+        registry: config.registry === '' ? null : config.registry,
+        resolver: config.resolver === '' ? null : config.resolver,
+        nodes: config.nodes.length,
+        startedAt,
+      }),
+      onSignIn: (result) => metrics.of.control_sign_ins_total.inc({ result }),
+    })
+
+    const http: HttpOptions = {
+      log,
+      access,
+      audit: audit.write,
+      trustProxy: config.trustProxy,
+      allowedHosts: () => config.allowedHosts,
+      baseUrl: () => settings.baseUrl(),
+      onAnswer: (route, status, seconds) => {
+        metrics.of.control_http_requests_total.inc({ route, status: String(status) })
+        metrics.of.control_http_request_seconds.observe({ route }, seconds)
+      },
+      onRefusal: (reason) => metrics.of.control_refused_total.inc({ reason }),
+    }
+    const app = await createHttp(http)
+    const program = areaOf('program', PROGRAM_ROUTES, {
+      'GET /health': () => ({ status: 'ok' as const }),
+      'GET /ready': async ({ reply }) => {
+        const says = await databaseFault()
+        readiness.set('database', says)
+        const { ready, reasons } = readiness.read()
+        if (!ready) reply.status(503)
+        return { ready, reasons: reasons.map(({ name, says }) => ({ name, says })) }
+      },
+      'GET /metrics': async ({ reply }) => {
+        const says = await databaseFault()
+        metrics.of.control_database_up.set(says === '' ? 1 : 0)
+        if (says === '') metrics.of.control_sessions.set(await access.countSessions())
+        reply.header('content-type', METRICS_CONTENT_TYPE)
+        return await metrics.text()
+      },
+    })
+    const areas: readonly Area[] = [program, areaOf('access', ACCESS_ROUTES, { ...people.handlers, ...audit.handlers })]
+
+    await registerAreas(app, areas, http)
+    dispatchUpgrades(app, new Map(), (error) => log.error({ err: error }, 'a WebSocket could not be opened'))
+    if (config.web) closers.push(await mountWeb(app, options.isProduction))
+    for (const area of areas) {
+      await area.start?.()
+      closers.push(async () => await area.stop?.())
+    }
+    const sweeping = setInterval(() => void sweep(), SWEEP_MS)
+    closers.push(async () => clearInterval(sweeping))
+    await sweep()
+    await listen(app, config)
+    closers.push(() => closeListener(app, config.drainSecs * 1000))
+    const url = listeningUrl(app)
+    return {
+      url,
+      origin: settings.baseUrl() || url,
+      people,
+      stop: async () => {
+        readiness.set('stopping', 'The control plane stops.')
+        await close()
+      },
+    }
+
+    async function databaseFault(): Promise<string> {
+      const late = Promise.withResolvers<string>()
+      const timer = setTimeout(() => late.resolve(`The database did not answer within ${DATABASE_MS} ms.`), DATABASE_MS)
+      const asked = database.selectFrom('audit_chain').select('id').executeTakeFirst()
+      try {
+        return await Promise.race([asked.then(() => ''), late.promise])
+      } catch (error) {
+        return `The database does not answer: ${(error as Error).message}`
+      } finally {
+        clearTimeout(timer)
+      }
+    }
+
+    async function sweep(): Promise<void> {
+      try {
+        await access.sweep()
+        await audit.prune(config.auditKeepDays)
+      } catch (error) {
+        // The next hour does it.
+        log.error({ err: error }, 'old sessions and audit entries could not be deleted')
+      }
+    }
+  }
+}
+
+/** Where the state is kept, for openDatabase. */
+export function databaseOf(config: ControlConfig): string {
+  return config.databaseUrl === '' ? join(config.dataDir, 'control-plane.sqlite') : config.databaseUrl
+}
+
+async function listen(app: App, { listenHost, listenPort }: ControlConfig): Promise<void> {
+  try {
+    await app.listen({ host: listenHost, port: listenPort })
+  } catch (cause) {
+    throw new VacancyError(
+      'port_taken',
+      { address: `${listenHost}:${listenPort}`, reason: (cause as Error).message },
+      { cause },
+    )
+  }
+}
+
+/** Takes no more, and finishes what is in flight; what takes longer than the drain time is cut off. */
+async function closeListener(app: App, drainMs: number): Promise<void> {
+  const cut = setTimeout(() => app.server.closeAllConnections(), drainMs)
+  try {
+    await app.close()
+  } finally {
+    clearTimeout(cut)
+  }
+}

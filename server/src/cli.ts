@@ -1,0 +1,124 @@
+/** Command lines of the control plane: `vacancy control-plane` and `vacancy control-plane link`. */
+import { systemClock, VacancyError } from '@vacancy/shared'
+import { PERSON_ROLES, type PersonRole } from '@vacancy/shared/contract'
+import { createLogger, defineCommand, runCommand, runProgram } from '@vacancy/shared/node'
+import { createAccess } from './access.ts'
+import { type ControlPlane, databaseOf, startControlPlane } from './app.ts'
+import { createAudit } from './audit.ts'
+import { CONTROL_SCHEMA, loadControlConfig } from './config.ts'
+import { openDatabase } from './database.ts'
+import { createPeople, signInLink } from './people.ts'
+import { ProblemError } from './route.ts'
+import { openSettings } from './settings.ts'
+
+const CONFIG = {
+  type: 'text',
+  value: 'FILE',
+  summary: 'Configuration; else ./control-plane.yml, then /etc/vacancy/control-plane.yml.',
+} as const
+
+export const controlPlaneCommand = defineCommand({
+  name: 'vacancy control-plane',
+  component: 'CONTROL_PLANE',
+  summary: 'Starts the control plane with its console. `vacancy control-plane link` makes a sign-in link.',
+  flags: {
+    config: CONFIG,
+    'sign-in': {
+      type: 'text',
+      value: 'NAME',
+      summary:
+        'Prints a one-time sign-in link of this person at the start; an admin of this name is made if there is none.',
+    },
+  },
+  settings: CONTROL_SCHEMA,
+  run: async ({ flags, given, warnings }) => {
+    const { values: config } = loadControlConfig({
+      file: flags.config,
+      given,
+      databaseUrl: process.env['DATABASE_URL'],
+    })
+    const log = createLogger({ level: config.logLevel, format: config.logFormat, component: 'control-plane' })
+    for (const warning of warnings) log.warn({}, warning)
+    let running: ControlPlane | undefined
+    await runProgram(
+      {
+        start: async () => {
+          const isProduction = process.env['NODE_ENV'] === 'production'
+          running = await startControlPlane({ config, clock: systemClock, log, isProduction })
+          print(`serving: ${running.url}`)
+          if (flags.signIn !== undefined) {
+            const code = await running.people.signInCode(flags.signIn, 'admin')
+            print(`sign-in: ${signInLink(running.origin, code)}`)
+            return
+          }
+          const code = await running.people.setUpCode()
+          if (code !== undefined) print(`set-up: ${signInLink(running.origin, code)}`)
+        },
+        stop: async () => await running?.stop(),
+      },
+      { log, drainMs: (config.drainSecs + 5) * 1000 },
+    )
+    return undefined
+  },
+})
+
+const linkCommand = defineCommand({
+  name: 'vacancy control-plane link',
+  component: 'CONTROL_PLANE',
+  summary:
+    'Prints a one-time sign-in link of somebody: for who forgot the password, or to add an admin. Runs beside the control plane.',
+  flags: {
+    config: CONFIG,
+    person: { type: 'text', value: 'NAME', required: true, summary: 'Whom the link signs in.' },
+    create: {
+      type: 'choice',
+      choices: PERSON_ROLES,
+      summary: 'Adds the person with this role if there is none of the name.',
+    },
+  },
+  settings: CONTROL_SCHEMA,
+  run: async ({ flags, given }) => {
+    const { values: config } = loadControlConfig({
+      file: flags.config,
+      given,
+      databaseUrl: process.env['DATABASE_URL'],
+    })
+    const database = await openDatabase(databaseOf(config))
+    try {
+      const settings = await openSettings(database, config)
+      const access = createAccess({ database, clock: systemClock, sessionIdleMs: 0 })
+      const audit = createAudit(database, systemClock, () => undefined)
+      const people = createPeople({
+        database,
+        clock: systemClock,
+        access,
+        audit,
+        settings,
+        facts: () => {
+          throw new Error('nobody asks')
+        },
+        onSignIn: () => undefined,
+      })
+      const code = await people.signInCode(flags.person, flags.create as PersonRole | undefined)
+      print(signInLink(settings.baseUrl() || `http://${config.listenHost}:${config.listenPort}`, code))
+    } catch (error) {
+      if (error instanceof ProblemError)
+        throw new VacancyError('failure', { reason: `${error.message} ${error.hint}`.trim() }, { cause: error })
+      throw error
+    } finally {
+      await database.destroy()
+    }
+    return undefined
+  },
+})
+
+/** Runs one subcommand; sets the exit code. */
+export async function main(args: readonly string[]): Promise<void> {
+  const [, ...rest] = args
+  if (rest[0] === 'link') await runCommand(linkCommand, rest.slice(1))
+  else await runCommand(controlPlaneCommand, rest)
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

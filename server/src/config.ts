@@ -1,0 +1,210 @@
+/** The configuration of the control plane: its keys, and what is checked across them. */
+
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import { VacancyError } from '@vacancy/shared'
+import {
+  type Config,
+  type ConfigSchema,
+  type ConfigValues,
+  type Given,
+  LOG_FORMATS,
+  LOG_LEVELS,
+  loadConfig,
+} from '@vacancy/shared/node'
+
+export const CONTROL_SCHEMA = {
+  listen_host: { type: 'text', default: '127.0.0.1', summary: 'Address to listen on.' },
+  listen_port: {
+    type: 'integer',
+    default: 8000,
+    min: 0,
+    max: 65_535,
+    summary: 'Port to listen on; 0 = any free port, which is printed.',
+  },
+  base_url: {
+    type: 'text',
+    default: '',
+    summary: 'Address under which browsers reach it, such as https://vacancy.example.com, behind a reverse proxy.',
+  },
+  allowed_hosts: {
+    type: 'list',
+    default: [],
+    summary: 'Further names that browsers may reach it by; other Host headers are refused.',
+  },
+  trust_proxy: {
+    type: 'list',
+    default: [],
+    summary: 'Addresses or networks of reverse proxies whose X-Forwarded headers are believed.',
+  },
+  data_dir: { type: 'text', default: './data/control-plane', summary: 'Folder of its own files; made if absent.' },
+  database_url: {
+    type: 'text',
+    default: '',
+    secret: true,
+    summary: 'PostgreSQL, postgres://user:password@host/name, also as DATABASE_URL; else a SQLite file in data_dir.',
+  },
+  registry: { type: 'text', default: '', summary: 'Registry that knows the nodes, http://host:port.' },
+  resolver: { type: 'text', default: '', summary: 'Resolver that knows the hosts of nodes, http://host:port.' },
+  nodes: {
+    type: 'list',
+    default: [],
+    summary: 'Nodes to look at beside those of the registry, each http://host:port of its HTTP API.',
+  },
+  node_api_port: {
+    type: 'integer',
+    default: 8080,
+    min: 1,
+    max: 65_535,
+    summary: 'Port of the HTTP API of nodes whose host comes from the resolver.',
+  },
+  node_tcp_port: {
+    type: 'integer',
+    default: 7777,
+    min: 1,
+    max: 65_535,
+    summary: 'Port of the wire protocol of these nodes.',
+  },
+  node_monitoring_token: { type: 'text', default: '', secret: true, summary: 'Token to read the state of nodes.' },
+  node_client_token: { type: 'text', default: '', secret: true, summary: 'Token to run queries on nodes.' },
+  node_admin_token: { type: 'text', default: '', secret: true, summary: 'Token to change members and leader.' },
+  registry_token: { type: 'text', default: '', secret: true, summary: 'Token to read the registry.' },
+  environment: {
+    type: 'text',
+    default: 'DEVELOPMENT',
+    summary: 'Label shown on every page, until another is chosen in the console.',
+  },
+  environment_kind: {
+    type: 'choice',
+    choices: ['development', 'staging', 'production'],
+    default: 'development',
+    summary: 'How much confirming is asked, until another is chosen in the console.',
+  },
+  session_idle_hours: {
+    type: 'integer',
+    default: 12,
+    min: 1,
+    max: 720,
+    unit: 'hours',
+    summary: 'A session ends when nothing was asked for this long.',
+  },
+  audit_keep_days: {
+    type: 'integer',
+    default: 400,
+    min: 1,
+    max: 36_500,
+    unit: 'days',
+    summary: 'Entries of the audit log are kept this long.',
+  },
+  imports_dir: {
+    type: 'text',
+    default: '',
+    summary: 'Folder of uploads, builds and snapshots, on a disk with room; empty: imports in data_dir.',
+  },
+  web: { type: 'boolean', default: true, summary: 'Serves the console; without it only the API.' },
+  drain_secs: {
+    type: 'integer',
+    default: 10,
+    min: 0,
+    max: 600,
+    unit: 'seconds',
+    summary: 'Time to finish what is in flight when stopping.',
+  },
+  log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Least level that is logged.' },
+  log_format: { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+} as const satisfies ConfigSchema
+
+export type ControlConfig = ConfigValues<typeof CONTROL_SCHEMA>
+
+/** A secret may be written as the name of a file that holds it. */
+const SECRET_FILE = 'file:'
+
+const SEARCHED = ['./control-plane.yml', '/etc/vacancy/control-plane.yml']
+
+/**
+ * Fills the configuration from a file, the environment and flags.
+ *
+ * @throws VacancyError invalid_config, one line a fault
+ */
+export function loadControlConfig(sources: {
+  readonly file?: string | undefined
+  readonly given?: ReadonlyMap<string, Given>
+  /** The variable DATABASE_URL, by its usual name. */
+  readonly databaseUrl?: string | undefined
+}): Config<typeof CONTROL_SCHEMA> {
+  const given = new Map(sources.given)
+  if (sources.databaseUrl !== undefined && sources.databaseUrl !== '' && !given.has('database_url'))
+    given.set('database_url', { text: sources.databaseUrl, at: 'DATABASE_URL', from: 'env' })
+  refuseSecretFlags(given)
+  const config = loadConfig({ schema: CONTROL_SCHEMA, file: sources.file, searched: SEARCHED, given, check })
+  return Object.freeze({ ...config, values: readSecrets(config.values) })
+}
+
+/** Everybody on a machine can read the arguments of its programs. */
+function refuseSecretFlags(given: ReadonlyMap<string, Given>): void {
+  for (const [key, { text, at, from }] of given) {
+    const setting: ConfigSchema[string] | undefined = CONTROL_SCHEMA[key as keyof typeof CONTROL_SCHEMA]
+    if (from !== 'flag' || !setting?.secret || text.startsWith(SECRET_FILE)) continue
+    throw new VacancyError('usage_error', {
+      reason: `${at}: a secret on the command line can be read by everybody on this machine; write ${at} ${SECRET_FILE}PATH, or set it in the configuration file or the environment`,
+    })
+  }
+}
+
+function readSecrets(values: ControlConfig): ControlConfig {
+  const read: { [name: string]: unknown } = { ...values }
+  for (const name of [
+    'databaseUrl',
+    'nodeMonitoringToken',
+    'nodeClientToken',
+    'nodeAdminToken',
+    'registryToken',
+  ] as const) {
+    const value = values[name]
+    if (!value.startsWith(SECRET_FILE)) continue
+    const file = value.slice(SECRET_FILE.length)
+    try {
+      read[name] = readFileSync(file, 'utf8').trim()
+    } catch (cause) {
+      throw new VacancyError(
+        'invalid_config',
+        { reason: `${file}: cannot be read: ${(cause as Error).message}` },
+        { cause },
+      )
+    }
+    if (read[name] === '') throw new VacancyError('invalid_config', { reason: `${file}: is empty` })
+  }
+  return Object.freeze(read) as ControlConfig
+}
+
+function check(values: ControlConfig): string[] {
+  const faults: string[] = []
+  for (const key of ['base_url', 'registry', 'resolver'] as const) {
+    const value = key === 'base_url' ? values.baseUrl : values[key]
+    if (value !== '' && !isOrigin(value)) faults.push(`${key}: ${value} is not an address like http://host:port`)
+  }
+  for (const node of values.nodes)
+    if (!isOrigin(node)) faults.push(`nodes: ${node} is not an address like http://host:port`)
+  for (const host of values.allowedHosts)
+    if (!/^[A-Za-z0-9.-]+$/.test(host)) faults.push(`allowed_hosts: ${host} is not a host name without port`)
+  for (const proxy of values.trustProxy)
+    if (!isNetwork(proxy)) faults.push(`trust_proxy: ${proxy} is neither an address nor a network like 10.0.0.0/8`)
+  if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
+    faults.push('database_url: must begin with postgres:// (or file: and the path of a file that holds it)')
+  if (!/^[^\p{Cc}]{1,24}$/u.test(values.environment.trim()))
+    faults.push('environment: must be 1 to 24 characters on one line')
+  return faults
+}
+
+/** Scheme, host and port, and nothing behind. */
+function isOrigin(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === '' && url.hash === ''
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits, more] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || more !== undefined) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128))
+}
