@@ -10,7 +10,7 @@ import type { ControlAccess, Me, PersonRole, TokenRole } from '@vacancy/shared/c
 import { bearerToken, createFailureLimiter } from '@vacancy/shared/node'
 import type { Transaction } from 'kysely'
 import type { Database } from './database.ts'
-import { type Asker, ProblemError } from './route.ts'
+import { type Asker, ProblemError, type Session } from './route.ts'
 import type { Tables } from './tables.ts'
 
 export const SESSION_COOKIE = 'vacancy_session'
@@ -19,16 +19,6 @@ export const LINK_MS = 86_400_000
 /** A session or token that is used all the time is written down this often. */
 const SEEN_MS = 60_000
 const TOKEN_PREFIX = 'vct_'
-
-export type Session = {
-  /** SHA-256 of what the cookie holds. */
-  readonly key: string
-  readonly personId: string
-  /** What every change of this session must show in `x-csrf`. */
-  readonly csrf: string
-  readonly signedInBy: Me['signedInBy']
-  readonly lastSeenAt: number
-}
 
 export type Visitor = {
   readonly asker: Asker

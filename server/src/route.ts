@@ -3,12 +3,12 @@ import type { Readable } from 'node:stream'
 import type {
   ControlRoute,
   ControlRouteName,
+  Me,
   PersonRole,
   RouteAnswer,
   RouteAsked,
   TokenRole,
 } from '@vacancy/shared/contract'
-import type { Session } from './access.ts'
 
 /** Who asks. `id` and `name` are '' for nobody. */
 export type Asker = {
@@ -16,6 +16,17 @@ export type Asker = {
   readonly id: string
   readonly name: string
   readonly role: PersonRole | TokenRole | undefined
+}
+
+/** Of a signed-in person. */
+export type Session = {
+  /** SHA-256 of what the cookie holds. */
+  readonly key: string
+  readonly personId: string
+  /** What every change of this session must show in `x-csrf`. */
+  readonly csrf: string
+  readonly signedInBy: Me['signedInBy']
+  readonly lastSeenAt: number
 }
 
 /** What a handler is given: checked parameters, query and body, and who asks from where. */
