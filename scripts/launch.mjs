@@ -1,8 +1,9 @@
 // Starts everything a clone can do with one command: installs when needed, goes on with the pinned Node, builds what
 // changed, runs the program and passes signals on. Plain JavaScript without dependencies: runs on Node 20.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { ensureBrowser } from './browser.mjs'
 import { ensureInstalled } from './install.mjs'
 import { findNode, ROOT } from './pinned-node.mjs'
 import { forwardSignals, run, stopAsked } from './program.mjs'
@@ -18,19 +19,25 @@ const VITEST = [
   '--reporter=default',
   '--reporter=./scripts/count-reporter.mjs',
 ]
+const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config', 'e2e']
 
 /** What can be launched: `steps` are run one after another with the pinned Node; what the user adds goes to the last. */
 const COMMANDS = {
-  start: { build: true, steps: [['quickstart/src/start.ts']] },
-  // One standalone node with the sample: what `start` is, too, until there is more to start.
+  start: { build: true, steps: [['quickstart/src/shard.ts']] },
+  // One standalone node with the sample.
   'start:node': { build: true, steps: [['quickstart/src/start.ts']] },
-  'start:shard': { build: true, steps: [['quickstart/src/shard.ts']] },
-  test: { build: true, steps: [VITEST], countsTests: true },
+  // A shard and nothing else: no control plane, no console.
+  'start:shard': { build: true, steps: [['quickstart/src/shard.ts', '--no-console']] },
+  // Everything; who names files of vitest wants only those.
+  test: { build: true, steps: [VITEST], countsTests: true, thenBrowser: true },
+  e2e: { build: true, steps: [], countsTests: true, thenBrowser: true },
   check: {
     build: false,
     // Every step runs, so that one look shows all that is to be mended.
     everyStep: true,
     steps: [
+      // What a route takes and gives is generated; the type check of web reads it.
+      ['node_modules/next/dist/bin/next', 'typegen', 'web'],
       ...workspaces.map((workspace) => ['node_modules/typescript/bin/tsc', '-p', workspace]),
       ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--no-errors-on-unmatched'],
       ['scripts/check-imports.mjs'],
@@ -73,7 +80,7 @@ async function launch(name, rest) {
     const built = await build(node.path, env)
     if (built !== 0) return built
   }
-  if (command.countsTests) return await runTests(node.path, command, rest, env)
+  if (command.countsTests) return await runTests(node.path, withBrowser(command, rest), rest, env)
   return await runSteps(node.path, command, rest, env)
 }
 
@@ -86,6 +93,7 @@ function environment(node) {
     TURBO_TELEMETRY_DISABLED: '1',
     TURBO_NO_UPDATE_NOTIFIER: '1',
     DO_NOT_TRACK: '1',
+    NEXT_TELEMETRY_DISABLED: '1',
   }
 }
 
@@ -112,12 +120,27 @@ async function runSteps(node, command, rest, env) {
   return worst
 }
 
+/** The tests of a command with those in a browser behind them, where there are any. */
+function withBrowser(command, rest) {
+  const isAsked = command.thenBrowser && existsSync(path.join(ROOT, 'e2e/playwright.config.ts'))
+  if (!isAsked || (command.steps.length > 0 && rest.length > 0)) return command
+  return { ...command, steps: [...command.steps, PLAYWRIGHT], everyStep: true, needsBrowser: true }
+}
+
 /** Runs the tests and ends with one line, `N passed, M failed`, whatever else was printed before. */
 async function runTests(node, command, rest, env) {
   const folder = mkdtempSync(path.join(tmpdir(), 'vacancy-test-'))
   const file = path.join(folder, 'counts.json')
   try {
-    const code = await runSteps(node, command, rest, { ...env, VACANCY_TEST_COUNTS: file })
+    const browser = command.needsBrowser ? ensureBrowser(ROOT, node, say) : {}
+    if (browser.fix) say(browser.fix)
+    const steps = browser.fix ? command.steps.filter((step) => step !== PLAYWRIGHT) : command.steps
+    const code =
+      (await runSteps(node, { ...command, steps }, rest, {
+        ...env,
+        VACANCY_TEST_COUNTS: file,
+        ...(browser.path && { CHROMIUM_PATH: browser.path }),
+      })) || (browser.fix ? 1 : 0)
     const counts = readCounts(file)
     // A run that died before its end failed, whatever it had counted by then.
     const failed = code !== 0 && counts.failed === 0 ? 1 : counts.failed

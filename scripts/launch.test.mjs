@@ -48,7 +48,7 @@ function launch(args, onOutput = () => {}) {
 
 test('a program is started with the pinned Node and its arguments, and gives its exit code', async () => {
   write(
-    'quickstart/src/start.ts',
+    'quickstart/src/shard.ts',
     'const code: number = 7\nconsole.log(process.execPath, process.argv.slice(2).join("+"))\nprocess.exit(code)',
   )
 
@@ -60,7 +60,7 @@ test('a program is started with the pinned Node and its arguments, and gives its
 
 test('a signal reaches the program once, however often the terminal and npm repeat it', async () => {
   write(
-    'quickstart/src/start.ts',
+    'quickstart/src/shard.ts',
     `let signals = 0
      process.on('SIGINT', () => { signals += 1; console.log('stopping'); setTimeout(() => process.exit(20 + signals), 300) })
      setInterval(() => {}, 1000)
@@ -79,7 +79,7 @@ test('a signal reaches the program once, however often the terminal and npm repe
 })
 
 test('a program ended by a signal gives 128 plus its number', async () => {
-  write('quickstart/src/start.ts', 'process.kill(process.pid, "SIGKILL")')
+  write('quickstart/src/shard.ts', 'process.kill(process.pid, "SIGKILL")')
 
   expect((await launch(['start'])).code).toBe(137)
 })
@@ -118,7 +118,7 @@ test('a build that fails is shown and nothing is started', async () => {
     version: '0.0.0',
     scripts: { build: 'echo kernel is wrong; exit 3' },
   })
-  write('quickstart/src/start.ts', 'console.log("up and running")')
+  write('quickstart/src/shard.ts', 'console.log("up and running")')
 
   const { code, output } = await launch(['start'])
 

@@ -34,6 +34,8 @@ export type RunningProgram = {
   readonly pid: number
   /** What it prints behind `serving: ` once it serves; rejects with what it said when it ends before. */
   readonly serving: Promise<string>
+  /** What it prints behind another word and `: `, in the same way. */
+  readonly told: (word: string) => Promise<string>
   readonly ended: Promise<End>
   /** Asks it to stop, ends it at once when it takes too long; resolves when it has ended. */
   readonly stop: () => Promise<void>
@@ -111,17 +113,28 @@ export function startProgram(
   // The program has it now.
   closeSync(logFile)
   const ended = endOf(child)
-  const serving = Promise.withResolvers<string>()
-  // Whoever does not wait for it learns from `ended`.
-  serving.promise.catch(() => {})
+  const awaited = new Map<string, PromiseWithResolvers<string>>()
   let printed = ''
+  const look = () => {
+    for (const [word, { resolve }] of awaited) {
+      const [, told] = new RegExp(`^${word}: (.*)\n`, 'm').exec(printed) ?? []
+      if (told !== undefined) resolve(told)
+    }
+  }
+  const told = (word: string) => {
+    const line = Promise.withResolvers<string>()
+    awaited.set(word, line)
+    // Whoever does not wait for it learns from `ended`.
+    line.promise.catch(() => {})
+    ended.then((end) => line.reject(failedStart(`${name} ${howEnded(end)}`, log, logStart)))
+    look()
+    return line.promise
+  }
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     if (printed.length < PRINTED_MAX) printed += text
-    const [, told] = /^serving: (.*)$/m.exec(printed) ?? []
-    if (told !== undefined) serving.resolve(told)
+    look()
   })
-  ended.then((end) => serving.reject(failedStart(`${name} ${howEnded(end)}`, log, logStart)))
-  return { pid: child.pid ?? 0, serving: serving.promise, ended, stop: () => stopChild(child) }
+  return { pid: child.pid ?? 0, serving: told('serving'), told, ended, stop: () => stopChild(child) }
 }
 
 export function howEnded({ code, signal }: End): string {

@@ -39,6 +39,10 @@ const PORTS = { tcp: 7777, api: 8080, quic: 17_777, registry: 8090, resolver: 90
 const PORT_STEP = 100
 const REGISTRY_HOST = 100
 const RESOLVER_HOST = 101
+/** Of the control plane with the console: the one address that a person types. */
+export const CONSOLE_PORT = 8000
+/** Whom its link signs in. */
+const CONSOLE_PERSON = 'admin'
 
 /** Where programs of the house are told to lie, be it for one node or for a shard. */
 export type SampleLayout = {
@@ -97,6 +101,8 @@ export type ShardLayout = SampleLayout & {
   readonly registryState: string
   /** Processes that run now. */
   readonly processes: string
+  /** data_dir of the control plane. */
+  readonly control: string
 }
 
 export function shardLayoutOf(dir: string): ShardLayout {
@@ -112,6 +118,7 @@ export function shardLayoutOf(dir: string): ShardLayout {
     table: join(dir, 'resolver.yml'),
     registryState: join(dir, 'registry.json'),
     processes: join(dir, 'processes.json'),
+    control: join(dir, 'control-plane'),
   }
 }
 
@@ -124,6 +131,8 @@ export type Place = {
 }
 export type Places = {
   readonly nodes: ReadonlyMap<string, Place>
+  /** Of the control plane; undefined without one. */
+  readonly console?: { readonly host: string; readonly port: number } | undefined
   readonly registry: { readonly host: string; readonly port: number }
   readonly resolver: { readonly host: string; readonly port: number }
 }
@@ -202,13 +211,28 @@ export function resolverArguments({ layout, places }: { layout: ShardLayout; pla
   return ['resolver', '--host', host, '--port', String(port), '--file', layout.table, '--format', 'json']
 }
 
-function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {
+/** The control plane finds the nodes through registry and resolver, as anybody does. */
+export function controlArguments({
+  layout,
+  places: { registry, resolver, console },
+}: {
+  layout: ShardLayout
+  places: Places
+}): string[] {
+  return [
+    ...['control-plane', '--listen-host', console?.host ?? HOST, '--listen-port', String(console?.port ?? 0)],
+    ...['--data-dir', layout.control, '--registry', urlOf(registry), '--resolver', urlOf(resolver)],
+    ...['--node-admin-token', `file:${layout.tokenOf('admin')}`, '--sign-in', CONSOLE_PERSON],
+  ]
+}
+
+export function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {
   return `http://${host}:${port}`
 }
 
 /** The configuration a new folder gets; it is the user's from then on. */
 export const CONFIG_TEXT = `# Configuration of the nodes of a quick start. docs/config.md has every key.
-# Ports and data_dir are not read from here: --help of npm start -- and npm run start:shard -- names the flags.
+# Ports and data_dir are not read from here: --help of npm start -- and npm run start:node -- names the flags.
 
 # The default is 14: this lets three weeks and more be searched at once.
 max_dates_in_query: 31

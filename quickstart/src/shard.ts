@@ -1,6 +1,6 @@
 /**
- * `npm run start:shard`: registry, resolver, three voters and a learner with the sample, on this machine; stays up, says
- * what changes, and starts again what was killed.
+ * `npm start`: registry, resolver, three voters and a learner with the sample, control plane and console, on this machine;
+ * stays up, says what changes, and starts again what was killed. `npm run start:shard` leaves the console out.
  */
 
 import { writeFileSync } from 'node:fs'
@@ -9,10 +9,13 @@ import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
 import { makeCertificates, makeTokens } from './certificates.ts'
 import { type Connection, openConnection } from './connection.ts'
-import { type Crew, createCrew, howEnded, killCrew, lookAtPort, stopCrew, VACANCY } from './launch.ts'
+import { type Crew, createCrew, freePort, howEnded, killCrew, lookAtPort, stopCrew, VACANCY } from './launch.ts'
 import {
   BLOCKS_TRIED_MAX,
+  CONSOLE_PORT,
+  controlArguments,
   DEFAULTS,
+  HOST,
   listenersOf,
   nodeArguments,
   type Place,
@@ -44,6 +47,7 @@ const READY_MS_MAX = 60_000
 const STOP_MS_MAX = 150_000
 const REGISTRY = 'registry'
 const RESOLVER = 'resolver'
+const CONTROL = 'control-plane'
 
 const FLAGS = {
   dir: { type: 'text', value: 'DIR', default: SHARD.dir, summary: 'Folder of the data, made if absent.' },
@@ -67,6 +71,14 @@ const FLAGS = {
     type: 'boolean',
     summary: 'All on 127.0.0.1 with ports of their own; by itself where a machine has no other loopback address.',
   },
+  'console-port': {
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    default: CONSOLE_PORT,
+    summary: 'Port of the console on 127.0.0.1; the next free one when it is taken, any when 0.',
+  },
+  'no-console': { type: 'boolean', summary: 'The shard alone, without control plane and console.' },
   'no-restart': { type: 'boolean', summary: 'What ended stays down, and the command that starts it again is printed.' },
 } as const
 
@@ -88,10 +100,10 @@ type Shard = {
 }
 
 const shardCommand = defineCommand({
-  name: 'npm run start:shard --',
+  name: 'npm start --',
   component: 'START_SHARD',
   summary:
-    'Starts registry, resolver, three voters and a learner with sample data, and stays up. A second start reuses the data.',
+    'Starts three voters and a learner with sample data, registry, resolver, control plane and console, and stays up. A second start reuses the data.',
   flags: FLAGS,
   run: async ({ flags }) => {
     const shard: Shard = {
@@ -138,6 +150,7 @@ async function start(shard: Shard, flags: Flags, stopping: AbortSignal): Promise
   writeFileSync(layout.table, resolverTable(shard.places))
   const startedMs = performance.now()
   await startPrograms(shard, flags, today)
+  const consoleUrl = flags.noConsole ? undefined : await startConsole(shard, flags)
   await followStart(shard, stopping)
   const leader = leaderOf(shard.seen)
   say(`Serving after ${seconds(performance.now() - startedMs)}; ${leader?.node} leads.`)
@@ -146,6 +159,7 @@ async function start(shard: Shard, flags: Flags, stopping: AbortSignal): Promise
   shard.isUp = true
   await showNodes(shard, today)
   say(goOn(shard))
+  if (consoleUrl !== undefined) say(`Open      ${consoleUrl}\n`)
   shard.timers.push(
     eachNewDay(crew, layout, () => openLeader(shard), current),
     setInterval(() => follow(shard), LOOK_MS),
@@ -186,22 +200,37 @@ async function freePlaces({ block, oneAddress }: Flags): Promise<Places> {
 }
 
 async function startPrograms(shard: Shard, flags: Flags, today: number): Promise<void> {
-  const { crew, layout, places, programs } = shard
-  const tell = teller(shard)
-  const run = (name: string, args: readonly string[]) => {
-    const program = { name, args: [VACANCY, ...args], log: layout.logOf(name) }
-    const supervised = superviseProgram(crew, program, { tell, restarts: !flags.noRestart })
-    programs.set(name, supervised)
-    noteProcesses(shard)
-    return supervised
-  }
+  const { layout, places } = shard
   const [registry, resolver] = await Promise.all([
-    run(REGISTRY, registryArguments({ layout, places })).serving,
-    run(RESOLVER, resolverArguments({ layout, places })).serving,
+    run(shard, flags, REGISTRY, registryArguments({ layout, places })).serving,
+    run(shard, flags, RESOLVER, resolverArguments({ layout, places })).serving,
   ])
   say(`registry  ${registry}`)
   say(`resolver  ${resolver}`)
-  for (const node of SHARD_NODES) run(node, nodeArguments(node, { layout, places, today: formatDay(today) }))
+  for (const node of SHARD_NODES) {
+    run(shard, flags, node, nodeArguments(node, { layout, places, today: formatDay(today) }))
+  }
+}
+
+function run(shard: Shard, flags: Flags, name: string, args: readonly string[]): Supervised {
+  const { crew, layout, programs } = shard
+  const program = { name, args: [VACANCY, ...args], log: layout.logOf(name) }
+  const supervised = superviseProgram(crew, program, { tell: teller(shard), restarts: !flags.noRestart })
+  programs.set(name, supervised)
+  noteProcesses(shard)
+  return supervised
+}
+
+/** @returns the link that opens the console, signed in */
+async function startConsole(shard: Shard, flags: Flags): Promise<string> {
+  const port = await freePort(HOST, flags.consolePort)
+  if (port !== flags.consolePort) say(`Port ${flags.consolePort} is taken: the console is on ${port}.`)
+  shard.places = { ...shard.places, console: { host: HOST, port } }
+  const { layout, places } = shard
+  const program = run(shard, flags, CONTROL, controlArguments({ layout, places }))
+  const [url, link] = await Promise.all([program.serving, program.told('sign-in')])
+  say(`console   ${url}`)
+  return link
 }
 
 /** Says how it goes until all serve, or, once there is a leader, until time is up. */
@@ -277,7 +306,7 @@ function teller(shard: Shard): Tell {
 }
 
 function goesOn({ programs }: Shard, name: string): string {
-  if (name === REGISTRY || name === RESOLVER) return 'the shard goes on without it'
+  if (name === REGISTRY || name === RESOLVER || name === CONTROL) return 'the shard goes on without it'
   const voters = SHARD.voters.filter((voter) => programs.get(voter)?.pid() !== undefined).length
   if (voters * 2 > SHARD.voters.length) return `${voters} of ${SHARD.voters.length} voters are up, the shard goes on`
   return `${voters} of ${SHARD.voters.length} voters are up: no majority, so writes wait until one more is back`
@@ -287,6 +316,7 @@ function commandOf({ layout, places }: Shard, name: string): string {
   const today = formatDay(dayOf(Date.now()))
   if (name === REGISTRY) return ['npx', 'vacancy', ...registryArguments({ layout, places })].join(' ')
   if (name === RESOLVER) return ['npx', 'vacancy', ...resolverArguments({ layout, places })].join(' ')
+  if (name === CONTROL) return ['npx', 'vacancy', ...controlArguments({ layout, places })].join(' ')
   return ['npx', 'vacancy', ...nodeArguments(name, { layout, places, today })].join(' ')
 }
 
@@ -351,7 +381,7 @@ Promote   npx vacancy cluster promote ${SHARD.learner} --wait ${api} ${token}
 Kill      kill -9 ${programs.get(leader)?.pid()}   (${leader}, the leader; any one node may go)
 Files     ${resolve(layout.dir)}   logs beside the data; processes in ${relative(layout.dir, layout.processes)}
           the admin token is in ${pathOf(layout.tokenOf('admin'))}; docs/clusters.md says what else it lets do
-Stop      Ctrl-C. A second npm run start:shard goes on with this data.
+Stop      Ctrl-C. A second start goes on with this data.
 `
 }
 
@@ -372,13 +402,13 @@ async function stop({ crew, programs, timers, seen, layout, isUp }: Shard): Prom
   crew.isStopping = true
   if (programs.size > 0) say('\nStopping …')
   const leader = leaderOf(seen)?.node
-  const rank = ({ name }: Supervised) => [SHARD.learner, undefined, leader, RESOLVER, REGISTRY].indexOf(name)
-  const placeOf = (program: Supervised) => (rank(program) === -1 ? 1 : rank(program))
+  const rank = ({ name }: Supervised) => [CONTROL, SHARD.learner, undefined, leader, RESOLVER, REGISTRY].indexOf(name)
+  const placeOf = (program: Supervised) => (rank(program) === -1 ? 2 : rank(program))
   const inOrder = [...programs.values()].sort((a, b) => placeOf(a) - placeOf(b))
   for (const program of inOrder) await program.stop()
   await stopCrew(crew)
   release(layout.processes)
-  if (isUp) say('Stopped. The data stays; npm run start:shard goes on with it.')
+  if (isUp) say('Stopped. The data stays; the next start goes on with it.')
 }
 
 await runCommand(shardCommand, process.argv.slice(2))

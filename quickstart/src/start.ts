@@ -1,4 +1,4 @@
-/** `npm start`: a node with a sample of a million packages and more, three searches, and how to go on from there. */
+/** `npm run start:node`: a node with a sample of a million packages and more, three searches, and how to go on from there. */
 
 import { resolve } from 'node:path'
 import { dayOf, EXIT, formatDay } from '@vacancy/shared'
@@ -49,7 +49,7 @@ const FLAGS = {
 type Flags = FlagValues<typeof FLAGS>
 
 const startCommand = defineCommand({
-  name: 'npm start --',
+  name: 'npm run start:node --',
   component: 'START',
   summary: 'Starts a node with sample data, shows three searches and stays up. A second start reuses the data.',
   flags: FLAGS,
@@ -71,7 +71,7 @@ const startCommand = defineCommand({
           if (timers.length > 0) say('\nStopping …')
           for (const timer of timers) clearInterval(timer)
           await stopCrew(crew)
-          if (timers.length > 0) say('Stopped. The data stays; npm start goes on with it.')
+          if (timers.length > 0) say('Stopped. The data stays; npm run start:node goes on with it.')
         },
       },
       { log: createLogger({ level: 'error', format: 'text', component: 'quickstart', id: '' }), drainMs: STOP_MS_MAX },
@@ -157,7 +157,7 @@ Query     npx vacancy query segments${port}
           npx vacancy query search --segment tyrol --room-type double --area kitzbuehel --from +7 --nights 2 --limit 10${port}
           npx vacancy query send SEARCHPROP segment=valais area=zermatt stars=5${port}
 Files     ${resolve(layout.dir)}   the log of the node is in node.log
-Stop      Ctrl-C. A second npm start goes on with this data.`
+Stop      Ctrl-C. A second npm run start:node goes on with this data.`
 }
 
 await runCommand(startCommand, process.argv.slice(2))

@@ -20,6 +20,8 @@ export type Supervised = {
   readonly pid: () => number | undefined
   /** Of its first start: rejects with what it said when it ended before it served. */
   readonly serving: Promise<string>
+  /** What it printed behind another word at its first start. */
+  readonly told: (word: string) => Promise<string>
   /** Asks it to stop; resolves when it has ended. It is not started again. */
   readonly stop: () => Promise<void>
 }
@@ -62,11 +64,12 @@ export function superviseProgram(
     })
     return child
   }
-  const { serving } = start()
+  const { serving, told } = start()
   return {
     name,
     pid: () => running?.pid,
     serving,
+    told,
     async stop() {
       isStopping = true
       clearTimeout(timer)

@@ -25,7 +25,7 @@ export function npmStart(...args: string[]): Started {
 }
 
 export function npmRunStartShard(...args: string[]): Started {
-  return program([SHARD, ...args])
+  return program([SHARD, '--no-console', ...args])
 }
 
 function program(args: string[]): Started {

@@ -1,0 +1,88 @@
+/** The whole product as `npm start` brings it up, for tests in a browser: real nodes, registry, control plane, console. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const START = fileURLToPath(new URL('../../quickstart/src/shard.ts', import.meta.url))
+const START_MS_MAX = 90_000
+const STOP_MS_MAX = 60_000
+
+export type StackNode = { readonly id: string; readonly tcp: string; readonly api: string }
+
+export type Stack = {
+  /** Of the console, without a path. */
+  readonly url: string
+  /** Signs in once, as an admin. */
+  readonly link: string
+  readonly shard: string
+  readonly nodes: readonly StackNode[]
+  readonly folder: string
+  readonly adminToken: string
+  /** Of a program by its name: n1 … n4, registry, resolver, control-plane. */
+  processOf(name: string): number
+  /** `SIGKILL` (it is started again after 5 s), `SIGSTOP` and `SIGCONT`. */
+  signal(name: string, signal: NodeJS.Signals): void
+  /** Everything that was printed so far. */
+  printed(): string
+  stop(): Promise<void>
+}
+
+/** Each run has loopback addresses of its own. */
+const BLOCK = String(30 + (process.pid % 160))
+
+export async function startStack(args: readonly string[] = []): Promise<Stack> {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-e2e-'))
+  const dir = join(folder, 'data')
+  const small = ['--packages', '20000', '--days', '40', '--block', BLOCK, '--console-port', '0']
+  const child = spawn(process.execPath, [START, '--dir', dir, ...small, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let printed = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed += text
+    })
+  }
+  const link = await until(
+    child,
+    () => /^Open +(\S+)$/m.exec(printed)?.[1],
+    () => printed,
+  )
+  const rows = printed.matchAll(/^ +(n\d) +(?:leader|voter|learner) +(\S+:\d+) +http:\/\/(\S+) +\S/gm)
+  const processOf = (name: string): number => JSON.parse(readFileSync(join(dir, 'processes.json'), 'utf8'))[name]
+  return {
+    url: new URL(link).origin,
+    link,
+    shard: 'quickstart',
+    nodes: [...rows].map(([, id = '', tcp = '', api = '']) => ({ id, tcp, api: `http://${api}` })),
+    folder: dir,
+    adminToken: readFileSync(join(dir, 'admin.token'), 'utf8').trim(),
+    processOf,
+    signal: (name, signal) => void process.kill(processOf(name), signal),
+    printed: () => printed,
+    async stop() {
+      const ended = new Promise((resolve) => child.once('close', resolve))
+      if (child.exitCode === null) {
+        child.kill('SIGTERM')
+        const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
+        await ended
+        clearTimeout(timer)
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function until<T>(child: ChildProcess, look: () => T | undefined, said: () => string): Promise<T> {
+  const startedMs = performance.now()
+  for (;;) {
+    const found = look()
+    if (found !== undefined) return found
+    if (child.exitCode !== null || performance.now() - startedMs > START_MS_MAX) {
+      child.kill('SIGKILL')
+      throw new Error(`the stack did not start:\n${said()}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}

@@ -1,0 +1,34 @@
+// A Playwright reporter that counts as count-reporter.mjs does, on top of what was counted before.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+
+export default class CountBrowserReporter {
+  #errors = 0
+  #suite
+
+  onBegin(_config, suite) {
+    this.#suite = suite
+  }
+
+  onError() {
+    this.#errors++
+  }
+
+  onEnd() {
+    const file = process.env.VACANCY_TEST_COUNTS
+    if (!file) return
+    const counts = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : { passed: 0, failed: 0, skipped: 0 }
+    counts.failed += this.#errors
+    for (const test of this.#suite?.allTests() ?? []) {
+      const outcome = test.outcome()
+      if (outcome === 'expected') counts.passed++
+      else if (outcome === 'skipped') counts.skipped++
+      // One that passed only when it was repeated failed.
+      else counts.failed++
+    }
+    writeFileSync(file, JSON.stringify(counts))
+  }
+
+  printsToStdio() {
+    return false
+  }
+}
