@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type VacancyClient } from '@vacancy/client'
-import { EXIT, VacancyError } from '@vacancy/shared'
+import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, SIZES, seedOf, tablesOf } from './bench.ts'
 import { failure } from './failure.ts'
@@ -187,10 +187,11 @@ function progress(kind: Kind, rounds: readonly Round[], count: number): string {
 }
 
 async function startStream(bench: Bench, client: VacancyClient): Promise<Steady> {
-  const places = updates(await tablesOf(bench), { count: DIFFERENT_WRITES, seed: 5 }).map(({ fields }) => {
-    const { propertyId, roomType, date } = fields
-    return { propertyId, roomType, date }
-  })
+  // A run may go past midnight, and the day that ends is dropped.
+  const first = formatDay(dayOf(Date.now()) + 2)
+  const places = updates(await tablesOf(bench), { count: DIFFERENT_WRITES, seed: 5 })
+    .map(({ fields: { propertyId, roomType, date } }) => ({ propertyId, roomType, date }))
+    .filter(({ date }) => String(date) >= first)
   const placeOf = (turn: number) => places[turn % places.length] ?? failedPlace()
   let turn = 0
   return startSteady(client, {
