@@ -1,2 +1,36 @@
 /** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
-export type PlaygroundTables = Record<never, never>
+export type PlaygroundTables = {
+  /** Runs of the playground, 500 a person and those that are pinned. */
+  playground_history: {
+    id: string
+    person: string
+    at: number
+    shard: string
+    node: string | null
+    command: string
+    fields: string
+    /** Command, shard and fields in lower case: what a search looks at. */
+    words: string
+    ok: number
+    rows: number | null
+    total_micros: number | null
+    error: string
+    pinned: number
+  }
+  saved_queries: {
+    id: string
+    /** Id and name of the person. */
+    owner: string
+    owner_name: string
+    name: string
+    folder: string
+    /** Everybody may see it, not the owner alone. */
+    shared: number
+    shard: string
+    node: string | null
+    command: string
+    fields: string
+    created_at: number
+    changed_at: number
+  }
+}

@@ -170,7 +170,7 @@ export const shardView = z.object({
   writePause: z.object({ median: z.number(), worst: z.number(), count }).nullable(),
   /** Why it has no leader, or does not form: who misses whom. */
   waitsFor: z.string(),
-  electionTimeoutMs: number,
+  electionTimeoutMs: z.number(),
   missing: z.array(missingSource),
 })
 export type ShardView = z.infer<typeof shardView>
@@ -356,6 +356,7 @@ export const operationStep = z.object({
   /** What was seen that shows it. */
   evidence: z.string(),
 })
+export type OperationStep = z.infer<typeof operationStep>
 
 export const operation = z.object({
   id: z.string(),

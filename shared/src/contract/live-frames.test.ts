@@ -15,7 +15,11 @@ test('what is found to differ, applied to the value before, gives the value afte
 })
 
 test('equal values differ in nothing', () => {
-  fc.assert(fc.property(json, (value) => expect(diffValues(value, structuredClone(value))).toEqual([])))
+  fc.assert(
+    fc.property(json, (value) => {
+      expect(diffValues(value, structuredClone(value))).toEqual([])
+    }),
+  )
 })
 
 test('parts that no change touches stay the same objects', () => {

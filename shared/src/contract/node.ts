@@ -15,6 +15,8 @@ export const NODE_HTTP_LIMITS = {
   peersMax: 64,
   wordsMax: 1_000,
   wordsDefault: 100,
+  /** Segments in one `GET /coverage`. */
+  coverageMax: 200,
 } as const
 
 const count = z.int().nonnegative()
@@ -111,10 +113,15 @@ export const memberRequest = z.object({ node_id: nodeId })
 export const transferRequest = z.object({ target_node_id: nodeId })
 
 /**
- * `POST /cluster/load`: a snapshot file on the machine of the node that is asked, or one that the shard holds, by its
- * content digest.
+ * `POST /cluster/load`: a snapshot file on the machine of the node that is asked; one that this node is to fetch from an
+ * address, and is the one with this content digest; or one that the shard holds, by its content digest. A node that
+ * waits for its shard to form takes only the second: it founds the shard with it.
  */
-export const loadRequest = z.union([z.object({ file: z.string().startsWith('/') }), z.object({ digest: hexDigest })])
+export const loadRequest = z.union([
+  z.object({ file: z.string().startsWith('/') }),
+  z.object({ url: z.string(), digest: hexDigest, token: z.string().max(1_024).optional() }),
+  z.object({ digest: hexDigest }),
+])
 
 export const dropLoadRequest = z.object({ digest: hexDigest })
 
@@ -208,6 +215,18 @@ const clusterStatusBody = z.object({
   peers: peersBody,
   installing: z.object({ from: name, index: count, bytes_done: count, bytes_total: count }).nullable(),
   awaited_load: z.object({ digest: z.string(), bytes_missing: count }).nullable(),
+  /** The last snapshot that this process was told to fetch. */
+  pull: z
+    .object({
+      digest: hexDigest,
+      state: z.enum(['pulling', 'checking', 'asked', 'placed', 'failed']),
+      bytes_done: count,
+      /** 0 until it is known. */
+      bytes_total: count,
+      error: z.string(),
+      started_at: time,
+    })
+    .nullable(),
   clock_suspect: z.boolean(),
   connections_rejected: total,
   registry: z
@@ -329,6 +348,27 @@ export const slowBody = z.object({
   requests: z.array(z.object({ command: name, milliseconds: z.number().nonnegative(), rows: count, at: time })),
 })
 
+/** The parameters of `GET /coverage`. */
+export const coverageQuery = z.object({
+  /** Segments behind this one, by name. */
+  after: z.string().default(''),
+  limit: z.coerce.number().int().min(1).max(NODE_HTTP_LIMITS.coverageMax).default(NODE_HTTP_LIMITS.coverageMax),
+})
+
+/** `GET /coverage`: packages by segment and day, as they are while it looks; a page of segments, by name. */
+export const nodeCoverageBody = z.object({
+  properties: count,
+  packages: count,
+  ordered_hash: hexDigest,
+  /** Entry of the log up to which the state is; null in standalone mode before anything was read. */
+  applied_index: count.nullable(),
+  /** First and last day that a segment of this page has packages of. */
+  window: z.object({ from: day, to: day }).nullable(),
+  /** `packages[i]` are those of day `window.from + i`. */
+  segments: z.array(z.object({ name, properties: count, packages: z.array(count) })),
+  more: z.boolean(),
+})
+
 /** `POST /shutdown`: 400 `confirmation required` without it. */
 export const shutdownRequest = z.object({ confirm: z.literal(true) })
 
@@ -375,6 +415,10 @@ export const NODE_ROUTES = {
   slow: route('GET', '/debug/slow', 'monitoring', 200, slowBody, 'The slowest requests of late.'),
   properties: route('GET', '/properties', 'client', 200, propertiesBody, 'Properties by their ids.'),
   words: { ...route('GET', '/words', 'client', 200, wordsBody, 'Names in use, by prefix.'), query: wordsQuery },
+  coverage: {
+    ...route('GET', '/coverage', 'client', 200, nodeCoverageBody, 'Packages by segment and day.'),
+    query: coverageQuery,
+  },
   config: route('GET', '/config', 'admin', 200, configBody, 'The configuration and where each value came from.'),
   saveSnapshot: route('POST', '/save-snapshot', 'admin', 202, messageBody, 'Starts a snapshot.'),
   maintenance: {
@@ -479,6 +523,7 @@ export type NodeCodecs = z.infer<typeof codecsBody>
 export type NodeSnapshotInfo = z.infer<typeof snapshotInfoBody>
 export type NodeProperties = z.infer<typeof propertiesBody>
 export type NodeWords = z.infer<typeof wordsBody>
+export type NodeCoverage = z.infer<typeof nodeCoverageBody>
 export type NodeConfig = z.infer<typeof configBody>
 export type NodeSlow = z.infer<typeof slowBody>
 export type NodeInfo = z.infer<typeof nodeInfoBody>

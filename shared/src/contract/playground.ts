@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { LIMITS } from '../domain.ts'
 import { COMMAND_LIST, type CommandName } from '../wire/commands.ts'
+import { LEVELS } from './cluster-view.ts'
 import { type ControlRoute, count, missingSource, time } from './control.ts'
 import { WORD_KINDS } from './node.ts'
 
@@ -56,8 +57,10 @@ export const queryRequest = z.object({
   fields,
   /** Must be true for commands that write: nothing is written by mistake. */
   write: z.boolean().default(false),
-  /** A delete of many things is asked twice: what the preview named. */
+  /** A delete names twice what it removes: what the preview told. */
   confirm: z.string().max(256).default(''),
+  /** Into the history of the person; measurements are not. */
+  keep: z.boolean().default(true),
 })
 export type QueryRequest = z.input<typeof queryRequest>
 
@@ -220,7 +223,12 @@ export const playgroundShard = z.object({
 })
 export type PlaygroundShard = z.infer<typeof playgroundShard>
 
-export const playgroundAnswer = z.object({ shards: z.array(playgroundShard), missing: z.array(missingSource) })
+export const playgroundAnswer = z.object({
+  shards: z.array(z.object({ id: z.string(), level: z.enum(LEVELS), says: z.string() })),
+  /** The shard that was asked for, or the first that answers; null when there is none. */
+  shard: playgroundShard.nullable(),
+  missing: z.array(missingSource),
+})
 export type PlaygroundAnswer = z.infer<typeof playgroundAnswer>
 
 const keptRequest = { shard: z.string(), node: z.string().nullable(), command, fields }
@@ -273,7 +281,8 @@ const QUERY_BODY_BYTES_MAX = 262_144
 export const PLAYGROUND_ROUTES = {
   'GET /api/v1/playground': {
     access: 'query',
-    summary: 'What a form of requests needs of each shard, and a search that finds something.',
+    summary: 'What a form of requests needs of a shard, and a search that finds something.',
+    query: z.object({ shard: name.optional() }),
     status: 200,
     response: playgroundAnswer,
   },

@@ -74,4 +74,3 @@ export {
   SEGMENTS_SEGMENT,
   STATUS_SEGMENT,
 } from './routing.ts'
-export { curlOf, type QueryBody, queryBodyOf, SNIPPET_TOKENS, typescriptOf } from './snippets.ts'

@@ -68,7 +68,7 @@ export type Result<Name extends CommandName = CommandName> = Results[(typeof COM
 export type ReplyResult = { readonly [Key in AllKeys]?: ValueIn<Results[ReplyKind], Key> }
 
 type AllKeys = { [Kind in ReplyKind]: keyof Results[Kind] }[ReplyKind]
-type ValueIn<Of, Key extends PropertyKey> = Of extends { [K in Key]?: infer Value } ? Value : never
+type ValueIn<Of, Key extends PropertyKey> = Of extends unknown ? (Key extends keyof Of ? Of[Key] : never) : never
 
 /** What dates and masks of a reply are relative to. */
 export type ReplyContext = {

@@ -3,8 +3,8 @@
  * plane. Tokens come from environment variables and are never in the text.
  */
 
-import { COMMANDS, type CommandName, type RequestFields } from './commands.ts'
-import { fieldsToJson, type JsonFieldValue } from './json.ts'
+import { COMMANDS, type CommandName, type RequestFields } from './wire/commands.ts'
+import { fieldsToJson, type JsonFieldValue } from './wire/json.ts'
 
 export const SNIPPET_TOKENS = { node: 'VACANCY_NODE_TOKEN', control: 'VACANCY_TOKEN' } as const
 

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import vm from 'node:vm'
 import { expect, test } from 'vitest'
-import { law } from '../testing/law.ts'
-import { anyRequest } from '../testing/requests.ts'
-import { COMMANDS } from './commands.ts'
 import { curlOf, typescriptOf } from './snippets.ts'
+import { law } from './testing/law.ts'
+import { anyRequest } from './testing/requests.ts'
+import { COMMANDS } from './wire/commands.ts'
 
 const NASTY = `it's "a" \\ $HOME \`id\` ; rm -rf / \n\u2028 </script> {{x}}`
 

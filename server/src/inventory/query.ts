@@ -1,0 +1,143 @@
+/** A run of the playground: one command, its answer, and where the time went (console.md §9.5). */
+import {
+  configBody,
+  type Hop,
+  PLAYGROUND_LIMITS,
+  type QueryAnswer,
+  type QueryCommand,
+  type ReadRequest,
+} from '@vacancy/shared/contract'
+import { FRAME_HEADER_BYTES, MAGIC_FRAME, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
+import { type Answered, parseJson, type Reach, send } from './ask.ts'
+import { type Cache, createCache } from './cache.ts'
+import { type Target, targetOf } from './target.ts'
+
+const MICROS = 1_000
+
+export type ShardLimits = { readonly datesMax: number | null; readonly queryLimit: number | null }
+
+export type LimitsCache = Cache<ShardLimits>
+
+export function createLimitsCache(clock: Parameters<typeof createCache>[0]): LimitsCache {
+  return createCache(clock, { keepMs: 60_000, max: 1_000 })
+}
+
+/** Bounds of searches by the configuration of the nodes; null where it may not be read. */
+export function limitsOf(reach: Reach, cache: LimitsCache, shard: string): Promise<ShardLimits> {
+  return cache.get(shard, async () => {
+    for (const node of reach.cluster.addresses(shard)) {
+      try {
+        const { status, body } = await reach.cluster.ask(node, '/config', { as: 'admin' })
+        const parsed = configBody.safeParse(parseJson(body))
+        if (status !== 200 || !parsed.success) continue
+        return { datesMax: wholeOf(parsed.data['max_dates_in_query']), queryLimit: wholeOf(parsed.data['query_limit']) }
+      } catch {
+        // The next node has the same configuration, or none answers: then nobody knows, and the nodes refuse for us.
+      }
+    }
+    return { datesMax: null, queryLimit: null }
+  })
+}
+
+function wholeOf(entry: { readonly value: string | number | boolean } | undefined): number | null {
+  const value = Number(entry?.value)
+  return Number.isInteger(value) && value > 0 ? value : null
+}
+
+/** @param startedMs when the control plane took the request up */
+export async function runQuery(
+  reach: Reach,
+  limits: LimitsCache,
+  asked: ReadRequest & { readonly parsed: RequestFields },
+  startedMs: number,
+  signal?: AbortSignal,
+): Promise<QueryAnswer> {
+  const { command, parsed } = asked
+  const target = targetOf(reach.cluster, asked)
+  const isSearch = command === 'SEARCHPROP' || command === 'SEARCHAVAIL'
+  const [answered, { queryLimit }] = await Promise.all([
+    send(reach, target.nodes, command, parsed, signal),
+    isSearch ? limitsOf(reach, limits, target.shard) : { queryLimit: null },
+  ])
+  const limit = isSearch ? limitOf(parsed, queryLimit) : null
+  const count = rowCount(answered.result)
+  return {
+    ...identityOf(reach, target, command, answered),
+    count,
+    limit,
+    limited: limit !== null && count >= limit,
+    ...measured(answered, (reach.clients.clock.monotonicMs() - startedMs) * MICROS),
+  }
+}
+
+function identityOf({ cluster, clients }: Reach, { shard }: Target, command: QueryCommand, answered: Answered) {
+  return {
+    shard,
+    node: answered.node.id,
+    role: cluster.node(shard, answered.node.id)?.role ?? 'unknown',
+    command,
+    at: new Date(clients.clock.wallMs()).toISOString(),
+    result: plain(answered.result),
+  }
+}
+
+/** JSON has no numbers beyond 2^53 − 1. */
+export function plain(result: object): { [name: string]: unknown } {
+  return JSON.parse(JSON.stringify(result, (_, value) => (typeof value === 'bigint' ? value.toString() : value)))
+}
+
+function limitOf({ limit }: RequestFields, queryLimit: number | null): number | null {
+  const own = limit === undefined ? undefined : Number(limit)
+  if (own === undefined) return queryLimit
+  return queryLimit === null ? own : Math.min(own, queryLimit)
+}
+
+/** Rows of a result, as tables show them. */
+export function rowCount(result: ReplyResult): number {
+  const list = result.properties ?? result.propertyIds ?? result.segments ?? result.dates ?? result.roomTypes
+  if (list !== undefined) return list.length
+  if (result.exists !== undefined) return result.exists ? 1 : 0
+  if (result.rateFeatures !== undefined && result.propertyId === undefined) return result.rateFeatures.length
+  return result.availability === undefined ? 0 : 1
+}
+
+/** Applied index that an answer tells. */
+export function indexOf({ explain, index }: ReplyResult): string | null {
+  const told = explain?.appliedIndex ?? index
+  return told === undefined ? null : String(told)
+}
+
+function measured({ result, seen, attempts }: Answered, totalMicros: number) {
+  const told: ReplyResult = result
+  const { explain } = told
+  const tripMicros = seen.milliseconds * MICROS
+  const node = explain ? explain.waitingMicros + explain.searchingMicros : 0
+  const hops: Hop[] = [
+    { hop: 'control-plane', micros: Math.max(0, totalMicros - tripMicros) },
+    { hop: 'network', micros: Math.max(0, tripMicros - node) },
+    { hop: 'waiting', micros: explain?.waitingMicros ?? null },
+    { hop: 'searching', micros: explain?.searchingMicros ?? null },
+  ]
+  const reply = frameOf(seen)
+  return {
+    index: indexOf(told),
+    examined: explain?.rowsExamined ?? null,
+    attempts,
+    totalMicros,
+    hops,
+    bytesOut: seen.request.length,
+    bytesIn: reply.length,
+    requestFrame: Buffer.from(seen.request).toString('hex'),
+    replyFrame: reply.subarray(0, PLAYGROUND_LIMITS.replyBytesMax).toString('hex'),
+    replyCut: reply.length > PLAYGROUND_LIMITS.replyBytesMax,
+  }
+}
+
+/** The frame of an answer: its correlation id is that of the request (wire-protocol.md §3.1). */
+function frameOf({ request, answer }: Answered['seen']): Buffer {
+  const header = Buffer.alloc(FRAME_HEADER_BYTES)
+  header[0] = MAGIC_FRAME
+  header.set(request.subarray(1, 5), 1)
+  header.writeUInt32LE(answer.length, 5)
+  return Buffer.concat([header, answer])
+}
