@@ -1,0 +1,78 @@
+/**
+ * One live connection for all tabs of a browser. A tab says what it follows; each event goes to the tabs that follow
+ * its topic, and a tab that comes later is given the value that is there.
+ */
+import { LIVE } from '@vacancy/shared/live'
+import { createLink, type LinkEvent } from './link.ts'
+
+/** From a tab. `lock` is a Web Lock that the tab holds while it lives. */
+export type ToWorker =
+  | { readonly t: 'here'; readonly lock: string }
+  | { readonly t: 'follow' | 'unfollow'; readonly topic: string }
+  | { readonly t: 'visible'; readonly is: boolean }
+  | { readonly t: 'retry' }
+  | { readonly t: 'restart' }
+
+type Tab = { readonly port: MessagePort; readonly topics: Set<string>; isVisible: boolean }
+
+const scope = globalThis as unknown as { onconnect: (event: MessageEvent) => void; location: Location }
+const tabs = new Set<Tab>()
+const origin = scope.location.origin
+const link = createLink({
+  socketUrl: `${origin.replace(/^http/, 'ws')}${LIVE.path}`,
+  pollUrl: `${origin}/api/v1/poll`,
+  emit: tell,
+  random: Math.random,
+  openSocket: (url) => new WebSocket(url),
+  fetch: (url) => fetch(url, { credentials: 'same-origin', cache: 'no-store' }),
+})
+
+scope.onconnect = ({ ports: [port] }) => {
+  if (!port) return
+  const tab: Tab = { port, topics: new Set(), isVisible: true }
+  tabs.add(tab)
+  port.onmessage = ({ data }: MessageEvent<ToWorker>) => hear(tab, data)
+  port.postMessage({ t: 'status', status: link.status() } satisfies LinkEvent)
+  look()
+}
+
+function tell(event: LinkEvent): void {
+  for (const { port, topics } of tabs) if (event.t === 'status' || topics.has(event.topic)) port.postMessage(event)
+}
+
+function hear(tab: Tab, message: ToWorker): void {
+  switch (message.t) {
+    case 'here':
+      // Granted when the tab is gone, however it went.
+      navigator.locks.request(message.lock, () => leave(tab)).catch(() => leave(tab))
+      return
+    case 'follow': {
+      if (tab.topics.has(message.topic)) return
+      tab.topics.add(message.topic)
+      link.follow(message.topic)
+      const known = link.valueOf(message.topic)
+      if (known) tab.port.postMessage({ t: 'snap', topic: message.topic, ...known } satisfies LinkEvent)
+      return
+    }
+    case 'unfollow':
+      if (tab.topics.delete(message.topic)) link.unfollow(message.topic)
+      return
+    case 'visible':
+      tab.isVisible = message.is
+      return look()
+    case 'retry':
+      return link.retry()
+    case 'restart':
+      return link.restart()
+  }
+}
+
+function leave(tab: Tab): void {
+  if (!tabs.delete(tab)) return
+  for (const topic of tab.topics) link.unfollow(topic)
+  look()
+}
+
+function look(): void {
+  link.setVisible([...tabs].some(({ isVisible }) => isVisible))
+}

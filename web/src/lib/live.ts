@@ -1,0 +1,269 @@
+'use client'
+/**
+ * Live values in the query cache: `useLive('shard:s3')` is a query whose first value comes by HTTP and which the live
+ * channel keeps up to date. Changes are collected and drawn once a frame; a pause stops the drawing, not the collecting.
+ */
+import { type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query'
+import type { RouteAnswer } from '@vacancy/shared/contract'
+import { applyOps, LIVE } from '@vacancy/shared/live'
+import { useEffect, useSyncExternalStore } from 'react'
+import { call, sessionEnded } from './api.ts'
+import { createLink, type LinkEvent, type LinkStatus } from './link.ts'
+import type { ToWorker } from './live-worker.ts'
+
+/** What each topic carries: the same shape as its route gives. */
+export type LiveValue<T extends string> = T extends 'summary'
+  ? RouteAnswer<'GET /api/v1/summary'>
+  : T extends 'ops'
+    ? RouteAnswer<'GET /api/v1/operations'>
+    : T extends 'imports'
+      ? RouteAnswer<'GET /api/v1/imports'>
+      : T extends `shard:${string}`
+        ? RouteAnswer<'GET /api/v1/shards/{shard}'>
+        : T extends `node:${string}`
+          ? RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
+          : T extends `op:${string}`
+            ? RouteAnswer<'GET /api/v1/operations/{id}'>
+            : T extends `import:${string}`
+              ? RouteAnswer<'GET /api/v1/imports/{id}'>
+              : never
+
+export type LiveTopic =
+  | 'summary'
+  | 'ops'
+  | 'imports'
+  | `shard:${string}`
+  | `node:${string}/${string}`
+  | `op:${string}`
+  | `import:${string}`
+
+export type LiveStatus = {
+  readonly link: LinkStatus
+  /** Nothing is drawn; so many changes wait. */
+  readonly paused: boolean
+  readonly waiting: number
+}
+
+const OFF: LiveStatus = { link: { state: 'connecting' }, paused: false, waiting: 0 }
+
+/** How the tab reaches its connection. */
+type Wire = (message: ToWorker) => void
+
+let queries: QueryClient | undefined
+let wire: Wire | undefined
+let status = OFF
+let isScheduled = false
+const followers = new Map<string, number>()
+/** Newest values, ahead of what is drawn. */
+const newest = new Map<string, unknown>()
+const changed = new Set<string>()
+const statusReaders = new Set<() => void>()
+const topicReaders = new Map<string, Set<() => void>>()
+
+export const liveKey = (topic: string) => ['live', topic] as const
+
+/** Connects the tab; the shell does it once somebody is signed in. Returns what disconnects it. */
+export function startLive(client: QueryClient): () => void {
+  queries = client
+  const { send, stop } = connect()
+  wire = send
+  for (const topic of followers.keys()) send({ t: 'follow', topic })
+  const look = () => send({ t: 'visible', is: !document.hidden })
+  const retry = () => send({ t: 'retry' })
+  look()
+  document.addEventListener('visibilitychange', look)
+  addEventListener('online', retry)
+  return () => {
+    document.removeEventListener('visibilitychange', look)
+    removeEventListener('online', retry)
+    stop()
+    wire = undefined
+    queries = undefined
+    newest.clear()
+    changed.clear()
+    setStatus(OFF)
+  }
+}
+
+function connect(): { send: Wire; stop: () => void } {
+  if (typeof SharedWorker === 'function' && navigator.locks) {
+    const worker = new SharedWorker(new URL('./live-worker.ts', import.meta.url), { type: 'module', name: 'live' })
+    worker.port.onmessage = ({ data }: MessageEvent<LinkEvent>) => hear(data)
+    const lock = `vacancy-tab-${crypto.getRandomValues(new Uint32Array(4)).join('-')}`
+    const held = new AbortController()
+    let release = () => {}
+    navigator.locks
+      .request(lock, { signal: held.signal }, () => {
+        worker.port.postMessage({ t: 'here', lock } satisfies ToWorker)
+        return new Promise<void>((resolve) => {
+          release = resolve
+        })
+      })
+      .catch(() => {
+        // Aborted before it was granted: the tab has left already.
+      })
+    return {
+      send: (message) => worker.port.postMessage(message),
+      stop: () => {
+        held.abort()
+        release()
+        worker.port.close()
+      },
+    }
+  }
+  const link = createLink({
+    socketUrl: `${location.origin.replace(/^http/, 'ws')}${LIVE.path}`,
+    pollUrl: '/api/v1/poll',
+    emit: hear,
+    random: Math.random,
+    openSocket: (url) => new WebSocket(url),
+    fetch: (url) => fetch(url, { credentials: 'same-origin', cache: 'no-store' }),
+  })
+  return {
+    send: (message) => {
+      if (message.t === 'follow' || message.t === 'unfollow') link[message.t](message.topic)
+      else if (message.t === 'visible') link.setVisible(message.is)
+      else if (message.t === 'retry' || message.t === 'restart') link[message.t]()
+    },
+    stop: () => link.close(),
+  }
+}
+
+function hear(event: LinkEvent): void {
+  if (event.t === 'status') {
+    const wasEnded = status.link.state === 'ended'
+    setStatus({ ...status, link: event.status })
+    if (event.status.state === 'ended' && !wasEnded) sessionEnded()
+    return
+  }
+  const before = newest.get(event.topic)
+  newest.set(event.topic, event.t === 'snap' ? event.data : applyOps(before, event.ops))
+  changed.add(event.topic)
+  if (status.paused) setStatus({ ...status, waiting: status.waiting + 1 })
+  else draw()
+}
+
+function draw(): void {
+  if (isScheduled) return
+  isScheduled = true
+  requestAnimationFrame(() => {
+    isScheduled = false
+    if (status.paused) return
+    for (const topic of changed) {
+      queries?.setQueryData(liveKey(topic), newest.get(topic))
+      for (const reader of topicReaders.get(topic) ?? []) reader()
+    }
+    changed.clear()
+  })
+}
+
+function setStatus(next: LiveStatus): void {
+  status = next
+  for (const reader of statusReaders) reader()
+}
+
+/** Stops drawing; values are collected on. */
+export function pauseLive(): void {
+  setStatus({ ...status, paused: true, waiting: 0 })
+}
+
+export function resumeLive(): void {
+  setStatus({ ...status, paused: false, waiting: 0 })
+  draw()
+}
+
+export function retryLive(): void {
+  wire?.({ t: 'retry' })
+}
+
+/** Somebody signed in, perhaps somebody else. */
+export function restartLive(): void {
+  newest.clear()
+  changed.clear()
+  wire?.({ t: 'restart' })
+}
+
+export function useLiveStatus(): LiveStatus {
+  return useSyncExternalStore(
+    (reader) => {
+      statusReaders.add(reader)
+      return () => statusReaders.delete(reader)
+    },
+    () => status,
+    () => OFF,
+  )
+}
+
+function follow(topic: string): () => void {
+  const count = (followers.get(topic) ?? 0) + 1
+  followers.set(topic, count)
+  if (count === 1) wire?.({ t: 'follow', topic })
+  return () => {
+    const left = (followers.get(topic) ?? 1) - 1
+    if (left > 0) return followers.set(topic, left)
+    followers.delete(topic)
+    newest.delete(topic)
+    changed.delete(topic)
+    return wire?.({ t: 'unfollow', topic })
+  }
+}
+
+/** A value that keeps itself up to date while it is shown. Without a topic it asks nothing. */
+export function useLive<T extends LiveTopic>(topic: T | undefined): UseQueryResult<LiveValue<T>> {
+  useEffect(() => {
+    if (topic === undefined) return
+    const leave = follow(topic)
+    return () => void leave()
+  }, [topic])
+  return useQuery({
+    queryKey: liveKey(topic ?? ''),
+    queryFn: async ({ signal }) => {
+      const value = await firstValue(topic ?? 'summary', signal)
+      // The channel may have been faster: what it told is not older.
+      return ((topic && newest.get(topic)) ?? value) as LiveValue<T>
+    },
+    enabled: topic !== undefined,
+    // Kept up to date by the channel; asked anew whenever it is shown again, because nobody followed it in between.
+    staleTime: 0,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+  })
+}
+
+/** Calls back when a topic changes, for lists that are asked for again page by page. */
+export function useLiveSignal(topic: string, onChange: () => void): void {
+  useEffect(() => {
+    const leave = follow(topic)
+    const readers = topicReaders.get(topic) ?? new Set()
+    topicReaders.set(topic, readers)
+    readers.add(onChange)
+    return () => {
+      readers.delete(onChange)
+      leave()
+    }
+  }, [topic, onChange])
+}
+
+function firstValue(topic: LiveTopic, signal: AbortSignal): Promise<unknown> {
+  const [kind = '', ...rest] = topic.split(':')
+  const id = rest.join(':')
+  switch (kind) {
+    case 'ops':
+      return call('GET /api/v1/operations', { query: { state: 'running' }, signal })
+    case 'imports':
+      return call('GET /api/v1/imports', { signal })
+    case 'shard':
+      return call('GET /api/v1/shards/{shard}', { params: { shard: id }, signal })
+    case 'node': {
+      const cut = id.lastIndexOf('/')
+      const params = { shard: id.slice(0, cut), node: id.slice(cut + 1) }
+      return call('GET /api/v1/shards/{shard}/nodes/{node}', { params, signal })
+    }
+    case 'op':
+      return call('GET /api/v1/operations/{id}', { params: { id }, signal })
+    case 'import':
+      return call('GET /api/v1/imports/{id}', { params: { id }, signal })
+    default:
+      return call('GET /api/v1/summary', { signal })
+  }
+}

@@ -1,0 +1,50 @@
+'use client'
+/** What can be linked lives in the URL: filters, sort, tab, selection (console.md §2). Unknown parameters stay. */
+import { usePathname, useSearchParams } from 'next/navigation'
+import { useCallback } from 'react'
+
+export type SetOptions = {
+  /** A choice makes an entry in the history; typing replaces the last one. */
+  readonly push?: boolean
+}
+
+/** One query parameter; '' when it is not there, and setting '' takes it away. */
+export function useUrlParam(name: string): readonly [string, (value: string, options?: SetOptions) => void] {
+  const search = useSearchParams()
+  const set = useSetUrl()
+  const setOne = useCallback((value: string, options?: SetOptions) => set({ [name]: value }, options), [name, set])
+  return [search.get(name) ?? '', setOne]
+}
+
+/** One of several values; anything else counts as the first, and the first is not written down. */
+export function useUrlChoice<V extends string>(
+  name: string,
+  choices: readonly [V, ...V[]],
+): readonly [V, (value: V, options?: SetOptions) => void] {
+  const [value, set] = useUrlParam(name)
+  const setChoice = useCallback(
+    (next: V, options?: SetOptions) => set(next === choices[0] ? '' : next, options),
+    [choices, set],
+  )
+  return [choices.find((choice) => choice === value) ?? choices[0], setChoice]
+}
+
+/** Sets several parameters in one step of the history. */
+export function useSetUrl(): (values: { readonly [name: string]: string }, options?: SetOptions) => void {
+  const path = usePathname()
+  return useCallback(
+    (values, { push = false } = {}) => {
+      // From the window, not from the last render: two settings in one event must not undo each other.
+      const search = new URLSearchParams(location.search)
+      for (const [name, value] of Object.entries(values)) {
+        if (value) search.set(name, value)
+        else search.delete(name)
+      }
+      const url = search.size === 0 ? path : `${path}?${search}`
+      // Next follows the browser's own history; nothing is fetched for a parameter that only the client reads.
+      if (push) history.pushState(null, '', url)
+      else history.replaceState(null, '', url)
+    },
+    [path],
+  )
+}
