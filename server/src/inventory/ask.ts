@@ -7,7 +7,13 @@ import {
   VacancyUnknownOutcomeError,
 } from '@vacancy/client'
 import { VacancyError } from '@vacancy/shared'
-import { PLAYGROUND_LIMITS, propertiesBody, type QueryCommand } from '@vacancy/shared/contract'
+import {
+  errorBody,
+  type NodeProperties,
+  PLAYGROUND_LIMITS,
+  propertiesBody,
+  type QueryCommand,
+} from '@vacancy/shared/contract'
 import { fieldsFromJson, type RequestFields, type Result } from '@vacancy/shared/wire'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { ProblemError } from '../route.ts'
@@ -141,7 +147,7 @@ export type PropertyAttributes = ReturnType<typeof propertiesBody.parse>['proper
 
 /** Attributes and room types of a property, from the node's own HTTP. */
 export async function propertyAt(
-  { cluster }: Reach,
+  reach: Reach,
   node: NodeAddress,
   id: string,
   signal?: AbortSignal,
@@ -151,12 +157,31 @@ export async function propertyAt(
       hint: 'PROPEXIST and PROPROOMLIST answer for it.',
     })
   }
-  const path = `/properties?ids=${encodeURIComponent(id)}`
+  const { properties } = await propertiesAt(reach, node, [id], signal)
+  return properties[0]
+}
+
+/** @param ids without commas, at most as many as a node takes */
+export async function propertiesAt(
+  { cluster }: Reach,
+  node: NodeAddress,
+  ids: readonly string[],
+  signal?: AbortSignal,
+): Promise<NodeProperties> {
+  const path = `/properties?ids=${ids.map(encodeURIComponent).join(',')}`
   const { status, body } = await cluster.ask(node, path, { as: 'client', ...(signal && { signal }) })
+  if (status === 400) {
+    throw new ProblemError(400, 'invalid-id', reasonOf(body), { hint: 'Property ids are UUIDs or 1 to 14 characters.' })
+  }
   if (status !== 200) throw refusedBy(node, path, status, body)
   const parsed = propertiesBody.safeParse(parseJson(body))
   if (!parsed.success) throw refusedBy(node, path, status, 'what it sent is no list of properties')
-  return parsed.data.properties[0]
+  return parsed.data
+}
+
+function reasonOf(body: string): string {
+  const parsed = errorBody.safeParse(parseJson(body))
+  return (parsed.success ? parsed.data.error : body).slice(0, BODY_CHARS)
 }
 
 const BODY_CHARS = 300

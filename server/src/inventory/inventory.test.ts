@@ -267,6 +267,27 @@ describe('completion', () => {
   })
 })
 
+test('attributes of properties come by id, whatever else is asked along', async () => {
+  const ids = [
+    'h1',
+    'h1',
+    'nobody',
+    'a,b',
+    '<b>',
+    'x'.repeat(40),
+    ...Array.from({ length: 300 }, (_, n) => `n${n}`),
+    'h2',
+  ]
+
+  const answer = await world.ask('POST /api/v1/query/properties', { body: { shard: 's1', ids } })
+
+  expect(answer.properties.map(({ id, stars, room_types }) => [id, stars, room_types])).toEqual([
+    ['h1', 2, ['double']],
+    ['h2', 3, ['double']],
+  ])
+  expect(answer.missing).toHaveLength(304)
+})
+
 test('the page opens with a query that finds something', async () => {
   const start = await world.ask('GET /api/v1/playground', { query: { shard: 's1' } })
 

@@ -12,6 +12,7 @@ import { type Reach, readFields } from './ask.ts'
 import { forgetRuns, keepRun, listRuns, pinRun } from './history.ts'
 import { closeClients, createNodeClients } from './node-clients.ts'
 import { confirmationOf, preview } from './preview.ts'
+import { propertiesOf } from './properties.ts'
 import { createLimitsCache, type LimitsCache, runQuery } from './query.ts'
 import { relax } from './relax.ts'
 import { replicas } from './replicas.ts'
@@ -55,6 +56,7 @@ export function createInventory(given: InventoryParts): Inventory {
       'POST /api/v1/query/replicas': (asked) => replicas(reach, asked),
       'POST /api/v1/query/why-not': (asked) => whyNot(reach, limits, asked),
       'POST /api/v1/query/relax': (asked) => relax(reach, limits, asked),
+      'POST /api/v1/query/properties': (asked) => propertiesOf(reach, asked),
       'GET /api/v1/words': (asked) => completion(reach, words, asked),
       'GET /api/v1/history': (asked) => listRuns(database, asked),
       'PUT /api/v1/history/{id}': (asked) => pinRun(database, asked),

@@ -8,7 +8,7 @@ import { LIMITS } from '../domain.ts'
 import { COMMAND_LIST, type CommandName } from '../wire/commands.ts'
 import { LEVELS } from './cluster-view.ts'
 import { type ControlRoute, count, missingSource, time } from './control.ts'
-import { WORD_KINDS } from './node.ts'
+import { propertiesBody, WORD_KINDS } from './node.ts'
 
 export const PLAYGROUND_LIMITS = {
   /** Runs kept a person; pinned ones are not counted. */
@@ -25,6 +25,8 @@ export const PLAYGROUND_LIMITS = {
   wordsMax: 200,
   wordsSeconds: 60,
   queryMs: 5_000,
+  /** Ids in one question for attributes. */
+  propertiesMax: 1_000,
   /** Filters tried one by one on an empty result. */
   relaxMax: 40,
 } as const
@@ -189,6 +191,16 @@ export const relaxAnswer = z.object({
 })
 export type RelaxAnswer = z.infer<typeof relaxAnswer>
 
+/** Attributes of properties of a result: what maps and columns show beside it. */
+export const propertiesAnswer = z.object({
+  shard: z.string(),
+  node: z.string(),
+  properties: propertiesBody.shape.properties,
+  /** Ids of nothing, or that cannot be looked up. */
+  missing: z.array(z.string()),
+})
+export type PropertiesAnswer = z.infer<typeof propertiesAnswer>
+
 export const COMPLETION_KINDS = [...WORD_KINDS, 'rate_feature', 'property'] as const
 export const completionQuery = z.object({
   shard: name.optional(),
@@ -325,6 +337,14 @@ export const PLAYGROUND_ROUTES = {
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 200,
     response: relaxAnswer,
+  },
+  'POST /api/v1/query/properties': {
+    access: 'query',
+    summary: 'Attributes, positions and room types of properties by their ids.',
+    body: z.object({ ...target, ids: z.array(z.string().min(1).max(64)).min(1).max(PLAYGROUND_LIMITS.propertiesMax) }),
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 200,
+    response: propertiesAnswer,
   },
   'GET /api/v1/words': {
     access: 'query',
