@@ -2,7 +2,7 @@
 /** One operation: its steps with times and what showed them, how it ended, and what can be done next (§6.6). */
 
 import type { Operation } from '@vacancy/shared/contract'
-import { clsx } from 'clsx'
+import clsx from 'clsx'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
@@ -153,7 +153,7 @@ function Actions({ operation, isPage }: { readonly operation: Operation; readonl
         </LinkButton>
       )}
       <CopyButton text={operationText(operation)} label="Copy operation as text" />
-      {cancel.error && <p className="text-crit">{`${cancel.error.detail} ${cancel.error.hint}`}</p>}
+      {cancel.error && <p className="text-crit">{`${cancel.error.message} ${cancel.error.hint}`}</p>}
     </div>
   )
 }

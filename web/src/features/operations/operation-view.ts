@@ -25,7 +25,7 @@ export const OPERATION_WORDS: Record<OperationState, StateWords> = {
   unconfirmed: {
     word: 'Unconfirmed',
     level: 'unk',
-    means: 'The cluster may still do this. We keep watching for 10 minutes.',
+    means: 'That is not the same as failed.',
   },
   cancelled: { word: 'Cancelled', level: 'unk', means: 'It was cancelled before anything was sent.' },
 }

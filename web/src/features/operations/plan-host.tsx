@@ -3,7 +3,7 @@
 
 import type { PlanRequest } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
-import { useCallback, useRef } from 'react'
+import { useCallback } from 'react'
 import { useUrlParam } from '../../lib/url.ts'
 import { formatPlanLink, parsePlanLink } from './plan-link.ts'
 
@@ -17,18 +17,9 @@ export function useOpenPlan(): (request: PlanRequest) => void {
 
 export function PlanHost() {
   const [link, setLink] = useUrlParam('plan')
-  const opener = useRef<Element | null>(null)
   const request = parsePlanLink(link)
-  if (!request) {
-    opener.current = null
-    return null
-  }
-  // What had the focus when the plan was opened gets it back, not what a choice inside the dialog left behind.
-  opener.current ??= typeof document === 'undefined' ? null : document.activeElement
-  const close = () => {
-    setLink(null)
-    const back = opener.current
-    if (back instanceof HTMLElement && back.isConnected) requestAnimationFrame(() => back.focus())
-  }
-  return <PlanDialog request={request} onRequest={(next) => setLink(formatPlanLink(next))} onClose={close} />
+  if (!request) return null
+  return (
+    <PlanDialog request={request} onRequest={(next) => setLink(formatPlanLink(next))} onClose={() => setLink('')} />
+  )
 }

@@ -19,7 +19,6 @@ test.each(cases)('%s is a plan, both ways', (link, request) => {
 })
 
 test.each([
-  null,
   '',
   'transfer',
   'transfer:',

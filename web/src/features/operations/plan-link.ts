@@ -23,8 +23,7 @@ export function formatPlanLink(request: PlanRequest): string {
 }
 
 /** The plan that a link asks for; undefined when it is none. A transfer without a node asks for a target. */
-export function parsePlanLink(text: string | null): PlanRequest | undefined {
-  if (text === null) return undefined
+export function parsePlanLink(text: string): PlanRequest | undefined {
   const [kind = '', shard = '', third = '', wait, ...more] = text.split(':')
   if (!Object.hasOwn(THIRD_PART, kind) || shard === '' || more.length > 0) return undefined
   if (shard.length > PART_CHARACTERS_MAX || third.length > PART_CHARACTERS_MAX) return undefined

@@ -1,6 +1,6 @@
 /** What the plan dialog makes of a plan: how much it asks for, why its button does nothing, what changed (§6.4). */
 
-import type { PersonRole, Plan } from '@vacancy/shared/contract'
+import type { Plan } from '@vacancy/shared/contract'
 
 export const REASON_CHARACTERS_MIN = 8
 export const REASON_CHARACTERS_MAX = 500
@@ -12,16 +12,13 @@ export function asksFor(plan: Plan): { readonly reason: boolean; readonly typed:
   return { reason: plan.confirm >= 2 && plan.environment.kind !== 'development', typed: plan.confirm === 3 }
 }
 
-export type Actor = {
-  readonly role: PersonRole
-  /** Why nothing can be done at all now: cut off, paused; '' when all is well. */
-  readonly heldBy: string
-}
-
-/** Why the plan cannot be run as things are, in a sentence; '' when it can. What a person can mend comes last. */
-export function whyNot(plan: Plan, confirming: Confirming, actor: Actor): string {
-  if (actor.heldBy !== '') return actor.heldBy
-  if (actor.role !== 'admin') return 'Needs the admin role.'
+/**
+ * Why the plan cannot be run as things are, in a sentence; '' when it can. What a person can mend comes last.
+ *
+ * @param heldBy why nothing at all can be done now: the role, or being cut off
+ */
+export function whyNot(plan: Plan, confirming: Confirming, heldBy: string): string {
+  if (heldBy !== '') return heldBy
   const blocks = plan.checks.filter((check) => check.level === 'block')
   if (plan.blocked || blocks.length > 0) {
     return blocks.length > 0 ? `Blocked: ${blocks.map((check) => check.text).join('; ')}.` : 'Blocked.'

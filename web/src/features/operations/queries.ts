@@ -1,14 +1,18 @@
 /** Plans and operations as the console asks for them. */
 
+import { keepPreviousData, type UseQueryResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Operation, Plan, PlanRequest } from '@vacancy/shared/contract'
-import { type UseQueryResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { type ApiProblem, call } from '../../lib/api.ts'
-import { useLive } from '../../lib/live.ts'
-import { formatPlanLink } from './plan-link.ts'
+import { liveKey, useLive } from '../../lib/live.ts'
 import { followOperation } from './followed.ts'
+import { formatPlanLink } from './plan-link.ts'
 
 const PLAN_AGAIN_MS = 1_000
+
+export function planKey(request: PlanRequest): readonly string[] {
+  return ['plan', formatPlanLink(request)]
+}
 
 /**
  * A plan that is made anew each second and whenever what is known of its shard changes. The answer before stays while
@@ -16,11 +20,11 @@ const PLAN_AGAIN_MS = 1_000
  */
 export function usePlan(request: PlanRequest, isWatched: boolean): UseQueryResult<Plan> {
   const shard = useLive(`shard:${request.shard}`)
-  const key = ['plan', formatPlanLink(request)]
   const query = useQuery({
-    queryKey: key,
+    queryKey: planKey(request),
     queryFn: ({ signal }) => call('POST /api/v1/plans', { body: request, signal }),
     refetchInterval: isWatched ? PLAN_AGAIN_MS : false,
+    placeholderData: keepPreviousData,
     retry: false,
     staleTime: 0,
     gcTime: 0,
@@ -44,7 +48,7 @@ export function useStartOperation() {
       call('POST /api/v1/operations', { body: { plan, reason, confirm }, headers: { 'idempotency-key': plan } }),
     onSuccess: (operation) => {
       followOperation(operation.id)
-      queries.setQueryData(['GET /api/v1/operations/{id}', operation.id], operation)
+      queries.setQueryData(liveKey(`op:${operation.id}`), operation)
     },
   })
 }

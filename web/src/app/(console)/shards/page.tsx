@@ -1,0 +1,5 @@
+import { ShardsPage } from '../../../features/shards/shards-page.tsx'
+
+export default function Page() {
+  return <ShardsPage />
+}

@@ -1,0 +1,10 @@
+'use client'
+/** Charts of a node, loaded once they are wanted: the chart library is not part of the page. */
+
+import dynamic from 'next/dynamic'
+
+const MetricCharts = dynamic(() => import('./metric-charts.tsx').then((module) => module.MetricCharts), { ssr: false })
+
+export function NodeMetrics({ shard, node }: { readonly shard: string; readonly node: string }) {
+  return <MetricCharts shard={shard} node={node} />
+}

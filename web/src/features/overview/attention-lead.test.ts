@@ -1,0 +1,63 @@
+import type { Summary } from '@vacancy/shared/contract'
+import { expect, test } from 'vitest'
+import { attentionLead } from './attention-lead.ts'
+
+const counts: Summary['counts'] = {
+  shards: 40,
+  shardsHealthy: 40,
+  nodes: 120,
+  nodesAnswering: 120,
+  packages: null,
+  properties: null,
+  attention: 0,
+  aside: 0,
+}
+const item: Summary['attention'][number] = {
+  id: 's7:no-leader',
+  rule: 1,
+  level: 'crit',
+  shard: 's7',
+  node: null,
+  says: 's7 has no leader',
+  since: '2026-11-20T18:27:21.000Z',
+  trend: null,
+  href: '/shards/s7',
+  action: 'Open s7',
+  asideUntil: null,
+}
+const event: Summary['events'][number] = {
+  id: '1',
+  at: '2026-11-20T15:27:21.000Z',
+  shard: 's9',
+  node: 'n3',
+  kind: 'leader',
+  level: 'info',
+  says: 'leadership moved n1 → n3',
+}
+
+test('what needs attention is counted, what was put aside is not', () => {
+  const aside = { ...item, id: 'other', asideUntil: 'change' } as const
+
+  expect(attentionLead({ attention: [item, aside], counts, events: [] })).toBe('1 thing needs attention.')
+  expect(attentionLead({ attention: [item, { ...item, id: 'b' }], counts, events: [] })).toBe(
+    '2 things need attention.',
+  )
+})
+
+test('when nothing does, it says so, and what changed last', () => {
+  expect(attentionLead({ attention: [], counts, events: [event] })).toBe(
+    'All 40 shards are healthy. Last change: s9, leadership moved n1 → n3.',
+  )
+  expect(attentionLead({ attention: [], counts: { ...counts, shards: 1, shardsHealthy: 1 }, events: [] })).toBe(
+    'The one shard is healthy.',
+  )
+})
+
+test('an empty list is no claim of health', () => {
+  expect(attentionLead({ attention: [], counts: { ...counts, shardsHealthy: 39 }, events: [] })).toContain(
+    '39 of 40 shards',
+  )
+  expect(attentionLead({ attention: [], counts: { ...counts, shards: 0, shardsHealthy: 0 }, events: [] })).toBe(
+    'Nothing is known that could need attention.',
+  )
+})

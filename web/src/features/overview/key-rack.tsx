@@ -1,0 +1,114 @@
+'use client'
+/** The key rack: every shard, every node, at a glance. Arrow keys move from slot to slot, Enter opens the node's row. */
+
+import type { ShardBrief } from '@vacancy/shared/contract'
+import NextLink from 'next/link'
+import { type KeyboardEvent, memo, useRef, useState } from 'react'
+import { routes } from '../../lib/routes.ts'
+import { Link } from '../../ui/link.tsx'
+import { SlotFace, slotData, slotName } from '../shards/rack.tsx'
+import { moveInRack } from './rack-keys.ts'
+
+export function KeyRack({ shards }: { readonly shards: readonly ShardBrief[] }) {
+  const rack = useRef<HTMLDivElement>(null)
+  // One slot takes part in the tab order: the one that had the focus last, the first one before.
+  const first = shards.find((shard) => shard.slots.length > 0)
+  const [entry, setEntry] = useState<string>()
+  const known = shards.some((shard) => shard.slots.some((slot) => slotId(shard.id, slot.node) === entry))
+  const tabbable = known ? entry : first && slotId(first.id, first.slots[0]?.node ?? '')
+
+  const onKeyDown = (event: KeyboardEvent<HTMLDivElement>) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.target instanceof HTMLElement)) return
+    const slots = [...(rack.current?.querySelectorAll<HTMLElement>('a[data-node]') ?? [])]
+    const from = slots.indexOf(event.target)
+    if (from === -1) return
+    const to = moveInRack(
+      slots.map((slot) => slot.getBoundingClientRect()),
+      from,
+      event.key,
+    )
+    if (to === undefined) return
+    event.preventDefault()
+    slots[to]?.focus()
+  }
+
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys move between the links inside, which have the focus.
+    <div ref={rack} onKeyDown={onKeyDown} className="grid gap-3">
+      {byZone(shards).map(({ zone, shards: ofZone }) => (
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
+        <div
+          key={zone}
+          role="group"
+          aria-label={`Zone ${zone}`}
+          className="grid gap-1 sm:grid-cols-[5rem_minmax(0,1fr)]"
+        >
+          <h3 className="truncate pt-2.5 text-small text-text-2" data-tip={zone}>
+            {zone}
+          </h3>
+          <ul className="flex min-w-0 flex-wrap gap-x-4 gap-y-2">
+            {ofZone.map((shard) => (
+              <Rack
+                key={shard.id}
+                shard={shard}
+                tabbable={tabbable?.startsWith(`${shard.id}/`) ? tabbable : undefined}
+                onEnter={setEntry}
+              />
+            ))}
+          </ul>
+        </div>
+      ))}
+    </div>
+  )
+}
+
+type RackProps = {
+  readonly shard: ShardBrief
+  /** The slot of this shard that Tab reaches. */
+  readonly tabbable: string | undefined
+  readonly onEnter: (slot: string) => void
+}
+
+/** Drawn again only when its own shard changed: equal parts of the live value are equal by identity. */
+const Rack = memo(function Rack({ shard, tabbable, onEnter }: RackProps) {
+  return (
+    <li className="flex items-center gap-1.5" data-level={shard.level}>
+      <Link
+        href={routes.shard(shard.id)}
+        className="inline-flex min-h-6 items-center font-mono text-table"
+        tabIndex={-1}
+      >
+        {shard.id}
+      </Link>
+      <span className="inline-flex rounded-control border border-line bg-surface">
+        {shard.slots.map((slot) => {
+          const id = slotId(shard.id, slot.node)
+          return (
+            <NextLink
+              key={slot.node}
+              prefetch={false}
+              href={routes.shard(shard.id, { focus: slot.node })}
+              aria-label={slotName(slot)}
+              data-tip={`${shard.id} / ${slotName(slot)}`}
+              {...slotData(shard.id, slot)}
+              tabIndex={id === tabbable ? 0 : -1}
+              onFocus={() => onEnter(id)}
+              className="rounded-control -outline-offset-1 hover:bg-sunken pointer-coarse:px-2.5 pointer-coarse:py-1"
+            >
+              <SlotFace slot={slot} />
+            </NextLink>
+          )
+        })}
+      </span>
+    </li>
+  )
+})
+
+function slotId(shard: string, node: string): string {
+  return `${shard}/${node}`
+}
+
+function byZone(shards: readonly ShardBrief[]): { zone: string; shards: readonly ShardBrief[] }[] {
+  const zones = Map.groupBy(shards, (shard) => shard.zone)
+  return [...zones].map(([zone, ofZone]) => ({ zone, shards: ofZone })).sort((a, b) => (a.zone < b.zone ? -1 : 1))
+}

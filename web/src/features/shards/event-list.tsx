@@ -1,0 +1,62 @@
+/** What happened, newest first: when, where, and in words. */
+
+import type { ClusterEvent } from '@vacancy/shared/contract'
+import { Icon } from '../../icons/icon.tsx'
+import { clock, utc } from '../../lib/format.ts'
+import { routes } from '../../lib/routes.ts'
+import { Age } from '../../ui/age.tsx'
+import { LEVEL_ICONS, LEVEL_TEXT } from '../../ui/badge.tsx'
+import { Link } from '../../ui/link.tsx'
+
+type EventListProps = {
+  readonly events: readonly ClusterEvent[]
+  /** Name of the list. */
+  readonly label: string
+  /** Names the shard of each: where events of several stand together. */
+  readonly withShard?: boolean
+}
+
+export function EventList({ events, label, withShard }: EventListProps) {
+  return (
+    <ol aria-label={label} className="grid">
+      {events.map((event) => (
+        <li
+          key={event.id}
+          data-event={event.kind}
+          className="grid grid-cols-[16px_minmax(0,1fr)_auto] items-baseline gap-x-2 border-line border-b py-1.5 last:border-b-0"
+        >
+          <Icon name={LEVEL_ICONS[event.level]} size={14} className={`self-center ${LEVEL_TEXT[event.level]}`} />
+          <span className="min-w-0 break-words">
+            {withShard && (
+              <>
+                <Link href={routes.shard(event.shard)} className="font-mono">
+                  {event.shard}
+                </Link>{' '}
+              </>
+            )}
+            {event.says}
+          </span>
+          <span className="text-small">
+            <Age at={event.at} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+/** Events as Markdown, for a note on an incident. */
+export function eventsMarkdown(shard: string, events: readonly ClusterEvent[]): string {
+  const [newest] = events
+  if (!newest) return `No events of ${shard}.`
+  const lines = events.map(
+    (event) => `| ${utc(event.at)} | ${event.node ?? ''} | ${event.says.replaceAll('|', '\\|')} |`,
+  )
+  return [
+    `Events of ${shard}, up to ${clock(newest.at)} UTC`,
+    '',
+    '| Time | Node | What |',
+    '|---|---|---|',
+    ...lines,
+  ].join('\n')
+}

@@ -1,0 +1,15 @@
+/** The order of a table as part of an address: `lag:down`, `zone`. */
+
+export type SortLink = { readonly column: string; readonly down: boolean }
+
+export function formatSort({ column, down }: SortLink): string {
+  return down ? `${column}:down` : column
+}
+
+/** Undefined for a column that cannot be sorted by: the table keeps its own order. */
+export function parseSort(text: string, columns: readonly string[]): SortLink | undefined {
+  const [column = '', direction, ...more] = text.split(':')
+  if (!columns.includes(column) || more.length > 0 || (direction !== undefined && direction !== 'down'))
+    return undefined
+  return { column, down: direction === 'down' }
+}
