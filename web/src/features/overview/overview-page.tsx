@@ -13,6 +13,8 @@ import { Progress } from '../../ui/progress.tsx'
 import { EventList } from '../shards/event-list.tsx'
 import { Attention } from './attention.tsx'
 import { KeyRack } from './key-rack.tsx'
+import { NothingAnswers } from './nothing-answers.tsx'
+import { useStateNews } from './state-news.ts'
 
 const ClusterCharts = dynamic(() => import('../metrics/cluster-charts.tsx').then((module) => module.ClusterCharts), {
   ssr: false,
@@ -20,8 +22,10 @@ const ClusterCharts = dynamic(() => import('../metrics/cluster-charts.tsx').then
 
 export function OverviewPage() {
   const summary = useLive('summary')
+  useStateNews(summary.data?.shards)
   return (
     <Page id="overview" title="Overview" ready={summary.data !== undefined}>
+      {summary.data && <NothingAnswers summary={summary.data} />}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 gap-4">
           <Attention summary={summary} />

@@ -2,7 +2,7 @@
 /** The members of a shard: role as a shape, state in three ways, log positions on one scale, and what can be done. */
 
 import type { NodeView, OperationKind, ShardView } from '@vacancy/shared/contract'
-import { useMemo } from 'react'
+import { useEffect, useMemo, useState } from 'react'
 import { bytes, count, duration, percent } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -42,8 +42,9 @@ function Members({ shard }: { readonly shard: ShardView }) {
   const [focus] = useUrlParam('focus')
   const scale = useMemo(() => logScaleOf(shard.nodes, shard.leader), [shard])
   const columns = useMemo(() => columnsOf(shard, scale), [shard, scale])
+  const handedTo = useHandover(shard.leader)
   return (
-    <Panel title="Members" flush>
+    <Panel title="Members" flush className="[&_tr[data-handover]]:bg-info-bg">
       <Table
         label="Members"
         rows={shard.nodes}
@@ -56,11 +57,30 @@ function Members({ shard }: { readonly shard: ShardView }) {
           'data-role': node.role,
           'data-state': node.state,
           'data-freshness': node.freshness,
+          'data-handover': node.id === handedTo ? '' : undefined,
         })}
         card={(node) => <MemberCard shard={shard} node={node} scale={scale} />}
       />
     </Panel>
   )
+}
+
+const HANDOVER_MS = 2_000
+
+/** Who took over leadership a moment ago, while somebody looked: its row is tinted so that the eye finds it. */
+function useHandover(leader: string | null): string | undefined {
+  const [before, setBefore] = useState(leader)
+  const [handedTo, setHandedTo] = useState<string>()
+  if (leader !== before) {
+    setBefore(leader)
+    setHandedTo(leader ?? undefined)
+  }
+  useEffect(() => {
+    if (handedTo === undefined) return
+    const timer = setTimeout(() => setHandedTo(undefined), HANDOVER_MS)
+    return () => clearTimeout(timer)
+  }, [handedTo])
+  return handedTo
 }
 
 function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Column<NodeView>[] {
