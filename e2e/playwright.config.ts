@@ -1,7 +1,5 @@
 import { defineConfig, devices } from '@playwright/test'
-
-/** Found or installed by the launcher; '' leaves the choice to Playwright. */
-const browser = process.env['CHROMIUM_PATH'] ?? ''
+import { LAUNCH } from './src/browser.ts'
 
 export default defineConfig({
   testDir: './src',
@@ -16,14 +14,6 @@ export default defineConfig({
     viewport: { width: 1280, height: 800 },
     trace: 'retain-on-failure',
     screenshot: 'only-on-failure',
-    launchOptions: {
-      ...(browser !== '' && { executablePath: browser }),
-      args: [
-        '--disable-dev-shm-usage',
-        '--disable-background-networking',
-        // A browser of root has no sandbox.
-        ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
-      ],
-    },
+    launchOptions: LAUNCH,
   },
 })

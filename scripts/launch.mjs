@@ -31,6 +31,7 @@ const COMMANDS = {
   // Everything; who names files of vitest wants only those.
   test: { build: true, steps: [VITEST], countsTests: true, thenBrowser: true },
   e2e: { build: true, steps: [], countsTests: true, thenBrowser: true },
+  screenshots: { build: true, steps: [['e2e/src/screenshots.ts']], needsBrowser: true },
   check: {
     build: false,
     // Every step runs, so that one look shows all that is to be mended.
@@ -81,7 +82,12 @@ async function launch(name, rest) {
     if (built !== 0) return built
   }
   if (command.countsTests) return await runTests(node.path, withBrowser(command, rest), rest, env)
-  return await runSteps(node.path, command, rest, env)
+  const browser = command.needsBrowser ? ensureBrowser(ROOT, node.path, say) : {}
+  if (browser.fix) {
+    say(browser.fix)
+    return 1
+  }
+  return await runSteps(node.path, command, rest, { ...env, ...(browser.path && { CHROMIUM_PATH: browser.path }) })
 }
 
 /** The pinned Node comes first on PATH, so that tools started by tools run on it too; no tool reports on us. */

@@ -1,0 +1,34 @@
+/** Every page of the console, as a person reaches it in a stack that runs. */
+
+import type { Stack } from './stack.ts'
+
+export type PageOf = { readonly name: string; readonly path: string }
+
+export function pagesOf({ shard }: Pick<Stack, 'shard'>): PageOf[] {
+  return [
+    { name: 'overview', path: '/' },
+    { name: 'shards', path: '/shards' },
+    { name: 'shard', path: `/shards/${shard}` },
+    { name: 'shard-events', path: `/shards/${shard}/events` },
+    { name: 'shard-metrics', path: `/shards/${shard}/metrics` },
+    { name: 'shard-config', path: `/shards/${shard}/config` },
+    { name: 'node', path: `/shards/${shard}/nodes/n1` },
+    { name: 'plan', path: `/shards/${shard}?plan=transfer:${shard}:n2` },
+    { name: 'operations', path: '/operations' },
+    { name: 'playground', path: '/playground' },
+    { name: 'imports', path: '/imports' },
+    { name: 'new-import', path: '/imports/new' },
+    { name: 'snapshots', path: '/snapshots' },
+    { name: 'audit', path: '/audit' },
+    { name: 'registry-services', path: '/registry/services' },
+    { name: 'registry-codecs', path: '/registry/codecs' },
+    { name: 'registry-resolver', path: '/registry/resolver' },
+    { name: 'profile', path: '/settings/profile' },
+    { name: 'appearance', path: '/settings/appearance' },
+    { name: 'tokens', path: '/settings/tokens' },
+    { name: 'people', path: '/settings/people' },
+    { name: 'environment', path: '/settings/environment' },
+    { name: 'about', path: '/settings/about' },
+    { name: 'not-found', path: `/shards/nothing-here` },
+  ]
+}

@@ -1,0 +1,72 @@
+/** Who may come in, and what they may do. */
+
+import type { Page } from '@playwright/test'
+import { expect, ready, signIn, test } from './console.ts'
+
+/** Adds a person through the API as the signed-in admin; the answer's link signs that person in. */
+async function addPerson(page: Page, name: string, role: string): Promise<string> {
+  const { csrf } = await (await page.request.get('/api/v1/me')).json()
+  const answer = await page.request.post('/api/v1/people', { data: { name, role }, headers: { 'x-csrf': csrf } })
+  expect(answer.status()).toBe(201)
+  return (await answer.json()).link
+}
+
+test('whoever is not signed in sees the sign-in page and no data', async ({ browser, stack }) => {
+  const context = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
+  const page = await context.newPage()
+
+  await page.goto('/shards/quickstart')
+
+  await expect(page).toHaveURL(/\/sign-in/)
+  expect((await page.request.get('/api/v1/summary')).status()).toBe(401)
+  await context.close()
+})
+
+test('a link is used up by its button, once', async ({ browser, page, stack }) => {
+  const link = await addPerson(page, 'vera', 'viewer')
+  const first = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
+  const second = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
+  const [one, two] = [await first.newPage(), await second.newPage()]
+
+  await one.goto(link)
+  await one.reload()
+  await signIn(one, link)
+  await ready(one)
+  await two.goto(link)
+  await two.getByRole('button', { name: /^Sign in/ }).click()
+
+  await expect(two.getByRole('alert').first()).toBeVisible()
+  await first.close()
+  await second.close()
+})
+
+test('a viewer sees everything, and why nothing can be changed', async ({ browser, page, stack }) => {
+  const link = await addPerson(page, 'otto', 'viewer')
+  const context = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
+  const viewer = await context.newPage()
+  await signIn(viewer, link)
+  await viewer.goto('/shards/quickstart')
+  await ready(viewer)
+
+  const action = viewer.getByRole('button', { name: /^(Make leader|Transfer leadership|Promote)…/ }).first()
+  await expect(action).toHaveAttribute('aria-disabled', 'true')
+  const { csrf } = await (await viewer.request.get('/api/v1/me')).json()
+  const refused = await viewer.request.post('/api/v1/operations', { data: { plan: 'x' }, headers: { 'x-csrf': csrf } })
+  expect(refused.status()).toBe(403)
+  await context.close()
+})
+
+test('a session that ended asks to sign in again and keeps the page', async ({ browser, page, stack }) => {
+  const link = await addPerson(page, 'ida', 'operator')
+  const context = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
+  const tab = await context.newPage()
+  await signIn(tab, link)
+  await tab.goto('/shards/quickstart')
+  await ready(tab)
+
+  await context.clearCookies()
+  await tab.getByRole('link', { name: 'Operations', exact: true }).first().click()
+
+  await expect(tab.getByRole('dialog')).toContainText(/[Ss]ign in/)
+  await context.close()
+})
