@@ -19,6 +19,7 @@ import {
   readU8,
   readU32,
 } from './command.ts'
+import { readStoreDefects } from './defects.ts'
 import {
   compareBytes,
   dictionaryGrowthBytes,
@@ -105,11 +106,14 @@ export type ApplyContext = {
   readonly applied: Applied
 }
 
+/** @param defects planted ones (env.ts) */
 export function createApplyContext(
   store: Store,
   put: PutWord,
   onDigestMismatch: ApplyContext['onDigestMismatch'],
+  defects?: ReadonlySet<string>,
 ): ApplyContext {
+  store.writer.defects = readStoreDefects(defects)
   return {
     store,
     put,
@@ -122,6 +126,7 @@ export function createApplyContext(
 }
 
 const KEY_NUMBER_AT = 16
+const NO_SESSION = new Uint8Array(KEY_NUMBER_AT)
 
 /** Applies one logged command at its index. */
 export function applyCommand(
@@ -166,7 +171,9 @@ function executeOnce(context: ApplyContext, index: number): void {
   const number = Number(reader.view.getBigUint64(key + KEY_NUMBER_AT, true))
   const low = nameHash(0, bytes, at, end) ^ kind
   const high = nameHash(1, bytes, at, end) ^ kind
-  const earlier = lookUpRequest(store, bytes, key, number, reader.timeMs, low, high)
+  const { defects } = store.writer
+  const [session16, at16] = defects['sessions/key-without-session'] ? [NO_SESSION, 0] : [bytes, key]
+  const earlier = lookUpRequest(store, session16, at16, number, reader.timeMs, low, high)
   if (earlier.seen) {
     applied.code = earlier.code
     applied.value = earlier.value
@@ -175,6 +182,7 @@ function executeOnce(context: ApplyContext, index: number): void {
   }
   const { session } = earlier
   execute(context)
+  if (applied.code !== OUTCOME.done && defects['sessions/failed-not-kept']) return
   storeResult(store, session, number, applied.code, applied.value, index, low, high)
 }
 
@@ -392,10 +400,12 @@ function changeAvailability(context: ApplyContext): void {
   if (reader.kind === KIND.increaseAvailability && left + amount > LIMITS.availabilityMax) {
     return fail(context, OUTCOME.overflow, left)
   }
-  if (reader.kind === KIND.decreaseAvailability && left < amount) return fail(context, OUTCOME.underflow, left)
+  const isUnchecked = context.store.writer.defects['apply/decrement-unchecked']
+  if (reader.kind === KIND.decreaseAvailability && left < amount && !isUnchecked)
+    return fail(context, OUTCOME.underflow, left)
   let next = amount
   if (reader.kind === KIND.increaseAvailability) next = left + amount
-  if (reader.kind === KIND.decreaseAvailability) next = left - amount
+  if (reader.kind === KIND.decreaseAvailability) next = isUnchecked ? (left - amount) & 0xff : left - amount
   // consensus.md A17.
   assert(next >= 0 && next <= LIMITS.availabilityMax, 'availability stays within 0 to 255')
   changeNight(context, ((night.lo & 0xffffff00) | next) >>> 0, night.hi)

@@ -1,6 +1,7 @@
 /** What a store is made of, as types: its memory, and what only the writing thread has. */
 
 import type { Gap, Region } from './arena.ts'
+import type { StoreDefects } from './defects.ts'
 
 /** One shared memory and the views of one thread. It never grows: all of it is reserved at start, pages come with use. */
 export type Memory = {
@@ -36,6 +37,8 @@ export type Writer = {
   readonly roomsHint: number
   /** Tables a sweep for passed nights has yet to visit. */
   readonly sweep: number[]
+  /** Planted defects (env.ts): none in any program that ships. */
+  defects: StoreDefects
 }
 
 export type Reader = { readonly memory: Memory }

@@ -205,7 +205,10 @@ export function expireSessions(store: Store, timeMs: number): void {
 function evict(store: Store): void {
   const { memory } = store
   while (state(memory, STATE.sessionBytes) > state(memory, STATE.sessionBytesMax)) {
-    removeSession(store, state(memory, STATE.sessionHead))
+    const oldest = state(memory, STATE.sessionHead)
+    const { defects, sessions } = store.writer
+    const [first = oldest] = defects['sessions/evicted-by-map'] ? sessions.values() : []
+    removeSession(store, first)
   }
 }
 
@@ -326,4 +329,5 @@ export function decodeSessions(store: Store, bytes: Uint8Array): void {
     store.memory.f64[(session + SESSION.closedBelow) / 8] = closedBelow
     addSessionDigest(store, session, 1)
   }
+  if (store.writer.defects['sessions/lost-at-load']) store.writer.sessions.clear()
 }

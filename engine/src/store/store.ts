@@ -6,6 +6,7 @@
 import { assert } from '@vacancy/shared'
 import { allocate, createRegion, emptyRegion, type Gap, type Region } from './arena.ts'
 import { createSparePages, reserveSparePages, touch } from './cow.ts'
+import { readStoreDefects } from './defects.ts'
 import {
   CONTROL,
   DAY_SLOTS,
@@ -98,6 +99,7 @@ export function createStore(options: StoreOptions): Store {
       recordsStart,
       roomsHint: options.roomsHint ?? ROOMS_MIN,
       sweep: [],
+      defects: readStoreDefects(),
     },
   }
   setState(store, STATE.sessionBytesMax, options.sessionBytesMax)

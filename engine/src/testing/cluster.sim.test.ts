@@ -23,15 +23,15 @@ const LENGTH = 0.5
 const core = createCoreProgram(arrayLog)
 const log = createCoreProgram(walLog)
 
-function runMany(program: Program): Summary {
+function runMany(program: Program, usesStore = false): Summary {
   const summary = createSummary()
   const started = performance.now()
   for (let n = 0; n < SEEDS_MAX && performance.now() - started < MS_MAX; n++) {
     const seed = FROM + n
     const profile = PROFILES[n % PROFILES.length] ?? 'mixed'
-    const result = runSeed({ seed, profile, program, length: LENGTH })
+    const result = runSeed({ seed, profile, program, length: LENGTH, ...(usesStore && { knobs: { usesStore } }) })
     addRun(summary, result)
-    const again = `npm run sim -- --seed ${seed} --profile ${profile} --program ${program.name} --length ${LENGTH}`
+    const again = `npm run sim -- --seed ${seed} --profile ${profile} --program ${program.name} --length ${LENGTH}${usesStore ? ' --store' : ''}`
     expect(result.failure, `${again}\n${result.failure?.message}`).toBeUndefined()
   }
   return summary
@@ -55,6 +55,12 @@ test('whole nodes keep their promises under faults', () => {
   for (const name of ['O1', 'O2', 'O3', 'O15'] as const) expect(checks[name], name).toBeGreaterThan(0)
 })
 
+test('whole nodes keep their promises over the store with its snapshots', () => {
+  const { checks, counts } = runMany(driverProgram, true)
+  for (const name of ['O1', 'O2', 'O3', 'O4', 'O8', 'O15'] as const) expect(checks[name], name).toBeGreaterThan(0)
+  expect(counts['snapshotsTaken']).toBeGreaterThan(0)
+})
+
 test('a seed gives the same run twice, and another seed another one (§3)', () => {
   for (const program of [core, log, driverProgram]) {
     const run = (seed: number): RunResult => runSeed({ seed, profile: 'mixed', program, length: 0.2 })
@@ -62,6 +68,9 @@ test('a seed gives the same run twice, and another seed another one (§3)', () =
     expect(run(FROM).hash).toBe(first.hash)
     expect(run(FROM + 1).hash).not.toBe(first.hash)
   }
+  const overStore = { seed: FROM, profile: 'mixed', program: driverProgram, length: 0.2 } as const
+  const hash = () => runSeed({ ...overStore, knobs: { usesStore: true } }).hash
+  expect(hash()).toBe(hash())
 })
 
 test('a schedule is data: what is drawn from a seed gives the same run when it is given', () => {

@@ -4,6 +4,7 @@
  */
 
 import { RAFT_DEFECTS } from '../raft/defects.ts'
+import { STORE_DEFECTS } from '../store/defects.ts'
 import { WAL_DEFECTS } from '../wal/defects.ts'
 import type { Profile } from './knobs.ts'
 
@@ -14,6 +15,8 @@ export type DefectRow = {
   readonly layer: string
   /** A profile in which it is met sooner. */
   readonly profile?: Profile
+  /** Only the product's store has it. */
+  readonly usesStore?: boolean
 }
 
 const PROFILE_OF: { readonly [name: string]: Profile } = {
@@ -39,6 +42,8 @@ const PROFILE_OF: { readonly [name: string]: Profile } = {
   'wal/commit-of-next': 'conflicts',
   'wal/commit-behind-refusal': 'conflicts',
   'wal/compacts-too-much': 'snapshot',
+  'sessions/lost-at-load': 'snapshot',
+  'sessions/evicted-by-map': 'snapshot',
 }
 
 /** Of the driver and what is around it; the names stand where they are switched. */
@@ -54,7 +59,13 @@ const DRIVER_DEFECTS: readonly DefectRow[] = [
   { name: 'formation/reachable-majority', program: 'elsewhere', layer: 'cluster/formation.test.ts' },
   { name: 'formation/codec-unchecked', program: 'elsewhere', layer: 'no test so far' },
   { name: 'reads/stale-bound-ignored', program: 'elsewhere', layer: 'cluster/cells.test.ts' },
-  { name: 'snapshot/session-not-in-snapshot', program: 'elsewhere', layer: 'snapshot/replace.test.ts' },
+  {
+    name: 'snapshot/session-not-in-snapshot',
+    program: 'driver',
+    layer: 'simulation',
+    profile: 'snapshot',
+    usesStore: true,
+  },
   { name: 'driver/tick-burst', program: 'elsewhere', layer: 'no test so far' },
 ]
 
@@ -76,6 +87,10 @@ export const DEFECTS: readonly DefectRow[] = [
   ...WAL_DEFECTS.map((name) => {
     const profile = PROFILE_OF[name] ?? 'disk'
     return { name, program: 'log', layer: 'simulation', profile } as const
+  }),
+  ...STORE_DEFECTS.map((name) => {
+    const profile = PROFILE_OF[name] ?? 'crash'
+    return { name, program: 'driver', layer: 'simulation', profile, usesStore: true } as const
   }),
   ...DRIVER_DEFECTS,
 ]

@@ -44,7 +44,8 @@ import {
   startSnapshot,
   tick,
 } from '../cluster/replica.ts'
-import { type Env, isDiskFull } from '../env.ts'
+import { pinnedBy } from '../cluster/transfer.ts'
+import type { Env } from '../env.ts'
 import {
   ENTRY_HEADER_BYTES,
   ENTRY_KIND,
@@ -58,7 +59,6 @@ import {
 import { decodeConfiguration } from '../raft/membership.ts'
 import type { Configuration } from '../raft/messages.ts'
 import { createRaft, type RestoredState } from '../raft/raft.ts'
-import { KIND } from '../store/command.ts'
 import { askRead, createAskedReads, takeAskedReads } from '../threads/reads.ts'
 import {
   ANSWER_BYTES,
@@ -78,20 +78,13 @@ import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../
 import { crash, createSimulatedDisk, restart, type SimulatedDisk } from './disk.ts'
 import { leaderOf } from './faults.ts'
 import type { Fault } from './knobs.ts'
+import { createToyNode, createToyReference, MARKS_EVERY, type Machine, type MachineParts } from './machine.ts'
 import type { Payload } from './network.ts'
 import { onApplied, onState, violate } from './oracles.ts'
 import { betweenDecades, type Random } from './random.ts'
 import { scheduleIn } from './scheduler.ts'
-import {
-  listToySnapshots,
-  readToySnapshot,
-  retainToySnapshots,
-  sha256,
-  type ToyExchangeParts,
-  toyExchange,
-  writeToySnapshot,
-} from './toy-exchange.ts'
-import { applyToy, createToyMachine, encodeToy, restoreToy, type ToyMachine } from './toy-machine.ts'
+import { createStoreNode, createStoreReference } from './store-machine.ts'
+import { sha256 } from './toy-exchange.ts'
 import { note } from './trace.ts'
 import { rot } from './wal-log.ts'
 import {
@@ -113,7 +106,6 @@ const CODECS = createCodecList(['refundable', 'breakfast'])
 const CAPACITY = 2 ** 40
 const TICK_MS = 100
 const FRAME_MAX = 1 << 22
-const DIGEST_EVERY = 64
 const NOBODY: Configuration = { members: [], voters: [], outgoing: [], learners: [], staged: [], autoLeave: false }
 
 type DriverStorage = {
@@ -126,9 +118,8 @@ type DriverNode = {
   readonly host: Host
   readonly env: Env
   readonly disk: SimulatedDisk
-  readonly machine: ToyMachine
+  readonly machine: Machine
   readonly peers: Peers
-  readonly marks: { index: number; lo: number; hi: number }[]
   formation: Formation | undefined
   replica: Replica | undefined
   member: Member | undefined
@@ -158,6 +149,7 @@ export const driverProgram: Program = {
   // Formation reports once a second, transfers back off up to half a minute: in wall time, whatever the ticks.
   slackUs: 60_000_000,
   createStorage: (): DriverStorage => ({ disk: freshDisk(), wipes: 0 }),
+  createReference: ({ usesStore }) => (usesStore ? createStoreReference() : createToyReference()),
   afterCrash(world, node, isPowerLoss) {
     const storage = storageOf(node)
     const oneIn = betweenDecades(world.diskRandom, 1, 16)
@@ -259,6 +251,25 @@ function shutDown(world: World, node: SimulatedNode, lengthUs: number): boolean 
   return true
 }
 
+function createMachine(host: Host, env: Env): Machine {
+  const { node, world, random } = host
+  const parts: MachineParts = {
+    env,
+    dataDir: DATA,
+    shardId: SHARD,
+    codecs: CODECS,
+    node: node.number,
+    chunkBytes: Math.max(64, Math.min(4_096, world.knobs.messageBytes)),
+    later: (work, run) =>
+      work === 'exchange'
+        ? host.later(random.below(3_000), 'sync', run)
+        : host.later(syncUs(world, node) * 5, 'snapshot', run),
+    onDigestMismatch: (index) =>
+      violate('O8', `node ${node.number} has another digest at index ${index} than its leader`),
+  }
+  return world.knobs.usesStore ? createStoreNode(parts) : createToyNode(parts)
+}
+
 function startDriver(host: Host): Running {
   const { node, world } = host
   const { disk } = storageOf(node)
@@ -267,9 +278,8 @@ function startDriver(host: Host): Running {
     host,
     env,
     disk,
-    machine: createToyMachine(),
+    machine: createMachine(host, env),
     peers: createPeers(node.name, CODECS.orderedHash),
-    marks: [],
     formation: undefined,
     replica: undefined,
     member: undefined,
@@ -319,7 +329,7 @@ function startDriver(host: Host): Running {
     raftId: () => driver.replica?.raft.id ?? 0,
     voterIds: () => configuration().voters,
     // State that is being replayed belongs to no index yet: until there is a replica, `raft` says 0.
-    digest: () => (driver.replica ? { lo: driver.machine.digestLo, hi: driver.machine.digestHi } : { lo: 0, hi: 0 }),
+    digest: () => (driver.replica ? driver.machine.digest() : { lo: 0, hi: 0 }),
     checkBounds: () => checkBounds(driver),
     isDurable: (index, term) => isDurable(driver, index, term),
     prepareStop() {
@@ -352,6 +362,9 @@ function gather(driver: DriverNode, directory: DataDirectory): void {
   startGathering(env, peers, formation, initialVoters(world), (decision) => {
     if (decision.kind === 'fail') throw decision.error
     if (decision.kind === 'set-aside') return violate('O10', `an empty node sets something aside: ${decision.reason}`)
+    assert(decision.kind !== 'look-again', 'nobody puts a snapshot into a folder here')
+    if (decision.kind !== 'form' && decision.kind !== 'join')
+      return violate('O10', 'nobody puts a snapshot into the folder of an empty node')
     const cluster = decision.kind === 'form' ? decision.cluster : { ...decision.cluster, isFounder: false }
     beginWriting(directory)
     createWal(env, walFolder(directory), logIdentity(directory, cluster), { index: 0, term: 0 }, walOptions(world))
@@ -370,15 +383,14 @@ function walOptions({ knobs }: World) {
 
 /** Opens the log of a formed node and finds its place among the members. */
 function takeUp(driver: DriverNode, directory: DataDirectory, cluster: Cluster): void {
-  const { env, disk, host, machine, peers } = driver
+  const { env, host, machine, peers } = driver
   const { world, node } = host
   driver.cluster = cluster
-  const [path] = listToySnapshots(disk, DATA)
-  const snapshot = path === undefined ? undefined : readToySnapshot(disk, path)
+  const snapshot = machine.load()
   const base = { index: snapshot?.index ?? 0, term: snapshot?.term ?? 0 }
   driver.snapshotIndex = base.index
-  if (snapshot) restoreToy(machine, snapshot.state)
-  onState(world.oracles, node.number, base.index, machine.digestLo, machine.digestHi)
+  const { lo, hi } = machine.digest()
+  onState(world.oracles, node.number, base.index, lo, hi)
   const identity = logIdentity(directory, cluster)
   const opened = openWal(env, walFolder(directory), identity, {
     ...walOptions(world),
@@ -389,7 +401,7 @@ function takeUp(driver: DriverNode, directory: DataDirectory, cluster: Cluster):
   const begin = snapshot?.configuration ?? (cluster.isFounder === false ? NOBODY : genesisConfiguration(cluster.voters))
   const raft = restore(driver, opened.wal, opened.recovered, base, begin)
   peers.common.clusterId = bytesOfHex(cluster.clusterId)
-  peers.common.genesis = machine.genesis.slice()
+  peers.common.genesis = machine.genesis()
   const { isFounder = true, snapshotDigest: digest = '', baseIndex, baseTerm, voters } = cluster
   const held: FormedState = {
     state: 'formed',
@@ -433,7 +445,7 @@ function restore(
   base: { readonly index: number; readonly term: number },
   begin: Configuration,
 ): RestoredState {
-  const { disk, machine } = driver
+  const { disk } = driver
   let { lastIndex, hardState } = opened
   const isIn = recoveredTerm(opened, base.index) === base.term
   if (base.index > lastIndex || (base.index > hardState.commit && !isIn)) {
@@ -464,7 +476,6 @@ function restore(
     })
   }
   const termOf = (index: number) => recoveredTerm(opened, index) || base.term
-  assert(machine.applied <= applied, 'what is applied was replayed')
   return {
     ...hardState,
     commit: Math.max(applied, hardState.commit),
@@ -486,14 +497,6 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
   const { world, node } = host
   const { knobs } = world
   assert(wal && cluster && directory && formation, 'the folder is open')
-  const parts: ToyExchangeParts = {
-    disk,
-    dataDir: DATA,
-    shardId: SHARD,
-    codecsOrderedHash: CODECS.orderedHash,
-    chunkBytes: Math.max(64, Math.min(4_096, knobs.messageBytes)),
-    later: (run) => host.later(host.random.below(3_000), 'sync', run),
-  }
   const log = startLog(driver, wal)
   const cursors: LogCursors = new Map()
   const raft = createRaft(
@@ -519,34 +522,16 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
   const replicaParts: ReplicaParts = {
     env,
     raft,
-    machine: {
-      apply: (index, bytes, start, end) => apply(driver, index, bytes, start, end),
-      publish: () => undefined,
-      digestMark: () => driver.marks.at(-1),
-      digest: () => ({ lo: machine.digestLo, hi: machine.digestHi }),
-      lastMaintenanceDay: () => machine.lastMaintenanceDay,
-      latestTimeMs: () => machine.timeMs,
-      packagesBefore: () => 0,
-      unorderedTables: () => [],
-      sweep: () => false,
-    },
+    machine: { ...machine, apply: (index, bytes, start, end) => apply(driver, index, bytes, start, end) },
     snapshots: {
-      start(index, term) {
-        // Taken at once; it takes a while until it is whole on disk.
-        const taken = { index, term, configuration: raft.configuration, state: encodeToy(machine) }
-        host.later(syncUs(world, node) * 5, 'snapshot', () => {
-          try {
-            writeToySnapshot(parts, taken)
-          } catch (error) {
-            if (!isDiskFull(error)) throw error
-            return snapshotFailed(replica, 'the disk is full')
-          }
+      start: (index, term) =>
+        machine.takeSnapshot(index, term, raft.configuration, (reason) => {
+          if (reason !== '') return snapshotFailed(replica, reason)
           world.counts.snapshotsTaken++
           snapshotWritten(replica, index, term, 1)
           pump(replica)
-        })
-      },
-      retain: () => retainToySnapshots(parts),
+        }),
+      retain: () => machine.retain(driver.member ? pinnedBy(driver.member.sender) : []),
     },
     log: (message) => log.tell(message),
     readLog(ask, done) {
@@ -556,17 +541,14 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       })
     },
     switchState(offer, done) {
-      const path = listToySnapshots(disk, DATA).find((name) =>
-        name.endsWith(`toy-${offer.index}-${offer.snapshotTerm}`),
-      )
-      assert(path !== undefined, 'a snapshot is current before its state is')
-      restoreToy(machine, readToySnapshot(disk, path).state)
-      driver.marks.length = 0
-      world.counts.snapshotsInstalled++
-      note(world.trace, world.scheduler.nowUs, node.number, 'snapshot', offer.index, () => `installed ${offer.index}`)
-      onState(world.oracles, node.number, offer.index, machine.digestLo, machine.digestHi)
-      done()
-      if (driver.member) onSwitched(driver.member)
+      machine.switchState(offer, () => {
+        world.counts.snapshotsInstalled++
+        note(world.trace, world.scheduler.nowUs, node.number, 'snapshot', offer.index, () => `installed ${offer.index}`)
+        const { lo, hi } = machine.digest()
+        onState(world.oracles, node.number, offer.index, lo, hi)
+        done()
+        if (driver.member) onSwitched(driver.member)
+      })
     },
     onFatal: (failure) => violate('O11', `the log of node ${node.number} failed: ${failure.message}`),
     onMaintained: () => undefined,
@@ -577,7 +559,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
     snapshotIndex: driver.snapshotIndex,
     tornTailBytes: 0,
     acceptDay: 0,
-    lastTimeMs: machine.timeMs,
+    lastTimeMs: machine.latestTimeMs(),
   }
   const replica = createReplica(replicaParts)
   log.replica = replica
@@ -589,12 +571,12 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       replica,
       peers,
       formation,
-      exchange: toyExchange(parts),
+      exchange: machine.exchange,
       hasMemoryFor: () => true,
-      prepareSwitch: () => '',
+      prepareSwitch: machine.prepareSwitch,
       onFatal: (reason) => violate('O11', `node ${node.number} cannot install a snapshot: ${reason}`),
       cells: undefined,
-      genesis: () => machine.genesis.slice(),
+      genesis: machine.genesis,
       transportCounts: () => NO_COUNTS,
       hostOf: () => '',
       onRole: () => undefined,
@@ -610,7 +592,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
       tickMs: knobs.tickMs,
       electionTicks: knobs.electionTicks,
       heartbeatTicks: knobs.heartbeatTicks,
-      sessionBytesMax: 1 << 20,
+      sessionBytesMax: knobs.sessionBytes,
     },
   )
   const beat = (): void => {
@@ -674,37 +656,24 @@ function startLog({ host, env }: DriverNode, wal: Wal): SimulatedLog {
 }
 
 function apply(driver: DriverNode, index: number, bytes: Uint8Array, start: number, end: number) {
-  const { host, machine, marks } = driver
+  const { host, machine } = driver
   const { world, node } = host
-  const view = viewOf(bytes)
-  const result = applyToy(machine, index, bytes, start, end)
-  const kind = view.getUint16(start, true)
+  const result = machine.apply(index, bytes, start, end)
   world.counts.entries++
-  const term = entryTerm(view, start - ENTRY_HEADER_BYTES)
   const { code, value, index: resultIndex } = result
   onApplied(world.oracles, world.scheduler.nowUs, {
     node: node.number,
     index,
-    term,
+    term: entryTerm(viewOf(bytes), start - ENTRY_HEADER_BYTES),
     bytes,
     start,
     end,
     code,
     value,
     resultIndex,
-    timeMs: machine.timeMs,
+    timeMs: machine.latestTimeMs(),
   })
-  const body = start + 15
-  if (kind === KIND.digestCheck) {
-    const at = view.getFloat64(body, true)
-    const own = marks.find((mark) => mark.index === at)
-    const isSame = !own || (own.lo === view.getUint32(body + 8, true) && own.hi === view.getUint32(body + 12, true))
-    if (!isSame) violate('O8', `node ${node.number} has another digest at index ${at} than its leader`)
-  }
-  if (index % DIGEST_EVERY === 0) {
-    marks.push({ index, lo: machine.digestLo, hi: machine.digestHi })
-    if (marks.length > 64) marks.shift()
-  }
+  if (index % MARKS_EVERY === 0) machine.mark(index)
   return result
 }
 
@@ -752,7 +721,7 @@ function onAnswers(driver: DriverNode, answers: ArrayBuffer): void {
       reads.delete(token)
       host.world.counts.reads++
       if (code !== 0) host.answer(read.token, { kind: 'none', reason: refusedText(code) ?? '' })
-      else host.answer(read.token, { kind: 'result', code: 0, value: machine.values[read.register] as number, index })
+      else host.answer(read.token, { kind: 'result', code: 0, value: machine.value(read.register), index })
       continue
     }
     if (code === REFUSED.outcomeUnknown) host.answer(token, { kind: 'unknown', reason: 'outcome unknown' })

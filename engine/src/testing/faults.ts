@@ -191,8 +191,8 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
       })
       return true
     case 'clock':
-      // Both ways, from milliseconds to years.
-      node.clock.offsetMs += (detail % 2 === 0 ? 1 : -1) * 10 ** ((detail >>> 1) % 11)
+      // Both ways, from milliseconds to months; beside the store, whose nights pass, to days.
+      node.clock.offsetMs += (detail % 2 === 0 ? 1 : -1) * 10 ** ((detail >>> 1) % (world.knobs.usesStore ? 10 : 11))
       return true
     case 'transfer':
     case 'membership':

@@ -85,6 +85,8 @@ export type Knobs = {
   readonly events: number
   readonly sometimesP: number
   readonly usesStore: boolean
+  /** Of the table of request keys, beside the store: from all to none. */
+  readonly sessionBytes: number
 }
 
 /** Longest simulated time of the part with faults, whatever the number of events. */
@@ -105,6 +107,7 @@ const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
 /** @param length scales the number of events */
 export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare = 0.05): Knobs {
   const random = streamOf(seed, 'knobs')
+  const ofStore = streamOf(seed, 'store')
   const voters = pick(random, profile === 'membership' ? [1, 3, 3, 5] : [1, 3, 3, 3, 3, 5, 5, 7])
   const electionTicks = betweenDecades(random, 4, 60)
   const heartbeatTicks = between(random, 1, Math.max(1, Math.floor(electionTicks / 4)))
@@ -152,6 +155,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
     events: Math.round((lengthClass < 5 ? 2_000 : lengthClass < 9 ? 10_000 : 60_000) * length),
     sometimesP: chance(random, 0.3) ? betweenDecades(random, 1, 200) / 1_000 : 0,
     usesStore: chance(random, storeShare),
+    sessionBytes: chance(ofStore, 0.5) ? 1 << 20 : betweenDecades(ofStore, 1_000, 20_000),
   }
   return { ...knobs, ...ofProfile(random, profile, knobs) }
 }

@@ -7,7 +7,8 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { applyToy, attemptOf, createToyMachine, type ToyMachine } from './toy-machine.ts'
+import type { Reference } from './machine.ts'
+import { attemptOf } from './toy-machine.ts'
 import { digestOf } from './trace.ts'
 
 export const ORACLES = {
@@ -51,7 +52,7 @@ export type Oracles = {
   readonly statesHi: number[]
   readonly codes: number[]
   readonly values: number[]
-  readonly reference: ToyMachine
+  readonly reference: Reference
   /** Attempt → first index at which it was applied. */
   readonly attempts: Map<number, number>
   /** Attempts whose client was told that they are certainly in no log. */
@@ -66,7 +67,7 @@ export type Oracles = {
   timeMs: number
 }
 
-export function createOracles(): Oracles {
+export function createOracles(reference: Reference): Oracles {
   const checks = Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Record<OracleName, number>
   return {
     checks,
@@ -76,7 +77,7 @@ export function createOracles(): Oracles {
     statesHi: [0],
     codes: [0],
     values: [0],
-    reference: createToyMachine(),
+    reference,
     attempts: new Map(),
     failed: new Set(),
     leaders: new Map(),
@@ -119,7 +120,7 @@ export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry
     fill(oracles, index - 1)
     terms.push(term)
     entries.push(digest)
-    const result = applyToy(reference, index, bytes, start, end)
+    const result = reference.apply(index, bytes, start, end)
     oracles.codes.push(result.code)
     oracles.values.push(result.value)
     pushState(oracles)
@@ -159,8 +160,9 @@ function noteReference(oracles: Oracles): void {
   const { reference, checks } = oracles
   checks.O5++
   checks.O15++
-  if (reference.lastMaintenanceDay < oracles.maintenanceDay) violate('O15', 'the date of maintenance went back')
-  oracles.maintenanceDay = reference.lastMaintenanceDay
+  const day = reference.lastMaintenanceDay()
+  if (day < oracles.maintenanceDay) violate('O15', 'the date of maintenance went back')
+  oracles.maintenanceDay = day
 }
 
 function fill(oracles: Oracles, to: number): void {
@@ -174,8 +176,9 @@ function fill(oracles: Oracles, to: number): void {
 }
 
 function pushState({ statesLo, statesHi, reference }: Oracles): void {
-  statesLo.push(reference.digestLo)
-  statesHi.push(reference.digestHi)
+  const { lo, hi } = reference.digest()
+  statesLo.push(lo)
+  statesHi.push(hi)
 }
 
 /** A replica's state behind an index, after applying or installing a snapshot. */

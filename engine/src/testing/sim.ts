@@ -1,7 +1,7 @@
 /**
  * `npm run sim`: simulated clusters by the thousand (reliability.md §3–§7, §13).
  *
- *   npm run sim -- --seeds 1000 [--from 1] [--profile mixed] [--program core|driver]
+ *   npm run sim -- --seeds 1000 [--from 1] [--profile mixed] [--program core|log|driver] [--store]
  *   npm run sim -- --seed 8412                 one seed, with the words of its last events
  *   npm run sim -- --replay failure-8412.json  the fault schedule of a failure, whatever the seed gives today
  *   npm run sim -- --defects [--seeds 200]     every planted defect, and the seeds it took to find it
@@ -51,6 +51,8 @@ type Settings = {
   readonly profile: Profile
   readonly program: string
   readonly length: number
+  /** All seeds run the product's store, not one in twenty; only whole nodes have one. */
+  readonly usesStore: boolean
   readonly defects: ReadonlySet<string>
 }
 
@@ -65,6 +67,7 @@ export function main(args: readonly string[], say: (line: string) => void): numb
       profile: { type: 'string', default: 'mixed' },
       program: { type: 'string', default: 'core' },
       length: { type: 'string', default: '1' },
+      store: { type: 'boolean', default: false },
       defect: { type: 'string' },
       defects: { type: 'boolean', default: false },
       only: { type: 'string' },
@@ -83,6 +86,7 @@ export function main(args: readonly string[], say: (line: string) => void): numb
     profile,
     program: values.program,
     length: Number(values.length),
+    usesStore: values.store,
     defects: new Set(values.defect ? [values.defect] : []),
   }
   if (values.replay) return replay(values.replay, say)
@@ -95,14 +99,16 @@ export function main(args: readonly string[], say: (line: string) => void): numb
 }
 
 function optionsOf(settings: Settings, seed: number): RunOptions {
-  const { profile, length, defects } = settings
-  return { seed, profile, length, defects, program: PROGRAMS[settings.program] as Program }
+  const { profile, length, defects, usesStore } = settings
+  const program = PROGRAMS[settings.program] as Program
+  return { seed, profile, length, defects, program, ...(usesStore && { knobs: { usesStore } }) }
 }
 
 function commandOf(settings: Settings, seed: number): string {
   const parts = [`npm run sim -- --seed ${seed}`]
   if (settings.profile !== 'mixed') parts.push(`--profile ${settings.profile}`)
   if (settings.program !== 'core') parts.push(`--program ${settings.program}`)
+  if (settings.usesStore) parts.push('--store')
   if (settings.length !== 1) parts.push(`--length ${settings.length}`)
   for (const name of settings.defects) parts.push(`--defect ${name}`)
   return parts.join(' ')
@@ -185,8 +191,8 @@ const EXPECTED: { readonly [program: string]: readonly string[] } = {
   driver: [...EVERYWHERE, 'diskerror', 'corrupt', 'refusals', 'wipe', 'shutdown', 'O11', 'O15'],
 }
 
-function settingsOf({ profile, program, length, defects }: Settings): object {
-  return { profile, program, length, defects: [...defects] }
+function settingsOf({ profile, program, length, usesStore, defects }: Settings): object {
+  return { profile, program, length, usesStore, defects: [...defects] }
 }
 
 function environment(): object {
@@ -288,7 +294,7 @@ function findAll(
 export function plant(settings: Settings, row: DefectRow, from: number, seeds: number): DefectFinding {
   for (let n = 0; n < seeds; n++) {
     const result = runSeed({
-      ...optionsOf(settings, from + n),
+      ...optionsOf({ ...settings, usesStore: row.usesStore ?? settings.usesStore }, from + n),
       profile: row.profile ?? settings.profile,
       defects: new Set([row.name]),
     })

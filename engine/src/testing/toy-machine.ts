@@ -93,11 +93,28 @@ export function writeToyCommand(writer: CommandWriter, command: ToyCommand): voi
   writeU32(writer, attempt)
 }
 
-/** The number of the sending that a logged command came from; 0 when it is none of the workload's. */
-export function attemptOf(bytes: Uint8Array, start: number, end: number): number {
+export type LoggedToy = {
+  readonly kind: number
+  readonly register: number
+  readonly amount: number
+  readonly attempt: number
+  /** Where the body begins, behind header and request key. */
+  readonly body: number
+}
+
+/** A logged command of the workload; undefined when it is none. */
+export function toyCommandAt(bytes: Uint8Array, start: number, end: number): LoggedToy | undefined {
   const view = viewOf(bytes)
   const body = bodyOf(view, start)
-  return end - body === 6 && isToy(view.getUint16(start, true)) ? view.getUint32(body + 2, true) : 0
+  const kind = view.getUint16(start, true)
+  if (end - body !== 6 || !isToy(kind)) return undefined
+  const [register, amount] = [view.getUint8(body), view.getUint8(body + 1)]
+  return { kind, register, amount, attempt: view.getUint32(body + 2, true), body }
+}
+
+/** The number of the sending that a logged command came from; 0 when it is none of the workload's. */
+export function attemptOf(bytes: Uint8Array, start: number, end: number): number {
+  return toyCommandAt(bytes, start, end)?.attempt ?? 0
 }
 
 function isToy(kind: number): boolean {

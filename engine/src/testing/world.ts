@@ -15,6 +15,7 @@ import { createClock, type NodeClock, trueUs } from './clocks.ts'
 import { CrashError } from './disk.ts'
 import { createHistory, type History } from './history.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
+import { createToyReference, type Reference } from './machine.ts'
 import { attach, createNetwork, detach, type Network, type Payload, queuedBytesOf, sendPayload } from './network.ts'
 import { createOracles, type Oracles, onLeader, ViolationError } from './oracles.ts'
 import { between, chance, type Random, streamOf } from './random.ts'
@@ -26,6 +27,8 @@ export type Program = {
   /** Added to the time that things may take in the end. */
   readonly slackUs?: number
   createStorage(world: World, node: SimulatedNode): unknown
+  /** What its replicas are compared with, unless it is the toy machine. */
+  createReference?(knobs: Knobs): Reference
   /** What is left of the storage of a process that is gone; `isPowerLoss`: of what was not synced, too. */
   afterCrash(world: World, node: SimulatedNode, isPowerLoss: boolean): unknown
   /** @throws when the storage is refused */
@@ -181,6 +184,9 @@ export type WorldOptions = {
 const NO_DEFECTS: ReadonlySet<string> = new Set()
 /** What a stalled process finds when it goes on; more than this was never read from its sockets. */
 const WAITING_MAX = 20_000
+/** A thousandth of how wrong clocks are from the start; beside the store by days, for it has nights and sessions. */
+const FAR_MS = 100_000_000
+const FAR_MS_OF_STORE = 1_000_000
 
 export function createWorld(options: WorldOptions): World {
   const { seed, knobs, program, defects = NO_DEFECTS, keepsWords = false } = options
@@ -189,7 +195,8 @@ export function createWorld(options: WorldOptions): World {
   const clocks = streamOf(seed, 'clocks')
   const nodes = Array.from({ length: total }, (_, i): SimulatedNode => {
     const rate = 1 + ((clocks.below(2_001) - 1_000) / 1_000) * (knobs.clockErrorPercent / 100)
-    const offsetMs = chance(clocks, 0.3) ? (clocks.below(2_001) - 1_000) * 100_000_000 : clocks.below(2_000) - 1_000
+    const farMs = knobs.usesStore ? FAR_MS_OF_STORE : FAR_MS
+    const offsetMs = chance(clocks, 0.3) ? (clocks.below(2_001) - 1_000) * farMs : clocks.below(2_000) - 1_000
     return {
       number: i + 1,
       name: `n${String(i + 1).padStart(2, '0')}`,
@@ -219,7 +226,7 @@ export function createWorld(options: WorldOptions): World {
     scheduler,
     trace: createTrace(keepsWords),
     network,
-    oracles: createOracles(),
+    oracles: createOracles(program.createReference?.(knobs) ?? createToyReference()),
     history: createHistory(),
     nodes,
     counts: createCounts(),
