@@ -60,8 +60,10 @@ export async function startControlPlane(options: {
     const readiness = createReadiness(clock)
     const metrics = registerMetrics(CONTROL_METRICS, { process: true })
 
-    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-    const database = await openDatabase(databaseOf(config))
+    makeFolder(config.dataDir)
+    const database = await openDatabase(databaseOf(config), (error) =>
+      log.warn({ err: error }, 'a connection to the database broke'),
+    )
     closers.push(() => database.destroy())
     const settings = await openSettings(database, config)
     const audit = createAudit(database, clock, () => undefined)
@@ -166,6 +168,15 @@ export async function startControlPlane(options: {
 /** Where the state is kept, for openDatabase. */
 export function databaseOf(config: ControlConfig): string {
   return config.databaseUrl === '' ? join(config.dataDir, 'control-plane.sqlite') : config.databaseUrl
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    const reason = (cause as Error).message
+    throw new VacancyError('disk_failed', { operation: 'mkdir', file: folder, reason }, { cause })
+  }
 }
 
 async function listen(app: App, { listenHost, listenPort }: ControlConfig): Promise<void> {

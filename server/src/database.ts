@@ -2,15 +2,33 @@
  * State of the control plane: SQL through Kysely, `node:sqlite` in a file of ours or PostgreSQL by its address. Same
  * tables, same queries.
  */
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import { Kysely, PostgresDialect, SqliteDialect } from 'kysely'
+import { Worker } from 'node:worker_threads'
+import { VacancyError } from '@vacancy/shared'
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  Kysely,
+  PostgresDialect,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely'
 import { Migrator } from 'kysely/migration'
 import pg from 'pg'
+import type { DatabaseCall, DatabaseReply } from './database-worker.ts'
 import { MIGRATIONS } from './migrations/migrations.ts'
 import type { Tables } from './tables.ts'
 
 // Times in milliseconds and counts: far below where a number stops being exact.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
+
+const POSTGRES_CONNECTIONS = 8
+const POSTGRES_CONNECT_MS = 10_000
+/** Result code SQLITE_FULL. */
+const SQLITE_FULL = 13
 
 export type Database = Kysely<Tables>
 
@@ -18,16 +36,21 @@ export type Database = Kysely<Tables>
  * Opens the database and brings its tables up to date.
  *
  * @param where a file, or the address of a PostgreSQL server (`postgres://…`)
+ * @param onLost told when an idle connection to PostgreSQL breaks; the next query opens another
+ * @throws VacancyError failure when it cannot be opened or is of a newer version
  */
-export async function openDatabase(where: string): Promise<Database> {
-  const dialect = isPostgres(where)
-    ? new PostgresDialect({ pool: new pg.Pool({ connectionString: where, max: 8 }) })
-    : new SqliteDialect({ database: openSqlite(where) })
-  const database = new Kysely<Tables>({ dialect })
-  const migrator = new Migrator({ db: database, provider: { getMigrations: async () => MIGRATIONS } })
-  const { error } = await migrator.migrateToLatest()
-  if (error) throw error
-  return database
+export async function openDatabase(where: string, onLost: (error: Error) => void = () => undefined): Promise<Database> {
+  const database = new Kysely<Tables>({ dialect: isPostgres(where) ? postgres(where, onLost) : sqlite(where) })
+  try {
+    const migrator = new Migrator({ db: database, provider: { getMigrations: async () => MIGRATIONS } })
+    const { error } = await migrator.migrateToLatest()
+    if (error) throw error
+    return database
+  } catch (cause) {
+    await database.destroy()
+    const place = isPostgres(where) ? `the PostgreSQL database ${withoutPassword(where)}` : `the database ${where}`
+    throw new VacancyError('failure', { reason: `${place} cannot be opened: ${reasonOf(cause)}` }, { cause })
+  }
 }
 
 /** Whether this is the address of a PostgreSQL server. */
@@ -35,20 +58,97 @@ export function isPostgres(where: string): boolean {
   return /^postgres(?:ql)?:\/\//.test(where)
 }
 
-function openSqlite(file: string) {
-  const raw = new DatabaseSync(file)
-  raw.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000')
+function withoutPassword(address: string): string {
+  const url = URL.parse(address)
+  return url === null ? 'of database_url' : `${url.host}${url.pathname}`
+}
+
+/** A refused connection to a name with several addresses is an error of errors without a sentence of its own. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
+  return (error as Error).message
+}
+
+function postgres(address: string, onLost: (error: Error) => void): Dialect {
+  const pool = new pg.Pool({
+    connectionString: address,
+    max: POSTGRES_CONNECTIONS,
+    connectionTimeoutMillis: POSTGRES_CONNECT_MS,
+    application_name: 'vacancy control-plane',
+  })
+  // Without a listener a server that restarts would end this process.
+  pool.on('error', onLost)
+  return new PostgresDialect({ pool })
+}
+
+function sqlite(file: string): Dialect {
   return {
-    close: () => raw.close(),
-    prepare(sql: string) {
-      const statement = raw.prepare(sql)
-      const values = (given: readonly unknown[]) => given as SQLInputValue[]
-      return {
-        reader: statement.columns().length > 0,
-        all: (given: readonly unknown[]) => statement.all(...values(given)),
-        run: (given: readonly unknown[]) => statement.run(...values(given)),
-        iterate: (given: readonly unknown[]) => statement.iterate(...values(given)) as IterableIterator<never>,
-      }
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => sqliteDriver(file),
+    createIntrospector: (database) => new SqliteIntrospector(database),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  }
+}
+
+type Waiting = { resolve(reply: DatabaseReply): void; reject(error: Error): void }
+
+/** One connection, on a thread of its own; Kysely lets one transaction at a time have it (SqliteAdapter). */
+function sqliteDriver(file: string): Driver {
+  const waiting = new Map<number, Waiting>()
+  let worker: Worker | undefined
+  let failure: Error | undefined
+  let calls = 0
+
+  const ask = async (sql: string, parameters: readonly unknown[] = []): Promise<QueryResult<never>> => {
+    if (failure) throw failure
+    const call: DatabaseCall = { id: ++calls, sql, parameters }
+    const reply = await new Promise<DatabaseReply>((resolve, reject) => {
+      waiting.set(call.id, { resolve, reject })
+      worker?.postMessage(call)
+    })
+    if ('error' in reply) throw sqliteError(reply.error)
+    return {
+      rows: reply.rows as never[],
+      ...(reply.changes !== undefined && { numAffectedRows: reply.changes }),
+    }
+  }
+  const connection: DatabaseConnection = {
+    executeQuery: async <R>({ sql, parameters }: CompiledQuery) => (await ask(sql, parameters)) as QueryResult<R>,
+    async *streamQuery<R>({ sql, parameters }: CompiledQuery) {
+      yield (await ask(sql, parameters)) as QueryResult<R>
     },
   }
+  const run = async (sql: string): Promise<void> => void (await connection.executeQuery(CompiledQuery.raw(sql)))
+
+  return {
+    async init() {
+      worker = new Worker(new URL('./database-worker.ts', import.meta.url), { workerData: { file } })
+      worker.on('message', (reply: DatabaseReply) => {
+        waiting.get(reply.id)?.resolve(reply)
+        waiting.delete(reply.id)
+      })
+      worker.on('error', (error) => {
+        failure = error as Error
+        for (const { reject } of waiting.values()) reject(failure)
+        waiting.clear()
+      })
+    },
+    acquireConnection: async () => connection,
+    // Immediate: a transaction that reads before it writes could not go on once another process has written.
+    beginTransaction: () => run('begin immediate'),
+    commitTransaction: () => run('commit'),
+    rollbackTransaction: () => run('rollback'),
+    releaseConnection: async () => undefined,
+    async destroy() {
+      if (worker === undefined || failure) return
+      const ended = Promise.withResolvers<void>()
+      worker.once('exit', () => ended.resolve())
+      worker.postMessage('close')
+      await ended.promise
+    },
+  }
+}
+
+function sqliteError({ message, code }: { message: string; code: number }): Error {
+  return code === SQLITE_FULL ? new VacancyError('disk_full', {}) : new Error(message)
 }

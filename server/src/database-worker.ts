@@ -1,0 +1,39 @@
+/**
+ * Thread entry: the one connection to the SQLite file. A commit waits for the disk (synchronous = FULL), and here it
+ * keeps nobody else waiting. One statement at a time, in the order they come.
+ */
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { parentPort, workerData } from 'node:worker_threads'
+
+export type DatabaseCall = { readonly id: number; readonly sql: string; readonly parameters: readonly unknown[] }
+export type DatabaseReply =
+  | { readonly id: number; readonly rows: readonly unknown[]; readonly changes?: bigint }
+  | { readonly id: number; readonly error: { readonly message: string; readonly code: number } }
+
+const { file } = workerData as { file: string }
+const database = new DatabaseSync(file)
+database.exec(
+  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000',
+)
+
+parentPort?.on('message', (call: DatabaseCall | 'close') => {
+  if (call === 'close') {
+    database.close()
+    parentPort?.close()
+    return
+  }
+  parentPort?.postMessage(answer(call))
+})
+
+function answer({ id, sql, parameters }: DatabaseCall): DatabaseReply {
+  try {
+    const statement = database.prepare(sql)
+    const values = parameters as SQLInputValue[]
+    if (statement.columns().length > 0) return { id, rows: statement.all(...values) }
+    return { id, rows: [], changes: BigInt(statement.run(...values).changes) }
+  } catch (error) {
+    // Told to whoever asked; the thread goes on with the next.
+    const { message, errcode } = error as { message: string; errcode?: number }
+    return { id, error: { message, code: errcode ?? 0 } }
+  }
+}

@@ -1,0 +1,112 @@
+/** A whole control plane on a free port, and callers who speak to it over real sockets. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '@vacancy/shared'
+import type { Me, PersonRole, TokenRole } from '@vacancy/shared/contract'
+import { createLogger } from '@vacancy/shared/node'
+import { type ControlPlane, startControlPlane } from '../app.ts'
+import { type ControlConfig, loadControlConfig } from '../config.ts'
+
+export type TestControlPlane = ControlPlane & {
+  /** Its log so far, a line an entry. */
+  readonly log: readonly string[]
+  readonly dataDir: string
+  /** Somebody new of a role, signed in. */
+  signIn(role: PersonRole, name?: string): Promise<Caller>
+  /** A new API token, made by an admin. */
+  token(role: TokenRole, expiresAt?: string): Promise<Caller & { readonly id: string }>
+  nobody(): Caller
+}
+
+export type Caller = {
+  readonly headers: { readonly [name: string]: string }
+  readonly me: Me | undefined
+  call(method: string, path: string, body?: unknown, headers?: { readonly [name: string]: string }): Promise<Answer>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test says.
+export type Answer = { readonly status: number; readonly headers: Headers; readonly text: string; readonly body: any }
+
+export async function startTestControlPlane(
+  options: {
+    readonly databaseUrl?: string
+    readonly dataDir?: string
+    readonly config?: Partial<ControlConfig>
+    readonly clock?: typeof systemClock
+  } = {},
+): Promise<TestControlPlane> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'vacancy-control-'))
+  const { values } = loadControlConfig({ file: undefined })
+  const config: ControlConfig = {
+    ...values,
+    listenPort: 0,
+    dataDir,
+    databaseUrl: options.databaseUrl ?? '',
+    web: false,
+    drainSecs: 2,
+    ...options.config,
+  }
+  const lines: string[] = []
+  const log = createLogger({
+    level: 'debug',
+    format: 'json',
+    component: 'control-plane',
+    write: (line) => lines.push(line),
+  })
+  const clock = options.clock ?? systemClock
+  const plane = await startControlPlane({ config, clock, log, isProduction: false })
+  let people = 0
+  let admin: Promise<Caller> | undefined
+
+  const signIn = async (role: PersonRole, name = `${role}-${++people}`): Promise<Caller> => {
+    const code = await plane.people.signInCode(name, role)
+    const answer = await callerOf(plane.url, {}).call('POST', '/api/v1/session/link', { code })
+    if (answer.status !== 200) throw new Error(`sign-in failed: ${answer.text}`)
+    return personOf(plane.url, answer)
+  }
+  return {
+    ...plane,
+    log: lines,
+    dataDir,
+    signIn,
+    async token(role, expiresAt) {
+      admin ??= signIn('admin')
+      const made = await (await admin).call('POST', '/api/v1/tokens', {
+        name: role,
+        role,
+        expiresAt: expiresAt ?? null,
+      })
+      if (made.status !== 201) throw new Error(`no token: ${made.text}`)
+      return { ...callerOf(plane.url, { authorization: `Bearer ${made.body.value}` }), id: made.body.token.id }
+    },
+    nobody: () => callerOf(plane.url, {}),
+    async stop() {
+      await plane.stop()
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Whom an answer that signs in has let in. */
+export function personOf(url: string, answer: Answer): Caller {
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? ''
+  return callerOf(url, { cookie, 'x-csrf': answer.body.csrf }, answer.body)
+}
+
+export function callerOf(url: string, own: { readonly [name: string]: string }, me?: Me): Caller {
+  return {
+    headers: own,
+    me,
+    async call(method, path, body, headers = {}) {
+      const response = await fetch(`${url}${path}`, {
+        method,
+        headers: { ...own, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+        ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      })
+      const text = await response.text()
+      const isJson = /[/+]json/.test(response.headers.get('content-type') ?? '')
+      return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
+    },
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * A PostgreSQL server of our own for a test file: found on this machine, or installed where that is allowed, started in
+ * a temporary folder on a free port. Where none can be had the tests fail and say so.
+ */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import pg from 'pg'
+
+export type Postgres = {
+  /** Address of a new, empty database. */
+  createDatabase(): Promise<string>
+  stop(): Promise<void>
+  /** After a stop: the same data on the same port. */
+  start(): Promise<void>
+  close(): Promise<void>
+}
+
+const PASSWORD = 'a-password-that-must-not-be-told'
+
+export async function startPostgres(): Promise<Postgres> {
+  const bin = findPostgres()
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-postgres-'))
+  const user = unprivileged()
+  if (user) chownSync(folder, user.uid, user.gid)
+  const options = {
+    cwd: folder,
+    ...user,
+    env: { PATH: `${bin}${delimiter}${process.env['PATH']}`, LC_ALL: 'C', HOME: folder },
+  }
+  const data = join(folder, 'data')
+  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'vacancy', '-A', 'trust', '-E', 'UTF8', '--no-sync'], {
+    ...options,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const port = await freePort()
+  const address = (database: string): string => `postgres://vacancy:${PASSWORD}@127.0.0.1:${port}/${database}`
+  let server: ChildProcess | undefined
+  let databases = 0
+
+  const start = async (): Promise<void> => {
+    const settings = [
+      'fsync=off',
+      'listen_addresses=127.0.0.1',
+      `unix_socket_directories=${folder}`,
+      'max_connections=50',
+    ]
+    server = spawn(join(bin, 'postgres'), ['-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one])], {
+      ...options,
+      stdio: 'ignore',
+    })
+    await untilItAnswers(address('postgres'), server)
+  }
+  const stop = async (): Promise<void> => {
+    const running = server
+    if (running === undefined || running.exitCode !== null) return
+    const ended = new Promise((resolve) => running.once('exit', resolve))
+    // Immediate: as when the machine under it goes away.
+    running.kill('SIGQUIT')
+    await ended
+  }
+  await start()
+  return {
+    async createDatabase() {
+      databases += 1
+      const name = `test_${databases}`
+      await query(address('postgres'), `create database ${name}`)
+      return address(name)
+    },
+    stop,
+    start,
+    async close() {
+      await stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The folder of `postgres` and `initdb`. */
+function findPostgres(): string {
+  const found = lookForPostgres()
+  if (found !== undefined) return found
+  if (process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0) {
+    const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } }
+    spawnSync('apt-get', ['update'], options)
+    spawnSync('apt-get', ['install', '-y', '--no-install-recommends', 'postgresql'], options)
+    const installed = lookForPostgres()
+    if (installed !== undefined) return installed
+  }
+  throw new Error(
+    'These tests need a PostgreSQL server: install one (Debian: apt-get install postgresql; macOS: brew install postgresql) so that postgres and initdb are on the PATH or in /usr/lib/postgresql.',
+  )
+}
+
+function lookForPostgres(): string | undefined {
+  const packaged = globSync('/usr/lib/postgresql/*/bin').sort().reverse()
+  const folders = [...packaged, ...(process.env['PATH'] ?? '').split(delimiter)]
+  return folders.find((folder) => ['postgres', 'initdb'].every((name) => existsSync(join(folder, name))))
+}
+
+/** PostgreSQL refuses to run as root: then as its own user, or as nobody. */
+function unprivileged(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  for (const name of ['postgres', 'nobody']) {
+    const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, name], { encoding: 'utf8' }))
+    if (uid?.status === 0 && gid?.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) }
+  }
+  throw new Error('PostgreSQL cannot run as root, and there is neither a user postgres nor nobody to run it as.')
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+async function untilItAnswers(address: string, server: ChildProcess): Promise<void> {
+  for (;;) {
+    if (server.exitCode !== null) throw new Error(`postgres ended with exit code ${server.exitCode}`)
+    try {
+      await query(address, 'select 1')
+      return
+    } catch {
+      // It is starting.
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+async function query(address: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: address })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
