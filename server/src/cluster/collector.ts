@@ -46,7 +46,7 @@ export const COLLECTOR = {
   closeAfterMs: 200,
   tickMs: 20,
   deriveMs: 100,
-  bodyKept: 8_192,
+  bodyKept: 16_384,
   lagsForMs: 30_000,
 } as const
 
@@ -56,8 +56,6 @@ export type CollectorHooks = {
   readonly onShard: (view: ShardView, before: ShardView | undefined) => void
   readonly onShardGone: (id: string) => void
   readonly onReading: (node: NodeAddress, reading: Reading, change: Change | undefined, seen: Seen) => void
-  /** After all shards that changed were looked at. */
-  readonly onLook: () => void
 }
 
 export type Collector = {
@@ -373,14 +371,11 @@ export function createCollector(
 
   function deriveDue(): void {
     const now = clock.monotonicMs()
-    let isLooked = false
     for (const [id, state] of shards) {
       // Ages pass and elections last without a word from anybody.
       if (!state.isDirty && now - state.derivedAt < COLLECTOR.roundMs) continue
       derive(id)
-      isLooked = true
     }
-    if (isLooked) hooks.onLook()
   }
 
   return {

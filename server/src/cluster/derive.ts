@@ -319,7 +319,7 @@ function judgeNode(
     const eta = facts.eta === null ? '' : `, ETA ${secondsText(facts.eta)}`
     return is(9, 'catching-up', `Catching up${eta}`)
   }
-  if (health !== undefined && health.startsWith('active')) return is(10, 'healthy', 'Healthy')
+  if (health?.startsWith('active')) return is(10, 'healthy', 'Healthy')
   if (seen.answeredAt === undefined) {
     return is(11, 'unknown', seen.error ? `Unknown: ${seen.error.message}` : 'Unknown: has not answered yet')
   }

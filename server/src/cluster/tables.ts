@@ -1,2 +1,42 @@
 /** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
-export type ClusterTables = Record<never, never>
+export type ClusterTables = {
+  operations: {
+    id: string
+    kind: string
+    shard: string
+    state: string
+    /** Of the caller: the same one again is the same operation. */
+    idempotency_key: string | null
+    created_at: number
+    /** Null while it runs: at most one such row a shard. */
+    ended_at: number | null
+    /** Operation of the contract, JSON. */
+    document: string
+    /** The plan it began with, JSON. */
+    plan: string
+  }
+  /** What changed in the cluster, for 72 h. */
+  cluster_events: {
+    id: string
+    at: number
+    shard: string
+    node: string | null
+    kind: string
+    level: string
+    says: string
+  }
+  /** Time without writes of the last confirmed transfers of each shard. */
+  write_pauses: {
+    operation: string
+    shard: string
+    at: number
+    milliseconds: number
+  }
+  attention_aside: {
+    item: string
+    /** Null until it changes. */
+    until_at: number | null
+    /** What the item said then. */
+    says: string
+  }
+}

@@ -1,0 +1,297 @@
+/** What needs somebody, ranked (console.md §6.1). Pure: what was known before and the time come in as arguments. */
+import type {
+  AttentionItem,
+  Environment,
+  Level,
+  MissingSource,
+  NodeView,
+  Operation,
+  ShardBrief,
+  ShardView,
+  Summary,
+} from '@vacancy/shared/contract'
+import { grouped, lagText, secondsText, time } from './derive.ts'
+import type { NodeLimits } from './seen.ts'
+
+export const ATTENTION = {
+  memoryShare: 0.85,
+  connectionsShare: 0.8,
+  windowDays: 7,
+  snapshotIntervals: 3,
+  itemsMax: 200,
+} as const
+
+const DAY_MS = 86_400_000
+
+/** An item before it is known since when it is so. `value` tells whether it gets worse. */
+export type AttentionSeed = Pick<
+  AttentionItem,
+  'id' | 'rule' | 'level' | 'shard' | 'node' | 'says' | 'href' | 'action'
+> & {
+  readonly value: number | null
+  /** Where it is known better than by the first look. */
+  readonly since?: string
+}
+
+export type AttentionMemory = ReadonlyMap<string, { readonly since: number; readonly values: readonly number[] }>
+
+export type Aside = { readonly untilAt: number | null; readonly says: string }
+
+export function attentionSeeds(facts: {
+  readonly shards: readonly ShardView[]
+  readonly now: number
+  readonly operations: readonly Operation[]
+  readonly limitsOf: (shard: string) => NodeLimits | undefined
+  /** Ordered hash of the registry's list. */
+  readonly registryHash: string | undefined
+}): AttentionSeed[] {
+  const seeds = facts.shards.flatMap((shard) => shardSeeds(shard, facts))
+  for (const operation of facts.operations) {
+    const says = OPERATION_SAYS[operation.state]?.(operation)
+    if (says === undefined) continue
+    seeds.push({
+      id: `5:${operation.id}`,
+      rule: 5,
+      level: 'warn',
+      shard: operation.shard,
+      node: operation.node,
+      says,
+      href: `/operations/${operation.id}`,
+      action: 'Review',
+      value: null,
+      ...(operation.endedAt !== null && { since: operation.endedAt }),
+    })
+  }
+  return seeds
+}
+
+const OPERATION_SAYS: { readonly [state in Operation['state']]?: (operation: Operation) => string } = {
+  unconfirmed: ({ title }) => `${title}: not confirmed`,
+  elsewhere: ({ title, says }) => `${title}: ${says}`,
+  'no-change': ({ title, says }) => `${title}: ${says}`,
+  refused: ({ title, says }) => `${title}: refused. ${says}`,
+}
+
+function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0]): AttentionSeed[] {
+  const { id } = shard
+  const href = (focus?: string) =>
+    `/shards/${encodeURIComponent(id)}${focus === undefined ? '' : `?focus=${encodeURIComponent(focus)}`}`
+  const seeds: AttentionSeed[] = []
+  const add = (
+    rule: number,
+    kind: string,
+    level: Level,
+    says: string,
+    nodes: readonly NodeView[] = [],
+    value: number | null = null,
+  ) => {
+    const node = nodes.length === 1 ? (nodes[0] as NodeView).id : null
+    seeds.push({
+      id: `${rule}:${kind}:${id}`,
+      ...{ rule, level, shard: id, node, says, value },
+      href: href(nodes[0]?.id),
+      action: `Open ${id}`,
+    })
+  }
+  const broken: { readonly [state in ShardView['state']]?: string } = {
+    'quorum-lost': `${id} has lost its quorum: ${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} needed`,
+    'no-leader': `${id} has no leader`,
+    disagree: `Nodes of ${id} disagree on who leads`,
+    unknown: `No node of ${id} answers`,
+  }
+  const says = broken[shard.state]
+  if (says !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, says)
+  for (const state of ['unreachable', 'not-answering', 'cores-changed', 'unavailable', 'conflicting-leader'] as const) {
+    const nodes = shard.nodes.filter((node) => node.state === state)
+    // With no node at all there is nothing to tell apart.
+    if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesSay(id, nodes), nodes)
+  }
+  if (shard.mode === 'clustered' && shard.spare === 0 && shard.voters > 1 && says === undefined) {
+    add(3, 'spare', 'warn', `${id} cannot lose another voter`)
+  }
+  const different = shard.nodes.filter(({ state }) => state === 'different-data')
+  if (different.length > 0) add(4, 'different', 'warn', nodesSay(id, different), different)
+  const far = shard.nodes.filter(({ state }) => state === 'far-behind')
+  if (far.length > 0) {
+    const worst = far.reduce((a, b) => ((b.lagEntries ?? 0) > (a.lagEntries ?? 0) ? b : a))
+    const text = `${id} / ${names(far)} ${far.length === 1 ? 'is' : 'are'} far behind: ${lagText(worst.lagEntries ?? 0, worst.lagSeconds)}`
+    add(4, 'far-behind', 'warn', text, far, worst.lagEntries)
+  }
+  seeds.push(...snapshotSeeds(shard, facts, href()))
+  for (const node of shard.nodes) seeds.push(...limitSeeds(shard, node, href(node.id)))
+  if (shard.window !== null) {
+    const days = Math.floor((Date.parse(shard.window.to) - facts.now) / DAY_MS)
+    if (days < ATTENTION.windowDays) {
+      const when = days < 0 ? 'has ended' : `ends in ${days} ${days === 1 ? 'day' : 'days'}`
+      add(
+        9,
+        'window',
+        'warn',
+        `The dates of ${id} ${days < 0 ? 'have ended' : `end on ${shard.window.to}: the hot window ${when}`}`,
+      )
+    }
+  }
+  const { registryHash } = facts
+  const others = shard.nodes.filter(
+    ({ orderedHash }) => orderedHash !== null && registryHash !== undefined && orderedHash !== registryHash,
+  )
+  if (others.length > 0) {
+    add(
+      10,
+      'codecs',
+      'warn',
+      `${id} / ${names(others)} ${others.length === 1 ? 'runs' : 'run'} another codec list than the registry`,
+      others,
+    )
+  }
+  return seeds
+}
+
+function snapshotSeeds(
+  shard: ShardView,
+  { now, limitsOf }: Parameters<typeof attentionSeeds>[0],
+  href: string,
+): AttentionSeed[] {
+  const interval = limitsOf(shard.id)?.snapshotIntervalSeconds
+  if (interval === undefined || interval === 0 || shard.snapshotAt === null) return []
+  const seconds = (now - Date.parse(shard.snapshotAt)) / 1000
+  const newest = shard.nodes.reduce((last, { snapshot }) => Math.max(last, snapshot?.lastIndex ?? 0), 0)
+  const applied = shard.nodes.reduce((last, { appliedIndex }) => Math.max(last, appliedIndex ?? 0), 0)
+  if (seconds <= ATTENTION.snapshotIntervals * interval || applied <= newest) return []
+  return [
+    {
+      id: `8:snapshot:${shard.id}`,
+      ...{ rule: 8, level: 'warn', shard: shard.id, node: null, href, action: `Open ${shard.id}`, value: null },
+      says: `${shard.id} has written since its last snapshot and saved none for more than ${secondsText(ATTENTION.snapshotIntervals * interval)}`,
+    },
+  ]
+}
+
+function limitSeeds(shard: ShardView, node: NodeView, href: string): AttentionSeed[] {
+  const where = `${shard.id} / ${node.id}`
+  const base = { rule: 9, level: 'warn', shard: shard.id, node: node.id, href, action: `Open ${shard.id}` } as const
+  const seeds: AttentionSeed[] = []
+  const share = node.memory?.share ?? null
+  if (share !== null && share > ATTENTION.memoryShare) {
+    const says = `${where} has used ${Math.round(share * 100)} % of its memory for data`
+    seeds.push({ ...base, id: `9:memory:${where}`, says, value: Math.round(share * 100) })
+  }
+  if (
+    node.connections !== null &&
+    node.connectionsLimit !== null &&
+    node.connections > node.connectionsLimit * ATTENTION.connectionsShare
+  ) {
+    const says = `${where} has ${grouped(node.connections)} of ${grouped(node.connectionsLimit)} connections open`
+    seeds.push({ ...base, id: `9:connections:${where}`, says, value: node.connections })
+  }
+  return seeds
+}
+
+function nodesSay(shard: string, nodes: readonly NodeView[]): string {
+  const [first] = nodes as [NodeView]
+  const says = first.says.charAt(0).toLowerCase() + first.says.slice(1)
+  return nodes.length === 1
+    ? `${shard} / ${first.id} is ${says}`
+        .replace('is claims', 'claims')
+        .replace('is different', 'has different')
+        .replace('is stopped', 'stopped')
+    : `${shard} / ${names(nodes)}: ${says}`
+}
+
+function names(nodes: readonly NodeView[]): string {
+  return nodes.map(({ id }) => id).join(', ')
+}
+
+/** Gives seeds their time and trend, ranked; and what to remember for the next look. */
+export function settleAttention(
+  seeds: readonly AttentionSeed[],
+  memory: AttentionMemory,
+  aside: ReadonlyMap<string, Aside>,
+  now: number,
+): { readonly items: AttentionItem[]; readonly memory: AttentionMemory } {
+  const next = new Map<string, { since: number; values: readonly number[] }>()
+  const items = seeds.map(({ value, since, ...seed }): AttentionItem => {
+    const before = memory.get(seed.id)
+    const values = value === null ? [] : [...(before?.values ?? []), value].slice(-VALUES_KEPT)
+    const began = since === undefined ? (before?.since ?? now) : Date.parse(since)
+    next.set(seed.id, { since: began, values })
+    const put = aside.get(seed.id)
+    const isAside = put !== undefined && (put.untilAt === null ? put.says === wordsOf(seed.says) : put.untilAt > now)
+    return {
+      ...seed,
+      since: time(began),
+      trend: trendOf(values),
+      asideUntil: isAside ? (put.untilAt === null ? 'change' : time(put.untilAt)) : null,
+    }
+  })
+  items.sort((a, b) => a.rule - b.rule || Date.parse(a.since) - Date.parse(b.since) || (a.id < b.id ? -1 : 1))
+  return { items: items.slice(0, ATTENTION.itemsMax), memory: next }
+}
+
+/** A minute of looks, one a second. */
+const VALUES_KEPT = 60
+
+/** What an item says without its numbers: these alone are no change. */
+export function wordsOf(says: string): string {
+  return says.replace(/[\d,.]+/g, '#')
+}
+
+function trendOf(values: readonly number[]): AttentionItem['trend'] {
+  const [first, last] = [values[0], values.at(-1)]
+  if (first === undefined || last === undefined || values.length < 3) return null
+  const change = last - first
+  if (Math.abs(change) <= Math.abs(first) * 0.02) return 'steady'
+  return change > 0 ? 'growing' : 'shrinking'
+}
+
+export function summarise(facts: {
+  readonly at: number
+  readonly environment: Environment
+  readonly shards: readonly ShardView[]
+  readonly briefs: readonly ShardBrief[]
+  readonly attention: readonly AttentionItem[]
+  readonly running: Summary['running']
+  readonly events: Summary['events']
+  readonly missing: readonly MissingSource[]
+}): Summary {
+  const { shards, attention } = facts
+  const nodes = shards.flatMap((shard) => shard.nodes)
+  const sum = (values: readonly (number | null)[]) => {
+    const told = values.filter((value) => value !== null)
+    return told.length === 0 ? null : told.reduce((all, each) => all + each, 0)
+  }
+  const windows = shards.flatMap(({ window }) => (window ? [window] : []))
+  const isAside = ({ asideUntil }: AttentionItem) => asideUntil !== null
+  return {
+    // Coarse, since a summary that says nothing else is not sent.
+    at: time(Math.floor(facts.at / COARSE_MS) * COARSE_MS),
+    environment: facts.environment,
+    counts: {
+      shards: shards.length,
+      shardsHealthy: shards.filter(({ level }) => level === 'ok' || level === 'info').length,
+      nodes: nodes.length,
+      nodesAnswering: nodes.filter(({ freshness }) => freshness === 'live' || freshness === 'delayed').length,
+      packages: sum(shards.map(({ packages }) => packages)),
+      properties: sum(shards.map(({ properties }) => properties)),
+      attention: attention.filter((item) => !isAside(item)).length,
+      aside: attention.filter(isAside).length,
+    },
+    window:
+      windows.length === 0
+        ? null
+        : {
+            from: windows.map(({ from }) => from).sort()[0] as string,
+            to: windows
+              .map(({ to }) => to)
+              .sort()
+              .at(-1) as string,
+          },
+    attention: [...attention],
+    shards: [...facts.briefs],
+    running: facts.running,
+    events: facts.events,
+    missing: [...facts.missing],
+  }
+}
+
+const COARSE_MS = 5_000

@@ -1,0 +1,443 @@
+/**
+ * Transfer, promote, demote, and the first before the last, as kinds of operations: each is sent once, to the leader, and
+ * over when a majority shows it (console.md §6.6).
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { OperationStep } from '@vacancy/shared/contract'
+import type { NodeAddress } from './cluster.ts'
+import { DERIVE_LIMITS, lagText } from './derive.ts'
+import type { EndState, Kind, Kinds, Run } from './kinds.ts'
+import { NodeHttpError } from './node-http.ts'
+import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
+import {
+  judgeMember,
+  judgeTransfer,
+  type LookAtShard,
+  lookAtTransfer,
+  type MemberTrack,
+  memberEvidence,
+  type TransferTrack,
+  VERDICTS,
+  type Verdict,
+} from './verdicts.ts'
+
+const ARMED_MS = 10 * 60_000
+/** How long an operation that was not confirmed is still watched. */
+const LATE_MS = 10 * 60_000
+const NO_ANSWER_MS = 3_000
+const SEND_MS = 10_000
+const LOOK_MS = 200
+const RESUMED_MS = 10_000
+
+export type MembershipDeps = {
+  /** What is known of a shard now; undefined while it is not known at all. */
+  readonly look: (shard: string) => LookAtShard | undefined
+  readonly onShard: (listener: (id: string) => void) => () => void
+  readonly watchClosely: (shard: string) => () => void
+  readonly address: (shard: string, node: string) => NodeAddress | undefined
+  /** @throws NodeHttpError */
+  readonly send: (node: NodeAddress, path: string, body: object | undefined, timeoutMs: number) => Promise<Answer>
+  readonly keepPause: (operation: string, shard: string, milliseconds: number) => Promise<void>
+}
+
+type Answer = { readonly status: number; readonly body: string }
+
+/** What is sent, and the path of engines that only have that one. */
+type Request = { readonly path: string; readonly body: object; readonly engine: string; readonly expects: string }
+
+export function membershipKinds(deps: MembershipDeps): Kinds {
+  const kinds: [Parameters<Kinds['set']>[0], Kind][] = [
+    ['transfer', { plan: planTransfer, run: (run) => runTransfer(deps, run) }],
+    ['promote', { plan: planPromote, run: (run) => runMember(deps, run, 'promote') }],
+    ['demote', { plan: planDemote, run: (run) => runMember(deps, run, 'demote') }],
+    ['transfer-then-demote', { plan: planTransferThenDemote, run: (run) => runBoth(deps, run) }],
+  ]
+  return new Map(kinds)
+}
+
+async function runTransfer(deps: MembershipDeps, run: Run): Promise<void> {
+  const { shard, node, state } = run.operation()
+  if (state === 'armed' && !(await waitForLag(deps, run, shard, node as string))) return
+  const { leader } = run.plan.basis
+  const undo = leader === null ? null : ({ kind: 'transfer', shard, node: leader } as const)
+  const half = transferHalf(deps, run, node as string, '')
+  await finish(deps, run, half, await follow(deps, run, half), async () => {
+    await run.set({ undo })
+    const { pauseMs } = run.operation()
+    if (pauseMs !== null) await deps.keepPause(run.operation().id, shard, pauseMs)
+  })
+}
+
+async function runMember(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote'): Promise<void> {
+  const { shard, node } = run.operation()
+  const half = memberHalf(deps, run, kind, node as string, '')
+  await finish(deps, run, half, await follow(deps, run, half), () =>
+    run.set({ undo: { kind: kind === 'promote' ? 'demote' : 'promote', shard, node: node as string } }),
+  )
+}
+
+async function runBoth(deps: MembershipDeps, run: Run): Promise<void> {
+  const { shard, node } = run.operation()
+  const target = run.plan.after.leader as string
+  const isSecond = run.operation().steps.some(({ id, state }) => id === 'demote-requested' && state !== 'waiting')
+  if (!isSecond) {
+    const first = transferHalf(deps, run, target, '')
+    const verdict = await follow(deps, run, first)
+    if (verdict === undefined) return
+    if (verdict.end !== 'done') return await finish(deps, run, first, verdict, async () => {})
+    const { pauseMs, id } = run.operation()
+    if (pauseMs !== null) await deps.keepPause(id, shard, pauseMs)
+  }
+  const second = memberHalf(deps, run, 'demote', node as string, 'demote-')
+  await finish(deps, run, second, await follow(deps, run, second, !isSecond), async () => {})
+}
+
+/** Ends it, and goes on watching what was not confirmed. */
+async function finish(
+  deps: MembershipDeps,
+  run: Run,
+  half: Half,
+  verdict: End | undefined,
+  onDone: () => Promise<void>,
+): Promise<void> {
+  if (verdict === undefined) return
+  if (verdict.end === 'done') await onDone()
+  await run.end(verdict.end, verdict.says)
+  if (verdict.end !== 'unconfirmed') return
+  const late = await watchLate(deps, run, half)
+  if (late === undefined) return
+  if (late.end === 'done') await onDone()
+  await run.end(late.end, `${late.says}, later than usual`)
+}
+
+// Armed
+
+/** True once the target is close enough; else it has ended the operation. */
+async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: string): Promise<boolean> {
+  const until = Date.parse(run.operation().createdAt) + ARMED_MS
+  await run.set({ cancellable: true })
+  for (;;) {
+    if (run.signal.aborted) return false
+    const look = deps.look(shard)
+    const target = look?.shard.nodes.find(({ id }) => id === node)
+    const lag = target?.lagEntries ?? null
+    if (look?.shard.leader !== run.plan.basis.leader) {
+      const who = look?.shard.leader ?? 'nobody'
+      await run.end('cancelled', `Not begun: the leader changed meanwhile, ${who} leads now. Make a new plan.`)
+      return false
+    }
+    if (target?.health === 'active_follower' && lag !== null && lag <= DERIVE_LIMITS.caughtUpEntries) break
+    if (run.now() > until) {
+      await run.end('cancelled', `Not begun: ${node} did not catch up within 10 minutes.`)
+      return false
+    }
+    const says = `waits until ${node} is at most 100 entries behind: ${lag === null ? 'not known' : lagText(lag, null)}`
+    if (run.operation().says !== says) await run.set({ says })
+    await pause(LOOK_MS, run.signal)
+  }
+  return !run.signal.aborted
+}
+
+// Halves
+
+type End = { readonly end: EndState; readonly says: string }
+
+/** One request and what shows that it came true. */
+type Half = {
+  readonly prefix: string
+  readonly request: Request
+  readonly sendTo: () => string | null
+  /** Looks once more; steps that became true are written down. */
+  readonly look: (look: LookAtShard) => Promise<void>
+  readonly judge: (look: LookAtShard, sinceRequestMs: number) => Verdict
+  readonly evidence: (look: LookAtShard) => string
+}
+
+function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: string): Half {
+  const { shard } = run.operation()
+  const { leader, term } = run.plan.basis
+  let track: TransferTrack = {
+    target,
+    oldLeader: leader,
+    term,
+    lastChange: deps.look(shard)?.shard.lastChange ?? null,
+    oldLeaderAt: undefined,
+    steppedDown: undefined,
+    leads: undefined,
+    confirmed: undefined,
+  }
+  const stepOf = async (
+    id: string,
+    text: string,
+    before: unknown,
+    sighting: { at: number; evidence: string } | undefined,
+  ) => {
+    if (before !== undefined || sighting === undefined) return
+    await run.step(prefix + id, { text, state: 'done', evidence: sighting.evidence })
+  }
+  return {
+    prefix,
+    request: {
+      path: '/cluster/transfer-leader',
+      body: { target_node_id: target },
+      engine: `/admin/transfer-leader/${encodeURIComponent(target)}`,
+      expects: 'transfer in progress',
+    },
+    sendTo: () => deps.look(shard)?.shard.leader ?? leader,
+    async look(look) {
+      const previous = track
+      track = lookAtTransfer(track, look)
+      await stepOf('stepped-down', `${leader} stepped down`, previous.steppedDown, track.steppedDown)
+      await stepOf('leads', `${target} leads`, previous.leads, track.leads)
+      const confirms =
+        track.confirmed?.evidence === 'no writes to confirm' ? 'No writes to confirm' : 'Writes confirmed'
+      await stepOf('writes', confirms, previous.confirmed, track.confirmed)
+      if (!previous.leads && track.leads && track.oldLeaderAt !== undefined) {
+        await run.set({ pauseMs: Math.max(0, track.leads.at - track.oldLeaderAt) })
+      }
+    },
+    judge: (look, since) => judgeTransfer(track, look, since),
+    evidence: ({ shard: seen }) =>
+      seen.nodes
+        .map((node) => `${node.id} names ${node.namesLeader === '' ? 'nobody' : (node.namesLeader ?? '?')}`)
+        .join(', '),
+  }
+}
+
+function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', node: string, prefix: string): Half {
+  const { shard } = run.operation()
+  const track: MemberTrack = { kind, node, lastChange: deps.look(shard)?.shard.lastChange ?? null }
+  let isShown = false
+  return {
+    prefix,
+    request: {
+      path: kind === 'promote' ? '/cluster/promote-learner' : '/cluster/demote-voter',
+      body: { node_id: node },
+      engine: `/admin/${kind === 'promote' ? 'add' : 'remove'}-member/${encodeURIComponent(node)}`,
+      expects: kind === 'promote' ? 'add in progress' : 'remove in progress',
+    },
+    sendTo: () => deps.look(shard)?.shard.leader ?? run.plan.basis.leader,
+    async look(look) {
+      const { isDone, evidence } = memberEvidence(track, look)
+      if (isShown || !isDone) return
+      isShown = true
+      const text = kind === 'promote' ? `${node} is a voter` : `${node} is no voter`
+      await run.step(`${prefix}listed`, { text, state: 'done', evidence })
+    },
+    judge: (look, since) => judgeMember(track, look, since),
+    evidence: (look) => {
+      const { change } = look.shard
+      return change ? `the shard says: ${change.step || change.kind}` : memberEvidence(track, look).evidence
+    },
+  }
+}
+
+/**
+ * Sends the request of a half, unless it was sent before, and looks until it is over.
+ *
+ * @returns undefined when the control plane stops: it goes on after the next start
+ */
+async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run.isResumed): Promise<End | undefined> {
+  const { shard } = run.operation()
+  const stopWatching = deps.watchClosely(shard)
+  const wake = createWake(deps, shard)
+  try {
+    const stepRequested: OperationStep | undefined = run
+      .operation()
+      .steps.find(({ id }) => id === `${half.prefix}requested`)
+    const sending: { sent: Sent } = { sent: { state: 'gone' } }
+    if (isFresh) {
+      const leader = half.sendTo()
+      if (leader === null) return { end: 'refused', says: 'Nothing was sent: the shard has no leader now.' }
+      const since = run.now()
+      // On disk before it leaves: whatever happens from here on, it is never sent a second time.
+      await run.set({
+        state: half.prefix === '' ? 'requested' : run.operation().state,
+        cancellable: false,
+        says: `Asked ${leader}`,
+        ...(half.prefix === '' && { requestedAt: new Date(since).toISOString() }),
+      })
+      await run.step(`${half.prefix}requested`, {
+        text: half.prefix === '' ? 'Requested' : 'Demotion requested',
+        state: 'done',
+      })
+      sending.sent = { state: 'waiting', leader }
+      void sendOnce(deps, shard, leader, half.request).then((answer) => {
+        sending.sent = answer
+        wake.now()
+      })
+    } else if (run.operation().state !== 'verifying') {
+      await run.set({
+        state: 'verifying',
+        says: 'The control plane was started anew: it looks what became of the request',
+      })
+    }
+    const requestedAt = Date.parse(stepRequested?.at ?? run.operation().requestedAt ?? run.operation().createdAt)
+    // After a restart the nodes have to be heard first, however long ago it was sent.
+    const since = isFresh ? run.now() : Math.max(requestedAt, run.now() - VERDICTS.endMs + RESUMED_MS)
+    for (;;) {
+      if (run.signal.aborted) return undefined
+      const { sent } = sending
+      const ended = await readAnswer(run, half, sent)
+      if (ended) return ended
+      if (sent.state === 'answered' || sent.state === 'lost') sending.sent = { state: 'gone' }
+      const look = deps.look(shard)
+      if (look) {
+        await half.look(look)
+        const verdict = half.judge(look, run.now() - since)
+        if (verdict.end !== undefined) return verdict
+        await tellHow(run, half, look, sent, run.now() - since)
+      }
+      await wake.wait(run.signal)
+    }
+  } finally {
+    stopWatching()
+    wake.close()
+  }
+}
+
+async function watchLate(deps: MembershipDeps, run: Run, half: Half): Promise<End | undefined> {
+  const { shard, endedAt } = run.operation()
+  const until = Date.parse(endedAt as string) + LATE_MS
+  const wake = createWake(deps, shard)
+  try {
+    while (!run.signal.aborted && run.now() < until) {
+      const look = deps.look(shard)
+      if (look) {
+        await half.look(look)
+        const verdict = half.judge(look, 0)
+        if (verdict.end === 'done' || verdict.end === 'elsewhere') return verdict
+      }
+      await wake.wait(run.signal)
+    }
+    return undefined
+  } finally {
+    wake.close()
+  }
+}
+
+// The request
+
+type Sent =
+  | { readonly state: 'gone' }
+  | { readonly state: 'waiting'; readonly leader: string }
+  | { readonly state: 'answered'; readonly leader: string; readonly answer: Answer }
+  /** It was sent, and what came of it is not known. */
+  | { readonly state: 'lost'; readonly leader: string; readonly why: string }
+  | { readonly state: 'unsent'; readonly leader: string; readonly why: string }
+
+const NEVER_LEFT = new Set(['refused', 'name-not-found', 'unreachable', 'address'])
+
+async function sendOnce(deps: MembershipDeps, shard: string, leader: string, request: Request): Promise<Sent> {
+  const node = deps.address(shard, leader)
+  if (!node || node.apiUrl === '') return { state: 'unsent', leader, why: 'its address is not known' }
+  try {
+    let answer = await deps.send(node, request.path, request.body, SEND_MS)
+    // An engine without these paths did not take it; a node that is not known there is a refusal.
+    const isPathUnknown =
+      (answer.status === 404 || answer.status === 405) && !/unknown node|standalone/.test(answer.body)
+    if (isPathUnknown) answer = await deps.send(node, request.engine, undefined, SEND_MS)
+    return { state: 'answered', leader, answer }
+  } catch (error) {
+    if (!(error instanceof NodeHttpError)) throw error
+    return { state: NEVER_LEFT.has(error.code) ? 'unsent' : 'lost', leader, why: error.message }
+  }
+}
+
+async function readAnswer(run: Run, half: Half, sent: Sent): Promise<End | undefined> {
+  if (sent.state === 'unsent') {
+    await run.step(`${half.prefix}accepted`, { text: 'Not sent', state: 'failed', evidence: sent.why })
+    return { end: 'refused', says: `${sent.leader} could not be reached: ${sent.why}. Nothing was sent.` }
+  }
+  if (sent.state === 'lost') {
+    await run.set({
+      state: 'verifying',
+      answer: `no answer: ${sent.why}`,
+      says: `No answer from ${sent.leader}; looking what came of it`,
+    })
+    await run.step(`${half.prefix}accepted`, {
+      text: 'No answer',
+      state: 'skipped',
+      evidence: `${sent.leader}: ${sent.why}`,
+    })
+    return undefined
+  }
+  if (sent.state !== 'answered') return undefined
+  const { status, body } = sent.answer
+  const text = textOf(body)
+  if (status < 200 || status >= 300) {
+    await run.set({ answer: `${status} ${text}` })
+    await run.step(`${half.prefix}accepted`, {
+      text: 'Refused',
+      state: 'failed',
+      evidence: `${sent.leader} answered ${status}: ${text}`,
+    })
+    return { end: 'refused', says: `${sent.leader} answered ${status}: ${text}` }
+  }
+  const notUsual = text === half.request.expects ? '' : ` (usually "${half.request.expects}")`
+  await run.set({ state: 'accepted', answer: `${status} ${text}`, says: `${sent.leader} took it` })
+  await run.step(`${half.prefix}accepted`, {
+    text: 'Accepted',
+    state: 'done',
+    evidence: `${sent.leader} answered "${text}"${notUsual}`,
+  })
+  await run.set({ state: 'verifying', says: 'Waits until the nodes show it' })
+  return undefined
+}
+
+/** What a node said, as text of bounded length. */
+function textOf(body: string): string {
+  const text = body.trim().slice(0, 500)
+  try {
+    const { error } = JSON.parse(text) as { error?: unknown }
+    return typeof error === 'string' ? error : text
+  } catch {
+    // No JSON: it is text, and that is what is shown.
+    return text
+  }
+}
+
+async function tellHow(run: Run, half: Half, look: LookAtShard, sent: Sent, sinceMs: number): Promise<void> {
+  const { notice, uncertaintyMs } = run.operation()
+  let next = ''
+  if (sent.state === 'waiting' && sinceMs > NO_ANSWER_MS) next = `No answer from ${sent.leader} yet`
+  if (sinceMs > VERDICTS.slowMs) next = `Longer than usual: ${half.evidence(look)}`
+  const uncertainty = sinceMs <= NO_ANSWER_MS ? 50 : LOOK_MS
+  if (next !== notice || uncertainty !== uncertaintyMs) await run.set({ notice: next, uncertaintyMs: uncertainty })
+}
+
+// Waiting
+
+/** Wakes with each new look at the shard, and now and then without one: time passes by itself. */
+function createWake(deps: MembershipDeps, shard: string) {
+  let resolve: () => void = () => {}
+  let isDue = false
+  const now = () => {
+    isDue = true
+    resolve()
+  }
+  const stop = deps.onShard((id) => {
+    if (id === shard) now()
+  })
+  return {
+    now,
+    close: stop,
+    async wait(signal: AbortSignal) {
+      if (!isDue) {
+        const woken = new Promise<void>((done) => {
+          resolve = done
+        })
+        await Promise.race([woken, pause(LOOK_MS, signal)])
+      }
+      isDue = false
+    },
+  }
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(milliseconds, undefined, { signal })
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}

@@ -1,0 +1,206 @@
+/** What the registry knows beside what is seen, the codec lists of all, and the resolver asked by hand (console.md §14). */
+
+import { createCodecList } from '@vacancy/shared'
+import {
+  type NodeCodecs,
+  readResolverAnswer,
+  type registryBody,
+  registryCodecsBody,
+  type registryCodecsView,
+  type ShardView,
+} from '@vacancy/shared/contract'
+import type { z } from 'zod'
+import { ProblemError } from '../route.ts'
+import { time } from './derive.ts'
+import { DISCOVERY, type RegistryState, readAnswer } from './discovery.ts'
+import { type NodeHttp, NodeHttpError } from './node-http.ts'
+import type { Seen } from './seen.ts'
+
+type Services = z.infer<typeof registryBody>
+
+/** Pure. */
+export function servicesOf(registry: RegistryState, shards: readonly ShardView[]): Services {
+  const { topology } = registry
+  const seen = new Map(
+    shards.flatMap((shard) => shard.nodes.map((node) => [`${shard.id}/${node.id}`, { shard, node }])),
+  )
+  const services: Services['services'] = []
+  for (const each of topology?.nodes ?? []) {
+    const key = `${each.shard}/${each.id}`
+    const found = seen.get(key)
+    seen.delete(key)
+    const isSeen = found !== undefined && found.node.freshness !== 'never' && found.node.freshness !== 'gone'
+    services.push({
+      ...{ kind: 'node', id: each.id, zone: each.zone, shard: each.shard },
+      role: each.role ?? null,
+      version: each.version ?? null,
+      heartbeatAgeSeconds: each.age_secs,
+      seen: isSeen,
+      difference:
+        found && isSeen ? differenceOf(each, found.node) : 'the registry knows it, and it does not answer here',
+    })
+  }
+  for (const { shard, node } of seen.values()) {
+    services.push({
+      ...{ kind: 'node', id: node.id, zone: node.zone, shard: shard.id, role: node.role, version: node.version },
+      heartbeatAgeSeconds: null,
+      seen: node.freshness === 'live' || node.freshness === 'delayed',
+      difference: topology ? 'the registry does not know it' : '',
+    })
+  }
+  for (const [kind, list] of [
+    ['bridge', topology?.bridges ?? []],
+    ['router', topology?.routers ?? []],
+  ] as const) {
+    for (const each of list) {
+      services.push({
+        ...{ kind, id: each.id, zone: each.zone, shard: 'shard' in each ? (each.shard as string) : null, role: null },
+        version: each.version ?? null,
+        heartbeatAgeSeconds: each.age_secs,
+        seen: false,
+        difference: '',
+      })
+    }
+  }
+  return {
+    address: registry.address,
+    up: registry.isUp,
+    error: registry.address === null ? 'no registry is configured' : registry.error,
+    at: registry.at === undefined ? null : time(registry.at),
+    services,
+    conflicts: (topology?.conflicts ?? []).map(({ segment, owner_shard: owner, claims }) => ({
+      ...{ segment, owner },
+      claims: claims.map(({ shard }) => shard),
+    })),
+  }
+}
+
+function differenceOf(
+  told: {
+    readonly role?: string | undefined
+    readonly version?: string | undefined
+    readonly leader_id?: string | undefined
+  },
+  node: ShardView['nodes'][number],
+): string {
+  const differs: string[] = []
+  if (told.role !== undefined && node.role !== 'unknown' && told.role !== node.role)
+    differs.push(`says ${told.role}, is seen as ${node.role}`)
+  if (told.version !== undefined && node.version !== null && told.version !== node.version) {
+    differs.push(`says version ${told.version}, runs ${node.version}`)
+  }
+  return differs.join('; ')
+}
+
+/** Who works with which list. The registry's counts; where there is none, what most nodes have. Pure. */
+export function codecsOf(
+  shards: readonly ShardView[],
+  ofRegistry: NodeCodecs | undefined,
+  seen: readonly Seen[],
+  address: string | null,
+): z.infer<typeof registryCodecsView> {
+  const told = seen.flatMap(({ codecs, address: of }) =>
+    codecs ? [{ value: codecs.value, where: `${of.shard}/${of.id}` }] : [],
+  )
+  const counts = new Map<string, number>()
+  for (const { value } of told) counts.set(value.ordered_hash, (counts.get(value.ordered_hash) ?? 0) + 1)
+  const most = [...told].sort(
+    (a, b) => (counts.get(b.value.ordered_hash) as number) - (counts.get(a.value.ordered_hash) as number),
+  )[0]
+  const codecs = ofRegistry ?? most?.value ?? null
+  return {
+    codecs,
+    source: ofRegistry ? `registry ${address}` : most ? `node ${most.where}` : '',
+    nodes: shards.flatMap((shard) =>
+      shard.nodes.map(({ id, orderedHash }) => ({
+        ...{ shard: shard.id, node: id, orderedHash },
+        equal: orderedHash === null || codecs === null ? null : orderedHash === codecs.ordered_hash,
+      })),
+    ),
+  }
+}
+
+/** Undefined while the registry does not answer. */
+export async function askRegistryCodecs(
+  http: NodeHttp,
+  address: string,
+  token: string | undefined,
+): Promise<NodeCodecs | undefined> {
+  try {
+    const reply = await http.ask(`${address}/codecs`, { token, timeoutMs: DISCOVERY.timeoutMs })
+    const { rate_features: names } = readAnswer(reply, registryCodecsBody)
+    const list = listOf(names)
+    return {
+      rate_features: [...list.names],
+      hash: Number(list.hash),
+      hash_hex: list.hashHex,
+      ordered_hash: list.orderedHash,
+    }
+  } catch (error) {
+    if (error instanceof NodeHttpError) return undefined
+    throw error
+  }
+}
+
+function listOf(names: readonly unknown[]) {
+  try {
+    return createCodecList(names)
+  } catch (cause) {
+    throw new NodeHttpError(
+      'garbage',
+      `the registry serves a codec list that is none: ${(cause as Error).message}`,
+      cause,
+    )
+  }
+}
+
+export type ResolveAsked = {
+  readonly kind: 'node' | 'router' | 'bridge'
+  readonly id: string
+  readonly shard?: string | undefined
+}
+
+/** What the resolver says, and what is made of it. */
+export async function askResolver(http: NodeHttp, resolver: string | undefined, asked: ResolveAsked) {
+  if (resolver === undefined) {
+    throw new ProblemError(409, 'no-resolver', 'this control plane has no resolver', {
+      hint: 'Set the key resolver in its configuration.',
+    })
+  }
+  if (asked.kind === 'node' && asked.shard === undefined) {
+    throw new ProblemError(400, 'shard-required', 'a node is looked up within its shard', {
+      field: 'shard',
+      hint: 'Give its shard.',
+    })
+  }
+  const id = encodeURIComponent(asked.id)
+  const paths = {
+    node: `/shards/${encodeURIComponent(asked.shard ?? '')}/nodes/${id}`,
+    router: `/routers/${id}`,
+    bridge: `/bridges/${id}`,
+  }
+  const url = resolver + paths[asked.kind]
+  try {
+    const { status, body, type, milliseconds } = await http.ask(url, { timeoutMs: DISCOVERY.timeoutMs })
+    const place = status === 200 ? readResolverAnswer(type, body) : undefined
+    const address = place ? `${place.host}${place.port === undefined ? '' : `:${place.port}`}` : null
+    const error = place
+      ? ''
+      : status === 200
+        ? 'the answer names no host'
+        : status === 404
+          ? 'this id is not known there'
+          : `answered ${status}`
+    return {
+      url,
+      status,
+      answer: body.slice(0, 4_096),
+      address,
+      milliseconds: Math.round(milliseconds * 10) / 10,
+      error,
+    }
+  } catch (error) {
+    if (!(error instanceof NodeHttpError)) throw error
+    return { url, status: null, answer: '', address: null, milliseconds: DISCOVERY.timeoutMs, error: error.message }
+  }
+}

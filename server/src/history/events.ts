@@ -1,0 +1,194 @@
+/** What changed in the cluster: found by comparing two looks at a shard, kept for 72 h. */
+import { randomUUID } from 'node:crypto'
+import type { ClusterEvent, NodeView, ShardView } from '@vacancy/shared/contract'
+import type { Log } from '@vacancy/shared/node'
+import type { Database } from '../database.ts'
+
+export const EVENTS = {
+  keptMs: 72 * 3_600_000,
+  rowsMax: 500_000,
+  /** Newest ones that the overview shows. */
+  recentMax: 30,
+  waitingMax: 10_000,
+  writeMs: 1_000,
+  pruneMs: 3_600_000,
+} as const
+
+type Found = Omit<ClusterEvent, 'id' | 'at'>
+
+/** Pure. Nothing is said of a first look: it is no change. */
+export function eventsBetween(before: ShardView, after: ShardView): Found[] {
+  const { id: shard } = after
+  const found: Found[] = []
+  if (before.leader !== after.leader && after.leader !== null) {
+    const from = before.leader ?? 'nobody'
+    found.push({
+      shard,
+      node: after.leader,
+      kind: 'leader',
+      level: 'info',
+      says: `leadership of ${shard} moved ${from} → ${after.leader}`,
+    })
+  }
+  if (before.state !== after.state) {
+    found.push({ shard, node: null, kind: 'state', level: after.level, says: `${shard}: ${after.says}` })
+  }
+  const earlier = new Map(before.nodes.map((node) => [node.id, node]))
+  for (const node of after.nodes) {
+    const old = earlier.get(node.id)
+    earlier.delete(node.id)
+    if (!old)
+      found.push({
+        shard,
+        node: node.id,
+        kind: 'membership',
+        level: 'info',
+        says: `${node.id} of ${shard} became known`,
+      })
+    else found.push(...nodeEvents(shard, old, node))
+  }
+  for (const id of earlier.keys()) {
+    found.push({ shard, node: id, kind: 'membership', level: 'info', says: `${id} of ${shard} is no longer known` })
+  }
+  return found
+}
+
+function nodeEvents(shard: string, old: NodeView, node: NodeView): Found[] {
+  const found: Found[] = []
+  const add = (kind: Found['kind'], level: Found['level'], says: string) =>
+    found.push({ shard, node: node.id, kind, level, says })
+  const where = `${shard} / ${node.id}`
+  if (old.state !== node.state) add('state', node.level, `${where}: ${node.says}`)
+  if (old.voter !== node.voter && old.voter !== null && node.voter !== null) {
+    add('membership', 'info', `${where} is ${node.voter ? 'a voter' : 'no voter any more'}`)
+  }
+  if (old.role !== node.role && node.role === 'candidate') add('role', 'info', `${where} stands for election`)
+  if (old.startedAt !== node.startedAt && old.startedAt !== null && node.startedAt !== null) {
+    add('restart', 'info', `${where} was started anew, version ${node.version ?? 'not told'}`)
+  }
+  if (old.orderedHash !== node.orderedHash && old.orderedHash !== null && node.orderedHash !== null) {
+    add('codecs', 'warn', `${where} works with another codec list`)
+  }
+  if (old.snapshot?.id !== node.snapshot?.id && old.snapshot !== null && node.snapshot !== null) {
+    add('snapshot', 'ok', `${where} saved a snapshot at index ${node.snapshot.lastIndex}`)
+  }
+  return found
+}
+
+export type Events = {
+  add(found: readonly Found[], at: number): void
+  /** Newest first. */
+  recent(): readonly ClusterEvent[]
+  of(shard: string, node: string | undefined, limit: number): Promise<ClusterEvent[]>
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+export function createEvents(database: Database, log: Log, wallMs: () => number): Events {
+  let recent: ClusterEvent[] = []
+  let waiting: ClusterEvent[] = []
+  let writing = Promise.resolve()
+  const timers: NodeJS.Timeout[] = []
+
+  /** What cannot be written now is tried again with the next; what is too much is dropped, oldest first, and said. */
+  async function write(): Promise<void> {
+    const batch = waiting.slice(0, BATCH)
+    if (batch.length === 0) return
+    await database
+      .insertInto('cluster_events')
+      .values(batch.map((event) => ({ ...event, at: Date.parse(event.at) })))
+      .execute()
+    waiting = waiting.slice(batch.length)
+  }
+
+  async function prune(): Promise<void> {
+    await database
+      .deleteFrom('cluster_events')
+      .where('at', '<', wallMs() - EVENTS.keptMs)
+      .execute()
+    const edge = await database
+      .selectFrom('cluster_events')
+      .select('at')
+      .orderBy('at', 'desc')
+      .offset(EVENTS.rowsMax)
+      .limit(1)
+      .executeTakeFirst()
+    if (edge) await database.deleteFrom('cluster_events').where('at', '<=', edge.at).execute()
+  }
+
+  function soon(work: () => Promise<void>): void {
+    writing = writing.then(work).catch((error) => log.error({ err: error }, 'events could not be written'))
+  }
+
+  return {
+    add(found, at) {
+      if (found.length === 0) return
+      const events = found.map((event) => ({ id: randomUUID(), at: new Date(at).toISOString(), ...event }))
+      // A snapshot a minute is no news.
+      const news = events.filter(({ kind }) => kind !== 'snapshot')
+      recent = [...news.reverse(), ...recent].slice(0, EVENTS.recentMax)
+      waiting.push(...events)
+      if (waiting.length > EVENTS.waitingMax) {
+        log.warn({ dropped: waiting.length - EVENTS.waitingMax }, 'events come faster than they can be written')
+        waiting = waiting.slice(-EVENTS.waitingMax)
+      }
+    },
+    recent: () => recent,
+    async of(shard, node, limit) {
+      soon(write)
+      await writing
+      let query = database.selectFrom('cluster_events').selectAll().where('shard', '=', shard)
+      if (node !== undefined) query = query.where('node', '=', node)
+      const rows = await query.orderBy('at', 'desc').orderBy('id').limit(limit).execute()
+      return rows.map(eventOf)
+    },
+    async start() {
+      const rows = await database
+        .selectFrom('cluster_events')
+        .selectAll()
+        .where('kind', '<>', 'snapshot')
+        .orderBy('at', 'desc')
+        .limit(EVENTS.recentMax)
+        .execute()
+      recent = rows.map(eventOf)
+      timers.push(
+        setInterval(() => soon(write), EVENTS.writeMs),
+        setInterval(() => soon(prune), EVENTS.pruneMs),
+      )
+    },
+    async stop() {
+      for (const timer of timers) clearInterval(timer)
+      while (waiting.length > 0) {
+        const before = waiting.length
+        soon(write)
+        await writing
+        if (waiting.length === before) return
+      }
+    },
+  }
+}
+
+const BATCH = 100
+
+function eventOf(row: {
+  id: string
+  at: number
+  shard: string
+  node: string | null
+  kind: string
+  level: string
+  says: string
+}): ClusterEvent {
+  const { id, shard, node, says } = row
+  const kind = row.kind as ClusterEvent['kind']
+  // PostgreSQL gives large numbers as text.
+  return {
+    id,
+    at: new Date(Number(row.at)).toISOString(),
+    shard,
+    node,
+    kind,
+    level: row.level as ClusterEvent['level'],
+    says,
+  }
+}

@@ -1,0 +1,305 @@
+/**
+ * Figures over time (console.md §12): rings of 32-bit floats, 10 s for 1 h and 1 min for 24 h, for each node, each shard
+ * and the whole. A slot belongs to a time, so what was not told is a gap and never an old value.
+ *
+ *   fine[name * FINE + slot % FINE]         slot = floor(ms / 10,000)     NaN: nothing told
+ *   coarse[name * COARSE + slot % COARSE]   slot = floor(ms / 60,000)     mean of what came in that minute
+ *
+ * Writer: the collector. 7.2 KB a series; nobody may hold more than `bytesMax` in all, who was silent longest goes first.
+ */
+import { createWriteStream } from 'node:fs'
+import { readFile, rename, rm } from 'node:fs/promises'
+import { finished } from 'node:stream/promises'
+import { crc32 } from 'node:zlib'
+import { SERIES, type SeriesBody, type SeriesName } from '@vacancy/shared/contract'
+import { significant } from '../cluster/derive.ts'
+import { ProblemError } from '../route.ts'
+
+const FINE = { slots: 360, ms: 10_000 } as const
+const COARSE = { slots: 1_440, ms: 60_000 } as const
+export const SERIES_LIMITS = { bytesMax: 192 << 20, namesMax: 20, fileBytesMax: 256 << 20 } as const
+
+const NAMES = Object.keys(SERIES) as SeriesName[]
+/** Of a shard and of the whole: sums, and the worst of its nodes. */
+const SHARD_NAMES: readonly SeriesName[] = [
+  'queries',
+  'writes',
+  'errors',
+  'p50',
+  'p99',
+  'lag_entries',
+  'lag_seconds',
+  'leader_moves',
+]
+const NODE_NAMES = NAMES.filter((name) => SERIES[name].of !== 'shard')
+
+/** Whose series: of a node, of a shard (node ''), of the whole (both ''). */
+type Owner = { readonly shard: string; readonly node: string }
+
+type Rings = {
+  readonly owner: Owner
+  readonly names: readonly SeriesName[]
+  readonly fine: Float32Array
+  readonly coarse: Float32Array
+  /** Of the minute that runs. */
+  readonly sums: Float64Array
+  readonly counts: Uint32Array
+  fineSlot: number
+  coarseSlot: number
+}
+
+export type SeriesStore = { readonly rings: Map<string, Rings> }
+
+export type Values = { readonly [name in SeriesName]?: number | null | undefined }
+
+export function createSeries(): SeriesStore {
+  return { rings: new Map() }
+}
+
+export function recordSeries(store: SeriesStore, owner: Owner, now: number, values: Values): void {
+  const rings = ringsOf(store, owner)
+  const fineSlot = Math.floor(now / FINE.ms)
+  const coarseSlot = Math.floor(now / COARSE.ms)
+  // A clock that was set back writes into slots that are there; one that jumped has passed them all.
+  if (fineSlot < rings.fineSlot) return
+  clearBetween(rings.fine, FINE.slots, rings.names.length, rings.fineSlot, fineSlot)
+  clearBetween(rings.coarse, COARSE.slots, rings.names.length, rings.coarseSlot, coarseSlot)
+  if (coarseSlot !== rings.coarseSlot) {
+    rings.sums.fill(0)
+    rings.counts.fill(0)
+  }
+  rings.fineSlot = fineSlot
+  rings.coarseSlot = coarseSlot
+  for (const [at, name] of rings.names.entries()) {
+    const value = values[name]
+    if (value === null || value === undefined) continue
+    const place = at * FINE.slots + (fineSlot % FINE.slots)
+    const isCount = name === 'leader_moves'
+    const before = rings.fine[place] as number
+    rings.fine[place] = isCount && !Number.isNaN(before) ? before + value : value
+    rings.sums[at] = (rings.sums[at] as number) + value
+    rings.counts[at] = (rings.counts[at] as number) + 1
+    const mean = (rings.sums[at] as number) / (isCount ? 1 : (rings.counts[at] as number))
+    rings.coarse[at * COARSE.slots + (coarseSlot % COARSE.slots)] = mean
+  }
+}
+
+function ringsOf(store: SeriesStore, owner: Owner): Rings {
+  const key = keyOf(owner)
+  const known = store.rings.get(key)
+  if (known) return known
+  const names = owner.node === '' ? SHARD_NAMES : NODE_NAMES
+  const rings = {
+    ...{ owner, names },
+    fine: new Float32Array(names.length * FINE.slots).fill(Number.NaN),
+    coarse: new Float32Array(names.length * COARSE.slots).fill(Number.NaN),
+    sums: new Float64Array(names.length),
+    counts: new Uint32Array(names.length),
+    fineSlot: 0,
+    coarseSlot: 0,
+  }
+  makeRoom(store, bytesOf(rings))
+  store.rings.set(key, rings)
+  return rings
+}
+
+function makeRoom(store: SeriesStore, bytes: number): void {
+  let held = [...store.rings.values()].reduce((sum, rings) => sum + bytesOf(rings), bytes)
+  if (held <= SERIES_LIMITS.bytesMax) return
+  for (const [key, rings] of [...store.rings].sort(([, a], [, b]) => a.fineSlot - b.fineSlot)) {
+    if (held <= SERIES_LIMITS.bytesMax) return
+    store.rings.delete(key)
+    held -= bytesOf(rings)
+  }
+}
+
+function bytesOf({ fine, coarse }: Rings): number {
+  return fine.byteLength + coarse.byteLength
+}
+
+/** Slots between the last that was written and this one, this one included, hold nothing yet. */
+function clearBetween(ring: Float32Array, slots: number, names: number, last: number, now: number): void {
+  const from = Math.max(last + 1, now - slots + 1)
+  for (let slot = from; slot <= now; slot++) {
+    for (let at = 0; at < names; at++) ring[at * slots + (slot % slots)] = Number.NaN
+  }
+}
+
+function keyOf({ shard, node }: Owner): string {
+  return `${shard}\n${node}`
+}
+
+export type SeriesAsked = {
+  readonly shard?: string | undefined
+  readonly node?: string | undefined
+  readonly names: string
+  readonly from: string
+  readonly to: string
+}
+
+/** Answers `GET /series`. Fine values as far as they reach, else one a minute. */
+export function readSeries(store: SeriesStore, asked: SeriesAsked, now: number): SeriesBody {
+  const names = asked.names.split(',').filter((name) => name !== '') as SeriesName[]
+  for (const name of names) {
+    if (!Object.hasOwn(SERIES, name)) {
+      throw new ProblemError(400, 'unknown-series', `there is no series ${name.slice(0, 64)}`, {
+        hint: `There are ${NAMES.join(', ')}.`,
+        field: 'names',
+      })
+    }
+  }
+  if (names.length === 0 || names.length > SERIES_LIMITS.namesMax) {
+    throw new ProblemError(400, 'unknown-series', `names are 1 to ${SERIES_LIMITS.namesMax} series`, {
+      field: 'names',
+      hint: NAMES.join(', '),
+    })
+  }
+  const [from, to] = [readTime(asked.from, now, 'from'), readTime(asked.to, now, 'to')]
+  if (from >= to)
+    throw new ProblemError(400, 'bad-range', 'from must be before to', {
+      field: 'from',
+      hint: 'Such as from=now-1h and to=now.',
+    })
+  const isFine = now - from <= FINE.slots * FINE.ms
+  const { ms, slots } = isFine ? FINE : COARSE
+  const first = Math.max(Math.floor(from / ms), Math.floor(now / ms) - slots + 1)
+  const last = Math.min(Math.floor(to / ms), Math.floor(now / ms))
+  const owners = [...store.rings.values()].filter(({ owner }) => isWanted(owner, asked))
+  return {
+    from: time(first * ms),
+    to: time(Math.max(first, last) * ms),
+    stepSeconds: ms / 1000,
+    series: names.flatMap((name) =>
+      owners.flatMap((rings) => {
+        const at = rings.names.indexOf(name)
+        if (at < 0) return []
+        const values = valuesOf(rings, at, isFine, first, last)
+        return [{ name, node: rings.owner.node === '' ? null : rings.owner.node, unit: SERIES[name].unit, values }]
+      }),
+    ),
+  }
+}
+
+function isWanted({ shard, node }: Owner, asked: SeriesAsked): boolean {
+  if (asked.shard === undefined) return shard === '' && node === ''
+  if (shard !== asked.shard) return false
+  return asked.node === undefined || node === asked.node
+}
+
+function valuesOf(rings: Rings, at: number, isFine: boolean, first: number, last: number): (number | null)[] {
+  const [ring, slots, written] = isFine
+    ? [rings.fine, FINE.slots, rings.fineSlot]
+    : [rings.coarse, COARSE.slots, rings.coarseSlot]
+  const values: (number | null)[] = []
+  for (let slot = first; slot <= last; slot++) {
+    const isHeld = slot <= written && slot > written - slots
+    const value = isHeld ? (ring[at * slots + (slot % slots)] as number) : Number.NaN
+    values.push(Number.isNaN(value) ? null : significant(value))
+  }
+  return values
+}
+
+/** `now`, `now-90s`, `now-15m`, `now-6h`, `now-1d`, or a time. */
+export function readTime(text: string, now: number, field: string): number {
+  if (text === 'now') return now
+  const ago = /^now-(\d{1,6})([smhd])$/.exec(text)
+  if (ago) return now - Number(ago[1]) * (UNITS[ago[2] as keyof typeof UNITS] as number)
+  const at = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(at)) return at
+  throw new ProblemError(400, 'bad-time', `${text.slice(0, 40)} is no time`, {
+    hint: 'Such as now, now-1h or 2026-11-20T18:00:00Z.',
+    field,
+  })
+}
+
+const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+function time(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+// On disk: 8 bytes magic, u32 LE length of the head, its JSON, the rings in its order, u32 LE CRC-32 of all before.
+
+const MAGIC = 'VACSER1\n'
+
+type Head = {
+  readonly rings: readonly (Owner & { readonly fineSlot: number; readonly coarseSlot: number })[]
+  readonly names: typeof NAMES
+}
+
+/** Writes everything beside the file and puts it in its place. */
+export async function saveSeries(store: SeriesStore, file: string): Promise<void> {
+  const all = [...store.rings.values()]
+  const head: Head = {
+    rings: all.map(({ owner, fineSlot, coarseSlot }) => ({ ...owner, fineSlot, coarseSlot })),
+    names: NAMES,
+  }
+  const json = Buffer.from(JSON.stringify(head))
+  const start = Buffer.alloc(12)
+  start.write(MAGIC)
+  start.writeUInt32LE(json.length, 8)
+  const stream = createWriteStream(`${file}.new`)
+  let sum = 0
+  const put = async (bytes: Uint8Array) => {
+    sum = crc32(bytes, sum)
+    if (!stream.write(bytes)) await new Promise<void>((resolve) => stream.once('drain', resolve))
+  }
+  await put(start)
+  await put(json)
+  for (const { fine, coarse } of all) {
+    // Copied: the rings go on changing while they wait to be written.
+    await put(bytesCopy(fine))
+    await put(bytesCopy(coarse))
+  }
+  const end = Buffer.alloc(4)
+  end.writeUInt32LE(sum)
+  stream.end(end)
+  await finished(stream)
+  await rename(`${file}.new`, file)
+}
+
+function bytesCopy(values: Float32Array): Uint8Array {
+  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice()
+}
+
+/**
+ * Reads what was saved into a store; a ring that is written already stays.
+ *
+ * @returns '' or why the file was not taken; it is removed then, since figures are worth no repair
+ */
+export async function loadSeries(store: SeriesStore, file: string): Promise<string> {
+  let bytes: Buffer
+  try {
+    bytes = await readFile(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+  const fault = takeBytes(store, bytes)
+  if (fault !== '') await rm(file, { force: true })
+  return fault
+}
+
+function takeBytes(store: SeriesStore, bytes: Buffer): string {
+  if (bytes.length < 16 || bytes.length > SERIES_LIMITS.fileBytesMax) return `has ${bytes.length} bytes`
+  if (bytes.toString('latin1', 0, 8) !== MAGIC) return 'is no file of series'
+  if (crc32(bytes.subarray(0, -4)) !== bytes.readUInt32LE(bytes.length - 4)) return 'does not verify'
+  const headEnd = 12 + bytes.readUInt32LE(8)
+  const head = JSON.parse(bytes.toString('utf8', 12, headEnd)) as Head
+  if (head.names.join() !== NAMES.join()) return 'is of another version'
+  let at = headEnd
+  for (const { fineSlot, coarseSlot, ...owner } of head.rings) {
+    const rings = ringsOf(store, owner)
+    at += copyInto(rings.fine, bytes, at)
+    at += copyInto(rings.coarse, bytes, at)
+    rings.fineSlot = fineSlot
+    rings.coarseSlot = coarseSlot
+  }
+  return ''
+}
+
+function copyInto(values: Float32Array, bytes: Buffer, from: number): number {
+  const target = new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+  target.set(bytes.subarray(from, from + target.length))
+  return target.length
+}
