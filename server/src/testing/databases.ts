@@ -1,0 +1,16 @@
+/** Runs the same tests on both databases. */
+import { afterAll, beforeAll, describe } from 'vitest'
+import { type Postgres, startPostgres } from './postgres.ts'
+
+/** @param tests get a function that makes the address of a new, empty database; '' is a file of SQLite */
+export function onBothDatabases(tests: (newDatabase: () => Promise<string>) => void): void {
+  describe('on SQLite', () => tests(async () => ''))
+  describe('on PostgreSQL', () => {
+    let postgres: Postgres | undefined
+    beforeAll(async () => {
+      postgres = await startPostgres()
+    })
+    afterAll(async () => await postgres?.close())
+    tests(async () => await (postgres as Postgres).createDatabase())
+  })
+}
