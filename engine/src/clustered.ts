@@ -10,8 +10,10 @@ import { readCluster } from './cluster/data-directory.ts'
 import type { FromReplica, ToReplica } from './cluster/messages.ts'
 import { createRegistryLink, type NodeReport, parseRegistryAddresses, type RegistryLink } from './cluster/registry.ts'
 import { openRegistryHttp } from './cluster/registry-http.ts'
+import type { EngineSettings } from './config.ts'
 import { createEnv } from './env.ts'
 import type { ClusterAnswer, ClusterHandle } from './http/handle.ts'
+import { createPuller } from './http/pull.ts'
 import type { ClusterStatus, ResolverStatus } from './status.ts'
 
 /** What a member of a shard needs beyond a node by itself. */
@@ -117,6 +119,8 @@ export type ShardParts = {
   /** `http` or `https`, and port, of the HTTP API: taken to be the same on all nodes of the shard. */
   readonly apiScheme: string
   readonly apiPort: () => number
+  readonly dataDir: string
+  readonly loadUrls: EngineSettings['loadUrls']
 }
 
 export type Shard = {
@@ -149,6 +153,23 @@ export function openShard(parts: ShardParts): Shard {
     }),
   })
   link.watchCodecs(parts.codecs)
+  const ask: ClusterHandle['ask'] = (request) =>
+    new Promise((resolve) => {
+      const id = nextId++
+      waiting.set(id, resolve)
+      parts.ask({ type: 'ask', id, what: request })
+    })
+  const puller = createPuller({
+    dataDir: parts.dataDir,
+    shardId: self.shardId,
+    codecs: parts.codecs,
+    urls: parts.loadUrls,
+    log,
+    wallMs: () => Date.now(),
+    waiting: () => info.bootstrap,
+    isMember: () => info.members.length > 0,
+    ask,
+  })
   const handle: ClusterHandle = {
     info: () => info,
     leaderUrl() {
@@ -156,12 +177,9 @@ export function openShard(parts: ShardParts): Shard {
       if (host === '') return ''
       return `${parts.apiScheme}://${host.includes(':') ? `[${host}]` : host}:${parts.apiPort()}`
     },
-    ask: (request) =>
-      new Promise((resolve) => {
-        const id = nextId++
-        waiting.set(id, resolve)
-        parts.ask({ type: 'ask', id, what: request })
-      }),
+    ask,
+    pull: puller.start,
+    pulled: puller.status,
     setPeers: (nodes) => parts.ask({ type: 'dial', nodes }),
     registry: () => link.status(),
     resolver: () => resolver,
@@ -191,13 +209,11 @@ export function openShard(parts: ShardParts): Shard {
       link.segmentsChanged()
     },
     start: () => link.start(),
-    stop: () =>
-      new Promise((resolve) =>
-        link.stop(() => {
-          close()
-          resolve()
-        }),
-      ),
+    async stop() {
+      await puller.stop()
+      await new Promise<void>((resolve) => link.stop(resolve))
+      close()
+    },
   }
 }
 

@@ -14,6 +14,9 @@ import {
   loadConfig,
 } from '@vacancy/shared/node'
 
+/** Whence a node fetches snapshots (pull.ts). */
+export const PULL_URLS = ['any', 'https', 'none'] as const
+
 /** Least memory for data: below, the areas of the threads leave no room for it. */
 export const MEMORY_BYTES_MIN = 64 * 1024 ** 2
 const MEMORY_BYTES_MAX = 4 * 1024 ** 3
@@ -127,6 +130,14 @@ export const ENGINE_SCHEMA = {
     'Memory for the sessions of request keys; fixed when a shard first starts.',
     'bytes',
   ),
+  load_urls: {
+    type: 'choice',
+    default: 'any',
+    choices: PULL_URLS,
+    summary:
+      'Whence an admin may have a snapshot fetched (POST /cluster/load): http and https, https alone, or nowhere.',
+    ...CLUSTERED,
+  },
   leader_reads: { ...yes('The leader answers reads; false: 405.'), ...CLUSTERED },
   node_info_leader_url: { ...no('/node-info also tells `leader_url`.'), ...CLUSTERED },
   api_public_read: yes('With an auth file: GETs need no token, but for /config.'),

@@ -200,6 +200,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       apiUrl: `${apiTls ? 'https' : 'http'}://${options.apiHost}:${settings.apiPort}`,
       apiScheme: apiTls ? 'https' : 'http',
       apiPort: () => settings.apiPort,
+      dataDir: options.dataDir,
+      loadUrls: settings.loadUrls,
       log,
       ask: askReplica,
       health: () => healthOf(handle),

@@ -3,6 +3,7 @@ import { createCodecList } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { createRandom, type Random } from '../testing/random.ts'
 import {
+  beginQuiet,
   bootstrapOf,
   configurationAt,
   createFormation,
@@ -13,8 +14,10 @@ import {
   genesisConfiguration,
   type Held,
   hold,
+  isQuiet,
   onPeer,
   onPeerLost,
+  QUIET_MS,
   REPORT_MS_MAX,
   raftIdOf,
   reportFor,
@@ -420,4 +423,50 @@ test('once all can hear each other, a majority with one snapshot, and all that a
     if (founders === 0) expect(most, `FORMATION_SEED=${SEED + run}: ${states}`).toBeLessThan(majority)
     if (founders === 0) expect(states, `FORMATION_SEED=${SEED + run}`).not.toEqual(states.map(() => 'empty'))
   }
+})
+
+test('an empty node that is given a snapshot keeps still, then reads its folder again; with a second one they found the shard', () => {
+  const [a, b, c] = [node('a', EMPTY), node('b', EMPTY), node('c', EMPTY)]
+  meet([a, b])
+  expect(decide(a, 0)).toMatchObject({ kind: 'wait', waitsFor: 'voters' })
+
+  for (const each of [a, b]) beginQuiet(each, 1_000)
+  expect(decide(a, 1_000 + QUIET_MS - 1)).toMatchObject({ kind: 'wait', waitsFor: 'snapshot' })
+  expect(decide(a, 1_000 + QUIET_MS)).toEqual({ kind: 'look-again' })
+
+  for (const each of [a, b]) hold(each, seed('x'))
+  expect(isQuiet(a)).toBe(false)
+  const now = 1_000 + QUIET_MS
+  meet([a, b, c], now)
+  expect(decide(a, now).kind).toBe('form')
+  expect(decide(b, now).kind).toBe('form')
+  expect(decide(c, now)).toMatchObject({ kind: 'wait', waitsFor: 'join' })
+})
+
+test('nobody counts a node as empty any more when its silence is over', () => {
+  const [a, b, c] = [node('a', EMPTY), node('b', EMPTY), node('c', EMPTY)]
+  meet([a, b, c], 0)
+  beginQuiet(a, 0)
+
+  expect(decide(c, REPORT_MS_MAX).kind).toBe('form')
+  // Past the age of a report c waits for a, and a changes what it holds only after that.
+  meet([b, c], QUIET_MS)
+  expect(decide(c, QUIET_MS)).toMatchObject({ kind: 'wait', waitsFor: 'voters' })
+  expect(decide(a, QUIET_MS).kind).toBe('look-again')
+})
+
+test('a node that hears of a founded shard in its silence sets the snapshot aside and founds the empty one with the others', () => {
+  const [a, b, c] = [node('a', EMPTY), node('b', EMPTY), node('c', EMPTY)]
+  meet([a, b, c], 0)
+  beginQuiet(a, 0)
+  follow(c, decide(c, 0))
+  onPeer(a, 'c', reportFor(c, 'a'), 500)
+
+  const decision = decide(a, 500)
+  expect(decision).toMatchObject({
+    kind: 'set-aside',
+    reason: expect.stringContaining('load it into the running shard'),
+  })
+  follow(a, decision)
+  expect(decide(a, 600).kind).toBe('form')
 })

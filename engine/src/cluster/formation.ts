@@ -18,6 +18,12 @@
  * gives the seed once more, while those it voted with are out of reach, is; restoring goes by G7. So does a wiped node
  * under `--form-with-majority`, which is for the first start alone.)
  *
+ * **What a node holds changes only after a silence.** A snapshot may be put into the folder of an empty node that waits.
+ * Peers may be founding an empty shard on its word meanwhile, so it says nothing for longer than a report counts
+ * (QUIET_MS) and then holds the snapshot. Hears it of a formed peer before, the snapshot is set aside and it goes on as
+ * the empty node it was. Whatever the network does to that order, a node founds once: two shards would need two
+ * majorities; a founder that is left alone by it is told apart, waits, and is given back with --rejoin.
+ *
  * **Who is bound and who is replaced** (§7.1, G3). Founders are members 1 … n of the genesis, unbound; they vote and
  * their acknowledgements count from the start, because nobody but a founder ever speaks under such an id. The leader
  * binds them at first contact. Whoever is no founder, an empty initial voter as well, has no raft id at all: it asks the
@@ -38,6 +44,8 @@ export const REPORT_EVERY_MS = 1_000
 export const REMOVED = 'removed'
 /** A report that is older says nothing about what its sender holds now. */
 export const REPORT_MS_MAX = 10_000
+/** A node that is given a snapshot while it waits is silent this long: nobody counts it as empty any more. */
+export const QUIET_MS = REPORT_MS_MAX + 2 * REPORT_EVERY_MS
 /** How often the log says what is missing (G5). */
 export const TELL_EVERY_MS = 10_000
 export const FORMATION_LIMITS = { voters: 7, peers: 64, members: 256 } as const
@@ -116,6 +124,8 @@ export type Formation = Omit<FormationOptions, 'held' | 'voters'> & {
   readonly heard: Map<string, Heard>
   readonly known: Set<string>
   toldMs: number
+  /** A snapshot came into the folder of this empty node then. */
+  quietSinceMs: number | undefined
 }
 
 export type Decision =
@@ -133,6 +143,8 @@ export type Decision =
     }
   /** Move the held snapshot to `quarantine/`, say so with `hold`, and decide again (G5). */
   | { readonly kind: 'set-aside'; readonly reason: string }
+  /** The silence is over: the folder has a snapshot now, so read it again. */
+  | { readonly kind: 'look-again' }
   /** The process ends. */
   | { readonly kind: 'fail'; readonly error: VacancyError }
 
@@ -142,7 +154,16 @@ export function createFormation(options: FormationOptions): Formation {
   assert(voters.length > 0 && voters.length <= FORMATION_LIMITS.voters, 'a list of initial voters has 1 to 7 names')
   assert(new Set(voters).size === voters.length, 'each initial voter is named once')
   const votersDigest = digestOf(options.sha256, voters)
-  return { ...rest, held, voters, votersDigest, heard: new Map(), known: new Set(voters), toldMs: -TELL_EVERY_MS }
+  return {
+    ...rest,
+    held,
+    voters,
+    votersDigest,
+    heard: new Map(),
+    known: new Set(voters),
+    toldMs: -TELL_EVERY_MS,
+    quietSinceMs: undefined,
+  }
 }
 
 function digestOf(sha256: FormationOptions['sha256'], voters: readonly string[]): string {
@@ -190,6 +211,17 @@ export function raftIdOf(
 export function hold(formation: Formation, held: Held): void {
   assert(formation.held.state !== 'formed' || held.state === 'formed', 'a formed node stays formed')
   formation.held = held
+  formation.quietSinceMs = undefined
+}
+
+/** A snapshot lies in the folder of this node, which was empty so far: it tells nobody anything until it holds it. */
+export function beginQuiet(formation: Formation, nowMs: number): void {
+  assert(formation.held.state === 'empty', 'only an empty node is given a snapshot')
+  formation.quietSinceMs ??= nowMs
+}
+
+export function isQuiet({ quietSinceMs }: Formation): boolean {
+  return quietSinceMs !== undefined
 }
 
 /** What this node tells a peer. */
@@ -314,6 +346,7 @@ export function decide(formation: Formation, nowMs: number): Decision {
   const formed = [...stands].flatMap(([node, stand]) =>
     stand.state === 'heard' && stand.report.state === 'formed' ? [{ node, ...stand }] : [],
   )
+  if (formation.quietSinceMs !== undefined) return decideQuiet(formation, formation.quietSinceMs, formed.length, nowMs)
   const own = reportFor(formation, '')
   const wiped = formation.defects?.has('formation/wiped-voter-votes') ? formed[0] : undefined
   if (wiped && wiped.report.contentDigest === '') return form(formation, wiped.report)
@@ -327,6 +360,16 @@ export function decide(formation: Formation, nowMs: number): Decision {
       : (stands.get(node) ?? { state: 'silent' }),
   )
   return decideToForm(formation, counted, own)
+}
+
+function decideQuiet(formation: Formation, sinceMs: number, formed: number, nowMs: number): Decision {
+  if (formed > 0) {
+    const reason = `shard ${formation.shardId} was founded while this node was given a snapshot: load it into the running shard`
+    return { kind: 'set-aside', reason }
+  }
+  if (nowMs - sinceMs >= QUIET_MS) return { kind: 'look-again' }
+  const why = `this node was given a snapshot; it keeps still for ${QUIET_MS / 1000} s, so that nobody counts it as empty`
+  return { kind: 'wait', waitsFor: 'snapshot', why }
 }
 
 /** Lists that differ from what most others agree on end the process; there is no way on from here. */

@@ -6,10 +6,12 @@
 import type { Env } from '../env.ts'
 import type { Configuration } from '../raft/messages.ts'
 import {
+  beginQuiet,
   type Decision,
   decide,
   type Formation,
   type FormationReport,
+  isQuiet,
   knownNodes,
   onPeer,
   onPeerLost,
@@ -73,17 +75,31 @@ export function turnAway(peers: Peers, formation: Formation, peer: string, heard
 }
 
 export function report(peers: Peers, formation: Formation, node: string): void {
+  if (isQuiet(formation)) return
   sendFrame(peers, node, { type: 'formation', ...reportFor(formation, node) })
 }
 
-/** Waits until the nodes that are heard allow a decision. */
+/**
+ * Waits until the nodes that are heard allow a decision.
+ *
+ * @param hasSeed whether a snapshot that this node can found its shard with has come into its folder
+ */
 export function startGathering(
   env: Env,
   peers: Peers,
   formation: Formation,
   seeds: readonly string[],
   onDecision: (decision: Exclude<Decision, { kind: 'wait' }>) => void,
+  hasSeed: () => boolean = () => false,
 ): Gathering {
+  const round = () => {
+    if (isOver) return
+    if (formation.held.state === 'empty' && !isQuiet(formation) && hasSeed()) {
+      beginQuiet(formation, env.clock.monotonicMs())
+      env.log.info({}, 'a snapshot came into the folder: this node will found its shard with it')
+    }
+    look()
+  }
   const look = () => {
     const nowMs = env.clock.monotonicMs()
     const decision = decide(formation, nowMs)
@@ -99,7 +115,7 @@ export function startGathering(
   const once = () => {
     if (!isOver) look()
   }
-  const gathering = gather(env, peers, formation, seeds, { onRound: once, onFrame: once })
+  const gathering = gather(env, peers, formation, seeds, { onRound: round, onFrame: once })
   const { stop } = gathering
   gathering.stop = () => {
     isOver = true

@@ -88,7 +88,7 @@ export type Found = (parts: {
   readonly shardId: string
   readonly codecs: CodecList
   readonly held: Exclude<Held, { state: 'formed' }>
-}) => Promise<Extract<Decision, { kind: 'form' | 'join' | 'set-aside' }>>
+}) => Promise<Extract<Decision, { kind: 'form' | 'join' | 'set-aside' | 'look-again' }>>
 
 export type Progress = (phase: 'recovering' | 'loading', detail: string) => void
 
@@ -250,11 +250,13 @@ async function recoverFrom(
     // A new folder with a seed that does not verify must not become an empty shard.
     if (!snapshot && refused) throw refused.error
     const cluster = await clusterOf(directory, options, codecs, shardId, snapshot, decide)
-    if (typeof cluster === 'string') {
+    const again = () => recoverFrom(env, directory, options, codecs, shardId, codecMismatch, loader, progress, decide)
+    if (cluster === 'look-again') return await again()
+    if ('setAside' in cluster) {
       const present = HISTORY.filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
-      const place = setAside(directory, present, cluster)
-      env.log.warn({ place, reason: cluster }, 'the snapshot of this node was set aside')
-      return await recoverFrom(env, directory, options, codecs, shardId, codecMismatch, loader, progress, decide)
+      const place = setAside(directory, present, cluster.setAside)
+      env.log.warn({ place, reason: cluster.setAside }, 'the snapshot of this node was set aside')
+      return await again()
     }
     beginWriting(directory)
     const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), base)
@@ -379,7 +381,11 @@ function missingSnapshot(directory: DataDirectory, mark: SnapshotMark): VacancyE
   })
 }
 
-/** First start: what the shard begins with. @returns why the held snapshot must be set aside first, in words (G5) */
+/**
+ * First start: what the shard begins with.
+ *
+ * @returns or why the held snapshot must be set aside first, in words (G5), or that the folder has another one now
+ */
 async function clusterOf(
   directory: DataDirectory,
   options: ReplicaOptions,
@@ -387,7 +393,7 @@ async function clusterOf(
   shardId: string,
   snapshot: SnapshotReader | undefined,
   decide: Found | undefined,
-): Promise<Cluster | string> {
+): Promise<Cluster | { readonly setAside: string } | 'look-again'> {
   const digest = snapshot ? Buffer.from(snapshot.manifest.contentDigest).toString('hex') : ''
   const base = { index: snapshot?.manifest.index ?? 0, term: snapshot?.manifest.term ?? 0 }
   if (!decide) {
@@ -396,9 +402,12 @@ async function clusterOf(
   }
   const held = snapshot ? ({ state: 'seeded', digest, ...base } as const) : ({ state: 'empty' } as const)
   const decision = await decide({ directory, shardId, codecs, held })
-  if (decision.kind === 'set-aside') return decision.reason
+  if (decision.kind === 'look-again') return 'look-again'
+  if (decision.kind === 'set-aside') return { setAside: decision.reason }
   if (decision.kind === 'form') return decision.cluster
-  if (snapshot && !decision.keepsSnapshot) return 'the shard has another history than the snapshot of this node'
+  if (snapshot && !decision.keepsSnapshot) {
+    return { setAside: 'the shard has another history than the snapshot of this node' }
+  }
   return { ...decision.cluster, isFounder: false }
 }
 

@@ -13,8 +13,9 @@ import type { Configuration } from '../raft/messages.ts'
 import type { RaftConfig, RestoredState } from '../raft/raft.ts'
 import type { Exchange } from '../snapshot/exchange.ts'
 import { FORMAT_VERSION } from '../snapshot/format.ts'
-import { openSnapshot, readSnapshotDir, type SnapshotReader } from '../snapshot/load.ts'
+import { openSnapshot, readSeedFile, readSnapshotDir, type SnapshotReader } from '../snapshot/load.ts'
 import { lackingBytes, pooledDecoder, replaceData, replaceStore } from '../snapshot/replace.ts'
+import { foreignness, SEED_FILE } from '../snapshot/snapshot.ts'
 import { closeWordsPool, createWordsPool } from '../snapshot/words-pool.ts'
 import { chunksFolder } from '../snapshot/write.ts'
 import type { ResolverStatus, TransportCounts } from '../status.ts'
@@ -160,12 +161,30 @@ export function found(
       send({ type: 'phase', phase: 'forming', detail: bootstrap.why })
       send({ type: 'bootstrap', status: bootstrap })
     }, TELL_MS)
-    startGathering(env, peers, formation, cluster.seeds, (decision) => {
+    const onDecision: Parameters<typeof startGathering>[4] = (decision) => {
       clearInterval(tell)
       if (decision.kind === 'fail') reject(decision.error)
       else resolve(decision)
-    })
+    }
+    startGathering(env, peers, formation, cluster.seeds, onDecision, () => hasFittingSeed(side, shardId))
   })
+}
+
+/**
+ * Whether a whole snapshot file of this shard has come into the folder since the start. One that is still being copied,
+ * or that does not belong here, is passed over: a start with it would end the process, and this one has begun well.
+ */
+function hasFittingSeed({ env, options }: ShardSide, shardId: string): boolean {
+  const path = `${options.dataDir}/${SEED_FILE}`
+  if (!env.disk.stat(path)) return false
+  const { orderedHash, text } = createCodecList(options.codecs)
+  try {
+    const head = readSeedFile(env.disk, path)
+    return foreignness(head, { shardId, codecsOrderedHash: orderedHash, codecsText: text }) === undefined
+  } catch (error) {
+    if (error instanceof VacancyError && error.code !== 'disk_failed') return false
+    throw error
+  }
 }
 
 const TELL_MS = 500

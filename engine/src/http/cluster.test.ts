@@ -381,6 +381,7 @@ test('the status of a clustered node has registry, resolver and what is on its w
     staleness_seconds: 1.5,
     installing: { from: 'n1', index: 900, bytes_done: 10, bytes_total: 80 },
     awaited_load: { digest: 'ab', bytes_missing: 5 },
+    pull: null,
     connections_rejected: { shard: 1, certificate: 2 },
     registry: {
       up: false,

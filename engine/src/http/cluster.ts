@@ -16,7 +16,7 @@ import {
   type NodeStatus,
 } from '@vacancy/shared/contract'
 import type { FinishedOperation, MemberStatus, RunningOperation } from '../status.ts'
-import type { ClusterHandle, ClusterRequest, NodeHandle } from './handle.ts'
+import type { ClusterHandle, ClusterRequest, NodeHandle, PullStatus } from './handle.ts'
 import { type Answer, HttpError, type JsonObject, json, type Query, text } from './http.ts'
 
 export const CLUSTER_LIMITS = {
@@ -49,7 +49,7 @@ export function clusterAnswers(
     promote: ({ body }: Query) => ask({ kind: 'promote', node: nodeOfBody(body, 'node_id') }),
     demote: ({ body }: Query) => ask({ kind: 'demote', node: nodeOfBody(body, 'node_id') }),
     transfer: ({ body }: Query) => ask({ kind: 'transfer', node: nodeOfBody(body, 'target_node_id') }),
-    load: ({ body }: Query) => ask(loadOf(body)),
+    load: ({ body }: Query) => load(cluster, ask, body),
     dropLoad: ({ body }: Query) => ask(dropOf(body)),
   }
 }
@@ -142,12 +142,20 @@ function validId(value: unknown, key: string): string {
   return id
 }
 
-function loadOf(body: JsonObject): ClusterRequest {
+async function load(
+  cluster: ClusterHandle,
+  ask: (request: ClusterRequest) => Promise<Answer>,
+  body: JsonObject,
+): Promise<Answer> {
   const { data } = loadRequest.safeParse(body)
   if (!data) {
-    throw new HttpError(400, 'file (an absolute path on this machine) or digest (64 hexadecimal digits) is required')
+    const forms = 'file (an absolute path on this machine), digest (64 hexadecimal digits), or url with digest'
+    throw new HttpError(400, `${forms} is required`)
   }
-  return { kind: 'load', ...data }
+  if (!('url' in data)) return ask({ kind: 'load', ...data })
+  const { status, text: says } = cluster.pull(data)
+  if (status !== 202) throw new HttpError(status, says)
+  return text(202, CLUSTER_TEXTS.load)
 }
 
 function dropOf(body: JsonObject): ClusterRequest {
@@ -221,6 +229,13 @@ function finishedDocument({ kind, node, result, reason, atMs }: FinishedOperatio
   return { kind, node, result, reason, at: new Date(atMs).toISOString() }
 }
 
+function pullDocument(pull: PullStatus | undefined): NonNullable<NodeStatus['cluster']>['pull'] {
+  if (!pull) return null
+  const { digest, state, bytesDone, bytesTotal, error, startedMs } = pull
+  const started_at = new Date(startedMs).toISOString()
+  return { digest, state, bytes_done: bytesDone, bytes_total: bytesTotal, error, started_at }
+}
+
 /** The part of `/status` that only a clustered node has. */
 export function statusDocument(handle: NodeHandle, cluster: ClusterHandle): NonNullable<NodeStatus['cluster']> {
   const { isLeading, stalenessMs, installing, awaitedLoad, isClockSuspect, transport } = cluster.info()
@@ -240,6 +255,7 @@ export function statusDocument(handle: NodeHandle, cluster: ClusterHandle): NonN
         }
       : null,
     awaited_load: awaitedLoad ? { digest: awaitedLoad.digest, bytes_missing: awaitedLoad.bytesMissing } : null,
+    pull: pullDocument(cluster.pulled()),
     clock_suspect: isClockSuspect,
     connections_rejected: { ...transport.rejected },
     registry: registry

@@ -58,12 +58,28 @@ export type ClusterRequest =
 /** 202: begun, or without effect because it is so already. Otherwise `text` says why not. */
 export type ClusterAnswer = { readonly status: 202 | 400 | 404 | 409 | 500 | 503; readonly text: string }
 
+/** A snapshot file to fetch, which is the one with this content digest (pull.ts). */
+export type PullRequest = { readonly url: string; readonly digest: string; readonly token?: string | undefined }
+
+export type PullStatus = {
+  readonly digest: string
+  readonly state: 'pulling' | 'checking' | 'asked' | 'placed' | 'failed'
+  readonly bytesDone: number
+  /** 0 until the other side has said. */
+  readonly bytesTotal: number
+  readonly error: string
+  readonly startedMs: number
+}
+
 export type ClusterHandle = {
   readonly info: () => ClusterStatus
   /** Where the leader answers HTTP, as `http://HOST:PORT`; '' when unknown. */
   readonly leaderUrl: () => string
   /** Answers when the leader has taken or refused it. Nobody waits longer than http/cluster.ts says. */
   readonly ask: (request: ClusterRequest) => Promise<ClusterAnswer>
+  /** Fetches a snapshot over HTTP; then the shard loads it, or this node, which waits, founds its shard with it. */
+  readonly pull: (request: PullRequest) => ClusterAnswer
+  readonly pulled: () => PullStatus | undefined
   /** Replaces the nodes to look for through the resolver; never the voters. */
   readonly setPeers: (nodes: readonly string[]) => void
   readonly registry: () => RegistryStatus | undefined

@@ -4,10 +4,11 @@
  */
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { type Clock, packPropertyId } from '@vacancy/shared'
+import { type Clock, formatDay, packPropertyId } from '@vacancy/shared'
 import {
   NODE_HTTP_LIMITS,
   NODE_ROUTES,
+  type NodeCoverage,
   type NodeProperties,
   type NodeRoute,
   type NodeSlow,
@@ -26,7 +27,7 @@ import {
   type TokenHash,
 } from '@vacancy/shared/node'
 import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
-import { propertyDetails, segmentCounts } from '../store/read.ts'
+import { propertyDetails, segmentCounts, segmentCoverage } from '../store/read.ts'
 import { countsOf, type Memory, memoryUse } from '../store/store.ts'
 import { clusterAnswers, statusDocument } from './cluster.ts'
 import { healthOf } from './conditions.ts'
@@ -168,6 +169,7 @@ function nodeAnswers(
     slow: () => json(200, slow(handle)),
     properties: (query) => properties(handle, query),
     words: (query) => words(handle, query),
+    coverage: (query) => coverage(handle, query),
     config: () => json(200, configView(ENGINE_SCHEMA, config)),
     saveSnapshot: () => started('snapshot', handle.saveSnapshot()),
     maintenance: ({ body }) => started('maintenance', handle.maintain(flag(body['force'], 'force'))),
@@ -360,7 +362,7 @@ function words(handle: NodeHandle, { parameters }: Query): Answer {
   const memory = loaded(handle)
   const kind = (parameters.get('kind') ?? 'segment') as WordKind
   if (!WORD_KINDS.includes(kind)) throw new HttpError(400, `kind must be one of ${WORD_KINDS.join(', ')}`)
-  const limit = limitOf(parameters.get('limit'))
+  const limit = limitOf(parameters.get('limit'), NODE_HTTP_LIMITS.wordsDefault, NODE_HTTP_LIMITS.wordsMax)
   const segment = parameters.get('segment') || undefined
   const { words, more } = findWords(memory, handle.reader, {
     kind,
@@ -371,12 +373,40 @@ function words(handle: NodeHandle, { parameters }: Query): Answer {
   return json(200, { kind, segment: segment ?? null, words, more } satisfies NodeWords)
 }
 
-function limitOf(given: string | null): number {
-  if (given === null) return NODE_HTTP_LIMITS.wordsDefault
-  const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
-  if (limit < 1 || limit > NODE_HTTP_LIMITS.wordsMax) {
-    throw new HttpError(400, `limit must be 1 to ${NODE_HTTP_LIMITS.wordsMax}`)
+function coverage(handle: NodeHandle, { parameters }: Query): Answer {
+  const memory = loaded(handle)
+  const { coverageMax } = NODE_HTTP_LIMITS
+  const limit = limitOf(parameters.get('limit'), coverageMax, coverageMax)
+  const { segments, more } = segmentCoverage({ memory, reader: handle.reader }, parameters.get('after') ?? '', limit)
+  let from = Number.POSITIVE_INFINITY
+  let to = 0
+  for (const { days } of segments) {
+    for (const day of days.keys()) {
+      from = Math.min(from, day)
+      to = Math.max(to, day)
+    }
   }
+  const length = to === 0 ? 0 : to - from + 1
+  const { properties, packages } = countsOf(memory)
+  return json(200, {
+    properties,
+    packages,
+    ordered_hash: handle.codecs.orderedHash,
+    applied_index: handle.replica()?.appliedIndex ?? null,
+    window: length === 0 ? null : { from: formatDay(from), to: formatDay(to) },
+    segments: segments.map(({ name, properties: count, days }) => ({
+      name,
+      properties: count,
+      packages: Array.from({ length }, (_, i) => days.get(from + i) ?? 0),
+    })),
+    more,
+  } satisfies NodeCoverage)
+}
+
+function limitOf(given: string | null, otherwise: number, most: number): number {
+  if (given === null) return otherwise
+  const limit = /^\d{1,9}$/.test(given) ? Number(given) : 0
+  if (limit < 1 || limit > most) throw new HttpError(400, `limit must be 1 to ${most}`)
   return limit
 }
 

@@ -4,11 +4,11 @@
  */
 
 import { lastVisibleDay } from '@vacancy/shared'
-import { compareBytes, NAMES, nameBytes, nameText } from './dictionary.ts'
-import { PROPERTY, ROOMS, SEGMENT, STATE } from './layout.ts'
-import { findProperty, findRoom, roomCount, roomEntry, segmentNames, segmentOf } from './segment.ts'
+import { compareBytes, findName, NAMES, nameBytes, nameText } from './dictionary.ts'
+import { PLANE, PROPERTY, ROOMS, SEGMENT, STATE } from './layout.ts'
+import { findProperty, findRoom, forEachTable, roomCount, roomEntry, segmentNames, segmentOf } from './segment.ts'
 import { type Memory, state } from './store.ts'
-import { field, forEachPlane, planeOf, propertyOfRow, rowCountOf, wordAddress } from './table.ts'
+import { field, forEachPlane, forEachSlot, planeOf, propertyOfRow, rowCountOf, wordAddress } from './table.ts'
 import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from './version.ts'
 
 const PAUSE_MS = 0.05
@@ -165,6 +165,46 @@ export function segmentCounts(view: ReadView): SegmentCount[] {
       }
     }),
   )
+}
+
+/** Packages of a segment, by the numbers of their days. */
+export type SegmentCoverage = {
+  readonly name: string
+  readonly properties: number
+  readonly days: ReadonlyMap<number, number>
+}
+
+/**
+ * Packages by segment and day, of segments whose names come behind `after`, by name. Each table's counters are read while
+ * it may be changed: what is told is what was there at some moment of the reading.
+ */
+export function segmentCoverage(
+  view: ReadView,
+  after: string,
+  limit: number,
+): { readonly segments: SegmentCoverage[]; readonly more: boolean } {
+  const { memory } = view
+  const rest = segmentCounts(view).filter(({ name }) => name > after)
+  rest.sort((a, b) => (a.name < b.name ? -1 : 1))
+  const encoder = new TextEncoder()
+  const segments = rest.slice(0, limit).map(({ name, properties }) =>
+    inEpoch(view, () => {
+      const bytes = encoder.encode(name)
+      const segment = segmentOf(memory, findName(memory, NAMES.segment, bytes, 0, bytes.length))
+      const days = new Map<number, number>()
+      if (segment === 0) return { name, properties: 0, days }
+      const from = state(memory, STATE.droppedBefore)
+      forEachTable(memory, segment, (table) => {
+        forEachSlot(memory, table, (_slot, plane) => {
+          const day = field(memory, plane + PLANE.day)
+          const packages = field(memory, plane + PLANE.packages)
+          if (day >= from && packages > 0) days.set(day, (days.get(day) ?? 0) + packages)
+        })
+      })
+      return { name, properties, days }
+    }),
+  )
+  return { segments, more: rest.length > limit }
 }
 
 export type PropertyDetails = {
