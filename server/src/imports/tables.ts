@@ -1,2 +1,64 @@
 /** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
-export type ImportTables = Record<never, never>
+export type ImportTables = {
+  uploads: {
+    id: string
+    name: string
+    kind: 'properties' | 'packages'
+    bytes: number
+    /** Bytes that are on disk, verified. */
+    received: number
+    fingerprint: string
+    sha256: string | null
+    import_id: string | null
+    by_name: string
+    created_at: number
+    touched_at: number
+  }
+  imports: {
+    id: string
+    name: string
+    shard: string
+    state: string
+    by_name: string
+    created_at: number
+    started_at: number | null
+    ended_at: number | null
+    window_from: string
+    window_to: string
+    properties_upload: string
+    packages_upload: string
+    /** How often it was begun: more than once when the process ended in the middle. */
+    attempts: number
+    /** What ImportDetail of imports.ts says. */
+    detail: string
+  }
+  snapshots: {
+    /** Content digest. */
+    id: string
+    name: string
+    shard: string
+    bytes: number
+    sha256: string
+    import_id: string
+    by_name: string
+    created_at: number
+    installable: number
+    /** What `vacancy inspect` counted. */
+    document: string
+    counters: string
+    sources: string
+  }
+  pull_tokens: {
+    /** SHA-256 of the token. */
+    hash: string
+    snapshot: string
+    expires_at: number
+  }
+  installs: {
+    operation: string
+    shard: string
+    snapshot: string
+    state: string
+    at: number
+  }
+}

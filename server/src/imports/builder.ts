@@ -1,0 +1,170 @@
+/**
+ * `vacancy build-snapshot` and `vacancy inspect` as processes of their own: what they print, as events. A build that
+ * takes all memory or ends badly takes nothing of the control plane with it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { setPriority } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
+/** A snapshot of a hundred thousand segments is told in less. */
+const OUTPUT_BYTES_MAX = 256 << 20
+const LINE_BYTES_MAX = 1 << 20
+const STDERR_BYTES_MAX = 64 << 10
+/** The cluster's work comes first. */
+const PRIORITY = 10
+const KILL_AFTER_MS = 5_000
+
+export type BuildProgress = {
+  readonly phase: 'properties' | 'packages' | 'errors' | 'tables' | 'write'
+  readonly done: number
+  readonly total: number
+  readonly packages: number
+  readonly seconds: number
+  readonly recordsPerSecond: number
+  readonly etaSeconds?: number
+}
+
+export type BuildDone = {
+  readonly snapshotId: string
+  readonly path: string
+  readonly bytes: number
+  readonly packages: number
+  readonly properties: number
+  readonly outOfWindow: number
+  readonly seconds: number
+  readonly recordsPerSecond: number
+  readonly threads: number
+  readonly kernel: string
+  readonly notes: readonly string[]
+}
+
+export type BuildEvent =
+  | ({ readonly event: 'progress' } & BuildProgress)
+  | ({ readonly event: 'done' } & BuildDone)
+  | { readonly event: 'failed'; readonly count: number; readonly countByKind: { readonly [kind: string]: number } }
+
+export type BuildEnd = { readonly code: number | null; readonly signal: string | null; readonly stderr: string }
+
+export type BuildOptions = {
+  readonly shard: string
+  readonly inputPath: string
+  readonly outputPath: string
+  readonly errorsFile: string
+  readonly from: string
+  readonly to: string
+  readonly signal: AbortSignal
+  readonly onEvent: (event: BuildEvent) => void
+  readonly onStart: (pid: number) => void
+}
+
+export function buildArguments(
+  options: Pick<BuildOptions, 'shard' | 'inputPath' | 'outputPath' | 'from' | 'to'>,
+): string[] {
+  const { shard, inputPath, outputPath, from, to } = options
+  return [
+    ...['build-snapshot', '--shard-id', shard, '--input-path', inputPath, '--output-path', outputPath],
+    ...['--from', from, '--to', to],
+  ]
+}
+
+/** Resolves when the process has ended, however it did. */
+export async function runBuild(options: BuildOptions): Promise<BuildEnd> {
+  const args = [...buildArguments(options), '--progress', 'json', '--errors', options.errorsFile, '--overwrite']
+  const child = start(args)
+  if (child.pid !== undefined) options.onStart(child.pid)
+  let rest = ''
+  child.stdout?.setEncoding('utf8')
+  child.stdout?.on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = (lines.pop() ?? '').slice(0, LINE_BYTES_MAX)
+    for (const line of lines) options.onEvent(JSON.parse(line) as BuildEvent)
+  })
+  return await ended(child, options.signal)
+}
+
+/** @throws Error with what the program said */
+export async function inspectSnapshot(path: string, signal: AbortSignal): Promise<SnapshotDocument> {
+  const child = start(['inspect', path, '--json'])
+  const pieces: Buffer[] = []
+  let bytes = 0
+  child.stdout?.on('data', (piece: Buffer) => {
+    bytes += piece.length
+    if (bytes <= OUTPUT_BYTES_MAX) pieces.push(piece)
+  })
+  const { code, stderr } = await ended(child, signal)
+  if (bytes > OUTPUT_BYTES_MAX) throw new Error(`what inspect told of the snapshot exceeds ${OUTPUT_BYTES_MAX} bytes`)
+  const text = Buffer.concat(pieces).toString('utf8')
+  const document = text === '' ? undefined : (JSON.parse(text) as SnapshotDocument & { damage?: string })
+  if (code !== 0 || !document) throw new Error(document?.damage ?? (stderr.trim() || `inspect ended with ${code}`))
+  return document
+}
+
+/** What `vacancy inspect FILE --json` tells. */
+export type SnapshotDocument = {
+  readonly id: string
+  readonly shard: string
+  readonly codecs: readonly string[]
+  readonly codecHash: string
+  readonly bytes: number
+  readonly properties: number
+  readonly packages: number
+  readonly roomTypes: number
+  readonly window: { readonly from: string; readonly to: string } | null
+  readonly roomsPerProperty: readonly number[]
+  readonly segments: readonly {
+    readonly name: string
+    readonly properties: number
+    readonly rooms: number
+    readonly packages: readonly number[]
+  }[]
+}
+
+/** Bytes of memory that a process has; null where the system does not say. */
+export async function memoryOf(pid: number): Promise<number | null> {
+  try {
+    const [, resident] = (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')
+    return Number(resident) * 4096
+  } catch {
+    // It has just ended, or this is no Linux.
+    return null
+  }
+}
+
+function start(args: readonly string[]): ChildProcess {
+  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  if (child.pid !== undefined) lowerPriority(child.pid)
+  return child
+}
+
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, PRIORITY)
+  } catch {
+    // It has ended already; how it ended is told elsewhere.
+  }
+}
+
+function ended(child: ChildProcess, signal: AbortSignal): Promise<BuildEnd> {
+  let stderr = ''
+  child.stderr?.setEncoding('utf8')
+  child.stderr?.on('data', (text: string) => {
+    stderr = (stderr + text).slice(-STDERR_BYTES_MAX)
+  })
+  let late: NodeJS.Timeout | undefined
+  const end = () => {
+    child.kill('SIGTERM')
+    late = setTimeout(() => child.kill('SIGKILL'), KILL_AFTER_MS)
+  }
+  if (signal.aborted) end()
+  signal.addEventListener('abort', end, { once: true })
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, killedBy) => {
+      clearTimeout(late)
+      signal.removeEventListener('abort', end)
+      resolve({ code, signal: killedBy, stderr })
+    })
+  })
+}

@@ -1,0 +1,166 @@
+/** What differs between two snapshots, or between one and what a shard serves: counts by segment and day. */
+import type { Clock } from '@vacancy/shared'
+import { formatDay, parseDay } from '@vacancy/shared'
+import { type Comparison, nodeCoverageBody } from '@vacancy/shared/contract'
+import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
+import { ProblemError } from '../route.ts'
+import type { SnapshotDocument } from './builder.ts'
+
+const SHARD = 'shard:'
+/** Pages of segments that are asked of a node. */
+const PAGES_MAX = 500
+
+export type Side = {
+  readonly head: Comparison['a']
+  /** By segment: properties, and packages by day number. */
+  readonly segments: ReadonlyMap<string, { properties: number; packages: number; days: ReadonlyMap<number, number> }>
+}
+
+export type CompareParts = {
+  readonly cluster: Cluster
+  readonly clock: Clock
+  readonly find: (id: string) => Promise<{ name: string; document: string; created_at: number }>
+}
+
+export async function compare(parts: CompareParts, a: string, b: string): Promise<Comparison> {
+  const [left, right] = await Promise.all([sideOf(parts, a), sideOf(parts, b)])
+  return difference(left, right)
+}
+
+async function sideOf(parts: CompareParts, what: string): Promise<Side> {
+  if (what.startsWith(SHARD)) {
+    const { cluster, clock } = parts
+    return await shardSide(cluster, what.slice(SHARD.length), new Date(clock.wallMs()).toISOString())
+  }
+  if (!/^[0-9a-f]{64}$/.test(what)) {
+    throw new ProblemError(400, 'invalid-side', `${JSON.stringify(what.slice(0, 80))} names nothing to compare.`, {
+      hint: 'Give the digest of a snapshot, or shard: and the id of a shard.',
+    })
+  }
+  const { name, document: text, created_at } = await parts.find(what)
+  const document = JSON.parse(text) as SnapshotDocument
+  const { properties, packages, window, codecHash } = document
+  const at = new Date(created_at).toISOString()
+  return {
+    head: { title: name, kind: 'snapshot', id: what, node: null, at, properties, packages, window, codecHash },
+    segments: new Map(
+      document.segments.map((segment) => [segment.name, daysOf(window?.from, segment.properties, segment.packages)]),
+    ),
+  }
+}
+
+function daysOf(from: string | undefined, properties: number, packages: readonly number[]) {
+  const first = parseDay(from ?? '') ?? 0
+  const days = new Map<number, number>()
+  let sum = 0
+  for (const [i, count] of packages.entries()) {
+    if (count === 0) continue
+    days.set(first + i, count)
+    sum += count
+  }
+  return { properties, packages: sum, days }
+}
+
+/** What a shard serves, by the word of its leader, else of any node that answers. */
+export async function shardSide(cluster: Cluster, shard: string, at: string): Promise<Side> {
+  const view = cluster.shard(shard)
+  const nodes = cluster.addresses(shard)
+  if (!view || nodes.length === 0) {
+    throw new ProblemError(404, 'no-such-shard', `No node of shard ${shard.slice(0, 128)} is known.`, {
+      hint: 'The page of shards lists those that there are.',
+    })
+  }
+  const order = [...nodes].sort((a, b) => Number(b.id === view.leader) - Number(a.id === view.leader))
+  let last: unknown
+  for (const node of order) {
+    try {
+      return await nodeSide(cluster, node, at)
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      last = error
+    }
+  }
+  throw last
+}
+
+/** What one node serves. @throws ProblemError that names the node */
+export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string): Promise<Side> {
+  const segments = new Map<string, ReturnType<typeof daysOf>>()
+  let head: Comparison['a'] | undefined
+  let after = ''
+  let [from, to] = [Number.POSITIVE_INFINITY, 0]
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const { status, body } = await cluster.ask(node, `/coverage?after=${encodeURIComponent(after)}`, {
+      as: 'client',
+      timeoutMs: 10_000,
+    })
+    const parsed = status === 200 ? nodeCoverageBody.safeParse(parseJson(body)) : undefined
+    if (!parsed?.success) {
+      throw new ProblemError(502, 'no-coverage', `${node.id} did not tell what it holds: it answered ${status}.`, {
+        hint: 'It may be starting, or of an older version; its page says more.',
+      })
+    }
+    const told = parsed.data
+    for (const { name, properties, packages } of told.segments) {
+      const segment = daysOf(told.window?.from, properties, packages)
+      segments.set(name, segment)
+      for (const day of segment.days.keys()) [from, to] = [Math.min(from, day), Math.max(to, day)]
+      after = name
+    }
+    head = {
+      title: `shard ${node.shard}`,
+      kind: 'shard',
+      id: node.shard,
+      node: node.id,
+      at,
+      properties: told.properties,
+      packages: told.packages,
+      window: to === 0 ? null : { from: formatDay(from), to: formatDay(to) },
+      codecHash: told.ordered_hash,
+    }
+    if (!told.more) return { head, segments }
+  }
+  throw new ProblemError(502, 'too-many-segments', `${node.id} names segments without end.`, {
+    hint: 'The log of that node may say why.',
+  })
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Garbage is as good as nothing: the schema refuses it.
+    return undefined
+  }
+}
+
+export function difference(a: Side, b: Side): Comparison {
+  const days = [...a.segments.values(), ...b.segments.values()].flatMap((segment) => [...segment.days.keys()])
+  const from = days.reduce((least, day) => Math.min(least, day), Number.POSITIVE_INFINITY)
+  const to = days.reduce((most, day) => Math.max(most, day), 0)
+  const length = days.length === 0 ? 0 : to - from + 1
+  const names = [...new Set([...a.segments.keys(), ...b.segments.keys()])].sort()
+  const segments = names.map((name): Comparison['segments'][number] => {
+    const [left, right] = [a.segments.get(name), b.segments.get(name)]
+    return {
+      name,
+      in: left && right ? 'both' : left ? 'a' : 'b',
+      properties: { a: left?.properties ?? 0, b: right?.properties ?? 0 },
+      packages: { a: left?.packages ?? 0, b: right?.packages ?? 0 },
+      days: Array.from({ length }, (_, i) => (right?.days.get(from + i) ?? 0) - (left?.days.get(from + i) ?? 0)),
+    }
+  })
+  const isEqual = segments.every(
+    (segment) =>
+      segment.in === 'both' && segment.properties.a === segment.properties.b && segment.days.every((day) => day === 0),
+  )
+  const codecsEqual = a.head.codecHash && b.head.codecHash ? a.head.codecHash === b.head.codecHash : null
+  return {
+    a: a.head,
+    b: b.head,
+    equal: isEqual,
+    codecsEqual,
+    window: length === 0 ? null : { from: formatDay(from), to: formatDay(to) },
+    segments,
+  }
+}

@@ -1,0 +1,637 @@
+/**
+ * Installing a snapshot, and going back, as kinds of operations (console.md §8.6). Nodes fetch the file from here by its
+ * digest: of a running shard the leader, from which the others get it and which then loads it at one entry of the log;
+ * of a shard that has not formed each empty node that waits, which founds the shard with it. It is over when a majority
+ * of the voters has said that it loaded it, and has told what it holds.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '@vacancy/shared'
+import {
+  type ClusterOperation,
+  clusterInfoBody,
+  operationsBody,
+  type Plan,
+  type PlanCheck,
+  statusBody,
+} from '@vacancy/shared/contract'
+import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
+import type { Kind, Look, PlanDraft, Run } from '../cluster/kinds.ts'
+import { ProblemError } from '../route.ts'
+import { nodeSide } from './compare.ts'
+import type { Snapshots, StoredSnapshot } from './snapshots.ts'
+
+const LOOK_MS = 500
+/** Nothing new for this long: nobody knows whether it will still happen. */
+const SILENT_MS = 15 * 60_000
+/** Clocks of nodes differ from ours by less, when only times tell whether an entry is of this operation. */
+const SKEW_MS = 60_000
+/** The file, the chunks that are taken out of it, and room for the log meanwhile. */
+const SPACE_FACTOR = 2
+const SPACE_RESERVE = 256 * 2 ** 20
+const BEFORE = /the data before it are snapshot ([0-9a-f]{64})/
+
+export type InstallParts = {
+  readonly cluster: Cluster
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  /** `http://host:port` under which nodes reach this control plane. */
+  readonly baseUrl: () => string
+}
+
+export function installKind(parts: InstallParts): Kind {
+  return {
+    plan: (request, look) => planInstall(parts, request.snapshot ?? '', look),
+    run: (run) => runInstall(parts, run),
+  }
+}
+
+export function undoInstallKind(parts: InstallParts): Kind {
+  return { plan: (_request, look) => planUndo(parts, look), run: (run) => runUndo(parts, run) }
+}
+
+// Plans
+
+type Level = PlanCheck['level']
+
+function check(
+  id: string,
+  holds: boolean | undefined,
+  bad: Exclude<Level, 'ok'>,
+  text: readonly [ok: string, bad: string],
+): PlanCheck {
+  if (holds === undefined) return { id, level: 'warn', text: `not known: ${text[0]}` }
+  return holds ? { id, level: 'ok', text: text[0] } : { id, level: bad, text: text[1] }
+}
+
+/** Nodes of the shard that wait to found it. */
+function waitingOf({ seen }: Look): string[] {
+  return seen.filter(({ info }) => info?.value.bootstrap != null).map(({ address }) => address.id)
+}
+
+async function planInstall(parts: InstallParts, digest: string, look: Look): Promise<PlanDraft> {
+  const { shard } = look
+  const snapshot = await parts.snapshots.find(digest)
+  const name = snapshot?.name ?? `${digest.slice(0, 12)}…`
+  const waiting = waitingOf(look)
+  const isForming = shard.leader === null && waiting.length > 0
+  const targets = isForming ? waiting : shard.leader === null ? [] : [shard.leader]
+  const holdsData = (shard.packages ?? 0) > 0 || (shard.properties ?? 0) > 0
+  const document = snapshot?.document
+  const before = pictureOf(look)
+  const data = document && {
+    packages: document.packages,
+    properties: document.properties,
+    window: daysOf(document.window),
+  }
+  return {
+    node: null,
+    title: `Install ${name} on ${shard.id}`,
+    action: `Install ${name} on ${shard.id}`,
+    before,
+    after: { ...before, data: data ?? before.data },
+    effects: effectsOf(look, snapshot, isForming, holdsData),
+    checks: [
+      ...commonChecks(look),
+      check('snapshot', snapshot !== undefined, 'block', [
+        'the snapshot is stored here',
+        'there is no such snapshot here',
+      ]),
+      ...(snapshot ? snapshotChecks(look, snapshot) : []),
+      ...targetChecks(look, isForming, waiting),
+      ...(snapshot ? spaceChecks(look, snapshot, targets) : []),
+      reachCheck(look, parts.baseUrl(), targets),
+    ],
+    writePause: null,
+    commands: commandsOf(look, parts.baseUrl(), digest),
+    alternatives: [],
+    removesData: holdsData,
+    confirmText: shard.id,
+    basis: `${digest} ${isForming ? waiting.join(',') : ''}`,
+  }
+}
+
+function commonChecks({ isAdmin, hasAdminToken, running, shard }: Look): PlanCheck[] {
+  return [
+    check('admin', isAdmin, 'block', ['you may do this', 'needs the admin role']),
+    check('token', hasAdminToken, 'block', [
+      'this control plane has an admin token for the nodes',
+      'this control plane has no admin token for the nodes: set node_admin_token',
+    ]),
+    check('idle', running === undefined, 'block', [
+      'no other operation',
+      `${running?.title ?? 'another operation'} is running`,
+    ]),
+    check('member-change', shard.change === null, 'block', [
+      'no change runs in the shard',
+      `the shard itself runs another change: ${shard.change?.kind} ${shard.change?.node.slice(0, 12)}`,
+    ]),
+  ]
+}
+
+function snapshotChecks({ shard }: Look, { document, installable, shard: madeFor }: StoredSnapshot): PlanCheck[] {
+  const hashes = new Set(shard.nodes.flatMap(({ orderedHash }) => (orderedHash === null ? [] : [orderedHash])))
+  const isSame = hashes.size === 0 ? undefined : hashes.size === 1 && hashes.has(document.codecHash)
+  return [
+    check('counters', installable, 'block', ['its counters agree', 'its counters differ: import the files again']),
+    check('shard', madeFor === shard.id, 'block', [
+      `it was made for ${shard.id}`,
+      `it was made for shard ${madeFor}: import the files again for ${shard.id}`,
+    ]),
+    check('codecs', isSame, 'block', [
+      'made with the codec list of the shard',
+      'made with another codec list than the nodes work with: import the files again',
+    ]),
+  ]
+}
+
+function targetChecks(look: Look, isForming: boolean, waiting: readonly string[]): PlanCheck[] {
+  const { shard, seen } = look
+  if (shard.mode === 'standalone') {
+    const text = 'a node by itself takes a snapshot only at its start: put the file into its data_dir as seed.snapshot'
+    return [{ id: 'mode', level: 'block', text }]
+  }
+  if (isForming) {
+    const needed = Math.max(0, ...seen.map(({ info }) => info?.value.bootstrap?.needed ?? 0))
+    const empty = emptyVoters(look)
+    return [
+      check('majority', empty.length >= needed, 'block', [
+        `${empty.length} empty initial voters wait, ${needed} needed`,
+        `${empty.length} empty initial voters wait (${empty.join(', ') || 'none'}), ${needed} needed: start more of them`,
+      ]),
+    ]
+  }
+  const missing = waiting.length === 0 && shard.leader === null
+  return [
+    check('leader', shard.leader !== null, 'block', [
+      `${shard.leader} leads`,
+      missing ? 'no leader, so nobody can begin it' : 'no leader, and some nodes wait: see the page of the shard',
+    ]),
+    check('majority', shard.votersUp >= shard.majority, 'block', [
+      `${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} must hold it`,
+      `${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} must hold it`,
+    ]),
+  ]
+}
+
+/** Initial voters that wait with nothing: only these may be given something to found the shard with. */
+function emptyVoters({ seen }: Look): string[] {
+  return seen.flatMap(({ address, info }) => {
+    const bootstrap = info?.value.bootstrap
+    const own = bootstrap?.voters.find(({ id }) => id === address.id)
+    return bootstrap && bootstrap.waits_for !== 'join' && own?.state === 'empty' ? [address.id] : []
+  })
+}
+
+function spaceChecks({ shard }: Look, { bytes }: StoredSnapshot, targets: readonly string[]): PlanCheck[] {
+  const needed = bytes * SPACE_FACTOR + SPACE_RESERVE
+  const nodes = shard.nodes.filter(({ id, voter }) => voter !== false || targets.includes(id))
+  const short = nodes.filter(({ disk }) => disk !== null && disk.freeBytes < needed)
+  const unknown = nodes.filter(({ disk, freshness }) => disk === null || freshness !== 'live')
+  return [
+    check('space', short.length > 0 ? false : unknown.length > 0 ? undefined : true, 'block', [
+      `room on each voter for ${mebibytes(needed)}`,
+      `${short.map(({ id, disk }) => `${id} has ${mebibytes(disk?.freeBytes ?? 0)} free`).join(', ')}; ${mebibytes(needed)} needed`,
+    ]),
+  ]
+}
+
+/** A control plane that only this machine reaches is of no use to nodes elsewhere. */
+function reachCheck({ shard }: Look, baseUrl: string, targets: readonly string[]): PlanCheck {
+  const { hostname } = new URL(baseUrl)
+  const isLocal = (host: string) => host === 'localhost' || host.startsWith('127.') || host === '[::1]'
+  const far = shard.nodes.filter(
+    ({ id, apiUrl }) => targets.includes(id) && apiUrl !== '' && !isLocal(new URL(apiUrl).hostname),
+  )
+  return check('reach', !(isLocal(hostname) && far.length > 0), 'block', [
+    `nodes fetch it from ${baseUrl}`,
+    `${far.map(({ id }) => id).join(', ')} cannot reach ${baseUrl}: set base_url to an address that nodes can use`,
+  ])
+}
+
+function effectsOf(
+  { shard }: Look,
+  snapshot: StoredSnapshot | undefined,
+  isForming: boolean,
+  holdsData: boolean,
+): Plan['effects'] {
+  const size = snapshot ? mebibytes(snapshot.bytes) : 'the file'
+  if (isForming) {
+    return [
+      {
+        text: `Each waiting voter fetches ${size} and keeps still for 12 s, so that nobody counts it as empty.`,
+        source: 'how shards form',
+      },
+      {
+        text: 'With a majority of voters that hold it the shard forms; the others download it from them.',
+        source: 'how shards form',
+      },
+    ]
+  }
+  return [
+    {
+      text: `${shard.leader} fetches ${size} from this control plane, the other nodes from ${shard.leader}.`,
+      source: 'how loads work',
+    },
+    {
+      text: 'All nodes change over at one entry of the log, once a majority of voters holds the file.',
+      source: 'how loads work',
+    },
+    { text: 'While a node replaces its data it answers nothing: seconds, by the size.', source: 'how loads work' },
+    ...(holdsData
+      ? [
+          {
+            text: 'The data of now stay on each node as a snapshot: the way back is one more operation.',
+            source: 'how loads work',
+          },
+        ]
+      : []),
+  ]
+}
+
+function pictureOf({ shard }: Look): Plan['before'] {
+  return {
+    nodes: shard.nodes.map(({ id, role, level, says }) => ({ node: id, role, level, says })),
+    leader: shard.leader,
+    voters: shard.voters,
+    majority: shard.majority,
+    spare: shard.spare ?? 0,
+    data: { packages: shard.packages ?? 0, properties: shard.properties ?? 0, window: shard.window },
+  }
+}
+
+function daysOf(
+  window: { readonly from: string; readonly to: string } | null,
+): NonNullable<Plan['before']['data']>['window'] {
+  return window && { from: window.from, to: window.to }
+}
+
+function commandsOf({ shard }: Look, baseUrl: string, digest: string): Plan['commands'] {
+  const node = shard.nodes.find(({ id }) => id === shard.leader) ?? shard.nodes[0]
+  const host = node && node.apiUrl !== '' ? new URL(node.apiUrl).host : '127.0.0.1:8080'
+  const download = `curl -H "authorization: Bearer $TOKEN" -o seed.snapshot '${baseUrl}/api/v1/snapshots/${digest}/download'`
+  return {
+    cli: `${download}\nvacancy cluster load "$PWD/seed.snapshot" --node ${host} --token-file admin.token --wait`,
+    curl: `curl -X POST '${baseUrl}/api/v1/plans' -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '${JSON.stringify({ kind: 'install', shard: shard.id, snapshot: digest })}'`,
+  }
+}
+
+const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(bytes < 10 * 2 ** 20 ? 1 : 0)} MiB`
+
+async function planUndo(parts: InstallParts, look: Look): Promise<PlanDraft> {
+  const { shard } = look
+  const last = await lastLoad(parts.cluster, shard.id, shard.leader)
+  const before = pictureOf(look)
+  const short = last ? `${last.before.slice(0, 12)}…` : 'unknown'
+  return {
+    node: null,
+    title: `Go back on ${shard.id} to the data before the last install`,
+    action: `Go back to ${short}`,
+    before,
+    after: before,
+    effects: [
+      {
+        text: `${shard.id} gets the data back that it had before ${last?.loaded.slice(0, 12) ?? '?'}… was installed.`,
+        source: '/cluster/operations',
+      },
+      {
+        text: 'Writes since then are not in them. They stay in a snapshot of their own, from which this can be undone.',
+        source: 'how loads work',
+      },
+    ],
+    checks: [
+      ...commonChecks(look),
+      ...targetChecks(look, false, []),
+      check('way-back', last !== undefined, 'block', [
+        `its nodes keep snapshot ${short}`,
+        'no install is remembered by its nodes: they were started anew, or the data before were dropped',
+      ]),
+    ],
+    writePause: null,
+    commands: {
+      cli: `vacancy cluster load ${last?.before ?? 'DIGEST'} --node HOST:PORT --token-file admin.token --wait`,
+      curl: `curl -X POST '${parts.baseUrl()}/api/v1/plans' -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '${JSON.stringify({ kind: 'undo-install', shard: shard.id })}'`,
+    },
+    alternatives: [],
+    removesData: true,
+    confirmText: shard.id,
+    basis: last?.before ?? '',
+  }
+}
+
+// Runs
+
+async function runInstall(parts: InstallParts, run: Run): Promise<void> {
+  const { snapshots, cluster } = parts
+  const { id: operation, shard } = run.operation()
+  const digest = run.plan.request.snapshot ?? ''
+  const snapshot = await snapshots.find(digest)
+  if (!snapshot) return await run.end('refused', 'The snapshot was deleted meanwhile.')
+  const note = (state: string) =>
+    snapshots.noteInstall({ operation, shard, snapshot: digest, state, at: parts.clock.wallMs() })
+  await note('running')
+  const isForming = run.plan.before.leader === null
+  const targets = isForming ? await waitingVoters(cluster, shard) : leaderOf(cluster, shard)
+  const seen = run.isResumed ? undefined : await loadsSeen(cluster, shard)
+  if (!run.isResumed) {
+    await run.step('request', { text: 'Nodes are asked to fetch it', state: 'running' })
+    const token = await snapshots.makeToken(digest)
+    const url = `${parts.baseUrl()}/api/v1/pull/${digest}`
+    const refusal = await askAll(run, cluster, targets, { url, digest, token })
+    if (refusal !== '') {
+      await run.step('request', { state: 'failed', evidence: refusal })
+      await note('refused')
+      return await run.end('refused', refusal)
+    }
+  }
+  await run.set({ state: 'verifying' })
+  await run.step('fetch', {
+    text: `${targets.map(({ id }) => id).join(', ') || 'A node'} fetches it`,
+    state: 'running',
+  })
+  await run.step('load', { text: isForming ? 'The shard forms with it' : 'A majority loads it', state: 'waiting' })
+  await run.step('counts', { text: 'A majority tells what it holds', state: 'waiting' })
+  const ended = await watch(parts, run, { digest, snapshot, isForming, targets, seen })
+  if (ended) await note(ended)
+}
+
+async function askAll(
+  run: Run,
+  cluster: Cluster,
+  targets: readonly NodeAddress[],
+  body: { readonly url: string; readonly digest: string; readonly token: string } | { readonly digest: string },
+): Promise<string> {
+  if (targets.length === 0) return 'No node that could take it answers.'
+  const answers: string[] = []
+  for (const node of targets) {
+    try {
+      const { status, body: says } = await cluster.ask(node, '/cluster/load', {
+        method: 'POST',
+        body,
+        as: 'admin',
+        signal: run.signal,
+      })
+      answers.push(`${node.id} answered ${status} ${says.slice(0, 200)}`)
+      if (status !== 202) return `${node.id} refused: ${says.slice(0, 200)}`
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      return error.message
+    }
+  }
+  await run.set({ state: 'accepted', answer: answers.join('\n') })
+  await run.step('request', { state: 'done', evidence: answers.join('; ') })
+  return ''
+}
+
+type Watched = {
+  readonly digest: string
+  /** Of an install; counts are compared with it. */
+  readonly snapshot: StoredSnapshot | undefined
+  readonly isForming: boolean
+  readonly targets: readonly NodeAddress[]
+  /** Loads that each node had told of before; undefined after a restart. */
+  readonly seen: ReadonlyMap<string, ReadonlySet<string>> | undefined
+}
+
+/** Looks until it is over. @returns how it ended, or undefined when the control plane stops */
+async function watch(parts: InstallParts, run: Run, watched: Watched): Promise<string | undefined> {
+  const { cluster } = parts
+  const { shard } = run.operation()
+  const stopWatching = cluster.watchClosely(shard)
+  let newsAt = run.now()
+  let before = ''
+  try {
+    for (;;) {
+      await sleep(LOOK_MS, undefined, { signal: run.signal }).catch(() => undefined)
+      if (run.signal.aborted) return undefined
+      const news: string[] = []
+      const fetched = watched.snapshot ? await lookAtPulls(run, cluster, watched, news) : 'done'
+      if (fetched.startsWith('failed')) {
+        await run.step('fetch', { state: 'failed', evidence: fetched })
+        await run.end('refused', fetched.slice('failed: '.length))
+        return 'refused'
+      }
+      const loaded = await lookAtLoads(cluster, shard, run, watched)
+      news.push(loaded.holders.join(','))
+      if (loaded.failure !== '') {
+        await run.step('load', { state: 'failed', evidence: loaded.failure })
+        await run.end('refused', `The shard gave it up: ${loaded.failure}`)
+        return 'refused'
+      }
+      const majority = Math.floor(loaded.voters / 2) + 1
+      await run.step('load', {
+        state: loaded.holders.length >= majority ? 'done' : 'running',
+        evidence: `${loaded.holders.length} of ${loaded.voters} voters have loaded it (${loaded.holders.join(', ') || 'none'}), ${majority} needed`,
+      })
+      if (loaded.holders.length >= majority && loaded.voters > 0) {
+        const counted = await countsOf(parts, shard, loaded.holders, watched.snapshot)
+        if (counted.length >= majority) {
+          const evidence = counted.map(({ says }) => says).join('; ')
+          await run.step('fetch', { state: 'done' })
+          await run.step('counts', { state: 'done', evidence })
+          if (loaded.before !== '' || !watched.isForming) await run.set({ undo: { kind: 'undo-install', shard } })
+          await run.end('done', `${counted.length} of ${loaded.voters} voters serve it: ${evidence}`)
+          return 'done'
+        }
+      }
+      if (news.join(' ') !== before) {
+        before = news.join(' ')
+        newsAt = run.now()
+      }
+      if (run.now() - newsAt > SILENT_MS) {
+        await run.end(
+          'unconfirmed',
+          'Nothing was heard of it for 15 minutes. The shard may still do this; its page says what it does.',
+        )
+        return 'unconfirmed'
+      }
+    }
+  } finally {
+    stopWatching()
+  }
+}
+
+async function lookAtPulls(run: Run, cluster: Cluster, { digest, targets }: Watched, news: string[]): Promise<string> {
+  let [done, total] = [0, 0]
+  const states: string[] = []
+  for (const node of targets) {
+    const status = await read(cluster, node, '/status', (body) => statusBody.parse(body))
+    const pull = status?.cluster?.pull
+    if (!pull || pull.digest !== digest) continue
+    if (pull.state === 'failed') return `failed: ${node.id} could not fetch it: ${pull.error}`
+    states.push(`${node.id} ${pull.state}`)
+    done += pull.bytes_done
+    total += pull.bytes_total
+  }
+  news.push(`${states.join(',')} ${done}`)
+  if (total > 0) await run.set({ progress: { done, total, unit: 'bytes' } })
+  const isOver = states.length > 0 && states.every((state) => /(?:asked|placed)$/.test(state))
+  await run.step('fetch', {
+    state: isOver ? 'done' : 'running',
+    evidence: `${states.join(', ')}; ${done} of ${total} bytes`,
+  })
+  return isOver ? 'done' : 'running'
+}
+
+type Loaded = {
+  readonly voters: number
+  readonly holders: readonly string[]
+  readonly failure: string
+  readonly before: string
+}
+
+/** Which voters have told that they loaded it; of a shard that forms, which are formed with it. */
+async function lookAtLoads(cluster: Cluster, shard: string, run: Run, watched: Watched): Promise<Loaded> {
+  const { digest, isForming, seen } = watched
+  const requestedAt = Date.parse(run.operation().requestedAt ?? run.operation().createdAt)
+  const nodes = cluster.addresses(shard)
+  const holders: string[] = []
+  let [failure, before] = ['', '']
+  let voters: readonly string[] = []
+  const isNew = (node: string, operation: ClusterOperation) =>
+    seen ? seen.get(node)?.has(keyOf(operation)) !== true : Date.parse(operation.at) >= requestedAt - SKEW_MS
+  await Promise.all(
+    nodes.map(async (node) => {
+      const info = await read(cluster, node, '/cluster/info', (body) => clusterInfoBody.parse(body))
+      if (!info) return
+      if (info.bootstrap) {
+        voters = voters.length > 0 ? voters : info.bootstrap.voters.map(({ id }) => id)
+        return
+      }
+      if (info.members.voters.length > 0) voters = info.members.voters
+      if (isForming) {
+        if (info.leader_id !== '') holders.push(node.id)
+        return
+      }
+      for (const operation of await loadsOf(cluster, node)) {
+        if (operation.node !== digest || !isNew(node.id, operation)) continue
+        if (operation.result === 'failed') failure = operation.reason
+        else {
+          holders.push(node.id)
+          before = BEFORE.exec(operation.reason)?.[1] ?? before
+        }
+        return
+      }
+    }),
+  )
+  return { voters: voters.length, holders: holders.filter((node) => voters.includes(node)).sort(), failure, before }
+}
+
+/** What each of these nodes tells that it holds, beside what the snapshot has. */
+async function countsOf(
+  { cluster, clock }: InstallParts,
+  shard: string,
+  holders: readonly string[],
+  snapshot: StoredSnapshot | undefined,
+): Promise<{ says: string }[]> {
+  const counted: { says: string }[] = []
+  for (const node of cluster.addresses(shard)) {
+    if (!holders.includes(node.id)) continue
+    try {
+      const { head } = await nodeSide(cluster, node, new Date(clock.wallMs()).toISOString())
+      const what = `${node.id} holds ${head.packages} packages of ${head.properties} properties`
+      if (!snapshot) counted.push({ says: what })
+      else {
+        const { packages, properties } = snapshot.document
+        const isSame = head.packages === packages && head.properties === properties
+        counted.push({
+          says: isSame
+            ? `${what}, as the snapshot`
+            : `${what}; the snapshot ${packages} of ${properties}: written to since, or days have passed`,
+        })
+      }
+    } catch (error) {
+      // It is replacing its data at this moment, or gone: the next look tells.
+      if (!(error instanceof ProblemError)) throw error
+    }
+  }
+  return counted
+}
+
+async function runUndo(parts: InstallParts, run: Run): Promise<void> {
+  const { cluster, snapshots, clock } = parts
+  const { id: operation, shard } = run.operation()
+  const leader = leaderOf(cluster, shard)
+  const found = await lastLoad(cluster, shard, leader[0]?.id ?? null)
+  // After a restart the last load may be this very one: what it loaded is what this was to load.
+  const digest = run.isResumed ? found?.loaded : found?.before
+  if (digest === undefined) return await run.end('refused', 'No node remembers what was there before.')
+  const seen = run.isResumed ? undefined : await loadsSeen(cluster, shard)
+  if (!run.isResumed) {
+    await run.step('request', { text: 'The leader is asked to go back', state: 'running' })
+    const refusal = await askAll(run, cluster, leader, { digest })
+    if (refusal !== '') {
+      await run.step('request', { state: 'failed', evidence: refusal })
+      return await run.end('refused', refusal)
+    }
+  }
+  await run.set({ state: 'verifying' })
+  await run.step('load', { text: 'A majority loads it', state: 'running' })
+  await run.step('counts', { text: 'A majority tells what it holds', state: 'waiting' })
+  const ended = await watch(parts, run, { digest, snapshot: undefined, isForming: false, targets: leader, seen })
+  if (ended === 'done') {
+    await snapshots.noteInstall({ operation, shard, snapshot: digest, state: 'done', at: clock.wallMs() })
+  }
+}
+
+// What nodes tell
+
+async function read<T>(
+  cluster: Cluster,
+  node: NodeAddress,
+  path: string,
+  parse: (body: unknown) => T,
+): Promise<T | undefined> {
+  try {
+    const { status, body } = await cluster.ask(node, path, { as: 'monitoring' })
+    return status === 200 ? parse(JSON.parse(body)) : undefined
+  } catch {
+    // Silent, or says what is no answer: the next look may tell more, and silence for long ends the operation.
+    return undefined
+  }
+}
+
+async function loadsOf(cluster: Cluster, node: NodeAddress): Promise<ClusterOperation[]> {
+  const body = await read(cluster, node, '/cluster/operations', (value) => operationsBody.parse(value))
+  return body?.operations.filter(({ kind }) => kind === 'load') ?? []
+}
+
+const keyOf = ({ node, result, at }: ClusterOperation): string => `${node} ${result} ${at}`
+
+async function loadsSeen(cluster: Cluster, shard: string): Promise<Map<string, Set<string>>> {
+  const nodes = cluster.addresses(shard)
+  const seen = await Promise.all(
+    nodes.map(async (node) => [node.id, new Set((await loadsOf(cluster, node)).map(keyOf))] as const),
+  )
+  return new Map(seen)
+}
+
+/** The newest load that a node of the shard remembers, the leader first. */
+async function lastLoad(
+  cluster: Cluster,
+  shard: string,
+  leader: string | null,
+): Promise<{ loaded: string; before: string } | undefined> {
+  const nodes = [...cluster.addresses(shard)].sort((a, b) => Number(b.id === leader) - Number(a.id === leader))
+  for (const node of nodes) {
+    for (const { node: loaded, result, reason } of await loadsOf(cluster, node)) {
+      const before = BEFORE.exec(reason)?.[1]
+      if (result === 'done' && before !== undefined) return { loaded, before }
+    }
+  }
+  return undefined
+}
+
+function leaderOf(cluster: Cluster, shard: string): NodeAddress[] {
+  const leader = cluster.shard(shard)?.leader
+  return cluster.addresses(shard).filter(({ id }) => id === leader)
+}
+
+async function waitingVoters(cluster: Cluster, shard: string): Promise<NodeAddress[]> {
+  const waiting: NodeAddress[] = []
+  for (const node of cluster.addresses(shard)) {
+    const info = await read(cluster, node, '/cluster/info', (body) => clusterInfoBody.parse(body))
+    const own = info?.bootstrap?.voters.find(({ id }) => id === node.id)
+    if (info?.bootstrap && info.bootstrap.waits_for !== 'join' && own?.state === 'empty') waiting.push(node)
+  }
+  return waiting
+}

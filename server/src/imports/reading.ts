@@ -1,0 +1,239 @@
+/**
+ * What is told of an uploaded file before it is built from: its SHA-256, how many lines with data it has, which of the
+ * two files it is, and that it is text at all. Gzip is unpacked on the way, no further than limits allow.
+ */
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { link, open, rm, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { createGunzip } from 'node:zlib'
+import { type FileKind, IMPORT_LIMITS } from '@vacancy/shared/contract'
+
+const PIECE_BYTES = 1 << 20
+const NEWLINE = 0x0a
+const RETURN = 0x0d
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BLANKS = new Set([0x20, 0x09, RETURN])
+/** The first line with data is looked at for its columns, no further than this. */
+const FIRST_LINE_BYTES_MAX = 65_536
+/** Small files may grow by any factor. */
+const UNPACKED_FREE_BYTES = 64 << 20
+const RESERVE_BYTES = 256 << 20
+const SPACE_LOOK_BYTES = 64 << 20
+
+/** What is wrong with a file as a whole: the user's matter, with what to do. */
+export class FileFault extends Error {
+  override readonly name = 'FileFault'
+  readonly hint: string
+
+  constructor(says: string, hint: string) {
+    super(says)
+    this.hint = hint
+  }
+}
+
+export type Reading = {
+  /** Of the bytes that were uploaded. */
+  readonly sha256: string
+  /** Lines with data: neither empty nor the header. */
+  readonly rows: number
+  readonly isUnpacked: boolean
+  /** By the number of columns of its first line; undefined when it is neither. */
+  readonly kind: FileKind | undefined
+}
+
+export type ReadingParts = {
+  readonly source: string
+  /** Where the file is to lie for the builder: the same bytes, or the unpacked ones. */
+  readonly target: string
+  /** As people call it, for what is said. */
+  readonly name: string
+  readonly signal: AbortSignal
+  /** Bytes of the source read so far. */
+  readonly onProgress: (bytes: number) => void
+}
+
+/** @throws FileFault; errno errors, ENOSPC above all */
+export async function readUpload(parts: ReadingParts): Promise<Reading> {
+  const { source, target, name } = parts
+  await rm(target, { force: true })
+  const head = await firstBytes(source, 6)
+  const magic = head.subarray(0, 2).toString('hex')
+  if (magic === '1f8b') return await unpack(parts)
+  if (head.subarray(0, 4).toString('hex') === '504b0304') {
+    throw new FileFault(`${name} is a ZIP archive.`, 'Unpack it, or compress the file itself with gzip.')
+  }
+  if (magic === 'fffe' || magic === 'feff') throw new FileFault(`${name} is UTF-16.`, 'Save it as UTF-8.')
+  await link(source, target)
+  const lines = createLines(name)
+  const digest = createHash('sha256')
+  let bytes = 0
+  for await (const piece of createReadStream(source, { highWaterMark: PIECE_BYTES, signal: parts.signal })) {
+    digest.update(piece as Buffer)
+    takeLines(lines, piece as Buffer)
+    bytes += (piece as Buffer).length
+    parts.onProgress(bytes)
+  }
+  return { sha256: digest.digest('hex'), isUnpacked: false, ...endLines(lines) }
+}
+
+async function unpack({ source, target, name, signal, onProgress }: ReadingParts): Promise<Reading> {
+  const lines = createLines(name)
+  const digest = createHash('sha256')
+  let packed = 0
+  let unpacked = 0
+  let nextLook = 0
+  const input = createReadStream(source, { highWaterMark: PIECE_BYTES, signal })
+  input.on('data', (piece) => {
+    digest.update(piece)
+    packed += piece.length
+    onProgress(packed)
+  })
+  const gunzip = createGunzip({ chunkSize: PIECE_BYTES })
+  // A pipe passes no errors on: without this the loop would wait for ever.
+  input.on('error', (error) => gunzip.destroy(error))
+  const file = await open(target, 'w')
+  try {
+    for await (const piece of input.pipe(gunzip) as AsyncIterable<Buffer>) {
+      unpacked += piece.length
+      if (unpacked > UNPACKED_FREE_BYTES && unpacked > packed * IMPORT_LIMITS.unpackFactorMax) {
+        const factor = Math.round(unpacked / packed)
+        throw new FileFault(
+          `${name} grows to more than ${factor} times its size when it is unpacked.`,
+          `At most ${IMPORT_LIMITS.unpackFactorMax} times is unpacked; upload the file as it is.`,
+        )
+      }
+      if (unpacked > IMPORT_LIMITS.fileBytesMax) {
+        throw new FileFault(
+          `${name} has more than ${IMPORT_LIMITS.fileBytesMax} bytes when it is unpacked.`,
+          'Split the data over more shards.',
+        )
+      }
+      if (unpacked >= nextLook) {
+        nextLook = unpacked + SPACE_LOOK_BYTES
+        await checkRoom(target)
+      }
+      takeLines(lines, piece)
+      await file.write(piece)
+    }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? ''
+    if (code.startsWith('Z_')) {
+      throw new FileFault(`${name} is a damaged gzip file.`, 'Compress it again, or upload it as it is.')
+    }
+    throw error
+  } finally {
+    input.destroy()
+    await file.close()
+  }
+  return { sha256: digest.digest('hex'), isUnpacked: true, ...endLines(lines) }
+}
+
+async function checkRoom(target: string): Promise<void> {
+  const { bavail, bsize } = await statfs(dirname(target))
+  if (bavail * bsize > RESERVE_BYTES) return
+  throw Object.assign(new Error('no room to unpack'), { code: 'ENOSPC' })
+}
+
+async function firstBytes(path: string, bytes: number): Promise<Buffer> {
+  const file = await open(path, 'r')
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, 0)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Counts lines piece by piece. A line end inside quotes is an error of the builder's, so lines are what lies between. */
+type Lines = {
+  readonly name: string
+  rows: number
+  /** The line at hand holds more than blanks. */
+  hasData: boolean
+  first: Buffer[]
+  firstBytes: number
+  kind: FileKind | undefined
+  isFirstDone: boolean
+  isHeader: boolean
+}
+
+function createLines(name: string): Lines {
+  return {
+    name,
+    rows: 0,
+    hasData: false,
+    first: [],
+    firstBytes: 0,
+    kind: undefined,
+    isFirstDone: false,
+    isHeader: false,
+  }
+}
+
+function takeLines(lines: Lines, piece: Buffer): void {
+  if (piece.includes(0)) {
+    throw new FileFault(`${lines.name} holds NUL bytes: it is no text.`, 'Export it as CSV in UTF-8.')
+  }
+  let at = 0
+  while (at < piece.length) {
+    const newline = piece.indexOf(NEWLINE, at)
+    const end = newline < 0 ? piece.length : newline
+    if (!lines.isFirstDone) keepFirst(lines, piece.subarray(at, end))
+    if (!lines.hasData) lines.hasData = hasData(piece, at, end)
+    if (newline < 0) return
+    endLine(lines)
+    at = newline + 1
+  }
+}
+
+function hasData(piece: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (!BLANKS.has(piece[at] as number)) return true
+  return false
+}
+
+function keepFirst(lines: Lines, part: Buffer): void {
+  const room = FIRST_LINE_BYTES_MAX - lines.firstBytes
+  const kept = Buffer.from(part.subarray(0, room))
+  lines.first.push(kept)
+  lines.firstBytes += kept.length
+}
+
+function endLine(lines: Lines): void {
+  if (lines.hasData) {
+    lines.rows++
+    if (!lines.isFirstDone) lookAtFirst(lines)
+  } else if (!lines.isFirstDone) {
+    lines.first = []
+    lines.firstBytes = 0
+  }
+  lines.hasData = false
+}
+
+function lookAtFirst(lines: Lines): void {
+  lines.isFirstDone = true
+  const line = Buffer.concat(lines.first)
+  lines.first = []
+  const start = line.subarray(0, 3).toString('hex') === 'efbbbf' ? 3 : 0
+  let columns = 1
+  let isQuoted = false
+  for (let at = start; at < line.length; at++) {
+    if (line[at] === QUOTE) isQuoted = !isQuoted
+    else if (line[at] === COMMA && !isQuoted) columns++
+  }
+  lines.kind = columns === 9 ? 'properties' : columns === 6 ? 'packages' : undefined
+  const [cell = ''] = line.subarray(start).toString('utf8').split(',')
+  // As build-snapshot tells a header (csv.ts of the engine).
+  lines.isHeader =
+    cell
+      .trim()
+      .replaceAll('"', '')
+      .toLowerCase()
+      .replace(/[_\-\s]/g, '') === 'propertyid'
+}
+
+function endLines(lines: Lines): { rows: number; kind: FileKind | undefined } {
+  if (lines.hasData) endLine(lines)
+  return { rows: lines.rows - (lines.isHeader ? 1 : 0), kind: lines.kind }
+}

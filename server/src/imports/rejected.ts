@@ -1,0 +1,98 @@
+/** What was wrong with the files of an import, as build-snapshot wrote it down: page by page, and as files. */
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import type { ImportError, REJECTED_FILES } from '@vacancy/shared/contract'
+
+/** A row on a page; the download has all of it. */
+const ROW_CHARACTERS_MAX = 2_000
+const FORMULA = /^[=+\-@\t\r]/
+
+/** A line of the file: `row` as text, or `row64` where it is no UTF-8. */
+type Kept = Omit<ImportError, 'row'> & { readonly row?: string; readonly row64?: string }
+
+async function* keptIn(file: string): AsyncGenerator<Kept> {
+  const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })
+  for await (const line of lines) if (line !== '') yield JSON.parse(line) as Kept
+}
+
+export async function errorsPage(
+  file: string,
+  query: {
+    readonly kind?: string | undefined
+    readonly text?: string | undefined
+    readonly cursor: number
+    readonly limit: number
+  },
+): Promise<{ errors: ImportError[]; next: number | null; total: number }> {
+  const errors: ImportError[] = []
+  const text = query.text?.toLowerCase()
+  let total = 0
+  for await (const kept of keptIn(file)) {
+    if (query.kind !== undefined && kept.kind !== query.kind) continue
+    const error = errorOf(kept)
+    if (text !== undefined && !isFound(error, text)) continue
+    if (total >= query.cursor && errors.length < query.limit) errors.push(error)
+    total++
+  }
+  const end = query.cursor + errors.length
+  return { errors, next: end < total ? end : null, total }
+}
+
+function isFound({ file, line, value, message, row }: ImportError, text: string): boolean {
+  if (/^(?:line )?[\d,]+$/.test(text)) return String(line) === text.replace(/\D/g, '')
+  return [file, value, message, row ?? ''].some((part) => part.toLowerCase().includes(text))
+}
+
+function errorOf({ row, row64, ...rest }: Kept): ImportError {
+  const shown = row ?? (row64 === undefined ? null : Buffer.from(row64, 'base64').toString('utf8'))
+  return { ...rest, row: shown === null ? null : shown.slice(0, ROW_CHARACTERS_MAX) }
+}
+
+/** The content of a download, piece by piece. */
+export function rejectedFile(file: string, which: (typeof REJECTED_FILES)[number]): Readable {
+  switch (which) {
+    case 'rejected-properties.csv':
+      return Readable.from(rowsOf(file, 'properties.csv'), { objectMode: false })
+    case 'rejected-packages.csv':
+      return Readable.from(rowsOf(file, 'packages.csv'), { objectMode: false })
+    case 'errors.csv':
+      return Readable.from(asCsv(file), { objectMode: false })
+    case 'errors.json':
+      return Readable.from(asJson(file), { objectMode: false })
+  }
+}
+
+/** Rows byte for byte, so that they can be mended and sent again. */
+async function* rowsOf(file: string, name: string): AsyncGenerator<Buffer> {
+  for await (const { file: of, row, row64 } of keptIn(file)) {
+    if (of !== name || (row === undefined && row64 === undefined)) continue
+    yield Buffer.concat([
+      row64 === undefined ? Buffer.from(row ?? '') : Buffer.from(row64, 'base64'),
+      Buffer.from('\n'),
+    ])
+  }
+}
+
+async function* asCsv(file: string): AsyncGenerator<Buffer> {
+  yield Buffer.from('file,line,column,name,kind,value,message\r\n')
+  for await (const { file: of, line, column, name, kind, value, message } of keptIn(file)) {
+    yield Buffer.from(`${[of, line, column, name, kind, value, message].map(csvCell).join(',')}\r\n`)
+  }
+}
+
+async function* asJson(file: string): AsyncGenerator<Buffer> {
+  let before = '[\n'
+  for await (const kept of keptIn(file)) {
+    yield Buffer.from(`${before}${JSON.stringify(errorOf(kept))}`)
+    before = ',\n'
+  }
+  yield Buffer.from(before === '[\n' ? '[]\n' : '\n]\n')
+}
+
+/** A cell that a spreadsheet takes for text, whatever it begins with. */
+export function csvCell(value: string | number): string {
+  if (typeof value === 'number') return String(value)
+  const text = FORMULA.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) || text !== value ? `"${text.replaceAll('"', '""')}"` : text
+}
