@@ -59,6 +59,7 @@ export const LINK_LIMITS = {
   wakeMs: 2_000,
   hiddenMs: 60_000,
   openMs: 5_000,
+  saidMs: 400,
 } as const
 
 type Topic = { id: number; followers: number; seq?: number; at: string; data: unknown; hasValue: boolean }
@@ -93,9 +94,11 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
   }
 
   function heard(state: 'live' | 'polling'): void {
+    const now = Date.now()
     tries = 0
     offlineSince = undefined
-    say({ state, heardAt: Date.now() })
+    // Tabs show an age in seconds: they need not hear of each frame.
+    if (status.state !== state || now - status.heardAt >= LINK_LIMITS.saidMs) say({ state, heardAt: now })
   }
 
   const isWanted = (name: string) => !isResting || name === RESTS_NEVER

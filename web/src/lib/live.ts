@@ -38,6 +38,7 @@ export type LiveTopic =
   | `import:${string}`
 
 export type LiveStatus = {
+  /** `heardAt` in it is that of the last change of state; `lastHeardAt` has the newest. */
   readonly link: LinkStatus
   /** Nothing is drawn; so many changes wait. */
   readonly paused: boolean
@@ -52,6 +53,7 @@ type Wire = (message: ToWorker) => void
 let queries: QueryClient | undefined
 let wire: Wire | undefined
 let status = OFF
+let heardAt = 0
 let isScheduled = false
 const followers = new Map<string, number>()
 /** Newest values, ahead of what is drawn. */
@@ -131,9 +133,12 @@ function connect(): { send: Wire; stop: () => void } {
 
 function hear(event: LinkEvent): void {
   if (event.t === 'status') {
-    const wasEnded = status.link.state === 'ended'
-    setStatus({ ...status, link: event.status })
-    if (event.status.state === 'ended' && !wasEnded) sessionEnded()
+    const { state } = event.status
+    const isSame = state === status.link.state
+    if ('heardAt' in event.status) heardAt = event.status.heardAt
+    // Whoever reads the status would be drawn with each frame otherwise.
+    if (!isSame || state === 'offline') setStatus({ ...status, link: event.status })
+    if (state === 'ended' && !isSame) sessionEnded()
     return
   }
   const before = newest.get(event.topic)
@@ -160,6 +165,11 @@ function draw(): void {
 function setStatus(next: LiveStatus): void {
   status = next
   for (const reader of statusReaders) reader()
+}
+
+/** When the control plane was heard last, for what shows an age. */
+export function lastHeardAt(): number {
+  return heardAt
 }
 
 /** Stops drawing; values are collected on. */

@@ -8,11 +8,14 @@ export type SetOptions = {
   readonly push?: boolean
 }
 
-/** One query parameter; '' when it is not there, and setting '' takes it away. */
-export function useUrlParam(name: string): readonly [string, (value: string, options?: SetOptions) => void] {
+/** One query parameter; '' when it is not there, and setting '' or null takes it away. */
+export function useUrlParam(name: string): readonly [string, (value: string | null, options?: SetOptions) => void] {
   const search = useSearchParams()
   const set = useSetUrl()
-  const setOne = useCallback((value: string, options?: SetOptions) => set({ [name]: value }, options), [name, set])
+  const setOne = useCallback(
+    (value: string | null, options?: SetOptions) => set({ [name]: value }, options),
+    [name, set],
+  )
   return [search.get(name) ?? '', setOne]
 }
 
@@ -30,7 +33,7 @@ export function useUrlChoice<V extends string>(
 }
 
 /** Sets several parameters in one step of the history. */
-export function useSetUrl(): (values: { readonly [name: string]: string }, options?: SetOptions) => void {
+export function useSetUrl(): (values: { readonly [name: string]: string | null }, options?: SetOptions) => void {
   const path = usePathname()
   return useCallback(
     (values, { push = false } = {}) => {

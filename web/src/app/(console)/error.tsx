@@ -1,0 +1,14 @@
+'use client'
+import { Page } from '../../ui/page.tsx'
+import { ErrorState } from '../../ui/panel.tsx'
+
+/** A page that failed as a whole; panels catch their own faults. */
+export default function ErrorPage({ error, reset }: { readonly error: Error; readonly reset: () => void }) {
+  return (
+    <Page id="error" title="This page failed" ready>
+      <div className="rounded-panel border border-line bg-surface">
+        <ErrorState error={error} onRetry={reset} />
+      </div>
+    </Page>
+  )
+}

@@ -1,0 +1,57 @@
+import type { Me, Summary } from '@vacancy/shared/contract'
+import { expect, test } from 'vitest'
+import { clusterEntries, type Entry, found, pageEntries, savedEntries } from './entries.ts'
+
+const me = (role: Me['person']['role']) => ({ person: { role } }) as Me
+const summary = {
+  shards: [
+    {
+      id: 's3',
+      zone: 'eu-1',
+      says: 'Healthy',
+      slots: [
+        { node: 'n1', role: 'leader', says: 'Healthy' },
+        { node: 'n2', role: 'follower', says: 'Far behind' },
+        { node: 'n4', role: 'learner', says: 'Catching up' },
+      ],
+    },
+  ],
+} as unknown as Summary
+
+const first = (typed: string, entries: readonly Entry[]) => found(typed, entries, [])[0]?.entries[0]
+
+test('what is typed in short words finds the plan it means', () => {
+  const entries = [...pageEntries(), ...clusterEntries(summary, me('admin'))]
+
+  expect(first('transfer s3 n2', entries)?.href).toBe('/shards/s3?plan=transfer%3As3%3An2')
+  expect(first('promote s3 n4', entries)?.label).toBe('Promote n4 of s3')
+  expect(first('s3', entries)?.href).toBe('/shards/s3')
+  expect(first('playground', entries)?.href).toBe('/playground')
+})
+
+test('the leader is neither led to nor promoted, and only admins are offered plans', () => {
+  const plans = clusterEntries(summary, me('admin')).filter(({ group }) => group === 'Actions')
+  expect(plans.map(({ label }) => label)).toEqual([
+    'Transfer leadership of s3 to n2',
+    'Demote n2 of s3',
+    'Promote n4 of s3',
+  ])
+
+  expect(clusterEntries(summary, me('viewer')).some(({ group }) => group === 'Actions')).toBe(false)
+})
+
+test('with nothing typed the recent ones stand first, in their order', () => {
+  const groups = found('', pageEntries(), ['page /audit', 'gone', 'page /shards'])
+
+  expect(groups[0]).toMatchObject({ name: 'Recent', entries: [{ label: 'Audit' }, { label: 'Shards' }] })
+})
+
+test('saved queries are found by name', () => {
+  const entries = savedEntries({ queries: [{ id: 'q1', name: 'weekend in Paris' }], imports: [] })
+  expect(first('run saved: weekend'.replace(':', ''), entries)?.href).toBe('/playground/saved/q1')
+})
+
+test('nothing known yet is no fault', () => {
+  expect(clusterEntries(undefined, me('admin'))).toEqual([])
+  expect(found('zzz', pageEntries(), [])).toEqual([])
+})

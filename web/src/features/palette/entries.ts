@@ -1,0 +1,129 @@
+/** What the palette offers, from what the console knows by now. */
+import type { Me, Summary } from '@vacancy/shared/contract'
+import type { IconName } from '../../icons/icon.tsx'
+import { routes } from '../../lib/routes.ts'
+import { DEEPER_PAGES, MAIN_PAGES, MORE_PAGES } from '../shell/pages.ts'
+import { bestRank } from './rank.ts'
+
+export type Entry = {
+  /** Stays the same, so that recent ones are found again. */
+  readonly id: string
+  readonly group: 'Pages' | 'Shards and nodes' | 'Actions' | 'Saved queries' | 'Imports'
+  readonly label: string
+  readonly hint?: string
+  readonly icon: IconName
+  readonly also?: string
+  readonly href?: string
+  readonly act?: () => void
+}
+
+export type Saved = {
+  readonly queries: readonly { readonly id: string; readonly name: string }[]
+  readonly imports: readonly { readonly id: string; readonly name: string }[]
+}
+
+export function pageEntries(): Entry[] {
+  return [...MAIN_PAGES, ...MORE_PAGES, ...DEEPER_PAGES].map((page) => ({
+    id: `page ${page.href}`,
+    group: 'Pages',
+    label: page.label,
+    icon: page.icon,
+    href: page.href,
+    ...(page.also ? { also: page.also } : {}),
+    ...(page.key ? { hint: `g ${page.key}` } : {}),
+  }))
+}
+
+/** Every shard and node, and what can be planned for them: a plan is opened, never run. */
+export function clusterEntries(summary: Summary | undefined, me: Me): Entry[] {
+  return (summary?.shards ?? []).flatMap((shard) => [
+    {
+      id: `shard ${shard.id}`,
+      group: 'Shards and nodes' as const,
+      label: shard.id,
+      hint: shard.says,
+      icon: 'shards' as const,
+      also: `shard ${shard.id} ${shard.zone}`,
+      href: routes.shard(shard.id),
+    },
+    ...shard.slots.map((slot) => ({
+      id: `node ${shard.id} ${slot.node}`,
+      group: 'Shards and nodes' as const,
+      label: `${shard.id} / ${slot.node}`,
+      hint: `${slot.role}, ${slot.says}`,
+      icon: 'dot' as const,
+      also: `node ${slot.node} ${shard.id}`,
+      href: routes.node(shard.id, slot.node),
+    })),
+    ...(me.person.role === 'admin' ? shard.slots.flatMap((slot) => planEntries(shard.id, slot)) : []),
+  ])
+}
+
+function planEntries(shard: string, { node, role }: Summary['shards'][number]['slots'][number]): Entry[] {
+  const plan = (kind: string, label: string, also: string, icon: IconName): Entry => ({
+    id: `plan ${kind} ${shard} ${node}`,
+    group: 'Actions',
+    label,
+    hint: 'opens a plan',
+    icon,
+    also,
+    href: routes.plan(kind, shard, node),
+  })
+  if (role === 'follower') {
+    return [
+      plan('transfer', `Transfer leadership of ${shard} to ${node}`, `transfer ${shard} ${node}`, 'key'),
+      plan('demote', `Demote ${node} of ${shard}`, `demote ${shard} ${node}`, 'ring'),
+    ]
+  }
+  return role === 'learner' ? [plan('promote', `Promote ${node} of ${shard}`, `promote ${shard} ${node}`, 'dot')] : []
+}
+
+export function savedEntries({ queries, imports }: Saved): Entry[] {
+  return [
+    ...queries.map(({ id, name }) => ({
+      id: `query ${id}`,
+      group: 'Saved queries' as const,
+      label: name,
+      icon: 'playground' as const,
+      also: `run saved ${name}`,
+      href: routes.savedQuery(id),
+    })),
+    ...imports.map(({ id, name }) => ({
+      id: `import ${id}`,
+      group: 'Imports' as const,
+      label: name,
+      icon: 'imports' as const,
+      also: `import ${name} ${id}`,
+      href: routes.import(id),
+    })),
+  ]
+}
+
+const GROUP_SHOWN = 7
+const RECENT_SHOWN = 5
+
+/** The best of each group, best group first; with nothing typed the recent ones stand first. */
+export function found(typed: string, entries: readonly Entry[], recent: readonly string[]) {
+  const groups = new Map<string, { best: number; entries: { entry: Entry; rank: number }[] }>()
+  for (const entry of entries) {
+    const rank = bestRank(typed, [entry.label, entry.also])
+    if (rank === undefined) continue
+    const group = groups.get(entry.group) ?? { best: Number.NEGATIVE_INFINITY, entries: [] }
+    group.best = Math.max(group.best, rank)
+    group.entries.push({ entry, rank })
+    groups.set(entry.group, group)
+  }
+  const listed = [...groups]
+    .toSorted(([, a], [, b]) => b.best - a.best)
+    .map(([name, group]) => ({
+      name,
+      entries: group.entries
+        .toSorted((a, b) => b.rank - a.rank)
+        .slice(0, GROUP_SHOWN)
+        .map(({ entry }) => entry),
+    }))
+  if (typed.trim() !== '') return listed
+  const byId = new Map(entries.map((entry) => [entry.id, entry]))
+  const latest = recent.flatMap((id) => byId.get(id) ?? []).slice(0, RECENT_SHOWN)
+  return latest.length > 0 ? [{ name: 'Recent', entries: latest }, ...listed] : listed
+}

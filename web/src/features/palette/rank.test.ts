@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { bestRank, rankOf } from './rank.ts'
+
+const order = (typed: string, names: readonly string[]) =>
+  names
+    .filter((name) => rankOf(typed, name) !== undefined)
+    .toSorted((a, b) => (rankOf(typed, b) ?? 0) - (rankOf(typed, a) ?? 0))
+
+test('a name that begins so comes before one with a word that does, before letters in between', () => {
+  expect(order('sh', ['push', 'new shards', 'shards', 'snapshot s h'])).toEqual([
+    'shards',
+    'new shards',
+    'push',
+    'snapshot s h',
+  ])
+})
+
+test('letters in their order are enough, and missing ones are not', () => {
+  expect(rankOf('trs3', 'transfer s3 n2')).toBeDefined()
+  expect(rankOf('transfer s3 n2', 'transfer leadership of s3 to n2')).toBeDefined()
+  expect(rankOf('xyz', 'shards')).toBeUndefined()
+})
+
+test('nothing typed fits everything alike', () => {
+  expect(rankOf('  ', 'shards')).toBe(rankOf('', 'audit'))
+})
+
+test('other words for a thing count as well', () => {
+  expect(bestRank('upload', ['New import', 'upload csv'])).toBeGreaterThan(900)
+  expect(bestRank('upload', ['Audit', undefined])).toBeUndefined()
+})

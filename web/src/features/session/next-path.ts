@@ -1,0 +1,7 @@
+/** Where to go after signing in: a path of this console, and nothing that could lead elsewhere. */
+export function nextPath(next: string | null, origin: string): string {
+  if (!next?.startsWith('/')) return '/'
+  const url = URL.parse(next, origin)
+  if (url?.origin !== origin || url.pathname === '/sign-in') return '/'
+  return url.pathname + url.search + url.hash
+}

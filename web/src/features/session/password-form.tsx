@@ -1,0 +1,99 @@
+'use client'
+import type { Me } from '@vacancy/shared/contract'
+import { type FormEvent, useEffect, useState } from 'react'
+import { ApiProblem, call } from '../../lib/api.ts'
+import { Button } from '../../ui/button.tsx'
+import { Field, Input } from '../../ui/field.tsx'
+import { PasswordInput } from './password-input.tsx'
+
+type PasswordFormProps = {
+  /** Who, when that is known: the field is filled and stays as it is. */
+  readonly name?: string
+  readonly onSignedIn: (me: Me) => void
+}
+
+export function PasswordForm({ name: known = '', onSignedIn }: PasswordFormProps) {
+  const [name, setName] = useState(known)
+  const [password, setPassword] = useState('')
+  const { busy, error, waitSeconds, submit } = useSubmit(async () => {
+    onSignedIn(await call('POST /api/v1/session', { body: { name: name.trim(), password } }))
+  })
+  const isWrong = error !== undefined && error.status === 401
+  return (
+    <form aria-label="Sign in" onSubmit={submit} className="flex flex-col gap-4">
+      <Field label="Name">
+        {(wire) => (
+          <Input
+            {...wire}
+            required
+            name="username"
+            autoComplete="username"
+            autoCapitalize="none"
+            spellCheck={false}
+            readOnly={known !== ''}
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+        )}
+      </Field>
+      <PasswordInput
+        label="Password"
+        autoComplete="current-password"
+        value={password}
+        onChange={setPassword}
+        error={isWrong ? error.message : undefined}
+      />
+      <SubmitProblem error={isWrong ? undefined : error} waitSeconds={waitSeconds} />
+      <Button type="submit" kind="primary" busy={busy} why={waitSeconds > 0 ? `Wait ${waitSeconds} s` : undefined}>
+        {waitSeconds > 0 ? `Sign in (in ${waitSeconds} s)` : 'Sign in'}
+      </Button>
+    </form>
+  )
+}
+
+/** Sends a form once at a time; too many tries are waited for, counting down. */
+export function useSubmit(send: () => Promise<void>) {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<ApiProblem>()
+  const [waitSeconds, setWaitSeconds] = useState(0)
+  useEffect(() => {
+    if (waitSeconds <= 0) return
+    const timer = setTimeout(() => setWaitSeconds(waitSeconds - 1), 1_000)
+    return () => clearTimeout(timer)
+  }, [waitSeconds])
+  const submit = async (event: FormEvent) => {
+    event.preventDefault()
+    if (busy || waitSeconds > 0) return
+    setBusy(true)
+    setError(undefined)
+    try {
+      await send()
+    } catch (failure) {
+      if (!(failure instanceof ApiProblem)) throw failure
+      setError(failure)
+      setWaitSeconds(Number(failure.more['retryAfterSeconds'] ?? 0))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return { busy, error, waitSeconds, submit }
+}
+
+export function SubmitProblem({ error, waitSeconds }: { error: ApiProblem | undefined; waitSeconds: number }) {
+  if (!error) return null
+  if (error.status === 429) {
+    // What is over needs no words: the button says by itself how long it is.
+    if (waitSeconds <= 0) return null
+    return (
+      <p role="alert" className="text-warn">
+        Too many tries. Wait a moment, then try again.
+      </p>
+    )
+  }
+  return (
+    <div role="alert" className="text-crit">
+      <p>{error.message}</p>
+      {error.hint && <p className="text-small text-text-2">{error.hint}</p>}
+    </div>
+  )
+}

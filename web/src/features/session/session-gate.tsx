@@ -1,0 +1,135 @@
+'use client'
+/** Draws nothing of the console before it is known who looks, and keeps the page when the session ends. */
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import type { Me } from '@vacancy/shared/contract'
+import { type ReactNode, useEffect, useState } from 'react'
+import { ApiProblem, call, lastAskedAt, onSessionEnded, setCsrf } from '../../lib/api.ts'
+import { setKeysOn } from '../../lib/keys.ts'
+import { restartLive } from '../../lib/live.ts'
+import { parseLook, showLook } from '../../lib/look.ts'
+import { routes } from '../../lib/routes.ts'
+import { MeContext } from '../../lib/session.ts'
+import { announce } from '../../ui/announce.ts'
+import { Button } from '../../ui/button.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { ErrorState, Skeleton } from '../../ui/panel.tsx'
+import { PasswordForm } from './password-form.tsx'
+
+export const ME_KEY = ['me'] as const
+const WARN_MS = 120_000
+const LOOK_MS = 5_000
+
+export function SessionGate({ children }: { readonly children: ReactNode }) {
+  const queries = useQueryClient()
+  const [isEnded, setEnded] = useState(false)
+  const me = useQuery({
+    queryKey: ME_KEY,
+    queryFn: async ({ signal }) => {
+      const answer = await call('GET /api/v1/me', { signal })
+      setCsrf(answer.csrf)
+      return answer
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnWindowFocus: false,
+  })
+  const isKnown = me.data !== undefined
+  useEffect(
+    () =>
+      onSessionEnded(() => {
+        if (isKnown) setEnded(true)
+        else location.replace(routes.signIn(location.pathname + location.search))
+      }),
+    [isKnown],
+  )
+  const preferences = me.data?.preferences
+  useEffect(() => {
+    if (!preferences) return
+    setKeysOn(preferences.keys)
+    const shown = parseLook(
+      `${document.documentElement.dataset['theme']}.${document.documentElement.dataset['density']}`,
+    )
+    if (shown.theme !== preferences.theme || shown.density !== preferences.density) showLook(preferences)
+  }, [preferences])
+
+  if (!me.data) {
+    // Not signed in: the browser is on its way to the sign-in page.
+    const isLeaving = me.error instanceof ApiProblem && me.error.status === 401
+    return (
+      <main id="content" data-page="start" data-ready="false" className="mx-auto max-w-160 p-6">
+        <title>Vacancy</title>
+        <h1 className="sr-only">Vacancy</h1>
+        {me.error && !isLeaving ? (
+          <div className="rounded-panel border border-line bg-surface">
+            <ErrorState error={me.error} onRetry={me.refetch} busy={me.isFetching} />
+          </div>
+        ) : (
+          <Skeleton rows={3} />
+        )}
+      </main>
+    )
+  }
+  const onSignedIn = (next: Me) => {
+    if (next.person.id !== me.data.person.id) return location.reload()
+    setCsrf(next.csrf)
+    queries.setQueryData(ME_KEY, next)
+    setEnded(false)
+    restartLive()
+    return void queries.invalidateQueries()
+  }
+  return (
+    <MeContext value={me.data}>
+      {children}
+      {isEnded ? <SignInAgain me={me.data} onSignedIn={onSignedIn} /> : <StaySignedIn me={me.data} />}
+    </MeContext>
+  )
+}
+
+/** Over the page, which stays as it was with all that was typed. */
+function SignInAgain({ me, onSignedIn }: { me: Me; onSignedIn: (me: Me) => void }) {
+  useEffect(() => announce('Your session has ended. Sign in again to go on.', 'assertive'), [])
+  return (
+    <Dialog open keep title="Your session has ended" onClose={() => location.assign(routes.signIn())}>
+      <p className="pb-4 text-text-2">Sign in to go on where you were. The page and what you typed are kept.</p>
+      <PasswordForm name={me.person.name} onSignedIn={onSignedIn} />
+    </Dialog>
+  )
+}
+
+/** Two minutes before an idle session ends. */
+function StaySignedIn({ me }: { me: Me }) {
+  const [left, setLeft] = useState<number>()
+  const [idleMs] = useState(() => Date.parse(me.endsAt) - lastAskedAt())
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const rest = lastAskedAt() + idleMs - Date.now()
+      setLeft(rest < WARN_MS ? rest : undefined)
+    }, LOOK_MS)
+    return () => clearInterval(timer)
+  }, [idleMs])
+  const isNear = left !== undefined && left > 0
+  useEffect(() => {
+    if (isNear) announce('Your session ends in two minutes.', 'assertive')
+  }, [isNear])
+  if (!isNear) return null
+  // Any question keeps the session; the answer itself is not needed.
+  const stay = () =>
+    call('GET /api/v1/me').then(
+      () => setLeft(undefined),
+      () => setLeft(undefined),
+    )
+  return (
+    <Dialog
+      open
+      keep
+      title="Your session ends soon"
+      onClose={stay}
+      footer={
+        <Button kind="primary" onClick={stay}>
+          Stay signed in
+        </Button>
+      }
+    >
+      <p>Nothing was asked for a long time. In {Math.max(1, Math.round(left / 1_000))} s you will be signed out.</p>
+    </Dialog>
+  )
+}

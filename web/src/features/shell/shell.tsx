@@ -1,0 +1,174 @@
+'use client'
+/** The frame around every page: who, where, how fresh, and ways to everywhere (console.md §3). */
+import { QueryClientProvider } from '@tanstack/react-query'
+import NextLink from 'next/link'
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
+import { Icon } from '../../icons/icon.tsx'
+import { listenForKeys, useKey } from '../../lib/keys.ts'
+import { startLive, useLive, useLiveStatus } from '../../lib/live.ts'
+import { createQueries } from '../../lib/queries.ts'
+import { routes } from '../../lib/routes.ts'
+import { useMe } from '../../lib/session.ts'
+import { Drawer, preloadDialog } from '../../ui/dialog.tsx'
+import { IconButton } from '../../ui/icon-button.tsx'
+import { Menu } from '../../ui/menu.tsx'
+import { AttentionContext } from '../../ui/page.tsx'
+import { StaleContext } from '../../ui/panel.tsx'
+import { ToastHost } from '../../ui/toast.tsx'
+import { TooltipHost } from '../../ui/tooltip.tsx'
+import { OperationsButton, OperationsTray } from '../operations/operations-tray.tsx'
+import { PlanHost } from '../operations/plan-host.tsx'
+import { SessionGate } from '../session/session-gate.tsx'
+import { signOut } from '../session/sign-out.ts'
+import { Banners } from './banners.tsx'
+import { EnvironmentLabel } from './environment-label.tsx'
+import { LiveChip } from './live-chip.tsx'
+import { Navigation, PageKeys } from './navigation.tsx'
+
+const loadPalette = () => import('../palette/palette.tsx')
+const Palette = lazy(loadPalette)
+const KeyHelp = lazy(() => import('../help/key-help.tsx'))
+
+export function Shell({ children }: { readonly children: ReactNode }) {
+  const [queries] = useState(createQueries)
+  return (
+    <QueryClientProvider client={queries}>
+      <Announcements />
+      <SessionGate>
+        <Frame queries={queries}>{children}</Frame>
+      </SessionGate>
+      <ToastHost />
+      <TooltipHost />
+    </QueryClientProvider>
+  )
+}
+
+function Frame({ queries, children }: { queries: ReturnType<typeof createQueries>; children: ReactNode }) {
+  const [layer, setLayer] = useState<'palette' | 'help' | 'menu'>()
+  useEffect(() => startLive(queries), [queries])
+  useEffect(() => listenForKeys(), [])
+  useKey('mod+k', () => setLayer(layer === 'palette' ? undefined : 'palette'), 'Search, or run a command')
+  useKey('?', () => setLayer('help'), 'Show these keys')
+  useKey('/', () => document.querySelector<HTMLElement>('[data-filter-box] input')?.focus(), 'Filter this page')
+  useKey('[', () => nextTab(-1), 'Previous tab')
+  useKey(']', () => nextTab(1), 'Next tab')
+  const attention = useLive('summary').data?.counts.attention ?? 0
+  const isCut = useLiveStatus().link.state === 'offline'
+  const close = () => setLayer(undefined)
+  return (
+    <AttentionContext value={attention}>
+      <StaleContext value={isCut}>
+        <PageKeys />
+        <SkipLinks />
+        <Header onPalette={() => setLayer('palette')} onHelp={() => setLayer('help')} onMenu={() => setLayer('menu')} />
+        <div className="grid min-h-[calc(100dvh-49px)] md:grid-cols-[56px_minmax(0,1fr)] lg:grid-cols-[208px_minmax(0,1fr)]">
+          <div data-no-print="" className="border-line border-e max-md:hidden">
+            <div className="sticky top-[49px]">
+              <Navigation />
+            </div>
+          </div>
+          <div className="flex min-w-0 flex-col">
+            <Suspense>
+              <Banners />
+              {children}
+            </Suspense>
+          </div>
+        </div>
+        <OperationsTray />
+        <Suspense>
+          <PlanHost />
+          {layer === 'palette' && <Palette onClose={close} />}
+          {layer === 'help' && <KeyHelp onClose={close} />}
+        </Suspense>
+        <Drawer open={layer === 'menu'} onClose={close} title="Pages">
+          <Navigation words onGo={close} />
+        </Drawer>
+      </StaleContext>
+    </AttentionContext>
+  )
+}
+
+type HeaderProps = { readonly onPalette: () => void; readonly onHelp: () => void; readonly onMenu: () => void }
+
+function Header({ onPalette, onHelp, onMenu }: HeaderProps) {
+  const me = useMe()
+  return (
+    <header data-no-print="" className="sticky top-0 z-30 flex h-12 items-center gap-2 border-line border-b bg-bg px-3">
+      <IconButton label="Menu" icon="menu" className="md:hidden" onClick={onMenu} onPointerEnter={preloadDialog} />
+      <NextLink
+        href={routes.overview()}
+        prefetch={false}
+        className="flex items-center gap-2 rounded-control px-1.5 font-semibold text-section"
+      >
+        <span className="inline-flex size-6 items-center justify-center rounded-[5px] bg-accent text-on-accent">
+          <Icon name="key" size={14} />
+        </span>
+        <span className="max-sm:sr-only">Vacancy</span>
+      </NextLink>
+      <EnvironmentLabel environment={me.environment} />
+      <button
+        type="button"
+        aria-haspopup="dialog"
+        aria-label="Search or run a command"
+        aria-keyshortcuts="Control+K Meta+K"
+        onClick={onPalette}
+        onPointerEnter={loadPalette}
+        onFocus={loadPalette}
+        className="mx-auto inline-flex h-control min-w-control items-center gap-2 rounded-control border-line-strong px-2 text-small text-text-3 hover:bg-sunken md:w-90 md:border md:bg-surface md:px-3"
+      >
+        <Icon name="search" size={14} />
+        <span className="max-md:sr-only">Search or run a command</span>
+        <kbd className="ms-auto font-sans max-md:hidden">Ctrl K</kbd>
+      </button>
+      <LiveChip />
+      <OperationsButton />
+      <IconButton label="Keys" icon="question" onClick={onHelp} className="max-sm:hidden" />
+      <Menu
+        label={`Signed in as ${me.person.name}, ${me.person.role}`}
+        icon="person"
+        items={[
+          { label: `${me.person.name} · ${me.person.role}`, icon: 'person', href: routes.setting('profile') },
+          { label: 'Appearance', icon: 'settings', href: routes.setting('appearance') },
+          { label: 'Keys', icon: 'question', onSelect: onHelp },
+          'line',
+          { label: 'Sign out', icon: 'external', onSelect: signOut },
+        ]}
+      />
+    </header>
+  )
+}
+
+function SkipLinks() {
+  const skip = (selector: string) => () => document.querySelector<HTMLElement>(selector)?.focus()
+  const look =
+    'sr-only focus-visible:not-sr-only focus-visible:fixed focus-visible:start-3 focus-visible:top-2 focus-visible:z-50 focus-visible:rounded-control focus-visible:bg-overlay focus-visible:px-3 focus-visible:py-2'
+  return (
+    <div data-no-print="">
+      <button type="button" className={look} onClick={skip('#content')}>
+        To content
+      </button>
+      <button type="button" className={look} onClick={skip('[data-filter-box] input')}>
+        To filters
+      </button>
+      <button type="button" className={look} onClick={skip('#operations')}>
+        To operations
+      </button>
+    </div>
+  )
+}
+
+/** Always in the page: a region that comes together with its text is not read. */
+function Announcements() {
+  return (
+    <>
+      <p aria-live="polite" data-announce="polite" className="sr-only" />
+      <p aria-live="assertive" data-announce="assertive" className="sr-only" />
+    </>
+  )
+}
+
+function nextTab(step: 1 | -1): void {
+  const tabs = [...document.querySelectorAll<HTMLElement>('[data-path-tabs] a')]
+  const at = tabs.findIndex((tab) => tab.getAttribute('aria-current') === 'page')
+  tabs[(at + step + tabs.length) % tabs.length]?.click()
+}

@@ -1,0 +1,157 @@
+'use client'
+import { useEffect, useRef } from 'react'
+import UPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { readColours } from './colours.ts'
+import { type CanvasProps, DASHES } from './time-chart.tsx'
+
+const LABEL_WIDTH = 52
+const LABEL_HEIGHT = 13
+const FONT = '11px system-ui, sans-serif'
+
+export default function TimeChartCanvas(props: CanvasProps) {
+  const holder = useRef<HTMLDivElement>(null)
+  const chart = useRef<UPlot>(undefined)
+  const latest = useRef(props)
+  latest.current = props
+  const { from, stepSeconds, series, marks, height, sync } = props
+  // A chart is made anew when its lines change; new values are only put into it.
+  const lines = series.map(({ label }) => label).join('\n')
+
+  // Only on these: `lines` stands for the series, whose values come below.
+  useEffect(() => {
+    const element = holder.current
+    if (!element) return
+    const make = () => {
+      chart.current?.destroy()
+      chart.current = new UPlot(optionsOf(element, latest), dataOf(latest.current), element)
+    }
+    make()
+    const resized = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }))
+    resized.observe(element)
+    // Colours on a canvas do not follow the theme by themselves.
+    const themed = new MutationObserver(make)
+    themed.observe(document.documentElement, { attributeFilter: ['data-theme'] })
+    const dark = matchMedia('(prefers-color-scheme: dark)')
+    dark.addEventListener('change', make)
+    return () => {
+      resized.disconnect()
+      themed.disconnect()
+      dark.removeEventListener('change', make)
+      chart.current?.destroy()
+      chart.current = undefined
+    }
+  }, [lines, height, sync])
+
+  // Only on these: draws what these hold, read through `latest`.
+  useEffect(() => {
+    chart.current?.setData(dataOf(latest.current))
+  }, [from, stepSeconds, series, marks])
+
+  return <div ref={holder} className="w-full min-w-0" />
+}
+
+function dataOf({ from, stepSeconds, series }: CanvasProps): UPlot.AlignedData {
+  const start = Date.parse(from) / 1_000
+  const times = (series[0]?.values ?? []).map((_, at) => start + at * stepSeconds)
+  return [times, ...series.map(({ values }) => [...values])] as UPlot.AlignedData
+}
+
+function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps }): UPlot.Options {
+  const { series, height, sync } = latest.current
+  const names = series.map((_, at) => `series-${at + 1}`)
+  const [line, quiet, accent, ...colours] = readColours(element, ['line', 'text-3', 'accent', ...names])
+  const axis = {
+    stroke: quiet ?? '',
+    font: FONT,
+    grid: { stroke: line ?? '', width: 1 },
+    ticks: { show: false },
+  }
+  return {
+    width: element.clientWidth,
+    height,
+    tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
+    legend: { show: false },
+    padding: [8, LABEL_WIDTH, 0, 0],
+    cursor: {
+      y: false,
+      drag: { x: false, y: false },
+      points: { size: 6 },
+      ...(sync ? { sync: { key: sync } } : {}),
+    },
+    scales: { y: { range: (_chart, low, high) => rangeOf(low, high) } },
+    axes: [
+      { ...axis, space: 64, size: 24, values: TIME_VALUES },
+      { ...axis, space: 28, size: 56, values: (_chart, splits) => splits.map((value) => latest.current.format(value)) },
+    ],
+    series: [
+      {},
+      ...series.map(({ label }, at) => ({
+        label,
+        stroke: colours[at] ?? '',
+        width: 1.5,
+        dash: [...(DASHES[at] ?? [])],
+        points: { show: false },
+        // Missing is never drawn: neither as zero nor as a line across.
+        spanGaps: false,
+      })),
+    ],
+    hooks: {
+      setCursor: [(chart) => latest.current.onCursor(chart.cursor.idx ?? undefined)],
+      draw: [
+        (chart) => drawMarks(chart, latest.current, accent ?? ''),
+        (chart) => drawLabels(chart, latest.current, colours),
+      ],
+    },
+  }
+}
+
+const TIME_VALUES: UPlot.Axis.Values = [
+  [86_400, '{D} {MMM}', null, null, null, null, null, null, 1],
+  [3_600, '{HH}:{mm}', '\n{D} {MMM}', null, null, null, null, null, 1],
+  [60, '{HH}:{mm}', '\n{D} {MMM}', null, null, null, null, null, 1],
+  [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
+]
+
+/** From zero, so that half as high is half as much. */
+function rangeOf(low: number | null, high: number | null): UPlot.Range.MinMax {
+  if (low === null || high === null) return [0, 1]
+  return [Math.min(0, low), high > 0 ? high * 1.1 : 1]
+}
+
+function drawMarks({ ctx, bbox, valToPos }: UPlot, { marks }: CanvasProps, colour: string): void {
+  ctx.save()
+  ctx.strokeStyle = colour
+  ctx.lineWidth = devicePixelRatio
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio])
+  for (const { at } of marks) {
+    const x = Math.round(valToPos(Date.parse(at) / 1_000, 'x', true))
+    if (x < bbox.left || x > bbox.left + bbox.width) continue
+    ctx.beginPath()
+    ctx.moveTo(x, bbox.top)
+    ctx.lineTo(x, bbox.top + bbox.height)
+    ctx.stroke()
+  }
+  ctx.restore()
+}
+
+/** Names at the ends of the lines; those that would lie on each other move apart. */
+function drawLabels(chart: UPlot, { series }: CanvasProps, colours: readonly string[]): void {
+  if (series.length < 2) return
+  const { ctx, bbox, valToPos } = chart
+  const ends = series
+    .map(({ label, values }, at) => ({ label, at, value: values.findLast((value) => value !== null) ?? null }))
+    .flatMap(({ label, at, value }) => (value === null ? [] : [{ label, at, y: valToPos(value, 'y', true) }]))
+    .toSorted((a, b) => a.y - b.y)
+  ctx.save()
+  ctx.font = FONT.replace('11px', `${11 * devicePixelRatio}px`)
+  ctx.textBaseline = 'middle'
+  let next = Number.NEGATIVE_INFINITY
+  for (const { label, at, y } of ends) {
+    const place = Math.max(y, next)
+    next = place + LABEL_HEIGHT * devicePixelRatio
+    ctx.fillStyle = colours[at] ?? ''
+    ctx.fillText(label, bbox.left + bbox.width + 6 * devicePixelRatio, place, (LABEL_WIDTH - 8) * devicePixelRatio)
+  }
+  ctx.restore()
+}

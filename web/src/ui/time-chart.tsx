@@ -1,0 +1,198 @@
+'use client'
+import clsx from 'clsx'
+import { lazy, Suspense, useId, useMemo, useState } from 'react'
+import { clock, count, NONE, utc } from '../lib/format.ts'
+import { IconButton } from './icon-button.tsx'
+
+export type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }
+export type ChartMark = { readonly at: string; readonly label: string; readonly href?: string }
+
+export type TimeChartProps = {
+  readonly title: string
+  readonly unit: string
+  /** First step and end, RFC 3339. */
+  readonly from: string
+  readonly to: string
+  readonly stepSeconds: number
+  /** One value a step; null is a gap and stays one. At most six are drawn. */
+  readonly series: readonly ChartSeries[]
+  /** Things that happened: vertical lines. */
+  readonly marks?: readonly ChartMark[]
+  /** Charts of one name share their cross-hair. */
+  readonly sync?: string
+  readonly height?: number
+  readonly format?: (value: number) => string
+}
+
+/** What is drawn when the code of the canvas is there. */
+export type CanvasProps = Pick<TimeChartProps, 'from' | 'stepSeconds' | 'sync'> & {
+  readonly series: readonly ChartSeries[]
+  readonly marks: readonly ChartMark[]
+  readonly height: number
+  readonly format: (value: number) => string
+  /** Step under the cross-hair; undefined without one. */
+  readonly onCursor: (step: number | undefined) => void
+}
+
+export const SERIES_MAX = 6
+/** From the fourth on a pattern tells lines apart as well. */
+export const DASHES: readonly (readonly number[])[] = [[], [], [], [6, 3], [2, 3], [8, 3, 2, 3]]
+const TWIN_ROWS = 60
+const HEIGHT = 160
+
+const Canvas = lazy(() => import('./time-chart-canvas.tsx'))
+
+/** Values over time, with a cross-hair shared by all charts of a page and a table one key (T) away. */
+export function TimeChart(props: TimeChartProps) {
+  const { title, unit, from, to, stepSeconds, sync, marks = [], height = HEIGHT, format = count } = props
+  const id = useId()
+  const [isTable, setTable] = useState(false)
+  const [step, setStep] = useState<number>()
+  const series = props.series.slice(0, SERIES_MAX)
+  const more = props.series.length - series.length
+  const times = useMemo(() => timesOf(from, stepSeconds, series[0]?.values.length ?? 0), [from, stepSeconds, series])
+  return (
+    <figure
+      aria-labelledby={id}
+      data-chart={title}
+      data-from={from}
+      data-to={to}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: T on it shows the table.
+      tabIndex={0}
+      onKeyDown={(event) => {
+        if (event.key.toLowerCase() === 't' && !event.ctrlKey && !event.metaKey) setTable(!isTable)
+      }}
+      className="flex min-w-0 flex-col gap-1 rounded-control"
+    >
+      <figcaption className="flex min-h-8 items-center gap-x-3">
+        <span id={id} className="min-w-0 truncate font-medium text-table">
+          {title}
+          {unit && <span className="font-normal text-text-3">, {unit}</span>}
+        </span>
+        <span className="ms-auto text-small text-text-3 tabular-nums">
+          {step === undefined ? '' : clock(times[step] ?? null)}
+        </span>
+        <IconButton
+          label={isTable ? `Show ${title} as chart` : `Show ${title} as table`}
+          icon={isTable ? 'eye' : 'table'}
+          className="!size-6"
+          onClick={() => setTable(!isTable)}
+        />
+      </figcaption>
+      {isTable ? (
+        <Twin title={title} series={series} times={times} format={format} height={height} />
+      ) : (
+        <div aria-hidden="true" className="min-w-0" style={{ height }}>
+          <Suspense fallback={null}>
+            <Canvas
+              {...{ from, stepSeconds, series, marks, height, format }}
+              {...(sync ? { sync } : {})}
+              onCursor={setStep}
+            />
+          </Suspense>
+        </div>
+      )}
+      <Legend series={series} step={step} format={format} />
+      {more > 0 && <p className="text-small text-text-3">and {more} more</p>}
+      {marks.length > 0 && (
+        <ul className="sr-only">
+          {marks.map((mark) => (
+            <li key={`${mark.at} ${mark.label}`}>{`${mark.label}, ${utc(mark.at)}`}</li>
+          ))}
+        </ul>
+      )}
+    </figure>
+  )
+}
+
+function timesOf(from: string, stepSeconds: number, steps: number): string[] {
+  const start = Date.parse(from)
+  return Array.from({ length: steps }, (_, at) => new Date(start + at * stepSeconds * 1_000).toISOString())
+}
+
+type Drawn = { readonly series: readonly ChartSeries[]; readonly format: (value: number) => string }
+
+/** Each line's pattern, name and value: under the cross-hair, or the newest. */
+function Legend({ series, step, format }: Drawn & { step: number | undefined }) {
+  return (
+    <ul className="flex flex-wrap gap-x-4 text-small text-text-2">
+      {series.map(({ label, values }, at) => {
+        const value = step === undefined ? values.findLast((one) => one !== null) : values[step]
+        return (
+          <li key={label} className="inline-flex min-w-0 items-center gap-1.5">
+            <svg width="18" height="4" aria-hidden="true" className={clsx('shrink-0', SERIES_TEXT[at])}>
+              <line
+                x1="0"
+                y1="2"
+                x2="18"
+                y2="2"
+                stroke="currentColor"
+                strokeWidth="2"
+                strokeDasharray={DASHES[at]?.join(' ')}
+              />
+            </svg>
+            <span className="truncate">{label}</span>
+            <span className="text-text tabular-nums">
+              {value === null || value === undefined ? NONE : format(value)}
+            </span>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+const SERIES_TEXT = [
+  'text-series-1',
+  'text-series-2',
+  'text-series-3',
+  'text-series-4',
+  'text-series-5',
+  'text-series-6',
+] as const
+
+function Twin({
+  title,
+  series,
+  times,
+  format,
+  height,
+}: Drawn & { title: string; times: readonly string[]; height: number }) {
+  const every = Math.max(1, Math.ceil(times.length / TWIN_ROWS))
+  const rows = times.map((time, at) => ({ time, at })).filter(({ at }) => (times.length - 1 - at) % every === 0)
+  return (
+    <div className="overflow-auto rounded-control border border-line" style={{ maxHeight: Math.max(height, HEIGHT) }}>
+      <table aria-label={title} className="w-full text-small">
+        <thead>
+          <tr>
+            <th scope="col" className="sticky top-0 bg-surface px-2 text-start font-medium">
+              UTC
+            </th>
+            {series.map(({ label }) => (
+              <th key={label} scope="col" className="sticky top-0 bg-surface px-2 text-end font-medium">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.toReversed().map(({ time, at }) => (
+            <tr key={time}>
+              <th scope="row" className="px-2 text-start font-normal tabular-nums">
+                {clock(time)}
+              </th>
+              {series.map(({ label, values }) => {
+                const value = values[at]
+                return (
+                  <td key={label} className="num px-2">
+                    {value === null || value === undefined ? NONE : format(value)}
+                  </td>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
