@@ -1,21 +1,24 @@
 /** The control plane put together: opens everything in order, closes it in reverse. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Clock } from '@vacancy/shared'
-import { VacancyError } from '@vacancy/shared'
-import { ACCESS_ROUTES, PROGRAM_ROUTES } from '@vacancy/shared/contract'
-import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics } from '@vacancy/shared/node'
+import { type Clock, VacancyError } from '@vacancy/shared'
+import { ACCESS_ROUTES, LIVE, PLAYGROUND_ROUTES, PROGRAM_ROUTES } from '@vacancy/shared/contract'
+import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics, VERSION } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import { createAccess } from './access.ts'
 import { createAudit } from './audit.ts'
+import { createClusterArea } from './cluster/area.ts'
 import type { ControlConfig } from './config.ts'
 import { isPostgres, openDatabase } from './database.ts'
-import { type App, createHttp, type HttpOptions, listeningUrl, registerAreas } from './http.ts'
+import { type App, admitUpgrade, createHttp, type HttpOptions, listeningUrl, registerAreas } from './http.ts'
+import { createImportsArea } from './imports/area.ts'
+import { createInventory } from './inventory/inventory.ts'
+import { createLive } from './live.ts'
 import { CONTROL_METRICS } from './metrics.ts'
 import { createPeople, type People } from './people.ts'
 import { type Area, areaOf } from './route.ts'
 import { openSettings } from './settings.ts'
-import { dispatchUpgrades, mountWeb } from './web.ts'
+import { dispatchUpgrades, mountWeb, type Upgrade } from './web.ts'
 
 /** How often what ended by itself is deleted. */
 const SWEEP_MS = 3_600_000
@@ -60,14 +63,56 @@ export async function startControlPlane(options: {
     const readiness = createReadiness(clock)
     const metrics = registerMetrics(CONTROL_METRICS, { process: true })
 
-    makeFolder(config.dataDir)
+    const clusterFolder = join(config.dataDir, 'cluster')
+    makeFolder(clusterFolder)
     const database = await openDatabase(databaseOf(config), (error) =>
       log.warn({ err: error }, 'a connection to the database broke'),
     )
     closers.push(() => database.destroy())
     const settings = await openSettings(database, config)
-    const audit = createAudit(database, clock, () => undefined)
+    const live = createLive({ server: VERSION, log, clock })
+    const audit = createAudit(database, clock, () => live.touch('audit'))
     const access = createAccess({ database, clock, sessionIdleMs: config.sessionIdleHours * 3_600_000 })
+    access.onEnd(live.end)
+    let url = ''
+    const baseUrl = (): string => settings.baseUrl() || url
+    const cluster = createClusterArea(
+      {
+        registry: given(config.registry),
+        resolver: given(config.resolver),
+        nodes: config.nodes,
+        apiPort: config.nodeApiPort,
+        tcpPort: config.nodeTcpPort,
+        tokens: {
+          monitoring: given(config.nodeMonitoringToken),
+          client: given(config.nodeClientToken),
+          admin: given(config.nodeAdminToken),
+          registry: given(config.registryToken),
+        },
+        folder: clusterFolder,
+      },
+      { database, live, audit: audit.write, log, clock, environment: settings.environment, baseUrl },
+    )
+    const clientToken = given(config.nodeClientToken)
+    const inventory = createInventory({
+      cluster: cluster.cluster,
+      database,
+      audit: audit.write,
+      log,
+      clock,
+      connection: clientToken === undefined ? {} : { token: clientToken },
+    })
+    const imports = createImportsArea(
+      {
+        folder: config.importsDir === '' ? join(config.dataDir, 'imports') : config.importsDir,
+        registry: config.registry,
+        registryToken: config.registryToken,
+      },
+      { database, live, audit: audit.write, log, clock, cluster: cluster.cluster, baseUrl },
+    )
+    cluster.kinds.set('install', imports.kinds.install)
+    cluster.kinds.set('undo-install', imports.kinds['undo-install'])
+    cluster.onRunning(imports.running)
     const people = createPeople({
       database,
       clock,
@@ -76,9 +121,9 @@ export async function startControlPlane(options: {
       settings,
       facts: () => ({
         database: isPostgres(config.databaseUrl) ? 'postgresql' : 'sqlite',
-        registry: config.registry === '' ? null : config.registry,
-        resolver: config.resolver === '' ? null : config.resolver,
-        nodes: config.nodes.length,
+        registry: given(config.registry) ?? null,
+        resolver: given(config.resolver) ?? null,
+        nodes: cluster.cluster.shards().reduce((count, { nodes }) => count + nodes.length, 0),
         startedAt,
       }),
       onSignIn: (result) => metrics.of.control_sign_ins_total.inc({ result }),
@@ -111,14 +156,27 @@ export async function startControlPlane(options: {
         const says = await databaseFault()
         metrics.of.control_database_up.set(says === '' ? 1 : 0)
         if (says === '') metrics.of.control_sessions.set(await access.countSessions())
+        metrics.of.control_live_connections.set(live.counts().clients)
         reply.header('content-type', METRICS_CONTENT_TYPE)
         return await metrics.text()
       },
     })
-    const areas: readonly Area[] = [program, areaOf('access', ACCESS_ROUTES, { ...people.handlers, ...audit.handlers })]
+    const areas: readonly Area[] = [
+      program,
+      areaOf('access', ACCESS_ROUTES, { ...people.handlers, ...audit.handlers }),
+      cluster.area,
+      areaOf('playground', PLAYGROUND_ROUTES, inventory.handlers, { stop: inventory.stop }),
+      imports.area,
+    ]
 
     await registerAreas(app, areas, http)
-    dispatchUpgrades(app, new Map(), (error) => log.error({ err: error }, 'a WebSocket could not be opened'))
+    const openLive: Upgrade = async (request, socket, head) => {
+      const { key } = await admitUpgrade(request, http)
+      live.accept(request, socket, head, { key, check: () => access.isGood(key) })
+    }
+    dispatchUpgrades(app, new Map([[LIVE.path, openLive]]), (error) =>
+      log.error({ err: error }, 'a WebSocket could not be opened'),
+    )
     if (config.web) closers.push(await mountWeb(app, options.isProduction))
     for (const area of areas) {
       await area.start?.()
@@ -129,10 +187,11 @@ export async function startControlPlane(options: {
     await sweep()
     await listen(app, config)
     closers.push(() => closeListener(app, config.drainSecs * 1000))
-    const url = listeningUrl(app)
+    url = listeningUrl(app)
+    closers.push(() => live.stop())
     return {
       url,
-      origin: settings.baseUrl() || url,
+      origin: baseUrl(),
       people,
       stop: async () => {
         readiness.set('stopping', 'The control plane stops.')
@@ -163,6 +222,11 @@ export async function startControlPlane(options: {
       }
     }
   }
+}
+
+/** A text of the configuration, where '' is none. */
+function given(text: string): string | undefined {
+  return text === '' ? undefined : text
 }
 
 /** Where the state is kept, for openDatabase. */

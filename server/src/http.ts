@@ -351,6 +351,26 @@ export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, '
   return (base !== '' && URL.parse(base)?.hostname === host) || options.allowedHosts().includes(host)
 }
 
+/**
+ * Who opens a WebSocket. The same doors as for requests, which upgrades do not pass.
+ *
+ * @throws ProblemError
+ */
+export async function admitUpgrade(request: IncomingMessage, options: HttpOptions): Promise<Visitor> {
+  if (!isOwnHost(request, options)) {
+    options.onRefusal('host')
+    throw new ProblemError(421, 'foreign-host', `This control plane is not reached as ${cut(request.headers.host)}.`)
+  }
+  if (isForeignPage(request.headers, options)) {
+    options.onRefusal('cross-site')
+    throw new ProblemError(403, 'cross-site', 'This came from a page of another site.')
+  }
+  const visitor = await options.access.identify(request.headers, request.socket.remoteAddress ?? '')
+  if (mayAsk(visitor.asker, 'viewer')) return visitor
+  options.onRefusal('unauthenticated')
+  throw new ProblemError(401, 'not-signed-in', 'You are not signed in.')
+}
+
 /** An address without brackets, and IPv4 as itself. */
 function bare(address: string): string {
   return address.replace(/^\[(.*)\]$/, '$1').replace(/^::ffff:(?=\d+\.)/, '')
@@ -401,7 +421,7 @@ function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyRepl
     ...(problem.field !== undefined && { field: problem.field }),
     requestId: request.id,
     // Tools of the cluster management interface look for this (platform.md §7.3).
-    ...(request.url.startsWith('/cluster/') && { error: word ?? problem.message }),
+    ...(!request.url.startsWith('/api/') && { error: word ?? problem.message }),
   }
   return reply
     .code(status)

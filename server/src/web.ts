@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { VacancyError } from '@vacancy/shared'
 import type { App } from './http.ts'
+import { ProblemError } from './route.ts'
 
 const WEB = resolve(import.meta.dirname, '../../web')
 
@@ -68,13 +69,14 @@ export function dispatchUpgrades(
     const upgrade = upgrades.get(pathname)
     if (upgrade === undefined) return refuseUpgrade(socket, 404, 'There is no WebSocket here.')
     upgrade(request, socket, head).catch((error: unknown) => {
+      if (error instanceof ProblemError) return refuseUpgrade(socket, error.status, error.message)
       onError(error)
       refuseUpgrade(socket, 500, 'A fault in the control plane; it is in its log.')
     })
   })
 }
 
-export function refuseUpgrade(socket: Duplex, status: number, says: string): void {
+function refuseUpgrade(socket: Duplex, status: number, says: string): void {
   socket.end(
     `HTTP/1.1 ${status} Refused\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(says)}\r\nconnection: close\r\n\r\n${says}`,
   )
