@@ -1,0 +1,658 @@
+/**
+ * A cluster that is not there (console.md §18): every node has a real listener and answers the paths of the contract from
+ * one model, with a registry in front. What goes wrong is told to it; the same seed gives the same picture.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createCodecList } from '@vacancy/shared'
+import { CLUSTER_TEXTS, type ClusterInfo, type NodeStatus } from '@vacancy/shared/contract'
+
+const TICK_MS = 25
+const ELECTION_MS = 1_800
+const TRANSFER_MS = 60
+const BODY_BYTES_MAX = 65_536
+const SIM_CODECS = ['breakfast', 'refundable', 'sea_view']
+const DAY_MS = 86_400_000
+
+export type SimPlan = {
+  readonly nodes: number
+  readonly shards: number
+  readonly zones: number
+  readonly seed: number
+  /** Learners a shard beside its voters. */
+  readonly learners?: number
+}
+
+/** How a node answers, apart from what it is. */
+type Fault = 'none' | 'stopped' | 'silent' | 'garbage'
+
+type SimNode = {
+  readonly id: string
+  readonly shard: SimShard
+  readonly server: Server
+  port: number
+  fault: Fault
+  delayMs: number
+  /** Cut off from the others, not from whoever asks: it leads nothing and knows nothing new. */
+  isPartitioned: boolean
+  /** While cut off it still believes what it believed. */
+  believes: { leader: string; term: number } | undefined
+  isVoter: boolean
+  lagEntries: number
+  /** Entries a second that it catches up. */
+  catchUp: number
+  coresStart: number
+  coresNow: number
+  codecs: readonly string[]
+  startedAt: number
+  readonly memoryBytes: number
+  queries: number
+  writes: number
+}
+
+type SimShard = {
+  readonly id: string
+  readonly zone: string
+  readonly nodes: SimNode[]
+  leader: string
+  term: number
+  commit: number
+  readonly writesPerSecond: number
+  readonly queriesPerSecond: number
+  readonly packages: number
+  /** When the election ends that goes on. */
+  electsAt: number | undefined
+  pending: { readonly at: number; readonly apply: () => void } | undefined
+  /** What is done to the next change. */
+  next:
+    | { readonly how: 'normal' }
+    | { readonly how: 'never' }
+    | { readonly how: 'elsewhere'; readonly node: string }
+    | { readonly how: 'refuse'; readonly status: number; readonly text: string }
+    | { readonly how: 'hang' }
+  /** Changes that came, by path: to see that none came twice. */
+  readonly asked: string[]
+  lastOperation: ClusterInfo['last_operation']
+}
+
+export type Simulated = {
+  readonly registryUrl: string
+  readonly shards: readonly SimShard[]
+  readonly node: (shard: string, id: string) => SimNode
+  /** What `POST /sim/{verb}` does. Throws an Error that says what is wrong. */
+  readonly act: (verb: string, body: SimAct) => void | Promise<void>
+  readonly scenario: (name: string) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+export type SimAct = {
+  readonly shard?: string
+  readonly node?: string
+  readonly milliseconds?: number
+  readonly entries?: number
+  readonly perSecond?: number
+  readonly status?: number
+  readonly text?: string
+  readonly cores?: number
+}
+
+export const SCENARIOS = [
+  'lag',
+  'no-leader',
+  'quorum-lost',
+  'split',
+  'flap',
+  'slow-node',
+  'partial',
+  'codec-mismatch',
+  'cores-changed',
+] as const
+
+/** Mulberry32: small, and the same everywhere. */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let value = Math.imul(state ^ (state >>> 15), state | 1)
+    value ^= value + Math.imul(value ^ (value >>> 7), value | 61)
+    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+export async function startSimulated(plan: SimPlan): Promise<Simulated> {
+  const random = randomOf(plan.seed)
+  const began = Date.now()
+  const shards = makeShards(plan, random, began)
+  const nodes = shards.flatMap((shard) => shard.nodes)
+  let flapping: NodeJS.Timeout | undefined
+  let last = performance.now()
+
+  for (let at = 0; at < nodes.length; at += 100)
+    await Promise.all(nodes.slice(at, at + 100).map((node) => listen(node)))
+  const timer = setInterval(() => {
+    const now = performance.now()
+    for (const shard of shards) turn(shard, (now - last) / 1000)
+    last = now
+  }, TICK_MS)
+
+  const find = (shard: string | undefined, id: string | undefined): SimNode => {
+    const node = nodes.find((each) => each.shard.id === shard && each.id === id)
+    if (!node) throw new Error(`there is no node ${shard}/${id}`)
+    return node
+  }
+  const findShard = (id: string | undefined): SimShard => {
+    const shard = shards.find((each) => each.id === id)
+    if (!shard) throw new Error(`there is no shard ${id}`)
+    return shard
+  }
+
+  const verbs: { readonly [verb: string]: (body: SimAct) => void | Promise<void> } = {
+    stop: (body) => stopNode(find(body.shard, body.node)),
+    start: (body) => startNode(find(body.shard, body.node)),
+    silent: (body) => void (find(body.shard, body.node).fault = 'silent'),
+    garbage: (body) => void (find(body.shard, body.node).fault = 'garbage'),
+    heal(body) {
+      const node = find(body.shard, body.node)
+      Object.assign(node, {
+        fault: node.fault === 'stopped' ? 'stopped' : 'none',
+        delayMs: 0,
+        isPartitioned: false,
+        believes: undefined,
+      })
+    },
+    delay: (body) => void (find(body.shard, body.node).delayMs = body.milliseconds ?? 500),
+    partition(body) {
+      const node = find(body.shard, body.node)
+      node.isPartitioned = true
+      node.believes = { leader: node.shard.leader, term: node.shard.term }
+    },
+    lag(body) {
+      const node = find(body.shard, body.node)
+      node.lagEntries = body.entries ?? 12_400
+      node.catchUp = body.perSecond ?? 0
+    },
+    cores: (body) => void (find(body.shard, body.node).coresNow = body.cores ?? 6),
+    codecs: (body) => void (find(body.shard, body.node).codecs = ['breakfast', 'sea_view', 'refundable']),
+    elsewhere: (body) => void (findShard(body.shard).next = { how: 'elsewhere', node: find(body.shard, body.node).id }),
+    never: (body) => void (findShard(body.shard).next = { how: 'never' }),
+    hang: (body) => void (findShard(body.shard).next = { how: 'hang' }),
+    refuse: (body) =>
+      void (findShard(body.shard).next = {
+        how: 'refuse',
+        status: body.status ?? 409,
+        text: body.text ?? 'another membership operation is running',
+      }),
+    normal: (body) => void (findShard(body.shard).next = { how: 'normal' }),
+    lead(body) {
+      const node = find(body.shard, body.node)
+      lead(node.shard, node.id)
+    },
+  }
+  const act: Simulated['act'] = (verb, body) => {
+    const does = verbs[verb]
+    if (!does) throw new Error(`there is ${Object.keys(verbs).join(', ')}`)
+    return does(body)
+  }
+
+  const scenario = async (name: string) => {
+    const first = shards[0] as SimShard
+    const last = shards.at(-1) as SimShard
+    const followers = first.nodes.filter(({ id, isVoter }) => isVoter && id !== first.leader)
+    const [follower] = followers as [SimNode]
+    switch (name as (typeof SCENARIOS)[number]) {
+      case 'lag':
+        return void act('lag', { shard: first.id, node: follower.id, entries: 12_400 })
+      case 'no-leader': {
+        // A majority is there and cannot agree: everybody was cut off from everybody.
+        for (const node of first.nodes)
+          Object.assign(node, { isPartitioned: true, believes: { leader: '', term: first.term + 1 } })
+        return
+      }
+      case 'quorum-lost':
+        for (const node of followers) await stopNode(node)
+        return
+      case 'split': {
+        const old = find(first.id, first.leader)
+        await act('partition', { shard: first.id, node: old.id })
+        return
+      }
+      case 'flap':
+        flapping = setInterval(() => {
+          if (follower.fault === 'stopped') void startNode(follower)
+          else void stopNode(follower)
+        }, 6_000)
+        return
+      case 'slow-node':
+        follower.delayMs = 600
+        return
+      case 'partial':
+        for (const shard of shards.slice(0, Math.max(1, Math.floor(shards.length / 10))))
+          (shard.nodes.at(-1) as SimNode).fault = 'silent'
+        return
+      case 'codec-mismatch':
+        return void act('codecs', { shard: first.id, node: follower.id })
+      case 'cores-changed': {
+        const node = last.nodes.at(-1) as SimNode
+        node.coresNow = Math.max(1, node.coresStart - 2)
+        setTimeout(() => void stopNode(node), 12_000)
+        return
+      }
+    }
+    throw new Error(`--scenario: there are ${SCENARIOS.join(', ')}`)
+  }
+
+  const registry = createServer((request, response) => {
+    answerRegistry(request, response, { shards, act }).catch((error: Error) =>
+      send(response, 400, { error: error.message }),
+    )
+  })
+  await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve))
+  const registryUrl = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`
+  return {
+    registryUrl,
+    shards,
+    node: find,
+    act,
+    scenario,
+    async close() {
+      clearInterval(timer)
+      clearInterval(flapping)
+      await Promise.all([...nodes.map(({ server }) => server), registry].map(closeServer))
+    },
+  }
+}
+
+function makeShards(plan: SimPlan, random: () => number, began: number): SimShard[] {
+  const perShard = Math.max(1, Math.floor(plan.nodes / plan.shards))
+  let spare = plan.nodes - perShard * plan.shards
+  return Array.from({ length: plan.shards }, (_, at) => {
+    const shard: SimShard = {
+      id: `s${at + 1}`,
+      zone: `zone-${(at % plan.zones) + 1}`,
+      nodes: [],
+      leader: '',
+      term: 1 + Math.floor(random() * 50),
+      commit: Math.floor(random() * 5_000_000) + 10_000,
+      writesPerSecond: Math.floor(random() * 400),
+      queriesPerSecond: Math.floor(random() * 20_000),
+      packages: Math.floor(random() * 60_000_000),
+      electsAt: undefined,
+      pending: undefined,
+      next: { how: 'normal' },
+      asked: [],
+      lastOperation: null,
+    }
+    const count = perShard + (spare-- > 0 ? 1 : 0)
+    const voters = count - (plan.learners ?? (count > 3 && count % 2 === 0 ? 1 : 0))
+    for (let node = 0; node < count; node++) shard.nodes.push(makeNode(shard, node, node < voters, random, began))
+    shard.leader = (shard.nodes[Math.floor(random() * voters)] as SimNode).id
+    return shard
+  })
+}
+
+function makeNode(shard: SimShard, at: number, isVoter: boolean, random: () => number, began: number): SimNode {
+  const node: SimNode = {
+    id: `n${at + 1}`,
+    shard,
+    server: createServer((request, response) => {
+      answer(node, request, response).catch((error: Error) => send(response, 400, { error: error.message }))
+    }),
+    port: 0,
+    fault: 'none',
+    delayMs: 0,
+    isPartitioned: false,
+    believes: undefined,
+    isVoter,
+    lagEntries: 0,
+    catchUp: 0,
+    coresStart: 8,
+    coresNow: 8,
+    codecs: SIM_CODECS,
+    startedAt: began - Math.floor(random() * 30 * DAY_MS),
+    memoryBytes: Math.floor((0.5 + random() * 3) * 2 ** 30),
+    queries: 0,
+    writes: 0,
+  }
+  node.server.keepAliveTimeout = 60_000
+  return node
+}
+
+function listen(node: SimNode): Promise<void> {
+  return new Promise((resolve, reject) => {
+    node.server.once('error', reject)
+    node.server.listen(node.port, '127.0.0.1', () => {
+      node.port = (node.server.address() as AddressInfo).port
+      resolve()
+    })
+  })
+}
+
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}
+
+async function stopNode(node: SimNode): Promise<void> {
+  if (node.fault === 'stopped') return
+  node.fault = 'stopped'
+  await closeServer(node.server)
+}
+
+async function startNode(node: SimNode): Promise<void> {
+  if (node.fault !== 'stopped') return
+  node.startedAt = Date.now()
+  await listen(node)
+  node.fault = 'none'
+}
+
+/** Time passes: writes are committed, who lags catches up, a shard without its leader elects another. */
+function turn(shard: SimShard, seconds: number): void {
+  const leader = shard.nodes.find(({ id }) => id === shard.leader)
+  const isThere = (node: SimNode) => node.fault !== 'stopped' && !node.isPartitioned
+  const voters = shard.nodes.filter(({ isVoter }) => isVoter)
+  const there = voters.filter(isThere)
+  const hasQuorum = there.length >= Math.floor(voters.length / 2) + 1
+  if (leader && isThere(leader) && hasQuorum) {
+    shard.electsAt = undefined
+    shard.commit += shard.writesPerSecond * seconds
+    leader.writes += shard.writesPerSecond * seconds
+  } else if (hasQuorum) {
+    shard.electsAt ??= performance.now() + ELECTION_MS
+    shard.leader = ''
+    if (performance.now() >= shard.electsAt) lead(shard, (there[0] as SimNode).id)
+  } else {
+    shard.leader = ''
+  }
+  for (const node of shard.nodes) {
+    node.queries += (shard.queriesPerSecond * seconds) / shard.nodes.length
+    node.lagEntries = Math.max(0, node.lagEntries - node.catchUp * seconds)
+  }
+  if (shard.pending && performance.now() >= shard.pending.at) {
+    const { apply } = shard.pending
+    shard.pending = undefined
+    apply()
+  }
+}
+
+function lead(shard: SimShard, id: string): void {
+  shard.leader = id
+  shard.term++
+  shard.commit++
+  shard.electsAt = undefined
+}
+
+// Registry
+
+async function answerRegistry(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { shards, act }: { readonly shards: readonly SimShard[]; readonly act: Simulated['act'] },
+): Promise<void> {
+  const { pathname } = new URL(request.url ?? '/', 'http://local')
+  if (request.method === 'POST' && pathname.startsWith('/sim/')) {
+    await act(pathname.slice('/sim/'.length), (await bodyOf(request)) as SimAct)
+    return send(response, 200, { done: true })
+  }
+  if (pathname === '/topology') return send(response, 200, topologyOf(shards))
+  if (pathname === '/codecs') return send(response, 200, codecsOf(SIM_CODECS))
+  const [, shard, id] = /^\/shards\/([^/]+)\/nodes\/([^/]+)$/.exec(pathname) ?? []
+  const node = shards.find((each) => each.id === shard)?.nodes.find((each) => each.id === id)
+  if (node) return send(response, 200, { host: '127.0.0.1', api_port: node.port })
+  return send(response, 404, { error: 'unknown id' })
+}
+
+function topologyOf(shards: readonly SimShard[]) {
+  const nodes = shards.flatMap((shard) =>
+    shard.nodes
+      .filter(({ fault }) => fault !== 'stopped')
+      .map((node) => ({
+        ...{ id: node.id, zone: shard.zone, shard: shard.id, age_secs: 1, version: '0.1.0' },
+        role: node.id === shard.leader ? 'leader' : node.isVoter ? 'follower' : 'learner',
+        api_url: `http://127.0.0.1:${node.port}`,
+      })),
+  )
+  const rows = shards.map((shard) => [
+    shard.id,
+    {
+      zone: shard.zone,
+      term: shard.term,
+      nodes: shard.nodes.map(({ id }) => id),
+      bridges: [`b-${shard.id}`],
+      segments: 3,
+    },
+  ])
+  return {
+    ...{ epoch: 'simulated', global_version: 1, warming: false, heartbeat_timeout_secs: 30 },
+    zones: [...new Set(shards.map(({ zone }) => zone))],
+    shards: Object.fromEntries(rows),
+    routers: [],
+    bridges: shards.map((shard) => ({ id: `b-${shard.id}`, zone: shard.zone, shard: shard.id, age_secs: 2 })),
+    nodes,
+    segments: {},
+    conflicts: [],
+    versions: {},
+  }
+}
+
+// Nodes
+
+async function answer(node: SimNode, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { pathname } = new URL(request.url ?? '/', 'http://local')
+  if (node.fault === 'silent') return
+  if (node.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, node.delayMs))
+  if (node.fault === 'garbage') return send(response, 200, '<html>{"not": what you look for', 'text/html')
+  if (request.method === 'POST')
+    return change(node, pathname, (await bodyOf(request)) as { [key: string]: unknown }, response)
+  const { shard } = node
+  const leader = leaderBy(node)
+  switch (pathname) {
+    case '/health':
+      return send(response, 200, { status: 'ok' })
+    case '/healthz': {
+      const health = healthOf(node)
+      return send(response, health === 'unavailable' ? 503 : 200, health, 'text/plain')
+    }
+    case '/node-info':
+      return send(response, 200, { leader_id: leader, shard_id: shard.id, zone_id: shard.zone, node_id: node.id })
+    case '/leader':
+      return send(response, 200, JSON.stringify(leader), 'application/json')
+    case '/peers':
+      return send(
+        response,
+        200,
+        shard.nodes.map(({ id }) => id),
+      )
+    case '/cluster/info':
+      return send(response, 200, infoOf(node))
+    case '/status':
+      return send(response, 200, statusOf(node))
+    case '/codecs':
+      return send(response, 200, codecsOf(node.codecs))
+    case '/config':
+      return send(response, 200, CONFIG)
+    case '/metrics':
+      return send(response, 200, metricsOf(node), 'text/plain; version=0.0.4')
+    default:
+      return send(response, 404, { error: 'not found' })
+  }
+}
+
+const CONFIG = Object.fromEntries(
+  Object.entries({
+    raft_tick_ms: 30,
+    raft_election_tick: 60,
+    snapshot_interval_sec: 60,
+    snapshot_trigger_count: 10_000,
+    maintenance_hour: 3,
+  }).map(([key, value]) => [key, { value, origin: 'default', at: '' }]),
+)
+
+function leaderBy(node: SimNode): string {
+  return node.isPartitioned ? (node.believes?.leader ?? '') : node.shard.leader
+}
+
+function healthOf(node: SimNode): string {
+  if (node.isPartitioned) {
+    if (node.believes?.leader === node.id) return 'active_leader'
+    return node.believes?.leader === '' ? 'active_follower' : 'unavailable'
+  }
+  return node.shard.leader === node.id ? 'active_leader' : 'active_follower'
+}
+
+function infoOf(node: SimNode): ClusterInfo {
+  const { shard } = node
+  const commit = Math.floor(shard.commit)
+  const own = Math.floor(commit - node.lagEntries)
+  const isLeader = shard.leader === node.id && !node.isPartitioned
+  const ids = (isVoter: boolean) => shard.nodes.filter((each) => each.isVoter === isVoter).map(({ id }) => id)
+  return {
+    leader_id: leaderBy(node),
+    members: { voters: ids(true), learners: ids(false) },
+    ...{ node_id: node.id, shard_id: shard.id, zone_id: shard.zone, cluster_id: '0'.repeat(32), leader_url: '' },
+    term: node.isPartitioned ? (node.believes?.term ?? shard.term) : shard.term,
+    ...{ first_index: Math.max(1, commit - 20_000), last_index: own, commit_index: own, applied_index: own },
+    joint: false,
+    nodes: shard.nodes.map((each) => ({
+      id: each.id,
+      role: each.id === shard.leader ? 'leader' : each.isVoter ? 'follower' : 'learner',
+      voter: each.isVoter,
+      health: !isLeader ? 'unknown' : each.fault === 'stopped' || each.isPartitioned ? 'inactive' : 'active',
+      match_index: isLeader ? Math.floor(commit - each.lagEntries) : null,
+      lag_entries: isLeader ? Math.floor(each.lagEntries) : null,
+      lag_seconds: isLeader ? each.lagEntries / Math.max(1, shard.writesPerSecond) / 10 : null,
+      host: '127.0.0.1',
+    })),
+    bootstrap: null,
+    operation: null,
+    last_operation: shard.lastOperation,
+  }
+}
+
+function statusOf(node: SimNode): NodeStatus {
+  const { shard } = node
+  const info = infoOf(node)
+  const created = new Date(Date.now() - 20_000)
+  const hash = createCodecList(node.codecs).orderedHash
+  const today = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
+  return {
+    ...{
+      mode: 'clustered',
+      version: '0.1.0',
+      shard_id: shard.id,
+      health: healthOf(node) as NodeStatus['health'],
+      reasons: [],
+    },
+    started_at: new Date(node.startedAt).toISOString(),
+    uptime_seconds: Math.floor((Date.now() - node.startedAt) / 1000),
+    cores: { start: node.coresStart, now: node.coresNow },
+    ...{ serving_threads: 4, connections: 12, kernels: 'wasm', ordered_hash: hash, codec_mismatch: null },
+    memory: {
+      rss: node.memoryBytes,
+      heap: 40 << 20,
+      arraybuffers: 100 << 20,
+      indexes: 100 << 20,
+      packages: 400 << 20,
+      free: 1 << 30,
+    },
+    ...{ properties: Math.floor(shard.packages / 600), packages: shard.packages, sessions: 3 },
+    segments: ['paris', 'rome', 'oslo'].map((name) => ({ name, properties: 100, packages: 60_000 })),
+    replica: {
+      role: node.id === shard.leader ? 'leader' : node.isVoter ? 'follower' : 'learner',
+      ...{ term: info.term, first_index: info.first_index, last_index: info.last_index },
+      ...{
+        commit_index: info.commit_index,
+        applied_index: info.applied_index,
+        lag_entries: Math.floor(node.lagEntries),
+      },
+    },
+    wal: { bytes: 128 << 20, files: 2 },
+    disk: { free_bytes: 200 * 2 ** 30, full: false },
+    digest: { value: '00000000000000ff', checked_index: Math.floor(shard.commit / 10_000) * 10_000 },
+    snapshot: {
+      ...{
+        id: `snap-${shard.id}`,
+        created_at: created.toISOString(),
+        shard_id: shard.id,
+        last_index: info.applied_index,
+        last_term: info.term,
+      },
+      ...{ properties: Math.floor(shard.packages / 600), packages: shard.packages, segments: 3 },
+      window: { from: today(0), to: today(90) },
+      ...{ codec_hash: hash, bytes: shard.packages * 2, origin: 'periodic', duration_ms: 900 },
+    },
+    snapshot_running: false,
+    maintenance: null,
+    cluster: null,
+  }
+}
+
+function codecsOf(names: readonly string[]) {
+  const { hash, hashHex, orderedHash } = createCodecList(names)
+  return { rate_features: names, hash: Number(hash), hash_hex: hashHex, ordered_hash: orderedHash }
+}
+
+function metricsOf(node: SimNode): string {
+  const queries = Math.floor(node.queries)
+  return [
+    `vacancy_commands_total{command="SEARCHAVAIL"} ${queries}`,
+    `vacancy_commands_total{command="DECROOMAVL"} ${Math.floor(node.writes)}`,
+    `vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="0.0005"} ${Math.floor(queries * 0.6)}`,
+    `vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="0.005"} ${Math.floor(queries * 0.995)}`,
+    `vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="+Inf"} ${queries}`,
+    `vacancy_memory_bytes{kind="rss"} ${node.memoryBytes}`,
+    `vacancy_wal_bytes ${128 << 20}`,
+    'vacancy_tcp_connections 12',
+    'vacancy_tcp_connections_limit 10000',
+    `process_cpu_seconds_total ${((Date.now() - node.startedAt) / 1000) * 0.2}`,
+    '',
+  ].join('\n')
+}
+
+function change(
+  node: SimNode,
+  path: string,
+  body: { readonly [key: string]: unknown },
+  response: ServerResponse,
+): void {
+  const { shard } = node
+  const kind =
+    path === '/cluster/transfer-leader'
+      ? 'transfer'
+      : path === '/cluster/promote-learner'
+        ? 'promote'
+        : path === '/cluster/demote-voter'
+          ? 'demote'
+          : undefined
+  if (kind === undefined) return send(response, 404, { error: 'not found' })
+  const id = String(body[kind === 'transfer' ? 'target_node_id' : 'node_id'])
+  shard.asked.push(`${kind} ${id}`)
+  const target = shard.nodes.find((each) => each.id === id)
+  const { next } = shard
+  if (next.how === 'hang') return
+  if (next.how === 'refuse') return send(response, next.status, { error: next.text })
+  if (!target) return send(response, 404, { error: 'unknown node' })
+  send(response, 202, CLUSTER_TEXTS[kind], 'text/plain')
+  if (next.how === 'never') return
+  const apply = () => {
+    if (kind === 'transfer') lead(shard, next.how === 'elsewhere' ? next.node : id)
+    else target.isVoter = kind === 'promote'
+    shard.lastOperation = { kind, node: id, result: 'done', reason: '', at: new Date().toISOString() }
+  }
+  shard.pending = { at: performance.now() + TRANSFER_MS, apply }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  let text = ''
+  for await (const chunk of request) {
+    text += String(chunk)
+    if (text.length > BODY_BYTES_MAX) throw new Error('the body is too large')
+  }
+  return text === '' ? {} : JSON.parse(text)
+}
+
+function send(response: ServerResponse, status: number, body: unknown, type = 'application/json'): void {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) }).end(text)
+}
