@@ -33,4 +33,5 @@ export function proxy(request: NextRequest): NextResponse {
   return response
 }
 
-export const config = { matcher: '/((?!_next/static|_next/webpack-hmr|icon.svg).*)' }
+// Pages alone: files have no scripts of their own, and the paths of the control plane are none of ours.
+export const config = { matcher: '/((?!api/|_next/|icon.svg).*)' }

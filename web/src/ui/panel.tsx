@@ -93,8 +93,7 @@ export function Panel<T>(props: PanelProps<T>) {
         <div
           className={clsx(
             'flex min-w-0 grow flex-col',
-            flush || hideTitle ? '' : 'px-4 pt-1 pb-4',
-            hideTitle && !flush && 'p-4',
+            (!flush || !isContent(props, state)) && (hideTitle && !actions ? 'p-4' : 'px-4 pt-1 pb-4'),
           )}
         >
           <Content {...props} state={state} />
@@ -119,6 +118,13 @@ function stateOf<T>(
   if (filtered) return 'filtered'
   if (isPartial) return 'partial'
   return isEmpty?.(query.data) ? 'empty' : 'ready'
+}
+
+/** The content itself, and none of the states that stand for it. */
+function isContent<T>({ query, filtered, empty, isEmpty }: PanelProps<T>, state: PanelState): boolean {
+  if (state === 'denied' || filtered) return false
+  if (!query) return true
+  return query.data !== undefined && !(empty && isEmpty?.(query.data))
 }
 
 function Content<T>({
@@ -171,7 +177,7 @@ export function Skeleton({ rows = 5 }: { readonly rows?: number }) {
     return () => clearTimeout(timer)
   }, [])
   return (
-    <div role="status" aria-label="Loading" className={clsx('flex flex-col p-4', !isShown && 'invisible')}>
+    <div role="status" aria-label="Loading" className={clsx('flex flex-col', !isShown && 'invisible')}>
       {Array.from({ length: rows }, (_, row) => (
         <div key={row} className="flex h-row items-center gap-6">
           <span className="h-3 w-1/6 rounded-control bg-sunken" />
@@ -193,7 +199,7 @@ export type EmptyProps = {
 
 export function EmptyState({ says, action, code }: EmptyProps) {
   return (
-    <div className="flex flex-col items-start gap-3 p-4 text-text-2">
+    <div className="flex flex-col items-start gap-3 text-text-2">
       <p className="prose">{says}</p>
       {action}
       {code && <CodeView label="Without the console" code={code} />}
@@ -203,7 +209,7 @@ export function EmptyState({ says, action, code }: EmptyProps) {
 
 function Denied({ says }: { says: string }) {
   return (
-    <div className="flex items-center gap-2 p-4 text-text-2">
+    <div className="flex items-center gap-2 text-text-2">
       <Icon name="shield" />
       <p>{says}</p>
     </div>
@@ -220,7 +226,7 @@ type ErrorProps = {
 export function ErrorState({ error, onRetry, busy = false }: ErrorProps) {
   const problem = error instanceof ApiProblem ? error : undefined
   return (
-    <div role="alert" className="flex flex-col gap-2 p-4">
+    <div role="alert" className="flex flex-col gap-2">
       <p className="flex items-start gap-2 font-medium text-crit">
         <Icon name="octagon" className="mt-0.5" />
         <span className="min-w-0 break-words">{problemText(error)}</span>
@@ -249,7 +255,7 @@ function RefreshFailed({ error, onRetry }: ErrorProps) {
   return (
     <div
       role="status"
-      className="mx-4 mt-2 flex flex-wrap items-center gap-2 rounded-control bg-warn-bg px-3 py-1 text-small text-warn"
+      className="mb-2 flex flex-wrap items-center gap-2 rounded-control bg-warn-bg px-3 py-1 text-small text-warn"
     >
       <Icon name="triangle" size={14} />
       <span className="min-w-0 break-words">Not refreshed: {problemText(error)}</span>
@@ -327,7 +333,7 @@ class Boundary extends Component<BoundaryProps, { error: unknown }> {
     const { error } = this.state
     if (error === undefined) return this.props.children
     return (
-      <div role="alert" data-panel-failed="" className="flex flex-col items-start gap-2 p-4">
+      <div role="alert" data-panel-failed="" className="flex flex-col items-start gap-2 px-4 pt-1 pb-4">
         <p className="flex items-center gap-2 font-medium text-crit">
           <Icon name="octagon" />
           This panel failed

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'react'
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
+import { clock, day } from '../lib/format.ts'
 import { readColours } from './colours.ts'
 import { type CanvasProps, DASHES } from './time-chart.tsx'
 
@@ -72,7 +73,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps
     height,
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
     legend: { show: false },
-    padding: [8, LABEL_WIDTH, 0, 0],
+    padding: [8, series.length > 1 ? LABEL_WIDTH : 8, 0, 0],
     cursor: {
       y: false,
       drag: { x: false, y: false },
@@ -81,8 +82,8 @@ function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps
     },
     scales: { y: { range: (_chart, low, high) => rangeOf(low, high) } },
     axes: [
-      { ...axis, space: 64, size: 24, values: TIME_VALUES },
-      { ...axis, space: 28, size: 56, values: (_chart, splits) => splits.map((value) => latest.current.format(value)) },
+      { ...axis, space: 64, size: 22, values: timeLabels },
+      { ...axis, space: 28, size: 52, values: (_chart, splits) => splits.map((value) => latest.current.format(value)) },
     ],
     series: [
       {},
@@ -106,12 +107,17 @@ function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps
   }
 }
 
-const TIME_VALUES: UPlot.Axis.Values = [
-  [86_400, '{D} {MMM}', null, null, null, null, null, null, 1],
-  [3_600, '{HH}:{mm}', '\n{D} {MMM}', null, null, null, null, null, 1],
-  [60, '{HH}:{mm}', '\n{D} {MMM}', null, null, null, null, null, 1],
-  [1, '{HH}:{mm}:{ss}', null, null, null, null, null, null, 1],
-]
+const DAY_SECONDS = 86_400
+
+/** Days where it is about days, hours and minutes otherwise, seconds only between minutes: UTC. */
+function timeLabels(_chart: UPlot, splits: number[]): string[] {
+  const step = (splits[1] ?? 0) - (splits[0] ?? 0)
+  return splits.map((seconds) => {
+    const time = new Date(seconds * 1_000).toISOString()
+    if (step >= DAY_SECONDS || seconds % DAY_SECONDS === 0) return day(time)
+    return clock(time).slice(0, step < 60 ? 8 : 5)
+  })
+}
 
 /** From zero, so that half as high is half as much. */
 function rangeOf(low: number | null, high: number | null): UPlot.Range.MinMax {

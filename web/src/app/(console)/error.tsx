@@ -6,7 +6,7 @@ import { ErrorState } from '../../ui/panel.tsx'
 export default function ErrorPage({ error, reset }: { readonly error: Error; readonly reset: () => void }) {
   return (
     <Page id="error" title="This page failed" ready>
-      <div className="rounded-panel border border-line bg-surface">
+      <div className="rounded-panel border border-line bg-surface p-4">
         <ErrorState error={error} onRetry={reset} />
       </div>
     </Page>

@@ -59,7 +59,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
         <title>Vacancy</title>
         <h1 className="sr-only">Vacancy</h1>
         {me.error && !isLeaving ? (
-          <div className="rounded-panel border border-line bg-surface">
+          <div className="rounded-panel border border-line bg-surface p-4">
             <ErrorState error={me.error} onRetry={me.refetch} busy={me.isFetching} />
           </div>
         ) : (

@@ -13,7 +13,7 @@ export function EnvironmentLabel({ environment }: { readonly environment: Enviro
     <span
       data-environment={environment.kind}
       className={clsx(
-        'inline-flex h-5 max-w-40 items-center truncate rounded-control border px-1.5 font-semibold text-small tracking-wide',
+        'inline-block h-5 max-w-40 truncate leading-4.5 rounded-control border px-1.5 font-semibold text-small tracking-wide',
         LOOKS[environment.kind],
       )}
     >

@@ -18,9 +18,9 @@ export function NotFoundPage() {
   ).slice(0, SHOWN)
   return (
     <Page id="not-found" title="There is no such page" ready>
-      <div className="rounded-panel border border-line bg-surface">
+      <div className="flex flex-col gap-3 rounded-panel border border-line bg-surface p-4">
         <EmptyState says={`Nothing stands at ${path}. Perhaps you look for one of these:`} />
-        <ul className="flex flex-col gap-2 px-4 pb-4">
+        <ul className="flex flex-col gap-2">
           {near.map((href) => (
             <li key={href}>
               <Link href={href}>{pages.find((page) => page.href === href)?.label}</Link>{' '}
