@@ -187,6 +187,9 @@ export async function registerAreas(app: App, areas: readonly Area[], options: H
 const DOCS_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+/** Of answers that are no JSON, unless the handler says another. */
+const CONTENT_TYPES = { text: 'text/plain; charset=utf-8', bytes: 'application/octet-stream' } as const
+
 type AnyHandler = (asked: unknown) => unknown
 
 async function registerRoute(
@@ -210,8 +213,8 @@ async function registerRoute(
       // A handler may have said another status.
       if (reply.statusCode === 200) reply.code(row.status)
       if (answer === undefined) return reply.send()
-      if (row.gives === 'text') reply.type('text/plain; charset=utf-8')
-      else if (row.gives === 'bytes' && !reply.hasHeader('content-type')) reply.type('application/octet-stream')
+      const type = row.gives === undefined ? undefined : CONTENT_TYPES[row.gives]
+      if (type !== undefined && !reply.hasHeader('content-type')) reply.type(type)
       return reply.send(answer)
     },
   }
