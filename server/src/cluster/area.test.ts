@@ -40,6 +40,7 @@ test('a shard of the registry is seen with its leader, members and figures', asy
     leader: sim.shards[0]?.leader,
   })
   expect(shard.nodes.map(({ role }) => role).sort()).toEqual(['follower', 'follower', 'leader', 'learner'])
+  expect(world.cluster.summary().attention).toEqual([])
   expect(world.cluster.summary()).toMatchObject({ counts: { shards: 1, nodes: 4, nodesAnswering: 4, attention: 0 } })
   expect(world.registry()).toMatchObject({ up: true, error: '' })
 })

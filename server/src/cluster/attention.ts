@@ -97,7 +97,7 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     'quorum-lost': `${id} has lost its quorum: ${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} needed`,
     'no-leader': `${id} has no leader`,
     disagree: `Nodes of ${id} disagree on who leads`,
-    unknown: `No node of ${id} answers`,
+    ...(shard.nodes.every(({ error }) => error !== null) && { unknown: `No node of ${id} answers` }),
   }
   const says = broken[shard.state]
   if (says !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, says)
@@ -106,7 +106,8 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     // With no node at all there is nothing to tell apart.
     if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesSay(id, nodes), nodes)
   }
-  if (shard.mode === 'clustered' && shard.spare === 0 && shard.voters > 1 && says === undefined) {
+  const isJudged = shard.state !== 'unknown' && shard.state !== 'forming'
+  if (isJudged && shard.spare === 0 && shard.voters > 1 && says === undefined) {
     add(3, 'spare', 'warn', `${id} cannot lose another voter`)
   }
   const different = shard.nodes.filter(({ state }) => state === 'different-data')

@@ -82,7 +82,10 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   const disagreeSince = names.size > 1 ? (memory?.disagreeSince ?? now) : null
   const spare = believed.voters.length === 0 ? null : votersUp - majority
   const forming = nodes.find((seen) => isUp(seen) && seen.info?.value.bootstrap)?.info?.value.bootstrap ?? null
+  const isFirstLook = memory === undefined || memory.state === 'unknown'
   const verdict = judgeShard({
+    // Who was not asked yet is not away: at the start nothing is said before all were asked once.
+    isBeingRead: isFirstLook && nodes.some(isUnasked),
     isAnswering,
     isStandalone,
     isForming: forming !== null && leader === null && forming.waits_for !== 'join',
@@ -366,6 +369,10 @@ export function isUp(seen: Seen): boolean {
   return seen.answeredAt !== undefined && seen.missed < DERIVE_LIMITS.missedRounds
 }
 
+function isUnasked(seen: Seen): boolean {
+  return seen.answeredAt === undefined && seen.error === undefined && seen.address.apiUrl !== ''
+}
+
 function freshnessOf(seen: Seen, now: number): Freshness {
   if (seen.answeredAt === undefined) return 'never'
   if (!isUp(seen) || now - seen.answeredAt > DERIVE_LIMITS.delayedMs) return 'gone'
@@ -431,6 +438,7 @@ function isMore(a: readonly number[], b: readonly number[]): boolean {
 
 /** The rows of §4.3; the first that holds. */
 function judgeShard(facts: {
+  readonly isBeingRead: boolean
   readonly isAnswering: boolean
   readonly isStandalone: boolean
   readonly isForming: boolean
@@ -446,6 +454,7 @@ function judgeShard(facts: {
   const { voters, votersUp, majority } = facts
   const is = (state: ShardState, level: Level, says: string) => ({ state, level, says })
   const answer = `${votersUp} of ${voters} voters ${votersUp === 1 ? 'answers' : 'answer'}, ${majority} needed`
+  if (facts.isBeingRead) return is('unknown', 'unk', 'Unknown: its nodes are being read')
   if (!facts.isAnswering) return is('unknown', 'unk', 'Unknown: no node answers')
   if (facts.isStandalone) {
     const level = facts.standalone && facts.standalone.level !== 'ok' ? facts.standalone.level : 'info'

@@ -146,11 +146,18 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     return shard
   }
 
+  const set = (body: SimAct, change: Partial<SimNode>) => {
+    Object.assign(find(body.shard, body.node), change)
+  }
+  const setNext = (body: SimAct, next: SimShard['next']) => {
+    findShard(body.shard).next = next
+  }
+
   const verbs: { readonly [verb: string]: (body: SimAct) => void | Promise<void> } = {
     stop: (body) => stopNode(find(body.shard, body.node)),
     start: (body) => startNode(find(body.shard, body.node)),
-    silent: (body) => void (find(body.shard, body.node).fault = 'silent'),
-    garbage: (body) => void (find(body.shard, body.node).fault = 'garbage'),
+    silent: (body) => set(body, { fault: 'silent' }),
+    garbage: (body) => set(body, { fault: 'garbage' }),
     heal(body) {
       const node = find(body.shard, body.node)
       Object.assign(node, {
@@ -160,7 +167,7 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
         believes: undefined,
       })
     },
-    delay: (body) => void (find(body.shard, body.node).delayMs = body.milliseconds ?? 500),
+    delay: (body) => set(body, { delayMs: body.milliseconds ?? 500 }),
     partition(body) {
       const node = find(body.shard, body.node)
       node.isPartitioned = true
@@ -171,18 +178,14 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
       node.lagEntries = body.entries ?? 12_400
       node.catchUp = body.perSecond ?? 0
     },
-    cores: (body) => void (find(body.shard, body.node).coresNow = body.cores ?? 6),
-    codecs: (body) => void (find(body.shard, body.node).codecs = ['breakfast', 'sea_view', 'refundable']),
-    elsewhere: (body) => void (findShard(body.shard).next = { how: 'elsewhere', node: find(body.shard, body.node).id }),
-    never: (body) => void (findShard(body.shard).next = { how: 'never' }),
-    hang: (body) => void (findShard(body.shard).next = { how: 'hang' }),
-    refuse: (body) =>
-      void (findShard(body.shard).next = {
-        how: 'refuse',
-        status: body.status ?? 409,
-        text: body.text ?? 'another membership operation is running',
-      }),
-    normal: (body) => void (findShard(body.shard).next = { how: 'normal' }),
+    cores: (body) => set(body, { coresNow: body.cores ?? 6 }),
+    codecs: (body) => set(body, { codecs: ['breakfast', 'sea_view', 'refundable'] }),
+    elsewhere: (body) => setNext(body, { how: 'elsewhere', node: find(body.shard, body.node).id }),
+    never: (body) => setNext(body, { how: 'never' }),
+    hang: (body) => setNext(body, { how: 'hang' }),
+    refuse: ({ status = 409, text = 'another membership operation is running', ...body }) =>
+      setNext(body, { how: 'refuse', status, text }),
+    normal: (body) => setNext(body, { how: 'normal' }),
     lead(body) {
       const node = find(body.shard, body.node)
       lead(node.shard, node.id)
