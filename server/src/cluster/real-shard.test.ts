@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ClusterWorld, openClusterWorld, until } from '../testing/cluster-world.ts'
+import { startShard, type TestShard } from '../testing/nodes.ts'
+
+let shard: TestShard
+let world: ClusterWorld
+
+beforeAll(async () => {
+  shard = await startShard()
+  const { registryUrl: registry, resolverUrl: resolver, adminToken: admin } = shard
+  world = await openClusterWorld({ registry, resolver, tokens: { admin } })
+}, 120_000)
+
+afterAll(async () => {
+  await world?.close()
+  await shard?.close()
+})
+
+const seen = () => world.shard('s1')
+const settled = () =>
+  seen().state === 'healthy' && seen().nodes.every(({ lagEntries }) => lagEntries === null || lagEntries === 0)
+
+/** Starts it once the shard has nothing else to do, and waits for its end. */
+async function operate(kind: 'transfer' | 'promote' | 'demote', node: string) {
+  const { id } = await until(`${kind} ${node} can be started`, () => world.start({ kind, shard: 's1', node }))
+  return await world.ended(id)
+}
+
+test('transfer, promote and demote of a real shard of three voters and a learner end as done', async () => {
+  await until('the shard is healthy', () => settled() && seen().nodes.length === 4)
+  expect(seen()).toMatchObject({ mode: 'clustered', voters: 3, spare: 1 })
+  const { leader } = seen()
+  const target = seen().nodes.find(({ voter, id }) => voter && id !== leader)?.id as string
+  const learner = seen().nodes.find(({ voter }) => voter === false)?.id as string
+
+  const transferred = await operate('transfer', target)
+  await until('the shard is healthy', settled)
+  const promoted = await operate('promote', learner)
+  await until('four vote', () => seen().voters === 4 && settled())
+  const demoted = await operate('demote', learner)
+  await until('three vote', () => seen().voters === 3 && settled())
+
+  expect(transferred).toMatchObject({ state: 'done', answer: '202 transfer in progress', node: target })
+  expect(seen()).toMatchObject({ leader: target })
+  expect(promoted).toMatchObject({ state: 'done', answer: '202 add in progress', node: learner })
+  expect(demoted).toMatchObject({ state: 'done', answer: '202 remove in progress', node: learner })
+  const events = await world.database.selectFrom('cluster_events').select('kind').execute()
+  expect(new Set(events.map(({ kind }) => kind))).toContain('leader')
+}, 180_000)
+
+test('the figures of real nodes are read: state, data, metrics and configuration', async () => {
+  await until('the nodes told their figures twice', () =>
+    seen().nodes.every(({ rates, memory }) => rates.queries !== null && memory !== null),
+  )
+
+  for (const node of seen().nodes) {
+    expect(node).toMatchObject({
+      state: 'healthy',
+      version: expect.any(String),
+      cores: expect.any(Object),
+      orderedHash: expect.any(String),
+    })
+  }
+  expect(seen()).toMatchObject({ electionTimeoutMs: 800, missing: [] })
+})
