@@ -26,7 +26,7 @@ const CHARTS: readonly {
 ]
 
 const FROM = 'now-15m'
-const HEIGHT = 96
+const HEIGHT = 120
 
 export function ClusterCharts() {
   const series = useSeries(

@@ -12,7 +12,6 @@ import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { announce } from '../../ui/announce.ts'
-import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeTabs } from '../../ui/code-view.tsx'
@@ -20,6 +19,7 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input, RadioGroup } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
+import { EnvironmentLabel } from '../shell/environment-label.tsx'
 import { PlanChecks } from './plan-checks.tsx'
 import { PlanPictures } from './plan-pictures.tsx'
 import { asksFor, planChanges, REASON_CHARACTERS_MAX, whyNot } from './plan-view.ts'
@@ -73,9 +73,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
       keep={reason !== '' || typed !== ''}
       onClose={onClose}
       title={plan?.title ?? titleOf(request)}
-      label={
-        plan && <Badge level={plan.environment.kind === 'production' ? 'crit' : 'info'}>{plan.environment.label}</Badge>
-      }
+      label={plan && <EnvironmentLabel environment={plan.environment} />}
       footer={
         <Footer
           plan={plan}

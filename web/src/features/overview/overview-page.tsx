@@ -36,8 +36,6 @@ export function OverviewPage() {
             empty={{
               says: 'No shard is known yet: no node has registered, and none stands in the configuration of the control plane.',
             }}
-            missing={(data) => data.missing}
-            sources={(data) => data.counts.nodes}
           >
             {(data) => <KeyRack shards={data.shards} />}
           </Panel>

@@ -98,7 +98,7 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       id: 'log',
       header: 'Log position',
       rank: 2,
-      width: '24%',
+      width: '18%',
       tip: 'On one scale: from the first to the last entry of the leader',
       cell: (node) => <LogBar node={node} scale={scale} />,
     },
@@ -108,9 +108,17 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       end: true,
       cell: (node) => <Lag node={node} />,
       compare: (a, b) => lagOf(a) - lagOf(b),
+      className: 'whitespace-nowrap',
     },
     { id: 'snapshot', header: 'Snapshot', rank: 4, cell: (node) => <SnapshotAge node={node} /> },
-    { id: 'memory', header: 'Memory', end: true, rank: 3, cell: (node) => <Memory node={node} /> },
+    {
+      id: 'memory',
+      header: 'Memory',
+      end: true,
+      rank: 3,
+      className: 'whitespace-nowrap',
+      cell: (node) => <Memory node={node} />,
+    },
     { id: 'actions', header: 'Actions', cell: (node) => <MemberActions shard={shard} node={node} /> },
   ]
 }
@@ -217,7 +225,7 @@ function MemberActions({ shard, node }: MemberActionsProps) {
   if (isLearner) return action('Promote…', 'promote')
   const noTransfer = shard.leader === node.id ? `${node.id} leads already` : undefined
   return (
-    <span className="inline-flex flex-wrap gap-1.5">
+    <span className="inline-flex gap-1.5 max-sm:flex-wrap">
       {action(
         'Make leader…',
         'transfer',

@@ -6,7 +6,7 @@ import { routes } from '../../lib/routes.ts'
 import { LinkButton } from '../../ui/button.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
-import { nearestIds } from './shard-view.ts'
+import { nearest } from '../shell/nearest.ts'
 
 type NotThereProps = {
   readonly page: string
@@ -16,21 +16,16 @@ type NotThereProps = {
   readonly shard?: string
 }
 
+const NEAR_MAX = 5
+
 export function NotThere({ page, what, id, shard }: NotThereProps) {
   const summary = useLive('summary')
   const shards = summary.data?.shards ?? []
-  const near =
-    what === 'shard'
-      ? nearestIds(
-          shards.map((other) => other.id),
-          id,
-        ).map((other) => ({ id: other, href: routes.shard(other) }))
-      : nearestIds(shards.find((other) => other.id === shard)?.slots.map((slot) => slot.node) ?? [], id).map(
-          (other) => ({
-            id: other,
-            href: routes.node(shard ?? '', other),
-          }),
-        )
+  const known = what === 'shard' ? shards : (shards.find((other) => other.id === shard)?.slots ?? [])
+  const near = nearest(
+    id,
+    known.map((other) => ('node' in other ? other.node : other.id)),
+  ).slice(0, NEAR_MAX)
   return (
     <Page id={page} title={`No ${what} ${id}`} ready={summary.data !== undefined}>
       <p className="prose text-text-2">
@@ -41,8 +36,12 @@ export function NotThere({ page, what, id, shard }: NotThereProps) {
         <p className="flex flex-wrap items-center gap-3">
           Nearest:
           {near.map((other) => (
-            <Link key={other.id} href={other.href} className="font-mono">
-              {other.id}
+            <Link
+              key={other}
+              href={what === 'shard' ? routes.shard(other) : routes.node(shard ?? '', other)}
+              className="font-mono"
+            >
+              {other}
             </Link>
           ))}
         </p>

@@ -53,7 +53,7 @@ export function RackPicture({ shard, slots, ...rest }: RackPictureProps) {
     <span role="img" aria-label={slots.map(slotName).join('; ')} className="inline-flex" {...rest}>
       {slots.map((slot) => (
         <span key={slot.node} {...slotData(shard, slot)} data-tip={slotName(slot)}>
-          <SlotFace slot={slot} className="!h-7" />
+          <SlotFace slot={slot} className="!h-8" />
         </span>
       ))}
     </span>

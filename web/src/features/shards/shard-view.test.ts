@@ -1,13 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  bestCandidate,
-  bestTarget,
-  leaderWords,
-  nearestIds,
-  shardText,
-  troubleOf,
-  whyNoTransfer,
-} from './shard-view.ts'
+import { bestCandidate, bestTarget, leaderWords, shardText, troubleOf, whyNoTransfer } from './shard-view.ts'
 import { nodeOf, shardOf } from './testing/shards.ts'
 
 test('the target of a transfer is the healthiest voter with the shortest lag', () => {
@@ -82,8 +74,4 @@ test('a shard as text names each node and what was not told', () => {
     '  n2  follower (voter)  Healthy  lag not told  never answered',
     '  as seen at 2026-11-20T18:31:00.000Z',
   ])
-})
-
-test('ids near to one that does not exist are offered', () => {
-  expect(nearestIds(['s1', 's3', 's30', 'x9'], 's33', 2)).toEqual(['s30', 's3'])
 })

@@ -114,17 +114,3 @@ export function shardText(shard: ShardView, at: string): string {
     `  as seen at ${at}`,
   ].join('\n')
 }
-
-/** Ids that are nearest to one that does not exist: those that share the most characters from the start. */
-export function nearestIds(ids: readonly string[], wanted: string, count = 5): string[] {
-  const shared = (id: string) => {
-    let at = 0
-    while (at < id.length && at < wanted.length && id[at] === wanted[at]) at++
-    return at
-  }
-  return ids
-    .map((id) => ({ id, shared: shared(id), off: Math.abs(id.length - wanted.length) }))
-    .sort((a, b) => b.shared - a.shared || a.off - b.off || (a.id < b.id ? -1 : 1))
-    .slice(0, count)
-    .map(({ id }) => id)
-}

@@ -27,6 +27,11 @@ const number = (of: (shard: ShardBrief) => number | null) => (a: ShardBrief, b: 
 const text = (of: (shard: ShardBrief) => string) => (a: ShardBrief, b: ShardBrief) =>
   of(a).localeCompare(of(b), 'en', { numeric: true })
 
+/** The state without its numbers, which have columns of their own: "Healthy, can lose 1". */
+function briefly(says: string): string {
+  return says.split(' (')[0] ?? says
+}
+
 const WORST_FIRST = ['crit', 'warn', 'unk', 'info', 'ok']
 
 const COLUMNS: readonly Column<ShardBrief>[] = [
@@ -45,8 +50,11 @@ const COLUMNS: readonly Column<ShardBrief>[] = [
     id: 'state',
     header: 'State',
     compare: (a, b) => WORST_FIRST.indexOf(a.level) - WORST_FIRST.indexOf(b.level),
-    cell: (shard) => <StateBadge state={shard.state} level={shard.level} says={shard.says} />,
-    className: 'max-w-80 truncate',
+    cell: (shard) => (
+      <span data-tip={shard.says}>
+        <StateBadge state={shard.state} level={shard.level} says={briefly(shard.says)} />
+      </span>
+    ),
   },
   { id: 'zone', header: 'Zone', rank: 3, compare: text((shard) => shard.zone), cell: (shard) => shard.zone },
   {
@@ -125,6 +133,8 @@ const COLUMNS: readonly Column<ShardBrief>[] = [
     cell: (shard) => <Age at={shard.snapshotAt} none="none" />,
   },
 ]
+/** Two storeys of a rack, and the line below. */
+const ROW_HEIGHT = 41
 const SORTABLE = COLUMNS.filter((column) => column.compare).map((column) => column.id)
 
 const NONE_MISSING: readonly MissingSource[] = []
@@ -212,7 +222,7 @@ function Rows({ shards, sort, onSort, filter }: RowsProps) {
     rowProps: (shard: ShardBrief) => ({ 'data-shard': shard.id, 'data-state': shard.state }),
   }
   if (isNarrow) return <Table {...props} card={(shard) => <ShardCard shard={shard} />} />
-  return <VirtualTable {...props} />
+  return <VirtualTable {...props} rowHeight={ROW_HEIGHT} />
 }
 
 function ShardCard({ shard }: { readonly shard: ShardBrief }) {
