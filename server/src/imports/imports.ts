@@ -12,6 +12,7 @@ import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { addOneYear, type Clock, dayOf, formatDay, ID_RULE, parseDay, parseId } from '@vacancy/shared'
 import {
   BUILD_PHASES,
@@ -32,7 +33,7 @@ import type { Database } from '../database.ts'
 import type { Live } from '../live.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
 import { type BuildDone, type BuildEvent, buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
-import type { CodecSource } from './codecs.ts'
+import type { CodecSource, Codecs } from './codecs.ts'
 import { FileFault, type Reading, readUpload } from './reading.ts'
 import { errorsPage, rejectedFile } from './rejected.ts'
 import type { Snapshots } from './snapshots.ts'
@@ -46,6 +47,9 @@ const ATTEMPTS_MAX = 3
 const TELL_MS = 250
 const TELL_LIST_MS = 1_000
 const LOG_LINE_CHARACTERS_MAX = 500
+/** The codec list is asked for this long before an import gives up. */
+const CODECS_MS = 60_000
+const CODECS_AGAIN_MS = 1_000
 
 /** Where each phase ends, of the whole. */
 const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> = {
@@ -438,7 +442,7 @@ export function createImports(parts: ImportsParts): Imports {
     item.progress = null
     const begun = { state: 'checking', attempts, started_at: clock.wallMs() }
     await save(item, begun, { says: 'Both files are being read.', hint: '', errors: null, counters: null })
-    const codecs = await parts.codecs(item.row.shard)
+    const codecs = await codecsFor(item, signal)
     note(item, `codec list of ${codecs.source}: ${codecs.names.join(', ')}`)
     await writeFile(
       join(folder, 'codecs.yml'),
@@ -480,6 +484,20 @@ export function createImports(parts: ImportsParts): Imports {
     const differ = 'Counters differ, so it cannot be installed.'
     const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
     await finish(item, 'built', counters.agree ? built : `${built} ${differ}`, hint)
+  }
+
+  /** A control plane that has just started knows no node yet, and a node may be starting as well. */
+  async function codecsFor(item: Item, signal: AbortSignal): Promise<Codecs> {
+    const until = clock.monotonicMs() + CODECS_MS
+    for (;;) {
+      try {
+        return await parts.codecs(item.row.shard)
+      } catch (error) {
+        if (!(error instanceof ProblemError)) throw error
+        if (clock.monotonicMs() > until) throw new FileFault(error.message, error.hint)
+        await sleep(CODECS_AGAIN_MS, undefined, { signal })
+      }
+    }
   }
 
   const optionsOf = ({ row }: Item) => ({ shard: row.shard, from: row.window_from, to: row.window_to })

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { link, open, rm, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { type FileKind, IMPORT_LIMITS } from '@vacancy/shared/contract'
 
@@ -84,12 +85,15 @@ async function unpack({ source, target, name, signal, onProgress }: ReadingParts
   let packed = 0
   let unpacked = 0
   let nextLook = 0
-  const input = createReadStream(source, { highWaterMark: PIECE_BYTES, signal })
-  input.on('data', (piece) => {
-    digest.update(piece)
-    packed += piece.length
-    onProgress(packed)
-  })
+  const noted = async function* () {
+    for await (const piece of createReadStream(source, { highWaterMark: PIECE_BYTES, signal })) {
+      digest.update(piece as Buffer)
+      packed += (piece as Buffer).length
+      onProgress(packed)
+      yield piece as Buffer
+    }
+  }
+  const input = Readable.from(noted())
   const gunzip = createGunzip({ chunkSize: PIECE_BYTES })
   // A pipe passes no errors on: without this the loop would wait for ever.
   input.on('error', (error) => gunzip.destroy(error))

@@ -1,0 +1,253 @@
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { ImportView } from '@vacancy/shared/contract'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
+import {
+  beginImport,
+  beginUpload,
+  csvFiles,
+  importEnds,
+  nightIn,
+  sendChunk,
+  sendRest,
+  sha256,
+} from '../testing/import-files.ts'
+import { startNode, TEST_CODECS } from '../testing/nodes.ts'
+
+// A build is a process of its own, on two cores that others use as well.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+let plane: TestControlPlane
+let operator: Caller
+let node: Awaited<ReturnType<typeof startNode>>
+
+beforeAll(async () => {
+  node = await startNode()
+  plane = await startTestControlPlane({ config: { nodes: [node.apiUrl] } })
+  operator = await plane.signIn('operator')
+  await vi.waitFor(async () => {
+    const { body } = await operator.call('GET', '/api/v1/import-options')
+    expect(body.codecs).toMatchObject({ names: TEST_CODECS })
+  }, 20_000)
+})
+afterAll(async () => {
+  await plane.stop()
+  await node.close()
+})
+
+const filesIn = (folder: string) => readdirSync(join(plane.dataDir, 'imports', folder))
+const failed = async (files: { properties: Buffer; packages: Buffer }): Promise<ImportView> => {
+  const { id } = await beginImport(plane.url, operator, files)
+  return await importEnds(operator, id)
+}
+
+test('two files become a snapshot whose three counters agree, with coverage by segment and day', async () => {
+  const files = csvFiles(300, 4)
+
+  const view = await failed(files)
+
+  expect(view).toMatchObject({ state: 'built', cancellable: false, progress: { percent: 100 } })
+  expect(view.counters).toEqual({
+    reader: { properties: 300, packages: 1_200 },
+    builder: { properties: 300, packages: 1_200, outOfWindow: 0 },
+    readBack: { properties: 300, packages: 1_200 },
+    agree: true,
+    differs: [],
+  })
+  expect(view.files.packages).toMatchObject({ rows: 1_200, sha256: sha256(files.packages) })
+  const { body: snapshot } = await operator.call('GET', `/api/v1/snapshots/${view.snapshot}`)
+  expect(snapshot).toMatchObject({ installable: true, codecsCurrent: true, packages: 1_200, codecs: TEST_CODECS })
+  expect(snapshot.coverage.window).toEqual({ from: nightIn(1), to: nightIn(4) })
+  expect(snapshot.coverage.segments.map(({ packages }: { packages: number[] }) => packages)).toEqual(
+    Array.from({ length: 3 }, () => [100, 100, 100, 100]),
+  )
+  expect([filesIn('builds').includes(view.id), filesIn('uploads')]).toEqual([false, []])
+
+  const download = await fetch(`${plane.url}/api/v1/snapshots/${view.snapshot}/download`, { headers: operator.headers })
+  const bytes = Buffer.from(await download.arrayBuffer())
+  expect(sha256(bytes)).toBe(snapshot.sha256)
+  const part = await fetch(`${plane.url}/api/v1/snapshots/${view.snapshot}/download`, {
+    headers: { ...operator.headers, range: 'bytes=10-19' },
+  })
+  expect([part.status, part.headers.get('content-range')]).toEqual([206, `bytes 10-19/${bytes.length}`])
+  expect(Buffer.from(await part.arrayBuffer())).toEqual(bytes.subarray(10, 20))
+
+  const { body: same } = await operator.call('GET', `/api/v1/snapshots/compare?a=${view.snapshot}&b=${view.snapshot}`)
+  expect(same).toMatchObject({ equal: true, codecsEqual: true })
+  const { body: live } = await operator.call('GET', `/api/v1/snapshots/compare?a=shard:standalone&b=${view.snapshot}`)
+  expect(live.code ?? live.segments.length).toBeDefined()
+})
+
+test('an upload goes on where it was, and refuses what does not belong there', async () => {
+  const { packages } = csvFiles(200, 5)
+  const upload = await beginUpload(operator, 'packages', packages, '../../etc/cron.d/=cmd|\u202e"x".csv')
+  expect(upload.name).toBe('=cmd|"x".csv')
+  const send = (offset: number, chunk: Uint8Array, checksum?: string) =>
+    sendChunk(plane.url, operator, upload.id, offset, chunk, checksum)
+
+  expect(await send(0, packages.subarray(0, 1_000))).toMatchObject({ status: 200, body: { offset: 1_000 } })
+  expect(await send(0, packages.subarray(0, 1_000))).toMatchObject({
+    status: 409,
+    body: { code: 'wrong-offset', offset: 1_000 },
+  })
+  expect(await send(1_000, packages.subarray(1_000, 2_000), sha256(Buffer.from('other')))).toMatchObject({
+    status: 460,
+    body: { code: 'wrong-checksum' },
+  })
+  expect(await send(1_000, Buffer.alloc(packages.length))).toMatchObject({ status: 413 })
+  expect(await send(1_000, Buffer.alloc(0))).toMatchObject({ status: 400, body: { code: 'empty-chunk' } })
+  const head = await fetch(`${plane.url}/api/v1/uploads/${upload.id}`, { method: 'HEAD', headers: operator.headers })
+  expect([head.status, head.headers.get('upload-offset')]).toEqual([200, '1000'])
+  const viewer = await plane.signIn('viewer')
+  expect((await viewer.call('GET', `/api/v1/uploads/${upload.id}`)).status).toBe(403)
+  expect((await operator.call('GET', '/api/v1/uploads/..%2f..%2fcontrol.db')).status).toBe(404)
+
+  await sendRest(plane.url, operator, { ...upload, offset: 1_000 }, packages, 777)
+  const { body } = await operator.call('GET', `/api/v1/uploads/${upload.id}`)
+  expect(body).toMatchObject({ complete: true, offset: packages.length })
+  expect((await operator.call('DELETE', `/api/v1/uploads/${upload.id}`)).status).toBe(204)
+  expect(filesIn('uploads')).toEqual([])
+})
+
+test('an upload that went on with another file is refused at its end', async () => {
+  const { packages } = csvFiles(10, 5)
+  const upload = await beginUpload(operator, 'packages', packages)
+
+  const answer = await sendChunk(plane.url, operator, upload.id, 0, Buffer.alloc(packages.length, 'x'))
+
+  expect(answer).toMatchObject({ status: 422, body: { code: 'other-file' } })
+  expect((await operator.call('GET', `/api/v1/uploads/${upload.id}`)).status).toBe(404)
+})
+
+test('a file that does not fit on the disk is refused before a byte is sent', async () => {
+  const answer = await operator.call('POST', '/api/v1/uploads', {
+    name: 'packages.csv',
+    kind: 'packages',
+    bytes: 60 * 2 ** 40,
+    fingerprint: 'a'.repeat(64),
+  })
+  expect(answer).toMatchObject({ status: 400, body: { code: 'invalid-request' } })
+
+  const large = await operator.call('POST', '/api/v1/uploads', {
+    name: 'packages.csv',
+    kind: 'packages',
+    bytes: 64 * 2 ** 30,
+    fingerprint: 'a'.repeat(64),
+  })
+  // Where the disk of the test has room for it, it is begun and dropped again.
+  if (large.status === 201) await operator.call('DELETE', `/api/v1/uploads/${large.body.id}`)
+  else expect(large).toMatchObject({ status: 507, body: { code: 'disk-full', neededBytes: 64 * 2 ** 30 } })
+})
+
+test('errors are told with their rows, and downloads hold no formulas but in the rows themselves', async () => {
+  const { properties, packages } = csvFiles(3, 2)
+  const bad = '=HYPERLINK("x"),double,never,3,120,breakfast\nhotel_0,double,2020-13-45,999,-1,free_wfi\n'
+
+  const view = await failed({ properties, packages: Buffer.concat([packages, Buffer.from(bad)]) })
+
+  expect(view).toMatchObject({ state: 'failed', snapshot: null, errors: { count: 2, kept: 2 } })
+  const { body } = await operator.call('GET', `/api/v1/imports/${view.id}/errors`)
+  expect(body).toMatchObject({ total: 2, next: null, errors: [{ file: 'packages.csv', line: 7 }, { line: 8 }] })
+  const { body: found } = await operator.call('GET', `/api/v1/imports/${view.id}/errors?text=line%208`)
+  expect(found.errors).toHaveLength(1)
+  const rows = await operator.call('GET', `/api/v1/imports/${view.id}/files/rejected-packages.csv`)
+  expect(rows.text).toBe(bad)
+  expect(rows.headers.get('content-disposition')).toBe('attachment; filename="rejected-packages.csv"')
+  const csv = await operator.call('GET', `/api/v1/imports/${view.id}/files/errors.csv`)
+  const cells = csv.text.split(/\r?\n/).flatMap((line) => line.split(','))
+  expect(cells.filter((cell) => /^"?[=+@]/.test(cell))).toEqual([])
+  const json = await operator.call('GET', `/api/v1/imports/${view.id}/files/errors.json`)
+  expect(json.body).toHaveLength(2)
+  expect((await operator.call('GET', `/api/v1/imports/${view.id}/files/..%2ferrors.jsonl`)).status).toBe(400)
+  // Both uploads stay, for an import with a mended file.
+  expect(filesIn('uploads').sort()).toEqual([view.files.properties.upload, view.files.packages.upload].sort())
+  for (const { upload } of Object.values(view.files)) await operator.call('DELETE', `/api/v1/uploads/${upload}`)
+})
+
+const right = csvFiles(3, 2)
+test.each<[string, { properties: Buffer; packages: Buffer }, RegExp]>([
+  ['a picture', { ...right, packages: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex') }, /NUL bytes/],
+  ['a web page', { ...right, packages: Buffer.from('<!doctype html>\n<p>hello\n') }, /has not the 6 columns/],
+  ['both files swapped', { properties: right.packages, packages: right.properties }, /has the columns of packages/],
+  ['UTF-16', { ...right, packages: Buffer.from('\ufeffp,r', 'utf16le') }, /UTF-16/],
+  ['a ZIP archive', { ...right, packages: Buffer.from('504b03040a00000000', 'hex') }, /ZIP archive/],
+  ['a broken gzip file', { ...right, packages: gzipSync(right.packages).subarray(0, 40) }, /damaged gzip/],
+  [
+    'a gzip file that grows beyond all measure',
+    { ...right, packages: gzipSync(Buffer.alloc(128 << 20, 'p')) },
+    /grows to more than \d+ times/,
+  ],
+  ['no properties', { ...right, properties: Buffer.from('\n\n') }, /nothing was built/],
+])('%s ends the import with a sentence of its own', async (_, files, says) => {
+  const view = await failed(files)
+
+  expect([view.state, view.says]).toEqual(['failed', expect.stringMatching(says)])
+  expect(view.hint).not.toBe('')
+})
+
+test('files that come as gzip are unpacked, and counted as what they hold', async () => {
+  const files = csvFiles(20, 3)
+
+  const view = await failed({ properties: gzipSync(files.properties), packages: gzipSync(files.packages) })
+
+  expect([view.state, view.says]).toEqual(['built', expect.any(String)])
+  expect(view.files.packages).toMatchObject({ unpacked: true, rows: 60 })
+})
+
+test('an import can be cancelled while it waits for its files, and its uploads used again', async () => {
+  const { properties, packages } = csvFiles(5, 2)
+  const [a, b] = [
+    await beginUpload(operator, 'properties', properties),
+    await beginUpload(operator, 'packages', packages),
+  ]
+  const body = { name: 'later', shard: 's1', properties: a.id, packages: b.id }
+  const { body: view } = await operator.call('POST', '/api/v1/imports', body)
+  expect(view).toMatchObject({ state: 'uploading', cancellable: true })
+  expect((await operator.call('POST', '/api/v1/imports', body)).body).toMatchObject({ code: 'upload-in-use' })
+  expect((await operator.call('DELETE', `/api/v1/uploads/${a.id}`)).body).toMatchObject({ code: 'upload-in-use' })
+
+  const cancelled = await operator.call('POST', `/api/v1/imports/${view.id}/cancel`, {})
+  expect(cancelled.body).toMatchObject({ state: 'cancelled' })
+  expect((await operator.call('POST', `/api/v1/imports/${view.id}/cancel`, {})).status).toBe(409)
+
+  const { body: again } = await operator.call('POST', '/api/v1/imports', body)
+  await sendRest(plane.url, operator, a, properties)
+  await sendRest(plane.url, operator, b, packages)
+  expect(await importEnds(operator, again.id)).toMatchObject({ state: 'built' })
+})
+
+test('what a build had begun when the control plane ended is begun again', async () => {
+  const dataDir = join(plane.dataDir, 'second')
+  const options = { dataDir, config: { nodes: [node.apiUrl] } }
+  const first = await startTestControlPlane(options)
+  const admin = await first.signIn('admin', 'ana')
+  const { id } = await beginImport(first.url, admin, csvFiles(2_000, 30))
+  await first.stop()
+  writeFileSync(join(dataDir, 'imports', 'builds', 'left-over'), '')
+
+  const second = await startTestControlPlane(options)
+  const view = await importEnds(await second.signIn('admin', 'ana'), id)
+
+  expect(view).toMatchObject({ state: 'built', counters: { agree: true } })
+  expect(view.log.join('\n')).toContain('the control plane was started anew')
+  expect(readdirSync(join(dataDir, 'imports', 'builds'))).toEqual([])
+  await second.stop()
+})
+
+test('a snapshot is fetched only with the token that was made for it, and deleted only with its digest', async () => {
+  const { snapshot } = await failed(csvFiles(7, 2))
+  const pull = (headers: { [name: string]: string }) => fetch(`${plane.url}/api/v1/pull/${snapshot}`, { headers })
+
+  expect((await pull({})).status).toBe(401)
+  expect((await pull({ authorization: `Bearer ${'a'.repeat(43)}` })).status).toBe(401)
+  expect((await pull(operator.headers)).status).toBe(401)
+  const admin = await plane.signIn('admin')
+  const remove = (confirm: string) =>
+    admin.call('POST', `/api/v1/snapshots/${snapshot}/delete`, { confirm, reason: 'old' })
+  expect((await operator.call('POST', `/api/v1/snapshots/${snapshot}/delete`, { confirm: snapshot })).status).toBe(403)
+  expect(await remove('yes')).toMatchObject({ status: 400, body: { code: 'not-confirmed' } })
+  expect((await remove(snapshot ?? '')).status).toBe(204)
+  expect((await operator.call('GET', `/api/v1/snapshots/${snapshot}`)).status).toBe(404)
+})
