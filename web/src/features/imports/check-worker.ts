@@ -1,0 +1,238 @@
+/**
+ * Looks at the files of an import beside the page: a sample at once (the first MiB, the last 64 KiB and pieces in
+ * between), every row when that is asked for; and the digests that uploads need.
+ */
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
+import type { FileKind } from '@vacancy/shared/contract'
+import { type Checker, checkLines, createChecker, type Finding, kindOf, type Preview } from './check.ts'
+
+const MEBIBYTE = 1 << 20
+const PIECE_BYTES = 64 << 10
+const PIECES = 32
+const READ_BYTES = 4 << 20
+const TELL_MS = 200
+
+export type CheckFile = { readonly kind: FileKind; readonly file: File }
+export type CheckAsk =
+  | {
+      readonly t: 'check'
+      readonly id: number
+      readonly files: readonly CheckFile[]
+      readonly codecs: readonly string[] | undefined
+      readonly today: string
+      readonly lastDay: string
+      readonly full: boolean
+    }
+  | { readonly t: 'sort'; readonly id: number; readonly files: readonly File[] }
+  | { readonly t: 'fingerprint'; readonly id: number; readonly file: File }
+  | { readonly t: 'digest'; readonly id: number; readonly blob: Blob }
+  | { readonly t: 'stop'; readonly id: number }
+
+export type FileReport = {
+  readonly kind: FileKind
+  readonly bytesLooked: number
+  readonly rows: number
+  /** Of the whole file, judged by what was looked at. */
+  readonly rowsEstimate: number
+  readonly header: boolean
+  readonly preview: readonly Preview[]
+  readonly findings: readonly Finding[]
+}
+export type CheckReport = { readonly full: boolean; readonly files: readonly FileReport[]; readonly stopped: boolean }
+
+/** What a file is, by its content. */
+export type Sorted = { readonly kind: FileKind | undefined; readonly fault: string; readonly zipped: boolean }
+
+export type CheckAnswer =
+  | { readonly id: number; readonly progress: number }
+  | { readonly id: number; readonly report: CheckReport }
+  | { readonly id: number; readonly sorted: readonly Sorted[] }
+  | { readonly id: number; readonly digest: string }
+  | { readonly id: number; readonly error: string }
+
+const stopped = new Set<number>()
+
+self.onmessage = ({ data }: MessageEvent<CheckAsk>) => {
+  if (data.t === 'stop') {
+    stopped.add(data.id)
+    return
+  }
+  answer(data).then(
+    (value) => self.postMessage(value),
+    (error: unknown) => self.postMessage({ id: data.id, error: (error as Error).message } satisfies CheckAnswer),
+  )
+}
+
+async function answer(ask: Exclude<CheckAsk, { t: 'stop' }>): Promise<CheckAnswer> {
+  const { id } = ask
+  switch (ask.t) {
+    case 'digest':
+      return { id, digest: bytesToHex(sha256(new Uint8Array(await ask.blob.arrayBuffer()))) }
+    case 'fingerprint':
+      return { id, digest: await fingerprint(ask.file) }
+    case 'sort':
+      return { id, sorted: await Promise.all(ask.files.map(sortOut)) }
+    case 'check':
+      return { id, report: await check(ask) }
+  }
+}
+
+/** As the control plane computes it (uploads.ts of the server). */
+async function fingerprint(file: File): Promise<string> {
+  const digest = sha256.create().update(new TextEncoder().encode(`${file.size}\n`))
+  for (const part of [file.slice(0, MEBIBYTE), file.slice(Math.max(0, file.size - MEBIBYTE))]) {
+    digest.update(new Uint8Array(await part.arrayBuffer()))
+  }
+  return bytesToHex(digest.digest())
+}
+
+async function sortOut(file: File): Promise<Sorted> {
+  if (file.size === 0) return { kind: undefined, fault: 'is empty', zipped: false }
+  const zipped = await isGzip(file)
+  const head = new Uint8Array(await textOf(file, zipped).slice(0, PIECE_BYTES))
+  const begin = (head[0] ?? 0) * 256 + (head[1] ?? 0)
+  if (begin === 0xfffe || begin === 0xfeff) return { kind: undefined, fault: 'is UTF-16: save it as UTF-8', zipped }
+  if (begin === 0x504b)
+    return { kind: undefined, fault: 'is a ZIP archive: unpack it, or compress it with gzip', zipped }
+  if (head.includes(0)) return { kind: undefined, fault: 'holds NUL bytes: it is no text', zipped }
+  const kind = kindOf(new TextDecoder().decode(head))
+  const fault = kind ? '' : 'has neither the 9 positions of properties nor the 6 of packages'
+  return { kind, fault, zipped }
+}
+
+async function isGzip(file: File): Promise<boolean> {
+  const [a, b] = new Uint8Array(await file.slice(0, 2).arrayBuffer())
+  return a === 0x1f && b === 0x8b
+}
+
+/** A gzip file is unpacked as it is read: it has a beginning, and all of it, but no pieces. */
+function textOf(file: File, zipped: boolean) {
+  const stream = () => (zipped ? file.stream().pipeThrough(new DecompressionStream('gzip')) : file.stream())
+  return {
+    stream,
+    async slice(start: number, end: number): Promise<ArrayBuffer> {
+      if (!zipped) return await file.slice(start, end).arrayBuffer()
+      const reader = stream().getReader()
+      const pieces: Uint8Array<ArrayBuffer>[] = []
+      let bytes = 0
+      try {
+        while (bytes < end) {
+          const { done, value } = await reader.read()
+          if (done) break
+          pieces.push(value)
+          bytes += value.length
+        }
+      } finally {
+        await reader.cancel()
+      }
+      return await new Blob(pieces).slice(start, end).arrayBuffer()
+    },
+  }
+}
+
+async function check(ask: Extract<CheckAsk, { t: 'check' }>): Promise<CheckReport> {
+  const { id, full, codecs, today, lastDay } = ask
+  const total = ask.files.reduce((sum, { file }) => sum + file.size, 0)
+  const reports: FileReport[] = []
+  let knownIds: ReadonlySet<string> | undefined
+  let before = 0
+  // Properties first: packages are of them.
+  const files = [...ask.files].sort((a, b) => (a.kind === 'properties' ? -1 : b.kind === 'properties' ? 1 : 0))
+  for (const { kind, file } of files) {
+    const checker = createChecker({
+      kind,
+      codecs,
+      today,
+      lastDay,
+      knownIds: kind === 'packages' ? knownIds : undefined,
+    })
+    const zipped = await isGzip(file)
+    if (full) {
+      await readAll(checker, file, zipped, id, (bytes) => {
+        self.postMessage({ id, progress: (before + bytes) / total } satisfies CheckAnswer)
+      })
+      if (kind === 'properties' && !stopped.has(id)) knownIds = checker.ids
+    } else await readSample(checker, file, zipped)
+    before += file.size
+    reports.push(reportOf(checker, file, full && !stopped.has(id)))
+  }
+  return { full, files: reports, stopped: stopped.delete(id) }
+}
+
+function reportOf(checker: Checker, file: File, isWhole: boolean): FileReport {
+  const { kind, bytes, rows, header, preview, findings } = checker
+  return {
+    kind,
+    bytesLooked: bytes,
+    rows,
+    rowsEstimate: isWhole || bytes === 0 ? rows : Math.round((rows / bytes) * Math.max(bytes, file.size)),
+    header,
+    preview,
+    findings: [...findings.values()],
+  }
+}
+
+async function readSample(checker: Checker, file: File, zipped: boolean): Promise<void> {
+  const source = textOf(file, zipped)
+  const decoder = new TextDecoder()
+  const head = await source.slice(0, MEBIBYTE)
+  const text = decoder.decode(head)
+  const isWhole = head.byteLength < MEBIBYTE
+  const lines = isWhole ? text : text.slice(0, text.lastIndexOf('\n') + 1)
+  checkLines(checker, lines, 1)
+  checker.bytes += head.byteLength
+  // Of a compressed file only the beginning can be had without unpacking all of it.
+  if (isWhole || zipped) return
+  const places = Array.from(
+    { length: PIECES },
+    () => MEBIBYTE + Math.random() * Math.max(0, file.size - MEBIBYTE - PIECE_BYTES),
+  )
+  for (const start of [...places, Math.max(MEBIBYTE, file.size - PIECE_BYTES)]) {
+    const from = Math.floor(start)
+    const piece = await source.slice(from, from + PIECE_BYTES)
+    const middle = decoder.decode(piece)
+    const first = middle.indexOf('\n') + 1
+    const last = from + piece.byteLength >= file.size ? middle.length : middle.lastIndexOf('\n') + 1
+    checkLines(checker, middle.slice(first, last), null)
+    checker.bytes += piece.byteLength
+  }
+}
+
+async function readAll(
+  checker: Checker,
+  file: File,
+  zipped: boolean,
+  id: number,
+  onProgress: (bytes: number) => void,
+): Promise<void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  let line = 1
+  let toldAt = 0
+  let pending: Uint8Array<ArrayBuffer>[] = []
+  let pendingBytes = 0
+  const take = (isLast: boolean) => {
+    const text = rest + pending.map((piece) => decoder.decode(piece, { stream: true })).join('')
+    const end = isLast ? text.length : text.lastIndexOf('\n') + 1
+    line += checkLines(checker, text.slice(0, end), line)
+    rest = text.slice(end)
+    pending = []
+    pendingBytes = 0
+  }
+  const reader = textOf(file, zipped).stream().getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done || stopped.has(id)) break
+    pending.push(value)
+    pendingBytes += value.length
+    checker.bytes += value.length
+    if (pendingBytes >= READ_BYTES) take(false)
+    if (performance.now() - toldAt > TELL_MS) {
+      toldAt = performance.now()
+      onProgress(Math.min(checker.bytes, file.size))
+    }
+  }
+  await reader.cancel()
+  take(true)
+}
