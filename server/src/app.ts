@@ -1,6 +1,6 @@
 /** The control plane put together: opens everything in order, closes it in reverse. */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { ACCESS_ROUTES, LIVE, PLAYGROUND_ROUTES, PROGRAM_ROUTES } from '@vacancy/shared/contract'
 import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics, VERSION } from '@vacancy/shared/node'
@@ -64,7 +64,8 @@ export async function startControlPlane(options: {
     const metrics = registerMetrics(CONTROL_METRICS, { process: true })
 
     const clusterFolder = join(config.dataDir, 'cluster')
-    makeFolder(clusterFolder)
+    const importsFolder = config.importsDir === '' ? join(config.dataDir, 'imports') : config.importsDir
+    for (const folder of [clusterFolder, importsFolder]) makeFolder(folder)
     const database = await openDatabase(databaseOf(config), (error) =>
       log.warn({ err: error }, 'a connection to the database broke'),
     )
@@ -104,7 +105,7 @@ export async function startControlPlane(options: {
     })
     const imports = createImportsArea(
       {
-        folder: config.importsDir === '' ? join(config.dataDir, 'imports') : config.importsDir,
+        folder: importsFolder,
         registry: config.registry,
         registryToken: config.registryToken,
       },
@@ -174,10 +175,11 @@ export async function startControlPlane(options: {
       const { key } = await admitUpgrade(request, http)
       live.accept(request, socket, head, { key, check: () => access.isGood(key) })
     }
-    dispatchUpgrades(app, new Map([[LIVE.path, openLive]]), (error) =>
+    const web = config.web ? await mountWeb(app, options.isProduction) : undefined
+    if (web !== undefined) closers.push(web.close)
+    dispatchUpgrades(app, new Map([[LIVE.path, openLive]]), web, (error) =>
       log.error({ err: error }, 'a WebSocket could not be opened'),
     )
-    if (config.web) closers.push(await mountWeb(app, options.isProduction))
     for (const area of areas) {
       await area.start?.()
       closers.push(async () => await area.stop?.())
@@ -234,12 +236,17 @@ export function databaseOf(config: ControlConfig): string {
   return config.databaseUrl === '' ? join(config.dataDir, 'control-plane.sqlite') : config.databaseUrl
 }
 
+/** Folder by folder: all at once never ends where a file system refuses with "not found", as /proc does. */
 function makeFolder(folder: string): void {
+  const path = resolve(folder)
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    if (existsSync(path)) return
+    makeFolder(dirname(path))
+    mkdirSync(path, { mode: 0o700 })
   } catch (cause) {
+    if (cause instanceof VacancyError) throw cause
     const reason = (cause as Error).message
-    throw new VacancyError('disk_failed', { operation: 'mkdir', file: folder, reason }, { cause })
+    throw new VacancyError('failure', { reason: `the folder ${path} cannot be made: ${reason}` }, { cause })
   }
 }
 

@@ -1,4 +1,5 @@
 /** The console on the same listener: every path that is none of the API goes to Next, which sets the pages' headers. */
+import { EventEmitter } from 'node:events'
 import { existsSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
@@ -11,7 +12,7 @@ import { ProblemError } from './route.ts'
 const WEB = resolve(import.meta.dirname, '../../web')
 
 /** What is used of Next: it is the console's dependency, not ours, so that there is one of it. */
-type Next = (options: { dev: boolean; dir: string; httpServer: App['server'] }) => {
+type Next = (options: { dev: boolean; dir: string; httpServer: EventEmitter }) => {
   prepare(): Promise<void>
   getRequestHandler(): (request: IncomingMessage, response: unknown) => Promise<void>
   close(): Promise<void>
@@ -24,16 +25,19 @@ const API_PATHS = /^\/(?:api|cluster)(?:\/|$)/
  * Mounts the console: as it was built, or, without a build, as a development server that compiles each page when it is
  * first asked for.
  *
- * @returns closes it
+ * @throws VacancyError failure when it must have been built and is not
  */
-export async function mountWeb(app: App, isProduction: boolean): Promise<() => Promise<void>> {
+export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
   const isBuilt = existsSync(join(WEB, '.next/BUILD_ID'))
   if (isProduction && !isBuilt)
     throw new VacancyError('failure', {
       reason: `the console is not built: run \`npm run build --workspace web\`, or start with --web=false for the API alone`,
     })
   const createNext = createRequire(join(WEB, 'package.json'))('next') as Next
-  const web = createNext({ dev: !isBuilt, dir: WEB, httpServer: app.server })
+  // Next closes every WebSocket of the server it is given that it does not know. It gets those of its own paths only,
+  // from what it takes for the server.
+  const upgrades = new EventEmitter()
+  const web = createNext({ dev: !isBuilt, dir: WEB, httpServer: upgrades })
   await web.prepare()
   const handle = web.getRequestHandler()
   await app.register(async (pages: App) => {
@@ -49,21 +53,31 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<() => P
       return undefined
     })
   })
-  return () => web.close()
+  return {
+    upgrade: (request, socket, head) => void upgrades.emit('upgrade', request, socket, head),
+    close: () => web.close(),
+  }
+}
+
+export type Web = {
+  /** For hot reload. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
+  close(): Promise<void>
 }
 
 /** Takes an upgrade to a WebSocket, or refuses it by writing an answer. */
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>
 
-/** The one place that hands out upgrades, by path; those of Next it takes by itself. */
+/** The one place that hands out upgrades, by path; those of Next's own go to it when it is there. */
 export function dispatchUpgrades(
   app: App,
   upgrades: ReadonlyMap<string, Upgrade>,
+  web: Web | undefined,
   onError: (error: unknown) => void,
 ): void {
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const pathname = URL.parse(request.url ?? '', 'http://local')?.pathname ?? ''
-    if (pathname.startsWith('/_next/')) return
+    if (web !== undefined && pathname.startsWith('/_next/')) return web.upgrade(request, socket, head)
     // A caller that goes away while it is looked up who it is must not end the program.
     socket.on('error', () => socket.destroy())
     const upgrade = upgrades.get(pathname)
