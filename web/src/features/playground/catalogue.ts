@@ -1,0 +1,134 @@
+/** How the fields of the table of commands are asked for: widgets, words and bounds by their names. */
+import { COMMAND_LIST, COMMANDS, type CommandGroup, type CommandName, type FieldSpec } from '@vacancy/shared/wire'
+
+export type QueryCommand = Exclude<CommandName, 'LOGIN'>
+export type WordKind = 'segment' | 'area' | 'type' | 'category' | 'room_type' | 'amenity' | 'rate_feature' | 'property'
+
+export type Widget =
+  | { readonly as: 'text' }
+  | { readonly as: 'word'; readonly kind: WordKind }
+  | { readonly as: 'words'; readonly kind: WordKind }
+  | { readonly as: 'dates' }
+  | { readonly as: 'date' }
+  | { readonly as: 'switch' }
+  | { readonly as: 'number'; readonly min: number; readonly max: number; readonly step: 'any' | 1 }
+  | { readonly as: 'list' }
+
+const WORDS: { readonly [field: string]: WordKind } = {
+  segment: 'segment',
+  area: 'area',
+  propertyId: 'property',
+  propertyType: 'type',
+  category: 'category',
+  roomType: 'room_type',
+}
+const LISTS: { readonly [field: string]: WordKind } = { amenities: 'amenity', rateFeatures: 'rate_feature' }
+const SWITCHES = new Set(['explain', 'linearizable', 'wantIndex'])
+const BOUNDS: { readonly [field: string]: readonly [number, number] } = {
+  stars: [1, 5],
+  latitude: [-90, 90],
+  longitude: [-180, 180],
+  radiusMetres: [1, 100_000],
+  availability: [0, 255],
+  amount: [0, 255],
+}
+const MAX = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER, f64: Number.MAX_VALUE }
+
+export function widgetOf({ name, width }: FieldSpec): Widget {
+  if (name === 'dates') return { as: 'dates' }
+  if (name === 'date') return { as: 'date' }
+  if (SWITCHES.has(name)) return { as: 'switch' }
+  const word = WORDS[name]
+  if (word) return { as: 'word', kind: word }
+  const words = LISTS[name]
+  if (words) return { as: 'words', kind: words }
+  if (width === 'text') return { as: 'text' }
+  if (width === 'list') return { as: 'list' }
+  const [min, max] = BOUNDS[name] ?? [width === 'f64' ? -MAX.f64 : 0, MAX[width]]
+  return { as: 'number', min, max, step: width === 'f64' ? 'any' : 1 }
+}
+
+const LABELS: { readonly [field: string]: string } = {
+  propertyId: 'Property',
+  roomType: 'Room type',
+  propertyType: 'Type',
+  finalPrice: 'Price',
+  minPrice: 'Price from',
+  availability: 'Rooms at least',
+  rateFeatures: 'Rate features',
+  radiusMetres: 'Radius, metres',
+  explain: 'Explain: rows examined, times',
+  maxStalenessMs: 'Staleness at most, ms',
+  minIndex: 'Index at least',
+  linearizable: 'Linearizable',
+  session: 'Request key: session',
+  requestNumber: 'Request key: number',
+  wantIndex: 'Tell the index of the write',
+}
+
+/** "Rooms at least", "Price up to". */
+export function labelOf(command: QueryCommand, field: string): string {
+  if (field === 'finalPrice' && command === 'SEARCHAVAIL') return 'Price up to'
+  if (field === 'availability' && command === 'SETROOMPKG') return 'Rooms left'
+  return LABELS[field] ?? `${field.charAt(0).toUpperCase()}${field.slice(1)}`
+}
+
+/** Seen at once: what is required, and the filters most searches use. */
+const FIRST = new Set(['area', 'stars', 'finalPrice', 'availability', 'rateFeatures', 'amenities'])
+
+export function isFirst(spec: FieldSpec, isGiven: boolean): boolean {
+  return spec.required || isGiven || FIRST.has(spec.name)
+}
+
+const GROUPS: { readonly [group in CommandGroup]: string } = {
+  search: 'Search',
+  shard: 'Shard',
+  properties: 'Properties',
+  packages: 'Packages',
+  availability: 'Availability',
+  connection: 'Connection',
+}
+
+export const TITLES: { readonly [command in QueryCommand]: string } = {
+  GETCODECS: 'Rate features',
+  GETSEGMENTS: 'Segments',
+  SETPROP: 'Set a property',
+  SEARCHPROP: 'Search properties',
+  SEARCHAVAIL: 'Search availability',
+  SETROOMPKG: 'Set a package',
+  SETROOMAVL: 'Set rooms left',
+  INCROOMAVL: 'Give rooms back',
+  DECROOMAVL: 'Take rooms',
+  PROPEXIST: 'Does a property exist',
+  PROPROOMEXIST: 'Does a room type exist',
+  PROPROOMLIST: 'Room types of a property',
+  PROPROOMDATELIST: 'Dates of a room type',
+  GETPROPROOMDAY: 'Package of a night',
+  DELPROP: 'Delete a property',
+  DELSEGMENT: 'Delete a segment',
+  DELPROPDAY: 'Delete a day of a property',
+  DELPROPROOM: 'Delete a room type',
+  DELROOMDAY: 'Delete a package',
+}
+
+export type CommandChoice = { readonly name: QueryCommand; readonly title: string; readonly isWrite: boolean }
+
+/** Commands by group: searches first, what deletes last. */
+export function commandGroups(): { readonly label: string; readonly commands: CommandChoice[] }[] {
+  const choices = COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map((spec) => ({
+    name: spec.name as QueryCommand,
+    title: TITLES[spec.name as QueryCommand],
+    isWrite: spec.access === 'write',
+    group: spec.name.startsWith('DEL') ? 'Delete' : GROUPS[spec.group],
+  }))
+  const order = ['Search', 'Packages', 'Properties', 'Shard', 'Availability', 'Delete']
+  return order.map((label) => ({ label, commands: choices.filter(({ group }) => group === label) }))
+}
+
+export function isWrite(command: CommandName): boolean {
+  return COMMANDS[command].access === 'write'
+}
+
+export function isSearch(command: CommandName): command is 'SEARCHPROP' | 'SEARCHAVAIL' {
+  return command === 'SEARCHPROP' || command === 'SEARCHAVAIL'
+}

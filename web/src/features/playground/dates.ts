@@ -1,0 +1,115 @@
+/** Nights of a stay as they are typed and picked: `2026-11-20..2026-11-24`, `2026-11-20+4`, or dates with commas. */
+
+const DAY_MS = 86_400_000
+const DATE = /^\d{4}-\d{2}-\d{2}$/
+const SPAN_MAX = 366
+
+/** Day number of a date; undefined for what is none. */
+export function dayOf(date: string): number | undefined {
+  if (!DATE.test(date)) return undefined
+  const ms = Date.parse(`${date}T00:00:00Z`)
+  // The platform takes 31 February for 3 March.
+  return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== date ? undefined : ms / DAY_MS
+}
+
+export function dateOf(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10)
+}
+
+export type Typed = { readonly ok: true; readonly dates: string[] } | { readonly ok: false; readonly reason: string }
+
+/** Both ends of a range are dates of the stay; `+4` is four nights after the first, five dates. */
+export function parseDates(text: string): Typed {
+  const dates: string[] = []
+  for (const part of text
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')) {
+    const {
+      from = '',
+      to,
+      more,
+    } = /^(?<from>[^.+]*?)\s*(?:\.\.\s*(?<to>.+)|\+\s*(?<more>\d{1,3}))?$/.exec(part)?.groups ?? {}
+    const first = dayOf(from)
+    const last = to !== undefined ? dayOf(to) : first === undefined ? undefined : first + Number(more ?? 0)
+    if (first === undefined || last === undefined) {
+      return { ok: false, reason: `${part} is no date: 2026-11-20, 2026-11-20..2026-11-24 or 2026-11-20+4` }
+    }
+    if (last < first) return { ok: false, reason: `${part} ends before it begins` }
+    if (last - first >= SPAN_MAX) return { ok: false, reason: `${part} is longer than a year` }
+    for (let day = first; day <= last; day++) dates.push(dateOf(day))
+  }
+  return { ok: true, dates: [...new Set(dates)].sort() }
+}
+
+/** As short as it can be typed. */
+export function formatDates(dates: readonly string[]): string {
+  const parts: string[] = []
+  for (const run of runsOf(dates)) {
+    const [first] = run
+    const last = run.at(-1)
+    if (first !== undefined) parts.push(first === last ? first : `${first}..${last}`)
+  }
+  return parts.join(', ')
+}
+
+/** Dates that follow each other, together. What is no date stands alone. */
+function runsOf(dates: readonly string[]): string[][] {
+  const runs: string[][] = []
+  for (const date of [...dates].sort()) {
+    const run = runs.at(-1)
+    const before = run && dayOf(run.at(-1) as string)
+    if (before !== undefined && dayOf(date) === before + 1) run?.push(date)
+    else runs.push([date])
+  }
+  return runs
+}
+
+/** "5 dates, 4 nights": who stays over five dates of a search pays for five, and leaves after the fourth of them. */
+export function countText(dates: readonly string[]): string {
+  const n = dates.length
+  return `${n} ${n === 1 ? 'date' : 'dates'}, ${Math.max(0, n - 1)} ${n === 2 ? 'night' : 'nights'} between them`
+}
+
+export type Bounds = {
+  readonly window: { readonly from: string; readonly to: string } | null
+  readonly datesMax: number | null
+  readonly shard: string
+}
+
+/** Why a day cannot be chosen, in words; undefined when it can. `first` is the day that a range began with. */
+export function whyNotDay(day: number, { window, datesMax, shard }: Bounds, first?: number): string | undefined {
+  const from = window && dayOf(window.from)
+  const to = window && dayOf(window.to)
+  if (typeof from === 'number' && day < from) return `before the first day that ${shard} holds`
+  if (typeof to === 'number' && day > to) return `after the last day that ${shard} holds`
+  if (first !== undefined && datesMax !== null && Math.abs(day - first) >= datesMax) {
+    return `${datesMax} dates at most on ${shard}`
+  }
+  return undefined
+}
+
+/** The days of the month of a day, filled up to whole weeks from Monday. */
+export function monthOf(day: number): {
+  readonly title: string
+  readonly weeks: readonly (readonly (number | undefined)[])[]
+} {
+  const date = new Date(day * DAY_MS)
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
+  const first = Date.UTC(year, month, 1) / DAY_MS
+  const length = Date.UTC(year, month + 1, 1) / DAY_MS - first
+  const lead = (new Date(first * DAY_MS).getUTCDay() + 6) % 7
+  const cells = [...Array(lead).fill(undefined), ...Array.from({ length }, (_, n) => first + n)]
+  const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, week) =>
+    Array.from({ length: 7 }, (_, n) => cells[week * 7 + n] as number | undefined),
+  )
+  return { title: `${date.toLocaleString('en', { month: 'long', timeZone: 'UTC' })} ${year}`, weeks }
+}
+
+/** The same day of another month, or its last one. */
+export function monthsOn(day: number, months: number): number {
+  const date = new Date(day * DAY_MS)
+  const target = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1)
+  const last = new Date(Date.UTC(new Date(target).getUTCFullYear(), new Date(target).getUTCMonth() + 1, 0)).getUTCDate()
+  return target / DAY_MS + Math.min(date.getUTCDate(), last) - 1
+}

@@ -1,0 +1,185 @@
+'use client'
+/** One field of a request, as its row in the table of commands says. */
+import type { PlaygroundShard } from '@vacancy/shared/contract'
+import type { FieldSpec, JsonFieldValue } from '@vacancy/shared/wire'
+import { type ReactNode, useState } from 'react'
+import { call } from '../../lib/api.ts'
+import { count } from '../../lib/format.ts'
+import { Combobox, type ComboOptions, MultiCombobox } from '../../ui/combobox.tsx'
+import { Checkbox, Field, Input } from '../../ui/field.tsx'
+import { labelOf, type QueryCommand, type Widget, type WordKind, widgetOf } from './catalogue.ts'
+import { DatesField } from './date-range.tsx'
+
+export type FieldProps = {
+  readonly command: QueryCommand
+  readonly spec: FieldSpec
+  readonly value: JsonFieldValue | undefined
+  readonly onChange: (value: JsonFieldValue | undefined) => void
+  readonly shard: PlaygroundShard | null
+  /** Of the request, for names that belong to a segment. */
+  readonly segment: string | undefined
+  readonly error: string | undefined
+}
+
+export function FieldInput(props: FieldProps): ReactNode {
+  const { command, spec, value, onChange, shard, error } = props
+  const widget = widgetOf(spec)
+  const label = labelOf(command, spec.name)
+  const bounds = { window: shard?.window ?? null, datesMax: shard?.datesMax ?? null, shard: shard?.id ?? 'the shard' }
+  const dates = typeof value === 'string' ? [value] : Array.isArray(value) ? value : []
+  if (widget.as === 'dates' || widget.as === 'date') {
+    const single = widget.as === 'date'
+    return (
+      <DatesField
+        label={label}
+        required={spec.required}
+        value={dates}
+        single={single}
+        bounds={bounds}
+        error={error}
+        onChange={(next) => onChange(next.length === 0 ? undefined : single ? next[0] : next)}
+      />
+    )
+  }
+  if (widget.as === 'switch') {
+    return (
+      <Checkbox
+        label={label}
+        hint={spec.summary}
+        checked={value === 1}
+        onChange={(event) => onChange(event.target.checked ? 1 : undefined)}
+      />
+    )
+  }
+  if (widget.as === 'words' && widget.kind === 'rate_feature' && shard && shard.rateFeatures.length > 0) {
+    return <FeatureBoxes {...props} label={label} features={shard.rateFeatures} />
+  }
+  return (
+    <Field label={label} required={spec.required} error={error} hint={hintOf(widget, spec, props)}>
+      {(wire) => <Control {...props} widget={widget} wire={wire} />}
+    </Field>
+  )
+}
+
+function hintOf(widget: Widget, spec: FieldSpec, { value, shard }: FieldProps): string {
+  if (widget.as === 'words' || widget.as === 'word') return ''
+  if (spec.name === 'limit' && shard?.queryLimit)
+    return `1 to ${count(shard.queryLimit)}; ${count(shard.queryLimit)} when empty.`
+  return widget.as === 'number' && value === undefined ? spec.summary : ''
+}
+
+type ControlProps = FieldProps & {
+  readonly widget: Widget
+  readonly wire: Parameters<Parameters<typeof Field>[0]['children']>[0]
+}
+
+function Control({ widget, wire, spec, value, onChange, shard, segment }: ControlProps) {
+  if (widget.as === 'word') {
+    return (
+      <Combobox
+        wire={wire}
+        free
+        value={typeof value === 'string' ? value : ''}
+        onChange={(text) => onChange(text === '' && !spec.required ? undefined : text)}
+        options={wordsOf(shard?.id, widget.kind, segment)}
+      />
+    )
+  }
+  if (widget.as === 'words' || widget.as === 'list') {
+    return (
+      <MultiCombobox
+        wire={wire}
+        free
+        values={Array.isArray(value) ? value : []}
+        onChange={(next) => onChange(next.length === 0 && !spec.required && !spec.keepsEmpty ? undefined : next)}
+        options={widget.as === 'words' ? wordsOf(shard?.id, widget.kind, segment) : []}
+      />
+    )
+  }
+  if (widget.as === 'number') return <NumberInput wire={wire} widget={widget} value={value} onChange={onChange} />
+  return (
+    <Input
+      {...wire}
+      value={typeof value === 'string' ? value : ''}
+      onChange={({ target }) => onChange(target.value === '' && !spec.required ? undefined : target.value)}
+    />
+  )
+}
+
+type NumberProps = {
+  readonly wire: ControlProps['wire']
+  readonly widget: Extract<Widget, { as: 'number' }>
+  readonly value: JsonFieldValue | undefined
+  readonly onChange: (value: JsonFieldValue | undefined) => void
+}
+
+/** What is typed stays as it is typed until it is left: "1." is on the way to a number. */
+function NumberInput({ wire, widget, value, onChange }: NumberProps) {
+  const [text, setText] = useState<string>()
+  const own = value === undefined ? '' : String(value)
+  return (
+    <Input
+      {...wire}
+      inputMode={widget.step === 1 ? 'numeric' : 'decimal'}
+      autoComplete="off"
+      className="num"
+      value={text ?? own}
+      onChange={({ target }) => {
+        const typed = target.value.trim()
+        setText(target.value)
+        const number = Number(typed)
+        // Text that is no number is kept in the request, where the check names it.
+        onChange(
+          typed === '' ? undefined : Number.isNaN(number) || !Number.isSafeInteger(Math.trunc(number)) ? typed : number,
+        )
+      }}
+      onBlur={() => setText(undefined)}
+    />
+  )
+}
+
+function FeatureBoxes({
+  label,
+  features,
+  value,
+  onChange,
+  spec,
+  error,
+}: FieldProps & { readonly label: string; readonly features: readonly string[] }) {
+  const chosen = Array.isArray(value) ? value : []
+  // What the codec list no longer has is kept, and marked by the check of the node.
+  const shown = [...features, ...chosen.filter((name) => !features.includes(name))]
+  return (
+    <fieldset className="min-w-0">
+      <legend className="pb-1 font-medium text-small text-text-2">{label}</legend>
+      <div className="flex flex-wrap gap-x-4 gap-y-0.5">
+        {shown.map((name) => (
+          <Checkbox
+            key={name}
+            label={features.includes(name) ? name : `${name} (not in the codec list)`}
+            checked={chosen.includes(name)}
+            onChange={({ target }) => {
+              const next = target.checked ? [...chosen, name] : chosen.filter((other) => other !== name)
+              onChange(next.length === 0 && !spec.keepsEmpty ? undefined : next)
+            }}
+          />
+        ))}
+      </div>
+      {error && <p className="text-crit text-small">{error}</p>}
+    </fieldset>
+  )
+}
+
+/** Names in use with the number of their properties, from the live data. */
+export function wordsOf(shard: string | undefined, kind: WordKind, segment: string | undefined): ComboOptions {
+  return async (prefix, signal) => {
+    const ofSegment = kind !== 'segment' && kind !== 'rate_feature' && segment
+    if (kind === 'property' && !segment) return []
+    const query = { kind, prefix, ...(shard && { shard }), ...(ofSegment && { segment }) }
+    const { words } = await call('GET /api/v1/words', { query, signal })
+    return words.map(({ word, properties }) => ({
+      value: word,
+      ...(properties !== null && { hint: count(properties) }),
+    }))
+  }
+}

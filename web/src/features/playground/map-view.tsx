@@ -1,0 +1,250 @@
+'use client'
+/** Properties on a plane of our own: no tiles, nothing is fetched from anywhere. Its twin is a table, one key away. */
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { price } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import { Table } from '../../ui/table.tsx'
+import { type Arrow, hexagons, neighbourOf, type Point, type Projection, project, scaleBar } from './projection.ts'
+import type { Details } from './result-table.tsx'
+import { scaleOf, stepOf } from './scale.ts'
+
+/** Beyond that many, points become hexagons with counts. */
+const POINTS_MAX = 2_000
+const HEXAGON = 14
+const RADIUS = 5
+
+type MapProps = {
+  readonly ids: readonly string[]
+  readonly details: Details
+  /** Total of a stay, where there is one. */
+  readonly totals: ReadonlyMap<string, number>
+  readonly selected: string | undefined
+  readonly onSelect: (id: string) => void
+}
+
+export function MapView({ ids, details, totals, selected, onSelect }: MapProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const [width, setWidth] = useState(0)
+  const [isList, setList] = useState(false)
+  const height = Math.min(480, Math.max(260, width * 0.6))
+  const places = ids.flatMap((id) => details.get(id) ?? [])
+  const projection = project(places, { width, height })
+  const scale = scaleOf([...totals.values()])
+  const scheme = useColourScheme()
+
+  useEffect(() => {
+    const element = box.current
+    if (!element) return
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)))
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [isList])
+  useEffect(() => {
+    if (canvas.current && width > 0)
+      draw(canvas.current, {
+        projection,
+        width,
+        height,
+        selected,
+        colourOf: (id) => {
+          const total = totals.get(id)
+          return total === undefined ? '--color-accent' : `--color-price-${stepOf(scale, total)}`
+        },
+      })
+  }, [projection, width, height, selected, totals, scale, scheme])
+
+  const nearest = (x: number, y: number) => {
+    let best: Point | undefined
+    for (const point of projection.points) {
+      if (!best || Math.hypot(point.x - x, point.y - y) < Math.hypot(best.x - x, best.y - y)) best = point
+    }
+    return best && Math.hypot(best.x - x, best.y - y) < 24 ? best.id : undefined
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key.startsWith('Arrow')) {
+      const next = neighbourOf(projection.points, selected ?? '', event.key as Arrow)
+      if (next !== undefined) onSelect(next)
+    } else if (event.key.toLowerCase() === 'l') setList(true)
+    else return
+    event.preventDefault()
+  }
+  const chosen = selected === undefined ? undefined : details.get(selected)
+  if (places.length === 0) return <p className="text-text-2">No positions are known for these results yet.</p>
+  return (
+    <div className="flex min-w-0 flex-col gap-2">
+      <div className="flex flex-wrap items-center gap-2">
+        <Button kind="quiet" icon={isList ? 'map' : 'table'} aria-pressed={isList} onClick={() => setList(!isList)}>
+          {isList ? 'Show the map' : 'Show as a list (L)'}
+        </Button>
+        {places.length < ids.length && (
+          <span className="text-small text-text-3">{ids.length - places.length} without a position</span>
+        )}
+      </div>
+      {isList ? (
+        <Table
+          label="Places"
+          rows={places}
+          rowKey={({ id }) => id}
+          onOpen={({ id }) => onSelect(id)}
+          columns={[
+            {
+              id: 'id',
+              header: 'property',
+              rowHeader: true,
+              cell: ({ id }) => <span className="font-mono">{id}</span>,
+            },
+            { id: 'area', header: 'area', cell: ({ area }) => area, compare: (a, b) => (a.area < b.area ? -1 : 1) },
+            {
+              id: 'latitude',
+              header: 'latitude',
+              end: true,
+              cell: ({ latitude }) => latitude.toFixed(5),
+              compare: (a, b) => a.latitude - b.latitude,
+            },
+            {
+              id: 'longitude',
+              header: 'longitude',
+              end: true,
+              cell: ({ longitude }) => longitude.toFixed(5),
+              compare: (a, b) => a.longitude - b.longitude,
+            },
+          ]}
+        />
+      ) : (
+        <div
+          ref={box}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows go from place to place.
+          tabIndex={0}
+          // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
+          role="group"
+          aria-label={`Map of ${places.length} properties. Arrows go to the next one that way, L lists them.`}
+          onKeyDown={onKeyDown}
+          className="min-w-0 rounded-control border border-line bg-sunken"
+        >
+          {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: a canvas takes no focus; the box around it does. */}
+          <canvas
+            ref={canvas}
+            aria-hidden="true"
+            style={{ width, height }}
+            onClick={(event) => {
+              const { left, top } = event.currentTarget.getBoundingClientRect()
+              const id = nearest(event.clientX - left, event.clientY - top)
+              if (id !== undefined) onSelect(id)
+            }}
+          />
+        </div>
+      )}
+      <p role="status" className="min-h-5 text-small text-text-2">
+        {chosen && `${chosen.id}, ${chosen.area}, ${chosen.latitude.toFixed(5)}, ${chosen.longitude.toFixed(5)}`}
+        {chosen && totals.get(chosen.id) !== undefined && `, total ${price(totals.get(chosen.id))}`}
+      </p>
+    </div>
+  )
+}
+
+/** A canvas is painted by us: it must know when the colours change. */
+function useColourScheme(): string {
+  const [scheme, setScheme] = useState('')
+  useEffect(() => {
+    const media = matchMedia('(prefers-color-scheme: dark)')
+    const look = () => setScheme(`${media.matches} ${document.documentElement.dataset['theme'] ?? ''}`)
+    const observer = new MutationObserver(look)
+    observer.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] })
+    media.addEventListener('change', look)
+    look()
+    return () => {
+      observer.disconnect()
+      media.removeEventListener('change', look)
+    }
+  }, [])
+  return scheme
+}
+
+type Drawing = {
+  readonly projection: Projection
+  readonly width: number
+  readonly height: number
+  readonly selected: string | undefined
+  readonly colourOf: (id: string) => string
+}
+
+function draw(canvas: HTMLCanvasElement, { projection, width, height, selected, colourOf }: Drawing): void {
+  const ratio = devicePixelRatio
+  canvas.width = width * ratio
+  canvas.height = height * ratio
+  const context = canvas.getContext('2d')
+  if (!context) return
+  context.scale(ratio, ratio)
+  const colour = (name: string) => resolved(canvas, name)
+  const [line, text] = [colour('--color-line'), colour('--color-text-3')]
+  context.font = '11px system-ui, sans-serif'
+  context.strokeStyle = line
+  context.fillStyle = text
+  drawGrid(context, projection, width, height)
+  if (projection.points.length > POINTS_MAX) {
+    drawHexagons(context, projection.points, colour('--color-series-3'), text)
+  } else {
+    context.strokeStyle = colour('--color-text')
+    for (const { id, x, y } of projection.points) {
+      context.fillStyle = colour(colourOf(id))
+      context.beginPath()
+      context.arc(x, y, RADIUS, 0, 2 * Math.PI)
+      context.fill()
+      context.stroke()
+    }
+  }
+  const chosen = projection.points.find(({ id }) => id === selected)
+  if (chosen) {
+    context.strokeStyle = colour('--color-focus')
+    context.lineWidth = 3
+    context.beginPath()
+    context.arc(chosen.x, chosen.y, RADIUS + 4, 0, 2 * Math.PI)
+    context.stroke()
+    context.lineWidth = 1
+  }
+  const bar = scaleBar(projection.metresPerPixel, 110)
+  context.fillStyle = text
+  context.fillRect(12, height - 12, bar.pixels, 2)
+  context.fillText(bar.text, 12, height - 18)
+}
+
+/** `light-dark()` is no colour to a canvas: an element works it out. */
+function resolved(canvas: HTMLCanvasElement, name: string): string {
+  canvas.style.color = `var(${name})`
+  return getComputedStyle(canvas).color
+}
+
+function drawGrid(context: CanvasRenderingContext2D, { place }: Projection, width: number, height: number): void {
+  for (let n = 1; n < 4; n++) {
+    const [x, y] = [(width * n) / 4, (height * n) / 4]
+    context.beginPath()
+    context.moveTo(x, 0)
+    context.lineTo(x, height)
+    context.moveTo(0, y)
+    context.lineTo(width, y)
+    context.stroke()
+    context.fillText(`${place(x, 0).longitude.toFixed(2)}°`, x + 3, 11)
+    context.fillText(`${place(0, y).latitude.toFixed(2)}°`, 3, y - 3)
+  }
+}
+
+function drawHexagons(context: CanvasRenderingContext2D, points: readonly Point[], fill: string, text: string): void {
+  const bins = hexagons(points, HEXAGON)
+  const most = Math.max(...bins.map(({ ids }) => ids.length))
+  context.textAlign = 'center'
+  for (const { x, y, ids } of bins) {
+    context.globalAlpha = 0.25 + (0.75 * ids.length) / most
+    context.fillStyle = fill
+    context.beginPath()
+    for (let corner = 0; corner < 6; corner++) {
+      const angle = (Math.PI / 3) * corner + Math.PI / 6
+      context.lineTo(x + HEXAGON * Math.cos(angle), y + HEXAGON * Math.sin(angle))
+    }
+    context.fill()
+    context.globalAlpha = 1
+    context.fillStyle = text
+    context.fillText(String(ids.length), x, y + 4)
+  }
+  context.textAlign = 'start'
+}

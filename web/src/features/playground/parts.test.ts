@@ -1,0 +1,174 @@
+import { COMMAND_LIST } from '@vacancy/shared/wire'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { commandGroups, TITLES, widgetOf } from './catalogue.ts'
+import { countText, dateOf, dayOf, formatDates, monthOf, monthsOn, parseDates, whyNotDay } from './dates.ts'
+import { hexagons, neighbourOf, project, scaleBar } from './projection.ts'
+import { csvOf, gridOf } from './rows.ts'
+import { percentile, scaleOf, stepOf } from './scale.ts'
+
+test('dates as they are typed', () => {
+  expect(parseDates('2026-11-20..2026-11-22')).toEqual({ ok: true, dates: ['2026-11-20', '2026-11-21', '2026-11-22'] })
+  expect(parseDates('2026-12-30+2, 2026-11-01')).toEqual({
+    ok: true,
+    dates: ['2026-11-01', '2026-12-30', '2026-12-31', '2027-01-01'],
+  })
+  expect(parseDates('')).toEqual({ ok: true, dates: [] })
+  for (const wrong of [
+    'tomorrow',
+    '2026-02-30',
+    '2026-11-22..2026-11-20',
+    '2026-11-20+400',
+    '2026-11-20..2029-01-01',
+  ]) {
+    expect(parseDates(wrong)).toMatchObject({ ok: false })
+  }
+  expect(countText(['a', 'b', 'c', 'd', 'e'])).toBe('5 dates, 4 nights between them')
+  expect(countText(['a', 'b'])).toBe('2 dates, 1 night between them')
+})
+
+test('any dates are read again as they are written', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.integer({ min: 0, max: 40_000 }), { maxLength: 20 }), (days) => {
+      const dates = days.sort((a, b) => a - b).map(dateOf)
+      expect(dates.map(dayOf)).toEqual(days)
+      expect(parseDates(formatDates(dates))).toEqual({ ok: true, dates })
+    }),
+  )
+})
+
+test('days that cannot be chosen say why', () => {
+  const bounds = { window: { from: '2026-11-20', to: '2027-02-18' }, datesMax: 14, shard: 's3' }
+  const why = (date: string, first?: string) =>
+    whyNotDay(dayOf(date) as number, bounds, first === undefined ? undefined : dayOf(first))
+
+  expect(why('2026-11-19')).toBe('before the first day that s3 holds')
+  expect(why('2027-02-19')).toBe('after the last day that s3 holds')
+  expect(why('2026-12-03', '2026-11-20')).toBeUndefined()
+  expect(why('2026-12-04', '2026-11-20')).toBe('14 dates at most on s3')
+  expect(whyNotDay(0, { window: null, datesMax: null, shard: 's3' }, 400)).toBeUndefined()
+})
+
+test('months begin on Monday and keep the day as far as it goes', () => {
+  const month = monthOf(dayOf('2026-11-22') as number)
+  expect(month.title).toBe('November 2026')
+  expect(month.weeks[0]?.findIndex((day) => day !== undefined)).toBe(6)
+  expect(month.weeks.flat().filter((day) => day !== undefined)).toHaveLength(30)
+  expect(dateOf(monthsOn(dayOf('2026-12-31') as number, 2))).toBe('2027-02-28')
+  expect(dateOf(monthsOn(dayOf('2026-01-15') as number, -1))).toBe('2025-12-15')
+})
+
+test('no cell of a file is a formula', () => {
+  const cells = ['=1+1', '+1', '-1', '@x', ' =1', '\t=1', '\r1', '＝1', 'a,b', 'say "hi"', 'two\nlines', 'plain', 'a=b']
+  const text = csvOf({ columns: ['property'], rows: cells.map((cell) => [cell]) })
+
+  expect(text).toBe(
+    [
+      'property',
+      "'=1+1",
+      "'+1",
+      "'-1",
+      "'@x",
+      "' =1",
+      "'\t=1",
+      `"'\r1"`,
+      "'＝1",
+      '"a,b"',
+      '"say ""hi"""',
+      '"two\nlines"',
+      'plain',
+      'a=b',
+      '',
+    ].join('\r\n'),
+  )
+  expect(csvOf({ columns: ['n'], rows: [[-5]] })).toBe('n\r\n-5\r\n')
+})
+
+test('results as rows', () => {
+  const night = { date: '2026-11-20', availability: 2, finalPrice: 120, rateFeatures: ['a', 'b'] }
+  expect(
+    gridOf({ command: 'SEARCHAVAIL', result: { numDays: 1, properties: [{ propertyId: 'h', days: [night] }] } }),
+  ).toEqual({
+    columns: ['property', '2026-11-20 price', '2026-11-20 rooms', '2026-11-20 features', 'total'],
+    rows: [['h', 120, 2, 'a b', 120]],
+  })
+  expect(gridOf({ command: 'PROPEXIST', result: { exists: true } }).rows).toEqual([['exists', 'true']])
+  expect(gridOf({ command: 'GETSEGMENTS', result: { segments: [{ segment: 's', propertyCount: 3 }] } }).rows).toEqual([
+    ['s', 3],
+  ])
+})
+
+test('prices fall into seven steps between the 2nd and the 98th percentile', () => {
+  const values = Array.from({ length: 100 }, (_, n) => n + 1).concat(1_000_000)
+  const scale = scaleOf(values)
+  expect(scale).toEqual({ from: 3, to: 99 })
+  expect([1, 3, 50, 99, 1_000_000].map((value) => stepOf(scale, value))).toEqual([1, 1, 4, 7, 7])
+  expect(stepOf(scaleOf([5]), 5)).toBe(4)
+  expect(percentile([], 50)).toBe(0)
+  expect(percentile([1, 2, 3, 4], 50)).toBe(2)
+})
+
+test('places keep north up, shape and neighbourhood, also across the 180th meridian', () => {
+  const size = { width: 400, height: 300 }
+  const { points, place } = project(
+    [
+      { id: 'sw', latitude: 48, longitude: 16 },
+      { id: 'ne', latitude: 48.1, longitude: 16.1 },
+    ],
+    size,
+  )
+  const [sw, ne] = points as [(typeof points)[number], (typeof points)[number]]
+  expect(ne.x).toBeGreaterThan(sw.x)
+  expect(ne.y).toBeLessThan(sw.y)
+  expect((ne.x - sw.x) / (sw.y - ne.y)).toBeCloseTo(Math.cos((48.05 * Math.PI) / 180), 3)
+  expect(place(sw.x, sw.y).latitude).toBeCloseTo(48, 6)
+  const fiji = project(
+    [
+      { id: 'w', latitude: -17, longitude: 179.9 },
+      { id: 'e', latitude: -17, longitude: -179.9 },
+    ],
+    size,
+  )
+  expect((fiji.points[1]?.x as number) - (fiji.points[0]?.x as number)).toBeGreaterThan(0)
+  expect(fiji.metresPerPixel).toBeLessThan(1_000)
+  expect(project([], size).points).toEqual([])
+})
+
+test('arrows go to the nearest point that way', () => {
+  const points = [
+    { id: 'a', x: 0, y: 0 },
+    { id: 'b', x: 10, y: 1 },
+    { id: 'c', x: 4, y: 30 },
+    { id: 'd', x: 30, y: 0 },
+  ]
+  expect(neighbourOf(points, 'a', 'ArrowRight')).toBe('b')
+  expect(neighbourOf(points, 'b', 'ArrowRight')).toBe('d')
+  expect(neighbourOf(points, 'a', 'ArrowDown')).toBe('c')
+  expect(neighbourOf(points, 'a', 'ArrowLeft')).toBeUndefined()
+  expect(neighbourOf(points, 'gone', 'ArrowLeft')).toBe('a')
+})
+
+test('every point is in one hexagon, and a scale bar is round', () => {
+  const points = Array.from({ length: 500 }, (_, n) => ({ id: `${n}`, x: (n * 37) % 400, y: (n * 91) % 300 }))
+  const bins = hexagons(points, 14)
+  expect(bins.flatMap(({ ids }) => ids).sort()).toEqual(points.map(({ id }) => id).sort())
+  for (const { x, y, ids } of bins) {
+    for (const id of ids) {
+      const point = points[Number(id)] as { x: number; y: number }
+      expect(Math.hypot(point.x - x, point.y - y)).toBeLessThanOrEqual(14.0001)
+    }
+  }
+  expect(scaleBar(3.3, 100)).toMatchObject({ text: '200 m' })
+  expect(scaleBar(130, 100)).toMatchObject({ text: '10 km' })
+})
+
+test('every command and field of the table can be asked for', () => {
+  const listed = commandGroups().flatMap(({ commands }) => commands.map(({ name }) => name))
+  expect(listed.toSorted()).toEqual(
+    COMMAND_LIST.map(({ name }) => name)
+      .filter((name) => name !== 'LOGIN')
+      .toSorted(),
+  )
+  expect(Object.keys(TITLES).toSorted()).toEqual(listed.toSorted())
+  for (const { fields } of COMMAND_LIST) for (const spec of fields) expect(widgetOf(spec).as).toBeTruthy()
+})

@@ -1,0 +1,415 @@
+'use client'
+/** Write a request, run it, look at what came back (console.md §9). */
+import { useQuery } from '@tanstack/react-query'
+import type { PlaygroundAnswer, PlaygroundShard } from '@vacancy/shared/contract'
+import { curlOf, typescriptOf } from '@vacancy/shared/snippets'
+import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
+import { call } from '../../lib/api.ts'
+import { useKey } from '../../lib/keys.ts'
+import { routes } from '../../lib/routes.ts'
+import { useWhyNot } from '../../lib/session.ts'
+import { useSetUrl } from '../../lib/url.ts'
+import { announce } from '../../ui/announce.ts'
+import { Banner } from '../../ui/banner.tsx'
+import { Button } from '../../ui/button.tsx'
+import { copyText } from '../../ui/copy.tsx'
+import { Switch } from '../../ui/field.tsx'
+import { Menu } from '../../ui/menu.tsx'
+import { Page } from '../../ui/page.tsx'
+import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
+import { Select } from '../../ui/select.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { commandGroups, isSearch, isWrite, type QueryCommand } from './catalogue.ts'
+import { Editor } from './editor.tsx'
+import { HistoryPanel, SavedPanel } from './history-panel.tsx'
+import { type Compiled, compile, type Draft, hexOf, jsonOf, withCommand } from './request.ts'
+import { Results } from './results.tsx'
+import { useRuns } from './run.ts'
+import { decodeShare, encodeShare, SHARE_CHARS_MAX } from './share.ts'
+
+const WhyDialog = lazy(() => import('./why-dialog.tsx').then(({ WhyDialog }) => ({ default: WhyDialog })))
+const ReplicasDialog = lazy(() =>
+  import('./replicas-dialog.tsx').then(({ ReplicasDialog }) => ({ default: ReplicasDialog })),
+)
+const WriteDialog = lazy(() => import('./write-dialog.tsx').then(({ WriteDialog }) => ({ default: WriteDialog })))
+const SaveDialog = lazy(() => import('./save-dialog.tsx').then(({ SaveDialog }) => ({ default: SaveDialog })))
+
+const EMPTY: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields: {} }
+const WRITE_MODE_MS = 15 * 60_000
+const URL_AFTER_MS = 300
+
+export function PlaygroundPage() {
+  const opened = useOpenedLink()
+  const [chosen, setChosen] = useState<string>()
+  const asked = chosen ?? opened?.draft?.shard ?? ''
+  const start = useQuery({
+    queryKey: ['playground', asked],
+    queryFn: ({ signal }) => call('GET /api/v1/playground', { query: asked === '' ? {} : { shard: asked }, signal }),
+    enabled: opened !== undefined,
+    placeholderData: (before) => before,
+  })
+  const isReady = opened !== undefined && !start.isPending
+  return (
+    <Page
+      id="playground"
+      title="Playground"
+      ready={isReady}
+      lead="Write a request as form, JSON or bytes, run it, and see what it answers and why."
+    >
+      {!isReady && <Skeleton rows={8} />}
+      {start.error && start.data === undefined && <ErrorState error={start.error} onRetry={start.refetch} />}
+      {isReady && start.data && <Workbench start={start.data} opened={opened} onShard={setChosen} />}
+    </Page>
+  )
+}
+
+type Opened = { readonly draft: Draft | undefined; readonly run: boolean; readonly fault: string }
+
+/** What the address asks for: looked at once, before anything is drawn. */
+function useOpenedLink(): Opened | undefined {
+  const [opened, setOpened] = useState<Opened>()
+  useEffect(() => {
+    const search = new URLSearchParams(location.search)
+    const q = search.get('q')
+    if (q === null) return setOpened({ draft: undefined, run: false, fault: '' })
+    void decodeShare(q).then((shared) =>
+      setOpened(
+        shared.ok
+          ? // A link never writes: those commands wait for Run, whatever it says.
+            { draft: shared.draft, run: search.get('run') === '1' && !isWrite(shared.draft.command), fault: '' }
+          : { draft: undefined, run: false, fault: shared.reason },
+      ),
+    )
+  }, [])
+  return opened
+}
+
+type Layer =
+  | { readonly as: 'why'; readonly property: string }
+  | { readonly as: 'replicas' | 'write' | 'save' }
+  | undefined
+
+function Workbench({
+  start,
+  opened,
+  onShard,
+}: {
+  readonly start: PlaygroundAnswer
+  readonly opened: Opened
+  readonly onShard: (shard: string) => void
+}) {
+  const { shard } = start
+  const [draft, setDraft] = useState<Draft>(() => opened.draft ?? { ...EMPTY, ...shard?.example })
+  const [isTried, setTried] = useState(false)
+  const [selected, setSelected] = useState<string>()
+  const [compared, setCompared] = useState<{ label: string; micros: number | null }>()
+  const [layer, setLayer] = useState<Layer>()
+  const [isWriting, setWriting] = useWriteMode()
+  const { run, before, start: startRun } = useRuns()
+  const compiled = compile(draft)
+  const writes = isWrite(draft.command)
+  const whyNoWrite = useWhyNot('operator')
+  useDraftInUrl(draft, opened.draft !== undefined)
+
+  const runNow = (times = 1) => {
+    setTried(true)
+    if (!compiled.ok) return announce(compiled.reason, 'assertive')
+    if (writes && !isWriting) return toast({ says: 'This command writes: switch write mode on first.', level: 'warn' })
+    if (writes) return setLayer({ as: 'write' })
+    void startRun(draft, shard?.id, { times })
+  }
+  const startedLink = useRef(false)
+  useEffect(() => {
+    if (!opened.run || startedLink.current) return
+    startedLink.current = true
+    runNow()
+  })
+  const codes = useCopies(draft, compiled, shard)
+  useKey('mod+enter', () => runNow(), 'Run the query')
+  useKey('mod+.', () => codes.last(), 'Copy the query as code')
+
+  const whyNoRun =
+    writes && !isWriting ? (whyNoWrite ?? 'Switch write mode on first: this command changes data') : undefined
+  const use = (next: Draft) => {
+    setTried(false)
+    setDraft(next)
+    if (next.shard !== '' && next.shard !== shard?.id) onShard(next.shard)
+  }
+  return (
+    <>
+      {opened.fault !== '' && (
+        <Banner level="warn" title={`The link could not be opened: ${opened.fault}.`}>
+          Ask for it again, or begin here.
+        </Banner>
+      )}
+      {start.missing.length > 0 && <PartialStrip missing={start.missing} />}
+      {isWriting && (
+        <Banner
+          level="warn"
+          title={`Write mode: what you run now may change data on ${shard?.id ?? 'the shard'}. It ends by itself after 15 minutes.`}
+        />
+      )}
+      <div className="grid min-w-0 grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(24rem,2fr)_minmax(0,3fr)]">
+        <Panel title="Request">
+          <form
+            aria-label="Request"
+            data-command={draft.command}
+            className="flex min-w-0 flex-col gap-3"
+            onSubmit={(event) => {
+              event.preventDefault()
+              runNow()
+            }}
+          >
+            <CommandSelect value={draft.command} onChange={(command) => use(withCommand(draft, command))} />
+            <Target
+              draft={draft}
+              start={start}
+              onShard={(id) => use({ ...draft, shard: id, node: '' })}
+              onNode={(node) => setDraft({ ...draft, node })}
+            />
+            <div className="flex flex-wrap items-center gap-2">
+              <Button
+                type="submit"
+                kind="primary"
+                icon="play"
+                why={whyNoRun}
+                busy={run.state === 'running'}
+                data-tip={whyNoRun ?? 'Ctrl Enter'}
+              >
+                {writes ? 'Run WRITE' : 'Run'}
+              </Button>
+              {!writes && <Button onClick={() => runNow(10)}>x10</Button>}
+              {!writes && (
+                <Button
+                  onClick={() => compiled.ok && setLayer({ as: 'replicas' })}
+                  why={compiled.ok ? undefined : compiled.reason}
+                >
+                  Every replica
+                </Button>
+              )}
+              {isSearch(draft.command) && (
+                <Button
+                  icon="question"
+                  onClick={() => setLayer({ as: 'why', property: selected ?? '' })}
+                  why={compiled.ok ? undefined : compiled.reason}
+                >
+                  Why not…
+                </Button>
+              )}
+              <Menu label="Copy as" button="Copy as" icon="copy" items={codes.items} />
+              <Button icon="link" onClick={() => void share(draft)}>
+                Share
+              </Button>
+              <Button icon="star" onClick={() => setLayer({ as: 'save' })}>
+                Save
+              </Button>
+            </div>
+            {writes && (
+              <Switch
+                label="Write mode"
+                hint="Ends after 15 minutes, or with this tab."
+                checked={isWriting}
+                onChange={setWriting}
+                why={whyNoWrite}
+              />
+            )}
+            <Editor draft={draft} onDraft={setDraft} compiled={compiled} shard={shard} isTried={isTried} />
+          </form>
+        </Panel>
+        <Panel title="Result">
+          <Results
+            run={run}
+            before={before}
+            selected={selected}
+            onSelect={setSelected}
+            onWhy={(property) => setLayer({ as: 'why', property })}
+            onRetry={() => runNow()}
+            onDraft={setDraft}
+            compared={compared}
+            datesMax={shard?.datesMax ?? null}
+          />
+        </Panel>
+      </div>
+      <HistoryPanel
+        draft={{ ...draft, shard: draft.shard || (shard?.id ?? '') }}
+        onUse={(next, entry) => {
+          use(next)
+          setCompared({ label: 'The run of the history', micros: entry.totalMicros })
+        }}
+      />
+      <SavedPanel />
+      <Suspense fallback={null}>
+        {layer?.as === 'why' && (
+          <WhyDialog draft={draft} shard={shard?.id} property={layer.property} onClose={() => setLayer(undefined)} />
+        )}
+        {layer?.as === 'replicas' && (
+          <ReplicasDialog draft={draft} shard={shard?.id} onClose={() => setLayer(undefined)} />
+        )}
+        {layer?.as === 'save' && <SaveDialog draft={draft} shard={shard?.id} onClose={() => setLayer(undefined)} />}
+        {layer?.as === 'write' && (
+          <WriteDialog
+            draft={draft}
+            shard={shard?.id}
+            onClose={() => setLayer(undefined)}
+            onWrite={(confirm) => {
+              setLayer(undefined)
+              void startRun(draft, shard?.id, { confirm })
+            }}
+          />
+        )}
+      </Suspense>
+    </>
+  )
+}
+
+function CommandSelect({
+  value,
+  onChange,
+}: {
+  readonly value: QueryCommand
+  readonly onChange: (command: QueryCommand) => void
+}) {
+  const options = commandGroups().flatMap(({ label, commands }) =>
+    commands.map(({ name, title, isWrite: writes }) => ({
+      value: name,
+      label: `${label}: ${title} (${name})${writes ? ' · writes' : ''}`,
+    })),
+  )
+  return (
+    <Select
+      aria-label="Command"
+      options={options}
+      value={value}
+      onChange={({ target }) => onChange(target.value as QueryCommand)}
+    />
+  )
+}
+
+type TargetProps = {
+  readonly draft: Draft
+  readonly start: PlaygroundAnswer
+  readonly onShard: (shard: string) => void
+  readonly onNode: (node: string) => void
+}
+
+function Target({ draft, start, onShard, onNode }: TargetProps) {
+  const { shard, shards } = start
+  const id = useId()
+  const nodes = shard?.nodes ?? []
+  const auto = isWrite(draft.command) ? 'auto: the leader' : 'auto: rather not the leader'
+  return (
+    <div className="flex flex-wrap items-center gap-2 text-small text-text-2">
+      <label htmlFor={`${id}-shard`}>Shard</label>
+      <Select
+        id={`${id}-shard`}
+        options={shards.map((each) => ({ value: each.id, label: `${each.id} · ${each.says}` }))}
+        value={shard?.id ?? ''}
+        onChange={({ target }) => onShard(target.value)}
+      />
+      <label htmlFor={`${id}-node`}>Node</label>
+      <Select
+        id={`${id}-node`}
+        options={[
+          { value: '', label: auto },
+          ...nodes.map((node) => ({ value: node.id, label: `${node.id} · ${node.role}` })),
+          // A node that is gone stays chosen until another one is.
+          ...(draft.node !== '' && !nodes.some((node) => node.id === draft.node)
+            ? [{ value: draft.node, label: `${draft.node} · not known` }]
+            : []),
+        ]}
+        value={draft.node}
+        onChange={({ target }) => onNode(target.value)}
+      />
+    </div>
+  )
+}
+
+/** Off after a quarter of an hour, whatever is open. */
+function useWriteMode(): readonly [boolean, (on: boolean) => void] {
+  const [until, setUntil] = useState<number>()
+  useEffect(() => {
+    if (until === undefined) return
+    const timer = setTimeout(() => setUntil(undefined), until - Date.now())
+    return () => clearTimeout(timer)
+  }, [until])
+  return [until !== undefined, (on) => setUntil(on ? Date.now() + WRITE_MODE_MS : undefined)]
+}
+
+/** The address follows what is written, so that a reload, a bookmark or a second tab has it. */
+function useDraftInUrl(draft: Draft, fromLink: boolean): void {
+  const set = useSetUrl()
+  const first = useRef(JSON.stringify(draft))
+  useEffect(() => {
+    if (!fromLink && JSON.stringify(draft) === first.current) return
+    let isGone = false
+    const timer = setTimeout(async () => {
+      const q = await encodeShare(draft)
+      if (!isGone) set({ q: q.length <= SHARE_CHARS_MAX ? q : null, run: null })
+    }, URL_AFTER_MS)
+    return () => {
+      isGone = true
+      clearTimeout(timer)
+    }
+  }, [draft, fromLink, set])
+}
+
+async function share(draft: Draft): Promise<void> {
+  const q = await encodeShare(draft)
+  if (q.length > SHARE_CHARS_MAX) {
+    toast({
+      says: 'This request is too long for a link: save it for everybody, and share the saved query.',
+      level: 'warn',
+    })
+    return
+  }
+  const link = `${location.origin}${routes.playground({ q, ...(!isWrite(draft.command) && { run: '1' }) })}`
+  toast(
+    (await copyText(link))
+      ? { says: 'The link is copied. Whoever opens it runs the same read.' }
+      : { says: 'The browser did not let us copy: the address of this page is the link.', level: 'warn' },
+  )
+}
+
+type CopyKind = 'TypeScript' | 'curl' | 'JSON' | 'hex'
+
+/** Code that runs as it stands; one key copies what was copied last. */
+function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | null) {
+  const [last, setLast] = useState<CopyKind>('TypeScript')
+  const settings = useQuery({
+    queryKey: ['settings'],
+    queryFn: ({ signal }) => call('GET /api/v1/settings', { signal }),
+    staleTime: 60_000,
+  })
+  const nodes = (shard?.nodes ?? []).flatMap(({ id, tcp }) =>
+    tcp !== null && (draft.node === '' || draft.node === id) ? [tcp] : [],
+  )
+  const why = compiled.ok ? undefined : compiled.reason
+  const textOf = (kind: CopyKind): string => {
+    if (!compiled.ok) return ''
+    const { command } = draft
+    const { fields, frame } = compiled
+    if (kind === 'TypeScript') return typescriptOf(command, fields, nodes)
+    if (kind === 'JSON') return jsonOf(draft)
+    if (kind === 'hex') return hexOf(frame)
+    const own = fields['propertyId'] ?? fields['segment']
+    const confirm = command.startsWith('DEL') ? String(own) : undefined
+    const base = settings.data?.baseUrl || location.origin
+    return curlOf(base, { command, fields, shard: shard?.id, node: draft.node || undefined, confirm })
+  }
+  const copy = async (kind: CopyKind) => {
+    setLast(kind)
+    if (why !== undefined) return toast({ says: why, level: 'warn' })
+    toast(
+      (await copyText(textOf(kind)))
+        ? { says: `Copied as ${kind}` }
+        : { says: 'The browser did not let us copy.', level: 'warn' },
+    )
+  }
+  const noAddress = nodes.length === 0 ? 'Nobody told where the nodes listen' : undefined
+  const items = (['TypeScript', 'curl', 'JSON', 'hex'] as const).map((kind) => ({
+    label: kind === last ? `${kind} (Ctrl .)` : kind,
+    why: why ?? (kind === 'TypeScript' ? noAddress : undefined),
+    onSelect: () => void copy(kind),
+  }))
+  return { items, last: () => void copy(last) }
+}

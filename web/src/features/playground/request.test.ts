@@ -1,0 +1,173 @@
+import { COMMAND_LIST, type JsonFields } from '@vacancy/shared/wire'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { QueryCommand } from './catalogue.ts'
+import {
+  compile,
+  type Draft,
+  differencesOf,
+  faultAt,
+  fillParameters,
+  hexOf,
+  jsonOf,
+  parametersOf,
+  parseRequest,
+  requestOfFrame,
+  withCommand,
+  withField,
+} from './request.ts'
+import { decodeShare, encodeShare } from './share.ts'
+
+const seed = process.env['VACANCY_SEED']
+const options = { numRuns: 300, ...(seed === undefined ? {} : { seed: Number(seed) }) }
+
+const entry = fc
+  .string({ minLength: 1, maxLength: 12 })
+  .filter((text) => !text.includes(',') && text.trim() === text && text !== '')
+const values = {
+  text: fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' }),
+  list: fc.uniqueArray(entry, { minLength: 1, maxLength: 4 }),
+  u8: fc.integer({ min: 0, max: 255 }),
+  u32: fc.integer({ min: 0, max: 0xffff_ffff }),
+  u64: fc.oneof(fc.maxSafeNat(), fc.bigInt({ min: 1n << 53n, max: (1n << 64n) - 1n }).map(String)),
+  f64: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0),
+}
+
+/** Whole requests, as the form holds them: every command of the table but LOGIN. */
+const anyDraft: fc.Arbitrary<Draft> = fc
+  .constantFrom(...COMMAND_LIST.filter(({ name }) => name !== 'LOGIN'))
+  .chain((spec) => {
+    const fields = Object.fromEntries(spec.fields.map(({ name, width }) => [name, values[width]]))
+    const requiredKeys = spec.fields.filter(({ required }) => required).map(({ name }) => name)
+    return fc.record({
+      shard: fc.string({ maxLength: 10 }),
+      node: fc.string({ maxLength: 10 }),
+      command: fc.constant(spec.name as QueryCommand),
+      fields: fc.record(fields, { requiredKeys }) as fc.Arbitrary<JsonFields>,
+    })
+  })
+
+test('form, JSON, wire and link are one request, for every command of the table', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyDraft, async (draft) => {
+      // Typed into the form, field by field.
+      const empty: Draft = { ...draft, fields: {} }
+      const formed = Object.entries(draft.fields).reduce((form, [name, value]) => withField(form, name, value), empty)
+      const compiled = compile(formed)
+      if (!compiled.ok) throw new Error(compiled.reason)
+
+      const parsed = parseRequest(jsonOf(formed))
+      const pasted = requestOfFrame(hexOf(compiled.frame))
+      const shared = await decodeShare(await encodeShare(formed))
+
+      const same = { command: formed.command, fields: JSON.parse(JSON.stringify(formed.fields)) }
+      expect(parsed).toEqual({ ok: true, draft: same })
+      expect(pasted).toEqual({ ok: true, draft: same })
+      expect(shared).toEqual({ ok: true, draft: { shard: draft.shard, node: draft.node, ...same } })
+    }),
+    options,
+  )
+})
+
+describe('JSON that is wrong', () => {
+  const at = (text: string) => {
+    const parsed = parseRequest(text)
+    return parsed.ok ? 'ok' : `${parsed.line}:${parsed.column} ${parsed.reason}`
+  }
+
+  test('names line and column', () => {
+    expect(at('{\n  "command": "GETSEGMENTS"\n  "fields": {}\n}')).toMatch(/^3:3 /)
+    expect(at('{ "command": "GETSEGMENTS", }')).toMatch(/^1:29 /)
+    expect(at('')).toMatch(/^1:1 /)
+    expect(at('[1]')).toMatch(/^1:1 It must be an object/)
+    expect(at('{\n  "command": "DROP"\n}')).toBe('2:3 DROP is no command')
+    expect(at('{ "command": "LOGIN", "fields": { "token": "x" } }')).toMatch(/LOGIN is no command/)
+    expect(at('{ "command": "SEARCHPROP",\n "fields": {\n  "segment": "s",\n  "stars": "four" } }')).toBe(
+      '4:3 stars must be a whole number, 0 to 255',
+    )
+    expect(at('{ "command": "SEARCHPROP",\n "fields": { "segment": "s", "colour": 1 } }')).toMatch(
+      /^2:30 .*no field colour/,
+    )
+    expect(at('{ "command": "SEARCHPROP", "fields": {}, "shard": 1 }')).toMatch(/^1:42 shard is neither/)
+  })
+
+  test('is found at the first place where no JSON goes on', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 3 }), fc.nat(), (text, n) => {
+        expect(faultAt(text)).toBe(text.length)
+        const cut = text.slice(0, n % (text.length + 1))
+        expect(faultAt(`${cut}\u0001`)).toBeLessThanOrEqual(cut.length)
+      }),
+      options,
+    )
+  })
+
+  test('never throws, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
+        parseRequest(text)
+        requestOfFrame(text)
+      }),
+      options,
+    )
+  })
+})
+
+test('a frame that is cut, of a router or a login', () => {
+  expect(requestOfFrame('zz')).toMatchObject({ ok: false })
+  expect(requestOfFrame('ff 00')).toMatchObject({ ok: false })
+  expect(requestOfFrame('ff0000000012000000054c4f47494e010001000101000000 78'.replace('12', '10'))).toMatchObject({
+    ok: false,
+  })
+})
+
+test('links that are cut, changed or inflate without end are refused', async () => {
+  const link = await encodeShare({ shard: 's1', node: '', command: 'SEARCHPROP', fields: { segment: 'Vienna' } })
+  expect(await decodeShare(link.slice(0, -4))).toMatchObject({ ok: false })
+  expect(await decodeShare('<script>')).toMatchObject({ ok: false })
+  expect(await decodeShare('')).toMatchObject({ ok: false })
+  const bomb = await encodeShare({
+    shard: 's1',
+    node: '',
+    command: 'SEARCHPROP',
+    fields: { segment: 'a'.repeat(2_000_000) },
+  })
+  expect(bomb.length).toBeLessThan(5_000)
+  expect(await decodeShare(bomb)).toEqual({ ok: false, reason: 'what it holds is too long' })
+})
+
+test('another command keeps the fields that it knows', () => {
+  const draft: Draft = {
+    shard: 's',
+    node: '',
+    command: 'SEARCHAVAIL',
+    fields: { segment: 'v', roomType: 'double', limit: 3 },
+  }
+
+  expect(withCommand(draft, 'SEARCHPROP').fields).toEqual({ segment: 'v', limit: 3 })
+})
+
+test('parameters of a saved query are filled in', () => {
+  const fields = {
+    segment: '{{where}}',
+    stars: '{{stars}}',
+    dates: ['{{from}}', '2026-12-01'],
+    area: '{{area}}',
+    limit: 5,
+  }
+
+  expect(parametersOf(fields)).toEqual(['where', 'stars', 'from', 'area'])
+  expect(
+    fillParameters('SEARCHAVAIL', fields, { where: 'Vienna {{stars}}', stars: ' 4 ', from: '2026-11-30, 2026-12-02' }),
+  ).toEqual({ segment: 'Vienna {{stars}}', stars: 4, dates: ['2026-11-30', '2026-12-02', '2026-12-01'], limit: 5 })
+})
+
+test('differences of two requests', () => {
+  const draft: Draft = { shard: 's', node: '', command: 'SEARCHPROP', fields: { segment: 'v', amenities: ['a', 'b'] } }
+
+  expect(differencesOf(draft, { ...draft, node: 'n1', fields: { segment: 'v', stars: 3 } })).toEqual([
+    { what: 'node', from: 'auto', to: 'n1' },
+    { what: 'amenities', from: 'a, b', to: '–' },
+    { what: 'stars', from: '–', to: '3' },
+  ])
+})

@@ -1,0 +1,269 @@
+/**
+ * The request that is being written: one value, of which form, JSON and wire are views. It may be unfinished; `compile`
+ * tells whether it can be sent, and what is wrong when it cannot.
+ */
+import { VacancyError } from '@vacancy/shared'
+import {
+  COMMANDS,
+  type CommandName,
+  decodeEnvelope,
+  decodeRequest,
+  encodeRequest,
+  type FieldSpec,
+  FRAME_HEADER_BYTES,
+  fieldsFromJson,
+  fieldsToJson,
+  isCommandName,
+  type JsonFields,
+  type JsonFieldValue,
+  MAGIC_ENVELOPE,
+  type RequestFields,
+} from '@vacancy/shared/wire'
+import type { QueryCommand } from './catalogue.ts'
+
+export type Draft = {
+  /** '' is the only one, or the one the page chose. */
+  readonly shard: string
+  /** '' lets the control plane choose. */
+  readonly node: string
+  readonly command: QueryCommand
+  readonly fields: JsonFields
+}
+
+export type Compiled =
+  | { readonly ok: true; readonly fields: RequestFields; readonly frame: Uint8Array }
+  | { readonly ok: false; readonly reason: string; readonly field: string | undefined }
+
+/** Numbers the bytes of a frame get only when it is sent. */
+const NO_CORRELATION = 0
+
+export function compile({ command, fields }: Pick<Draft, 'command' | 'fields'>): Compiled {
+  try {
+    const read = fieldsFromJson(command, fields)
+    return { ok: true, fields: read, frame: encodeRequest({ command, correlationId: NO_CORRELATION, fields: read }) }
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    return { ok: false, reason: error.message, field: fieldIn(command, error.message) }
+  }
+}
+
+function fieldIn(command: CommandName, message: string): string | undefined {
+  return COMMANDS[command].fields.find(({ name }) => new RegExp(`(?:^|of |field )${name}\\b`).test(message))?.name
+}
+
+/** Another command, with the fields that it has as well. */
+export function withCommand(draft: Draft, command: QueryCommand): Draft {
+  const names = new Set(COMMANDS[command].fields.map(({ name }) => name as string))
+  const kept = Object.entries(draft.fields).filter(([name]) => names.has(name))
+  return { ...draft, command, fields: Object.fromEntries(kept) }
+}
+
+/** A field set or, by undefined, taken away; the order is that of the table. */
+export function withField(draft: Draft, name: string, value: JsonFieldValue | undefined): Draft {
+  const fields: { [name: string]: JsonFieldValue } = {}
+  for (const spec of COMMANDS[draft.command].fields) {
+    const next = spec.name === name ? value : draft.fields[spec.name]
+    if (next !== undefined) fields[spec.name] = next
+  }
+  return { ...draft, fields }
+}
+
+// JSON
+
+export function jsonOf({ command, fields }: Pick<Draft, 'command' | 'fields'>): string {
+  return JSON.stringify({ command, fields }, undefined, 2)
+}
+
+export type Parsed =
+  | { readonly ok: true; readonly draft: Pick<Draft, 'command' | 'fields'> }
+  | { readonly ok: false; readonly reason: string; readonly line: number; readonly column: number }
+
+/** A request of JSON text, or what is wrong and where. */
+export function parseRequest(text: string): Parsed {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    const at = faultAt(text)
+    return { ok: false, reason: wordsOf(error), ...placeOf(text, at) }
+  }
+  const wrong = (reason: string, near: string): Parsed => ({
+    ok: false,
+    reason,
+    ...placeOf(text, Math.max(0, near === '' ? 0 : text.indexOf(`"${near}"`))),
+  })
+  if (!isObject(value)) return wrong('It must be an object: { "command": …, "fields": { … } }', '')
+  const { command, fields = {} } = value
+  if (typeof command !== 'string' || !isCommandName(command) || command === 'LOGIN') {
+    return wrong(`${String(command)} is no command`, 'command')
+  }
+  const extra = Object.keys(value).find((name) => name !== 'command' && name !== 'fields')
+  if (extra !== undefined) return wrong(`${extra} is neither "command" nor "fields"`, extra)
+  if (!isObject(fields)) return wrong('"fields" must be an object', 'fields')
+  const draft = { command, fields: fields as JsonFields }
+  const compiled = compile(draft)
+  if (compiled.ok) return { ok: true, draft: { command, fields: fieldsToJson(command, compiled.fields) } }
+  const unknown = Object.keys(fields).find((name) => compiled.reason.endsWith(`no field ${name}`))
+  return wrong(compiled.reason, unknown ?? compiled.field ?? 'fields')
+}
+
+function isObject(value: unknown): value is { readonly [name: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function wordsOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  // Browsers tell the place in words of their own, and quote the text.
+  return message
+    .replace(/^JSON\.parse: /, '')
+    .replace(/,? \.{0,3}"[\s\S]*$| (?:in JSON )?at (?:position|line)[\s\S]*$/, '')
+}
+
+/** Where JSON text stops being JSON: the shortest beginning that no ending could save, found by its own rules. */
+export function faultAt(text: string): number {
+  let at = 0
+  const blank = () => {
+    while (at < text.length && ' \t\r\n'.includes(text[at] as string)) at++
+  }
+  const word = /(?:true|false|null)/y
+  const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those that a JSON string must not hold.
+  const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y
+  const take = (pattern: RegExp) => {
+    pattern.lastIndex = at
+    const found = pattern.exec(text)
+    if (found) at += found[0].length
+    return found !== null
+  }
+  const list = (close: string, entry: () => boolean): boolean => {
+    at++
+    blank()
+    if (text[at] === close) {
+      at++
+      return true
+    }
+    for (;;) {
+      blank()
+      if (!entry()) return false
+      blank()
+      if (text[at] === close) {
+        at++
+        return true
+      }
+      if (text[at] !== ',') return false
+      at++
+    }
+  }
+  const member = (): boolean => {
+    if (!take(string)) return false
+    blank()
+    if (text[at] !== ':') return false
+    at++
+    return value()
+  }
+  const value = (): boolean => {
+    blank()
+    if (text[at] === '{') return list('}', member)
+    if (text[at] === '[') return list(']', value)
+    return take(string) || take(word) || take(number)
+  }
+  if (value()) blank()
+  return at
+}
+
+export function placeOf(text: string, at: number): { readonly line: number; readonly column: number } {
+  const before = text.slice(0, at).split('\n')
+  return { line: before.length, column: (before.at(-1) ?? '').length + 1 }
+}
+
+// Wire
+
+/** @returns undefined when it is no hexadecimal */
+export function bytesOfHex(text: string): Uint8Array | undefined {
+  const digits = text.replace(/0x|[\s,:;_-]/gi, '')
+  if (digits.length === 0 || digits.length % 2 !== 0 || !/^[0-9a-f]+$/i.test(digits)) return undefined
+  return Uint8Array.from({ length: digits.length / 2 }, (_, n) => Number.parseInt(digits.slice(n * 2, n * 2 + 2), 16))
+}
+
+export function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+export type Pasted =
+  | { readonly ok: true; readonly draft: Pick<Draft, 'command' | 'fields'> }
+  | { readonly ok: false; readonly reason: string }
+
+/** The request of a pasted frame, with or without the envelope of a router. */
+export function requestOfFrame(text: string): Pasted {
+  const bytes = bytesOfHex(text)
+  if (!bytes) return { ok: false, reason: 'It is no hexadecimal: pairs of 0–9 and a–f.' }
+  try {
+    const start = bytes[0] === MAGIC_ENVELOPE ? decodeEnvelope(bytes).frameStart : 0
+    const { command, fields } = decodeRequest(bytes.subarray(start + FRAME_HEADER_BYTES))
+    if (command === 'LOGIN') return { ok: false, reason: 'A LOGIN holds a token: it is not read.' }
+    return { ok: true, draft: { command, fields: fieldsToJson(command, fields) } }
+  } catch (error) {
+    if (error instanceof VacancyError) return { ok: false, reason: error.message }
+    throw error
+  }
+}
+
+// Parameters of saved queries
+
+const PARAMETER = /\{\{\s*([\w-]{1,40})\s*\}\}/g
+
+/** Names of `{{name}}` in texts and lists, each once. */
+export function parametersOf(fields: JsonFields): string[] {
+  const texts = Object.values(fields).flatMap((value) => (typeof value === 'number' ? [] : value))
+  return [...new Set(texts.flatMap((text) => Array.from(text.matchAll(PARAMETER), ([, name]) => name as string)))]
+}
+
+/** The fields with values for their parameters; a number's text becomes a number, an empty value leaves the field out. */
+export function fillParameters(
+  command: QueryCommand,
+  fields: JsonFields,
+  values: { readonly [name: string]: string },
+): JsonFields {
+  const specs: readonly FieldSpec[] = COMMANDS[command].fields
+  const fill = (text: string) => text.replaceAll(PARAMETER, (_, name: string) => values[name]?.trim() ?? '')
+  const filled: { [name: string]: JsonFieldValue } = {}
+  for (const [name, value] of Object.entries(fields)) {
+    if (typeof value === 'number') filled[name] = value
+    else if (typeof value !== 'string') filled[name] = value.flatMap((entry) => splitEntries(fill(entry)))
+    else {
+      const text = fill(value)
+      const width = specs.find((spec) => spec.name === name)?.width
+      if (text === '' && value !== '') continue
+      const isNumber = width !== 'text' && width !== 'list' && text !== '' && Number.isFinite(Number(text))
+      filled[name] = isNumber ? Number(text) : width === 'list' ? splitEntries(text) : text
+    }
+  }
+  return filled
+}
+
+function splitEntries(text: string): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+}
+
+// Differences
+
+export type Difference = { readonly what: string; readonly from: string; readonly to: string }
+
+export function differencesOf(from: Draft, to: Draft): Difference[] {
+  const flat = ({ shard, node, command, fields }: Draft) =>
+    new Map<string, string>([
+      ['shard', shard],
+      ['node', node || 'auto'],
+      ['command', command],
+      ...Object.entries(fields).map(
+        ([name, value]) => [name, typeof value === 'object' ? value.join(', ') : String(value)] as const,
+      ),
+    ])
+  const [before, after] = [flat(from), flat(to)]
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .filter((what) => before.get(what) !== after.get(what))
+    .map((what) => ({ what, from: before.get(what) ?? '–', to: after.get(what) ?? '–' }))
+}

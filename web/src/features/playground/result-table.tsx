@@ -1,0 +1,142 @@
+'use client'
+/** Rows of a result: sortable, any number of them, and as files. */
+import type { PropertiesAnswer, QueryAnswer } from '@vacancy/shared/contract'
+import type { NightPackage } from '@vacancy/shared/wire'
+import clsx from 'clsx'
+import { count, day, price, weekday } from '../../lib/format.ts'
+import { Button } from '../../ui/button.tsx'
+import type { Column } from '../../ui/table.tsx'
+import { VirtualTable } from '../../ui/virtual-table.tsx'
+import { csvOf, gridOf, type Stay, staysOf, totalOf } from './rows.ts'
+
+export type Details = ReadonlyMap<string, PropertiesAnswer['properties'][number]>
+
+type ResultProps = {
+  readonly answer: QueryAnswer
+  readonly details: Details
+  readonly selected: string | undefined
+  readonly onSelect: (id: string) => void
+}
+
+export function ResultTable({ answer, details, selected, onSelect }: ResultProps) {
+  const stays = staysOf(answer)
+  return (
+    <div className="flex min-w-0 flex-col gap-2">
+      <div className="flex flex-wrap gap-2">
+        <Button kind="quiet" icon="download" onClick={() => save(answer, 'csv')}>
+          Export CSV
+        </Button>
+        <Button kind="quiet" icon="download" onClick={() => save(answer, 'json')}>
+          Export JSON
+        </Button>
+      </div>
+      {stays ? (
+        <VirtualTable
+          label="Results"
+          rows={stays}
+          columns={columnsOf(stays, details)}
+          rowKey={({ propertyId }) => propertyId}
+          onOpen={({ propertyId }) => onSelect(propertyId)}
+          focus={selected}
+          rowProps={(stay) => ({ 'data-property': stay.propertyId, 'data-total': totalOf(stay) })}
+          height="min(60vh, 48rem)"
+        />
+      ) : (
+        <PlainTable answer={answer} onSelect={onSelect} />
+      )}
+    </div>
+  )
+}
+
+type Detail = PropertiesAnswer['properties'][number]
+
+function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
+  const dates = stays[0]?.days.map(({ date }) => date) ?? []
+  const attribute = (id: 'area' | 'stars', header: string): Column<Stay> => {
+    const read = ({ propertyId }: Stay): Detail['area' | 'stars'] => details.get(propertyId)?.[id] ?? '–'
+    return { id, header, rank: 3, cell: read, compare: (a, b) => compareValues(read(a), read(b)) }
+  }
+  return [
+    {
+      id: 'property',
+      header: 'property',
+      rowHeader: true,
+      cell: ({ propertyId }) => <span className="font-mono">{propertyId}</span>,
+      compare: (a, b) => compareValues(a.propertyId, b.propertyId),
+    },
+    ...(details.size === 0 ? [] : [attribute('area', 'area'), attribute('stars', 'stars')]),
+    ...dates.map(
+      (date, n): Column<Stay> => ({
+        id: date,
+        header: `${weekday(date)} ${day(date)}`,
+        end: true,
+        cell: ({ days }) => <NightCell night={days[n]} />,
+        compare: (a, b) => (a.days[n]?.finalPrice ?? 0) - (b.days[n]?.finalPrice ?? 0),
+        tip: 'price · rooms left',
+      }),
+    ),
+    {
+      id: 'total',
+      header: 'total',
+      end: true,
+      cell: (stay) => price(totalOf(stay)),
+      compare: (a, b) => totalOf(a) - totalOf(b),
+    },
+  ]
+}
+
+function compareValues(a: string | number, b: string | number): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function NightCell({ night }: { readonly night: NightPackage | undefined }) {
+  if (!night) return <span className="text-text-3">·</span>
+  const { finalPrice, availability, rateFeatures } = night
+  return (
+    <span data-tip={rateFeatures.length === 0 ? undefined : rateFeatures.join(', ')}>
+      {price(finalPrice)}
+      <span className={clsx('text-small', availability === 0 ? 'text-warn' : 'text-text-3')}> ·{availability}</span>
+    </span>
+  )
+}
+
+type Indexed = { readonly at: number; readonly cells: readonly (string | number)[] }
+
+function PlainTable({ answer, onSelect }: Pick<ResultProps, 'answer' | 'onSelect'>) {
+  const { columns, rows } = gridOf(answer)
+  const indexed = rows.map((cells, at) => ({ at, cells }))
+  const isProperties = answer.command === 'SEARCHPROP'
+  return (
+    <VirtualTable
+      label="Results"
+      rows={indexed}
+      rowKey={({ at }: Indexed) => String(at)}
+      {...(isProperties && { onOpen: ({ cells }: Indexed) => onSelect(String(cells[0])) })}
+      columns={columns.map(
+        (header, n): Column<Indexed> => ({
+          id: header,
+          header,
+          rowHeader: n === 0,
+          end: typeof rows[0]?.[n] === 'number',
+          cell: ({ cells }) => {
+            const value = cells[n] ?? ''
+            return typeof value === 'number' ? count(value) : <span className="font-mono">{value}</span>
+          },
+          compare: (a, b) => compareValues(a.cells[n] ?? '', b.cells[n] ?? ''),
+        }),
+      )}
+      height="min(60vh, 48rem)"
+    />
+  )
+}
+
+function save(answer: QueryAnswer, kind: 'csv' | 'json'): void {
+  const text = kind === 'csv' ? csvOf(gridOf(answer)) : JSON.stringify(answer.result, undefined, 2)
+  const type = kind === 'csv' ? 'text/csv;charset=utf-8' : 'application/json'
+  const url = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = `vacancy-${answer.command.toLowerCase()}-${answer.at.slice(0, 19).replaceAll(':', '')}.${kind}`
+  link.click()
+  URL.revokeObjectURL(url)
+}

@@ -1,0 +1,265 @@
+'use client'
+/** The answer of a run in its views. */
+import { useQuery } from '@tanstack/react-query'
+import type { QueryAnswer } from '@vacancy/shared/contract'
+import type { JsonFieldValue } from '@vacancy/shared/wire'
+import { lazy, Suspense } from 'react'
+import { call } from '../../lib/api.ts'
+import { count, counted, micros } from '../../lib/format.ts'
+import { useUrlChoice } from '../../lib/url.ts'
+import { Banner } from '../../ui/banner.tsx'
+import { Button } from '../../ui/button.tsx'
+import { CodeView } from '../../ui/code-view.tsx'
+import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
+import { ViewTabs } from '../../ui/tabs.tsx'
+import { isSearch } from './catalogue.ts'
+import { bytesOfHex, type Draft } from './request.ts'
+import { type Details, ResultTable } from './result-table.tsx'
+import { staysOf, totalOf } from './rows.ts'
+import type { Done, Run } from './run.ts'
+import { TimingView } from './timing-view.tsx'
+import { Relax } from './why-dialog.tsx'
+import { WireView } from './wire-view.tsx'
+
+const CalendarView = lazy(() => import('./calendar-view.tsx').then(({ CalendarView }) => ({ default: CalendarView })))
+const MapView = lazy(() => import('./map-view.tsx').then(({ MapView }) => ({ default: MapView })))
+
+const VIEWS = ['table', 'calendar', 'map', 'json', 'wire', 'timing'] as const
+const LABELS = {
+  table: 'Table',
+  calendar: 'Calendar',
+  map: 'Map',
+  json: 'JSON',
+  wire: 'Wire',
+  timing: 'Timing',
+} as const
+const JSON_CHARS_MAX = 400_000
+const PROPERTIES_MAX = 1_000
+
+type ResultsProps = {
+  readonly run: Run
+  readonly before: Done | undefined
+  readonly selected: string | undefined
+  readonly onSelect: (id: string) => void
+  readonly onWhy: (property: string) => void
+  readonly onRetry: () => void
+  readonly onDraft: (draft: Draft) => void
+  readonly compared: Parameters<typeof TimingView>[0]['compared']
+  readonly datesMax: number | null
+}
+
+export function Results(props: ResultsProps) {
+  const { run, before } = props
+  if (run.state === 'none') {
+    return (
+      <EmptyState says="Nothing was run yet. Run sends the request and shows what comes back: rows, times and bytes." />
+    )
+  }
+  if (run.state === 'failed') {
+    return (
+      <div data-result-error="">
+        <ErrorState error={run.error} onRetry={props.onRetry} />
+      </div>
+    )
+  }
+  if (!before) return <Skeleton rows={6} />
+  return <Shown {...props} done={before} isRunning={run.state === 'running'} />
+}
+
+function Shown({
+  done,
+  isRunning,
+  selected,
+  onSelect,
+  onWhy,
+  onDraft,
+  compared,
+  datesMax,
+}: ResultsProps & { readonly done: Done; readonly isRunning: boolean }) {
+  const [view, setView] = useUrlChoice('view', VIEWS)
+  const { answer, draft, browserMicros, repeats } = done
+  const stays = staysOf(answer)
+  const ids = idsOf(answer)
+  const details = useDetails(answer, ids)
+  const tabs = VIEWS.filter((id) => (id !== 'calendar' || stays) && (id !== 'map' || ids.length > 0))
+  const shown = tabs.includes(view) ? view : 'table'
+  return (
+    <div
+      data-result-count={answer.count}
+      data-total-us={Math.round(browserMicros)}
+      data-result-state={isRunning ? 'running' : 'done'}
+      aria-busy={isRunning}
+      className="flex min-w-0 flex-col gap-3"
+    >
+      <p className="text-table text-text-2">{summaryOf(done, datesMax)}</p>
+      {answer.limited && <Banner level="info" title={`The first ${count(answer.limit)}; more may exist.`} />}
+      {answer.count === 0 && isSearch(draft.command) ? (
+        <EmptyState
+          says="Nothing matches all of it."
+          action={
+            <div className="flex flex-col items-start gap-3">
+              <Relax
+                draft={draft}
+                shard={answer.shard}
+                onDrop={({ field, entry }) => onDraft(without(draft, field, entry))}
+              />
+              <Button icon="question" onClick={() => onWhy('')}>
+                Why not…
+              </Button>
+            </div>
+          }
+        />
+      ) : (
+        <ViewTabs
+          label="Result as"
+          value={shown}
+          onChange={(id) => setView(id as (typeof VIEWS)[number])}
+          tabs={tabs.map((id) => ({ id, label: LABELS[id] }))}
+        >
+          <Suspense fallback={<Skeleton rows={6} />}>
+            {shown === 'table' && (
+              <ResultTable answer={answer} details={details} selected={selected} onSelect={onSelect} />
+            )}
+            {shown === 'calendar' && stays && (
+              <CalendarView
+                stays={stays}
+                roomType={String(draft.fields['roomType'])}
+                selected={selected}
+                onSelect={onSelect}
+              />
+            )}
+            {shown === 'map' && (
+              <MapView
+                ids={ids}
+                details={details}
+                totals={new Map(stays?.map((stay) => [stay.propertyId, totalOf(stay)]))}
+                selected={selected}
+                onSelect={onSelect}
+              />
+            )}
+            {shown === 'json' && <JsonView answer={answer} />}
+            {shown === 'wire' && <Frames answer={answer} />}
+            {shown === 'timing' && (
+              <TimingView answer={answer} browserMicros={browserMicros} repeats={repeats} compared={compared} />
+            )}
+          </Suspense>
+        </ViewTabs>
+      )}
+      {selected !== undefined && ids.includes(selected) && <Selected id={selected} details={details} onWhy={onWhy} />}
+    </div>
+  )
+}
+
+function summaryOf({ answer, draft, browserMicros }: Done, datesMax: number | null): string {
+  const dates = Array.isArray(draft.fields['dates']) ? draft.fields['dates'].length : 0
+  return [
+    counted(
+      answer.count,
+      answer.command.startsWith('SEARCH') ? 'property' : 'row',
+      answer.command.startsWith('SEARCH') ? 'properties' : 'rows',
+    ),
+    answer.limit === null ? '' : `limit ${count(answer.limit)}`,
+    dates === 0 ? '' : datesMax === null ? counted(dates, 'date') : `${dates} of ${datesMax} dates`,
+    micros(browserMicros),
+    `from ${answer.node}`,
+  ]
+    .filter(Boolean)
+    .join(' · ')
+}
+
+function idsOf({ command, result }: QueryAnswer): readonly string[] {
+  if (command === 'SEARCHPROP') return (result['propertyIds'] as readonly string[] | undefined) ?? []
+  return staysOf({ command, result })?.map(({ propertyId }) => propertyId) ?? []
+}
+
+const NO_DETAILS: Details = new Map()
+
+/** Positions and attributes: beside the rows, never in their way. */
+function useDetails(answer: QueryAnswer, ids: readonly string[]): Details {
+  const asked = ids.slice(0, PROPERTIES_MAX)
+  const { data } = useQuery({
+    queryKey: ['playground-properties', answer.shard, answer.at, asked.length],
+    queryFn: async ({ signal }) => {
+      const { properties } = await call('POST /api/v1/query/properties', {
+        body: { shard: answer.shard, ids: [...asked] },
+        signal,
+      })
+      return new Map(properties.map((property) => [property.id, property]))
+    },
+    enabled: asked.length > 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  })
+  return data ?? NO_DETAILS
+}
+
+function JsonView({ answer }: { readonly answer: QueryAnswer }) {
+  const text = JSON.stringify(answer.result, undefined, 2)
+  const isCut = text.length > JSON_CHARS_MAX
+  return (
+    <>
+      {isCut && (
+        <p className="pb-2 text-small text-text-3">
+          The first {count(JSON_CHARS_MAX)} characters; the export of the table has all.
+        </p>
+      )}
+      <CodeView label="Result" code={isCut ? text.slice(0, JSON_CHARS_MAX) : text} lines={28} />
+    </>
+  )
+}
+
+function Frames({ answer }: { readonly answer: QueryAnswer }) {
+  return (
+    <div className="flex flex-col gap-4">
+      <WireView label="Request" bytes={bytesOfHex(answer.requestFrame) ?? new Uint8Array()} note="as it was sent" />
+      <WireView
+        label="Reply"
+        bytes={bytesOfHex(answer.replyFrame) ?? new Uint8Array()}
+        note={answer.replyCut ? 'its beginning' : 'as it came'}
+      />
+    </div>
+  )
+}
+
+function Selected({
+  id,
+  details,
+  onWhy,
+}: {
+  readonly id: string
+  readonly details: Details
+  readonly onWhy: (property: string) => void
+}) {
+  const of = details.get(id)
+  return (
+    <section
+      aria-label={`Property ${id}`}
+      className="flex flex-wrap items-center gap-x-3 gap-y-1 rounded-control border border-line bg-sunken px-3 py-2"
+    >
+      <span className="font-medium font-mono">{id}</span>
+      {of && (
+        <span className="min-w-0 break-words text-text-2">
+          {of.area} · {of.type} · {of.category} · {counted(of.stars, 'star')} ·{' '}
+          {of.amenities.join(', ') || 'no amenities'} · rooms: {of.room_types.join(', ') || 'none'}
+        </span>
+      )}
+      <Button kind="quiet" icon="question" className="ms-auto" onClick={() => onWhy(id)}>
+        Why is it here?
+      </Button>
+    </section>
+  )
+}
+
+/** The request without a field, or without one entry of its list. */
+export function without(draft: Draft, field: string, entry: string | null): Draft {
+  const together = field === 'longitude' ? ['longitude', 'latitude', 'radiusMetres'] : [field]
+  const value = draft.fields[field]
+  const left = entry !== null && Array.isArray(value) ? value.filter((other) => other !== entry) : []
+  const rest: [string, JsonFieldValue][] = []
+  for (const [name, own] of Object.entries(draft.fields)) {
+    if (!together.includes(name)) rest.push([name, own])
+    else if (field === 'availability') rest.push([name, 0])
+    else if (left.length > 0) rest.push([name, left])
+  }
+  return { ...draft, fields: Object.fromEntries(rest) }
+}

@@ -1,0 +1,86 @@
+/** Results as rows and columns, for the table, the calendar and files. */
+import type { NightPackage, Result } from '@vacancy/shared/wire'
+import type { QueryCommand } from './catalogue.ts'
+
+export type Answered = { readonly command: string; readonly result: { readonly [name: string]: unknown } }
+
+export type Stay = { readonly propertyId: string; readonly days: readonly NightPackage[] }
+export type Grid = { readonly columns: readonly string[]; readonly rows: readonly (readonly (string | number)[])[] }
+
+type Any = Partial<Result<'SEARCHAVAIL'> & Result<'SEARCHPROP'> & Result<'GETSEGMENTS'>> & {
+  readonly dates?: readonly string[]
+  readonly roomTypes?: readonly string[]
+  readonly rateFeatures?: readonly string[]
+}
+
+/** Stays of SEARCHAVAIL, or the one night of GETPROPROOMDAY; undefined for what has no nights. */
+export function staysOf({ command, result }: Answered): readonly Stay[] | undefined {
+  if (command === 'SEARCHAVAIL') return (result as Any).properties ?? []
+  if (command !== 'GETPROPROOMDAY') return undefined
+  const { propertyId, ...night } = result as unknown as Result<'GETPROPROOMDAY'>
+  return [{ propertyId, days: [night] }]
+}
+
+export function totalOf({ days }: Stay): number {
+  return days.reduce((sum, { finalPrice }) => sum + finalPrice, 0)
+}
+
+/** Everything that was answered, one row a thing; for stays one row a property and a column a night. */
+export function gridOf(answered: Answered): Grid {
+  const stays = staysOf(answered)
+  if (stays) return gridOfStays(stays)
+  const { propertyIds, segments, dates, roomTypes, rateFeatures } = answered.result as Any
+  const one = (column: string, entries: readonly string[]): Grid => ({
+    columns: [column],
+    rows: entries.map((entry) => [entry]),
+  })
+  if (propertyIds) return one('property', propertyIds)
+  if (dates) return one('date', dates)
+  if (roomTypes) return one('room type', roomTypes)
+  if (segments) {
+    return {
+      columns: ['segment', 'properties'],
+      rows: segments.map(({ segment, propertyCount }) => [segment, propertyCount]),
+    }
+  }
+  if (rateFeatures) return { columns: ['bit', 'rate feature'], rows: rateFeatures.map((name, bit) => [bit, name]) }
+  const { explain: _, ...values } = answered.result
+  return { columns: ['field', 'value'], rows: Object.entries(values).map(([name, value]) => [name, String(value)]) }
+}
+
+function gridOfStays(stays: readonly Stay[]): Grid {
+  const dates = stays[0]?.days.map(({ date }) => date) ?? []
+  const columns = [
+    'property',
+    ...dates.flatMap((date) => [`${date} price`, `${date} rooms`, `${date} features`]),
+    'total',
+  ]
+  return {
+    columns,
+    rows: stays.map((stay) => [
+      stay.propertyId,
+      ...stay.days.flatMap(({ finalPrice, availability, rateFeatures }) => [
+        finalPrice,
+        availability,
+        rateFeatures.join(' '),
+      ]),
+      totalOf(stay),
+    ]),
+  }
+}
+
+/** RFC 4180, and no cell that a spreadsheet would take for a formula: those get an apostrophe (OWASP, CSV injection). */
+export function csvOf({ columns, rows }: Grid): string {
+  return `${[columns, ...rows].map((row) => row.map(cellOf).join(',')).join('\r\n')}\r\n`
+}
+
+function cellOf(value: string | number): string {
+  if (typeof value === 'number') return String(value)
+  const safe =
+    /^[\s\u00a0]*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(value) || /^[\t\r\n]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+export function isStayCommand(command: string): command is QueryCommand {
+  return command === 'SEARCHAVAIL' || command === 'GETPROPROOMDAY'
+}

@@ -1,0 +1,98 @@
+'use client'
+/** Runs of the page: one at a time, the last answer stays until the next one is there. */
+import { useQueryClient } from '@tanstack/react-query'
+import type { QueryAnswer } from '@vacancy/shared/contract'
+import { useRef, useState } from 'react'
+import { call } from '../../lib/api.ts'
+import { counted } from '../../lib/format.ts'
+import { announce } from '../../ui/announce.ts'
+import { isWrite } from './catalogue.ts'
+import { HISTORY_KEY } from './history-panel.tsx'
+import type { Draft } from './request.ts'
+import type { Repeats } from './timing-view.tsx'
+
+const MICROS = 1_000
+/** Repeats are for looking at times, not for load: at most 50 a second. */
+const REPEAT_MS = 20
+
+export type Run =
+  | { readonly state: 'none' }
+  | { readonly state: 'running'; readonly before: Done | undefined }
+  | Done
+  | { readonly state: 'failed'; readonly error: unknown; readonly draft: Draft; readonly before: Done | undefined }
+
+export type Done = {
+  readonly state: 'done'
+  readonly answer: QueryAnswer
+  /** What was asked, whatever stands in the form by now. */
+  readonly draft: Draft
+  readonly browserMicros: number
+  readonly repeats: Repeats | undefined
+}
+
+export function useRuns() {
+  const [run, setRun] = useState<Run>({ state: 'none' })
+  const queries = useQueryClient()
+  const gone = useRef<AbortController>(undefined)
+  const before = run.state === 'done' ? run : run.state === 'none' ? undefined : run.before
+
+  async function ask(draft: Draft, shard: string | undefined, confirm: string, keep: boolean, signal: AbortSignal) {
+    const startedMs = performance.now()
+    const answer = await call('POST /api/v1/query', {
+      body: {
+        command: draft.command,
+        fields: { ...draft.fields } as never,
+        write: isWrite(draft.command),
+        confirm,
+        keep,
+        ...(shard && { shard }),
+        ...(draft.node && { node: draft.node }),
+      },
+      signal,
+    })
+    return { answer, browserMicros: (performance.now() - startedMs) * MICROS }
+  }
+
+  async function start(draft: Draft, shard: string | undefined, { times = 1, confirm = '' } = {}): Promise<void> {
+    gone.current?.abort()
+    const own = new AbortController()
+    gone.current = own
+    setRun({ state: 'running', before })
+    try {
+      const first = await ask(draft, shard, confirm, true, own.signal)
+      if (own.signal.aborted) return
+      const done: Done = { state: 'done', draft, ...first, repeats: undefined }
+      setRun(done)
+      announce(`${counted(first.answer.count, 'result')}`)
+      void queries.invalidateQueries({ queryKey: HISTORY_KEY })
+      if (times > 1) await repeat(done, shard, times, own.signal)
+    } catch (error) {
+      if (own.signal.aborted) return
+      setRun({ state: 'failed', error, draft, before })
+      void queries.invalidateQueries({ queryKey: HISTORY_KEY })
+    }
+  }
+
+  /** The same again: only times are kept. What fails among them is counted. */
+  async function repeat(done: Done, shard: string | undefined, wanted: number, signal: AbortSignal): Promise<void> {
+    const runs = [done.answer.totalMicros]
+    let failed = 0
+    while (runs.length + failed < wanted && !signal.aborted) {
+      const startedMs = performance.now()
+      try {
+        runs.push((await ask(done.draft, shard, '', false, signal)).answer.totalMicros)
+      } catch {
+        failed += 1
+      }
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, REPEAT_MS - (performance.now() - startedMs))))
+      if (!signal.aborted) setRun({ ...done, repeats: { runs: [...runs], failed, wanted } })
+    }
+  }
+
+  function stop(): void {
+    gone.current?.abort()
+    setRun(before ?? { state: 'none' })
+  }
+
+  return { run, before, start, stop }
+}

@@ -1,0 +1,93 @@
+'use client'
+/** A saved query: its parameters are asked for, then it opens in the playground. */
+import { useQuery } from '@tanstack/react-query'
+import type { SavedQuery } from '@vacancy/shared/contract'
+import { useRouter } from 'next/navigation'
+import { useState } from 'react'
+import { call } from '../../lib/api.ts'
+import { routes } from '../../lib/routes.ts'
+import { Age } from '../../ui/age.tsx'
+import { Button } from '../../ui/button.tsx'
+import { CodeView } from '../../ui/code-view.tsx'
+import { Field, Input } from '../../ui/field.tsx'
+import { Page } from '../../ui/page.tsx'
+import { Panel } from '../../ui/panel.tsx'
+import { isWrite } from './catalogue.ts'
+import { type Draft, fillParameters, jsonOf, parametersOf } from './request.ts'
+import { encodeShare } from './share.ts'
+
+export function SavedQueryPage({ id }: { readonly id: string }) {
+  const query = useQuery({
+    queryKey: ['saved-queries', id],
+    queryFn: ({ signal }) => call('GET /api/v1/saved-queries/{id}', { params: { id }, signal }),
+  })
+  return (
+    <Page
+      id="saved-query"
+      title={query.data?.name ?? 'Saved query'}
+      where="Playground"
+      ready={!query.isPending}
+      crumbs={[{ href: routes.playground(), label: 'Playground' }]}
+      lead={
+        query.data && (
+          <>
+            by {query.data.mine ? 'you' : query.data.owner}, changed <Age at={query.data.changedAt} />
+          </>
+        )
+      }
+    >
+      <Panel title="Query" query={query}>
+        {(saved) => <Saved saved={saved} />}
+      </Panel>
+    </Page>
+  )
+}
+
+function Saved({ saved }: { readonly saved: SavedQuery }) {
+  const router = useRouter()
+  const [values, setValues] = useState<{ readonly [name: string]: string }>({})
+  const names = parametersOf(saved.fields)
+  const draft: Draft = {
+    shard: saved.shard,
+    node: saved.node ?? '',
+    command: saved.command,
+    fields: fillParameters(saved.command, saved.fields, values),
+  }
+  const open = async (run: boolean) => {
+    router.push(routes.playground({ q: await encodeShare(draft), ...(run && { run: '1' }) }))
+  }
+  return (
+    <form
+      className="flex flex-col gap-4"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void open(!isWrite(saved.command))
+      }}
+    >
+      {names.length > 0 && (
+        <div className="grid gap-3 sm:grid-cols-2">
+          {names.map((name) => (
+            <Field key={name} label={name} hint="Left empty, the field is left out.">
+              {(wire) => (
+                <Input
+                  {...wire}
+                  value={values[name] ?? ''}
+                  onChange={({ target }) => setValues({ ...values, [name]: target.value })}
+                />
+              )}
+            </Field>
+          ))}
+        </div>
+      )}
+      <CodeView label="Request" code={jsonOf(draft)} />
+      <div className="flex flex-wrap gap-2">
+        {!isWrite(saved.command) && (
+          <Button type="submit" kind="primary" icon="play">
+            Run {saved.name}
+          </Button>
+        )}
+        <Button onClick={() => void open(false)}>Open in the playground</Button>
+      </div>
+    </form>
+  )
+}

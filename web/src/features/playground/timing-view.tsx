@@ -1,0 +1,134 @@
+'use client'
+/** Where the time of a run went, hop by hop, and how it spreads over repeats. */
+import type { Hop, QueryAnswer } from '@vacancy/shared/contract'
+import clsx from 'clsx'
+import { bytes, count, micros, NONE } from '../../lib/format.ts'
+import { percentile } from './scale.ts'
+
+type Bar = { readonly hop: string; readonly label: string; readonly micros: number | null }
+
+const LABELS: { readonly [hop in Hop['hop']]: string } = {
+  'control-plane': 'control plane',
+  network: 'network and node, outside of the search',
+  waiting: 'node: waiting for its turn',
+  searching: 'node: searching and encoding',
+}
+
+/** In the order of the way; the browser's own part is what is left of the whole. */
+export function barsOf(answer: Pick<QueryAnswer, 'hops' | 'totalMicros'>, browserMicros: number): Bar[] {
+  return [
+    { hop: 'browser', label: 'browser and its network', micros: Math.max(0, browserMicros - answer.totalMicros) },
+    ...answer.hops.map(({ hop, micros }) => ({ hop, label: LABELS[hop], micros })),
+  ]
+}
+
+export type Repeats = { readonly runs: readonly number[]; readonly failed: number; readonly wanted: number }
+
+export function spreadOf({ runs }: Repeats) {
+  const sorted = [...runs].sort((a, b) => a - b)
+  return { p50: percentile(sorted, 50), p99: percentile(sorted, 99), least: sorted[0] ?? 0, most: sorted.at(-1) ?? 0 }
+}
+
+type TimingProps = {
+  readonly answer: QueryAnswer
+  readonly browserMicros: number
+  readonly repeats: Repeats | undefined
+  /** Of the history entry that it is compared with. */
+  readonly compared: { readonly label: string; readonly micros: number | null } | undefined
+}
+
+export function TimingView({ answer, browserMicros, repeats, compared }: TimingProps) {
+  const bars = barsOf(answer, browserMicros)
+  const total = bars.reduce((sum, bar) => sum + (bar.micros ?? 0), 0)
+  let at = 0
+  return (
+    <div className="flex min-w-0 flex-col gap-4">
+      <ol aria-label="Time by hop" className="flex flex-col gap-1">
+        {bars.map((bar) => {
+          const start = at
+          at += bar.micros ?? 0
+          const isTold = bar.micros !== null
+          return (
+            <li
+              key={bar.hop}
+              data-hop={bar.hop}
+              data-us={bar.micros === null ? undefined : Math.round(bar.micros)}
+              className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 sm:grid-cols-[15rem_minmax(0,1fr)_5rem]"
+            >
+              <span className="text-table text-text-2">{bar.label}</span>
+              <span
+                aria-hidden="true"
+                className={clsx(
+                  'relative h-4 overflow-clip rounded-[2px] max-sm:order-last max-sm:col-span-2',
+                  isTold ? 'bg-sunken' : 'hatch bg-unk-bg',
+                )}
+              >
+                {isTold && (
+                  <span
+                    data-filled=""
+                    className={clsx(
+                      'absolute inset-y-0 min-w-0.5',
+                      bar.hop === 'searching' || bar.hop === 'waiting' ? 'bg-accent' : 'bg-series-3',
+                    )}
+                    style={{
+                      insetInlineStart: `${(start / total) * 100}%`,
+                      width: `${((bar.micros ?? 0) / total) * 100}%`,
+                    }}
+                  />
+                )}
+              </span>
+              <span className="num text-table">{isTold ? micros(bar.micros) : 'not reported'}</span>
+            </li>
+          )
+        })}
+        <li className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 border-line border-t pt-1 font-medium sm:grid-cols-[15rem_minmax(0,1fr)_5rem]">
+          <span>together</span>
+          <span className="max-sm:hidden" />
+          <span className="num">{micros(total)}</span>
+        </li>
+      </ol>
+      {answer.hops.some((hop) => hop.micros === null) && (
+        <p className="prose text-small text-text-3">
+          {answer.command.startsWith('SEARCH')
+            ? 'Switch “Explain” on, and the node reports its part; until then it is in the bar of the network.'
+            : 'The node reports its part of searches only; here it is in the bar of the network.'}
+        </p>
+      )}
+      {repeats && <Spread repeats={repeats} />}
+      {compared && (
+        <p className="text-table">
+          {compared.label}: {micros(compared.micros)}; now {micros(answer.totalMicros)} in the control plane and behind
+          it.
+        </p>
+      )}
+      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-table sm:grid-cols-[auto_1fr_auto_1fr]">
+        <Fact name="answered by" value={`${answer.node}, ${answer.role}`} />
+        <Fact name="index" value={answer.index === null ? NONE : count(Number(answer.index))} />
+        <Fact name="rows examined" value={count(answer.examined)} />
+        <Fact name="rows returned" value={count(answer.count)} />
+        <Fact name="bytes out" value={bytes(answer.bytesOut)} />
+        <Fact name="bytes in" value={bytes(answer.bytesIn)} />
+        <Fact name="nodes asked" value={count(answer.attempts)} />
+      </dl>
+    </div>
+  )
+}
+
+function Fact({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <>
+      <dt className="text-text-3">{name}</dt>
+      <dd>{value}</dd>
+    </>
+  )
+}
+
+function Spread({ repeats }: { readonly repeats: Repeats }) {
+  const { p50, p99, least, most } = spreadOf(repeats)
+  return (
+    <p role="status" data-runs={repeats.runs.length} className="text-table">
+      {repeats.runs.length} of {repeats.wanted} runs{repeats.failed > 0 && `, ${repeats.failed} failed`}: p50{' '}
+      {micros(p50)} · p99 {micros(p99)} · {micros(least)} to {micros(most)}
+    </p>
+  )
+}
