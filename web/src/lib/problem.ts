@@ -4,6 +4,8 @@ import type { Problem } from '@vacancy/shared/contract'
 export class ApiProblem extends Error {
   readonly status: number
   readonly code: string
+  /** What was wrong; the message as well. */
+  readonly detail: string
   /** What to do. */
   readonly hint: string
   readonly field: string | undefined
@@ -18,6 +20,7 @@ export class ApiProblem extends Error {
     this.name = 'ApiProblem'
     this.status = problem.status
     this.code = problem.code
+    this.detail = this.message
     this.hint = problem.hint
     this.field = problem.field
     this.requestId = problem.requestId

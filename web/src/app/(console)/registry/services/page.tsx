@@ -1,0 +1,5 @@
+import { ServicesPage } from '../../../../features/registry/services-page.tsx'
+
+export default function Page() {
+  return <ServicesPage />
+}

@@ -1,0 +1,5 @@
+import { AboutPage } from '../../../../features/settings/about-page.tsx'
+
+export default function Page() {
+  return <AboutPage />
+}

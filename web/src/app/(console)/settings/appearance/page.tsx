@@ -1,0 +1,5 @@
+import { AppearancePage } from '../../../../features/settings/appearance-page.tsx'
+
+export default function Page() {
+  return <AppearancePage />
+}

@@ -1,0 +1,5 @@
+import { EnvironmentPage } from '../../../../features/settings/environment-page.tsx'
+
+export default function Page() {
+  return <EnvironmentPage />
+}

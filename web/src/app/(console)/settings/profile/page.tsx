@@ -1,0 +1,5 @@
+import { ProfilePage } from '../../../../features/settings/profile-page.tsx'
+
+export default function Page() {
+  return <ProfilePage />
+}

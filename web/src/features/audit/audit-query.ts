@@ -1,0 +1,43 @@
+'use client'
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { useCallback } from 'react'
+import { call } from '../../lib/api.ts'
+import { useLiveSignal } from '../../lib/live.ts'
+
+/** As it stands in the URL; '' is no filter. */
+export type AuditFilter = {
+  readonly actor: string
+  readonly action: string
+  readonly target: string
+  /** Days, `2026-11-20`; both ends included. */
+  readonly from: string
+  readonly to: string
+}
+
+const PAGE = 100
+const DAY = /^\d{4}-\d{2}-\d{2}$/
+
+/** The query of the contract for a filter. */
+export function auditQuery({ actor, action, target, from, to }: AuditFilter) {
+  return {
+    ...(actor && { actor }),
+    ...(action && { action }),
+    ...(target && { target }),
+    ...(DAY.test(from) && { from: `${from}T00:00:00.000Z` }),
+    ...(DAY.test(to) && { to: `${to}T23:59:59.999Z` }),
+  }
+}
+
+/** Newest first, page by page; new entries come when the live channel says that there are some. */
+export function useAudit(filter: AuditFilter) {
+  const queries = useQueryClient()
+  const refresh = useCallback(() => void queries.invalidateQueries({ queryKey: ['audit'] }), [queries])
+  useLiveSignal('audit', refresh)
+  return useInfiniteQuery({
+    queryKey: ['audit', filter],
+    queryFn: ({ pageParam, signal }) =>
+      call('GET /api/v1/audit', { query: { ...auditQuery(filter), limit: PAGE, ...pageParam }, signal }),
+    initialPageParam: {} as { cursor?: string },
+    getNextPageParam: ({ next }) => (next === null ? undefined : { cursor: next }),
+  })
+}
