@@ -3,7 +3,7 @@
  * wrong is told to the simulation by `POST /sim/{verb}`; `--help` lists the flags.
  */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -45,11 +45,13 @@ async function run(): Promise<void> {
     `simulated: ${sim.registryUrl} (registry and resolver; POST /sim/{verb} with {"shard":"s1","node":"n1"})\n`,
   )
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-console-sim-'))
+  const token = join(folder, 'admin.token')
+  writeFileSync(token, 'of-the-simulation\n')
   const child = spawn(
     process.execPath,
     [
       ...[PROGRAM, 'control-plane', '--registry', sim.registryUrl, '--resolver', sim.registryUrl, '--data-dir', folder],
-      ...['--node-admin-token', 'of-the-simulation', ...positionals],
+      ...['--node-admin-token', `file:${token}`, ...positionals],
     ],
     { stdio: 'inherit' },
   )
