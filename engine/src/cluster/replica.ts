@@ -167,6 +167,8 @@ export type ReplicaParts = {
   readonly freeBytes: () => number
   readonly snapshotIntervalMs: number
   readonly snapshotTriggerCount: number
+  /** Log that is kept behind the newest snapshot: KEPT_ENTRIES; fewer in a simulation. */
+  readonly keptEntries?: number
   /** Index of the snapshot the node started from, and of the one before. */
   readonly snapshotIndex: number
   readonly tornTailBytes: number
@@ -207,6 +209,8 @@ export type Replica = ReplicaParts & {
   termStartMonotonicMs: number
   isDiskFull: boolean
   isRetrying: boolean
+  /** Heard of from the log. */
+  refusals: number
   isStopping: boolean
   isApplying: boolean
   lastDigestIndex: number
@@ -285,6 +289,7 @@ export function createReplica(parts: ReplicaParts): Replica {
     termStartMonotonicMs: env.clock.monotonicMs(),
     isDiskFull: false,
     isRetrying: false,
+    refusals: 0,
     isStopping: false,
     isApplying: false,
     lastDigestIndex: 0,
@@ -678,8 +683,9 @@ export function onLogMessage(replica: Replica, message: FromWal): void {
 
 /** Log needed: behind the older of two snapshots, and some more for followers that lag (consensus.md §17). */
 export function compactionFloor(replica: Replica): number {
-  const held = replica.link?.keptIndex() ?? Number.POSITIVE_INFINITY
-  const kept = Math.min(replica.snapshotIndexBefore, replica.snapshotIndexLast - KEPT_ENTRIES, held, followed(replica))
+  const { link, snapshotIndexBefore, snapshotIndexLast, keptEntries = KEPT_ENTRIES } = replica
+  const held = link?.keptIndex() ?? Number.POSITIVE_INFINITY
+  const kept = Math.min(snapshotIndexBefore, snapshotIndexLast - keptEntries, held, followed(replica))
   return Math.max(0, Math.min(kept, replica.raft.applied)) + 1
 }
 
@@ -698,6 +704,7 @@ function followed({ raft, walBytes }: Replica): number {
  * itself tells each writer so; a leader's entries may be on their way to peers, so their writers wait for their fate.
  */
 function onRefused(replica: Replica, token: number, storedTo: number | undefined): void {
+  replica.refusals++
   // Refusals of groups behind the first one were taken back with it.
   if (replica.handOvers[0]?.token !== token) return
   replica.handOvers.length = 0
@@ -769,7 +776,7 @@ export function snapshotCurrent(replica: Replica): void {
 function retryLog(replica: Replica): void {
   if (replica.isRetrying) return
   replica.isRetrying = true
-  replica.env.schedule.after(RETRY_FULL_MS, () => replica.log({ type: 'resume' }))
+  replica.env.schedule.after(RETRY_FULL_MS, () => replica.log({ type: 'resume', refusals: replica.refusals }))
 }
 
 // Apply

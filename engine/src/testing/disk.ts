@@ -404,6 +404,16 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
   return disk
 }
 
+/** Has the machine, or the process, stop before one of the next operations that change something. */
+export function stopBefore(disk: SimulatedDisk, changes: number, onStop: () => void): void {
+  let left = changes
+  disk.fault = ({ call }) => {
+    if ((!isChange(call) && call !== 'syncData' && call !== 'syncDirectory') || left-- > 0) return undefined
+    onStop()
+    return { kind: 'crash' }
+  }
+}
+
 /** Notes the operation and meets its fault. @param onSyncFailed what a failed sync does to the data */
 function begin(
   disk: SimulatedDisk,

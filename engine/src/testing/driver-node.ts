@@ -44,7 +44,7 @@ import {
   startSnapshot,
   tick,
 } from '../cluster/replica.ts'
-import { pinnedBy } from '../cluster/transfer.ts'
+import { pinnedBy, TRANSFER_LIMITS } from '../cluster/transfer.ts'
 import type { Env } from '../env.ts'
 import {
   ENTRY_HEADER_BYTES,
@@ -75,7 +75,7 @@ import { checksumSeed } from '../wal/record.ts'
 import { listLogFiles, replayEntries, scanLog, termAt } from '../wal/scan.ts'
 import { installWal, prepareNext, type Wal } from '../wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
-import { crash, createSimulatedDisk, restart, type SimulatedDisk } from './disk.ts'
+import { crash, createSimulatedDisk, restart, type SimulatedDisk, stopBefore } from './disk.ts'
 import { leaderOf } from './faults.ts'
 import type { Fault } from './knobs.ts'
 import { createToyNode, createToyReference, MARKS_EVERY, type Machine, type MachineParts } from './machine.ts'
@@ -193,6 +193,12 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
       disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + (detail % 40_000)
       scheduleIn(world.scheduler, lengthUs * 4, () => {
         storageOf(node).disk.capacityBytes = CAPACITY
+      })
+      return true
+    case 'cut':
+      if (!node.process) return false
+      stopBefore(disk, (detail >>> 1) % 48, () => {
+        node.stopped = detail % 2 === 0 ? 'killed' : 'power was lost'
       })
       return true
     case 'diskerror': {
@@ -556,6 +562,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
     freeBytes: () => disk.space('/').freeBytes,
     snapshotIntervalMs: 2_000 + (knobs.snapshotEvery % 30_000),
     snapshotTriggerCount: knobs.snapshotEvery,
+    keptEntries: knobs.keptEntries,
     snapshotIndex: driver.snapshotIndex,
     tornTailBytes: 0,
     acceptDay: 0,
@@ -632,6 +639,7 @@ function startLog({ host, env }: DriverNode, wal: Wal): SimulatedLog {
     send: (message) => answers.push(message),
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
+    refusals: 0,
   }
   const handle = (): void => {
     if (isBusy || queue.length === 0) return
@@ -749,7 +757,8 @@ function act(driver: DriverNode, action: Action, nameOf: (number: number) => str
   return answer
 }
 
-function checkBounds({ replica, host, member }: DriverNode): void {
+function checkBounds(driver: DriverNode): void {
+  const { replica, host, member } = driver
   if (!replica || !member) return
   const { node } = host
   if (replica.handOvers.length > 20_000) violate('O14', `${replica.handOvers.length} hand-overs of node ${node.number}`)
@@ -757,6 +766,14 @@ function checkBounds({ replica, host, member }: DriverNode): void {
     violate('O14', `${member.reads.waiting.size} reads wait at node ${node.number}`)
   const waiting = replica.waitingSinks.length - replica.waitingHead
   if (waiting > 60_000) violate('O14', `${waiting} writes wait at node ${node.number}`)
+  // §16.3, 5: who receives a snapshot finds the log behind it.
+  const { outgoing, port } = member.sender
+  const logBegins = driver.wal?.files[0]?.firstIndex ?? 1
+  for (const { index, startedMs, node: peer } of outgoing.values()) {
+    const isOld = port.nowMs() - startedMs >= TRANSFER_LIMITS.keepLogMs
+    if (index + 1 < logBegins && !isOld)
+      violate('O13', `the log of node ${node.number} begins at ${logBegins}; ${peer} is to go on behind ${index}`)
+  }
   if (isReady(member) && member.membership === undefined) violate('O14', 'a leader has no membership')
 }
 

@@ -199,6 +199,7 @@ function apply(world: World, fault: Fault, node: SimulatedNode): boolean {
     case 'snapshot':
       return operate(world, fault, node)
     case 'fulldisk':
+    case 'cut':
     case 'diskerror':
     case 'corrupt':
     case 'wipe':

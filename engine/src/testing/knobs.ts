@@ -22,6 +22,7 @@ export const FAULT_CLASSES = [
   'stall',
   'slowdisk',
   'fulldisk',
+  'cut',
   'diskerror',
   'corrupt',
   'clock',
@@ -45,6 +46,7 @@ export const PROFILES = [
   'membership',
   'snapshot',
   'disk',
+  'fulldisk',
 ] as const
 export type Profile = (typeof PROFILES)[number]
 
@@ -95,13 +97,26 @@ export const FAULT_PHASE_US_MAX = 600_000_000
 const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   calm: [],
   network: ['drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset', 'stall'],
-  crash: ['kill', 'power', 'killall', 'rolling', 'stall', 'drop', 'partition', 'slowdisk'],
+  crash: ['kill', 'power', 'cut', 'killall', 'rolling', 'stall', 'drop', 'partition', 'slowdisk'],
   elections: ['kill', 'power', 'killall', 'late', 'stall', 'partition', 'oneway', 'slowdisk', 'transfer'],
-  conflicts: ['kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'stall', 'transfer', 'fulldisk'],
+  conflicts: [
+    'kill',
+    'power',
+    'cut',
+    'partition',
+    'oneway',
+    'late',
+    'drop',
+    'slowdisk',
+    'stall',
+    'transfer',
+    'fulldisk',
+  ],
   reads: ['partition', 'oneway', 'stall', 'late', 'kill', 'slowapply', 'transfer'],
   membership: ['membership', 'transfer', 'wipe', 'kill', 'power', 'partition', 'oneway', 'drop', 'late'],
-  snapshot: ['snapshot', 'kill', 'power', 'partition', 'drop', 'late', 'duplicate', 'slowlink'],
-  disk: ['slowdisk', 'fulldisk', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
+  snapshot: ['snapshot', 'kill', 'power', 'cut', 'partition', 'drop', 'late', 'duplicate', 'slowlink'],
+  disk: ['slowdisk', 'fulldisk', 'cut', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
+  fulldisk: ['fulldisk', 'cut', 'kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'transfer'],
 }
 
 /** @param length scales the number of events */
@@ -201,6 +216,20 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
       }
     case 'membership':
       return { ...often, learners: between(random, 0, 3), snapshotEvery: betweenDecades(random, 20, 3_000) }
+    case 'fulldisk':
+      // Entries are on their way to a disk that is full, and others are to take their places.
+      return {
+        ...often,
+        voters,
+        learners: 0,
+        electionTicks: between(random, 4, 12),
+        heartbeatTicks: 1,
+        syncUsMin: 200,
+        syncUsMax: Math.round(electionUs / 4),
+        snapshotEvery: 2_000,
+        clients: 6,
+        thinkUs: betweenDecades(random, 1_000, 10_000),
+      }
     default:
       return {}
   }

@@ -187,8 +187,8 @@ const EVERYWHERE = [
 ]
 const EXPECTED: { readonly [program: string]: readonly string[] } = {
   core: EVERYWHERE,
-  log: [...EVERYWHERE, 'diskerror', 'corrupt', 'refusals', 'O11'],
-  driver: [...EVERYWHERE, 'diskerror', 'corrupt', 'refusals', 'wipe', 'shutdown', 'O11', 'O15'],
+  log: [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O11'],
+  driver: [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'wipe', 'shutdown', 'O11', 'O15'],
 }
 
 function settingsOf({ profile, program, length, usesStore, defects }: Settings): object {

@@ -92,6 +92,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
     send: (message) => void env.schedule.after(0, () => onLogMessage(replica, message)),
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
+    refusals: 0,
   }
   const flush = (): void => {
     handleWalMessages(thread, queue.splice(0))

@@ -14,7 +14,7 @@ import { listLogFiles, replayEntries, scanLog, termAt } from '../wal/scan.ts'
 import { installWal, prepareNext, type Wal } from '../wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
 import { batchesFrom, type CoreLog, type CoreSnapshot, type LogEvents, type LogKind } from './core-log.ts'
-import { crash, createSimulatedDisk, damage, restart, type SimulatedDisk } from './disk.ts'
+import { crash, createSimulatedDisk, damage, restart, type SimulatedDisk, stopBefore } from './disk.ts'
 import { IDENTITY } from './log-fixture.ts'
 import { betweenDecades } from './random.ts'
 import { scheduleIn } from './scheduler.ts'
@@ -24,7 +24,8 @@ const FOLDER = '/wal'
 const SNAPSHOT = '/snapshot'
 const FORMED = '/formed'
 const CAPACITY = 2 ** 40
-const RETRY_FULL_MS = 50
+/** Every run, and every start of a node, waits another time before it tries a full disk again. */
+const RETRY_FULL_MS_MAX = 1_000
 
 type WalStorage = { readonly disk: SimulatedDisk; readonly identity: LogIdentity }
 
@@ -51,11 +52,20 @@ export const walLog: LogKind = {
       // It may not even begin a log now.
       node.mayFail = true
       // On some file systems also what lies within a file takes room when it is written again.
-      disk.copiesOnWrite = detail % 3 === 0
-      disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + (detail % 40_000)
+      // There a group may fit in part.
+      disk.copiesOnWrite = detail % 2 === 0
+      const leftBytes = disk.copiesOnWrite ? (detail >>> 1) % 1_500 : detail % 40_000
+      disk.capacityBytes = CAPACITY - disk.space('/').freeBytes + leftBytes
       scheduleIn(world.scheduler, lengthUs * 4, () => {
         // By then the node may have another disk.
         ;(node.storage as WalStorage).disk.capacityBytes = CAPACITY
+      })
+      return true
+    }
+    if (kind === 'cut') {
+      if (!node.process) return false
+      stopBefore(disk, (detail >>> 1) % 24, () => {
+        node.stopped = detail % 2 === 0 ? 'killed' : 'power was lost'
       })
       return true
     }
@@ -144,6 +154,7 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
   const { disk, identity } = storage
   const env: Env = { ...host.env, disk }
   const options = { fileBytes: knobs.logFileBytes, reserveBytes: 1_024, prepareSyncBytes: 8_192 }
+  const retryFullMs = betweenDecades(host.random, 20, RETRY_FULL_MS_MAX)
   let snapshot = readSnapshot(disk)
   let wal: Wal
   let recovered: CoreLog['recovered']
@@ -171,12 +182,14 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
   let readies: Ready[] = []
   let isBusy = false
   let pendingFloor = 0
+  let refusals = 0
   const thread: WalThread = {
     wal,
     flushThreshold: knobs.flushThreshold,
     send: (message) => answers.push(message),
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
+    refusals: 0,
   }
   const answers: FromWal[] = []
   const handle = (): void => {
@@ -203,14 +216,15 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
         }
         return
       case 'refused': {
+        refusals++
         if (readies[0]?.token !== answer.token) return
         readies = []
         events.onRefused(answer.token, answer.storedTo)
-        env.schedule.after(RETRY_FULL_MS, () => tell({ type: 'resume' }))
+        env.schedule.after(retryFullMs, () => tell({ type: 'resume', refusals }))
         return
       }
       case 'resumed':
-        if (!answer.takesEntries) env.schedule.after(RETRY_FULL_MS, () => tell({ type: 'resume' }))
+        if (!answer.takesEntries) env.schedule.after(retryFullMs, () => tell({ type: 'resume', refusals }))
         return
       case 'marked':
         return tell({ type: 'compact', floor: pendingFloor })
@@ -218,7 +232,7 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
         return events.onCompacted(Math.min(pendingFloor, (wal.files[0]?.lastIndex ?? 0) + 1, snapshot.index + 1))
       case 'installed': {
         if (!answer.isDone) {
-          env.schedule.after(RETRY_FULL_MS, () => tell({ type: 'install', mark: answer.mark }))
+          env.schedule.after(retryFullMs, () => tell({ type: 'install', mark: answer.mark }))
           return
         }
         const ready = readies.shift()
@@ -241,7 +255,7 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
       const staged = { index, term, configuration, state }
       const attempt = (): void => {
         if (!writeSnapshot(disk, staged)) {
-          env.schedule.after(RETRY_FULL_MS, attempt)
+          env.schedule.after(retryFullMs, attempt)
           return
         }
         snapshot = staged

@@ -121,6 +121,8 @@ export type SimulatedNode = {
   /** Faults that may end the process by themselves, and those that explain a refusal to start. */
   mayFail: boolean
   isDamaged: boolean
+  /** Process or machine have stopped in the middle of their work on the disk; whatever that throws. */
+  stopped: '' | 'killed' | 'power was lost'
   /** When its disk was last replaced by an empty one; 0 for never. */
   wipedAt: number
   /** With this disk it was seen to be a voter: it counts for a majority, whether it runs or not. */
@@ -208,6 +210,7 @@ export function createWorld(options: WorldOptions): World {
       slowApplyUs: 0,
       mayFail: false,
       isDamaged: false,
+      stopped: '',
       wipedAt: 0,
       wasVoter: false,
       isRemoved: false,
@@ -311,6 +314,7 @@ export function endProcess(world: World, node: SimulatedNode, how: string, isPow
   process.running = undefined
   process.waiting.length = 0
   node.process = undefined
+  node.stopped = ''
   node.lastEnd = how
   note(world.trace, world.scheduler.nowUs, node.number, 'stop', isPowerLoss ? 1 : 0, () => how)
   if (world.network.ends[node.number]) detach(world.network, node.number, !isPowerLoss)
@@ -341,7 +345,8 @@ function onThrown(world: World, process: Process, error: unknown): void {
   const { node } = process
   if (error instanceof ViolationError) throw error
   if (process.isOver) return
-  const isCrash = error instanceof CrashError
+  const { stopped } = node
+  const isCrash = stopped !== '' || error instanceof CrashError
   const code = error instanceof VacancyError ? error.code : ''
   const isDiskFailure = code === 'disk_failed' && node.mayFail
   const isRefusal = code === 'corrupt_data' && node.isDamaged
@@ -353,7 +358,10 @@ function onThrown(world: World, process: Process, error: unknown): void {
   }
   if (isRefusal) world.counts.refusals++
   world.oracles.checks.O11++
-  endProcess(world, node, isCrash ? 'the machine stopped' : code, isCrash)
+  const how = stopped === '' ? 'the machine stopped' : `${stopped} between two operations of the disk`
+  endProcess(world, node, isCrash ? how : code, isCrash && stopped !== 'killed')
+  // Whoever looks after it starts it again; one whose disk is damaged would only say so again.
+  if (!isRefusal) restartLater(world, node, world.knobs.tickMs * world.knobs.electionTicks * 2_000)
 }
 
 function look(world: World, process: Process): void {

@@ -18,6 +18,7 @@ function start(flushThreshold = 100) {
     send: (message) => sent.push(message),
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
+    refusals: 0,
   }
   return { disk, env, thread, sent }
 }
@@ -73,7 +74,7 @@ test('what comes behind a refusal is refused, but votes are stored (W4)', () => 
   handleWalMessages(thread, [append(1, large.slice(0, 1)), append(2, large.slice(1)), append(3, [entries(241, 1, 1)])])
   const last = thread.wal.lastIndex
   expect(sent.at(-2)).toMatchObject({ type: 'refused', token: 2 })
-  expect(sent.at(-1)).toEqual({ type: 'refused', token: 3 })
+  expect(sent.at(-1)).toEqual({ type: 'refused', token: 3, storedTo: undefined })
 
   handleWalMessages(thread, [append(4, [], 0, 7), append(5, [entries(last + 1, 1, 7)], 0, 7)])
 
@@ -82,13 +83,37 @@ test('what comes behind a refusal is refused, but votes are stored (W4)', () => 
     ['refused', 5],
   ])
   expect(thread.wal.hardState).toMatchObject({ term: 7 })
-  handleWalMessages(thread, [{ type: 'resume' }])
+  handleWalMessages(thread, [{ type: 'resume', refusals: 3 }])
   expect(sent.at(-1)).toEqual({ type: 'resumed', takesEntries: false })
   disk.capacityBytes *= 4
-  handleWalMessages(thread, [{ type: 'resume' }, append(6, [entries(last + 1, 1, 7)], 0, 7)])
+  handleWalMessages(thread, [{ type: 'resume', refusals: 3 }, append(6, [entries(last + 1, 1, 7)], 0, 7)])
   expect(told(sent).slice(-2)).toEqual([
     ['resumed', 0],
     ['stored', 6],
+  ])
+})
+
+test('entries that continue what was refused are not taken, also when there is room again (A3)', () => {
+  const { disk, thread, sent } = start(1000)
+  const { capacityBytes } = fillDisk(disk)
+  const large = Array.from({ length: 12 }, (_, i) => entries(1 + i * 20, 20, 1, 48))
+  handleWalMessages(thread, [append(1, large)])
+  const last = thread.wal.lastIndex
+  expect(sent.at(-1)).toMatchObject({ type: 'refused', token: 1 })
+
+  // The disk was slow meanwhile: what stands in front of this resume is refused, and was built upon behind it.
+  disk.capacityBytes = capacityBytes * 4
+  const queue = [append(2, [entries(last + 1, 2, 1)]), append(4, [entries(last + 3, 1, 1)])] as const
+  handleWalMessages(thread, [queue[0], { type: 'resume', refusals: 1 }, queue[1]])
+  expect(sent.slice(-3)).toMatchObject([
+    { type: 'refused', token: 2 },
+    { type: 'resumed', takesEntries: false },
+    { type: 'refused', token: 4 },
+  ])
+  handleWalMessages(thread, [{ type: 'resume', refusals: 3 }, append(5, [entries(last + 1, 2, 1)])])
+  expect(sent.slice(-2)).toMatchObject([
+    { type: 'resumed', takesEntries: true },
+    { type: 'stored', token: 5 },
   ])
 })
 

@@ -45,8 +45,11 @@ export type ToWal =
   /** A snapshot of the leader's is whole on disk: the log begins anew behind it. */
   | { readonly type: 'install'; readonly mark: SnapshotMark }
   | { readonly type: 'compact'; readonly floor: number }
-  /** After a refusal: what was taken back is taken back; try to make room. */
-  | { readonly type: 'resume' }
+  /**
+   * Try to make room, and take entries again. `refusals`: how many the sender has heard of, and taken back what they
+   * were about; while there are more, entries of its may be under way that continue what was refused.
+   */
+  | { readonly type: 'resume'; readonly refusals: number }
   | { readonly type: 'close' }
 
 export type FromWal =
@@ -87,6 +90,8 @@ export type WalThread = {
   readonly monotonicMs: () => number
   /** Set by a full disk until `resume`: everything queued behind the refused group is refused, too. */
   isRefusing: boolean
+  /** How many refusals were sent. */
+  refusals: number
 }
 
 type Append = Extract<ToWal, { type: 'append' }>
@@ -134,7 +139,7 @@ function gather(thread: WalThread, open: Gathering | undefined, message: Append)
   // Behind a refusal only votes and terms are taken: there is room kept for them (W4).
   if (thread.isRefusing && entries.length > 0) {
     if (open) storeGroup(thread, open)
-    thread.send({ type: 'refused', token })
+    refuse(thread, token)
     return undefined
   }
   // What was refused may have been meant to replace entries that are still here: they must not become committed.
@@ -199,13 +204,18 @@ function storeGroup(thread: WalThread, group: Gathering): boolean {
   const hardState = { ...group.hardState, commit: Math.min(group.hardState.commit, lastIndex) }
   if (appendGroup(wal, { hardState, batches: group.batches }) === 'full') {
     if (group.batches.length > 0) thread.isRefusing = true
-    thread.send({ type: 'refused', token: group.firstToken, storedTo: group.storedTo })
+    refuse(thread, group.firstToken, group.storedTo)
     return false
   }
   const syncMs = thread.monotonicMs() - started
   const { wholeToken: token, entries } = group
   thread.send({ type: 'stored', token, syncMs, entries, bytes: walBytes(wal), files: wal.files.length })
   return true
+}
+
+function refuse(thread: WalThread, token: number, storedTo?: number): void {
+  thread.refusals++
+  thread.send({ type: 'refused', token, storedTo })
 }
 
 function committedTo({ hardState }: Wal, { index }: SnapshotMark): HardState {
@@ -229,7 +239,8 @@ function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
       return thread.send({ type: 'compacted', deleted, firstIndex, bytes: walBytes(wal), files: wal.files.length })
     }
     case 'resume':
-      if (thread.isRefusing || isFull(wal)) thread.isRefusing = !retryNext(wal)
+      if (message.refusals === thread.refusals && (thread.isRefusing || isFull(wal)))
+        thread.isRefusing = !retryNext(wal)
       return thread.send({ type: 'resumed', takesEntries: !thread.isRefusing })
     default:
       return thread.send({ type: 'closed', isClean: closeWal(wal) })

@@ -19,6 +19,7 @@ function run(port: MessagePort, options: WalOptionsOfThread): void {
     send: (message) => port.postMessage(message),
     monotonicMs: () => performance.now(),
     isRefusing: false,
+    refusals: 0,
   }
   let filling: NodeJS.Immediate | undefined
   let isOpen = true
