@@ -26,7 +26,8 @@ async function heir(stack: Stack): Promise<string> {
   return other
 }
 
-const row = (page: Page, node: string) => page.locator(`[role="row"][data-node="${node}"], tr[data-node="${node}"]`)
+/** Of the table of members. */
+const row = (page: Page, node: string) => page.locator(`tr[data-node="${node}"][data-role]`)
 
 test.beforeEach(async ({ stack, page }) => {
   await expect.poll(async () => (await infoOf(stack)).leader_id, { timeout: PERSISTENT_MS }).toMatch(/^n\d$/)
