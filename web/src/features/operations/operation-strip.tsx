@@ -3,6 +3,7 @@
 
 import type { Operation } from '@vacancy/shared/contract'
 import clsx from 'clsx'
+import { useEffect } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
@@ -13,6 +14,7 @@ import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Progress } from '../../ui/progress.tsx'
+import { dismissOperation } from './followed.ts'
 import { isRunning, OPERATION_WORDS, operationText, planAgain, timesSay } from './operation-view.ts'
 import { useOpenPlan } from './plan-host.tsx'
 import { useCancelOperation } from './queries.ts'
@@ -39,8 +41,13 @@ const STATE_ICONS: Record<Operation['state'], IconName> = {
 
 /** The strip of an operation that is known by its id alone. */
 export function LiveOperationStrip({ id }: { readonly id: string }) {
-  const operation = useLive(`op:${id}`)
-  return operation.data ? <OperationStrip operation={operation.data} /> : null
+  const { data: operation } = useLive(`op:${id}`)
+  const hasEnded = operation !== undefined && !isRunning(operation)
+  useEffect(() => {
+    // Its end is seen here: the tray need not show it any more.
+    if (hasEnded) dismissOperation(id)
+  }, [hasEnded, id])
+  return operation ? <OperationStrip operation={operation} /> : null
 }
 
 export function OperationStateBadge({ operation }: { readonly operation: Operation }) {

@@ -6,6 +6,7 @@
 
 import type { Operation } from '@vacancy/shared/contract'
 import { useEffect, useRef } from 'react'
+import { counted } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { announce } from '../../ui/announce.ts'
@@ -23,7 +24,7 @@ export function OperationsButton() {
   if (running === 0 && ids.length === 0) return null
   return (
     <Button kind="quiet" aria-expanded={isOpen} onClick={() => openTray(!isOpen)}>
-      {running === 1 ? '1 operation' : `${running} operations`}
+      {running === 0 ? 'Operations' : counted(running, 'operation')}
     </Button>
   )
 }

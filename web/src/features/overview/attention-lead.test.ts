@@ -32,7 +32,7 @@ const event: Summary['events'][number] = {
   node: 'n3',
   kind: 'leader',
   level: 'info',
-  says: 'leadership moved n1 → n3',
+  says: 'leadership of s9 moved n1 → n3',
 }
 
 test('what needs attention is counted, what was put aside is not', () => {
@@ -46,7 +46,7 @@ test('what needs attention is counted, what was put aside is not', () => {
 
 test('when nothing does, it says so, and what changed last', () => {
   expect(attentionLead({ attention: [], counts, events: [event] })).toBe(
-    'All 40 shards are healthy. Last change: s9, leadership moved n1 → n3.',
+    'All 40 shards are healthy. Last change: leadership of s9 moved n1 → n3.',
   )
   expect(attentionLead({ attention: [], counts: { ...counts, shards: 1, shardsHealthy: 1 }, events: [] })).toBe(
     'The one shard is healthy.',

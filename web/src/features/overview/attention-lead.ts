@@ -14,5 +14,5 @@ export function attentionLead(summary: Pick<Summary, 'attention' | 'counts' | 'e
       ? `${shards === 1 ? 'The one shard is' : `All ${count(shards)} shards are`} healthy.`
       : `${count(shardsHealthy)} of ${counted(shards, 'shard')} are healthy, nothing else needs attention.`
   const [last] = summary.events
-  return last ? `${health} Last change: ${last.shard}, ${last.says}.` : health
+  return last ? `${health} Last change: ${last.says}.` : health
 }

@@ -85,7 +85,7 @@ function Item({ item }: { readonly item: AttentionItem }) {
       data-rule={item.rule}
       data-shard={item.shard ?? undefined}
       data-node={item.node ?? undefined}
-      className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-4 gap-y-1 border-line border-t py-2 first:border-t-0"
+      className="grid items-center gap-x-4 gap-y-2 border-line border-t py-2 first:border-t-0 sm:grid-cols-[minmax(0,1fr)_auto]"
     >
       <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">
         <Badge level={item.level}>{item.says}</Badge>

@@ -20,6 +20,8 @@ const ClusterCharts = dynamic(() => import('../metrics/cluster-charts.tsx').then
   ssr: false,
 })
 
+const EVENTS_MAX = 8
+
 export function OverviewPage() {
   const summary = useLive('summary')
   useStateNews(summary.data?.shards)
@@ -60,7 +62,7 @@ export function OverviewPage() {
             isEmpty={(data) => data.events.length === 0}
             empty={{ says: 'Nothing has changed since this control plane looks.' }}
           >
-            {(data) => <EventList label="Recent events" events={data.events} withShard />}
+            {(data) => <EventList label="Recent events" events={data.events.slice(0, EVENTS_MAX)} isLinked />}
           </Panel>
         </div>
       </div>

@@ -12,11 +12,11 @@ type EventListProps = {
   readonly events: readonly ClusterEvent[]
   /** Name of the list. */
   readonly label: string
-  /** Names the shard of each: where events of several stand together. */
-  readonly withShard?: boolean
+  /** Each leads to its shard: where events of several stand together. */
+  readonly isLinked?: boolean
 }
 
-export function EventList({ events, label, withShard }: EventListProps) {
+export function EventList({ events, label, isLinked }: EventListProps) {
   return (
     <ol aria-label={label} className="grid">
       {events.map((event) => (
@@ -27,14 +27,7 @@ export function EventList({ events, label, withShard }: EventListProps) {
         >
           <Icon name={LEVEL_ICONS[event.level]} size={14} className={`self-center ${LEVEL_TEXT[event.level]}`} />
           <span className="min-w-0 break-words">
-            {withShard && (
-              <>
-                <Link href={routes.shard(event.shard)} className="font-mono">
-                  {event.shard}
-                </Link>{' '}
-              </>
-            )}
-            {event.says}
+            {isLinked ? <Link href={routes.shard(event.shard)}>{event.says}</Link> : event.says}
           </span>
           <span className="text-small">
             <Age at={event.at} />

@@ -85,7 +85,7 @@ function useHandover(leader: string | null): string | undefined {
 
 function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Column<NodeView>[] {
   return [
-    { id: 'role', header: 'Role', width: '7rem', cell: (node) => <RoleMark role={node.role} word /> },
+    { id: 'role', header: 'Role', width: '6rem', cell: (node) => <RoleMark role={node.role} word /> },
     {
       id: 'node',
       header: 'Node',
@@ -93,7 +93,7 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       cell: (node) => <NodeName shard={shard.id} node={node} />,
       compare: (a, b) => (a.id < b.id ? -1 : 1),
     },
-    { id: 'state', header: 'State', cell: (node) => <NodeState node={node} /> },
+    { id: 'state', header: 'State', className: 'min-w-44', cell: (node) => <NodeState node={node} /> },
     {
       id: 'log',
       header: 'Log position',
@@ -192,10 +192,9 @@ function Memory({ node }: { readonly node: NodeView }) {
   return (
     <Told by={node.id} freshness={node.freshness} value={memory}>
       {memory && (
-        <>
+        <span data-tip={memory.share === null ? undefined : `${percent(memory.share)} of the store's memory is in use`}>
           {bytes(memory.rss)}
-          {memory.share !== null && <span className="text-text-3"> {percent(memory.share)}</span>}
-        </>
+        </span>
       )}
     </Told>
   )

@@ -4,7 +4,7 @@
 import type { MissingSource, ShardBrief } from '@vacancy/shared/contract'
 import { useMemo } from 'react'
 import { passes } from '../../lib/filter.ts'
-import { bytes, counted, days, rate, shortCount } from '../../lib/format.ts'
+import { bytes, counted, days, duration, rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlParam } from '../../lib/url.ts'
@@ -106,7 +106,7 @@ const COLUMNS: readonly Column<ShardBrief>[] = [
     rank: 4,
     tip: 'Milliseconds below which 99 of 100 reads stay, on the slowest node',
     compare: number((shard) => shard.rates.p99),
-    cell: (shard) => (shard.rates.p99 === null ? '–' : `${shortCount(shard.rates.p99)} ms`),
+    cell: (shard) => duration(shard.rates.p99),
   },
   {
     id: 'packages',
