@@ -208,7 +208,7 @@ export async function startControlPlane(options: {
       try {
         return await Promise.race([asked.then(() => ''), late.promise])
       } catch (error) {
-        return `The database does not answer: ${(error as Error).message}`
+        return (error as Error).message
       } finally {
         clearTimeout(timer)
       }

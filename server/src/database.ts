@@ -20,6 +20,7 @@ import { Migrator } from 'kysely/migration'
 import pg from 'pg'
 import type { DatabaseCall, DatabaseReply } from './database-worker.ts'
 import { MIGRATIONS } from './migrations/migrations.ts'
+import { ProblemError } from './route.ts'
 import type { Tables } from './tables.ts'
 
 // Times in milliseconds and counts: far below where a number stops being exact.
@@ -65,6 +66,7 @@ function withoutPassword(address: string): string {
 
 /** A refused connection to a name with several addresses is an error of errors without a sentence of its own. */
 function reasonOf(error: unknown): string {
+  if (error instanceof ProblemError && error.cause !== undefined) return reasonOf(error.cause)
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   return (error as Error).message
 }
@@ -78,7 +80,49 @@ function postgres(address: string, onLost: (error: Error) => void): Dialect {
   })
   // Without a listener a server that restarts would end this process.
   pool.on('error', onLost)
-  return new PostgresDialect({ pool })
+  const dialect = new PostgresDialect({ pool })
+  return {
+    createAdapter: () => dialect.createAdapter(),
+    createDriver: () => sayingWhenDown(dialect.createDriver()),
+    createIntrospector: (database) => dialect.createIntrospector(database),
+    createQueryCompiler: () => dialect.createQueryCompiler(),
+  }
+}
+
+/** A server that is away is no fault of ours: whoever asked is told so, and to come back. */
+function sayingWhenDown(driver: Driver): Driver {
+  const acquire = driver.acquireConnection.bind(driver)
+  const known = new WeakSet<DatabaseConnection>()
+  driver.acquireConnection = async (options) => {
+    const connection = await acquire(options).catch((error: unknown) => {
+      throw databaseDown(error)
+    })
+    if (known.has(connection)) return connection
+    known.add(connection)
+    const execute = connection.executeQuery.bind(connection)
+    connection.executeQuery = async <R>(...call: Parameters<typeof execute>): Promise<QueryResult<R>> => {
+      try {
+        return await execute<R>(...call)
+      } catch (error) {
+        throw isLost(error) ? databaseDown(error) : error
+      }
+    }
+    return connection
+  }
+  return driver
+}
+
+/** Class 08 and 57P of PostgreSQL, and what the library says of a socket that closed. */
+function isLost(error: unknown): boolean {
+  const { code = '', message } = error as { code?: string; message: string }
+  return /^(?:08|57P|ECONN|EPIPE)/.test(code) || /^Connection terminated|not queryable/.test(message)
+}
+
+function databaseDown(cause: unknown): ProblemError {
+  return new ProblemError(503, 'database-down', `The database does not answer: ${reasonOf(cause)}`, {
+    hint: 'Try again when it is back; /ready says when.',
+    cause,
+  })
 }
 
 function sqlite(file: string): Dialect {

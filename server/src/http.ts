@@ -213,6 +213,9 @@ async function registerRoute(
       // A handler may have said another status.
       if (reply.statusCode === 200) reply.code(row.status)
       if (answer === undefined) return reply.send()
+      // The contract has a schema for the usual status; errors pass elsewhere (sendProblem).
+      if (row.gives === undefined && reply.statusCode !== row.status)
+        reply.type('application/json; charset=utf-8').serializer((value: unknown) => JSON.stringify(value))
       const type = row.gives === undefined ? undefined : CONTENT_TYPES[row.gives]
       if (type !== undefined && !reply.hasHeader('content-type')) reply.type(type)
       return reply.send(answer)

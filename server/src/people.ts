@@ -353,7 +353,7 @@ export function createPeople(options: PeopleOptions): People {
         }
         if (person === undefined)
           throw new ProblemError(404, 'no-person', `There is nobody named ${name}.`, {
-            hint: 'Check the name.',
+            hint: 'Give --create and a role to add the person.',
           })
         if (person.disabled === 1) throw new ProblemError(409, 'person-disabled', `${person.name} may not sign in.`)
         return await access.createLink(within, person.id)
