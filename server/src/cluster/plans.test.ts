@@ -1,0 +1,275 @@
+import type { Operation, PlanCheck, ShardView } from '@vacancy/shared/contract'
+import { expect, test } from 'vitest'
+import { goneNode, NOW, seenNode, shardOf, statusOf } from '../testing/seen-nodes.ts'
+import type { Look, PlanDraft } from './kinds.ts'
+import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
+import type { Seen } from './seen.ts'
+
+const members = { voters: ['n1', 'n2', 'n3'], learners: ['n4'] }
+const REFUSED = { code: 'refused', message: 'connection refused' }
+
+/** Three voters and a learner, n1 leads since long ago. */
+function lookAt(
+  change: { readonly nodes?: readonly Seen[]; readonly shard?: Partial<ShardView>; readonly look?: Partial<Look> } = {},
+): Look {
+  const nodes = change.nodes ?? ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, ...members }))
+  const { view } = shardOf(nodes)
+  return {
+    now: NOW,
+    shard: { ...view, leaderSince: '2026-11-22T08:00:00.000Z', ...change.shard },
+    seen: nodes,
+    running: undefined,
+    isAdmin: true,
+    hasAdminToken: true,
+    clusterPause: null,
+    bridges: ['b1'],
+    baseUrl: 'http://console',
+    missing: [],
+    ...change.look,
+  }
+}
+
+const lagging = (entries: number, seconds: number, id = 'n2') => [
+  seenNode({ id: 'n1', ...members, lags: { [id]: [entries, seconds] } }),
+  ...['n2', 'n3', 'n4'].map((each) => seenNode({ id: each, ...members })),
+]
+const find = (draft: PlanDraft, id: string): PlanCheck | undefined => draft.checks.find((check) => check.id === id)
+const transfer = (look: Look) => planTransfer({ kind: 'transfer', shard: 's1', node: 'n2' }, look)
+const promote = (look: Look) => planPromote({ kind: 'promote', shard: 's1', node: 'n4' }, look)
+const demote = (look: Look) => planDemote({ kind: 'demote', shard: 's1', node: 'n3' }, look)
+
+test('a transfer to a voter that is up to date has nothing against it', () => {
+  const draft = transfer(lookAt())
+
+  expect(draft.checks.filter(({ level }) => level !== 'ok')).toEqual([])
+  expect(draft).toMatchObject({
+    title: 'Transfer leadership of s1 to n2',
+    action: 'Transfer leadership to n2',
+    isArmed: false,
+  })
+  expect(draft.before.leader).toBe('n1')
+  expect(draft.after).toMatchObject({ leader: 'n2', voters: 3, spare: 1 })
+  expect(draft.after.nodes.map(({ node, role }) => `${node} ${role}`)).toEqual([
+    'n1 follower',
+    'n2 leader',
+    'n3 follower',
+    'n4 learner',
+  ])
+  expect(draft.alternatives.map(({ node }) => node)).toEqual(['n3'])
+})
+
+/** §6.5, transfer. */
+const TRANSFER: readonly (readonly [check: string, level: string, what: string, look: Look])[] = [
+  ['leader', 'block', 'nobody leads', lookAt({ shard: { leader: null } })],
+  ['leader', 'block', 'nodes disagree', lookAt({ shard: { state: 'disagree' } })],
+  ['target', 'block', 'it leads already', lookAt({ shard: { leader: 'n2' } })],
+  [
+    'target-voter',
+    'block',
+    'it is a learner',
+    lookAt({ nodes: ['n1', 'n2', 'n3'].map((id) => seenNode({ id, voters: ['n1', 'n3'], learners: ['n2'] })) }),
+  ],
+  [
+    'target-answers',
+    'block',
+    'it does not answer',
+    lookAt({
+      nodes: [
+        seenNode({ id: 'n1', ...members }),
+        goneNode({ id: 'n2', ...members }, REFUSED),
+        seenNode({ id: 'n3', ...members }),
+      ],
+    }),
+  ],
+  [
+    'idle',
+    'block',
+    'another operation runs',
+    lookAt({ look: { running: { id: 'op_1', title: 'Promote n4' } as Operation } }),
+  ],
+  [
+    'member-change',
+    'block',
+    'the shard changes by itself',
+    lookAt({ shard: { change: { kind: 'join', node: 'n5', startedAt: '2026-11-22T12:00:00.000Z', step: '' } } }),
+  ],
+  ['admin', 'block', 'the caller is no admin', lookAt({ look: { isAdmin: false } })],
+  ['token', 'block', 'there is no token for nodes', lookAt({ look: { hasAdminToken: false } })],
+  [
+    'same-data',
+    'block',
+    'it has another codec list',
+    lookAt({
+      nodes: ['n1', 'n2', 'n3'].map((id) =>
+        seenNode(
+          { id },
+          id === 'n2'
+            ? {
+                codecs: {
+                  value: { rate_features: ['x'], hash: 2, hash_hex: '1'.repeat(16), ordered_hash: 'b'.repeat(64) },
+                  at: NOW,
+                },
+              }
+            : {},
+        ),
+      ),
+    }),
+  ],
+  ['lag', 'block', 'more than 10,000 entries', lookAt({ nodes: lagging(10_001, 2) })],
+  ['lag', 'warn', 'more than 1,000 entries', lookAt({ nodes: lagging(1_001, 0.1) })],
+  ['lag', 'warn', 'more than a second', lookAt({ nodes: lagging(3, 1.5) })],
+  ['spare', 'warn', 'no voter to spare', lookAt({ shard: { spare: 0 } })],
+  [
+    'machine',
+    'warn',
+    'fewer cores',
+    lookAt({
+      nodes: ['n1', 'n2', 'n3'].map((id) =>
+        seenNode({ id }, id === 'n2' ? { status: { value: statusOf({ cores: { start: 6, now: 6 } }), at: NOW } } : {}),
+      ),
+    }),
+  ],
+  ['recent-change', 'warn', 'the leader is new', lookAt({ shard: { leaderSince: '2026-11-22T11:59:30.000Z' } })],
+  [
+    'maintenance',
+    'warn',
+    'the maintenance hour is near',
+    lookAt({
+      nodes: ['n1', 'n2', 'n3'].map((id) =>
+        seenNode(
+          { id },
+          {
+            limits: {
+              electionTimeoutMs: 1_800,
+              snapshotIntervalSeconds: 60,
+              snapshotTriggerCount: 1,
+              maintenanceHour: 12,
+            },
+          },
+        ),
+      ),
+    }),
+  ],
+]
+
+test.each(TRANSFER)('transfer, check %s fails as %s: %s', (id, level, _what, look) => {
+  expect(find(transfer(look), id)).toMatchObject({ level })
+})
+
+test('a target that is far behind can be waited for', () => {
+  const look = lookAt({ nodes: lagging(12_400, 14) })
+
+  const waiting = planTransfer({ kind: 'transfer', shard: 's1', node: 'n2', waitForLag: true }, look)
+
+  expect(find(transfer(look), 'lag')?.fix).toMatchObject({ label: 'Wait, then transfer', plan: { waitForLag: true } })
+  expect(find(waiting, 'lag')?.level).toBe('info')
+  expect(waiting.isArmed).toBe(true)
+})
+
+test('without a target the voter that is least behind is proposed', () => {
+  const draft = planTransfer({ kind: 'transfer', shard: 's1' }, lookAt({ nodes: lagging(500, 0.1) }))
+
+  expect(draft.node).toBe('n3')
+})
+
+test('what is not known is a warning that says so', () => {
+  const nodes = ['n1', 'n2', 'n3'].map((id) => seenNode({ id }, { status: undefined, codecs: undefined }))
+
+  const draft = transfer(lookAt({ nodes }))
+
+  expect(find(draft, 'same-data')).toMatchObject({ level: 'warn', text: expect.stringContaining('not known') })
+  expect(find(draft, 'machine')).toMatchObject({ level: 'warn', text: expect.stringContaining('not known') })
+})
+
+test('the pause is told from transfers of the shard, else of others, else from the configuration', () => {
+  const effectOf = (look: Look) => transfer(look).effects[0]
+  const rates = { queries: null, writes: 1_240, errors: null, p50: null, p99: null }
+  const own = effectOf(lookAt({ shard: { writePause: { median: 180, worst: 420, count: 20 }, rates } }))
+  const others = effectOf(lookAt({ look: { clusterPause: { median: 90, worst: 100, count: 3 } } }))
+  const none = effectOf(lookAt())
+
+  expect(own).toEqual({
+    text: 'Writes to s1 pause: 180 ms typical, 420 ms worst. 1,240 writes/s now, so about 223 wait.',
+    source: 'last 20 transfers of s1',
+  })
+  expect(others?.source).toBe('last 3 transfers of other shards')
+  expect(none?.text).toContain('at most one election timeout, 1.8 s')
+})
+
+test('the same thing without the console goes to the leader by name', () => {
+  expect(transfer(lookAt()).commands).toEqual({
+    cli: 'vacancy cluster transfer n2 --node n1:8080 --token-file admin.token --wait',
+    curl: `curl -X POST 'http://console/cluster/transfer-leader?shard=s1' -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '{"target_node_id":"n2"}'`,
+  })
+})
+
+/** §6.5, promote. */
+const PROMOTE: readonly (readonly [check: string, level: string, what: string, look: Look])[] = [
+  ['quorum', 'block', 'the quorum is lost', lookAt({ shard: { votersUp: 1 } })],
+  ['leader', 'block', 'nobody leads', lookAt({ shard: { leader: null } })],
+  [
+    'target-answers',
+    'block',
+    'it does not answer',
+    lookAt({
+      nodes: [
+        ...['n1', 'n2', 'n3'].map((id) => seenNode({ id, ...members })),
+        goneNode({ id: 'n4', ...members }, REFUSED),
+      ],
+    }),
+  ],
+  [
+    'learner',
+    'block',
+    'it is a voter',
+    lookAt({ nodes: ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, voters: ['n1', 'n2', 'n3', 'n4'] })) }),
+  ],
+  ['lag', 'warn', 'it is behind', lookAt({ nodes: lagging(4_000, 5, 'n4') })],
+  ['odd', 'warn', 'four voters', lookAt()],
+]
+
+test.each(PROMOTE)('promote, check %s fails as %s: %s', (id, level, _what, look) => {
+  expect(find(promote(look), id)).toMatchObject({ level })
+})
+
+test('four voters tolerate what three do, and need more', () => {
+  expect(find(promote(lookAt()), 'odd')?.text).toBe('4 voters tolerate 1 failure, as 3 do, but need 3 acknowledgements')
+  expect(promote(lookAt()).after).toMatchObject({ voters: 4, majority: 3, spare: 1 })
+})
+
+/** §6.5, demote. */
+const DEMOTE: readonly (readonly [check: string, level: string, what: string, look: Look])[] = [
+  ['not-leader', 'block', 'it leads', lookAt({ shard: { leader: 'n3' } })],
+  ['majority-after', 'block', 'too few would be left', lookAt({ shard: { votersUp: 2 } })],
+  ['voter-remains', 'block', 'it is the last', lookAt({ shard: { voters: 1, votersUp: 1 } })],
+  [
+    'target-voter',
+    'block',
+    'it is a learner',
+    lookAt({ nodes: ['n1', 'n2', 'n3'].map((id) => seenNode({ id, voters: ['n1', 'n2'], learners: ['n3'] })) }),
+  ],
+  ['spare', 'warn', 'none could be lost', lookAt()],
+  ['odd', 'warn', 'two voters', lookAt()],
+]
+
+test.each(DEMOTE)('demote, check %s fails as %s: %s', (id, level, _what, look) => {
+  expect(find(demote(look), id)).toMatchObject({ level })
+})
+
+test('a leader is offered to hand over first, as one operation of two halves', () => {
+  const look = lookAt({ shard: { leader: 'n3' } })
+  const nodes = ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, leader: 'n3', ...members }))
+
+  const both = planTransferThenDemote({ kind: 'transfer-then-demote', shard: 's1', node: 'n3' }, lookAt({ nodes }))
+
+  expect(find(demote(look), 'not-leader')?.fix?.plan).toEqual({ kind: 'transfer-then-demote', shard: 's1', node: 'n3' })
+  expect(both.title).toBe('Transfer leadership of s1 to n1, then demote n3')
+  expect(both.after).toMatchObject({ leader: 'n1', voters: 2, spare: 0 })
+  expect(both.after.nodes.map(({ node, role }) => `${node} ${role}`)).toEqual([
+    'n1 leader',
+    'n2 follower',
+    'n3 learner',
+    'n4 learner',
+  ])
+  expect(both.checks.filter(({ level }) => level === 'block')).toEqual([])
+})
