@@ -148,7 +148,7 @@ function isFinal({ status }: ApiProblem): boolean {
 }
 
 function sayOf(error: unknown): string {
-  if (error instanceof ApiProblem) return `${error.detail} ${error.hint}`.trim()
+  if (error instanceof ApiProblem) return `${error.message} ${error.hint}`.trim()
   // The file was changed, moved or deleted since it was chosen.
   return error instanceof DOMException ? 'The file cannot be read any more: choose it again.' : String(error)
 }

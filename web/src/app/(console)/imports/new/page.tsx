@@ -1,0 +1,5 @@
+import { NewImportPage } from '../../../../features/imports/new-import-page.tsx'
+
+export default function Page() {
+  return <NewImportPage />
+}

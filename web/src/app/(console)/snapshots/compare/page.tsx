@@ -1,0 +1,5 @@
+import { ComparePage } from '../../../../features/snapshots/compare-page.tsx'
+
+export default function Page() {
+  return <ComparePage />
+}

@@ -1,0 +1,129 @@
+'use client'
+/** What was wrong with the files of an import, a row an error, and all of it to download (console.md §8.5). */
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import type { ImportError, ImportView } from '@vacancy/shared/contract'
+import { useState } from 'react'
+import { call, pathOf } from '../../lib/api.ts'
+import { count, counted } from '../../lib/format.ts'
+import { Button, LinkButton } from '../../ui/button.tsx'
+import { Field, Input } from '../../ui/field.tsx'
+import { Panel } from '../../ui/panel.tsx'
+import { Select } from '../../ui/select.tsx'
+import type { Column } from '../../ui/table.tsx'
+import { VirtualTable } from '../../ui/virtual-table.tsx'
+
+const DOWNLOADS = ['rejected-properties.csv', 'rejected-packages.csv', 'errors.csv', 'errors.json'] as const
+
+const COLUMNS: readonly Column<ImportError>[] = [
+  { id: 'file', header: 'File', rank: 2, cell: ({ file }) => file, width: '9rem' },
+  {
+    id: 'line',
+    header: 'Line',
+    end: true,
+    rowHeader: true,
+    cell: ({ line }) => (line === 0 ? '–' : count(line)),
+    width: '7rem',
+  },
+  {
+    id: 'column',
+    header: 'Column',
+    rank: 3,
+    cell: ({ column, name }) => (column === 0 ? '–' : `${column} ${name}`),
+    width: '10rem',
+  },
+  {
+    id: 'message',
+    header: 'What is wrong',
+    cell: ({ value, message }) => (
+      <span className="break-words">
+        {value !== '' && <code className="me-1 font-mono">{value}</code>}
+        {message}
+      </span>
+    ),
+  },
+  {
+    id: 'row',
+    header: 'Row',
+    rank: 4,
+    cell: ({ row }) => <code className="block truncate font-mono">{row ?? 'not kept'}</code>,
+  },
+]
+
+export function ErrorsTable({ view }: { view: ImportView }) {
+  const { id, errors } = view
+  const [kind, setKind] = useState('')
+  const [text, setText] = useState('')
+  const query = useInfiniteQuery({
+    queryKey: ['GET /api/v1/imports/{id}/errors', id, kind, text],
+    initialPageParam: 0,
+    queryFn: ({ pageParam, signal }) =>
+      call('GET /api/v1/imports/{id}/errors', {
+        params: { id },
+        query: { cursor: pageParam, ...(kind !== '' && { kind }), ...(text !== '' && { text }) },
+        signal,
+      }),
+    getNextPageParam: ({ next }) => next,
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  if (!errors) return null
+  const kinds = Object.entries(errors.countByKind).sort(([, a], [, b]) => b - a)
+  return (
+    <Panel
+      title="Errors"
+      query={query}
+      flush
+      actions={DOWNLOADS.filter((file) => !file.startsWith('rejected') || errors.count > 0).map((file) => (
+        <LinkButton
+          key={file}
+          icon="download"
+          download
+          href={pathOf('GET /api/v1/imports/{id}/files/{file}', { params: { id, file } })}
+        >
+          {file}
+        </LinkButton>
+      ))}
+    >
+      {({ pages }) => {
+        const rows = pages.flatMap((page) => page.errors)
+        const total = pages[0]?.total ?? 0
+        return (
+          <div className="flex flex-col gap-3 p-4">
+            <div className="flex flex-wrap items-end gap-3">
+              <Field label="Kind">
+                {(wire) => (
+                  <Select
+                    {...wire}
+                    value={kind}
+                    onChange={(event) => setKind(event.target.value)}
+                    options={[
+                      { value: '', label: `All kinds (${count(errors.count)})` },
+                      ...kinds.map(([value, many]) => ({ value, label: `${value} (${count(many)})` })),
+                    ]}
+                  />
+                )}
+              </Field>
+              <Field label="Find text, or a line by its number" className="grow sm:max-w-80">
+                {(wire) => (
+                  <Input {...wire} type="search" value={text} onChange={(event) => setText(event.target.value)} />
+                )}
+              </Field>
+              <p className="text-small text-text-2">
+                {counted(total, 'error')}{' '}
+                {errors.count > errors.kept && `of the first ${count(errors.kept)} that are kept`}
+              </p>
+            </div>
+            <VirtualTable label="Errors" rows={rows} columns={COLUMNS} rowKey={keyOf} total={total} />
+            {query.hasNextPage && (
+              <Button onClick={() => void query.fetchNextPage()} busy={query.isFetchingNextPage}>
+                Show more errors
+              </Button>
+            )}
+          </div>
+        )
+      }}
+    </Panel>
+  )
+}
+
+const keyOf = ({ file, line, column, kind }: ImportError) => `${file} ${line} ${column} ${kind}`

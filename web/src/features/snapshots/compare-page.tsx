@@ -1,0 +1,185 @@
+'use client'
+/** What differs between two snapshots, or between one and what a shard serves, by segment and day (console.md §8.6). */
+import { useQuery } from '@tanstack/react-query'
+import type { Comparison } from '@vacancy/shared/contract'
+import { Icon } from '../../icons/icon.tsx'
+import { call } from '../../lib/api.ts'
+import { count, days } from '../../lib/format.ts'
+import { useLive } from '../../lib/live.ts'
+import { routes } from '../../lib/routes.ts'
+import { useUrlParam } from '../../lib/url.ts'
+import { Age } from '../../ui/age.tsx'
+import { Field } from '../../ui/field.tsx'
+import { Page } from '../../ui/page.tsx'
+import { Panel } from '../../ui/panel.tsx'
+import { Select } from '../../ui/select.tsx'
+import { type Column, Table } from '../../ui/table.tsx'
+import { CoverageMap } from '../imports/coverage-map.tsx'
+import { useSnapshots } from './snapshots-page.tsx'
+
+type Row = Comparison['segments'][number]
+
+const change = (a: number, b: number): string => (a === b ? 'same' : `${b > a ? '+' : '−'}${count(Math.abs(b - a))}`)
+
+const COLUMNS: readonly Column<Row>[] = [
+  {
+    id: 'segment',
+    header: 'Segment',
+    rowHeader: true,
+    cell: ({ name }) => name,
+    compare: (a, b) => a.name.localeCompare(b.name),
+  },
+  {
+    id: 'in',
+    header: 'In',
+    rank: 2,
+    cell: (row) => (row.in === 'both' ? 'both' : row.in === 'a' ? 'only A' : 'only B'),
+  },
+  {
+    id: 'properties',
+    header: 'Properties',
+    end: true,
+    rank: 2,
+    cell: ({ properties: { a, b } }) => change(a, b),
+    compare: (x, y) => x.properties.b - x.properties.a - (y.properties.b - y.properties.a),
+  },
+  {
+    id: 'a',
+    header: 'Packages A',
+    end: true,
+    rank: 3,
+    cell: ({ packages }) => count(packages.a),
+    compare: (x, y) => x.packages.a - y.packages.a,
+  },
+  {
+    id: 'b',
+    header: 'Packages B',
+    end: true,
+    rank: 3,
+    cell: ({ packages }) => count(packages.b),
+    compare: (x, y) => x.packages.b - y.packages.b,
+  },
+  {
+    id: 'change',
+    header: 'Packages A → B',
+    end: true,
+    cell: ({ packages: { a, b } }) => change(a, b),
+    compare: (x, y) => x.packages.b - x.packages.a - (y.packages.b - y.packages.a),
+  },
+]
+
+export function ComparePage() {
+  const [a, setA] = useUrlParam('a')
+  const [b, setB] = useUrlParam('b')
+  const snapshots = useSnapshots()
+  const summary = useLive('summary')
+  const query = useQuery({
+    queryKey: ['GET /api/v1/snapshots/compare', a, b],
+    queryFn: ({ signal }) => call('GET /api/v1/snapshots/compare', { query: { a, b }, signal }),
+    enabled: a !== '' && b !== '',
+  })
+  const options = [
+    { value: '', label: 'Choose…' },
+    ...(summary.data?.shards ?? []).map(({ id }) => ({ value: `shard:${id}`, label: `live shard ${id}` })),
+    ...(snapshots.data?.snapshots ?? [])
+      .filter(({ stored }) => stored)
+      .map(({ id, name }) => ({ value: id, label: `${name} (${id.slice(0, 8)})` })),
+  ]
+  const known = (value: string) =>
+    options.some((option) => option.value === value) ? options : [...options, { value, label: value.slice(0, 20) }]
+  const isChosen = a !== '' && b !== ''
+  return (
+    <Page
+      id="compare"
+      title="Compare"
+      where="Snapshots"
+      ready={isChosen ? query.data !== undefined || query.isError : snapshots.data !== undefined}
+      crumbs={[{ href: routes.snapshots(), label: 'Snapshots' }]}
+    >
+      <Panel title="Sides" hideTitle>
+        <div className="grid gap-4 sm:grid-cols-2">
+          <Field label="A">
+            {(wire) => (
+              <Select
+                {...wire}
+                value={a}
+                options={known(a)}
+                onChange={(event) => setA(event.target.value, { push: true })}
+              />
+            )}
+          </Field>
+          <Field label="B">
+            {(wire) => (
+              <Select
+                {...wire}
+                value={b}
+                options={known(b)}
+                onChange={(event) => setB(event.target.value, { push: true })}
+              />
+            )}
+          </Field>
+        </div>
+      </Panel>
+      {isChosen ? (
+        <Panel
+          title="Difference"
+          query={query}
+          data={{ 'data-equal': query.data ? String(query.data.equal) : undefined }}
+        >
+          {(data) => <Difference data={data} />}
+        </Panel>
+      ) : (
+        <p className="text-text-2">Choose two sides: snapshots that are stored here, or what a shard serves now.</p>
+      )}
+    </Page>
+  )
+}
+
+function Difference({ data }: { data: Comparison }) {
+  const { a, b, equal, codecsEqual, segments, window } = data
+  const shown = segments.map(({ name, days: packages }) => ({ name, packages }))
+  const properties = new Map(segments.map((segment) => [segment.name, segment.properties.b]))
+  return (
+    <div className="flex flex-col gap-4">
+      <p role="status" className={equal ? 'flex items-center gap-2 text-ok' : 'flex items-center gap-2 text-warn'}>
+        <Icon name={equal ? 'check' : 'not-equal'} />
+        {equal ? 'Both hold the same numbers of packages, in every segment on every day.' : 'They differ.'}
+        {codecsEqual === false && ' They were made with different codec lists.'}
+      </p>
+      <div className="grid gap-4 sm:grid-cols-2">
+        <Side letter="A" side={a} />
+        <Side letter="B" side={b} />
+      </div>
+      {window && !equal && (
+        <CoverageMap
+          title="Packages that B has more or less than A"
+          from={window.from}
+          segments={shown}
+          properties={(name) => properties.get(name) ?? 0}
+          isDifference
+        />
+      )}
+      <Table label="Segments" rows={segments} columns={COLUMNS} rowKey={({ name }) => name} />
+    </div>
+  )
+}
+
+function Side({ letter, side }: { letter: string; side: Comparison['a'] }) {
+  return (
+    <dl className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-4 gap-y-1">
+      <dt className="text-text-2">{letter}</dt>
+      <dd className="min-w-0 break-words font-medium">{side.title}</dd>
+      <dt className="text-text-2">{side.kind === 'shard' ? 'Told by' : 'Built'}</dt>
+      <dd>
+        {side.node !== null && <span className="font-mono">{side.node} </span>}
+        <Age at={side.at} />
+      </dd>
+      <dt className="text-text-2">Packages</dt>
+      <dd className="tabular-nums">{count(side.packages)}</dd>
+      <dt className="text-text-2">Properties</dt>
+      <dd className="tabular-nums">{count(side.properties)}</dd>
+      <dt className="text-text-2">Nights</dt>
+      <dd>{days(side.window)}</dd>
+    </dl>
+  )
+}

@@ -1,0 +1,20 @@
+'use client'
+import { useWhyNot } from '../../lib/session.ts'
+import { Button } from '../../ui/button.tsx'
+import { useOpenPlan } from '../operations/plan-host.tsx'
+
+/** Opens the plan; nothing is installed before it is confirmed there. */
+export function InstallButton({ shard, snapshot, why }: { shard: string; snapshot: string; why?: string | undefined }) {
+  const openPlan = useOpenPlan()
+  const whyNot = useWhyNot('admin')
+  return (
+    <Button
+      kind="primary"
+      icon="upload"
+      why={why ?? whyNot}
+      onClick={() => openPlan({ kind: 'install', shard, snapshot })}
+    >
+      Install on {shard}…
+    </Button>
+  )
+}
