@@ -31,7 +31,20 @@ const COMMANDS = {
   // Everything; who names files of vitest wants only those.
   test: { build: true, steps: [VITEST], countsTests: true, thenBrowser: true },
   e2e: { build: true, steps: [], countsTests: true, thenBrowser: true },
+  'console:sim': { build: true, steps: [['server/src/testing/console-sim.ts']] },
   screenshots: { build: true, steps: [['e2e/src/screenshots.ts']], needsBrowser: true },
+  'bench:console': { build: true, steps: [['e2e/src/bench.ts']], needsBrowser: true },
+  // How much of what must not fail is run by its own tests.
+  coverage: {
+    build: true,
+    steps: [
+      [
+        ...VITEST.slice(0, 2),
+        ...['--project', 'engine', 'engine/src/raft', 'engine/src/wal', '--coverage'],
+        ...['--coverage.include=engine/src/raft/**', '--coverage.include=engine/src/wal/**'],
+      ],
+    ],
+  },
   check: {
     build: false,
     // Every step runs, so that one look shows all that is to be mended.

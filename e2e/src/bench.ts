@@ -1,0 +1,218 @@
+/**
+ * `npm run bench:console`: how long the console takes (console.md §17) over a simulated cluster, as a slow laptop on a
+ * mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { Browser, BrowserContext, Page } from '@playwright/test'
+import { openBrowser } from './browser.ts'
+import { ready, signIn } from './console.ts'
+
+const SIMULATED = fileURLToPath(new URL('../../server/src/testing/console-sim.ts', import.meta.url))
+const DOCS = fileURLToPath(new URL('../../docs/console.md', import.meta.url))
+const BEGIN = '<!-- bench:console: made by the benchmark, not by hand -->'
+const END = '<!-- end of bench:console -->'
+const RUNS = 5
+const START_MS_MAX = 60_000
+const NETWORK = { offline: false, latency: 40, downloadThroughput: 1_250_000, uploadThroughput: 1_250_000 }
+const SLOWDOWN = 4
+
+const { values } = parseArgs({
+  options: { write: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+})
+
+type Figure = { readonly what: string; readonly limit: number; readonly unit: string; readonly value: number }
+type Running = { readonly link: string; stop(): Promise<void> }
+
+async function startSimulation(nodes: number, shards: number): Promise<Running> {
+  const size = [
+    '--nodes',
+    String(nodes),
+    '--shards',
+    String(shards),
+    '--zones',
+    '4',
+    '--seed',
+    '7',
+    '--scenario',
+    'lag',
+  ]
+  const args = [...size, '--', '--listen-port', '0', '--sign-in', 'bench', '--log-level', 'error']
+  const child: ChildProcess = spawn(process.execPath, [SIMULATED, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let printed = ''
+  const link = await new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`the simulated cluster did not start:\n${printed}`)), START_MS_MAX)
+    child.once('exit', (code) => reject(new Error(`the simulated cluster ended with exit code ${code}`)))
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      printed += text
+      const [, found] = /^sign-in: (.*)\n/m.exec(printed) ?? []
+      if (found === undefined) return
+      clearTimeout(timer)
+      resolve(found)
+    })
+  })
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  return {
+    link,
+    async stop() {
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+/** What the browser itself tells of loading and of interactions. */
+const OBSERVE = `
+  window.told = { lcp: 0, cls: 0, events: [], long: 0 }
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) told.lcp = entry.startTime }).observe({ type: 'largest-contentful-paint', buffered: true })
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) told.cls += entry.value }).observe({ type: 'layout-shift', buffered: true })
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (entry.interactionId) told.events.push(entry.duration) }).observe({ type: 'event', durationThreshold: 16, buffered: true })
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) told.long = Math.max(told.long, entry.duration) }).observe({ type: 'longtask', buffered: true })
+`
+type Told = { lcp: number; cls: number; events: number[]; long: number }
+const told = (page: Page): Promise<Told> => page.evaluate('window.told')
+
+async function slowPage(context: BrowserContext): Promise<Page> {
+  const page = await context.newPage()
+  await page.addInitScript(OBSERVE)
+  const session = await context.newCDPSession(page)
+  await session.send('Network.enable')
+  await session.send('Network.emulateNetworkConditions', NETWORK)
+  await session.send('Emulation.setCPUThrottlingRate', { rate: SLOWDOWN })
+  return page
+}
+
+const quantile = (numbers: readonly number[], part: number): number =>
+  numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * part))] ?? 0
+const median = (numbers: readonly number[]): number => quantile(numbers, 0.5)
+
+async function elapsed(act: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now()
+  await act()
+  return performance.now() - begun
+}
+
+async function measureOverview(browser: Browser, link: string): Promise<Figure[]> {
+  const url = new URL(link).origin
+  const signedIn = await browser.newContext()
+  await signIn(await signedIn.newPage(), link)
+  const storageState = await signedIn.storageState()
+  await signedIn.close()
+  const cold: number[] = []
+  const warm: number[] = []
+  const shifts: number[] = []
+  const changes: number[] = []
+  const interactions: number[] = []
+  for (let run = 0; run < RUNS; run++) {
+    const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+    const page = await slowPage(context)
+    for (const times of [cold, warm]) {
+      await page.goto(url)
+      await ready(page)
+      await page.waitForTimeout(500)
+      const { lcp, cls } = await told(page)
+      times.push(lcp)
+      shifts.push(cls)
+    }
+    // Both were there before: what is measured is the change of route.
+    for (const name of ['Shards', 'Overview', 'Shards', 'Overview']) {
+      const link = page.getByRole('navigation').getByRole('link', { name, exact: true })
+      const took = await elapsed(async () => {
+        await link.click()
+        await page.locator(`main[data-page="${name.toLowerCase()}"][data-ready="true"]`).waitFor()
+      })
+      changes.push(took)
+    }
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').first().fill('s1')
+    await page.waitForTimeout(200)
+    await page.keyboard.press('Escape')
+    await page.goto(`${url}/shards`)
+    await ready(page)
+    await page.keyboard.press('/')
+    await page.keyboard.type('state:behind', { delay: 20 })
+    await page.waitForTimeout(300)
+    interactions.push(...(await told(page)).events)
+    await context.close()
+  }
+  return [
+    { what: 'LCP of the overview, 40 shards, cold', limit: 1_500, unit: 'ms', value: median(cold) },
+    { what: 'the same, warm', limit: 800, unit: 'ms', value: median(warm) },
+    { what: 'layout shift (CLS), largest', limit: 0.02, unit: '', value: Math.max(...shifts) },
+    { what: 'interactions (INP), p75', limit: 150, unit: 'ms', value: quantile(interactions, 0.75) },
+    { what: 'interactions, longest', limit: 300, unit: 'ms', value: Math.max(0, ...interactions) },
+    { what: 'change of route, data known, click included', limit: 100, unit: 'ms', value: median(changes) },
+  ]
+}
+
+async function measureLarge(browser: Browser, link: string): Promise<Figure[]> {
+  const url = new URL(link).origin
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+  await signIn(await context.newPage(), link)
+  const usable: number[] = []
+  const filters: number[] = []
+  let rows = 0
+  for (let run = 0; run < RUNS; run++) {
+    const page = await slowPage(context)
+    usable.push(
+      await elapsed(async () => {
+        await page.goto(url)
+        await ready(page)
+      }),
+    )
+    await page.goto(`${url}/shards`)
+    await ready(page)
+    rows = Math.max(rows, await page.locator('tbody tr').count())
+    await page.keyboard.press('/')
+    await page.keyboard.type('s12')
+    await page.waitForTimeout(300)
+    filters.push(...(await told(page)).events)
+    await page.close()
+  }
+  await context.close()
+  return [
+    {
+      what: '1,000 nodes in 300 shards: overview usable after navigation',
+      limit: 1_500,
+      unit: 'ms',
+      value: median(usable),
+    },
+    { what: '300 rows: rows in the document', limit: 80, unit: '', value: rows },
+    { what: '300 rows: a key in the filter, p75', limit: 100, unit: 'ms', value: quantile(filters, 0.75) },
+  ]
+}
+
+function tableOf(figures: readonly Figure[]): string {
+  const rows = figures.map(({ what, limit, unit, value }) => {
+    const shown = unit === 'ms' ? `${Math.round(value)} ms` : String(Math.round(value * 1000) / 1000)
+    return `| ${what} | ${shown} | ≤ ${limit}${unit && ` ${unit}`} | ${value <= limit ? 'met' : '**missed**'} |`
+  })
+  return ['| What | Value | Budget | |', '|---|---:|---:|---|', ...rows].join('\n')
+}
+
+function writeDocs(table: string): void {
+  const page = readFileSync(DOCS, 'utf8')
+  const [before, rest] = page.split(BEGIN)
+  const after = rest?.split(END)[1]
+  if (before === undefined || after === undefined) throw new Error(`${DOCS} has no place for the figures`)
+  writeFileSync(DOCS, `${before}${BEGIN}\n\n${table}\n\n${END}${after}`)
+}
+
+if (values.help) {
+  console.log('usage: npm run bench:console [-- --write]\n\n--write puts the table into docs/console.md.')
+} else {
+  const browser = await openBrowser()
+  const small = await startSimulation(120, 40)
+  const figures = await measureOverview(browser, small.link)
+  await small.stop()
+  const large = await startSimulation(1_000, 300)
+  figures.push(...(await measureLarge(browser, large.link)))
+  await large.stop()
+  await browser.close()
+  const table = tableOf(figures)
+  console.log(table)
+  if (values.write) writeDocs(table)
+}
