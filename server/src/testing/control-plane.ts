@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { systemClock } from '@vacancy/shared'
 import type { Me, PersonRole, TokenRole } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
-import { type ControlPlane, startControlPlane } from '../app.ts'
+import { type ControlPlane, databaseOf, startControlPlane } from '../app.ts'
 import { type ControlConfig, loadControlConfig } from '../config.ts'
+import { openDatabase } from '../database.ts'
 
 export type TestControlPlane = ControlPlane & {
   /** Its log so far, a line an entry. */
@@ -17,6 +18,8 @@ export type TestControlPlane = ControlPlane & {
   /** A new API token, made by an admin. */
   token(role: TokenRole, expiresAt?: string): Promise<Caller & { readonly id: string }>
   nobody(): Caller
+  /** Makes what is kept of a person unreadable. */
+  spoil(person: string): Promise<void>
 }
 
 export type Caller = {
@@ -81,6 +84,11 @@ export async function startTestControlPlane(
       return { ...callerOf(plane.url, { authorization: `Bearer ${made.body.value}` }), id: made.body.token.id }
     },
     nobody: () => callerOf(plane.url, {}),
+    async spoil(person) {
+      const database = await openDatabase(databaseOf(config))
+      await database.updateTable('people').set({ preferences: 'no JSON' }).where('id', '=', person).execute()
+      await database.destroy()
+    },
     async stop() {
       await plane.stop()
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true })
