@@ -178,7 +178,7 @@ export function createLive(options: {
   }
 
   async function subscribe(client: Client, id: number, name: string, since: number | undefined): Promise<void> {
-    if (client.topics.size >= LIVE.topicsMax) {
+    if (!client.topics.has(name) && client.topics.size >= LIVE.topicsMax) {
       send(client, {
         t: 'err',
         id,
@@ -187,18 +187,21 @@ export function createLive(options: {
       })
       return
     }
+    // Its place is taken before anything is waited for: many that come at once count as many.
+    client.topics.set(name, id)
     const topic = topicOf(name)
     if (!topic.hasValue || topic.isTouched || topic.followers.size === 0) await refresh(topic)
+    // It may have been left meanwhile, or asked for once more.
+    if (!clients.has(client) || client.topics.get(name) !== id) return
     if (!topic.hasValue) {
       // Nobody published it yet: it comes with the first value, unless it is one that is read and there is none.
       if (isOffered(name)) {
         send(client, { t: 'err', id, code: 'not-found', message: `${name} is not known` })
+        client.topics.delete(name)
         if (topic.followers.size === 0) topics.delete(name)
         return
       }
     }
-    if (!clients.has(client)) return
-    client.topics.set(name, id)
     const follower = { seq: since !== undefined && since <= topic.seq ? since : -1 }
     topic.followers.set(client, follower)
     bring(topic, client, follower)

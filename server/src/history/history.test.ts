@@ -1,0 +1,210 @@
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { goneNode, NOW, seenNode, shardOf } from '../testing/seen-nodes.ts'
+import { eventsBetween } from './events.ts'
+import { changeBetween, quantile, type Reading, readMetrics } from './reading.ts'
+import { createSeries, loadSeries, readSeries, readTime, recordSeries, saveSeries } from './series.ts'
+
+// Readings
+
+const PAGE = `# HELP vacancy_commands_total Requests by command.
+# TYPE vacancy_commands_total counter
+vacancy_commands_total{command="SEARCHAVAIL"} 100
+vacancy_commands_total{command="DECROOMAVL"} 7
+vacancy_commands_total{command="LOGIN"} 3
+vacancy_command_errors_total{command="SEARCHAVAIL",code="500"} 2
+vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="queue",le="0.001"} 100
+vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="0.001"} 60
+vacancy_command_duration_seconds_bucket{command="SEARCHAVAIL",phase="run",le="+Inf"} 100
+vacancy_memory_bytes{kind="rss"} 1000
+vacancy_memory_bytes{kind="heap"} 400
+vacancy_tcp_connections 12
+process_cpu_seconds_total 1.5
+`
+
+const readingOf = (text: string, at: number) => readMetrics(text, at) as Reading
+
+test('reads and writes are counted apart, and only running time counts as latency', () => {
+  const reading = readingOf(PAGE, NOW)
+
+  expect(reading).toMatchObject({
+    queries: 100,
+    writes: 7,
+    errors: 2,
+    memoryBytes: 1_000,
+    connections: 12,
+    cpuSeconds: 1.5,
+  })
+  expect([...reading.reads]).toEqual([
+    [0.001, 60],
+    [Number.POSITIVE_INFINITY, 100],
+  ])
+})
+
+test.each(['', '<html>', 'process_cpu_seconds_total nonsense', 'vacancy_commands_total{command="x', '# nothing\n\n'])(
+  '%o is no page of metrics',
+  (text) => {
+    expect(readMetrics(text, NOW)).toBeUndefined()
+  },
+)
+
+test('rates are what came between two readings, a second', () => {
+  const before = readingOf(PAGE, NOW)
+  const after = readingOf(
+    PAGE.replace('"SEARCHAVAIL"} 100', '"SEARCHAVAIL"} 150').replace('} 7', '} 17').replace('total 1.5', 'total 4'),
+    NOW + 5_000,
+  )
+
+  expect(changeBetween(before, after)).toMatchObject({ queries: 10, writes: 2, errors: 0, cpu: 0.5, p50: null })
+})
+
+test('a process that was started anew has no rates until it was read twice', () => {
+  const before = readingOf(PAGE, NOW)
+  const after = readingOf(PAGE.replace('"SEARCHAVAIL"} 100', '"SEARCHAVAIL"} 4'), NOW + 5_000)
+
+  expect(changeBetween(before, after)).toBeUndefined()
+})
+
+test('a quantile lies between its bounds as if all were spread evenly', () => {
+  const empty = new Map<number, number>()
+  const counts = new Map([
+    [0.01, 50],
+    [0.02, 90],
+    [Number.POSITIVE_INFINITY, 100],
+  ])
+
+  expect(quantile(empty, counts, 0.5)).toBeCloseTo(0.01)
+  expect(quantile(empty, counts, 0.7)).toBeCloseTo(0.015)
+  // Above the last bound nothing more is known than that bound.
+  expect(quantile(empty, counts, 0.99)).toBe(0.02)
+  expect(quantile(counts, counts, 0.5)).toBeNull()
+})
+
+// Series
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'vacancy-series-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const OWNER = { shard: 's1', node: 'n1' }
+const asked = { shard: 's1', node: 'n1', names: 'queries', from: 'now-1m', to: 'now' }
+const valuesOf = (store: ReturnType<typeof createSeries>, now: number, more: Partial<typeof asked> = {}) =>
+  readSeries(store, { ...asked, ...more }, now).series[0]?.values
+
+test('a slot belongs to a time: what was not told is a gap', () => {
+  const store = createSeries()
+  recordSeries(store, OWNER, NOW, { queries: 1 })
+  recordSeries(store, OWNER, NOW + 30_000, { queries: 4 })
+
+  expect(valuesOf(store, NOW + 40_000)).toEqual([null, null, 1, null, null, 4, null])
+})
+
+test('a ring that went round holds nothing old', () => {
+  const store = createSeries()
+  recordSeries(store, OWNER, NOW, { queries: 1 })
+  recordSeries(store, OWNER, NOW + 3_600_000, { queries: 2 })
+
+  const values = valuesOf(store, NOW + 3_600_000, { from: 'now-1h' })
+
+  expect(values?.filter((value) => value !== null)).toEqual([2])
+})
+
+test('beyond an hour there is one value a minute, the mean of what came', () => {
+  const store = createSeries()
+  for (const [at, queries] of [10, 20, 30].entries()) recordSeries(store, OWNER, NOW + at * 10_000, { queries })
+
+  const body = readSeries(store, { ...asked, from: 'now-6h' }, NOW + 50_000)
+
+  expect(body.stepSeconds).toBe(60)
+  expect(body.series[0]?.values.at(-1)).toBe(20)
+})
+
+test('changes of the leader are counted, not averaged', () => {
+  const store = createSeries()
+  const shard = { shard: 's1', node: '' }
+  recordSeries(store, shard, NOW, { leader_moves: 1 })
+  recordSeries(store, shard, NOW + 5_000, { leader_moves: 2 })
+
+  expect(
+    readSeries(
+      store,
+      { shard: 's1', names: 'leader_moves', from: 'now-10s', to: 'now' },
+      NOW + 5_000,
+    ).series[0]?.values.at(-1),
+  ).toBe(3)
+})
+
+test('what was saved is read back', async () => {
+  const [store, other] = [createSeries(), createSeries()]
+  recordSeries(store, OWNER, NOW, { queries: 1.5 })
+  await saveSeries(store, join(folder, 'series'))
+
+  expect(await loadSeries(other, join(folder, 'series'))).toBe('')
+  recordSeries(other, OWNER, NOW + 10_000, { queries: 2.5 })
+
+  expect(valuesOf(other, NOW + 10_000)?.slice(-2)).toEqual([1.5, 2.5])
+})
+
+test('a damaged file is not taken, and says why', async () => {
+  const file = join(folder, 'series')
+  const store = createSeries()
+  recordSeries(store, OWNER, NOW, { queries: 1.5 })
+  await saveSeries(store, file)
+  truncateSync(file, 2_000)
+
+  expect(await loadSeries(createSeries(), file)).toBe('does not verify')
+  expect(await loadSeries(createSeries(), file)).toBe('')
+  writeFileSync(file, 'something else altogether')
+  expect(await loadSeries(createSeries(), file)).toBe('is no file of series')
+})
+
+test.each([
+  ['now-1h', NOW - 3_600_000],
+  ['now-90s', NOW - 90_000],
+  ['2026-11-22T10:00:00Z', NOW - 7_200_000],
+])('%s is a time', (text, at) => {
+  expect(readTime(text, NOW, 'from')).toBe(at)
+})
+
+test.each(['yesterday', 'now-1y', '2026-13-99T00:00:00Z', ''])('%o is none, and the error says what is', (text) => {
+  expect(() => readTime(text, NOW, 'from')).toThrow(expect.objectContaining({ status: 400, field: 'from' }))
+})
+
+test.each([
+  [{ names: 'nonsense' }, 'unknown-series'],
+  [{ names: '' }, 'unknown-series'],
+  [{ from: 'now', to: 'now-1h' }, 'bad-range'],
+])('%o is refused as %s', (more, code) => {
+  expect(() => readSeries(createSeries(), { ...asked, ...more }, NOW)).toThrow(
+    expect.objectContaining({ status: 400, code }),
+  )
+})
+
+// Events
+
+const shard = (nodes: Parameters<typeof shardOf>[0]) => shardOf(nodes).view
+const healthy = ['n1', 'n2', 'n3'].map((id) => seenNode({ id }))
+
+test('a look like the one before has no events', () => {
+  expect(eventsBetween(shard(healthy), shard(healthy))).toEqual([])
+})
+
+test('a leader that moves, a node that goes and a voter that is none any more are events', () => {
+  const moved = eventsBetween(shard(healthy), shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: 'n2' }))))
+  const gone = eventsBetween(
+    shard(healthy),
+    shard([...healthy.slice(0, 2), goneNode({ id: 'n3' }, { code: 'refused', message: 'connection refused' })]),
+  )
+  const fewer = ['n1', 'n2', 'n3'].map((id) => seenNode({ id, voters: ['n1', 'n2'], learners: ['n3'] }))
+
+  expect(moved).toMatchObject([{ kind: 'leader', node: 'n2', says: 'leadership of s1 moved n1 → n2' }])
+  expect(gone.map(({ kind, node, says }) => [kind, node, says])).toEqual([
+    ['state', null, 's1: Degraded, cannot lose another (2 of 3 voters answer, 2 needed)'],
+    ['state', 'n3', 's1 / n3: Unreachable: connection refused'],
+  ])
+  expect(eventsBetween(shard(healthy), shard(fewer)).map(({ says }) => says)).toContain('s1 / n3 is no voter any more')
+})
