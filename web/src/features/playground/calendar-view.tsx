@@ -8,14 +8,15 @@ import { totalOf } from './rows.ts'
 import { type Scale, STEPS, scaleOf, stepOf } from './scale.ts'
 
 const ROWS_MAX = 200
+/** Ground and ink of each step: black or white, whichever is easier to read on it (console.md §16). */
 const COLOURS = [
-  'bg-price-1 text-white',
-  'bg-price-2 text-white',
-  'bg-price-3 text-white',
-  'bg-price-4 text-black',
-  'bg-price-5 text-black',
-  'bg-price-6 text-black',
-  'bg-price-7 text-black',
+  'bg-price-1 text-[#fff]',
+  'bg-price-2 text-[#fff]',
+  'bg-price-3 text-[#fff]',
+  'bg-price-4 text-[#000]',
+  'bg-price-5 text-[#000]',
+  'bg-price-6 text-[#000]',
+  'bg-price-7 text-[#000]',
 ] as const
 
 type CalendarProps = {

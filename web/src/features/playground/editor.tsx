@@ -128,7 +128,11 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
       onFocus={() => onLight(spec.name)}
       onMouseEnter={() => onLight(spec.name)}
       onMouseLeave={() => onLight('')}
-      className={clsx('min-w-0 rounded-control', lit === spec.name && 'outline-1 outline-accent outline-offset-4')}
+      className={clsx(
+        'min-w-0 rounded-control',
+        spec.name === 'dates' && 'sm:col-span-2',
+        lit === spec.name && 'outline-1 outline-accent outline-offset-4',
+      )}
     >
       <FieldInput
         command={draft.command}

@@ -45,7 +45,7 @@ export function FieldInput(props: FieldProps): ReactNode {
     return (
       <Checkbox
         label={label}
-        hint={spec.summary}
+        title={spec.summary}
         checked={value === 1}
         onChange={(event) => onChange(event.target.checked ? 1 : undefined)}
       />

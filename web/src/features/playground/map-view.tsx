@@ -112,11 +112,11 @@ export function MapView({ ids, details, totals, selected, onSelect }: MapProps) 
           ]}
         />
       ) : (
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
         <div
           ref={box}
           // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows go from place to place.
           tabIndex={0}
-          // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
           role="group"
           aria-label={`Map of ${places.length} properties. Arrows go to the next one that way, L lists them.`}
           onKeyDown={onKeyDown}
