@@ -54,7 +54,8 @@ type Topic = {
   kept: { readonly seq: number; readonly at: number; readonly ops: readonly LiveOp[] }[]
   readonly followers: Map<Client, { /** The last number that was sent to it. */ seq: number }>
   isTouched: boolean
-  isReading: boolean
+  /** Of an offered topic, while its value is being read. */
+  reading: Promise<void> | undefined
   sentAt: number
   emptySince: number
 }
@@ -94,7 +95,7 @@ export function createLive(options: {
       kept: [],
       followers: new Map(),
       isTouched: false,
-      isReading: false,
+      reading: undefined,
       sentAt: 0,
       emptySince: clock.monotonicMs(),
     }
@@ -117,17 +118,19 @@ export function createLive(options: {
 
   const isOffered = (name: string) => offers.some(({ pattern }) => pattern.test(name))
 
-  async function refresh(topic: Topic): Promise<void> {
+  function refresh(topic: Topic): Promise<void> {
     const offer = offers.find(({ pattern }) => pattern.test(topic.name))
-    if (!offer || topic.isReading) return
+    if (!offer) return Promise.resolve()
     topic.isTouched = false
-    topic.isReading = true
-    try {
-      const value = await offer.read(topic.name)
-      if (value !== undefined) take(topic, value)
-    } finally {
-      topic.isReading = false
-    }
+    topic.reading ??= read(topic, offer.read).finally(() => {
+      topic.reading = undefined
+    })
+    return topic.reading
+  }
+
+  async function read(topic: Topic, offered: (topic: string) => unknown): Promise<void> {
+    const value = await offered(topic.name)
+    if (value !== undefined) take(topic, value)
   }
 
   function send(client: Client, frame: ServerFrame): void {
@@ -165,7 +168,7 @@ export function createLive(options: {
       }
       const perSecond = /^(?:op|import):/.test(topic.name) ? LIVE.framesPerSecondFast : LIVE.framesPerSecond
       if (now - topic.sentAt < 1000 / perSecond) continue
-      if (topic.isTouched)
+      if (topic.isTouched && !topic.reading)
         refresh(topic).catch((error) => log.error({ err: error, topic: topic.name }, 'a live topic failed'))
       let isSent = false
       for (const [client, follower] of topic.followers) {

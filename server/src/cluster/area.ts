@@ -13,7 +13,7 @@ import {
 import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../audit.ts'
 import type { Database } from '../database.ts'
-import { createEvents, eventsBetween } from '../history/events.ts'
+import { createEvents, eventsBetween, type LastLeader } from '../history/events.ts'
 import { createPauses } from '../history/pauses.ts'
 import { createSeries, loadSeries, recordSeries, saveSeries, type Values } from '../history/series.ts'
 import type { LiveChannel } from '../live.ts'
@@ -105,6 +105,8 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
   let memory: AttentionMemory = new Map()
   let aside = new Map<string, Aside>()
   let attention: Summary['attention'] = []
+  /** Shards without a leader: who led last, and since when nobody does. */
+  const lost = new Map<string, { readonly leader: string; readonly at: number }>()
   let moves = new Map<string, number>()
   let isSummaryDue = false
   let savedAt = 0
@@ -127,7 +129,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
       }),
       onShard(view, before) {
         if (before) {
-          const found = eventsBetween(before, view)
+          const found = eventsBetween(before, view, lastLeader(before, view))
           events.add(found, clock.wallMs())
           const moved = found.filter(({ kind }) => kind === 'leader').length
           if (moved > 0) moves.set(view.id, (moves.get(view.id) ?? 0) + moved)
@@ -138,6 +140,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
         for (const listener of listeners) listener(view)
       },
       onShardGone(id) {
+        lost.delete(id)
         isSummaryDue = true
         live.touch(`shard:${id}`)
       },
@@ -202,6 +205,15 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
       }
     },
   })
+
+  function lastLeader(before: ShardView, view: ShardView): LastLeader | undefined {
+    if (before.leader !== null && view.leader === null)
+      lost.set(view.id, { leader: before.leader, at: clock.monotonicMs() })
+    const known = lost.get(view.id)
+    if (view.leader === null || !known) return undefined
+    lost.delete(view.id)
+    return { leader: known.leader, lostMs: clock.monotonicMs() - known.at }
+  }
 
   function look(id: string, isAdmin: boolean): Look {
     const shard = shardOf(id)

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ClusterEvent, NodeView, ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
+import { secondsText } from '../cluster/derive.ts'
 import type { Database } from '../database.ts'
 
 export const EVENTS = {
@@ -16,19 +17,21 @@ export const EVENTS = {
 
 type Found = Omit<ClusterEvent, 'id' | 'at'>
 
+/** Who led last, where nobody did for a while, and for how long nobody did. */
+export type LastLeader = { readonly leader: string; readonly lostMs: number }
+
 /** Pure. Nothing is said of a first look: it is no change. */
-export function eventsBetween(before: ShardView, after: ShardView): Found[] {
+export function eventsBetween(before: ShardView, after: ShardView, last?: LastLeader): Found[] {
   const { id: shard } = after
   const found: Found[] = []
   if (before.leader !== after.leader && after.leader !== null) {
-    const from = before.leader ?? 'nobody'
-    found.push({
-      shard,
-      node: after.leader,
-      kind: 'leader',
-      level: 'info',
-      says: `leadership of ${shard} moved ${from} → ${after.leader}`,
-    })
+    const from = before.leader ?? last?.leader ?? 'nobody'
+    const gap = last && last.lostMs > 0 ? `, writes paused about ${secondsText(last.lostMs / 1000)}` : ''
+    const says =
+      from === after.leader
+        ? `${from} leads ${shard} again${gap}`
+        : `leadership of ${shard} moved ${from} → ${after.leader}${gap}`
+    found.push({ shard, node: after.leader, kind: 'leader', level: 'info', says })
   }
   if (before.state !== after.state) {
     found.push({ shard, node: null, kind: 'state', level: after.level, says: `${shard}: ${after.says}` })

@@ -208,3 +208,12 @@ test('a leader that moves, a node that goes and a voter that is none any more ar
   ])
   expect(eventsBetween(shard(healthy), shard(fewer)).map(({ says }) => says)).toContain('s1 / n3 is no voter any more')
 })
+
+test('a leader that was away for a while is told with how long nobody led', () => {
+  const nobody = shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: '', health: 'active_follower' })))
+  const again = shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: 'n2' })))
+
+  expect(eventsBetween(nobody, again, { leader: 'n1', lostMs: 1_900 })[0]?.says).toBe(
+    'leadership of s1 moved n1 → n2, writes paused about 1.9 s',
+  )
+})
