@@ -2,6 +2,7 @@
  * Thread entry: the one connection to the SQLite file. A commit waits for the disk (synchronous = FULL), and here it
  * keeps nobody else waiting. One statement at a time, in the order they come.
  */
+import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 
@@ -11,6 +12,8 @@ export type DatabaseReply =
   | { readonly id: number; readonly error: { readonly message: string; readonly code: number } }
 
 const { file } = workerData as { file: string }
+// Nobody else on the machine is to read who may sign in; SQLite gives its other files the same rights.
+closeSync(openSync(file, 'a', 0o600))
 const database = new DatabaseSync(file)
 database.exec(
   'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000',

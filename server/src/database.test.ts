@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -72,6 +72,14 @@ describe('SQLite', () => {
     writeFileSync(file, 'no database at all, but long enough to look like one '.repeat(100))
 
     await expect(openDatabase(file)).rejects.toThrow(`the database ${file} cannot be opened: file is not a database`)
+  })
+
+  test('the file is for its owner alone', async () => {
+    const file = newFile()
+    const database = await openDatabase(file)
+
+    for (const name of [file, `${file}-wal`, `${file}-shm`]) expect(statSync(name).mode & 0o777).toBe(0o600)
+    await database.destroy()
   })
 
   test('every commit is on the disk before it is answered', async () => {
