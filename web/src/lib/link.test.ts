@@ -1,0 +1,204 @@
+import { LIVE, type ServerFrame } from '@vacancy/shared/live'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { createLink, LINK_LIMITS, type Link, type LinkEvent } from './link.ts'
+
+/** The platform's socket, by hand: what the link says is written down, what it hears is said. */
+class Socket {
+  static readonly OPEN = 1
+  readyState = 0
+  readonly sent: { t: string; topic?: string; since?: number; id?: number; n?: number }[] = []
+  onopen = () => {}
+  onclose = () => {}
+  onmessage = (_event: { data: string }) => {}
+
+  open() {
+    this.readyState = 1
+    this.onopen()
+    this.say({ t: 'hello', server: 'a', now: TIME })
+  }
+  say(frame: ServerFrame) {
+    this.onmessage({ data: JSON.stringify(frame) })
+  }
+  send(text: string) {
+    this.sent.push(JSON.parse(text))
+  }
+  close() {
+    this.readyState = 3
+    this.onclose()
+  }
+}
+
+const TIME = '2026-11-20T18:27:33.000Z'
+let sockets: Socket[] = []
+let events: LinkEvent[] = []
+let answer: () => Promise<Response>
+let link: Link
+
+const socket = () => sockets.at(-1) as Socket
+const states = () => events.flatMap((event) => (event.t === 'status' ? event.status.state : []))
+const subs = (of: Socket) => of.sent.filter(({ t }) => t === 'sub')
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  vi.stubGlobal('WebSocket', Socket)
+  sockets = []
+  events = []
+  answer = () => Promise.reject(new TypeError('no network'))
+  link = createLink({
+    socketUrl: 'ws://here/api/v1/live',
+    pollUrl: '/api/v1/poll',
+    emit: (event) => events.push(event),
+    random: () => 1,
+    openSocket: () => {
+      sockets.push(new Socket())
+      return socket() as unknown as WebSocket
+    },
+    fetch: () => answer(),
+  })
+})
+
+afterEach(() => {
+  link.close()
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+test('a topic comes whole, then by its changes', () => {
+  link.follow('summary')
+  socket().open()
+  socket().say({ t: 'snap', topic: 'summary', seq: 7, at: TIME, data: { lag: 1, id: 's1' } })
+  socket().say({ t: 'delta', topic: 'summary', seq: 9, at: TIME, ops: [[['lag'], 5]] })
+
+  expect(subs(socket())).toEqual([{ t: 'sub', id: 1, topic: 'summary' }])
+  expect(link.valueOf('summary')?.data).toEqual({ lag: 5, id: 's1' })
+  expect(events.filter(({ t }) => t !== 'status').map(({ t }) => t)).toEqual(['snap', 'delta'])
+})
+
+test('a socket that breaks comes back and asks only for what it missed', async () => {
+  link.follow('shard:s1')
+  socket().open()
+  socket().say({ t: 'snap', topic: 'shard:s1', seq: 7, at: TIME, data: {} })
+  socket().close()
+  expect(link.status().state).toBe('offline')
+
+  await vi.advanceTimersByTimeAsync(LINK_LIMITS.retryMsMin)
+  expect(sockets).toHaveLength(2)
+  socket().open()
+
+  expect(subs(socket())).toEqual([{ t: 'sub', id: 1, topic: 'shard:s1', since: 7 }])
+  expect(link.status().state).toBe('live')
+})
+
+test('tries come further and further apart, and never further than 8 s', async () => {
+  socket().open()
+  const waits: number[] = []
+  for (let round = 0; round < 8; round++) {
+    socket().close()
+    await vi.advanceTimersByTimeAsync(0)
+    const { status } = events.findLast((event) => event.t === 'status') as Extract<LinkEvent, { t: 'status' }>
+    if (status.state === 'offline') waits.push(status.retryAt - Date.now())
+    await vi.advanceTimersByTimeAsync(waits.at(-1) ?? 0)
+  }
+  expect(waits).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000])
+})
+
+test('two pings without an answer end a connection that only looks open', async () => {
+  socket().open()
+  await vi.advanceTimersByTimeAsync(2 * LIVE.pingMs)
+  expect(socket().sent.filter(({ t }) => t === 'ping')).toHaveLength(2)
+  expect(link.status().state).toBe('live')
+
+  await vi.advanceTimersByTimeAsync(LIVE.pingMs)
+
+  expect(link.status().state).toBe('offline')
+})
+
+test('pongs keep it alive', async () => {
+  socket().open()
+  for (let round = 0; round < 5; round++) {
+    await vi.advanceTimersByTimeAsync(LIVE.pingMs)
+    socket().say({ t: 'pong', n: round + 1 })
+  }
+  expect(states()).not.toContain('offline')
+})
+
+test('a session that ends stops everything until somebody signs in', async () => {
+  link.follow('summary')
+  socket().open()
+  socket().say({ t: 'snap', topic: 'summary', seq: 7, at: TIME, data: { secret: 1 } })
+  socket().say({ t: 'bye', code: 'signed-out', retryMs: 0 })
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(link.status().state).toBe('ended')
+  expect(sockets).toHaveLength(1)
+
+  link.restart()
+  socket().open()
+
+  expect(subs(socket())).toEqual([{ t: 'sub', id: 1, topic: 'summary' }])
+  expect(link.valueOf('summary')).toBeUndefined()
+})
+
+test('where no socket passes it polls, and goes on trying sockets', async () => {
+  answer = async () => Response.json({ topics: [{ topic: 'summary', seq: 1, at: TIME, data: { lag: 3 } }] })
+  link.follow('summary')
+  socket().close()
+  await vi.advanceTimersByTimeAsync(0)
+  expect(link.status().state).toBe('polling')
+  expect(link.valueOf('summary')?.data).toEqual({ lag: 3 })
+
+  await vi.advanceTimersByTimeAsync(LINK_LIMITS.socketAgainMs)
+  socket().open()
+
+  expect(link.status().state).toBe('live')
+})
+
+test('a socket that never opens because nobody is signed in ends the session', async () => {
+  answer = async () => new Response('', { status: 401 })
+  socket().close()
+  await vi.advanceTimersByTimeAsync(0)
+
+  expect(link.status().state).toBe('ended')
+})
+
+test('neither socket nor HTTP is offline', async () => {
+  socket().close()
+  await vi.advanceTimersByTimeAsync(0)
+
+  expect(link.status().state).toBe('offline')
+})
+
+test('hidden for a minute all topics but the summary rest, and come back with what was missed', async () => {
+  link.follow('summary')
+  link.follow('shard:s1')
+  socket().open()
+  socket().say({ t: 'snap', topic: 'shard:s1', seq: 4, at: TIME, data: {} })
+
+  link.setVisible(false)
+  for (let round = 0; round < 13; round++) {
+    await vi.advanceTimersByTimeAsync(LIVE.pingMs)
+    socket().say({ t: 'pong', n: 0 })
+  }
+  expect(socket().sent.filter(({ t }) => t === 'unsub')).toEqual([{ t: 'unsub', id: 2 }])
+
+  link.setVisible(true)
+  expect(subs(socket()).at(-1)).toEqual({ t: 'sub', id: 2, topic: 'shard:s1', since: 4 })
+})
+
+test('looked at again after a sleep, a dead connection is found within two seconds', async () => {
+  socket().open()
+  link.setVisible(false)
+  link.setVisible(true)
+  await vi.advanceTimersByTimeAsync(LINK_LIMITS.wakeMs)
+
+  expect(link.status().state).toBe('offline')
+})
+
+test('who follows the same topic twice leaves it once', () => {
+  link.follow('summary')
+  link.follow('summary')
+  socket().open()
+  link.unfollow('summary')
+  expect(socket().sent.some(({ t }) => t === 'unsub')).toBe(false)
+  link.unfollow('summary')
+  expect(socket().sent.at(-1)).toEqual({ t: 'unsub', id: 1 })
+})
