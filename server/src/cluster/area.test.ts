@@ -233,3 +233,38 @@ test('nodes that are gone, silent or talk nonsense do not hold up the others', a
   const { attention } = world.cluster.summary()
   expect(attention.find(({ rule }) => rule === 2)?.says).toContain(gone)
 })
+
+test('what was not confirmed is watched on, and may still end as done', async () => {
+  const { world, sim } = await openWorld()
+  const target = followerOf(sim)
+  await sim.act('never', { shard: 's1' })
+  const { id } = await world.start({ kind: 'transfer', shard: 's1', node: target })
+  await sim.scenario('no-leader')
+
+  expect(await world.ended(id)).toMatchObject({ state: 'unconfirmed' })
+  expect(world.operations.running()).toEqual([])
+  for (const node of sim.shards[0]?.nodes ?? []) await sim.act('heal', { shard: 's1', node: node.id })
+  await sim.act('lead', { shard: 's1', node: target })
+
+  const late = await until('it ends as done', async () => {
+    const operation = await world.operations.get(id)
+    return operation?.state === 'done' && operation
+  })
+  expect(late.says).toContain('later than usual')
+  expect(sim.shards[0]?.asked).toHaveLength(1)
+}, 120_000)
+
+test('a leader that never answers is told, and the result is looked for all the same', async () => {
+  const { world, sim } = await openWorld()
+  const target = followerOf(sim)
+  await sim.act('hang', { shard: 's1' })
+  const { id } = await world.start({ kind: 'transfer', shard: 's1', node: target })
+  await until('it is said that nobody answered', async () =>
+    (await world.operations.get(id))?.notice.startsWith('No answer from'),
+  )
+
+  await sim.act('lead', { shard: 's1', node: target })
+
+  expect(await world.ended(id)).toMatchObject({ state: 'done' })
+  expect(sim.shards[0]?.asked).toHaveLength(1)
+})

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ClusterWorld, openClusterWorld, until } from '../testing/cluster-world.ts'
-import { startShard, type TestShard } from '../testing/nodes.ts'
+import { startNode, startShard, type TestShard } from '../testing/nodes.ts'
 
 let shard: TestShard
 let world: ClusterWorld
@@ -62,4 +62,19 @@ test('the figures of real nodes are read: state, data, metrics and configuration
     })
   }
   expect(seen()).toMatchObject({ electionTimeoutMs: 800, missing: [] })
+})
+
+test('a standalone node of a configured list is a shard without copies', async () => {
+  const node = await startNode()
+  const alone = await openClusterWorld({ nodes: [`${node.host}:8080`] })
+  try {
+    const found = await until('it is seen', () => alone.cluster.shards().find(({ state }) => state === 'standalone'))
+
+    expect(found).toMatchObject({ mode: 'standalone', voters: 0, spare: null, says: 'Standalone, no copies' })
+    expect(found.nodes).toMatchObject([{ role: 'standalone', state: 'healthy', voter: null, packages: 0 }])
+    expect(alone.cluster.addresses(found.id)[0]?.tcp).toEqual({ host: node.host, port: node.tcpPort })
+  } finally {
+    await alone.close()
+    await node.close()
+  }
 })

@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from '../testing/cluster-world.ts'
+import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
+import { type Simulated, startSimulated } from '../testing/simulated.ts'
+
+let sim: Simulated
+let plane: TestControlPlane
+let admin: Caller
+let viewer: Caller
+
+beforeAll(async () => {
+  sim = await startSimulated({ nodes: 6, shards: 2, zones: 2, seed: 3, learners: 0 })
+  const config = {
+    registry: sim.registryUrl,
+    resolver: sim.registryUrl,
+    nodeAdminToken: 'a-token-of-the-test',
+    environmentKind: 'production' as const,
+  }
+  plane = await startTestControlPlane({ config })
+  admin = await plane.signIn('admin')
+  viewer = await plane.signIn('viewer')
+  await until('both shards are healthy', async () => {
+    const { body } = await viewer.call('GET', '/api/v1/shards')
+    return body.shards.length === 2 && body.shards.every(({ state }: { state: string }) => state === 'healthy')
+  })
+})
+
+afterAll(async () => {
+  await plane?.stop()
+  await sim?.close()
+})
+
+const followerOf = (shard: string) => {
+  const found = sim.shards.find(({ id }) => id === shard)
+  return found?.nodes.find(({ id }) => id !== found.leader)?.id as string
+}
+
+test('overview, shards, a shard and a node have the shapes of the contract', async () => {
+  const summary = await viewer.call('GET', '/api/v1/summary')
+  const shard = await viewer.call('GET', '/api/v1/shards/s1')
+  const node = await viewer.call('GET', '/api/v1/shards/s1/nodes/n2')
+
+  // The server checks each answer by its schema: a wrong one is a 500.
+  expect([summary.status, shard.status, node.status]).toEqual([200, 200, 200])
+  expect(summary.body.counts).toMatchObject({ shards: 2, nodes: 6, nodesAnswering: 6 })
+  expect(node.body.sources.map(({ path }: { path: string }) => path)).toContain('/cluster/info')
+  expect(node.body.config).toContainEqual({ key: 'raft_tick_ms', value: '30', origin: 'default', at: '' })
+})
+
+test.each([
+  ['/api/v1/shards/none', 'shard-not-found', 's1, s2'],
+  ['/api/v1/shards/s1/nodes/none', 'node-not-found', 'n1, n2, n3'],
+  ['/api/v1/operations/op_none', 'operation-not-found', '/api/v1/operations'],
+])('%s is not there, and the hint says what is', async (path, code, hint) => {
+  const { status, body } = await viewer.call('GET', path)
+
+  expect(status).toBe(404)
+  expect(body.code).toBe(code)
+  expect(body.hint).toContain(hint)
+})
+
+test('events, configuration, registry, codecs, series and the resolver answer', async () => {
+  const paths = [
+    'shards/s1/events',
+    'shards/s1/config',
+    'registry/services',
+    'registry/codecs',
+    'series?names=queries,p99',
+    'operations',
+  ]
+  const answers = await Promise.all(paths.map((path) => viewer.call('GET', `/api/v1/${path}`)))
+  const resolved = await admin.call('POST', '/api/v1/registry/resolve', { kind: 'node', shard: 's1', id: 'n1' })
+
+  expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 200))
+  expect(answers[1]?.body).toMatchObject({ nodes: ['n1', 'n2', 'n3'], missing: [] })
+  expect(answers[2]?.body.services.filter(({ kind }: { kind: string }) => kind === 'node')).toHaveLength(6)
+  expect(answers[3]?.body.nodes.every(({ equal }: { equal: boolean }) => equal)).toBe(true)
+  expect(resolved.body).toMatchObject({ status: 200, address: '127.0.0.1', error: '' })
+})
+
+test('a viewer may plan and sees why it may not start; an admin starts with a reason', async () => {
+  const request = { kind: 'demote', shard: 's1', node: followerOf('s1') }
+  const seen = await viewer.call('POST', '/api/v1/plans', request)
+  const refused = await viewer.call('POST', '/api/v1/operations', { plan: seen.body.id, reason: '', confirm: '' })
+  const { body: plan } = await admin.call('POST', '/api/v1/plans', request)
+  const without = await admin.call('POST', '/api/v1/operations', { plan: plan.id, reason: 'short', confirm: '' })
+  const untyped = await admin.call('POST', '/api/v1/operations', {
+    plan: plan.id,
+    reason: 'long enough a reason',
+    confirm: 's2',
+  })
+
+  expect(seen.body.checks).toContainEqual({ id: 'admin', level: 'block', text: 'needs the admin role' })
+  expect(refused.status).toBe(403)
+  expect(plan).toMatchObject({ confirm: 3, confirmText: 's1', blocked: false })
+  expect(without.body).toMatchObject({ status: 400, code: 'reason-required', field: 'reason' })
+  expect(untyped.body).toMatchObject({ status: 400, code: 'confirm-required', field: 'confirm' })
+  expect(sim.shards[0]?.asked).toEqual([])
+})
+
+test('an operation answers at once with what was started and is found again', async () => {
+  const { body: plan } = await admin.call('POST', '/api/v1/plans', {
+    kind: 'transfer',
+    shard: 's2',
+    node: followerOf('s2'),
+  })
+
+  const started = await admin.call('POST', '/api/v1/operations', {
+    plan: plan.id,
+    reason: 'to see it move',
+    confirm: 's2',
+  })
+  const ended = await until('it ends', async () => {
+    const { body } = await viewer.call('GET', `/api/v1/operations/${started.body.id}`)
+    return body.endedAt !== null && body
+  })
+
+  expect(started).toMatchObject({ status: 202, body: { state: 'requested', by: admin.me?.person.name } })
+  expect(ended.state).toBe('done')
+  const list = await viewer.call('GET', '/api/v1/operations?shard=s2&state=ended')
+  expect(list.body.operations.map(({ id }: { id: string }) => id)).toEqual([started.body.id])
+})
+
+test('what needs attention is put aside until it changes, and taken back', async () => {
+  const node = followerOf('s1')
+  await sim.act('lag', { shard: 's1', node, entries: 30_000 })
+  const find = async () =>
+    (await viewer.call('GET', '/api/v1/summary')).body.attention.find(({ rule }: { rule: number }) => rule === 4)
+  const item = await until('it is far behind', find)
+
+  const aside = await admin.call('POST', `/api/v1/attention/${encodeURIComponent(item.id)}/aside`, { until: 'change' })
+  const put = await find()
+  await admin.call('POST', `/api/v1/attention/${encodeURIComponent(item.id)}/aside`, { until: null })
+  const back = await find()
+  await sim.act('lag', { shard: 's1', node, entries: 0 })
+
+  expect(aside.status).toBe(204)
+  expect([put.asideUntil, back.asideUntil]).toEqual(['change', null])
+})
+
+test('the cluster management contract is served for the shard that is named', async () => {
+  const info = await viewer.call('GET', '/cluster/info?shard=s1')
+  const without = await viewer.call('GET', '/cluster/info')
+  const unknown = await viewer.call('GET', '/cluster/info?shard=s9')
+
+  expect(info.body).toMatchObject({
+    leader_id: sim.shards[0]?.leader,
+    members: { voters: ['n1', 'n2', 'n3'], learners: [] },
+  })
+  expect([without.status, without.body.error]).toEqual([400, 'shard is required: ?shard= one of s1, s2'])
+  expect(unknown.status).toBe(404)
+})
+
+test('a change by the contract goes to the leader, with its texts and codes passed through', async () => {
+  const token = await plane.token('admin')
+  const target = followerOf('s1')
+
+  const taken = await token.call('POST', '/cluster/transfer-leader?shard=s1', { target_node_id: target })
+  await until('it leads', () => sim.shards[0]?.leader === target)
+  const unknown = await token.call('POST', '/cluster/promote-learner?shard=s1', { node_id: 'n9' })
+  const nobody = await token.call('POST', '/cluster/demote-voter?shard=s1', {})
+  const anonymous = await plane.nobody().call('POST', '/cluster/demote-voter?shard=s1', { node_id: 'n1' })
+
+  expect([taken.status, taken.text]).toEqual([202, 'transfer in progress'])
+  expect([unknown.status, unknown.body.error]).toEqual([404, 'unknown node'])
+  expect([nobody.status, nobody.body.error]).toEqual([400, 'node_id is required'])
+  expect([anonymous.status, typeof anonymous.body.error]).toEqual([401, 'string'])
+  const audit = await admin.call('GET', '/api/v1/audit?action=cluster.transfer')
+  expect(audit.body.entries.map(({ result }: { result: string }) => result)).toEqual(['accepted', 'sent'])
+})
+
+test('a configured list of nodes needs no registry', async () => {
+  const address = (id: string) => `127.0.0.1:${sim.node('s1', id).port}`
+  const other = await startTestControlPlane({ config: { nodes: ['n1', 'n2', 'n3'].map(address) } })
+  try {
+    const caller = await other.signIn('viewer')
+    const shard = await until('the shard is healthy', async () => {
+      const { body } = await caller.call('GET', '/api/v1/shards/s1')
+      return body.state === 'healthy' && body
+    })
+
+    expect(shard.nodes.map(({ id }: { id: string }) => id)).toEqual(['n1', 'n2', 'n3'])
+  } finally {
+    await other.stop()
+  }
+})
