@@ -1,9 +1,10 @@
 /** The control plane put together: opens everything in order, closes it in reverse. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { ACCESS_ROUTES, LIVE, PLAYGROUND_ROUTES, PROGRAM_ROUTES } from '@vacancy/shared/contract'
-import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics, VERSION } from '@vacancy/shared/node'
+import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics, setTotal, VERSION } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import { createAccess } from './access.ts'
 import { createAudit } from './audit.ts'
@@ -66,6 +67,7 @@ export async function startControlPlane(options: {
     const clusterFolder = join(config.dataDir, 'cluster')
     const importsFolder = config.importsDir === '' ? join(config.dataDir, 'imports') : config.importsDir
     for (const folder of [clusterFolder, importsFolder]) makeFolder(folder)
+    closers.push(lockFolder(config.dataDir))
     const database = await openDatabase(databaseOf(config), (error) =>
       log.warn({ err: error }, 'a connection to the database broke'),
     )
@@ -157,7 +159,15 @@ export async function startControlPlane(options: {
         const says = await databaseFault()
         metrics.of.control_database_up.set(says === '' ? 1 : 0)
         if (says === '') metrics.of.control_sessions.set(await access.countSessions())
-        metrics.of.control_live_connections.set(live.counts().clients)
+        const { clients, frames, bytes } = live.counts()
+        metrics.of.control_live_connections.set(clients)
+        setTotal(metrics.of.control_live_frames_total, frames)
+        setTotal(metrics.of.control_live_bytes_total, bytes)
+        const polled = cluster.counts()
+        metrics.of.control_nodes.set(polled.nodes)
+        setTotal(metrics.of.control_node_requests_total, polled.requests)
+        setTotal(metrics.of.control_node_failures_total, polled.failures)
+        metrics.of.control_poll_round_seconds.set(polled.roundMs / 1000)
         reply.header('content-type', METRICS_CONTENT_TYPE)
         return await metrics.text()
       },
@@ -248,6 +258,25 @@ function makeFolder(folder: string): void {
     const reason = (cause as Error).message
     throw new VacancyError('failure', { reason: `the folder ${path} cannot be made: ${reason}` }, { cause })
   }
+}
+
+/**
+ * Keeps a second control plane out of the folder: two would both go on with the same operations and imports. The lock
+ * is one of the system, so that a crash leaves none behind.
+ */
+function lockFolder(folder: string): () => Promise<void> {
+  const lock = new DatabaseSync(join(folder, 'lock'))
+  try {
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+  } catch (cause) {
+    lock.close()
+    throw new VacancyError(
+      'data_conflict',
+      { reason: `${folder} is in use by another control plane: stop that one, or give another data_dir` },
+      { cause },
+    )
+  }
+  return async () => lock.close()
 }
 
 async function listen(app: App, { listenHost, listenPort }: ControlConfig): Promise<void> {

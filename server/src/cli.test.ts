@@ -150,6 +150,20 @@ test('a port that is taken is exit code 69', async () => {
   expect(stderr).toContain(`Cannot listen on 127.0.0.1:${port}`)
 })
 
+test('a second control plane on the same folder is exit code 65, and after a crash the next one starts', async () => {
+  const dataDir = newFolder()
+  const first = await start(['--data-dir', dataDir], /^set-up: .*\n/m)
+
+  const second = vacancy('control-plane', '--web=false', '--data-dir', dataDir, '--listen-port', '0')
+  expect(second.status).toBe(65)
+  expect(second.stderr).toContain(`${dataDir} is in use by another control plane`)
+
+  first.child.kill('SIGKILL')
+  await first.ended
+  const third = await start(['--data-dir', dataDir], /^set-up: .*\n/m)
+  expect((await callerOf(third.url, {}).call('GET', '/ready')).status).toBe(200)
+})
+
 test('SIGTERM tells live channels, lets requests in flight finish, and ends with 0', async () => {
   const plane = await start(['--data-dir', newFolder(), '--sign-in', 'ada'], /^sign-in: .*\n/m)
   const signedIn = await callerOf(plane.url, {}).call('POST', '/api/v1/session/link', { code: codeOf(plane.out()) })

@@ -21,5 +21,11 @@ export const CONTROL_METRICS = {
   control_sign_ins_total: { type: 'counter', help: 'Tries to sign in, by how they ended.', labels: ['result'] },
   control_sessions: { type: 'gauge', help: 'People signed in now; a person may be several times.' },
   control_live_connections: { type: 'gauge', help: 'Open live channels.' },
+  control_live_frames_total: { type: 'counter', help: 'Frames sent over live channels.' },
+  control_live_bytes_total: { type: 'counter', help: 'Bytes of these.' },
+  control_nodes: { type: 'gauge', help: 'Nodes that are looked at.' },
+  control_node_requests_total: { type: 'counter', help: 'Requests to nodes to see how they are.' },
+  control_node_failures_total: { type: 'counter', help: 'Those without a useful answer.' },
+  control_poll_round_seconds: { type: 'gauge', help: 'Time of the last round over all nodes.' },
   control_database_up: { type: 'gauge', help: '1 while the database answers.' },
 } as const satisfies MetricsTable
