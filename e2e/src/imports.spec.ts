@@ -1,0 +1,112 @@
+/** From two CSV files to searches on all nodes, through the browser. */
+
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Page } from '@playwright/test'
+import { expect, ready, test } from './console.ts'
+import type { Stack, StackNode } from './stack.ts'
+
+const VACANCY = fileURLToPath(new URL('../../bin/vacancy.mjs', import.meta.url))
+const run = promisify(execFile)
+let folder: string
+
+test.beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'vacancy-e2e-csv-'))
+})
+test.afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** The sample with every price set anew, so that whoever serves it can be told from who does not. */
+function filesOf(stack: Stack, price: number): string[] {
+  const [properties, packages] = ['properties.csv', 'packages.csv'].map((name) => join(folder, name)) as [
+    string,
+    string,
+  ]
+  cpSync(join(stack.folder, 'csv/properties.csv'), properties)
+  const rows = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8')
+  writeFileSync(packages, rows.replace(/^([^,]*,[^,]*,[^,]*,[^,]*),[^,]*/gm, `$1,${price}`))
+  return [packages, properties]
+}
+
+async function newImport(page: Page, name: string, files: readonly string[]): Promise<void> {
+  await page.goto('/imports/new')
+  await ready(page)
+  await page.getByLabel('Name').fill(name)
+  await page
+    .locator('input[type="file"]')
+    .first()
+    .setInputFiles([...files])
+  await expect(page.getByRole('button', { name: 'Upload and build' })).not.toHaveAttribute('aria-disabled', 'true')
+}
+
+const flow = (page: Page, name: string) => page.getByRole('region', { name: `Import ${name}` })
+
+async function pricesOn(stack: Stack, node: StackNode): Promise<Set<number>> {
+  const [host = '', port = ''] = node.tcp.split(':')
+  const rows = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8').split('\n').slice(2_000, 2_005)
+  const prices = await Promise.all(
+    rows.map(async (row) => {
+      const [propertyId, roomType, date] = row.split(',')
+      const args = [`propertyId=${propertyId}`, `roomType=${roomType}`, `date=${date}`]
+      const query = ['query', 'send', 'GETPROPROOMDAY', ...args, '--host', host, '--port', port, '--json']
+      const { stdout } = await run(process.execPath, [VACANCY, ...query])
+      return JSON.parse(stdout).finalPrice as number
+    }),
+  )
+  return new Set(prices)
+}
+
+test('an upload that is interrupted goes on after a reload, is built, installed, and searchable on all nodes', async ({
+  page,
+  stack,
+}) => {
+  test.setTimeout(240_000)
+  const files = filesOf(stack, 77)
+  await newImport(page, 'hotels-77', files)
+  await page.route('**/api/v1/uploads/*', (route) =>
+    route.request().method() === 'PATCH' ? route.abort() : route.continue(),
+  )
+  await page.getByRole('button', { name: 'Upload and build' }).click()
+  await expect(flow(page, 'hotels-77')).toHaveAttribute('data-import-state', 'uploading')
+  await page.reload()
+  await ready(page)
+  await page.unroute('**/api/v1/uploads/*')
+
+  const inputs = page.locator('input[type="file"]')
+  for (let at = 0; at < (await inputs.count()); at++)
+    await inputs.nth(at).setInputFiles([...files].reverse()[at] as string)
+  await expect(flow(page, 'hotels-77')).toHaveAttribute('data-import-state', 'built', { timeout: 90_000 })
+  await expect(page.locator('[data-agree="true"]')).toBeVisible()
+
+  await page
+    .getByRole('button', { name: /^Install on quickstart…/ })
+    .first()
+    .click()
+  const dialog = page.getByRole('dialog')
+  const act = dialog.getByRole('button', { name: /^Install/ })
+  await expect(act).not.toHaveAttribute('aria-disabled', 'true', { timeout: 30_000 })
+  await act.click()
+  await expect(page.locator('[data-op-state="done"]').first()).toBeVisible({ timeout: 120_000 })
+
+  for (const node of stack.nodes) {
+    await expect.poll(async () => [...(await pricesOn(stack, node))], { timeout: 60_000 }).toEqual([77])
+  }
+})
+
+test('rows that are wrong end the import with file, line and value, and nothing is built', async ({ page, stack }) => {
+  test.setTimeout(120_000)
+  const [packages, properties] = filesOf(stack, 50) as [string, string]
+  const rows = readFileSync(packages, 'utf8').split('\n')
+  rows[4_000] = 'alp_000001,double,2026-02-31,3,50,'
+  writeFileSync(packages, rows.join('\n'))
+  await newImport(page, 'wrong', [packages, properties])
+
+  await page.getByRole('button', { name: 'Upload and build' }).click()
+
+  await expect(flow(page, 'wrong')).toHaveAttribute('data-import-state', 'failed', { timeout: 90_000 })
+  await expect(page.getByRole('table', { name: 'Errors' })).toContainText('2026-02-31')
+  await expect(page.getByRole('table', { name: 'Errors' })).toContainText(/4,?\s?001/)
+})
