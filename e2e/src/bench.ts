@@ -3,20 +3,18 @@
  * mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser, BrowserContext, Page } from '@playwright/test'
 import { openBrowser } from './browser.ts'
 import { ready, signIn } from './console.ts'
+import { startSimulation } from './simulation.ts'
 
-const SIMULATED = fileURLToPath(new URL('../../server/src/testing/console-sim.ts', import.meta.url))
 const DOCS = fileURLToPath(new URL('../../docs/console.md', import.meta.url))
 const BEGIN = '<!-- bench:console: made by the benchmark, not by hand -->'
 const END = '<!-- end of bench:console -->'
 const RUNS = 5
-const START_MS_MAX = 60_000
 const NETWORK = { offline: false, latency: 40, downloadThroughput: 1_250_000, uploadThroughput: 1_250_000 }
 const SLOWDOWN = 4
 
@@ -25,44 +23,10 @@ const { values } = parseArgs({
 })
 
 type Figure = { readonly what: string; readonly limit: number; readonly unit: string; readonly value: number }
-type Running = { readonly link: string; stop(): Promise<void> }
-
-async function startSimulation(nodes: number, shards: number): Promise<Running> {
-  const size = [
-    '--nodes',
-    String(nodes),
-    '--shards',
-    String(shards),
-    '--zones',
-    '4',
-    '--seed',
-    '7',
-    '--scenario',
-    'lag',
-  ]
-  const args = [...size, '--', '--listen-port', '0', '--sign-in', 'bench', '--log-level', 'error']
-  const child: ChildProcess = spawn(process.execPath, [SIMULATED, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
-  let printed = ''
-  const link = await new Promise<string>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`the simulated cluster did not start:\n${printed}`)), START_MS_MAX)
-    child.once('exit', (code) => reject(new Error(`the simulated cluster ended with exit code ${code}`)))
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      printed += text
-      const [, found] = /^sign-in: (.*)\n/m.exec(printed) ?? []
-      if (found === undefined) return
-      clearTimeout(timer)
-      resolve(found)
-    })
-  })
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  return {
-    link,
-    async stop() {
-      child.kill('SIGTERM')
-      await ended
-    },
-  }
-}
+const sizeOf = (nodes: number, shards: number) => [
+  ...['--nodes', String(nodes), '--shards', String(shards)],
+  ...['--zones', '4', '--seed', '7', '--scenario', 'lag'],
+]
 
 /** What the browser itself tells of loading and of interactions. */
 const OBSERVE = `
@@ -205,10 +169,10 @@ if (values.help) {
   console.log('usage: npm run bench:console [-- --write]\n\n--write puts the table into docs/console.md.')
 } else {
   const browser = await openBrowser()
-  const small = await startSimulation(120, 40)
+  const small = await startSimulation(sizeOf(120, 40))
   const figures = await measureOverview(browser, small.link)
   await small.stop()
-  const large = await startSimulation(1_000, 300)
+  const large = await startSimulation(sizeOf(1_000, 300))
   figures.push(...(await measureLarge(browser, large.link)))
   await large.stop()
   await browser.close()
