@@ -254,6 +254,13 @@ onBothDatabases((newDatabase) => {
     clock.advance(60_001)
   })
 
+  test('tokens on open paths are none of ours: nodes fetch snapshots with their own', async () => {
+    const node = callerOf(plane.url, { authorization: 'Bearer of-the-node' })
+    for (let i = 0; i < 25; i++) expect((await node.call('GET', '/health')).status).toBe(200)
+
+    expect((await node.call('GET', '/metrics')).status).toBe(401)
+  })
+
   test('settings of the console go over the configuration and stay', async () => {
     const admin = await plane.signIn('admin')
     const environment = { label: 'EU PROD', kind: 'production' }

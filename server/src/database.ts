@@ -28,6 +28,8 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 const POSTGRES_CONNECTIONS = 8
 const POSTGRES_CONNECT_MS = 10_000
+/** No query of ours is long; one that waits for a lock this long is given up. */
+const POSTGRES_STATEMENT_MS = 30_000
 /** Result code SQLITE_FULL. */
 const SQLITE_FULL = 13
 
@@ -77,6 +79,8 @@ function postgres(address: string, onLost: (error: Error) => void): Dialect {
     max: POSTGRES_CONNECTIONS,
     connectionTimeoutMillis: POSTGRES_CONNECT_MS,
     application_name: 'vacancy control-plane',
+    statement_timeout: POSTGRES_STATEMENT_MS,
+    keepAlive: true,
   })
   // Without a listener a server that restarts would end this process.
   pool.on('error', onLost)

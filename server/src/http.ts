@@ -11,7 +11,7 @@ import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import { errorRow, VacancyError } from '@vacancy/shared'
+import { assert, errorRow, VacancyError } from '@vacancy/shared'
 import { CONTROL_BODY_BYTES_MAX, type ControlRoute, type Problem, problemBody } from '@vacancy/shared/contract'
 import { VERSION } from '@vacancy/shared/node'
 import fastify, {
@@ -42,6 +42,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** `METHOD /path` of the contract. */
     route?: string
+    isOpen?: boolean
   }
 }
 
@@ -152,7 +153,11 @@ export async function registerAreas(app: App, areas: readonly Area[], options: H
     api.addHook('onRequest', async (request, reply) => {
       reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
       reply.header('cache-control', 'no-store')
-      request.visitor = await options.access.identify(request.headers, request.ip)
+      // An open path may have tokens of its own, as that of snapshots for nodes has: they are none of ours that failed.
+      const { cookie } = request.headers
+      const isOpen = request.routeOptions.config?.isOpen === true
+      const shown = isOpen ? (cookie === undefined ? {} : { cookie }) : request.headers
+      request.visitor = await options.access.identify(shown, request.ip)
     })
     await api.register(rateLimit, {
       max: (request) => (isKnown(request) ? HTTP_LIMITS.requestsKnown : HTTP_LIMITS.requestsUnknown),
@@ -177,7 +182,7 @@ export async function registerAreas(app: App, areas: readonly Area[], options: H
     for (const { routes, handlers } of areas)
       for (const [name, row] of Object.entries(routes)) {
         const handler = handlers[name]
-        if (handler === undefined) throw new Error(`no handler for ${name}`)
+        assert(handler !== undefined, 'every row of an area has its handler')
         await registerRoute(api, name, row, handler as AnyHandler, options)
       }
   })
@@ -205,7 +210,7 @@ async function registerRoute(
     url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
     schema: schemaOf(path, row),
     bodyLimit: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
-    config: { route: name },
+    config: { route: name, isOpen: row.access === 'open' },
     // After who asks and how often, and before a byte of the body is read.
     preParsing: async (request: FastifyRequest) => admit(request, name, row.access, options),
     handler: async (request: FastifyRequest, reply: FastifyReply) => {

@@ -225,6 +225,7 @@ export function createPeople(options: PeopleOptions): People {
             ...(next.role === before.role ? [] : [`${before.role} → ${next.role}`]),
             ...(next.disabled === before.disabled ? [] : [next.disabled === 1 ? 'may not sign in' : 'may sign in']),
           ]
+          if (says.length === 0) return { person: before, ended: [] }
           // Written first: two admins who take each other's role away wait for one another here (audit.ts).
           await audit.write(note(asked, 'person.change', before.name, says.join(', ')), within)
           await within.updateTable('people').set(next).where('id', '=', before.id).execute()
