@@ -257,6 +257,50 @@ test('max_dates_in_query and query_limit bound a query', async () => {
   expect((await succeed(client, 'SEARCHPROP', { segment: 'alpine' })).propertyIds).toHaveLength(3)
 })
 
+test('a search that asks to be explained gets one field more, and no other search a byte (wire-protocol.md §12)', async () => {
+  const client = await connectTo(await start())
+  await fill(client, 5, 3)
+  await succeed(client, 'SETPROP', { ...somewhere('p_far'), segment: 'coast' })
+  const payloadOf = async (command: CommandName, fields: RequestFields) => {
+    const id = client.nextId++
+    const answer = answerTo(client, id)
+    client.socket.write(encode(command, id, fields))
+    return Buffer.from((await answer) as Uint8Array)
+  }
+  const stay = { segment: 'alpine', roomType: 'double', dates: allNights(2) }
+  const EXPLAIN_FIELD_BYTES = 27
+  const COUNT_AT = 8
+
+  for (const [command, fields] of [
+    ['SEARCHAVAIL', stay],
+    ['SEARCHAVAIL', { ...stay, segment: 'nowhere' }],
+    ['SEARCHPROP', { segment: 'alpine' }],
+  ] as const) {
+    const plain = await payloadOf(command, fields)
+    const asked = await payloadOf(command, { ...fields, explain: 1 })
+
+    expect(await payloadOf(command, { ...fields, explain: 0 })).toEqual(plain)
+    expect(asked).toHaveLength(plain.length + EXPLAIN_FIELD_BYTES)
+    expect(asked.readUInt16LE(COUNT_AT)).toBe(plain.readUInt16LE(COUNT_AT) + 1)
+    asked.writeUInt16LE(plain.readUInt16LE(COUNT_AT), COUNT_AT)
+    expect(asked.subarray(0, plain.length)).toEqual(plain)
+    expect(asked.subarray(plain.length, plain.length + 7)).toEqual(Buffer.from([0xff, 0xff, 0x09, 20, 0, 0, 0]))
+  }
+
+  const { explain } = await succeed(client, 'SEARCHAVAIL', { ...stay, explain: 1 })
+  const written = await succeed(client, 'SETROOMAVL', {
+    ...{ propertyId: 'p_1', roomType: 'double', date: night(1), amount: 4 },
+    wantIndex: 1,
+  })
+  const after = await succeed(client, 'SEARCHAVAIL', { ...stay, explain: 1 })
+  expect(explain).toMatchObject({ rowsExamined: 5 })
+  expect(explain?.searchingMicros).toBeGreaterThan(0)
+  expect(explain?.searchingMicros).toBeLessThan(5_000_000)
+  expect(explain?.waitingMicros).toBeLessThan(5_000_000)
+  expect(Number(explain?.appliedIndex)).toBeLessThan(Number(written.index))
+  expect(after.explain?.appliedIndex).toBe(written.index)
+})
+
 const BURST = 100
 
 /** Sends searches and reads no reply of them, until the node takes no more. @returns searches it took */
