@@ -81,13 +81,13 @@ export function HistoryPanel({ draft, onUse }: HistoryProps) {
               rowKey={({ id }) => id}
               onOpen={(entry) => onUse(draftOf(entry), entry)}
               columns={[
-                { id: 'at', header: 'when', cell: ({ at }) => <span data-tip={at}>{`${day(at)} ${clock(at)}`}</span> },
+                { id: 'at', header: 'when', rank: 2, cell: ({ at }) => <span data-tip={at}>{`${day(at)} ${clock(at)}`}</span> },
                 {
                   id: 'query',
                   header: 'query',
                   rowHeader: true,
                   cell: (entry) => (
-                    <span className="block max-w-[60ch] truncate">
+                    <span className="block max-w-[45vw] truncate sm:max-w-[60ch]">
                       {TITLES[entry.command]} <span className="font-mono text-small text-text-3">{briefOf(entry)}</span>
                     </span>
                   ),

@@ -296,7 +296,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
   const { shard, shards } = start
   const id = useId()
   const nodes = shard?.nodes ?? []
-  const auto = isWrite(draft.command) ? 'auto: the leader' : 'auto: rather not the leader'
+  const auto = isWrite(draft.command) ? 'auto (the leader)' : 'auto (a follower, if any)'
   return (
     <div className="flex flex-wrap items-center gap-2 text-small text-text-2">
       <label htmlFor={`${id}-shard`}>Shard</label>

@@ -64,7 +64,6 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
       cell: ({ propertyId }) => <span className="font-mono">{propertyId}</span>,
       compare: (a, b) => compareValues(a.propertyId, b.propertyId),
     },
-    ...(details.size === 0 ? [] : [attribute('area', 'area'), attribute('stars', 'stars')]),
     ...dates.map(
       (date, n): Column<Stay> => ({
         id: date,
@@ -82,6 +81,7 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
       cell: (stay) => price(totalOf(stay)),
       compare: (a, b) => totalOf(a) - totalOf(b),
     },
+    ...(details.size === 0 ? [] : [attribute('area', 'area'), attribute('stars', 'stars')]),
   ]
 }
 
