@@ -40,7 +40,6 @@ const PROFILE_OF: { readonly [name: string]: Profile } = {
   'raft/read-before-own-entry': 'reads',
   'raft/read-index-after-check': 'reads',
   'wal/commit-of-next': 'conflicts',
-  'wal/commit-behind-refusal': 'fulldisk',
   'wal/refused-write-left': 'fulldisk',
   'wal/compacts-too-much': 'snapshot',
   'sessions/lost-at-load': 'snapshot',
@@ -79,6 +78,12 @@ const OF_CORE_TESTS: readonly string[] = [
   'raft/mute-votes',
 ]
 
+/**
+ * Takes a hand-over that replaces entries and is refused in the middle, with a vote of the next term and a commit index
+ * over what was to be replaced behind it, all in one turn of a full disk: the simulation meets that too seldom.
+ */
+const OF_LOG_TESTS: readonly string[] = ['wal/commit-behind-refusal']
+
 export const DEFECTS: readonly DefectRow[] = [
   ...RAFT_DEFECTS.map((name) => {
     if (OF_CORE_TESTS.includes(name)) return { name, program: 'elsewhere', layer: 'raft/raft.sim.test.ts' } as const
@@ -86,6 +91,7 @@ export const DEFECTS: readonly DefectRow[] = [
     return { name, program: 'core', layer: 'simulation', ...(profile && { profile }) } as const
   }),
   ...WAL_DEFECTS.map((name) => {
+    if (OF_LOG_TESTS.includes(name)) return { name, program: 'elsewhere', layer: 'wal/wal-thread.test.ts' } as const
     const profile = PROFILE_OF[name] ?? 'disk'
     return { name, program: 'log', layer: 'simulation', profile } as const
   }),

@@ -280,8 +280,8 @@ export function picture(disk: SimulatedDisk): Map<string, Uint8Array> {
 
 function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
   const open: (File | undefined)[] = []
-  /** What was written over and not synced, while `copiesOnWrite`. */
-  let copiedBytes = 0
+  /** Sectors that were written and not synced, while `copiesOnWrite`: they have their new places already. */
+  const copied = new Map<File, Set<number>>()
   const disk: SimulatedDisk = {
     root,
     operations: [],
@@ -311,11 +311,14 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       const path = pathOf(root, file)
       const fault = begin(disk, 'write', path, length)
       const asked = fault?.kind === 'short' ? Math.min(fault.bytes, length) : length
-      const free = Math.max(0, disk.capacityBytes - usedBytes(root) - copiedBytes)
+      let copies = 0
+      for (const sectors of copied.values()) copies += sectors.size
+      const free = Math.max(0, disk.capacityBytes - usedBytes(root) - copies * SECTOR_BYTES)
       // What lies within the file has its place already, also on a disk that is full.
-      const room = disk.copiesOnWrite ? position + free : allocated(file.length) + free
+      const room = disk.copiesOnWrite
+        ? copyUpTo(copied, file, position, position + asked, free)
+        : allocated(file.length) + free
       const fits = Math.max(0, Math.min(asked, room - position))
-      if (disk.copiesOnWrite) copiedBytes += allocated(fits)
       if (fits > 0) writeFile(file, bytes.subarray(start, start + fits), position, disk.operations.length)
       if (fault?.kind === 'short' && fault.code !== undefined) throw errno(fault.code, path)
       if (fits === 0 && length > 0 && asked > 0) throw errno('ENOSPC', path)
@@ -329,7 +332,7 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       })
       if (fault?.kind === 'ignore') return
       syncFile(file)
-      copiedBytes = 0
+      copied.clear()
     },
     close(descriptor) {
       const file = opened(open, descriptor)
@@ -404,9 +407,13 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
   return disk
 }
 
-/** Has the machine, or the process, stop before one of the next operations that change something. */
-export function stopBefore(disk: SimulatedDisk, changes: number, onStop: () => void): void {
-  let left = changes
+/**
+ * Has the machine, or the process, stop before one of the next operations that change something.
+ *
+ * @param draw decides before which; often before one of the first four, where the work begins that waits now
+ */
+export function stopBefore(disk: SimulatedDisk, draw: number, onStop: () => void): void {
+  let left = draw % 2 === 0 ? (draw >>> 1) % 4 : (draw >>> 1) % 48
   disk.fault = ({ call }) => {
     if ((!isChange(call) && call !== 'syncData' && call !== 'syncDirectory') || left-- > 0) return undefined
     onStop()
@@ -560,6 +567,26 @@ function syncFolder(folder: Folder): void {
     effect.isDurable = true
   }
   folder.effects = []
+}
+
+/** Gives the sectors of a write new places, as far as there are any. @returns where the room ends */
+function copyUpTo(copied: Map<File, Set<number>>, file: File, from: number, to: number, freeBytes: number): number {
+  let sectors = copied.get(file)
+  if (!sectors) {
+    sectors = new Set()
+    copied.set(file, sectors)
+  }
+  let free = freeBytes
+  let end = from
+  for (let sector = Math.floor(from / SECTOR_BYTES); end < to; sector++) {
+    if (!sectors.has(sector)) {
+      if (free < SECTOR_BYTES) return end
+      free -= SECTOR_BYTES
+      sectors.add(sector)
+    }
+    end = (sector + 1) * SECTOR_BYTES
+  }
+  return end
 }
 
 function allocated(bytes: number): number {

@@ -197,7 +197,7 @@ function meet(world: World, node: SimulatedNode, fault: Fault): boolean {
       return true
     case 'cut':
       if (!node.process) return false
-      stopBefore(disk, (detail >>> 1) % 48, () => {
+      stopBefore(disk, detail >>> 1, () => {
         node.stopped = detail % 2 === 0 ? 'killed' : 'power was lost'
       })
       return true

@@ -119,6 +119,14 @@ const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   fulldisk: ['fulldisk', 'cut', 'kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'transfer'],
 }
 
+/** What a profile is for. */
+const ALWAYS: { readonly [profile in Profile]?: readonly FaultClass[] } = {
+  membership: ['membership'],
+  snapshot: ['snapshot'],
+  conflicts: ['cut', 'partition'],
+  fulldisk: ['fulldisk', 'partition', 'slowdisk'],
+}
+
 /** @param length scales the number of events */
 export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare = 0.05): Knobs {
   const random = streamOf(seed, 'knobs')
@@ -198,7 +206,9 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         ...often,
         voters,
         syncUsMin: 200,
-        syncUsMax: Math.round(electionUs / 8),
+        // As slow as an election: what one leader sent is stored in one turn with what the next one puts in its place.
+        syncUsMax: Math.round(electionUs / pick(random, [8, 8, 1, 0.5])),
+        flushThreshold: pick(random, [1, 2, 8, knobs.flushThreshold]),
         snapshotEvery: 2_000,
         clients: 4,
         thinkUs: 5_000,
@@ -222,10 +232,14 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         ...often,
         voters,
         learners: 0,
-        electionTicks: between(random, 4, 12),
+        electionTicks: between(random, 4, 8),
         heartbeatTicks: 1,
         syncUsMin: 200,
-        syncUsMax: Math.round(electionUs / 4),
+        // Several leaders within one turn of the disk.
+        syncUsMax: Math.round(electionUs * pick(random, [0.25, 1, 2])),
+        flushThreshold: pick(random, [2, 8, Math.min(80, knobs.flushThreshold)]),
+        // Files end often: there the room ends.
+        logFileBytes: 16_384,
         snapshotEvery: 2_000,
         clients: 6,
         thinkUs: betweenDecades(random, 1_000, 10_000),
@@ -243,7 +257,8 @@ function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
   if (kind === 0) return []
   if (kind === 1) return [pick(random, all)]
   const p = pick(random, [0.25, 0.5, 0.75])
-  return all.filter((name) => name === profile || chance(random, p))
+  const always = ALWAYS[profile] ?? []
+  return all.filter((name) => always.includes(name) || chance(random, p))
 }
 
 export type Fault = {

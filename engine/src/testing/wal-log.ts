@@ -64,7 +64,7 @@ export const walLog: LogKind = {
     }
     if (kind === 'cut') {
       if (!node.process) return false
-      stopBefore(disk, (detail >>> 1) % 24, () => {
+      stopBefore(disk, detail >>> 1, () => {
         node.stopped = detail % 2 === 0 ? 'killed' : 'power was lost'
       })
       return true

@@ -7,13 +7,13 @@ import { type FromWal, handleWalMessages, type ToWal, type WalThread } from './w
 
 const OPTIONS = { fileBytes: 16_384, reserveBytes: 512 }
 
-function start(flushThreshold = 100) {
+function start(flushThreshold = 100, ...defects: string[]) {
   const disk = createSimulatedDisk()
   disk.makeDirectory('/wal')
   const { env } = createSimulation({ disk })
   const sent: FromWal[] = []
   const thread: WalThread = {
-    wal: createWal(env, '/wal', IDENTITY, { index: 0, term: 0 }, OPTIONS),
+    wal: createWal({ ...env, defects: new Set(defects) }, '/wal', IDENTITY, { index: 0, term: 0 }, OPTIONS),
     flushThreshold,
     send: (message) => sent.push(message),
     monotonicMs: env.clock.monotonicMs,
@@ -115,6 +115,25 @@ test('entries that continue what was refused are not taken, also when there is r
     { type: 'resumed', takesEntries: true },
     { type: 'stored', token: 5 },
   ])
+})
+
+test('what a refusal kept from being replaced does not become committed behind it (M10)', () => {
+  const commitBehind = (...defects: string[]): number => {
+    const { disk, thread, sent } = start(30, ...defects)
+    // The rest of the file has no room for a group, and the disk none for another file.
+    handleWalMessages(thread, [append(1, [entries(1, 170, 1, 48)], 160)])
+    expect(thread.wal.lastIndex).toBe(170)
+    fillDisk(disk)
+    // Another leader replaces entries 165 to 170 and more, which are committed before the disk comes to them.
+    handleWalMessages(thread, [append(2, [entries(165, 60, 2, 48)], 160, 2), append(3, [], 170, 3)])
+    expect(told(sent).slice(-2)).toEqual([
+      ['refused', 2],
+      ['stored', 3],
+    ])
+    return thread.wal.hardState.commit
+  }
+  expect(commitBehind()).toBe(160)
+  expect(commitBehind('wal/commit-behind-refusal')).toBe(170)
 })
 
 test('a mark brings the commit index that covers it, and compaction follows', () => {
