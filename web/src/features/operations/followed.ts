@@ -1,27 +1,40 @@
 /**
- * Operations that the tray shows: those that run, and those that ended and were not seen yet. Kept beside the pages, so
- * that going from one to another forgets none.
+ * Operations that somebody in this tab follows: those that run, those that ended and were not seen yet, and the last one
+ * started on each shard. Kept beside the pages, so that going from one to another forgets none.
  */
 
+import type { Operation } from '@vacancy/shared/contract'
 import { useSyncExternalStore } from 'react'
 
-type Followed = { readonly ids: readonly string[]; readonly isOpen: boolean }
+export type Followed = {
+  /** In the tray, the newest first. */
+  readonly ids: readonly string[]
+  readonly isOpen: boolean
+  /** By shard: an operation that is refused at once is over before the shard ever tells of it. */
+  readonly startedOn: { readonly [shard: string]: string }
+}
 
 const FOLLOWED_MAX = 20
-let followed: Followed = { ids: [], isOpen: false }
+const NOTHING: Followed = { ids: [], isOpen: false, startedOn: {} }
+let followed = NOTHING
 const listeners = new Set<() => void>()
-const NOTHING: Followed = { ids: [], isOpen: false }
 
 /** Puts operations into the tray; new ones open it. */
-export function followOperation(...ids: readonly string[]): void {
+export function followOperations(ids: readonly string[]): void {
   const fresh = ids.filter((id) => !followed.ids.includes(id))
   if (fresh.length === 0) return
-  set({ ids: [...fresh, ...followed.ids].slice(0, FOLLOWED_MAX), isOpen: true })
+  set({ ...followed, ids: [...fresh, ...followed.ids].slice(0, FOLLOWED_MAX), isOpen: true })
+}
+
+/** One that was started in this tab. */
+export function followStarted({ id, shard }: Pick<Operation, 'id' | 'shard'>): void {
+  set({ ...followed, startedOn: { ...followed.startedOn, [shard]: id } })
+  followOperations([id])
 }
 
 /** It was seen how it ended. */
 export function dismissOperation(id: string): void {
-  set({ ...followed, ids: followed.ids.filter((other) => other !== id) })
+  if (followed.ids.includes(id)) set({ ...followed, ids: followed.ids.filter((other) => other !== id) })
 }
 
 export function openTray(isOpen: boolean): void {
@@ -29,11 +42,11 @@ export function openTray(isOpen: boolean): void {
 }
 
 export function useFollowed(): Followed {
-  return useSyncExternalStore(
-    subscribe,
-    () => followed,
-    () => NOTHING,
-  )
+  return useSyncExternalStore(subscribe, readFollowed, () => NOTHING)
+}
+
+export function readFollowed(): Followed {
+  return followed
 }
 
 function subscribe(listener: () => void): () => void {

@@ -13,7 +13,7 @@ import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Link } from '../../ui/link.tsx'
-import { dismissOperation, followOperation, openTray, useFollowed } from './followed.ts'
+import { dismissOperation, followOperations, openTray, useFollowed } from './followed.ts'
 import { OperationStateBadge } from './operation-strip.tsx'
 import { announcementOf, currentStep, isRunning } from './operation-view.ts'
 
@@ -34,7 +34,7 @@ export function OperationsTray() {
   const { ids, isOpen } = useFollowed()
   const running = ops.data?.operations.filter(isRunning)
   useEffect(() => {
-    if (running && running.length > 0) followOperation(...running.map((operation) => operation.id))
+    if (running && running.length > 0) followOperations(running.map((operation) => operation.id))
   }, [running])
   const isShown = isOpen && ids.length > 0
   return (

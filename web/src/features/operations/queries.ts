@@ -5,7 +5,7 @@ import type { Operation, Plan, PlanRequest } from '@vacancy/shared/contract'
 import { useEffect } from 'react'
 import { type ApiProblem, call } from '../../lib/api.ts'
 import { liveKey, useLive } from '../../lib/live.ts'
-import { followOperation } from './followed.ts'
+import { followStarted } from './followed.ts'
 import { formatPlanLink } from './plan-link.ts'
 
 const PLAN_AGAIN_MS = 1_000
@@ -47,7 +47,7 @@ export function useStartOperation() {
       // The plan runs once: asked again under its own key, the same operation is the answer.
       call('POST /api/v1/operations', { body: { plan, reason, confirm }, headers: { 'idempotency-key': plan } }),
     onSuccess: (operation) => {
-      followOperation(operation.id)
+      followStarted(operation)
       queries.setQueryData(liveKey(`op:${operation.id}`), operation)
     },
   })

@@ -17,6 +17,7 @@ import { ErrorState, PartialStrip, Skeleton } from '../../ui/panel.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { PathTabs } from '../../ui/tabs.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { useFollowed } from '../operations/followed.ts'
 import { LiveOperationStrip } from '../operations/operation-strip.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
 import { useDownloadDiagnostics } from './diagnostics.ts'
@@ -36,7 +37,7 @@ type ShardFrameProps = {
 export function ShardFrame({ id, tab, children }: ShardFrameProps) {
   const query = useLive(`shard:${id}`)
   const shard = query.data
-  const operation = useLastOperation(shard)
+  const operation = useLastOperation(id, shard)
   if (!shard && query.error instanceof ApiProblem && query.error.status === 404) {
     return <NotThere page={PAGES[tab]} what="shard" id={id} />
   }
@@ -78,12 +79,14 @@ const PAGES: Record<ShardTab, string> = {
 }
 const TITLES: Record<ShardTab, string> = { members: 'Members', events: 'Events', metrics: 'Metrics', config: 'Config' }
 
-/** The operation that runs, and after its end the one that ran last while somebody looked. */
-function useLastOperation(shard: ShardView | undefined): string | undefined {
-  const [last, setLast] = useState<string>()
+/** The operation that runs, and after its end the one that was started here, or ran last while somebody looked. */
+function useLastOperation(id: string, shard: ShardView | undefined): string | undefined {
+  const started = useFollowed().startedOn[id]
   const running = shard?.operation ?? undefined
-  if (running !== undefined && running !== last) setLast(running)
-  return running ?? last
+  const [seen, setSeen] = useState<{ started?: string | undefined; last?: string | undefined }>({})
+  if (running !== undefined && running !== seen.last) setSeen({ started, last: running })
+  else if (running === undefined && started !== seen.started) setSeen({ started, last: started })
+  return seen.last
 }
 
 function Lead({ shard }: { readonly shard: ShardView }) {
