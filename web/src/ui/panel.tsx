@@ -93,6 +93,8 @@ export function Panel<T>(props: PanelProps<T>) {
         <div
           className={clsx(
             'flex min-w-0 grow flex-col',
+            // Tables reach into the rounded corners; fields that open a list over the edge stand in panels that do not.
+            flush && 'overflow-clip rounded-b-panel',
             (!flush || !isContent(props, state)) && (hideTitle && !actions ? 'p-4' : 'px-4 pt-1 pb-4'),
           )}
         >

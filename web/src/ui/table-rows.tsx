@@ -157,7 +157,7 @@ export function HeadRow<R>({ table, props: { columns, selected, onSelect, label 
   return (
     <tr aria-rowindex={1}>
       {onSelect && (
-        <th scope="col" className="sticky top-0 z-10 border-line border-b bg-surface ps-3">
+        <th scope="col" className="sticky top-0 z-10 border-line border-b bg-surface ps-4">
           <SelectAll label={label} keys={table.keys} selected={selected ?? new Set()} onSelect={onSelect} />
         </th>
       )}
@@ -171,7 +171,7 @@ export function HeadRow<R>({ table, props: { columns, selected, onSelect, label 
             aria-sort={column.compare ? (isSorted ? (isDown ? 'descending' : 'ascending') : 'none') : undefined}
             data-tip={column.tip}
             className={clsx(
-              'sticky top-0 z-10 h-8 border-line border-b bg-surface px-3 font-medium text-small text-text-2',
+              'sticky top-0 z-10 h-8 border-line border-b bg-surface px-3 font-medium text-small text-text-2 first:ps-4 last:pe-4',
               column.end ? 'text-end' : 'text-start',
               column.rowHeader && 'start-0 z-20',
               RANKS[column.rank ?? 1],
@@ -253,7 +253,7 @@ export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
       )}
     >
       {onSelect && (
-        <td className="border-line border-b ps-3">
+        <td className="border-line border-b ps-4 in-[tr:last-child]:border-b-0">
           <input
             type="checkbox"
             aria-label={`Select ${key}`}
@@ -265,7 +265,7 @@ export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
       )}
       {columns.map((column) => {
         const look = clsx(
-          'border-line border-b px-3 py-1 text-start font-normal',
+          'border-line border-b px-3 py-1 text-start font-normal first:ps-4 last:pe-4 in-[tr:last-child]:border-b-0',
           column.end && 'num',
           column.rowHeader && 'sticky start-0 bg-surface group-hover:bg-sunken',
           RANKS[column.rank ?? 1],

@@ -7,6 +7,8 @@ import { readColours } from './colours.ts'
 import { type CanvasProps, DASHES } from './time-chart.tsx'
 
 const LABEL_WIDTH = 52
+/** Half of a time under the axis. */
+const LABEL_WIDTH_NONE = 20
 const LABEL_HEIGHT = 13
 const FONT = '11px system-ui, sans-serif'
 
@@ -73,7 +75,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps
     height,
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
     legend: { show: false },
-    padding: [8, series.length > 1 ? LABEL_WIDTH : 8, 0, 0],
+    padding: [8, series.length > 1 ? LABEL_WIDTH : LABEL_WIDTH_NONE, 0, 0],
     cursor: {
       y: false,
       drag: { x: false, y: false },

@@ -86,7 +86,7 @@ function useAuditFilter(): AuditFilter {
 function AuditFilters({ filter }: { filter: AuditFilter }) {
   const setUrl = useSetUrl()
   const input = (name: keyof AuditFilter, label: string, type: 'text' | 'date', placeholder = '') => (
-    <Field label={label} className="w-36 max-sm:w-full">
+    <Field label={label} className="sm:w-36">
       {(wire) => (
         <Input
           {...wire}
@@ -100,7 +100,11 @@ function AuditFilters({ filter }: { filter: AuditFilter }) {
     </Field>
   )
   return (
-    <search data-filter-box="" aria-label="Filter entries" className="flex flex-wrap items-end gap-3">
+    <search
+      data-filter-box=""
+      aria-label="Filter entries"
+      className="grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap"
+    >
       {input('actor', 'Who', 'text', 'name')}
       {input('action', 'Action', 'text', 'operation.start')}
       {input('target', 'Target', 'text', 's3')}

@@ -2,7 +2,7 @@
 /** Draws nothing of the console before it is known who looks, and keeps the page when the session ends. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Me } from '@vacancy/shared/contract'
-import { type ReactNode, useEffect, useState } from 'react'
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { ApiProblem, call, lastAskedAt, onSessionEnded, setCsrf } from '../../lib/api.ts'
 import { setKeysOn } from '../../lib/keys.ts'
 import { restartLive } from '../../lib/live.ts'
@@ -13,7 +13,8 @@ import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
-import { PasswordForm } from './password-form.tsx'
+
+const SignInAgain = lazy(() => import('./sign-in-again.tsx'))
 
 export const ME_KEY = ['me'] as const
 const WARN_MS = 120_000
@@ -79,19 +80,14 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   return (
     <MeContext value={me.data}>
       {children}
-      {isEnded ? <SignInAgain me={me.data} onSignedIn={onSignedIn} /> : <StaySignedIn me={me.data} />}
+      {isEnded ? (
+        <Suspense fallback={null}>
+          <SignInAgain me={me.data} onSignedIn={onSignedIn} />
+        </Suspense>
+      ) : (
+        <StaySignedIn me={me.data} />
+      )}
     </MeContext>
-  )
-}
-
-/** Over the page, which stays as it was with all that was typed. */
-function SignInAgain({ me, onSignedIn }: { me: Me; onSignedIn: (me: Me) => void }) {
-  useEffect(() => announce('Your session has ended. Sign in again to go on.', 'assertive'), [])
-  return (
-    <Dialog open keep title="Your session has ended" onClose={() => location.assign(routes.signIn())}>
-      <p className="pb-4 text-text-2">Sign in to go on where you were. The page and what you typed are kept.</p>
-      <PasswordForm name={me.person.name} onSignedIn={onSignedIn} />
-    </Dialog>
   )
 }
 

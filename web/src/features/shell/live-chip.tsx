@@ -1,22 +1,14 @@
 'use client'
 import clsx from 'clsx'
+import { lazy, Suspense } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
-import { counted, duration } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
-import {
-  type LiveStatus,
-  lastHeardAt,
-  pauseLive,
-  resumeLive,
-  retryLive,
-  useLive,
-  useLiveStatus,
-} from '../../lib/live.ts'
-import { Age } from '../../ui/age.tsx'
-import { Button } from '../../ui/button.tsx'
+import { lastHeardAt, pauseLive, resumeLive, useLiveStatus } from '../../lib/live.ts'
 import { useNow } from '../../ui/clock.ts'
 import { Popover } from '../../ui/popover.tsx'
 import { chipOf, type LiveState } from './live-state.ts'
+
+const LivePanel = lazy(() => import('./live-panel.tsx'))
 
 const LOOKS: Record<LiveState, { readonly icon: IconName; readonly colour: string }> = {
   live: { icon: 'dot', colour: 'text-ok' },
@@ -49,62 +41,9 @@ export function LiveChip() {
         </button>
       )}
     >
-      <LivePanel status={status} says={says} />
+      <Suspense fallback={null}>
+        <LivePanel status={status} says={says} />
+      </Suspense>
     </Popover>
-  )
-}
-
-function LivePanel({ status, says }: { status: LiveStatus; says: string }) {
-  const summary = useLive('summary').data
-  const heard = lastHeardAt()
-  return (
-    <div className="flex flex-col gap-3">
-      <h2 className="text-section">{says}</h2>
-      <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
-        <dt className="text-text-2">Control plane</dt>
-        <dd>{heard > 0 ? <Age at={new Date(heard).toISOString()} suffix=" ago, heard" /> : 'not heard yet'}</dd>
-        <dt className="text-text-2">Picture of the cluster</dt>
-        <dd>{summary ? <Age at={summary.at} /> : 'not read yet'}</dd>
-        {summary && (
-          <>
-            <dt className="text-text-2">Nodes that answer</dt>
-            <dd>
-              {summary.counts.nodesAnswering} of {counted(summary.counts.nodes, 'node')}
-            </dd>
-          </>
-        )}
-      </dl>
-      {summary && summary.missing.length > 0 && (
-        <ul className="flex flex-col gap-1 text-small">
-          {summary.missing.map((one) => (
-            <li key={`${one.source} ${one.code}`} className="break-words">
-              <span className="font-mono">{one.source}</span> <span className="text-text-2">{one.message}</span>{' '}
-              <Age at={one.since} suffix="" />
-            </li>
-          ))}
-        </ul>
-      )}
-      <div className="flex flex-wrap gap-2">
-        {status.paused ? (
-          <Button kind="primary" icon="play" onClick={resumeLive}>
-            Resume
-          </Button>
-        ) : (
-          <Button icon="pause" onClick={pauseLive}>
-            Pause
-          </Button>
-        )}
-        <Button icon="refresh" onClick={retryLive}>
-          Reconnect
-        </Button>
-      </div>
-      <p className="text-small text-text-3">
-        Ages count from when a value was told, by the clock of this browser. A pause stops the drawing; values are
-        collected on.
-      </p>
-      {status.link.state === 'offline' && (
-        <p className="text-small text-text-2">Disconnected for {duration(Date.now() - status.link.since)}.</p>
-      )}
-    </div>
   )
 }
