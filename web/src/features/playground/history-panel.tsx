@@ -81,7 +81,12 @@ export function HistoryPanel({ draft, onUse }: HistoryProps) {
               rowKey={({ id }) => id}
               onOpen={(entry) => onUse(draftOf(entry), entry)}
               columns={[
-                { id: 'at', header: 'when', rank: 2, cell: ({ at }) => <span data-tip={at}>{`${day(at)} ${clock(at)}`}</span> },
+                {
+                  id: 'at',
+                  header: 'when',
+                  rank: 2,
+                  cell: ({ at }) => <span data-tip={at}>{`${day(at)} ${clock(at)}`}</span>,
+                },
                 {
                   id: 'query',
                   header: 'query',

@@ -6,6 +6,7 @@ import { countText, dateOf, dayOf, formatDates, monthOf, monthsOn, parseDates, w
 import { hexagons, neighbourOf, project, scaleBar } from './projection.ts'
 import { csvOf, gridOf } from './rows.ts'
 import { percentile, scaleOf, stepOf } from './scale.ts'
+import { barsOf, spreadOf } from './timing.ts'
 
 test('dates as they are typed', () => {
   expect(parseDates('2026-11-20..2026-11-22')).toEqual({ ok: true, dates: ['2026-11-20', '2026-11-21', '2026-11-22'] })
@@ -171,4 +172,22 @@ test('every command and field of the table can be asked for', () => {
   )
   expect(Object.keys(TITLES).toSorted()).toEqual(listed.toSorted())
   for (const { fields } of COMMAND_LIST) for (const spec of fields) expect(widgetOf(spec).as).toBeTruthy()
+})
+
+test('the hops of a run add up to what the browser saw, told or not', () => {
+  const hops = [
+    { hop: 'control-plane', micros: 300 },
+    { hop: 'network', micros: 700 },
+    { hop: 'waiting', micros: null },
+    { hop: 'searching', micros: null },
+  ] as const
+  const bars = barsOf({ hops: [...hops], totalMicros: 1_000 }, 2_500)
+
+  expect(bars.map(({ hop, micros }) => [hop, micros])).toEqual([
+    ['browser', 1_500],
+    ...hops.map(({ hop, micros }) => [hop, micros]),
+  ])
+  // Clocks of a browser are coarse: never less than nothing.
+  expect(barsOf({ hops: [...hops], totalMicros: 1_000 }, 900)[0]?.micros).toBe(0)
+  expect(spreadOf({ runs: [5, 1, 9, 3], failed: 0, wanted: 4 })).toEqual({ p50: 3, p99: 9, least: 1, most: 9 })
 })

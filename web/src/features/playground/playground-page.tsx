@@ -204,7 +204,7 @@ function Workbench({
                 Save
               </Button>
             </div>
-            {writes && (
+            {(writes || isWriting) && (
               <Switch
                 label="Write mode"
                 hint="Ends after 15 minutes, or with this tab."

@@ -15,6 +15,7 @@ import {
   requestOfFrame,
   withCommand,
   withField,
+  without,
 } from './request.ts'
 import { decodeShare, encodeShare } from './share.ts'
 
@@ -170,4 +171,15 @@ test('differences of two requests', () => {
     { what: 'amenities', from: 'a, b', to: '–' },
     { what: 'stars', from: '–', to: '3' },
   ])
+})
+
+test('a request without a field, an entry, or what belongs together', () => {
+  const fields = { latitude: 1, longitude: 2, radiusMetres: 3, amenities: ['a', 'b'], availability: 4, dates: ['d'] }
+  const draft: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields }
+
+  expect(without(draft, 'longitude', null).fields).toEqual({ amenities: ['a', 'b'], availability: 4, dates: ['d'] })
+  expect(without(draft, 'amenities', 'a').fields['amenities']).toEqual(['b'])
+  expect(without(draft, 'dates', 'd').fields['dates']).toBeUndefined()
+  // Left out, a search would ask for one room.
+  expect(without(draft, 'availability', null).fields['availability']).toBe(0)
 })

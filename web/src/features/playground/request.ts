@@ -68,6 +68,22 @@ export function withField(draft: Draft, name: string, value: JsonFieldValue | un
   return { ...draft, fields }
 }
 
+// What is left out
+
+/** The request without a field, or without one entry of its list. */
+export function without(draft: Draft, field: string, entry: string | null): Draft {
+  const together = field === 'longitude' ? ['longitude', 'latitude', 'radiusMetres'] : [field]
+  const value = draft.fields[field]
+  const left = entry !== null && Array.isArray(value) ? value.filter((other) => other !== entry) : []
+  const rest: [string, JsonFieldValue][] = []
+  for (const [name, own] of Object.entries(draft.fields)) {
+    if (!together.includes(name)) rest.push([name, own])
+    else if (field === 'availability') rest.push([name, 0])
+    else if (left.length > 0) rest.push([name, left])
+  }
+  return { ...draft, fields: Object.fromEntries(rest) }
+}
+
 // JSON
 
 export function jsonOf({ command, fields }: Pick<Draft, 'command' | 'fields'>): string {

@@ -2,7 +2,6 @@
 /** The answer of a run in its views. */
 import { useQuery } from '@tanstack/react-query'
 import type { QueryAnswer } from '@vacancy/shared/contract'
-import type { JsonFieldValue } from '@vacancy/shared/wire'
 import { lazy, Suspense } from 'react'
 import { call } from '../../lib/api.ts'
 import { count, counted, micros } from '../../lib/format.ts'
@@ -12,8 +11,8 @@ import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
-import { isSearch } from './catalogue.ts'
-import { bytesOfHex, type Draft } from './request.ts'
+import { isSearch, isWrite } from './catalogue.ts'
+import { bytesOfHex, type Draft, without } from './request.ts'
 import { type Details, ResultTable } from './result-table.tsx'
 import { staysOf, totalOf } from './rows.ts'
 import type { Done, Run } from './run.ts'
@@ -93,6 +92,7 @@ function Shown({
     >
       <p className="text-table text-text-2">{summaryOf(done, datesMax)}</p>
       {answer.limited && <Banner level="info" title={`The first ${count(answer.limit)}; more may exist.`} />}
+      {answer.count === 0 && isWrite(draft.command) && shown === 'table' && <p className="font-medium">Done.</p>}
       {answer.count === 0 && isSearch(draft.command) ? (
         <EmptyState
           says="Nothing matches all of it."
@@ -151,15 +151,13 @@ function Shown({
 }
 
 function summaryOf({ answer, draft, browserMicros }: Done, datesMax: number | null): string {
-  const dates = Array.isArray(draft.fields['dates']) ? draft.fields['dates'].length : 0
+  const { dates } = draft.fields
+  const nights = Array.isArray(dates) ? dates.length : 0
+  const rows = isSearch(draft.command) ? counted(answer.count, 'property', 'properties') : counted(answer.count, 'row')
   return [
-    counted(
-      answer.count,
-      answer.command.startsWith('SEARCH') ? 'property' : 'row',
-      answer.command.startsWith('SEARCH') ? 'properties' : 'rows',
-    ),
+    isWrite(draft.command) ? 'written' : rows,
     answer.limit === null ? '' : `limit ${count(answer.limit)}`,
-    dates === 0 ? '' : datesMax === null ? counted(dates, 'date') : `${dates} of ${datesMax} dates`,
+    nights === 0 ? '' : datesMax === null ? counted(nights, 'date') : `${nights} of ${datesMax} dates`,
     micros(browserMicros),
     `from ${answer.node}`,
   ]
@@ -248,18 +246,4 @@ function Selected({
       </Button>
     </section>
   )
-}
-
-/** The request without a field, or without one entry of its list. */
-export function without(draft: Draft, field: string, entry: string | null): Draft {
-  const together = field === 'longitude' ? ['longitude', 'latitude', 'radiusMetres'] : [field]
-  const value = draft.fields[field]
-  const left = entry !== null && Array.isArray(value) ? value.filter((other) => other !== entry) : []
-  const rest: [string, JsonFieldValue][] = []
-  for (const [name, own] of Object.entries(draft.fields)) {
-    if (!together.includes(name)) rest.push([name, own])
-    else if (field === 'availability') rest.push([name, 0])
-    else if (left.length > 0) rest.push([name, left])
-  }
-  return { ...draft, fields: Object.fromEntries(rest) }
 }

@@ -9,7 +9,7 @@ import { announce } from '../../ui/announce.ts'
 import { isWrite } from './catalogue.ts'
 import { HISTORY_KEY } from './history-panel.tsx'
 import type { Draft } from './request.ts'
-import type { Repeats } from './timing-view.tsx'
+import type { Repeats } from './timing.ts'
 
 const MICROS = 1_000
 /** Repeats are for looking at times, not for load: at most 50 a second. */
