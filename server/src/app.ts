@@ -75,6 +75,7 @@ export async function startControlPlane(options: {
     const settings = await openSettings(database, config)
     const live = createLive({ server: VERSION, log, clock })
     const audit = createAudit(database, clock, () => live.touch('audit'))
+    live.offer(/^audit$/, async () => ({ total: await audit.total() }))
     const access = createAccess({ database, clock, sessionIdleMs: config.sessionIdleHours * 3_600_000 })
     access.onEnd(live.end)
     let url = ''

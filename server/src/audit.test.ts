@@ -57,6 +57,25 @@ onBothDatabases((newDatabase) => {
     expect(await verify()).toEqual({ entries: before, brokenAt: null })
   })
 
+  test('the total waits for the transactions that append', async () => {
+    const audit = createAudit(database, clock, () => undefined)
+    const before = await audit.total()
+    const written = Promise.withResolvers<void>()
+    const going = Promise.withResolvers<void>()
+    const change = database.transaction().execute(async (within) => {
+      await audit.write(note('slow'), within)
+      written.resolve()
+      await going.promise
+    })
+    await written.promise
+
+    const total = audit.total()
+    going.resolve()
+
+    expect(await total).toBe(before + 1)
+    await change
+  })
+
   test('lists newest first, by pages, filtered, with the total', async () => {
     const audit = createAudit(database, clock, () => undefined)
     const from = new Date(clock.wallMs() + 60_000).toISOString()

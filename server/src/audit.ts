@@ -37,6 +37,8 @@ export type Audit = {
   readonly write: WriteAudit
   /** Takes away what is older than it is to be kept; the chain goes on from there. */
   readonly prune: (keepDays: number) => Promise<number>
+  /** How many entries there are. */
+  readonly total: () => Promise<number>
   readonly handlers: Pick<
     Handlers<typeof ACCESS_ROUTES>,
     'GET /api/v1/audit' | 'GET /api/v1/audit/export' | 'POST /api/v1/audit/verify'
@@ -53,6 +55,17 @@ export function createAudit(database: Database, clock: Clock, onWrite: () => voi
   return {
     write,
     prune: (keepDays) => prune(database, clock.wallMs() - keepDays * DAY_MS),
+    async total() {
+      // Writing what stands there already waits for the transactions that append now: told that the log grows, who
+      // follows it asks before they stand.
+      const { seq, kept_after } = await database
+        .updateTable('audit_chain')
+        .set((column) => ({ seq: column.ref('seq') }))
+        .where('id', '=', 1)
+        .returning(['seq', 'kept_after'])
+        .executeTakeFirstOrThrow()
+      return seq - kept_after
+    },
     handlers: {
       'GET /api/v1/audit': ({ query }) => list(database, query),
       'GET /api/v1/audit/export': ({ query, reply }) => {

@@ -228,6 +228,31 @@ describe('the live channel', () => {
     expect(await open({ cookie, host: 'evil.example' })).toBe('421')
   })
 
+  test('tells that the audit log grew', async () => {
+    const headers = { ...viewer.headers }
+    const socket = new WebSocket(`${plane.url.replace('http', 'ws')}${LIVE.path}`, { headers })
+    const totals: number[] = []
+    const grew = new Promise<void>((resolve) => {
+      socket.on('message', (data) => {
+        const frame = JSON.parse(String(data))
+        if (frame.t === 'snap') {
+          totals.push(frame.data.total)
+          void admin.call('POST', '/api/v1/tokens', { name: 'seen', role: 'client' })
+        }
+        if (frame.t === 'delta') {
+          totals.push(frame.ops[0][1])
+          resolve()
+        }
+      })
+    })
+    socket.on('open', () => socket.send(JSON.stringify({ t: 'sub', id: 1, topic: 'audit' })))
+
+    await grew
+
+    expect(totals[1]).toBe((totals[0] as number) + 1)
+    socket.close()
+  })
+
   test('ends with its session', async () => {
     const person = await plane.signIn('viewer')
     const socket = new WebSocket(`${plane.url.replace('http', 'ws')}${LIVE.path}`, { headers: { ...person.headers } })
