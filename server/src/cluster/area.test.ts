@@ -230,11 +230,12 @@ test('nodes that are gone, silent or talk nonsense do not hold up the others', a
   expect(shard.missing.map(({ code }) => code)).toEqual(expect.arrayContaining(['refused', 'timeout', 'garbage']))
   const rest = shard.nodes.filter(({ id }) => ![gone, silent, nonsense].includes(id))
   expect(rest.every(({ freshness }) => freshness === 'live')).toBe(true)
-  const { attention } = world.cluster.summary()
-  expect(attention.find(({ rule }) => rule === 2)?.says).toContain(gone)
+  await until('it needs attention', () =>
+    world.cluster.summary().attention.some(({ rule, says }) => rule === 2 && says.includes(gone)),
+  )
 })
 
-test('what was not confirmed is watched on, and may still end as done', async () => {
+test('what was not confirmed is watched on, also after a restart, and may still end as done', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
   await sim.act('never', { shard: 's1' })
@@ -243,11 +244,14 @@ test('what was not confirmed is watched on, and may still end as done', async ()
 
   expect(await world.ended(id)).toMatchObject({ state: 'unconfirmed' })
   expect(world.operations.running()).toEqual([])
+  await world.stop()
+  const again = await openClusterWorld({ registry: sim.registryUrl }, { folder: world.folder })
+  open.push(again)
   for (const node of sim.shards[0]?.nodes ?? []) await sim.act('heal', { shard: 's1', node: node.id })
   await sim.act('lead', { shard: 's1', node: target })
 
   const late = await until('it ends as done', async () => {
-    const operation = await world.operations.get(id)
+    const operation = await again.operations.get(id)
     return operation?.state === 'done' && operation
   })
   expect(late.says).toContain('later than usual')

@@ -144,12 +144,14 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
         isSummaryDue = true
         live.touch(`shard:${id}`)
       },
-      onReading({ shard, id }, reading, change, seen) {
+      onReading({ shard, id }, reading, change) {
+        const node = collector.shard(shard)?.nodes.find((each) => each.id === id)
         const values: Values = {
           memory: reading.memoryBytes,
           wal: reading.walBytes,
           connections: reading.connections,
-          lag_entries: seen.lags.at(-1)?.entries,
+          lag_entries: node?.lagEntries,
+          lag_seconds: node?.lagSeconds,
           ...(change && {
             ...{
               queries: change.queries,

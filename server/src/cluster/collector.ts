@@ -46,6 +46,8 @@ export const COLLECTOR = {
   closeAfterMs: 200,
   tickMs: 20,
   deriveMs: 100,
+  /** A shard is looked at no more often than this, and above `manyNodes` once a round, unless somebody looks closely. */
+  deriveShardMs: 250,
   bodyKept: 16_384,
   lagsForMs: 30_000,
 } as const
@@ -55,7 +57,7 @@ export type CollectorHooks = {
   /** After each look at a shard; `before` is undefined at the first. */
   readonly onShard: (view: ShardView, before: ShardView | undefined) => void
   readonly onShardGone: (id: string) => void
-  readonly onReading: (node: NodeAddress, reading: Reading, change: Change | undefined, seen: Seen) => void
+  readonly onReading: (node: NodeAddress, reading: Reading, change: Change | undefined) => void
 }
 
 export type Collector = {
@@ -93,6 +95,7 @@ type ShardState = {
   memory: ShardMemory | undefined
   derivedAt: number
   isDirty: boolean
+  readonly nodes: Map<string, Watched>
   /** Monotonic times at which somebody began to look closely. */
   readonly closely: Set<{ readonly since: number }>
 }
@@ -107,6 +110,8 @@ export function createCollector(
   const discovery = createDiscovery(config, http, clock)
   const nodes = new Map<string, Watched>()
   const shards = new Map<string, ShardState>()
+  /** In the order in which they are shown; made anew when one comes or goes. */
+  let sorted: readonly ShardState[] | undefined
   const timers: NodeJS.Timeout[] = []
   let isStopped = false
   let busy = 0
@@ -136,19 +141,22 @@ export function createCollector(
       }
       // Spread over the round, so that nodes are not all asked at once.
       const nextAt = now + (roundMs() * at) / Math.max(1, found.length)
-      nodes.set(keyOf(address), {
+      const watched: Watched = {
         seen: nothingSeen(address),
         nextAt,
         figuresAt: 0,
         codecsAt: 0,
         isBusy: false,
         reading: undefined,
-      })
+      }
+      nodes.set(keyOf(address), watched)
+      stateOf(address.shard).nodes.set(address.id, watched)
       touch(address.shard)
     }
     for (const [key, { seen }] of nodes) {
       if (keys.has(key)) continue
       nodes.delete(key)
+      stateOf(seen.address.shard).nodes.delete(seen.address.id)
       touch(seen.address.shard)
       log.info({ shard: seen.address.shard, node: seen.address.id }, 'node is no longer known')
     }
@@ -163,9 +171,23 @@ export function createCollector(
   }
 
   function touch(shard: string): void {
-    const state = shards.get(shard)
-    if (state) state.isDirty = true
-    else shards.set(shard, { view: undefined, memory: undefined, derivedAt: 0, isDirty: true, closely: new Set() })
+    stateOf(shard).isDirty = true
+  }
+
+  function stateOf(shard: string): ShardState {
+    const known = shards.get(shard)
+    if (known) return known
+    const state: ShardState = {
+      view: undefined,
+      memory: undefined,
+      derivedAt: 0,
+      isDirty: true,
+      nodes: new Map(),
+      closely: new Set(),
+    }
+    shards.set(shard, state)
+    sorted = undefined
+    return state
   }
 
   function tick(): void {
@@ -336,7 +358,7 @@ export function createCollector(
     if (!reading) throw new NodeHttpError('garbage', 'the answer is no page of metrics of a node')
     const change = watched.reading && changeBetween(watched.reading, reading)
     watched.reading = reading
-    hooks.onReading(watched.seen.address, reading, change, watched.seen)
+    hooks.onReading(watched.seen.address, reading, change)
     const rounded = (value: number | null) => (value === null ? null : significant(value))
     const rates = change && {
       queries: rounded(change.queries),
@@ -351,11 +373,12 @@ export function createCollector(
   function derive(id: string): void {
     const state = shards.get(id)
     if (!state) return
-    const members = [...nodes.values()].filter(({ seen }) => seen.address.shard === id)
+    const members = [...state.nodes.values()]
     state.isDirty = false
     state.derivedAt = clock.monotonicMs()
     if (members.length === 0) {
       shards.delete(id)
+      sorted = undefined
       hooks.onShardGone(id)
       return
     }
@@ -373,16 +396,19 @@ export function createCollector(
     const now = clock.monotonicMs()
     for (const [id, state] of shards) {
       // Ages pass and elections last without a word from anybody.
-      if (!state.isDirty && now - state.derivedAt < COLLECTOR.roundMs) continue
+      const leastMs = nodes.size > COLLECTOR.manyNodes ? COLLECTOR.roundMs : COLLECTOR.deriveShardMs
+      if (now - state.derivedAt < (state.isDirty ? leastMs : COLLECTOR.roundMs)) continue
       derive(id)
     }
   }
 
   return {
-    shards: () =>
-      [...shards.values()].flatMap(({ view }) => (view ? [view] : [])).sort((a, b) => compareNatural(a.id, b.id)),
+    shards() {
+      sorted ??= [...shards].sort(([a], [b]) => NATURAL.compare(a, b)).map(([, state]) => state)
+      return sorted.flatMap(({ view }) => (view ? [view] : []))
+    },
     shard: (id) => shards.get(id)?.view,
-    seen: (shard) => [...nodes.values()].flatMap(({ seen }) => (seen.address.shard === shard ? [seen] : [])),
+    seen: (shard) => [...(shards.get(shard)?.nodes.values() ?? [])].map(({ seen }) => seen),
     registry: discovery.registry,
     watchClosely(shard) {
       const state = shards.get(shard)
@@ -390,10 +416,7 @@ export function createCollector(
       const since = clock.monotonicMs()
       const watch = { since }
       state.closely.add(watch)
-      for (const { seen } of nodes.values()) {
-        const watched = nodes.get(keyOf(seen.address)) as Watched
-        if (seen.address.shard === shard) watched.nextAt = Math.min(watched.nextAt, since)
-      }
+      for (const watched of state.nodes.values()) watched.nextAt = Math.min(watched.nextAt, since)
       return () => void state.closely.delete(watch)
     },
     touch,
@@ -478,6 +501,4 @@ function limitsOf(config: NodeConfig): NodeLimits | undefined {
 }
 
 /** `s2` before `s10`. */
-function compareNatural(a: string, b: string): number {
-  return a.localeCompare(b, 'en', { numeric: true })
-}
+const NATURAL = new Intl.Collator('en', { numeric: true })

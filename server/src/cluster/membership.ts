@@ -23,7 +23,7 @@ import {
 
 const ARMED_MS = 10 * 60_000
 /** How long an operation that was not confirmed is still watched. */
-const LATE_MS = 10 * 60_000
+export const LATE_MS = 10 * 60_000
 const NO_ANSWER_MS = 3_000
 const SEND_MS = 10_000
 const LOOK_MS = 200
@@ -102,7 +102,7 @@ async function finish(
 ): Promise<void> {
   if (verdict === undefined) return
   if (verdict.end === 'done') await onDone()
-  await run.end(verdict.end, verdict.says)
+  if (run.operation().state !== 'unconfirmed') await run.end(verdict.end, verdict.says)
   if (verdict.end !== 'unconfirmed') return
   const late = await watchLate(deps, run, half)
   if (late === undefined) return
@@ -238,7 +238,9 @@ function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', 
  * @returns undefined when the control plane stops: it goes on after the next start
  */
 async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run.isResumed): Promise<End | undefined> {
-  const { shard } = run.operation()
+  const { shard, state, says } = run.operation()
+  // It ended so before the process did, and is only watched on.
+  if (state === 'unconfirmed') return { end: state, says }
   const stopWatching = deps.watchClosely(shard)
   const wake = createWake(deps, shard)
   try {

@@ -19,6 +19,7 @@ import type { Database } from '../database.ts'
 import type { Live } from '../live.ts'
 import { type Asker, ProblemError } from '../route.ts'
 import type { Kind, Kinds, Look, PlanDraft, Run } from './kinds.ts'
+import { LATE_MS } from './membership.ts'
 
 export const OPERATIONS = {
   planMs: 60_000,
@@ -77,6 +78,8 @@ type Running = {
 }
 
 const DAY_MS = 86_400_000
+/** Kinds whose end may still come when it was not confirmed. */
+const WATCHED_ON: ReadonlySet<string> = new Set(['transfer', 'promote', 'demote', 'transfer-then-demote'])
 
 export function createOperations(deps: OperationsDeps): Operations {
   const { database, clock, kinds, log, live } = deps
@@ -325,7 +328,8 @@ export function createOperations(deps: OperationsDeps): Operations {
         const plan = JSON.parse(row.plan) as Plan
         if (row.ended_at !== null) {
           ended.set(operation.shard, operation)
-          continue
+          const isLate = operation.state === 'unconfirmed' && clock.wallMs() - Number(row.ended_at) < LATE_MS
+          if (!isLate || !WATCHED_ON.has(operation.kind)) continue
         }
         if (kinds.has(operation.kind)) {
           log.info({ operation: operation.id, state: operation.state }, 'going on with an operation')

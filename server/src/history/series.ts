@@ -48,12 +48,12 @@ type Rings = {
   coarseSlot: number
 }
 
-export type SeriesStore = { readonly rings: Map<string, Rings> }
+export type SeriesStore = { readonly rings: Map<string, Rings>; bytes: number }
 
 export type Values = { readonly [name in SeriesName]?: number | null | undefined }
 
 export function createSeries(): SeriesStore {
-  return { rings: new Map() }
+  return { rings: new Map(), bytes: 0 }
 }
 
 export function recordSeries(store: SeriesStore, owner: Owner, now: number, values: Values): void {
@@ -104,12 +104,12 @@ function ringsOf(store: SeriesStore, owner: Owner): Rings {
 }
 
 function makeRoom(store: SeriesStore, bytes: number): void {
-  let held = [...store.rings.values()].reduce((sum, rings) => sum + bytesOf(rings), bytes)
-  if (held <= SERIES_LIMITS.bytesMax) return
+  store.bytes += bytes
+  if (store.bytes <= SERIES_LIMITS.bytesMax) return
   for (const [key, rings] of [...store.rings].sort(([, a], [, b]) => a.fineSlot - b.fineSlot)) {
-    if (held <= SERIES_LIMITS.bytesMax) return
+    if (store.bytes <= SERIES_LIMITS.bytesMax) return
     store.rings.delete(key)
-    held -= bytesOf(rings)
+    store.bytes -= bytesOf(rings)
   }
 }
 
