@@ -29,11 +29,17 @@ const COLUMNS: readonly Column<Operation>[] = [
     rowHeader: true,
     cell: (operation) => <Link href={routes.operation(operation.id)}>{operation.title}</Link>,
   },
-  { id: 'state', header: 'State', cell: (operation) => <OperationStateBadge operation={operation} /> },
+  {
+    id: 'state',
+    header: 'State',
+    className: 'whitespace-nowrap',
+    cell: (operation) => <OperationStateBadge operation={operation} />,
+  },
   { id: 'says', header: 'Outcome', rank: 3, cell: (operation) => operation.says },
   {
     id: 'took',
     header: 'Took',
+    className: 'whitespace-nowrap',
     end: true,
     rank: 3,
     cell: (operation) =>

@@ -3,8 +3,9 @@
 
 import type { PlanRequest } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
-import { useCallback } from 'react'
+import { useCallback, useEffect } from 'react'
 import { useUrlParam } from '../../lib/url.ts'
+import { toast } from '../../ui/toast.tsx'
 import { formatPlanLink, parsePlanLink } from './plan-link.ts'
 
 const PlanDialog = dynamic(() => import('./plan-dialog.tsx').then((module) => module.PlanDialog), { ssr: false })
@@ -15,9 +16,17 @@ export function useOpenPlan(): (request: PlanRequest) => void {
   return useCallback((request: PlanRequest) => setLink(formatPlanLink(request), { push: true }), [setLink])
 }
 
+const SHOWN_MAX = 60
+
 export function PlanHost() {
   const [link, setLink] = useUrlParam('plan')
   const request = parsePlanLink(link)
+  const isWrong = link !== '' && request === undefined
+  useEffect(() => {
+    if (!isWrong) return
+    toast({ says: `The address asks for a plan that cannot be read: ${link.slice(0, SHOWN_MAX)}`, level: 'warn' })
+    setLink('')
+  }, [isWrong, link, setLink])
   if (!request) return null
   return (
     <PlanDialog request={request} onRequest={(next) => setLink(formatPlanLink(next))} onClose={() => setLink('')} />
