@@ -37,6 +37,11 @@ export type Audit = {
   readonly write: WriteAudit
   /** Takes away what is older than it is to be kept; the chain goes on from there. */
   readonly prune: (keepDays: number) => Promise<number>
+  /**
+   * First in a transaction that changes something before it writes its entry: two that wait for each other's rows and
+   * for the log in turn would never end.
+   */
+  readonly lock: (within: Transaction<Tables>) => Promise<void>
   /** How many entries there are. */
   readonly total: () => Promise<number>
   readonly handlers: Pick<
@@ -56,15 +61,12 @@ export function createAudit(database: Database, clock: Clock, onWrite: () => voi
     write,
     prune: (keepDays) => prune(database, clock.wallMs() - keepDays * DAY_MS),
     async total() {
-      // Writing what stands there already waits for the transactions that append now: told that the log grows, who
-      // follows it asks before they stand.
-      const { seq, kept_after } = await database
-        .updateTable('audit_chain')
-        .set((column) => ({ seq: column.ref('seq') }))
-        .where('id', '=', 1)
-        .returning(['seq', 'kept_after'])
-        .executeTakeFirstOrThrow()
+      // Told that the log grows, who follows it asks before the entry stands: this waits for it.
+      const { seq, kept_after } = await lockChain(database)
       return seq - kept_after
+    },
+    async lock(within) {
+      await lockChain(within)
     },
     handlers: {
       'GET /api/v1/audit': ({ query }) => list(database, query),
@@ -78,6 +80,16 @@ export function createAudit(database: Database, clock: Clock, onWrite: () => voi
       'POST /api/v1/audit/verify': () => verify(database),
     },
   }
+}
+
+/** Writing what stands there already waits for the transactions that append now, on both databases. */
+async function lockChain(database: Database): Promise<{ seq: number; kept_after: number }> {
+  return await database
+    .updateTable('audit_chain')
+    .set((column) => ({ seq: column.ref('seq') }))
+    .where('id', '=', 1)
+    .returning(['seq', 'kept_after'])
+    .executeTakeFirstOrThrow()
 }
 
 /**

@@ -74,8 +74,12 @@ export function createPeople(options: PeopleOptions): People {
     result: 'done',
     detail,
   })
+  // One after the other: two admins who take each other's role away at once must see what the other did.
   const change = <T>(work: (within: Transaction<Tables>) => Promise<T>): Promise<T> =>
-    database.transaction().execute(work)
+    database.transaction().execute(async (within) => {
+      await audit.lock(within)
+      return await work(within)
+    })
 
   return {
     handlers: {
@@ -226,7 +230,6 @@ export function createPeople(options: PeopleOptions): People {
             ...(next.disabled === before.disabled ? [] : [next.disabled === 1 ? 'may not sign in' : 'may sign in']),
           ]
           if (says.length === 0) return { person: before, ended: [] }
-          // Written first: two admins who take each other's role away wait for one another here (audit.ts).
           await audit.write(note(asked, 'person.change', before.name, says.join(', ')), within)
           await within.updateTable('people').set(next).where('id', '=', before.id).execute()
           const { admins } = await within
