@@ -282,15 +282,17 @@ function Footer({ plan, why, isBusy, onRun, onClose }: FooterProps) {
         )}
       </p>
       {why !== '' && <p className="text-small text-text-2">{why}</p>}
-      <Button onClick={onClose}>Cancel</Button>
-      <Button
-        kind={plan?.confirm === 3 ? 'danger-filled' : 'primary'}
-        why={why === '' ? undefined : why}
-        busy={isBusy}
-        onClick={onRun}
-      >
-        {isBusy ? 'Requested…' : (plan?.action ?? 'Run the plan')}
-      </Button>
+      <div className="flex gap-3">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button
+          kind={plan?.confirm === 3 ? 'danger-filled' : 'primary'}
+          why={why === '' ? undefined : why}
+          busy={isBusy}
+          onClick={onRun}
+        >
+          {isBusy ? 'Requested…' : (plan?.action ?? 'Run the plan')}
+        </Button>
+      </div>
     </div>
   )
 }
