@@ -12,7 +12,8 @@ const SHARED_MAX = 180 * KB
 const CSS_MAX = 20 * KB
 const ROUTE_MAX = 60 * KB
 const PLAYGROUND_MAX = 90 * KB
-const SHELL = '[project]/web/src/app/(console)/layout'
+/** What Next loads with every page: the shell, and what stands in for a page that fails. */
+const FRAME = ['[project]/web/src/app/(console)/layout', '[project]/web/src/app/(console)/error'] as const
 
 type Manifest = {
   readonly entryJSFiles: { readonly [entry: string]: readonly string[] }
@@ -32,8 +33,8 @@ beforeAll(() => {
     rootMainFiles: string[]
   }
   const pages = globSync('server/app/**/page_client-reference-manifest.js', { cwd: BUILD }).flatMap(manifestsOf)
-  const [, first] = pages.find(([, manifest]) => SHELL in manifest.entryJSFiles) ?? []
-  shared = new Set([...rootMainFiles, ...(first?.entryJSFiles[SHELL] ?? [])])
+  const [, first] = pages.find(([, manifest]) => FRAME[0] in manifest.entryJSFiles) ?? []
+  shared = new Set([...rootMainFiles, ...FRAME.flatMap((entry) => first?.entryJSFiles[entry] ?? [])])
   routes = new Map(
     pages.map(([route, manifest]) => {
       const own = Object.entries(manifest.entryJSFiles).find(([entry]) => entry.endsWith(`/web/src/app${route}`))

@@ -265,8 +265,8 @@ export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
       )}
       {columns.map((column) => {
         const look = clsx(
-          'border-line border-b px-3 py-1 text-start font-normal first:ps-4 last:pe-4 in-[tr:last-child]:border-b-0',
-          column.end && 'num',
+          'border-line border-b px-3 py-1 font-normal first:ps-4 last:pe-4 in-[tr:last-child]:border-b-0',
+          column.end ? 'num' : 'text-start',
           column.rowHeader && 'sticky start-0 bg-surface group-hover:bg-sunken',
           RANKS[column.rank ?? 1],
           column.className,

@@ -2,7 +2,8 @@
 import type { Me, Summary } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
 import { routes } from '../../lib/routes.ts'
-import { DEEPER_PAGES, MAIN_PAGES, MORE_PAGES } from '../shell/pages.ts'
+import { DEEPER_PAGES } from '../shell/deeper-pages.ts'
+import { MAIN_PAGES, MORE_PAGES } from '../shell/pages.ts'
 import { bestRank } from './rank.ts'
 
 export type Entry = {

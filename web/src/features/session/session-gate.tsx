@@ -9,14 +9,13 @@ import { restartLive } from '../../lib/live.ts'
 import { parseLook, showLook } from '../../lib/look.ts'
 import { routes } from '../../lib/routes.ts'
 import { MeContext } from '../../lib/session.ts'
-import { announce } from '../../ui/announce.ts'
-import { Button } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
 
+const StaySignedIn = lazy(() => import('./stay-signed-in.tsx'))
 const SignInAgain = lazy(() => import('./sign-in-again.tsx'))
 
 export const ME_KEY = ['me'] as const
+/** An idle session offers to stay that long before it ends. */
 const WARN_MS = 120_000
 const LOOK_MS = 5_000
 
@@ -85,47 +84,26 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
           <SignInAgain me={me.data} onSignedIn={onSignedIn} />
         </Suspense>
       ) : (
-        <StaySignedIn me={me.data} />
+        <IdleWatch me={me.data} />
       )}
     </MeContext>
   )
 }
 
-/** Two minutes before an idle session ends. */
-function StaySignedIn({ me }: { me: Me }) {
-  const [left, setLeft] = useState<number>()
+function IdleWatch({ me }: { me: Me }) {
+  const [leftMs, setLeftMs] = useState<number>()
   const [idleMs] = useState(() => Date.parse(me.endsAt) - lastAskedAt())
   useEffect(() => {
     const timer = setInterval(() => {
       const rest = lastAskedAt() + idleMs - Date.now()
-      setLeft(rest < WARN_MS ? rest : undefined)
+      setLeftMs(rest > 0 && rest < WARN_MS ? rest : undefined)
     }, LOOK_MS)
     return () => clearInterval(timer)
   }, [idleMs])
-  const isNear = left !== undefined && left > 0
-  useEffect(() => {
-    if (isNear) announce('Your session ends in two minutes.', 'assertive')
-  }, [isNear])
-  if (!isNear) return null
-  // Any question keeps the session; the answer itself is not needed.
-  const stay = () =>
-    call('GET /api/v1/me').then(
-      () => setLeft(undefined),
-      () => setLeft(undefined),
-    )
+  if (leftMs === undefined) return null
   return (
-    <Dialog
-      open
-      keep
-      title="Your session ends soon"
-      onClose={stay}
-      footer={
-        <Button kind="primary" onClick={stay}>
-          Stay signed in
-        </Button>
-      }
-    >
-      <p>Nothing was asked for a long time. In {Math.max(1, Math.round(left / 1_000))} s you will be signed out.</p>
-    </Dialog>
+    <Suspense fallback={null}>
+      <StaySignedIn leftMs={leftMs} onStay={() => setLeftMs(undefined)} />
+    </Suspense>
   )
 }

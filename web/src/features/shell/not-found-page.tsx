@@ -3,8 +3,9 @@ import { usePathname } from 'next/navigation'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState } from '../../ui/panel.tsx'
+import { DEEPER_PAGES } from './deeper-pages.ts'
 import { nearest } from './nearest.ts'
-import { DEEPER_PAGES, MAIN_PAGES, MORE_PAGES } from './pages.ts'
+import { MAIN_PAGES, MORE_PAGES } from './pages.ts'
 
 const SHOWN = 4
 
