@@ -29,6 +29,7 @@ import {
 import type { Selectable } from 'kysely'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../audit.ts'
+import { grouped } from '../cluster/derive.ts'
 import type { Database } from '../database.ts'
 import type { Live } from '../live.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
@@ -44,8 +45,6 @@ import { isDiskFull, type UploadRow, type Uploads } from './uploads.ts'
 const ENDED_KEPT = 200
 /** A process that ends while it works on an import so often is ended by the import. */
 const ATTEMPTS_MAX = 3
-const TELL_MS = 250
-const TELL_LIST_MS = 1_000
 const LOG_LINE_CHARACTERS_MAX = 500
 /** The codec list is asked for this long before an import gives up. */
 const CODECS_MS = 60_000
@@ -91,8 +90,6 @@ type Item = {
   /** Ends the work on it; set while there is any. */
   end: AbortController | undefined
   isCancelled: boolean
-  toldMs: number
-  telling: NodeJS.Timeout | undefined
 }
 
 export type Imports = {
@@ -132,7 +129,6 @@ export function createImports(parts: ImportsParts): Imports {
   const folderOf = (id: string) => join(parts.folder, 'builds', id)
   let working: Promise<void> | undefined
   let isStopping = false
-  let listTimer: NodeJS.Timeout | undefined
 
   // What is told
 
@@ -176,28 +172,16 @@ export function createImports(parts: ImportsParts): Imports {
     uploads: (await uploads.list()).filter((upload) => upload.import === null),
   })
 
-  /** Tells followers at most every TELL_MS, and the last of it always. */
-  const tell = (item: Item, isUrgent = false) => {
-    const send = () => {
-      clearTimeout(item.telling)
-      item.telling = undefined
-      item.toldMs = clock.monotonicMs()
-      live.publish(`import:${item.row.id}`, viewOf(item))
-    }
-    const waitMs = TELL_MS - (clock.monotonicMs() - item.toldMs)
-    if (isUrgent || waitMs <= 0) send()
-    else item.telling ??= setTimeout(send, waitMs)
-    tellList()
+  /** How often followers are told, the channel decides. */
+  const tell = (item: Item) => {
+    live.touch(`import:${item.row.id}`)
+    live.touch('imports')
   }
-  const tellList = () => {
-    listTimer ??= setTimeout(() => {
-      listTimer = undefined
-      listBody().then(
-        (body) => live.publish('imports', body),
-        (error: unknown) => log.warn({ err: error }, 'the list of imports could not be read'),
-      )
-    }, TELL_LIST_MS)
-  }
+  live.offer(/^import:/, (topic) => {
+    const item = items.get(topic.slice('import:'.length))
+    return item && viewOf(item)
+  })
+  live.offer(/^imports$/, listBody)
 
   const save = async (item: Item, row: Partial<Row>, detail: Partial<ImportDetail> = {}) => {
     item.row = { ...item.row, ...row }
@@ -208,7 +192,7 @@ export function createImports(parts: ImportsParts): Imports {
       .set({ ...columns, detail: JSON.stringify(item.detail) })
       .where('id', '=', item.row.id)
       .execute()
-    tell(item, true)
+    tell(item)
   }
   const note = (item: Item, line: string) => {
     const lines = [...item.detail.log, `${now().slice(11, 19)} ${line.slice(0, LOG_LINE_CHARACTERS_MAX)}`]
@@ -480,7 +464,7 @@ export function createImports(parts: ImportsParts): Imports {
       result: { seconds, recordsPerSecond, threads, kernel, notes: [...notes], command },
     }
     showProgress(item, { phase: 'verify', done: 1, total: 1 })
-    const built = `Built in ${seconds.toFixed(1)} s: ${done.packages} packages of ${done.properties} properties.`
+    const built = `Built in ${seconds.toFixed(1)} s: ${grouped(done.packages)} packages of ${grouped(done.properties)} properties.`
     const differ = 'Counters differ, so it cannot be installed.'
     const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
     await finish(item, 'built', counters.agree ? built : `${built} ${differ}`, hint)
@@ -590,7 +574,7 @@ export function createImports(parts: ImportsParts): Imports {
       await finish(
         item,
         'failed',
-        `${count} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`,
+        `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`,
         hint,
       )
       return undefined
@@ -659,7 +643,7 @@ export function createImports(parts: ImportsParts): Imports {
       result: state,
       detail: says,
     })
-    tell(item, true)
+    tell(item)
   }
 
   async function clearBuild(id: string, keepsErrors: boolean): Promise<void> {
@@ -715,9 +699,7 @@ export function createImports(parts: ImportsParts): Imports {
     start,
     async stop() {
       isStopping = true
-      clearTimeout(listTimer)
       for (const item of items.values()) {
-        clearTimeout(item.telling)
         item.end?.abort()
       }
       await working
@@ -725,7 +707,7 @@ export function createImports(parts: ImportsParts): Imports {
     onUpload(row, isComplete) {
       received.set(row.id, row.received)
       const item = row.import_id === null ? undefined : items.get(row.import_id)
-      if (!item) return tellList()
+      if (!item) return live.touch('imports')
       if (!isComplete) return tell(item)
       beginWhenComplete(item).catch((error: unknown) => {
         log.error({ err: error, import: item.row.id }, 'an import could not be begun')
@@ -753,8 +735,6 @@ function itemOf(row: Row, detail: ImportDetail): Item {
     rates: [],
     end: undefined,
     isCancelled: false,
-    toldMs: Number.NEGATIVE_INFINITY,
-    telling: undefined,
   }
 }
 

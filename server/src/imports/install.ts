@@ -15,6 +15,7 @@ import {
   statusBody,
 } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
+import { grouped } from '../cluster/derive.ts'
 import type { Kind, Look, PlanDraft, Run } from '../cluster/kinds.ts'
 import { ProblemError } from '../route.ts'
 import { nodeSide } from './compare.ts'
@@ -189,8 +190,8 @@ function spaceChecks({ shard }: Look, { bytes }: StoredSnapshot, targets: readon
   const unknown = nodes.filter(({ disk, freshness }) => disk === null || freshness !== 'live')
   return [
     check('space', short.length > 0 ? false : unknown.length > 0 ? undefined : true, 'block', [
-      `room on each voter for ${mebibytes(needed)}`,
-      `${short.map(({ id, disk }) => `${id} has ${mebibytes(disk?.freeBytes ?? 0)} free`).join(', ')}; ${mebibytes(needed)} needed`,
+      `room on each voter for ${sizeOf(needed)}`,
+      `${short.map(({ id, disk }) => `${id} has ${sizeOf(disk?.freeBytes ?? 0)} free`).join(', ')}; ${sizeOf(needed)} needed`,
     ]),
   ]
 }
@@ -214,7 +215,7 @@ function effectsOf(
   isForming: boolean,
   holdsData: boolean,
 ): Plan['effects'] {
-  const size = snapshot ? mebibytes(snapshot.bytes) : 'the file'
+  const size = snapshot ? sizeOf(snapshot.bytes) : 'the file'
   if (isForming) {
     return [
       {
@@ -275,7 +276,12 @@ function commandsOf({ shard }: Look, baseUrl: string, digest: string): Plan['com
   }
 }
 
-const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(bytes < 10 * 2 ** 20 ? 1 : 0)} MiB`
+/** As the console writes them: 1.55 kB, 213 MB. */
+function sizeOf(bytes: number): string {
+  const power = bytes < 1_000 ? 0 : Math.min(4, Math.floor(Math.log10(bytes) / 3))
+  const value = bytes / 1_000 ** power
+  return `${power === 0 ? bytes : Number(value.toPrecision(3))} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`
+}
 
 async function planUndo(parts: InstallParts, look: Look): Promise<PlanDraft> {
   const { shard } = look
@@ -528,7 +534,7 @@ async function countsOf(
     if (!holders.includes(node.id)) continue
     try {
       const { head } = await nodeSide(cluster, node, new Date(clock.wallMs()).toISOString())
-      const what = `${node.id} holds ${head.packages} packages of ${head.properties} properties`
+      const what = `${node.id} holds ${grouped(head.packages)} packages of ${grouped(head.properties)} properties`
       if (!snapshot) counted.push({ says: what })
       else {
         const { packages, properties } = snapshot.document
@@ -536,7 +542,7 @@ async function countsOf(
         counted.push({
           says: isSame
             ? `${what}, as the snapshot`
-            : `${what}; the snapshot ${packages} of ${properties}: written to since, or days have passed`,
+            : `${what}; the snapshot ${grouped(packages)} of ${grouped(properties)}: written to since, or days have passed`,
         })
       }
     } catch (error) {

@@ -5,7 +5,7 @@ import type { ImportView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
-import { bytes, count, days, duration, percent, shortCount } from '../../lib/format.ts'
+import { bytes, count, day, duration, percent, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -63,7 +63,7 @@ export function ImportPage({ id }: { id: string }) {
 function Lead({ view }: { view: ImportView }) {
   return (
     <p>
-      For shard <span className="font-mono">{view.shard}</span>, nights {days(view.window)}, begun{' '}
+      For shard <span className="font-mono">{view.shard}</span>, nights {day(view.window.from, true)} – {day(view.window.to, true)}, begun{' '}
       <Age at={view.createdAt} /> by {view.by}
     </p>
   )
