@@ -360,8 +360,10 @@ function roleOf(seen: Seen, { members, isStandalone }: NodeContext): ViewRole {
   return seen.health?.value === 'active_follower' ? 'follower' : 'unknown'
 }
 
-function orderedHash(seen: Seen): string | undefined {
-  return seen.codecs?.value.ordered_hash ?? seen.status?.value.ordered_hash
+/** By whichever told it last: the list itself is read once a minute, its hash with the figures. */
+function orderedHash({ codecs, status }: Seen): string | undefined {
+  const isStatusNewer = status !== undefined && (codecs === undefined || status.at > codecs.at)
+  return isStatusNewer ? status.value.ordered_hash : codecs?.value.ordered_hash
 }
 
 /** Whether it counts as there: it has answered, and has not missed three rounds since. */

@@ -7,7 +7,7 @@ import { parseId } from '@vacancy/shared'
 import { nodeInfoBody, readResolverAnswer, statusBody, topologyBody } from '@vacancy/shared/contract'
 import type { z } from 'zod'
 import type { NodeAddress } from './cluster.ts'
-import { type HttpReply, type NodeHttp, NodeHttpError } from './node-http.ts'
+import { type HttpReply, NODE_HTTP, type NodeHttp, NodeHttpError } from './node-http.ts'
 import type { Seen } from './seen.ts'
 
 export const DISCOVERY = {
@@ -67,7 +67,7 @@ export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: 
     if (config.registry === undefined) return
     const now = clock.wallMs()
     try {
-      const ask = { timeoutMs: DISCOVERY.timeoutMs, token: config.registryToken }
+      const ask = { timeoutMs: DISCOVERY.timeoutMs, bytesMax: NODE_HTTP.registryBytesMax, token: config.registryToken }
       const topology = readAnswer(await http.ask(`${config.registry}/topology`, ask), topologyBody)
       state = { ...state, isUp: true, error: '', since: undefined, at: now, topology }
     } catch (error) {

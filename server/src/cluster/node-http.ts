@@ -4,8 +4,9 @@ import { Agent as AgentTls, request as requestHttps } from 'node:https'
 
 export const NODE_HTTP = {
   timeoutMs: 800,
-  /** A registry tells of 100,000 segments in one answer; a node far less. */
-  answerBytesMax: 32 << 20,
+  /** A node tells of each of its segments; a registry of those of all. */
+  answerBytesMax: 8 << 20,
+  registryBytesMax: 64 << 20,
   connectionsPerNode: 4,
   keptMs: 30_000,
 } as const
@@ -26,6 +27,7 @@ export type HttpAsk = {
   readonly body?: unknown
   readonly token?: string | undefined
   readonly timeoutMs?: number
+  readonly bytesMax?: number
   readonly signal?: AbortSignal | undefined
 }
 
@@ -72,7 +74,7 @@ export function createNodeHttp(ca?: string): NodeHttp {
 
 function send(url: string, ask: HttpAsk, agent: Agent): Promise<HttpReply> {
   const { promise, resolve, reject } = Promise.withResolvers<HttpReply>()
-  const { timeoutMs = NODE_HTTP.timeoutMs } = ask
+  const { timeoutMs = NODE_HTTP.timeoutMs, bytesMax = NODE_HTTP.answerBytesMax } = ask
   const started = performance.now()
   const payload = ask.body === undefined ? undefined : JSON.stringify(ask.body)
   const headers = {
@@ -100,8 +102,8 @@ function send(url: string, ask: HttpAsk, agent: Agent): Promise<HttpReply> {
     let bytes = 0
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes <= NODE_HTTP.answerBytesMax) chunks.push(chunk)
-      else end(new NodeHttpError('too-large', `the answer exceeds ${NODE_HTTP.answerBytesMax} bytes`))
+      if (bytes <= bytesMax) chunks.push(chunk)
+      else end(new NodeHttpError('too-large', `the answer exceeds ${bytesMax} bytes`))
     })
     response.on('error', (error: NodeJS.ErrnoException) => reject(errorOf(error, false)))
     response.on('end', () =>

@@ -1,0 +1,199 @@
+import type { Operation, ShardView } from '@vacancy/shared/contract'
+import { expect, test } from 'vitest'
+import { goneNode, HASH, NOW, seenNode, shardOf, statusOf } from '../testing/seen-nodes.ts'
+import { type AttentionSeed, attentionSeeds, settleAttention, wordsOf } from './attention.ts'
+import type { NodeLimits, Seen } from './seen.ts'
+
+const REFUSED = { code: 'refused', message: 'connection refused' }
+const healthy = ['n1', 'n2', 'n3'].map((id) => seenNode({ id }))
+const view = (nodes: readonly Seen[], change: Partial<ShardView> = {}): ShardView => ({
+  ...shardOf(nodes).view,
+  ...change,
+})
+const seedsOf = (
+  shard: ShardView,
+  more: { operations?: Operation[]; limits?: NodeLimits; registryHash?: string } = {},
+) =>
+  attentionSeeds({
+    shards: [shard],
+    now: NOW,
+    operations: more.operations ?? [],
+    limitsOf: () => more.limits,
+    registryHash: more.registryHash,
+  })
+const limits = {
+  electionTimeoutMs: 1_800,
+  snapshotIntervalSeconds: 60,
+  snapshotTriggerCount: 10_000,
+  maintenanceHour: 0,
+}
+const withStatus = (change: Parameters<typeof statusOf>[0]) => [
+  seenNode({ id: 'n1' }, { status: { value: statusOf(change), at: NOW } }),
+  ...healthy.slice(1),
+]
+const snapshot = (lastIndex: number, createdAt: string) => ({
+  ...{
+    id: 'x',
+    created_at: createdAt,
+    shard_id: 's1',
+    last_index: lastIndex,
+    last_term: 1,
+    properties: 1,
+    packages: 1,
+    segments: 1,
+  },
+  ...{ window: null, codec_hash: HASH, bytes: 1, origin: 'periodic' as const, duration_ms: 1 },
+})
+const refused = {
+  id: 'op_1',
+  shard: 's1',
+  node: 'n2',
+  title: 'Transfer of s1 to n2',
+  says: 'n1 answered 409',
+  state: 'refused',
+  endedAt: null,
+} as unknown as Operation
+
+/** §6.1, rule by rule. */
+const RULES: readonly (readonly [rule: number, says: string, seeds: AttentionSeed[]])[] = [
+  [
+    1,
+    's1 has lost its quorum: 1 of 3 voters answer, 2 needed',
+    seedsOf(view([healthy[0] as Seen, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)])),
+  ],
+  [1, 's1 has no leader', seedsOf(view(healthy, { state: 'no-leader', level: 'crit' }))],
+  [1, 'Nodes of s1 disagree on who leads', seedsOf(view(healthy, { state: 'disagree', level: 'crit' }))],
+  [1, 'No node of s1 answers', seedsOf(view(['n1', 'n2', 'n3'].map((id) => goneNode({ id }, REFUSED))))],
+  [
+    2,
+    's1 / n3 is unreachable: connection refused',
+    seedsOf(view([...healthy.slice(0, 2), goneNode({ id: 'n3' }, REFUSED)])),
+  ],
+  [
+    2,
+    's1 / n2 claims to lead, a majority names n1',
+    seedsOf(view([healthy[0] as Seen, seenNode({ id: 'n2', health: 'active_leader' }), healthy[2] as Seen])),
+  ],
+  [3, 's1 cannot lose another voter', seedsOf(view([...healthy.slice(0, 2), goneNode({ id: 'n3' }, REFUSED)]))],
+  [
+    4,
+    's1 / n2 is far behind: 12,400 entries, 14 s',
+    seedsOf(view([seenNode({ id: 'n1', lags: { n2: [12_400, 14] } }), ...healthy.slice(1)])),
+  ],
+  [5, 'Transfer of s1 to n2: refused. n1 answered 409', seedsOf(view(healthy), { operations: [refused] })],
+  [
+    8,
+    's1 has written since its last snapshot and saved none for more than 3 min',
+    seedsOf(view(withStatus({ snapshot: snapshot(100, '2026-11-22T11:50:00.000Z') })), {
+      limits: { ...limits, snapshotIntervalSeconds: 60 },
+    }),
+  ],
+  [
+    9,
+    's1 / n1 has used 90 % of its memory for data',
+    seedsOf(view(withStatus({ memory: { rss: 1, heap: 1, arraybuffers: 1, indexes: 400, packages: 500, free: 100 } }))),
+  ],
+  [
+    9,
+    's1 / n1 has 9,000 of 10,000 connections open',
+    seedsOf(
+      view([
+        seenNode(
+          { id: 'n1' },
+          { connectionsLimit: 10_000, status: { value: statusOf({ connections: 9_000 }), at: NOW } },
+        ),
+        ...healthy.slice(1),
+      ]),
+    ),
+  ],
+  [
+    9,
+    'The dates of s1 end on 2026-11-25: the hot window ends in 2 days',
+    seedsOf(view(healthy, { window: { from: '2026-11-01', to: '2026-11-25' } })),
+  ],
+  [
+    10,
+    's1 / n1, n2, n3 run another codec list than the registry',
+    seedsOf(view(healthy), { registryHash: 'c'.repeat(64) }),
+  ],
+]
+
+test.each(RULES)('rule %i: %s', (rule, says, seeds) => {
+  expect(seeds.map((seed) => [seed.rule, seed.says])).toContainEqual([rule, says])
+})
+
+test('a healthy shard needs nobody', () => {
+  expect(seedsOf(view(healthy), { limits, registryHash: HASH })).toEqual([])
+})
+
+test('equal things of one shard are one row', () => {
+  const five = ['n1', 'n2', 'n3', 'n4', 'n5']
+  const nodes = five.map((id) => (id > 'n3' ? goneNode({ id, voters: five }, REFUSED) : seenNode({ id, voters: five })))
+
+  const unreachable = seedsOf(view(nodes)).filter(({ rule }) => rule === 2)
+
+  expect(unreachable).toMatchObject([
+    { says: 's1 / n4, n5: unreachable: connection refused', node: null, href: '/shards/s1?focus=n4' },
+  ])
+})
+
+test('a shard that has not written since its snapshot needs none', () => {
+  const nodes = withStatus({ snapshot: snapshot(50_000, '2026-11-20T00:00:00.000Z') })
+
+  expect(seedsOf(view(nodes), { limits })).toEqual([])
+})
+
+const seed = (id: string, rule: number, value: number | null = null): AttentionSeed => ({
+  ...{ id, rule, level: 'warn', shard: 's1', node: null, says: `${id} says 5`, href: '/', action: 'Open s1', value },
+})
+
+test('items are ranked by rule, then by how long they are so, and keep their time', () => {
+  const first = settleAttention([seed('late', 4), seed('worst', 1)], new Map(), new Map(), NOW)
+  const second = settleAttention(
+    [seed('later', 4), seed('late', 4), seed('worst', 1)],
+    first.memory,
+    new Map(),
+    NOW + 5_000,
+  )
+
+  expect(second.items.map(({ id, since }) => [id, Date.parse(since) - NOW])).toEqual([
+    ['worst', 0],
+    ['late', 0],
+    ['later', 5_000],
+  ])
+})
+
+test('what gets worse is growing, what gets better shrinks, what hardly moves is steady', () => {
+  const trendOf = (values: readonly number[]) => {
+    let memory: ReturnType<typeof settleAttention>['memory'] = new Map()
+    let trend: string | null | undefined
+    for (const value of values) {
+      const settled = settleAttention([seed('lag', 4, value)], memory, new Map(), NOW)
+      memory = settled.memory
+      trend = settled.items[0]?.trend
+    }
+    return trend
+  }
+
+  expect([
+    trendOf([100, 200]),
+    trendOf([100, 150, 200]),
+    trendOf([200, 150, 100]),
+    trendOf([1_000, 1_001, 1_002]),
+  ]).toEqual([null, 'growing', 'shrinking', 'steady'])
+})
+
+test('what was put aside comes back when its time is over or its words change, not with its numbers', () => {
+  const asideOf = (says: string, untilAt: number | null) =>
+    settleAttention(
+      [{ ...seed('lag', 4), says }],
+      new Map(),
+      new Map([['lag', { untilAt, says: wordsOf('n2 is 12,400 behind') }]]),
+      NOW,
+    ).items[0]?.asideUntil
+
+  expect(asideOf('n2 is 13,000 behind', null)).toBe('change')
+  expect(asideOf('n2 does not answer', null)).toBeNull()
+  expect(asideOf('n2 does not answer', NOW + 1)).toBe('2026-11-22T12:00:00.001Z')
+  expect(asideOf('n2 is 13,000 behind', NOW - 1)).toBeNull()
+})
