@@ -41,7 +41,11 @@ const COMMANDS = {
       [
         ...VITEST.slice(0, 2),
         ...['--project', 'engine', 'engine/src/raft', 'engine/src/wal', '--coverage'],
-        ...['--coverage.include=engine/src/raft/**', '--coverage.include=engine/src/wal/**'],
+        ...[
+          '--coverage.include=src/raft/**',
+          '--coverage.include=src/wal/**',
+          '--coverage.exclude=src/raft/raft.sim.ts',
+        ],
       ],
     ],
   },

@@ -146,6 +146,7 @@ test('two tabs show the same change', async ({ page, context, stack }) => {
   for (const tab of [page, other]) {
     await tab.goto(`/shards/${stack.shard}`)
     await ready(tab)
+    await expect(tab.locator('[data-live="live"]')).toBeVisible()
   }
 
   await page.getByRole('button', { name: `Make leader… ${target}` }).click()
