@@ -15,13 +15,16 @@ export type Followed = {
 }
 
 const FOLLOWED_MAX = 20
+const SEEN_MAX = 1_000
+/** Ends that were seen. The list of what runs may still name one of them for a moment: it does not come back by that. */
+const seen = new Set<string>()
 const NOTHING: Followed = { ids: [], isOpen: false, startedOn: {} }
 let followed = NOTHING
 const listeners = new Set<() => void>()
 
 /** Puts operations into the tray; new ones open it. */
 export function followOperations(ids: readonly string[]): void {
-  const fresh = ids.filter((id) => !followed.ids.includes(id))
+  const fresh = ids.filter((id) => !followed.ids.includes(id) && !seen.has(id))
   if (fresh.length === 0) return
   set({ ...followed, ids: [...fresh, ...followed.ids].slice(0, FOLLOWED_MAX), isOpen: true })
 }
@@ -34,6 +37,8 @@ export function followStarted({ id, shard }: Pick<Operation, 'id' | 'shard'>): v
 
 /** It was seen how it ended. */
 export function dismissOperation(id: string): void {
+  if (seen.size >= SEEN_MAX) seen.clear()
+  seen.add(id)
   if (followed.ids.includes(id)) set({ ...followed, ids: followed.ids.filter((other) => other !== id) })
 }
 

@@ -143,7 +143,7 @@ export function NodeState({ node }: { readonly node: NodeView }) {
   return (
     <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-0.5">
       <StateBadge state={node.state} level={node.level} says={node.says} />
-      {node.etaSeconds !== null && (
+      {node.state === 'catching-up' && node.etaSeconds !== null && (
         <span className="text-small text-text-3">caught up in {duration(node.etaSeconds * 1_000)}</span>
       )}
       {node.freshness === 'delayed' && <Age at={node.answeredAt} fresh="delayed" className="text-small" />}
