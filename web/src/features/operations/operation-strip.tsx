@@ -9,12 +9,12 @@ import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
-import { Badge } from '../../ui/badge.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { dismissOperation } from './followed.ts'
+import { OperationStateBadge } from './operation-state.tsx'
 import { isRunning, OPERATION_WORDS, operationText, planAgain, timesSay } from './operation-view.ts'
 import { useOpenPlan } from './plan-host.tsx'
 import { useCancelOperation } from './queries.ts'
@@ -26,19 +26,6 @@ const STEP_ICONS: Record<Operation['steps'][number]['state'], { icon: IconName; 
   failed: { icon: 'cross', says: 'failed', colour: 'text-crit' },
   skipped: { icon: 'chevron-right', says: 'skipped', colour: 'text-text-3' },
 }
-const STATE_ICONS: Record<Operation['state'], IconName> = {
-  armed: 'hourglass',
-  requested: 'clock',
-  accepted: 'clock',
-  verifying: 'clock',
-  done: 'check',
-  elsewhere: 'up-right',
-  'no-change': 'minus',
-  refused: 'stop',
-  unconfirmed: 'question',
-  cancelled: 'cross',
-}
-
 /** The strip of an operation that is known by its id alone. */
 export function LiveOperationStrip({ id }: { readonly id: string }) {
   const { data: operation } = useLive(`op:${id}`)
@@ -48,15 +35,6 @@ export function LiveOperationStrip({ id }: { readonly id: string }) {
     if (hasEnded) dismissOperation(id)
   }, [hasEnded, id])
   return operation ? <OperationStrip operation={operation} /> : null
-}
-
-export function OperationStateBadge({ operation }: { readonly operation: Operation }) {
-  const words = OPERATION_WORDS[operation.state]
-  return (
-    <Badge level={words.level} icon={STATE_ICONS[operation.state]}>
-      {words.word}
-    </Badge>
-  )
 }
 
 export function OperationStrip({ operation, isPage }: { readonly operation: Operation; readonly isPage?: boolean }) {

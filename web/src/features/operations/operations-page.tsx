@@ -16,7 +16,7 @@ import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
-import { OperationStateBadge } from './operation-strip.tsx'
+import { OperationStateBadge } from './operation-state.tsx'
 
 const AGAIN_MS = 5_000
 const STATES = ['all', 'running', 'ended'] as const

@@ -14,7 +14,7 @@ import { Button } from '../../ui/button.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Link } from '../../ui/link.tsx'
 import { dismissOperation, followOperations, openTray, useFollowed } from './followed.ts'
-import { OperationStateBadge } from './operation-strip.tsx'
+import { OperationStateBadge } from './operation-state.tsx'
 import { announcementOf, currentStep, isRunning } from './operation-view.ts'
 
 /** How many run, in the header; opens and closes the tray. */
