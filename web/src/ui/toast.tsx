@@ -47,15 +47,17 @@ export function ToastHost() {
     () => shown,
   )
   return (
-    <ol
+    <section
       aria-label="Messages"
       data-no-print=""
-      className="pointer-events-none fixed bottom-4 start-1/2 z-40 flex w-full max-w-140 -translate-x-1/2 flex-col gap-2 px-4 rtl:translate-x-1/2"
+      className="pointer-events-none fixed bottom-4 start-1/2 z-40 w-full max-w-140 -translate-x-1/2 px-4 rtl:translate-x-1/2"
     >
-      {toasts.map((one) => (
-        <ToastRow key={one.id} toast={one} />
-      ))}
-    </ol>
+      <ol className="flex flex-col gap-2">
+        {toasts.map((one) => (
+          <ToastRow key={one.id} toast={one} />
+        ))}
+      </ol>
+    </section>
   )
 }
 
