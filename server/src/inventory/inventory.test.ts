@@ -1,12 +1,12 @@
-import { execFileSync } from 'node:child_process'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { connect, type VacancyClient } from '@vacancy/client'
 import { dayOf, formatDay } from '@vacancy/shared'
 import type { QueryRequest } from '@vacancy/shared/contract'
-import { typescriptOf } from '@vacancy/shared/snippets'
 import { decodeReply, decodeRequest, FRAME_HEADER_BYTES } from '@vacancy/shared/wire'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ProblemError } from '../route.ts'
-import { ADMIN, CLIENT, openInventory, PERSON, VIEWER } from '../testing/inventory-world.ts'
+import { CLIENT, openInventory, PERSON, VIEWER } from '../testing/inventory-world.ts'
 import { startNode, TEST_CODECS } from '../testing/nodes.ts'
 
 const TODAY = dayOf(Date.now())
@@ -408,7 +408,7 @@ describe('why not', () => {
   })
 })
 
-describe('history and saved queries', () => {
+describe('history', () => {
   test('runs of a person are kept, found, pinned and forgotten; of a token none', async () => {
     const asker = { ...PERSON, id: 'p9' }
     await world.ask('POST /api/v1/query', { body: search({ area: 'Centre' }) }, asker)
@@ -436,59 +436,65 @@ describe('history and saved queries', () => {
     await world.ask('DELETE /api/v1/history', {}, asker)
     expect((await world.ask('GET /api/v1/history', {}, asker)).entries).toEqual([pinned])
   })
-
-  test('the oldest of more than 500 runs goes', async () => {
-    const row = { person: 'p8', shard: 's1', node: null, command: 'GETSEGMENTS', fields: '{}', words: '', ok: 1 }
-    const more = { rows: 0, total_micros: 1, error: '', pinned: 0 }
-    const rows = Array.from({ length: 500 }, (_, at) => ({ id: `old-${at}`, at, ...row, ...more }))
-    await world.database.insertInto('playground_history').values(rows).execute()
-
-    await world.ask('POST /api/v1/query', { body: search() }, { ...PERSON, id: 'p8' })
-
-    const { entries, total } = await world.ask(
-      'GET /api/v1/history',
-      { query: { limit: 500 } },
-      { ...PERSON, id: 'p8' },
-    )
-    expect(total).toBe(500)
-    expect(entries.some(({ id }) => id === 'old-0')).toBe(false)
-    expect(entries.some(({ id }) => id === 'old-1')).toBe(true)
-  })
-
-  test('saved queries belong to one person and may be seen by all', async () => {
-    const body = { name: 'weekend', folder: 'daily', command: 'SEARCHAVAIL', fields: { segment: '{{segment}}' } }
-    const mine = await world.ask('POST /api/v1/saved-queries', { body })
-    const params = { id: mine.id }
-
-    expect(mine).toMatchObject({ mine: true, visible: 'me', owner: 'ada' })
-    const hidden = await problemOf(world.ask('GET /api/v1/saved-queries/{id}', { params }, VIEWER))
-    expect(hidden).toMatchObject({ status: 404 })
-    await world.ask('PUT /api/v1/saved-queries/{id}', { params, body: { ...body, visible: 'all' } })
-    const seen = await world.ask('GET /api/v1/saved-queries', {}, VIEWER)
-    expect(seen.queries).toMatchObject([{ id: mine.id, mine: false, fields: { segment: '{{segment}}' } }])
-    for (const asked of [
-      world.ask('PUT /api/v1/saved-queries/{id}', { params, body }, VIEWER),
-      world.ask('DELETE /api/v1/saved-queries/{id}', { params }, VIEWER),
-    ]) {
-      expect(await problemOf(asked)).toMatchObject({ status: 403, code: 'not-yours' })
-    }
-    await world.ask('DELETE /api/v1/saved-queries/{id}', { params }, ADMIN)
-    expect((await world.ask('GET /api/v1/saved-queries')).queries).toEqual([])
-  })
 })
 
-test('the copied TypeScript runs as it stands', async () => {
-  const fields = { segment: 'Vienna', roomType: 'double', dates: [FIRST, SECOND], stars: 2, explain: 1 }
-  const code = typescriptOf('SEARCHAVAIL', fields, [`${node.host}:${node.tcpPort}`])
+describe('a node that does not speak our protocol', () => {
+  const GARBAGE = Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')
 
-  const output = execFileSync(process.execPath, ['--input-type=module-typescript', '-e', code], {
-    cwd: new URL('../..', import.meta.url),
-    env: { PATH: process.env['PATH'] },
-    encoding: 'utf8',
+  async function behind(answer: (socket: Socket) => void, http = '[]') {
+    const tcp: Server = createServer(answer)
+    const api = createHttpServer((_, response) => response.end(http))
+    await Promise.all(
+      [tcp, api].map((server) => new Promise<void>((done) => server.listen(0, '127.0.0.1', () => done()))),
+    )
+    const portOf = (server: Pick<Server, 'address'>) => (server.address() as AddressInfo).port
+    const apiUrl = `http://127.0.0.1:${portOf(api)}`
+    const strange = await openInventory([{ id: 'x', apiUrl, host: '127.0.0.1', tcpPort: portOf(tcp) }])
+    const close = async () => {
+      await strange.close()
+      tcp.close()
+      api.close()
+    }
+    return { ask: strange.ask, close }
+  }
+
+  const strangers: readonly (readonly [string, (socket: Socket) => void])[] = [
+    ['never says a word', () => {}],
+    ['sends something else', (socket) => socket.end(GARBAGE)],
+    ['hangs up', (socket) => socket.destroy()],
+  ]
+  test.each(strangers)('that %s is named, and soon', async (_, answer) => {
+    const { ask, close } = await behind((socket) => {
+      socket.on('error', () => {})
+      answer(socket)
+    })
+    const startedMs = performance.now()
+    const body = { command: 'GETSEGMENTS', fields: {} }
+
+    const refused = await problemOf(ask('POST /api/v1/query', { body }))
+    const replicas = await ask('POST /api/v1/query/replicas', { body })
+
+    expect(refused).toMatchObject({ status: 502, code: 'unreachable' })
+    expect(refused.message).toContain('x')
+    expect(replicas).toMatchObject({ answered: 0, asked: 1, equal: false })
+    expect(replicas.nodes[0]?.error).not.toBe('')
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    await close()
   })
 
-  const { result } = await world.ask('POST /api/v1/query', { body: search({ stars: 2, explain: 1 }) })
-  expect(JSON.parse(output).properties).toEqual(result['properties'])
+  test('and answers HTTP with something else is named with what it said', async () => {
+    const { ask, close } = await behind((socket) => socket.destroy(), '<html>hello</html>')
+
+    const words = await problemOf(ask('GET /api/v1/words', { query: { kind: 'segment' } }))
+    const attributes = await problemOf(ask('POST /api/v1/query/properties', { body: { ids: ['h1'] } }))
+    const start = await ask('GET /api/v1/playground')
+
+    expect(words).toMatchObject({ status: 502, code: 'node-answer' })
+    expect(attributes).toMatchObject({ status: 502, code: 'node-answer' })
+    expect(start.shard).toMatchObject({ rateFeatures: [], datesMax: null, example: null })
+    expect(start.missing.map(({ source }) => source)).toEqual(['rate features', 'example'])
+    await close()
+  })
 })
 
 /** Numbers from 0 to 1 that come again with the same seed (mulberry32). */

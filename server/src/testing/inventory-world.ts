@@ -1,5 +1,5 @@
 /** The inventory over real nodes, with a cluster that knows their addresses and nothing else. */
-import { type Clock, systemClock } from '@vacancy/shared'
+import { systemClock } from '@vacancy/shared'
 import type { ControlRouteName, NodeView, PLAYGROUND_ROUTES, RouteAnswer, ShardView } from '@vacancy/shared/contract'
 import { CONTROL_ROUTES } from '@vacancy/shared/contract'
 import { pino } from 'pino'
@@ -23,7 +23,13 @@ export type WorldNode = Pick<NodeAddress, 'id' | 'apiUrl'> & {
   readonly role?: NodeView['role']
 }
 
-export async function openInventory(nodes: readonly WorldNode[], token?: string, clock: Clock = systemClock) {
+/** @param databaseUrl of PostgreSQL; in memory without one */
+export async function openInventory(
+  nodes: readonly WorldNode[],
+  options: { token?: string; databaseUrl?: string } = {},
+) {
+  const { token, databaseUrl } = options
+  const clock = systemClock
   const addresses: NodeAddress[] = nodes.map(({ id, apiUrl, host, tcpPort, shard = 's1' }) => ({
     id,
     shard,
@@ -32,7 +38,7 @@ export async function openInventory(nodes: readonly WorldNode[], token?: string,
     tcp: { host, port: tcpPort },
   }))
   const notes: AuditNote[] = []
-  const database = await openDatabase(':memory:')
+  const database = await openDatabase(databaseUrl || ':memory:')
   const inventory = createInventory({
     cluster: clusterOf(nodes, addresses, token),
     database,

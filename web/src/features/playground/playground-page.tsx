@@ -57,7 +57,16 @@ export function PlaygroundPage() {
       lead="Write a request as form, JSON or bytes, run it, and see what it answers and why."
     >
       {!isReady && <Skeleton rows={8} />}
-      {start.error && start.data === undefined && <ErrorState error={start.error} onRetry={start.refetch} />}
+      {start.error && start.data === undefined && (
+        <>
+          <ErrorState error={start.error} onRetry={start.refetch} />
+          {asked !== '' && (
+            <Button className="self-start" onClick={() => setChosen('')}>
+              Go on without shard {asked}
+            </Button>
+          )}
+        </>
+      )}
       {isReady && start.data && <Workbench start={start.data} opened={opened} onShard={setChosen} />}
     </Page>
   )
@@ -109,7 +118,9 @@ function Workbench({
   const compiled = compile(draft)
   const writes = isWrite(draft.command)
   const whyNoWrite = useWhyNot('operator')
-  useDraftInUrl(draft, opened.draft !== undefined)
+  // A link says which shard it is about, also where the page chose it.
+  const named: Draft = { ...draft, shard: shard?.id ?? draft.shard }
+  useDraftInUrl(named, opened.draft !== undefined)
 
   const runNow = (times = 1) => {
     setTried(true)
@@ -197,7 +208,7 @@ function Workbench({
                 </Button>
               )}
               <Menu label="Copy as" button="Copy as" icon="copy" items={codes.items} />
-              <Button icon="link" onClick={() => void share(draft)}>
+              <Button icon="link" onClick={() => void share(named)}>
                 Share
               </Button>
               <Button icon="star" onClick={() => setLayer({ as: 'save' })}>
@@ -231,7 +242,7 @@ function Workbench({
         </Panel>
       </div>
       <HistoryPanel
-        draft={{ ...draft, shard: draft.shard || (shard?.id ?? '') }}
+        draft={named}
         onUse={(next, entry) => {
           use(next)
           setCompared({ label: 'The run of the history', micros: entry.totalMicros })
@@ -338,19 +349,20 @@ function useWriteMode(): readonly [boolean, (on: boolean) => void] {
 /** The address follows what is written, so that a reload, a bookmark or a second tab has it. */
 function useDraftInUrl(draft: Draft, fromLink: boolean): void {
   const set = useSetUrl()
-  const first = useRef(JSON.stringify(draft))
+  const text = JSON.stringify(draft)
+  const first = useRef(text)
   useEffect(() => {
-    if (!fromLink && JSON.stringify(draft) === first.current) return
+    if (!fromLink && text === first.current) return
     let isGone = false
     const timer = setTimeout(async () => {
-      const q = await encodeShare(draft)
+      const q = await encodeShare(JSON.parse(text) as Draft)
       if (!isGone) set({ q: q.length <= SHARE_CHARS_MAX ? q : null, run: null })
     }, URL_AFTER_MS)
     return () => {
       isGone = true
       clearTimeout(timer)
     }
-  }, [draft, fromLink, set])
+  }, [text, fromLink, set])
 }
 
 async function share(draft: Draft): Promise<void> {
