@@ -766,12 +766,12 @@ function checkBounds(driver: DriverNode): void {
     violate('O14', `${member.reads.waiting.size} reads wait at node ${node.number}`)
   const waiting = replica.waitingSinks.length - replica.waitingHead
   if (waiting > 60_000) violate('O14', `${waiting} writes wait at node ${node.number}`)
-  // §16.3, 5: who receives a snapshot finds the log behind it.
+  // §16.3, 5: who receives a snapshot finds the log behind it. At index 0 it is not known yet which one that is.
   const { outgoing, port } = member.sender
   const logBegins = driver.wal?.files[0]?.firstIndex ?? 1
   for (const { index, startedMs, node: peer } of outgoing.values()) {
     const isOld = port.nowMs() - startedMs >= TRANSFER_LIMITS.keepLogMs
-    if (index + 1 < logBegins && !isOld)
+    if (index > 0 && index + 1 < logBegins && !isOld)
       violate('O13', `the log of node ${node.number} begins at ${logBegins}; ${peer} is to go on behind ${index}`)
   }
   if (isReady(member) && member.membership === undefined) violate('O14', 'a leader has no membership')
