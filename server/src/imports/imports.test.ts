@@ -1,4 +1,6 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { ImportView } from '@vacancy/shared/contract'
@@ -36,6 +38,15 @@ afterAll(async () => {
   await plane.stop()
   await node.close()
 })
+
+/** A small disk needs root and the right to mount; elsewhere the test is shown as skipped. */
+function canMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-mount-'))
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder])
+  if (status === 0) execFileSync('umount', [folder])
+  rmSync(folder, { recursive: true })
+  return status === 0
+}
 
 const filesIn = (folder: string) => readdirSync(join(plane.dataDir, 'imports', folder))
 const failed = async (files: { properties: Buffer; packages: Buffer }): Promise<ImportView> => {
@@ -76,8 +87,14 @@ test('two files become a snapshot whose three counters agree, with coverage by s
 
   const { body: same } = await operator.call('GET', `/api/v1/snapshots/compare?a=${view.snapshot}&b=${view.snapshot}`)
   expect(same).toMatchObject({ equal: true, codecsEqual: true })
-  const { body: live } = await operator.call('GET', `/api/v1/snapshots/compare?a=shard:standalone&b=${view.snapshot}`)
-  expect(live.code ?? live.segments.length).toBeDefined()
+  const { body: shards } = await operator.call('GET', '/api/v1/shards')
+  const live = await operator.call('GET', `/api/v1/snapshots/compare?a=shard:${shards.shards[0].id}&b=${view.snapshot}`)
+  expect(live.body).toMatchObject({ equal: false, codecsEqual: true, a: { packages: 0 }, b: { packages: 1_200 } })
+  expect(live.body.segments.map(({ days }: { days: number[] }) => days)).toEqual(
+    [1, 2, 3].map(() => [100, 100, 100, 100]),
+  )
+  const none = await operator.call('GET', `/api/v1/snapshots/compare?a=shard:nobody&b=${view.snapshot}`)
+  expect(none).toMatchObject({ status: 404, body: { code: 'no-such-shard' } })
 })
 
 test('an upload goes on where it was, and refuses what does not belong there', async () => {
@@ -141,13 +158,54 @@ test('a file that does not fit on the disk is refused before a byte is sent', as
   else expect(large).toMatchObject({ status: 507, body: { code: 'disk-full', neededBytes: 64 * 2 ** 30 } })
 })
 
+test.skipIf(!canMount())(
+  'a disk that fills up in the middle of an upload refuses the chunk, and takes it when there is room again',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'vacancy-small-disk-'))
+    // 256 MiB are kept free; what is beyond them is for uploads.
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=272m', 'tmpfs', folder])
+    const small = await startTestControlPlane({ config: { nodes: [node.apiUrl], importsDir: folder } })
+    try {
+      const caller = await small.signIn('operator')
+      const { packages } = csvFiles(2_000, 60)
+      expect(packages.length).toBeGreaterThan(5 << 20)
+      const large = { name: 'p.csv', kind: 'packages', bytes: 64 << 20, fingerprint: 'a'.repeat(64) }
+      expect(await caller.call('POST', '/api/v1/uploads', large)).toMatchObject({
+        status: 507,
+        body: { code: 'disk-full' },
+      })
+      const upload = await beginUpload(caller, 'packages', packages)
+      const half = 2 << 20
+      expect((await sendChunk(small.url, caller, upload.id, 0, packages.subarray(0, half))).status).toBe(200)
+      writeFileSync(join(folder, 'filler'), Buffer.alloc(267 << 20))
+
+      const full = await sendChunk(small.url, caller, upload.id, half, packages.subarray(half))
+
+      expect(full).toMatchObject({ status: 507, body: { code: 'disk-full' } })
+      rmSync(join(folder, 'filler'))
+      const { body } = await caller.call('GET', `/api/v1/uploads/${upload.id}`)
+      expect(body).toMatchObject({ offset: half, complete: false })
+      await sendRest(small.url, caller, body, packages)
+      expect((await caller.call('GET', `/api/v1/uploads/${upload.id}`)).body).toMatchObject({ complete: true })
+    } finally {
+      await small.stop()
+      execFileSync('umount', [folder])
+      rmSync(folder, { recursive: true })
+    }
+  },
+)
+
 test('errors are told with their rows, and downloads hold no formulas but in the rows themselves', async () => {
   const { properties, packages } = csvFiles(3, 2)
   const bad = '=HYPERLINK("x"),double,never,3,120,breakfast\nhotel_0,double,2020-13-45,999,-1,free_wfi\n'
 
   const view = await failed({ properties, packages: Buffer.concat([packages, Buffer.from(bad)]) })
 
-  expect(view).toMatchObject({ state: 'failed', snapshot: null, errors: { count: 2, kept: 2 } })
+  expect(view).toMatchObject({
+    state: 'failed',
+    snapshot: null,
+    errors: { count: 2, kept: 2, keptOf: { properties: 0, packages: 2 } },
+  })
   const { body } = await operator.call('GET', `/api/v1/imports/${view.id}/errors`)
   expect(body).toMatchObject({ total: 2, next: null, errors: [{ file: 'packages.csv', line: 7 }, { line: 8 }] })
   const { body: found } = await operator.call('GET', `/api/v1/imports/${view.id}/errors?text=line%208`)

@@ -36,7 +36,7 @@ import { type Asked, type Handlers, ProblemError } from '../route.ts'
 import { type BuildDone, type BuildEvent, buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
 import type { CodecSource, Codecs } from './codecs.ts'
 import { FileFault, type Reading, readUpload } from './reading.ts'
-import { errorsPage, rejectedFile } from './rejected.ts'
+import { errorsPage, keptOf, rejectedFile } from './rejected.ts'
 import type { Snapshots } from './snapshots.ts'
 import type { ImportTables } from './tables.ts'
 import { isDiskFull, type UploadRow, type Uploads } from './uploads.ts'
@@ -565,7 +565,8 @@ export function createImports(parts: ImportsParts): Imports {
     if (done) return done
     if (failed) {
       const { count, countByKind } = failed
-      const errors = { count, countByKind: { ...countByKind }, kept: Math.min(count, IMPORT_LIMITS.errorsKept) }
+      const kept = Math.min(count, IMPORT_LIMITS.errorsKept)
+      const errors = { count, countByKind: { ...countByKind }, kept, keptOf: await keptOf(errorsFile) }
       item.detail = { ...item.detail, errors }
       const hint =
         countByKind['feature'] !== undefined

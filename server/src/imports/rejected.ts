@@ -16,6 +16,13 @@ async function* keptIn(file: string): AsyncGenerator<Kept> {
   for await (const line of lines) if (line !== '') yield JSON.parse(line) as Kept
 }
 
+/** How many are kept of each file. */
+export async function keptOf(file: string): Promise<{ properties: number; packages: number }> {
+  const kept = { properties: 0, packages: 0 }
+  for await (const { file: of } of keptIn(file)) kept[of === 'properties.csv' ? 'properties' : 'packages']++
+  return kept
+}
+
 export async function errorsPage(
   file: string,
   query: {

@@ -138,7 +138,15 @@ export const importView = z.object({
   /** Records a second of late, the newest last. */
   rates: z.array(count),
   log: z.array(z.string()),
-  errors: z.object({ count, countByKind: z.record(z.string(), count), kept: count }).nullable(),
+  errors: z
+    .object({
+      count,
+      countByKind: z.record(z.string(), count),
+      kept: count,
+      /** Of the kept ones, by file: only these have rows to download. */
+      keptOf: z.object({ properties: count, packages: count }),
+    })
+    .nullable(),
   counters: importCounters.nullable(),
   /** Content digest of what was built. */
   snapshot: z.string().nullable(),

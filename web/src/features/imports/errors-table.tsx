@@ -73,7 +73,7 @@ export function ErrorsTable({ view }: { view: ImportView }) {
       title="Errors"
       query={query}
       flush
-      actions={DOWNLOADS.filter((file) => !file.startsWith('rejected') || errors.count > 0).map((file) => (
+      actions={downloadsOf(errors).map((file) => (
         <LinkButton
           key={file}
           icon="download"
@@ -123,6 +123,15 @@ export function ErrorsTable({ view }: { view: ImportView }) {
         )
       }}
     </Panel>
+  )
+}
+
+/** Only what has something in it. */
+function downloadsOf({ keptOf }: NonNullable<ImportView['errors']>): (typeof DOWNLOADS)[number][] {
+  return DOWNLOADS.filter(
+    (file) =>
+      (file !== 'rejected-properties.csv' || keptOf.properties > 0) &&
+      (file !== 'rejected-packages.csv' || keptOf.packages > 0),
   )
 }
 

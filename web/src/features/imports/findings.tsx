@@ -66,8 +66,26 @@ export function Findings({ report, looked }: { report: CheckReport; looked: stri
           columns={COLUMNS}
           rowKey={({ file, kind }) => `${file} ${kind}`}
           rowProps={({ kind, level }) => ({ 'data-finding': kind, 'data-level': level })}
+          card={FindingCard}
         />
       )}
+    </div>
+  )
+}
+
+/** A finding where there is no room for a row. */
+function FindingCard({ file, kind, level, count: many, line, example }: Finding) {
+  return (
+    <div className="flex flex-col gap-1">
+      <p className="flex flex-wrap items-center gap-2">
+        <Badge level={LEVELS[level]}>{level}</Badge>
+        <span className="font-medium">{FINDINGS[kind].says}</span>
+      </p>
+      <p className="text-small text-text-2">
+        {counted(many, 'time')} in {file}
+        {line !== null && `, first in line ${count(line)}`}. {FINDINGS[kind].act}
+      </p>
+      <code className="break-all font-mono text-small">{example}</code>
     </div>
   )
 }

@@ -63,8 +63,8 @@ export function ImportPage({ id }: { id: string }) {
 function Lead({ view }: { view: ImportView }) {
   return (
     <p>
-      For shard <span className="font-mono">{view.shard}</span>, nights {day(view.window.from, true)} – {day(view.window.to, true)}, begun{' '}
-      <Age at={view.createdAt} /> by {view.by}
+      For shard <span className="font-mono">{view.shard}</span>, nights {day(view.window.from, true)} –{' '}
+      {day(view.window.to, true)}, begun <Age at={view.createdAt} /> by {view.by}
     </p>
   )
 }
