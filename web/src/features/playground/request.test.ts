@@ -127,6 +127,22 @@ test('links that are cut, changed or inflate without end are refused', async () 
   expect(await decodeShare(link.slice(0, -4))).toMatchObject({ ok: false })
   expect(await decodeShare('<script>')).toMatchObject({ ok: false })
   expect(await decodeShare('')).toMatchObject({ ok: false })
+  const unfinished: Draft = { shard: '', node: 'n1', command: 'SEARCHAVAIL', fields: { segment: '', dates: [] } }
+  expect(await decodeShare(await encodeShare(unfinished))).toEqual({ ok: true, draft: unfinished })
+  for (const fields of [
+    { colour: 'red' },
+    { segment: { a: 1 } },
+    { dates: [1] },
+    [],
+    null,
+    JSON.parse('{"__proto__":"x"}'),
+  ]) {
+    const foreign = await encodeShare({ ...unfinished, fields: fields as never })
+    expect(await decodeShare(foreign)).toMatchObject({ ok: false })
+  }
+  expect(await decodeShare(await encodeShare({ ...unfinished, command: 'LOGIN' as never }))).toMatchObject({
+    ok: false,
+  })
   const bomb = await encodeShare({
     shard: 's1',
     node: '',

@@ -1,5 +1,7 @@
-/** A request as a part of an address: JSON, deflated, in base64url. What comes back is checked like anything typed. */
-import { type Draft, parseRequest } from './request.ts'
+/** A request as a part of an address: JSON, deflated, in base64url. What comes back is somebody's, and is checked. */
+import { COMMANDS, isCommandName, type JsonFields } from '@vacancy/shared/wire'
+import type { QueryCommand } from './catalogue.ts'
+import type { Draft } from './request.ts'
 
 export const SHARE_CHARS_MAX = 1_800
 /** Of the JSON behind a link: a short text may inflate to a very long one. */
@@ -23,14 +25,30 @@ export async function decodeShare(text: string): Promise<Shared> {
     const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
     const json = await inflate(bytes)
     const value = JSON.parse(json) as { s?: unknown; n?: unknown; c?: unknown; f?: unknown }
-    const parsed = parseRequest(JSON.stringify({ command: value.c, fields: value.f }))
-    if (!parsed.ok) return { ok: false, reason: parsed.reason }
-    const { s: shard = '', n: node = '' } = value
+    const { s: shard = '', n: node = '', c: command, f: fields } = value
     if (typeof shard !== 'string' || typeof node !== 'string') return { ok: false, reason: 'its shard is no name' }
-    return { ok: true, draft: { shard, node, ...parsed.draft } }
+    if (typeof command !== 'string' || !isCommandName(command) || command === 'LOGIN') {
+      return { ok: false, reason: 'it names no command' }
+    }
+    const known = fieldsOfShape(command, fields)
+    return known
+      ? { ok: true, draft: { shard, node, command, fields: known } }
+      : { ok: false, reason: `it has fields that ${command} has not` }
   } catch (error) {
     return { ok: false, reason: error instanceof TooLong ? error.message : 'it is cut off or changed' }
   }
+}
+
+/** A link may hold a request that is not finished: what is wrong with it is told when it is run. */
+function fieldsOfShape(command: QueryCommand, fields: unknown): JsonFields | undefined {
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return undefined
+  const names = new Set<string>(COMMANDS[command].fields.map(({ name }) => name))
+  const isValue = (value: unknown) =>
+    typeof value === 'string' ||
+    typeof value === 'number' ||
+    (Array.isArray(value) && value.every((entry) => typeof entry === 'string'))
+  const isKnown = Object.entries(fields).every(([name, value]) => names.has(name) && isValue(value))
+  return isKnown ? (fields as JsonFields) : undefined
 }
 
 class TooLong extends Error {}
