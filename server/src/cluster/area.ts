@@ -107,6 +107,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
   let attention: Summary['attention'] = []
   /** Shards without a leader: who led last, and since when nobody does. */
   const lost = new Map<string, { readonly leader: string; readonly at: number }>()
+  const settled = new Set<string>()
   let moves = new Map<string, number>()
   let isSummaryDue = false
   let savedAt = 0
@@ -128,7 +129,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
         writePause: pauses.of(shard),
       }),
       onShard(view, before) {
-        if (before) {
+        if (before && isSettled(view)) {
           const found = eventsBetween(before, view, lastLeader(before, view))
           events.add(found, clock.wallMs())
           const moved = found.filter(({ kind }) => kind === 'leader').length
@@ -141,6 +142,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
       },
       onShardGone(id) {
         lost.delete(id)
+        settled.delete(id)
         isSummaryDue = true
         live.touch(`shard:${id}`)
       },
@@ -207,6 +209,13 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
       }
     },
   })
+
+  /** At the start a shard becomes known bit by bit: until it is, nothing about it has changed. */
+  function isSettled({ id, state }: ShardView): boolean {
+    const was = settled.has(id)
+    if (state !== 'unknown' && state !== 'electing') settled.add(id)
+    return was
+  }
 
   function lastLeader(before: ShardView, view: ShardView): LastLeader | undefined {
     if (before.leader !== null && view.leader === null)

@@ -24,8 +24,9 @@ export type LastLeader = { readonly leader: string; readonly lostMs: number }
 export function eventsBetween(before: ShardView, after: ShardView, last?: LastLeader): Found[] {
   const { id: shard } = after
   const found: Found[] = []
-  if (before.leader !== after.leader && after.leader !== null) {
-    const from = before.leader ?? last?.leader ?? 'nobody'
+  const from = before.leader ?? last?.leader
+  // The first leader that is seen has moved from nowhere.
+  if (before.leader !== after.leader && after.leader !== null && from !== undefined) {
     const gap = last && last.lostMs > 0 ? `, writes paused about ${secondsText(last.lostMs / 1000)}` : ''
     const says =
       from === after.leader
@@ -61,7 +62,7 @@ function nodeEvents(shard: string, old: NodeView, node: NodeView): Found[] {
   const add = (kind: Found['kind'], level: Found['level'], says: string) =>
     found.push({ shard, node: node.id, kind, level, says })
   const where = `${shard} / ${node.id}`
-  if (old.state !== node.state) add('state', node.level, `${where}: ${node.says}`)
+  if (old.state !== node.state && old.freshness !== 'never') add('state', node.level, `${where}: ${node.says}`)
   if (old.voter !== node.voter && old.voter !== null && node.voter !== null) {
     add('membership', 'info', `${where} is ${node.voter ? 'a voter' : 'no voter any more'}`)
   }
