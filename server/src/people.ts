@@ -345,7 +345,6 @@ export function createPeople(options: PeopleOptions): People {
     signInCode: (name, create) =>
       change(async (within) => {
         const by = { asker: 'system', address: '', requestId: '', target: name, result: 'done' } as const
-        await audit.write({ ...by, action: 'person.link', detail: 'from the command line' }, within)
         let person = await within
           .selectFrom('people')
           .selectAll()
@@ -360,6 +359,7 @@ export function createPeople(options: PeopleOptions): People {
             hint: 'Give --create and a role to add the person.',
           })
         if (person.disabled === 1) throw new ProblemError(409, 'person-disabled', `${person.name} may not sign in.`)
+        await audit.write({ ...by, action: 'person.link', detail: 'from the command line' }, within)
         return await access.createLink(within, person.id)
       }),
   }
