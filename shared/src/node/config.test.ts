@@ -249,3 +249,19 @@ test('the type of a value is that of its key', () => {
 
   expect([port, level, watch]).toEqual([7777, 'info', true])
 })
+
+test('a list is a sequence in YAML, has commas between in a variable, and is shown as one text', () => {
+  const schema = { nodes: { type: 'list', default: [], summary: 'Nodes.' } } as const satisfies ConfigSchema
+  const given = new Map([['nodes', { text: 'a, b', at: 'VACANCY_NODES', from: 'env' as const }]])
+  const file = path.join(mkdtempSync(path.join(tmpdir(), 'vacancy-list-')), 'x.yml')
+
+  expect(loadConfig({ schema }).values.nodes).toEqual([])
+  const config = loadConfig({ schema, given })
+  expect(config.values.nodes).toEqual(['a', 'b'])
+  expect(configView(schema, config)['nodes']?.value).toBe('a, b')
+  writeFileSync(file, 'nodes:\n  - a\n  - b\n')
+  expect(loadConfig({ schema, file }).values.nodes).toEqual(['a', 'b'])
+  writeFileSync(file, 'nodes: a\n')
+  expect(() => loadConfig({ schema, file })).toThrow('nodes: "a" is not a list of texts')
+  expect(configTable(schema)).toContain('| `nodes` | empty | a list of texts | Nodes. |')
+})

@@ -218,3 +218,17 @@ test("a node's own tokens are bound to nothing", () => {
     'auth.yml:2: shard: an entry has token, role, name and expires',
   ])
 })
+
+test('a try that turned out well is taken back, and how many are allowed can be said', () => {
+  const clock = turnableClock(NOW_MS)
+  const limiter = createFailureLimiter(clock, 2)
+
+  limiter.failed('name')
+  limiter.failed('name')
+  expect(limiter.waitSeconds('name')).toBe(60)
+  limiter.forgive('name')
+  expect(limiter.waitSeconds('name')).toBe(0)
+  limiter.forgive('unknown')
+  limiter.failed('name')
+  expect(limiter.waitSeconds('name')).toBe(60)
+})
