@@ -239,7 +239,6 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
       clusterPause: pauses.ofAll(),
       bridges,
       baseUrl: deps.baseUrl(),
-      missing: shard.missing,
     }
   }
 

@@ -309,6 +309,9 @@ export function createCollector(
       ...(isRound && { error: { code, message, since: seen.error?.since ?? now } }),
       ...(isCounted && { missed: seen.missed + 1 }),
       ...(isAnswer && { missed: 0, answeredAt: now, error: undefined }),
+      // It answers, and not what it answered before: that does not hold any more.
+      ...(isAnswer && path === '/healthz' && { health: undefined }),
+      ...(isAnswer && path === '/cluster/info' && { info: undefined }),
     }
     if (isRound && watched.seen.missed >= 3) discovery.forget(seen.address)
     touch(seen.address.shard)

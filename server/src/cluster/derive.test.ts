@@ -319,6 +319,12 @@ test('the state keeps its time while it stays, and the leader its own', () => {
   expect(moved.view).toMatchObject({ since: first.view.since, leader: 'n2', leaderSince: '2026-11-22T12:00:09.000Z' })
 })
 
+test('what a node said long ago of its shard counts no more while it answers', () => {
+  const old = seenNode({ id: 'n2' }, { info: { value: infoOf({ id: 'n2' }), at: NOW - 15_001 } })
+
+  expect(nodeOf([n1, old, n3], 'n2').namesLeader).toBeNull()
+})
+
 test('what was not told is null and never zero', () => {
   const { view } = shardOf([
     seenNode({ id: 'n1' }, { status: undefined, codecs: undefined, info: undefined, health: undefined }),

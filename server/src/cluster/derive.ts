@@ -58,7 +58,7 @@ type Membership = {
 
 export function deriveShard(facts: ShardFacts): { readonly view: ShardView; readonly memory: ShardMemory } {
   const { id, now, memory } = facts
-  const nodes = [...facts.nodes].sort((a, b) => (a.address.id < b.address.id ? -1 : 1))
+  const nodes = facts.nodes.map((seen) => withoutOld(seen, now)).sort((a, b) => (a.address.id < b.address.id ? -1 : 1))
   const isStandalone =
     nodes.length > 0 && nodes.every((seen) => seen.isStandalone || seen.status?.value.mode === 'standalone')
   const claims = nodes.map((seen) => ({ seen, names: namedLeader(seen) }))
@@ -326,7 +326,8 @@ function judgeNode(
   if (seen.answeredAt === undefined) {
     return is(11, 'unknown', seen.error ? `Unknown: ${seen.error.message}` : 'Unknown: has not answered yet')
   }
-  return is(11, 'unknown', 'Unknown: does not say how it is')
+  const fault = seen.sources['/healthz']?.error?.message
+  return is(11, 'unknown', `Unknown: ${fault ?? 'does not say how it is'}`)
 }
 
 /** Why a node does not hold what its leader holds, as far as both told. */
@@ -369,6 +370,12 @@ function orderedHash({ codecs, status }: Seen): string | undefined {
 /** Whether it counts as there: it has answered, and has not missed three rounds since. */
 export function isUp(seen: Seen): boolean {
   return seen.answeredAt !== undefined && seen.missed < DERIVE_LIMITS.missedRounds
+}
+
+/** Of a node that answers, an old word about leader and members is no word. */
+function withoutOld(seen: Seen, now: number): Seen {
+  const isOld = isUp(seen) && seen.info !== undefined && now - seen.info.at > DERIVE_LIMITS.delayedMs
+  return isOld ? { ...seen, info: undefined } : seen
 }
 
 function isUnasked(seen: Seen): boolean {

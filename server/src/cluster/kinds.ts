@@ -3,7 +3,6 @@
  * what was asked for, by whom, and how far it is; a kind knows what to send and when it is over.
  */
 import type {
-  MissingSource,
   Operation,
   OperationKind,
   OperationState,
@@ -32,7 +31,6 @@ export type Look = {
   readonly bridges: readonly string[]
   /** Address of this control plane in copied commands. */
   readonly baseUrl: string
-  readonly missing: readonly MissingSource[]
 }
 
 /** A plan without what the runner adds: id, times, basis, confirmation. */

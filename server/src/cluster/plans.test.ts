@@ -24,7 +24,6 @@ function lookAt(
     clusterPause: null,
     bridges: ['b1'],
     baseUrl: 'http://console',
-    missing: [],
     ...change.look,
   }
 }
