@@ -80,7 +80,7 @@ function Control({ widget, wire, spec, value, onChange, shard, segment }: Contro
         wire={wire}
         free
         value={typeof value === 'string' ? value : ''}
-        onChange={(text) => onChange(text === '' && !spec.required ? undefined : text)}
+        onChange={(text) => onChange(text === '' ? undefined : text)}
         options={wordsOf(shard?.id, widget.kind, segment)}
       />
     )
@@ -101,7 +101,7 @@ function Control({ widget, wire, spec, value, onChange, shard, segment }: Contro
     <Input
       {...wire}
       value={typeof value === 'string' ? value : ''}
-      onChange={({ target }) => onChange(target.value === '' && !spec.required ? undefined : target.value)}
+      onChange={({ target }) => onChange(target.value === '' ? undefined : target.value)}
     />
   )
 }

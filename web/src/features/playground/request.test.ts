@@ -162,6 +162,7 @@ test('another command keeps the fields that it knows', () => {
   }
 
   expect(withCommand(draft, 'SEARCHPROP').fields).toEqual({ segment: 'v', limit: 3 })
+  expect(withCommand(draft, 'SETPROP').fields).toEqual({ segment: 'v', amenities: [] })
 })
 
 test('parameters of a saved query are filled in', () => {

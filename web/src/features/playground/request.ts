@@ -51,11 +51,16 @@ function fieldIn(command: CommandName, message: string): string | undefined {
   return COMMANDS[command].fields.find(({ name }) => new RegExp(`(?:^|of |field )${name}\\b`).test(message))?.name
 }
 
-/** Another command, with the fields that it has as well. */
+/** Another command, with the fields that it has as well. A list that must be there but may be empty begins empty. */
 export function withCommand(draft: Draft, command: QueryCommand): Draft {
-  const names = new Set(COMMANDS[command].fields.map(({ name }) => name as string))
-  const kept = Object.entries(draft.fields).filter(([name]) => names.has(name))
-  return { ...draft, command, fields: Object.fromEntries(kept) }
+  const specs: readonly FieldSpec[] = COMMANDS[command].fields
+  const fields: { [name: string]: JsonFieldValue } = {}
+  for (const { name, width, required } of specs) {
+    const value = draft.fields[name]
+    if (value !== undefined) fields[name] = value
+    else if (required && width === 'list' && name !== 'dates') fields[name] = []
+  }
+  return { ...draft, command, fields }
 }
 
 /** A field set or, by undefined, taken away; the order is that of the table. */
