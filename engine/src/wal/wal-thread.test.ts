@@ -171,3 +171,25 @@ test('closing wipes what a refused write left, so that an orderly stop looks lik
       .every((byte) => byte === 0),
   ).toBe(true)
 })
+
+test('what waits is stored before a mark, a load and an end behind it, and each is told (§16, §17)', () => {
+  const { disk, thread, sent } = start()
+  handleWalMessages(thread, [append(1, [entries(1, 5, 1)], 3), { type: 'mark', mark: { index: 5, term: 1 } }])
+  expect(sent.map(({ type }) => type)).toEqual(['stored', 'marked'])
+  expect(thread.wal.hardState.commit).toBe(5)
+
+  handleWalMessages(thread, [append(2, [entries(6, 2, 1)], 5), { type: 'install', mark: { index: 40, term: 1 } }])
+  expect(sent.at(-1)).toEqual({ type: 'installed', mark: { index: 40, term: 1 }, isDone: true })
+  handleWalMessages(thread, [append(3, [entries(41, 1, 1)], 40), { type: 'resume', refusals: 0 }])
+  expect(sent.at(-1)).toEqual({ type: 'resumed', takesEntries: true })
+
+  fillDisk(disk)
+  const fill = Array.from({ length: 40 }, (_, i) => append(4 + i, [entries(42 + i * 10, 10, 1, 48)], 41))
+  handleWalMessages(thread, fill)
+  expect(sent.some(({ type }) => type === 'refused')).toBe(true)
+  handleWalMessages(thread, [{ type: 'install', mark: { index: 1_000, term: 1 } }])
+  expect(sent.at(-1)).toMatchObject({ type: 'installed', isDone: false })
+  disk.capacityBytes = 2 ** 40
+  handleWalMessages(thread, [{ type: 'install', mark: { index: 1_000, term: 1 } }, { type: 'close' }])
+  expect(sent.slice(-2)).toMatchObject([{ isDone: true }, { type: 'closed' }])
+})
