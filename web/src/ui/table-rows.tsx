@@ -183,6 +183,8 @@ export function HeadRow<R>({ table, props: { columns, selected, onSelect, label 
                 onClick={() => table.setSort({ column: column.id, down: isSorted ? !isDown : Boolean(column.end) })}
                 className={clsx(
                   'inline-flex min-h-6 items-center gap-1 rounded-control font-medium hover:text-text',
+                  // The words stand over the numbers, not the arrow.
+                  column.end && 'flex-row-reverse',
                   isSorted && 'text-text',
                 )}
               >

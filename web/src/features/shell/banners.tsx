@@ -51,7 +51,7 @@ export function Banners() {
             .slice(0, NAMED_AT_MOST)
             .map(({ source, message }) => `${source} (${message})`)
             .join(', ')}
-          {missing.length > NAMED_AT_MOST && ', …'} What they would tell is left out, not filled in.
+          {missing.length > NAMED_AT_MOST ? ', …' : '.'} What they would tell is left out, not filled in.
         </Banner>
       )}
       {isReader && (
