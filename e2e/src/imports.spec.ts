@@ -4,13 +4,12 @@ import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Page } from '@playwright/test'
 import { expect, ready, test } from './console.ts'
 import type { Stack, StackNode } from './stack.ts'
 
-const VACANCY = fileURLToPath(new URL('../../bin/vacancy.mjs', import.meta.url))
+const VACANCY = join(import.meta.dirname, '../../bin/vacancy.mjs')
 const run = promisify(execFile)
 let folder: string
 

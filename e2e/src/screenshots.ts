@@ -15,7 +15,7 @@ import { ready, signIn } from './console.ts'
 import { pagesOf } from './pages.ts'
 import { startStack } from './stack.ts'
 
-const VACANCY = fileURLToPath(new URL('../../bin/vacancy.mjs', import.meta.url))
+const VACANCY = join(import.meta.dirname, '../../bin/vacancy.mjs')
 const SIZES = [
   { name: 'wide', width: 1280, height: 900 },
   { name: 'narrow', width: 375, height: 812 },

@@ -1,9 +1,9 @@
 /** The control plane in front of a simulated cluster, as `npm run console:sim` starts it. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 
-const SIMULATED = fileURLToPath(new URL('../../server/src/testing/console-sim.ts', import.meta.url))
+const SIMULATED = join(import.meta.dirname, '../../server/src/testing/console-sim.ts')
 const START_MS_MAX = 60_000
 
 export type Simulation = {

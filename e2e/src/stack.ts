@@ -4,9 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
-const START = fileURLToPath(new URL('../../quickstart/src/shard.ts', import.meta.url))
+const START = join(import.meta.dirname, '../../quickstart/src/shard.ts')
 const START_MS_MAX = 90_000
 const STOP_MS_MAX = 60_000
 

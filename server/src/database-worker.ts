@@ -13,7 +13,7 @@ export type DatabaseReply =
 
 const { file } = workerData as { file: string }
 // Nobody else on the machine is to read who may sign in; SQLite gives its other files the same rights.
-closeSync(openSync(file, 'a', 0o600))
+if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
 const database = new DatabaseSync(file)
 database.exec(
   'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 5000',
