@@ -45,6 +45,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
   const why = plan ? whyNot(plan, { reason, typed }, held ?? '') : 'The plan is being made.'
   const isSettling = query.isPlaceholderData || !plan
   useAnnounceChanges(isSettling ? undefined : plan)
+  useFocusBack()
 
   const run = (event?: FormEvent) => {
     event?.preventDefault()
@@ -130,6 +131,18 @@ function titleOf(request: PlanRequest): string {
     case 'undo-install':
       return `Take back the installation on ${request.shard}`
   }
+}
+
+/** What had the focus when the dialog was asked for has it again when it is closed. */
+function useFocusBack(): void {
+  const [opener] = useState(() => document.activeElement)
+  useEffect(
+    () => () => {
+      // After the layer has let go of the page.
+      if (opener instanceof HTMLElement) setTimeout(() => opener.isConnected && opener.focus())
+    },
+    [opener],
+  )
 }
 
 /** Says what changed since the plan before, for who does not see it redrawn. */
