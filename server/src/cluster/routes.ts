@@ -81,7 +81,7 @@ export function clusterHandlers(deps: RoutesDeps): {
     },
     'GET /api/v1/shards/{shard}/config': ({ params }) => compareConfig(deps, deps.shardOf(params.shard)),
     'GET /api/v1/series': ({ query }) => readSeries(deps.series, query, clock.wallMs()),
-    async 'POST /api/v1/attention/{id}/aside'({ params, body }) {
+    async 'POST /api/v1/attention/{id}/aside'({ params, body, asker, address, requestId }) {
       const item = deps.attention().find(({ id }) => id === params.id)
       if (!item) {
         throw new ProblemError(404, 'item-not-found', 'this no longer needs attention', {
@@ -89,19 +89,18 @@ export function clusterHandlers(deps: RoutesDeps): {
         })
       }
       const { until } = body
-      if (until === null) {
-        await deps.database.deleteFrom('attention_aside').where('item', '=', item.id).execute()
-        deps.setAside(item.id, undefined)
-        return undefined
-      }
-      const untilAt = until === 'change' ? null : clock.wallMs() + ASIDE_MS[until]
-      const says = wordsOf(item.says)
-      await deps.database
-        .insertInto('attention_aside')
-        .values({ item: item.id, until_at: untilAt, says })
-        .onConflict((conflict) => conflict.column('item').doUpdateSet({ until_at: untilAt, says }))
-        .execute()
-      deps.setAside(item.id, { untilAt, says })
+      const untilAt = until === null || until === 'change' ? null : clock.wallMs() + ASIDE_MS[until]
+      const aside = until === null ? undefined : { untilAt, says: wordsOf(item.says) }
+      await deps.database.transaction().execute(async (transaction) => {
+        await transaction.deleteFrom('attention_aside').where('item', '=', item.id).execute()
+        if (aside) {
+          const row = { item: item.id, until_at: untilAt, says: aside.says }
+          await transaction.insertInto('attention_aside').values(row).execute()
+        }
+        const note = { action: 'attention.aside', target: item.id, result: until ?? 'taken back', detail: item.says }
+        await deps.audit({ asker, address, requestId, ...note }, transaction)
+      })
+      deps.setAside(item.id, aside)
       return undefined
     },
     'POST /api/v1/plans': ({ body, asker }) => operations.plan(body, asker),
