@@ -199,7 +199,7 @@ function spaceChecks({ shard }: Look, { bytes }: StoredSnapshot, targets: readon
 /** A control plane that only this machine reaches is of no use to nodes elsewhere. */
 function reachCheck({ shard }: Look, baseUrl: string, targets: readonly string[]): PlanCheck {
   const { hostname } = new URL(baseUrl)
-  const isLocal = (host: string) => host === 'localhost' || host.startsWith('127.') || host === '[::1]'
+  const isLocal = (host: string) => /^(?:localhost|127\..*|\[::1?\]|0\.0\.0\.0)$/.test(host)
   const far = shard.nodes.filter(
     ({ id, apiUrl }) => targets.includes(id) && apiUrl !== '' && !isLocal(new URL(apiUrl).hostname),
   )

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import { difference, type Side } from './compare.ts'
+import { countersOf } from './imports.ts'
+import { csvCell } from './rejected.ts'
+import { cleanName } from './uploads.ts'
+
+test.each([
+  ['packages.csv', 'packages.csv'],
+  ['../../etc/passwd', 'passwd'],
+  ['C:\\data\\packages.csv', 'packages.csv'],
+  ['a\u0000b\u202ec\n.csv', 'abc.csv'],
+  ['..', 'file.csv'],
+  ['/', 'file.csv'],
+  ['   ', 'file.csv'],
+])('of the name %j people see %j', (given, shown) => {
+  expect(cleanName(given)).toBe(shown)
+})
+
+test.each([
+  ['plain', 'plain'],
+  ['a,b', '"a,b"'],
+  ['say "x"', '"say ""x"""'],
+  ['=1+1', `"'=1+1"`],
+  ['+1', `"'+1"`],
+  ['-1', `"'-1"`],
+  ['@x', `"'@x"`],
+  ['\t=x', `"'\t=x"`],
+])('the cell %j is written %j', (given, written) => {
+  expect(csvCell(given)).toBe(written)
+})
+
+test('counters that differ name the two that do', () => {
+  const read = { properties: { rows: 2 }, packages: { rows: 10 } }
+  const done = { properties: 2, packages: 8, outOfWindow: 2 }
+
+  expect(countersOf(read, done, { properties: 2, packages: 8 })).toMatchObject({ agree: true, differs: [] })
+  expect(countersOf(read, { ...done, outOfWindow: 1 }, { properties: 2, packages: 7 })).toMatchObject({
+    agree: false,
+    differs: [
+      'packages.csv has 10 rows, the builder took 8 and left out 1',
+      'the builder took 8 packages, the snapshot has 7',
+    ],
+  })
+})
+
+const side = (segments: { [name: string]: { properties: number; days: { [day: number]: number } } }): Side => ({
+  head: {
+    ...{ title: '', kind: 'snapshot', id: '', node: null, at: '2026-11-20T00:00:00.000Z' },
+    ...{ properties: 0, packages: 0, window: null, codecHash: 'ab' },
+  },
+  segments: new Map(
+    Object.entries(segments).map(([name, { properties, days }]) => {
+      const byDay = new Map(Object.entries(days).map(([day, packages]) => [Number(day), packages]))
+      return [name, { properties, packages: [...byDay.values()].reduce((sum, each) => sum + each, 0), days: byDay }]
+    }),
+  ),
+})
+
+test('a difference lies over the days of both sides, segment by segment', () => {
+  const a = side({ alpine: { properties: 1, days: { 20777: 5 } }, coast: { properties: 2, days: { 20778: 1 } } })
+  const b = side({ alpine: { properties: 1, days: { 20777: 3, 20779: 2 } }, lakes: { properties: 4, days: {} } })
+
+  const found = difference(a, b)
+
+  expect(found).toMatchObject({ equal: false, codecsEqual: true, window: { from: '2026-11-20', to: '2026-11-22' } })
+  expect(found.segments.map(({ name, in: where, days }) => [name, where, days])).toEqual([
+    ['alpine', 'both', [-2, 0, 2]],
+    ['coast', 'a', [0, -1, 0]],
+    ['lakes', 'b', [0, 0, 0]],
+  ])
+  expect(difference(a, a).equal).toBe(true)
+  expect(difference(side({}), side({}))).toMatchObject({ equal: true, window: null, segments: [] })
+})
