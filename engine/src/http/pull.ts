@@ -210,8 +210,8 @@ async function fetchOnce(
         ...(have > 0 && { range: `bytes=${have}-` }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
       },
-      // A redirect would carry the token elsewhere.
-      redirect: 'error',
+      // Followed, a redirect would carry the token elsewhere.
+      redirect: 'manual',
       signal: AbortSignal.any([signal, silence.signal]),
     })
     const range = response.status === 206 ? rangeOf(response) : undefined
