@@ -47,6 +47,7 @@ function Members({ shard }: { readonly shard: ShardView }) {
     <Panel title="Members" flush className="[&_tr[data-handover]]:bg-info-bg">
       <Table
         label="Members"
+        className="relative"
         rows={shard.nodes}
         columns={columns}
         rowKey={(node) => node.id}

@@ -219,6 +219,8 @@ function Rows({ shards, sort, onSort, filter }: RowsProps) {
     sort,
     onSort,
     orderKey: filter,
+    // Words for screen readers stand outside of the flow: they scroll with the table, not with the page.
+    className: 'relative',
     rowProps: (shard: ShardBrief) => ({ 'data-shard': shard.id, 'data-state': shard.state }),
   }
   if (isNarrow) return <Table {...props} card={(shard) => <ShardCard shard={shard} />} />
