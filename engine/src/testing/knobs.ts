@@ -224,6 +224,15 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         thinkUs: betweenDecades(random, 500, 5_000),
         clockErrorPercent: 20,
       }
+    case 'snapshot':
+      // Snapshots and ends of files close together, while entries are under way.
+      return {
+        logFileBytes: 16_384,
+        flushThreshold: Math.min(80, knobs.flushThreshold),
+        keptEntries: pick(random, [0, 0, 8]),
+        clients: 6,
+        thinkUs: betweenDecades(random, 300, 3_000),
+      }
     case 'membership':
       return { ...often, learners: between(random, 0, 3), snapshotEvery: betweenDecades(random, 20, 3_000) }
     case 'fulldisk':
