@@ -124,7 +124,7 @@ const ALWAYS: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   membership: ['membership'],
   snapshot: ['snapshot'],
   conflicts: ['cut', 'partition'],
-  fulldisk: ['fulldisk', 'partition', 'slowdisk'],
+  fulldisk: ['fulldisk'],
 }
 
 /** @param length scales the number of events */
@@ -241,14 +241,10 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         ...often,
         voters,
         learners: 0,
-        electionTicks: between(random, 4, 8),
+        electionTicks: between(random, 4, 12),
         heartbeatTicks: 1,
         syncUsMin: 200,
-        // Several leaders within one turn of the disk.
-        syncUsMax: Math.round(electionUs * pick(random, [0.25, 1, 2])),
-        flushThreshold: pick(random, [2, 8, Math.min(80, knobs.flushThreshold)]),
-        // Files end often: there the room ends.
-        logFileBytes: 16_384,
+        syncUsMax: Math.round(electionUs / 4),
         snapshotEvery: 2_000,
         clients: 6,
         thinkUs: betweenDecades(random, 1_000, 10_000),
