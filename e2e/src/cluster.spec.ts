@@ -57,6 +57,7 @@ test('the same with the keyboard alone', async ({ page, stack }) => {
   const target = await heir(stack)
 
   await page.keyboard.press('Control+k')
+  await page.getByRole('dialog', { name: 'Commands' }).waitFor()
   await page.keyboard.type(`transfer ${stack.shard} ${target}`)
   await expect(page.getByRole('option').first()).toContainText(new RegExp(`transfer.*${target}`, 'i'))
   await page.keyboard.press('Enter')
