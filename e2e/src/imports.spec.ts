@@ -33,7 +33,7 @@ function filesOf(stack: Stack, price: number): string[] {
 async function newImport(page: Page, name: string, files: readonly string[]): Promise<void> {
   await page.goto('/imports/new')
   await ready(page)
-  await page.getByLabel('Name').fill(name)
+  await page.getByRole('textbox', { name: /^Name/ }).fill(name)
   await page
     .locator('input[type="file"]')
     .first()
@@ -88,7 +88,8 @@ test('an upload that is interrupted goes on after a reload, is built, installed,
   const act = dialog.getByRole('button', { name: /^Install/ })
   await expect(act).not.toHaveAttribute('aria-disabled', 'true', { timeout: 30_000 })
   await act.click()
-  await expect(page.locator('[data-op-state="done"]').first()).toBeVisible({ timeout: 120_000 })
+  const newest = async () => (await (await page.request.get('/api/v1/operations?limit=1')).json()).operations[0]?.state
+  await expect.poll(newest, { timeout: 120_000 }).toBe('done')
 
   for (const node of stack.nodes) {
     await expect.poll(async () => [...(await pricesOn(stack, node))], { timeout: 60_000 }).toEqual([77])
