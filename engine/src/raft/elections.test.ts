@@ -18,7 +18,19 @@ import {
   rangeOf,
   refuse,
 } from '../testing/raft-fixture.ts'
-import { campaign, forgetLeader, persisted, type Raft, setMute, status, step, takeReady, tick } from './raft.ts'
+import { ENTRY_KIND, encodeEntry } from './entry.ts'
+import {
+  campaign,
+  forgetLeader,
+  persisted,
+  type Raft,
+  refused,
+  setMute,
+  status,
+  step,
+  takeReady,
+  tick,
+} from './raft.ts'
 
 const ticks = (raft: Raft, count: number) => {
   for (let n = 0; n < count; n++) tick(raft)
@@ -322,6 +334,23 @@ test('right after a check a peer that answers is still active, one silent for tw
     [2, false],
     [3, true],
   ])
+})
+
+test('a candidate whose disk refuses entries that it asked for votes with is not elected by them', () => {
+  const raft = memberOf(undefined, { log: [1, 1], preVote: false })
+  const bytes = encodeEntry(1, ENTRY_KIND.command, new Uint8Array(5))
+  appendTo(raft, { entries: [{ firstIndex: 3, count: 1, bytes }] })
+  const entries = takeReady(raft)
+  campaign(raft)
+  // What it asks with is not durable yet: its own disk answers last.
+  const vote = takeReady(raft)
+  refused(raft, entries.token)
+
+  grant(raft, 2)
+  grant(raft, 3)
+
+  expect(vote.hardState.vote).toBe(1)
+  expect([raft.role, raft.lastIndex]).toEqual(['follower', 2])
 })
 
 test('while joint a leader needs to hear both halves (E9, M6)', () => {

@@ -358,6 +358,8 @@ export function persisted(raft: Raft, token: number): void {
  *   proposers may repeat it (X5). This is the single voter without peers.
  * - Any other leader steps down: the fate of its entries is open, and their proposers wait (X6). In the same term other
  *   entries must not get these indexes (A16).
+ * - A candidate asked for votes with a log that is longer than the one it is left with: an answer that comes now must not
+ *   make it leader, whose log has everything committed (O1). It is a follower again.
  * - A follower has acknowledged none of it and will be sent it again.
  *
  * @param storedTo the last index of this very hand-over that is durable all the same: it can be larger than one group.
@@ -378,7 +380,7 @@ export function refused(raft: Raft, token: number, storedTo = raft.persisted): n
   if (raft.role === 'leader') {
     if (raft.peers.length === 0 && raft.sentIndex <= raft.persisted) commitByCounting(raft)
     else becomeFollower(raft, raft.term, 0)
-  }
+  } else if (raft.role !== 'follower' && raft.lastIndex > raft.persisted) becomeFollower(raft, raft.term, 0)
   // As after a crash: nothing was promised or applied behind it, and what is committed comes again.
   raft.commit = Math.min(raft.commit, raft.persisted)
   assert(raft.handedOut <= raft.commit, 'only what is durable was given out (H5)')
