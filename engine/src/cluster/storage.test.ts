@@ -320,7 +320,7 @@ const fullDisk: Scenario<Ledger> = {
     step(write(node, ledger, 5), 'and entries are taken again')
 
     fillDisk(disk)
-    disk.copiesOnWrite = true
+    disk.copiesOnWrite = 'each time'
     disk.capacityBytes += 700
     // Many small records, so that whole ones of the refused group are left on the disk.
     const { term, vote, lastIndex } = ledger.state

@@ -102,8 +102,11 @@ export type SimulatedDisk = Disk & {
   /** Bytes that fit on it. */
   capacityBytes: number
   isReadOnly: boolean
-  /** Writing over what is there takes room as well until the next sync, as on file systems that never write in place. */
-  copiesOnWrite: boolean
+  /**
+   * Writing over what is there takes room as well until the next sync, as on file systems that never write in place:
+   * once a sector, or each time where every write goes to a new place.
+   */
+  copiesOnWrite: boolean | 'each time'
   crashed: boolean
 }
 
@@ -282,6 +285,8 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
   const open: (File | undefined)[] = []
   /** Sectors that were written and not synced, while `copiesOnWrite`: they have their new places already. */
   const copied = new Map<File, Set<number>>()
+  /** The same where each write goes to a new place: bytes. */
+  let copiedBytes = 0
   const disk: SimulatedDisk = {
     root,
     operations: [],
@@ -315,10 +320,11 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       for (const sectors of copied.values()) copies += sectors.size
       const free = Math.max(0, disk.capacityBytes - usedBytes(root) - copies * SECTOR_BYTES)
       // What lies within the file has its place already, also on a disk that is full.
-      const room = disk.copiesOnWrite
-        ? copyUpTo(copied, file, position, position + asked, free)
-        : allocated(file.length) + free
+      let room = allocated(file.length) + free
+      if (disk.copiesOnWrite === true) room = copyUpTo(copied, file, position, position + asked, free)
+      if (disk.copiesOnWrite === 'each time') room = position + free - copiedBytes
       const fits = Math.max(0, Math.min(asked, room - position))
+      if (disk.copiesOnWrite === 'each time') copiedBytes += allocated(fits)
       if (fits > 0) writeFile(file, bytes.subarray(start, start + fits), position, disk.operations.length)
       if (fault?.kind === 'short' && fault.code !== undefined) throw errno(fault.code, path)
       if (fits === 0 && length > 0 && asked > 0) throw errno('ENOSPC', path)
@@ -333,6 +339,7 @@ function buildDisk(root: Folder, capacityBytes: number): SimulatedDisk {
       if (fault?.kind === 'ignore') return
       syncFile(file)
       copied.clear()
+      copiedBytes = 0
     },
     close(descriptor) {
       const file = opened(open, descriptor)
