@@ -22,7 +22,7 @@ test('it opens with a query that finds something, run with one key', async ({ pa
 test('a property that is missing is explained, and all replicas answer the same', async ({ page }) => {
   await page.getByRole('button', { name: 'Why not…' }).click()
   const why = page.getByRole('dialog')
-  await why.getByRole('textbox', { name: /^Property/ }).fill('alp_000002')
+  await why.getByLabel('Property').fill('alp_000002')
   await why.getByRole('button', { name: /^(Ask|Explain)/ }).click()
   await expect(why.getByRole('list', { name: 'Conditions' }).first()).toBeVisible()
   await page.keyboard.press('Escape')
