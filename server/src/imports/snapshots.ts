@@ -256,7 +256,11 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
     row: Row,
     { headers, reply }: Pick<Asked<'GET /api/v1/pull/{id}'>, 'headers' | 'reply'>,
   ): Promise<Readable> {
-    const found = await stat(pathOf(row.id)).catch(() => undefined)
+    const found = await stat(pathOf(row.id)).catch((error: NodeJS.ErrnoException) => {
+      // Any other fault is one of this machine, and belongs in its log.
+      if (error.code !== 'ENOENT') throw error
+      return undefined
+    })
     if (found?.size !== row.bytes) {
       throw new ProblemError(410, 'snapshot-lost', 'The file of this snapshot is gone from the disk.', {
         hint: 'Delete it here and build it again.',
