@@ -87,12 +87,13 @@ test('a follower that was away for longer than the log goes back gets a snapshot
   await sameDigest(shard.running())
   await follower.kill()
 
-  await flood(leader, 15_800, large, 'SETPROP')
-  await flood(leader, 10_500, small, 'SETROOMPKG')
+  // Taken before the writes: the log may let go of it while they go on.
   const oldest = readdirSync(join(leader.dataDir, 'wal'))
     .sort()
     .find((name) => name.startsWith('wal-')) as string
   const log = join(leader.dataDir, 'wal', oldest)
+  await flood(leader, 15_800, large, 'SETPROP')
+  await flood(leader, 10_500, small, 'SETROOMPKG')
   await happens('the log begins behind what the follower has', [leader], () => !existsSync(log))
 
   // Killed when chunks come in, and when the snapshot has its name and the log is about to begin behind it.

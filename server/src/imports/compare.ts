@@ -1,7 +1,7 @@
 /** What differs between two snapshots, or between one and what a shard serves: counts by segment and day. */
 import type { Clock } from '@vacancy/shared'
 import { formatDay, parseDay } from '@vacancy/shared'
-import { type Comparison, nodeCoverageBody } from '@vacancy/shared/contract'
+import { type Comparison, type NodeCoverage, nodeCoverageBody } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { ProblemError } from '../route.ts'
 import type { SnapshotDocument } from './builder.ts'
@@ -83,6 +83,18 @@ export async function shardSide(cluster: Cluster, shard: string, at: string): Pr
   throw last
 }
 
+/** One page of what a node holds. @throws ProblemError that names the node */
+export async function coverageOf(cluster: Cluster, node: NodeAddress, query: string): Promise<NodeCoverage> {
+  const { status, body } = await cluster.ask(node, `/coverage?${query}`, { as: 'client', timeoutMs: 10_000 })
+  const parsed = status === 200 ? nodeCoverageBody.safeParse(parseJson(body)) : undefined
+  if (!parsed?.success) {
+    throw new ProblemError(502, 'no-coverage', `${node.id} did not tell what it holds: it answered ${status}.`, {
+      hint: 'It may be starting, or of an older version; its page says more.',
+    })
+  }
+  return parsed.data
+}
+
 /** What one node serves. @throws ProblemError that names the node */
 export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string): Promise<Side> {
   const segments = new Map<string, ReturnType<typeof daysOf>>()
@@ -90,17 +102,7 @@ export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string):
   let after = ''
   let [from, to] = [Number.POSITIVE_INFINITY, 0]
   for (let page = 0; page < PAGES_MAX; page++) {
-    const { status, body } = await cluster.ask(node, `/coverage?after=${encodeURIComponent(after)}`, {
-      as: 'client',
-      timeoutMs: 10_000,
-    })
-    const parsed = status === 200 ? nodeCoverageBody.safeParse(parseJson(body)) : undefined
-    if (!parsed?.success) {
-      throw new ProblemError(502, 'no-coverage', `${node.id} did not tell what it holds: it answered ${status}.`, {
-        hint: 'It may be starting, or of an older version; its page says more.',
-      })
-    }
-    const told = parsed.data
+    const told = await coverageOf(cluster, node, `after=${encodeURIComponent(after)}`)
     for (const { name, properties, packages } of told.segments) {
       const segment = daysOf(told.window?.from, properties, packages)
       segments.set(name, segment)

@@ -18,7 +18,7 @@ import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { grouped } from '../cluster/derive.ts'
 import type { Kind, Look, PlanDraft, Run } from '../cluster/kinds.ts'
 import { ProblemError } from '../route.ts'
-import { nodeSide } from './compare.ts'
+import { coverageOf, nodeSide } from './compare.ts'
 import type { Snapshots, StoredSnapshot } from './snapshots.ts'
 
 const LOOK_MS = 500
@@ -69,6 +69,22 @@ function waitingOf({ seen }: Look): string[] {
   return seen.filter(({ info }) => info?.value.bootstrap != null).map(({ address }) => address.id)
 }
 
+/**
+ * Whether anything would be replaced, asked of the leader itself: what was collected a moment ago may be from before
+ * the last load. Who cannot tell counts as holding data, since a plan must never ask for less care than is due.
+ */
+async function mayHoldData({ cluster }: InstallParts, { shard }: Look): Promise<boolean> {
+  const leader = cluster.addresses(shard.id).find(({ id }) => id === shard.leader)
+  if (!leader) return true
+  try {
+    const { properties, packages } = await coverageOf(cluster, leader, 'limit=1')
+    return properties > 0 || packages > 0
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error
+    return true
+  }
+}
+
 async function planInstall(parts: InstallParts, digest: string, look: Look): Promise<PlanDraft> {
   const { shard } = look
   const snapshot = await parts.snapshots.find(digest)
@@ -76,7 +92,7 @@ async function planInstall(parts: InstallParts, digest: string, look: Look): Pro
   const waiting = waitingOf(look)
   const isForming = shard.leader === null && waiting.length > 0
   const targets = isForming ? waiting : shard.leader === null ? [] : [shard.leader]
-  const holdsData = (shard.packages ?? 0) > 0 || (shard.properties ?? 0) > 0
+  const holdsData = !isForming && (await mayHoldData(parts, look))
   const document = snapshot?.document
   const before = pictureOf(look)
   const data = document && {
