@@ -116,6 +116,8 @@ export type ShardParts = {
   /** What `/healthz` answers. */
   readonly health: () => string
   readonly segments: () => readonly { readonly name: string; readonly properties: number }[]
+  /** Whether the store is there, so that these are all segments. */
+  readonly isLoaded: () => boolean
   /** `http` or `https`, and port, of the HTTP API: taken to be the same on all nodes of the shard. */
   readonly apiScheme: string
   readonly apiPort: () => number
@@ -127,7 +129,7 @@ export type Shard = {
   readonly handle: ClusterHandle
   /** Takes what the replica thread says of the shard. */
   onReplica(message: Extract<FromReplica, { type: 'cluster' | 'asked' | 'bootstrap' }>): void
-  /** Once HTTP answers: registers and goes on doing so. */
+  /** Once HTTP answers, before it is active: registers and goes on doing so. */
   start(): void
   /** Deregisters. */
   stop(): Promise<void>
@@ -145,10 +147,12 @@ export function openShard(parts: ShardParts): Shard {
     apiUrl: parts.apiUrl,
     report: () => ({
       health: parts.health(),
-      role: info.role === 'candidate' ? undefined : info.role,
+      // Who stands for election, or waits for its shard, is none of these.
+      role: info.role === 'candidate' || info.members.length === 0 ? undefined : info.role,
       term: info.term,
       leader: info.leader === '' ? undefined : info.leader,
-      maySpeak: info.isLeading,
+      // It registers before its data are there: until then it would publish that there is nothing.
+      maySpeak: info.isLeading && parts.isLoaded(),
       segments: parts.segments,
     }),
   })

@@ -206,6 +206,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       ask: askReplica,
       health: () => healthOf(handle),
       segments: () => segmentsOf(state),
+      isLoaded: () => state.memory !== undefined,
     })
   const conditions = createConditions(state.unavailable)
   let clusterCertificate: number | undefined
@@ -299,6 +300,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       const now = clusterConditions({ info: info(), replica: state.status, registry: registry(), resolver: resolver() })
       followConditions(conditions, now, wallMs(), log)
     }
+    // Before it is active, so that bridges and the control plane watch it come up, or see what it waits for.
+    if (shard) cleanUp.push(() => shard.stop())
+    shard?.start()
     const ready = await follow(replica, state, options, setUnavailable, onShard)
     state.memory = attachMemory(ready.memory)
     state.shardId = ready.shardId
@@ -323,8 +327,6 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     state.unavailable.delete('starting')
     state.unavailable.delete('recovering')
     state.unavailable.delete('loading')
-    shard?.start()
-    if (shard) cleanUp.push(() => shard.stop())
     cleanUp.push(
       startMaintenance({
         hour: settings.maintenanceHour,
