@@ -24,6 +24,7 @@ import { errorOf } from './failure.ts'
 import { clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
 import type { NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
 import { createHttpServer, type HttpServer } from './http/node.ts'
+import { REASONS } from './http/reasons.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
 import { hitBytes } from './search/parameters.ts'
 import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
@@ -123,7 +124,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const setUnavailable = (reason: UnavailableReason, detail: string) => {
     if (state.unavailable.get(reason)?.detail === detail) return
     state.unavailable.set(reason, { reason, detail, sinceMs: wallMs() })
-    log.info({ reason, detail }, 'unavailable')
+    log.info({ reason, detail }, REASONS[reason].stops === 'nothing' ? 'somebody should look' : 'unavailable')
   }
   setUnavailable('starting', 'threads are being started')
   let http: HttpServer | undefined
@@ -493,6 +494,11 @@ function takeStatus(
   if (status.diskFull && !before?.diskFull) {
     setUnavailable('disk_full', `${status.diskFreeBytes} bytes are free; reads go on, writes are refused`)
   } else if (!status.diskFull && state.unavailable.delete('disk_full')) log.info({}, 'the disk has room again')
+  // A disk that is full has a reason of its own.
+  const isLow = status.diskLow && !status.diskFull
+  if (isLow && !state.unavailable.has('disk_low')) {
+    setUnavailable('disk_low', `${status.diskFreeBytes} bytes are free`)
+  } else if (!isLow && state.unavailable.delete('disk_low')) log.info({}, 'the disk is no longer almost full')
   const isFull = state.memory !== undefined && isMemoryFull(state.memory)
   if (isFull) setUnavailable('memory_full', 'writes that need memory are refused; reads, updates and deletes go on')
   else if (state.unavailable.delete('memory_full')) log.info({}, 'there is memory again')

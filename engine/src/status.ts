@@ -37,6 +37,8 @@ export type ReplicaStatus = {
   readonly eventLoopStallMs: number
   readonly diskFreeBytes: number
   readonly diskFull: boolean
+  /** Less is free than two files of the log, or a twentieth of the disk (consensus.md §19). */
+  readonly diskLow: boolean
   /** Entries of each group that was written with one sync. */
   readonly groupEntries?: Buckets
   /** Places in log files and snapshots that did not verify, found at the start or while running. */

@@ -13,6 +13,7 @@ import {
   pause,
   readAnswer,
   somewhere,
+  statusOf,
   succeed,
 } from '../testing/node-process.ts'
 import {
@@ -95,6 +96,12 @@ test('a follower that was away for longer than the log goes back gets a snapshot
   await flood(leader, 15_800, large, 'SETPROP')
   await flood(leader, 10_500, small, 'SETROOMPKG')
   await happens('the log begins behind what the follower has', [leader], () => !existsSync(log))
+  // Two of three voters are a majority: what both have at an index is in the log (§13).
+  await happens(
+    'digests were compared',
+    [leader],
+    async () => ((await statusOf(leader)).digest?.checked_index ?? 0) > 0,
+  )
 
   // Killed when chunks come in, and when the snapshot has its name and the log is about to begin behind it.
   const incoming = join(follower.dataDir, 'incoming')

@@ -82,6 +82,7 @@ import {
   answerRead,
   applyCommitted,
   type Link,
+  peerDigest,
   proposeOwn,
   pump,
   type Replica,
@@ -836,7 +837,7 @@ function onPeerGone(member: Member, peer: string, isDead: boolean): void {
 
 function sampleOf({ env, replica }: Member): Sample {
   const { machine, raft } = replica
-  const mark = machine.digestMark()
+  const mark = machine.digestMarks().at(-1)
   return {
     wallMs: Math.max(0, Math.floor(env.clock.wallMs())),
     isDiskFull: replica.isDiskFull,
@@ -853,6 +854,8 @@ function noteSample(member: Member, from: number, sample: Sample | undefined): v
   if (samples.size >= SPOKEN_MAX && !samples.has(from)) samples.clear()
   const offsetMs = sample.wallMs - env.clock.wallMs()
   samples.set(from, { ...sample, heardMs: env.clock.monotonicMs(), offsetMs })
+  const { digestIndex, digestLo, digestHi } = sample
+  if (digestIndex > 0) peerDigest(member.replica, from, { index: digestIndex, lo: digestLo, hi: digestHi })
 }
 
 /** C4: whether this clock is far from the median of the voters that are heard. */

@@ -59,6 +59,7 @@ import {
   walFolder,
   writeCluster,
 } from './data-directory.ts'
+import { digestText } from './digests.ts'
 import { configurationAt, type Decision, type Held } from './formation.ts'
 import type { ReplicaOptions } from './messages.ts'
 
@@ -312,8 +313,7 @@ async function recoverFrom(
 function machineOf(store: Store, options: ReplicaOptions): { kernels: Kernels; context: ApplyContext } {
   const kernels = loadKernels(store.memory, options.forceTypescript ? 'typescript' : undefined)
   const context = createApplyContext(store, kernels.put, (index, wanted, own) => {
-    const text = ({ lo, hi }: { lo: number; hi: number }) => `${hi.toString(16)}-${lo.toString(16)}`
-    throw new VacancyError('digest_mismatch', { index, found: text(own), wanted: text(wanted) })
+    throw new VacancyError('digest_mismatch', { index, found: digestText(own), wanted: digestText(wanted) })
   })
   return { kernels, context }
 }

@@ -308,7 +308,7 @@ function assemble(
     machine: {
       apply: (index, bytes, start, end) => applyCommand(context, index, bytes, start, end),
       publish: (index) => publish(store, index),
-      digestMark: () => context.marks.at(-1),
+      digestMarks: () => context.marks,
       digest: () => stateDigest(store.memory),
       lastMaintenanceDay: () => state(store.memory, STATE.lastMaintenanceDay),
       latestTimeMs: () => latestTime(store.memory),
@@ -339,7 +339,7 @@ function assemble(
     onFatal: (failure) => fail(send, errorOf(failure)),
     onMaintained: (day, removedPackages) => send({ type: 'maintained', day, removedPackages }),
     onReserve: () => releaseReserve(directory),
-    freeBytes: () => env.disk.space(options.dataDir).freeBytes,
+    space: () => env.disk.space(options.dataDir),
     snapshotIntervalMs: options.snapshotIntervalMs,
     snapshotTriggerCount: options.snapshotTriggerCount,
     snapshotIndex,

@@ -350,3 +350,17 @@ function runOfCrashes(seed: number) {
   toy.simulation.settle()
   return { told, values: toy.values, trace }
 }
+
+test('little room is told before the disk is full: a twentieth of it, or two files of the log (§19)', () => {
+  const toy = begin()
+  const used = 2 ** 40 - toy.disk.space('/').freeBytes
+  const isLowAt = (freeBytes: number, totalBytes = used + freeBytes) => {
+    toy.disk.space = () => ({ freeBytes, totalBytes })
+    return statusOf(toy.replica).diskLow
+  }
+
+  expect(isLowAt(128 * 2 ** 20 - 1)).toBe(true)
+  expect(isLowAt(128 * 2 ** 20)).toBe(false)
+  expect(isLowAt(4.9e9, 1e11)).toBe(true)
+  expect(isLowAt(5.1e9, 1e11)).toBe(false)
+})

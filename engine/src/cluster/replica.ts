@@ -9,7 +9,7 @@
  * simulator runs the same in one thread.
  */
 
-import { assert, dayOf } from '@vacancy/shared'
+import { assert, dayOf, VacancyError } from '@vacancy/shared'
 import type { Env } from '../env.ts'
 import {
   ENTRY_HEADER_BYTES,
@@ -61,7 +61,9 @@ import {
 } from '../store/command.ts'
 import { ANSWER_BYTES, answerOfLogged, REFUSED } from '../threads/writes.ts'
 import type { LogAsk } from '../wal/read.ts'
+import { LOG_FILE_BYTES } from '../wal/wal.ts'
 import type { FromWal, ToWal } from '../wal/wal-thread.ts'
+import { type DigestBook, digestText, judgeDigest, noteDigest } from './digests.ts'
 
 /** Bounds of one slice of work, so that nothing waits long (consensus.md §13). */
 const APPLY_COMMANDS_MAX = 1_024
@@ -79,6 +81,8 @@ const SNAPSHOT_LOOK_MS = 5
 const FATE_MS = 1_200
 /** Log that followers may hold back (consensus.md §17, §21). */
 const LOG_BYTES_MAX = 1 << 30
+/** Less of the disk free than this, or than two files of the log, is little (§19). */
+const LOW_SHARE = 0.05
 /** A sync that takes this long is slow; ten seconds of them and a leader hands over (§19). */
 const SLOW_SYNC_MS = 1_000
 const SLOW_FOR_MS = 10_000
@@ -87,8 +91,8 @@ export type StateMachine = {
   apply(index: number, bytes: Uint8Array, start: number, end: number): Applied
   /** Ends a batch: readers may see it. */
   publish(index: number): void
-  /** The latest digest that was noted on the way and is not in the log yet. */
-  readonly digestMark: () => DigestMark | undefined
+  /** Digests that were noted on the way and that no check of the log has named yet, oldest first. */
+  readonly digestMarks: () => readonly DigestMark[]
   readonly digest: () => { readonly lo: number; readonly hi: number }
   readonly lastMaintenanceDay: () => number
   /** Leader time of the last command that was applied, ms (C2). */
@@ -164,7 +168,7 @@ export type ReplicaParts = {
   readonly onFatal: (failure: Extract<FromWal, { type: 'failed' }>['failure']) => void
   readonly onMaintained: (day: number, removedPackages: number) => void
   readonly onReserve: () => void
-  readonly freeBytes: () => number
+  readonly space: () => { readonly freeBytes: number; readonly totalBytes: number }
   readonly snapshotIntervalMs: number
   readonly snapshotTriggerCount: number
   /** Log that is kept behind the newest snapshot: KEPT_ENTRIES; fewer in a simulation. */
@@ -215,6 +219,8 @@ export type Replica = ReplicaParts & {
   isApplying: boolean
   lastDigestIndex: number
   digestChecks: number
+  /** What the other members told of their state. */
+  readonly digests: DigestBook
   repeats: number
   // Snapshots
   snapshotRunning: boolean
@@ -294,6 +300,7 @@ export function createReplica(parts: ReplicaParts): Replica {
     isApplying: false,
     lastDigestIndex: 0,
     digestChecks: 0,
+    digests: new Map(),
     repeats: 0,
     snapshotRunning: false,
     snapshotIndexLast: parts.snapshotIndex,
@@ -711,7 +718,7 @@ function onRefused(replica: Replica, token: number, storedTo: number | undefined
   const from = refused(replica.raft, token, storedTo)
   if (replica.raft.role === 'leader') refuseFrom(replica, from)
   if (!replica.isDiskFull) {
-    replica.env.log.error({ freeBytes: replica.freeBytes() }, 'the disk is full: writes are refused, reads go on')
+    replica.env.log.error({ freeBytes: replica.space().freeBytes }, 'the disk is full: writes are refused, reads go on')
     replica.onReserve()
   }
   replica.isDiskFull = true
@@ -741,7 +748,10 @@ function onInstalled(replica: Replica, isDone: boolean): void {
   const { installing: offer, raft } = replica
   assert(offer !== undefined, 'one snapshot is installed at a time')
   if (!isDone) {
-    replica.env.log.error({ freeBytes: replica.freeBytes() }, 'the disk is full: a snapshot cannot be installed yet')
+    replica.env.log.error(
+      { freeBytes: replica.space().freeBytes },
+      'the disk is full: a snapshot cannot be installed yet',
+    )
     replica.isDiskFull = true
     replica.env.schedule.after(RETRY_FULL_MS, () => snapshotCurrent(replica))
     return
@@ -960,8 +970,7 @@ function sendAnswers(replica: Replica): void {
 
 function afterApply(replica: Replica): void {
   const { raft, machine } = replica
-  const mark = machine.digestMark()
-  if (mark && mark.index > replica.lastDigestIndex && !replica.isStopping) logDigest(replica, mark)
+  compareDigests(replica)
   if (raft.applied - replica.snapshotIndexLast >= replica.snapshotTriggerCount) startSnapshot(replica, 'periodic')
   const day = machine.lastMaintenanceDay()
   if (day === replica.maintainedDay) return
@@ -978,6 +987,30 @@ function sweepOn(replica: Replica): void {
     if (!replica.isStopping && !isBetweenStates(replica) && replica.machine.sweep()) replica.env.schedule.after(1, step)
   }
   replica.env.schedule.after(0, step)
+}
+
+/** What another member says of its state. */
+export function peerDigest(replica: Replica, peer: number, mark: DigestMark): void {
+  noteDigest(replica.digests, peer, mark)
+  compareDigests(replica)
+}
+
+/**
+ * A leader logs the newest of its digests that a majority of the voters has, too; one that a majority contradicts ends.
+ *
+ * @throws digest_mismatch
+ */
+function compareDigests(replica: Replica): void {
+  const { raft, machine, digests, lastDigestIndex } = replica
+  if (raft.role !== 'leader' || replica.isStopping) return
+  for (const mark of machine.digestMarks().toReversed()) {
+    if (mark.index <= lastDigestIndex) return
+    const verdict = judgeDigest(digests, raft.configuration, raft.id, mark)
+    if (verdict === 'agreed') return logDigest(replica, mark)
+    if (verdict === 'open') continue
+    const wanted = 'what a majority of the voters has'
+    throw new VacancyError('digest_mismatch', { index: mark.index, found: digestText(mark), wanted })
+  }
 }
 
 /** Proposes the digest as it was at an index; each replica compares it with its own of that index (consensus.md §13). */
@@ -1124,6 +1157,7 @@ function roleName({ role, id, configuration }: Raft): ReplicaStatus['role'] {
 
 export function statusOf(replica: Replica): ReplicaStatus {
   const { raft, machine } = replica
+  const { freeBytes, totalBytes } = replica.space()
   const stall = replica.stallMs
   replica.stallMs = 0
   const copy = ({ bounds, counts, sum }: MutableBuckets): Buckets => ({ bounds, counts: [...counts], sum })
@@ -1153,8 +1187,9 @@ export function statusOf(replica: Replica): ReplicaStatus {
     lastMaintenanceMs: replica.lastMaintenanceMs,
     removedPackages: replica.removedPackages,
     eventLoopStallMs: stall,
-    diskFreeBytes: replica.freeBytes(),
+    diskFreeBytes: freeBytes,
     diskFull: replica.isDiskFull,
+    diskLow: freeBytes < Math.max(totalBytes * LOW_SHARE, 2 * LOG_FILE_BYTES),
     groupEntries: copy(replica.groupEntries),
     walMemoryBytes: raft.tailBytes,
     walSlow: replica.slowSyncMs >= SLOW_FOR_MS,

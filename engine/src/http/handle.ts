@@ -14,6 +14,7 @@ export type UnavailableReason =
   | 'loading'
   | 'stopping'
   | 'disk_full'
+  | 'disk_low'
   | 'memory_full'
   | 'disk_failed'
   | 'digest_mismatch'

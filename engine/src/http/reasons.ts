@@ -49,6 +49,12 @@ export const NODE_REASONS = {
     lookAt: 'vacancy_disk_free_bytes, and what else lies on that disk; quarantine/ in the data directory.',
     type: 'df -h DATA_DIR; du -sh DATA_DIR/*',
   },
+  disk_low: {
+    stops: 'nothing',
+    means: 'Less is free on the disk than two files of the log, or a twentieth of it. Nothing is refused yet.',
+    lookAt: 'vacancy_disk_free_bytes, and what else lies on that disk; quarantine/ in the data directory.',
+    type: 'df -h DATA_DIR; du -sh DATA_DIR/*',
+  },
   memory_full: {
     stops: 'writes',
     means: 'The memory for data is full. Writes that need more are answered 503; searches, updates and deletes go on.',

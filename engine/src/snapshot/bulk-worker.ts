@@ -9,10 +9,15 @@ import { createEnv, type Env, errnoOf, type Log, runInBackground } from '../env.
 import type { EntryBatch } from '../raft/entry.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
 import { type LogAsk, type LogCursors, readEntries } from '../wal/read.ts'
+import { damaged } from '../wal/scan.ts'
+import { scrubLogStep } from '../wal/scrub.ts'
 import { CAPTURE_SCRATCH_BYTES, type CapturePoint, captureStore } from './capture.ts'
 import { createExchanger, type ExchangeAnswer, type ExchangeAsk, type Exchanger, runExchange } from './exchange.ts'
 import { retainSnapshots, scrubStep } from './snapshot.ts'
 import { inlineEncoder, type PreviousSnapshot, writeSnapshotDir } from './write.ts'
+
+/** What lies on disk is read back once a day (V7). */
+const SCRUB_REST_MS = 86_400_000
 
 export type BulkOptions = {
   readonly memory: WebAssembly.Memory
@@ -63,7 +68,8 @@ type Bulk = {
   readonly memory: Memory
   readonly options: BulkOptions
   previous: (PreviousSnapshot & { readonly epoch: number }) | undefined
-  scrubbed: string
+  /** Where reading back what lies on disk goes on: the place of a chunk, then the name of a log file. */
+  readonly scrubbed: { chunk: string; logFile: string; restsUntilMs: number }
   readonly exchanger: Exchanger
   readonly cursors: LogCursors
 }
@@ -124,18 +130,28 @@ function exchange(bulk: Bulk, id: number, ask: ExchangeAsk): FromBulk {
   return { type: 'exchanged', id, answer }
 }
 
-/** One step of reading back what lies on disk (V7). */
+/** One step of reading back what lies on disk (V7): the chunks of the snapshots, then the log, then a rest. */
 function scrub(bulk: Bulk): FromBulk | undefined {
-  const step = scrubStep(bulk.env.disk, bulk.options.dataDir, bulk.scrubbed)
-  if (step.state === 'done') {
-    bulk.scrubbed = ''
-    return undefined
+  const { env, options, scrubbed } = bulk
+  if (env.clock.monotonicMs() < scrubbed.restsUntilMs) return undefined
+  if (scrubbed.logFile === '') {
+    const step = scrubStep(env.disk, options.dataDir, scrubbed.chunk)
+    if (step.state !== 'done') {
+      scrubbed.chunk = step.after
+      if (step.state !== 'damaged') return undefined
+      // The next snapshot must not take over what no longer verifies.
+      bulk.previous = undefined
+      return { type: 'damaged', code: step.error.code, fields: step.error.fields }
+    }
   }
-  bulk.scrubbed = step.after
-  if (step.state !== 'damaged') return undefined
-  // The next snapshot must not take over what no longer verifies.
-  bulk.previous = undefined
-  return { type: 'damaged', code: step.error.code, fields: step.error.fields }
+  const step = scrubLogStep(env.disk, `${options.dataDir}/wal`, scrubbed.logFile)
+  // A restart would refuse this log (V4): better now, while the other members have what is in it.
+  if (step?.damage) throw damaged(step.damage)
+  scrubbed.logFile = step?.file ?? ''
+  if (step) return undefined
+  scrubbed.chunk = ''
+  scrubbed.restsUntilMs = env.clock.monotonicMs() + SCRUB_REST_MS
+  return undefined
 }
 
 /** Asks that change nothing a snapshot being written relies on. */
@@ -154,7 +170,7 @@ if (parentPort) {
     memory: attachMemory(options.memory),
     options,
     previous: undefined,
-    scrubbed: '',
+    scrubbed: { chunk: '', logFile: '', restsUntilMs: 0 },
   }
   let queue = Promise.resolve()
   const run = async (message: ToBulk) => {

@@ -559,7 +559,7 @@ function become(driver: DriverNode, id: number, restored: RestoredState): void {
     onFatal: (failure) => violate('O11', `the log of node ${node.number} failed: ${failure.message}`),
     onMaintained: () => undefined,
     onReserve: () => undefined,
-    freeBytes: () => disk.space('/').freeBytes,
+    space: () => disk.space('/'),
     snapshotIntervalMs: 2_000 + (knobs.snapshotEvery % 30_000),
     snapshotTriggerCount: knobs.snapshotEvery,
     keptEntries: knobs.keptEntries,

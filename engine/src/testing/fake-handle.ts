@@ -39,6 +39,7 @@ export const REPLICA: ReplicaStatus = {
   removedPackages: 1_000,
   eventLoopStallMs: 4,
   diskFreeBytes: 1e9,
+  diskLow: false,
   diskFull: false,
 }
 

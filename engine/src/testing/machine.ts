@@ -101,7 +101,7 @@ export function createToyNode(parts: MachineParts): Machine {
       return applyToy(toy, index, bytes, start, end)
     },
     publish: () => undefined,
-    digestMark: () => marks.at(-1),
+    digestMarks: () => marks,
     digest: () => ({ lo: toy.digestLo, hi: toy.digestHi }),
     lastMaintenanceDay: () => toy.lastMaintenanceDay,
     latestTimeMs: () => toy.timeMs,

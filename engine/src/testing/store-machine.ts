@@ -227,7 +227,7 @@ export function createStoreNode(parts: MachineParts): Machine {
   return {
     apply: (index, bytes, start, end) => apply(applier, index, bytes, start, end),
     publish: (index) => publish(store, index),
-    digestMark: () => marks.at(-1),
+    digestMarks: () => marks,
     digest: () => stateDigest(memory),
     lastMaintenanceDay: () => state(memory, STATE.lastMaintenanceDay),
     latestTimeMs: () => latestTime(memory),

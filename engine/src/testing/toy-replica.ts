@@ -134,7 +134,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
           toy.turns.push(turn)
           turn = 0
         },
-        digestMark: () => ({ index: Math.floor(values.length / 4_096) * 4_096, lo: values.length, hi: 0 }),
+        digestMarks: () => [{ index: Math.floor(values.length / 4_096) * 4_096, lo: values.length, hi: 0 }],
         digest: () => ({ lo: values.length, hi: values.reduce((sum, value) => (sum * 31 + value) >>> 0, 7) }),
         lastMaintenanceDay: () => 0,
         latestTimeMs: () => times.at(-1)?.timeMs ?? 0,
@@ -160,7 +160,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
       onFatal: (failure) => toy.failures.push(failure),
       onMaintained: () => undefined,
       onReserve: () => undefined,
-      freeBytes: () => disk.space('/').freeBytes,
+      space: () => disk.space('/'),
       snapshotIntervalMs: options.snapshotIntervalMs ?? 60_000,
       snapshotTriggerCount: options.snapshotTriggerCount ?? 10_000,
       snapshotIndex: base.index,
