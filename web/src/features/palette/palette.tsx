@@ -12,6 +12,7 @@ import { useMe } from '../../lib/session.ts'
 import { signOut } from '../session/sign-out.ts'
 import { useSavePreferences } from '../settings/preferences.ts'
 import { clusterEntries, type Entry, found, pageEntries, savedEntries } from './entries.ts'
+import { takeTyped } from './typed-ahead.ts'
 
 const RECENT_KEPT = 20
 /** Of this tab; newest first. */
@@ -77,6 +78,10 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
               onChange={(event) => {
                 setTyped(event.target.value)
                 setChosen(undefined)
+              }}
+              onFocus={() => {
+                const ahead = takeTyped()
+                if (ahead !== '') setTyped((before) => before + ahead)
               }}
               onKeyDown={onKeyDown}
               placeholder="A page, a shard, “transfer s3 n2” …"

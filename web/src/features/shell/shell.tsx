@@ -18,6 +18,7 @@ import { ToastHost } from '../../ui/toast.tsx'
 import { TooltipHost } from '../../ui/tooltip.tsx'
 import { OperationsButton, OperationsTray } from '../operations/operations-tray.tsx'
 import { PlanHost } from '../operations/plan-host.tsx'
+import { keepTyped, takeTyped } from '../palette/typed-ahead.ts'
 import { SessionGate } from '../session/session-gate.tsx'
 import { signOut } from '../session/sign-out.ts'
 import { Banners } from './banners.tsx'
@@ -43,24 +44,36 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   )
 }
 
+type Layer = 'palette' | 'help' | 'menu' | undefined
+
 function Frame({ queries, children }: { queries: ReturnType<typeof createQueries>; children: ReactNode }) {
-  const [layer, setLayer] = useState<'palette' | 'help' | 'menu'>()
+  const [layer, setLayer] = useState<Layer>()
+  const show = (next: Layer) => {
+    takeTyped()
+    setLayer(next)
+  }
+  const close = () => show(undefined)
+  const showPalette = () => {
+    keepTyped(close)
+    loadPalette().catch(takeTyped)
+    setLayer('palette')
+  }
   useEffect(() => startLive(queries), [queries])
   useEffect(() => listenForKeys(), [])
-  useKey('mod+k', () => setLayer(layer === 'palette' ? undefined : 'palette'), 'Search, or run a command')
-  useKey('?', () => setLayer('help'), 'Show these keys')
+  useEffect(() => () => void takeTyped(), [])
+  useKey('mod+k', () => (layer === 'palette' ? close() : showPalette()), 'Search, or run a command')
+  useKey('?', () => show('help'), 'Show these keys')
   useKey('/', () => document.querySelector<HTMLElement>('[data-filter-box] input')?.focus(), 'Filter this page')
   useKey('[', () => nextTab(-1), 'Previous tab')
   useKey(']', () => nextTab(1), 'Next tab')
   const attention = useLive('summary').data?.counts.attention ?? 0
   const isCut = useLiveStatus().link.state === 'offline'
-  const close = () => setLayer(undefined)
   return (
     <AttentionContext value={attention}>
       <StaleContext value={isCut}>
         <PageKeys />
         <SkipLinks />
-        <Header onPalette={() => setLayer('palette')} onHelp={() => setLayer('help')} onMenu={() => setLayer('menu')} />
+        <Header onPalette={showPalette} onHelp={() => show('help')} onMenu={() => show('menu')} />
         <div className="grid min-h-[calc(100dvh-49px)] md:grid-cols-[56px_minmax(0,1fr)] lg:grid-cols-[208px_minmax(0,1fr)]">
           <div data-no-print="" className="border-line border-e max-md:hidden">
             <div className="sticky top-[49px]">
