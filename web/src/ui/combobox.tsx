@@ -1,6 +1,16 @@
 'use client'
 import clsx from 'clsx'
-import { type ChangeEvent, type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import {
+  type ChangeEvent,
+  type KeyboardEvent,
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react'
 import { Chip } from './badge.tsx'
 import type { Wire } from './field.tsx'
 
@@ -98,6 +108,7 @@ function ComboInput(props: InputProps) {
   const { taken = [], children } = props
   const ownId = useId()
   const id = wire?.id ?? ownId
+  const box = useRef<HTMLDivElement>(null)
   const list = useRef<HTMLUListElement>(null)
   const [isOpen, setOpen] = useState(false)
   const [isTyped, setTyped] = useState(false)
@@ -142,9 +153,11 @@ function ComboInput(props: InputProps) {
     }
   }
   const isListed = isOpen && (shown.length > 0 || failed !== undefined || (!free && isTyped))
+  usePlaced(box, list, isListed ? Math.max(1, shown.length) : 0)
   return (
-    <div className="relative min-w-0">
+    <div className="min-w-0">
       <div
+        ref={box}
         className={clsx(
           'flex min-h-control w-full flex-wrap items-center gap-1 rounded-control border bg-surface px-1 has-focus-visible:outline-2 has-focus-visible:outline-focus has-focus-visible:outline-offset-2',
           wire?.['aria-invalid'] ? 'border-crit' : 'border-line-strong',
@@ -190,8 +203,8 @@ function ComboInput(props: InputProps) {
         // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: the list of a combobox; focus stays in its field.
         role="listbox"
         aria-label={label ?? 'Choices'}
-        hidden={!isListed}
-        className="absolute inset-x-0 top-full z-30 mt-1 max-h-72 min-w-48 overflow-y-auto rounded-panel border border-line bg-overlay py-1 shadow-layer"
+        popover="manual"
+        className="fixed inset-auto m-0 min-w-48 overflow-y-auto rounded-panel border border-line bg-overlay px-0 py-1 text-text shadow-layer"
       >
         {shown.map((option, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: its keys are handled in the field, which keeps the focus.
@@ -223,6 +236,42 @@ function ComboInput(props: InputProps) {
       </ul>
     </div>
   )
+}
+
+const LIST_HEIGHT_MAX = 288
+const GAP = 4
+
+/**
+ * Over everything, where no scrolling panel or dialog cuts it off: under its field, or above where there is more room.
+ *
+ * @param lines of the list; 0 while it is closed
+ */
+function usePlaced(box: RefObject<HTMLElement | null>, list: RefObject<HTMLElement | null>, lines: number): void {
+  useLayoutEffect(() => {
+    const [field, layer] = [box.current, list.current]
+    if (!field || !layer || lines === 0) return
+    const place = () => {
+      const { left, top, bottom, width } = field.getBoundingClientRect()
+      const [above, below] = [top - 2 * GAP, innerHeight - bottom - 2 * GAP]
+      const isAbove = below < Math.min(layer.scrollHeight, LIST_HEIGHT_MAX) && above > below
+      Object.assign(layer.style, {
+        width: `${width}px`,
+        maxHeight: `${Math.min(LIST_HEIGHT_MAX, isAbove ? above : below)}px`,
+        left: `${Math.max(GAP, Math.min(left, innerWidth - layer.offsetWidth - GAP))}px`,
+        top: isAbove ? 'auto' : `${bottom + GAP}px`,
+        bottom: isAbove ? `${innerHeight - top + GAP}px` : 'auto',
+      })
+    }
+    layer.showPopover()
+    place()
+    addEventListener('scroll', place, true)
+    addEventListener('resize', place)
+    return () => {
+      layer.hidePopover()
+      removeEventListener('scroll', place, true)
+      removeEventListener('resize', place)
+    }
+  }, [box, list, lines])
 }
 
 /** The choices for a text: at once from a list, a moment after the last key from a function. */

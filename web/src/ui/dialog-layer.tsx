@@ -22,6 +22,10 @@ export default function DialogLayer(props: DialogProps & { readonly side: boolea
             heading.current?.focus()
           }}
           onPointerDownOutside={(event) => keep && event.preventDefault()}
+          // The first Escape closes an open list of choices, the next one the dialog.
+          onEscapeKeyDown={(event) => {
+            if (document.activeElement?.matches('[role="combobox"][aria-expanded="true"]')) event.preventDefault()
+          }}
           className={clsx(
             'fixed z-50 flex flex-col border-line bg-overlay shadow-layer outline-none sm:border',
             side ? ASIDE : clsx(CENTRED, wide ? 'sm:max-w-220' : 'sm:max-w-140'),
