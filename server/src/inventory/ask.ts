@@ -15,7 +15,7 @@ import {
   type QueryCommand,
 } from '@vacancy/shared/contract'
 import { fieldsFromJson, type RequestFields, type Result } from '@vacancy/shared/wire'
-import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
+import type { AskOptions, Cluster, NodeAddress, NodeAnswer } from '../cluster/cluster.ts'
 import { ProblemError } from '../route.ts'
 import { clientOf, type NodeClients } from './node-clients.ts'
 
@@ -145,6 +145,26 @@ export async function orNothing<T>(asked: Promise<T>): Promise<T | undefined> {
 
 export type PropertyAttributes = ReturnType<typeof propertiesBody.parse>['properties'][number]
 
+const NODE_TRIES_MAX = 4
+const AGAIN_MS = 25
+
+/**
+ * A node's own HTTP for somebody who waits for the answer: a busy machine may take longer than a round of the collector
+ * does, and a node whose data changed while it looked says 503 and is asked once more.
+ */
+export async function askNode(
+  { cluster }: Reach,
+  node: NodeAddress,
+  path: string,
+  options: Pick<AskOptions, 'as' | 'signal'>,
+): Promise<NodeAnswer> {
+  for (let tries = 1; ; tries++) {
+    const answer = await cluster.ask(node, path, { ...options, timeoutMs: PLAYGROUND_LIMITS.queryMs })
+    if (answer.status !== 503 || tries === NODE_TRIES_MAX) return answer
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS * tries))
+  }
+}
+
 /** Attributes and room types of a property, from the node's own HTTP. */
 export async function propertyAt(
   reach: Reach,
@@ -163,13 +183,13 @@ export async function propertyAt(
 
 /** @param ids without commas, at most as many as a node takes */
 export async function propertiesAt(
-  { cluster }: Reach,
+  reach: Reach,
   node: NodeAddress,
   ids: readonly string[],
   signal?: AbortSignal,
 ): Promise<NodeProperties> {
   const path = `/properties?ids=${ids.map(encodeURIComponent).join(',')}`
-  const { status, body } = await cluster.ask(node, path, { as: 'client', ...(signal && { signal }) })
+  const { status, body } = await askNode(reach, node, path, { as: 'client', ...(signal && { signal }) })
   if (status === 400) {
     throw new ProblemError(400, 'invalid-id', reasonOf(body), { hint: 'Property ids are UUIDs or 1 to 14 characters.' })
   }

@@ -7,7 +7,8 @@ import { type Clock, VacancyError } from '@vacancy/shared'
 import type { NodeAddress } from '../cluster/cluster.ts'
 import { ProblemError } from '../route.ts'
 
-const CONNECT_MS = 1_000
+/** Address, greeting and codec list: on a busy machine a second is not always enough. */
+const CONNECT_MS = 3_000
 const IDLE_MS = 300_000
 const CLIENTS_MAX = 128
 /** What the client takes. */

@@ -3,7 +3,7 @@ import { type NodeStatus, type PreviewAnswer, type QueryCommand, statusBody } fr
 import { COMMANDS, type NightPackage, type RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
 import { type Asked, ProblemError } from '../route.ts'
-import { orNothing, parseJson, propertyAt, type Reach, readFields, refusedBy, send } from './ask.ts'
+import { askNode, orNothing, parseJson, propertyAt, type Reach, readFields, refusedBy, send } from './ask.ts'
 import { oneNode, targetOf } from './target.ts'
 
 type Changes = PreviewAnswer['changes']
@@ -172,7 +172,7 @@ async function ofRoomTypes(
 
 async function ofSegment({ reach, node, fields, signal }: Look): Promise<Told> {
   const path = '/status'
-  const { status, body } = await reach.cluster.ask(node, path, { as: 'monitoring', signal })
+  const { status, body } = await askNode(reach, node, path, { as: 'monitoring', signal })
   const parsed = statusBody.safeParse(parseJson(body))
   if (status !== 200 || !parsed.success) throw refusedBy(node, path, status, body)
   const found: NodeStatus['segments'][number] | undefined = parsed.data.segments.find(

@@ -8,6 +8,7 @@ import {
   type ReadRequest,
 } from '@vacancy/shared/contract'
 import { FRAME_HEADER_BYTES, MAGIC_FRAME, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
+import { ProblemError } from '../route.ts'
 import { type Answered, parseJson, type Reach, send } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
 import { type Target, targetOf } from './target.ts'
@@ -22,21 +23,35 @@ export function createLimitsCache(clock: Parameters<typeof createCache>[0]): Lim
   return createCache(clock, { keepMs: 60_000, max: 1_000 })
 }
 
-/** Bounds of searches by the configuration of the nodes; null where it may not be read. */
-export function limitsOf(reach: Reach, cache: LimitsCache, shard: string): Promise<ShardLimits> {
-  return cache.get(shard, async () => {
-    for (const node of reach.cluster.addresses(shard)) {
-      try {
-        const { status, body } = await reach.cluster.ask(node, '/config', { as: 'admin' })
-        const parsed = configBody.safeParse(parseJson(body))
-        if (status !== 200 || !parsed.success) continue
+const UNKNOWN_LIMITS: ShardLimits = { datesMax: null, queryLimit: null }
+
+/** Bounds of searches by the configuration of the nodes; null where it may not be read, or nobody answers just now. */
+export async function limitsOf(reach: Reach, cache: LimitsCache, shard: string): Promise<ShardLimits> {
+  try {
+    return await cache.get(shard, () => readLimits(reach, shard))
+  } catch (error) {
+    // The nodes refuse for us what exceeds them. That nobody answered is not remembered.
+    if (error instanceof ProblemError) return UNKNOWN_LIMITS
+    throw error
+  }
+}
+
+async function readLimits({ cluster }: Reach, shard: string): Promise<ShardLimits> {
+  let silence: ProblemError | undefined
+  for (const node of cluster.addresses(shard)) {
+    try {
+      const { status, body } = await cluster.ask(node, '/config', { as: 'admin' })
+      const parsed = configBody.safeParse(parseJson(body))
+      if (status === 200 && parsed.success)
         return { datesMax: wholeOf(parsed.data['max_dates_in_query']), queryLimit: wholeOf(parsed.data['query_limit']) }
-      } catch {
-        // The next node has the same configuration, or none answers: then nobody knows, and the nodes refuse for us.
-      }
+    } catch (error) {
+      // The next node has the same configuration.
+      if (!(error instanceof ProblemError)) throw error
+      silence = error
     }
-    return { datesMax: null, queryLimit: null }
-  })
+  }
+  if (silence) throw silence
+  return UNKNOWN_LIMITS
 }
 
 function wholeOf(entry: { readonly value: string | number | boolean } | undefined): number | null {

@@ -17,6 +17,7 @@ export type ExampleCache = Cache<Example>
 const DAYS_TRIED = [1, 7, 0, 14, 30, 60, 90]
 const NIGHTS = 3
 const WORDS_TRIED = 3
+const EXAMPLE_MS = 10_000
 
 export function createExampleCache(clock: Clock): ExampleCache {
   return createCache(clock, { keepMs: 60_000, max: 1_000 })
@@ -25,7 +26,7 @@ export function createExampleCache(clock: Clock): ExampleCache {
 export async function startOf(
   reach: Reach,
   caches: { readonly limits: LimitsCache; readonly words: WordsCache; readonly examples: ExampleCache },
-  { query, signal }: Pick<Asked<'GET /api/v1/playground'>, 'query' | 'signal'>,
+  { query }: Pick<Asked<'GET /api/v1/playground'>, 'query'>,
 ): Promise<PlaygroundAnswer> {
   const views = reach.cluster.shards()
   const shards = views.map(({ id, level, says }) => ({ id, level, says }))
@@ -52,7 +53,7 @@ export async function startOf(
   ])
   const example = await part(
     'example',
-    () => caches.examples.get(shard, () => findExample(reach, caches.words, shard, view, datesMax, signal)),
+    () => caches.examples.get(shard, () => findExample(reach, caches.words, shard, view, datesMax)),
     null,
   )
   return {
@@ -83,15 +84,18 @@ function isUp({ freshness, state }: ShardView['nodes'][number]): boolean {
   return freshness === 'live' && state !== 'unavailable'
 }
 
-/** The segment and room type with most properties, on the first nights that have any. */
+/**
+ * The segment and room type with most properties, on the first nights that have any. Several may wait for the same one:
+ * who goes away does not end it for the others.
+ */
 async function findExample(
   reach: Reach,
   words: WordsCache,
   shard: string,
   view: ShardView | undefined,
   datesMax: number | null,
-  signal: AbortSignal,
 ): Promise<Example> {
+  const signal = AbortSignal.timeout(EXAMPLE_MS)
   const most = async (kind: 'segment' | 'room_type', segment?: string) => {
     const query = { shard, kind, prefix: '', limit: 200, ...(segment !== undefined && { segment }) }
     const found = await completion(reach, words, { query, signal })

@@ -8,7 +8,7 @@ import {
   wordsBody,
 } from '@vacancy/shared/contract'
 import { type Asked, ProblemError } from '../route.ts'
-import { parseJson, type Reach, refusedBy, send } from './ask.ts'
+import { askNode, parseJson, type Reach, refusedBy, send } from './ask.ts'
 import { type Cache, createCache } from './cache.ts'
 import { clientOf } from './node-clients.ts'
 import { oneNode, type Target, targetOf } from './target.ts'
@@ -51,17 +51,17 @@ export async function completion(
 }
 
 async function wordsOf(
-  { cluster }: Reach,
+  reach: Reach,
   target: Target,
   kind: (typeof WORD_KINDS)[number],
   segment: string | undefined,
   prefix: string,
 ): Promise<Omit<Words, 'at'>> {
-  const node = oneNode(cluster, target)
+  const node = oneNode(reach.cluster, target)
   const asked = new URLSearchParams({ kind, prefix, limit: String(NODE_HTTP_LIMITS.wordsMax) })
   if (segment) asked.set('segment', segment)
   const path = `/words?${asked}`
-  const { status, body } = await cluster.ask(node, path, { as: 'client' })
+  const { status, body } = await askNode(reach, node, path, { as: 'client' })
   if (status !== 200) throw refusedBy(node, path, status, body)
   const parsed = wordsBody.safeParse(parseJson(body))
   if (!parsed.success) throw refusedBy(node, path, status, 'what it sent is no list of words')
