@@ -268,6 +268,19 @@ describe('completion', () => {
   })
 })
 
+test('packages of a segment are counted by night, of one that is not there none', async () => {
+  const days = (segment: string) => world.ask('GET /api/v1/segment-days', { query: { shard: 's1', segment } })
+
+  expect(await days('Vienna')).toMatchObject({
+    segment: 'Vienna',
+    window: { from: FIRST, to: DAYS.at(-1) },
+    packages: [21, 20, 20, 20, 20, 20],
+  })
+  for (const segment of ['Vienn', 'Viennaa', 'V', '../../status?x=1&y', '\ud83d']) {
+    expect(await days(segment)).toMatchObject({ window: null, packages: [] })
+  }
+})
+
 test('attributes of properties come by id, whatever else is asked along', async () => {
   const ids = [
     'h1',

@@ -17,6 +17,7 @@ import { createLimitsCache, type LimitsCache, runQuery } from './query.ts'
 import { relax } from './relax.ts'
 import { replicas } from './replicas.ts'
 import { changeSaved, createSaved, listSaved, readSaved, removeSaved } from './saved.ts'
+import { createDaysCache, segmentDays } from './segment-days.ts'
 import { createExampleCache, startOf } from './start.ts'
 import { targetOf } from './target.ts'
 import { whyNot } from './why-not.ts'
@@ -48,6 +49,7 @@ export function createInventory(given: InventoryParts): Inventory {
   const parts: Parts = { ...given, reach, limits }
   const words = createWordsCache(clock)
   const examples = createExampleCache(clock)
+  const days = createDaysCache(clock)
   return {
     handlers: {
       'GET /api/v1/playground': (asked) => startOf(reach, { limits, words, examples }, asked),
@@ -58,6 +60,7 @@ export function createInventory(given: InventoryParts): Inventory {
       'POST /api/v1/query/relax': (asked) => relax(reach, limits, asked),
       'POST /api/v1/query/properties': (asked) => propertiesOf(reach, asked),
       'GET /api/v1/words': (asked) => completion(reach, words, asked),
+      'GET /api/v1/segment-days': (asked) => segmentDays(reach, days, asked),
       'GET /api/v1/history': (asked) => listRuns(database, asked),
       'PUT /api/v1/history/{id}': (asked) => pinRun(database, asked),
       'DELETE /api/v1/history': (asked) => forgetRuns(database, asked),

@@ -219,6 +219,17 @@ export const completionAnswer = z.object({
 })
 export type CompletionAnswer = z.infer<typeof completionAnswer>
 
+export const segmentDaysAnswer = z.object({
+  shard: z.string(),
+  segment: z.string(),
+  /** First and last night that is counted; null when the segment is not there. */
+  window: z.object({ from: z.iso.date(), to: z.iso.date() }).nullable(),
+  /** `packages[i]` are those of night `window.from + i`, of all room types. */
+  packages: z.array(count),
+  at: time,
+})
+export type SegmentDaysAnswer = z.infer<typeof segmentDaysAnswer>
+
 export const playgroundShard = z.object({
   id: z.string(),
   /** In the order of their bits; [] while no node answers. */
@@ -352,6 +363,13 @@ export const PLAYGROUND_ROUTES = {
     query: completionQuery,
     status: 200,
     response: completionAnswer,
+  },
+  'GET /api/v1/segment-days': {
+    access: 'query',
+    summary: 'Packages of a segment by night; at most 60 s old.',
+    query: z.object({ shard: target.shard, segment: name.min(1) }),
+    status: 200,
+    response: segmentDaysAnswer,
   },
   'GET /api/v1/history': {
     access: 'session',

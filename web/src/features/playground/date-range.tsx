@@ -1,7 +1,9 @@
 'use client'
 /** The dates of a stay: typed, or picked in a month; days that cannot be chosen are marked and say why. */
+import { useQuery } from '@tanstack/react-query'
 import clsx from 'clsx'
 import { type KeyboardEvent, useId, useRef, useState } from 'react'
+import { call } from '../../lib/api.ts'
 import { day as dayText } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Field, Input } from '../../ui/field.tsx'
@@ -12,6 +14,7 @@ import {
   dateOf,
   dayOf,
   formatDates,
+  isUnsold,
   monthOf,
   monthsOn,
   parseDates,
@@ -23,13 +26,16 @@ type DatesProps = {
   readonly value: readonly string[]
   readonly onChange: (dates: readonly string[]) => void
   readonly bounds: Bounds
+  /** Whose nights without packages are marked. */
+  readonly segment: string | undefined
   readonly required: boolean
   readonly error?: string | undefined
   /** One date only. */
   readonly single?: boolean
 }
 
-export function DatesField({ label, value, onChange, bounds, required, error, single = false }: DatesProps) {
+export function DatesField(props: DatesProps) {
+  const { label, value, onChange, bounds, segment, required, error, single = false } = props
   const [text, setText] = useState<string>()
   const [isOpen, setOpen] = useState(false)
   const typed = text === undefined ? undefined : parseDates(text)
@@ -75,20 +81,30 @@ export function DatesField({ label, value, onChange, bounds, required, error, si
           />
         )}
       </Field>
-      {isOpen && <MonthGrid value={value} onChange={onChange} bounds={bounds} single={single} />}
+      {isOpen && (
+        <MonthGrid value={value} onChange={onChange} bounds={bounds} segment={segment ?? ''} single={single} />
+      )}
     </div>
   )
 }
 
+const SOLD_MS = 60_000
 const WEEKDAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
 
-function MonthGrid({
-  value,
-  onChange,
-  bounds,
-  single,
-}: Pick<DatesProps, 'value' | 'onChange' | 'bounds'> & { readonly single: boolean }) {
+type GridProps = Pick<DatesProps, 'value' | 'onChange' | 'bounds'> & {
+  readonly segment: string
+  readonly single: boolean
+}
+
+function MonthGrid({ value, onChange, bounds, segment, single }: GridProps) {
   const id = useId()
+  // A help, no more: without it every night looks as if it might be on sale.
+  const sold = useQuery({
+    queryKey: ['GET /api/v1/segment-days', bounds.shard, segment],
+    queryFn: ({ signal }) => call('GET /api/v1/segment-days', { query: { shard: bounds.shard, segment }, signal }),
+    enabled: segment !== '' && bounds.window !== null,
+    staleTime: SOLD_MS,
+  }).data
   const grid = useRef<HTMLTableElement>(null)
   const [first] = value
   const fallback = bounds.window ? dayOf(bounds.window.from) : undefined
@@ -167,6 +183,8 @@ function MonthGrid({
                 const date = dateOf(day)
                 const why = whyNotDay(day, bounds, begun)
                 const isChosen = chosen.has(date)
+                const isEmpty = why === undefined && sold !== undefined && isUnsold(day, sold)
+                const note = why ?? (isEmpty ? `no packages of ${segment}` : undefined)
                 return (
                   // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles its keys.
                   <td
@@ -176,9 +194,10 @@ function MonthGrid({
                     tabIndex={day === active ? 0 : -1}
                     aria-selected={isChosen}
                     aria-disabled={why !== undefined || undefined}
-                    aria-label={`${dayText(date, true)}${why ? `, ${why}` : ''}`}
+                    aria-label={`${dayText(date, true)}${note ? `, ${note}` : ''}`}
                     data-date={date}
-                    data-tip={why}
+                    data-unsold={isEmpty || undefined}
+                    data-tip={note}
                     onClick={() => choose(day)}
                     className={clsx(
                       'num size-8 cursor-pointer rounded-control text-center text-table pointer-coarse:size-11',
@@ -187,6 +206,7 @@ function MonthGrid({
                     )}
                   >
                     {new Date(day * 86_400_000).getUTCDate()}
+                    {isEmpty && <span className="mx-auto block size-1 rounded-full bg-current" />}
                   </td>
                 )
               })}
@@ -194,6 +214,12 @@ function MonthGrid({
           ))}
         </tbody>
       </table>
+      {sold?.window && (
+        <p className="flex items-center gap-2 pt-1 text-small text-text-3">
+          <span aria-hidden="true" className="size-1 rounded-full bg-current" />
+          no packages of {segment}
+        </p>
+      )}
       <p role="status" className="pt-1 text-small text-text-3">
         {single
           ? ''

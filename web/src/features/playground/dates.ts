@@ -89,6 +89,15 @@ export function whyNotDay(day: number, { window, datesMax, shard }: Bounds, firs
   return undefined
 }
 
+/** Packages by night, as the control plane tells them. */
+export type Sold = { readonly window: Bounds['window']; readonly packages: readonly number[] }
+
+/** Whether it is known that nothing is on sale that night. */
+export function isUnsold(day: number, { window, packages }: Sold): boolean {
+  const from = window && dayOf(window.from)
+  return typeof from === 'number' && !packages[day - from]
+}
+
 /** The days of the month of a day, filled up to whole weeks from Monday. */
 export function monthOf(day: number): {
   readonly title: string

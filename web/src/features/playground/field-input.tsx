@@ -22,7 +22,7 @@ export type FieldProps = {
 }
 
 export function FieldInput(props: FieldProps): ReactNode {
-  const { command, spec, value, onChange, shard, error } = props
+  const { command, spec, value, onChange, shard, segment, error } = props
   const widget = widgetOf(spec)
   const label = labelOf(command, spec.name)
   const bounds = { window: shard?.window ?? null, datesMax: shard?.datesMax ?? null, shard: shard?.id ?? 'the shard' }
@@ -36,6 +36,7 @@ export function FieldInput(props: FieldProps): ReactNode {
         value={dates}
         single={single}
         bounds={bounds}
+        segment={segment}
         error={error}
         onChange={(next) => onChange(next.length === 0 ? undefined : single ? next[0] : next)}
       />

@@ -2,7 +2,7 @@ import { COMMAND_LIST } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { commandGroups, TITLES, widgetOf } from './catalogue.ts'
-import { countText, dateOf, dayOf, formatDates, monthOf, monthsOn, parseDates, whyNotDay } from './dates.ts'
+import { countText, dateOf, dayOf, formatDates, isUnsold, monthOf, monthsOn, parseDates, whyNotDay } from './dates.ts'
 import { hexagons, neighbourOf, project, scaleBar } from './projection.ts'
 import { csvOf, gridOf } from './rows.ts'
 import { percentile, scaleOf, stepOf } from './scale.ts'
@@ -36,6 +36,20 @@ test('any dates are read again as they are written', () => {
       expect(parseDates(formatDates(dates))).toEqual({ ok: true, dates })
     }),
   )
+})
+
+test('nights without packages are known where their segment is', () => {
+  const sold = { window: { from: '2026-11-20', to: '2026-11-22' }, packages: [4, 0, 1] }
+  const unsold = (date: string) => isUnsold(dayOf(date) as number, sold)
+
+  expect(['2026-11-19', '2026-11-20', '2026-11-21', '2026-11-22', '2026-11-23'].map(unsold)).toEqual([
+    true,
+    false,
+    true,
+    false,
+    true,
+  ])
+  expect(isUnsold(1, { window: null, packages: [] })).toBe(false)
 })
 
 test('days that cannot be chosen say why', () => {
