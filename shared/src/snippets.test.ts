@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import vm from 'node:vm'
 import { expect, test } from 'vitest'
-import { curlOf, typescriptOf } from './snippets.ts'
+import { curlOf, goOf, typescriptOf } from './snippets.ts'
 import { law } from './testing/law.ts'
 import { anyRequest } from './testing/requests.ts'
 import { COMMANDS } from './wire/commands.ts'
@@ -38,4 +38,15 @@ test('a shell passes the body of the curl on as it is', () => {
 
   expect(JSON.parse(body)).toEqual({ shard: "s'1", command: 'SEARCHPROP', fields })
   expect(code).toContain('$VACANCY_TOKEN')
+})
+
+test('Go reads the body as it is: its string has only escapes that Go has, and no half characters', () => {
+  const fields = { segment: `${NASTY}\u0000\ud83d` }
+  const code = goOf('http://127.0.0.1:8090/', { shard: "s'1", command: 'SEARCHPROP', fields })
+  const [, literal = ''] = /^const body = (".*")\n\nfunc/ms.exec(code) ?? []
+
+  expect(JSON.parse(JSON.parse(literal))).toEqual({ shard: "s'1", command: 'SEARCHPROP', fields })
+  expect(literal).not.toMatch(/(?<!\\)(?:\\\\)*\\(?!["\\bfnrt]|u(?![dD][89a-fA-F])[\da-f]{4})/)
+  expect(code).toContain('const url = "http://127.0.0.1:8090/api/v1/query"')
+  expect(code).toContain('os.Getenv("VACANCY_TOKEN")')
 })

@@ -1,6 +1,6 @@
 /**
- * A request as code that runs as it stands: TypeScript on the client library, and curl on the query API of the control
- * plane. Tokens come from environment variables and are never in the text.
+ * A request as code that runs as it stands: TypeScript on the client library, and curl or Go on the query API of the
+ * control plane. Tokens come from environment variables and are never in the text.
  */
 
 import { COMMANDS, type CommandName, type RequestFields } from './wire/commands.ts'
@@ -72,6 +72,47 @@ export function curlOf(base: string, query: QueryBody): string {
     `  -H 'content-type: application/json'`,
     `  --data-raw ${shellWord(JSON.stringify(queryBodyOf(query)))}`,
   ].join(' \\\n')
+}
+
+/** @param base address of the control plane, such as `https://console.example` */
+export function goOf(base: string, query: QueryBody): string {
+  return `package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+)
+
+const url = ${JSON.stringify(`${base.replace(/\/+$/, '')}/api/v1/query`)}
+
+const body = ${JSON.stringify(JSON.stringify(queryBodyOf(query)))}
+
+func main() {
+	request, err := http.NewRequest("POST", url, strings.NewReader(body))
+	if err != nil {
+		log.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("${SNIPPET_TOKENS.control}"))
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil {
+		log.Fatal(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		log.Fatal(answer.Status, "\\n", string(text))
+	}
+	fmt.Println(string(text))
+}
+`
 }
 
 /** One word to a POSIX shell, whatever is in it. */

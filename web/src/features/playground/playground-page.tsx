@@ -2,7 +2,7 @@
 /** Write a request, run it, look at what came back (console.md §9). */
 import { useQuery } from '@tanstack/react-query'
 import type { PlaygroundAnswer, PlaygroundShard } from '@vacancy/shared/contract'
-import { curlOf, typescriptOf } from '@vacancy/shared/snippets'
+import { curlOf, goOf, typescriptOf } from '@vacancy/shared/snippets'
 import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { useKey } from '../../lib/keys.ts'
@@ -382,7 +382,7 @@ async function share(draft: Draft): Promise<void> {
   )
 }
 
-type CopyKind = 'TypeScript' | 'curl' | 'JSON' | 'hex'
+type CopyKind = 'TypeScript' | 'curl' | 'Go' | 'JSON' | 'hex'
 
 /** Code that runs as it stands; one key copies what was copied last. */
 function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | null) {
@@ -406,7 +406,8 @@ function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | nu
     const own = fields['propertyId'] ?? fields['segment']
     const confirm = command.startsWith('DEL') ? String(own) : undefined
     const base = settings.data?.baseUrl || location.origin
-    return curlOf(base, { command, fields, shard: shard?.id, node: draft.node || undefined, confirm })
+    const query = { command, fields, shard: shard?.id, node: draft.node || undefined, confirm }
+    return kind === 'Go' ? goOf(base, query) : curlOf(base, query)
   }
   const copy = async (kind: CopyKind) => {
     setLast(kind)
@@ -418,7 +419,7 @@ function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | nu
     )
   }
   const noAddress = nodes.length === 0 ? 'Nobody told where the nodes listen' : undefined
-  const items = (['TypeScript', 'curl', 'JSON', 'hex'] as const).map((kind) => ({
+  const items = (['TypeScript', 'curl', 'Go', 'JSON', 'hex'] as const).map((kind) => ({
     label: kind === last ? `${kind} (Ctrl .)` : kind,
     why: why ?? (kind === 'TypeScript' ? noAddress : undefined),
     onSelect: () => void copy(kind),
