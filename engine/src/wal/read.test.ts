@@ -71,3 +71,32 @@ test('what was compacted, or lies before an installed snapshot, is not there', (
   expect(readEntries(disk, DIRECTORY, SEED, new Map(), behind)).toHaveLength(1)
   expect(readEntries(disk, DIRECTORY, SEED, new Map(), { ...behind, firstIndex: mark.index })).toBe('compacted')
 })
+
+test('files that go while they are read are compacted, and any other failure is told as it is', () => {
+  const { disk, wal } = begin()
+  while (wal.files.length < 3) append(wal, entries(wal.lastIndex + 1, 10, 1, 100), 1, wal.lastIndex)
+  const ask = { firstIndex: 1, lastIndex: wal.lastIndex, bytesMax: 2 ** 20, terms: [{ term: 1, firstIndex: 1 }] }
+  const readWith = (code: string, opens: number) => {
+    let opened = 0
+    disk.fault = ({ call }) => (call === 'open' && ++opened === opens ? { kind: 'fail', code } : undefined)
+    return readEntries(disk, DIRECTORY, SEED, new Map(), ask)
+  }
+
+  expect(readWith('ENOENT', 1)).toBe('compacted')
+  // What was read before is an answer.
+  const [first] = readWith('ENOENT', 2)
+  expect(first).toMatchObject({ firstIndex: 1 })
+  expect(() => readWith('EACCES', 1)).toThrow('EACCES')
+})
+
+test('so many places where reads stopped are remembered, and the oldest is forgotten', () => {
+  const { disk, wal } = begin()
+  append(wal, entries(1, 100, 1, 8), 1, 0)
+  const cursors: LogCursors = new Map()
+  // Peers that ask once and never go on where they stopped.
+  for (let firstIndex = 1; firstIndex <= 99; firstIndex += 2) {
+    const ask = { firstIndex, lastIndex: firstIndex, bytesMax: 1, terms: [{ term: 1, firstIndex: 1 }] }
+    expect(readEntries(disk, DIRECTORY, SEED, cursors, ask)).toHaveLength(1)
+  }
+  expect([...cursors.keys()]).toEqual(Array.from({ length: 32 }, (_, i) => 38 + 2 * i))
+})

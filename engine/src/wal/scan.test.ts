@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
-import { ENTRY_KIND, viewOf, writeU64 } from '../raft/entry.ts'
-import { copyDisk, createSimulatedDisk, cut, damage, type SimulatedDisk } from '../testing/disk.ts'
+import { ENTRY_BYTES_MAX, ENTRY_HEADER_BYTES, ENTRY_KIND, viewOf, writeU64 } from '../raft/entry.ts'
+import { contentOf, copyDisk, createSimulatedDisk, cut, damage, type SimulatedDisk } from '../testing/disk.ts'
 import { entries, IDENTITY, SMALL, textsOf } from '../testing/log-fixture.ts'
 import { createSimulation } from '../testing/simulation.ts'
+import { crc32c } from './crc32c.ts'
+import { readWalDefects, type WalDefect } from './defects.ts'
 import { inspectWal, replaySalvage, salvageWal } from './inspect.ts'
 import { createWal } from './open.ts'
 import { type HardState, writeHardState, writeIdentity, writeSnapshotMark } from './payload.ts'
@@ -10,6 +12,7 @@ import {
   checksumSeed,
   encodeFileHeader,
   FILE_HEADER_BYTES,
+  type FileHeader,
   nextGroup,
   RECORD_HEADER_BYTES,
   RECORD_TYPE,
@@ -17,7 +20,7 @@ import {
   recordBytes,
   sealRecord,
 } from './record.ts'
-import { listLogFiles, logFileName, scanLog } from './scan.ts'
+import { type LogScan, listLogFiles, logFileName, replayEntries, type ScanOptions, scanLog } from './scan.ts'
 import { appendGroup, type Wal } from './wal.ts'
 
 type Payload = readonly [type: RecordType, bytes: Uint8Array]
@@ -32,8 +35,8 @@ const mark = (index: number, term = 1): Payload => [
   payload(16, (_, view) => writeSnapshotMark(view, 0, { index, term })),
 ]
 const end = (lastIndex: number): Payload => [RECORD_TYPE.fileEnd, payload(8, (_, view) => writeU64(view, 0, lastIndex))]
-const log = (firstIndex: number, count: number, term: number): Payload => {
-  const batch = entries(firstIndex, count, term)
+const log = (firstIndex: number, count: number, term: number, entryBytes = 8): Payload => {
+  const batch = entries(firstIndex, count, term, entryBytes)
   const write = (bytes: Uint8Array, view: DataView) => {
     writeU64(view, 0, firstIndex)
     view.setUint32(8, count, true)
@@ -48,30 +51,48 @@ function payload(bytes: number, write: (bytes: Uint8Array, view: DataView) => vo
   return content
 }
 
-/** A log of one file whose groups say what they are told to, with everything else right. */
-function craft(groups: readonly (readonly Payload[])[]): SimulatedDisk {
+type Groups = readonly (readonly Payload[])[]
+type Crafted = {
+  readonly firstIndex: number
+  readonly groups: Groups
+  /** What its header says instead of the truth. */
+  readonly header?: Partial<FileHeader>
+  readonly bytes?: number
+}
+
+/** A log whose groups say what they are told to, with everything else right. */
+function craftFiles(files: readonly Crafted[]): SimulatedDisk {
   const disk = createSimulatedDisk()
-  const bytes = new Uint8Array(16384)
-  const view = viewOf(bytes)
-  const seed = checksumSeed(IDENTITY)
-  const previous = { sequence: 0, checksum: 0, group: 0 }
-  encodeFileHeader(bytes, { identity: IDENTITY, sequence: 1, firstIndex: 1, previous })
-  let at = FILE_HEADER_BYTES
-  let [sequence, chain, group] = [0, 0, 0]
-  for (const records of groups) {
-    group = nextGroup(group)
-    records.forEach(([type, content], i) => {
-      bytes.set(content, at + RECORD_HEADER_BYTES)
-      const isLast = i === records.length - 1
-      chain = sealRecord(bytes, view, at, type, content.length, ++sequence, chain, group, isLast, seed)
-      at += recordBytes(content.length)
-    })
-  }
   disk.makeDirectory('/wal')
-  const file = disk.open(`/wal/${logFileName(1, 1)}`, 'create')
-  disk.write(file, bytes, 0, bytes.length, 0)
+  const seed = checksumSeed(IDENTITY)
+  let [sequence, chain, group] = [0, 0, 0]
+  files.forEach(({ firstIndex, groups, header, bytes: size = 16_384 }, number) => {
+    const bytes = new Uint8Array(size)
+    const view = viewOf(bytes)
+    const previous = { sequence, checksum: chain, group }
+    encodeFileHeader(bytes, { identity: IDENTITY, sequence: number + 1, firstIndex, previous, ...header })
+    let at = FILE_HEADER_BYTES
+    for (const records of groups) {
+      group = nextGroup(group)
+      records.forEach(([type, content], i) => {
+        bytes.set(content, at + RECORD_HEADER_BYTES)
+        const isLast = i === records.length - 1
+        chain = sealRecord(bytes, view, at, type, content.length, ++sequence, chain, group, isLast, seed)
+        at += recordBytes(content.length)
+      })
+    }
+    const file = disk.open(`/wal/${logFileName(number + 1, firstIndex)}`, 'create')
+    disk.write(file, bytes, 0, bytes.length, 0)
+    disk.syncData(file)
+    disk.close(file)
+  })
+  disk.syncDirectory('/wal')
   return disk
 }
+
+const craft = (groups: Groups): SimulatedDisk => craftFiles([{ firstIndex: 1, groups }])
+const scanned = (disk: SimulatedDisk, options: ScanOptions = {}): LogScan =>
+  scanLog(disk, listLogFiles(disk, '/wal'), options)
 
 const HEAD = [identity, state(1, 1, 0), mark(0, 0)]
 
@@ -111,12 +132,205 @@ test.each<[string, (readonly Payload[])[], string]>([
   ['V1', [HEAD, [[RECORD_TYPE.hardState, new Uint8Array(23)]]], 'the record is valid and its content is not'],
   ['V1', [HEAD, [[RECORD_TYPE.entries, new Uint8Array(40)]]], 'the record is valid and its content is not'],
   ['V1', [[[RECORD_TYPE.identity, new Uint8Array(64)]]], 'the cluster id differs from that of the header'],
+  ['V1', [HEAD, [[RECORD_TYPE.hardState, new Uint8Array(24).fill(255)]]], 'the record is valid and its content is not'],
+  ['V1', [HEAD, [[RECORD_TYPE.snapshotMark, new Uint8Array(15)]]], 'the record is valid and its content is not'],
+  ['V1', [HEAD, [[RECORD_TYPE.identity, new Uint8Array(63)]]], 'the record is valid and its content is not'],
+  ['V1', [HEAD, [[RECORD_TYPE.fileEnd, new Uint8Array(9)]]], 'the record is valid and its content is not'],
+  ['V3', [], 'the first group of a file is never torn'],
 ])('%s: records that verify and cannot be true are damage: %#', (_, groups, reason) => {
   const disk = craft(groups)
 
   const { damage: found } = scanLog(disk, listLogFiles(disk, '/wal'))
 
   expect(found?.reason).toContain(reason)
+})
+
+/** Ended by its last group, with entries 1 to 5 of term 1, all committed. */
+const FIVE: Crafted = { firstIndex: 1, groups: [HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 5), end(5)]] }
+const otherCluster = { ...IDENTITY, clusterId: IDENTITY.clusterId.map((byte) => byte ^ 1) }
+
+test('behind an installed snapshot a file may begin anywhere, and nothing before it counts any more (§16.3)', () => {
+  const next: Crafted = { firstIndex: 20, groups: [[identity, state(2, 1, 19), mark(19, 2)], [log(20, 3, 2)]] }
+
+  const scan = scanned(craftFiles([FIVE, next]))
+
+  expect(scan.damage).toBeUndefined()
+  expect(scan).toMatchObject({ firstIndex: 20, lastIndex: 22, terms: [{ term: 2, firstIndex: 20 }] })
+  expect(scan.files[0]?.lastIndex).toBe(0)
+})
+
+test.each<[string, Crafted, string]>([
+  ['no snapshot explains where it begins', { firstIndex: 20, groups: [[identity, state(1, 1, 5)]] }, 'not 6'],
+  ['its snapshot is another', { firstIndex: 20, groups: [[identity, state(1, 1, 7), mark(7)]] }, 'at index 20, not 6'],
+  ['its snapshot goes back', { firstIndex: 1, groups: [[identity, state(1, 1, 5), mark(0, 0)]] }, 'at index 1, not 6'],
+  [
+    'it is of another cluster',
+    { firstIndex: 6, groups: [[identity]], header: { identity: otherCluster } },
+    'the cluster id differs',
+  ],
+  [
+    'it was written behind something else',
+    { firstIndex: 6, groups: [[identity]], header: { previous: { sequence: 1, checksum: 2, group: 3 } } },
+    'it does not continue the log file before it',
+  ],
+  ['its header names another file', { firstIndex: 6, groups: [[identity]], header: { sequence: 9 } }, '(file 9, first'],
+  ['its header names another index', { firstIndex: 6, groups: [[identity]], header: { firstIndex: 8 } }, 'index 8)'],
+])('V4: a file that does not follow the one before it is damage: %s', (_, next, reason) => {
+  const { damage: found, lastIndex } = scanned(craftFiles([FIVE, next]))
+
+  expect(found?.reason).toContain(reason)
+  expect(found?.file).toContain(logFileName(2, next.firstIndex))
+  expect(lastIndex).toBe(5)
+})
+
+test('only the newest marks are kept, and the same one is kept once', () => {
+  const marks = Array.from({ length: 20 }, (_, i) => [state(1, 1, 20), mark(i + 1), mark(i + 1)])
+  const scan = scanned(craft([HEAD, [state(1, 1, 20), log(1, 20, 1)], ...marks]))
+
+  expect(scan.damage).toBeUndefined()
+  expect(scan.marks.map(({ index }) => index)).toEqual(Array.from({ length: 16 }, (_, i) => i + 5))
+})
+
+test('a log that begins at a snapshot nobody marked takes entries of any term', () => {
+  const disk = craftFiles([{ firstIndex: 42, groups: [[identity, state(3, 1, 41), mark(30, 2)], [log(42, 2, 1)]] }])
+
+  expect(scanned(disk)).toMatchObject({ damage: undefined, firstIndex: 42, lastIndex: 43 })
+})
+
+test('what stands behind the damage and makes no sense adds nothing to what is known to be lost', () => {
+  const nonsense: Payload = [RECORD_TYPE.entries, new Uint8Array(40)]
+  const scan = scanned(craft([HEAD, [state(1, 1, 9), log(1, 5, 1)], [nonsense], [state(1, 1, 9), log(6, 2, 1)]]))
+
+  expect(scan.damage?.reason).toContain('index 9 was committed')
+  expect(scan).toMatchObject({ lastIndex: 0, lostThrough: 7 })
+})
+
+test('where no header can be read, nothing is believed and no checksum is looked for', () => {
+  const disk = craft([HEAD, [state(1, 1, 0), log(1, 5, 1)]])
+  damage(disk, `/wal/${logFileName(1, 1)}`, 100, Uint8Array.of(1, 2, 3))
+
+  const found = inspectWal(disk, '/wal')
+
+  expect(found).toMatchObject({ damage: { offset: 0 }, firstIndex: 1, lastIndex: 0 })
+  expect(found?.damage?.reason).toContain('header')
+  expect(found?.files[0]?.identity).toBeUndefined()
+})
+
+test('a file that is none of ours, or of a later format, is told apart from a damaged one', () => {
+  const path = `/wal/${logFileName(1, 1)}`
+  const foreign = craft([HEAD])
+  damage(foreign, path, 0, Uint8Array.of(1))
+  expect(scanned(foreign).damage?.reason).toBe('it does not begin like a log file')
+
+  const later = craft([HEAD])
+  const header = contentOf(later, path).slice(0, FILE_HEADER_BYTES)
+  const view = viewOf(header)
+  view.setUint32(8, 2, true)
+  view.setUint32(FILE_HEADER_BYTES - 4, crc32c(header, 0, FILE_HEADER_BYTES - 4), true)
+  damage(later, path, 0, header)
+  expect(scanned(later).damage?.reason).toBe('format version 2 is not known to this program')
+})
+
+test('entries that were replaced stay replaced; wal/replaced-entries-read is noticed (§15.2)', () => {
+  const groups: Groups = [HEAD, [state(2, 1, 2), log(1, 6, 1)], [state(2, 1, 2), log(4, 3, 2)]]
+  const replayed = (...defects: WalDefect[]) => {
+    const disk = craft(groups)
+    const texts: string[] = []
+    replayEntries(
+      disk,
+      scanned(disk, { defects: readWalDefects(new Set(defects)) }),
+      1,
+      (first, count, bytes, start) => {
+        texts.push(...textsOf(first, count, bytes, start))
+      },
+    )
+    return texts
+  }
+
+  const kept = [...textsOf(1, 3, entries(1, 3, 1).bytes), ...textsOf(4, 3, entries(4, 3, 2).bytes)]
+  expect(replayed()).toEqual(kept)
+  expect(replayed('wal/replaced-entries-read')).toEqual(textsOf(1, 6, entries(1, 6, 1).bytes))
+})
+
+test('where no log is, or one of another cluster, nothing is saved', () => {
+  const disk = createSimulatedDisk()
+  disk.makeDirectory('/wal')
+  const nothing = { lastIndex: 7, lastTerm: 1, scan: undefined }
+  expect(salvageWal(disk, '/wal', { index: 7, term: 1 })).toEqual({
+    ...{ ...nothing, damage: undefined, lost: { from: 8, through: undefined } },
+  })
+
+  const whole = wholeLog().disk
+  expect(salvageWal(whole, '/wal', { index: 40, term: 1 }, IDENTITY)).toMatchObject({ lastIndex: 100 })
+  expect(salvageWal(whole, '/wal', { index: 7, term: 1 }, otherCluster)).toMatchObject({
+    ...{ ...nothing, damage: { reason: 'the cluster id differs' } },
+  })
+})
+
+test('a file that is shorter than its header says so', () => {
+  const disk = craft([HEAD])
+  cut(disk, `/wal/${logFileName(1, 1)}`, 1_000)
+
+  expect(scanned(disk).damage).toMatchObject({ offset: 0, reason: 'the header has 1000 of 4096 bytes' })
+  expect(scanned(disk, { identity: IDENTITY }).damage).toMatchObject({ reason: 'the header has 1000 of 4096 bytes' })
+})
+
+test('a disk that refuses to read is damage wherever it does so, never the end of the log (V4)', () => {
+  const large = 10 * 1024 * 1024
+  const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 5, 1)]]
+  const failing = (read: number): SimulatedDisk => {
+    const disk = craftFiles([{ firstIndex: 1, groups, bytes: large }])
+    let reads = 0
+    disk.fault = ({ call }) => (call === 'read' && ++reads >= read ? { kind: 'fail', code: 'EIO' } : undefined)
+    return disk
+  }
+
+  // The file is read in windows: the first holds the header and all records, the next ones zeros.
+  expect(scanned(failing(9), { identity: IDENTITY })).toMatchObject({ damage: undefined, lastIndex: 5 })
+  expect(scanned(failing(1), { identity: IDENTITY }).damage).toMatchObject({
+    offset: 0,
+    reason: 'the header cannot be read (EIO)',
+  })
+  expect(scanned(failing(2), { identity: IDENTITY })).toMatchObject({
+    damage: { reason: 'it cannot be read (EIO)' },
+    lastIndex: 5,
+  })
+  const read = (): never => {
+    throw new Error('the cable is out')
+  }
+  expect(scanned({ ...craft(groups), read }, { identity: IDENTITY }).damage?.reason).toContain('the cable is out')
+})
+
+test('a record that cannot be read is damage, not a torn tail (V4)', () => {
+  // Entries as large as they may be: few of them are more than is read at once.
+  const wide = Array.from({ length: 9 }, (_, i): readonly Payload[] => [log(1 + i, 1, 1, ENTRY_BYTES_MAX)])
+  const disk = craftFiles([{ firstIndex: 1, groups: [HEAD, ...wide], bytes: 12 * 1024 * 1024 }])
+  const whole = scanned(disk, { identity: IDENTITY })
+  expect(whole).toMatchObject({ damage: undefined, lastIndex: 9 })
+  let reads = 0
+  disk.fault = ({ call }) => (call === 'read' && ++reads === 2 ? { kind: 'fail', code: 'EIO' } : undefined)
+
+  const { damage: found, lastIndex } = scanned(disk, { identity: IDENTITY })
+
+  expect(found?.reason).toBe('it cannot be read (EIO)')
+  expect(lastIndex).toBeLessThan(9)
+})
+
+test('entries that rot between two looks are not given out (A15)', () => {
+  const disk = craft([HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 0), log(6, 5, 1)]])
+  const scan = scanned(disk)
+  const path = `/wal/${logFileName(1, 1)}`
+  const at = Buffer.from(contentOf(disk, path)).indexOf(Buffer.from(entries(8, 1, 1).bytes))
+  damage(disk, path, at + ENTRY_HEADER_BYTES, Uint8Array.of(99))
+  const seen: string[] = []
+
+  const replay = () =>
+    replayEntries(disk, scan, 1, (firstIndex, count, bytes, start) =>
+      seen.push(...textsOf(firstIndex, count, bytes, start)),
+    )
+
+  expect(replay).toThrow(expect.objectContaining({ code: 'corrupt_data' }))
+  expect(seen).toEqual(textsOf(1, 5, entries(1, 5, 1).bytes))
 })
 
 test('two membership entries above the commit index are damage (M10, A23)', () => {

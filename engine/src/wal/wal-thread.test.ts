@@ -3,17 +3,18 @@ import { contentOf, createSimulatedDisk, fillDisk } from '../testing/disk.ts'
 import { batchTexts, entries, IDENTITY, replayTexts } from '../testing/log-fixture.ts'
 import { createSimulation } from '../testing/simulation.ts'
 import { createWal, openWal } from './open.ts'
+import type { WalOptions } from './wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from './wal-thread.ts'
 
 const OPTIONS = { fileBytes: 16_384, reserveBytes: 512 }
 
-function start(flushThreshold = 100, ...defects: string[]) {
+function startWith(options: WalOptions, flushThreshold: number, defects: readonly string[]) {
   const disk = createSimulatedDisk()
   disk.makeDirectory('/wal')
   const { env } = createSimulation({ disk })
   const sent: FromWal[] = []
   const thread: WalThread = {
-    wal: createWal({ ...env, defects: new Set(defects) }, '/wal', IDENTITY, { index: 0, term: 0 }, OPTIONS),
+    wal: createWal({ ...env, defects: new Set(defects) }, '/wal', IDENTITY, { index: 0, term: 0 }, options),
     flushThreshold,
     send: (message) => sent.push(message),
     monotonicMs: env.clock.monotonicMs,
@@ -22,6 +23,8 @@ function start(flushThreshold = 100, ...defects: string[]) {
   }
   return { disk, env, thread, sent }
 }
+
+const start = (flushThreshold = 100, ...defects: string[]) => startWith(OPTIONS, flushThreshold, defects)
 
 function append(token: number, batches: ReturnType<typeof entries>[], commit = 0, term = 1): ToWal {
   return { type: 'append', token, hardState: { term, vote: 1, commit }, entries: batches }
@@ -134,6 +137,56 @@ test('what a refusal kept from being replaced does not become committed behind i
   }
   expect(commitBehind()).toBe(160)
   expect(commitBehind('wal/commit-behind-refusal')).toBe(170)
+})
+
+test('a group takes the commit index of its own hand-overs: behind it other entries may come (M10)', () => {
+  const replace = (...defects: string[]) => {
+    const { thread } = start(10, ...defects)
+    // Another leader replaces entries 5 to 10, and has committed up to 8.
+    handleWalMessages(thread, [append(1, [entries(1, 10, 1)], 0), append(2, [entries(5, 6, 2)], 8, 2)])
+    return thread.wal.hardState
+  }
+
+  expect(replace()).toEqual({ term: 2, vote: 1, commit: 8 })
+  expect(() => replace('wal/commit-of-next')).toThrow('(A4)')
+})
+
+test('a group holds so many batches as their records fit beside them (W1)', () => {
+  const { thread, sent } = startWith({ fileBytes: 4 * 1024 * 1024, reserveBytes: 1_024 }, 100_000, [])
+  const batches = Array.from({ length: 8_200 }, (_, i) => entries(1 + i, 1, 1))
+
+  handleWalMessages(thread, [append(1, batches)])
+
+  expect(sent).toMatchObject([
+    { type: 'stored', token: 0, entries: 8_192 },
+    { type: 'stored', token: 1, entries: 8 },
+  ])
+})
+
+test('when even the room for votes and marks is used up they are refused, and wait for more (W4)', () => {
+  const { disk, thread, sent } = start(1_000)
+  handleWalMessages(thread, [append(1, [entries(1, 20, 1)], 20)])
+  fillDisk(disk)
+  for (let i = 0; i < 40; i++) handleWalMessages(thread, [append(2 + i, [entries(21 + i * 20, 20, 1, 48)], 20)])
+  const before = sent.length
+  for (let term = 2; term <= 40; term++) handleWalMessages(thread, [append(100 + term, [], 20, term)])
+  const votes = sent.slice(before)
+  const stored = votes.filter(({ type }) => type === 'stored').length
+  expect(stored).toBeGreaterThan(0)
+  expect(votes.slice(stored).every(({ type }) => type === 'refused')).toBe(true)
+  expect(thread.wal.hardState.term).toBe(1 + stored)
+
+  // Nobody is told of a mark that found no room.
+  handleWalMessages(thread, [{ type: 'mark', mark: { index: 20, term: 1 } }])
+  expect(sent.at(-1)).toMatchObject({ type: 'refused' })
+
+  disk.capacityBytes = 2 ** 40
+  const refusals = sent.filter(({ type }) => type === 'refused').length
+  handleWalMessages(thread, [{ type: 'resume', refusals }, append(200, [], 20, 41)])
+  expect(sent.slice(-2)).toMatchObject([
+    { type: 'resumed', takesEntries: true },
+    { type: 'stored', token: 200 },
+  ])
 })
 
 test('a mark brings the commit index that covers it, and compaction follows', () => {

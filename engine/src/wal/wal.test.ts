@@ -1,8 +1,19 @@
 import { expect, test } from 'vitest'
 import { writeFully } from '../env.ts'
-import { contentOf, copyDisk, crash, cut, damage, picture, restart, type SimulatedDisk } from '../testing/disk.ts'
+import {
+  contentOf,
+  copyDisk,
+  crash,
+  cut,
+  damage,
+  fillDisk,
+  picture,
+  restart,
+  type SimulatedDisk,
+} from '../testing/disk.ts'
 import { batchTexts, entries, IDENTITY, replayTexts, SMALL, tryOpen } from '../testing/log-fixture.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
+import type { WalDefect } from './defects.ts'
 import { assertConnects, createWal, openWal, recoveredTerm } from './open.ts'
 import { FILE_HEADER_BYTES, RECORD_TYPE, recordBytes } from './record.ts'
 import { listLogFiles } from './scan.ts'
@@ -23,11 +34,14 @@ import {
 const DIRECTORY = '/wal'
 const EMPTY = { index: 0, term: 0 }
 
-function begin(options = SMALL, base = EMPTY): { simulation: Simulation; disk: SimulatedDisk; wal: Wal } {
+type Begun = { simulation: Simulation; disk: SimulatedDisk; wal: Wal }
+
+function begin(options = SMALL, base = EMPTY, defects: readonly WalDefect[] = []): Begun {
   const simulation = createSimulation()
   simulation.disk.makeDirectory(DIRECTORY)
   simulation.disk.syncDirectory('/')
-  const wal = createWal(simulation.env, DIRECTORY, IDENTITY, base, options)
+  const env = { ...simulation.env, defects: new Set<string>(defects) }
+  const wal = createWal(env, DIRECTORY, IDENTITY, base, options)
   return { simulation, disk: simulation.disk, wal }
 }
 
@@ -400,6 +414,194 @@ test('a write the disk has no room for leaves no trace of its group', () => {
     const opened = tryOpen(createSimulation({ disk: crash(disk, () => survives) }).env, DIRECTORY)
     expect(opened).toMatchObject({ code: '', texts: batchTexts([entries(1, 5, 1), entries(6, 2, 1, 8, 99)]) })
   }
+})
+
+test('what a refused write left is wiped before anything is written there, and until then everything waits', () => {
+  const begun = () => {
+    const { disk, wal } = begin()
+    appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+    disk.fault = ({ call }) => (call === 'write' ? { kind: 'short', bytes: 700, code: 'ENOSPC' } : undefined)
+    expect(appendGroup(wal, { batches: [entries(6, 30, 1)] })).toBe('full')
+    return { disk, wal }
+  }
+  const { disk, wal } = begun()
+  // Not even a vote may stand behind what is left there: it would look like a part of the group that was refused.
+  expect(appendGroup(wal, { hardState: hardState(2, 0), batches: [] })).toBe('full')
+  expect(retryNext(wal)).toBe(false)
+  expect(installWal(wal, { index: 100, term: 1 })).toBe(false)
+  expect(isFull(wal)).toBe(true)
+  disk.fault = () => undefined
+  expect(retryNext(wal)).toBe(true)
+  expect(appendGroup(wal, { hardState: hardState(2, 0), batches: [] })).toBe('stored')
+  expect(tryOpen(createSimulation({ disk: crash(disk, () => false) }).env, DIRECTORY)).toMatchObject({
+    ...{ code: '', term: 2, texts: batchTexts([entries(1, 5, 1)]) },
+  })
+
+  for (const call of ['write', 'syncData'] as const) {
+    const other = begun()
+    other.disk.fault = (operation) => (operation.call === call ? { kind: 'fail', code: 'EIO' } : undefined)
+    expect(() => retryNext(other.wal), call).toThrow(expect.objectContaining({ code: 'disk_failed' }))
+  }
+})
+
+test('wal/refused-write-left is noticed: what is left of the group stands behind the next one', () => {
+  const textsAfter = (...defects: WalDefect[]) => {
+    const { disk, wal } = begin(SMALL, EMPTY, defects)
+    appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+    const batches = Array.from({ length: 8 }, (_, i) => entries(6 + i, 1, 1, 40))
+    let isLeft = false
+    disk.fault = ({ call }) => {
+      if (call !== 'write' || isLeft) return undefined
+      isLeft = true
+      return { kind: 'short', bytes: 700, code: 'ENOSPC' }
+    }
+    expect(appendGroup(wal, { batches })).toBe('full')
+    expect(appendGroup(wal, { batches: [entries(6, 1, 1, 40)] })).toBe('stored')
+    return tryOpen(createSimulation({ disk: restart(disk) }).env, DIRECTORY)
+  }
+
+  expect(textsAfter()).toMatchObject({ code: '', texts: batchTexts([entries(1, 5, 1), entries(6, 1, 1, 40)]) })
+  expect(textsAfter('wal/refused-write-left')).toMatchObject({ code: 'corrupt_data' })
+})
+
+test('wal/sync-error-retried is noticed: a second sync says that it is there, and it is gone (W2)', () => {
+  const append = (...defects: WalDefect[]) => {
+    const { disk, wal } = begin(SMALL, EMPTY, defects)
+    let failures = 0
+    disk.fault = ({ call }) => (call === 'syncData' && failures++ === 0 ? { kind: 'fail', code: 'EIO' } : undefined)
+    const result = appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+    return { result, found: tryOpen(createSimulation({ disk: crash(disk, () => false) }).env, DIRECTORY) }
+  }
+
+  expect(() => append()).toThrow(expect.objectContaining({ code: 'disk_failed' }))
+  expect(append('wal/sync-error-retried')).toMatchObject({ result: 'stored', found: { code: '', texts: [] } })
+})
+
+test('wal/compacts-too-much is noticed: a file goes whose entries are needed (§17)', () => {
+  const firstAfter = (...defects: WalDefect[]): number => {
+    const { disk, wal } = begin(SMALL, EMPTY, defects)
+    fill(wal, 3)
+    appendGroup(wal, { hardState: hardState(1, wal.lastIndex), batches: [] })
+    const floor = (wal.files[0]?.lastIndex ?? 0) - 2
+    compactWal(wal, floor)
+    return reopen(disk).recovered.firstIndex - floor
+  }
+
+  expect(firstAfter()).toBeLessThanOrEqual(0)
+  expect(firstAfter('wal/compacts-too-much')).toBeGreaterThan(0)
+})
+
+test('a next file without a name waits for room for it, and an installation waits as well (W3)', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [] })
+  disk.fault = ({ call }) => (call === 'rename' ? { kind: 'fail', code: 'ENOSPC' } : undefined)
+  while (appendGroup(wal, { batches: [entries(wal.lastIndex + 1, 10, 1, 100)] }) === 'stored');
+  const last = wal.lastIndex
+  expect(wal.next.state).toBe('nameless')
+  expect(isFull(wal)).toBe(true)
+
+  // The file before has ended: nothing goes into it, not even a vote.
+  expect(appendGroup(wal, { hardState: hardState(3, 0), batches: [] })).toBe('full')
+  expect(retryNext(wal)).toBe(false)
+  expect(installWal(wal, { index: last + 50, term: 1 })).toBe(false)
+  const opened = tryOpen(createSimulation({ disk: copyDisk(disk) }).env, DIRECTORY)
+  expect(opened).toMatchObject({ code: '', term: 1 })
+  expect(opened.texts).toHaveLength(last)
+
+  disk.fault = () => undefined
+  expect(installWal(wal, { index: last + 50, term: 1 })).toBe(true)
+  expect(reopen(disk).recovered).toMatchObject({ firstIndex: last + 51, hardState: { term: 1, commit: last + 50 } })
+})
+
+test('a start that finds the end of a file and no room for the next one waits for it (§19)', () => {
+  const { disk, wal } = begin()
+  disk.fault = ({ call }) => (call === 'rename' ? { kind: 'crash' } : undefined)
+  expect(() => fill(wal, 2)).toThrow('machine stops')
+  const left = crash(disk, () => true)
+  left.unlink(`${DIRECTORY}/next.tmp`)
+  fillDisk(left)
+
+  const again = reopen(left, true)
+
+  expect(again.simulation.lines.some(({ message }) => message.includes('no room for the next log file'))).toBe(true)
+  const last = again.wal.lastIndex
+  expect(last).toBeGreaterThan(0)
+  expect(appendGroup(again.wal, { batches: [entries(last + 1, 1, 1)] })).toBe('full')
+  again.disk.capacityBytes = 2 ** 40
+  expect(retryNext(again.wal)).toBe(true)
+  expect(appendGroup(again.wal, { batches: [entries(last + 1, 1, 1)] })).toBe('stored')
+  expect(reopen(again.disk).recovered.lastIndex).toBe(last + 1)
+})
+
+test('a torn group behind an orderly stop is damage: nothing was being written (V4)', () => {
+  const { disk, wal } = begin()
+  appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+  const end = wal.offset
+  appendGroup(wal, { batches: [entries(6, 5, 1)] })
+  damage(disk, lastPath(wal), end + 20, Uint8Array.of(0, 0, 0, 0, 0, 0))
+
+  const { env } = createSimulation({ disk: restart(disk) })
+  expect(tryOpen(env, DIRECTORY, SMALL, true)).toMatchObject({
+    code: 'corrupt_data',
+    message: expect.stringContaining('the last stop was orderly'),
+  })
+})
+
+test('a disk that fails while the last file is written again ends the process (V5, W2)', () => {
+  for (const call of ['create', 'write', 'syncData', 'rename', 'syncDirectory'] as const) {
+    const { disk, wal } = begin()
+    appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+    const { env, disk: again } = createSimulation({ disk: restart(disk) })
+    again.fault = (operation) => (operation.call === call ? { kind: 'fail', code: 'EIO' } : undefined)
+    expect(tryOpen(env, DIRECTORY), call).toMatchObject({ code: 'disk_failed' })
+  }
+  // The same without room for a copy, where it is written in place.
+  for (const call of ['write', 'syncData'] as const) {
+    const { disk, wal } = begin()
+    appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
+    const { env, disk: again } = createSimulation({ disk: restart(disk) })
+    again.fault = ({ call: asked, path }) => {
+      if (path.endsWith('.tmp') && asked === 'create') return { kind: 'fail', code: 'ENOSPC' }
+      return asked === call && path.endsWith('.log') ? { kind: 'fail', code: 'EIO' } : undefined
+    }
+    expect(tryOpen(env, DIRECTORY), `${call} in place`).toMatchObject({ code: 'disk_failed' })
+  }
+})
+
+test('a log that finds no room when it is made says so, and is made once there is some', () => {
+  const { env, disk } = createSimulation()
+  disk.makeDirectory(DIRECTORY)
+  fillDisk(disk)
+
+  expect(() => createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)).toThrow(
+    expect.objectContaining({ code: 'disk_full' }),
+  )
+
+  disk.capacityBytes = 2 ** 40
+  const wal = createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)
+  expect(appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 1, 1)] })).toBe('stored')
+})
+
+test('a log is never made over several files, or over one that is damaged', () => {
+  const { disk, wal } = begin()
+  fill(wal, 2)
+  const { env } = createSimulation({ disk: restart(disk) })
+  expect(() => createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)).toThrow('CLUSTER')
+
+  const single = begin()
+  damage(single.disk, lastPath(single.wal), FILE_HEADER_BYTES + 20, Uint8Array.of(1, 2, 3))
+  const again = createSimulation({ disk: restart(single.disk) })
+  expect(() => createWal(again.env, DIRECTORY, IDENTITY, EMPTY, SMALL)).toThrow('never torn')
+  expect(listLogFiles(again.disk, DIRECTORY)).toHaveLength(1)
+})
+
+test('the bytes of the next file count as soon as they are on the disk', () => {
+  const { wal } = begin()
+  expect(walBytes(wal)).toBe(8_192)
+  prepareNext(wal, 1_000)
+  expect(walBytes(wal)).toBe(9_192)
+  while (prepareNext(wal, 1_000));
+  expect(walBytes(wal)).toBe(2 * 8_192)
 })
 
 test('any other failure of a write or a sync ends the process with disk_failed (W2)', () => {
