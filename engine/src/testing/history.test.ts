@@ -169,6 +169,30 @@ test('a history with many unknown ends is decided, either way', () => {
   }
 })
 
+test('what only many writes of unknown outcome together come to is explained, and no more than they come to', () => {
+  const history = createHistory()
+  const ask = (kind: OperationKind, amount: number) => call(history, 0, 0, kind, amount)
+  complete(history, ask('set', 20), 'done', 20)
+  const unknown: readonly (readonly [kind: OperationKind, amount: number, times: number])[] = [
+    ['increase', 3, 9],
+    ['increase', 2, 4],
+    ['decrease', 1, 3],
+    ['delete', 0, 2],
+    ...Array.from({ length: 20 }, (_, amount) => ['set', amount, 1] as const),
+  ]
+  for (const [kind, amount, times] of unknown) for (let i = 0; i < times; i++) ask(kind, amount)
+  // All thirteen increases, then one of the sets, then a deletion.
+  complete(history, ask('read', 0), 'done', 55)
+  complete(history, ask('increase', 1), 'done', 17)
+  complete(history, ask('read', 0), 'missing')
+  expect(verdictOf(history.operations)).toBe('linearizable')
+
+  const last = history.operations.at(-2) as Operation
+  const changed = (value: number) => history.operations.map((each) => (each === last ? { ...each, value } : each))
+  expect(verdictOf(changed(20))).toBe('linearizable')
+  expect(verdictOf(changed(22))).toBe('impossible')
+})
+
 test('every single change of a small history is judged as by trying all orders', () => {
   let changed = 0
   let impossible = 0

@@ -5,8 +5,9 @@
  * which every operation takes effect at one moment between its call and its return (Wing and Gong). It goes through the
  * history once, with all ways to explain it so far, and has an operation take effect only when a return needs it (the
  * just-in-time linearization of Lowe). An operation whose outcome nobody knows may take effect at any time after its
- * call, or never: equal ones are counted and not told apart, and a way that used more of them than another way to the
- * same place is dropped. One that certainly had no effect is not part of the order at all.
+ * call, or never: equal ones are counted and not told apart, a way that used more of them than another way to the same
+ * place is dropped, and the search for a way goes where the fewest of them can explain an answer. One that certainly had
+ * no effect is not part of the order at all.
  */
 
 import { assert } from '@vacancy/shared'
@@ -159,19 +160,32 @@ type Way = {
   readonly total: number
 }
 
-/** How far one sweep looks: ways that are kept, and operations without an outcome that one return may need. */
-type Reach = { readonly ways: number; readonly depth: number }
+/**
+ * How far one sweep looks: ways that are kept, and how many operations without an outcome a return may take beyond the
+ * fewest that could explain it.
+ */
+type Reach = { readonly ways: number; readonly more: number }
 
 /** Nearly all histories are explained by the first; only the last one can say that nothing explains a history. */
 const REACHES: readonly Reach[] = [
-  { ways: 16, depth: 1 },
-  { ways: 64, depth: 2 },
-  { ways: 512, depth: 3 },
-  { ways: 4_096, depth: 5 },
-  { ways: Number.POSITIVE_INFINITY, depth: Number.POSITIVE_INFINITY },
+  { ways: 16, more: 0 },
+  { ways: 64, more: 1 },
+  { ways: 512, more: 2 },
+  { ways: 4_096, more: 4 },
+  { ways: Number.POSITIVE_INFINITY, more: Number.POSITIVE_INFINITY },
 ]
 
 const SLOTS_MAX = 31
+
+/** Operations without an outcome that do the same: only how many of them took effect matters. */
+type Kind = {
+  readonly name: string
+  /** The state each state becomes, both one higher so that `MISSING` has a place. */
+  readonly next: Uint16Array
+  called: number
+}
+
+const STATES = VALUE_MAX + 2
 
 type Sweep = {
   readonly reach: Reach
@@ -181,9 +195,7 @@ type Sweep = {
   isCut: boolean
   /** Called and not returned, by slot. */
   readonly pending: (Operation | undefined)[]
-  /** One of each kind of operation without an outcome, and how many of them were called. */
-  readonly kinds: readonly Operation[]
-  readonly called: Uint16Array
+  readonly kinds: readonly Kind[]
   ways: Way[]
 }
 
@@ -194,8 +206,7 @@ function checkKey(key: number, all: readonly Operation[], options: CheckOptions)
   )
   const { initial = MISSING, stepsMax = STEPS_MAX } = options
   const moments = momentsOf(operations)
-  const kinds = new Map<string, Operation>()
-  for (const operation of operations) if (operation.outcome === 'unknown') kinds.set(nameOf(operation), operation)
+  const kinds = kindsOf(operations)
   let steps = 0
   for (const reach of REACHES) {
     const sweep: Sweep = {
@@ -204,11 +215,10 @@ function checkKey(key: number, all: readonly Operation[], options: CheckOptions)
       steps: 0,
       isCut: false,
       pending: [],
-      kinds: [...kinds.values()],
-      called: new Uint16Array(kinds.size),
-      ways: [{ state: initial, done: 0, used: new Uint16Array(kinds.size), total: 0 }],
+      kinds: kinds.map((kind) => ({ ...kind })),
+      ways: [{ state: initial, done: 0, used: new Uint16Array(kinds.length), total: 0 }],
     }
-    const stuck = runSweep(sweep, moments, [...kinds.keys()])
+    const stuck = runSweep(sweep, moments)
     steps += sweep.steps
     if (!stuck) return { verdict: 'linearizable', steps }
     if (sweep.steps >= sweep.stepsMax) break
@@ -218,6 +228,17 @@ function checkKey(key: number, all: readonly Operation[], options: CheckOptions)
 }
 
 const nameOf = ({ kind, amount }: Operation): string => `${kind} ${amount}`
+
+function kindsOf(operations: readonly Operation[]): Kind[] {
+  const kinds = new Map<string, Kind>()
+  for (const operation of operations) {
+    const name = nameOf(operation)
+    if (operation.outcome !== 'unknown' || kinds.has(name)) continue
+    const next = Uint16Array.from({ length: STATES }, (_, place) => effectOf(place - 1, operation).state + 1)
+    kinds.set(name, { name, next, called: 0 })
+  }
+  return [...kinds.values()]
+}
 
 /** What never returned has no place at which it must have taken effect. */
 function momentsOf(operations: readonly Operation[]): Moment[] {
@@ -230,8 +251,8 @@ function momentsOf(operations: readonly Operation[]): Moment[] {
 }
 
 /** @returns what cannot be explained, the first of them, when that is so */
-function runSweep(sweep: Sweep, moments: readonly Moment[], names: readonly string[]): Operation[] | undefined {
-  const { pending, called } = sweep
+function runSweep(sweep: Sweep, moments: readonly Moment[]): Operation[] | undefined {
+  const { pending, kinds } = sweep
   for (const { operation, isCall } of moments) {
     if (!isCall) {
       const slot = pending.indexOf(operation)
@@ -240,71 +261,143 @@ function runSweep(sweep: Sweep, moments: readonly Moment[], names: readonly stri
       if (sweep.ways.length === 0) return [operation, ...open].slice(0, 16)
       pending[slot] = undefined
     } else if (operation.outcome === 'unknown') {
-      const kind = names.indexOf(nameOf(operation))
-      called[kind] = (called[kind] as number) + 1
+      const kind = kinds.find(({ name }) => name === nameOf(operation)) as Kind
+      kind.called++
     } else {
       const free = pending.indexOf(undefined)
       const slot = free < 0 ? pending.length : free
       assert(slot < SLOTS_MAX, `a register is asked by at most ${SLOTS_MAX} at once`)
       pending[slot] = operation
+      sweep.ways = sweep.ways.map((way) => ({ ...way, done: settled(pending, way.state, way.done) }))
     }
   }
   return undefined
 }
 
-type Open = Way & { readonly depth: number }
+/**
+ * The pending operations that took effect, once those have that change nothing and are right in this state: they cannot
+ * find a better place. A write that happens to write what is there may still be needed to come back to it.
+ */
+function settled(pending: readonly (Operation | undefined)[], state: number, done: number): number {
+  let all = done
+  for (let slot = 0; slot < pending.length; slot++) {
+    const operation = pending[slot]
+    if (operation && isLook(operation) && stateAfter(state, operation) !== undefined) all |= 1 << slot
+  }
+  return all
+}
+
+const UNREACHABLE = 0xffff
+
+/**
+ * By place of a state: how many operations without an outcome must take effect at least before `operation` can, if there
+ * were as many as one likes of each kind that was called, and everything pending came as often as it is needed. What
+ * cannot be reached then cannot be reached at all, and a search led by it takes no step that leads nowhere near (A*).
+ */
+function distancesTo({ pending, kinds }: Sweep, operation: Operation): Uint16Array {
+  const far = new Uint16Array(STATES).fill(UNREACHABLE)
+  for (let place = 0; place < STATES; place++) if (stateAfter(place - 1, operation) !== undefined) far[place] = 0
+  const known = pending.filter((other) => other !== undefined && other !== operation && !isLook(other)) as Operation[]
+  const unknown = kinds.filter(({ called }) => called > 0)
+  const reach = (from: number, to: number, after: (place: number) => number): boolean => {
+    let isNews = false
+    for (let place = 0; place < STATES; place++) {
+      if (far[place] !== UNREACHABLE || far[after(place)] !== from) continue
+      far[place] = to
+      isNews = true
+    }
+    return isNews
+  }
+  for (let distance = 0; ; distance++) {
+    while (known.some((other) => reach(distance, distance, (place) => placeAfter(place, other))));
+    let isLast = true
+    for (const { next } of unknown) {
+      if (reach(distance, distance + 1, (place) => next[place] as number)) isLast = false
+    }
+    if (isLast) return far
+  }
+}
+
+/** Changes nothing wherever it has its outcome. */
+function isLook({ kind, outcome }: Operation): boolean {
+  return kind === 'read' || outcome === 'refused' || outcome === 'missing'
+}
+
+/** −1 when the operation cannot have its outcome there. */
+function placeAfter(place: number, operation: Operation): number {
+  const next = stateAfter(place - 1, operation)
+  return next === undefined ? -1 : next + 1
+}
+
+/** `limit`: how many operations without an outcome it may come to. */
+type Open = Way & { readonly limit: number }
 
 /**
  * The ways that go on behind the return of an operation: it took effect before, or does so now, behind any others that
- * are under way. Nothing takes effect before somebody returns who needs it (just in time).
+ * are under way. Nothing that changes the state takes effect before somebody returns who needs it (just in time).
  */
 function explain(sweep: Sweep, operation: Operation, slot: number): Way[] {
-  const { reach, pending, kinds, called } = sweep
+  const { reach, pending, kinds } = sweep
   const bit = 1 << slot
+  let far: Uint16Array | undefined
+  const restOf = (state: number): number => {
+    if (stateAfter(state, operation) !== undefined) return 0
+    far ??= distancesTo(sweep, operation)
+    return far[state + 1] as number
+  }
   const found: Way[] = []
-  /** By how many operations without an outcome they used: who used fewest is looked at first. */
+  /** By how many operations without an outcome they will have used at least: the cheapest are looked at first. */
   const open: Open[][] = []
   const push = (way: Open): void => {
-    const same = open[way.total]
+    const rest = restOf(way.state)
+    if (rest === UNREACHABLE) return
+    const estimate = way.total + rest
+    if (estimate > way.limit) {
+      sweep.isCut = true
+      return
+    }
+    const same = open[estimate]
     if (same) same.push(way)
-    else open[way.total] = [way]
+    else open[estimate] = [way]
   }
   for (const way of sweep.ways) {
     if (way.done & bit) found.push({ ...way, done: way.done & ~bit })
-    else push({ ...way, depth: 0 })
+    else push({ ...way, limit: way.total + restOf(way.state) + reach.more })
   }
   const seen = createFront()
   let explained = 0
-  for (let total = 0; total < open.length; total++) {
-    for (const way of open[total] ?? []) {
+  for (let estimate = 0; estimate < open.length; estimate++) {
+    for (const way of open[estimate] ?? []) {
       if (explained >= reach.ways || ++sweep.steps > sweep.stepsMax) {
         sweep.isCut = true
         return best(sweep, found)
       }
       if (!isNew(seen, way)) continue
-      const { state, done, used, depth } = way
+      const { state, done, used, total, limit } = way
+      if (done & bit) {
+        explained++
+        found.push({ state, done: done & ~bit, used, total })
+        continue
+      }
       const after = stateAfter(state, operation)
       if (after !== undefined) {
         explained++
-        found.push({ state: after, done, used, total })
+        found.push({ state: after, done: settled(pending, after, done) & ~bit, used, total })
       }
       for (let other = 0; other < pending.length; other++) {
         const known = pending[other]
         if (!known || other === slot || done & (1 << other)) continue
         const next = stateAfter(state, known)
-        if (next !== undefined) push({ state: next, done: done | (1 << other), used, total, depth })
+        if (next === undefined) continue
+        push({ state: next, done: settled(pending, next, done | (1 << other)), used, total, limit })
       }
       for (let kind = 0; kind < kinds.length; kind++) {
-        if ((used[kind] as number) >= (called[kind] as number)) continue
-        const { state: next } = effectOf(state, kinds[kind] as Operation)
-        if (next === state) continue
-        if (depth >= reach.depth) {
-          sweep.isCut = true
-          break
-        }
+        const { next: places, called } = kinds[kind] as Kind
+        const next = (places[state + 1] as number) - 1
+        if (next === state || (used[kind] as number) >= called) continue
         const more = used.slice()
         more[kind] = (more[kind] as number) + 1
-        push({ state: next, done, used: more, total: total + 1, depth: depth + 1 })
+        push({ state: next, done: settled(pending, next, done), used: more, total: total + 1, limit })
       }
     }
   }
