@@ -402,6 +402,23 @@ test.each(['formation/reachable-majority', 'formation/empty-outvotes-data'])('%s
   expect(runs.some((violation) => violation !== '')).toBe(true)
 })
 
+test('formation/codec-unchecked is noticed: nodes with two codec lists would found one shard (G9)', () => {
+  const kindsWith = (...defects: string[]) => {
+    const options = { defects: new Set(defects) }
+    const codecs = createCodecList(['refundable', 'breakfast'])
+    const nodes = [
+      node('a', seed('s'), options),
+      node('b', seed('s'), { ...options, codecs }),
+      node('c', EMPTY, options),
+    ]
+    meet(nodes)
+    return kindsOf(nodes)
+  }
+
+  expect(kindsWith()).not.toContain('form')
+  expect(kindsWith('formation/codec-unchecked')).toContain('form')
+})
+
 test('once all can hear each other, a majority with one snapshot, and all that are empty, form or join', () => {
   for (let run = 0; run < RUNS; run++) {
     // With the flag, empties that did not hear of data may form, and those that did stay away: somebody must decide.

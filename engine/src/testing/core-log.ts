@@ -60,6 +60,8 @@ export type LogEvents = {
 /** Makes and opens logs; `storage` is what survives the process. */
 export type LogKind = {
   readonly name: string
+  /** Of so many acknowledgements one is looked up on the disks (O9); where each is, so is everything that is applied. */
+  readonly durableEvery: number
   create(world: World, node: SimulatedNode, first: CoreSnapshot): unknown
   afterCrash(world: World, node: SimulatedNode, isPowerLoss: boolean): unknown
   open(host: Host, events: LogEvents): CoreLog
@@ -88,6 +90,7 @@ type ArrayStorage = {
 
 export const arrayLog: LogKind = {
   name: 'core',
+  durableEvery: 1,
   create: (_world, _node, snapshot): ArrayStorage => ({
     term: 0,
     vote: 0,

@@ -47,7 +47,7 @@ import {
 } from '../raft/raft.ts'
 import { type CoreLog, type CoreSnapshot, firstSnapshot, type LogKind } from './core-log.ts'
 import { onApplied, onState, violate } from './oracles.ts'
-import { between, chance, shuffle } from './random.ts'
+import { between, chance, type Random, shuffle, streamOf } from './random.ts'
 import { applyToy, createToyMachine, encodeToy, restoreToy, type ToyMachine } from './toy-machine.ts'
 import { note } from './trace.ts'
 import type { Action, Host, Program, Running, World } from './world.ts'
@@ -57,6 +57,8 @@ type WaitingRead = { readonly index: number; readonly token: number; readonly re
 
 type CoreNode = {
   readonly host: Host
+  readonly looksAtDisk: boolean
+  readonly probesBack: Random
   readonly id: number
   readonly log: CoreLog
   readonly raft: Raft
@@ -81,6 +83,7 @@ const WAITING_MAX = 10_000
 export function createCoreProgram(kind: LogKind): Program {
   return {
     name: kind.name,
+    durableEvery: kind.durableEvery,
     createStorage: (world, node) => kind.create(world, node, firstSnapshot(firstConfiguration(world))),
     afterCrash: kind.afterCrash,
     start: (host) => startCore(host, kind),
@@ -148,6 +151,8 @@ function startCore(host: Host, kind: LogKind): Running {
   onState(world.oracles, node.number, snapshot.index, machine.digestLo, machine.digestHi)
   const core: CoreNode = {
     host,
+    looksAtDisk: kind.durableEvery === 1,
+    probesBack: streamOf(world.seed, `node ${node.number} start ${node.starts} probes`),
     id,
     log,
     raft,
@@ -166,6 +171,7 @@ function startCore(host: Host, kind: LogKind): Running {
   const beat = (): void => {
     tick(raft)
     if (++core.ticks % knobs.heartbeatTicks === 0) storeCommit(raft)
+    probeBack(core)
     pump(core)
     host.env.schedule.after(knobs.tickMs, beat)
   }
@@ -248,6 +254,24 @@ function sendAll(core: CoreNode, messages: readonly Message[]): void {
     if (message.type === 'append') for (const batch of message.entries) bytes += batch.bytes.length
     if (message.type === 'snapshot') bytes += message.manifest.length
     core.host.send(to, streamOfMessage(message), message, bytes)
+  }
+}
+
+/**
+ * A leader may look for the end of what it has in common with a peer from further back than it must: Raft allows it, and
+ * leaders of another release may do it. Ours goes back to the very place, so that a message which fits and ends before
+ * the logs part, what R4 is about, never comes from it.
+ */
+function probeBack({ raft, host: { world }, probesBack: random }: CoreNode): void {
+  const { probeBackP } = world.knobs
+  if (probeBackP === 0 || world.isCalm || raft.role !== 'leader') return
+  for (const peer of raft.peers) {
+    if (peer.state !== 'probe' || peer.reading !== 0 || !chance(random, probeBackP)) continue
+    const least = Math.max(peer.match + 1, raft.firstIndex)
+    peer.next = Math.max(Math.min(peer.next, least), peer.next - between(random, 1, 16))
+    peer.sentCommit = Math.min(peer.sentCommit, peer.next - 1)
+    peer.isPaused = false
+    raft.mustBroadcast = true
   }
 }
 
@@ -346,6 +370,9 @@ function applyBatch(core: CoreNode, batch: EntryBatch): void {
     const kind = entryKind(view, at)
     const waiting = core.writes.get(index)
     if (waiting) core.writes.delete(index)
+    if (core.looksAtDisk && !core.log.isDurable(index, term)) {
+      violate('O9', `node ${node.number} applies index ${index} of term ${term}, which is not on its disk (H5)`)
+    }
     world.counts.entries++
     if (kind === ENTRY_KIND.command) {
       const { code, value, index: resultIndex } = applyToy(machine, index, bytes, start, end)

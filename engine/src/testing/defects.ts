@@ -57,7 +57,7 @@ const DRIVER_DEFECTS: readonly DefectRow[] = [
   { name: 'transfer/switch-before-complete', program: 'elsewhere', layer: 'snapshot/exchange.test.ts' },
   { name: 'formation/empty-outvotes-data', program: 'elsewhere', layer: 'cluster/formation.test.ts' },
   { name: 'formation/reachable-majority', program: 'elsewhere', layer: 'cluster/formation.test.ts' },
-  { name: 'formation/codec-unchecked', program: 'elsewhere', layer: 'no test so far' },
+  { name: 'formation/codec-unchecked', program: 'elsewhere', layer: 'cluster/formation.test.ts' },
   { name: 'reads/stale-bound-ignored', program: 'elsewhere', layer: 'cluster/cells.test.ts' },
   {
     name: 'snapshot/session-not-in-snapshot',
@@ -66,7 +66,7 @@ const DRIVER_DEFECTS: readonly DefectRow[] = [
     profile: 'snapshot',
     usesStore: true,
   },
-  { name: 'driver/tick-burst', program: 'elsewhere', layer: 'no test so far' },
+  { name: 'driver/tick-burst', program: 'elsewhere', layer: 'testing/cluster.sim.test.ts' },
 ]
 
 /** Found by the simulation of the core in lock-step, which takes other ways. */

@@ -148,6 +148,7 @@ export const driverProgram: Program = {
   name: 'driver',
   // Formation reports once a second, transfers back off up to half a minute: in wall time, whatever the ticks.
   slackUs: 60_000_000,
+  durableEvery: 16,
   createStorage: (): DriverStorage => ({ disk: freshDisk(), wipes: 0 }),
   createReference: ({ usesStore }) => (usesStore ? createStoreReference() : createToyReference()),
   afterCrash(world, node, isPowerLoss) {
@@ -332,6 +333,7 @@ function startDriver(host: Host): Running {
     voters: () => numbersOf([...configuration().voters, ...configuration().outgoing]),
     learners: () => numbersOf(configuration().learners),
     isJoint: () => configuration().outgoing.length > 0,
+    freshMs: () => driver.member?.reads.freshMs ?? Number.NEGATIVE_INFINITY,
     raftId: () => driver.replica?.raft.id ?? 0,
     voterIds: () => configuration().voters,
     // State that is being replayed belongs to no index yet: until there is a replica, `raft` says 0.

@@ -47,6 +47,7 @@ export const PROFILES = [
   'snapshot',
   'disk',
   'fulldisk',
+  'refusals',
 ] as const
 export type Profile = (typeof PROFILES)[number]
 
@@ -89,6 +90,8 @@ export type Knobs = {
   readonly usesStore: boolean
   /** Of the table of request keys, beside the store: from all to none. */
   readonly sessionBytes: number
+  /** How often, each tick, a leader of bare cores looks further back in the log of a peer than it must. */
+  readonly probeBackP: number
 }
 
 /** Longest simulated time of the part with faults, whatever the number of events. */
@@ -117,6 +120,7 @@ const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   snapshot: ['snapshot', 'kill', 'power', 'cut', 'partition', 'drop', 'late', 'duplicate', 'slowlink'],
   disk: ['slowdisk', 'fulldisk', 'cut', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
   fulldisk: ['fulldisk', 'cut', 'kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'transfer'],
+  refusals: ['fulldisk', 'slowdisk', 'partition', 'kill', 'power', 'oneway', 'transfer'],
 }
 
 /** What a profile is for. */
@@ -125,12 +129,14 @@ const ALWAYS: { readonly [profile in Profile]?: readonly FaultClass[] } = {
   snapshot: ['snapshot'],
   conflicts: ['cut', 'partition'],
   fulldisk: ['fulldisk'],
+  refusals: ['fulldisk', 'slowdisk', 'partition', 'kill'],
 }
 
 /** @param length scales the number of events */
 export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare = 0.05): Knobs {
   const random = streamOf(seed, 'knobs')
   const ofStore = streamOf(seed, 'store')
+  const ofProbes = streamOf(seed, 'probes')
   const voters = pick(random, profile === 'membership' ? [1, 3, 3, 5] : [1, 3, 3, 3, 3, 5, 5, 7])
   const electionTicks = betweenDecades(random, 4, 60)
   const heartbeatTicks = between(random, 1, Math.max(1, Math.floor(electionTicks / 4)))
@@ -178,6 +184,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, storeShare
     events: Math.round((lengthClass < 5 ? 2_000 : lengthClass < 9 ? 10_000 : 60_000) * length),
     sometimesP: chance(random, 0.3) ? betweenDecades(random, 1, 200) / 1_000 : 0,
     usesStore: chance(random, storeShare),
+    probeBackP: chance(ofProbes, profile === 'conflicts' ? 0.5 : 0.1) ? betweenDecades(ofProbes, 10, 300) / 1_000 : 0,
     sessionBytes: chance(ofStore, 0.5) ? 1 << 20 : betweenDecades(ofStore, 1_000, 20_000),
   }
   return { ...knobs, ...ofProfile(random, profile, knobs) }
@@ -248,6 +255,25 @@ function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knob
         snapshotEvery: 2_000,
         clients: 6,
         thinkUs: betweenDecades(random, 1_000, 10_000),
+      }
+    case 'refusals':
+      // The disk is full and slower than elections: what is refused, and what comes behind it, waits for it together.
+      return {
+        ...often,
+        voters,
+        learners: 0,
+        electionTicks: between(random, 4, 8),
+        heartbeatTicks: 1,
+        latencyUsMin: 100,
+        latencyUsMax: 1_000,
+        syncUsMin: 200,
+        syncUsMax: electionUs,
+        logFileBytes: 16_384,
+        flushThreshold: between(random, 1, 3),
+        messageBytes: 1 << 16,
+        snapshotEvery: 2_000,
+        clients: 6,
+        thinkUs: betweenDecades(random, 500, 5_000),
       }
     default:
       return {}

@@ -63,6 +63,8 @@ export type Oracles = {
   committedAtUs: number
   /** Attempts that were acknowledged, with their index. */
   readonly acknowledged: Map<number, number>
+  /** Acknowledgements with a greater index than any before, oldest first. */
+  readonly acknowledgedAt: { readonly us: number; readonly index: number }[]
   maintenanceDay: number
   timeMs: number
 }
@@ -84,6 +86,7 @@ export function createOracles(reference: Reference): Oracles {
     committed: 0,
     committedAtUs: 0,
     acknowledged: new Map(),
+    acknowledgedAt: [],
     maintenanceDay: 0,
     timeMs: 0,
   }
@@ -206,8 +209,13 @@ export function onLeader(oracles: Oracles, node: number, term: number, lastIndex
 }
 
 /** A client was told that its write took effect at an index, or was refused there with a value. */
-export function onAcknowledged(oracles: Oracles, attempt: number, code: number, value: number, index: number): void {
-  const { attempts, checks, acknowledged } = oracles
+export function onAcknowledged(
+  oracles: Oracles,
+  nowUs: number,
+  attempt: number,
+  { code, value, index }: { readonly code: number; readonly value: number; readonly index: number },
+): void {
+  const { attempts, checks, acknowledged, acknowledgedAt } = oracles
   checks.O3++
   const at = attempts.get(attempt)
   if (at === undefined) violate('O3', `attempt ${attempt} was acknowledged and nobody has applied it`)
@@ -220,6 +228,15 @@ export function onAcknowledged(oracles: Oracles, attempt: number, code: number, 
     )
   }
   acknowledged.set(attempt, at)
+  if (index > (acknowledgedAt.at(-1)?.index ?? 0)) acknowledgedAt.push({ us: nowUs, index })
+}
+
+/** A node says that everything that was acknowledged before a moment is applied there: what reads of an age rest on. */
+export function onFresh({ checks, acknowledgedAt }: Oracles, node: number, atUs: number, applied: number): void {
+  checks.O7++
+  const last = acknowledgedAt.findLast(({ us }) => us < atUs)
+  if (last && last.index > applied)
+    violate('O7', `node ${node} says that it is fresh, and lacks index ${last.index}; it has applied ${applied}`)
 }
 
 /** A client was told that an attempt is certainly in no log. */

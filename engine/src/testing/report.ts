@@ -9,6 +9,8 @@ import { ORACLES, type OracleName } from './oracles.ts'
 
 export type Summary = {
   runs: number
+  /** Runs by what they were made of. */
+  readonly programs: { [name: string]: number }
   failed: number[]
   events: number
   simulatedUs: number
@@ -25,6 +27,7 @@ export type Summary = {
 export function createSummary(): Summary {
   return {
     runs: 0,
+    programs: {},
     failed: [],
     events: 0,
     simulatedUs: 0,
@@ -39,8 +42,9 @@ export function createSummary(): Summary {
   }
 }
 
-export function addRun(summary: Summary, result: RunResult): void {
+export function addRun(summary: Summary, result: RunResult, program: string): void {
   summary.runs++
+  summary.programs[program] = (summary.programs[program] ?? 0) + 1
   summary.events += result.events
   summary.simulatedUs += result.simulatedUs
   summary.operations += result.operations
@@ -75,6 +79,7 @@ export function textOfSummary(summary: Summary): string {
       .join(', ')
   return [
     `${summary.runs} seeds, ${summary.failed.length} failed, ${summary.determinismChecks} run twice with equal traces`,
+    `programs: ${list(summary.programs)}`,
     `${summary.events} events in ${summary.seconds.toFixed(1)} s: ${rate} a second; ${(summary.simulatedUs / 3.6e9).toFixed(2)} hours of cluster time`,
     `${summary.operations} operations checked for linearizability, ${summary.undecided} undecided`,
     `counts: ${list(summary.counts)}`,

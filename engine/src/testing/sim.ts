@@ -1,12 +1,15 @@
 /**
  * `npm run sim`: simulated clusters by the thousand (reliability.md §3–§7, §13).
  *
- *   npm run sim -- --seeds 1000 [--from 1] [--profile mixed] [--program core|log|driver] [--store]
+ *   npm run sim -- --seeds 1000 [--from 1] [--profile mixed] [--program mix|core|log|driver] [--store]
  *   npm run sim -- --seed 8412                 one seed, with the words of its last events
  *   npm run sim -- --replay failure-8412.json  the fault schedule of a failure, whatever the seed gives today
  *   npm run sim -- --defects [--seeds 200]     every planted defect, and the seeds it took to find it
  *   npm run sim -- --seeds 200 --defect NAME   one of them
  *   npm run sim -- --report FOLDER [--seeds N] everything: reliability-report.json and reliability.md in that folder
+ *
+ * What a seed runs is drawn from it, unless a program is named: mostly bare cores, which are quick, and in one seed of
+ * twenty whole nodes over the product's store.
  *
  * A failing seed writes failure-<seed>.json and prints the command that plays it again.
  */
@@ -21,6 +24,7 @@ import { DEFECTS, type DefectRow } from './defects.ts'
 import { driverProgram } from './driver-node.ts'
 import type { Fault } from './knobs.ts'
 import { type Knobs, PROFILES, type Profile } from './knobs.ts'
+import { streamOf } from './random.ts'
 import {
   addRun,
   createSummary,
@@ -39,6 +43,12 @@ const PROGRAMS: { readonly [name: string]: Program } = {
   log: createCoreProgram(walLog),
   driver: driverProgram,
 }
+/** Of a hundred seeds so many run this; the rest bare cores. */
+const MIX: readonly { readonly percent: number; readonly program: string; readonly usesStore: boolean }[] = [
+  { percent: 5, program: 'driver', usesStore: true },
+  { percent: 1, program: 'driver', usesStore: false },
+  { percent: 4, program: 'log', usesStore: false },
+]
 /** From so many seeds on nothing may be left out that a run is there to test. */
 const HOLES_SEEDS = 1_000
 /** One seed in so many runs twice. */
@@ -49,6 +59,7 @@ const USAGE = 64
 
 type Settings = {
   readonly profile: Profile
+  /** `mix`: of each seed its own. */
   readonly program: string
   readonly length: number
   /** All seeds run the product's store, not one in twenty; only whole nodes have one. */
@@ -65,7 +76,7 @@ export function main(args: readonly string[], say: (line: string) => void): numb
       seed: { type: 'string' },
       replay: { type: 'string' },
       profile: { type: 'string', default: 'mixed' },
-      program: { type: 'string', default: 'core' },
+      program: { type: 'string', default: 'mix' },
       length: { type: 'string', default: '1' },
       store: { type: 'boolean', default: false },
       defect: { type: 'string' },
@@ -78,13 +89,15 @@ export function main(args: readonly string[], say: (line: string) => void): numb
     },
   })
   const profile = PROFILES.find((name) => name === values.profile)
-  if (!profile || !PROGRAMS[values.program]) {
-    say(`profiles: ${PROFILES.join(', ')}; programs: ${Object.keys(PROGRAMS).join(', ')}`)
+  // Only whole nodes have a store.
+  const program = values.program === 'mix' && values.store ? 'driver' : values.program
+  if (!profile || (program !== 'mix' && !PROGRAMS[program])) {
+    say(`profiles: ${PROFILES.join(', ')}; programs: mix, ${Object.keys(PROGRAMS).join(', ')}`)
     return USAGE
   }
   const settings: Settings = {
     profile,
-    program: values.program,
+    program,
     length: Number(values.length),
     usesStore: values.store,
     defects: new Set(values.defect ? [values.defect] : []),
@@ -98,16 +111,29 @@ export function main(args: readonly string[], say: (line: string) => void): numb
   return many(settings, from, seeds, values, say)
 }
 
+/** The settings of one seed, with the program that it runs. */
+function settingsOfSeed(settings: Settings, seed: number): Settings {
+  if (settings.program !== 'mix') return settings
+  let drawn = streamOf(seed, 'program').below(100)
+  for (const { percent, program, usesStore } of MIX) {
+    if (drawn < percent) return { ...settings, program, usesStore }
+    drawn -= percent
+  }
+  return { ...settings, program: 'core' }
+}
+
 function optionsOf(settings: Settings, seed: number): RunOptions {
-  const { profile, length, defects, usesStore } = settings
-  const program = PROGRAMS[settings.program] as Program
-  return { seed, profile, length, defects, program, ...(usesStore && { knobs: { usesStore } }) }
+  const { profile, length, defects, program: name, usesStore } = settingsOfSeed(settings, seed)
+  const program = PROGRAMS[name] as Program
+  // In a mix the shares are those of the mix.
+  const knobs = usesStore || settings.program === 'mix' ? { knobs: { usesStore } } : {}
+  return { seed, profile, length, defects, program, ...knobs }
 }
 
 function commandOf(settings: Settings, seed: number): string {
   const parts = [`npm run sim -- --seed ${seed}`]
   if (settings.profile !== 'mixed') parts.push(`--profile ${settings.profile}`)
-  if (settings.program !== 'core') parts.push(`--program ${settings.program}`)
+  if (settings.program !== 'mix') parts.push(`--program ${settings.program}`)
   if (settings.usesStore) parts.push('--store')
   if (settings.length !== 1) parts.push(`--length ${settings.length}`)
   for (const name of settings.defects) parts.push(`--defect ${name}`)
@@ -142,7 +168,8 @@ function runMany(
   let saidAt = started
   for (let seed = from; seed < from + seeds; seed++) {
     const result = runSeed(optionsOf(settings, seed))
-    addRun(summary, result)
+    const { program, usesStore } = settingsOfSeed(settings, seed)
+    addRun(summary, result, usesStore ? `${program} over the store` : program)
     if (seed % TWICE_EVERY === 0) checkTwice(settings, summary, result)
     const now = performance.now()
     summary.seconds = (now - started) / 1_000
@@ -185,10 +212,13 @@ const EVERYWHERE = [
   ...['kill', 'power', 'killall', 'rolling', 'stall', 'slowdisk', 'fulldisk', 'clock', 'transfer', 'membership'],
   ...['O1', 'O2', 'O3', 'O4', 'O5', 'O6', 'O8', 'O9', 'O12', 'O13', 'O14'],
 ]
+const ON_DISK = [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O10', 'O11']
+const OF_NODES = [...ON_DISK, 'wipe', 'shutdown', 'O7', 'O15']
 const EXPECTED: { readonly [program: string]: readonly string[] } = {
+  mix: OF_NODES,
   core: EVERYWHERE,
-  log: [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'O11'],
-  driver: [...EVERYWHERE, 'cut', 'diskerror', 'corrupt', 'refusals', 'wipe', 'shutdown', 'O11', 'O15'],
+  log: ON_DISK,
+  driver: OF_NODES,
 }
 
 function settingsOf({ profile, program, length, usesStore, defects }: Settings): object {
@@ -218,7 +248,7 @@ function tellFailure(settings: Settings, result: RunResult, shrinks: boolean, sa
   const file = `failure-${seed}.json`
   writeFileSync(
     file,
-    `${JSON.stringify({ ...environment(), ...settingsOf(settings), ...failureFile(detailed), command }, undefined, 1)}\n`,
+    `${JSON.stringify({ ...environment(), ...settingsOf(settingsOfSeed(settings, seed)), ...failureFile(detailed), command }, undefined, 1)}\n`,
   )
   say(`  ${file}: schedule, settings and the last events; again: npm run sim -- --replay ${file}`)
 }
@@ -232,7 +262,7 @@ function one(settings: Settings, seed: number, say: (line: string) => void): num
   const result = runSeed({ ...optionsOf(settings, seed), keepsWords: true })
   say(result.lines.slice(-LINES_KEPT).join('\n'))
   const summary = createSummary()
-  addRun(summary, result)
+  addRun(summary, result, settingsOfSeed(settings, seed).program)
   say(textOfSummary(summary))
   say(JSON.stringify(result.knobs))
   say(`trace ${result.hash}${result.failure ? `\n${result.failure.message}` : ''}`)
@@ -267,7 +297,8 @@ function plantAll(
 ): number {
   const findings = findAll(settings, from, seeds, only, say)
   const planted = findings.filter(({ layer }) => layer === 'simulation')
-  say(`${planted.filter((finding) => finding.seeds !== undefined).length} of ${planted.length} found`)
+  const found = planted.flatMap((finding) => finding.seeds ?? []).sort((a, b) => a - b)
+  say(`${found.length} of ${planted.length} found; median ${found[found.length >>> 1]} seeds, at most ${found.at(-1)}`)
   if (json) writeJson(json, { ...environment(), findings })
   return findings.some(isMissed) ? 1 : 0
 }

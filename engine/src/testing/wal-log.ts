@@ -16,6 +16,7 @@ import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../
 import { batchesFrom, type CoreLog, type CoreSnapshot, type LogEvents, type LogKind } from './core-log.ts'
 import { crash, createSimulatedDisk, damage, restart, type SimulatedDisk, stopBefore } from './disk.ts'
 import { IDENTITY } from './log-fixture.ts'
+import { committedTerm, violate } from './oracles.ts'
 import { betweenDecades } from './random.ts'
 import { scheduleIn } from './scheduler.ts'
 import { type Host, syncUs, type World } from './world.ts'
@@ -31,6 +32,7 @@ type WalStorage = { readonly disk: SimulatedDisk; readonly identity: LogIdentity
 
 export const walLog: LogKind = {
   name: 'log',
+  durableEvery: 16,
   create(_world, node, snapshot): WalStorage {
     const disk = createSimulatedDisk()
     disk.makeDirectory(FOLDER)
@@ -110,6 +112,18 @@ export function rot(world: World, number: number, disk: SimulatedDisk, folder: s
   node.isDamaged = true
   damage(disk, report.path, (detail >>> 3) % valid, Uint8Array.of((detail >>> 8) & 255))
   return true
+}
+
+/**
+ * M10: the log calls committed what is. Looked at where entries were refused: what they were to replace is still there.
+ */
+function checkCommitted(world: World, node: number, disk: SimulatedDisk, storage: WalStorage, wal: Wal): void {
+  const { commit } = wal.hardState
+  const term = termAt(scanOf(disk, storage).terms, commit)
+  const known = committedTerm(world.oracles, commit)
+  world.oracles.checks.O2++
+  if (term !== 0 && known !== 0 && term !== known)
+    violate('O2', `the log of node ${node} calls index ${commit} of term ${term} committed, which is of term ${known}`)
 }
 
 function scanOf(disk: SimulatedDisk, { identity }: WalStorage): ReturnType<typeof scanLog> {
@@ -197,7 +211,9 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
     isBusy = true
     host.later(syncUs(world, node), 'sync', () => {
       isBusy = false
+      const { commit } = wal.hardState
       handleWalMessages(thread, queue.splice(0))
+      if (thread.isRefusing && wal.hardState.commit > commit) checkCommitted(world, node.number, disk, storage, wal)
       prepareNext(wal, 4_096)
       for (const answer of answers.splice(0)) onAnswer(answer)
       handle()

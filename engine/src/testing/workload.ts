@@ -8,6 +8,7 @@
  */
 
 import { createCommandWriter, OUTCOME } from '../store/command.ts'
+import { leaderOf } from './faults.ts'
 import { call, complete, type Operation, type OperationKind, type Outcome } from './history.ts'
 import { onAcknowledged, onFailed, violate } from './oracles.ts'
 import { between, chance, type Random, streamOf } from './random.ts'
@@ -208,18 +209,14 @@ function onAnswered(workload: Workload, client: Client, current: Current, token:
   scheduleIn(world.scheduler, 50 + client.random.below(1_000), () => onHeard(workload, client, current, token, answer))
 }
 
-/** O3, O4 and, for one answer in sixteen, O9. */
-function checkAcknowledged(
-  world: World,
-  token: number,
-  { code, value, index }: Extract<Answer, { kind: 'result' }>,
-): void {
-  onAcknowledged(world.oracles, token, code, value, index)
-  if (token % 16 !== 0) return
+/** O3, O4 and, as often as the program affords it, O9. */
+function checkAcknowledged(world: World, token: number, answer: Extract<Answer, { kind: 'result' }>): void {
+  const { index } = answer
+  onAcknowledged(world.oracles, world.scheduler.nowUs, token, answer)
+  if (token % world.program.durableEvery !== 0) return
   world.oracles.checks.O9++
   const term = world.oracles.terms[index] ?? 0
-  const voters =
-    world.nodes.find(({ process }) => process?.running?.raft.role === 'leader')?.process?.running?.voters() ?? []
+  const voters = leaderOf(world)?.process?.running?.voters() ?? []
   // One that is down may hold it, too; one whose disk rotted did.
   const holders = world.nodes.filter(
     ({ process, isDamaged }) => isDamaged || (process?.running?.isDurable(index, term) ?? true),

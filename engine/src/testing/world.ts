@@ -17,7 +17,7 @@ import { createHistory, type History } from './history.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { createToyReference, type Reference } from './machine.ts'
 import { attach, createNetwork, detach, type Network, type Payload, queuedBytesOf, sendPayload } from './network.ts'
-import { createOracles, type Oracles, onLeader, ViolationError } from './oracles.ts'
+import { createOracles, type Oracles, onFresh, onLeader, ViolationError } from './oracles.ts'
 import { between, chance, type Random, streamOf } from './random.ts'
 import { cancelEvent, createScheduler, type Scheduler, scheduleIn } from './scheduler.ts'
 import { createTrace, digestOf, note, type Trace, type TraceKind } from './trace.ts'
@@ -26,6 +26,8 @@ export type Program = {
   readonly name: string
   /** Added to the time that things may take in the end. */
   readonly slackUs?: number
+  /** Of so many acknowledgements one is looked up on the disks (O9). */
+  readonly durableEvery: number
   createStorage(world: World, node: SimulatedNode): unknown
   /** What its replicas are compared with, unless it is the toy machine. */
   createReference?(knobs: Knobs): Reference
@@ -82,6 +84,8 @@ export type Running = {
   isDurable(index: number, term: number): boolean
   /** Begins an orderly stop. */
   prepareStop?(): void
+  /** By its own monotonic clock, the moment before which everything acknowledged is applied here; −∞ for none. */
+  freshMs?(): number
 }
 
 export type Host = {
@@ -130,6 +134,8 @@ export type SimulatedNode = {
   /** An operator took it out for good. */
   isRemoved: boolean
   leaderTerm: number
+  /** What it said last of its freshness. */
+  freshMs: number
   /** Its last end, for the failure file. */
   lastEnd: string
 }
@@ -215,6 +221,7 @@ export function createWorld(options: WorldOptions): World {
       wasVoter: false,
       isRemoved: false,
       leaderTerm: 0,
+      freshMs: Number.NEGATIVE_INFINITY,
       lastEnd: '',
     }
   })
@@ -283,6 +290,7 @@ export function startNode(world: World, node: SimulatedNode): void {
   }
   node.process = process
   node.leaderTerm = 0
+  node.freshMs = Number.NEGATIVE_INFINITY
   if (node.starts++ > 0) world.counts.restarts++
   note(world.trace, world.scheduler.nowUs, node.number, 'start', node.starts)
   const host = createHost(world, process)
@@ -356,7 +364,10 @@ function onThrown(world: World, process: Process, error: unknown): void {
     const explained = new ViolationError('O11', `node ${node.number} ended without a fault that explains it: ${text}`)
     throw Object.assign(explained, { cause: error })
   }
-  if (isRefusal) world.counts.refusals++
+  if (isRefusal) {
+    world.counts.refusals++
+    world.oracles.checks.O10++
+  }
   world.oracles.checks.O11++
   const how = stopped === '' ? 'the machine stopped' : `${stopped} between two operations of the disk`
   endProcess(world, node, isCrash ? how : code, isCrash && stopped !== 'killed')
@@ -368,6 +379,7 @@ function look(world: World, process: Process): void {
   const { running, node } = process
   if (!running) return
   const { raft } = running
+  checkFreshness(world, node, running)
   if (!node.wasVoter) node.wasVoter = !running.raftId || (running.voterIds?.().includes(running.raftId()) ?? true)
   if (raft.role === 'leader' && raft.term !== node.leaderTerm) {
     node.leaderTerm = raft.term
@@ -375,6 +387,17 @@ function look(world: World, process: Process): void {
     note(world.trace, world.scheduler.nowUs, node.number, 'leader', raft.term, () => `of term ${raft.term}`)
     onLeader(world.oracles, node.number, raft.term, raft.lastIndex)
   }
+}
+
+/** O7, against true time: how long ago that moment is, is told by the node's clock alone. */
+function checkFreshness({ scheduler, oracles }: World, node: SimulatedNode, { freshMs, raft }: Running): void {
+  const fresh = freshMs?.() ?? Number.NEGATIVE_INFINITY
+  if (fresh === node.freshMs) return
+  node.freshMs = fresh
+  if (fresh === Number.NEGATIVE_INFINITY) return
+  const agoUs = trueUs(node.clock, node.clock.clock.monotonicMs() - fresh)
+  // Less than what is lost in floating point.
+  onFresh(oracles, node.number, scheduler.nowUs - agoUs - 1, raft.applied)
 }
 
 /** The process does nothing for a while; what comes in waits. */
