@@ -30,6 +30,7 @@ import type { AskOptions, Cluster, NodeAddress } from './cluster.ts'
 import { type Collector, type CollectorCounts, createCollector } from './collector.ts'
 import { briefOf } from './derive.ts'
 import type { Kinds, Look } from './kinds.ts'
+import { createKnownNodes } from './known.ts'
 import { membershipKinds } from './membership.ts'
 import { createNodeHttp, NodeHttpError } from './node-http.ts'
 import { createOperations, type Operations } from './operations.ts'
@@ -88,12 +89,14 @@ const SAVE_LARGE_MS = 300_000
 const LARGE_RINGS = 200
 const SUMMARY_MS = 500
 const CODECS_MS = 60_000
+const KNOWN_MS = 5_000
 
 export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): ClusterArea {
   const { database, live, log, clock } = deps
   const http = createNodeHttp(config.ca)
   const events = createEvents(database, log, () => clock.wallMs())
   const pauses = createPauses(database)
+  const known = createKnownNodes(database)
   const series = createSeries()
   const seriesFile = join(config.folder, 'series')
   const attentionSources: (() => readonly AttentionSeed[])[] = []
@@ -353,6 +356,16 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
       .catch((error) => log.error({ err: error, file: seriesFile }, 'series could not be saved'))
   }
 
+  /** At the end to the millisecond: until the next start nobody knows better. */
+  async function rememberAll(): Promise<void> {
+    try {
+      await known.write(collector.known(), 1)
+    } catch (error) {
+      // The database may be why it stops; what was written within the last minute does as well.
+      log.error({ err: error }, 'the nodes that are known could not be written down')
+    }
+  }
+
   async function lookAtCodecs(): Promise<void> {
     if (config.registry === undefined) return
     registryCodecs = (await askRegistryCodecs(http, config.registry, config.tokens.registry)) ?? registryCodecs
@@ -404,6 +417,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
     http,
     resolver: config.resolver,
     database,
+    known,
     audit: deps.audit,
     clock,
     send,
@@ -465,7 +479,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
           )
           await pauses.load()
           await events.start()
-          await collector.start()
+          await collector.start(await known.load())
           await operations.resume()
           every(SUMMARY_MS, 'the summary failed', () => {
             if (!isSummaryDue) return
@@ -473,6 +487,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
             lookForAttention()
             live.touch('summary')
           })
+          every(KNOWN_MS, 'the nodes that are known could not be written down', () => known.write(collector.known()))
           every(FIGURES_MS, 'figures could not be kept', recordShards)
           every(SAVE_MS, 'series could not be saved', save)
           every(CODECS_MS, 'the codec list of the registry could not be read', lookAtCodecs)
@@ -482,6 +497,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
           for (const timer of timers) clearInterval(timer)
           await operations.stop()
           await collector.stop()
+          await rememberAll()
           await events.stop()
           savedAt = Number.NEGATIVE_INFINITY
           save()

@@ -15,20 +15,24 @@ import {
   peersBody,
   type ShardView,
   statusBody,
+  type ViewRole,
 } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
 import { z } from 'zod'
 import { type Change, changeBetween, type Reading, readMetrics } from '../history/reading.ts'
 import type { NodeAddress } from './cluster.ts'
-import { deriveShard, type ShardMemory, significant } from './derive.ts'
+import { DERIVE_LIMITS, deriveShard, type ShardMemory, significant } from './derive.ts'
 import {
   createDiscovery,
   DISCOVERY,
   type DiscoveryConfig,
+  isNamed,
+  type NamedBy,
+  originOf,
   type RegistryState,
   readAnswer,
-  UNKNOWN_SHARD,
 } from './discovery.ts'
+import type { KnownNode } from './known.ts'
 import { type HttpReply, type NodeHttp, NodeHttpError } from './node-http.ts'
 import { type NodeLimits, nothingSeen, type Seen, type Source, type SourcePath } from './seen.ts'
 
@@ -69,8 +73,17 @@ export type Collector = {
   /** Derives a shard anew, because something beside its nodes changed. */
   touch(shard: string): void
   counts(): CollectorCounts
-  /** Resolves after the first look for nodes. */
-  start(): Promise<void>
+  /** What is to be remembered over a restart. */
+  known(): readonly KnownNode[]
+  /** Who names a node, by the last look. Undefined: it is not known. */
+  namedBy(node: Pick<NodeAddress, 'shard' | 'id'>): NamedBy | undefined
+  forget(node: Pick<NodeAddress, 'shard' | 'id'>): void
+  /**
+   * Resolves after the first look for nodes.
+   *
+   * @param remembered nodes of the process before this one
+   */
+  start(remembered: readonly KnownNode[]): Promise<void>
   stop(): Promise<void>
 }
 
@@ -83,6 +96,11 @@ export type CollectorCounts = {
 
 type Watched = {
   seen: Seen
+  by: NamedBy
+  /** When somebody last named it. */
+  namedAt: number
+  /** What it was when it last answered. */
+  role: ViewRole | undefined
   nextAt: number
   figuresAt: number
   codecsAt: number
@@ -118,47 +136,58 @@ export function createCollector(
   let busySilent = 0
   let looking: Promise<void> | undefined
   const counts = { requests: 0, failures: 0, roundMs: 0 }
-  const keyOf = ({ shard, id }: NodeAddress) => `${shard}/${id}`
+  const keyOf = ({ shard, id }: Pick<NodeAddress, 'shard' | 'id'>) => `${shard}/${id}`
 
   const roundMs = () => COLLECTOR.roundMs * (nodes.size > COLLECTOR.manyNodes ? 2 : 1)
 
   async function look(): Promise<void> {
-    const found = await discovery.look([...nodes.values()].map(({ seen }) => seen))
+    const found = await discovery.look([...nodes.values()])
     if (isStopped) return
     const now = clock.monotonicMs()
-    const keys = new Set(found.map(keyOf))
-    for (const [at, address] of found.entries()) {
+    const keys = new Set(found.map(({ address }) => keyOf(address)))
+    for (const [at, { address, by }] of found.entries()) {
       const known = nodes.get(keyOf(address))
       if (known) {
-        const { apiUrl, zone, tcp } = known.seen.address
-        const isMoved =
-          apiUrl !== address.apiUrl ||
-          zone !== address.zone ||
-          tcp?.port !== address.tcp?.port ||
-          tcp?.host !== address.tcp?.host
-        if (isMoved) known.seen = { ...known.seen, address }
+        if (isMoved(known.seen.address, address)) known.seen = { ...known.seen, address }
+        known.by = by
+        // What a registry that is down told last names nobody anew.
+        if (by !== 'memory' && (by !== 'registry' || discovery.registry().isUp)) known.namedAt = clock.wallMs()
         continue
       }
+      // Forgotten while it was looked for.
+      if (by === 'memory') continue
       // Spread over the round, so that nodes are not all asked at once.
       const nextAt = now + (roundMs() * at) / Math.max(1, found.length)
-      const watched: Watched = {
-        seen: nothingSeen(address),
-        nextAt,
-        figuresAt: 0,
-        codecsAt: 0,
-        isBusy: false,
-        reading: undefined,
-      }
-      nodes.set(keyOf(address), watched)
-      stateOf(address.shard).nodes.set(address.id, watched)
-      touch(address.shard)
+      watch(nothingSeen(address), { by, namedAt: clock.wallMs(), role: undefined, nextAt })
     }
     for (const [key, { seen }] of nodes) {
       if (keys.has(key)) continue
-      nodes.delete(key)
-      stateOf(seen.address.shard).nodes.delete(seen.address.id)
-      touch(seen.address.shard)
+      drop(seen.address)
       log.info({ shard: seen.address.shard, node: seen.address.id }, 'node is no longer known')
+    }
+  }
+
+  function watch(seen: Seen, more: Pick<Watched, 'by' | 'namedAt' | 'role' | 'nextAt'>): void {
+    const { address } = seen
+    const watched: Watched = { seen, ...more, figuresAt: 0, codecsAt: 0, isBusy: false, reading: undefined }
+    nodes.set(keyOf(address), watched)
+    stateOf(address.shard).nodes.set(address.id, watched)
+    touch(address.shard)
+  }
+
+  function drop(node: Pick<NodeAddress, 'shard' | 'id'>): void {
+    nodes.delete(keyOf(node))
+    stateOf(node.shard).nodes.delete(node.id)
+    touch(node.shard)
+  }
+
+  /** Those that the configured list named alone, and names no more, are not taken up again. */
+  function remember(remembered: readonly KnownNode[]): void {
+    const listed = new Set(config.nodes.map(originOf))
+    for (const { address, isListed, role, namedAt, answeredAt } of remembered) {
+      if (isListed && !listed.has(address.apiUrl)) continue
+      const before = answeredAt === undefined ? undefined : { at: answeredAt, role }
+      watch({ ...nothingSeen(address), before }, { by: 'memory', namedAt, role, nextAt: 0 })
     }
   }
 
@@ -228,15 +257,19 @@ export function createCollector(
   async function round(watched: Watched): Promise<void> {
     const began = clock.monotonicMs()
     const before = watched.seen.health?.value
+    // Where another node answers, its health is none of this one's.
+    if (watched.seen.error?.code === OTHER_NODE && !(await tell(watched, '/cluster/info'))) return
     if (!(await tell(watched, '/healthz'))) return
+    const now = clock.monotonicMs()
+    const isFigures = now >= watched.figuresAt || watched.seen.health?.value !== before
     if (!watched.seen.isStandalone) {
-      await tell(watched, '/node-info')
-      for (const path of ['/leader', '/peers', '/cluster/info'] as const) {
-        if (!watched.seen.isStandalone) await tell(watched, path)
+      await tell(watched, '/cluster/info')
+      // All that these tell stands in there as well: where it is answered they are looked at less often.
+      for (const path of ['/node-info', '/leader', '/peers'] as const) {
+        if ((isFigures || watched.seen.info === undefined) && !watched.seen.isStandalone) await tell(watched, path)
       }
     }
-    const now = clock.monotonicMs()
-    if (now >= watched.figuresAt || watched.seen.health?.value !== before) {
+    if (isFigures) {
       watched.figuresAt = now + COLLECTOR.figuresMs
       await tell(watched, '/status')
       await tell(watched, '/metrics')
@@ -299,8 +332,9 @@ export function createCollector(
       body: earlier?.body ?? '',
       error: { code, message, since },
     }
+    if (code === OTHER_NODE) return failAsOther(watched, path, source)
     const isAnswer = code === 'garbage' || code === 'status' || code === 'not-allowed'
-    const isRound = path === '/healthz' && !isAnswer
+    const isRound = !isAnswer && (path === '/healthz' || seen.error?.code === OTHER_NODE)
     // Looked at every 50 ms, three misses are no three rounds.
     const isCounted = isRound && now - (seen.answeredAt ?? 0) >= roundMs() * seen.missed
     watched.seen = {
@@ -317,7 +351,22 @@ export function createCollector(
     touch(seen.address.shard)
   }
 
-  /** @throws NodeHttpError garbage */
+  /** It is not where it was looked for, and so does not answer, whatever came from there. */
+  function failAsOther(watched: Watched, path: SourcePath, source: Source): void {
+    const { address, sources, info, nodeInfo, before } = watched.seen
+    const at = info?.at ?? nodeInfo?.at
+    watched.seen = {
+      ...nothingSeen(address),
+      sources: { ...sources, [path]: source },
+      before: at === undefined ? before : { at, role: watched.role },
+      error: source.error,
+      missed: DERIVE_LIMITS.missedRounds,
+    }
+    discovery.forget(address)
+    touch(address.shard)
+  }
+
+  /** @throws NodeHttpError garbage, other-node */
   function understand(watched: Watched, path: SourcePath, reply: HttpReply, now: number): Partial<Seen> {
     const { seen } = watched
     const is404 = reply.status === 404
@@ -343,6 +392,7 @@ export function createCollector(
       }
       case '/status': {
         const value = readAnswer(reply, statusBody)
+        if (value.mode === 'standalone') sameNode(seen.address, seen.address.id, value.shard_id)
         // A standalone node is asked for the rest again when it became part of a shard.
         return { status: { value, at: now }, isStandalone: value.mode === 'standalone' }
       }
@@ -388,7 +438,7 @@ export function createCollector(
     const now = clock.wallMs()
     const facts = { id, nodes: members.map(({ seen }) => seen), now, memory: state.memory, ...hooks.facts(id) }
     const { view, memory } = deriveShard(facts)
-    for (const watched of members) keepLag(watched, view, now)
+    for (const watched of members) keepLast(watched, view, now)
     const before = state.view
     state.view = view
     state.memory = memory
@@ -424,7 +474,20 @@ export function createCollector(
     },
     touch,
     counts: () => ({ nodes: nodes.size, ...counts }),
-    async start() {
+    known: () =>
+      [...nodes.values()]
+        .filter(({ seen }) => isNamed(seen.address))
+        .map(({ seen, by, namedAt, role }) => ({
+          ...{ address: seen.address, isListed: by === 'list', role, namedAt },
+          answeredAt: seen.answeredAt ?? seen.before?.at,
+        })),
+    namedBy: (node) => nodes.get(keyOf(node))?.by,
+    forget(node) {
+      drop(node)
+      derive(node.shard)
+    },
+    async start(remembered) {
+      remember(remembered)
       await look()
       timers.push(setInterval(tick, COLLECTOR.tickMs), setInterval(deriveDue, COLLECTOR.deriveMs))
       timers.push(setInterval(lookAgain, DISCOVERY.intervalMs))
@@ -438,8 +501,10 @@ export function createCollector(
   }
 }
 
-function keepLag(watched: Watched, view: ShardView, now: number): void {
+/** Of what was derived, what later looks go back to: how far it was behind, and what it was. */
+function keepLast(watched: Watched, view: ShardView, now: number): void {
   const node = view.nodes.find(({ id }) => id === watched.seen.address.id)
+  if (node && node.role !== 'unknown') watched.role = node.role
   const entries = node?.lagEntries
   if (entries === null || entries === undefined) {
     if (watched.seen.lags.length > 0) watched.seen = { ...watched.seen, lags: [] }
@@ -479,11 +544,22 @@ function healthOf({ status, body }: HttpReply): string {
   return data
 }
 
+const OTHER_NODE = 'other-node'
+
+function isMoved(from: NodeAddress, to: NodeAddress): boolean {
+  return (
+    from.apiUrl !== to.apiUrl ||
+    from.zone !== to.zone ||
+    from.tcp?.port !== to.tcp?.port ||
+    from.tcp?.host !== to.tcp?.host
+  )
+}
+
 /** Behind an address may stand another node than the one that is looked for. */
 function sameNode(address: NodeAddress, id: string, shard: string): void {
-  if (address.shard === UNKNOWN_SHARD || (address.id === id && address.shard === shard)) return
+  if (!isNamed(address) || (address.id === id && address.shard === shard)) return
   const told = `${parseId(shard) ?? 'another shard'}/${parseId(id) ?? 'another node'}`
-  throw new NodeHttpError('garbage', `${told} answers at the address of ${address.shard}/${address.id}`)
+  throw new NodeHttpError(OTHER_NODE, `${told} answers at the address of ${address.shard}/${address.id}`)
 }
 
 function sourceOf({ status, body, milliseconds }: HttpReply, at: number): Source {

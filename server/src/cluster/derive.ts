@@ -191,7 +191,7 @@ export function deriveNode(seen: Seen, context: NodeContext): NodeView {
     voter: context.isStandalone || members.info === undefined ? null : members.voters.includes(address.id),
     ...verdict,
     freshness: freshnessOf(seen, now),
-    answeredAt: timeOrNull(seen.answeredAt),
+    answeredAt: timeOrNull(seen.answeredAt ?? seen.before?.at),
     error: seen.error ? { ...seen.error, since: time(seen.error.since) } : null,
     health: seen.health?.value ?? null,
     namesLeader: namedLeader(seen) ?? null,
@@ -286,7 +286,8 @@ function judgeNode(
       inputs['cores'] = `${cores.start} at start, ${cores.now} last told`
       return is(3, 'cores-changed', `Stopped: cores changed ${cores.start} → ${cores.now}`)
     }
-    const why = seen.error?.message ?? 'no answer'
+    const was = seen.answeredAt === undefined ? seen.before?.role : undefined
+    const why = `${seen.error?.message ?? 'no answer'}${was === undefined ? '' : `; ${was} when it was last seen`}`
     if (seen.error && REFUSED.has(seen.error.code)) return is(1, 'unreachable', `Unreachable: ${why}`)
     return is(2, 'not-answering', `Not answering: ${why}`)
   }
@@ -383,7 +384,7 @@ function isUnasked(seen: Seen): boolean {
 }
 
 function freshnessOf(seen: Seen, now: number): Freshness {
-  if (seen.answeredAt === undefined) return 'never'
+  if (seen.answeredAt === undefined) return seen.before === undefined ? 'never' : 'gone'
   if (!isUp(seen) || now - seen.answeredAt > DERIVE_LIMITS.delayedMs) return 'gone'
   return now - seen.answeredAt <= DERIVE_LIMITS.liveMs ? 'live' : 'delayed'
 }

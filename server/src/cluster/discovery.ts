@@ -1,12 +1,14 @@
 /**
  * Which nodes there are and where: by the registry, by a configured list, and by what members of a shard tell of each
- * other. A node that left the registry stays known while its shard counts it as a member: it is away, not gone.
+ * other. A node that left the registry stays known while its shard counts it as a member: it is away, not gone. Where
+ * nobody can tell, because its whole shard is silent, it stays known for a week.
  */
 import type { Clock } from '@vacancy/shared'
 import { parseId } from '@vacancy/shared'
 import { nodeInfoBody, readResolverAnswer, statusBody, topologyBody } from '@vacancy/shared/contract'
 import type { z } from 'zod'
 import type { NodeAddress } from './cluster.ts'
+import { isUp } from './derive.ts'
 import { type HttpReply, NODE_HTTP, type NodeHttp, NodeHttpError } from './node-http.ts'
 import type { Seen } from './seen.ts'
 
@@ -15,6 +17,8 @@ export const DISCOVERY = {
   timeoutMs: 2_000,
   /** A node that is neither registered nor a member is forgotten after this long without an answer. */
   forgetMs: 60_000,
+  /** The same where no member of its shard answers, who could say whether it is one: since anybody named it. */
+  forgetSilentMs: 7 * 86_400_000,
   nodesMax: 10_000,
 } as const
 
@@ -40,16 +44,23 @@ export type RegistryState = {
   readonly topology: Topology | undefined
 }
 
+/** Who says that there is a node; `memory`: nobody any more. */
+export type NamedBy = 'registry' | 'list' | 'member' | 'memory'
+
+export type Found = { readonly address: NodeAddress; readonly by: NamedBy }
+/** A node of the round before, and when somebody last named it. */
+export type Remembered = { readonly seen: Seen; readonly namedAt: number }
+
 export type Discovery = {
   /** One round: every node that is known now. */
-  look(known: readonly Seen[]): Promise<readonly NodeAddress[]>
+  look(known: readonly Remembered[]): Promise<readonly Found[]>
   registry(): RegistryState
   /** Asks the resolver again for a node that does not answer. */
   forget(node: NodeAddress): void
 }
 
 /** Of a node in the list that has not said yet who it is. */
-export const UNKNOWN_SHARD = 'unknown'
+const UNKNOWN_SHARD = 'unknown'
 
 export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: Clock): Discovery {
   let state: RegistryState = {
@@ -115,15 +126,19 @@ export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: 
   }
 
   /** Who each node of the list is: a clustered one says so, a standalone one has no id but its address. */
-  async function fromList(): Promise<NodeAddress[]> {
+  async function fromList(known: readonly Remembered[]): Promise<NodeAddress[]> {
     return await Promise.all(
       config.nodes.map(async (entry) => {
-        const known = listed.get(entry)
-        if (known) return known
-        const url = new URL(entry.includes('://') ? entry : `http://${entry}`)
+        const told = listed.get(entry)
+        if (told) return told
+        const url = new URL(originOf(entry))
         const place = { apiUrl: url.origin, host: hostOf(url), port: config.tcpPort }
         const identity = await identify(url.origin)
-        if (!identity) return addressOf(url.host, UNKNOWN_SHARD, '', place)
+        if (!identity) {
+          // Who stood there before the restart, until somebody there says who it is.
+          const before = known.find(({ seen: { address } }) => isNamed(address) && address.apiUrl === url.origin)
+          return before?.seen.address ?? addressOf(url.host, UNKNOWN_SHARD, '', place)
+        }
         const address = addressOf(identity.id ?? url.host, identity.shard, identity.zone, place)
         listed.set(entry, address)
         return address
@@ -148,18 +163,28 @@ export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: 
 
   return {
     async look(known) {
-      const [, list] = await Promise.all([lookAtRegistry(), fromList()])
-      const nodes = new Map<string, NodeAddress>()
-      const add = (node: NodeAddress) => nodes.set(`${node.shard}/${node.id}`, node)
-      for (const node of await registered()) add(node)
-      for (const node of list) add(node)
-      for (const node of await membersOf(known, placeOf)) if (!nodes.has(`${node.shard}/${node.id}`)) add(node)
-      const now = clock.wallMs()
-      for (const { address, answeredAt } of known) {
-        const isGone = answeredAt === undefined || now - answeredAt > DISCOVERY.forgetMs
-        if (!isGone && address.shard !== UNKNOWN_SHARD && !nodes.has(`${address.shard}/${address.id}`)) add(address)
+      const [, list] = await Promise.all([lookAtRegistry(), fromList(known)])
+      const found = new Map<string, Found>()
+      const add = (address: NodeAddress, by: NamedBy) => {
+        const key = `${address.shard}/${address.id}`
+        found.set(key, { address, by: found.get(key)?.by ?? by })
       }
-      return [...nodes.values()].slice(0, DISCOVERY.nodesMax)
+      for (const node of await registered()) add(node, 'registry')
+      for (const node of list) add(node, 'list')
+      const tellers = known.map(({ seen }) => seen).filter((seen) => isUp(seen) && seen.info !== undefined)
+      for (const node of await membersOf(tellers, known, placeOf)) {
+        if (!found.has(`${node.shard}/${node.id}`)) add(node, 'member')
+      }
+      const now = clock.wallMs()
+      const told = new Set(tellers.flatMap(({ address, info }) => (info?.value.nodes.length ? [address.shard] : [])))
+      for (const { seen, namedAt } of known) {
+        const { address, answeredAt } = seen
+        if (!isNamed(address) || found.has(`${address.shard}/${address.id}`)) continue
+        const isHere = answeredAt !== undefined && now - answeredAt <= DISCOVERY.forgetMs
+        const isOpen = !told.has(address.shard) && now - namedAt <= DISCOVERY.forgetSilentMs
+        if (isHere || isOpen) add(address, 'memory')
+      }
+      return [...found.values()].slice(0, DISCOVERY.nodesMax)
     },
     registry: () => state,
     forget: ({ shard, id }) => void resolved.delete(`${shard}/${id}`),
@@ -168,9 +193,20 @@ export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: 
 
 const ASKED_AT_ONCE = 64
 
-/** Members that nobody registered: the leader says which, and where the resolver says they are. */
+/** An entry of the configured list. */
+export function originOf(entry: string): string {
+  return new URL(entry.includes('://') ? entry : `http://${entry}`).origin
+}
+
+/** Whether it is known who it is. */
+export function isNamed({ shard }: NodeAddress): boolean {
+  return shard !== UNKNOWN_SHARD
+}
+
+/** Members that nobody registered: those that answer say which, and where the resolver says they are. */
 async function membersOf(
-  known: readonly Seen[],
+  tellers: readonly Seen[],
+  known: readonly Remembered[],
   placeOf: (
     shard: string,
     id: string,
@@ -178,8 +214,8 @@ async function membersOf(
   ) => Promise<(NodeAddress['tcp'] & { apiUrl: string }) | undefined>,
 ): Promise<NodeAddress[]> {
   const told = new Map<string, { readonly teller: Seen; readonly id: string; readonly host: string }>()
-  const addresses = new Map(known.map(({ address }) => [`${address.shard}/${address.id}`, address]))
-  for (const teller of known) {
+  const addresses = new Map(known.map(({ seen: { address } }) => [`${address.shard}/${address.id}`, address]))
+  for (const teller of tellers) {
     const { shard } = teller.address
     for (const { id, host } of teller.info?.value.nodes ?? []) {
       const key = `${shard}/${id}`

@@ -64,6 +64,29 @@ test('the figures of real nodes are read: state, data, metrics and configuration
   expect(seen()).toMatchObject({ electionTimeoutMs: 800, missing: [] })
 })
 
+test('a shard that waits for its founders is known by the registry alone, with what it waits for', async () => {
+  const waiting = await startShard({ started: [], nodes: ['n1', 'n2', 'n3'] })
+  const { registryUrl: registry, resolverUrl: resolver, adminToken: admin } = waiting
+  const own = await openClusterWorld({ registry, resolver, tokens: { admin } })
+  try {
+    waiting.start('n1')
+    const forming = await until('it forms', () => own.cluster.shards().find(({ state }) => state === 'forming'))
+    const [node] = forming.nodes
+    const named = own.cluster.shards().length
+
+    for (const id of ['n2', 'n3']) waiting.start(id)
+    await until('it is healthy', () => own.shard('s1').state === 'healthy')
+
+    expect(forming).toMatchObject({ id: 's1', zone: 'eu-1', leader: null, says: 'Forming: waits for its founders' })
+    expect(forming.waitsFor).toMatch(/n2|n3|of 3/)
+    expect(node).toMatchObject({ id: 'n1', role: 'unknown', state: 'unavailable', health: 'unavailable' })
+    expect([named, forming.nodes.length]).toEqual([1, 1])
+  } finally {
+    await own.close()
+    await waiting.close()
+  }
+}, 120_000)
+
 test('a standalone node of a configured list is a shard without copies', async () => {
   const node = await startNode()
   const alone = await openClusterWorld({ nodes: [`${node.host}:8080`] })

@@ -19,6 +19,8 @@ import { type Aside, wordsOf } from './attention.ts'
 import type { Cluster, NodeAddress } from './cluster.ts'
 import type { Collector } from './collector.ts'
 import { time } from './derive.ts'
+import type { NamedBy } from './discovery.ts'
+import type { KnownNodes } from './known.ts'
 import { type HttpReply, type NodeHttp, NodeHttpError } from './node-http.ts'
 import { notFound, type Operations } from './operations.ts'
 import { askResolver, codecsOf, servicesOf } from './registry.ts'
@@ -33,6 +35,7 @@ export type RoutesDeps = {
   readonly http: NodeHttp
   readonly resolver: string | undefined
   readonly database: Database
+  readonly known: KnownNodes
   readonly audit: WriteAudit
   readonly clock: Clock
   readonly send: (node: NodeAddress, path: string, body: object | undefined, timeoutMs: number) => Promise<HttpReply>
@@ -76,6 +79,7 @@ export function clusterHandlers(deps: RoutesDeps): {
         hint: `${params.shard} has ${shard.nodes.map(({ id }) => id).join(', ')}.`,
       })
     },
+    'DELETE /api/v1/shards/{shard}/nodes/{node}': (asked) => forgetNode(deps, asked),
     async 'GET /api/v1/shards/{shard}/events'({ params, query }) {
       return { events: await deps.events.of(params.shard, query.node, query.limit) }
     },
@@ -144,6 +148,43 @@ export function clusterHandlers(deps: RoutesDeps): {
       }),
   }
   return { routes, nodeDocument }
+}
+
+/** Why a node is not let go, by who names it: it would come back with the next look. */
+const STAYS: { readonly [by in NamedBy]: { readonly why: string; readonly hint: string } } = {
+  registry: { why: 'the registry names it', hint: 'The registry takes it off a minute after its last heartbeat.' },
+  list: {
+    why: 'the configuration names it',
+    hint: 'Take it out of `nodes` in the configuration of the control plane, and start that anew.',
+  },
+  member: { why: 'its shard counts it as a member', hint: 'Demote it until it is none, as a learner once more.' },
+  memory: { why: 'it answers', hint: 'Stop it first.' },
+}
+
+async function forgetNode(
+  { cluster, collector, database, known, audit, shardOf }: RoutesDeps,
+  { params, asker, address, requestId }: Asked<'DELETE /api/v1/shards/{shard}/nodes/{node}'>,
+): Promise<undefined> {
+  const key = { shard: params.shard, id: params.node }
+  const node = cluster.node(shardOf(params.shard).id, params.node)
+  const by = collector.namedBy(key)
+  if (!node || by === undefined) {
+    throw new ProblemError(404, 'node-not-found', `there is no node ${params.node} in ${params.shard}`, {
+      hint: 'It may have been forgotten already.',
+    })
+  }
+  const target = `${params.shard}/${params.node}`
+  if (by !== 'memory' || node.freshness === 'live' || node.freshness === 'delayed') {
+    const { why, hint } = STAYS[by]
+    throw new ProblemError(409, 'node-named', `${target} is not forgotten: ${why}.`, { hint, more: { by } })
+  }
+  await database.transaction().execute(async (transaction) => {
+    await known.forget(transaction, key)
+    const note = { action: 'node.forget', target, result: 'done', detail: node.apiUrl }
+    await audit({ asker, address, requestId, ...note }, transaction)
+  })
+  collector.forget(key)
+  return undefined
 }
 
 function keyOf(header: string | string[] | undefined): string | undefined {

@@ -1,5 +1,5 @@
 /** What the control plane has been told by a node, with the time of each answer: the input of derive.ts. */
-import type { ClusterInfo, NodeCodecs, NodeInfo, NodeStatus, NodeView } from '@vacancy/shared/contract'
+import type { ClusterInfo, NodeCodecs, NodeInfo, NodeStatus, NodeView, ViewRole } from '@vacancy/shared/contract'
 import type { NodeAddress } from './cluster.ts'
 
 /** Paths that are asked again and again (console.md §4.1). */
@@ -56,6 +56,8 @@ export type Seen = {
   /** Rounds in a row without any answer. */
   readonly missed: number
   readonly answeredAt: number | undefined
+  /** When it last answered a control plane before this one, and what it was then. */
+  readonly before: { readonly at: number; readonly role: ViewRole | undefined } | undefined
   /** Why the last round had no answer. */
   readonly error: SourceError | undefined
   /** Entries that it lacks, by its leader, over the last half minute; oldest first. */
@@ -78,6 +80,7 @@ export function nothingSeen(address: NodeAddress): Seen {
     isStandalone: false,
     missed: 0,
     answeredAt: undefined,
+    before: undefined,
     error: undefined,
     lags: [],
   }

@@ -39,4 +39,21 @@ export type ClusterTables = {
     /** What the item said then. */
     says: string
   }
+  /** Every node that is looked at, so that a restart does not forget those that are away. */
+  known_nodes: {
+    shard: string
+    id: string
+    zone: string
+    /** '' while nobody said where it is. */
+    api_url: string
+    tcp_host: string | null
+    tcp_port: number | null
+    /** 1: only the configured list names it. */
+    listed: number
+    /** What it was when it last answered. */
+    role: string | null
+    /** When the registry, the list or its shard last named it. */
+    named_at: number
+    answered_at: number | null
+  }
 }

@@ -47,7 +47,7 @@ export type Level = (typeof LEVELS)[number]
 export const VIEW_ROLES = ['leader', 'follower', 'learner', 'candidate', 'standalone', 'unknown'] as const
 export type ViewRole = (typeof VIEW_ROLES)[number]
 
-/** Age of the newest answer: ≤ 3 s live, ≤ 15 s delayed, older gone; `never` answered since the control plane runs. */
+/** Age of the newest answer: ≤ 3 s live, ≤ 15 s delayed, older gone; `never`: no answer is remembered. */
 export const FRESHNESS = ['live', 'delayed', 'gone', 'never'] as const
 export type Freshness = (typeof FRESHNESS)[number]
 
@@ -534,6 +534,13 @@ export const CLUSTER_ROUTES = {
       config: z.array(z.object({ key: z.string(), value: z.string(), origin: z.string(), at: z.string() })).nullable(),
       configError: z.string(),
     }),
+  },
+  'DELETE /api/v1/shards/{shard}/nodes/{node}': {
+    access: 'admin',
+    summary: 'Forgets a node that is away for good. 409 `node-named` says who still names it, or that it answers.',
+    params: nodeParams,
+    status: 204,
+    response: z.undefined(),
   },
   'GET /api/v1/shards/{shard}/events': {
     access: 'viewer',

@@ -20,6 +20,7 @@ import { StateBadge } from '../../ui/state-badge.tsx'
 import { Table } from '../../ui/table.tsx'
 import { NodeMetrics } from '../metrics/node-metrics.tsx'
 import { EventList } from './event-list.tsx'
+import { ForgetNode } from './forget-node.tsx'
 import { NotThere } from './not-there.tsx'
 import { useShardEvents } from './queries.ts'
 import { Told } from './told.tsx'
@@ -44,6 +45,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
       ]}
       badge={body && <StateBadge state={body.node.state} level={body.node.level} says={body.node.says} />}
       lead={body && <Lead node={body.node} />}
+      actions={body && <ForgetNode node={body.node} />}
     >
       {!body && (query.error ? <ErrorState error={query.error} onRetry={query.refetch} /> : <Skeleton rows={10} />)}
       {body && (
