@@ -4,14 +4,31 @@ import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import { ACCESS_ROUTES, LIVE, PLAYGROUND_ROUTES, PROGRAM_ROUTES } from '@vacancy/shared/contract'
-import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics, setTotal, VERSION } from '@vacancy/shared/node'
+import {
+  createFailureLimiter,
+  createReadiness,
+  METRICS_CONTENT_TYPE,
+  openTls,
+  registerMetrics,
+  setTotal,
+  VERSION,
+} from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import { createAccess } from './access.ts'
 import { createAudit } from './audit.ts'
 import { createClusterArea } from './cluster/area.ts'
 import type { ControlConfig } from './config.ts'
 import { isPostgres, openDatabase } from './database.ts'
-import { type App, admitUpgrade, createHttp, type HttpOptions, listeningUrl, registerAreas } from './http.ts'
+import {
+  type App,
+  admitUpgrade,
+  createHttp,
+  HTTP_LIMITS,
+  type HttpOptions,
+  listeningUrl,
+  registerAreas,
+  setTls,
+} from './http.ts'
 import { createImportsArea } from './imports/area.ts'
 import { createInventory } from './inventory/inventory.ts'
 import { createLive } from './live.ts'
@@ -32,13 +49,15 @@ export type ControlPlane = {
   /** Under which browsers come: the base address, or the listener's. */
   readonly origin: string
   readonly people: People
+  /** Reads the certificate again. @throws VacancyError invalid_tls, and the one before stays in force */
+  readonly reload: () => void
   readonly stop: () => Promise<void>
 }
 
 /**
  * Starts the control plane.
  *
- * @throws VacancyError port_taken, or what keeps the database from opening
+ * @throws VacancyError port_taken, invalid_tls, or what keeps the database from opening
  */
 export async function startControlPlane(options: {
   readonly config: ControlConfig
@@ -64,6 +83,19 @@ export async function startControlPlane(options: {
     const readiness = createReadiness(clock)
     const metrics = registerMetrics(CONTROL_METRICS, { process: true })
 
+    let listener: App | undefined
+    const tls =
+      config.tlsCert === ''
+        ? undefined
+        : openTls({
+            files: { cert: config.tlsCert, key: config.tlsKey },
+            log,
+            clock,
+            onReload: (material) => {
+              if (listener !== undefined) setTls(listener, material)
+            },
+          })
+    if (tls !== undefined) closers.push(async () => tls.close())
     const clusterFolder = join(config.dataDir, 'cluster')
     const importsFolder = config.importsDir === '' ? join(config.dataDir, 'imports') : config.importsDir
     for (const folder of [clusterFolder, importsFolder]) makeFolder(folder)
@@ -137,9 +169,12 @@ export async function startControlPlane(options: {
       log,
       access,
       audit: audit.write,
+      tls: tls?.material(),
+      hstsDays: config.hstsDays,
       trustProxy: config.trustProxy,
       allowedHosts: () => config.allowedHosts,
       baseUrl: () => settings.baseUrl(),
+      upgradeFailures: createFailureLimiter(clock, HTTP_LIMITS.upgradesRefusedMax),
       onAnswer: (route, status, seconds) => {
         metrics.of.control_http_requests_total.inc({ route, status: String(status) })
         metrics.of.control_http_request_seconds.observe({ route }, seconds)
@@ -147,6 +182,9 @@ export async function startControlPlane(options: {
       onRefusal: (reason) => metrics.of.control_refused_total.inc({ reason }),
     }
     const app = await createHttp(http)
+    // The files may have changed since they were first read.
+    if (tls !== undefined) setTls(app, tls.material())
+    listener = app
     const program = areaOf('program', PROGRAM_ROUTES, {
       'GET /health': () => ({ status: 'ok' as const }),
       'GET /ready': async ({ reply }) => {
@@ -169,6 +207,8 @@ export async function startControlPlane(options: {
         setTotal(metrics.of.control_node_requests_total, polled.requests)
         setTotal(metrics.of.control_node_failures_total, polled.failures)
         metrics.of.control_poll_round_seconds.set(polled.roundMs / 1000)
+        if (tls !== undefined)
+          metrics.of.tls_cert_not_after_seconds.set({ listener: 'http' }, tls.material().notAfterMs / 1000)
         reply.header('content-type', METRICS_CONTENT_TYPE)
         return await metrics.text()
       },
@@ -206,6 +246,7 @@ export async function startControlPlane(options: {
       url,
       origin: baseUrl(),
       people,
+      reload: () => void tls?.reload(),
       stop: async () => {
         readiness.set('stopping', 'The control plane stops.')
         await close()

@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { connect } from 'node:tls'
 import { LIVE } from '@vacancy/shared/contract'
 import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { until } from './testing/cluster-world.ts'
 import { callerOf, personOf } from './testing/control-plane.ts'
 
 const VACANCY = resolve(import.meta.dirname, '../../bin/vacancy.mjs')
@@ -163,6 +165,40 @@ test('a second control plane on the same folder is exit code 65, and after a cra
   const third = await start(['--data-dir', dataDir], /^set-up: .*\n/m)
   expect((await callerOf(third.url, {}).call('GET', '/ready')).status).toBe(200)
 })
+
+test('SIGHUP takes a new certificate, and keeps the one in force when the files are spoilt', async () => {
+  const folder = newFolder()
+  const files = { '--tls-cert': join(folder, 'console.pem'), '--tls-key': join(folder, 'console.key') }
+  const make = () =>
+    vacancy('certs', 'node', '--ca', folder, '--node-id', 'console', '--host', '127.0.0.1', '--out', folder, '--force')
+  expect(vacancy('certs', 'init', '--out', folder).status).toBe(0)
+  expect(make().status).toBe(0)
+  const plane = await start(['--data-dir', newFolder(), ...Object.entries(files).flat()], /^set-up: .*\n/m)
+  const fingerprint = () =>
+    new Promise<string>((found, failed) => {
+      const { port } = new URL(plane.url)
+      const socket = connect({ port: Number(port), ca: readFileSync(join(folder, 'ca.pem')), servername: '' }, () => {
+        found(socket.getPeerCertificate().fingerprint256)
+        socket.end()
+      }).once('error', failed)
+    })
+  const before = await fingerprint()
+  expect(plane.out()).toMatch(/^set-up: https:/m)
+
+  expect(make().status).toBe(0)
+  plane.child.kill('SIGHUP')
+  const after = await until('the new one is shown', async () => {
+    const now = await fingerprint()
+    return now !== before && now
+  })
+  writeFileSync(files['--tls-key'], 'no key')
+  plane.child.kill('SIGHUP')
+  await until('it says so', () => plane.err().includes('holds no private key'))
+
+  expect(await fingerprint()).toBe(after)
+  plane.child.kill('SIGTERM')
+  expect(await plane.ended).toBe(0)
+}, 60_000)
 
 test('SIGTERM tells live channels, lets requests in flight finish, and ends with 0', async () => {
   const plane = await start(['--data-dir', newFolder(), '--sign-in', 'ada'], /^sign-in: .*\n/m)

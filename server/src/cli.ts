@@ -55,6 +55,7 @@ export const controlPlaneCommand = defineCommand({
           if (code !== undefined) print(`set-up: ${signInLink(running.origin, code)}`)
         },
         stop: async () => await running?.stop(),
+        reload: () => running?.reload(),
       },
       { log, drainMs: (config.drainSecs + 5) * 1000 },
     )
@@ -100,7 +101,8 @@ const linkCommand = defineCommand({
         onSignIn: () => undefined,
       })
       const code = await people.signInCode(flags.person, flags.create as PersonRole | undefined)
-      print(signInLink(settings.baseUrl() || `http://${config.listenHost}:${config.listenPort}`, code))
+      const scheme = config.tlsCert === '' ? 'http' : 'https'
+      print(signInLink(settings.baseUrl() || `${scheme}://${config.listenHost}:${config.listenPort}`, code))
     } catch (error) {
       if (error instanceof ProblemError)
         throw new VacancyError('failure', { reason: `${error.message} ${error.hint}`.trim() }, { cause: error })

@@ -71,6 +71,11 @@ test.each([
   ['trust_proxy: [proxy]', 'trust_proxy: proxy is neither an address nor a network'],
   ['trust_proxy: [10.0.0.0/33]', 'trust_proxy: 10.0.0.0/33 is neither'],
   ['database_url: mysql://u:hidden@h/d', 'database_url: must begin with postgres://'],
+  ['tls_cert: /etc/ssl/console.pem', 'tls_cert and tls_key come together'],
+  [
+    '{tls_cert: a.pem, tls_key: a.key, base_url: "http://a.example"}',
+    'base_url: begins with http:// although tls_cert',
+  ],
   ['environment: ""', 'environment: must be 1 to 24 characters'],
   ['listen_port: 70000', 'listen_port: 70000 is not a whole number from 0 to 65535'],
   ['listenport: 1', 'listenport: is no key of this configuration; did you mean listen_port?'],

@@ -22,6 +22,20 @@ export const CONTROL_SCHEMA = {
     max: 65_535,
     summary: 'Port to listen on; 0 = any free port, which is printed.',
   },
+  tls_cert: {
+    type: 'text',
+    default: '',
+    summary: 'Certificate of the listener, PEM, followed by those between it and its authority; with tls_key.',
+  },
+  tls_key: { type: 'text', default: '', summary: 'Its key, PEM without a passphrase.' },
+  hsts_days: {
+    type: 'integer',
+    default: 180,
+    min: 0,
+    max: 730,
+    unit: 'days',
+    summary: 'With tls_cert: browsers are told to reach its name by https alone for this long; 0 tells them nothing.',
+  },
   base_url: {
     type: 'text',
     default: '',
@@ -191,6 +205,9 @@ function check(values: ControlConfig): string[] {
     if (!isNetwork(proxy)) faults.push(`trust_proxy: ${proxy} is neither an address nor a network like 10.0.0.0/8`)
   if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
     faults.push('database_url: must begin with postgres:// (or file: and the path of a file that holds it)')
+  if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key come together')
+  if (values.tlsCert !== '' && values.baseUrl.startsWith('http:') && values.trustProxy.length === 0)
+    faults.push('base_url: begins with http:// although tls_cert is given')
   if (!/^[^\p{Cc}]{1,24}$/u.test(values.environment.trim()))
     faults.push('environment: must be 1 to 24 characters on one line')
   return faults

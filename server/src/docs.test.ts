@@ -31,12 +31,16 @@ test('it names every key, metric and path, and every row has as many cells as it
 test("the operators' page shows files that can be used, and exit codes that are so", () => {
   const yaml = [...PAGE.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1] as string)
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-docs-'))
-  const [whole = '', proxied = ''] = yaml
+  const [whole = '', secure = '', proxied = ''] = yaml
   writeFileSync(join(folder, 'token'), 'secret')
 
   writeFileSync(join(folder, 'a.yml'), whole.replaceAll(/\/run\/secrets\/[\w-]+/g, join(folder, 'token')))
   expect(loadControlConfig({ file: join(folder, 'a.yml') }).values.nodes.length).toBe(2)
-  writeFileSync(join(folder, 'b.yml'), proxied)
-  expect(loadControlConfig({ file: join(folder, 'b.yml') }).values.trustProxy).toEqual(['127.0.0.1'])
+  const valuesOf = (text: string) => {
+    writeFileSync(join(folder, 'b.yml'), text)
+    return loadControlConfig({ file: join(folder, 'b.yml') }).values
+  }
+  expect(valuesOf(secure)).toMatchObject({ tlsCert: '/etc/ssl/vacancy.pem', tlsKey: '/etc/ssl/vacancy.key' })
+  expect(valuesOf(proxied).trustProxy).toEqual(['127.0.0.1'])
   for (const code of [EXIT.ok, EXIT.failure, EXIT.usage, EXIT.bind]) expect(PAGE).toContain(`\n| ${code} | `)
 })

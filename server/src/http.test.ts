@@ -90,6 +90,28 @@ test('who asks too often is told how long to wait, and others go on', async () =
   expect((await viewer.call('GET', '/api/v1/me')).status).toBe(200)
 })
 
+test('long answers are compressed for who takes that, short ones and those of others are not', async () => {
+  plane = await startTestControlPlane()
+  const { headers } = await plane.signIn('viewer')
+  const asked = async (path: string, encoding: string) => {
+    const answer = await fetch(plane.url + path, { headers: { ...headers, 'accept-encoding': encoding } })
+    return {
+      encoding: answer.headers.get('content-encoding'),
+      vary: answer.headers.get('vary'),
+      body: await answer.json(),
+    }
+  }
+
+  const plain = await asked('/docs/json', 'identity')
+  const packed = await asked('/docs/json', 'br, gzip;q=0.8')
+
+  expect(plain.encoding).toBeNull()
+  expect(packed).toMatchObject({ encoding: 'gzip', vary: 'accept-encoding' })
+  expect(packed.body).toEqual(plain.body)
+  expect((await asked('/docs/json', 'gzip;q=0')).encoding).toBeNull()
+  expect((await asked('/health', 'gzip')).encoding).toBeNull()
+})
+
 test('a fault of ours is told with its id and nothing of its inside, and logged with the same id', async () => {
   plane = await startTestControlPlane()
   const admin = await plane.signIn('admin')

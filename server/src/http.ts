@@ -4,8 +4,11 @@
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type IncomingHttpHeaders, type IncomingMessage, STATUS_CODES } from 'node:http'
-import { type AddressInfo, isIP } from 'node:net'
-import { Readable } from 'node:stream'
+import { type AddressInfo, isIP, Socket } from 'node:net'
+import { type Duplex, Readable } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
+import { promisify } from 'node:util'
+import { gzip, type ZlibOptions } from 'node:zlib'
 import cookies from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
@@ -13,7 +16,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import { assert, errorRow, VacancyError } from '@vacancy/shared'
 import { CONTROL_BODY_BYTES_MAX, type ControlRoute, type Problem, problemBody } from '@vacancy/shared/contract'
-import { VERSION } from '@vacancy/shared/node'
+import { type FailureLimiter, secureContextOf, type TlsMaterial, VERSION } from '@vacancy/shared/node'
 import fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -31,7 +34,7 @@ import {
   validatorCompiler,
 } from 'fastify-type-provider-zod'
 import type { Logger } from 'pino'
-import { type Access, mayAsk, type Visitor } from './access.ts'
+import { type Access, mayAsk, tooManyTries, type Visitor } from './access.ts'
 import type { WriteAudit } from './audit.ts'
 import { type Area, ProblemError } from './route.ts'
 
@@ -51,18 +54,32 @@ export const HTTP_LIMITS = {
   requestsKnown: 6_000,
   requestsUnknown: 600,
   headerBytesMax: 16_384,
+  /** From the first byte of a request to the end of its headers, and to its own end. */
+  headersMs: 10_000,
   requestMs: 300_000,
+  lookMs: 2_000,
+  farewellMs: 1_000,
   connectionsMax: 5_000,
+  /** Of an address, in a minute. */
+  upgradesRefusedMax: 300,
 } as const
+
+const DAY_SECONDS = 86_400
 
 export type HttpOptions = {
   readonly log: Logger
   readonly access: Access
   readonly audit: WriteAudit
+  /** Undefined: plain HTTP, TLS ends at a reverse proxy or nowhere. */
+  readonly tls: TlsMaterial | undefined
+  /** How long browsers are told to come by https alone; 0: they are not told. */
+  readonly hstsDays: number
   readonly trustProxy: readonly string[]
   readonly allowedHosts: () => readonly string[]
   /** Origin of the address under which browsers come, '' when nobody said. */
   readonly baseUrl: () => string
+  /** Of live channels that were refused, by address: requests are counted elsewhere. */
+  readonly upgradeFailures: FailureLimiter
   readonly onAnswer: (route: string, status: number, seconds: number) => void
   readonly onRefusal: (reason: Refusal) => void
 }
@@ -74,6 +91,12 @@ export type App = FastifyInstance<any, any, any, any, any>
 
 /** An instance with everything but paths. */
 export async function createHttp(options: HttpOptions): Promise<App> {
+  const { tls } = options
+  const limits = {
+    maxHeaderSize: HTTP_LIMITS.headerBytesMax,
+    headersTimeout: HTTP_LIMITS.headersMs,
+    connectionsCheckingInterval: HTTP_LIMITS.lookMs,
+  }
   const app: App = fastify({
     loggerInstance: options.log as unknown as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -83,7 +106,8 @@ export async function createHttp(options: HttpOptions): Promise<App> {
     forceCloseConnections: 'idle',
     routerOptions: { maxParamLength: 512 },
     genReqId: () => randomUUID(),
-    http: { maxHeaderSize: HTTP_LIMITS.headerBytesMax },
+    ...(tls === undefined ? { http: limits } : { https: { ...limits, ...secureContextOf(tls) } }),
+    clientErrorHandler: refuseBytes,
     frameworkErrors: (error, request, reply) => sendProblem(error, request as FastifyRequest, reply as FastifyReply),
   })
   app.server.maxConnections = HTTP_LIMITS.connectionsMax
@@ -107,25 +131,18 @@ export async function createHttp(options: HttpOptions): Promise<App> {
   await app.register(helmet, {
     // Pages of the console bring their own, with a nonce.
     contentSecurityPolicy: false,
-    // Whoever ends TLS decides for the whole name.
-    hsts: false,
+    // It holds for all ports of the name: behind a proxy that ends TLS, that one decides.
+    hsts: tls !== undefined &&
+      options.hstsDays > 0 && { maxAge: options.hstsDays * DAY_SECONDS, includeSubDomains: false },
     referrerPolicy: { policy: 'no-referrer' },
     frameguard: { action: 'deny' },
   })
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     reply.header('server', `vacancy/${VERSION}`)
-    if (!isOwnHost(request.raw, options)) {
-      options.onRefusal('host')
-      throw new ProblemError(
-        421,
-        'foreign-host',
-        `This control plane is not reached as ${cut(request.headers.host)}.`,
-        {
-          hint: 'Use its own address, or add the name to allowed_hosts of its configuration.',
-        },
-      )
-    }
+    // Without a socket the program asks itself, for a page that somebody asked for under a good name.
+    if (request.raw.socket instanceof Socket && !isOwnHost(request.raw, options))
+      throw foreignHost(request.raw, options)
   })
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.config?.route ?? (request.routeOptions.url === undefined ? 'none' : 'pages')
@@ -147,6 +164,43 @@ export async function createHttp(options: HttpOptions): Promise<App> {
   return app
 }
 
+/** What came is no request, or never became one: there is nothing yet that could answer it. */
+function refuseBytes(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (socket.destroyed || !socket.writable) return
+  endWith(socket, UNREADABLE[error.code ?? ''] ?? NO_HTTP)
+}
+
+const NO_HTTP = new ProblemError(400, 'no-http', 'What came is no request of HTTP/1.1.', {
+  hint: 'Is this the address of the control plane, with http:// or https:// as it serves?',
+})
+const UNREADABLE: { readonly [code: string]: ProblemError } = {
+  ERR_HTTP_REQUEST_TIMEOUT: new ProblemError(408, 'request-timeout', 'The request did not arrive in time.', {
+    hint: `Send its headers within ${HTTP_LIMITS.headersMs / 1000} s and all of it within ${HTTP_LIMITS.requestMs / 1000} s.`,
+  }),
+  HPE_HEADER_OVERFLOW: new ProblemError(431, 'headers-too-large', 'The headers of the request are too large.', {
+    hint: `Send at most ${HTTP_LIMITS.headerBytesMax} bytes of headers; delete the cookies of this address.`,
+  }),
+}
+
+/** Tells a problem over a connection that no request stands for, and ends it. */
+export function endWith(socket: Duplex, { status, code, message, hint, more }: ProblemError): void {
+  const title = STATUS_CODES[status] ?? 'Error'
+  const body = JSON.stringify({ status, code, title, detail: message, hint, requestId: randomUUID() })
+  const wait = more['retryAfterSeconds']
+  const lines = [
+    `HTTP/1.1 ${status} ${title}`,
+    'content-type: application/problem+json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...(typeof wait === 'number' ? [`retry-after: ${wait}`] : []),
+    'connection: close',
+    '',
+    body,
+  ]
+  socket.end(lines.join('\r\n'))
+  // Cut at once, what was sent last could be lost on the way; never cut, who does not close would keep it open.
+  setTimeout(() => socket.destroy(), HTTP_LIMITS.farewellMs).unref()
+}
+
 /** Adds the paths of areas, and `/docs`, which lists them. */
 export async function registerAreas(app: App, areas: readonly Area[], options: HttpOptions): Promise<void> {
   await app.register(async (api: App) => {
@@ -158,6 +212,11 @@ export async function registerAreas(app: App, areas: readonly Area[], options: H
       const isOpen = request.routeOptions.config?.isOpen === true
       const shown = isOpen ? (cookie === undefined ? {} : { cookie }) : request.headers
       request.visitor = await options.access.identify(shown, request.ip)
+    })
+    api.addHook('onSend', async (request, reply, payload: unknown) => {
+      if (typeof payload !== 'string' || payload.length < COMPRESSED_FROM || !takesGzip(request)) return payload
+      reply.header('content-encoding', 'gzip').header('vary', 'accept-encoding')
+      return await compress(payload, { level: 1 })
     })
     await api.register(rateLimit, {
       max: (request) => (isKnown(request) ? HTTP_LIMITS.requestsKnown : HTTP_LIMITS.requestsUnknown),
@@ -186,6 +245,14 @@ export async function registerAreas(app: App, areas: readonly Area[], options: H
         await registerRoute(api, name, row, handler as AnyHandler, options)
       }
   })
+}
+
+/** A picture of a thousand nodes is 0.3 MB of JSON, and a tenth of that compressed; small answers fit into a packet anyway. */
+const COMPRESSED_FROM = 1_024
+const compress = promisify<string, ZlibOptions, Buffer>(gzip)
+
+function takesGzip({ headers }: FastifyRequest): boolean {
+  return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(String(headers['accept-encoding'] ?? ''))
 }
 
 /** The page of the library has inline styles; it loads nothing from elsewhere. */
@@ -260,12 +327,7 @@ async function admit(
 ): Promise<void> {
   const { asker, session, fault } = request.visitor
   const isChange = request.method !== 'GET' && request.method !== 'HEAD'
-  if (isChange && isForeignPage(request.headers, options)) {
-    options.onRefusal('cross-site')
-    throw new ProblemError(403, 'cross-site', 'This came from a page of another site.', {
-      hint: 'Use the console, or a program with an API token.',
-    })
-  }
+  if (isChange && isForeignPage(request.headers, options)) throw foreignPage(options)
   if (access === 'open') return
   if (asker.kind === 'nobody') {
     options.onRefusal('unauthenticated')
@@ -368,18 +430,36 @@ export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, '
  * @throws ProblemError
  */
 export async function admitUpgrade(request: IncomingMessage, options: HttpOptions): Promise<Visitor> {
-  if (!isOwnHost(request, options)) {
-    options.onRefusal('host')
-    throw new ProblemError(421, 'foreign-host', `This control plane is not reached as ${cut(request.headers.host)}.`)
+  if (!isOwnHost(request, options)) throw foreignHost(request, options)
+  if (isForeignPage(request.headers, options)) throw foreignPage(options)
+  const address = request.socket.remoteAddress ?? ''
+  const wait = options.upgradeFailures.waitSeconds(address)
+  if (wait > 0) {
+    options.onRefusal('too-many')
+    throw tooManyTries(wait, 'live channels that were refused')
   }
-  if (isForeignPage(request.headers, options)) {
-    options.onRefusal('cross-site')
-    throw new ProblemError(403, 'cross-site', 'This came from a page of another site.')
-  }
-  const visitor = await options.access.identify(request.headers, request.socket.remoteAddress ?? '')
+  const visitor = await options.access.identify(request.headers, address)
   if (mayAsk(visitor.asker, 'viewer')) return visitor
+  options.upgradeFailures.failed(address)
   options.onRefusal('unauthenticated')
-  throw new ProblemError(401, 'not-signed-in', 'You are not signed in.')
+  throw new ProblemError(401, 'not-signed-in', 'You are not signed in.', {
+    hint: 'Sign in, or send an API token as Authorization: Bearer.',
+  })
+}
+
+function foreignHost(request: IncomingMessage, options: HttpOptions): ProblemError {
+  options.onRefusal('host')
+  const host = cut(request.headers.host)
+  return new ProblemError(421, 'foreign-host', `This control plane is not reached as ${host}.`, {
+    hint: 'Use its own address, or add the name to allowed_hosts of its configuration.',
+  })
+}
+
+function foreignPage(options: HttpOptions): ProblemError {
+  options.onRefusal('cross-site')
+  return new ProblemError(403, 'cross-site', 'This came from a page of another site.', {
+    hint: 'Use the console, or a program with an API token.',
+  })
 }
 
 /** An address without brackets, and IPv4 as itself. */
@@ -414,10 +494,12 @@ function isSame(given: string | string[] | undefined, wanted: string): boolean {
 
 /** The one place where an error becomes an answer. */
 function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const problem = problemOf(error)
+  const problem = isGone(error, request) ? GONE : problemOf(error)
   const { status } = problem
   if (status >= 500)
     request.log.error({ err: error, requestId: request.id, path: request.routeOptions?.url }, 'a request failed')
+  // What is refused before it has a path passes no hook.
+  reply.header('x-request-id', request.id)
   if (status === 401) reply.header('www-authenticate', 'Bearer')
   const wait = problem.more['retryAfterSeconds']
   if (typeof wait === 'number') reply.header('retry-after', String(wait))
@@ -440,6 +522,15 @@ function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyRepl
     .serializer((value: unknown) => JSON.stringify(value))
     .send(body)
 }
+
+/** The caller went away in the middle of what it sent: no fault of ours, and nobody hears the answer. */
+function isGone(error: unknown, { raw }: FastifyRequest): boolean {
+  return raw.destroyed && !raw.complete && (error as NodeJS.ErrnoException | undefined)?.code === 'ECONNRESET'
+}
+
+const GONE = new ProblemError(400, 'incomplete', 'The request ended before all of it had come.', {
+  hint: 'Send it again.',
+})
 
 function problemOf(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error
@@ -486,10 +577,16 @@ function cut(text: string | undefined, most = 120): string {
   return clean.length > most ? `${clean.slice(0, most)}…` : clean
 }
 
+/** Connections to come use this certificate. @throws when it cannot be used, and the one before stays */
+export function setTls(app: App, tls: TlsMaterial): void {
+  assert(app.server instanceof TlsServer, 'a listener without TLS has no certificate to change')
+  app.server.setSecureContext(secureContextOf(tls))
+}
+
 /** The address that a listening server can be reached at from this machine. */
 export function listeningUrl(app: App): string {
   const { address, port, family } = app.server.address() as AddressInfo
   const host =
     address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '[::1]' : family === 'IPv6' ? `[${address}]` : address
-  return `http://${host}:${port}`
+  return `${app.server instanceof TlsServer ? 'https' : 'http'}://${host}:${port}`
 }

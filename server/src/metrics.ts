@@ -28,4 +28,9 @@ export const CONTROL_METRICS = {
   control_node_failures_total: { type: 'counter', help: 'Those without a useful answer.' },
   control_poll_round_seconds: { type: 'gauge', help: 'Time of the last round over all nodes.' },
   control_database_up: { type: 'gauge', help: '1 while the database answers.' },
+  tls_cert_not_after_seconds: {
+    type: 'gauge',
+    help: 'When the certificate of a listener ends, seconds since 1970.',
+    labels: ['listener'],
+  },
 } as const satisfies MetricsTable

@@ -1,9 +1,14 @@
-import { connect } from 'node:net'
 import { CONTROL_BODY_BYTES_MAX, CONTROL_ROUTES, type ControlRoute, LIVE } from '@vacancy/shared/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { SESSION_COOKIE } from './access.ts'
-import { type Caller, callerOf, startTestControlPlane, type TestControlPlane } from './testing/control-plane.ts'
+import {
+  type Caller,
+  callerOf,
+  sendBytes,
+  startTestControlPlane,
+  type TestControlPlane,
+} from './testing/control-plane.ts'
 
 const ROUTES = Object.entries(CONTROL_ROUTES as { readonly [name: string]: ControlRoute })
 const GUARDED = ROUTES.filter(([, { access }]) => access !== 'open')
@@ -136,7 +141,10 @@ describe('what is no request of ours', () => {
   test.each(['evil.example', 'evil.example:8000', '127.0.0.1.evil.example', '10.1.2.3', '', 'x y', '[::'])(
     'a foreign Host header: %s',
     async (host) => {
-      const answer = await raw(`GET /api/v1/sign-in HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      const answer = await sendBytes(
+        plane.url,
+        `GET /api/v1/sign-in HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      )
 
       expect(answer).toMatch(/^HTTP\/1.1 4(?:21|00) /)
       expect(answer).not.toContain('setUp')
@@ -144,7 +152,9 @@ describe('what is no request of ours', () => {
   )
 
   test.each(['localhost', '127.0.0.1', '127.0.0.1:1', '[::1]'])('its own names: %s', async (host) => {
-    expect(await raw(`GET /health HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).toMatch(/^HTTP\/1.1 200 /)
+    expect(await sendBytes(plane.url, `GET /health HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).toMatch(
+      /^HTTP\/1.1 200 /,
+    )
   })
 
   test('a body that is too large is not read to its end', async () => {
@@ -196,7 +206,7 @@ describe('what is no request of ours', () => {
   test.each(['GET /health HTTP/9\r\n\r\n', '\0\0\0\0\r\n\r\n', `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`])(
     'bytes that are no HTTP end the connection and nothing else (%#)',
     async (bytes) => {
-      expect(await raw(bytes)).toMatch(/^HTTP\/1.1 4\d\d /)
+      expect(await sendBytes(plane.url, bytes)).toMatch(/^HTTP\/1.1 4\d\d /)
       expect((await plane.nobody().call('GET', '/health')).status).toBe(200)
     },
   )
@@ -265,7 +275,8 @@ describe('the live channel', () => {
   })
 
   test('elsewhere there is no WebSocket', async () => {
-    const answer = await raw(
+    const answer = await sendBytes(
+      plane.url,
       `GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
     )
     expect(answer).toMatch(/^HTTP\/1.1 404 /)
@@ -308,17 +319,3 @@ describe('what everybody sees', () => {
     expect(await words(monitoring)).toBe('insufficient permissions')
   })
 })
-
-/** Sends bytes as they are; what came back until the connection ended. */
-function raw(bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(plane.url)
-    const socket = connect(Number(port), hostname, () => socket.write(bytes))
-    let text = ''
-    socket.on('data', (chunk) => {
-      text += chunk.toString('latin1')
-    })
-    socket.on('close', () => resolve(text))
-    socket.on('error', reject)
-  })
-}

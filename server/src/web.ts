@@ -1,4 +1,5 @@
 /** The console on the same listener: every path that is none of the API goes to Next, which sets the pages' headers. */
+import { randomUUID } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { existsSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
@@ -6,7 +7,8 @@ import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { VacancyError } from '@vacancy/shared'
-import type { App } from './http.ts'
+import { LIVE } from '@vacancy/shared/contract'
+import { type App, endWith } from './http.ts'
 import { ProblemError } from './route.ts'
 
 const WEB = resolve(import.meta.dirname, '../../web')
@@ -40,6 +42,8 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
   const web = createNext({ dev: !isBuilt, dir: WEB, httpServer: upgrades })
   await web.prepare()
   const handle = web.getRequestHandler()
+  const plane = randomUUID()
+  askable().set(plane, (path, cookie) => ask(app, path, cookie))
   await app.register(async (pages: App) => {
     // The body is left to Next.
     pages.removeAllContentTypeParsers()
@@ -48,6 +52,8 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
       if (API_PATHS.test(request.url)) return reply.callNotFound()
       for (const [name, value] of Object.entries(reply.getHeaders()))
         if (value !== undefined) reply.raw.setHeader(name, value)
+      // Whatever came under this name is overwritten.
+      request.raw.headers[PLANE_HEADER] = plane
       reply.hijack()
       await handle(request.raw, reply.raw)
       return undefined
@@ -55,8 +61,31 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
   })
   return {
     upgrade: (request, socket, head) => void upgrades.emit('upgrade', request, socket, head),
-    close: () => web.close(),
+    close: async () => {
+      askable().delete(plane)
+      await web.close()
+    },
   }
+}
+
+/** What a page shows first is asked on the server (web/src/lib/first-data.ts): the text of an answer, if it is one. */
+type Ask = (path: string, cookie: string) => Promise<string | undefined>
+
+/** Names the control plane that a page belongs to. */
+const PLANE_HEADER = 'x-control-plane'
+const ASKABLE = Symbol.for('vacancy.control-planes')
+
+/** Next bundles the console's code apart from ours: they share the process, and in it this map. */
+function askable(): Map<string, Ask> {
+  const shared = globalThis as { [ASKABLE]?: Map<string, Ask> }
+  shared[ASKABLE] ??= new Map()
+  return shared[ASKABLE]
+}
+
+/** Through all doors of the API but without a connection: whatever the listener speaks, and under whatever name. */
+async function ask(app: App, path: string, cookie: string): Promise<string | undefined> {
+  const { statusCode, payload } = await app.inject({ method: 'GET', url: path, headers: { cookie } })
+  return statusCode === 200 ? payload : undefined
 }
 
 export type Web = {
@@ -81,17 +110,17 @@ export function dispatchUpgrades(
     // A caller that goes away while it is looked up who it is must not end the program.
     socket.on('error', () => socket.destroy())
     const upgrade = upgrades.get(pathname)
-    if (upgrade === undefined) return refuseUpgrade(socket, 404, 'There is no WebSocket here.')
+    if (upgrade === undefined) return endWith(socket, NO_SOCKET)
     upgrade(request, socket, head).catch((error: unknown) => {
-      if (error instanceof ProblemError) return refuseUpgrade(socket, error.status, error.message)
-      onError(error)
-      refuseUpgrade(socket, 500, 'A fault in the control plane; it is in its log.')
+      if (!(error instanceof ProblemError)) onError(error)
+      endWith(socket, error instanceof ProblemError ? error : FAULT)
     })
   })
 }
 
-function refuseUpgrade(socket: Duplex, status: number, says: string): void {
-  socket.end(
-    `HTTP/1.1 ${status} Refused\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(says)}\r\nconnection: close\r\n\r\n${says}`,
-  )
-}
+const NO_SOCKET = new ProblemError(404, 'no-such-path', 'There is no WebSocket here.', {
+  hint: `The live channel is at ${LIVE.path}.`,
+})
+const FAULT = new ProblemError(500, 'internal', 'A fault in the control plane; it is in its log.', {
+  hint: 'Try again, and tell whoever runs it.',
+})

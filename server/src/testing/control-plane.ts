@@ -1,5 +1,6 @@
 /** A whole control plane on a free port, and callers who speak to it over real sockets. */
 import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '@vacancy/shared'
@@ -117,4 +118,18 @@ export function callerOf(url: string, own: { readonly [name: string]: string }, 
       return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
     },
   }
+}
+
+/** Sends bytes as they are; what came back until the connection ended. */
+export function sendBytes(url: string, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname, () => socket.write(bytes))
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+    })
+    socket.on('close', () => resolve(text))
+    socket.on('error', reject)
+  })
 }
