@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -5,7 +6,7 @@ import { applyOps, LIVE, type LiveOp, type ServerFrame } from '@vacancy/shared/c
 import { createLogger } from '@vacancy/shared/node'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { createLive, type LiveChannel, type Viewer } from './live.ts'
+import { createLive, LIVE_LIMITS, type LiveChannel, type Viewer } from './live.ts'
 import { until } from './testing/cluster-world.ts'
 
 let live: LiveChannel
@@ -197,6 +198,71 @@ test('a frame that is too large ends the connection', async () => {
   browser.socket.send('x'.repeat(LIVE.frameBytesMax + 1))
 
   await until('it is closed', () => browser.socket.readyState === WebSocket.CLOSED)
+})
+
+test.each([
+  ['frames', (socket: WebSocket) => socket.send('{"t":"ping","n":1}')],
+  ['frames that are none', (socket: WebSocket) => socket.send('{')],
+])('who floods with %s is let go with a word, and others go on', async (_what, flood) => {
+  live.publish('summary', { n: 1 })
+  const [flooder, other] = [await connect(), await connect()]
+
+  await until('it is let go', () => {
+    for (let i = 0; i < 100 && flooder.socket.readyState === WebSocket.OPEN; i++) flood(flooder.socket)
+    return flooder.frames.some((frame) => frame.t === 'bye' && frame.code === 'too-many-frames' && frame.retryMs > 0)
+  })
+  await until('it is closed', () => flooder.socket.readyState === WebSocket.CLOSED)
+  other.send({ t: 'sub', id: 1, topic: 'summary' })
+  await until('the other is served', () => other.value('summary'))
+})
+
+test('who floods with pings of the protocol is cut off', async () => {
+  const flooder = await connect()
+
+  await until('it is closed', () => {
+    for (let i = 0; i < 100 && flooder.socket.readyState === WebSocket.OPEN; i++) flooder.socket.ping()
+    return flooder.socket.readyState === WebSocket.CLOSED
+  })
+
+  expect(live.counts().clients).toBe(0)
+})
+
+test('one viewer has a bounded number of connections', async () => {
+  for (let i = 0; i < LIVE_LIMITS.clientsPerViewerMax; i++) await connect()
+  const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}${LIVE.path}`)
+  sockets.push(socket)
+
+  const [frame] = await once(socket, 'message')
+
+  expect(JSON.parse(String(frame))).toMatchObject({ t: 'bye', code: 'too-many-connections' })
+})
+
+test('changes are kept up to a number of bytes: who lacks more gets the whole value', async () => {
+  const text = (n: number) => `${n}`.padEnd(LIVE_LIMITS.keptBytesMax / 4, 'x')
+  live.publish('summary', { text: text(0), n: 0 })
+  const first = await connect()
+  first.send({ t: 'sub', id: 1, topic: 'summary' })
+  await until('the value came', () => first.value('summary'))
+  const { seq } = first.topics.get('summary') as { seq: number }
+  first.socket.terminate()
+  for (let n = 1; n <= 8; n++) live.publish('summary', { text: text(n), n })
+
+  const [late, early] = [await connect(), await connect()]
+  late.send({ t: 'sub', id: 1, topic: 'summary', since: seq })
+  early.send({ t: 'sub', id: 1, topic: 'summary', since: seq + 6 })
+  await until('both have a value', () => late.value('summary') && early.frames.some(({ t }) => t === 'delta'))
+
+  expect(late.kinds()).toContain('snap')
+  expect(late.value('summary')).toEqual({ text: text(8), n: 8 })
+  expect(early.frames.find(({ t }) => t === 'delta')).toMatchObject({
+    seq: seq + 8,
+    ops: [
+      [['text'], text(7)],
+      [['n'], 7],
+      [['text'], text(8)],
+      [['n'], 8],
+    ],
+  })
 })
 
 test('one connection follows a bounded number of topics', async () => {

@@ -41,6 +41,15 @@ export const LIVE_LIMITS = {
   silentMs: 30_000,
   /** Values that nobody follows are kept this long for who comes back. */
   idleMs: 60_000,
+  /** Changes kept a topic, as they are sent: who lacks more is better off with the whole value. */
+  keptBytesMax: 512 << 10,
+  /** Frames of a client at once, and each second from then on: two pages that open, and then a human being. */
+  framesAtOnce: 256,
+  framesPerSecond: 32,
+  /** Who asks and does not read the answers is let go, too. */
+  unreadBytesMax: 32 << 20,
+  /** Until the connection of who was let go is cut. */
+  farewellMs: 1_000,
   flushMs: 25,
 } as const
 
@@ -50,8 +59,9 @@ type Topic = {
   seq: number
   at: number
   hasValue: boolean
-  /** Ops from `seq - kept.length` to `seq`, oldest first. */
-  kept: { readonly seq: number; readonly at: number; readonly ops: readonly LiveOp[] }[]
+  /** Ops from `seq - kept.length` to `seq`, oldest first; as JSON, without the brackets around them. */
+  kept: { readonly seq: number; readonly ops: string }[]
+  keptBytes: number
   readonly followers: Map<Client, { /** The last number that was sent to it. */ seq: number }>
   isTouched: boolean
   /** Of an offered topic, while its value is being read. */
@@ -65,6 +75,8 @@ type Client = {
   readonly viewer: Viewer
   readonly topics: Map<string, number>
   heardAt: number
+  /** Frames that it may send, at `heardAt`. */
+  allowance: number
 }
 
 export function createLive(options: {
@@ -77,6 +89,8 @@ export function createLive(options: {
   const topics = new Map<string, Topic>()
   const offers: { readonly pattern: RegExp; readonly read: (topic: string) => unknown }[] = []
   const clients = new Set<Client>()
+  /** The frame that was made last: all who follow a topic mostly lack the same. */
+  let made: { topic: string; from: number; to: number; frame: Buffer } | undefined
   let frames = 0
   let bytes = 0
 
@@ -93,6 +107,7 @@ export function createLive(options: {
       at: clock.wallMs(),
       hasValue: false,
       kept: [],
+      keptBytes: 0,
       followers: new Map(),
       isTouched: false,
       reading: undefined,
@@ -110,10 +125,23 @@ export function createLive(options: {
     topic.value = value
     topic.seq++
     topic.at = clock.wallMs()
-    if (isIdle || !topic.hasValue) topic.kept = []
-    else topic.kept.push({ seq: topic.seq, at: topic.at, ops })
-    if (topic.kept.length > LIVE.keptMax) topic.kept.splice(0, topic.kept.length - LIVE.keptMax)
+    if (isIdle || !topic.hasValue) forgetChanges(topic)
+    else keepChange(topic, ops)
     topic.hasValue = true
+  }
+
+  function keepChange(topic: Topic, ops: readonly LiveOp[]): void {
+    const text = JSON.stringify(ops).slice(1, -1)
+    topic.kept.push({ seq: topic.seq, ops: text })
+    topic.keptBytes += text.length
+    while (topic.kept.length > LIVE.keptMax || topic.keptBytes > LIVE_LIMITS.keptBytesMax) {
+      topic.keptBytes -= (topic.kept.shift() as { ops: string }).ops.length
+    }
+  }
+
+  function forgetChanges(topic: Topic): void {
+    topic.kept = []
+    topic.keptBytes = 0
   }
 
   const isOffered = (name: string) => offers.some(({ pattern }) => pattern.test(name))
@@ -134,10 +162,13 @@ export function createLive(options: {
   }
 
   function send(client: Client, frame: ServerFrame): void {
-    const text = JSON.stringify(frame)
+    sendBytes(client, Buffer.from(JSON.stringify(frame)))
+  }
+
+  function sendBytes(client: Client, frame: Buffer): void {
     frames++
-    bytes += text.length
-    client.socket.send(text)
+    bytes += frame.length
+    client.socket.send(frame, { binary: false })
   }
 
   /** What a follower lacks: the changes since, or the whole when they are too many or it is too slow for them. */
@@ -148,14 +179,23 @@ export function createLive(options: {
       follower.seq = -1
       return
     }
-    const first = topic.kept[0]
-    if (follower.seq >= 0 && first && first.seq <= follower.seq + 1) {
-      const ops = topic.kept.flatMap((delta) => (delta.seq > follower.seq ? delta.ops : []))
-      send(client, { t: 'delta', topic: topic.name, seq: topic.seq, at: time(topic.at), ops })
-    } else {
-      send(client, { t: 'snap', topic: topic.name, seq: topic.seq, at: time(topic.at), data: topic.value })
+    if (made?.topic !== topic.name || made.from !== follower.seq || made.to !== topic.seq) {
+      made = { topic: topic.name, from: follower.seq, to: topic.seq, frame: frameOf(topic, follower.seq) }
     }
+    sendBytes(client, made.frame)
     follower.seq = topic.seq
+  }
+
+  function frameOf(topic: Topic, from: number): Buffer {
+    const { name, seq, value } = topic
+    const at = time(topic.at)
+    const first = topic.kept[0]
+    if (from < 0 || first === undefined || first.seq > from + 1) {
+      return Buffer.from(JSON.stringify({ t: 'snap', topic: name, seq, at, data: value } satisfies ServerFrame))
+    }
+    const head = JSON.stringify({ t: 'delta', topic: name, seq, at, ops: [] } satisfies ServerFrame)
+    const ops = topic.kept.slice(from + 1 - first.seq).map((change) => change.ops)
+    return Buffer.from(`${head.slice(0, -2)}${ops.join(',')}]}`)
   }
 
   function flush(): void {
@@ -217,8 +257,19 @@ export function createLive(options: {
     if (topic?.followers.size === 0) topic.emptySince = clock.monotonicMs()
   }
 
+  /** Whether it may send one more now. Who floods is let go: each frame costs more to answer than to send. */
+  function mayHear(client: Client): boolean {
+    const now = clock.monotonicMs()
+    const gained = ((now - client.heardAt) / 1000) * LIVE_LIMITS.framesPerSecond
+    client.allowance = Math.min(LIVE_LIMITS.framesAtOnce, client.allowance + gained) - 1
+    client.heardAt = now
+    if (client.allowance >= 0 && client.socket.bufferedAmount <= LIVE_LIMITS.unreadBytesMax) return true
+    if (clients.has(client)) bye(client, 'too-many-frames', LIVE_LIMITS.silentMs)
+    setTimeout(() => client.socket.terminate(), LIVE_LIMITS.farewellMs).unref()
+    return false
+  }
+
   function hear(client: Client, text: string): void {
-    client.heardAt = clock.monotonicMs()
     const frame = clientFrame.safeParse(jsonOf(text)).data
     if (!frame) {
       send(client, {
@@ -255,13 +306,19 @@ export function createLive(options: {
   }
 
   webSockets.on('connection', (socket: WebSocket, _request: IncomingMessage, viewer: Viewer) => {
-    const client: Client = { socket, viewer, topics: new Map(), heardAt: clock.monotonicMs() }
+    const client: Client = {
+      ...{ socket, viewer, topics: new Map(), heardAt: clock.monotonicMs() },
+      allowance: LIVE_LIMITS.framesAtOnce,
+    }
     const own = [...clients].filter((each) => each.viewer.key === viewer.key).length
     clients.add(client)
     socket.on('close', () => drop(client))
     // The close that follows tells; what broke is the other side's matter.
     socket.on('error', (error) => log.debug({ err: error }, 'a live connection broke'))
+    // Answered by the library; no browser sends them, and so they count as any other frame.
+    socket.on('ping', () => clients.has(client) && mayHear(client))
     socket.on('message', (data, isBinary) => {
+      if (!clients.has(client) || !mayHear(client)) return
       if (isBinary) bye(client, 'bad-frame', LIVE.pingMs)
       else hear(client, data.toString())
     })

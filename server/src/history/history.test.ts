@@ -103,6 +103,17 @@ test('a slot belongs to a time: what was not told is a gap', () => {
   expect(valuesOf(store, NOW + 40_000)).toEqual([null, null, 1, null, null, 4, null])
 })
 
+test('every figure comes back with the digits that are shown of it', () => {
+  const figures = [0, 1e-9, 0.000_123, 0.5, 1, 3, 7.77, 100, 255, 1_023, 12_400, 999_000, 2 ** 31, 1.23e12, 2 ** 50, -1]
+  const shown = [0, 0, 0.000_123, 0.5, 1, 3, 7.77, 100, 255, 1_020, 12_400, 999_000, 2.15e9, 1.23e12, 1.76e13, 0]
+  const store = createSeries()
+  for (const [at, queries] of figures.entries()) recordSeries(store, OWNER, NOW + at * 10_000, { queries })
+
+  const values = valuesOf(store, NOW + (figures.length - 1) * 10_000, { from: 'now-150s' })
+
+  expect(values).toEqual(shown)
+})
+
 test('a ring that went round holds nothing old', () => {
   const store = createSeries()
   recordSeries(store, OWNER, NOW, { queries: 1 })

@@ -1,11 +1,19 @@
 /**
- * Figures over time (console.md §12): rings of 32-bit floats, 10 s for 1 h and 1 min for 24 h, for each node, each shard
- * and the whole. A slot belongs to a time, so what was not told is a gap and never an old value.
+ * Figures over time (console.md §12): rings, 10 s for 1 h and 1 min for 24 h, for each node, each shard and the whole. A
+ * slot belongs to a time, so what was not told is a gap and never an old value.
  *
- *   fine[name * FINE + slot % FINE]         slot = floor(ms / 10,000)     NaN: nothing told
+ *   fine[name * FINE + slot % FINE]         slot = floor(ms / 10,000)
  *   coarse[name * COARSE + slot % COARSE]   slot = floor(ms / 60,000)     mean of what came in that minute
  *
- * Writer: the collector. 7.2 KB a series; nobody may hold more than `bytesMax` in all, who was silent longest goes first.
+ * A cell holds a figure, which is never negative, with the three digits that are shown of it, in half the memory of a
+ * float: six bits of exponent and ten of fraction, as in IEEE 754 but without a sign.
+ *
+ *   cell     figure
+ *   0        less than 2^-20
+ *   0xFFFF   nothing told
+ *   other    (1 + (cell & 1023) / 1024) * 2 ^ ((cell >> 10) - 20), rounded: off by 0.05 % at most; more than 2^44 is 2^44
+ *
+ * Writer: the collector. 3.6 KB a series; nobody may hold more than `bytesMax` in all, who was silent longest goes first.
  */
 import { createWriteStream } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
@@ -17,7 +25,7 @@ import { ProblemError } from '../route.ts'
 
 const FINE = { slots: 360, ms: 10_000 } as const
 const COARSE = { slots: 1_440, ms: 60_000 } as const
-export const SERIES_LIMITS = { bytesMax: 192 << 20, namesMax: 20, fileBytesMax: 256 << 20 } as const
+export const SERIES_LIMITS = { bytesMax: 96 << 20, namesMax: 20, fileBytesMax: 128 << 20 } as const
 
 const NAMES = Object.keys(SERIES) as SeriesName[]
 /** Of a shard and of the whole: sums, and the worst of its nodes. */
@@ -39,8 +47,8 @@ type Owner = { readonly shard: string; readonly node: string }
 type Rings = {
   readonly owner: Owner
   readonly names: readonly SeriesName[]
-  readonly fine: Float32Array
-  readonly coarse: Float32Array
+  readonly fine: Uint16Array
+  readonly coarse: Uint16Array
   /** Of the minute that runs. */
   readonly sums: Float64Array
   readonly counts: Uint32Array
@@ -76,12 +84,32 @@ export function recordSeries(store: SeriesStore, owner: Owner, now: number, valu
     const place = at * FINE.slots + (fineSlot % FINE.slots)
     const isCount = name === 'leader_moves'
     const before = rings.fine[place] as number
-    rings.fine[place] = isCount && !Number.isNaN(before) ? before + value : value
+    rings.fine[place] = cellOf(isCount && before !== GAP ? figureOf(before) + value : value)
     rings.sums[at] = (rings.sums[at] as number) + value
     rings.counts[at] = (rings.counts[at] as number) + 1
     const mean = (rings.sums[at] as number) / (isCount ? 1 : (rings.counts[at] as number))
-    rings.coarse[at * COARSE.slots + (coarseSlot % COARSE.slots)] = mean
+    rings.coarse[at * COARSE.slots + (coarseSlot % COARSE.slots)] = cellOf(mean)
   }
+}
+
+const GAP = 0xffff
+const FRACTION_BITS = 10
+/** A float has 13 bits of fraction more, and an exponent that begins 107 steps lower. */
+const DROPPED_BITS = 23 - FRACTION_BITS
+const EXPONENT_OFFSET = (127 - 20) << FRACTION_BITS
+const float = new Float32Array(1)
+const bits = new Uint32Array(float.buffer)
+
+function cellOf(figure: number): number {
+  float[0] = figure
+  const rounded = ((bits[0] as number) + (1 << (DROPPED_BITS - 1))) >>> DROPPED_BITS
+  return figure > 0 ? Math.min(Math.max(rounded - EXPONENT_OFFSET, 0), GAP - 1) : 0
+}
+
+function figureOf(cell: number): number {
+  if (cell === 0) return 0
+  bits[0] = (cell + EXPONENT_OFFSET) << DROPPED_BITS
+  return float[0] as number
 }
 
 function ringsOf(store: SeriesStore, owner: Owner): Rings {
@@ -91,8 +119,8 @@ function ringsOf(store: SeriesStore, owner: Owner): Rings {
   const names = owner.node === '' ? SHARD_NAMES : NODE_NAMES
   const rings = {
     ...{ owner, names },
-    fine: new Float32Array(names.length * FINE.slots).fill(Number.NaN),
-    coarse: new Float32Array(names.length * COARSE.slots).fill(Number.NaN),
+    fine: new Uint16Array(names.length * FINE.slots).fill(GAP),
+    coarse: new Uint16Array(names.length * COARSE.slots).fill(GAP),
     sums: new Float64Array(names.length),
     counts: new Uint32Array(names.length),
     fineSlot: 0,
@@ -118,10 +146,10 @@ function bytesOf({ fine, coarse }: Rings): number {
 }
 
 /** Slots between the last that was written and this one, this one included, hold nothing yet. */
-function clearBetween(ring: Float32Array, slots: number, names: number, last: number, now: number): void {
+function clearBetween(ring: Uint16Array, slots: number, names: number, last: number, now: number): void {
   const from = Math.max(last + 1, now - slots + 1)
   for (let slot = from; slot <= now; slot++) {
-    for (let at = 0; at < names; at++) ring[at * slots + (slot % slots)] = Number.NaN
+    for (let at = 0; at < names; at++) ring[at * slots + (slot % slots)] = GAP
   }
 }
 
@@ -193,8 +221,8 @@ function valuesOf(rings: Rings, at: number, isFine: boolean, first: number, last
   const values: (number | null)[] = []
   for (let slot = first; slot <= last; slot++) {
     const isHeld = slot <= written && slot > written - slots
-    const value = isHeld ? (ring[at * slots + (slot % slots)] as number) : Number.NaN
-    values.push(Number.isNaN(value) ? null : significant(value))
+    const cell = isHeld ? (ring[at * slots + (slot % slots)] as number) : GAP
+    values.push(cell === GAP ? null : significant(figureOf(cell)))
   }
   return values
 }
@@ -220,7 +248,7 @@ function time(ms: number): string {
 
 // On disk: 8 bytes magic, u32 LE length of the head, its JSON, the rings in its order, u32 LE CRC-32 of all before.
 
-const MAGIC = 'VACSER1\n'
+const MAGIC = 'VACSER2\n'
 
 type Head = {
   readonly rings: readonly (Owner & { readonly fineSlot: number; readonly coarseSlot: number })[]
@@ -258,7 +286,7 @@ export async function saveSeries(store: SeriesStore, file: string): Promise<void
   await rename(`${file}.new`, file)
 }
 
-function bytesCopy(values: Float32Array): Uint8Array {
+function bytesCopy(values: Uint16Array): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength).slice()
 }
 
@@ -298,7 +326,7 @@ function takeBytes(store: SeriesStore, bytes: Buffer): string {
   return ''
 }
 
-function copyInto(values: Float32Array, bytes: Buffer, from: number): number {
+function copyInto(values: Uint16Array, bytes: Buffer, from: number): number {
   const target = new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
   target.set(bytes.subarray(from, from + target.length))
   return target.length
