@@ -4,6 +4,7 @@ import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { addOneYear, type Clock, dayOf, EXIT, ID_RULE, parseDay, parseId, VacancyError } from '@vacancy/shared'
+import type { BuildEvent } from '@vacancy/shared/contract'
 import { type Command, defineCommand, type FlagValues, loadCodecFile } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
 import { findingLine, printedFinding } from './faults.ts'
@@ -192,7 +193,7 @@ function createDisplay(kind: 'auto' | 'json' | 'none', clock: Clock): Display {
 
 const BAR_MS = 100
 
-function printJson(event: object): void {
+function printJson(event: BuildEvent): void {
   process.stdout.write(`${JSON.stringify(event)}\n`)
 }
 

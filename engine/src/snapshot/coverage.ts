@@ -5,6 +5,7 @@
  */
 
 import { formatDay } from '@vacancy/shared'
+import type { SnapshotFile } from '@vacancy/shared/contract'
 import { createEnv, type Disk, type Log } from '../env.ts'
 import { BYTES_PER_WORD } from './codec.ts'
 import { snapshotId } from './format.ts'
@@ -17,35 +18,13 @@ const PAGE_BYTES = 65_536
 /** Bytes kept free in front of the planes: address 0 is no address. */
 const ORIGIN = 64
 
-export type SnapshotCoverage = {
-  readonly path: string
-  readonly id: string
-  readonly shard: string
-  readonly codecs: readonly string[]
-  readonly codecHash: string
-  readonly bytes: number
-  readonly properties: number
-  readonly packages: number
-  readonly roomTypes: number
-  readonly window: { readonly from: string; readonly to: string } | null
-  /** Place n: properties with n room types; the last place counts all that have more. */
-  readonly roomsPerProperty: readonly number[]
-  /** By name. `packages[i]` are those of day `window.from + i`, `rooms` all rooms left on all days. */
-  readonly segments: readonly {
-    readonly name: string
-    readonly properties: number
-    readonly rooms: number
-    readonly packages: readonly number[]
-  }[]
-}
-
 /** More room types than this share a place of the histogram. */
 export const ROOMS_COUNTED_MAX = 24
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
 /** Counts a snapshot file. @throws corrupt_data, data_conflict, errno errors */
-export function coverageOf(path: string, disk: Disk = createEnv(silent).disk): SnapshotCoverage {
+export function coverageOf(path: string, disk: Disk = createEnv(silent).disk): SnapshotFile {
   const reader = openSeedFile(disk, path)
   const { manifest, names, properties } = reader
   const first = manifest.window?.from ?? 0

@@ -6,6 +6,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import {
+  type BuildEvent,
+  buildEvent,
+  damagedFileBody,
+  type SnapshotFile,
+  snapshotFileBody,
+} from '@vacancy/shared/contract'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 /** A snapshot of a hundred thousand segments is told in less. */
@@ -15,35 +22,6 @@ const STDERR_BYTES_MAX = 64 << 10
 /** The cluster's work comes first. */
 const PRIORITY = 10
 const KILL_AFTER_MS = 5_000
-
-export type BuildProgress = {
-  readonly phase: 'properties' | 'packages' | 'errors' | 'tables' | 'write'
-  readonly done: number
-  readonly total: number
-  readonly packages: number
-  readonly seconds: number
-  readonly recordsPerSecond: number
-  readonly etaSeconds?: number
-}
-
-export type BuildDone = {
-  readonly snapshotId: string
-  readonly path: string
-  readonly bytes: number
-  readonly packages: number
-  readonly properties: number
-  readonly outOfWindow: number
-  readonly seconds: number
-  readonly recordsPerSecond: number
-  readonly threads: number
-  readonly kernel: string
-  readonly notes: readonly string[]
-}
-
-export type BuildEvent =
-  | ({ readonly event: 'progress' } & BuildProgress)
-  | ({ readonly event: 'done' } & BuildDone)
-  | { readonly event: 'failed'; readonly count: number; readonly countByKind: { readonly [kind: string]: number } }
 
 export type BuildEnd = { readonly code: number | null; readonly signal: string | null; readonly stderr: string }
 
@@ -69,23 +47,33 @@ export function buildArguments(
   ]
 }
 
-/** Resolves when the process has ended, however it did. */
+/** Resolves when the process has ended, however it did. @throws Error when it prints what is no event */
 export async function runBuild(options: BuildOptions): Promise<BuildEnd> {
   const args = [...buildArguments(options), '--progress', 'json', '--errors', options.errorsFile, '--overwrite']
   const child = start(args)
   if (child.pid !== undefined) options.onStart(child.pid)
   let rest = ''
+  let fault: unknown
   child.stdout?.setEncoding('utf8')
   child.stdout?.on('data', (text: string) => {
+    if (fault !== undefined) return
     const lines = (rest + text).split('\n')
     rest = (lines.pop() ?? '').slice(0, LINE_BYTES_MAX)
-    for (const line of lines) options.onEvent(JSON.parse(line) as BuildEvent)
+    try {
+      for (const line of lines) options.onEvent(buildEvent.parse(JSON.parse(line)))
+    } catch (error) {
+      // Told when it has ended: thrown here it would end the control plane.
+      fault = error
+      child.kill('SIGTERM')
+    }
   })
-  return await ended(child, options.signal)
+  const end = await ended(child, options.signal)
+  if (fault !== undefined) throw new Error('what build-snapshot prints cannot be understood', { cause: fault })
+  return end
 }
 
 /** @throws Error with what the program said */
-export async function inspectSnapshot(path: string, signal: AbortSignal): Promise<SnapshotDocument> {
+export async function inspectSnapshot(path: string, signal: AbortSignal): Promise<SnapshotFile> {
   const child = start(['inspect', path, '--json'])
   const pieces: Buffer[] = []
   let bytes = 0
@@ -96,29 +84,9 @@ export async function inspectSnapshot(path: string, signal: AbortSignal): Promis
   const { code, stderr } = await ended(child, signal)
   if (bytes > OUTPUT_BYTES_MAX) throw new Error(`what inspect told of the snapshot exceeds ${OUTPUT_BYTES_MAX} bytes`)
   const text = Buffer.concat(pieces).toString('utf8')
-  const document = text === '' ? undefined : (JSON.parse(text) as SnapshotDocument & { damage?: string })
-  if (code !== 0 || !document) throw new Error(document?.damage ?? (stderr.trim() || `inspect ended with ${code}`))
-  return document
-}
-
-/** What `vacancy inspect FILE --json` tells. */
-export type SnapshotDocument = {
-  readonly id: string
-  readonly shard: string
-  readonly codecs: readonly string[]
-  readonly codecHash: string
-  readonly bytes: number
-  readonly properties: number
-  readonly packages: number
-  readonly roomTypes: number
-  readonly window: { readonly from: string; readonly to: string } | null
-  readonly roomsPerProperty: readonly number[]
-  readonly segments: readonly {
-    readonly name: string
-    readonly properties: number
-    readonly rooms: number
-    readonly packages: readonly number[]
-  }[]
+  const document: unknown = text === '' ? undefined : JSON.parse(text)
+  if (code === 0) return snapshotFileBody.parse(document)
+  throw new Error(damagedFileBody.safeParse(document).data?.damage ?? (stderr.trim() || `inspect ended with ${code}`))
 }
 
 /** Bytes of memory that a process has; null where the system does not say. */

@@ -1,10 +1,9 @@
 /** What differs between two snapshots, or between one and what a shard serves: counts by segment and day. */
 import type { Clock } from '@vacancy/shared'
 import { formatDay, parseDay } from '@vacancy/shared'
-import { type Comparison, type NodeCoverage, nodeCoverageBody } from '@vacancy/shared/contract'
+import { type Comparison, type NodeCoverage, nodeCoverageBody, type SnapshotFile } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { ProblemError } from '../route.ts'
-import type { SnapshotDocument } from './builder.ts'
 
 const SHARD = 'shard:'
 /** Pages of segments that are asked of a node. */
@@ -38,7 +37,7 @@ async function sideOf(parts: CompareParts, what: string): Promise<Side> {
     })
   }
   const { name, document: text, created_at } = await parts.find(what)
-  const document = JSON.parse(text) as SnapshotDocument
+  const document = JSON.parse(text) as SnapshotFile
   const { properties, packages, window, codecHash } = document
   const at = new Date(created_at).toISOString()
   return {

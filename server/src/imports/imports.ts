@@ -16,6 +16,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { addOneYear, type Clock, dayOf, formatDay, ID_RULE, parseDay, parseId } from '@vacancy/shared'
 import {
   BUILD_PHASES,
+  type BuildDone,
+  type BuildEvent,
   type BuildPhase,
   FILE_KINDS,
   type FileKind,
@@ -33,7 +35,7 @@ import { grouped } from '../cluster/derive.ts'
 import type { Database } from '../database.ts'
 import type { Live } from '../live.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
-import { type BuildDone, type BuildEvent, buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
+import { buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
 import type { CodecSource, Codecs } from './codecs.ts'
 import { FileFault, type Reading, readUpload } from './reading.ts'
 import { errorsPage, keptOf, rejectedFile } from './rejected.ts'
@@ -591,7 +593,7 @@ export function createImports(parts: ImportsParts): Imports {
     event: { phase: BuildPhase | 'errors'; done: number; total: number } & Partial<{
       packages: number
       recordsPerSecond: number
-      etaSeconds: number
+      etaSeconds: number | undefined
     }>,
     memoryBytes: number | null = null,
   ): void {

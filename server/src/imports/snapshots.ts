@@ -16,6 +16,7 @@ import {
   type IMPORT_ROUTES,
   type ImportView,
   type SnapshotDetails,
+  type SnapshotFile,
   type SnapshotView,
 } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
@@ -24,7 +25,6 @@ import type { WriteAudit } from '../audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
 import type { Database } from '../database.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
-import type { SnapshotDocument } from './builder.ts'
 import type { CodecSource } from './codecs.ts'
 import { compare } from './compare.ts'
 import type { ImportTables } from './tables.ts'
@@ -35,7 +35,7 @@ type InstallRow = Selectable<ImportTables['installs']>
 export type NewSnapshot = {
   /** Where the builder put the file; it is moved. */
   readonly path: string
-  readonly document: SnapshotDocument
+  readonly document: SnapshotFile
   readonly counters: NonNullable<ImportView['counters']>
   readonly import: Selectable<ImportTables['imports']>
   readonly sources: SnapshotDetails['sources']
@@ -47,7 +47,7 @@ export type StoredSnapshot = {
   readonly shard: string
   readonly bytes: number
   readonly installable: boolean
-  readonly document: SnapshotDocument
+  readonly document: SnapshotFile
 }
 
 export type Snapshots = {
@@ -124,7 +124,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
 
   const viewOf = (
     row: Row,
-    document: SnapshotDocument,
+    document: SnapshotFile,
     done: readonly InstallRow[],
     hash: string | undefined,
   ): SnapshotView => ({
@@ -185,7 +185,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
 
   async function list(): Promise<{ snapshots: SnapshotView[] }> {
     const [stored, done, hash] = await Promise.all([rows(), installs(), codecHash()])
-    const own = stored.map((row) => viewOf(row, JSON.parse(row.document) as SnapshotDocument, done, hash))
+    const own = stored.map((row) => viewOf(row, JSON.parse(row.document) as SnapshotFile, done, hash))
     const others = foundOnNodes(new Set(own.map(({ id }) => id)), hash)
     return { snapshots: [...own, ...others].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1)) }
   }
@@ -205,7 +205,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
         installs: [],
       }
     }
-    const document = JSON.parse(row.document) as SnapshotDocument
+    const document = JSON.parse(row.document) as SnapshotFile
     return {
       ...viewOf(row, document, done, hash),
       codecs: [...document.codecs],
@@ -356,7 +356,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
         shard,
         bytes,
         installable: installable === 1,
-        document: JSON.parse(row.document) as SnapshotDocument,
+        document: JSON.parse(row.document) as SnapshotFile,
       }
     },
     async makeToken(id) {
@@ -386,7 +386,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
   }
 }
 
-function coverageOf({ window, segments }: SnapshotDocument): CoverageBody {
+function coverageOf({ window, segments }: SnapshotFile): CoverageBody {
   return {
     window,
     segments: segments.map(({ name, properties, rooms, packages }) => ({

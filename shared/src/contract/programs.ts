@@ -1,0 +1,71 @@
+/** What programs of the engine print for other programs, as JSON: of snapshot files, and while one is built. */
+
+import { z } from 'zod'
+import { count } from './control.ts'
+
+const day = z.iso.date()
+const days = z.object({ from: day, to: day }).readonly()
+
+/** `vacancy inspect FILE --json` of a snapshot file that is whole. */
+export const snapshotFileBody = z
+  .object({
+    path: z.string(),
+    /** Content digest. */
+    id: z.string(),
+    shard: z.string(),
+    codecs: z.array(z.string()).readonly(),
+    codecHash: z.string(),
+    bytes: count,
+    properties: count,
+    packages: count,
+    roomTypes: count,
+    window: days.nullable(),
+    /** Place n: properties with n room types; the last place counts all that have more. */
+    roomsPerProperty: z.array(count).readonly(),
+    /** By name. `packages[i]` are those of day `window.from + i`, `rooms` all rooms left on all days. */
+    segments: z
+      .array(
+        z.object({ name: z.string(), properties: count, rooms: count, packages: z.array(count).readonly() }).readonly(),
+      )
+      .readonly(),
+  })
+  .readonly()
+export type SnapshotFile = z.infer<typeof snapshotFileBody>
+
+/** The same of one that is not: why. */
+export const damagedFileBody = z.object({ path: z.string(), damage: z.string() })
+
+/** A line of `vacancy build-snapshot --progress json`. */
+export const buildEvent = z.discriminatedUnion('event', [
+  z.object({
+    event: z.literal('progress'),
+    phase: z.enum(['properties', 'packages', 'errors', 'tables', 'write']),
+    /** Bytes read, or parts written, in this phase. */
+    done: z.number(),
+    total: z.number(),
+    /** Lines of packages.csv read so far. */
+    packages: count,
+    seconds: z.number(),
+    recordsPerSecond: z.number(),
+    /** To the end of this phase; absent before anything is done. */
+    etaSeconds: z.number().optional(),
+  }),
+  z.object({
+    event: z.literal('done'),
+    snapshotId: z.string(),
+    path: z.string(),
+    bytes: count,
+    packages: count,
+    properties: count,
+    outOfWindow: count,
+    seconds: z.number(),
+    recordsPerSecond: z.number(),
+    threads: count,
+    kernel: z.string(),
+    notes: z.array(z.string()).readonly(),
+  }),
+  z.object({ event: z.literal('failed'), count, countByKind: z.record(z.string(), count).readonly() }),
+])
+export type BuildEvent = z.infer<typeof buildEvent>
+export type BuildProgress = Extract<BuildEvent, { event: 'progress' }>
+export type BuildDone = Extract<BuildEvent, { event: 'done' }>
