@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
-import { type Env, syncFolder } from '../env.ts'
+import { type Env, syncFolder, unlinkFile } from '../env.ts'
 import {
   ENTRY_HEADER_BYTES,
   ENTRY_KIND,
@@ -21,12 +21,13 @@ import type { Configuration } from '../raft/messages.ts'
 import type { RestoredState } from '../raft/raft.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from '../snapshot/capture.ts'
 import { hex } from '../snapshot/format.ts'
-import { openSnapshot, type SnapshotHead, type SnapshotReader } from '../snapshot/load.ts'
+import { openSeedFile, openSnapshot, type SnapshotHead, type SnapshotReader } from '../snapshot/load.ts'
 import { inlineDecoder, lackingBytes, replaceData } from '../snapshot/replace.ts'
 import { finishStore, prepareStore } from '../snapshot/restore.ts'
 import type { SnapshotSource } from '../snapshot/shapes.ts'
 import {
   findSnapshots,
+  foreignness,
   heldSnapshots,
   type Loaded,
   loadNewest,
@@ -34,12 +35,14 @@ import {
   SEED_FILE,
   statesBefore,
 } from '../snapshot/snapshot.ts'
+import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
 import { closeWordsPool, createWordsPool, decodeAll } from '../snapshot/words-pool.ts'
-import { inlineEncoder, type WordsEncoder, writeSnapshotDir } from '../snapshot/write.ts'
+import { inlineEncoder, type WordsEncoder, writeSeedFile, writeSnapshotDir } from '../snapshot/write.ts'
 import { type ApplyContext, applyCommand, createApplyContext, latestTime } from '../store/apply.ts'
+import { allocate, release } from '../store/arena.ts'
 import { decodeBulkLoad, KIND, kindOfCommand } from '../store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
-import { createStore, prepareSnapshots, publish, type Store, scratchOf, stateDigest } from '../store/store.ts'
+import { createStore, prepareSnapshots, publish, type Store, scratchOf } from '../store/store.ts'
 import { type Kernels, loadKernels } from '../threads/kernels.ts'
 import { replaySalvage, type Salvage, salvageWal } from '../wal/inspect.ts'
 import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
@@ -94,6 +97,8 @@ export type Found = (parts: {
 export type Progress = (phase: 'recovering' | 'loading', detail: string) => void
 
 const DEFAULT_SHARD = 'standalone'
+/** What verified of damaged data, from when it is whole until the node can start without it. */
+const RESCUE_FILE = 'rescued.snapshot'
 /** Everything that belongs to one history; set aside as a whole, CLUSTER last: it says that there is something. */
 const HISTORY = ['CLEAN', 'wal', 'snapshots', SEED_FILE, 'CLUSTER']
 
@@ -112,18 +117,30 @@ export async function recoverNode(
   progress('recovering', `${options.dataDir} is being opened`)
   const directory = openDirectory(env, options)
   if (options.rejoin) setAsideForRejoin(env, directory)
-  const codecMismatch = setAsideOtherCodecs(env, directory, codecs)
-  const shardId = shardOf(env, directory, options)
   const loader = createLoader(options, progress)
   try {
-    return await recoverFrom(env, directory, options, codecs, shardId, codecMismatch, loader, progress, found)
-  } catch (error) {
-    const isDamage = error instanceof VacancyError && error.code === 'corrupt_data'
-    if (!isDamage || !options.acceptLoss) throw error
-    return await recoverWithLoss(env, directory, options, codecs, shardId, loader, progress, error)
+    if (env.disk.stat(join(directory.path, RESCUE_FILE))) {
+      if (found) throw new VacancyError('data_conflict', { reason: unfinishedRescue(directory) })
+      env.log.warn({}, 'a start that accepted a loss did not come to its end: this one goes on with what was rescued')
+      return await startFromRescue(env, directory, options, codecs, loader, progress, [])
+    }
+    const codecMismatch = setAsideOtherCodecs(env, directory, codecs)
+    const shardId = shardOf(env, directory, options)
+    try {
+      return await recoverFrom(env, directory, options, codecs, shardId, codecMismatch, loader, progress, found)
+    } catch (error) {
+      const isDamage = error instanceof VacancyError && error.code === 'corrupt_data'
+      if (!isDamage || !options.acceptLoss) throw error
+      const lost = await rescue(env, directory, options, codecs, shardId, loader, error)
+      return await startFromRescue(env, directory, options, codecs, loader, progress, lost)
+    }
   } finally {
     await loader.close()
   }
+}
+
+function unfinishedRescue({ path }: DataDirectory): string {
+  return `${path} holds ${RESCUE_FILE} of a start that accepted a loss and did not come to its end: start it with vacancy run once.`
 }
 
 /** With losses accepted, a damaged IDENTITY or CLUSTER is set aside like anything else. */
@@ -206,8 +223,9 @@ function createLoader(options: ReplicaOptions, progress: Progress): Loader {
       pool ??= createWordsPool(Math.min(options.loadThreads, options.readers))
       const store = emptyStore(options)
       const prepared = prepareStore(store, reader.names, reader.properties, reader.tables)
-      const scratch = Array.from({ length: pool.threads }, (_, thread) => scratchOf(store.memory, thread))
-      await decodeAll(pool, reader, store.memory.wasm, prepared.planeMap, scratch)
+      const scratch = takeScratch(store, pool.threads)
+      await decodeAll(pool, reader, store.memory.wasm, prepared.planeMap, scratch.addresses)
+      scratch.giveBack()
       finishStore(store, prepared, {
         sessions: reader.sessions,
         settings: reader.settings,
@@ -218,6 +236,21 @@ function createLoader(options: ReplicaOptions, progress: Progress): Loader {
     },
     async close() {
       if (pool) await closeWordsPool(pool)
+    },
+  }
+}
+
+/**
+ * Scratch areas for decoding, from where copies of pages will lie: memory that was touched once stays with the process.
+ * Where there is no room, those of readers that do not read yet.
+ */
+function takeScratch(store: Store, threads: number): { readonly addresses: number[]; readonly giveBack: () => void } {
+  const { planes } = store.writer
+  const taken = Array.from({ length: threads }, () => allocate(planes, WORDS_SCRATCH_BYTES))
+  return {
+    addresses: taken.map((address, thread) => address || scratchOf(store.memory, thread)),
+    giveBack() {
+      for (const address of taken) if (address !== 0) release(planes, address, WORDS_SCRATCH_BYTES)
     },
   }
 }
@@ -579,26 +612,27 @@ function applyRange(
 }
 
 /**
- * Starts from what verifies: the newest usable snapshot and the longest prefix of the log behind it. Everything as it
- * was goes to quarantine/; what was acknowledged behind the damage is lost, and said.
+ * Rescues what verifies, the newest usable snapshot and the longest prefix of the log behind it, into one file, and
+ * changes nothing else: with a crash, or a full disk, everything is as it was.
+ *
+ * @returns what is lost, in words
  */
-async function recoverWithLoss(
+async function rescue(
   env: Env,
   directory: DataDirectory,
   options: ReplicaOptions,
   codecs: CodecList,
   shardId: string,
   loader: Loader,
-  progress: Progress,
   damage: unknown,
-): Promise<RecoveredNode> {
+): Promise<string[]> {
   const lost: string[] = [`damage: ${(damage as Error).message}`]
   const wanted = { shardId, codecsOrderedHash: codecs.orderedHash, codecsText: codecs.text }
   const { loaded, refused } = await loadNewest(env.disk, directory.path, wanted, loader.load)
   for (const { path } of refused) lost.push(`snapshot ${path} does not verify`)
   const store = loaded?.value ?? emptyStore(options)
   const base: SnapshotMark = { index: loaded?.reader.manifest.index ?? 0, term: loaded?.reader.manifest.term ?? 0 }
-  const { context, kernels } = machineOf(store, options)
+  const { context } = machineOf(store, options)
   const salvage = salvageWal(env.disk, walFolder(directory), base)
   const index = replaySalvaged(env, directory, context, salvage, base, lost)
   if (salvage.lost) {
@@ -606,34 +640,64 @@ async function recoverWithLoss(
       salvage.lost.through === undefined ? 'an unknown number of entries' : `entries up to ${salvage.lost.through}`
     lost.push(`lost: from entry ${salvage.lost.from} on, ${through}; kept: everything up to entry ${index}`)
   } else lost.push(`kept: everything up to entry ${index}, the last that verifies`)
-  progress('recovering', 'the data is being set aside and written anew')
-  const present = [...HISTORY, 'IDENTITY'].filter((name) => env.disk.stat(join(directory.path, name)) !== undefined)
-  const place = setAside(directory, present, (damage as Error).message)
-  renewIdentity(directory)
-  directory.cluster = undefined
-  lost.push(`everything as it was lies in ${place}; nothing there is read again (vacancy quarantine list)`)
-  const genesis = {
-    shardId,
-    codecs,
-    base: { index, term: base.term + 1 },
-    snapshotDigest: createHash('sha256')
-      .update(JSON.stringify(stateDigest(store.memory)))
-      .digest('hex'),
-    voters: [options.nodeId],
-  }
-  const cluster = createCluster(genesis, (bytes) => createHash('sha256').update(bytes).digest())
   publish(store, index)
+  const file = join(directory.path, RESCUE_FILE)
   await writeSnapshotNow(
     store,
     codecs,
-    { shardId, index, term: base.term + 1, voters: [options.nodeId] },
-    (source, encoder) => writeSnapshotDir(env, directory.path, source, { encoder, origin: 'recovery' }),
+    positionOf(options, shardId, { index, term: base.term + 1 }),
+    (source, encoder) => writeSeedFile(env, file, source, { encoder }),
+  )
+  return lost
+}
+
+/**
+ * Starts from what was rescued. Everything as it was goes to quarantine/ first. The file goes last, when the node can
+ * start without it: after a crash in between the next start begins here again.
+ *
+ * @param lost is added to
+ */
+async function startFromRescue(
+  env: Env,
+  directory: DataDirectory,
+  options: ReplicaOptions,
+  codecs: CodecList,
+  loader: Loader,
+  progress: Progress,
+  lost: string[],
+): Promise<RecoveredNode> {
+  const { path } = directory
+  const file = join(path, RESCUE_FILE)
+  const reader = openSeedFile(env.disk, file)
+  const { manifest } = reader
+  const shardId = options.shardId ?? manifest.shardId
+  const foreign = foreignness(reader, { shardId, codecsOrderedHash: codecs.orderedHash, codecsText: codecs.text })
+  if (foreign) throw foreign
+  const store = await loader.load(reader)
+  const { context, kernels } = machineOf(store, options)
+  progress('recovering', 'the data is being set aside and written anew')
+  const present = [...HISTORY, 'IDENTITY'].filter((name) => env.disk.stat(join(path, name)) !== undefined)
+  const place = setAside(directory, present, lost[0] ?? 'a loss was accepted')
+  if (place !== '')
+    lost.push(`everything as it was lies in ${place}; nothing there is read again (vacancy quarantine list)`)
+  renewIdentity(directory)
+  directory.cluster = undefined
+  const mark = { index: manifest.index, term: manifest.term }
+  const snapshotDigest = Buffer.from(manifest.contentDigest).toString('hex')
+  const genesis = { shardId, codecs, base: mark, snapshotDigest, voters: [options.nodeId] }
+  const cluster = createCluster(genesis, (bytes) => createHash('sha256').update(bytes).digest())
+  publish(store, mark.index)
+  await writeSnapshotNow(store, codecs, positionOf(options, shardId, mark), (source, encoder) =>
+    writeSnapshotDir(env, path, source, { encoder, origin: 'recovery' }),
   )
   beginWriting(directory)
-  const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), { index, term: base.term + 1 })
+  const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), mark)
   writeCluster(directory, cluster)
+  unlinkFile(env.disk, file)
+  syncFolder(env.disk, path)
   prepareSnapshots(store)
   ensureReserve(directory)
+  const { index, term } = mark
   return {
     directory,
     shardId,
@@ -643,24 +707,28 @@ async function recoverWithLoss(
     wal,
     cluster,
     raft: {
-      term: base.term + 1,
+      term,
       vote: 0,
       commit: index,
       firstIndex: index + 1,
       lastIndex: index,
-      lastTerm: base.term + 1,
+      lastTerm: term,
       applied: index,
-      appliedTerm: base.term + 1,
+      appliedTerm: term,
       configuration: votersOnly([{ id: 1, node: options.nodeId, incarnation: directory.identity.incarnation }]),
       entries: [],
       isMute: false,
     },
-    snapshot: headOf(loaded?.reader),
+    snapshot: headOf(reader),
     lastTimeMs: latestTime(store.memory),
     tornTailBytes: 0,
     codecMismatch: undefined,
     lost,
   }
+}
+
+function positionOf({ nodeId }: ReplicaOptions, shardId: string, { index, term }: SnapshotMark): Position {
+  return { shardId, index, term, voters: [nodeId] }
 }
 
 function replaySalvaged(

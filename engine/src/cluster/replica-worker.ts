@@ -3,11 +3,9 @@
  * it. The one writer of the store.
  */
 
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { assert, dayOf, formatDay, VacancyError } from '@vacancy/shared'
-import { createEnv, type Env, type Log } from '../env.ts'
+import { createEnv, type Env, type Log, releaseMemory } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
 import type { EntryBatch } from '../raft/entry.ts'
 import type { Configuration } from '../raft/messages.ts'
@@ -207,13 +205,6 @@ function soleVoter({ nodeId }: ReplicaOptions, { directory, raft, cluster }: Rec
     throw new VacancyError('data_conflict', { reason })
   }
   return { id: own.id, electionTicks: 10, heartbeatTicks: 1, random: () => 0, ...PRODUCTION }
-}
-
-/** What loading left behind goes now, not with the next collection: a quiet node may not have one for hours. */
-function releaseMemory(): void {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  collect()
 }
 
 /** Reads of the log that the bulk thread does for this one. */

@@ -5,7 +5,7 @@
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList, type ErrorName, VacancyError } from '@vacancy/shared'
-import { createEnv, type Env, errnoOf, type Log, runInBackground } from '../env.ts'
+import { createEnv, type Env, errnoOf, type Log, releaseMemory, runInBackground } from '../env.ts'
 import type { EntryBatch } from '../raft/entry.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
 import { type LogAsk, type LogCursors, readEntries } from '../wal/read.ts'
@@ -177,6 +177,8 @@ if (parentPort) {
     try {
       const answer = await handle(bulk, message)
       if (answer) options.replica.postMessage(answer)
+      // The image of the records and their columns: as much as the store takes for them.
+      if (message.type === 'snapshot') releaseMemory()
     } catch (error) {
       assert(error instanceof VacancyError, `writing a snapshot failed: ${String(error)}`)
       options.replica.postMessage({ type: 'failed', code: error.code, fields: error.fields } satisfies FromBulk)
