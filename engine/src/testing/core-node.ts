@@ -214,6 +214,7 @@ function startCore(host: Host, kind: LogKind): Running {
     },
     act: (action) => act(core, action),
     voters: () => numbersOf(core, [...core.configuration.voters, ...core.configuration.outgoing]),
+    halves: () => halvesOf(core.configuration).map((half) => numbersOf(core, half)),
     learners: () => numbersOf(core, core.configuration.learners),
     isJoint: () => core.configuration.outgoing.length > 0,
     digest: () => ({ lo: machine.digestLo, hi: machine.digestHi }),
@@ -224,6 +225,11 @@ function startCore(host: Host, kind: LogKind): Running {
     },
     isDurable: log.isDurable,
   }
+}
+
+/** Who decides: the voters and, while joint, those before them, too. */
+export function halvesOf({ voters, outgoing }: Configuration): readonly (readonly number[])[] {
+  return outgoing.length > 0 ? [voters, outgoing] : [voters]
 }
 
 /** Raft id of a node, as far as its configuration tells. */

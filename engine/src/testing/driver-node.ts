@@ -75,6 +75,7 @@ import { checksumSeed } from '../wal/record.ts'
 import { listLogFiles, replayEntries, scanLog, termAt } from '../wal/scan.ts'
 import { installWal, prepareNext, type Wal } from '../wal/wal.ts'
 import { type FromWal, handleWalMessages, type ToWal, type WalThread } from '../wal/wal-thread.ts'
+import { halvesOf } from './core-node.ts'
 import { crash, createSimulatedDisk, restart, type SimulatedDisk, stopBefore } from './disk.ts'
 import { leaderOf } from './faults.ts'
 import type { Fault } from './knobs.ts'
@@ -331,6 +332,7 @@ function startDriver(host: Host): Running {
     read: (token, register) => readFrom(driver, token, register),
     act: (action) => act(driver, action, nameOf),
     voters: () => numbersOf([...configuration().voters, ...configuration().outgoing]),
+    halves: () => halvesOf(configuration()).map(numbersOf),
     learners: () => numbersOf(configuration().learners),
     isJoint: () => configuration().outgoing.length > 0,
     freshMs: () => driver.member?.reads.freshMs ?? Number.NEGATIVE_INFINITY,

@@ -216,14 +216,15 @@ function checkAcknowledged(world: World, token: number, answer: Extract<Answer, 
   if (token % world.program.durableEvery !== 0) return
   world.oracles.checks.O9++
   const term = world.oracles.terms[index] ?? 0
-  const voters = leaderOf(world)?.process?.running?.voters() ?? []
+  const halves = leaderOf(world)?.process?.running?.halves() ?? []
   // One that is down may hold it, too; one whose disk rotted did.
   const holders = world.nodes.filter(
     ({ process, isDamaged }) => isDamaged || (process?.running?.isDurable(index, term) ?? true),
   )
-  const count = holders.filter(({ number }) => voters.includes(number)).length
-  if (voters.length > 0 && count * 2 <= voters.length) {
-    violate('O9', `index ${index} was acknowledged and is durable on ${count} of ${voters.length} voters`)
+  for (const half of halves) {
+    const count = holders.filter(({ number }) => half.includes(number)).length
+    if (half.length > 0 && count * 2 <= half.length)
+      violate('O9', `index ${index} was acknowledged and is durable on ${count} of ${half.length} voters`)
   }
 }
 

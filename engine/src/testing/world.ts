@@ -71,6 +71,8 @@ export type Running = {
   act(action: Action): string
   /** Nodes by number that vote, as this one knows it; both halves while joint. */
   voters(): readonly number[]
+  /** The voters that must agree, each group by a majority of its own: two while joint. */
+  halves(): readonly (readonly number[])[]
   learners(): readonly number[]
   isJoint(): boolean
   /** Where nodes may come back as other members: the own raft id, and those of the voters. */
