@@ -41,9 +41,9 @@ import { openShard } from './shard-process.ts'
 /** Longest stall of a process. */
 const STALL_MS_MAX = 30_000
 const TELL_MS = 10_000
-const FORM_MS = 60_000
+const FORM_MS = 240_000
 /** After the last fault is mended all nodes stand at one index, and somebody leads. */
-const CONVERGE_MS = 120_000
+const CONVERGE_MS = 300_000
 
 export type ChaosOptions = {
   readonly seconds: number
