@@ -65,9 +65,15 @@ export type Oracles = {
   readonly acknowledged: Map<number, number>
   /** Acknowledgements with a greater index than any before, oldest first. */
   readonly acknowledgedAt: { readonly us: number; readonly index: number }[]
+  /** Voters as they were in force, oldest first; two groups while joint. Only where they differ from those before. */
+  readonly configurations: { readonly index: number; readonly halves: Halves }[]
+  configurationIndex: number
   maintenanceDay: number
   timeMs: number
 }
+
+/** Numbers of nodes, each group with a majority of its own. */
+type Halves = readonly (readonly number[])[]
 
 export function createOracles(reference: Reference): Oracles {
   const checks = Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Record<OracleName, number>
@@ -87,6 +93,8 @@ export function createOracles(reference: Reference): Oracles {
     committedAtUs: 0,
     acknowledged: new Map(),
     acknowledgedAt: [],
+    configurations: [],
+    configurationIndex: -1,
     maintenanceDay: 0,
     timeMs: 0,
   }
@@ -237,6 +245,29 @@ export function onFresh({ checks, acknowledgedAt }: Oracles, node: number, atUs:
   const last = acknowledgedAt.findLast(({ us }) => us < atUs)
   if (last && last.index > applied)
     violate('O7', `node ${node} says that it is fresh, and lacks index ${last.index}; it has applied ${applied}`)
+}
+
+/** A replica has applied the change of members at `index`, or begins with what was in force there. */
+export function onConfiguration(oracles: Oracles, index: number, halves: Halves): void {
+  // A node that is about to join knows of nobody yet.
+  if (index <= oracles.configurationIndex || halves.every((half) => half.length === 0)) return
+  oracles.configurationIndex = index
+  const last = oracles.configurations.at(-1)
+  if (JSON.stringify(last?.halves) !== JSON.stringify(halves)) oracles.configurations.push({ index, halves })
+}
+
+/** A change is in force where it is applied (M2): what stands behind it may have been committed by those before it. */
+const IN_FORCE_MAX = 3
+
+/** O9: an entry was acknowledged, and these nodes have it on their disks, or may have it. */
+export function checkDurable({ configurations }: Oracles, index: number, holders: readonly number[]): void {
+  const before = configurations.filter((each) => each.index < index).slice(-IN_FORCE_MAX)
+  const isHeld = (half: readonly number[]) => half.filter((number) => holders.includes(number)).length * 2 > half.length
+  if (before.length === 0 || before.some(({ halves }) => halves.every(isHeld))) return
+  violate(
+    'O9',
+    `index ${index} was acknowledged, is durable on nodes ${holders}, and voters are ${JSON.stringify(before)}`,
+  )
 }
 
 /** A client was told that an attempt is certainly in no log. */

@@ -8,14 +8,13 @@
  */
 
 import { createCommandWriter, OUTCOME } from '../store/command.ts'
-import { leaderOf } from './faults.ts'
 import { call, complete, type Operation, type OperationKind, type Outcome } from './history.ts'
-import { onAcknowledged, onFailed, violate } from './oracles.ts'
+import { checkDurable, onAcknowledged, onFailed, violate } from './oracles.ts'
 import { between, chance, type Random, streamOf } from './random.ts'
 import { cancelEvent, type ScheduledEvent, scheduleIn } from './scheduler.ts'
 import { type ToyCommand, writeToyCommand } from './toy-machine.ts'
 import { digestOf, note } from './trace.ts'
-import { type Answer, runIn, type World } from './world.ts'
+import { type Answer, noteMembers, runIn, type World } from './world.ts'
 
 type Client = {
   readonly number: number
@@ -216,16 +215,17 @@ function checkAcknowledged(world: World, token: number, answer: Extract<Answer, 
   if (token % world.program.durableEvery !== 0) return
   world.oracles.checks.O9++
   const term = world.oracles.terms[index] ?? 0
-  const halves = leaderOf(world)?.process?.running?.halves() ?? []
+  // Who answers may have applied a change of members just before.
+  for (const { process } of world.nodes) if (process?.running) noteMembers(world, process.running)
   // One that is down may hold it, too; one whose disk rotted did.
   const holders = world.nodes.filter(
     ({ process, isDamaged }) => isDamaged || (process?.running?.isDurable(index, term) ?? true),
   )
-  for (const half of halves) {
-    const count = holders.filter(({ number }) => half.includes(number)).length
-    if (half.length > 0 && count * 2 <= half.length)
-      violate('O9', `index ${index} was acknowledged and is durable on ${count} of ${half.length} voters`)
-  }
+  checkDurable(
+    world.oracles,
+    index,
+    holders.map(({ number }) => number),
+  )
 }
 
 function onHeard(workload: Workload, client: Client, current: Current, token: number, answer: Answer): void {

@@ -17,7 +17,7 @@ import { createHistory, type History } from './history.ts'
 import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { createToyReference, type Reference } from './machine.ts'
 import { attach, createNetwork, detach, type Network, type Payload, queuedBytesOf, sendPayload } from './network.ts'
-import { createOracles, type Oracles, onFresh, onLeader, ViolationError } from './oracles.ts'
+import { createOracles, type Oracles, onConfiguration, onFresh, onLeader, ViolationError } from './oracles.ts'
 import { between, chance, type Random, streamOf } from './random.ts'
 import { cancelEvent, createScheduler, type Scheduler, scheduleIn } from './scheduler.ts'
 import { createTrace, digestOf, note, type Trace, type TraceKind } from './trace.ts'
@@ -60,6 +60,8 @@ export type Running = {
     readonly lastIndex: number
     readonly commit: number
     readonly applied: number
+    /** Of the members in force; absent before there are any. */
+    readonly configurationIndex?: number
   }
   onPayload(from: number, stream: StreamKind, payload: Payload): void
   onOpen(peer: number, stream: StreamKind): void
@@ -382,6 +384,7 @@ function look(world: World, process: Process): void {
   if (!running) return
   const { raft } = running
   checkFreshness(world, node, running)
+  noteMembers(world, running)
   if (!node.wasVoter) node.wasVoter = !running.raftId || (running.voterIds?.().includes(running.raftId()) ?? true)
   if (raft.role === 'leader' && raft.term !== node.leaderTerm) {
     node.leaderTerm = raft.term
@@ -389,6 +392,12 @@ function look(world: World, process: Process): void {
     note(world.trace, world.scheduler.nowUs, node.number, 'leader', raft.term, () => `of term ${raft.term}`)
     onLeader(world.oracles, node.number, raft.term, raft.lastIndex)
   }
+}
+
+/** What is in force where a process has come to. */
+export function noteMembers({ oracles }: World, { raft, halves }: Running): void {
+  const { configurationIndex = -1 } = raft
+  if (configurationIndex > oracles.configurationIndex) onConfiguration(oracles, configurationIndex, halves())
 }
 
 /** O7, against true time: how long ago that moment is, is told by the node's clock alone. */
