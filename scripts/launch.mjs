@@ -45,6 +45,7 @@ const COMMANDS = {
           '--coverage.include=src/raft/**',
           '--coverage.include=src/wal/**',
           '--coverage.exclude=src/raft/raft.sim.ts',
+          '--coverage.exclude=src/wal/wal.bench.ts',
         ],
       ],
     ],
