@@ -37,7 +37,7 @@ export const SIZES: Record<BenchSize['name'], BenchSize> = {
     shuffledPackages: 12_000_000,
     warmupMs: 5_000,
     runMs: 30_000,
-    memoryRunMs: 600_000,
+    memoryRunMs: 120_000,
   },
   quick: {
     name: 'quick',
@@ -168,7 +168,9 @@ export async function tablesOf(bench: Bench): Promise<Tables> {
   return bench.tables
 }
 
-export async function requestsOf(bench: Bench, kind: SearchClass | 'updates'): Promise<Requests> {
+export type RequestKind = SearchClass | 'updates'
+
+export async function requestsOf(bench: Bench, kind: RequestKind): Promise<Requests> {
   const known = bench.requests.get(kind)
   if (known) return known
   const tables = await tablesOf(bench)
@@ -180,8 +182,8 @@ export async function requestsOf(bench: Bench, kind: SearchClass | 'updates'): P
   return requests
 }
 
-/** Mean length of the replies to a class of searches: what an echo has to send to be compared with it. */
-export async function replyBytesOf(bench: Bench, kind: SearchClass): Promise<number> {
+/** Mean length of the replies to a kind of requests: what an echo has to send to be compared with it. */
+export async function replyBytesOf(bench: Bench, kind: RequestKind): Promise<number> {
   const { replyBytes } = await requestsOf(bench, kind)
   return Math.round(replyBytes.reduce((sum, bytes) => sum + bytes, 0) / replyBytes.length)
 }

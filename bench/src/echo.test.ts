@@ -31,7 +31,7 @@ function exchange(port: number, ids: readonly number[]): Promise<{ seen: number[
 }
 
 test('an echo on two threads answers each frame once, in order, with its prepared reply', async () => {
-  const echo = await startEcho({ replyBytes: REPLY_BYTES, threads: 2 })
+  const echo = await startEcho({ replyBytes: [REPLY_BYTES], threads: 2 })
   // More replies than one slab holds, on more connections than there are threads.
   const ids = Array.from({ length: 900 }, (_, i) => i * 4_771_711)
   const answers = await Promise.all([1, 2, 3, 4].map(() => exchange(echo.port, ids)))
@@ -41,5 +41,16 @@ test('an echo on two threads answers each frame once, in order, with its prepare
     expect(bytes).toBe(ids.length * REPLY_BYTES)
   }
   expect(await echo.cpuSeconds()).toBeGreaterThan(0)
+  echo.stop()
+})
+
+test('the threads of an echo answer each of its ports with the length of that port', async () => {
+  const echo = await startEcho({ replyBytes: [REPLY_BYTES, 27], threads: 2 })
+  const [long = 0, short = 0] = echo.ports
+  const ids = Array.from({ length: 200 }, (_, i) => i)
+  const answers = await Promise.all([long, short, long, short].map((port) => exchange(port, ids)))
+
+  expect(long).not.toBe(short)
+  expect(answers.map(({ bytes }) => bytes / ids.length)).toEqual([REPLY_BYTES, 27, REPLY_BYTES, 27])
   echo.stop()
 })

@@ -83,42 +83,58 @@ function write(socket: Socket, slabs: Slabs, replies: number): void {
   slabs.present = slabs.spare.pop() ?? createSlab(slabs.replyBytes)
 }
 
-/** An echo in a process of its own. */
-export type Echo = { host: string; port: number; cpuSeconds(): Promise<number>; stop(): void }
+/** An echo in a process of its own: a port for each length of reply, `port` being that of the first. */
+export type Echo = {
+  host: string
+  port: number
+  ports: readonly number[]
+  cpuSeconds(): Promise<number>
+  stop(): void
+}
 
-export async function startEcho({ replyBytes, threads }: { replyBytes: number; threads: number }): Promise<Echo> {
-  const args = ['--reply-bytes', String(replyBytes), '--threads', String(threads)]
+/**
+ * Every thread serves all lengths, as one of a node serves searches and updates: what is slow about one of them holds
+ * up the others.
+ */
+export async function startEcho({
+  replyBytes,
+  threads,
+}: {
+  replyBytes: readonly number[]
+  threads: number
+}): Promise<Echo> {
+  const lengths = replyBytes.flatMap((bytes) => ['--reply-bytes', String(bytes)])
+  const args = [...lengths, '--threads', String(threads)]
   const child = fork(fileURLToPath(import.meta.url), args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  const heard = () =>
-    new Promise<number>((resolve, reject) => {
-      child.once('message', (message) => resolve(Number(message)))
+  const heard = <T>() =>
+    new Promise<T>((resolve, reject) => {
+      child.once('message', (message) => resolve(message as T))
       child.once('exit', (code) => reject(failure(`the echo ended with exit code ${code}`)))
     })
-  const port = await heard()
+  const ports = await heard<number[]>()
   const cpuSeconds = () => {
-    const answer = heard()
+    const answer = heard<number>()
     child.send('cpu')
     return answer
   }
-  return { host: '127.0.0.1', port, cpuSeconds, stop: () => child.kill() }
+  return { host: '127.0.0.1', port: ports[0] ?? 0, ports, cpuSeconds, stop: () => child.kill() }
 }
 
-type ThreadOrder = { port: number; replyBytes: number }
+type ThreadOrder = { port: number; replyBytes: number }[]
 
-/** Starts one listener a thread and says where they are. */
+/** Starts the listeners of every thread and says where they are. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      'reply-bytes': { type: 'string', default: '20000' },
+      'reply-bytes': { type: 'string', multiple: true, default: ['20000'] },
       threads: { type: 'string', default: '1' },
-      port: { type: 'string', default: '0' },
     },
   })
-  const replyBytes = Number(values['reply-bytes'])
-  let port = Number(values.port)
-  for (let thread = 0; thread < Number(values.threads); thread++) port = await startThread({ port, replyBytes })
-  process.stdout.write(`${JSON.stringify({ port })}\n`)
-  process.send?.(port)
+  let order: ThreadOrder = values['reply-bytes'].map((bytes) => ({ port: 0, replyBytes: Number(bytes) }))
+  for (let thread = 0; thread < Number(values.threads); thread++) order = await startThread(order)
+  const ports = order.map(({ port }) => port)
+  process.stdout.write(`${JSON.stringify({ ports })}\n`)
+  process.send?.(ports)
   process.on('message', () => {
     const { user, system } = process.cpuUsage()
     process.send?.((user + system) / 1e6)
@@ -126,7 +142,8 @@ async function main(): Promise<void> {
   process.on('disconnect', () => process.exit())
 }
 
-function startThread(order: ThreadOrder): Promise<number> {
+/** Answers with the same order on the ports that were found. */
+function startThread(order: ThreadOrder): Promise<ThreadOrder> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL(import.meta.url), { workerData: order })
     worker.once('message', resolve)
@@ -134,5 +151,10 @@ function startThread(order: ThreadOrder): Promise<number> {
   })
 }
 
-if (!isMainThread && parentPort && workerData) parentPort.postMessage(await serveEcho(workerData as ThreadOrder))
+async function serveAll(order: ThreadOrder): Promise<ThreadOrder> {
+  const ports = await Promise.all(order.map(serveEcho))
+  return order.map(({ replyBytes }, i) => ({ port: ports[i] ?? 0, replyBytes }))
+}
+
+if (!isMainThread && parentPort && workerData) parentPort.postMessage(await serveAll(workerData as ThreadOrder))
 else if (import.meta.main) await main()

@@ -95,7 +95,11 @@ ${behindOf(report)}
 - Load: an open loop from processes of their own; frames are built beforehand, replies only counted. A run in which 1 of
   100 requests was sent more than 2 ms late (10 ms within a spike) is void and repeated.
 - Where the generator shares the cores with the node, a p99 counts as met up to 3 times that of the echo under the same
-  load, and what the echo itself misses is not measurable here.
+  load, and what the echo itself misses is not measurable here. In row 15 the echo answers both loads at once, each with
+  the length of its replies, on as many threads as the node serves with.
+- Memory: every page that is resident, as \`/proc/PID/smaps_rollup\` has it, of a node that has just loaded the data and
+  after a load of searches as dense as it takes. Data is what the node says it holds (\`vacancy_memory_bytes\`). Pages of
+  files are those of the Node program itself: the kernel takes them back when memory is short.
 `
 }
 

@@ -8,7 +8,7 @@ test('every target that applies to one node has a row', () => {
 })
 
 test('rows are run in their own order, whatever the order they are asked for in', () => {
-  expect(rowsOf(['15', '4', '1']).map(({ id }) => id)).toEqual([4, 1, 15])
+  expect(rowsOf(['15', '4', '1']).map(({ id }) => id)).toEqual([1, 4, 15])
 })
 
 test('a row that does not exist is refused with those that do', () => {

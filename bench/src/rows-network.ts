@@ -5,6 +5,7 @@ import {
   type Measured,
   measureLoad,
   nodeOf,
+  type RequestKind,
   replyBytesOf,
   requestsOf,
   type Server,
@@ -25,7 +26,7 @@ const CLASS_NAMES: Record<SearchClass, string> = { broad: '300 hits, 20 KB', sel
 /** Row 4: 20,000 searches a second on 1,000 connections. */
 export async function regularRow(bench: Bench): Promise<Measure[]> {
   const stream = await searchStream(bench, 'broad', { pacing: REGULAR, connections: 1000 })
-  const echo = await withEcho(bench, 'broad', (server) => run(bench, server, [echoing(stream)]))
+  const echo = await withEcho(bench, ['broad'], (server) => run(bench, server, [echoing(stream)]))
   const node = await run(bench, await serverWith(bench, THREADS), [stream])
   return latencies(bench, { name: '', node, echo, targets: { p50: 0.1, p95: 0.3, p99: 1 } })
 }
@@ -41,7 +42,7 @@ export async function spikeRow(bench: Bench): Promise<Measure[]> {
       connections: 100,
       batch: 20,
     })
-    const echo = await withEcho(bench, kind, (server) => run(bench, server, [echoing(stream)]))
+    const echo = await withEcho(bench, [kind], (server) => run(bench, server, [echoing(stream)]))
     const node = await run(bench, await serverWith(bench, THREADS), [stream])
     const targets = kind === 'selective' ? { p50: 8, p99: 15 } : { p50: 18, p99: 36 }
     measures.push(...latencies(bench, { name: `${CLASS_NAMES[kind]}: `, node, echo, targets }))
@@ -54,7 +55,7 @@ export async function echoShareRow(bench: Bench): Promise<Measure[]> {
   const measures: Measure[] = []
   for (const kind of ['selective', 'broad'] as const) {
     const stream = await searchStream(bench, kind, { pacing: { kind: 'closed', pipelining: 1 }, connections: 50 })
-    const echo = await withEcho(bench, kind, (server) => run(bench, server, [echoing(stream)], 1), 1)
+    const echo = await withEcho(bench, [kind], (server) => run(bench, server, [echoing(stream)], 1), 1)
     const node = await run(bench, await serverWith(bench, 1), [stream], 1)
     measures.push(...shareMeasures(kind, { node, echo }))
   }
@@ -154,18 +155,12 @@ export async function mixedRow(bench: Bench): Promise<Measure[]> {
   // Updates change what searches find: from here on nobody knows how long an answer must be.
   const mixed = await run(bench, server, [unchecked(searches), unchecked(updates)])
   await stopBenchNode(bench)
-  const echo = await withEcho(bench, 'broad', async (searchEcho) => {
-    const updateEcho = await startEcho({ replyBytes: UPDATE_REPLY_BYTES, threads: 1 })
-    try {
-      return await run(bench, searchEcho, [echoing(searches), { ...unchecked(updates), port: updateEcho.port }])
-    } finally {
-      updateEcho.stop()
-    }
-  })
+  // Both loads at once on the same threads, as the node has them.
+  const echo = await withEcho(bench, ['broad', 'updates'], (both) =>
+    run(bench, both, [echoing(searches), { ...echoing(updates), port: both.ports[1] ?? 0 }]),
+  )
   return mixedMeasures(bench, { alone, mixed, echo })
 }
-
-const UPDATE_REPLY_BYTES = 27
 
 /** A few feeds that each send a batch a millisecond, as channel managers do. */
 async function updateStream(bench: Bench): Promise<Stream> {
@@ -227,11 +222,13 @@ async function serverWith(bench: Bench, threads: number): Promise<Server> {
 
 async function withEcho<T>(
   bench: Bench,
-  kind: SearchClass,
+  kinds: readonly RequestKind[],
   use: (echo: Echo) => Promise<T>,
   threads = THREADS,
 ): Promise<T> {
-  const echo = await startEcho({ replyBytes: await replyBytesOf(bench, kind), threads })
+  const replyBytes: number[] = []
+  for (const kind of kinds) replyBytes.push(await replyBytesOf(bench, kind))
+  const echo = await startEcho({ replyBytes, threads })
   try {
     return await use(echo)
   } finally {

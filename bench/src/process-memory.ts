@@ -1,0 +1,29 @@
+/** Resident memory of a process as the kernel counts it (proc(5)), and what of it is whose. */
+import { existsSync, readFileSync } from 'node:fs'
+import { NotMeasurable } from './verdict.ts'
+
+export type ResidentBytes = {
+  resident: number
+  /** Data, heaps and stacks. */
+  anonymous: number
+  /** Pages of programs and libraries: the kernel takes them back, and other processes of the same program share them. */
+  file: number
+}
+
+/** @throws NotMeasurable where the kernel does not say it */
+export function residentBytes(pid: number): ResidentBytes {
+  const file = `/proc/${pid}/smaps_rollup`
+  if (!existsSync(file)) throw new NotMeasurable('the memory of a process stands in /proc, which is not there')
+  return residentOf(readFileSync(file, 'utf8'))
+}
+
+/** Every page, counted; `VmRSS` in `status` is put together from what each thread has noted and may be megabytes off. */
+export function residentOf(rollup: string): ResidentBytes {
+  const bytesOf = (name: string) => {
+    const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(rollup)
+    if (!found) throw new NotMeasurable(`the kernel does not say ${name} of a process`)
+    return Number(found[1]) * 1024
+  }
+  const [resident, anonymous] = [bytesOf('Rss'), bytesOf('Anonymous')]
+  return { resident, anonymous, file: resident - anonymous }
+}
