@@ -8,7 +8,8 @@
 
 import { assert } from '@vacancy/shared'
 
-const GRAIN = 16
+/** Blocks are multiples of it: records are many and small, planes must lie on 16 bytes for the kernels. */
+const GRAIN = { records: 8, planes: 16 } as const
 const BINS = 128
 
 /** Free space between the two regions. */
@@ -17,6 +18,7 @@ export type Gap = { low: number; high: number }
 export type Region = {
   readonly gap: Gap
   readonly upward: boolean
+  readonly grain: number
   readonly origin: number
   /** The gap's edge has never been past this: bytes beyond are zero. */
   highWater: number
@@ -32,6 +34,7 @@ export function createRegion(gap: Gap, upward: boolean): Region {
   return {
     gap,
     upward,
+    grain: upward ? GRAIN.records : GRAIN.planes,
     origin,
     highWater: origin,
     sizeOf: new Map(),
@@ -55,18 +58,18 @@ export function emptyRegion(region: Region): void {
 /** Four bins an octave. */
 function binOf(bytes: number): number {
   const octave = 31 - Math.clz32(bytes)
-  return ((octave - 4) << 2) + ((bytes >>> (octave - 2)) & 3)
+  return ((octave - 3) << 2) + ((bytes >>> (octave - 2)) & 3)
 }
 
-function grains(bytes: number): number {
-  return (bytes + GRAIN - 1) & ~(GRAIN - 1)
+function grains({ grain }: Region, bytes: number): number {
+  return (bytes + grain - 1) & ~(grain - 1)
 }
 
 /**
- * @returns address of a block of at least `bytes`, a multiple of 16; 0 when there is no room. The content is undefined.
+ * @returns address of a block of at least `bytes`, a multiple of the region's grain; 0 when there is no room. The content is undefined.
  */
 export function allocate(region: Region, bytes: number): number {
-  const size = grains(bytes)
+  const size = grains(region, bytes)
   const start = takeFree(region, size) || takeGap(region, size)
   if (start !== 0) region.usedBytes += size
   return start
@@ -119,7 +122,7 @@ function insertFree(region: Region, start: number, size: number): void {
 /** Gives a block back. `bytes` is what it was asked with. */
 export function release(region: Region, address: number, bytes: number): void {
   let start = address
-  let size = grains(bytes)
+  let size = grains(region, bytes)
   region.usedBytes -= size
   assert(region.usedBytes >= 0, 'more was released than allocated')
   const before = region.startOf.get(start)

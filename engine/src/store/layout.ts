@@ -105,9 +105,9 @@ export const DICTIONARY_ENTRY_BYTES = 16
 export const DAY_SLOTS = 384
 export const SLOT = { cells: 4, day: 0, packages: 1, digestLow: 2, digestHigh: 3 } as const
 
-/** One property, 96 bytes. Its address is its number. */
+/** One property, 88 bytes. Its address is its number. */
 export const PROPERTY = {
-  bytes: 96,
+  bytes: 88,
   id: 0,
   segment: 16,
   area: 20,
@@ -126,7 +126,6 @@ export const PROPERTY = {
   x: 64,
   y: 72,
   z: 80,
-  reserved: 88,
 } as const
 
 /** Room types of a property in order of creation: { capacity, count, (room type, table, row) … }. */
