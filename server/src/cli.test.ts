@@ -177,7 +177,8 @@ test('SIGHUP takes a new certificate, and keeps the one in force when the files 
   const fingerprint = () =>
     new Promise<string>((found, failed) => {
       const { port } = new URL(plane.url)
-      const socket = connect({ port: Number(port), ca: readFileSync(join(folder, 'ca.pem')), servername: '' }, () => {
+      const ca = readFileSync(join(folder, 'ca.pem'))
+      const socket = connect({ host: '127.0.0.1', port: Number(port), ca }, () => {
         found(socket.getPeerCertificate().fingerprint256)
         socket.end()
       }).once('error', failed)

@@ -67,7 +67,10 @@ test('a transfer is sent once, ends as done when a majority shows it, and its pa
   expect(sim.shards[0]?.asked).toEqual([`transfer ${target}`])
   expect(operation.pauseMs).toBeGreaterThanOrEqual(0)
   await until('the pause is part of the shard', () => world.shard('s1').writePause?.count === 1)
-  const audit = await world.database.selectFrom('audit').select(['action', 'actor', 'result']).orderBy('seq').execute()
+  const audit = await until('its end is written down', async () => {
+    const rows = await world.database.selectFrom('audit').select(['action', 'actor', 'result']).orderBy('seq').execute()
+    return rows.length > 1 && rows
+  })
   expect(audit).toEqual([
     { action: 'operation.start', actor: 'ana', result: 'started' },
     { action: 'operation.end', actor: 'system', result: 'done' },

@@ -302,13 +302,15 @@ export function createCollector(
       const isSame =
         path !== '/metrics' && kept?.error === undefined && kept?.status === reply.status && kept.body === reply.body
       const told = isSame ? ageOf(watched.seen, path, now) : understand(watched, path, reply, now)
+      const source = sourceOf(reply, now)
       watched.seen = {
         ...watched.seen,
         ...told,
         missed: 0,
         answeredAt: now,
         error: undefined,
-        sources: { ...watched.seen.sources, [path]: sourceOf(reply, now) },
+        // The text that is there already: else each answer would outlive many others, and be collected late.
+        sources: { ...watched.seen.sources, [path]: isSame ? { ...source, body: kept.body } : source },
       }
       touch(address.shard)
       return true
