@@ -5,14 +5,17 @@ import { type Stack, startStack } from './stack.ts'
 
 type State = Awaited<ReturnType<BrowserContext['storageState']>>
 
-export const test = base.extend<object, { stack: Stack; admin: State }>({
+/** What a page showed when its test failed: where only the printed text is kept, that is all there is. */
+const SHOWN_CHARS_MAX = 6_000
+
+export const test = base.extend<{ tellFailure: undefined }, { stack: Stack; admin: State }>({
   stack: [
     async ({ browserName: _ }, use) => {
       const stack = await startStack()
       await use(stack)
       await stack.stop()
     },
-    { scope: 'worker', timeout: 180_000 },
+    { scope: 'worker', timeout: 270_000 },
   ],
   admin: [
     async ({ browser, stack }, use) => {
@@ -24,6 +27,17 @@ export const test = base.extend<object, { stack: Stack; admin: State }>({
       await use(state)
     },
     { scope: 'worker', timeout: 60_000 },
+  ],
+  tellFailure: [
+    async ({ context }, use, info) => {
+      await use(undefined)
+      if (info.status === info.expectedStatus) return
+      for (const page of context.pages()) {
+        const shown = await page.locator('body').ariaSnapshot({ timeout: 5_000 })
+        console.log(`${page.url()} showed:\n${shown.slice(0, SHOWN_CHARS_MAX)}`)
+      }
+    },
+    { auto: true },
   ],
   baseURL: async ({ stack }, use) => use(stack.url),
   storageState: async ({ admin }, use) => use(admin),

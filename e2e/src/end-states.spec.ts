@@ -5,7 +5,7 @@ import { ready, signIn } from './console.ts'
 import { type Simulation, startSimulation } from './simulation.ts'
 
 /** An operation is called unconfirmed 30 s after it was asked for. */
-const END_MS = 50_000
+const END_MS = 90_000
 
 /** The link signs in once. */
 let state: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
@@ -13,11 +13,11 @@ let state: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
 const test = base.extend<{ signedIn: Page }, { simulation: Simulation }>({
   simulation: [
     async ({ browserName: _ }, use) => {
-      const simulation = await startSimulation(['--nodes', '24', '--shards', '8', '--zones', '2', '--seed', '7'])
+      const simulation = await startSimulation(['--nodes', '36', '--shards', '12', '--zones', '2', '--seed', '7'])
       await use(simulation)
       await simulation.stop()
     },
-    { scope: 'worker', timeout: 90_000 },
+    { scope: 'worker', timeout: 150_000 },
   ],
   signedIn: [
     async ({ browser, simulation }, use) => {
@@ -40,16 +40,21 @@ const test = base.extend<{ signedIn: Page }, { simulation: Simulation }>({
   ],
 })
 
-/** Opens the shard and asks for leadership to go to its first follower. */
-async function transfer(page: Page, shard: string): Promise<string> {
+/** The first follower of a shard, as its page shows it. */
+async function followerOf(page: Page, shard: string): Promise<string> {
   await page.goto(`/shards/${shard}`)
   await ready(page)
-  const target = (await page.locator('tr[data-role="follower"]').first().getAttribute('data-node')) ?? ''
+  return (await page.locator('tr[data-role="follower"]').first().getAttribute('data-node')) ?? ''
+}
+
+/** Opens the shard and asks for leadership to go to its first follower. */
+async function transfer(page: Page, shard: string): Promise<string> {
+  const target = await followerOf(page, shard)
   await page.goto(`/shards/${shard}?plan=transfer:${shard}:${target}`)
   const dialog = page.getByRole('dialog')
-  const reason = dialog.getByLabel(/^Reason/)
-  if (await reason.isVisible()) await reason.fill('a test of how it ends')
   await dialog.getByRole('button', { name: `Transfer leadership to ${target}` }).click()
+  // It closes once the operation has begun.
+  await expect(dialog).toHaveCount(0)
   return target
 }
 
@@ -78,39 +83,135 @@ test('refused', async ({ signedIn: page, simulation }) => {
   await expect(page.getByText('answered 409: a <b>change</b> is running').first()).toBeVisible()
 })
 
-test('no change', async ({ signedIn: page, simulation }) => {
+test('no change and unconfirmed: 30 s later the old leader leads, or nobody says anything', async ({
+  signedIn: page,
+  simulation,
+}) => {
   await simulation.act('never', { shard: 's4' })
-  await transfer(page, 's4')
+  await simulation.act('hang', { shard: 's5' })
+  const other = await page.context().newPage()
+  const silence = async () => {
+    for (const node of ['n1', 'n2', 'n3']) await simulation.act('silent', { shard: 's5', node })
+  }
+  await Promise.all([transfer(page, 's4'), transfer(other, 's5').then(silence)])
+
   await expect(ended(page, 'no-change')).toBeVisible({ timeout: END_MS })
+  await expect(ended(other, 'unconfirmed')).toBeVisible({ timeout: END_MS })
 })
 
-test('unconfirmed, when nobody says anything any more', async ({ signedIn: page, simulation }) => {
-  await simulation.act('hang', { shard: 's5' })
-  await transfer(page, 's5')
-  for (const node of ['n1', 'n2', 'n3']) await simulation.act('silent', { shard: 's5', node })
-  await expect(ended(page, 'unconfirmed')).toBeVisible({ timeout: END_MS })
+test('what waits for a follower to catch up can be cancelled, and nothing was asked of the nodes', async ({
+  signedIn: page,
+  simulation,
+}) => {
+  const target = await followerOf(page, 's9')
+  await simulation.act('lag', { shard: 's9', node: target, entries: 60_000 })
+  await page.goto(`/shards/s9?plan=transfer:s9:${target}`)
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Wait, then transfer', exact: true }).click()
+  await dialog.getByRole('button', { name: `Wait, then transfer to ${target}` }).click()
+  await expect(page.locator('[data-op-state="armed"]').first()).toBeVisible()
+
+  await page.getByRole('link', { name: 'Operations', exact: true }).first().click()
+  await page
+    .getByRole('link', { name: `Transfer leadership of s9 to ${target}` })
+    .first()
+    .click()
+  await ready(page, 'operation')
+  await page.getByRole('button', { name: 'Cancel operation' }).click()
+
+  await expect(ended(page, 'cancelled')).toContainText('Cancelled by admin')
+  await simulation.act('lag', { shard: 's9', node: target, entries: 0 })
+  await expect(page.locator('[data-step="requested"]')).toHaveCount(0)
 })
+
+test('what waits goes on while nobody looks, and begins by itself once the follower has caught up', async ({
+  signedIn: page,
+  simulation,
+}) => {
+  const target = await followerOf(page, 's10')
+  await simulation.act('lag', { shard: 's10', node: target, entries: 60_000 })
+  await page.goto(`/shards/s10?plan=transfer:s10:${target}:wait`)
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: `Wait, then transfer to ${target}` })
+    .click()
+  await expect(page.locator('[data-op-state="armed"]').first()).toBeVisible()
+  await page.goto('about:blank')
+
+  await simulation.act('lag', { shard: 's10', node: target, entries: 0 })
+  await page.goto('/shards/s10')
+
+  await expect(page.locator(`tr[data-node="${target}"][data-role="leader"]`)).toBeVisible({ timeout: END_MS })
+  await page.goto('/operations')
+  await expect(page.getByRole('row').filter({ hasText: `Transfer leadership of s10 to ${target}` })).toContainText(
+    /done/i,
+  )
+})
+
+test('in production a warning asks for a reason, the last spare voter for the name of the shard', async ({
+  signedIn: page,
+  simulation,
+}) => {
+  await setEnvironment(page, 'Production')
+  try {
+    const target = await followerOf(page, 's11')
+    await simulation.act('cores', { shard: 's11', node: target, cores: 2 })
+    await page.goto(`/shards/s11?plan=transfer:s11:${target}`)
+    const dialog = page.getByRole('dialog')
+    const move = dialog.getByRole('button', { name: `Transfer leadership to ${target}` })
+    await expect(dialog.locator('[data-check="machine"][data-level="warn"]')).toBeVisible()
+    await expect(move).toBeDisabled()
+    await dialog.getByLabel(/^Reason/).fill('shorter')
+    await expect(move).toBeDisabled()
+    await dialog.getByLabel(/^Reason/).fill('new memory')
+    await move.click()
+    await expect(ended(page, 'done')).toContainText('new memory')
+
+    const voter = await followerOf(page, 's12')
+    await page.goto(`/shards/s12?plan=demote:s12:${voter}`)
+    const demote = dialog.getByRole('button', { name: `Demote ${voter}` })
+    await dialog.getByLabel(/^Reason/).fill('it is taken away')
+    await expect(demote).toBeDisabled()
+    await dialog.getByLabel('Type s12 to confirm').fill('s11')
+    await expect(demote).toBeDisabled()
+    await dialog.getByLabel('Type s12 to confirm').fill('s12')
+    await demote.click()
+    await expect(ended(page, 'done')).toBeVisible({ timeout: END_MS })
+
+    await page.goto('/audit')
+    await ready(page)
+    await expect(page.getByRole('row').filter({ hasText: 'it is taken away' }).first()).toContainText(/s12/)
+  } finally {
+    await setEnvironment(page, 'Development')
+  }
+})
+
+async function setEnvironment(page: Page, kind: 'Production' | 'Development'): Promise<void> {
+  await page.goto('/settings/environment')
+  await ready(page)
+  const form = page.getByRole('form', { name: 'Environment' })
+  await form.getByLabel('Label').fill(kind.toUpperCase())
+  await form.getByRole('radio', { name: new RegExp(`^${kind}`) }).check()
+  await form.getByRole('button', { name: 'Save environment' }).click()
+  await expect(page.getByText('Environment saved').first()).toBeVisible()
+}
 
 test('a plan is refused with a new one when the leader changed meanwhile', async ({ signedIn: page, simulation }) => {
-  await page.goto('/shards/s6')
-  await ready(page)
-  const followers = page.locator('tr[data-role="follower"]')
-  const [first, second] = [
-    await followers.first().getAttribute('data-node'),
-    await followers.last().getAttribute('data-node'),
-  ]
-  await page.goto(`/shards/s6?plan=transfer:s6:${first}`)
-  const act = page.getByRole('dialog').getByRole('button', { name: `Transfer leadership to ${first}` })
+  const target = await followerOf(page, 's6')
+  await page.goto(`/shards/s6?plan=transfer:s6:${target}`)
+  const act = page.getByRole('dialog').getByRole('button', { name: `Transfer leadership to ${target}` })
   await expect(act).toBeVisible()
 
-  await simulation.act('lead', { shard: 's6', node: first ?? '' })
+  await simulation.act('lead', { shard: 's6', node: target })
 
-  await expect(act).toHaveAttribute('aria-disabled', 'true')
+  await expect(act).toBeDisabled()
   await expect(page.getByRole('dialog').locator('[data-check][data-level="block"]').first()).toBeVisible()
-  expect(second).not.toBe(first)
 })
 
-test('the overview and a shard say what is wrong, and who did not answer', async ({ signedIn: page, simulation }) => {
+test('the overview says what is wrong and who did not answer; what is put aside stays aside until it is taken back', async ({
+  signedIn: page,
+  simulation,
+}) => {
   await simulation.act('garbage', { shard: 's7', node: 'n2' })
   await simulation.act('lag', { shard: 's8', node: 'n2', entries: 60_000 })
   await page.goto('/shards/s7')
@@ -123,4 +224,15 @@ test('the overview and a shard say what is wrong, and who did not answer', async
 
   const attention = page.getByRole('region', { name: 'Attention' })
   await expect(attention).toContainText(/s8 \/ \S+ is far behind/, { timeout: 30_000 })
+
+  const line = (list: string) =>
+    page.getByRole('list', { name: list }).getByRole('listitem').filter({ hasText: 's8 /' })
+  await line('Needs attention').getByRole('button', { name: 'Put aside' }).click()
+  await page.getByRole('menuitem', { name: 'For 1 hour' }).click()
+  await expect(line('Needs attention')).toHaveCount(0)
+  await page.reload()
+  await ready(page)
+  await page.getByText(/^\d+ put aside$/).click()
+  await line('Put aside').getByRole('button', { name: 'Take back' }).click()
+  await expect(line('Needs attention')).toBeVisible()
 })

@@ -3,19 +3,17 @@
  * the nodes are silent, and of a control plane that knows nothing yet. To be looked at.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser } from '@playwright/test'
 import { openBrowser } from './browser.ts'
 import { ready, signIn } from './console.ts'
+import { startControlPlane } from './control-plane.ts'
 import { pagesOf } from './pages.ts'
 import { startStack } from './stack.ts'
 
-const VACANCY = join(import.meta.dirname, '../../bin/vacancy.mjs')
 const SIZES = [
   { name: 'wide', width: 1280, height: 900 },
   { name: 'narrow', width: 375, height: 812 },
@@ -62,27 +60,6 @@ async function shoot(browser: Browser, { url, link, shard }: Shown, state: strin
   return count
 }
 
-/** A control plane without any node. */
-async function startEmpty(): Promise<Shown & { stop: () => void }> {
-  const folder = mkdtempSync(join(tmpdir(), 'vacancy-empty-'))
-  const args = ['control-plane', '--data-dir', folder, '--listen-port', '0', '--sign-in', 'admin']
-  const child: ChildProcess = spawn(process.execPath, [VACANCY, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
-  let printed = ''
-  const link = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`the control plane ended with exit code ${code}`)))
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      printed += text
-      const [, found] = /^sign-in: (.*)\n/m.exec(printed) ?? []
-      if (found !== undefined) resolve(found)
-    })
-  })
-  const stop = () => {
-    child.kill('SIGTERM')
-    child.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-  }
-  return { url: new URL(link).origin, link, shard: 'quickstart', stop }
-}
-
 if (values.help) {
   console.log('usage: npm run screenshots [-- --out DIR --only overview,shard --states full,failing,empty]')
 } else {
@@ -104,9 +81,9 @@ if (values.help) {
     await stack.stop()
   }
   if (states.includes('empty')) {
-    const empty = await startEmpty()
-    count += await shoot(browser, empty, 'empty')
-    empty.stop()
+    const empty = await startControlPlane()
+    count += await shoot(browser, { ...empty, shard: 'quickstart' }, 'empty')
+    await empty.stop()
   }
   await browser.close()
   console.log(`${count} pictures in ${values.out}`)

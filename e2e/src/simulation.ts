@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 
 const SIMULATED = join(import.meta.dirname, '../../server/src/testing/console-sim.ts')
-const START_MS_MAX = 60_000
+const START_MS_MAX = 120_000
 
 export type Simulation = {
   /** Of the console, without a path. */

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const START = join(import.meta.dirname, '../../quickstart/src/shard.ts')
-const START_MS_MAX = 90_000
+const START_MS_MAX = 180_000
 const STOP_MS_MAX = 60_000
 
 export type StackNode = { readonly id: string; readonly tcp: string; readonly api: string }

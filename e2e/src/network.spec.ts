@@ -1,0 +1,81 @@
+/** Cables that are cut while somebody looks: between the control plane and a node, and between a browser and the control plane. */
+
+import { type Cable, openCable } from './cable.ts'
+import { expect, ready, signIn, test } from './console.ts'
+import { type ControlPlane, startControlPlane } from './control-plane.ts'
+import { heir, infoOf, row } from './members.ts'
+
+/** A node is given up after three rounds, a silent connection after two pings of 5 s. */
+const NOTICED_MS = 45_000
+
+test('a node behind a cut cable is silent and named, the others go on; mended, all is as before', async ({
+  browser,
+  stack,
+}) => {
+  test.setTimeout(240_000)
+  const cables = new Map<string, Cable>()
+  let plane: ControlPlane | undefined
+  try {
+    for (const { id, api } of stack.nodes) cables.set(id, await openCable(api))
+    const nodes = [...cables.values()].map(({ host, port }) => `http://${host}:${port}`)
+    plane = await startControlPlane(['--nodes', nodes.join(',')])
+    const context = await browser.newContext({ baseURL: plane.url, storageState: { cookies: [], origins: [] } })
+    const page = await context.newPage()
+    await signIn(page, plane.link)
+    const [{ leader_id: leader }, target] = [await infoOf(stack), await heir(stack)]
+    await page.goto(`/shards/${stack.shard}`)
+    await ready(page)
+    await expect(row(page, target)).toHaveAttribute('data-state', 'healthy', { timeout: NOTICED_MS })
+
+    cables.get(target)?.cut()
+
+    await expect(row(page, target)).toHaveAttribute('data-state', 'not-answering', { timeout: NOTICED_MS })
+    await expect(row(page, leader)).toHaveAttribute('data-state', 'healthy')
+    await expect(row(page, leader)).toHaveAttribute('data-role', 'leader')
+    await page.goto('/')
+    await ready(page)
+    await expect(page.getByRole('list', { name: 'Needs attention' })).toContainText(target)
+
+    cables.get(target)?.mend()
+
+    await page.goto(`/shards/${stack.shard}`)
+    await expect(row(page, target)).toHaveAttribute('data-state', 'healthy', { timeout: NOTICED_MS })
+    await context.close()
+  } finally {
+    await plane?.stop()
+    for (const cable of cables.values()) await cable.close()
+  }
+})
+
+test('a browser that is cut off keeps what it shows, acts on nothing, and catches up', async ({ context, stack }) => {
+  test.setTimeout(180_000)
+  const cable = await openCable(stack.url)
+  try {
+    const page = await context.newPage()
+    const target = await heir(stack)
+    await page.goto(`http://${cable.host}:${cable.port}/shards/${stack.shard}`)
+    await ready(page)
+    await page.locator('[data-live="live"]').waitFor()
+    const act = page.getByRole('button', { name: `Make leader… ${target}` })
+    await expect(act).toBeEnabled()
+    const banner = page.getByRole('status').filter({ hasText: 'Disconnected from the control plane' })
+
+    cable.cut()
+
+    await expect(banner).toBeVisible({ timeout: NOTICED_MS })
+    await expect(act).toBeDisabled()
+    await expect(row(page, target)).toHaveAttribute('data-role', 'follower')
+
+    // Meanwhile leadership goes elsewhere, from a tab that is not cut off.
+    const other = await context.newPage()
+    await other.goto(`/shards/${stack.shard}?plan=transfer:${stack.shard}:${target}`)
+    await other.getByRole('button', { name: `Transfer leadership to ${target}` }).click()
+    await expect.poll(async () => (await infoOf(stack)).leader_id, { timeout: NOTICED_MS }).toBe(target)
+    cable.mend()
+
+    await expect(banner).toBeHidden({ timeout: NOTICED_MS })
+    await expect(row(page, target)).toHaveAttribute('data-role', 'leader', { timeout: NOTICED_MS })
+  } finally {
+    await cable.close()
+  }
+})
