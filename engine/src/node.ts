@@ -74,7 +74,7 @@ const MAIN_READER = 0
 /** Reader 1 is the bulk thread's. */
 const FIRST_SERVING_READER = 2
 /** Young garbage is collected early: by default each thread would keep tens of megabytes of it. */
-const THREAD_LIMITS = { maxYoungGenerationSizeMb: 16 }
+const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8 }
 const SLOW_KEPT = 100
 /** Scratch of the whole of a node's readers; more slabs than this are not reserved. */
 const SLAB_AREA_BYTES_MAX = 64 << 20

@@ -288,7 +288,7 @@ function describeNight(dispatcher: Dispatcher, writer: ReplyWriter): string {
 const { SETPROP, SETROOMPKG, SETROOMAVL, INCROOMAVL, DECROOMAVL } = COMMANDS
 const { DELPROP, DELSEGMENT, DELPROPDAY, DELPROPROOM, DELROOMDAY } = COMMANDS
 
-const KIND_OF = new Map<CommandSpec, CommandKind>([
+const KINDS = new Map<CommandSpec, CommandKind>([
   [SETPROP, KIND.setProperty],
   [SETROOMPKG, KIND.setPackage],
   [SETROOMAVL, KIND.setAvailability],
@@ -300,10 +300,24 @@ const KIND_OF = new Map<CommandSpec, CommandKind>([
   [DELPROPROOM, KIND.deleteRoom],
   [DELROOMDAY, KIND.deletePackage],
 ])
+/** By code of the command. */
+const kinds = COMMAND_LIST.map((command) => KINDS.get(command))
 
 const sessionFields = fieldsNamed('session')
 const numberFields = fieldsNamed('requestNumber')
 const wantIndexFields = fieldsNamed('wantIndex')
+const idFields = fieldsNamed('propertyId')
+const roomTypeFields = fieldsNamed('roomType')
+const dateFields = fieldsNamed('date')
+const amountFields = fieldsNamed('amount')
+const segmentFields = fieldsNamed('segment')
+
+/** Place of a field that the command has. */
+function fieldOf(fields: readonly number[], command: CommandSpec): number {
+  const field = fields[command.code] as number
+  assert(field >= 0, 'a command is asked for a field that it has')
+  return field
+}
 
 /** Commands that may need memory: refused while there is too little, where others go on. */
 export function needsMemory(command: CommandSpec): boolean {
@@ -323,7 +337,7 @@ export function wantsIndex(dispatcher: Dispatcher, command: CommandSpec): boolea
  */
 export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): string {
   const { values, proposals, requestKey } = dispatcher
-  const kind = KIND_OF.get(command)
+  const kind = kinds[command.code]
   assert(kind !== undefined, 'every write has a logged form')
   const session = sessionFields[command.code] as number
   const writer = beginProposal(proposals)
@@ -354,17 +368,17 @@ function writeBody(dispatcher: Dispatcher, command: CommandSpec, writer: Command
     case DELROOMDAY:
       return writeNight(dispatcher, command, writer)
     case DELPROPROOM:
-      writeId(dispatcher, writer, position(command, 'propertyId'))
-      return writeText(dispatcher, writer, position(command, 'roomType'))
+      writeId(dispatcher, writer, fieldOf(idFields, command))
+      return writeText(dispatcher, writer, fieldOf(roomTypeFields, command))
     case DELPROPDAY:
-      writeId(dispatcher, writer, position(command, 'propertyId'))
-      return writeU32(writer, readDate(dispatcher.values, position(command, 'date')))
+      writeId(dispatcher, writer, fieldOf(idFields, command))
+      return writeU32(writer, readDate(dispatcher.values, fieldOf(dateFields, command)))
     case DELPROP:
-      return writeId(dispatcher, writer, position(command, 'propertyId'))
+      return writeId(dispatcher, writer, fieldOf(idFields, command))
     default:
       assert(command === DELSEGMENT, 'every write has a logged form')
-      checkSegment(dispatcher.values, position(command, 'segment'))
-      return writeText(dispatcher, writer, position(command, 'segment'))
+      checkSegment(dispatcher.values, fieldOf(segmentFields, command))
+      return writeText(dispatcher, writer, fieldOf(segmentFields, command))
   }
 }
 
@@ -448,23 +462,25 @@ function writePackage(dispatcher: Dispatcher, writer: CommandWriter): void {
 
 function writeAmount(dispatcher: Dispatcher, command: CommandSpec, writer: CommandWriter): void {
   const { values } = dispatcher
-  writeId(dispatcher, writer, position(command, 'propertyId'))
-  checkName(values, position(command, 'roomType'))
-  writeU32(writer, readDate(values, position(command, 'date')))
-  const amount = readU8(values, position(command, 'amount'))
+  const roomType = fieldOf(roomTypeFields, command)
+  writeId(dispatcher, writer, fieldOf(idFields, command))
+  checkName(values, roomType)
+  writeU32(writer, readDate(values, fieldOf(dateFields, command)))
+  const amount = readU8(values, fieldOf(amountFields, command))
   if (amount === 0 && command !== SETROOMAVL && values.fault === '') {
     values.fault = 'VALIDATION_ERROR: amount must be 1 to 255'
   }
   writeU8(writer, amount)
-  writeText(dispatcher, writer, position(command, 'roomType'))
+  writeText(dispatcher, writer, roomType)
 }
 
 function writeNight(dispatcher: Dispatcher, command: CommandSpec, writer: CommandWriter): void {
   const { values } = dispatcher
-  writeId(dispatcher, writer, position(command, 'propertyId'))
-  checkName(values, position(command, 'roomType'))
-  writeU32(writer, readDate(values, position(command, 'date')))
-  writeText(dispatcher, writer, position(command, 'roomType'))
+  const roomType = fieldOf(roomTypeFields, command)
+  writeId(dispatcher, writer, fieldOf(idFields, command))
+  checkName(values, roomType)
+  writeU32(writer, readDate(values, fieldOf(dateFields, command)))
+  writeText(dispatcher, writer, roomType)
 }
 
 // Answers of writes

@@ -62,7 +62,7 @@ export async function startTcpServer(
       const worker = new Worker(new URL('./serving-worker.ts', import.meta.url), {
         workerData,
         transferList: [replica],
-        resourceLimits: { maxYoungGenerationSizeMb: 16 },
+        resourceLimits: { maxYoungGenerationSizeMb: 8 },
       })
       workers.push(worker)
       const listening = await firstMessage(worker, options.host, port)
