@@ -20,6 +20,7 @@ const VITEST = [
   '--reporter=./scripts/count-reporter.mjs',
 ]
 const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config', 'e2e']
+const LARGE = [...PLAYWRIGHT.slice(0, -1), 'e2e/large.config.ts']
 
 /** What can be launched: `steps` are run one after another with the pinned Node; what the user adds goes to the last. */
 const COMMANDS = {
@@ -31,6 +32,8 @@ const COMMANDS = {
   // Everything; who names files of vitest wants only those.
   test: { build: true, steps: [VITEST], countsTests: true, thenBrowser: true },
   e2e: { build: true, steps: [], countsTests: true, thenBrowser: true },
+  // Six million packages through the browser: minutes and gigabytes, so only when it is asked for.
+  'e2e:large': { build: true, steps: [LARGE], countsTests: true, needsBrowser: true },
   'console:sim': { build: true, steps: [['server/src/testing/console-sim.ts']] },
   screenshots: { build: true, steps: [['e2e/src/screenshots.ts']], needsBrowser: true },
   'bench:console': { build: true, steps: [['e2e/src/bench.ts']], needsBrowser: true },
