@@ -75,6 +75,15 @@ async function startPlane({ registryUrl }: Simulated, dataDir: string): Promise<
     ],
     { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, NODE_ENV: 'production' } },
   )
+  try {
+    return await signedIn(child)
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
+  }
+}
+
+async function signedIn(child: ChildProcess): Promise<Plane> {
   let out = ''
   child.stdout?.on('data', (text) => {
     out += text
