@@ -37,6 +37,7 @@ import type { Logger } from 'pino'
 import { type Access, mayAsk, tooManyTries, type Visitor } from './access.ts'
 import type { WriteAudit } from './audit.ts'
 import { type Area, ProblemError } from './route.ts'
+import { accepts } from './static-files.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -252,7 +253,7 @@ const COMPRESSED_FROM = 1_024
 const compress = promisify<string, ZlibOptions, Buffer>(gzip)
 
 function takesGzip({ headers }: FastifyRequest): boolean {
-  return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/.test(String(headers['accept-encoding'] ?? ''))
+  return accepts(String(headers['accept-encoding'] ?? ''), 'gzip')
 }
 
 /** The page of the library has inline styles; it loads nothing from elsewhere. */

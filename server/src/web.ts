@@ -8,8 +8,10 @@ import { join, resolve } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { VacancyError } from '@vacancy/shared'
 import { LIVE } from '@vacancy/shared/contract'
+import type { FastifyReply } from 'fastify'
 import { type App, endWith } from './http.ts'
 import { ProblemError } from './route.ts'
+import { createStaticFiles, type StaticFile } from './static-files.ts'
 
 const WEB = resolve(import.meta.dirname, '../../web')
 
@@ -19,6 +21,8 @@ type Next = (options: { dev: boolean; dir: string; httpServer: EventEmitter }) =
   getRequestHandler(): (request: IncomingMessage, response: unknown) => Promise<void>
   close(): Promise<void>
 }
+
+const STATIC = '/_next/static/'
 
 /** Paths that are never pages. */
 const API_PATHS = /^\/(?:api|cluster)(?:\/|$)/
@@ -42,6 +46,7 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
   const web = createNext({ dev: !isBuilt, dir: WEB, httpServer: upgrades })
   await web.prepare()
   const handle = web.getRequestHandler()
+  const files = isBuilt ? createStaticFiles(join(WEB, '.next/static')) : undefined
   const plane = randomUUID()
   askable().set(plane, (path, cookie) => ask(app, path, cookie))
   await app.register(async (pages: App) => {
@@ -50,6 +55,10 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
     pages.addContentTypeParser('*', (_request, _payload, done) => done(null))
     pages.all('/*', { schema: { hide: true } }, async (request, reply) => {
       if (API_PATHS.test(request.url)) return reply.callNotFound()
+      if (files !== undefined && request.url.startsWith(STATIC)) {
+        const file = await files(request.url.slice(STATIC.length), String(request.headers['accept-encoding'] ?? ''))
+        if (file !== undefined) return sendFile(reply, file)
+      }
       for (const [name, value] of Object.entries(reply.getHeaders()))
         if (value !== undefined) reply.raw.setHeader(name, value)
       // Whatever came under this name is overwritten.
@@ -66,6 +75,12 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
       await web.close()
     },
   }
+}
+
+function sendFile(reply: FastifyReply, { type, encoding, body }: StaticFile): FastifyReply {
+  if (encoding !== undefined) reply.header('content-encoding', encoding)
+  reply.header('vary', 'accept-encoding').header('cache-control', 'public, max-age=31536000, immutable')
+  return reply.type(type).send(body)
 }
 
 /** What a page shows first is asked on the server (web/src/lib/first-data.ts): the text of an answer, if it is one. */
