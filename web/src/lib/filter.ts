@@ -29,7 +29,8 @@ type Fields = { readonly [key: string]: string | number | null | undefined }
 
 /** Whether a row passes: each word stands somewhere in its fields, each pair in the field of its key. */
 export function passes(filter: Filter, fields: Fields): boolean {
-  const all = Object.values(fields).map((value) => String(value ?? '').toLowerCase())
+  // Most filters are pairs: texts are only looked through for words.
+  const all = filter.words.length === 0 ? [] : Object.values(fields).map((value) => String(value ?? '').toLowerCase())
   return (
     filter.words.every((word) => all.some((value) => value.includes(word))) &&
     filter.pairs.every(({ key, op, value }) => pairPasses(fields[key], op, value))

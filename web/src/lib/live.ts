@@ -45,6 +45,8 @@ export type LiveStatus = {
   readonly waiting: number
 }
 
+/** The channel tells a topic that is followed anew well within it. */
+const FRESH_MS = 5_000
 const OFF: LiveStatus = { link: { state: 'connecting' }, paused: false, waiting: 0 }
 
 /** How the tab reaches its connection. */
@@ -141,6 +143,9 @@ function hear(event: LinkEvent): void {
     if (state === 'ended' && !isSame) sessionEnded()
     return
   }
+  // Said before it was heard that nobody follows any more; or a change of a value that was let go in between: when
+  // somebody follows again, the whole of it comes first.
+  if (!followers.has(event.topic) || (event.t === 'delta' && !newest.has(event.topic))) return
   const before = newest.get(event.topic)
   newest.set(event.topic, event.t === 'snap' ? event.data : applyOps(before, event.ops))
   changed.add(event.topic)
@@ -155,7 +160,8 @@ function draw(): void {
     isScheduled = false
     if (status.paused) return
     for (const topic of changed) {
-      queries?.setQueryData(liveKey(topic), newest.get(topic))
+      // What is equal keeps its identity in the cache; the next change is compared with that, part by part.
+      newest.set(topic, queries?.setQueryData(liveKey(topic), newest.get(topic)))
       for (const reader of topicReaders.get(topic) ?? []) reader()
     }
     changed.clear()
@@ -218,8 +224,14 @@ function follow(topic: string): () => void {
   }
 }
 
-/** A value that keeps itself up to date while it is shown. Without a topic it asks nothing. */
-export function useLive<T extends LiveTopic>(topic: T | undefined): UseQueryResult<LiveValue<T>> {
+/**
+ * A value that keeps itself up to date while it is shown. Without a topic it asks nothing. Who needs a part of it says
+ * which: then only a change of that part is drawn.
+ */
+export function useLive<T extends LiveTopic, V = LiveValue<T>>(
+  topic: T | undefined,
+  part?: (value: LiveValue<T>) => V,
+): UseQueryResult<V> {
   useEffect(() => {
     if (topic === undefined) return
     const leave = follow(topic)
@@ -233,8 +245,9 @@ export function useLive<T extends LiveTopic>(topic: T | undefined): UseQueryResu
       return ((topic && newest.get(topic)) ?? value) as LiveValue<T>
     },
     enabled: topic !== undefined,
-    // Kept up to date by the channel; asked anew whenever it is shown again, because nobody followed it in between.
-    staleTime: 0,
+    ...(part && { select: part }),
+    // What the channel keeps up to date is never asked for beside it, on no page.
+    staleTime: () => (topic !== undefined && newest.has(topic) ? Number.POSITIVE_INFINITY : FRESH_MS),
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
   })

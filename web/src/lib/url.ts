@@ -1,7 +1,7 @@
 'use client'
 /** What can be linked lives in the URL: filters, sort, tab, selection (console.md §2). Unknown parameters stay. */
 import { usePathname, useSearchParams } from 'next/navigation'
-import { useCallback } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 
 export type SetOptions = {
   /** A choice makes an entry in the history; typing replaces the last one. */
@@ -17,6 +17,28 @@ export function useUrlParam(name: string): readonly [string, (value: string | nu
     [name, set],
   )
   return [search.get(name) ?? '', setOne]
+}
+
+const TYPED_MS = 250
+
+/** A query parameter that is typed: there at once, and in the address a moment after the last key. */
+export function useUrlTyped(name: string): readonly [string, (value: string) => void] {
+  const [inUrl, setUrl] = useUrlParam(name)
+  const [typed, setTyped] = useState<string>()
+  const written = useRef<string>(undefined)
+  useEffect(() => {
+    if (typed === undefined) return
+    const timer = setTimeout(() => {
+      written.current = typed
+      setUrl(typed)
+    }, TYPED_MS)
+    return () => clearTimeout(timer)
+  }, [typed, setUrl])
+  // Somebody went back, or followed a link: what was typed gives way to what the address says.
+  useEffect(() => {
+    if (inUrl !== written.current) setTyped(undefined)
+  }, [inUrl])
+  return [typed ?? inUrl, setTyped]
 }
 
 /** One of several values; anything else counts as the first, and the first is not written down. */

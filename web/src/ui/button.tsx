@@ -1,6 +1,5 @@
 'use client'
 import clsx from 'clsx'
-import NextLink from 'next/link'
 import { type ComponentProps, type ReactNode, useId } from 'react'
 import { Icon, type IconName } from '../icons/icon.tsx'
 
@@ -80,22 +79,10 @@ type LinkButtonProps = {
 }
 
 export function LinkButton({ href, kind = 'default', icon, children, className, download }: LinkButtonProps) {
-  const inside = (
-    <>
+  return (
+    <a href={href} download={download} className={look(kind, false, className)}>
       {icon && <Icon name={icon} size={14} />}
       {children}
-    </>
-  )
-  if (download !== undefined) {
-    return (
-      <a href={href} download={download} className={look(kind, false, className)}>
-        {inside}
-      </a>
-    )
-  }
-  return (
-    <NextLink href={href} prefetch={false} className={look(kind, false, className)}>
-      {inside}
-    </NextLink>
+    </a>
   )
 }

@@ -1,18 +1,20 @@
 'use client'
 /** One clock for everything that shows an age: a second hand that stands still while nobody looks. */
-import { useSyncExternalStore } from 'react'
+import { use, useSyncExternalStore } from 'react'
+import { FirstPaintContext } from './first-paint.ts'
 
 const TICK_MS = 1_000
 const readers = new Set<() => void>()
 let now = 0
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** Milliseconds since 1970, a new value each second; 0 on the server, where no age is ever drawn. */
+/** Milliseconds since 1970, a new value each second; in the first drawing, when the server wrote the page. */
 export function useNow(): number {
+  const { at } = use(FirstPaintContext)
   return useSyncExternalStore(
     follow,
     () => now || Date.now(),
-    () => 0,
+    () => at,
   )
 }
 

@@ -1,8 +1,14 @@
 'use client'
-import { useSyncExternalStore } from 'react'
+import { use, useSyncExternalStore } from 'react'
+import { FirstPaintContext } from './first-paint.ts'
 
-/** Whether a media query holds; false on the server. */
+/** Below it tables of few rows become cards. */
+export const NARROW = '(max-width: 599.98px)'
+export const REDUCED_MOTION = '(prefers-reduced-motion: reduce)'
+
+/** Whether a media query holds. The server can only guess whether the window is narrow; others are false on it. */
 export function useMedia(query: string): boolean {
+  const { isNarrow } = use(FirstPaintContext)
   return useSyncExternalStore(
     (changed) => {
       const list = matchMedia(query)
@@ -10,10 +16,6 @@ export function useMedia(query: string): boolean {
       return () => list.removeEventListener('change', changed)
     },
     () => matchMedia(query).matches,
-    () => false,
+    () => query === NARROW && isNarrow,
   )
 }
-
-/** Below it tables of few rows become cards. */
-export const NARROW = '(max-width: 599.98px)'
-export const REDUCED_MOTION = '(prefers-reduced-motion: reduce)'

@@ -1,12 +1,11 @@
 'use client'
 import clsx from 'clsx'
-import { useRouter } from 'next/navigation'
 import * as Primitive from 'radix-ui/dropdown-menu'
 import { Icon } from '../icons/icon.tsx'
+import { go } from '../lib/go.ts'
 import type { MenuLayerProps } from './menu.tsx'
 
 export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerProps) {
-  const router = useRouter()
   return (
     <Primitive.Root open onOpenChange={(isOpen) => !isOpen && onClose()} modal={false}>
       {/* The real button was there before this code was: a copy of its place stands for it. */}
@@ -36,7 +35,7 @@ export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerPr
                 onSelect={(event) => {
                   if (item.why !== undefined) return event.preventDefault()
                   item.onSelect?.()
-                  if (item.href) router.push(item.href)
+                  if (item.href) go(item.href)
                 }}
                 className={clsx(
                   'flex min-h-control cursor-pointer items-center gap-2 px-3 text-table outline-none data-highlighted:bg-sunken data-highlighted:outline-2 data-highlighted:outline-focus data-highlighted:-outline-offset-2',

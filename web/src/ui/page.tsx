@@ -1,6 +1,7 @@
 'use client'
-import { createContext, Fragment, type ReactNode, useContext } from 'react'
+import { createContext, Fragment, type ReactNode, useContext, useId } from 'react'
 import { Icon } from '../icons/icon.tsx'
+import { useIsAlive } from './first-paint.ts'
 import { Link } from './link.tsx'
 
 /** How many things need attention: stands in front of every title. The shell knows it. */
@@ -12,7 +13,7 @@ type PageProps = {
   readonly title: string
   /** Where it is, for the window's title: "s3", "Settings". */
   readonly where?: string
-  /** The first data is drawn. */
+  /** The first data is drawn; told to the outside once it also answers to the user. */
   readonly ready: boolean
   readonly crumbs?: readonly { readonly href: string; readonly label: string }[]
   /** Beside the title: the state. */
@@ -26,13 +27,16 @@ type PageProps = {
 
 export function Page({ id, title, where, ready, crumbs, badge, lead, actions, tabs, children }: PageProps) {
   const attention = useContext(AttentionContext)
+  const isAlive = useIsAlive()
+  const titleId = useId()
   const name = [title, where, 'Vacancy'].filter(Boolean).join(' · ')
   return (
     <main
       id="content"
       tabIndex={-1}
+      aria-labelledby={titleId}
       data-page={id}
-      data-ready={ready}
+      data-ready={ready && isAlive}
       className="mx-auto flex w-full min-w-0 max-w-400 flex-col gap-4 p-4 outline-none md:px-6 md:py-5"
     >
       <title>{attention > 0 ? `(${attention}) ${name}` : name}</title>
@@ -50,7 +54,9 @@ export function Page({ id, title, where, ready, crumbs, badge, lead, actions, ta
           </nav>
         )}
         <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
-          <h1 className="min-w-0 break-words text-title">{title}</h1>
+          <h1 id={titleId} className="min-w-0 break-words text-title">
+            {title}
+          </h1>
           {badge}
           {actions && <div className="ms-auto flex flex-wrap items-center gap-2">{actions}</div>}
         </div>

@@ -1,9 +1,9 @@
 'use client'
 /** What plain and virtual tables share: columns, order, selection, keys. */
 import clsx from 'clsx'
-import { useRouter } from 'next/navigation'
-import { type KeyboardEvent, type MouseEvent, type ReactNode, useMemo, useState } from 'react'
+import { type KeyboardEvent, type MouseEvent, memo, type ReactNode, useMemo, useState } from 'react'
 import { Icon } from '../icons/icon.tsx'
+import { go } from '../lib/go.ts'
 import { keptOrder } from './kept-order.ts'
 
 export type Column<R> = {
@@ -58,7 +58,6 @@ export type Rows<R> = ReturnType<typeof useRows<R>>
 
 export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => void) {
   const { rows, columns, rowKey, href, onOpen, selected, onSelect, orderKey = '' } = props
-  const router = useRouter()
   const [ownSort, setOwnSort] = useState<Sort>()
   const sort = props.onSort ? props.sort : (ownSort ?? props.sort)
   const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort])
@@ -76,7 +75,7 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
 
   const open = (row: R) => {
     if (onOpen) onOpen(row)
-    else if (href) router.push(href(row))
+    else if (href) go(href(row))
   }
   const select = (key: string) => {
     const next = new Set(selected)
@@ -265,6 +264,15 @@ export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
           />
         </td>
       )}
+      <Cells row={row} columns={columns} />
+    </tr>
+  )
+}
+
+/** Drawn again only when the row itself changed: a key in a filter moves rows, and leaves most of them as they are. */
+const Cells = memo(function Cells<R>({ row, columns }: { readonly row: R; readonly columns: readonly Column<R>[] }) {
+  return (
+    <>
       {columns.map((column) => {
         const look = clsx(
           'border-line border-b px-3 py-1 font-normal first:ps-4 last:pe-4 in-[tr:last-child]:border-b-0',
@@ -286,9 +294,9 @@ export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
           </td>
         )
       })}
-    </tr>
+    </>
   )
-}
+}) as <R>(props: { readonly row: R; readonly columns: readonly Column<R>[] }) => ReactNode
 
 /** Says that rows would stand elsewhere by now; the user decides when they move. */
 export function MovedChip<R>({ table }: { readonly table: Rows<R> }) {

@@ -1,6 +1,5 @@
 'use client'
 import clsx from 'clsx'
-import NextLink from 'next/link'
 import { usePathname } from 'next/navigation'
 import { type KeyboardEvent, type ReactNode, useId } from 'react'
 
@@ -23,16 +22,15 @@ export function PathTabs({ label, tabs }: PathTabsProps) {
   return (
     <nav aria-label={label} data-path-tabs="" className={ROW}>
       {tabs.map((tab) => (
-        <NextLink
+        <a
           key={tab.href}
           href={tab.href}
-          prefetch={false}
           aria-current={path === tab.href.split('?')[0] ? 'page' : undefined}
           className={tabLook(path === tab.href.split('?')[0])}
         >
           {tab.label}
           {tab.count !== undefined && <span className="text-small text-text-3">{tab.count}</span>}
-        </NextLink>
+        </a>
       ))}
     </nav>
   )

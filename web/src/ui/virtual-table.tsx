@@ -11,8 +11,9 @@ type VirtualTableProps<R> = Omit<TableProps<R>, 'card'> & {
   readonly rowHeight?: number
 }
 
-const OVERSCAN = 12
+const OVERSCAN = 6
 const ROW_HEIGHT = 32
+const FIRST_RECT = { width: 1_000, height: 560 }
 
 /** A table of any length: only the rows in sight are in the page, and it stays a table with all of its count. */
 export function VirtualTable<R>(props: VirtualTableProps<R>) {
@@ -32,8 +33,15 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
     overscan: OVERSCAN,
     getItemKey: (index) => table.keys[index] ?? index,
     scrollPaddingStart: ROW_HEIGHT,
+    // The server draws the rows that fit into a usual window.
+    initialRect: FIRST_RECT,
   })
-  useEffect(() => rows.measure(), [rows, size])
+  const measured = useRef(size)
+  useEffect(() => {
+    if (measured.current === size) return
+    measured.current = size
+    rows.measure()
+  }, [rows, size])
   const focusAt = focus ? table.keys.indexOf(focus) : -1
   // Lands once on a row, and does not come back to it when rows change.
   useEffect(() => {

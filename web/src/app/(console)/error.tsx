@@ -1,14 +1,2 @@
 'use client'
-import { Page } from '../../ui/page.tsx'
-import { ErrorState } from '../../ui/panel.tsx'
-
-/** A page that failed as a whole; panels catch their own faults. */
-export default function ErrorPage({ error, reset }: { readonly error: Error; readonly reset: () => void }) {
-  return (
-    <Page id="error" title="This page failed" ready>
-      <div className="rounded-panel border border-line bg-surface p-4">
-        <ErrorState error={error} onRetry={reset} />
-      </div>
-    </Page>
-  )
-}
+export { PageFailed as default } from '../../features/shell/page-failed.tsx'

@@ -2,11 +2,11 @@
 /** The start of an import, from top to bottom: for which shard, which files, what is wrong with them, send them (§8.1–8.3). */
 import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
-import { useRouter } from 'next/navigation'
 import { type DragEvent, useEffect, useRef, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { bytes, count, counted, duration } from '../../lib/format.ts'
+import { go } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Banner } from '../../ui/banner.tsx'
@@ -318,7 +318,6 @@ type SendProps = {
 }
 
 function SendPanel({ name, shard, files, report, options, why }: SendProps) {
-  const router = useRouter()
   const [isBusy, setBusy] = useState(false)
   const [fault, setFault] = useState<Error>()
   const { properties, packages } = files
@@ -343,7 +342,7 @@ function SendPanel({ name, shard, files, report, options, why }: SendProps) {
     setBusy(true)
     setFault(undefined)
     try {
-      router.push(routes.import(await begin(name, shard, properties, packages)))
+      go(routes.import(await begin(name, shard, properties, packages)))
     } catch (error) {
       setFault(error as Error)
       setBusy(false)

@@ -35,7 +35,7 @@ export function ClusterCharts() {
     FROM,
   )
   return (
-    <Panel title="Last 15 min, whole cluster" query={series} at={(body) => body.to}>
+    <Panel title="Last 15 min, whole cluster" query={series} at={(body) => body.to} skeleton={11}>
       {(body) => (
         <div className="grid gap-x-6 gap-y-4 sm:grid-cols-2 lg:grid-cols-3">
           {CHARTS.map((chart) => (

@@ -2,15 +2,18 @@
 /** The key rack: every shard, every node, at a glance. Arrow keys move from slot to slot, Enter opens the node's row. */
 
 import type { ShardBrief } from '@vacancy/shared/contract'
-import NextLink from 'next/link'
-import { type KeyboardEvent, memo, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, useDeferredValue, useRef, useState } from 'react'
 import { routes } from '../../lib/routes.ts'
 import { Link } from '../../ui/link.tsx'
 import { SlotFace, slotData, slotName } from '../shards/rack.tsx'
 import { moveInRack } from './rack-keys.ts'
 
+/** More than fit into a window. The others follow right after, in pieces that leave room for clicks and keys. */
+const FIRST_SHARDS = 60
+
 export function KeyRack({ shards }: { readonly shards: readonly ShardBrief[] }) {
   const rack = useRef<HTMLDivElement>(null)
+  const shownAtMost = useDeferredValue(Number.POSITIVE_INFINITY, FIRST_SHARDS)
   // One slot takes part in the tab order: the one that had the focus last, the first one before.
   const first = shards.find((shard) => shard.slots.length > 0)
   const [entry, setEntry] = useState<string>()
@@ -35,7 +38,7 @@ export function KeyRack({ shards }: { readonly shards: readonly ShardBrief[] }) 
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: keys move between the links inside, which have the focus.
     <div ref={rack} onKeyDown={onKeyDown} className="grid gap-3">
-      {byZone(shards).map(({ zone, shards: ofZone }) => (
+      {byZone(shards, shownAtMost).map(({ zone, shards: ofZone }) => (
         // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
         <div
           key={zone}
@@ -50,7 +53,9 @@ export function KeyRack({ shards }: { readonly shards: readonly ShardBrief[] }) 
             {ofZone.map((shard) => (
               <Rack
                 key={shard.id}
-                shard={shard}
+                id={shard.id}
+                level={shard.level}
+                slots={shard.slots}
                 tabbable={tabbable?.startsWith(`${shard.id}/`) ? tabbable : undefined}
                 onEnter={setEntry}
               />
@@ -62,41 +67,35 @@ export function KeyRack({ shards }: { readonly shards: readonly ShardBrief[] }) 
   )
 }
 
-type RackProps = {
-  readonly shard: ShardBrief
+type RackProps = Pick<ShardBrief, 'id' | 'level' | 'slots'> & {
   /** The slot of this shard that Tab reaches. */
   readonly tabbable: string | undefined
   readonly onEnter: (slot: string) => void
 }
 
-/** Drawn again only when its own shard changed: equal parts of the live value are equal by identity. */
-const Rack = memo(function Rack({ shard, tabbable, onEnter }: RackProps) {
+/** Drawn again only when its own slots changed: equal parts of the live value are equal by identity. */
+const Rack = memo(function Rack({ id: shard, level, slots, tabbable, onEnter }: RackProps) {
   return (
-    <li className="flex items-center gap-1.5" data-level={shard.level}>
-      <Link
-        href={routes.shard(shard.id)}
-        className="inline-flex min-h-6 items-center font-mono text-table"
-        tabIndex={-1}
-      >
-        {shard.id}
+    <li className="flex items-center gap-1.5" data-level={level}>
+      <Link href={routes.shard(shard)} className="inline-flex min-h-6 items-center font-mono text-table" tabIndex={-1}>
+        {shard}
       </Link>
       <span className="inline-flex rounded-control border border-line bg-surface">
-        {shard.slots.map((slot) => {
-          const id = slotId(shard.id, slot.node)
+        {slots.map((slot) => {
+          const id = slotId(shard, slot.node)
           return (
-            <NextLink
+            <a
               key={slot.node}
-              prefetch={false}
-              href={routes.shard(shard.id, { focus: slot.node })}
+              href={routes.shard(shard, { focus: slot.node })}
               aria-label={slotName(slot)}
-              data-tip={`${shard.id} / ${slotName(slot)}`}
-              {...slotData(shard.id, slot)}
+              data-tip={`${shard} / ${slotName(slot)}`}
+              {...slotData(shard, slot)}
               tabIndex={id === tabbable ? 0 : -1}
               onFocus={() => onEnter(id)}
               className="rounded-control -outline-offset-1 hover:bg-sunken pointer-coarse:px-2.5 pointer-coarse:py-1"
             >
               <SlotFace slot={slot} />
-            </NextLink>
+            </a>
           )
         })}
       </span>
@@ -108,7 +107,8 @@ function slotId(shard: string, node: string): string {
   return `${shard}/${node}`
 }
 
-function byZone(shards: readonly ShardBrief[]): { zone: string; shards: readonly ShardBrief[] }[] {
-  const zones = Map.groupBy(shards, (shard) => shard.zone)
-  return [...zones].map(([zone, ofZone]) => ({ zone, shards: ofZone })).sort((a, b) => (a.zone < b.zone ? -1 : 1))
+/** The first so many of them, in the order of their zones. */
+function byZone(shards: readonly ShardBrief[], most: number): { zone: string; shards: readonly ShardBrief[] }[] {
+  const inOrder = shards.toSorted((a, b) => (a.zone < b.zone ? -1 : a.zone > b.zone ? 1 : 0)).slice(0, most)
+  return [...Map.groupBy(inOrder, (shard) => shard.zone)].map(([zone, ofZone]) => ({ zone, shards: ofZone }))
 }

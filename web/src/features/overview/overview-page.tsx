@@ -3,12 +3,13 @@
 
 import type { Summary } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
+import { useDeferredValue } from 'react'
 import { count, days, percent, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
-import { Panel } from '../../ui/panel.tsx'
+import { Panel, Skeleton } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { EventList } from '../shards/event-list.tsx'
 import { Attention } from './attention.tsx'
@@ -18,6 +19,7 @@ import { useStateNews } from './state-news.ts'
 
 const ClusterCharts = dynamic(() => import('../metrics/cluster-charts.tsx').then((module) => module.ClusterCharts), {
   ssr: false,
+  loading: ChartsToCome,
 })
 
 const EVENTS_MAX = 8
@@ -25,6 +27,8 @@ const EVENTS_MAX = 8
 export function OverviewPage() {
   const summary = useLive('summary')
   useStateNews(summary.data?.shards)
+  // What needs somebody comes first; drawing five canvases waits until that is on the screen.
+  const isTimeForCharts = useDeferredValue(true, false)
   return (
     <Page id="overview" title="Overview" ready={summary.data !== undefined}>
       {summary.data && <NothingAnswers summary={summary.data} />}
@@ -41,7 +45,7 @@ export function OverviewPage() {
           >
             {(data) => <KeyRack shards={data.shards} />}
           </Panel>
-          <ClusterCharts />
+          {isTimeForCharts ? <ClusterCharts /> : <ChartsToCome />}
         </div>
         <div className="grid min-w-0 gap-4">
           <Panel title="Cluster" query={summary} at={(data) => data.at}>
@@ -67,6 +71,14 @@ export function OverviewPage() {
         </div>
       </div>
     </Page>
+  )
+}
+
+function ChartsToCome() {
+  return (
+    <Panel title="Last 15 min, whole cluster">
+      <Skeleton rows={11} />
+    </Panel>
   )
 }
 

@@ -2,11 +2,11 @@
 /** Everywhere and everything by a few letters (console.md §3): a combobox over a listbox in groups. */
 import { useQuery } from '@tanstack/react-query'
 import clsx from 'clsx'
-import { useRouter } from 'next/navigation'
 import * as Primitive from 'radix-ui/dialog'
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
+import { go } from '../../lib/go.ts'
 import { pauseLive, resumeLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { useMe } from '../../lib/session.ts'
 import { signOut } from '../session/sign-out.ts'
@@ -19,7 +19,6 @@ const RECENT_KEPT = 20
 let recent: readonly string[] = []
 
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
-  const router = useRouter()
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState<string>()
   const list = useRef<HTMLDivElement>(null)
@@ -42,7 +41,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     onClose()
     if (entry.act) entry.act()
     else if (entry.href && isNewTab) open(entry.href, '_blank', 'noopener')
-    else if (entry.href) router.push(entry.href)
+    else if (entry.href) go(entry.href)
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]

@@ -2,9 +2,9 @@
 /** A saved query: its parameters are asked for, then it opens in the playground. */
 import { useQuery } from '@tanstack/react-query'
 import type { SavedQuery } from '@vacancy/shared/contract'
-import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
+import { go } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -44,7 +44,6 @@ export function SavedQueryPage({ id }: { readonly id: string }) {
 }
 
 function Saved({ saved }: { readonly saved: SavedQuery }) {
-  const router = useRouter()
   const [values, setValues] = useState<{ readonly [name: string]: string }>({})
   const names = parametersOf(saved.fields)
   const draft: Draft = {
@@ -54,7 +53,7 @@ function Saved({ saved }: { readonly saved: SavedQuery }) {
     fields: fillParameters(saved.command, saved.fields, values),
   }
   const open = async (run: boolean) => {
-    router.push(routes.playground({ q: await encodeShare(draft), ...(run && { run: '1' }) }))
+    go(routes.playground({ q: await encodeShare(draft), ...(run && { run: '1' }) }))
   }
   return (
     <form

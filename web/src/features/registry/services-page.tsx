@@ -5,7 +5,7 @@ import { call } from '../../lib/api.ts'
 import { parseFilter, passes } from '../../lib/filter.ts'
 import { duration, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
-import { useUrlParam } from '../../lib/url.ts'
+import { useUrlTyped } from '../../lib/url.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { FilterBox } from '../../ui/filter-box.tsx'
@@ -26,7 +26,7 @@ export function ServicesPage() {
     queryFn: ({ signal }) => call('GET /api/v1/registry/services', { signal }),
     refetchInterval: REFRESH_MS,
   })
-  const [text, setText] = useUrlParam('filter')
+  const [text, setText] = useUrlTyped('filter')
   const all = registry.data?.services ?? []
   const filter = parseFilter(text)
   const shown = all.filter((service) => passes(filter, fieldsOf(service)))

@@ -1,6 +1,6 @@
 'use client'
 /** Draws nothing of the console before it is known who looks, and keeps the page when the session ends. */
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Me } from '@vacancy/shared/contract'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { ApiProblem, call, lastAskedAt, onSessionEnded, setCsrf } from '../../lib/api.ts'
@@ -15,6 +15,14 @@ const StaySignedIn = lazy(() => import('./stay-signed-in.tsx'))
 const SignInAgain = lazy(() => import('./sign-in-again.tsx'))
 
 export const ME_KEY = ['me'] as const
+
+/** Who looks, as the server or an answer says. */
+export function knowMe(queries: QueryClient, me: Me): void {
+  // On the server there are many at a time, and none of them changes anything.
+  if (typeof window !== 'undefined') setCsrf(me.csrf)
+  queries.setQueryData(ME_KEY, me)
+}
+
 /** An idle session offers to stay that long before it ends. */
 const WARN_MS = 120_000
 const LOOK_MS = 5_000
@@ -70,8 +78,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   }
   const onSignedIn = (next: Me) => {
     if (next.person.id !== me.data.person.id) return location.reload()
-    setCsrf(next.csrf)
-    queries.setQueryData(ME_KEY, next)
+    knowMe(queries, next)
     setEnded(false)
     restartLive()
     return void queries.invalidateQueries()

@@ -2,12 +2,12 @@
 /** All shards as a table: filtered in words, sorted, each with its rack. */
 
 import type { MissingSource, ShardBrief } from '@vacancy/shared/contract'
-import { useMemo } from 'react'
+import { memo, useCallback, useDeferredValue, useMemo } from 'react'
 import { passes } from '../../lib/filter.ts'
 import { bytes, counted, days, duration, rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
-import { useUrlParam } from '../../lib/url.ts'
+import { useUrlParam, useUrlTyped } from '../../lib/url.ts'
 import { Age } from '../../ui/age.tsx'
 import { FilterBox } from '../../ui/filter-box.tsx'
 import { Link } from '../../ui/link.tsx'
@@ -141,13 +141,20 @@ const NONE_MISSING: readonly MissingSource[] = []
 
 export function ShardsPage() {
   const summary = useLive('summary')
-  const [filterText, setFilterText] = useUrlParam('filter')
+  const [typed, setTyped] = useUrlTyped('filter')
+  // The box follows each key at once; the rows follow when there is time.
+  const filterText = useDeferredValue(typed)
   const [sortText, setSortText] = useUrlParam('sort')
   const { filter, faults } = useMemo(() => parseShardFilter(filterText), [filterText])
   const all = summary.data?.shards
-  const shown = useMemo(() => all?.filter((shard) => passes(filter, shardFields(shard))) ?? [], [all, filter])
+  const fields = useMemo(() => all?.map((shard) => ({ shard, fields: shardFields(shard) })) ?? [], [all])
+  const shown = useMemo(
+    () => fields.filter((one) => passes(filter, one.fields)).map(({ shard }) => shard),
+    [fields, filter],
+  )
   const keys = useMemo(() => filterKeys(all ?? []), [all])
-  const sort = parseSort(sortText, SORTABLE)
+  const sort = useMemo(() => parseSort(sortText, SORTABLE), [sortText])
+  const onSort = useCallback((next: Sort) => setSortText(formatSort(next), { push: true }), [setSortText])
   const isFiltered = filterText.trim() !== ''
   return (
     <Page
@@ -159,8 +166,8 @@ export function ShardsPage() {
       <div className="grid gap-1">
         <FilterBox
           label="Filter shards"
-          value={filterText}
-          onChange={setFilterText}
+          value={typed}
+          onChange={setTyped}
           keys={keys}
           shown={shown.length}
           total={all?.length ?? 0}
@@ -183,19 +190,14 @@ export function ShardsPage() {
         }}
         filtered={
           isFiltered && all && all.length > 0 && shown.length === 0
-            ? { says: `No shard of ${all.length} matches ${filterText}`, onClear: () => setFilterText('') }
+            ? { says: `No shard of ${all.length} matches ${filterText}`, onClear: () => setTyped('') }
             : undefined
         }
         missing={(data) => data.missing ?? NONE_MISSING}
         sources={(data) => data.counts.nodes}
         skeleton={10}
       >
-        <Rows
-          shards={shown}
-          sort={sort}
-          onSort={(next) => setSortText(formatSort(next), { push: true })}
-          filter={filterText}
-        />
+        <Rows shards={shown} sort={sort} onSort={onSort} filter={filterText} />
       </Panel>
     </Page>
   )
@@ -208,7 +210,7 @@ type RowsProps = {
   readonly filter: string
 }
 
-function Rows({ shards, sort, onSort, filter }: RowsProps) {
+const Rows = memo(function Rows({ shards, sort, onSort, filter }: RowsProps) {
   const isNarrow = useMedia(NARROW)
   const props = {
     label: 'Shards',
@@ -225,7 +227,7 @@ function Rows({ shards, sort, onSort, filter }: RowsProps) {
   }
   if (isNarrow) return <Table {...props} card={(shard) => <ShardCard shard={shard} />} />
   return <VirtualTable {...props} rowHeight={ROW_HEIGHT} />
-}
+})
 
 function ShardCard({ shard }: { readonly shard: ShardBrief }) {
   return (

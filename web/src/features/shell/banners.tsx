@@ -1,6 +1,6 @@
 'use client'
 import { counted } from '../../lib/format.ts'
-import { resumeLive, retryLive, useLive, useLiveStatus } from '../../lib/live.ts'
+import { type LiveValue, resumeLive, retryLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { may, useMe } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Banner } from '../../ui/banner.tsx'
@@ -8,12 +8,14 @@ import { Button } from '../../ui/button.tsx'
 
 const NAMED_AT_MOST = 3
 
+const NOBODY_KNOWN = { missing: [], nodes: 0 }
+const silenceOf = ({ missing, counts }: LiveValue<'summary'>) => ({ missing, nodes: counts.nodes })
+
 /** What holds for the whole page: a cut connection, a pause, a role that only reads, nodes that are silent. */
 export function Banners() {
   const me = useMe()
   const { link, paused } = useLiveStatus()
-  const missing = useLive('summary').data?.missing ?? []
-  const nodes = useLive('summary').data?.counts.nodes ?? 0
+  const { missing, nodes } = useLive('summary', silenceOf).data ?? NOBODY_KNOWN
   const isReader = !may(me, 'operator')
   if (link.state !== 'offline' && !paused && !isReader && missing.length === 0) return null
   return (

@@ -34,7 +34,7 @@ export function LiveChip() {
           type="button"
           {...wire}
           data-live={state}
-          className="inline-flex h-control min-w-6 items-center gap-1.5 whitespace-nowrap rounded-control px-2 text-small text-text-2 tabular-nums hover:bg-sunken"
+          className="inline-flex h-control min-w-6 items-center gap-1.5 whitespace-nowrap rounded-control px-2 text-small text-text-2 tabular-nums hover:bg-sunken sm:min-w-27"
         >
           <Icon name={look.icon} size={14} className={look.colour} />
           <span className={clsx((state === 'live' || state === 'polling') && 'max-sm:sr-only')}>{says}</span>

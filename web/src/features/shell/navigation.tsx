@@ -1,8 +1,9 @@
 'use client'
 import clsx from 'clsx'
-import NextLink from 'next/link'
-import { usePathname, useRouter } from 'next/navigation'
+import { usePathname } from 'next/navigation'
+import { memo } from 'react'
 import { Icon } from '../../icons/icon.tsx'
+import { go } from '../../lib/go.ts'
 import { useKey } from '../../lib/keys.ts'
 import { isUnder, MAIN_PAGES, MORE_PAGES, type PageLink } from './pages.ts'
 
@@ -13,7 +14,7 @@ type NavigationProps = {
 }
 
 /** The pages: words beside icons where there is room, icons with tooltips in between, behind a menu on phones. */
-export function Navigation({ words = false, onGo }: NavigationProps) {
+export const Navigation = memo(function Navigation({ words = false, onGo }: NavigationProps) {
   return (
     <nav aria-label="Pages" className="flex flex-col gap-1 p-2">
       <List pages={MAIN_PAGES} words={words} {...(onGo ? { onGo } : {})} />
@@ -21,7 +22,7 @@ export function Navigation({ words = false, onGo }: NavigationProps) {
       <List pages={MORE_PAGES} words={words} {...(onGo ? { onGo } : {})} />
     </nav>
   )
-}
+})
 
 function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLink[] }) {
   const path = usePathname()
@@ -31,9 +32,8 @@ function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLi
         const isHere = isUnder(path, page)
         return (
           <li key={page.href}>
-            <NextLink
+            <a
               href={page.href}
-              prefetch={false}
               aria-current={isHere ? 'page' : undefined}
               data-tip={words ? undefined : page.label}
               {...(onGo ? { onClick: onGo } : {})}
@@ -46,7 +46,7 @@ function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLi
             >
               <Icon name={page.icon} />
               <span className={words ? '' : 'max-lg:sr-only'}>{page.label}</span>
-            </NextLink>
+            </a>
           </li>
         )
       })}
@@ -60,7 +60,6 @@ export function PageKeys() {
 }
 
 function PageKey({ page }: { page: PageLink }) {
-  const router = useRouter()
-  useKey(`g ${page.key}`, () => router.push(page.href), `Go to ${page.label}`)
+  useKey(`g ${page.key}`, () => go(page.href), `Go to ${page.label}`)
   return null
 }

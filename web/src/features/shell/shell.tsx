@@ -1,15 +1,16 @@
 'use client'
 /** The frame around every page: who, where, how fresh, and ways to everywhere (console.md §3). */
-import { QueryClientProvider } from '@tanstack/react-query'
-import NextLink from 'next/link'
+import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
+import type { FirstData } from '../../lib/first-data.ts'
 import { listenForKeys, useKey } from '../../lib/keys.ts'
-import { startLive, useLive, useLiveStatus } from '../../lib/live.ts'
+import { type LiveValue, liveKey, startLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { createQueries } from '../../lib/queries.ts'
 import { routes } from '../../lib/routes.ts'
 import { useMe } from '../../lib/session.ts'
 import { Drawer, preloadDialog } from '../../ui/dialog.tsx'
+import { FirstPaintContext } from '../../ui/first-paint.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { AttentionContext } from '../../ui/page.tsx'
@@ -19,34 +20,56 @@ import { TooltipHost } from '../../ui/tooltip.tsx'
 import { OperationsButton, OperationsTray } from '../operations/operations-tray.tsx'
 import { PlanHost } from '../operations/plan-host.tsx'
 import { keepTyped, takeTyped } from '../palette/typed-ahead.ts'
-import { SessionGate } from '../session/session-gate.tsx'
+import { knowMe, SessionGate } from '../session/session-gate.tsx'
 import { signOut } from '../session/sign-out.ts'
 import { Banners } from './banners.tsx'
 import { EnvironmentLabel } from './environment-label.tsx'
 import { LiveChip } from './live-chip.tsx'
 import { Navigation, PageKeys } from './navigation.tsx'
+import { Outlet } from './outlet.tsx'
 
 const loadPalette = () => import('../palette/palette.tsx')
 const Palette = lazy(loadPalette)
 const KeyHelp = lazy(() => import('../help/key-help.tsx'))
 
-export function Shell({ children }: { readonly children: ReactNode }) {
-  const [queries] = useState(createQueries)
+type ShellProps = {
+  /** With it the server draws the page; without it the browser asks for all of it. */
+  readonly first: FirstData | undefined
+  readonly children: ReactNode
+}
+
+export function Shell({ first, children }: ShellProps) {
+  const [queries] = useState(() => startingFrom(first))
   return (
-    <QueryClientProvider client={queries}>
-      <Announcements />
-      <SessionGate>
-        <Frame queries={queries}>{children}</Frame>
-      </SessionGate>
-      <ToastHost />
-      <TooltipHost />
-    </QueryClientProvider>
+    <FirstPaintContext value={first ?? NOTHING_DRAWN}>
+      <QueryClientProvider client={queries}>
+        <Announcements />
+        <SessionGate>
+          <Frame queries={queries}>{children}</Frame>
+        </SessionGate>
+        <ToastHost />
+        <TooltipHost />
+      </QueryClientProvider>
+    </FirstPaintContext>
   )
 }
 
+const NOTHING_DRAWN = { at: 0, isNarrow: false }
+
+/** The server draws from these answers, and the browser goes on with them. */
+function startingFrom(first: FirstData | undefined): QueryClient {
+  const queries = createQueries()
+  if (!first) return queries
+  knowMe(queries, JSON.parse(first.me))
+  queries.setQueryData(liveKey('summary'), JSON.parse(first.summary))
+  return queries
+}
+
+const attentionOf = (summary: LiveValue<'summary'>) => summary.counts.attention
+
 type Layer = 'palette' | 'help' | 'menu' | undefined
 
-function Frame({ queries, children }: { queries: ReturnType<typeof createQueries>; children: ReactNode }) {
+function Frame({ queries, children }: { queries: QueryClient; children: ReactNode }) {
   const [layer, setLayer] = useState<Layer>()
   const show = (next: Layer) => {
     takeTyped()
@@ -66,7 +89,7 @@ function Frame({ queries, children }: { queries: ReturnType<typeof createQueries
   useKey('/', () => document.querySelector<HTMLElement>('[data-filter-box] input')?.focus(), 'Filter this page')
   useKey('[', () => nextTab(-1), 'Previous tab')
   useKey(']', () => nextTab(1), 'Next tab')
-  const attention = useLive('summary').data?.counts.attention ?? 0
+  const attention = useLive('summary', attentionOf).data ?? 0
   const isCut = useLiveStatus().link.state === 'offline'
   return (
     <AttentionContext value={attention}>
@@ -81,10 +104,8 @@ function Frame({ queries, children }: { queries: ReturnType<typeof createQueries
             </div>
           </div>
           <div className="flex min-w-0 flex-col">
-            <Suspense>
-              <Banners />
-              {children}
-            </Suspense>
+            <Banners />
+            <Outlet>{children}</Outlet>
           </div>
         </div>
         <OperationsTray />
@@ -108,16 +129,12 @@ function Header({ onPalette, onHelp, onMenu }: HeaderProps) {
   return (
     <header data-no-print="" className="sticky top-0 z-30 flex h-12 items-center gap-2 border-line border-b bg-bg px-3">
       <IconButton label="Menu" icon="menu" className="md:hidden" onClick={onMenu} onPointerEnter={preloadDialog} />
-      <NextLink
-        href={routes.overview()}
-        prefetch={false}
-        className="flex items-center gap-2 rounded-control px-1.5 font-semibold text-section"
-      >
+      <a href={routes.overview()} className="flex items-center gap-2 rounded-control px-1.5 font-semibold text-section">
         <span className="inline-flex size-6 items-center justify-center rounded-[5px] bg-accent text-on-accent">
           <Icon name="key" size={14} />
         </span>
         <span className="max-sm:sr-only">Vacancy</span>
-      </NextLink>
+      </a>
       <EnvironmentLabel environment={me.environment} />
       <button
         type="button"

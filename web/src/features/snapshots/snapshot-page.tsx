@@ -2,10 +2,10 @@
 /** One snapshot: what it holds, from which files, where it was installed, and what can be done with it. */
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { SnapshotDetails } from '@vacancy/shared/contract'
-import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
 import { bytes, count, days, utc } from '../../lib/format.ts'
+import { go } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
@@ -108,7 +108,6 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
   const { id, name, servedBy } = snapshot
   const whyAdmin = useWhyNot('admin')
   const queries = useQueryClient()
-  const router = useRouter()
   const [isOpen, setOpen] = useState(false)
   const [typed, setTyped] = useState('')
   const [reason, setReason] = useState('')
@@ -123,7 +122,7 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
       await call('POST /api/v1/snapshots/{id}/delete', { params: { id }, body: { confirm: id, reason } })
       toast({ says: `Snapshot ${name} was deleted.` })
       await queries.invalidateQueries({ queryKey: ['GET /api/v1/snapshots'] })
-      router.push(routes.snapshots())
+      go(routes.snapshots())
     } catch (error) {
       setFault(`${(error as Error).message} ${error instanceof ApiProblem ? error.hint : ''}`)
       setBusy(false)

@@ -1,0 +1,93 @@
+'use client'
+/**
+ * The page of the address. The first one is written by the server, with its first data; each later one is drawn here,
+ * from code that was fetched while nothing else was to do: what a page shows comes from the query cache, so nothing needs
+ * to be asked before it stands.
+ */
+import { usePathname, useSelectedLayoutSegments } from 'next/navigation'
+import { Component, memo, type ReactNode, useEffect, useRef } from 'react'
+import { hasGoneTo, listenForLinks } from '../../lib/go.ts'
+import { routes } from '../../lib/routes.ts'
+import { useIsAlive } from '../../ui/first-paint.ts'
+import { KNOWN_PAGES, pageAt, paramsOf } from './known-pages.ts'
+import { PageFailed } from './page-failed.tsx'
+
+/** Pages that the server draws with their data. Others are drawn in the browser, once they have asked for theirs. */
+const DRAWN_BY_SERVER = new Set([routes.overview(), routes.shards()])
+
+/** Fetched when the browser has nothing to do: where people go first. */
+const LIKELY = [routes.overview(), routes.shards(), routes.shard('any')]
+
+/** Drawn again when the address changes, not with the frame around it. */
+export const Outlet = memo(function Outlet({ children }: { readonly children: ReactNode }) {
+  const path = usePathname()
+  const served = `/${useSelectedLayoutSegments().map(decodeURIComponent).join('/')}`
+  const isAlive = useIsAlive()
+  useEffect(() => listenForLinks(KNOWN_PAGES), [])
+  useEffect(() => onIdle(LIKELY), [])
+  useArrival(path)
+  if (!isAlive && !DRAWN_BY_SERVER.has(path)) return <NotYet />
+  const known = decodeURIComponent(path) === served ? undefined : pageAt(path)
+  return <PageBoundary key={path}>{known ? <known.Drawn {...paramsOf(known, path)} /> : children}</PageBoundary>
+})
+
+function NotYet() {
+  return (
+    <main id="content" data-page="start" data-ready="false">
+      <title>Vacancy</title>
+    </main>
+  )
+}
+
+/** A page that was gone to begins at its top and has the focus: its title is read. */
+function useArrival(path: string): void {
+  const before = useRef(path)
+  useEffect(() => {
+    if (before.current === path) return
+    before.current = path
+    if (!hasGoneTo(path)) return
+    scrollTo(0, 0)
+    document.getElementById('content')?.focus({ preventScroll: true })
+  }, [path])
+}
+
+/** One at a time, so that none of them is felt. */
+function onIdle([path, ...later]: readonly string[]): () => void {
+  if (path === undefined) return () => {}
+  let stopLater = () => {}
+  const act = () => {
+    KNOWN_PAGES.preload(path)
+    stopLater = onIdle(later)
+  }
+  if (typeof requestIdleCallback !== 'function') {
+    const timer = setTimeout(act, WITHOUT_IDLE_MS)
+    return () => {
+      clearTimeout(timer)
+      stopLater()
+    }
+  }
+  const handle = requestIdleCallback(act)
+  return () => {
+    cancelIdleCallback(handle)
+    stopLater()
+  }
+}
+
+/** Safari tells no idle time. */
+const WITHOUT_IDLE_MS = 1_000
+
+/** Panels catch their own faults; this is for a page as a whole, and for code that cannot be fetched. */
+class PageBoundary extends Component<{ readonly children: ReactNode }, { error: Error | undefined }> {
+  override state: { error: Error | undefined } = { error: undefined }
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error: error instanceof Error ? error : new Error(String(error)) }
+  }
+
+  override render() {
+    const { error } = this.state
+    if (error === undefined) return this.props.children
+    // What failed to load stays failed until the page is loaded anew, perhaps from a newer control plane.
+    return <PageFailed error={error} reset={() => location.reload()} />
+  }
+}

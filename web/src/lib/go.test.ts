@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { go, hasGoneTo, listenForLinks, type Pages } from './go.ts'
+
+class Link {
+  readonly href: string
+  readonly target: string
+  readonly #isDownload: boolean
+  constructor(href: string, { target = '', download = false } = {}) {
+    this.href = new URL(href, location.href).href
+    this.target = target
+    this.#isDownload = download
+  }
+  closest() {
+    return this
+  }
+  hasAttribute() {
+    return this.#isDownload
+  }
+}
+
+const preload = vi.fn()
+const pages: Pages = {
+  resolve: (path) => ({ '/': '/', '/shards': '/shards', '/registry': '/registry/services' })[path],
+  preload,
+}
+let stop: () => void
+let entries: string[]
+let left: string[]
+
+beforeEach(() => {
+  entries = []
+  left = []
+  const at = new URL('http://console.test/shards?filter=s1')
+  vi.stubGlobal('location', Object.assign(at, { assign: (to: URL) => left.push(String(to)) }))
+  vi.stubGlobal('history', {
+    pushState: (_state: unknown, _title: string, url: string) => entries.push(`push ${url}`),
+    replaceState: (_state: unknown, _title: string, url: string) => entries.push(`replace ${url}`),
+  })
+  vi.stubGlobal('document', new EventTarget())
+  vi.stubGlobal('Element', Link)
+  stop = listenForLinks(pages)
+})
+afterEach(() => {
+  stop()
+  preload.mockReset()
+  vi.unstubAllGlobals()
+})
+
+function happens(type: string, target: unknown, more: object = { button: 0 }): boolean {
+  const event = Object.assign(new Event(type, { cancelable: true }), more)
+  Object.defineProperty(event, 'target', { value: target })
+  return !document.dispatchEvent(event)
+}
+
+test('a click on a page of the console asks nothing of the server', () => {
+  expect(happens('click', new Link('/registry?filter=x'))).toBe(true)
+
+  expect(entries).toEqual(['push /registry/services?filter=x'])
+  expect(hasGoneTo('/registry/services')).toBe(true)
+  // Coming back to it later is no arrival.
+  expect(hasGoneTo('/registry/services')).toBe(false)
+})
+
+test('every other click is left to the browser', () => {
+  const others = [
+    happens('click', new Link('/docs')),
+    happens('click', new Link('http://elsewhere.test/shards')),
+    happens('click', new Link('/shards', { target: '_blank' })),
+    happens('click', new Link('/shards', { download: true })),
+    happens('click', new Link('/shards?filter=s1#part')),
+    happens('click', new Link('/'), { button: 1 }),
+    ...['metaKey', 'ctrlKey', 'shiftKey', 'altKey'].map((key) =>
+      happens('click', new Link('/'), { button: 0, [key]: true }),
+    ),
+  ]
+
+  expect(others.some((isTaken) => isTaken)).toBe(false)
+  expect(entries).toEqual([])
+})
+
+test('going where one is makes no entry of the history, and is no arrival', () => {
+  go('/shards?filter=s1')
+  go('/shards?filter=s2')
+
+  expect(entries).toEqual(['replace /shards?filter=s1', 'push /shards?filter=s2'])
+  expect(hasGoneTo('/shards')).toBe(false)
+})
+
+test('what is no page is loaded', () => {
+  go('/sign-in?next=%2F')
+
+  expect(left).toEqual(['http://console.test/sign-in?next=%2F'])
+  expect(entries).toEqual([])
+})
+
+test('pointing at a page fetches its code', () => {
+  happens('pointerover', new Link('/shards'))
+  happens('pointerover', new Link('/docs'))
+
+  expect(preload.mock.calls).toEqual([['/shards']])
+})
