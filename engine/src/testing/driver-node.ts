@@ -644,6 +644,7 @@ function startLog({ host, env }: DriverNode, wal: Wal): SimulatedLog {
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
     refusals: 0,
+    refusedEntries: 0,
   }
   const handle = (): void => {
     if (isBusy || queue.length === 0) return

@@ -93,6 +93,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
     refusals: 0,
+    refusedEntries: 0,
   }
   const flush = (): void => {
     handleWalMessages(thread, queue.splice(0))

@@ -204,6 +204,7 @@ function openWalLog(host: Host, storage: WalStorage, events: LogEvents): CoreLog
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
     refusals: 0,
+    refusedEntries: 0,
   }
   const answers: FromWal[] = []
   const handle = (): void => {

@@ -47,7 +47,8 @@ export type ToWal =
   | { readonly type: 'compact'; readonly floor: number }
   /**
    * Try to make room, and take entries again. `refusals`: how many the sender has heard of, and taken back what they
-   * were about; while there are more, entries of its may be under way that continue what was refused.
+   * were about; while entries were refused since, others of its may be under way that continue them. Votes that are
+   * refused, once even their room is used up, are handed over again at once: they must not keep the log from trying.
    */
   | { readonly type: 'resume'; readonly refusals: number }
   | { readonly type: 'close' }
@@ -90,8 +91,9 @@ export type WalThread = {
   readonly monotonicMs: () => number
   /** Set by a full disk until `resume`: everything queued behind the refused group is refused, too. */
   isRefusing: boolean
-  /** How many refusals were sent. */
+  /** How many refusals were sent, and how many there were when entries were refused last. */
   refusals: number
+  refusedEntries: number
 }
 
 type Append = Extract<ToWal, { type: 'append' }>
@@ -140,6 +142,7 @@ function gather(thread: WalThread, open: Gathering | undefined, message: Append)
   if (thread.isRefusing && entries.length > 0) {
     if (open) storeGroup(thread, open)
     refuse(thread, token)
+    thread.refusedEntries = thread.refusals
     return undefined
   }
   // What was refused may have been meant to replace entries that are still here: they must not become committed.
@@ -203,8 +206,11 @@ function storeGroup(thread: WalThread, group: Gathering): boolean {
   // A hand-over that goes on in the next group may commit more than this one brings (A2).
   const hardState = { ...group.hardState, commit: Math.min(group.hardState.commit, lastIndex) }
   if (appendGroup(wal, { hardState, batches: group.batches }) === 'full') {
-    if (group.batches.length > 0) thread.isRefusing = true
     refuse(thread, group.firstToken, group.storedTo)
+    if (group.batches.length > 0) {
+      thread.isRefusing = true
+      thread.refusedEntries = thread.refusals
+    }
     return false
   }
   const syncMs = thread.monotonicMs() - started
@@ -239,7 +245,7 @@ function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
       return thread.send({ type: 'compacted', deleted, firstIndex, bytes: walBytes(wal), files: wal.files.length })
     }
     case 'resume':
-      if (message.refusals === thread.refusals && (thread.isRefusing || isFull(wal)))
+      if (message.refusals >= thread.refusedEntries && (thread.isRefusing || isFull(wal)))
         thread.isRefusing = !retryNext(wal)
       return thread.send({ type: 'resumed', takesEntries: !thread.isRefusing })
     default:

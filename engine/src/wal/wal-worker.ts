@@ -20,6 +20,7 @@ function run(port: MessagePort, options: WalOptionsOfThread): void {
     monotonicMs: () => performance.now(),
     isRefusing: false,
     refusals: 0,
+    refusedEntries: 0,
   }
   let filling: NodeJS.Immediate | undefined
   let isOpen = true
