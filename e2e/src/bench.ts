@@ -1,9 +1,14 @@
 /**
  * `npm run bench:console`: how long the console takes (console.md §17) over a simulated cluster, as a slow laptop on a
  * mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five.
+ *
+ * Times are taken inside of the page, from the navigation or from the click itself to what is drawn. Beside them stands
+ * the floor of the same run: the same of a page that has nothing to show (the sign-in), and of a click that does nothing.
+ * No page of this server can be faster on this machine, which the browser shares with the server and with the cluster.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser, BrowserContext, Page } from '@playwright/test'
@@ -22,7 +27,14 @@ const { values } = parseArgs({
   options: { write: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
 })
 
-type Figure = { readonly what: string; readonly limit: number; readonly unit: string; readonly value: number }
+type Figure = {
+  readonly what: string
+  readonly limit: number
+  readonly unit: string
+  readonly value: number
+  /** The same of nothing at all. */
+  readonly floor?: number
+}
 const sizeOf = (nodes: number, shards: number) => [
   ...['--nodes', String(nodes), '--shards', String(shards)],
   ...['--zones', '4', '--seed', '7', '--scenario', 'lag'],
@@ -30,13 +42,25 @@ const sizeOf = (nodes: number, shards: number) => [
 
 /** What the browser itself tells of loading and of interactions. */
 const OBSERVE = `
-  window.told = { lcp: 0, cls: 0, events: [], long: 0 }
+  window.told = { lcp: 0, fcp: 0, cls: 0, ready: 0, clickedAt: 0, events: [] }
   new PerformanceObserver((list) => { for (const entry of list.getEntries()) told.lcp = entry.startTime }).observe({ type: 'largest-contentful-paint', buffered: true })
   new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (!entry.hadRecentInput) told.cls += entry.value }).observe({ type: 'layout-shift', buffered: true })
   new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (entry.interactionId) told.events.push(entry.duration) }).observe({ type: 'event', durationThreshold: 16, buffered: true })
-  new PerformanceObserver((list) => { for (const entry of list.getEntries()) told.long = Math.max(told.long, entry.duration) }).observe({ type: 'longtask', buffered: true })
+  new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (entry.name === 'first-contentful-paint') told.fcp = entry.startTime }).observe({ type: 'paint', buffered: true })
+  addEventListener('click', (event) => { told.clickedAt = event.timeStamp }, true)
+  const whenReady = (where, act) => {
+    const isReady = () => document.querySelector('main' + where + '[data-ready="true"]')
+    if (isReady()) return act()
+    const observer = new MutationObserver(() => { if (isReady()) { observer.disconnect(); act() } })
+    observer.observe(document, { subtree: true, childList: true, attributeFilter: ['data-page', 'data-ready'] })
+  }
+  whenReady('', () => { told.ready = performance.now() })
+  // A task behind the next frame: what was drawn is on the screen.
+  const afterPaint = (resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - told.clickedAt)))
+  window.painted = (where) => new Promise((resolve) => whenReady(where, () => afterPaint(resolve)))
+  window.nextClickPainted = () => new Promise((resolve) => addEventListener('click', () => afterPaint(resolve), { once: true }))
 `
-type Told = { lcp: number; cls: number; events: number[]; long: number }
+type Told = { lcp: number; fcp: number; cls: number; ready: number; events: number[] }
 const told = (page: Page): Promise<Told> => page.evaluate('window.told')
 
 async function slowPage(context: BrowserContext): Promise<Page> {
@@ -53,10 +77,35 @@ const quantile = (numbers: readonly number[], part: number): number =>
   numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * part))] ?? 0
 const median = (numbers: readonly number[]): number => quantile(numbers, 0.5)
 
-async function elapsed(act: () => Promise<unknown>): Promise<number> {
-  const begun = performance.now()
-  await act()
-  return performance.now() - begun
+/** From a click to the frame that shows the page it leads to. */
+async function changeTo(page: Page, name: 'Shards' | 'Overview'): Promise<number> {
+  const painted = page.evaluate<number>(`painted('[data-page="${name.toLowerCase()}"]')`)
+  await page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
+  return await painted
+}
+
+/** From a click on nothing to the next frame. */
+async function clickOnNothing(page: Page): Promise<number> {
+  const painted = page.evaluate<number>('nextClickPainted()')
+  await page.getByRole('heading', { level: 1 }).click()
+  return await painted
+}
+
+/** A page without anything to show. */
+async function measureBare(page: Page, url: string): Promise<Told> {
+  await page.goto(`${url}/sign-in`)
+  await ready(page)
+  return await told(page)
+}
+
+/** The server compiles what it runs often: nobody is the first to ask for a page. */
+async function warmUp(context: BrowserContext, url: string): Promise<void> {
+  const page = await context.newPage()
+  for (const path of ['/', '/shards', '/sign-in', '/', '/shards', '/']) {
+    await page.goto(url + path)
+    await ready(page)
+  }
+  await page.close()
 }
 
 async function measureOverview(browser: Browser, link: string): Promise<Figure[]> {
@@ -64,11 +113,15 @@ async function measureOverview(browser: Browser, link: string): Promise<Figure[]
   const signedIn = await browser.newContext()
   await signIn(await signedIn.newPage(), link)
   const storageState = await signedIn.storageState()
+  await warmUp(signedIn, url)
   await signedIn.close()
   const cold: number[] = []
   const warm: number[] = []
   const shifts: number[] = []
   const changes: number[] = []
+  const bareCold: number[] = []
+  const bareWarm: number[] = []
+  const idle: number[] = []
   const interactions: number[] = []
   for (let run = 0; run < RUNS; run++) {
     const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
@@ -81,15 +134,11 @@ async function measureOverview(browser: Browser, link: string): Promise<Figure[]
       times.push(lcp)
       shifts.push(cls)
     }
-    // Both were there before: what is measured is the change of route.
-    for (const name of ['Shards', 'Overview', 'Shards', 'Overview']) {
-      const link = page.getByRole('navigation').getByRole('link', { name, exact: true })
-      const took = await elapsed(async () => {
-        await link.click()
-        await page.locator(`main[data-page="${name.toLowerCase()}"][data-ready="true"]`).waitFor()
-      })
-      changes.push(took)
+    for (const name of ['Shards', 'Overview', 'Shards', 'Overview'] as const) {
+      changes.push(await changeTo(page, name))
+      await page.waitForTimeout(200)
     }
+    idle.push(await clickOnNothing(page))
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').first().fill('s1')
     await page.waitForTimeout(200)
@@ -101,14 +150,31 @@ async function measureOverview(browser: Browser, link: string): Promise<Figure[]
     await page.waitForTimeout(300)
     interactions.push(...(await told(page)).events)
     await context.close()
+    const stranger = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    const bare = await slowPage(stranger)
+    bareCold.push((await measureBare(bare, url)).fcp)
+    bareWarm.push((await measureBare(bare, url)).fcp)
+    await stranger.close()
   }
   return [
-    { what: 'LCP of the overview, 40 shards, cold', limit: 1_500, unit: 'ms', value: median(cold) },
-    { what: 'the same, warm', limit: 800, unit: 'ms', value: median(warm) },
+    {
+      what: 'LCP of the overview, 40 shards, cold',
+      limit: 1_500,
+      unit: 'ms',
+      value: median(cold),
+      floor: median(bareCold),
+    },
+    { what: 'the same, warm', limit: 800, unit: 'ms', value: median(warm), floor: median(bareWarm) },
     { what: 'layout shift (CLS), largest', limit: 0.02, unit: '', value: Math.max(...shifts) },
     { what: 'interactions (INP), p75', limit: 150, unit: 'ms', value: quantile(interactions, 0.75) },
     { what: 'interactions, longest', limit: 300, unit: 'ms', value: Math.max(0, ...interactions) },
-    { what: 'change of route, data known, click included', limit: 100, unit: 'ms', value: median(changes) },
+    {
+      what: 'change of route, data known, from the click to the screen',
+      limit: 100,
+      unit: 'ms',
+      value: median(changes),
+      floor: median(idle),
+    },
   ]
 }
 
@@ -116,17 +182,16 @@ async function measureLarge(browser: Browser, link: string): Promise<Figure[]> {
   const url = new URL(link).origin
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
   await signIn(await context.newPage(), link)
+  await warmUp(context, url)
+  const bare: number[] = []
   const usable: number[] = []
   const filters: number[] = []
   let rows = 0
   for (let run = 0; run < RUNS; run++) {
     const page = await slowPage(context)
-    usable.push(
-      await elapsed(async () => {
-        await page.goto(url)
-        await ready(page)
-      }),
-    )
+    await page.goto(url)
+    await ready(page)
+    usable.push((await told(page)).ready)
     await page.goto(`${url}/shards`)
     await ready(page)
     rows = Math.max(rows, await page.locator('tbody tr').count())
@@ -134,6 +199,7 @@ async function measureLarge(browser: Browser, link: string): Promise<Figure[]> {
     await page.keyboard.type('s12')
     await page.waitForTimeout(300)
     filters.push(...(await told(page)).events)
+    bare.push((await measureBare(page, url)).ready)
     await page.close()
   }
   await context.close()
@@ -143,6 +209,7 @@ async function measureLarge(browser: Browser, link: string): Promise<Figure[]> {
       limit: 1_500,
       unit: 'ms',
       value: median(usable),
+      floor: median(bare),
     },
     { what: '300 rows: rows in the document', limit: 80, unit: '', value: rows },
     { what: '300 rows: a key in the filter, p75', limit: 100, unit: 'ms', value: quantile(filters, 0.75) },
@@ -150,11 +217,12 @@ async function measureLarge(browser: Browser, link: string): Promise<Figure[]> {
 }
 
 function tableOf(figures: readonly Figure[]): string {
-  const rows = figures.map(({ what, limit, unit, value }) => {
-    const shown = unit === 'ms' ? `${Math.round(value)} ms` : String(Math.round(value * 1000) / 1000)
-    return `| ${what} | ${shown} | ≤ ${limit}${unit && ` ${unit}`} | ${value <= limit ? 'met' : '**missed**'} |`
+  const rows = figures.map(({ what, limit, unit, value, floor }) => {
+    const shown = (one: number) => (unit === 'ms' ? `${Math.round(one)} ms` : String(Math.round(one * 1000) / 1000))
+    const bare = floor === undefined ? '' : `${shown(floor)}, ×${(value / floor).toFixed(1)}`
+    return `| ${what} | ${shown(value)} | ≤ ${limit}${unit && ` ${unit}`} | ${value <= limit ? 'met' : '**missed**'} | ${bare} |`
   })
-  return ['| What | Value | Budget | |', '|---|---:|---:|---|', ...rows].join('\n')
+  return ['| What | Value | Budget | | Floor |', '|---|---:|---:|---|---:|', ...rows].join('\n')
 }
 
 function writeDocs(table: string): void {
@@ -169,6 +237,7 @@ if (values.help) {
   console.log('usage: npm run bench:console [-- --write]\n\n--write puts the table into docs/console.md.')
 } else {
   const browser = await openBrowser()
+  console.log(`load before: ${loadavg().map((one) => one.toFixed(1))}`)
   const small = await startSimulation(sizeOf(120, 40))
   const figures = await measureOverview(browser, small.link)
   await small.stop()
@@ -176,6 +245,7 @@ if (values.help) {
   figures.push(...(await measureLarge(browser, large.link)))
   await large.stop()
   await browser.close()
+  console.log(`load after: ${loadavg().map((one) => one.toFixed(1))}`)
   const table = tableOf(figures)
   console.log(table)
   if (values.write) writeDocs(table)
