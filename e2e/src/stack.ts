@@ -64,7 +64,8 @@ export async function startStack(args: readonly string[] = []): Promise<Stack> {
       const ended = new Promise((resolve) => child.once('close', resolve))
       if (child.exitCode === null) {
         child.kill('SIGTERM')
-        const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS_MAX)
+        // Told twice, it ends at once and takes its programs along; killed, it would leave them behind.
+        const timer = setTimeout(() => child.kill('SIGTERM'), STOP_MS_MAX)
         await ended
         clearTimeout(timer)
       }
@@ -79,7 +80,7 @@ async function until<T>(child: ChildProcess, look: () => T | undefined, said: ()
     const found = look()
     if (found !== undefined) return found
     if (child.exitCode !== null || performance.now() - startedMs > START_MS_MAX) {
-      child.kill('SIGKILL')
+      child.kill('SIGTERM')
       throw new Error(`the stack did not start:\n${said()}`)
     }
     await new Promise((resolve) => setTimeout(resolve, 100))
