@@ -36,6 +36,8 @@ const COMMANDS = {
   'e2e:large': { build: true, steps: [LARGE], countsTests: true, needsBrowser: true },
   'console:sim': { build: true, steps: [['server/src/testing/console-sim.ts']] },
   screenshots: { build: true, steps: [['e2e/src/screenshots.ts']], needsBrowser: true },
+  // What the control plane costs over a thousand simulated nodes.
+  'bench:control-plane': { build: true, steps: [['server/src/testing/cost.ts']] },
   'bench:console': { build: true, steps: [['e2e/src/bench.ts']], needsBrowser: true },
   // How much of what must not fail is run by its own tests.
   coverage: {
