@@ -271,9 +271,10 @@ export async function happens<T>(
   what: string,
   nodes: readonly Pick<ShardNode, 'output'>[],
   look: () => Promise<T | undefined | false> | T | undefined | false,
+  withinMs = HAPPENS_MS,
 ): Promise<T> {
   let last: unknown
-  for (const end = performance.now() + HAPPENS_MS; performance.now() < end; ) {
+  for (const end = performance.now() + withinMs; performance.now() < end; ) {
     try {
       const found = await look()
       if (found !== undefined && found !== false) return found

@@ -258,7 +258,8 @@ export function createCollector(
     const began = clock.monotonicMs()
     const before = watched.seen.health?.value
     // Where another node answers, its health is none of this one's.
-    if (watched.seen.error?.code === OTHER_NODE && !(await tell(watched, '/cluster/info'))) return
+    const isOther = () => watched.seen.error?.code === OTHER_NODE
+    if (isOther() && !(await tell(watched, '/cluster/info'))) return
     if (!(await tell(watched, '/healthz'))) return
     const now = clock.monotonicMs()
     const isFigures = now >= watched.figuresAt || watched.seen.health?.value !== before
@@ -266,12 +267,14 @@ export function createCollector(
       await tell(watched, '/cluster/info')
       // All that these tell stands in there as well: where it is answered they are looked at less often.
       for (const path of ['/node-info', '/leader', '/peers'] as const) {
+        if (isOther()) return
         if ((isFigures || watched.seen.info === undefined) && !watched.seen.isStandalone) await tell(watched, path)
       }
     }
     if (isFigures) {
       watched.figuresAt = now + COLLECTOR.figuresMs
       await tell(watched, '/status')
+      if (isOther()) return
       await tell(watched, '/metrics')
     }
     if (now >= watched.codecsAt) {

@@ -155,8 +155,11 @@ test('a node that was forgotten and registers again is there again, and is remem
 
   const again = await openPlane(AWAY, dataDir)
   const viewer = await again.signIn('viewer')
-  const { body } = await viewer.call('GET', '/api/v1/shards/s2')
-  expect(body.nodes.map(({ id }: NodeView) => id)).toEqual(['n1', 'n2', 'n3'])
+  const nodes = await until('s2 is shown', async () => {
+    const { status, body } = await viewer.call('GET', '/api/v1/shards/s2')
+    return status === 200 && body.nodes
+  })
+  expect(nodes.map(({ id }: NodeView) => id)).toEqual(['n1', 'n2', 'n3'])
 })
 
 test('what nobody named for a week and does not answer is forgotten by itself', async () => {

@@ -44,8 +44,10 @@ test('transfer, promote and demote of a real shard of three voters and a learner
   expect(seen()).toMatchObject({ leader: target })
   expect(promoted).toMatchObject({ state: 'done', answer: '202 add in progress', node: learner })
   expect(demoted).toMatchObject({ state: 'done', answer: '202 remove in progress', node: learner })
-  const events = await world.database.selectFrom('cluster_events').select('kind').execute()
-  expect(new Set(events.map(({ kind }) => kind))).toContain('leader')
+  await until('the change of the leader is an event', async () => {
+    const events = await world.database.selectFrom('cluster_events').select('kind').execute()
+    return events.some(({ kind }) => kind === 'leader')
+  })
 }, 180_000)
 
 test('the figures of real nodes are read: state, data, metrics and configuration', async () => {

@@ -107,6 +107,7 @@ export async function until<T>(
     try {
       const found = await look()
       if (found !== undefined && found !== false) return found
+      last = undefined
     } catch (error) {
       // What is not there yet may come.
       last = error
