@@ -197,3 +197,24 @@ test('what was put aside comes back when its time is over or its words change, n
   expect(asideOf('n2 does not answer', NOW + 1)).toBe('2026-11-22T12:00:00.001Z')
   expect(asideOf('n2 is 13,000 behind', NOW - 1)).toBeNull()
 })
+
+test('a shard that has just started from a built snapshot, which tells no time, is not late with its own (rule 8)', () => {
+  const saidAfter = (startedMs: number) =>
+    seedsOf(
+      view(
+        healthy.map((seen, n) => ({
+          ...seen,
+          status: {
+            value: {
+              ...statusOf(n === 0 ? { snapshot: snapshot(100, '1970-01-01T00:00:00.000Z') } : {}),
+              started_at: new Date(NOW - startedMs).toISOString(),
+            },
+            at: NOW,
+          },
+        })),
+      ),
+      { limits: { ...limits, snapshotIntervalSeconds: 60 } },
+    ).filter(({ rule }) => rule === 8).length
+
+  expect([saidAfter(170_000), saidAfter(190_000)]).toEqual([0, 1])
+})

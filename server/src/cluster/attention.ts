@@ -155,7 +155,10 @@ function snapshotSeeds(
 ): AttentionSeed[] {
   const interval = limitsOf(shard.id)?.snapshotIntervalSeconds
   if (interval === undefined || interval === 0 || shard.snapshotAt === null) return []
-  const seconds = (now - Date.parse(shard.snapshotAt)) / 1000
+  // A built snapshot tells no time of its own, and nobody saves one before it has run for an interval.
+  const starts = shard.nodes.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]))
+  const since = Math.max(Date.parse(shard.snapshotAt), starts.length === 0 ? 0 : Math.min(...starts))
+  const seconds = (now - since) / 1000
   const newest = shard.nodes.reduce((last, { snapshot }) => Math.max(last, snapshot?.lastIndex ?? 0), 0)
   const applied = shard.nodes.reduce((last, { appliedIndex }) => Math.max(last, appliedIndex ?? 0), 0)
   if (seconds <= ATTENTION.snapshotIntervals * interval || applied <= newest) return []

@@ -40,7 +40,7 @@ export function SlotFace({ slot, className }: { readonly slot: RackSlot; readonl
       )}
     >
       <RoleMark role={slot.role} />
-      <span className="h-3.5">{slot.level !== 'ok' && <StateIcon state={slot.state} level={slot.level} />}</span>
+      {slot.level !== 'ok' && <StateIcon state={slot.state} level={slot.level} />}
     </span>
   )
 }
