@@ -204,6 +204,8 @@ async function flood(client: VacancyClient, over: AbortSignal): Promise<void> {
   await Promise.all(Array.from({ length: FLOOD_LANES }, lane))
 }
 
+const READ_LANES = 256
+
 /** @returns packages that could not be read */
 async function readPackages(
   client: VacancyClient,
@@ -212,14 +214,17 @@ async function readPackages(
   keys: ReadonlySet<number>,
 ): Promise<number> {
   let unread = 0
-  await Promise.all(
-    [...keys].map(async (key) => {
+  const left = keys.values()
+  // Lanes share what is left: a client refuses more requests at once than it has room for.
+  const lane = async () => {
+    for (const key of left) {
       const asked = { key, kind: 'read', amount: 0 } as const
       const id = noteCall(recorder, asked, 'linearizable')
       const answer = await attempt(client, ground, asked, { linearizable: true })
       noteReturn(recorder, id, answer)
       if (answer.outcome === 'unknown') unread++
-    }),
-  )
+    }
+  }
+  await Promise.all(Array.from({ length: READ_LANES }, lane))
   return unread
 }
