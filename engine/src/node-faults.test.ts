@@ -5,55 +5,30 @@ import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, wri
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { encodeRequest } from '@vacancy/shared/wire'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   answerTo,
   ask,
-  closeClient,
   dateIn,
   digestOf,
   getText,
   type NodeProcess,
-  type NodeRun,
-  openClient,
   readAnswer,
   removeFolder,
   runNodeToEnd,
   somewhere,
-  startNodeProcess,
   statusOf,
   succeed,
   temporaryFolder,
   until,
   type WireClient,
 } from './testing/node-process.ts'
+import { nodesOfTest } from './testing/nodes-of-test.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 
-const cleanUp: (() => unknown)[] = []
-
-afterEach(async () => {
-  for (const step of cleanUp.splice(0).reverse()) await step()
-})
-
-function folderOfTest(): string {
-  const folder = temporaryFolder()
-  cleanUp.push(() => removeFolder(folder))
-  return folder
-}
-
-async function start(run: NodeRun): Promise<NodeProcess> {
-  const node = await startNodeProcess(run)
-  cleanUp.push(() => node.kill())
-  return node
-}
-
-async function connectTo(node: NodeProcess): Promise<WireClient> {
-  const client = await openClient(node)
-  cleanUp.push(() => closeClient(client))
-  return client
-}
+const { cleanUp, folderOfTest, start, connectTo } = nodesOfTest()
 
 const place = (day: number) => ({ propertyId: 'hotel_1', roomType: 'double', date: dateIn(day) })
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { statusBody } from '@vacancy/shared/contract'
-import { afterEach, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { isDue, watchCores } from './maintenance.ts'
 import {
   ask,
@@ -15,46 +15,20 @@ import {
   metric,
   type NodeProcess,
   type NodeRun,
-  openClient,
   post,
-  removeFolder,
   runNodeToEnd,
   runVacancy,
   somewhere,
-  startNodeProcess,
   statusOf,
   succeed,
-  temporaryFolder,
   until,
-  type WireClient,
 } from './testing/node-process.ts'
+import { nodesOfTest } from './testing/nodes-of-test.ts'
 
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
 
-const cleanUp: (() => unknown)[] = []
-
-afterEach(async () => {
-  for (const step of cleanUp.splice(0).reverse()) await step()
-})
-
-function folderOfTest(): string {
-  const folder = temporaryFolder()
-  cleanUp.push(() => removeFolder(folder))
-  return folder
-}
-
-async function start(run: NodeRun): Promise<NodeProcess> {
-  const node = await startNodeProcess(run)
-  cleanUp.push(() => node.kill())
-  return node
-}
-
-async function connectTo(node: NodeProcess, codecs?: readonly string[]): Promise<WireClient> {
-  const client = await openClient(node, codecs ? { codecs } : {})
-  cleanUp.push(() => closeClient(client))
-  return client
-}
+const { cleanUp, folderOfTest, start, connectTo } = nodesOfTest()
 
 const place = (day = 3) => ({ propertyId: 'hotel_1', roomType: 'double', date: dateIn(day) })
 
