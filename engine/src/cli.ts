@@ -1,85 +1,27 @@
 /**
- * Command lines of the engine: everything that `bin/vacancy.mjs` hands over, but for the nodes themselves (run.ts).
+ * Command lines of the engine: everything that `bin/vacancy.mjs` hands over. Each is loaded when it is asked for: a
+ * node carries nothing of the others for the months it runs.
  */
 
-import { statSync } from 'node:fs'
-import { join } from 'node:path'
-import { EXIT } from '@vacancy/shared'
-import { type Command, defineCommand, runCommands } from '@vacancy/shared/node'
-import { certsMain } from './certificates.ts'
-import { clusterMain } from './cluster-commands.ts'
-import { buildSnapshotCommand } from './import/command.ts'
-import { exportDirectory, inspectDirectory, inspectSnapshotFile, quarantine } from './operations.ts'
-import { runClusteredCommand, runCommand } from './run.ts'
+import { assert } from '@vacancy/shared'
+import { type Command, runCommand } from '@vacancy/shared/node'
 
-const PATH = { name: 'PATH', min: 1, max: 1, summary: 'The data directory, or a snapshot file.' } as const
-const DIRECTORY = { name: 'DIR', min: 1, max: 1, summary: 'The data directory.' } as const
+const of = (load: () => Promise<Command>) => async (args: readonly string[]) => runCommand(await load(), args)
 
-const inspectCommand = defineCommand({
-  name: 'vacancy inspect',
-  component: 'INSPECT',
-  summary: 'Says what lies in a data directory or a snapshot file and what of it is damaged. Changes nothing.',
-  flags: { json: { type: 'boolean', summary: 'One JSON document instead of text.' } },
-  operands: PATH,
-  run: async ({ flags, operands }) => {
-    const path = operands[0] as string
-    const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
-    const { lines, document, isDamaged } = isFile ? inspectSnapshotFile(path) : inspectDirectory(path)
-    // A snapshot's counters are one line: by segment and day they are many.
-    const documentText = JSON.stringify(document, undefined, isFile ? undefined : 2)
-    process.stdout.write(flags.json ? `${documentText}\n` : `${lines.join('\n')}\n`)
-    return isDamaged ? EXIT.corruption : EXIT.ok
-  },
-})
-
-const exportCommand = defineCommand({
-  name: 'vacancy export',
-  component: 'EXPORT',
-  summary: 'Makes one snapshot file of a data directory: the backup. The node must be stopped.',
-  flags: {
-    'output-path': { type: 'text', value: 'DIR', default: '.', summary: 'Folder that seed.snapshot is written into.' },
-    'accept-loss': {
-      type: 'boolean',
-      summary: 'Exports what verifies of damaged data, sets the rest aside as run does, and prints what is lost.',
-    },
-  },
-  operands: DIRECTORY,
-  run: async ({ flags, operands }) => {
-    const exported = await exportDirectory(operands[0] as string, flags.outputPath, flags.acceptLoss)
-    for (const line of exported.lost) process.stderr.write(`vacancy export: ${line}\n`)
-    process.stdout.write(
-      `${join(flags.outputPath, 'seed.snapshot')}: snapshot ${exported.snapshotId} of shard ${exported.shardId}, ` +
-        `${exported.packages} packages of ${exported.properties} properties, ${exported.bytes} bytes\n`,
-    )
-    return EXIT.ok
-  },
-})
-
-const quarantineCommand = defineCommand({
-  name: 'vacancy quarantine',
-  component: 'QUARANTINE',
-  summary: 'Data that was set aside: list, restore NAME or remove NAME. The node must be stopped for the last two.',
-  flags: { 'data-dir': { type: 'text', value: 'DIR', default: './data', summary: 'The data directory.' } },
-  operands: { name: 'list|restore NAME|remove NAME', min: 1, max: 2, summary: 'What to do, and with which.' },
-  run: async ({ flags, operands }) => {
-    const lines = quarantine(flags.dataDir, operands[0] as string, operands[1])
-    process.stdout.write(lines.length === 0 ? 'nothing was set aside\n' : `${lines.join('\n')}\n`)
-    return EXIT.ok
-  },
-})
-
-const COMMANDS: readonly Command[] = [
-  runCommand,
-  runClusteredCommand,
-  buildSnapshotCommand,
-  inspectCommand,
-  exportCommand,
-  quarantineCommand,
-]
+const COMMANDS = new Map<string, (args: readonly string[]) => Promise<void>>([
+  ['run', of(async () => (await import('./run.ts')).runCommand)],
+  ['run-clustered', of(async () => (await import('./run.ts')).runClusteredCommand)],
+  ['build-snapshot', of(async () => (await import('./import/command.ts')).buildSnapshotCommand)],
+  ['inspect', of(async () => (await import('./data-commands.ts')).inspectCommand)],
+  ['export', of(async () => (await import('./data-commands.ts')).exportCommand)],
+  ['quarantine', of(async () => (await import('./data-commands.ts')).quarantineCommand)],
+  ['cluster', async (args) => (await import('./cluster-commands.ts')).clusterMain(args)],
+  ['certs', async (args) => (await import('./certificates.ts')).certsMain(args)],
+])
 
 /** Runs one subcommand; sets the exit code. */
-export async function main(args: readonly string[]): Promise<void> {
-  if (args[0] === 'cluster') return await clusterMain(args.slice(1))
-  if (args[0] === 'certs') return await certsMain(args.slice(1))
-  await runCommands(COMMANDS, args)
+export async function main([name, ...args]: readonly string[]): Promise<void> {
+  const command = COMMANDS.get(name ?? '')
+  assert(command !== undefined, 'the command line hands over what is known here')
+  await command(args)
 }

@@ -18,12 +18,12 @@ import {
 import { createCells } from './cluster/cells.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
 import { checkPeerTls } from './cluster/peer-tls.ts'
-import { type ClusterNodeOptions, openShard } from './clustered.ts'
+import type { ClusterNodeOptions } from './clustered.ts'
 import { type EngineConfig, type EngineSettings, memoryBytes, servingThreads } from './config.ts'
 import { errorOf } from './failure.ts'
 import { clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
 import type { NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
-import { createHttpServer, type HttpServer } from './http/node.ts'
+import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
 import { hitBytes } from './search/parameters.ts'
@@ -189,11 +189,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     },
   }
 
+  // Before the replica thread: what it says of the shard has a place to go from its first word on.
+  const clustered = options.cluster && (await import('./clustered.ts'))
   const replica = startReplica(replicaOptions)
   const askReplica: AskReplica = (message, transfer = []) => replica.worker.postMessage(message, transfer)
   const shard =
     options.cluster &&
-    openShard({
+    clustered?.openShard({
       options: options.cluster,
       self: { nodeId: options.nodeId, shardId: options.shardId ?? '', zoneId: options.cluster.zoneId },
       codecs,
@@ -268,6 +270,25 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     ],
     cluster: shard?.handle,
   }
+  const onShard = (message: OfShard) => {
+    if (message.type === 'certificate') clusterCertificate = message.notAfterMs
+    else shard?.onReplica(message)
+    // Until it is a member its own data wait, loaded; what it waits for stands beside.
+    if (message.type === 'bootstrap' && state.unavailable.has('starting')) {
+      state.unavailable.delete('recovering')
+      state.unavailable.delete('loading')
+      setUnavailable('starting', 'its part in the shard is not settled yet')
+    }
+    if (!shard || message.type === 'certificate' || message.type === 'asked') return
+    const { info, registry, resolver } = shard.handle
+    const now = clusterConditions({ info: info(), replica: state.status, registry: registry(), resolver: resolver() })
+    followConditions(conditions, now, wallMs(), log)
+  }
+  const recovered = follow(replica, state, options, setUnavailable, onShard)
+  // Whoever waits for it below hears of a failure; until then it is nobody's.
+  recovered.catch(() => undefined)
+  // Loaded while the replica thread reads the data: a start waits for the longer of the two only.
+  const { createHttpServer } = await import('./http/node.ts')
   http = createHttpServer({
     handle,
     config,
@@ -287,24 +308,10 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   ]
   try {
     const apiPort = await api.listening
-    const onShard = (message: OfShard) => {
-      if (message.type === 'certificate') clusterCertificate = message.notAfterMs
-      else shard?.onReplica(message)
-      // Until it is a member its own data wait, loaded; what it waits for stands beside.
-      if (message.type === 'bootstrap' && state.unavailable.has('starting')) {
-        state.unavailable.delete('recovering')
-        state.unavailable.delete('loading')
-        setUnavailable('starting', 'its part in the shard is not settled yet')
-      }
-      if (!shard || message.type === 'certificate' || message.type === 'asked') return
-      const { info, registry, resolver } = shard.handle
-      const now = clusterConditions({ info: info(), replica: state.status, registry: registry(), resolver: resolver() })
-      followConditions(conditions, now, wallMs(), log)
-    }
     // Before it is active, so that bridges and the control plane watch it come up, or see what it waits for.
     if (shard) cleanUp.push(() => shard.stop())
     shard?.start()
-    const ready = await follow(replica, state, options, setUnavailable, onShard)
+    const ready = await recovered
     state.memory = attachMemory(ready.memory)
     state.shardId = ready.shardId
     state.codecMismatch = ready.codecMismatch

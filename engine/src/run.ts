@@ -14,7 +14,7 @@ import {
   type TlsFiles,
   VERSION,
 } from '@vacancy/shared/node'
-import { type ClusterNodeOptions, codecsOfRegistry } from './clustered.ts'
+import type { ClusterNodeOptions } from './clustered.ts'
 import { codecsFileOf, ENGINE_SCHEMA, type EngineConfig, loadEngineConfig } from './config.ts'
 import { type NodeOptions, type RunningNode, startNode } from './node.ts'
 
@@ -162,6 +162,7 @@ export const runClusteredCommand = defineCommand({
     const log = openLog(config, flags, warnings)
     if (voters.length % 2 === 0) log.warn({ voters }, 'an even number of voters tolerates no more than one less')
     if (flags.insecureCluster) log.warn({}, 'nodes speak to each other in the clear (--insecure-cluster)')
+    const { codecsOfRegistry } = await import('./clustered.ts')
     await runNode(log, flags, async () => ({
       ...commonOptions(config, flags, log),
       codecs: await codecsOfRegistry(cluster, { nodeId, shardId, zoneId }, config.values.dataDir, log),

@@ -26,19 +26,7 @@ import type { LogAsk } from '../wal/read.ts'
 import { checksumSeed } from '../wal/record.ts'
 import { type FromWal, packWal, type ToWal } from '../wal/wal-thread.ts'
 import { closeDataDirectory, logIdentity, releaseReserve, writeClean } from './data-directory.ts'
-import {
-  type AdminAnswer,
-  askAdmin,
-  clocksAgree,
-  clusterStatus,
-  handOverAtEnd,
-  isClockSuspect,
-  type Member,
-  publishFacts,
-  stopMember,
-} from './member.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
-import { askReads } from './reads.ts'
 import { type Progress, type RecoveredNode, recoverNode } from './recovery.ts'
 import {
   addSink,
@@ -57,20 +45,10 @@ import {
   statusOf,
   tick,
 } from './replica.ts'
-import {
-  closeShardSide,
-  found,
-  joinShard,
-  openShardSide,
-  resolverStatus,
-  type ShardSide,
-  takePart,
-} from './shard-side.ts'
-import { type ExchangeOverPort, exchangeOverPort, pinnedBy } from './transfer.ts'
+import type { ShardPart } from './shard-side.ts'
 
 const TICK_MS = 100
 const STATUS_MS = 250
-const LEAVE_LOOK_MS = 5
 const BULK_READER = 1
 /** Periodic snapshots leave the disk to the log (consensus.md §16.1). */
 const SNAPSHOT_BYTES_PER_SECOND = 50e6
@@ -96,25 +74,23 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const log: Log = { debug: tell('debug'), info: tell('info'), warn: tell('warn'), error: tell('error') }
   const env = createEnv(log)
   const startedMs = env.clock.monotonicMs()
-  const shard = options.cluster ? await openShardSide(env, options, options.cluster, send) : undefined
+  const shard = await openShard(env, options, send)
   const progress: Progress = (phase, detail) => send({ type: 'phase', phase, detail })
-  const node = await recoverNode(env, options, progress, shard && ((holding) => found(shard, holding, send)))
+  const node = await recoverNode(env, options, progress, shard?.found)
   if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
-  const [config, restored] = shard ? await takePart(shard, node, send) : [soleVoter(options, node), node.raft]
+  const [config, restored] = shard ? await shard.takePart(node) : [soleVoter(options, node), node.raft]
   const threads = startThreads(options, node, {
-    onMessage: (message) => onBulkMessage(env, replica, node, message, send, exchange, logReads),
+    onMessage: (message) => onBulkMessage(env, replica, node, message, send, shard, logReads),
     onError: (error) => fail(send, error),
   })
   const logReads = createLogReads((id, ask) => threads.toBulk({ type: 'log', id, ask }))
-  const exchange = exchangeOverPort((id, ask) => threads.toBulk({ type: 'exchange', id, ask }))
   const replica = assemble(env, options, node, threads, send, createRaft(config, restored), shard, logReads)
   threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
   threads.wal.on('error', (error) => fail(send, error))
   sendSnapshotInfo(env, options.dataDir, send)
   releaseMemory()
   if (shard) {
-    shard.member = joinShard(shard, node, replica, exchange.exchange, () => threads.toBulk({ type: 'forget' }), send)
-    publishFacts(shard.member)
+    shard.join(node, replica, threads.toBulk)
   } else {
     campaign(replica.raft)
     pump(replica)
@@ -138,58 +114,54 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   port.on('message', (message: ToReplica) => {
     switch (message.type) {
       case 'serve':
-        return serve(replica, shard?.member, message.channel)
+        return serve(replica, shard, message.channel)
       case 'snapshot':
         return void startSnapshot(replica, message.origin)
       case 'maintain':
-        return void maintain(replica, shard?.member, options, message.force)
+        return void maintain(replica, shard, options, message.force)
       case 'ask':
         return askShard(shard, message, send)
       case 'dial':
-        if (shard?.member) shard.member.dialled = message.nodes
-        return
+        return shard?.dial(message.nodes)
       case 'leave':
-        if (shard?.member) handOverAtEnd(shard.member)
-        return
+        return shard?.handOver()
       case 'reload':
-        return reloadTls(shard)
+        return shard?.reload()
       default:
         return void stop(replica, shard, node, threads, timers, send)
     }
   })
 }
 
-function sendStatus(replica: Replica, shard: ShardSide | undefined, send: (message: FromReplica) => void): void {
-  send({ type: 'status', status: statusOf(replica) })
-  if (shard?.member) {
-    send({ type: 'cluster', status: clusterStatus(shard.member), resolver: resolverStatus(shard) })
-  }
+/** A member's part in its shard; the code for it is loaded only then. */
+async function openShard(
+  env: Env,
+  options: ReplicaOptions,
+  send: (message: FromReplica) => void,
+): Promise<ShardPart | undefined> {
+  if (!options.cluster) return undefined
+  const { openShardPart } = await import('./shard-side.ts')
+  return openShardPart(env, options, options.cluster, send)
 }
 
-/** A certificate that cannot be used changes nothing: the old one stays in force. */
-function reloadTls(shard: ShardSide | undefined): void {
-  try {
-    shard?.tls?.reload()
-  } catch (error) {
-    if (!(error instanceof VacancyError)) throw error
-    shard?.env.log.error({ err: error }, 'the certificate of the cluster stays the old one')
-  }
+function sendStatus(replica: Replica, shard: ShardPart | undefined, send: (message: FromReplica) => void): void {
+  send({ type: 'status', status: statusOf(replica) })
+  shard?.sendStatus()
 }
 
 function askShard(
-  shard: ShardSide | undefined,
+  shard: ShardPart | undefined,
   { id, what }: Extract<ToReplica, { type: 'ask' }>,
   send: (message: FromReplica) => void,
 ): void {
-  const onAnswer = (answer: AdminAnswer) => send({ type: 'asked', id, answer })
-  if (shard?.member) askAdmin(shard.member, what, onAnswer)
-  else onAnswer({ status: 503, text: 'no leader' })
+  if (shard) shard.ask(what, (answer) => send({ type: 'asked', id, answer }))
+  else send({ type: 'asked', id, answer: { status: 503, text: 'no leader' } })
 }
 
 /** A leader whose clock the others do not share proposes nothing (C4). */
-function maintain(replica: Replica, member: Member | undefined, options: ReplicaOptions, force: boolean): void {
-  if (member && !force && isClockSuspect(member)) return
-  startMaintenance(replica, gapReason(replica, member, options, force))
+function maintain(replica: Replica, shard: ShardPart | undefined, options: ReplicaOptions, force: boolean): void {
+  if (shard && !force && shard.isClockSuspect()) return
+  startMaintenance(replica, gapReason(replica, shard, options, force))
 }
 
 /** A node by itself is a shard with one voter. */
@@ -288,7 +260,7 @@ function assemble(
   threads: Threads,
   send: (message: FromReplica) => void,
   raft: Raft,
-  shard: ShardSide | undefined,
+  shard: ShardPart | undefined,
   logReads: LogReads,
 ): Replica {
   const { store, context, directory } = node
@@ -323,7 +295,7 @@ function assemble(
         }
         threads.toBulk({ type: 'snapshot', point, origin })
       },
-      retain: () => threads.toBulk({ type: 'retain', pinned: shard?.member ? pinnedBy(shard.member.sender) : [] }),
+      retain: () => threads.toBulk({ type: 'retain', pinned: shard?.pinned() ?? [] }),
     },
     log: (message: ToWal) => threads.walPort.postMessage(message),
     readLog: logReads.read,
@@ -381,14 +353,14 @@ function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptio
 }
 
 /** Why maintenance may go further than a few days at once (consensus.md §11). */
-function gapReason(replica: Replica, member: Member | undefined, options: ReplicaOptions, force: boolean): number {
+function gapReason(replica: Replica, shard: ShardPart | undefined, options: ReplicaOptions, force: boolean): number {
   if (force) return GAP_REASON.operator
   const last = replica.machine.lastMaintenanceDay()
   if (last === 0) return GAP_REASON.none
   const today = dayOf(replica.env.clock.wallMs())
   const gap = today - last
   // Several clocks that agree are believed at once; a single one up to a month (§11).
-  const isBelieved = member ? clocksAgree(member) : gap <= REST_DAYS_MAX
+  const isBelieved = shard ? shard.clocksAgree() : gap <= REST_DAYS_MAX
   if (isBelieved || options.acceptDay >= today) {
     if (gap > 3) replica.env.log.warn({ days: gap }, 'the node rested: its window is turned by several days at once')
     return GAP_REASON.rest
@@ -405,12 +377,12 @@ function namesOf({ members }: Configuration, ids: readonly number[]): string[] {
   return members.filter(({ id }) => ids.includes(id)).map(({ node }) => node)
 }
 
-function serve(replica: Replica, member: Member | undefined, channel: MessagePort): void {
+function serve(replica: Replica, shard: ShardPart | undefined, channel: MessagePort): void {
   const sink = addSink(replica, (answers) => channel.postMessage(answers, [answers]))
   channel.on('message', (batch: ArrayBuffer | Float64Array) => {
     if (batch instanceof ArrayBuffer) return proposeBatch(replica, sink, batch)
-    assert(member !== undefined, 'only members of a shard wait for its word')
-    askReads(member.reads, sink, batch)
+    assert(shard !== undefined, 'only members of a shard wait for its word')
+    shard.askReads(sink, batch)
     pump(replica)
     applyCommitted(replica)
   })
@@ -422,7 +394,7 @@ function onBulkMessage(
   node: RecoveredNode,
   message: FromBulk,
   send: (message: FromReplica) => void,
-  exchange: ExchangeOverPort,
+  shard: ShardPart | undefined,
   logReads: LogReads,
 ): void {
   switch (message.type) {
@@ -436,7 +408,7 @@ function onBulkMessage(
     case 'log':
       return logReads.onRead(message.id, message.batches)
     case 'exchanged':
-      return exchange.onExchanged(message.id, message.answer)
+      return shard?.onExchanged(message.id, message.answer)
     case 'damaged':
       return env.log.error({ code: message.code, ...message.fields }, 'a chunk of a snapshot no longer verifies')
     case 'failed':
@@ -475,33 +447,20 @@ function infoOf(head: SnapshotHead): SnapshotInfo {
   }
 }
 
-/** §18: a leader hands over and waits for it, at most one election time-out. */
-async function leave(member: Member, { cluster }: ShardSide): Promise<void> {
-  if (!handOverAtEnd(member)) return
-  const { raft } = member.replica
-  const untilMs = performance.now() + cluster.electionTicks * cluster.tickMs
-  while (raft.role === 'leader' && raft.transferTarget !== 0 && performance.now() < untilMs) {
-    await new Promise((resolve) => setTimeout(resolve, LEAVE_LOOK_MS))
-  }
-}
-
 async function stop(
   replica: Replica,
-  shard: ShardSide | undefined,
+  shard: ShardPart | undefined,
   node: RecoveredNode,
   threads: Threads,
   timers: readonly NodeJS.Timeout[],
   send: (message: FromReplica) => void,
 ): Promise<void> {
-  if (shard?.member) await leave(shard.member, shard)
+  await shard?.leave()
   // The first one goes on: whoever waits for what others decide is told in time that nobody knows (X6).
   for (const timer of timers.slice(1)) clearInterval(timer)
   await drainReplica(replica)
   clearInterval(timers[0])
-  if (shard) {
-    if (shard.member) stopMember(shard.member)
-    await closeShardSide(shard)
-  }
+  await shard?.close()
   const closed = new Promise<boolean>((resolve) => {
     threads.walPort.on('message', (message: FromWal) => {
       if (message.type === 'closed') resolve(message.isClean)

@@ -11,7 +11,8 @@ import type { Env } from '../env.ts'
 import { failureOf } from '../failure.ts'
 import type { Configuration } from '../raft/messages.ts'
 import type { RaftConfig, RestoredState } from '../raft/raft.ts'
-import type { Exchange } from '../snapshot/exchange.ts'
+import type { ToBulk } from '../snapshot/bulk-worker.ts'
+import type { Exchange, ExchangeAnswer } from '../snapshot/exchange.ts'
 import { FORMAT_VERSION } from '../snapshot/format.ts'
 import { openSnapshot, readSeedFile, readSnapshotDir, type SnapshotReader } from '../snapshot/load.ts'
 import { lackingBytes, pooledDecoder, replaceData, replaceStore } from '../snapshot/replace.ts'
@@ -42,14 +43,118 @@ import {
   raftIdOf,
 } from './formation.ts'
 import { type Joined, startGathering, startJoining } from './gathering.ts'
-import { clusterStatus, createMember, type Member, type MemberParts, onSwitched } from './member.ts'
+import {
+  type AdminAnswer,
+  type AdminAsk,
+  askAdmin,
+  clocksAgree,
+  clusterStatus,
+  createMember,
+  handOverAtEnd,
+  isClockSuspect,
+  type Member,
+  type MemberParts,
+  onSwitched,
+  publishFacts,
+  stopMember,
+} from './member.ts'
 import type { ClusterOptions, FromReplica, ReplicaOptions } from './messages.ts'
 import { bytesOfHex, createPeers, eventsOf, type Peers } from './peers.ts'
+import { askReads } from './reads.ts'
 import type { Found, RecoveredNode } from './recovery.ts'
 import type { Replica } from './replica.ts'
 import { openTlsTransport, type StreamCounters, type TlsTransport, type TransportCounters } from './tls-transport.ts'
+import { type ExchangeOverPort, exchangeOverPort, pinnedBy } from './transfer.ts'
 
-export type ShardSide = {
+/**
+ * A member's part in its shard, as its replica thread sees it. All code of clusters comes in with this module: the
+ * thread of a node by itself never loads it.
+ */
+export type ShardPart = {
+  readonly found: Found
+  takePart(node: RecoveredNode): Promise<[RaftConfig, RestoredState]>
+  /** The replica becomes a member: from now on it speaks, and what stands below may be called. */
+  join(node: RecoveredNode, replica: Replica, toBulk: (message: ToBulk) => void): void
+  /** A certificate that cannot be used changes nothing: the old one stays in force. */
+  reload(): void
+  sendStatus(): void
+  ask(what: AdminAsk, onAnswer: (answer: AdminAnswer) => void): void
+  dial(nodes: Member['dialled']): void
+  /** Reads of a serving thread that wait for a word of the shard. */
+  askReads(sink: number, batch: Float64Array): void
+  onExchanged(id: number, answer: ExchangeAnswer): void
+  /** Indexes of snapshots that others are being sent. */
+  pinned(): number[]
+  isClockSuspect(): boolean
+  clocksAgree(): boolean
+  /** A leader begins to hand over. */
+  handOver(): void
+  /** §18: a leader hands over and waits for it, at most one election time-out. */
+  leave(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Opens the listener for peers. @throws VacancyError port_taken, invalid_tls, usage_error */
+export async function openShardPart(
+  env: Env,
+  options: ReplicaOptions,
+  cluster: ClusterOptions,
+  send: Send,
+): Promise<ShardPart> {
+  const side = await openShardSide(env, options, cluster, send)
+  let joined: { readonly member: Member; readonly exchange: ExchangeOverPort } | undefined
+  const present = () => {
+    assert(joined !== undefined, 'the replica is a member by now')
+    return joined
+  }
+  return {
+    found: (holding) => found(side, holding, send),
+    takePart: (node) => takePart(side, node, send),
+    join(node, replica, toBulk) {
+      const exchange = exchangeOverPort((id, ask) => toBulk({ type: 'exchange', id, ask }))
+      const member = joinShard(side, node, replica, exchange.exchange, () => toBulk({ type: 'forget' }), send)
+      joined = { member, exchange }
+      publishFacts(member)
+    },
+    reload() {
+      try {
+        side.tls?.reload()
+      } catch (error) {
+        if (!(error instanceof VacancyError)) throw error
+        env.log.error({ err: error }, 'the certificate of the cluster stays the old one')
+      }
+    },
+    sendStatus: () =>
+      send({ type: 'cluster', status: clusterStatus(present().member), resolver: resolverStatus(side) }),
+    ask: (what, onAnswer) => askAdmin(present().member, what, onAnswer),
+    dial(nodes) {
+      present().member.dialled = nodes
+    },
+    askReads: (sink, batch) => askReads(present().member.reads, sink, batch),
+    onExchanged: (id, answer) => present().exchange.onExchanged(id, answer),
+    pinned: () => (joined ? pinnedBy(joined.member.sender) : []),
+    isClockSuspect: () => isClockSuspect(present().member),
+    clocksAgree: () => clocksAgree(present().member),
+    handOver: () => void handOverAtEnd(present().member),
+    async leave() {
+      const { member } = present()
+      if (!handOverAtEnd(member)) return
+      const { raft } = member.replica
+      const untilMs = performance.now() + cluster.electionTicks * cluster.tickMs
+      while (raft.role === 'leader' && raft.transferTarget !== 0 && performance.now() < untilMs) {
+        await new Promise((resolve) => setTimeout(resolve, LEAVE_LOOK_MS))
+      }
+    },
+    async close() {
+      if (joined) stopMember(joined.member)
+      await closeShardSide(side)
+    },
+  }
+}
+
+const LEAVE_LOOK_MS = 5
+
+type ShardSide = {
   readonly env: Env
   readonly options: ReplicaOptions
   readonly cluster: ClusterOptions
@@ -59,13 +164,11 @@ export type ShardSide = {
   readonly discovery: Discovery
   /** Made when it is known what this node holds. */
   formation: Formation | undefined
-  member: Member | undefined
 }
 
 type Send = (message: FromReplica) => void
 
-/** Opens the listener for peers. @throws VacancyError port_taken, invalid_tls, usage_error */
-export async function openShardSide(
+async function openShardSide(
   env: Env,
   options: ReplicaOptions,
   cluster: ClusterOptions,
@@ -114,7 +217,6 @@ export async function openShardSide(
     tls,
     discovery,
     formation: undefined,
-    member: undefined,
   }
   return side
 }
@@ -148,11 +250,7 @@ function formationOf(side: ShardSide, shardId: string, incarnation: string, held
 const sha256 = (bytes: Uint8Array): Uint8Array => createHash('sha256').update(bytes).digest()
 
 /** Waits until this node knows which shard it is of: founded with others, or running already (G1–G5). */
-export function found(
-  side: ShardSide,
-  { directory, shardId, held }: Parameters<Found>[0],
-  send: Send,
-): ReturnType<Found> {
+function found(side: ShardSide, { directory, shardId, held }: Parameters<Found>[0], send: Send): ReturnType<Found> {
   const { env, peers, cluster } = side
   const formation = formationOf(side, shardId, directory.identity.incarnation, held)
   return new Promise((resolve, reject) => {
@@ -190,7 +288,7 @@ function hasFittingSeed({ env, options }: ShardSide, shardId: string): boolean {
 const TELL_MS = 500
 
 /** Which member of the shard this node is; one that is none yet asks to be taken in, and waits (§7.1, §7.2). */
-export async function takePart(side: ShardSide, node: RecoveredNode, send: Send): Promise<[RaftConfig, RestoredState]> {
+async function takePart(side: ShardSide, node: RecoveredNode, send: Send): Promise<[RaftConfig, RestoredState]> {
   const { env, options, peers, cluster } = side
   const { directory, raft } = node
   const { incarnation } = directory.identity
@@ -249,8 +347,7 @@ function genesisOf({ store }: RecoveredNode): Uint8Array {
   return genesis
 }
 
-/** The replica becomes a member: from now on it speaks. */
-export function joinShard(
+function joinShard(
   side: ShardSide,
   node: RecoveredNode,
   replica: Replica,
@@ -379,12 +476,12 @@ function countsOf(counters: TransportCounters, peers: Peers): TransportCounts {
   }
 }
 
-export function resolverStatus({ discovery }: ShardSide): ResolverStatus {
+function resolverStatus({ discovery }: ShardSide): ResolverStatus {
   const { counters, url } = discovery
   return { address: url, durations: {}, errors: { node: counters.failed }, error: '' }
 }
 
-export async function closeShardSide({ transport, tls, discovery }: ShardSide): Promise<void> {
+async function closeShardSide({ transport, tls, discovery }: ShardSide): Promise<void> {
   closeDiscovery(discovery)
   tls?.close()
   await transport.close()
