@@ -1,7 +1,6 @@
 import type { Level, NodeState, ShardState } from '@vacancy/shared/contract'
-import clsx from 'clsx'
-import { Icon, type IconName } from '../icons/icon.tsx'
-import { Badge, LEVEL_TEXT } from './badge.tsx'
+import type { IconName } from '../icons/icon.tsx'
+import { Badge } from './badge.tsx'
 
 /** A shape for each state (console.md §4.2, §4.3): told apart without colour. */
 export const STATE_ICONS: Record<NodeState | ShardState, IconName> = {
@@ -36,9 +35,4 @@ export function StateBadge({ state, level, says }: StateProps & { readonly says:
       {says}
     </Badge>
   )
-}
-
-/** The shape alone, for where the words stand beside it or in the name of what holds it. */
-export function StateIcon({ state, level, size = 14 }: StateProps & { readonly size?: number }) {
-  return <Icon name={STATE_ICONS[state]} size={size} className={clsx(LEVEL_TEXT[level])} />
 }

@@ -5,7 +5,7 @@ import type { ShardBrief } from '@vacancy/shared/contract'
 import { type KeyboardEvent, memo, useDeferredValue, useRef, useState } from 'react'
 import { routes } from '../../lib/routes.ts'
 import { Link } from '../../ui/link.tsx'
-import { SlotFace, slotData, slotName } from '../shards/rack.tsx'
+import { slotName, slotProps } from '../shards/rack.tsx'
 import { moveInRack } from './rack-keys.ts'
 
 /** More than fit into a window. The others follow right after, in pieces that leave room for clicks and keys. */
@@ -89,13 +89,10 @@ const Rack = memo(function Rack({ id: shard, level, slots, tabbable, onEnter }: 
               href={routes.shard(shard, { focus: slot.node })}
               aria-label={slotName(slot)}
               data-tip={`${shard} / ${slotName(slot)}`}
-              {...slotData(shard, slot)}
+              {...slotProps(shard, slot)}
               tabIndex={id === tabbable ? 0 : -1}
               onFocus={() => onEnter(id)}
-              className="rounded-control -outline-offset-1 hover:bg-sunken pointer-coarse:px-2.5 pointer-coarse:py-1"
-            >
-              <SlotFace slot={slot} />
-            </a>
+            />
           )
         })}
       </span>
