@@ -1,5 +1,14 @@
 'use client'
-import { createContext, Fragment, type ReactNode, useContext, useId } from 'react'
+import {
+  createContext,
+  Fragment,
+  type ReactNode,
+  type RefObject,
+  useContext,
+  useId,
+  useLayoutEffect,
+  useRef,
+} from 'react'
 import { Icon } from '../icons/icon.tsx'
 import { useIsAlive } from './first-paint.ts'
 import { Link } from './link.tsx'
@@ -30,16 +39,20 @@ export function Page({ id, title, where, ready, crumbs, badge, lead, actions, ta
   const isAlive = useIsAlive()
   const titleId = useId()
   const name = [title, where, 'Vacancy'].filter(Boolean).join(' · ')
+  const windowTitle = attention > 0 ? `(${attention}) ${name}` : name
+  const main = useRef<HTMLElement>(null)
+  useSeen(main, ready && isAlive, windowTitle)
   return (
     <main
-      id="content"
+      ref={main}
+      id={CONTENT_ID}
       tabIndex={-1}
       aria-labelledby={titleId}
       data-page={id}
-      data-ready={ready && isAlive}
+      data-ready={false}
       className="mx-auto flex w-full min-w-0 max-w-400 flex-col gap-4 p-4 outline-none md:px-6 md:py-5"
     >
-      <title>{attention > 0 ? `(${attention}) ${name}` : name}</title>
+      {!isAlive && <title>{windowTitle}</title>}
       <header className="flex flex-col gap-1.5">
         {crumbs && crumbs.length > 0 && (
           <nav aria-label="Where this page is" className="flex flex-wrap items-center gap-1 text-small text-text-3">
@@ -66,4 +79,24 @@ export function Page({ id, title, where, ready, crumbs, badge, lead, actions, ta
       {children}
     </main>
   )
+}
+
+const CONTENT_ID = 'content'
+
+/** Of the pages in the document (features/shell/outlet.tsx) the one that is seen is the content and names the window. */
+function useSeen(main: RefObject<HTMLElement | null>, isReady: boolean, windowTitle: string): void {
+  // Each time: the title that the server wrote goes away with the first drawing here.
+  useLayoutEffect(() => {
+    document.title = windowTitle
+  })
+  useLayoutEffect(() => {
+    const element = main.current
+    if (!element) return
+    element.id = CONTENT_ID
+    element.setAttribute('data-ready', String(isReady))
+    return () => {
+      element.removeAttribute('id')
+      element.setAttribute('data-ready', 'false')
+    }
+  }, [main, isReady])
 }

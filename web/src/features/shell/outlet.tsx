@@ -5,7 +5,7 @@
  * to be asked before it stands.
  */
 import { usePathname, useSelectedLayoutSegments } from 'next/navigation'
-import { Component, memo, type ReactNode, useEffect, useRef } from 'react'
+import { Activity, Component, memo, type ReactNode, startTransition, useEffect, useRef, useState } from 'react'
 import { hasGoneTo, listenForLinks } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useIsAlive } from '../../ui/first-paint.ts'
@@ -18,18 +18,46 @@ const DRAWN_BY_SERVER = new Set([routes.overview(), routes.shards()])
 /** Fetched when the browser has nothing to do: where people go first. */
 const LIKELY = [routes.overview(), routes.shards(), routes.shard('any')]
 
+/**
+ * Where people come back to all the time: these stay in the document, hidden and at rest, so that going there is showing
+ * what stands and bringing it up to date. They hold no dialog that could come back with them.
+ */
+const KEPT = [routes.overview(), routes.shards()]
+
 /** Drawn again when the address changes, not with the frame around it. */
 export const Outlet = memo(function Outlet({ children }: { readonly children: ReactNode }) {
   const path = usePathname()
   const served = `/${useSelectedLayoutSegments().map(decodeURIComponent).join('/')}`
   const isAlive = useIsAlive()
+  const kept = useKept(path)
   useEffect(() => listenForLinks(KNOWN_PAGES), [])
-  useEffect(() => onIdle(LIKELY), [])
+  useEffect(() => inIdleTime(LIKELY.map((likely) => () => KNOWN_PAGES.preload(likely))), [])
   useArrival(path)
   if (!isAlive && !DRAWN_BY_SERVER.has(path)) return <NotYet />
-  const known = decodeURIComponent(path) === served ? undefined : pageAt(path)
-  return <PageBoundary key={path}>{known ? <known.Drawn {...paramsOf(known, path)} /> : children}</PageBoundary>
+  const shown = kept.includes(path) ? kept : [...kept, path]
+  return shown.map((one) => {
+    const known = decodeURIComponent(one) === served ? undefined : pageAt(one)
+    return (
+      <Activity key={one} mode={one === path ? 'visible' : 'hidden'}>
+        <PageBoundary>{known ? <known.Drawn {...paramsOf(known, one)} /> : children}</PageBoundary>
+      </Activity>
+    )
+  })
 })
+
+/** The pages that stay: those that were seen, and all of them once there is time to draw them ahead. */
+function useKept(path: string): readonly string[] {
+  const [kept, setKept] = useState<readonly string[]>([])
+  if (KEPT.includes(path) && !kept.includes(path)) setKept([...kept, path])
+  useEffect(
+    () =>
+      inIdleTime(
+        KEPT.map((one) => () => startTransition(() => setKept((had) => (had.includes(one) ? had : [...had, one])))),
+      ),
+    [],
+  )
+  return kept
+}
 
 function NotYet() {
   return (
@@ -52,21 +80,21 @@ function useArrival(path: string): void {
 }
 
 /** One at a time, so that none of them is felt. */
-function onIdle([path, ...later]: readonly string[]): () => void {
-  if (path === undefined) return () => {}
+function inIdleTime([act, ...later]: readonly (() => void)[]): () => void {
+  if (act === undefined) return () => {}
   let stopLater = () => {}
-  const act = () => {
-    KNOWN_PAGES.preload(path)
-    stopLater = onIdle(later)
+  const step = () => {
+    act()
+    stopLater = inIdleTime(later)
   }
   if (typeof requestIdleCallback !== 'function') {
-    const timer = setTimeout(act, WITHOUT_IDLE_MS)
+    const timer = setTimeout(step, WITHOUT_IDLE_MS)
     return () => {
       clearTimeout(timer)
       stopLater()
     }
   }
-  const handle = requestIdleCallback(act)
+  const handle = requestIdleCallback(step)
   return () => {
     cancelIdleCallback(handle)
     stopLater()
