@@ -1,14 +1,15 @@
 import { defineConfig } from 'vitest/config'
 import house from './package.json' with { type: 'json' }
 
-/** Tests start real processes and share two cores with each other: generous time, few workers. */
+/** Tests start real processes and share the cores with each other: generous time, few workers. */
 const limits = { testTimeout: 60_000, hookTimeout: 60_000 }
 
 const project = (name: string) => ({ test: { name, root: `./${name}`, include: ['src/**/*.test.ts'], ...limits } })
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
+    // Much of their time they wait for processes: three keep two cores busy.
+    maxWorkers: 3,
     projects: [
       ...house.workspaces.map(project),
       { test: { name: 'scripts', root: './scripts', include: ['*.test.mjs'], ...limits } },

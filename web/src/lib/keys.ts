@@ -94,5 +94,7 @@ function isTyping(target: EventTarget | null): boolean {
 }
 
 function isLayerOpen(): boolean {
-  return document.querySelector('[role="dialog"][data-state="open"], [role="menu"]') !== null
+  const layers = document.querySelectorAll('[role="dialog"][data-state="open"], [role="menu"]')
+  // A page that is kept may hide one.
+  return [...layers].some((layer) => layer.checkVisibility())
 }

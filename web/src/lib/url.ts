@@ -38,6 +38,8 @@ export function useUrlTyped(name: string): readonly [string, (value: string) => 
   useEffect(() => {
     if (inUrl !== written.current) setTyped(undefined)
   }, [inUrl])
+  // A page that is kept is left, too: when it is seen again the address says what holds.
+  useEffect(() => () => setTyped(undefined), [])
   return [typed ?? inUrl, setTyped]
 }
 

@@ -28,6 +28,9 @@ import { LiveChip } from './live-chip.tsx'
 import { Navigation, PageKeys } from './navigation.tsx'
 import { Outlet } from './outlet.tsx'
 
+/** Of the page that is seen: others may stand in the document, hidden. */
+const FILTER_BOX = '#content [data-filter-box] input'
+
 const loadPalette = () => import('../palette/palette.tsx')
 const Palette = lazy(loadPalette)
 const KeyHelp = lazy(() => import('../help/key-help.tsx'))
@@ -86,7 +89,7 @@ function Frame({ queries, children }: { queries: QueryClient; children: ReactNod
   useEffect(() => () => void takeTyped(), [])
   useKey('mod+k', () => (layer === 'palette' ? close() : showPalette()), 'Search, or run a command')
   useKey('?', () => show('help'), 'Show these keys')
-  useKey('/', () => document.querySelector<HTMLElement>('[data-filter-box] input')?.focus(), 'Filter this page')
+  useKey('/', () => document.querySelector<HTMLElement>(FILTER_BOX)?.focus(), 'Filter this page')
   useKey('[', () => nextTab(-1), 'Previous tab')
   useKey(']', () => nextTab(1), 'Next tab')
   const attention = useLive('summary', attentionOf).data ?? 0
@@ -177,7 +180,7 @@ function SkipLinks() {
       <button type="button" className={look} onClick={skip('#content')}>
         To content
       </button>
-      <button type="button" className={look} onClick={skip('[data-filter-box] input')}>
+      <button type="button" className={look} onClick={skip(FILTER_BOX)}>
         To filters
       </button>
       <button type="button" className={look} onClick={skip('#operations')}>
@@ -198,7 +201,7 @@ function Announcements() {
 }
 
 function nextTab(step: 1 | -1): void {
-  const tabs = [...document.querySelectorAll<HTMLElement>('[data-path-tabs] a')]
+  const tabs = [...document.querySelectorAll<HTMLElement>('#content [data-path-tabs] a')]
   const at = tabs.findIndex((tab) => tab.getAttribute('aria-current') === 'page')
   tabs[(at + step + tabs.length) % tabs.length]?.click()
 }

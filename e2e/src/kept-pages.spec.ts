@@ -1,0 +1,49 @@
+/** Overview and shards stay in the document while others are seen: nobody notices. */
+
+import { expect, ready, test } from './console.ts'
+
+test('a page that is come back to shows what the address says; keys and titles are those of the page that is seen', async ({
+  page,
+  stack,
+}) => {
+  const goTo = (name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
+  const filter = page.getByRole('combobox', { name: 'Filter shards' })
+  const rows = page.getByRole('table', { name: 'Shards' }).getByRole('row')
+
+  await page.goto('/')
+  await ready(page, 'overview')
+  await goTo('Shards')
+  await ready(page, 'shards')
+  await expect(page).toHaveTitle(/Shards · Vacancy$/)
+  await expect(rows).toHaveCount(2)
+  await page.keyboard.press('/')
+  await page.keyboard.type('no-such')
+  await expect(page).toHaveURL(/\?filter=no-such$/)
+  await expect(rows).toHaveCount(0)
+
+  await goTo('Overview')
+  await ready(page, 'overview')
+  await expect(page).toHaveTitle(/Overview · Vacancy$/)
+  await expect(filter).toBeHidden()
+  // There is no filter here: the key goes nowhere, least of all to a box that nobody sees.
+  await page.keyboard.press('/')
+  await page.keyboard.type('x')
+
+  await page.goBack()
+  await ready(page, 'shards')
+  await expect(filter).toHaveValue('no-such')
+  await goTo('Overview')
+  await ready(page, 'overview')
+  await goTo('Shards')
+  await ready(page, 'shards')
+  await expect(filter).toHaveValue('')
+  await expect(rows).toHaveCount(2)
+  await expect(page).toHaveURL(/\/shards$/)
+
+  await rows.getByRole('link', { name: stack.shard }).click()
+  await ready(page, 'shard')
+  await expect(page.locator('#content')).toHaveCount(1)
+  await page.goBack()
+  await ready(page, 'shards')
+  await expect(page).toHaveTitle(/Shards · Vacancy$/)
+})
