@@ -11,10 +11,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { Browser, BrowserContext, Page } from '@playwright/test'
+import type { Browser, BrowserContext, Locator, Page } from '@playwright/test'
 import { openBrowser } from './browser.ts'
 import { ready, signIn } from './console.ts'
-import { startSimulation } from './simulation.ts'
+import { type Simulation, startSimulation } from './simulation.ts'
 
 const DOCS = fileURLToPath(new URL('../../docs/console.md', import.meta.url))
 const BEGIN = '<!-- bench:console: made by the benchmark, not by hand -->'
@@ -22,6 +22,10 @@ const END = '<!-- end of bench:console -->'
 const RUNS = 5
 const NETWORK = { offline: false, latency: 40, downloadThroughput: 1_250_000, uploadThroughput: 1_250_000 }
 const SLOWDOWN = 4
+/** Changes that are waited for, one after another. */
+const CHANGES = 20
+/** After it a page has asked for all it wants. */
+const SETTLE_MS = 1_500
 
 const { values } = parseArgs({
   options: { write: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
@@ -58,8 +62,16 @@ const OBSERVE = `
   // A task behind the next frame: what was drawn is on the screen.
   const afterPaint = (resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - told.clickedAt)))
   window.painted = (where) => new Promise((resolve) => whenReady(where, () => afterPaint(resolve)))
+  // Milliseconds since 1970 of the frame that shows something for the first time.
+  window.shown = (selector) => new Promise((resolve) => {
+    const look = () => { if (!document.querySelector(selector)) return false; requestAnimationFrame(() => setTimeout(() => resolve(Date.now()))); return true }
+    if (look()) return
+    const observer = new MutationObserver(() => { if (look()) observer.disconnect() })
+    observer.observe(document, { subtree: true, childList: true, attributes: true })
+  })
   window.nextClickPainted = () => new Promise((resolve) => addEventListener('click', () => afterPaint(resolve), { once: true }))
 `
+type State = Awaited<ReturnType<BrowserContext['storageState']>>
 type Told = { lcp: number; fcp: number; cls: number; ready: number; events: number[] }
 const told = (page: Page): Promise<Told> => page.evaluate('window.told')
 
@@ -84,10 +96,10 @@ async function changeTo(page: Page, name: 'Shards' | 'Overview'): Promise<number
   return await painted
 }
 
-/** From a click on nothing to the next frame. */
-async function clickOnNothing(page: Page): Promise<number> {
+/** From a click to the next frame. */
+async function clickPainted(page: Page, on: Locator): Promise<number> {
   const painted = page.evaluate<number>('nextClickPainted()')
-  await page.getByRole('heading', { level: 1 }).click()
+  await on.click()
   return await painted
 }
 
@@ -108,13 +120,17 @@ async function warmUp(context: BrowserContext, url: string): Promise<void> {
   await page.close()
 }
 
-async function measureOverview(browser: Browser, link: string): Promise<Figure[]> {
-  const url = new URL(link).origin
-  const signedIn = await browser.newContext()
-  await signIn(await signedIn.newPage(), link)
-  const storageState = await signedIn.storageState()
-  await warmUp(signedIn, url)
-  await signedIn.close()
+/** The link signs in once. */
+async function signedIn(browser: Browser, { link, url }: Simulation): Promise<State> {
+  const context = await browser.newContext()
+  await signIn(await context.newPage(), link)
+  await warmUp(context, url)
+  const state = await context.storageState()
+  await context.close()
+  return state
+}
+
+async function measureOverview(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
   const cold: number[] = []
   const warm: number[] = []
   const shifts: number[] = []
@@ -138,7 +154,7 @@ async function measureOverview(browser: Browser, link: string): Promise<Figure[]
       changes.push(await changeTo(page, name))
       await page.waitForTimeout(200)
     }
-    idle.push(await clickOnNothing(page))
+    idle.push(await clickPainted(page, page.getByRole('heading', { level: 1 })))
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').first().fill('s1')
     await page.waitForTimeout(200)
@@ -178,11 +194,49 @@ async function measureOverview(browser: Browser, link: string): Promise<Figure[]
   ]
 }
 
-async function measureLarge(browser: Browser, link: string): Promise<Figure[]> {
-  const url = new URL(link).origin
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } })
-  await signIn(await context.newPage(), link)
-  await warmUp(context, url)
+/** From a change on a node to the frame that shows it, and from the click that confirms a plan to its first answer. */
+async function measureChanges(browser: Browser, simulation: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const page = await slowPage(context)
+  await page.goto(simulation.url)
+  await ready(page)
+  await page.waitForTimeout(SETTLE_MS)
+  const followers = await page
+    .locator('a.slot[data-role="follower"][data-state="healthy"]')
+    .evaluateAll((slots) =>
+      slots.map(({ dataset }) => ({ shard: dataset['shard'] ?? '', node: dataset['node'] ?? '' })),
+    )
+  const changes: number[] = []
+  for (const { shard, node } of followers.slice(0, CHANGES)) {
+    const slot = `a.slot[data-shard="${shard}"][data-node="${node}"]`
+    const seen = page.evaluate<number>(`shown('${slot}[data-state="far-behind"]')`)
+    const at = Date.now()
+    await simulation.act('lag', { shard, node })
+    changes.push((await seen) - at)
+  }
+  const confirms: number[] = []
+  const oneAShard = [...new Map(followers.map((follower) => [follower.shard, follower])).values()]
+  for (const { shard, node } of oneAShard.slice(-RUNS)) {
+    await page.goto(`${simulation.url}/shards/${shard}?plan=transfer:${shard}:${node}`)
+    const button = page.getByRole('dialog').getByRole('button', { name: `Transfer leadership to ${node}` })
+    await button.waitFor()
+    await page.waitForTimeout(SETTLE_MS)
+    confirms.push(await clickPainted(page, button))
+  }
+  await context.close()
+  return [
+    {
+      what: 'a change on a node, until it is on the screen, p95',
+      limit: 1_600,
+      unit: 'ms',
+      value: quantile(changes, 0.95),
+    },
+    { what: 'confirming a plan, from the click to “Requested…”', limit: 100, unit: 'ms', value: median(confirms) },
+  ]
+}
+
+async function measureLarge(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
   const bare: number[] = []
   const usable: number[] = []
   const filters: number[] = []
@@ -239,10 +293,12 @@ if (values.help) {
   const browser = await openBrowser()
   console.log(`load before: ${loadavg().map((one) => one.toFixed(1))}`)
   const small = await startSimulation(sizeOf(120, 40))
-  const figures = await measureOverview(browser, small.link)
+  const inSmall = await signedIn(browser, small)
+  const figures = await measureOverview(browser, small, inSmall)
+  figures.push(...(await measureChanges(browser, small, inSmall)))
   await small.stop()
   const large = await startSimulation(sizeOf(1_000, 300))
-  figures.push(...(await measureLarge(browser, large.link)))
+  figures.push(...(await measureLarge(browser, large, await signedIn(browser, large))))
   await large.stop()
   await browser.close()
   console.log(`load after: ${loadavg().map((one) => one.toFixed(1))}`)
