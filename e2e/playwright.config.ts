@@ -13,7 +13,7 @@ export default defineConfig({
   use: {
     ...devices['Desktop Chrome'],
     viewport: { width: 1280, height: 800 },
-    trace: 'retain-on-failure',
+    // A test that fails prints what its pages showed; `--trace on` records more, and costs each step time.
     screenshot: 'only-on-failure',
     launchOptions: LAUNCH,
   },
