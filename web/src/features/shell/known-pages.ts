@@ -54,14 +54,19 @@ export function pageAt(path: string): KnownPage | undefined {
   return PAGES.find(({ pattern }) => pattern.test(path))
 }
 
+/** Fetches the code of a page ahead of time. @returns whether it is there; a page that cannot be had says so where it is drawn */
+export async function preload(path: string): Promise<boolean> {
+  const load = pageAt(path)?.load()
+  if (!load) return false
+  return await load.then(
+    () => true,
+    () => false,
+  )
+}
+
 export const KNOWN_PAGES: Pages = {
   resolve: (path) => LEADS_ON[path] ?? (pageAt(path) && path),
-  preload(path) {
-    // Only ahead of time: a page whose code cannot be had says so where it is drawn.
-    pageAt(path)
-      ?.load()
-      .catch(() => {})
-  },
+  preload: (path) => void preload(path),
 }
 
 /** The parts of an address that a page takes. */

@@ -9,7 +9,7 @@ import { Activity, Component, memo, type ReactNode, startTransition, useEffect, 
 import { hasGoneTo, listenForLinks } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useIsAlive } from '../../ui/first-paint.ts'
-import { KNOWN_PAGES, pageAt, paramsOf } from './known-pages.ts'
+import { KNOWN_PAGES, pageAt, paramsOf, preload } from './known-pages.ts'
 import { PageFailed } from './page-failed.tsx'
 
 /** Pages that the server draws with their data. Others are drawn in the browser, once they have asked for theirs. */
@@ -31,7 +31,7 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
   const isAlive = useIsAlive()
   const kept = useKept(path)
   useEffect(() => listenForLinks(KNOWN_PAGES), [])
-  useEffect(() => inIdleTime(LIKELY.map((likely) => () => KNOWN_PAGES.preload(likely))), [])
+  useEffect(() => inIdleTime(LIKELY.map((likely) => () => void preload(likely))), [])
   useArrival(path)
   if (!isAlive && !DRAWN_BY_SERVER.has(path)) return <NotYet />
   const shown = kept.includes(path) ? kept : [...kept, path]
@@ -49,13 +49,14 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
 function useKept(path: string): readonly string[] {
   const [kept, setKept] = useState<readonly string[]>([])
   if (KEPT.includes(path) && !kept.includes(path)) setKept([...kept, path])
-  useEffect(
-    () =>
-      inIdleTime(
-        KEPT.map((one) => () => startTransition(() => setKept((had) => (had.includes(one) ? had : [...had, one])))),
-      ),
-    [],
-  )
+  useEffect(() => {
+    const keep = (one: string) => setKept((had) => (had.includes(one) ? had : [...had, one]))
+    // Not before its code is there: a page that was drawn without it stays failed, also for who goes there later.
+    const drawAhead = async (one: string) => {
+      if (await preload(one)) startTransition(() => keep(one))
+    }
+    return inIdleTime(KEPT.map((one) => () => void drawAhead(one)))
+  }, [])
   return kept
 }
 
