@@ -4,7 +4,8 @@
  *
  * Times are taken inside of the page, from the navigation or from the click itself to what is drawn. Beside them stands
  * the floor of the same run: the same of a page that has nothing to show (the sign-in), and of a click that does nothing.
- * No page of this server can be faster on this machine, which the browser shares with the server and with the cluster.
+ * No page of this server can be faster on this machine. Server and cluster run on it, too, with a lower priority than the
+ * browser: in life they have machines of their own.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -44,6 +45,9 @@ const sizeOf = (nodes: number, shards: number) => [
   ...['--zones', '4', '--seed', '7', '--scenario', 'lag'],
 ]
 
+/** What a page says when it can be used. Asking it instead would put the code that asks into it, while it starts. */
+const USABLE = 'usable'
+
 /** What the browser itself tells of loading and of interactions. */
 const OBSERVE = `
   window.told = { lcp: 0, fcp: 0, cls: 0, ready: 0, clickedAt: 0, events: [] }
@@ -58,7 +62,7 @@ const OBSERVE = `
     const observer = new MutationObserver(() => { if (isReady()) { observer.disconnect(); act() } })
     observer.observe(document, { subtree: true, childList: true, attributeFilter: ['data-page', 'data-ready'] })
   }
-  whenReady('', () => { told.ready = performance.now() })
+  whenReady('', () => { told.ready = performance.now(); console.debug('${USABLE}') })
   // A task behind the next frame: what was drawn is on the screen.
   const afterPaint = (resolve) => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - told.clickedAt)))
   window.painted = (where) => new Promise((resolve) => whenReady(where, () => afterPaint(resolve)))
@@ -85,6 +89,12 @@ async function slowPage(context: BrowserContext): Promise<Page> {
   return page
 }
 
+async function open(page: Page, url: string): Promise<void> {
+  const usable = page.waitForEvent('console', (message) => message.text() === USABLE)
+  await page.goto(url)
+  await usable
+}
+
 const quantile = (numbers: readonly number[], part: number): number =>
   numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * part))] ?? 0
 const median = (numbers: readonly number[]): number => quantile(numbers, 0.5)
@@ -105,8 +115,7 @@ async function clickPainted(page: Page, on: Locator): Promise<number> {
 
 /** A page without anything to show. */
 async function measureBare(page: Page, url: string): Promise<Told> {
-  await page.goto(`${url}/sign-in`)
-  await ready(page)
+  await open(page, `${url}/sign-in`)
   return await told(page)
 }
 
@@ -143,8 +152,7 @@ async function measureOverview(browser: Browser, { url }: Simulation, storageSta
     const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
     const page = await slowPage(context)
     for (const times of [cold, warm]) {
-      await page.goto(url)
-      await ready(page)
+      await open(page, url)
       await page.waitForTimeout(500)
       const { lcp, cls } = await told(page)
       times.push(lcp)
@@ -159,8 +167,7 @@ async function measureOverview(browser: Browser, { url }: Simulation, storageSta
     await page.getByRole('combobox').first().fill('s1')
     await page.waitForTimeout(200)
     await page.keyboard.press('Escape')
-    await page.goto(`${url}/shards`)
-    await ready(page)
+    await open(page, `${url}/shards`)
     await page.keyboard.press('/')
     await page.keyboard.type('state:behind', { delay: 20 })
     await page.waitForTimeout(300)
@@ -243,11 +250,9 @@ async function measureLarge(browser: Browser, { url }: Simulation, storageState:
   let rows = 0
   for (let run = 0; run < RUNS; run++) {
     const page = await slowPage(context)
-    await page.goto(url)
-    await ready(page)
+    await open(page, url)
     usable.push((await told(page)).ready)
-    await page.goto(`${url}/shards`)
-    await ready(page)
+    await open(page, `${url}/shards`)
     rows = Math.max(rows, await page.locator('tbody tr').count())
     await page.keyboard.press('/')
     await page.keyboard.type('s12')
@@ -292,12 +297,12 @@ if (values.help) {
 } else {
   const browser = await openBrowser()
   console.log(`load before: ${loadavg().map((one) => one.toFixed(1))}`)
-  const small = await startSimulation(sizeOf(120, 40))
+  const small = await startSimulation(sizeOf(120, 40), { isBehind: true })
   const inSmall = await signedIn(browser, small)
   const figures = await measureOverview(browser, small, inSmall)
   figures.push(...(await measureChanges(browser, small, inSmall)))
   await small.stop()
-  const large = await startSimulation(sizeOf(1_000, 300))
+  const large = await startSimulation(sizeOf(1_000, 300), { isBehind: true })
   figures.push(...(await measureLarge(browser, large, await signedIn(browser, large))))
   await large.stop()
   await browser.close()

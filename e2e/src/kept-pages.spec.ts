@@ -25,6 +25,9 @@ test('a page that is come back to shows what the address says; keys and titles a
   await ready(page, 'overview')
   await expect(page).toHaveTitle(/Overview · Vacancy$/)
   await expect(filter).toBeHidden()
+  // What stays in the document takes no clicks, and nobody hears of it.
+  await expect(page.getByRole('heading', { level: 1 })).toHaveCount(1)
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).click()
   // There is no filter here: the key goes nowhere, least of all to a box that nobody sees.
   await page.keyboard.press('/')
   await page.keyboard.type('x')

@@ -34,4 +34,4 @@ export function proxy(request: NextRequest): NextResponse {
 }
 
 // Pages alone: files have no scripts of their own, and the paths of the control plane are none of ours.
-export const config = { matcher: '/((?!api/|_next/|icon.svg).*)' }
+export const config = { matcher: '/((?!api/|_next/|icon.png).*)' }

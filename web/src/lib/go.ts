@@ -5,6 +5,8 @@
  * the clicks. What is no page of the console is left to the browser.
  */
 
+import { setAddress } from './address.tsx'
+
 /** What the shell knows of pages. */
 export type Pages = {
   /** The path that is drawn for a path: itself, or where it leads on to; undefined when it is no page. */
@@ -23,9 +25,7 @@ export function go(href: string): void {
   if (path === undefined) return location.assign(url)
   const to = path + url.search + url.hash
   if (path !== location.pathname) goneTo = path
-  // Next keeps what `usePathname` and `useSearchParams` say in step with these.
-  if (to === location.pathname + location.search + location.hash) history.replaceState(null, '', to)
-  else history.pushState(null, '', to)
+  setAddress(to, { push: to !== location.pathname + location.search + location.hash })
 }
 
 /** Once for each page that was gone to: a page that is come back to stays where it was scrolled. */

@@ -1,7 +1,7 @@
 'use client'
 /** What can be linked lives in the URL: filters, sort, tab, selection (console.md §2). Unknown parameters stay. */
-import { usePathname, useSearchParams } from 'next/navigation'
 import { useCallback, useEffect, useRef, useState } from 'react'
+import { setAddress, usePath, useSearch } from './address.tsx'
 
 export type SetOptions = {
   /** A choice makes an entry in the history; typing replaces the last one. */
@@ -10,7 +10,7 @@ export type SetOptions = {
 
 /** One query parameter; '' when it is not there, and setting '' or null takes it away. */
 export function useUrlParam(name: string): readonly [string, (value: string | null, options?: SetOptions) => void] {
-  const search = useSearchParams()
+  const search = useSearch()
   const set = useSetUrl()
   const setOne = useCallback(
     (value: string | null, options?: SetOptions) => set({ [name]: value }, options),
@@ -58,7 +58,7 @@ export function useUrlChoice<V extends string>(
 
 /** Sets several parameters in one step of the history. */
 export function useSetUrl(): (values: { readonly [name: string]: string | null }, options?: SetOptions) => void {
-  const path = usePathname()
+  const path = usePath()
   return useCallback(
     (values, { push = false } = {}) => {
       // From the window, not from the last render: two settings in one event must not undo each other.
@@ -68,9 +68,7 @@ export function useSetUrl(): (values: { readonly [name: string]: string | null }
         else search.delete(name)
       }
       const url = search.size === 0 ? path : `${path}?${search}`
-      // Next follows the browser's own history; nothing is fetched for a parameter that only the client reads.
-      if (push) history.pushState(null, '', url)
-      else history.replaceState(null, '', url)
+      setAddress(url, { push })
     },
     [path],
   )

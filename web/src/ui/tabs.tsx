@@ -1,7 +1,7 @@
 'use client'
 import clsx from 'clsx'
-import { usePathname } from 'next/navigation'
 import { type KeyboardEvent, type ReactNode, useId } from 'react'
+import { usePath } from '../lib/address.tsx'
 
 const ROW = 'flex gap-1 overflow-x-auto border-line border-b [scrollbar-width:none]'
 const tabLook = (isChosen: boolean) =>
@@ -18,7 +18,7 @@ type PathTabsProps = {
 
 /** Parts of a page that have addresses of their own; `[` and `]` go to the one before and after. */
 export function PathTabs({ label, tabs }: PathTabsProps) {
-  const path = usePathname()
+  const path = usePath()
   return (
     <nav aria-label={label} data-path-tabs="" className={ROW}>
       {tabs.map((tab) => (

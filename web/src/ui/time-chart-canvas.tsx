@@ -14,7 +14,7 @@ const FONT = '11px system-ui, sans-serif'
 
 export default function TimeChartCanvas(props: CanvasProps) {
   const holder = useRef<HTMLDivElement>(null)
-  const chart = useRef<UPlot>(undefined)
+  const chart = useRef<Drawn>(undefined)
   const latest = useRef(props)
   latest.current = props
   const { from, stepSeconds, series, marks, height, sync } = props
@@ -25,33 +25,52 @@ export default function TimeChartCanvas(props: CanvasProps) {
   useEffect(() => {
     const element = holder.current
     if (!element) return
+    const dark = matchMedia('(prefers-color-scheme: dark)')
     const make = () => {
-      chart.current?.destroy()
-      chart.current = new UPlot(optionsOf(element, latest), dataOf(latest.current), element)
+      const madeOf = [lines, height, sync, document.documentElement.dataset['theme'], dark.matches].join('\n')
+      // The same as before on a page that was out of sight.
+      if (chart.current?.madeOf === madeOf) return
+      chart.current?.plot.destroy()
+      const plot = new UPlot(optionsOf(element, latest), dataOf(latest.current), element)
+      chart.current = { plot, madeOf, of: latest.current }
     }
     make()
-    const resized = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }))
+    const resized = new ResizeObserver(() => {
+      const plot = chart.current?.plot
+      if (plot && plot.width !== element.clientWidth) plot.setSize({ width: element.clientWidth, height })
+    })
     resized.observe(element)
     // Colours on a canvas do not follow the theme by themselves.
     const themed = new MutationObserver(make)
     themed.observe(document.documentElement, { attributeFilter: ['data-theme'] })
-    const dark = matchMedia('(prefers-color-scheme: dark)')
     dark.addEventListener('change', make)
     return () => {
       resized.disconnect()
       themed.disconnect()
       dark.removeEventListener('change', make)
-      chart.current?.destroy()
+      // Still in the document: its page is out of sight, or the chart is about to be made anew.
+      if (element.isConnected) return
+      chart.current?.plot.destroy()
       chart.current = undefined
     }
   }, [lines, height, sync])
 
   // Only on these: draws what these hold, read through `latest`.
   useEffect(() => {
-    chart.current?.setData(dataOf(latest.current))
+    const drawn = chart.current
+    if (!drawn || isSame(drawn.of, latest.current)) return
+    drawn.of = latest.current
+    drawn.plot.setData(dataOf(latest.current))
   }, [from, stepSeconds, series, marks])
 
   return <div ref={holder} className="w-full min-w-0" />
+}
+
+/** A chart, what its looks were made of, and the values it shows. */
+type Drawn = { readonly plot: UPlot; readonly madeOf: string; of: CanvasProps }
+
+function isSame(a: CanvasProps, b: CanvasProps): boolean {
+  return a.from === b.from && a.stepSeconds === b.stepSeconds && a.series === b.series && a.marks === b.marks
 }
 
 function dataOf({ from, stepSeconds, series }: CanvasProps): UPlot.AlignedData {

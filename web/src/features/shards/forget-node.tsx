@@ -3,9 +3,9 @@
 
 import { useMutation } from '@tanstack/react-query'
 import type { NodeView } from '@vacancy/shared/contract'
-import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
+import { go } from '../../lib/go.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -17,7 +17,6 @@ import { toast } from '../../ui/toast.tsx'
 /** Nothing while the node answers, or was not asked yet. */
 export function ForgetNode({ node }: { readonly node: NodeView }) {
   const why = useWhyNot('admin')
-  const router = useRouter()
   const [isOpen, setOpen] = useState(false)
   const name = `${node.shard} / ${node.id}`
   const forget = useMutation({
@@ -25,7 +24,7 @@ export function ForgetNode({ node }: { readonly node: NodeView }) {
       call('DELETE /api/v1/shards/{shard}/nodes/{node}', { params: { shard: node.shard, node: node.id } }),
     onSuccess: () => {
       toast({ says: `${name} is forgotten` })
-      router.push(routes.shards())
+      go(routes.shards())
     },
   })
   if (node.freshness !== 'gone' && node.error === null) return null

@@ -1,8 +1,8 @@
 'use client'
 import clsx from 'clsx'
-import { usePathname } from 'next/navigation'
 import { memo } from 'react'
 import { Icon } from '../../icons/icon.tsx'
+import { usePath } from '../../lib/address.tsx'
 import { go } from '../../lib/go.ts'
 import { useKey } from '../../lib/keys.ts'
 import { isUnder, MAIN_PAGES, MORE_PAGES, type PageLink } from './pages.ts'
@@ -25,7 +25,7 @@ export const Navigation = memo(function Navigation({ words = false, onGo }: Navi
 })
 
 function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLink[] }) {
-  const path = usePathname()
+  const path = usePath()
   return (
     <ul className="flex flex-col gap-0.5">
       {pages.map((page) => {

@@ -4,8 +4,20 @@
  * from code that was fetched while nothing else was to do: what a page shows comes from the query cache, so nothing needs
  * to be asked before it stands.
  */
-import { usePathname, useSelectedLayoutSegments } from 'next/navigation'
-import { Activity, Component, memo, type ReactNode, startTransition, useEffect, useRef, useState } from 'react'
+import clsx from 'clsx'
+import { useSelectedLayoutSegments } from 'next/navigation'
+import {
+  Activity,
+  Component,
+  memo,
+  type ReactNode,
+  startTransition,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react'
+import { usePath } from '../../lib/address.tsx'
 import { hasGoneTo, listenForLinks } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useIsAlive } from '../../ui/first-paint.ts'
@@ -26,7 +38,7 @@ const KEPT = [routes.overview(), routes.shards()]
 
 /** Drawn again when the address changes, not with the frame around it. */
 export const Outlet = memo(function Outlet({ children }: { readonly children: ReactNode }) {
-  const path = usePathname()
+  const path = usePath()
   const served = `/${useSelectedLayoutSegments().map(decodeURIComponent).join('/')}`
   const isAlive = useIsAlive()
   const kept = useKept(path)
@@ -35,15 +47,59 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
   useArrival(path)
   if (!isAlive && !DRAWN_BY_SERVER.has(path)) return <NotYet />
   const shown = kept.includes(path) ? kept : [...kept, path]
-  return shown.map((one) => {
-    const known = decodeURIComponent(one) === served ? undefined : pageAt(one)
-    return (
-      <Activity key={one} mode={one === path ? 'visible' : 'hidden'}>
-        <PageBoundary>{known ? <known.Drawn {...paramsOf(known, one)} /> : children}</PageBoundary>
-      </Activity>
-    )
-  })
+  return (
+    <div className="grid grow grid-cols-[minmax(0,1fr)]">
+      {shown.map((one) => {
+        const known = decodeURIComponent(one) === served ? undefined : pageAt(one)
+        return (
+          <Kept key={one} path={one} isSeen={one === path}>
+            <PageBoundary>{known ? <known.Drawn {...paramsOf(known, one)} /> : children}</PageBoundary>
+          </Kept>
+        )
+      })}
+    </div>
+  )
 })
+
+/** Whether a page stands in the document. */
+export function isDrawn(path: string): boolean {
+  return document.querySelector(`[data-kept="${CSS.escape(path)}"] > main`) !== null
+}
+
+type KeptProps = { readonly path: string; readonly isSeen: boolean; readonly children: ReactNode }
+
+/**
+ * A page that stays. React hides it by taking its boxes away, and the browser then makes them anew each time it is
+ * shown; with `content-visibility` it keeps them, and they are as hidden: from view, focus, search and readers. All lie
+ * in one cell, so that their width is that of the page that is seen; without height, so that no click meets them.
+ */
+function Kept({ path, isSeen, children }: KeptProps) {
+  const holder = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    const element = holder.current
+    if (!element || isSeen || !CSS.supports('content-visibility', 'hidden')) return
+    const keepBoxes = () => {
+      for (const page of element.children) if (page instanceof HTMLElement) page.style.removeProperty('display')
+    }
+    keepBoxes()
+    // A page that is drawn ahead comes later.
+    const observer = new MutationObserver(keepBoxes)
+    observer.observe(element, { childList: true })
+    return () => observer.disconnect()
+  }, [isSeen])
+  return (
+    <div
+      ref={holder}
+      data-kept={path}
+      className={clsx(
+        'col-start-1 row-start-1 min-w-0',
+        !isSeen && 'self-start [contain-intrinsic-size:0] [content-visibility:hidden]',
+      )}
+    >
+      <Activity mode={isSeen ? 'visible' : 'hidden'}>{children}</Activity>
+    </div>
+  )
+}
 
 /** The pages that stay: those that were seen, and all of them once there is time to draw them ahead. */
 function useKept(path: string): readonly string[] {

@@ -3,6 +3,7 @@
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
+import { AddressProvider } from '../../lib/address.tsx'
 import type { FirstData } from '../../lib/first-data.ts'
 import { listenForKeys, useKey } from '../../lib/keys.ts'
 import { type LiveValue, liveKey, startLive, useLive, useLiveStatus } from '../../lib/live.ts'
@@ -26,7 +27,7 @@ import { Banners } from './banners.tsx'
 import { EnvironmentLabel } from './environment-label.tsx'
 import { LiveChip } from './live-chip.tsx'
 import { Navigation, PageKeys } from './navigation.tsx'
-import { Outlet } from './outlet.tsx'
+import { isDrawn, Outlet } from './outlet.tsx'
 
 /** Of the page that is seen: others may stand in the document, hidden. */
 const FILTER_BOX = '#content [data-filter-box] input'
@@ -46,12 +47,14 @@ export function Shell({ first, children }: ShellProps) {
   return (
     <FirstPaintContext value={first ?? NOTHING_DRAWN}>
       <QueryClientProvider client={queries}>
-        <Announcements />
-        <SessionGate>
-          <Frame queries={queries}>{children}</Frame>
-        </SessionGate>
-        <ToastHost />
-        <TooltipHost />
+        <AddressProvider isDrawn={isDrawn}>
+          <Announcements />
+          <SessionGate>
+            <Frame queries={queries}>{children}</Frame>
+          </SessionGate>
+          <ToastHost />
+          <TooltipHost />
+        </AddressProvider>
       </QueryClientProvider>
     </FirstPaintContext>
   )

@@ -1,0 +1,61 @@
+'use client'
+/**
+ * Where the console is: the path and what stands behind it. The framework follows the address, too, but always in its own
+ * time, as for a page that must be fetched first. What stands in the document already is shown with the click.
+ */
+import { usePathname, useSearchParams } from 'next/navigation'
+import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from 'react'
+
+type Address = { readonly path: string; readonly search: URLSearchParams }
+type Follower = {
+  readonly follow: (address: Address) => void
+  /** Whether a page can be shown at once. */
+  readonly isDrawn: (path: string) => boolean
+}
+
+let follower: Follower | undefined
+
+const AddressContext = createContext<Address>({ path: '', search: new URLSearchParams() })
+
+type AddressProviderProps = {
+  readonly isDrawn: (path: string) => boolean
+  readonly children: ReactNode
+}
+
+/** Once, around everything that asks for the address. */
+export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
+  // What the server wrote the page for; from then on the browser's own.
+  const path = usePathname()
+  const search = useSearchParams()
+  const [address, setAddress] = useState<Address>(() => ({ path, search: new URLSearchParams(search) }))
+  useEffect(() => {
+    follower = { follow: setAddress, isDrawn }
+    addEventListener('popstate', followAddress)
+    return () => {
+      follower = undefined
+      removeEventListener('popstate', followAddress)
+    }
+  }, [isDrawn])
+  return <AddressContext value={address}>{children}</AddressContext>
+}
+
+export const usePath = (): string => useContext(AddressContext).path
+export const useSearch = (): URLSearchParams => useContext(AddressContext).search
+
+/** Puts another address into the window; in step with it for what the framework keeps. */
+export function setAddress(to: string, { push }: { readonly push: boolean }): void {
+  const before = location.pathname
+  if (push) history.pushState(null, '', to)
+  else history.replaceState(null, '', to)
+  followAddress(before)
+}
+
+function followAddress(before: unknown): void {
+  if (!follower) return
+  const { follow, isDrawn } = follower
+  const { pathname: path } = location
+  const address = { path, search: new URLSearchParams(location.search) }
+  // A part of the address that only a page reads may take its time: the click that set it has been answered.
+  if (path !== before && isDrawn(path)) follow(address)
+  else startTransition(() => follow(address))
+}
