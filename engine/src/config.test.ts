@@ -5,6 +5,7 @@ import { VacancyError } from '@vacancy/shared'
 import { type Given, loadCodecFile } from '@vacancy/shared/node'
 import { afterAll, expect, test } from 'vitest'
 import { codecsFileOf, loadEngineConfig, memoryBytes, servingThreads } from './config.ts'
+import { LOG_FILE_BYTES } from './wal/wal.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-config-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -55,6 +56,7 @@ test('without a file every key has the default of the contract', () => {
     snapshotIntervalSec: 60,
     snapshotTriggerCount: 10_000,
     walFlushThreshold: 2_000,
+    walFileBytes: LOG_FILE_BYTES,
   })
   expect(origins.tcp_port.from).toBe('default')
   expect(Object.isFrozen(values)).toBe(true)

@@ -17,6 +17,9 @@ import {
 /** Whence a node fetches snapshots (pull.ts). */
 export const PULL_URLS = ['any', 'https', 'none'] as const
 
+/** Least size of a file of the log: a group of entries must fit twice. */
+export const WAL_FILE_BYTES_MIN = 4_194_304
+
 /** Least memory for data: below, the areas of the threads leave no room for it. */
 export const MEMORY_BYTES_MIN = 64 * 1024 ** 2
 const MEMORY_BYTES_MAX = 4 * 1024 ** 3
@@ -128,6 +131,13 @@ export const ENGINE_SCHEMA = {
     1_048_576,
     1_073_741_824,
     'Memory for the sessions of request keys; fixed when a shard first starts.',
+    'bytes',
+  ),
+  wal_file_bytes: whole(
+    67_108_864,
+    WAL_FILE_BYTES_MIN,
+    1_073_741_824,
+    'Size of a file of the log, made ahead of its use, and of the room that is kept for a full disk: three times this is taken from the start.',
     'bytes',
   ),
   load_urls: {

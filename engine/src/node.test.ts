@@ -100,6 +100,17 @@ test.each([
   expect(() => statSync(join(folder, 'data'))).toThrow()
 })
 
+test('wal_file_bytes is the size of log files and of the reserve, and may change from start to start', async () => {
+  const sizes = () => [logFile(folder), join(folder, 'data', 'reserve.bin')].map((file) => statSync(file).size)
+  const { folder, digest } = await dataFolder(50, { wal_file_bytes: 4 << 20 })
+  expect(sizes()).toEqual([4 << 20, 4 << 20])
+
+  const node = await start({ folder, config: { wal_file_bytes: 8 << 20 } })
+
+  expect(sizes()).toEqual([8 << 20, 8 << 20])
+  expect(await digestOf(node)).toBe(digest)
+})
+
 test('memory_max_bytes without room for the replies that are allowed is a wrong configuration', async () => {
   const folder = folderOfTest()
   const config = { memory_max_bytes: 67_108_864, query_limit: 32_767, session_table_bytes: 1_048_576 }

@@ -166,6 +166,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     snapshotIntervalMs: settings.snapshotIntervalSec * 1000,
     snapshotTriggerCount: settings.snapshotTriggerCount,
     walFlushThreshold: settings.walFlushThreshold,
+    walFileBytes: settings.walFileBytes,
     loadThreads: cores,
     acceptLoss: options.acceptLoss,
     rejoin: options.rejoin,

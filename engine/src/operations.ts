@@ -14,6 +14,7 @@ import {
   restoreAside,
 } from './cluster/data-directory.ts'
 import { recoverNode, writeSnapshotNow } from './cluster/recovery.ts'
+import { WAL_FILE_BYTES_MIN } from './config.ts'
 import { createEnv, type Log } from './env.ts'
 import { coverageOf } from './snapshot/coverage.ts'
 import { shortSnapshotId, snapshotId } from './snapshot/format.ts'
@@ -156,6 +157,8 @@ export async function exportDirectory(path: string, outputPath: string, acceptLo
       snapshotIntervalMs: 0,
       snapshotTriggerCount: 1,
       walFlushThreshold: 1,
+      // Never enlarges what it only reads.
+      walFileBytes: WAL_FILE_BYTES_MIN,
       loadThreads: 2,
       acceptLoss,
       rejoin: false,

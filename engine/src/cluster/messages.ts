@@ -20,6 +20,7 @@ export type ReplicaOptions = {
   readonly snapshotIntervalMs: number
   readonly snapshotTriggerCount: number
   readonly walFlushThreshold: number
+  readonly walFileBytes: number
   /** Threads that decode words at start. */
   readonly loadThreads: number
   /** Sets damaged data aside and starts from what verifies. */

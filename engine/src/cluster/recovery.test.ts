@@ -71,6 +71,7 @@ const options = (dataDir: string, acceptLoss: boolean): ReplicaOptions => ({
   snapshotIntervalMs: 0,
   snapshotTriggerCount: 1,
   walFlushThreshold: 1,
+  walFileBytes: 4 << 20,
   loadThreads: 1,
   acceptLoss,
   rejoin: false,

@@ -278,7 +278,7 @@ async function recoverFrom(
   const snapshot = loaded?.reader
   const base: SnapshotMark = { index: snapshot?.manifest.index ?? 0, term: snapshot?.manifest.term ?? 0 }
   let opened: { wal: Wal; recovered: Recovered | undefined }
-  if (directory.cluster) opened = openLog(env, directory, found, base, decide !== undefined)
+  if (directory.cluster) opened = openLog(env, directory, found, base, options, decide !== undefined)
   else {
     const refused = found.refused[0]
     // A new folder with a seed that does not verify must not become an empty shard.
@@ -293,7 +293,9 @@ async function recoverFrom(
       return await again()
     }
     beginWriting(directory)
-    const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), base)
+    const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), base, {
+      fileBytes: options.walFileBytes,
+    })
     writeCluster(directory, cluster)
     opened = { wal, recovered: undefined }
   }
@@ -311,7 +313,7 @@ async function recoverFrom(
   const replayed = replay(env, context, recovered, base.index, decide && hardState.commit, begin, place, progress)
   publish(store, replayed.applied)
   prepareSnapshots(store)
-  ensureReserve(directory)
+  ensureReserve(directory, options.walFileBytes)
   const { applied, entries, configuration } = replayed
   const termAt = (index: number) => (recovered && recoveredTerm(recovered, index)) || base.term
   const lastIndex = recovered?.lastIndex ?? base.index
@@ -364,11 +366,13 @@ function openLog(
   directory: DataDirectory,
   found: Loaded<Store>,
   base: SnapshotMark,
+  options: ReplicaOptions,
   isClustered: boolean,
 ): { wal: Wal; recovered: Recovered | undefined } {
   const { cluster } = directory
   assert(cluster !== undefined, 'the folder is formed')
   const opened = openWal(env, walFolder(directory), logIdentity(directory, cluster), {
+    fileBytes: options.walFileBytes,
     isClean: directory.isClean,
     onVerified: () => beginWriting(directory),
   })
@@ -691,12 +695,14 @@ async function startFromRescue(
     writeSnapshotDir(env, path, source, { encoder, origin: 'recovery' }),
   )
   beginWriting(directory)
-  const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), mark)
+  const wal = createWal(env, walFolder(directory), logIdentity(directory, cluster), mark, {
+    fileBytes: options.walFileBytes,
+  })
   writeCluster(directory, cluster)
   unlinkFile(env.disk, file)
   syncFolder(env.disk, path)
   prepareSnapshots(store)
-  ensureReserve(directory)
+  ensureReserve(directory, options.walFileBytes)
   const { index, term } = mark
   return {
     directory,

@@ -28,6 +28,9 @@ const SERVING = /^serving: tcp (.+):(\d+), http (.+):(\d+)$/m
 
 export const TEST_CODECS = ['breakfast', 'refundable', 'sea_view'] as const
 
+/** A node that shares the machine with others; its files are those of a large one in small. */
+const SMALL = { tcp_port: 0, api_port: 0, serving_threads: 1, wal_file_bytes: 4 << 20 }
+
 export type ConfigLines = { readonly [key: string]: string | number | boolean }
 
 export type NodeRun = {
@@ -110,7 +113,7 @@ export async function runVacancy(
 
 function runArguments(run: NodeRun): string[] {
   const { folder, dataDir = join(folder, 'data'), codecs = TEST_CODECS, config = {}, flags = [] } = run
-  const lines = Object.entries({ tcp_port: 0, api_port: 0, serving_threads: 1, ...config })
+  const lines = Object.entries({ ...SMALL, ...config })
   const configFile = join(folder, 'vacancy.yml')
   const codecsFile = join(folder, 'codecs.yml')
   writeFileSync(configFile, lines.map(([key, value]) => `${key}: ${value}\n`).join(''))

@@ -40,6 +40,7 @@ const QUICK: ConfigLines = {
   registry_heartbeat_secs: 1,
   serving_threads: 1,
   memory_max_bytes: 256 << 20,
+  wal_file_bytes: 4 << 20,
   cpu_watch: false,
 }
 
