@@ -1,7 +1,7 @@
 /** A real node as a process of its own, for tests: free ports, temporary folders, raw frames over real sockets. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,8 @@ import {
 } from '@vacancy/shared/wire'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
-const START_MS = 60_000
+/** Less than a test has: one that waits in vain says what for. */
+const STUCK_MS = 45_000
 const ANSWER_MS = 30_000
 const LOOK_MS = 20
 const SERVING = /^serving: tcp (.+):(\d+), http (.+):(\d+)$/m
@@ -101,14 +102,47 @@ export function launch(
   return { child, output: () => output, ended }
 }
 
+/** Waits for the end of a process; one that does not end is killed, and the error has what it printed and waits for. */
+async function endOf({ child, output, ended }: Running): Promise<Ended> {
+  const late = Symbol('late')
+  let timer: NodeJS.Timeout | undefined
+  const lateness = new Promise<typeof late>((resolve) => {
+    timer = setTimeout(() => resolve(late), STUCK_MS)
+  })
+  const end = await Promise.race([ended, lateness])
+  clearTimeout(timer)
+  if (end !== late) return end
+  const threads = threadsOf(child)
+  child.kill('SIGKILL')
+  throw new Error(`process ${child.pid} did not end:\n${output()}\n${threads}`)
+}
+
+/** What the threads of a process wait for, a line each: name, function of the kernel, system call. */
+function threadsOf({ pid }: ChildProcess): string {
+  const folder = `/proc/${pid}/task`
+  if (!existsSync(folder)) return ''
+  const told = (task: string, file: string) => {
+    try {
+      return readFileSync(join(folder, task, file), 'utf8').trim()
+    } catch (error) {
+      // It ended, or may not be looked into.
+      return (error as NodeJS.ErrnoException).code ?? ''
+    }
+  }
+  const lines = readdirSync(folder).map((task) =>
+    ['comm', 'wchan', 'syscall'].map((file) => told(task, file)).join(' '),
+  )
+  return lines.join('\n')
+}
+
 /** Runs a subcommand to its end. */
 export async function runVacancy(
   args: readonly string[],
   run: Pick<NodeRun, 'clockOffsetMs' | 'environment'> = {},
 ): Promise<{ readonly code: number | null; readonly output: string }> {
-  const { output, ended } = launch(args, run)
-  const { code } = await ended
-  return { code, output: output() }
+  const running = launch(args, run)
+  const { code } = await endOf(running)
+  return { code, output: running.output() }
 }
 
 function runArguments(run: NodeRun): string[] {
@@ -123,29 +157,31 @@ function runArguments(run: NodeRun): string[] {
 
 /** Starts a node that is expected to end by itself, as for a wrong configuration. */
 export async function runNodeToEnd(run: NodeRun): Promise<{ readonly code: number | null; readonly output: string }> {
-  const { output, ended } = launch(runArguments(run), run)
-  const { code } = await ended
-  return { code, output: output() }
+  const running = launch(runArguments(run), run)
+  const { code } = await endOf(running)
+  return { code, output: running.output() }
 }
 
 /** Starts a node; resolves when it serves. */
 export async function startNodeProcess(run: NodeRun): Promise<NodeProcess> {
-  const { child, output, ended } = launch(runArguments(run), run)
+  const running = launch(runArguments(run), run)
+  const { child, output, ended } = running
   if (run.killAfterMs !== undefined) setTimeout(() => child.kill('SIGKILL'), run.killAfterMs)
   const serving = async (): Promise<RegExpExecArray> => {
-    for (const until = performance.now() + START_MS; performance.now() < until; ) {
+    for (const until = performance.now() + STUCK_MS; performance.now() < until; ) {
       const line = SERVING.exec(output())
       if (line) return line
       if (child.exitCode !== null || child.signalCode !== null) break
       await pause()
     }
+    const threads = threadsOf(child)
     child.kill('SIGKILL')
-    throw new Error(`the node did not start (exit code ${child.exitCode}):\n${output()}`)
+    throw new Error(`the node did not start (exit code ${child.exitCode}):\n${output()}\n${threads}`)
   }
   const line = await serving()
   const end = (signal: NodeJS.Signals) => {
     child.kill(signal)
-    return ended
+    return endOf(running)
   }
   return {
     pid: child.pid as number,

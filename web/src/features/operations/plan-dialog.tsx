@@ -7,7 +7,7 @@
 
 import { useQueryClient } from '@tanstack/react-query'
 import type { Plan, PlanRequest } from '@vacancy/shared/contract'
-import { type FormEvent, useEffect, useId, useRef, useState } from 'react'
+import { type FormEvent, memo, useEffect, useId, useRef, useState } from 'react'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
@@ -91,20 +91,7 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
       {!plan && !query.error && <Skeleton rows={8} />}
       {plan && (
         <form id={form} onSubmit={run} className="grid gap-5" aria-busy={query.isPlaceholderData || undefined}>
-          <Targets plan={plan} request={request} onRequest={onRequest} />
-          <PlanPictures before={plan.before} after={plan.after} />
-          <Effects plan={plan} />
-          <PlanChecks checks={plan.checks} onPlan={onRequest} />
-          <section className="grid gap-2">
-            <h3 className="text-body text-text-2">Same thing without the console</h3>
-            <CodeTabs
-              label="Same thing without the console"
-              tabs={[
-                { id: 'cli', label: 'Command line', code: plan.commands.cli },
-                { id: 'curl', label: 'curl', code: plan.commands.curl },
-              ]}
-            />
-          </section>
+          <Explained plan={plan} request={request} onRequest={onRequest} />
           <Confirming plan={plan} reason={reason} onReason={setReason} typed={typed} onTyped={setTyped} />
           {/* Enter in a field is the button, and obeys what holds it back. */}
           <button type="submit" hidden aria-hidden="true" tabIndex={-1} />
@@ -113,6 +100,34 @@ export function PlanDialog({ request, onRequest, onClose }: PlanDialogProps) {
     </Dialog>
   )
 }
+
+type OfPlan = {
+  readonly plan: Plan
+  readonly request: PlanRequest
+  readonly onRequest: (request: PlanRequest) => void
+}
+
+/** All that a plan says. Drawn anew with the plan alone: neither a key nor the click that confirms waits for it. */
+const Explained = memo(function Explained({ plan, request, onRequest }: OfPlan) {
+  return (
+    <>
+      <Targets plan={plan} request={request} onRequest={onRequest} />
+      <PlanPictures before={plan.before} after={plan.after} />
+      <Effects plan={plan} />
+      <PlanChecks checks={plan.checks} onPlan={onRequest} />
+      <section className="grid gap-2">
+        <h3 className="text-body text-text-2">Same thing without the console</h3>
+        <CodeTabs
+          label="Same thing without the console"
+          tabs={[
+            { id: 'cli', label: 'Command line', code: plan.commands.cli },
+            { id: 'curl', label: 'curl', code: plan.commands.curl },
+          ]}
+        />
+      </section>
+    </>
+  )
+})
 
 /** What stands in the title until the plan is there. */
 function titleOf(request: PlanRequest): string {
@@ -186,15 +201,7 @@ function StartFailed({ problem }: { readonly problem: NonNullable<ReturnType<typ
 /** Kinds that make sense for another node of the same shard. */
 const RETARGETED: readonly Plan['kind'][] = ['transfer', 'promote', 'demote']
 
-function Targets({
-  plan,
-  request,
-  onRequest,
-}: {
-  readonly plan: Plan
-  readonly request: PlanRequest
-  readonly onRequest: (request: PlanRequest) => void
-}) {
+function Targets({ plan, request, onRequest }: OfPlan) {
   if (!RETARGETED.includes(plan.kind) || plan.node === null || plan.alternatives.length === 0) return null
   const of = new Map(plan.before.nodes.map((node) => [node.node, node]))
   const others = plan.alternatives.map(({ node, says, blocked }) => ({
