@@ -73,6 +73,12 @@ const OBSERVE = `
     const observer = new MutationObserver(() => { if (look()) observer.disconnect() })
     observer.observe(document, { subtree: true, childList: true, attributes: true })
   })
+  // From the next click to the frame that shows so many of something.
+  window.drawnAfterClick = (selector, count) => new Promise((resolve) => addEventListener('click', () => {
+    const look = () => { if (document.querySelectorAll(selector).length < count) return false; afterPaint(resolve); return true }
+    const observer = new MutationObserver(() => { if (look()) observer.disconnect() })
+    observer.observe(document, { subtree: true, childList: true })
+  }, { once: true }))
   window.nextClickPainted = () => new Promise((resolve) => addEventListener('click', () => afterPaint(resolve), { once: true }))
 `
 type State = Awaited<ReturnType<BrowserContext['storageState']>>
@@ -201,6 +207,32 @@ async function measureOverview(browser: Browser, { url }: Simulation, storageSta
   ]
 }
 
+/** The twelve charts of a shard, their code and values being there: from the click to the frame with their lines. */
+async function measureCharts(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const page = await slowPage(context)
+  await open(page, `${url}/shards/s1/metrics`)
+  const times: number[] = []
+  for (let run = 0; run <= RUNS; run++) {
+    const tab = (name: string) => page.getByRole('navigation', { name: 'Shard s1' }).getByRole('link', { name })
+    await tab('Events').click()
+    await ready(page, 'shard-events')
+    await page.waitForTimeout(SETTLE_MS)
+    const drawn = page.evaluate<number>(`drawnAfterClick('#content figure[data-chart] canvas', 12)`)
+    await tab('Metrics').click()
+    times.push(await drawn)
+  }
+  await context.close()
+  return [
+    {
+      what: 'twelve charts, values known, from the click to the screen',
+      limit: 200,
+      unit: 'ms',
+      value: median(times.slice(1)),
+    },
+  ]
+}
+
 /** From a change on a node to the frame that shows it, and from the click that confirms a plan to its first answer. */
 async function measureChanges(browser: Browser, simulation: Simulation, storageState: State): Promise<Figure[]> {
   const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
@@ -301,6 +333,7 @@ if (values.help) {
   const inSmall = await signedIn(browser, small)
   const figures = await measureOverview(browser, small, inSmall)
   figures.push(...(await measureChanges(browser, small, inSmall)))
+  figures.push(...(await measureCharts(browser, small, inSmall)))
   await small.stop()
   const large = await startSimulation(sizeOf(1_000, 300), { isBehind: true })
   figures.push(...(await measureLarge(browser, large, await signedIn(browser, large))))
