@@ -33,7 +33,7 @@ export async function startSimulation(
     detached: isBehind,
   })
   if (isBehind) process.once('exit', () => child.kill())
-  if (isBehind && existsSync(`/proc/${child.pid}/autogroup`)) writeFileSync(`/proc/${child.pid}/autogroup`, '15')
+  if (isBehind && existsSync(`/proc/${child.pid}/autogroup`)) writeFileSync(`/proc/${child.pid}/autogroup`, '5')
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   let printed = ''
   const line = (pattern: RegExp) =>
