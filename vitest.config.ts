@@ -8,8 +8,8 @@ const project = (name: string) => ({ test: { name, root: `./${name}`, include: [
 
 export default defineConfig({
   test: {
-    // Much of their time they wait for processes: four keep two cores busy.
-    maxWorkers: 4,
+    // Much of their time they wait for processes: three keep two cores busy.
+    maxWorkers: 3,
     projects: [
       ...house.workspaces.map(project),
       { test: { name: 'scripts', root: './scripts', include: ['*.test.mjs'], ...limits } },

@@ -58,6 +58,7 @@ import { addDigest, type Digest, type Memory, type Store, setState, state, state
 import {
   addToPlane,
   appendRow,
+  bitmapGrowthBytes,
   changeWord,
   ensurePlane,
   field,
@@ -66,6 +67,7 @@ import {
   nightGrowthBytes,
   type PutWord,
   planeOf,
+  rebuildBytes,
   rebuildTable,
   removeRow,
   renewRowBits,
@@ -145,6 +147,7 @@ export function applyCommand(
   expireSessions(store, reader.timeMs)
   if (reader.key < 0) execute(context)
   else executeOnce(context, index)
+  store.writer.promisedBytes = 0
   if (index % DIGEST_EVERY === 0) {
     marks.push({ index, ...stateDigest(store.memory) })
     if (marks.length > MARKS_MAX) marks.shift()
@@ -263,8 +266,9 @@ const MEMORY_MARGIN_BYTES = 256 * 1024
  * could differ in this: a cluster must agree on `memory_max_bytes`.)
  */
 function lacksMemory(context: ApplyContext, bytes: number): boolean {
-  const { low, high } = context.store.writer.gap
-  if (high - low >= bytes + MEMORY_MARGIN_BYTES) return false
+  const { writer } = context.store
+  writer.promisedBytes = bytes + MEMORY_MARGIN_BYTES
+  if (writer.gap.high - writer.gap.low >= writer.promisedBytes) return false
   fail(context, OUTCOME.refused)
   return true
 }
@@ -615,7 +619,9 @@ function propertyGrowthBytes(context: ApplyContext): number {
   const name = findName(memory, NAMES.segment, reader.bytes, at + 1, at + 1 + (reader.bytes[at] as number))
   const segment = segmentOf(memory, name)
   const rows = segment === 0 ? 4096 : rowGrowthBytes(memory, field(memory, segment + SEGMENT.propertyTable))
-  return names + rows
+  const property = findProperty(memory, reader.bytes, reader.at)
+  const tables = property === 0 ? [] : tablesOfProperty(memory, property)
+  return tables.reduce((bytes, table) => bytes + bitmapGrowthBytes(memory, table), names + rows)
 }
 
 function internRead(context: ApplyContext, kind: NameKind): number {
@@ -697,7 +703,10 @@ function orderRows(context: ApplyContext): void {
   if (segment === 0) return
   const table = isPropertyTable ? field(memory, segment + SEGMENT.propertyTable) : tableOf(memory, segment, roomType)
   if (table === 0) return
-  rebuildTable(store, table, sortedRows(memory, table), capacityFor(field(memory, table + TABLE.liveRows)))
+  const capacity = capacityFor(field(memory, table + TABLE.liveRows))
+  // It stays as it is, which costs searches some time and nobody anything else.
+  if (lacksMemory(context, rebuildBytes(memory, table, capacity))) return
+  rebuildTable(store, table, sortedRows(memory, table), capacity)
   setField(store, table + TABLE.unordered, 0)
 }
 

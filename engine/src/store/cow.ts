@@ -11,7 +11,7 @@
  */
 
 import { assert } from '@vacancy/shared'
-import { allocate } from './arena.ts'
+import { allocate, release } from './arena.ts'
 import { CONTROL, PAGE_BYTES, PAGE_SHIFT } from './layout.ts'
 import type { Memory, SparePages, Store } from './memory.ts'
 
@@ -28,9 +28,13 @@ export function reserveSparePages(store: Store, pages: number): void {
 }
 
 function growSpare(store: Store, touched: boolean): boolean {
-  const spare = store.writer.spare
-  const start = allocate(store.writer.planes, SPARE_STEP_PAGES * PAGE_BYTES)
+  const { spare, planes, gap, promisedBytes } = store.writer
+  const start = allocate(planes, SPARE_STEP_PAGES * PAGE_BYTES)
   if (start === 0) return false
+  if (gap.high - gap.low < promisedBytes) {
+    release(planes, start, SPARE_STEP_PAGES * PAGE_BYTES)
+    return false
+  }
   for (let i = 0; i < SPARE_STEP_PAGES; i++) {
     const address = start + i * PAGE_BYTES
     if (touched) store.memory.u8[address] = 0

@@ -31,6 +31,8 @@ export type Writer = {
   readonly sessions: Map<string, number>
   copyOnWrite: boolean
   epoch: number
+  /** Bytes between the regions that the command in hand may need: copies for a snapshot leave them there. */
+  promisedBytes: number
   /** First byte a record may lie at. */
   readonly recordsStart: number
   /** Room types a property is expected to have: what its list has room for from the start. */

@@ -96,6 +96,7 @@ export function createStore(options: StoreOptions): Store {
       sessions: new Map(),
       copyOnWrite: false,
       epoch: 0,
+      promisedBytes: 0,
       recordsStart,
       roomsHint: options.roomsHint ?? ROOMS_MIN,
       sweep: [],

@@ -5,7 +5,7 @@
  * one word that shows it; whatever moves or replaces what readers may be looking at happens between mark and unmark.
  */
 
-import { assert } from '@vacancy/shared'
+import { assert, LIMITS } from '@vacancy/shared'
 import { touch } from './cow.ts'
 import { packageHash } from './digest.ts'
 import {
@@ -32,6 +32,8 @@ import { addState64, allocatePlane, allocateRecord, type Memory, type Store, set
 import { mark, retire, unmark } from './version.ts'
 
 const BITMAPS_MIN = 16
+/** Type, category, stars and area beside the amenities. */
+const VALUES_OF_PROPERTY_MAX = LIMITS.amenitiesMax + 4
 
 export function field(memory: Memory, address: number): number {
   return memory.u32[address >>> 2] as number
@@ -158,12 +160,29 @@ export function liveRowsOf(memory: Memory, table: number): Uint32Array {
 export function rowGrowthBytes(memory: Memory, table: number): number {
   if (table === 0) return planeBytes(8) + TABLE.bytes
   const capacity = field(memory, table + TABLE.capacity)
-  if (rowCountOf(memory, table) < capacity) return 0
+  if (rowCountOf(memory, table) < capacity) return bitmapGrowthBytes(memory, table)
   const grown = grownCapacity(capacity)
   let planes = 0
   forEachSlot(memory, table, () => planes++)
-  const bitmaps = Math.max(BITMAPS_MIN, field(memory, table + TABLE.bitmapCapacity)) * 2
+  // Twice as many as there were, and twice as many again for the values of the row.
+  const bitmaps = Math.max(BITMAPS_MIN, field(memory, table + TABLE.bitmapCapacity)) * 6
   return planes * planeBytes(grown) + grown * 20 + bitmaps * (bitmapBytes(grown) + 16)
+}
+
+/** Bytes that new values of one property may take at once: bitmaps are copied into twice the room when it is used up. */
+export function bitmapGrowthBytes(memory: Memory, table: number): number {
+  const bitmaps = field(memory, table + TABLE.bitmapCapacity)
+  const used = field(memory, table + TABLE.bitmapCount)
+  if (bitmaps === 0 || used + VALUES_OF_PROPERTY_MAX <= bitmaps) return 0
+  return bitmaps * 2 * (bitmapBytes(field(memory, table + TABLE.capacity)) + 16)
+}
+
+/** Bytes that a table takes once more while it is copied into columns of another capacity. */
+export function rebuildBytes(memory: Memory, table: number, capacity: number): number {
+  let planes = 0
+  forEachSlot(memory, table, () => planes++)
+  const bitmaps = capacity < BITMAP_ROWS_MIN ? 0 : bitmapsFor(memory, table)
+  return planes * planeBytes(capacity) + capacity * 20 + bitmaps * (bitmapBytes(capacity) + 16)
 }
 
 /** Bytes of one more night. */
@@ -309,8 +328,7 @@ function rebuildBitmaps(store: Store, table: number, oldCapacity: number): void 
   for (let cell = 0; cell < 3; cell++) setField(store, table + TABLE.attributeCounts + cell * 4, 0)
   if (capacity < BITMAP_ROWS_MIN) return
   const rows = rowCountOf(memory, table)
-  const values = distinctValues(memory, table, rows)
-  createBitmaps(store, table, Math.max(BITMAPS_MIN, 2 ** Math.ceil(Math.log2(values + 2))))
+  createBitmaps(store, table, bitmapsFor(memory, table))
   fillBitmaps(store, table, rows)
 }
 
@@ -338,13 +356,24 @@ const COLUMNS: readonly { attribute: Attribute; column: number }[] = [
   { attribute: ATTRIBUTE.area, column: PROPERTY.area },
 ]
 
-function distinctValues(memory: Memory, table: number, rows: number): number {
+/** Room for the bitmaps of a table that is made anew: those of its values, and some to come. */
+function bitmapsFor(memory: Memory, table: number): number {
+  const values = valuesWithBitmaps(memory, table, rowCountOf(memory, table))
+  return Math.max(BITMAPS_MIN, 2 ** Math.ceil(Math.log2(values + 2)))
+}
+
+/** Different values of all attributes, of each as many as may have a bitmap. */
+function valuesWithBitmaps(memory: Memory, table: number, rows: number): number {
   stamp++
   let values = 0
+  const counts = new Uint32Array(ATTRIBUTE_VALUES_MAX.length)
   const note = (attribute: number, value: number) => {
     const { stamps } = metOf(attribute, value)
     if (stamps[value] === stamp) return
     stamps[value] = stamp
+    const count = counts[attribute] as number
+    if (count === ATTRIBUTE_VALUES_MAX[attribute]) return
+    counts[attribute] = count + 1
     values++
   }
   for (let row = 0; row < rows; row++) {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { ask, createNodeInMemory, type NodeInMemory } from '../testing/node-in-memory.ts'
 import { fillSynthetic } from '../testing/synthetic.ts'
 import { applyCommand, recountDigest, unorderedTables } from './apply.ts'
+import { allocate } from './arena.ts'
 import {
   beginCommand,
   createCommandWriter,
@@ -173,6 +174,35 @@ test('rows come into the order of type, category, stars, area and id by an entry
   expect(found).toEqual(expected)
   expect(stateDigest(node.store.memory)).toEqual(digest)
   expect(recountDigest(node.store.memory).digest).toEqual(digest)
+})
+
+test('rows stay out of order where there is no memory to put them in order', () => {
+  const node = createNodeInMemory(parseDay('2026-11-20') as number, 64 << 20)
+  for (let i = 0; i < 2_000; i++) {
+    const amenities = Array.from({ length: 20 }, (_, k) => `${i}-${k}`)
+    ask(node, 'SETPROP', { ...place, propertyId: `p${i}`, propertyType: i % 2 ? 'hotel' : 'villa', amenities })
+    for (let night = 0; night < 30; night++) {
+      const date = formatDay(node.day + night)
+      ask(node, 'SETROOMPKG', { propertyId: `p${i}`, roomType: 'r', date, availability: 1, finalPrice: i })
+    }
+  }
+  const digest = stateDigest(node.store.memory)
+  // All that is left but a little.
+  const { gap, planes } = node.store.writer
+  for (let bytes = gap.high - gap.low; bytes >= 4_096; bytes >>>= 1) while (allocate(planes, bytes) !== 0);
+
+  const order = own(node, KIND.orderRows, (writer) => {
+    for (const text of ['s', 'r']) {
+      const bytes = new TextEncoder().encode(text)
+      writeU8(writer, bytes.length)
+      writeBytes(writer, bytes, 0, bytes.length)
+      if (text === 's') writeU8(writer, 0)
+    }
+  })
+
+  expect(order).toBe(OUTCOME.refused)
+  expect(unorderedTables(node.store.memory)).toHaveLength(2)
+  expect(stateDigest(node.store.memory)).toEqual(digest)
 })
 
 test('small tables cost megabytes: 200 segments of 100 room types with 3 rows, a tenth of what must fit', () => {

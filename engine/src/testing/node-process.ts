@@ -271,11 +271,13 @@ export type WireClient = {
   /** Codec list to read rate features with. */
   codecs: readonly string[]
   readonly waiting: Map<number, (payload: Uint8Array | undefined) => void>
+  /** What the node printed so far. */
+  readonly told: () => string
 }
 
 /** Opens a connection; `tls` is the certificate to trust. */
 export async function openClient(
-  node: { readonly host?: string; readonly tcpPort: number },
+  node: { readonly host?: string; readonly tcpPort: number; readonly output?: () => string },
   options: { readonly tls?: string; readonly codecs?: readonly string[] } = {},
 ): Promise<WireClient> {
   const at = { host: node.host ?? '127.0.0.1', port: node.tcpPort }
@@ -289,6 +291,7 @@ export async function openClient(
     nextId: 1,
     codecs,
     waiting: new Map(),
+    told: node.output ?? (() => ''),
   }
   socket.on('data', (chunk: Buffer) => take(client, chunk))
   socket.on('close', () => {
@@ -335,7 +338,14 @@ export async function ask<Name extends CommandName>(
   const correlationId = client.nextId++
   const answer = answerTo(client, correlationId)
   client.socket.write(encodeRequest({ command, correlationId, fields }))
-  return readAnswer(client, command, await answer)
+  const payload = await answer
+  if (payload === undefined) {
+    throw new VacancyError('connection_lost', {
+      address: 'the node',
+      reason: `closed. The node said:\n${client.told()}`,
+    })
+  }
+  return readAnswer(client, command, payload)
 }
 
 export function readAnswer<Name extends CommandName>(

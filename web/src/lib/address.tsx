@@ -14,6 +14,8 @@ type Follower = {
 }
 
 let follower: Follower | undefined
+/** The path that was followed last. */
+let pathBefore = ''
 
 const AddressContext = createContext<Address>({ path: '', search: new URLSearchParams() })
 
@@ -27,9 +29,10 @@ export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
   // What the server wrote the page for; from then on the browser's own.
   const path = usePathname()
   const search = useSearchParams()
-  const [address, setAddress] = useState<Address>(() => ({ path, search: new URLSearchParams(search) }))
+  const [address, follow] = useState<Address>(() => ({ path, search: new URLSearchParams(search) }))
   useEffect(() => {
-    follower = { follow: setAddress, isDrawn }
+    follower = { follow, isDrawn }
+    pathBefore = location.pathname
     addEventListener('popstate', followAddress)
     return () => {
       follower = undefined
@@ -44,18 +47,19 @@ export const useSearch = (): URLSearchParams => useContext(AddressContext).searc
 
 /** Puts another address into the window; in step with it for what the framework keeps. */
 export function setAddress(to: string, { push }: { readonly push: boolean }): void {
-  const before = location.pathname
   if (push) history.pushState(null, '', to)
   else history.replaceState(null, '', to)
-  followAddress(before)
+  followAddress()
 }
 
-function followAddress(before: unknown): void {
+function followAddress(): void {
   if (!follower) return
   const { follow, isDrawn } = follower
   const { pathname: path } = location
   const address = { path, search: new URLSearchParams(location.search) }
+  const isOtherPage = path !== pathBefore
+  pathBefore = path
   // A part of the address that only a page reads may take its time: the click that set it has been answered.
-  if (path !== before && isDrawn(path)) follow(address)
+  if (isOtherPage && isDrawn(path)) follow(address)
   else startTransition(() => follow(address))
 }
