@@ -32,6 +32,8 @@ import { addState64, allocatePlane, allocateRecord, type Memory, type Store, set
 import { mark, retire, unmark } from './version.ts'
 
 const BITMAPS_MIN = 16
+/** Room for all values that may have a bitmap. */
+const BITMAPS_MOST = 2 ** Math.ceil(Math.log2(ATTRIBUTE_VALUES_MAX.reduce((sum, most) => sum + most, 2 as number)))
 /** Type, category, stars and area beside the amenities. */
 const VALUES_OF_PROPERTY_MAX = LIMITS.amenitiesMax + 4
 
@@ -164,8 +166,9 @@ export function rowGrowthBytes(memory: Memory, table: number): number {
   const grown = grownCapacity(capacity)
   let planes = 0
   forEachSlot(memory, table, () => planes++)
-  // Twice as many as there were, and twice as many again for the values of the row.
-  const bitmaps = Math.max(BITMAPS_MIN, field(memory, table + TABLE.bitmapCapacity)) * 6
+  // Made anew, and once more should the values of the row not fit.
+  const anew = Math.min(BITMAPS_MOST, Math.max(BITMAPS_MIN, field(memory, table + TABLE.bitmapCapacity)) * 2)
+  const bitmaps = anew + (anew < BITMAPS_MOST ? anew * 2 : 0)
   return planes * planeBytes(grown) + grown * 20 + bitmaps * (bitmapBytes(grown) + 16)
 }
 
@@ -173,7 +176,7 @@ export function rowGrowthBytes(memory: Memory, table: number): number {
 export function bitmapGrowthBytes(memory: Memory, table: number): number {
   const bitmaps = field(memory, table + TABLE.bitmapCapacity)
   const used = field(memory, table + TABLE.bitmapCount)
-  if (bitmaps === 0 || used + VALUES_OF_PROPERTY_MAX <= bitmaps) return 0
+  if (bitmaps === 0 || bitmaps >= BITMAPS_MOST || used + VALUES_OF_PROPERTY_MAX <= bitmaps) return 0
   return bitmaps * 2 * (bitmapBytes(field(memory, table + TABLE.capacity)) + 16)
 }
 
