@@ -164,12 +164,16 @@ export function rowGrowthBytes(memory: Memory, table: number): number {
   const capacity = field(memory, table + TABLE.capacity)
   if (rowCountOf(memory, table) < capacity) return bitmapGrowthBytes(memory, table)
   const grown = grownCapacity(capacity)
-  let planes = 0
-  forEachSlot(memory, table, () => planes++)
   // Made anew, and once more should the values of the row not fit.
   const anew = Math.min(BITMAPS_MOST, Math.max(BITMAPS_MIN, field(memory, table + TABLE.bitmapCapacity)) * 2)
-  const bitmaps = anew + (anew < BITMAPS_MOST ? anew * 2 : 0)
-  return planes * planeBytes(grown) + grown * 20 + bitmaps * (bitmapBytes(grown) + 16)
+  return copyBytes(memory, table, grown, anew + (anew < BITMAPS_MOST ? anew * 2 : 0))
+}
+
+/** Bytes of a table's columns, planes and so many bitmaps in another capacity. */
+function copyBytes(memory: Memory, table: number, capacity: number, bitmaps: number): number {
+  let planes = 0
+  forEachSlot(memory, table, () => planes++)
+  return planes * planeBytes(capacity) + capacity * 20 + bitmaps * (bitmapBytes(capacity) + 16)
 }
 
 /** Bytes that new values of one property may take at once: bitmaps are copied into twice the room when it is used up. */
@@ -182,10 +186,7 @@ export function bitmapGrowthBytes(memory: Memory, table: number): number {
 
 /** Bytes that a table takes once more while it is copied into columns of another capacity. */
 export function rebuildBytes(memory: Memory, table: number, capacity: number): number {
-  let planes = 0
-  forEachSlot(memory, table, () => planes++)
-  const bitmaps = capacity < BITMAP_ROWS_MIN ? 0 : bitmapsFor(memory, table)
-  return planes * planeBytes(capacity) + capacity * 20 + bitmaps * (bitmapBytes(capacity) + 16)
+  return copyBytes(memory, table, capacity, capacity < BITMAP_ROWS_MIN ? 0 : bitmapsFor(memory, table))
 }
 
 /** Bytes of one more night. */

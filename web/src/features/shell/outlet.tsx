@@ -69,9 +69,10 @@ export function isDrawn(path: string): boolean {
 type KeptProps = { readonly path: string; readonly isSeen: boolean; readonly children: ReactNode }
 
 /**
- * A page in its place. React hides one that stays by taking its boxes away, and the browser then makes them anew each time it is
- * shown; with `content-visibility` it keeps them, and they are as hidden: from view, focus, search and readers. All lie
- * in one cell, so that their width is that of the page that is seen; without height, so that no click meets them.
+ * A page in its place. React hides one that stays by taking its boxes away, and the browser then makes them anew each
+ * time it is shown; with `content-visibility` it keeps them, and they are as hidden: from view, focus, search and
+ * readers. All lie in one cell, so that their width is that of the page that is seen; hidden ones have no height, so
+ * that no click meets them.
  */
 function Kept({ path, isSeen, children }: KeptProps) {
   const holder = useRef<HTMLDivElement>(null)
