@@ -1,12 +1,7 @@
 /**
  * `npm run sim`: simulated clusters by the thousand (reliability.md §3–§7, §13).
  *
- *   npm run sim -- --seeds 1000 [--from 1] [--profile mixed] [--program mix|core|log|driver] [--store]
- *   npm run sim -- --seed 8412                 one seed, with the words of its last events
- *   npm run sim -- --replay failure-8412.json  the fault schedule of a failure, whatever the seed gives today
- *   npm run sim -- --defects [--seeds 200]     every planted defect, and the seeds it took to find it
- *   npm run sim -- --seeds 200 --defect NAME   one of them
- *   npm run sim -- --report FOLDER [--seeds N] everything: reliability-report.json and reliability.md in that folder
+ * The forms of the command stand in USAGE_TEXT.
  *
  * What a seed runs is drawn from it, unless a program is named: mostly bare cores, which are quick, and in one seed of
  * twenty whole nodes over the product's store.
@@ -57,6 +52,24 @@ const LINES_KEPT = 2_000
 const SAY_MS = 10_000
 const USAGE = 64
 
+const USAGE_TEXT = `usage:
+  npm run sim -- --seeds 1000 [--from 1]     that many seeds; a failing one is shrunk, and its replay printed
+  npm run sim -- --seed 8412                 one seed, with the words of its last events
+  npm run sim -- --replay failure-8412.json  the fault schedule of a failure, whatever the seed gives today
+  npm run sim -- --defects [--seeds 200] [--only NAME]
+                                             every planted defect, and the seeds it took to find it
+  npm run sim -- --seeds 200 --defect NAME   one of them
+  npm run sim -- --report FOLDER [--seeds N] everything: reliability-report.json and reliability.md in that folder
+
+flags:
+  --profile NAME                 which faults (default mixed): ${PROFILES.join(', ')}
+  --program mix|core|log|driver  what a seed runs; mix draws it from the seed (default)
+  --store                        all seeds over the product's store
+  --length F                     runs F times as long (default 1)
+  --json FILE                    the counts as JSON
+  --keep-going                   a failing seed does not end the run
+  --no-shrink                    a failing seed is not shrunk`
+
 type Settings = {
   readonly profile: Profile
   /** `mix`: of each seed its own. */
@@ -67,27 +80,54 @@ type Settings = {
   readonly defects: ReadonlySet<string>
 }
 
+const OPTIONS = {
+  seeds: { type: 'string', default: '100' },
+  from: { type: 'string', default: '1' },
+  seed: { type: 'string' },
+  replay: { type: 'string' },
+  profile: { type: 'string', default: 'mixed' },
+  program: { type: 'string', default: 'mix' },
+  length: { type: 'string', default: '1' },
+  store: { type: 'boolean', default: false },
+  defect: { type: 'string' },
+  defects: { type: 'boolean', default: false },
+  only: { type: 'string' },
+  json: { type: 'string' },
+  report: { type: 'string' },
+  'keep-going': { type: 'boolean', default: false },
+  'no-shrink': { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const
+
+/** What is wrong with the flags, as words, or the flags. */
+function flagsOf(args: readonly string[]) {
+  let values: ReturnType<typeof parseArgs<{ args: string[]; options: typeof OPTIONS }>>['values']
+  try {
+    values = parseArgs({ args: [...args], options: OPTIONS }).values
+  } catch (error) {
+    return (error as Error).message
+  }
+  for (const name of ['seeds', 'from', 'seed'] as const) {
+    const text = values[name]
+    if (text !== undefined && !/^\d{1,15}$/.test(text)) return `--${name} takes a whole number, not "${text}"`
+  }
+  if (!(Number(values.length) > 0)) return `--length takes a number above 0, not "${values.length}"`
+  for (const name of [values.defect, values.only]) {
+    if (name !== undefined && !DEFECTS.some((row) => row.name === name)) return `there is no planted defect "${name}"`
+  }
+  return values
+}
+
 export function main(args: readonly string[], say: (line: string) => void): number {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      seeds: { type: 'string', default: '100' },
-      from: { type: 'string', default: '1' },
-      seed: { type: 'string' },
-      replay: { type: 'string' },
-      profile: { type: 'string', default: 'mixed' },
-      program: { type: 'string', default: 'mix' },
-      length: { type: 'string', default: '1' },
-      store: { type: 'boolean', default: false },
-      defect: { type: 'string' },
-      defects: { type: 'boolean', default: false },
-      only: { type: 'string' },
-      json: { type: 'string' },
-      report: { type: 'string' },
-      'keep-going': { type: 'boolean', default: false },
-      'no-shrink': { type: 'boolean', default: false },
-    },
-  })
+  const values = flagsOf(args)
+  if (typeof values === 'string') {
+    say(`${values}\n\n${USAGE_TEXT}`)
+    return USAGE
+  }
+  if (values.help) {
+    say(USAGE_TEXT)
+    return 0
+  }
   const profile = PROFILES.find((name) => name === values.profile)
   // Only whole nodes have a store.
   const program = values.program === 'mix' && values.store ? 'driver' : values.program
