@@ -31,7 +31,7 @@ import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
 import { WORDS_SCRATCH_BYTES } from './snapshot/words.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
 import { segmentCounts } from './store/read.ts'
-import { attachMemory, isMemoryFull, type Memory } from './store/store.ts'
+import { attachMemory, refusesForMemory, type Memory } from './store/store.ts'
 import { isClosed } from './store/version.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
@@ -507,7 +507,7 @@ function takeStatus(
   if (isLow && !state.unavailable.has('disk_low')) {
     setUnavailable('disk_low', `${status.diskFreeBytes} bytes are free`)
   } else if (!isLow && state.unavailable.delete('disk_low')) log.info({}, 'the disk is no longer almost full')
-  const isFull = state.memory !== undefined && isMemoryFull(state.memory)
+  const isFull = state.memory !== undefined && refusesForMemory(state.memory)
   if (isFull) setUnavailable('memory_full', 'writes that need memory are refused; reads, updates and deletes go on')
   else if (state.unavailable.delete('memory_full')) log.info({}, 'there is memory again')
 }

@@ -266,11 +266,17 @@ const MEMORY_MARGIN_BYTES = 256 * 1024
  * could differ in this: a cluster must agree on `memory_max_bytes`.)
  */
 function lacksMemory(context: ApplyContext, bytes: number): boolean {
-  const { writer } = context.store
-  writer.promisedBytes = bytes + MEMORY_MARGIN_BYTES
-  if (writer.gap.high - writer.gap.low >= writer.promisedBytes) return false
+  if (promiseMemory(context.store, bytes)) return false
+  const { gap } = context.store.writer
+  context.store.writer.lackingAt = gap.high - gap.low
   fail(context, OUTCOME.refused)
   return true
+}
+
+/** Keeps that much free for the command in hand. @returns false when there is less */
+function promiseMemory({ writer }: Store, bytes: number): boolean {
+  writer.promisedBytes = bytes + MEMORY_MARGIN_BYTES
+  return writer.gap.high - writer.gap.low >= writer.promisedBytes
 }
 
 /** Reads an id and finds its property. @returns 0 after noting that there is none */
@@ -705,7 +711,7 @@ function orderRows(context: ApplyContext): void {
   if (table === 0) return
   const capacity = capacityFor(field(memory, table + TABLE.liveRows))
   // It stays as it is, which costs searches some time and nobody anything else.
-  if (lacksMemory(context, rebuildBytes(memory, table, capacity))) return
+  if (!promiseMemory(store, rebuildBytes(memory, table, capacity))) return fail(context, OUTCOME.refused)
   rebuildTable(store, table, sortedRows(memory, table), capacity)
   setField(store, table + TABLE.unordered, 0)
 }

@@ -46,6 +46,8 @@ export const CONTROL = {
   catalogVersion: 15,
   /** 1 while another state takes the place of this one: nobody reads (version.ts). */
   isClosed: 16,
+  /** 1 from a write that would have needed more memory than there was until there is more than there was then. */
+  memoryLacked: 17,
 } as const
 
 /**

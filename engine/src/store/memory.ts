@@ -33,6 +33,8 @@ export type Writer = {
   epoch: number
   /** Bytes between the regions that the command in hand may need: copies for a snapshot leave them there. */
   promisedBytes: number
+  /** Bytes between the regions when a write was last refused for want of memory; -1 once there are more. */
+  lackingAt: number
   /** First byte a record may lie at. */
   readonly recordsStart: number
   /** Room types a property is expected to have: what its list has room for from the start. */

@@ -97,6 +97,7 @@ export function createStore(options: StoreOptions): Store {
       copyOnWrite: false,
       epoch: 0,
       promisedBytes: 0,
+      lackingAt: -1,
       recordsStart,
       roomsHint: options.roomsHint ?? ROOMS_MIN,
       sweep: [],
@@ -219,6 +220,8 @@ export function publish(store: Store, index: number): void {
   Atomics.store(memory.u32, CONTROL.recordUnits, writer.records.usedBytes / 2 ** UNIT_SHIFT)
   Atomics.store(memory.u32, CONTROL.planeUnits, writer.planes.usedBytes / 2 ** UNIT_SHIFT)
   Atomics.store(memory.u32, CONTROL.memoryFull, free < memoryReserve(memory) ? 1 : 0)
+  if (free > writer.lackingAt) writer.lackingAt = -1
+  Atomics.store(memory.u32, CONTROL.memoryLacked, writer.lackingAt < 0 ? 0 : 1)
 }
 
 /** A sixteenth of small memories (tests, small boxes), 16 MiB of large ones. */
@@ -226,8 +229,14 @@ function memoryReserve(memory: Memory): number {
   return Math.min(MEMORY_RESERVE_BYTES, memory.buffer.byteLength / 16)
 }
 
+/** Whether every write that needs memory is refused, before it is logged. */
 export function isMemoryFull(memory: Memory): boolean {
   return Atomics.load(memory.u32, CONTROL.memoryFull) === 1
+}
+
+/** Whether writes are refused for want of memory: all that need any, or those that need as much as one that was. */
+export function refusesForMemory(memory: Memory): boolean {
+  return isMemoryFull(memory) || Atomics.load(memory.u32, CONTROL.memoryLacked) === 1
 }
 
 export function appliedIndex(memory: Memory): number {

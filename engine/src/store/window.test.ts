@@ -14,7 +14,7 @@ import {
   writeU8,
   writeU32,
 } from './command.ts'
-import { countsOf, createStore, memoryUse, publish, stateDigest } from './store.ts'
+import { countsOf, createStore, isMemoryFull, memoryUse, publish, refusesForMemory, stateDigest } from './store.ts'
 import { plainPutWord } from './table.ts'
 import { GAP_REASON, packagesBefore, sweepOne } from './window.ts'
 
@@ -174,6 +174,33 @@ test('rows come into the order of type, category, stars, area and id by an entry
   expect(found).toEqual(expected)
   expect(stateDigest(node.store.memory)).toEqual(digest)
   expect(recountDigest(node.store.memory).digest).toEqual(digest)
+})
+
+test('a write that needs more memory than there is is refused, and that is said, also while smaller ones still fit', () => {
+  const node = createNodeInMemory(parseDay('2026-11-20') as number, 64 << 20)
+  const { memory } = node.store
+  const setOne = (i: number) => {
+    const amenities = Array.from({ length: 60 }, (_, k) => `${i}_${k}`.padEnd(64, '.'))
+    const { code } = ask(node, 'SETPROP', { ...place, propertyId: `p${i}`, amenities })
+    publish(node.store, node.index)
+    return code
+  }
+  let count = 0
+  while (setOne(count) === OUTCOME.done) {
+    count++
+    expect(refusesForMemory(memory)).toBe(false)
+  }
+
+  // Names double here, which takes more than is kept free for all writes.
+  expect(isMemoryFull(memory)).toBe(false)
+  expect(refusesForMemory(memory)).toBe(true)
+  expect(ask(node, 'SETPROP', { ...place, propertyId: 'p0', amenities: [] }).code).toBe(OUTCOME.refused)
+  publish(node.store, node.index)
+  expect(refusesForMemory(memory)).toBe(true)
+
+  ask(node, 'DELSEGMENT', { segment: 's' })
+  for (let i = 0; i < 10; i++) publish(node.store, ++node.index)
+  expect(refusesForMemory(memory)).toBe(false)
 })
 
 test('rows stay out of order where there is no memory to put them in order', () => {
