@@ -25,6 +25,8 @@ const NETWORK = { offline: false, latency: 40, downloadThroughput: 1_250_000, up
 const SLOWDOWN = 4
 /** Changes that are waited for, one after another. */
 const CHANGES = 20
+const CHARTS = 12
+const CANVASES = '#content figure[data-chart] canvas'
 /** After it a page has asked for all it wants. */
 const SETTLE_MS = 1_500
 
@@ -207,29 +209,43 @@ async function measureOverview(browser: Browser, { url }: Simulation, storageSta
   ]
 }
 
-/** The twelve charts of a shard, their code and values being there: from the click to the frame with their lines. */
+/**
+ * The twelve charts of a shard, their code and values being there: from the click to the frame with the lines of those
+ * in view, and to the one with the last.
+ */
 async function measureCharts(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
   const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
   const page = await slowPage(context)
   await open(page, `${url}/shards/s1/metrics`)
-  const times: number[] = []
+  await page
+    .locator(CANVASES)
+    .nth(CHARTS - 1)
+    .waitFor()
+  const inView = await page
+    .locator(CANVASES)
+    .evaluateAll((charts) => charts.filter((chart) => chart.getBoundingClientRect().top < innerHeight).length)
+  const first: number[] = []
+  const all: number[] = []
   for (let run = 0; run <= RUNS; run++) {
     const tab = (name: string) => page.getByRole('navigation', { name: 'Shard s1' }).getByRole('link', { name })
     await tab('Events').click()
     await ready(page, 'shard-events')
     await page.waitForTimeout(SETTLE_MS)
-    const drawn = page.evaluate<number>(`drawnAfterClick('#content figure[data-chart] canvas', 12)`)
+    const drawn = [inView, CHARTS].map((count) => page.evaluate<number>(`drawnAfterClick('${CANVASES}', ${count})`))
     await tab('Metrics').click()
-    times.push(await drawn)
+    const [inViewMs = 0, allMs = 0] = await Promise.all(drawn)
+    first.push(inViewMs)
+    all.push(allMs)
   }
   await context.close()
   return [
     {
-      what: 'twelve charts, values known, from the click to the screen',
+      what: `twelve charts, values known, from the click to the ${inView} in view`,
       limit: 200,
       unit: 'ms',
-      value: median(times.slice(1)),
+      value: median(first.slice(1)),
     },
+    { what: 'the same, to the last below', limit: 1_000, unit: 'ms', value: median(all.slice(1)) },
   ]
 }
 

@@ -1,10 +1,11 @@
 'use client'
-import { useEffect, useRef } from 'react'
+import { memo, useEffect, useRef } from 'react'
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { clock, day } from '../lib/format.ts'
 import { readColours } from './colours.ts'
-import { type CanvasProps, DASHES } from './time-chart.tsx'
+import { type CanvasProps, DASHES, SERIES_MAX } from './time-chart.tsx'
+import { inTurn } from './turns.ts'
 
 const LABEL_WIDTH = 52
 /** Half of a time under the axis. */
@@ -12,7 +13,8 @@ const LABEL_WIDTH_NONE = 20
 const LABEL_HEIGHT = 13
 const FONT = '11px system-ui, sans-serif'
 
-export default function TimeChartCanvas(props: CanvasProps) {
+/** Not drawn anew with the cross-hair, which is the chart's own. */
+export default memo(function TimeChartCanvas(props: CanvasProps) {
   const holder = useRef<HTMLDivElement>(null)
   const chart = useRef<Drawn>(undefined)
   const latest = useRef(props)
@@ -26,13 +28,19 @@ export default function TimeChartCanvas(props: CanvasProps) {
     const element = holder.current
     if (!element) return
     const dark = matchMedia('(prefers-color-scheme: dark)')
+    let takeBack = () => {}
     const make = () => {
-      const madeOf = [lines, height, sync, document.documentElement.dataset['theme'], dark.matches].join('\n')
+      const theme = `${document.documentElement.dataset['theme']} ${dark.matches}`
+      const madeOf = [lines, height, sync, theme].join('\n')
+      takeBack()
       // The same as before on a page that was out of sight.
       if (chart.current?.madeOf === madeOf) return
-      chart.current?.plot.destroy()
-      const plot = new UPlot(optionsOf(element, latest), dataOf(latest.current), element)
-      chart.current = { plot, madeOf, of: latest.current }
+      takeBack = inTurn(element, (width) => {
+        chart.current?.plot.destroy()
+        const options = optionsOf(width, coloursOf(theme, element), latest)
+        const plot = new UPlot(options, dataOf(latest.current), element)
+        chart.current = { plot, madeOf, of: latest.current }
+      })
     }
     make()
     const resized = new ResizeObserver(() => {
@@ -45,6 +53,7 @@ export default function TimeChartCanvas(props: CanvasProps) {
     themed.observe(document.documentElement, { attributeFilter: ['data-theme'] })
     dark.addEventListener('change', make)
     return () => {
+      takeBack()
       resized.disconnect()
       themed.disconnect()
       dark.removeEventListener('change', make)
@@ -64,7 +73,7 @@ export default function TimeChartCanvas(props: CanvasProps) {
   }, [from, stepSeconds, series, marks])
 
   return <div ref={holder} className="w-full min-w-0" />
-}
+})
 
 /** A chart, what its looks were made of, and the values it shows. */
 type Drawn = { readonly plot: UPlot; readonly madeOf: string; of: CanvasProps }
@@ -79,18 +88,36 @@ function dataOf({ from, stepSeconds, series }: CanvasProps): UPlot.AlignedData {
   return [times, ...series.map(({ values }) => [...values])] as UPlot.AlignedData
 }
 
-function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps }): UPlot.Options {
+type Colours = {
+  readonly theme: string
+  readonly line: string
+  readonly quiet: string
+  readonly accent: string
+  readonly lines: readonly string[]
+}
+
+const SERIES = Array.from({ length: SERIES_MAX }, (_, at) => `series-${at + 1}`)
+/** Of the theme that is on: reading them makes the browser resolve styles, and all charts have the same. */
+let known: Colours | undefined
+
+function coloursOf(theme: string, element: HTMLElement): Colours {
+  if (known?.theme !== theme) {
+    const [line = '', quiet = '', accent = '', ...lines] = readColours(element, ['line', 'text-3', 'accent', ...SERIES])
+    known = { theme, line, quiet, accent, lines }
+  }
+  return known
+}
+
+function optionsOf(width: number, colours: Colours, latest: { readonly current: CanvasProps }): UPlot.Options {
   const { series, height, sync } = latest.current
-  const names = series.map((_, at) => `series-${at + 1}`)
-  const [line, quiet, accent, ...colours] = readColours(element, ['line', 'text-3', 'accent', ...names])
   const axis = {
-    stroke: quiet ?? '',
+    stroke: colours.quiet,
     font: FONT,
-    grid: { stroke: line ?? '', width: 1 },
+    grid: { stroke: colours.line, width: 1 },
     ticks: { show: false },
   }
   return {
-    width: element.clientWidth,
+    width,
     height,
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
     legend: { show: false },
@@ -110,7 +137,7 @@ function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps
       {},
       ...series.map(({ label }, at) => ({
         label,
-        stroke: colours[at] ?? '',
+        stroke: colours.lines[at] ?? '',
         width: 1.5,
         dash: [...(DASHES[at] ?? [])],
         points: { show: false },
@@ -121,8 +148,8 @@ function optionsOf(element: HTMLElement, latest: { readonly current: CanvasProps
     hooks: {
       setCursor: [(chart) => latest.current.onCursor(chart.cursor.idx ?? undefined)],
       draw: [
-        (chart) => drawMarks(chart, latest.current, accent ?? ''),
-        (chart) => drawLabels(chart, latest.current, colours),
+        (chart) => drawMarks(chart, latest.current, colours.accent),
+        (chart) => drawLabels(chart, latest.current, colours.lines),
       ],
     },
   }

@@ -40,17 +40,20 @@ export const DASHES: readonly (readonly number[])[] = [[], [], [], [6, 3], [2, 3
 const TWIN_ROWS = 60
 const HEIGHT = 160
 
+/** The same array each time: what a chart shows is drawn anew when it is another. */
+const NO_MARKS: readonly ChartMark[] = []
+
 const Canvas = lazy(() => import('./time-chart-canvas.tsx'))
 
 /** Values over time, with a cross-hair shared by all charts of a page and a table one key (T) away. */
 export function TimeChart(props: TimeChartProps) {
-  const { title, unit, from, to, stepSeconds, sync, marks = [], height = HEIGHT, format = count } = props
+  const { title, unit, from, to, stepSeconds, sync, marks = NO_MARKS, height = HEIGHT, format = count } = props
   const id = useId()
   const [isTable, setTable] = useState(false)
   const [step, setStep] = useState<number>()
-  const series = props.series.slice(0, SERIES_MAX)
+  const series = useMemo(() => props.series.slice(0, SERIES_MAX), [props.series])
   const more = props.series.length - series.length
-  const times = useMemo(() => timesOf(from, stepSeconds, series[0]?.values.length ?? 0), [from, stepSeconds, series])
+  const timeOf = (at: number) => new Date(Date.parse(from) + at * stepSeconds * 1_000).toISOString()
   return (
     <figure
       aria-labelledby={id}
@@ -70,7 +73,7 @@ export function TimeChart(props: TimeChartProps) {
           {unit && <span className="font-normal text-text-3">, {unit}</span>}
         </span>
         <span className="ms-auto text-small text-text-3 tabular-nums">
-          {step === undefined ? '' : clock(times[step] ?? null)}
+          {step === undefined ? '' : clock(timeOf(step))}
         </span>
         <IconButton
           label={isTable ? `Show ${title} as chart` : `Show ${title} as table`}
@@ -80,7 +83,7 @@ export function TimeChart(props: TimeChartProps) {
         />
       </figcaption>
       {isTable ? (
-        <Twin title={title} series={series} times={times} format={format} height={height} />
+        <Twin title={title} series={series} timeOf={timeOf} format={format} height={height} />
       ) : (
         <div aria-hidden="true" className="min-w-0" style={{ height }}>
           <Suspense fallback={null}>
@@ -103,11 +106,6 @@ export function TimeChart(props: TimeChartProps) {
       )}
     </figure>
   )
-}
-
-function timesOf(from: string, stepSeconds: number, steps: number): string[] {
-  const start = Date.parse(from)
-  return Array.from({ length: steps }, (_, at) => new Date(start + at * stepSeconds * 1_000).toISOString())
 }
 
 type Drawn = { readonly series: readonly ChartSeries[]; readonly format: (value: number) => string }
@@ -154,12 +152,14 @@ const SERIES_TEXT = [
 function Twin({
   title,
   series,
-  times,
+  timeOf,
   format,
   height,
-}: Drawn & { title: string; times: readonly string[]; height: number }) {
-  const every = Math.max(1, Math.ceil(times.length / TWIN_ROWS))
-  const rows = times.map((time, at) => ({ time, at })).filter(({ at }) => (times.length - 1 - at) % every === 0)
+}: Drawn & { title: string; timeOf: (step: number) => string; height: number }) {
+  const steps = series[0]?.values.length ?? 0
+  const every = Math.max(1, Math.ceil(steps / TWIN_ROWS))
+  const rows: { time: string; at: number }[] = []
+  for (let at = steps - 1; at >= 0; at -= every) rows.push({ time: timeOf(at), at })
   return (
     <div className="overflow-auto rounded-control border border-line" style={{ maxHeight: Math.max(height, HEIGHT) }}>
       <table aria-label={title} className="w-full text-small">
@@ -176,7 +176,7 @@ function Twin({
           </tr>
         </thead>
         <tbody>
-          {rows.toReversed().map(({ time, at }) => (
+          {rows.map(({ time, at }) => (
             <tr key={time}>
               <th scope="row" className="px-2 text-start font-normal tabular-nums">
                 {clock(time)}

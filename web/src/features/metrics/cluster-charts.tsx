@@ -1,7 +1,8 @@
 'use client'
 /** The whole cluster in its last 15 minutes: five small charts with one cross-hair. */
 
-import type { SeriesName } from '@vacancy/shared/contract'
+import type { SeriesBody, SeriesName } from '@vacancy/shared/contract'
+import { memo, useMemo } from 'react'
 import { Panel } from '../../ui/panel.tsx'
 import { TimeChart } from '../../ui/time-chart.tsx'
 import { formatOf } from './metric-charts.tsx'
@@ -39,21 +40,30 @@ export function ClusterCharts() {
       {(body) => (
         <div className="grid gap-x-6 gap-y-4 sm:grid-cols-2 lg:grid-cols-3">
           {CHARTS.map((chart) => (
-            <TimeChart
-              key={chart.name}
-              title={chart.title}
-              unit={chart.unit}
-              from={body.from}
-              to={body.to}
-              stepSeconds={body.stepSeconds}
-              series={[{ label: 'all', values: combined(body, chart.name, chart.combine) }]}
-              sync="overview"
-              height={HEIGHT}
-              format={formatOf(chart)}
-            />
+            <ClusterChart key={chart.name} chart={chart} body={body} />
           ))}
         </div>
       )}
     </Panel>
   )
 }
+
+type ClusterChartProps = { readonly chart: (typeof CHARTS)[number]; readonly body: SeriesBody }
+
+/** Drawn anew with its values, not with the page around it. */
+const ClusterChart = memo(function ClusterChart({ chart, body }: ClusterChartProps) {
+  const series = useMemo(() => [{ label: 'all', values: combined(body, chart.name, chart.combine) }], [body, chart])
+  return (
+    <TimeChart
+      title={chart.title}
+      unit={chart.unit}
+      from={body.from}
+      to={body.to}
+      stepSeconds={body.stepSeconds}
+      series={series}
+      sync="overview"
+      height={HEIGHT}
+      format={formatOf(chart)}
+    />
+  )
+})

@@ -1,13 +1,14 @@
 'use client'
 /** Charts of one shard or node: one time range for all of them, changes of leadership and restarts as marks. */
 
-import type { ClusterEvent } from '@vacancy/shared/contract'
+import type { ClusterEvent, SeriesBody } from '@vacancy/shared/contract'
+import { memo, useMemo } from 'react'
 import { bytes, duration, shortCount } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlChoice } from '../../lib/url.ts'
 import { Chip } from '../../ui/badge.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { TimeChart } from '../../ui/time-chart.tsx'
+import { type ChartMark, TimeChart } from '../../ui/time-chart.tsx'
 import { useShardEvents } from '../shards/queries.ts'
 import { useSeries } from './queries.ts'
 import { type ChartSpec, isBlank, linesOf, RANGE_SAYS, RANGES, SHARD_CHARTS } from './series.ts'
@@ -26,9 +27,11 @@ export function MetricCharts({ shard, node }: MetricChartsProps) {
     range,
   )
   const events = useShardEvents(shard, { limit: EVENTS })
-  const marks = (events.data?.events ?? [])
-    .filter((event) => MARKED.includes(event.kind))
-    .map((event) => ({ at: event.at, label: event.says, href: routes.shardEvents(shard) }))
+  // A chart is drawn anew when these are others.
+  const marks = useMemo(
+    () => (series.data ? marksOf(events.data?.events ?? [], series.data, shard) : []),
+    [events.data, series.data, shard],
+  )
   return (
     <Panel
       title="Metrics"
@@ -48,35 +51,60 @@ export function MetricCharts({ shard, node }: MetricChartsProps) {
     >
       {(body) => (
         <div className="grid gap-x-6 gap-y-5 md:grid-cols-2 lg:grid-cols-3">
-          {SHARD_CHARTS.map((chart) => {
-            const { lines, leftOut } = linesOf(body, chart.name)
-            return (
-              <div key={chart.id} className="min-w-0">
-                <TimeChart
-                  title={chart.title}
-                  unit={chart.unit}
-                  from={body.from}
-                  to={body.to}
-                  stepSeconds={body.stepSeconds}
-                  series={lines}
-                  marks={marks}
-                  sync={`metrics-${shard}`}
-                  format={formatOf(chart)}
-                />
-                {isBlank(lines) && <p className="text-small text-text-3">Not told in this time.</p>}
-                {leftOut > 0 && <p className="text-small text-text-3">and {leftOut} more with lower values</p>}
-              </div>
-            )
-          })}
+          {SHARD_CHARTS.map((chart) => (
+            <MetricChart key={chart.id} chart={chart} body={body} marks={marks} sync={`metrics-${shard}`} />
+          ))}
         </div>
       )}
     </Panel>
   )
 }
 
+/** Events of the time that is shown. */
+function marksOf(events: readonly ClusterEvent[], { from, to }: SeriesBody, shard: string): ChartMark[] {
+  const [start, end] = [Date.parse(from), Date.parse(to)]
+  const isWithin = (at: string) => Date.parse(at) >= start && Date.parse(at) <= end
+  return events
+    .filter((event) => MARKED.includes(event.kind) && isWithin(event.at))
+    .map((event) => ({ at: event.at, label: event.says, href: routes.shardEvents(shard) }))
+}
+
+type MetricChartProps = {
+  readonly chart: ChartSpec
+  readonly body: SeriesBody
+  readonly marks: readonly ChartMark[]
+  readonly sync: string
+}
+
+/** Drawn anew with its values, not with the page around it. */
+const MetricChart = memo(function MetricChart({ chart, body, marks, sync }: MetricChartProps) {
+  const { lines, leftOut } = useMemo(() => linesOf(body, chart.name), [body, chart])
+  return (
+    <div className="min-w-0">
+      <TimeChart
+        title={chart.title}
+        unit={chart.unit}
+        from={body.from}
+        to={body.to}
+        stepSeconds={body.stepSeconds}
+        series={lines}
+        marks={marks}
+        sync={sync}
+        format={formatOf(chart)}
+      />
+      {isBlank(lines) && <p className="text-small text-text-3">Not told in this time.</p>}
+      {leftOut > 0 && <p className="text-small text-text-3">and {leftOut} more with lower values</p>}
+    </div>
+  )
+})
+
 /** Values as the unit has them: bytes and milliseconds change their unit with their size. */
 export function formatOf({ unit }: Pick<ChartSpec, 'unit'>): (value: number) => string {
   if (unit === 'B') return bytes
   if (unit === 'ms') return duration
-  return (value) => (Number.isInteger(value) || Math.abs(value) >= 100 ? shortCount(value) : value.toFixed(2))
+  return number
+}
+
+function number(value: number): string {
+  return Number.isInteger(value) || Math.abs(value) >= 100 ? shortCount(value) : value.toFixed(2)
 }

@@ -17,5 +17,7 @@ export function useSeries(of: SeriesOf, names: readonly SeriesName[], from: stri
       call('GET /api/v1/series', { query: { ...of, names: names.join(), from, to: 'now' }, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: SERIES_AGAIN_MS,
+    // There is nothing newer to fetch for who comes back.
+    staleTime: SERIES_AGAIN_MS,
   })
 }
