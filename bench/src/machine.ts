@@ -1,8 +1,8 @@
 /** The machine and the versions that a report's figures belong to. */
-import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
+import { commitOf } from '@vacancy/shared/node'
 import { ROOT } from './programs.ts'
 
 export type Machine = {
@@ -46,16 +46,5 @@ export function cpuPressure(): () => string[] {
   return () => {
     const share = (waitedMicros() - micros) / 1000 / (performance.now() - begun)
     return [`Something on the machine waited for a core during ${(share * 100).toFixed(0)} % of the time.`]
-  }
-}
-
-function commitOf(folder: string): string {
-  try {
-    const git = (...args: string[]) =>
-      execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
-    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : ' with changes')
-  } catch {
-    // A copy without its history, or no git.
-    return 'unknown'
   }
 }

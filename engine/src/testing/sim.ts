@@ -12,6 +12,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { commitOf } from '@vacancy/shared/node'
 import { type RunOptions, type RunResult, runSeed } from './cluster.ts'
 import { arrayLog } from './core-log.ts'
 import { createCoreProgram } from './core-node.ts'
@@ -266,7 +267,7 @@ function settingsOf({ profile, program, length, usesStore, defects }: Settings):
 }
 
 function environment(): object {
-  return { node: process.version, commit: process.env['VACANCY_COMMIT'] ?? '' }
+  return { node: process.version, commit: commitOf(import.meta.dirname) }
 }
 
 function checkTwice(settings: Settings, summary: Summary, result: RunResult): void {

@@ -15,6 +15,7 @@ export {
   VERSION,
 } from './cli.ts'
 export { loadCodecFile } from './codec-file.ts'
+export { commitOf } from './commit.ts'
 export {
   type Config,
   type ConfigSchema,
