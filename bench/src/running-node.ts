@@ -1,7 +1,7 @@
 /** A real node for a measurement: a folder of its own, its own configuration file, free ports. */
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { freePort } from '@vacancy/shared/node'
 import { failure } from './failure.ts'
 import { parseMetrics, type Sample } from './metrics.ts'
 import { lastLine, type Program, startProgram, stopProgram } from './programs.ts'
@@ -88,17 +88,4 @@ export async function metricsOf({ api }: Pick<RunningNode, 'api'>): Promise<Samp
   const response = await fetch(`${api}/metrics`)
   if (!response.ok) throw failure(`GET /metrics answered ${response.status}`)
   return parseMetrics(await response.text())
-}
-
-/** A port that was free a moment ago. */
-export function freePort(): Promise<number> {
-  const server = createServer()
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = address && typeof address === 'object' ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -7,10 +7,10 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { join } from 'node:path'
 import type { ClusterInfo } from '@vacancy/shared/contract'
+import { freePort } from '@vacancy/shared/node'
 import { failure } from './failure.ts'
 import { closeLink, type Link, openLink } from './links.ts'
 import { lastLine, type Program, runProgram, startProgram, stopProgram } from './programs.ts'
-import { freePort } from './running-node.ts'
 
 export const SHARD = 'bench'
 /** Membership calls always need one (platform.md §7.5). */

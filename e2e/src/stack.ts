@@ -32,11 +32,15 @@ export type Stack = {
 /** Each run has loopback addresses of its own. */
 const BLOCK = String(30 + (process.pid % 160))
 
-export async function startStack(args: readonly string[] = []): Promise<Stack> {
+/** @param env what its programs take from the environment beside what is there */
+export async function startStack(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Stack> {
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-e2e-'))
   const dir = join(folder, 'data')
   const small = ['--packages', '20000', '--days', '40', '--block', BLOCK, '--console-port', '0']
-  const child = spawn(process.execPath, [START, '--dir', dir, ...small, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [START, '--dir', dir, ...small, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  })
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {

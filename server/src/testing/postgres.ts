@@ -4,9 +4,9 @@
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { freePort } from '@vacancy/shared/node'
 import pg from 'pg'
 
 export type Postgres = {
@@ -108,14 +108,6 @@ function unprivileged(): { uid: number; gid: number } | undefined {
     if (uid?.status === 0 && gid?.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) }
   }
   throw new Error('PostgreSQL cannot run as root, and there is neither a user postgres nor nobody to run it as.')
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 async function untilItAnswers(address: string, server: ChildProcess): Promise<void> {

@@ -32,6 +32,7 @@ export {
   type Setting,
   type SettingValue,
 } from './config.ts'
+export { freePort } from './free-port.ts'
 export {
   createLogger,
   LOG_FORMATS,

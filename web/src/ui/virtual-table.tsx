@@ -85,7 +85,7 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
 }
 
 /** Stands for the rows that are not in sight. */
-function Spacer({ height }: { height: number }) {
+export function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (
     <tbody aria-hidden="true">

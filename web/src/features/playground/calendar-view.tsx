@@ -1,13 +1,19 @@
 'use client'
 /** Property × date: price as colour and number, rooms left beneath; none left is hatched and says 0. */
+import { useVirtualizer } from '@tanstack/react-virtual'
 import clsx from 'clsx'
-import { type KeyboardEvent, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { day, price, weekday } from '../../lib/format.ts'
+import { Spacer } from '../../ui/virtual-table.tsx'
 import type { Stay } from './rows.ts'
 import { totalOf } from './rows.ts'
 import { type Scale, STEPS, scaleOf, stepOf } from './scale.ts'
 
-const ROWS_MAX = 200
+/** Pixels, with the gap; taller ones are measured once they are drawn. */
+const ROW_HEIGHT = 37
+const HEAD_HEIGHT = 40
+const OVERSCAN = 4
+const FIRST_RECT = { width: 1_000, height: 480 }
 /** Ground and ink of each step: black or white, whichever is easier to read on it (console.md §16). */
 const COLOURS = [
   'bg-price-1 text-[#fff]',
@@ -27,15 +33,35 @@ type CalendarProps = {
 }
 
 export function CalendarView({ stays, roomType, selected, onSelect }: CalendarProps) {
-  const grid = useRef<HTMLTableElement>(null)
+  const scroller = useRef<HTMLDivElement>(null)
   const [at, setAt] = useState<readonly [number, number]>([0, 0])
-  const shown = stays.slice(0, ROWS_MAX)
-  const dates = shown[0]?.days.map(({ date }) => date) ?? []
-  const scale = scaleOf(stays.flatMap(({ days }) => days.map(({ finalPrice }) => finalPrice)))
+  const isGoing = useRef(false)
+  const dates = stays[0]?.days.map(({ date }) => date) ?? []
+  // Only the rows in sight are in the page: thousands of cells would take longer than the query.
+  const rows = useVirtualizer({
+    count: stays.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: OVERSCAN,
+    getItemKey: (index) => stays[index]?.propertyId ?? index,
+    scrollPaddingStart: HEAD_HEIGHT,
+    initialRect: FIRST_RECT,
+  })
+  const items = rows.getVirtualItems()
+  // A cell that the keys go to may be drawn only once its row is in sight.
+  useLayoutEffect(() => {
+    if (!isGoing.current) return
+    const cell = scroller.current?.querySelector<HTMLElement>(`[data-at="${at.join(',')}"]`)
+    if (!cell) return
+    isGoing.current = false
+    cell.focus()
+  })
+  const scale = useMemo(() => scaleOf(stays.flatMap(({ days }) => days.map(({ finalPrice }) => finalPrice))), [stays])
   const goTo = (row: number, column: number) => {
-    const to = [clamp(row, shown.length), clamp(column, dates.length)] as const
+    const to = [clamp(row, stays.length), clamp(column, dates.length)] as const
+    isGoing.current = true
     setAt(to)
-    grid.current?.querySelector<HTMLElement>(`[data-at="${to.join(',')}"]`)?.focus()
+    rows.scrollToIndex(to[0])
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const [row, column] = at
@@ -50,18 +76,19 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
       PageDown: [row + 10, column],
     }
     const to = keys[event.key]
-    const stay = shown[row]
+    const stay = stays[row]
     if (to) goTo(...to)
     else if (event.key === 'Enter' && stay) onSelect(stay.propertyId)
     else return
     event.preventDefault()
   }
+  // Tab comes into the grid also when the cell that was left last is out of sight.
+  const entry = items.some(({ index }) => index === at[0]) ? at : ([items[0]?.index ?? 0, at[1]] as const)
   return (
     <div className="flex min-w-0 flex-col gap-2">
       <Legend scale={scale} />
-      <div className="max-h-[min(60vh,48rem)] overflow-auto">
+      <div ref={scroller} className="max-h-[min(60vh,48rem)] scroll-ps-32 scroll-pt-10 overflow-auto">
         <table
-          ref={grid}
           // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: arrows move in it, as in a grid.
           role="grid"
           aria-label="Prices by property and date"
@@ -93,61 +120,95 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
               </th>
             </tr>
           </thead>
+          <Spacer height={items[0]?.start ?? 0} />
           <tbody>
-            {shown.map((stay, row) => (
-              <tr key={stay.propertyId} aria-selected={stay.propertyId === selected}>
-                <th
-                  scope="row"
-                  className={clsx(
-                    'sticky start-0 z-10 bg-surface pe-3 text-start font-mono font-normal',
-                    stay.propertyId === selected && 'text-accent underline',
-                  )}
-                >
-                  {stay.propertyId}
-                </th>
-                {stay.days.map((night, column) => {
-                  const left = night.availability === 0 ? 'none left' : `${night.availability} left`
-                  return (
-                    // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles its keys.
-                    <td
-                      key={night.date}
-                      // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a cell of the grid.
-                      role="gridcell"
-                      tabIndex={at[0] === row && at[1] === column ? 0 : -1}
-                      data-at={`${row},${column}`}
-                      data-date={night.date}
-                      data-room={roomType}
-                      data-availability={night.availability}
-                      data-price={night.finalPrice}
-                      aria-label={`${day(night.date)}, ${roomType}, ${left}, ${price(night.finalPrice)}`}
-                      data-tip={night.rateFeatures.join(', ') || undefined}
-                      onFocus={() => setAt([row, column])}
-                      onClick={() => onSelect(stay.propertyId)}
-                      className={clsx(
-                        'h-9 min-w-14 px-1.5 text-center leading-tight',
-                        COLOURS[stepOf(scale, night.finalPrice) - 1],
-                        night.availability === 0 && 'hatch',
-                      )}
-                    >
-                      {price(night.finalPrice)}
-                      <span className="block text-[0.6875rem]">{night.availability} left</span>
-                    </td>
-                  )
-                })}
-                <td className="num px-2">{price(totalOf(stay))}</td>
-              </tr>
-            ))}
+            {items.map(({ index: row }) => {
+              const stay = stays[row]
+              return (
+                stay && (
+                  <Nights
+                    key={stay.propertyId}
+                    ref={rows.measureElement}
+                    stay={stay}
+                    row={row}
+                    scale={scale}
+                    roomType={roomType}
+                    isSelected={stay.propertyId === selected}
+                    entry={entry[0] === row ? entry[1] : -1}
+                    onSelect={onSelect}
+                    onArrive={setAt}
+                  />
+                )
+              )
+            })}
           </tbody>
+          <Spacer height={rows.getTotalSize() - (items.at(-1)?.end ?? 0)} />
         </table>
       </div>
-      {stays.length > shown.length && (
-        <p className="text-small text-text-3">
-          The first {ROWS_MAX} of {stays.length} properties; the table has all.
-        </p>
-      )}
     </div>
   )
 }
+
+type NightsProps = {
+  readonly ref: (row: HTMLTableRowElement | null) => void
+  readonly stay: Stay
+  readonly row: number
+  readonly scale: Scale
+  readonly roomType: string
+  readonly isSelected: boolean
+  /** The column that Tab comes to; -1 for none. */
+  readonly entry: number
+  readonly onSelect: (id: string) => void
+  readonly onArrive: (at: readonly [number, number]) => void
+}
+
+/** One property's row; not drawn anew while others scroll by. */
+const Nights = memo(function Nights(props: NightsProps) {
+  const { ref, stay, row, scale, roomType, isSelected, entry, onSelect, onArrive } = props
+  return (
+    <tr ref={ref} data-index={row} aria-rowindex={row + 2} aria-selected={isSelected}>
+      <th
+        scope="row"
+        className={clsx(
+          'sticky start-0 z-10 bg-surface pe-3 text-start font-mono font-normal',
+          isSelected && 'text-accent underline',
+        )}
+      >
+        {stay.propertyId}
+      </th>
+      {stay.days.map((night, column) => {
+        const left = night.availability === 0 ? 'none left' : `${night.availability} left`
+        return (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles its keys.
+          <td
+            key={night.date}
+            // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a cell of the grid.
+            role="gridcell"
+            tabIndex={column === entry ? 0 : -1}
+            data-at={`${row},${column}`}
+            data-date={night.date}
+            data-room={roomType}
+            data-availability={night.availability}
+            data-price={night.finalPrice}
+            aria-label={`${day(night.date)}, ${roomType}, ${left}, ${price(night.finalPrice)}`}
+            data-tip={night.rateFeatures.join(', ') || undefined}
+            onFocus={() => onArrive([row, column])}
+            onClick={() => onSelect(stay.propertyId)}
+            className={clsx(
+              'h-9 min-w-14 px-1.5 text-center leading-tight',
+              COLOURS[stepOf(scale, night.finalPrice) - 1],
+              night.availability === 0 && 'hatch',
+            )}
+          >
+            {price(night.finalPrice)}
+            <span className="block text-[0.6875rem]">{night.availability} left</span>
+          </td>
+        )
+      })}
+      <td className="num px-2">{price(totalOf(stay))}</td>
+    </tr>
+  )
+})
 
 function clamp(value: number, length: number): number {
   return Math.max(0, Math.min(length - 1, value))

@@ -1,0 +1,212 @@
+/** What a simulated cluster shows: first pages, changes, charts, a thousand nodes. */
+
+import type { Browser, Page } from '@playwright/test'
+import { ready } from '../console.ts'
+import type { Simulation } from '../simulation.ts'
+import {
+  clickPainted,
+  type Figure,
+  median,
+  open,
+  quantile,
+  RUNS,
+  SETTLE_MS,
+  type State,
+  slowPage,
+  type Told,
+  told,
+} from './measure.ts'
+
+/** Changes that are waited for, one after another. */
+const CHANGES = 20
+const CHARTS = 12
+const CANVASES = '#content figure[data-chart] canvas'
+
+/** From a click to the frame that shows the page it leads to. */
+async function changeTo(page: Page, name: 'Shards' | 'Overview'): Promise<number> {
+  const painted = page.evaluate<number>(`painted('[data-page="${name.toLowerCase()}"]')`)
+  await page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
+  return await painted
+}
+
+/** A page without anything to show. */
+async function measureBare(page: Page, url: string): Promise<Told> {
+  await open(page, `${url}/sign-in`)
+  return await told(page)
+}
+
+export async function measureOverview(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
+  const cold: number[] = []
+  const warm: number[] = []
+  const shifts: number[] = []
+  const changes: number[] = []
+  const bareCold: number[] = []
+  const bareWarm: number[] = []
+  const idle: number[] = []
+  const interactions: number[] = []
+  for (let run = 0; run < RUNS; run++) {
+    const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+    const page = await slowPage(context)
+    for (const times of [cold, warm]) {
+      await open(page, url)
+      await page.waitForTimeout(500)
+      const { lcp, cls } = await told(page)
+      times.push(lcp)
+      shifts.push(cls)
+    }
+    for (const name of ['Shards', 'Overview', 'Shards', 'Overview'] as const) {
+      changes.push(await changeTo(page, name))
+      await page.waitForTimeout(200)
+    }
+    idle.push(await clickPainted(page, page.getByRole('heading', { level: 1 })))
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').first().fill('s1')
+    await page.waitForTimeout(200)
+    await page.keyboard.press('Escape')
+    await open(page, `${url}/shards`)
+    await page.keyboard.press('/')
+    await page.keyboard.type('state:behind', { delay: 20 })
+    await page.waitForTimeout(300)
+    interactions.push(...(await told(page)).events)
+    await context.close()
+    const stranger = await browser.newContext({ viewport: { width: 1280, height: 800 } })
+    const bare = await slowPage(stranger)
+    bareCold.push((await measureBare(bare, url)).fcp)
+    bareWarm.push((await measureBare(bare, url)).fcp)
+    await stranger.close()
+  }
+  return [
+    {
+      what: 'LCP of the overview, 40 shards, cold',
+      limit: 1_500,
+      unit: 'ms',
+      value: median(cold),
+      floor: median(bareCold),
+    },
+    { what: 'the same, warm', limit: 800, unit: 'ms', value: median(warm), floor: median(bareWarm) },
+    { what: 'layout shift (CLS), largest', limit: 0.02, unit: '', value: Math.max(...shifts) },
+    { what: 'interactions (INP), p75', limit: 150, unit: 'ms', value: quantile(interactions, 0.75) },
+    { what: 'interactions, longest', limit: 300, unit: 'ms', value: Math.max(0, ...interactions) },
+    {
+      what: 'change of route, data known, from the click to the screen',
+      limit: 100,
+      unit: 'ms',
+      value: median(changes),
+      floor: median(idle),
+    },
+  ]
+}
+
+/**
+ * The twelve charts of a shard, their code and values being there: from the click to the frame with the lines of those
+ * in view, and to the one with the last.
+ */
+export async function measureCharts(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const page = await slowPage(context)
+  await open(page, `${url}/shards/s1/metrics`)
+  await page
+    .locator(CANVASES)
+    .nth(CHARTS - 1)
+    .waitFor()
+  const inView = await page
+    .locator(CANVASES)
+    .evaluateAll((charts) => charts.filter((chart) => chart.getBoundingClientRect().top < innerHeight).length)
+  const first: number[] = []
+  const all: number[] = []
+  for (let run = 0; run <= RUNS; run++) {
+    const tab = (name: string) => page.getByRole('navigation', { name: 'Shard s1' }).getByRole('link', { name })
+    await tab('Events').click()
+    await ready(page, 'shard-events')
+    await page.waitForTimeout(SETTLE_MS)
+    const drawn = [inView, CHARTS].map((count) => page.evaluate<number>(`drawnAfterClick('${CANVASES}', ${count})`))
+    await tab('Metrics').click()
+    const [inViewMs = 0, allMs = 0] = await Promise.all(drawn)
+    first.push(inViewMs)
+    all.push(allMs)
+  }
+  await context.close()
+  return [
+    {
+      what: `twelve charts, values known, from the click to the ${inView} in view`,
+      limit: 200,
+      unit: 'ms',
+      value: median(first.slice(1)),
+    },
+    { what: 'the same, to the last below', limit: 1_000, unit: 'ms', value: median(all.slice(1)) },
+  ]
+}
+
+/** From a change on a node to the frame that shows it, and from the click that confirms a plan to its first answer. */
+export async function measureChanges(browser: Browser, simulation: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const page = await slowPage(context)
+  await page.goto(simulation.url)
+  await ready(page)
+  await page.waitForTimeout(SETTLE_MS)
+  const followers = await page
+    .locator('a.slot[data-role="follower"][data-state="healthy"]')
+    .evaluateAll((slots) =>
+      slots.map(({ dataset }) => ({ shard: dataset['shard'] ?? '', node: dataset['node'] ?? '' })),
+    )
+  const changes: number[] = []
+  for (const { shard, node } of followers.slice(0, CHANGES)) {
+    const slot = `a.slot[data-shard="${shard}"][data-node="${node}"]`
+    const seen = page.evaluate<number>(`shown('${slot}[data-state="far-behind"]')`)
+    const at = Date.now()
+    await simulation.act('lag', { shard, node })
+    changes.push((await seen) - at)
+  }
+  const confirms: number[] = []
+  const oneAShard = [...new Map(followers.map((follower) => [follower.shard, follower])).values()]
+  for (const { shard, node } of oneAShard.slice(-RUNS)) {
+    await page.goto(`${simulation.url}/shards/${shard}?plan=transfer:${shard}:${node}`)
+    const button = page.getByRole('dialog').getByRole('button', { name: `Transfer leadership to ${node}` })
+    await button.waitFor()
+    await page.waitForTimeout(SETTLE_MS)
+    confirms.push(await clickPainted(page, button))
+  }
+  await context.close()
+  return [
+    {
+      what: 'a change on a node, until it is on the screen, p95',
+      limit: 1_600,
+      unit: 'ms',
+      value: quantile(changes, 0.95),
+    },
+    { what: 'confirming a plan, from the click to “Requested…”', limit: 100, unit: 'ms', value: median(confirms) },
+  ]
+}
+
+export async function measureLarge(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const bare: number[] = []
+  const usable: number[] = []
+  const filters: number[] = []
+  let rows = 0
+  for (let run = 0; run < RUNS; run++) {
+    const page = await slowPage(context)
+    await open(page, url)
+    usable.push((await told(page)).ready)
+    await open(page, `${url}/shards`)
+    rows = Math.max(rows, await page.locator('tbody tr').count())
+    await page.keyboard.press('/')
+    await page.keyboard.type('s12')
+    await page.waitForTimeout(300)
+    filters.push(...(await told(page)).events)
+    bare.push((await measureBare(page, url)).ready)
+    await page.close()
+  }
+  await context.close()
+  return [
+    {
+      what: '1,000 nodes in 300 shards: overview usable after navigation',
+      limit: 1_500,
+      unit: 'ms',
+      value: median(usable),
+      floor: median(bare),
+    },
+    { what: '300 rows: rows in the document', limit: 80, unit: '', value: rows },
+    { what: '300 rows: a key in the filter, p75', limit: 100, unit: 'ms', value: quantile(filters, 0.75) },
+  ]
+}

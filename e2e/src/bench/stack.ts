@@ -1,0 +1,158 @@
+/** Large answers of a real shard, and large files. */
+
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { deflateRawSync } from 'node:zlib'
+import type { Browser } from '@playwright/test'
+import { ready } from '../console.ts'
+import type { Stack } from '../stack.ts'
+import { clickPainted, type Figure, median, quantile, RUNS, SETTLE_MS, type State, slowPage, told } from './measure.ts'
+
+const DAY_MS = 86_400_000
+/** As many properties in one segment as a table is to hold, on nodes that answer all of them at once. */
+const ROWS = 10_000
+export const LARGE = {
+  args: ['--packages', '1600000', '--days', '16'],
+  env: { VACANCY_RUN_CLUSTERED_QUERY_LIMIT: String(ROWS) },
+}
+const CALENDAR = { properties: 200, nights: 14 }
+
+type Example = { readonly fields: { segment: string; roomType: string; dates: readonly string[] } }
+
+/** A link to the playground that runs its request. */
+function linkOf(command: string, fields: object): string {
+  const q = deflateRawSync(JSON.stringify({ s: '', c: command, f: fields })).toString('base64url')
+  return `/playground?q=${q}&run=1`
+}
+
+/** Large answers of a real shard: a calendar, and a table of ten thousand rows. */
+export async function measureResults(browser: Browser, stack: Stack, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, baseURL: stack.url, viewport: { width: 1280, height: 800 } })
+  const start = await (await context.request.get('/api/v1/playground')).json()
+  const { segment, roomType, dates } = (start.shard.example as Example).fields
+  const first = Date.parse(dates[0] ?? '')
+  const nights = Array.from({ length: CALENDAR.nights }, (_, n) =>
+    new Date(first + n * DAY_MS).toISOString().slice(0, 10),
+  )
+  const page = await slowPage(context)
+  const shown = (count: number) => page.locator(`[data-result-count="${count}"][data-result-state="done"]`).waitFor()
+  const tab = (name: string) => page.getByRole('tablist', { name: 'Result as' }).getByRole('tab', { name })
+
+  await page.goto(
+    linkOf('SEARCHAVAIL', { segment, roomType, dates: nights, availability: 0, limit: CALENDAR.properties }),
+  )
+  await shown(CALENDAR.properties)
+  const calendars: number[] = []
+  for (let run = 0; run <= RUNS; run++) {
+    await tab('Table').click()
+    await page.waitForTimeout(SETTLE_MS)
+    const drawn = page.evaluate<number>(`drawnAfterClick('[role="gridcell"]', ${CALENDAR.nights})`)
+    await tab('Calendar').click()
+    calendars.push(await drawn)
+  }
+
+  await page.goto(linkOf('SEARCHPROP', { segment, limit: ROWS }))
+  await shown(ROWS)
+  await page.waitForTimeout(SETTLE_MS)
+  const rows = await page.locator('table[aria-label="Results"] tbody tr').count()
+  const sorts: number[] = []
+  for (let run = 0; run <= RUNS; run++) {
+    sorts.push(await clickPainted(page, page.getByRole('columnheader').first().getByRole('button')))
+    await page.waitForTimeout(300)
+  }
+  const longest = await page.evaluate<number>(SCROLL)
+  await context.close()
+  return [
+    {
+      what: `a calendar of ${CALENDAR.properties} × ${CALENDAR.nights}, from the click to the screen`,
+      limit: 150,
+      unit: 'ms',
+      value: median(calendars.slice(1)),
+    },
+    { what: '10,000 rows: rows in the document', limit: 80, unit: '', value: rows },
+    { what: '10,000 rows: sorted by a click', limit: 100, unit: 'ms', value: median(sorts.slice(1)) },
+    { what: '10,000 rows: longest task while they are scrolled through', limit: 50, unit: 'ms', value: longest },
+  ]
+}
+
+/** Scrolls through all rows of the results, a screen with each frame. @returns the longest task; 0 for none above 50 ms */
+const SCROLL = `new Promise((resolve) => {
+  let longest = 0
+  new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) longest = Math.max(longest, duration) }).observe({ type: 'longtask' })
+  const scroller = document.querySelector('table[aria-label="Results"]').parentElement
+  let frames = 0
+  const step = () => {
+    scroller.scrollTop += scroller.clientHeight
+    if (++frames < 120) requestAnimationFrame(step)
+    else setTimeout(() => resolve(longest), 200)
+  }
+  requestAnimationFrame(step)
+})`
+
+const CSV_BYTES = 10e9
+/** Written at once. */
+const CSV_BLOCK_BYTES = 64e6
+
+/** The look at the files of an import before a byte is sent, of ten gigabytes. Undefined where the disk has no room. */
+export async function measureCheck(browser: Browser, stack: Stack, storageState: State): Promise<Figure[]> {
+  const { bavail, bsize } = statfsSync(tmpdir())
+  if (bavail * bsize < 2 * CSV_BYTES) {
+    console.log('not measured for want of disk: the check of 10 GB of CSV')
+    return []
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-bench-csv-'))
+  try {
+    const packages = join(folder, 'packages.csv')
+    const [header = '', ...rows] = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8').split('\n')
+    const block = Buffer.from(
+      `${rows
+        .join('\n')
+        .slice(0, CSV_BLOCK_BYTES)
+        .replace(/[^\n]*$/, '')}`,
+    )
+    writeFileSync(packages, `${header}\n`)
+    for (let bytes = 0; bytes < CSV_BYTES; bytes += block.length) appendFileSync(packages, block)
+    const files = [packages, join(stack.folder, 'csv/properties.csv')]
+    const context = await browser.newContext({
+      storageState,
+      baseURL: stack.url,
+      viewport: { width: 1280, height: 800 },
+    })
+    const times: number[] = []
+    const interactions: number[] = []
+    for (let run = 0; run < RUNS; run++) {
+      const page = await slowPage(context)
+      await page.goto('/imports/new')
+      await ready(page)
+      await page.waitForTimeout(SETTLE_MS)
+      const checked = page.evaluate<number>(CHECKED)
+      await page.locator('input[type="file"]').first().setInputFiles(files)
+      await page.getByRole('textbox', { name: /^Name/ }).pressSequentially('ten gigabytes', { delay: 20 })
+      times.push(await checked)
+      await page.waitForTimeout(300)
+      interactions.push(...(await told(page)).events)
+      await page.close()
+    }
+    await context.close()
+    return [
+      {
+        what: 'check of 10 GB of CSV, from the choice to its findings',
+        limit: 1_500,
+        unit: 'ms',
+        value: median(times),
+      },
+      { what: 'typing meanwhile (INP), p75', limit: 150, unit: 'ms', value: quantile(interactions, 0.75) },
+    ]
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** From the choice of files to the frame with what was found in them. */
+const CHECKED = `new Promise((resolve) => addEventListener('change', (event) => {
+  const chosenAt = event.timeStamp
+  const look = () => { if (!document.querySelector('[data-check]')) return false; requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - chosenAt))); return true }
+  const observer = new MutationObserver(() => { if (look()) observer.disconnect() })
+  observer.observe(document, { subtree: true, childList: true })
+}, { once: true, capture: true }))`

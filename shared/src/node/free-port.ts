@@ -1,0 +1,31 @@
+import { createServer } from 'node:net'
+
+/** Below the ports that systems hand out by themselves (Linux from 32,768 on), and above those of well-known programs. */
+const FIRST = 10_240
+const LAST = 32_767
+const TRIES_MAX = 100
+
+/** Given out by this process: not once more, also while nobody listens on them yet. */
+const given = new Set<number>()
+
+/**
+ * A port of 127.0.0.1 for a program that must be told its port before it starts. One that the system chooses may be
+ * taken by any connection until then; these are taken only by who asks for them.
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) {
+    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1))
+    if (given.has(port)) continue
+    given.add(port)
+    if (await isFree(port)) return port
+  }
+  throw new Error(`none of ${TRIES_MAX} ports from ${FIRST} to ${LAST} was free`)
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(true)))
+  })
+}
