@@ -263,6 +263,12 @@ export const ERRORS = {
     exit: EXIT.write,
     says: '{operation} of {file} failed: {reason}. What was not synced is not trusted: check the disk, then start again.',
   },
+  no_room: {
+    http: 503,
+    retry: false,
+    exit: EXIT.write,
+    says: 'The disk of {directory} is full: there is no room to begin the log. Nothing was lost; free space on it, then start again.',
+  },
   corrupt_data: {
     http: 500,
     retry: false,

@@ -210,3 +210,32 @@ export async function measureLarge(browser: Browser, { url }: Simulation, storag
     { what: '300 rows: a key in the filter, p75', limit: 100, unit: 'ms', value: quantile(filters, 0.75) },
   ]
 }
+
+const HEAP_MINUTES = 30
+const MINUTE_MS = 60_000
+
+/** What a browser holds that looks at a thousand nodes for half an hour: after its first minute, and at the end. */
+export async function measureHeap(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const page = await context.newPage()
+  await page.goto(url)
+  await ready(page)
+  const session = await context.newCDPSession(page)
+  const heapMb = async () => {
+    await session.send('HeapProfiler.collectGarbage')
+    return (await session.send('Runtime.getHeapUsage')).usedSize / 1e6
+  }
+  await page.waitForTimeout(MINUTE_MS)
+  const first = await heapMb()
+  let last = first
+  for (let minute = 1; minute < HEAP_MINUTES; minute++) {
+    await page.waitForTimeout(MINUTE_MS)
+    last = await heapMb()
+    if (minute % 5 === 4) console.log(`${minute + 1} of ${HEAP_MINUTES} min: ${last.toFixed(1)} MB`)
+  }
+  await context.close()
+  return [
+    { what: `1,000 nodes: heap after ${HEAP_MINUTES} min`, limit: 150, unit: 'MB', value: last },
+    { what: 'the same, more than after the first', limit: 5, unit: 'MB', value: last - first },
+  ]
+}

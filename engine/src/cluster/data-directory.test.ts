@@ -187,7 +187,7 @@ test('a node starts on a full disk by giving up the reserve, and says so when th
   expect(simulation.lines.some(({ message }) => message.includes('gave up the reserve'))).toBe(true)
   expect(again.cluster).toBeDefined()
   closeDataDirectory(again)
-  expect(() => open(fillDisk(restart(full)))).toThrow(expect.objectContaining({ code: 'disk_full' }))
+  expect(() => open(fillDisk(restart(full)))).toThrow(expect.objectContaining({ code: 'no_room' }))
 })
 
 test('the reserve is made when there is room, given up once, and never fills the disk', () => {

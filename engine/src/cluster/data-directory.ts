@@ -85,7 +85,7 @@ const SLUG_CHARS_MAX = 40
  * Makes or opens the folder and locks it.
  *
  * @throws `directory_in_use` (65) naming the live owner, `data_conflict` (65) for another node's folder,
- *   `invalid_config` (64) when it cannot be written, `corrupt_data` (71) for a damaged file, `disk_full`
+ *   `invalid_config` (64) when it cannot be written, `corrupt_data` (71) for a damaged file, `no_room`
  */
 export function openDataDirectory(env: Env, path: string, options: DirectoryOptions): DataDirectory {
   return door(path, () => openAndLock(env, path, options))
@@ -356,7 +356,7 @@ function unwritable(path: string, error: unknown): unknown {
       { file: path, key: 'data_dir', reason: `${path} ${says}` },
       { cause: error },
     )
-  if (isDiskFull(error)) return new VacancyError('disk_full', { directory: path }, { cause: error })
+  if (isDiskFull(error)) return new VacancyError('no_room', { directory: path }, { cause: error })
   return errnoOf(error) === ''
     ? error
     : new VacancyError('disk_failed', { operation: 'making', file: path, reason: errnoOf(error) }, { cause: error })

@@ -385,7 +385,7 @@ function openLog(
   const isAhead = base.index > lastIndex || (base.index > hardState.commit && !isIn(opened.recovered, base))
   if (isClustered && isAhead) {
     // The machine stopped between making a snapshot of the leader's current and beginning the log behind it.
-    if (!installWal(opened.wal, base)) throw new VacancyError('disk_full', { directory: directory.path })
+    if (!installWal(opened.wal, base)) throw new VacancyError('no_room', { directory: directory.path })
     return { wal: opened.wal, recovered: { ...opened.recovered, ...emptyBehind(opened.recovered, base) } }
   }
   assertConnects(opened.recovered, base)

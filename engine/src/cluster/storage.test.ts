@@ -241,7 +241,7 @@ function startWhenFull(disk: SimulatedDisk, ledger: Ledger): Node {
   try {
     return start(disk, ledger)
   } catch (error) {
-    const isFull = error instanceof VacancyError && error.code === 'disk_full'
+    const isFull = error instanceof VacancyError && error.code === 'no_room'
     if (!isFull || disk.stat(join(PATH, 'reserve.bin'))) throw error
     disk.capacityBytes += 100_000
     return start(disk, ledger)
@@ -521,7 +521,7 @@ test.each(['EIO', 'ENOSPC', 'short', 'EINTR', 'short, then ENOSPC'])(
       // A full disk is told as such, or refused without an error; every failed change ends with 70, a failed read with
       // 70 or, where it is the data, 71.
       if (code === 'EIO') expect(['disk_failed', 'corrupt_data'], what).toContain(name)
-      else expect(name, what).toBe('disk_full')
+      else expect(name, what).toBe('no_room')
       if (name !== 'disk_failed' || !CHANGES.has(operation.call)) return
       // W2: nothing is written after a failure that nobody can judge.
       const after = disk.operations.slice(operation.number + 1).filter(({ call }) => CHANGES.has(call))

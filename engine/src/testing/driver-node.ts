@@ -459,7 +459,7 @@ function restore(
   let { lastIndex, hardState } = opened
   const isIn = recoveredTerm(opened, base.index) === base.term
   if (base.index > lastIndex || (base.index > hardState.commit && !isIn)) {
-    if (!installWal(wal, base)) throw new VacancyError('disk_full', { directory: DATA })
+    if (!installWal(wal, base)) throw new VacancyError('no_room', { directory: DATA })
     hardState = wal.hardState
     lastIndex = base.index
   } else if (base.index > 0) assertConnects(opened, base)

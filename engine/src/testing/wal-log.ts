@@ -312,7 +312,7 @@ function recover(disk: SimulatedDisk, opened: Opened, snapshot: CoreSnapshot, wa
   const { index, term } = snapshot
   if (index > opened.lastIndex || (recoveredTerm(opened, index) || term) !== term) {
     // The process ended between the snapshot's file and the log that begins behind it.
-    if (!installWal(wal, { index, term })) throw new VacancyError('disk_full', { directory: FOLDER })
+    if (!installWal(wal, { index, term })) throw new VacancyError('no_room', { directory: FOLDER })
     const { hardState } = wal
     return {
       ...hardState,

@@ -362,7 +362,7 @@ function onThrown(world: World, process: Process, error: unknown): void {
   const code = error instanceof VacancyError ? error.code : ''
   const isDiskFailure = code === 'disk_failed' && node.mayFail
   const isRefusal = code === 'corrupt_data' && node.isDamaged
-  const isFull = code === 'disk_full' && node.mayFail
+  const isFull = code === 'no_room' && node.mayFail
   if (!isCrash && !isDiskFailure && !isRefusal && !isFull) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
     const explained = new ViolationError('O11', `node ${node.number} ended without a fault that explains it: ${text}`)

@@ -573,9 +573,7 @@ test('a log that finds no room when it is made says so, and is made once there i
   disk.makeDirectory(DIRECTORY)
   fillDisk(disk)
 
-  expect(() => createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)).toThrow(
-    expect.objectContaining({ code: 'disk_full' }),
-  )
+  expect(() => createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)).toThrow(expect.objectContaining({ code: 'no_room' }))
 
   disk.capacityBytes = 2 ** 40
   const wal = createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)

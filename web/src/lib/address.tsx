@@ -17,7 +17,9 @@ let follower: Follower | undefined
 /** The path that was followed last. */
 let pathBefore = ''
 
-const AddressContext = createContext<Address>({ path: '', search: new URLSearchParams() })
+/** Two, so that a filter or a tab draws only those anew that read what stands behind the path. */
+const PathContext = createContext('')
+const SearchContext = createContext(new URLSearchParams())
 
 type AddressProviderProps = {
   readonly isDrawn: (path: string) => boolean
@@ -39,11 +41,15 @@ export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
       removeEventListener('popstate', followAddress)
     }
   }, [isDrawn])
-  return <AddressContext value={address}>{children}</AddressContext>
+  return (
+    <PathContext value={address.path}>
+      <SearchContext value={address.search}>{children}</SearchContext>
+    </PathContext>
+  )
 }
 
-export const usePath = (): string => useContext(AddressContext).path
-export const useSearch = (): URLSearchParams => useContext(AddressContext).search
+export const usePath = (): string => useContext(PathContext)
+export const useSearch = (): URLSearchParams => useContext(SearchContext)
 
 /** Puts another address into the window; in step with it for what the framework keeps. */
 export function setAddress(to: string, { push }: { readonly push: boolean }): void {

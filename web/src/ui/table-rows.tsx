@@ -61,14 +61,16 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
   const [ownSort, setOwnSort] = useState<Sort>()
   const sort = props.onSort ? props.sort : (ownSort ?? props.sort)
   const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort])
-  const sortedKeys = sorted.map(rowKey)
+  // A key is a row's own: the function that reads it may be another with each drawing. Ten thousand rows must cost
+  // nothing while they are only scrolled.
+  const sortedKeys = useMemo(() => sorted.map(rowKey), [sorted])
 
   const sortId = `${sort?.column} ${sort?.down} ${orderKey}`
   const [kept, setKept] = useState({ sortId, keys: sortedKeys })
   if (kept.sortId !== sortId) setKept({ sortId, keys: sortedKeys })
-  const keys = sort && kept.sortId === sortId ? keptOrder(kept.keys, sortedKeys) : sortedKeys
-  const byKey = new Map(sorted.map((row) => [rowKey(row), row]))
-  const shown = keys.flatMap((key) => byKey.get(key) ?? [])
+  const isKept = sort !== undefined && kept.sortId === sortId
+  const keys = useMemo(() => (isKept ? keptOrder(kept.keys, sortedKeys) : sortedKeys), [isKept, kept, sortedKeys])
+  const shown = useMemo(() => inOrderOf(keys, sorted, sortedKeys), [keys, sorted, sortedKeys])
 
   const [active, setActive] = useState<string>()
   const activeAt = Math.max(0, keys.indexOf(active ?? props.focus ?? ''))
@@ -127,6 +129,13 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
     select,
     onKeyDown,
   }
+}
+
+/** Rows by the order of their keys. */
+function inOrderOf<R>(keys: readonly string[], rows: readonly R[], rowKeys: readonly string[]): readonly R[] {
+  if (keys === rowKeys) return rows
+  const byKey = new Map(rowKeys.map((key, at) => [key, rows[at] as R]))
+  return keys.flatMap((key) => byKey.get(key) ?? [])
 }
 
 function sortRows<R>(rows: readonly R[], columns: readonly Column<R>[], sort: Sort | undefined): readonly R[] {

@@ -1,7 +1,7 @@
 'use client'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import clsx from 'clsx'
-import { useEffect, useRef, useState } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 import { BodyRow, Columns, HeadRow, MovedChip, type TableProps, useRows } from './table-rows.tsx'
 
 type VirtualTableProps<R> = Omit<TableProps<R>, 'card'> & {
@@ -26,12 +26,14 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
     if (byDensity > 0) setSize(byDensity)
   }, [rowHeight])
   const table = useRows(props, (index) => rows.scrollToIndex(index))
+  // All rows are laid out anew when this is another function.
+  const getItemKey = useCallback((index: number) => table.keys[index] ?? index, [table.keys])
   const rows = useVirtualizer({
     count: table.shown.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => size,
     overscan: OVERSCAN,
-    getItemKey: (index) => table.keys[index] ?? index,
+    getItemKey,
     scrollPaddingStart: ROW_HEIGHT,
     // The server draws the rows that fit into a usual window.
     initialRect: FIRST_RECT,

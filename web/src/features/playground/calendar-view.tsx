@@ -2,7 +2,7 @@
 /** Property × date: price as colour and number, rooms left beneath; none left is hatched and says 0. */
 import { useVirtualizer } from '@tanstack/react-virtual'
 import clsx from 'clsx'
-import { type KeyboardEvent, memo, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { day, price, weekday } from '../../lib/format.ts'
 import { Spacer } from '../../ui/virtual-table.tsx'
 import type { Stay } from './rows.ts'
@@ -12,7 +12,7 @@ import { type Scale, STEPS, scaleOf, stepOf } from './scale.ts'
 /** Pixels, with the gap; taller ones are measured once they are drawn. */
 const ROW_HEIGHT = 37
 const HEAD_HEIGHT = 40
-const OVERSCAN = 4
+const OVERSCAN = 2
 const FIRST_RECT = { width: 1_000, height: 480 }
 /** Ground and ink of each step: black or white, whichever is easier to read on it (console.md §16). */
 const COLOURS = [
@@ -38,12 +38,13 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
   const isGoing = useRef(false)
   const dates = stays[0]?.days.map(({ date }) => date) ?? []
   // Only the rows in sight are in the page: thousands of cells would take longer than the query.
+  const getItemKey = useCallback((index: number) => stays[index]?.propertyId ?? index, [stays])
   const rows = useVirtualizer({
     count: stays.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_HEIGHT,
     overscan: OVERSCAN,
-    getItemKey: (index) => stays[index]?.propertyId ?? index,
+    getItemKey,
     scrollPaddingStart: HEAD_HEIGHT,
     initialRect: FIRST_RECT,
   })

@@ -3,6 +3,7 @@
 import type { PropertiesAnswer, QueryAnswer } from '@vacancy/shared/contract'
 import type { NightPackage } from '@vacancy/shared/wire'
 import clsx from 'clsx'
+import { useMemo } from 'react'
 import { count, day, price, weekday } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import type { Column } from '../../ui/table.tsx'
@@ -20,6 +21,7 @@ type ResultProps = {
 
 export function ResultTable({ answer, details, selected, onSelect }: ResultProps) {
   const stays = staysOf(answer)
+  const columns = useMemo(() => columnsOf(stays ?? [], details), [stays, details])
   return (
     <div className="flex min-w-0 flex-col gap-2">
       <div className="flex flex-wrap gap-2">
@@ -34,7 +36,7 @@ export function ResultTable({ answer, details, selected, onSelect }: ResultProps
         <VirtualTable
           label="Results"
           rows={stays}
-          columns={columnsOf(stays, details)}
+          columns={columns}
           rowKey={({ propertyId }) => propertyId}
           onOpen={({ propertyId }) => onSelect(propertyId)}
           focus={selected}
@@ -103,31 +105,36 @@ function NightCell({ night }: { readonly night: NightPackage | undefined }) {
 type Indexed = { readonly at: number; readonly cells: readonly (string | number)[] }
 
 function PlainTable({ answer, onSelect }: Pick<ResultProps, 'answer' | 'onSelect'>) {
-  const { columns, rows } = gridOf(answer)
-  const indexed = rows.map((cells, at) => ({ at, cells }))
+  const { columns, rows } = useMemo(() => plainOf(answer), [answer])
   const isProperties = answer.command === 'SEARCHPROP'
   return (
     <VirtualTable
       label="Results"
-      rows={indexed}
+      rows={rows}
       rowKey={({ at }: Indexed) => String(at)}
       {...(isProperties && { onOpen: ({ cells }: Indexed) => onSelect(String(cells[0])) })}
-      columns={columns.map(
-        (header, n): Column<Indexed> => ({
-          id: header,
-          header,
-          rowHeader: n === 0,
-          end: typeof rows[0]?.[n] === 'number',
-          cell: ({ cells }) => {
-            const value = cells[n] ?? ''
-            return typeof value === 'number' ? count(value) : <span className="font-mono">{value}</span>
-          },
-          compare: (a, b) => compareValues(a.cells[n] ?? '', b.cells[n] ?? ''),
-        }),
-      )}
+      columns={columns}
       height="min(60vh, 48rem)"
     />
   )
+}
+
+function plainOf(answer: QueryAnswer): { columns: Column<Indexed>[]; rows: Indexed[] } {
+  const grid = gridOf(answer)
+  const columns = grid.columns.map(
+    (header, n): Column<Indexed> => ({
+      id: header,
+      header,
+      rowHeader: n === 0,
+      end: typeof grid.rows[0]?.[n] === 'number',
+      cell: ({ cells }) => {
+        const value = cells[n] ?? ''
+        return typeof value === 'number' ? count(value) : <span className="font-mono">{value}</span>
+      },
+      compare: (a, b) => compareValues(a.cells[n] ?? '', b.cells[n] ?? ''),
+    }),
+  )
+  return { columns, rows: grid.rows.map((cells, at) => ({ at, cells })) }
 }
 
 function save(answer: QueryAnswer, kind: 'csv' | 'json'): void {
