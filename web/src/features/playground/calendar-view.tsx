@@ -58,6 +58,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
     cell.focus()
   })
   const scale = useMemo(() => scaleOf(stays.flatMap(({ days }) => days.map(({ finalPrice }) => finalPrice))), [stays])
+  const widths = useMemo(() => widthsOf(stays), [stays])
   const goTo = (row: number, column: number) => {
     const to = [clamp(row, stays.length), clamp(column, dates.length)] as const
     isGoing.current = true
@@ -95,8 +96,17 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
           aria-label="Prices by property and date"
           aria-rowcount={stays.length + 1}
           onKeyDown={onKeyDown}
-          className="border-separate border-spacing-px text-table"
+          className="table-fixed border-separate border-spacing-px text-table"
+          style={{ width: 'min-content' }}
         >
+          {/* Fixed: rows that come into sight must not move the columns. */}
+          <colgroup>
+            <col style={{ width: `${widths.property}ch` }} />
+            {dates.map((date) => (
+              <col key={date} style={{ width: `max(3.5rem, ${widths.night}ch)` }} />
+            ))}
+            <col style={{ width: `${widths.total}ch` }} />
+          </colgroup>
           <thead>
             <tr>
               <th
@@ -196,13 +206,12 @@ const Nights = memo(function Nights(props: NightsProps) {
             onFocus={() => onArrive([row, column])}
             onClick={() => onSelect(stay.propertyId)}
             className={clsx(
-              'h-9 min-w-14 px-1.5 text-center leading-tight',
+              'h-9 whitespace-pre-line px-1.5 text-center text-[0.6875rem] leading-tight first-line:text-table',
               COLOURS[stepOf(scale, night.finalPrice) - 1],
               night.availability === 0 && 'hatch',
             )}
           >
-            {price(night.finalPrice)}
-            <span className="block text-[0.6875rem]">{night.availability} left</span>
+            {`${price(night.finalPrice)}\n${night.availability} left`}
           </td>
         )
       })}
@@ -210,6 +219,16 @@ const Nights = memo(function Nights(props: NightsProps) {
     </tr>
   )
 })
+
+/** Of the columns, in widths of a digit, with some room at the sides. */
+function widthsOf(stays: readonly Stay[]): { property: number; night: number; total: number } {
+  const longest = (texts: readonly string[]) => texts.reduce((most, { length }) => Math.max(most, length), 5)
+  return {
+    property: longest(stays.map(({ propertyId }) => propertyId)) + 4,
+    night: longest(stays.flatMap(({ days }) => days.map(({ finalPrice }) => price(finalPrice)))) + 2,
+    total: longest(stays.map((stay) => price(totalOf(stay)))) + 3,
+  }
+}
 
 function clamp(value: number, length: number): number {
   return Math.max(0, Math.min(length - 1, value))
