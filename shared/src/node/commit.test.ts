@@ -1,16 +1,21 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { commitOf } from './commit.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'vacancy-commit-'))
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const hasGit = spawnSync('git', ['--version']).status === 0
 
-test('a folder without history has no commit; one with it says whether it was changed since', () => {
-  expect(commitOf(folder)).toBe('unknown')
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'vacancy-commit-'))
+  return () => rmSync(folder, { recursive: true, force: true })
+})
 
+test('a folder without history has no commit', () => expect(commitOf(folder)).toBe('unknown'))
+
+test.runIf(hasGit)('a commit is named short, and whether there are changes since', () => {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' }).trim()
   git('init', '-q')
   const identity = ['-c', 'user.name=t', '-c', 'user.email=t@localhost']
