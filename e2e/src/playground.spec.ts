@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { deflateRawSync } from 'node:zlib'
 import type { Page } from '@playwright/test'
 import { expect, ready, test } from './console.ts'
 
@@ -26,6 +27,37 @@ test('it opens with a query that finds something, run with one key', async ({ pa
     await page.getByRole('tablist', { name: 'Result as' }).getByRole('tab', { name: view }).click()
     await expect(page.getByRole('tabpanel', { name: view })).toBeVisible()
   }
+})
+
+test('a calendar of many properties draws the rows in sight, and the keys go beyond them', async ({ page }) => {
+  const { shard } = await (await page.request.get('/api/v1/playground')).json()
+  const { segment, roomType, dates } = shard.example.fields
+  const fields = { segment, roomType, dates, availability: 0 }
+  const q = deflateRawSync(JSON.stringify({ s: shard.id, c: 'SEARCHAVAIL', f: fields })).toString('base64url')
+  await page.goto(`/playground?q=${q}&run=1&view=calendar`)
+  const grid = page.getByRole('grid', { name: 'Prices by property and date' })
+  await expect(grid).toBeVisible()
+  const all = Number(await grid.getAttribute('aria-rowcount')) - 1
+  expect(all).toBeGreaterThan(25)
+  const drawn = () => grid.getByRole('row').count()
+  expect(await drawn()).toBeLessThan(all - 5)
+
+  await grid.getByRole('gridcell').first().focus()
+  for (const [key, at] of [
+    ['PageDown', '10,0'],
+    ['PageDown', '20,0'],
+    ['ArrowDown', '21,0'],
+    ['End', `21,${dates.length - 1}`],
+    ['PageUp', `11,${dates.length - 1}`],
+    ['Home', '11,0'],
+    ['PageUp', '1,0'],
+  ] as const) {
+    await page.keyboard.press(key)
+    const cell = grid.locator(`[data-at="${at}"]`)
+    await expect(cell).toBeFocused()
+    await expect(cell).toBeInViewport({ ratio: 1 })
+  }
+  expect(await drawn()).toBeLessThan(all - 5)
 })
 
 test('a property that is missing is explained, and all replicas answer the same', async ({ page }) => {

@@ -13,6 +13,7 @@ type VirtualTableProps<R> = Omit<TableProps<R>, 'card'> & {
 
 const OVERSCAN = 6
 const ROW_HEIGHT = 32
+const HEAD_HEIGHT = 32
 const FIRST_RECT = { width: 1_000, height: 560 }
 
 /** A table of any length: only the rows in sight are in the page, and it stays a table with all of its count. */
@@ -34,7 +35,9 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
     estimateSize: () => size,
     overscan: OVERSCAN,
     getItemKey,
-    scrollPaddingStart: ROW_HEIGHT,
+    // The head lies before the rows, and on them once they are scrolled.
+    scrollMargin: HEAD_HEIGHT,
+    scrollPaddingStart: HEAD_HEIGHT,
     // The server draws the rows that fit into a usual window.
     initialRect: FIRST_RECT,
   })
@@ -50,8 +53,8 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
     if (focusAt >= 0) rows.scrollToIndex(focusAt, { align: 'center' })
   }, [focus])
   const items = rows.getVirtualItems()
-  const before = items[0]?.start ?? 0
-  const after = rows.getTotalSize() - (items.at(-1)?.end ?? 0)
+  const before = (items[0]?.start ?? HEAD_HEIGHT) - HEAD_HEIGHT
+  const after = rows.getTotalSize() - ((items.at(-1)?.end ?? HEAD_HEIGHT) - HEAD_HEIGHT)
   return (
     <>
       <MovedChip table={table} />

@@ -9,8 +9,9 @@ import type { Stay } from './rows.ts'
 import { totalOf } from './rows.ts'
 import { type Scale, STEPS, scaleOf, stepOf } from './scale.ts'
 
-/** Pixels, with the gap; taller ones are measured once they are drawn. */
-const ROW_HEIGHT = 37
+/** Of a row in widths of the page's letters, as `h-9` has it, and the pixel between two rows. */
+const ROW_REM = 2.25
+const GAP = 1
 const HEAD_HEIGHT = 40
 const OVERSCAN = 2
 const FIRST_RECT = { width: 1_000, height: 480 }
@@ -38,13 +39,16 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
   const isGoing = useRef(false)
   const dates = stays[0]?.days.map(({ date }) => date) ?? []
   // Only the rows in sight are in the page: thousands of cells would take longer than the query.
+  const [height] = useState(rowHeight)
   const getItemKey = useCallback((index: number) => stays[index]?.propertyId ?? index, [stays])
   const rows = useVirtualizer({
     count: stays.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_HEIGHT,
+    estimateSize: () => height,
     overscan: OVERSCAN,
     getItemKey,
+    // The head lies before the rows, and on them once they are scrolled.
+    scrollMargin: HEAD_HEIGHT,
     scrollPaddingStart: HEAD_HEIGHT,
     initialRect: FIRST_RECT,
   })
@@ -131,7 +135,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
               </th>
             </tr>
           </thead>
-          <Spacer height={items[0]?.start ?? 0} />
+          <Spacer height={(items[0]?.start ?? HEAD_HEIGHT) - HEAD_HEIGHT} />
           <tbody>
             {items.map(({ index: row }) => {
               const stay = stays[row]
@@ -139,7 +143,6 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
                 stay && (
                   <Nights
                     key={stay.propertyId}
-                    ref={rows.measureElement}
                     stay={stay}
                     row={row}
                     scale={scale}
@@ -153,7 +156,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
               )
             })}
           </tbody>
-          <Spacer height={rows.getTotalSize() - (items.at(-1)?.end ?? 0)} />
+          <Spacer height={rows.getTotalSize() - ((items.at(-1)?.end ?? HEAD_HEIGHT) - HEAD_HEIGHT)} />
         </table>
       </div>
     </div>
@@ -161,7 +164,6 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
 }
 
 type NightsProps = {
-  readonly ref: (row: HTMLTableRowElement | null) => void
   readonly stay: Stay
   readonly row: number
   readonly scale: Scale
@@ -175,9 +177,9 @@ type NightsProps = {
 
 /** One property's row; not drawn anew while others scroll by. */
 const Nights = memo(function Nights(props: NightsProps) {
-  const { ref, stay, row, scale, roomType, isSelected, entry, onSelect, onArrive } = props
+  const { stay, row, scale, roomType, isSelected, entry, onSelect, onArrive } = props
   return (
-    <tr ref={ref} data-index={row} aria-rowindex={row + 2} aria-selected={isSelected}>
+    <tr aria-rowindex={row + 2} aria-selected={isSelected}>
       <th
         scope="row"
         className={clsx(
@@ -219,6 +221,11 @@ const Nights = memo(function Nights(props: NightsProps) {
     </tr>
   )
 })
+
+/** Pixels. All rows are as high, however large the letters are. */
+function rowHeight(): number {
+  return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * ROW_REM + GAP
+}
 
 /** Of the columns, in widths of a digit, with some room at the sides. */
 function widthsOf(stays: readonly Stay[]): { property: number; night: number; total: number } {
