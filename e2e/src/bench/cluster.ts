@@ -15,6 +15,7 @@ import {
   slowPage,
   type Told,
   told,
+  windowOf,
 } from './measure.ts'
 
 /** Changes that are waited for, one after another. */
@@ -45,7 +46,7 @@ export async function measureOverview(browser: Browser, { url }: Simulation, sto
   const idle: number[] = []
   const interactions: number[] = []
   for (let run = 0; run < RUNS; run++) {
-    const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+    const context = await windowOf(browser, url, storageState)
     const page = await slowPage(context)
     for (const times of [cold, warm]) {
       await open(page, url)
@@ -102,7 +103,7 @@ export async function measureOverview(browser: Browser, { url }: Simulation, sto
  * in view, and to the one with the last.
  */
 export async function measureCharts(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
-  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const context = await windowOf(browser, url, storageState)
   const page = await slowPage(context)
   await open(page, `${url}/shards/s1/metrics`)
   await page
@@ -139,7 +140,7 @@ export async function measureCharts(browser: Browser, { url }: Simulation, stora
 
 /** From a change on a node to the frame that shows it, and from the click that confirms a plan to its first answer. */
 export async function measureChanges(browser: Browser, simulation: Simulation, storageState: State): Promise<Figure[]> {
-  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const context = await windowOf(browser, simulation.url, storageState)
   const page = await slowPage(context)
   await page.goto(simulation.url)
   await ready(page)
@@ -179,7 +180,7 @@ export async function measureChanges(browser: Browser, simulation: Simulation, s
 }
 
 export async function measureLarge(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
-  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const context = await windowOf(browser, url, storageState)
   const bare: number[] = []
   const usable: number[] = []
   const filters: number[] = []
@@ -216,7 +217,7 @@ const MINUTE_MS = 60_000
 
 /** What a browser holds that looks at a thousand nodes for half an hour: after its first minute, and at the end. */
 export async function measureHeap(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
-  const context = await browser.newContext({ storageState, viewport: { width: 1280, height: 800 } })
+  const context = await windowOf(browser, url, storageState)
   const page = await context.newPage()
   await page.goto(url)
   await ready(page)

@@ -57,6 +57,11 @@ export type State = Awaited<ReturnType<BrowserContext['storageState']>>
 export type Told = { lcp: number; fcp: number; cls: number; ready: number; events: number[] }
 export const told = (page: Page): Promise<Told> => page.evaluate('window.told')
 
+/** The window of a laptop, for who is signed in to one server. */
+export function windowOf(browser: Browser, url: string, storageState: State): Promise<BrowserContext> {
+  return browser.newContext({ storageState, baseURL: url, viewport: { width: 1280, height: 800 } })
+}
+
 export async function slowPage(context: BrowserContext): Promise<Page> {
   const page = await context.newPage()
   await page.addInitScript(OBSERVE)

@@ -7,7 +7,18 @@ import { deflateRawSync } from 'node:zlib'
 import type { Browser } from '@playwright/test'
 import { ready } from '../console.ts'
 import type { Stack } from '../stack.ts'
-import { clickPainted, type Figure, median, quantile, RUNS, SETTLE_MS, type State, slowPage, told } from './measure.ts'
+import {
+  clickPainted,
+  type Figure,
+  median,
+  quantile,
+  RUNS,
+  SETTLE_MS,
+  type State,
+  slowPage,
+  told,
+  windowOf,
+} from './measure.ts'
 
 const DAY_MS = 86_400_000
 /** As many properties in one segment as a table is to hold, on nodes that answer all of them at once. */
@@ -28,7 +39,7 @@ function linkOf(command: string, fields: object): string {
 
 /** Large answers of a real shard: a calendar, and a table of ten thousand rows. */
 export async function measureResults(browser: Browser, stack: Stack, storageState: State): Promise<Figure[]> {
-  const context = await browser.newContext({ storageState, baseURL: stack.url, viewport: { width: 1280, height: 800 } })
+  const context = await windowOf(browser, stack.url, storageState)
   const start = await (await context.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = (start.shard.example as Example).fields
   const first = Date.parse(dates[0] ?? '')
@@ -114,11 +125,7 @@ export async function measureCheck(browser: Browser, stack: Stack, storageState:
     writeFileSync(packages, `${header}\n`)
     for (let bytes = 0; bytes < CSV_BYTES; bytes += block.length) appendFileSync(packages, block)
     const files = [packages, join(stack.folder, 'csv/properties.csv')]
-    const context = await browser.newContext({
-      storageState,
-      baseURL: stack.url,
-      viewport: { width: 1280, height: 800 },
-    })
+    const context = await windowOf(browser, stack.url, storageState)
     const times: number[] = []
     const interactions: number[] = []
     for (let run = 0; run < RUNS; run++) {

@@ -18,7 +18,7 @@ test('a folder without history has no commit', () => expect(commitOf(folder)).to
 test.runIf(hasGit)('a commit is named short, and whether there are changes since', () => {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' }).trim()
   git('init', '-q')
-  const identity = ['-c', 'user.name=t', '-c', 'user.email=t@localhost']
+  const identity = ['-c', 'user.name=t', '-c', 'user.email=t@localhost', '-c', 'commit.gpgsign=false']
   git(...identity, 'commit', '-q', '--allow-empty', '-m', 'first')
   expect(commitOf(folder)).toBe(git('rev-parse', '--short', 'HEAD'))
 
