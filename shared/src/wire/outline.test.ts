@@ -26,6 +26,20 @@ test('the parts of any bytes cover them in order, without gaps', () => {
   )
 })
 
+test('a frame without a name has no part for it', () => {
+  const bytes = Uint8Array.of(255, 7, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0)
+
+  const says = outlineFrame(bytes).map((part) => part.says)
+
+  expect(says).toEqual([
+    'magic byte of a frame',
+    'correlation id',
+    'bytes of the payload',
+    'bytes of the name',
+    'number of fields',
+  ])
+})
+
 test('every field of a request is named, with its value', () => {
   const bytes = encodeRequest({ command: 'SEARCHPROP', correlationId: 7, fields: { segment: 'Graz', stars: 4 } })
 

@@ -57,7 +57,7 @@ export function outlineFrame(bytes: Uint8Array): FramePart[] {
   add(1, 'bytes of the name', String(nameBytes))
   if (bytes.length - at < nameBytes + 2) return rest('cut off')
   const name = decoder.decode(bytes.subarray(at, at + nameBytes))
-  add(nameBytes, isCommandName(name) ? 'command' : 'status', name)
+  if (nameBytes > 0) add(nameBytes, isCommandName(name) ? 'command' : 'status', name)
   const count = view.getUint16(at, true)
   add(2, 'number of fields', String(count))
   const specs: readonly FieldSpec[] = isCommandName(name) ? COMMANDS[name].fields : []
