@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import nodeModule from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
 import { findNode, isNewEnough, ROOT } from '../scripts/pinned-node.mjs'
 import { forwardSignals, run } from '../scripts/program.mjs'
 
@@ -26,7 +27,7 @@ const COMMANDS = {
 }
 
 /** Programs that run for months. */
-const LONG_LIVED = new Set(['run', 'run-clustered'])
+const LONG_LIVED = new Set(['run', 'run-clustered', 'registry', 'control-plane'])
 /**
  * glibc keeps what was freed for later, by default tens of megabytes a thread: what a start needs for loading would
  * stay with the node for good. Blocks from this size on are given back when they are freed. Read by the C library when
@@ -51,6 +52,7 @@ async function main([name, ...rest]) {
   }
   if (!isNewEnough(process.version)) return await againOnPinnedNode([name, ...rest])
   if (LONG_LIVED.has(name)) giveMemoryBack()
+  if (name === 'control-plane') collectSooner()
   await buildWhatIsMissing()
   keepCompiled()
   const [door] = COMMANDS[name]
@@ -77,6 +79,14 @@ function giveMemoryBack() {
     ...process.env,
     ...MALLOC,
   })
+}
+
+/**
+ * The old generation may grow by this much of what lives before it is collected; V8 itself lets it double. Over 1,000
+ * nodes and 20 browsers it takes a tenth of a core more and 170 MiB less (`npm run bench:control-plane`).
+ */
+function collectSooner() {
+  setFlagsFromString('--heap-growing-percent=30')
 }
 
 /** Started with an old Node, as by a path from a shell: the same command once more, with ours. */

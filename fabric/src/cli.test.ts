@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { get as getOverTls } from 'node:https'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { REGISTRY_FLAGS, RESOLVER_FLAGS } from './config.ts'
 import { AUTHORITY, CALLER, SERVER, STRANGER } from './testing/certificates.ts'
 
@@ -16,7 +16,17 @@ beforeEach(() => {
   writeFileSync(inFolder('codecs.yml'), 'rate_features: [breakfast, refundable]\nother: 1\n')
 })
 
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const running = new Set<Program>()
+
+// Its folder goes when nobody writes into it any more.
+afterEach(async () => {
+  for (const { child, ended } of running) {
+    child.kill('SIGKILL')
+    await ended
+  }
+  running.clear()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 const inFolder = (name: string) => path.join(folder, name)
 
@@ -35,11 +45,9 @@ function launch(args: readonly string[], environment: Record<string, string> = {
       output += chunk
     })
   const ended = new Promise<Ended>((resolve) => child.once('close', (code, signal) => resolve({ code, signal })))
-  onTestFinished(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
-  return { output: () => output, ended, child }
+  const program = { output: () => output, ended, child }
+  running.add(program)
+  return program
 }
 
 async function serve(args: readonly string[], environment?: Record<string, string>) {

@@ -66,6 +66,22 @@ test('a folder is made with all folders above it, and survives a crash at once',
   expect(open(after).directory.identity).toEqual(directory.identity)
 })
 
+test('a folder that another node makes in the same moment is taken as it is', () => {
+  const disk = createSimulatedDisk()
+  const made = disk.makeDirectory.bind(disk)
+  let others = 0
+  disk.makeDirectory = (path) => {
+    if (path === '/srv/vacancy' && others++ === 0) made(path)
+    made(path)
+  }
+
+  const { directory } = open(disk)
+
+  expect(others).toBe(1)
+  expect(directory.path).toBe(PATH)
+  expect(disk.stat(PATH)?.isDirectory).toBe(true)
+})
+
 test('a wiped folder gives another incarnation (consensus.md §7.1)', () => {
   const first = open(createSimulatedDisk(), 100).directory.identity.incarnation
   const second = open(createSimulatedDisk(), 101).directory.identity.incarnation

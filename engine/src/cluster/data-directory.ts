@@ -303,7 +303,12 @@ function makeFolder(disk: Disk, path: string): void {
   if (found?.isDirectory) return
   if (found) throw Object.assign(new Error(`${path} is a file`), { code: 'ENOTDIR' })
   makeFolder(disk, dirname(path))
-  disk.makeDirectory(path)
+  try {
+    disk.makeDirectory(path)
+  } catch (error) {
+    // Nodes that start together on one machine may have folders above theirs in common: another was a moment earlier.
+    if (errnoOf(error) !== 'EEXIST' || !disk.stat(path)?.isDirectory) throw error
+  }
 }
 
 /**

@@ -4,8 +4,15 @@ import { expect, test } from 'vitest'
 import { dateIn, runVacancy, temporaryFolder } from '../testing/node-process.ts'
 import { coverageOf } from './coverage.ts'
 
-/** Two segments; hotel n has n + 1 room types, and a package on each of them every (n + 1)th night. */
-async function snapshotOf(hotels: number, nights: number): Promise<{ path: string; expected: Map<string, number[]> }> {
+/**
+ * Two segments; hotel n has n + 1 room types, and a package on each of them every (n + 1)th night: all with breakfast,
+ * those of the second room type with late as well.
+ */
+async function snapshotOf(
+  hotels: number,
+  nights: number,
+): Promise<{ path: string; expected: Map<string, number[]>; late: number }> {
+  let late = 0
   const folder = temporaryFolder()
   const expected = new Map<string, number[]>()
   const properties: string[] = []
@@ -17,26 +24,34 @@ async function snapshotOf(hotels: number, nights: number): Promise<{ path: strin
     expected.set(segment, days)
     for (let room = 0; room <= n % 3; room++) {
       for (let night = 0; night < nights; night += (n % 3) + 1) {
-        packages.push(`hotel_${n},room_${room},${dateIn(night + 1)},2,120,breakfast\n`)
+        const features = room === 1 ? 'late|breakfast' : 'breakfast'
+        packages.push(`hotel_${n},room_${room},${dateIn(night + 1)},2,120,${features}\n`)
+        if (room === 1) late++
         days[night] = (days[night] as number) + 1
       }
     }
   }
-  writeFileSync(join(folder, 'codecs.yml'), 'rate_features:\n  - breakfast\n')
+  writeFileSync(join(folder, 'codecs.yml'), 'rate_features:\n  - breakfast\n  - never\n  - late\n')
   writeFileSync(join(folder, 'properties.csv'), properties.join(''))
   writeFileSync(join(folder, 'packages.csv'), packages.join(''))
   const { code, output } = await runVacancy(['build-snapshot', '--shard-id', 's1', '--input-path', folder])
   if (code !== 0) throw new Error(output)
-  return { path: join(folder, 'seed.snapshot'), expected }
+  return { path: join(folder, 'seed.snapshot'), expected, late }
 }
 
 test('packages of a snapshot file are counted by segment and day, also where a table has several parts', async () => {
-  const { path, expected } = await snapshotOf(3_000, 200)
+  const { path, expected, late } = await snapshotOf(3_000, 200)
 
   const found = coverageOf(path)
 
   const total = [...expected.values()].flat().reduce((sum, count) => sum + count, 0)
-  expect(found).toMatchObject({ shard: 's1', properties: 3_000, packages: total, codecs: ['breakfast'] })
+  expect(found).toMatchObject({
+    shard: 's1',
+    properties: 3_000,
+    packages: total,
+    codecs: ['breakfast', 'never', 'late'],
+  })
+  expect(found.packagesPerFeature).toEqual([total, 0, late])
   expect(found.window).toEqual({ from: dateIn(1), to: dateIn(200) })
   expect(found.segments.map(({ name, packages }) => [name, packages])).toEqual([...expected].sort())
   expect(found.segments.map(({ properties }) => properties)).toEqual([1_500, 1_500])

@@ -35,7 +35,8 @@ export function coverageOf(path: string, disk: Disk = createEnv(silent).disk): S
     rooms: 0,
     packages: new Array<number>(days).fill(0),
   }))
-  countWords(disk, reader, (table, night, packages, rooms) => {
+  const byFeature = new Array<number>(manifest.codecs.length).fill(0)
+  countWords(disk, reader, byFeature, (table, night, packages, rooms) => {
     const shape = reader.tables[table]
     const segment = shape && segments[shape.segment]
     if (!shape || !segment) return
@@ -55,6 +56,7 @@ export function coverageOf(path: string, disk: Disk = createEnv(silent).disk): S
     roomTypes: names.roomTypes.length,
     window: manifest.window ? { from: formatDay(manifest.window.from), to: formatDay(manifest.window.to) } : null,
     roomsPerProperty: histogram(reader),
+    packagesPerFeature: byFeature,
     segments,
   }
 }
@@ -74,10 +76,13 @@ function histogram({ properties: { count, roomStart } }: SnapshotReader): number
  *
  * The rows of a part lie anywhere in their table, and decoding places them from the table's first row on. So the area
  * begins behind as many bytes as the farthest row needs; what lies before is never touched, and takes no memory.
+ *
+ * @param byFeature gets the packages that have entry i of the codec list
  */
 function countWords(
   disk: Disk,
   reader: SnapshotReader,
+  byFeature: number[],
   count: (table: number, night: number, packages: number, rooms: number) => void,
 ): void {
   const { tables, properties, names, words, places, firstPlane } = reader
@@ -116,6 +121,10 @@ function countWords(
           if ((low | (u32[at + 1] as number)) === 0) continue
           packages++
           rooms += low & 0xff
+          for (let mask = low >>> 8; mask !== 0; mask &= mask - 1) {
+            const bit = 31 - Math.clz32(mask & -mask)
+            byFeature[bit] = (byFeature[bit] as number) + 1
+          }
         }
         count(table, night, packages, rooms)
       }

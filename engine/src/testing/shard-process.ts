@@ -255,7 +255,13 @@ export async function startShard(plan: ShardPlan = {}): Promise<Shard> {
   shard.startRegistry()
   shard.startResolver()
   for (const voter of shard.voters) shard.start(voter)
-  await leaderOf(shard)
+  try {
+    await leaderOf(shard)
+  } catch (error) {
+    // Nobody else knows of it: its processes would stay.
+    await shard.close()
+    throw error
+  }
   return shard
 }
 
