@@ -1,29 +1,33 @@
 // A Playwright reporter that counts as count-reporter.mjs does, on top of what was counted before.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { told } from './told-failures.mjs'
 
 export default class CountBrowserReporter {
-  #errors = 0
+  #errors = []
   #suite
 
   onBegin(_config, suite) {
     this.#suite = suite
   }
 
-  onError() {
-    this.#errors++
+  onError(error) {
+    this.#errors.push(told('(no test)', error))
   }
 
   onEnd() {
     const file = process.env.VACANCY_TEST_COUNTS
     if (!file) return
-    const counts = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : { passed: 0, failed: 0, skipped: 0 }
-    counts.failed += this.#errors
+    const counts = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : { passed: 0, skipped: 0, failures: [] }
+    counts.failures.push(...this.#errors)
     for (const test of this.#suite?.allTests() ?? []) {
       const outcome = test.outcome()
       if (outcome === 'expected') counts.passed++
       else if (outcome === 'skipped') counts.skipped++
       // One that passed only when it was repeated failed.
-      else counts.failed++
+      else
+        counts.failures.push(
+          told(test.titlePath().filter(Boolean).join(' > '), test.results.find(({ error }) => error)?.error),
+        )
     }
     writeFileSync(file, JSON.stringify(counts))
   }

@@ -1,16 +1,21 @@
 // A vitest reporter that counts: tests, files that could not even be loaded, errors nobody caught.
 import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { told } from './told-failures.mjs'
 
 export default class CountReporter {
   onTestRunEnd(modules, unhandledErrors) {
-    const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 }
+    const counts = { passed: 0, skipped: 0, failures: unhandledErrors.map((error) => told('(no test)', error)) }
+    const failed = (name, errors) => counts.failures.push(...errors.map((error) => told(name, error)))
     for (const module of modules) {
+      const file = path.relative(process.cwd(), module.moduleId)
       // A suite that fails in its own hooks, or a file that does not load, may hold no failed test.
-      counts.failed += module.errors().length
-      for (const suite of module.children.allSuites()) counts.failed += suite.errors().length
+      failed(file, module.errors())
+      for (const suite of module.children.allSuites()) failed(`${file} > ${suite.fullName}`, suite.errors())
       for (const test of module.children.allTests()) {
-        const { state } = test.result()
-        if (state === 'passed' || state === 'failed') counts[state] += 1
+        const { state, errors = [] } = test.result()
+        if (state === 'failed') failed(`${file} > ${test.fullName}`, [errors[0]])
+        else if (state === 'passed') counts.passed += 1
         else counts.skipped += 1
       }
     }

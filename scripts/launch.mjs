@@ -171,8 +171,9 @@ async function runTests(node, command, rest, env) {
         ...(browser.path && { CHROMIUM_PATH: browser.path }),
       })) || (browser.fix ? 1 : 0)
     const counts = readCounts(file)
+    for (const failure of counts.failures) console.log(`failed: ${failure}`)
     // A run that died before its end failed, whatever it had counted by then.
-    const failed = code !== 0 && counts.failed === 0 ? 1 : counts.failed
+    const failed = code !== 0 ? Math.max(1, counts.failures.length) : counts.failures.length
     if (counts.skipped > 0) console.log(`${counts.skipped} skipped`)
     if (counts.passed + failed === 0) console.log('No test ran.')
     console.log(`${counts.passed} passed, ${failed} failed`)
@@ -186,7 +187,7 @@ function readCounts(file) {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch {
-    return { passed: 0, failed: 0, skipped: 0 }
+    return { passed: 0, skipped: 0, failures: [] }
   }
 }
 

@@ -98,7 +98,14 @@ test('the tests end in one line that counts failed tests, broken files and faile
   const { code, output } = await launch(['test'])
 
   expect(code).not.toBe(0)
-  expect(output.trimEnd().split('\n').slice(-2)).toEqual(['2 skipped', '1 passed, 3 failed'])
+  const lines = output.trimEnd().split('\n')
+  expect(lines.slice(-2)).toEqual(['2 skipped', '1 passed, 3 failed'])
+  // What failed is told once more at the end: of a long log that may be all that is kept.
+  expect(lines.filter((line) => line.startsWith('failed: ')).sort()).toEqual([
+    expect.stringMatching(/^failed: quickstart\/src\/broken\.test\.ts: .*missing/),
+    'failed: quickstart/src/mixed.test.ts > a hook: no',
+    'failed: quickstart/src/mixed.test.ts > wrong: expected 1 to be 2 // Object.is equality',
+  ])
 })
 
 test('passing tests end in exit code 0, and a run without tests fails', async () => {

@@ -5,12 +5,10 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, ready, test } from './console.ts'
 import { pagesOf } from './pages.ts'
+import { violationsOf } from './violations.ts'
 
-const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
-const COLOUR_RULES = ['color-contrast']
 const PICTURES = join(import.meta.dirname, '../screenshots')
 const LOOKS = [
   { colorScheme: 'light', size: 'wide', viewport: { width: 1280, height: 800 } },
@@ -26,18 +24,56 @@ for (const { name, path } of pagesOf({ shard: 'quickstart' })) {
     await ready(page)
     for (const { colorScheme, size, viewport } of LOOKS) {
       await page.emulateMedia({ colorScheme })
-      const axe = new AxeBuilder({ page }).setLegacyMode(true)
-      // Of all the rules one looks at colours; the others say the same in both.
-      const { violations } = await (colorScheme === 'light'
-        ? axe.withTags(RULES)
-        : axe.withRules(COLOUR_RULES)
-      ).analyze()
-      const said = violations.map(
-        ({ id, nodes }) => `${colorScheme} ${id}: ${nodes.map(({ html }) => html).join(' | ')}`,
-      )
-      expect(said).toEqual([])
+      expect(await violationsOf(page, colorScheme)).toEqual([])
       await page.setViewportSize(viewport)
       await page.screenshot({ path: join(PICTURES, `${name}.${size}.${colorScheme}.png`) })
     }
   })
 }
+
+test('the focus goes back to what opened a layer, and is not taken from who has it by then', async ({ page }) => {
+  await page.goto('/shards')
+  await ready(page)
+  const columns = page.getByRole('button', { name: 'Columns', exact: true })
+  const views = page.getByRole('button', { name: 'Views', exact: true })
+
+  await test.step('of a popover', async () => {
+    await columns.press('Enter')
+    await expect(page.getByRole('dialog', { name: 'Columns' })).toBeVisible()
+    await page.keyboard.press('Escape')
+    await expect(columns).toBeFocused()
+  })
+
+  await test.step('of a menu, and of a dialog that the menu opened', async () => {
+    await views.press('Enter')
+    await page.getByRole('menuitem', { name: 'Save this view…' }).press('Escape')
+    await expect(views).toBeFocused()
+    await views.press('Enter')
+    await page.getByRole('menuitem', { name: 'Save this view…' }).press('Enter')
+    await expect(page.getByRole('dialog').getByRole('heading')).toBeFocused()
+    await page.keyboard.press('Escape')
+    await expect(views).toBeFocused()
+  })
+
+  await test.step('of the palette', async () => {
+    await page.keyboard.press('Control+k')
+    await expect(page.getByRole('combobox', { name: 'Search or run a command' })).toBeFocused()
+    await page.keyboard.press('Escape')
+    await expect(views).toBeFocused()
+  })
+
+  await test.step('not after a key that comes before the layer has quite gone', async () => {
+    await columns.press('Enter')
+    await expect(page.getByRole('dialog', { name: 'Columns' })).toBeVisible()
+    await page.evaluate(async () => {
+      const press = (key: string) =>
+        document.activeElement?.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }))
+      press('Escape')
+      // Far enough for the layer to be gone, before any timer.
+      while (document.querySelector('[role="dialog"]')) await null
+      press('/')
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    })
+    await expect(page.getByRole('combobox', { name: 'Filter shards' })).toBeFocused()
+  })
+})

@@ -1,6 +1,7 @@
 /**
  * `npm run bench:console`: how long the console takes (console.md §17) over a simulated cluster, as a slow laptop on a
- * mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five.
+ * mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five. The small cluster is
+ * opened by a browser that has never seen the console, the large one by a browser that has: it kept what it compiled.
  *
  * Times are taken inside of the page, from the navigation or from the click itself to what is drawn. Beside them stands
  * the floor of the same run: the same of a page that has nothing to show (the sign-in), and of a click that does nothing.
@@ -14,7 +15,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Browser } from '@playwright/test'
 import { measureChanges, measureCharts, measureHeap, measureLarge, measureOverview } from './bench/cluster.ts'
-import { type Figure, signedIn } from './bench/measure.ts'
+import { type Figure, signedInTo } from './bench/measure.ts'
 import { LARGE, measureCheck, measureResults } from './bench/stack.ts'
 import { openBrowser } from './browser.ts'
 import { startSimulation } from './simulation.ts'
@@ -34,7 +35,7 @@ const sizeOf = (nodes: number, shards: number) => [
 const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> } = {
   small: async (browser) => {
     const simulation = await startSimulation(sizeOf(120, 40), { isBehind: true })
-    const state = await signedIn(browser, simulation)
+    const state = await signedInTo(browser, simulation)
     const figures = await measureOverview(browser, simulation, state)
     figures.push(...(await measureChanges(browser, simulation, state)))
     figures.push(...(await measureCharts(browser, simulation, state)))
@@ -43,20 +44,20 @@ const PARTS: { readonly [name: string]: (browser: Browser) => Promise<Figure[]> 
   },
   large: async (browser) => {
     const simulation = await startSimulation(sizeOf(1_000, 300), { isBehind: true })
-    const figures = await measureLarge(browser, simulation, await signedIn(browser, simulation))
+    const figures = await measureLarge(simulation, await signedInTo(browser, simulation))
     await simulation.stop()
     return figures
   },
   heap: async (browser) => {
     const simulation = await startSimulation(sizeOf(1_000, 300), { isBehind: true })
-    const figures = await measureHeap(browser, simulation, await signedIn(browser, simulation))
+    const figures = await measureHeap(browser, simulation, await signedInTo(browser, simulation))
     await simulation.stop()
     return figures
   },
   stack: async (browser) => {
     const stack = await startStack(LARGE.args, LARGE.env)
     try {
-      const state = await signedIn(browser, stack)
+      const state = await signedInTo(browser, stack)
       return [...(await measureResults(browser, stack, state)), ...(await measureCheck(browser, stack, state))]
     } finally {
       await stack.stop()

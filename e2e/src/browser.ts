@@ -1,6 +1,6 @@
 /** The Chromium of tests, screenshots and benchmarks. */
 
-import { type Browser, chromium } from '@playwright/test'
+import { type Browser, type BrowserContext, chromium } from '@playwright/test'
 
 /** Found or installed by the launcher; '' leaves the choice to Playwright. */
 const path = process.env['CHROMIUM_PATH'] ?? ''
@@ -17,4 +17,10 @@ export const LAUNCH = {
 
 export function openBrowser(): Promise<Browser> {
   return chromium.launch(LAUNCH)
+}
+
+/** A browser with a profile on disk, as people have one: what it compiled for a page is kept for the next time. */
+export function openProfile(baseURL: string, viewport: { width: number; height: number }): Promise<BrowserContext> {
+  // '' is a new folder, which goes when it is closed.
+  return chromium.launchPersistentContext('', { ...LAUNCH, baseURL, viewport })
 }

@@ -1,5 +1,6 @@
 /** Shard health and leadership, on real nodes. */
 
+import { AxeBuilder } from '@axe-core/playwright'
 import { expect, ready, test } from './console.ts'
 import { heir, infoOf, row } from './members.ts'
 
@@ -29,6 +30,67 @@ test('from the overview leadership goes to a follower in three clicks, and the p
   await expect(row(page, target)).toHaveAttribute('data-role', 'leader')
   // Whoever is asked first may hear of it last.
   await expect.poll(async () => (await infoOf(stack)).leader_id).toBe(target)
+
+  const timeline = page.getByRole('region', { name: 'Leadership timeline, last 24 h' })
+  await expect(timeline.locator('[data-stretch="leader"]').last()).toHaveAttribute('data-leader', target)
+  await expect(timeline).toContainText(/\d election/)
+  // The shard is younger than a day: what was before is shown as what it is.
+  await expect(timeline.locator('[data-stretch]').first()).toHaveAttribute('data-stretch', 'unknown')
+  await timeline.getByRole('button', { name: 'Show as table' }).click()
+  await expect(timeline.getByRole('table', { name: 'Leadership' }).getByRole('row').nth(1)).toContainText(target)
+})
+
+test('columns and a view of the table of shards are chosen by keyboard, and kept for the person', async ({
+  page,
+  browser,
+  stack,
+  admin,
+}) => {
+  const heads = (of: typeof page) => of.getByRole('table', { name: 'Shards' }).getByRole('columnheader')
+  const press = async (name: string) => {
+    await page.getByRole('button', { name, exact: true }).focus()
+    await page.keyboard.press('Enter')
+  }
+  await page.goto('/shards')
+  await ready(page)
+
+  await press('Columns')
+  const chooser = page.getByRole('dialog', { name: 'Columns' })
+  await chooser.getByRole('checkbox', { name: 'Term' }).focus()
+  await page.keyboard.press('Space')
+  await expect(heads(page).last()).toHaveText('Term')
+  await press('Term earlier')
+  await expect(heads(page).nth(-2)).toHaveText('Term')
+  const width = async () => (await heads(page).nth(-2).boundingBox())?.width ?? 0
+  const before = await width()
+  await press('Term wider')
+  await expect.poll(width).toBeGreaterThan(before)
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('/')
+  await page.keyboard.type(`id:${stack.shard}`)
+  await expect(page.getByRole('button', { name: `Remove id:${stack.shard}` })).toBeVisible()
+  await press('Views')
+  await page.getByRole('menuitem', { name: 'Save this view…' }).press('Enter')
+  await page.getByRole('dialog').getByLabel('Name').fill('of the test')
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('list', { name: 'Saved views' })).toContainText('of the test')
+
+  const elsewhere = await browser.newContext({ baseURL: stack.url, storageState: admin })
+  const other = await elsewhere.newPage()
+  await other.goto('/shards')
+  await ready(other)
+  await expect(heads(other).nth(-2)).toHaveText('Term')
+  await other.getByRole('button', { name: 'Views' }).click()
+  await other.getByRole('menuitem', { name: 'of the test' }).click()
+  await expect(other).toHaveURL(/filter=id%3A.*columns=shard/)
+  await other.getByRole('button', { name: `Remove id:${stack.shard}` }).click()
+  await expect(other.getByRole('combobox', { name: 'Filter shards' })).toHaveValue('')
+  await other.getByRole('button', { name: 'Columns' }).click()
+  await other.getByRole('button', { name: 'Usual columns' }).click()
+  await other.getByRole('button', { name: 'Usual widths' }).click()
+  await expect(heads(other).filter({ hasText: 'Term' })).toHaveCount(0)
+  await expect(other).not.toHaveURL(/columns=/)
+  await elsewhere.close()
 })
 
 test('the same with the keyboard alone', async ({ page, stack }) => {
@@ -141,4 +203,80 @@ test('two tabs show the same change', async ({ page, context, stack }) => {
     .click()
 
   await expect(row(other, target)).toHaveAttribute('data-role', 'leader')
+})
+
+test('the snapshots of a shard: who holds what, and whether it would come back, with a voter away', async ({
+  page,
+  stack,
+}) => {
+  const away = await heir(stack)
+  await page.goto(`/shards/${stack.shard}/snapshots`)
+  await ready(page)
+  const nodes = page.getByRole('table', { name: `Nodes and snapshots of ${stack.shard}` })
+  await expect(nodes.locator('[data-node]')).toHaveCount(stack.nodes.length)
+  await expect(page.locator('[data-verdict]')).toContainText('Yes: 3 of 3 voters', { timeout: PERSISTENT_MS })
+
+  stack.signal(away, 'SIGSTOP')
+  try {
+    // Its last word stays, as what it is; it is not counted.
+    await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-word', 'last', {
+      timeout: PERSISTENT_MS,
+    })
+    await expect(page.locator('[data-verdict]')).toContainText('Yes: 2 of 3 voters')
+    await expect(page.locator('[data-matrix]')).toContainText(`${away} (`)
+  } finally {
+    stack.signal(away, 'SIGCONT')
+  }
+  await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-word', 'told', { timeout: PERSISTENT_MS })
+})
+
+test('another codec list is planned with the keyboard, followed, and given up; nothing changes at registry and nodes', async ({
+  page,
+  stack,
+}) => {
+  await page.goto('/registry/codecs')
+  await ready(page)
+  await page.getByRole('button', { name: 'Change the list…' }).focus()
+  await page.keyboard.press('Enter')
+  const list = page.getByRole('form', { name: 'Codec list' })
+  const first = await list.getByRole('textbox', { name: 'Place 0' }).inputValue()
+  await list.getByRole('button', { name: `Move ${first} down` }).focus()
+  await page.keyboard.press('Enter')
+  await expect(list.getByRole('textbox', { name: 'Place 1' })).toHaveValue(first)
+  // The focus stays with what is moved.
+  await expect(list.getByRole('button', { name: `Move ${first} down` })).toBeFocused()
+  await list.getByRole('button', { name: 'Add entry' }).focus()
+  await page.keyboard.press('Enter')
+  await page.keyboard.type(first.toUpperCase())
+  await expect(list).toContainText('letter case does not tell names apart')
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('sauna')
+  await page.keyboard.press('Enter')
+  const plan = page.locator('[data-plan]')
+  await expect(plan.locator('[data-change="moved"]')).toHaveCount(2)
+  await expect(plan.locator('[data-change="added"]')).toContainText('sauna is new')
+  await expect(plan.getByRole('list', { name: 'Snapshots that will be invalid' })).toContainText(stack.shard)
+  const axe = new AxeBuilder({ page }).setLegacyMode(true).withTags(['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa'])
+  expect((await axe.include('[data-plan]').analyze()).violations).toEqual([])
+  const file = page.waitForEvent('download')
+  await plan.getByRole('link', { name: 'Download codecs.yml' }).click()
+  expect((await file).suggestedFilename()).toBe('codecs.yml')
+
+  await plan.getByRole('button', { name: 'Follow this plan…' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Follow the plan of another codec list' })
+  const hash = (await plan.getAttribute('data-plan'))?.slice(0, 12) ?? ''
+  await dialog.getByRole('textbox', { name: `Type ${hash} to confirm` }).fill(hash)
+  await dialog.getByRole('textbox', { name: /^Reason/ }).fill('winter features first')
+  await dialog.getByRole('button', { name: 'Follow the plan' }).click()
+  const followed = page.locator('[data-complete="false"]')
+  await expect(followed.locator('[data-step="registry"]')).toHaveAttribute('data-step-state', 'open')
+  await expect(followed.locator('[data-step="start"]')).toContainText(`0 of ${stack.nodes.length} nodes`)
+  await page.reload()
+  await ready(page)
+  await expect(followed).toContainText('winter features first')
+
+  await followed.getByRole('button', { name: 'Give the plan up' }).click()
+  await expect(followed).toHaveCount(0)
+  const { codecs } = await (await page.request.get('/api/v1/registry/codecs')).json()
+  expect(codecs.rate_features[0]).toBe(first)
 })

@@ -1,33 +1,16 @@
 /** A browser that is signed in to a running stack; the stack lives as long as the worker. */
 
-import { type BrowserContext, test as base, type Page } from '@playwright/test'
+import { type Browser, type BrowserContext, test as base, type Page } from '@playwright/test'
 import { type Stack, startStack } from './stack.ts'
 
-type State = Awaited<ReturnType<BrowserContext['storageState']>>
+/** What a browser keeps of being signed in. */
+export type State = Awaited<ReturnType<BrowserContext['storageState']>>
 
 /** What a page showed when its test failed: where only the printed text is kept, that is all there is. */
 const SHOWN_CHARS_MAX = 6_000
 
-export const test = base.extend<{ tellFailure: undefined }, { stack: Stack; admin: State }>({
-  stack: [
-    async ({ browserName: _ }, use) => {
-      const stack = await startStack()
-      await use(stack)
-      await stack.stop()
-    },
-    { scope: 'worker', timeout: 270_000 },
-  ],
-  admin: [
-    async ({ browser, stack }, use) => {
-      const context = await browser.newContext()
-      const page = await context.newPage()
-      await signIn(page, stack.link)
-      const state = await context.storageState()
-      await context.close()
-      await use(state)
-    },
-    { scope: 'worker', timeout: 60_000 },
-  ],
+/** A test that failed prints what its pages show. */
+export const telling = base.extend<{ tellFailure: undefined }>({
   tellFailure: [
     async ({ context }, use, info) => {
       await use(undefined)
@@ -38,6 +21,23 @@ export const test = base.extend<{ tellFailure: undefined }, { stack: Stack; admi
       }
     },
     { auto: true },
+  ],
+})
+
+export const test = telling.extend<object, { stack: Stack; admin: State }>({
+  stack: [
+    async ({ browserName: _ }, use) => {
+      const stack = await startStack()
+      await use(stack)
+      await stack.stop()
+    },
+    { scope: 'worker', timeout: 270_000 },
+  ],
+  admin: [
+    async ({ browser, stack }, use) => {
+      await use(await signedIn(browser, stack.link))
+    },
+    { scope: 'worker', timeout: 60_000 },
   ],
   baseURL: async ({ stack }, use) => use(stack.url),
   storageState: async ({ admin }, use) => use(admin),
@@ -50,6 +50,15 @@ export async function signIn(page: Page, link: string): Promise<void> {
   await page.goto(link)
   await page.getByRole('button', { name: /^Sign in/ }).click()
   await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
+}
+
+/** A link signs in once; whoever is to be that user begins with this. */
+export async function signedIn(browser: Browser, link: string): Promise<State> {
+  const context = await browser.newContext()
+  await signIn(await context.newPage(), link)
+  const state = await context.storageState()
+  await context.close()
+  return state
 }
 
 /** The page has drawn its first data. */

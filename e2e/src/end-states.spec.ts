@@ -1,16 +1,13 @@
 /** Every way in which an operation can end, in words, over a simulated cluster that does as it is told. */
 
-import { type BrowserContext, test as base, expect, type Page } from '@playwright/test'
-import { ready, signIn } from './console.ts'
+import { expect, type Page } from '@playwright/test'
+import { ready, type State, signedIn, telling } from './console.ts'
 import { type Simulation, startSimulation } from './simulation.ts'
 
 /** An operation is called unconfirmed 30 s after it was asked for. */
 const END_MS = 90_000
 
-/** The link signs in once. */
-let state: Awaited<ReturnType<BrowserContext['storageState']>> | undefined
-
-const test = base.extend<{ signedIn: Page }, { simulation: Simulation }>({
+const test = telling.extend<object, { simulation: Simulation; admin: State }>({
   simulation: [
     async ({ browserName: _ }, use) => {
       const simulation = await startSimulation(['--nodes', '36', '--shards', '12', '--zones', '2', '--seed', '7'])
@@ -19,25 +16,14 @@ const test = base.extend<{ signedIn: Page }, { simulation: Simulation }>({
     },
     { scope: 'worker', timeout: 150_000 },
   ],
-  signedIn: [
+  admin: [
     async ({ browser, simulation }, use) => {
-      state ??= await (async () => {
-        const context = await browser.newContext()
-        await signIn(await context.newPage(), simulation.link)
-        const signed = await context.storageState()
-        await context.close()
-        return signed
-      })()
-      const context = await browser.newContext({
-        baseURL: simulation.url,
-        storageState: state,
-        viewport: { width: 1280, height: 800 },
-      })
-      await use(await context.newPage())
-      await context.close()
+      await use(await signedIn(browser, simulation.link))
     },
-    { scope: 'test' },
+    { scope: 'worker', timeout: 60_000 },
   ],
+  baseURL: async ({ simulation }, use) => use(simulation.url),
+  storageState: async ({ admin }, use) => use(admin),
 })
 
 /** The first follower of a shard, as its page shows it. */
@@ -60,12 +46,12 @@ async function transfer(page: Page, shard: string): Promise<string> {
 
 const ended = (page: Page, end: string) => page.locator(`[data-op-state="${end}"]`).first()
 
-test('done', async ({ signedIn: page }) => {
+test('done', async ({ page }) => {
   await transfer(page, 's1')
   await expect(ended(page, 'done')).toBeVisible({ timeout: END_MS })
 })
 
-test('elsewhere', async ({ signedIn: page, simulation }) => {
+test('elsewhere', async ({ page, simulation }) => {
   await page.goto('/shards/s2')
   await ready(page)
   const other = (await page.locator('tr[data-role="follower"]').last().getAttribute('data-node')) ?? ''
@@ -76,14 +62,14 @@ test('elsewhere', async ({ signedIn: page, simulation }) => {
   })
 })
 
-test('refused', async ({ signedIn: page, simulation }) => {
+test('refused', async ({ page, simulation }) => {
   await simulation.act('refuse', { shard: 's3', status: 409, text: 'a <b>change</b> is running' })
   await transfer(page, 's3')
   await expect(ended(page, 'refused')).toContainText('answered 409: a <b>change</b> is running', { timeout: END_MS })
 })
 
 test('no change and unconfirmed: 30 s later the old leader leads, or nobody says anything', async ({
-  signedIn: page,
+  page,
   simulation,
 }) => {
   await simulation.act('never', { shard: 's4' })
@@ -99,7 +85,7 @@ test('no change and unconfirmed: 30 s later the old leader leads, or nobody says
 })
 
 test('what waits for a follower to catch up can be cancelled, and nothing was asked of the nodes', async ({
-  signedIn: page,
+  page,
   simulation,
 }) => {
   const target = await followerOf(page, 's9')
@@ -124,11 +110,13 @@ test('what waits for a follower to catch up can be cancelled, and nothing was as
 })
 
 test('what waits goes on while nobody looks, and begins by itself once the follower has caught up', async ({
-  signedIn: page,
+  page,
   simulation,
 }) => {
   const target = await followerOf(page, 's10')
   await simulation.act('lag', { shard: 's10', node: target, entries: 60_000 })
+  // It waits for nothing as long as the control plane has not seen that.
+  await expect(page.locator(`tr[data-node="${target}"]`)).toContainText(/behind/i)
   await page.goto(`/shards/s10?plan=transfer:s10:${target}:wait`)
   await page
     .getByRole('dialog')
@@ -148,7 +136,7 @@ test('what waits goes on while nobody looks, and begins by itself once the follo
 })
 
 test('in production a warning asks for a reason, the last spare voter for the name of the shard', async ({
-  signedIn: page,
+  page,
   simulation,
 }) => {
   await setEnvironment(page, 'Production')
@@ -195,7 +183,7 @@ async function setEnvironment(page: Page, kind: 'Production' | 'Development'): P
   await expect(page.getByText('Environment saved').first()).toBeVisible()
 }
 
-test('a plan is refused with a new one when the leader changed meanwhile', async ({ signedIn: page, simulation }) => {
+test('a plan is refused with a new one when the leader changed meanwhile', async ({ page, simulation }) => {
   const target = await followerOf(page, 's6')
   await page.goto(`/shards/s6?plan=transfer:s6:${target}`)
   const act = page.getByRole('dialog').getByRole('button', { name: `Transfer leadership to ${target}` })
@@ -208,7 +196,7 @@ test('a plan is refused with a new one when the leader changed meanwhile', async
 })
 
 test('the overview says what is wrong and who did not answer; what is put aside stays aside until it is taken back', async ({
-  signedIn: page,
+  page,
   simulation,
 }) => {
   await simulation.act('garbage', { shard: 's7', node: 'n2' })

@@ -4,7 +4,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { Page } from '@playwright/test'
-import { expect, ready, test } from './console.ts'
+import { expect, ready, signIn, test } from './console.ts'
+import { startControlPlane } from './control-plane.ts'
 import { pricesAt } from './prices.ts'
 import type { Stack } from './stack.ts'
 
@@ -103,4 +104,61 @@ test('rows that are wrong end the import with file, line and value, and nothing 
   await expect(flow(page, 'wrong')).toHaveAttribute('data-import-state', 'failed', { timeout: 90_000 })
   await expect(page.getByRole('table', { name: 'Errors' })).toContainText('2026-02-31')
   await expect(page.getByRole('table', { name: 'Errors' })).toContainText(/4,?\s?001/)
+  const failed = page.url()
+
+  // A mended file takes the place of the other; what was right stays.
+  await page.getByRole('link', { name: 'Replace packages.csv' }).click()
+  await expect(page.locator('[data-file="properties"]')).toHaveAttribute('data-from', 'upload')
+  await expect(page.locator('[data-file="packages"]')).toContainText('not chosen yet')
+
+  await page.goto(failed)
+  await page.getByRole('button', { name: 'Build again without the 1 rejected row…' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Build wrong without 1 row' })
+  await dialog.getByRole('textbox', { name: /^Reason/ }).fill('one day that is none')
+  await dialog.getByRole('button', { name: 'Build without 1 row' }).click()
+  await expect(page.locator('[data-import-state="built"]')).toBeVisible({ timeout: 90_000 })
+  await expect(page.locator('[data-agree="true"]')).toContainText('1 row left out that an import before had rejected')
+})
+
+test('without any node: files of the import folder, a codec list of its own, and two files that were swapped', async ({
+  browser,
+}) => {
+  test.setTimeout(120_000)
+  const night = new Date(Date.now() + 5 * DAY_MS).toISOString().slice(0, 10)
+  writeFileSync(join(folder, 'a.csv'), 'hotel_1,alpine,valley,hotel,standard,3,47.123456,11.123456,wifi\n')
+  writeFileSync(join(folder, 'b.csv'), `hotel_1,double,${night},2,120,sauna\n`)
+  writeFileSync(join(folder, 'codecs.yml'), 'rate_features:\n  - breakfast\n  - sauna\n')
+  const plane = await startControlPlane(['--import-folder', folder])
+  const context = await browser.newContext({ baseURL: plane.url, storageState: { cookies: [], origins: [] } })
+  try {
+    const page = await context.newPage()
+    await signIn(page, plane.link)
+    await page.goto('/imports/new')
+    await ready(page)
+    await page.getByRole('textbox', { name: /^Name/ }).fill('by itself')
+    await page.getByRole('combobox', { name: /^Shard/ }).fill('s1')
+    // The wrong way round, as somebody chooses them who goes by the order of names.
+    for (const [kind, file] of [
+      ['properties', 'b.csv'],
+      ['packages', 'a.csv'],
+    ] as const) {
+      const choice = page.getByRole('combobox', { name: `${kind}.csv in the folder` })
+      await choice.fill(file)
+      await page.getByRole('option', { name: new RegExp(`^${file}`) }).click()
+      await expect(page.locator(`[data-file="${kind}"]`)).toContainText(file)
+    }
+    await page.getByRole('button', { name: 'Swap the two files' }).click()
+    await expect(page.locator('[data-file="properties"]')).toContainText('a.csv')
+    await page.locator('input[type="file"]').first().setInputFiles(join(folder, 'codecs.yml'))
+    await expect(page.locator('[data-file="codecs"]')).toContainText('breakfast, sauna')
+    await expect(page.locator('[data-file="packages"]')).toHaveAttribute('data-from', 'folder')
+
+    await page.getByRole('button', { name: 'Build', exact: true }).click()
+
+    await expect(flow(page, 'by itself')).toHaveAttribute('data-import-state', 'built', { timeout: 60_000 })
+    await expect(page.locator('[data-agree="true"]')).toBeVisible()
+  } finally {
+    await context.close()
+    await plane.stop()
+  }
 })

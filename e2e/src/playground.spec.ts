@@ -1,6 +1,7 @@
 /** Queries from the form to the answer of a real shard. */
 
 import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { promisify } from 'node:util'
 import { deflateRawSync } from 'node:zlib'
 import type { Page } from '@playwright/test'
 import { expect, ready, test } from './console.ts'
+import { violationsOf } from './violations.ts'
 
 const CLIENT = join(import.meta.dirname, '../../client')
 const run = promisify(execFile)
@@ -27,6 +29,27 @@ test('it opens with a query that finds something, run with one key', async ({ pa
     await page.getByRole('tablist', { name: 'Result as' }).getByRole('tab', { name: view }).click()
     await expect(page.getByRole('tabpanel', { name: view })).toBeVisible()
   }
+})
+
+test('a map has all of its colours where motion is reduced, too: each was that of the last one read', async ({
+  page,
+}) => {
+  await page.emulateMedia({ reducedMotion: 'reduce' })
+  await page.goto('/playground?view=map')
+  await ready(page)
+  await page.keyboard.press('Control+Enter')
+  // Those of areas: edges are mixed with what lies below them.
+  const colours = () =>
+    page.locator('canvas').evaluate((canvas) => {
+      const { width, height } = canvas as HTMLCanvasElement
+      const image = (canvas as HTMLCanvasElement).getContext('2d')?.getImageData(0, 0, width, height)
+      const seen = new Map<number, number>()
+      for (const pixel of new Uint32Array(image?.data.buffer ?? new ArrayBuffer(0)))
+        if (pixel >>> 24 === 255) seen.set(pixel, (seen.get(pixel) ?? 0) + 1)
+      return [...seen.values()].filter((pixels) => pixels > 30).length
+    })
+  // Of lines and points; where prices are equal points have but one.
+  await expect.poll(colours).toBeGreaterThan(1)
 })
 
 test('a calendar of many properties draws the rows in sight, and the keys go beyond them', async ({ page }) => {
@@ -91,19 +114,121 @@ test('choices of a field in a dialog are seen whole; Escape closes them first, t
   await expect(why).toHaveCount(0)
 })
 
-test('a shared link of a read opens the same request with its result', async ({ page, context }) => {
+test('a shared link of a read opens the same request with its result; a saved result stays as it was', async ({
+  page,
+  context,
+}) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  const clipboard = () => page.evaluate(() => navigator.clipboard.readText())
   await page.keyboard.press('Control+Enter')
   const result = page.locator('[data-result-count]')
   const found = (await result.getAttribute('data-result-count')) ?? ''
-  await page.getByRole('button', { name: 'Share' }).click()
-  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain('/playground?q=')
+  await page.getByRole('button', { name: 'Share', exact: true }).click()
+  await expect.poll(clipboard).toContain('/playground?q=')
 
-  await page.goto(await page.evaluate(() => navigator.clipboard.readText()))
+  await page.goto(await clipboard())
   await ready(page)
 
   await expect(page.getByRole('form', { name: 'Request' })).toBeVisible()
   await expect(result).toHaveAttribute('data-result-count', found)
+  const first = result.getByRole('row').nth(1)
+  const row = [await first.getAttribute('data-property'), await first.getAttribute('data-total')]
+  await first.focus()
+  await page.keyboard.press('Control+c')
+  await expect.poll(clipboard).toMatch(new RegExp(`^${row[0]}\\t.*\\t${row[1]}`))
+
+  await page.getByRole('button', { name: 'Share with result' }).click()
+  await expect.poll(clipboard).toContain('/playground/results/')
+  await page.goto(await clipboard())
+  await ready(page, 'saved-result')
+  await expect(result).toHaveAttribute('data-result-count', found)
+  expect([await first.getAttribute('data-property'), await first.getAttribute('data-total')]).toEqual(row)
+  for (const view of ['Calendar', 'Map', 'Timing']) {
+    await page.getByRole('tablist', { name: 'Result as' }).getByRole('tab', { name: view }).click()
+    await expect(page.getByRole('tabpanel', { name: view })).toBeVisible()
+  }
+  expect(await violationsOf(page, 'light')).toEqual([])
+
+  await page.getByRole('button', { name: 'Remove…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove the result' }).click()
+  await ready(page, 'playground')
+  await page.goBack()
+  await expect(page.getByText('There is no such saved result.')).toBeVisible()
+})
+
+test('what is written in a tab comes back with it, and a link to more than an address holds opens in another', async ({
+  page,
+  context,
+}) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  const json = (of = page) => of.getByRole('textbox', { name: 'Request as JSON' })
+  const { segment } = (await (await page.request.get('/api/v1/playground')).json()).shard.example.fields
+  const amenities = Array.from({ length: 60 }, () => randomBytes(24).toString('hex'))
+  const long = JSON.stringify({ command: 'SEARCHPROP', fields: { segment, amenities } })
+  const write = async (text: string, of = page) => {
+    const kept = of.waitForResponse(
+      (answer) => answer.url().includes('/api/v1/unsaved-requests/') && answer.request().method() === 'PUT',
+    )
+    await json(of).fill(text)
+    expect((await kept).status()).toBe(204)
+  }
+  await page.getByRole('tablist', { name: 'Request as' }).getByRole('tab', { name: 'JSON' }).click()
+  await write(long)
+  await expect(page).not.toHaveURL(/q=/)
+  await page.getByRole('button', { name: 'Share', exact: true }).click()
+  await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain('/playground?q=%7E')
+  const link = await page.evaluate(() => navigator.clipboard.readText())
+  await write(`${long} and more`)
+  // A copy of the tab begins with the same, and keeps its own.
+  const [copy] = await Promise.all([context.waitForEvent('page'), page.evaluate(() => void open('/playground'))])
+  await ready(copy)
+  await expect(json(copy)).toHaveValue(`${long} and more`)
+  await write('something else', copy)
+  await copy.close()
+
+  await page.reload()
+  await ready(page)
+  await expect(page.getByText(/^What you wrote in this tab is back/)).toBeVisible()
+  await expect(json()).toHaveValue(`${long} and more`)
+  await expect(json()).toHaveAccessibleDescription(/Line 1, column/)
+
+  // A link says itself what it is about, also in this tab.
+  const q = deflateRawSync(JSON.stringify({ s: '', c: 'GETSEGMENTS', f: {} })).toString('base64url')
+  await page.goto(`/playground?q=${q}`)
+  await ready(page)
+  await expect(page.getByRole('form', { name: 'Request' })).toHaveAttribute('data-command', 'GETSEGMENTS')
+  await expect(page.getByText(/^What you wrote in this tab is back/)).toHaveCount(0)
+
+  const other = await context.newPage()
+  await other.goto(link)
+  await ready(other)
+  await expect(other.getByRole('form', { name: 'Request' })).toHaveAttribute('data-command', 'SEARCHPROP')
+  await expect(other.locator('[data-result-count]')).toHaveAttribute('data-result-count', '0')
+  await expect(other.getByText(/^Not in use on /)).toBeVisible()
+  await other.getByRole('tablist', { name: 'Request as' }).getByRole('tab', { name: 'JSON' }).click()
+  await expect(other.getByRole('textbox', { name: 'Request as JSON' })).toHaveValue(new RegExp(amenities[59] ?? ''))
+})
+
+test('a hundred runs show how times spread, and stop when they are told to', async ({ page }) => {
+  const runs = page.locator('[data-runs]')
+  await page.getByRole('button', { name: 'x10', exact: true }).click()
+  await expect(runs).toHaveAttribute('data-runs', '10')
+  await expect(runs).toContainText(/p50 .* p99 /)
+
+  // Of the hundred some are answered, and then none: it goes on until it is stopped, however fast the machine is.
+  let asked = 0
+  await page.route('**/api/v1/query', async (route) => {
+    asked += 1
+    if (asked <= 20) await route.continue()
+  })
+  await page.getByRole('button', { name: 'x100' }).click()
+  await expect(runs).toContainText('of 100 runs')
+  await expect.poll(() => asked).toBe(21)
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await expect(page.getByRole('button', { name: 'Stop' })).toHaveCount(0)
+  await expect(runs).toContainText('of 100 runs')
+  expect(Number(await runs.getAttribute('data-runs'))).toBeLessThanOrEqual(20)
+  expect(asked).toBe(21)
 })
 
 /** What the clipboard holds after the one key that copies. */

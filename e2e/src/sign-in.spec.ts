@@ -32,6 +32,9 @@ test('a link is used up by its button, once', async ({ browser, page, stack }) =
   await one.reload()
   await signIn(one, link)
   await ready(one)
+  // Opened where the page stands already, as from an address bar: nothing is loaded anew.
+  await two.goto('/sign-in')
+  await ready(two, 'sign-in')
   await two.goto(link)
   await two.getByRole('button', { name: /^Sign in/ }).click()
 
@@ -68,5 +71,34 @@ test('a session that ended asks to sign in again and keeps the page', async ({ b
   await tab.getByRole('link', { name: 'Operations', exact: true }).first().click()
 
   await expect(tab.getByRole('dialog')).toContainText(/[Ss]ign in/)
+  await context.close()
+})
+
+test('a console token signs in, says what it may, and its revoking ends the page that is open', async ({
+  browser,
+  page,
+  stack,
+}) => {
+  const { csrf } = await (await page.request.get('/api/v1/me')).json()
+  const headers = { 'x-csrf': csrf }
+  const made = await page.request.post('/api/v1/tokens', { data: { name: 'night shift', role: 'client' }, headers })
+  const { token, value } = await made.json()
+  const context = await browser.newContext({ baseURL: stack.url, storageState: { cookies: [], origins: [] } })
+  const tab = await context.newPage()
+
+  await tab.goto('/sign-in?next=/shards')
+  await tab.getByRole('button', { name: 'Use a console token instead' }).click()
+  await tab.getByLabel('Console token').fill('vct_mistyped')
+  await tab.keyboard.press('Enter')
+  await expect(tab.getByText('The token is unknown, revoked or expired.')).toBeVisible()
+  await tab.getByLabel('Console token').fill(value)
+  await tab.keyboard.press('Enter')
+  await ready(tab, 'shards')
+  await tab.goto('/settings/profile')
+  await ready(tab)
+  await expect(tab.getByRole('main')).toContainText(/night shift.*viewer.*an API token/s)
+
+  expect((await page.request.delete(`/api/v1/tokens/${token.id}`, { headers })).status()).toBe(204)
+  await expect(tab.getByRole('dialog', { name: 'Your session has ended' })).toContainText('Console token')
   await context.close()
 })

@@ -24,6 +24,15 @@ export type AccessTables = {
     created_at: number
     last_seen_at: number
   }
+  /** Begun with an API token: they end with it, and may do what it may. */
+  token_sessions: {
+    /** SHA-256 of what the cookie holds, hexadecimal. */
+    hash: string
+    token_id: string
+    address: string
+    created_at: number
+    last_seen_at: number
+  }
   /** One-time codes: a row is deleted by its use. */
   sign_in_links: {
     hash: string
@@ -43,6 +52,8 @@ export type AccessTables = {
     last_used_at: number | null
     last_used_from: string | null
     revoked_at: number | null
+    /** Of the sessions that are begun with it. */
+    preferences: string
   }
   audit: {
     seq: number

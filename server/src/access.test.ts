@@ -138,9 +138,11 @@ onBothDatabases((newDatabase) => {
       expect((await person.call('GET', '/api/v1/me')).status).toBe(200)
     }
 
+    const { browser } = await withToken('client')
     clock.advance(12 * 3_600_000)
 
     expect((await person.call('GET', '/api/v1/me')).status).toBe(401)
+    expect((await browser.call('GET', '/api/v1/me')).status).toBe(401)
   })
 
   test('a new password ends the other sessions, and asks for the old one unless a link let in', async () => {
@@ -242,6 +244,107 @@ onBothDatabases((newDatabase) => {
     expect(past.body).toMatchObject({ status: 400, field: 'expiresAt' })
   })
 
+  /** A new token of a role, its value, and the browser that signed in with it. */
+  const withToken = async (role: string, expiresAt: string | null = null) => {
+    clock.advance(120_000)
+    const admin = await plane.signIn('admin')
+    const made = await admin.call('POST', '/api/v1/tokens', { name: `console of ${role}`, role, expiresAt })
+    const answer = await plane.nobody().call('POST', '/api/v1/session/token', { token: ` ${made.body.value}\n` })
+    expect(answer.status).toBe(200)
+    return { id: made.body.token.id as string, answer, admin, browser: personOf(plane.url, answer) }
+  }
+
+  test.each([
+    ['monitoring', 'viewer', [200, 403, 403, 403]],
+    ['client', 'viewer', [200, 200, 403, 403]],
+    ['admin', 'admin', [200, 200, 404, 200]],
+  ] as const)(
+    'a browser that signs in with a token of the role %s sees the pages of the role %s and may do no more than the token',
+    async (role, pages, statuses) => {
+      const { id, answer, browser } = await withToken(role)
+
+      expect(answer.headers.get('set-cookie')).toMatch(
+        /^vacancy_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/,
+      )
+      expect((await browser.call('GET', '/api/v1/me')).body).toMatchObject({
+        person: { id, name: `console of ${role}`, role: pages },
+        signedInBy: 'token',
+      })
+      const asked = [
+        await browser.call('GET', '/api/v1/summary'),
+        await browser.call('GET', '/api/v1/playground'),
+        await browser.call('POST', '/api/v1/attention/x/aside', { until: 'hour' }),
+        await browser.call('GET', '/api/v1/people'),
+      ]
+      expect(asked.map(({ status }) => status)).toEqual(statuses)
+    },
+  )
+
+  test('what is done with the session of a token stands in the audit log under the token', async () => {
+    const { browser, admin } = await withToken('admin')
+
+    await browser.call('POST', '/api/v1/people', { name: 'by-token', role: 'viewer' })
+
+    const { entries } = (await admin.call('GET', '/api/v1/audit?limit=2')).body
+    expect(entries).toMatchObject([
+      { actor: 'console of admin', actorKind: 'token', action: 'person.add', target: 'by-token' },
+      { actor: 'console of admin', actorKind: 'token', action: 'session.start', detail: 'by token' },
+    ])
+  })
+
+  test('a session that was begun with a token ends when the token is revoked, expires, or is signed out', async () => {
+    const revoked = await withToken('client')
+    expect((await revoked.admin.call('DELETE', `/api/v1/tokens/${revoked.id}`)).status).toBe(204)
+    expect((await revoked.browser.call('GET', '/api/v1/me')).body.code).toBe('session-ended')
+
+    const expiresAt = new Date(clock.wallMs() + 3_600_000).toISOString()
+    const expiring = await withToken('client', expiresAt)
+    expect((await expiring.browser.call('GET', '/api/v1/me')).body.endsAt).toBe(expiresAt)
+    clock.advance(3_600_001)
+    expect((await expiring.browser.call('GET', '/api/v1/me')).status).toBe(401)
+
+    const left = await withToken('client')
+    expect((await left.browser.call('DELETE', '/api/v1/session')).status).toBe(204)
+    expect((await left.browser.call('GET', '/api/v1/me')).status).toBe(401)
+  })
+
+  test('a session that was begun with a token has preferences and no password, and its changes show x-csrf', async () => {
+    const { browser } = await withToken('monitoring')
+    const chosen = { theme: 'dark', density: 'dense', keys: false }
+
+    expect((await browser.call('PUT', '/api/v1/me/preferences', chosen)).status).toBe(200)
+
+    expect((await browser.call('GET', '/api/v1/me')).body.preferences).toMatchObject(chosen)
+    const password = await browser.call('PUT', '/api/v1/me/password', { current: '', next: PASSWORD })
+    expect(password.body).toMatchObject({ status: 409, code: 'no-password' })
+    const forged = callerOf(plane.url, { cookie: browser.headers['cookie'] as string })
+    expect((await forged.call('PUT', '/api/v1/me/preferences', chosen)).body.code).toBe('csrf')
+  })
+
+  test('a token that is unknown, revoked or expired is told apart by nothing, audited without its value, and tried twenty times a minute', async () => {
+    const gone = await withToken('admin')
+    const value = (await gone.admin.call('POST', '/api/v1/tokens', { name: 'gone', role: 'admin' })).body
+    await gone.admin.call('DELETE', `/api/v1/tokens/${value.token.id}`)
+    const soon = new Date(clock.wallMs() + 1_000).toISOString()
+    const late = (await gone.admin.call('POST', '/api/v1/tokens', { name: 'late', role: 'admin', expiresAt: soon }))
+      .body
+    clock.advance(60_001)
+    const tokens = ['vct_forged', value.value as string, late.value as string]
+
+    const answers = []
+    for (const token of tokens) answers.push(await plane.nobody().call('POST', '/api/v1/session/token', { token }))
+
+    const told = answers.map(({ status, body }) => ({ status, ...body, requestId: '' }))
+    expect(told[0]).toMatchObject({ status: 401, code: 'sign-in-failed' })
+    for (const one of told) expect(one).toEqual(told[0])
+    const audited = await gone.admin.call('GET', '/api/v1/audit?action=session.start&limit=3')
+    expect(audited.body.entries.map(({ result }: { result: string }) => result)).toEqual(Array(3).fill('refused'))
+    for (const text of [audited.text, ...plane.log]) for (const token of tokens) expect(text).not.toContain(token)
+    for (let i = 3; i < 20; i++) await plane.nobody().call('POST', '/api/v1/session/token', { token: 'vct_forged' })
+    expect((await plane.nobody().call('POST', '/api/v1/session/token', { token: 'vct_forged' })).status).toBe(429)
+    clock.advance(60_001)
+  })
+
   test('who shows twenty wrong tokens in a minute is not heard for the rest of it', async () => {
     clock.advance(120_000)
     const wrong = callerOf(plane.url, { authorization: 'Bearer vct_forged' })
@@ -270,8 +373,44 @@ onBothDatabases((newDatabase) => {
     expect((await admin.call('GET', '/api/v1/me')).body.environment).toEqual(environment)
     expect((await admin.call('GET', '/api/v1/settings')).body).toMatchObject({ environment, nodes: 0 })
     const chosen = { theme: 'dark', density: 'dense', keys: false }
-    expect((await admin.call('PUT', '/api/v1/me/preferences', chosen)).body).toEqual(chosen)
-    expect((await admin.call('GET', '/api/v1/me')).body.preferences).toEqual(chosen)
+    expect((await admin.call('PUT', '/api/v1/me/preferences', chosen)).body).toMatchObject(chosen)
+    expect((await admin.call('GET', '/api/v1/me')).body.preferences).toMatchObject(chosen)
+  })
+
+  test('how the table of shards looks is kept, and what a change leaves out stays as another tab set it', async () => {
+    const person = await plane.signIn('viewer')
+    const put = (body: unknown) => person.call('PUT', '/api/v1/me/preferences', body)
+    const view = { name: 'behind', filter: 'state:behind', sort: 'lag:down', columns: ['shard', 'lag'] }
+    const usual = { columns: null, widths: {}, views: [] }
+    expect((await person.call('GET', '/api/v1/me')).body.preferences.shards).toEqual(usual)
+
+    await Promise.all([
+      put({ shards: { views: [view] } }),
+      put({ theme: 'dark' }),
+      put({ shards: { widths: { lag: 90 } } }),
+    ])
+
+    const kept = {
+      theme: 'dark',
+      density: 'compact',
+      keys: true,
+      shards: { ...usual, widths: { lag: 90 }, views: [view] },
+    }
+    expect((await person.call('GET', '/api/v1/me')).body.preferences).toEqual(kept)
+    const refused = [
+      { shards: { views: [view, view] } },
+      { shards: { views: [{ ...view, name: ' \n ' }] } },
+      { shards: { views: Array.from({ length: 21 }, (_, i) => ({ ...view, name: `${i}` })) } },
+      { shards: { widths: { lag: 47 } } },
+      { shards: { widths: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`c${i}`, 100])) } },
+      { shards: { columns: [] } },
+      { shards: { columns: ['<b>'] } },
+      { theme: 'pink' },
+    ]
+    for (const body of refused) expect((await put(body)).status).toBe(400)
+    expect((await put({ shards: { views: [], columns: ['shard', 'lag'] } })).body.shards).toEqual({
+      ...{ columns: ['shard', 'lag'], widths: { lag: 90 }, views: [] },
+    })
   })
 
   test('no secret is in the log or, in the clear, on disk', async () => {

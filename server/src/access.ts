@@ -1,6 +1,7 @@
 /**
- * Who asks: sessions of people and API tokens, both kept as hashes, and the one-time links that begin a session. What
- * ends is told at once, so that an open live channel ends with it.
+ * Who asks: sessions of people and API tokens, both kept as hashes, and the one-time links that begin a session. A
+ * session can be begun with a token, too: it may do what the token may, and ends with it. What ends is told at once, so
+ * that an open live channel ends with it.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -8,7 +9,8 @@ import { fastifyCookie as cookies } from '@fastify/cookie'
 import type { Clock } from '@vacancy/shared'
 import type { ControlAccess, Me, PersonRole, TokenRole } from '@vacancy/shared/contract'
 import { bearerToken, createFailureLimiter } from '@vacancy/shared/node'
-import type { Transaction } from 'kysely'
+import type { Selectable, Transaction } from 'kysely'
+import type { AccessTables } from './access-tables.ts'
 import type { Database } from './database.ts'
 import { type Asker, ProblemError, type Session } from './route.ts'
 import type { Tables } from './tables.ts'
@@ -33,9 +35,9 @@ const NOBODY: Asker = { kind: 'nobody', id: '', name: '', role: undefined }
 
 /** What each may ask, beside what is open. */
 const PERSON_MAY: { readonly [role in PersonRole]: readonly ControlAccess[] } = {
-  viewer: ['session', 'viewer', 'query'],
-  operator: ['session', 'viewer', 'query', 'operator'],
-  admin: ['session', 'viewer', 'query', 'operator', 'admin'],
+  viewer: ['viewer', 'query'],
+  operator: ['viewer', 'query', 'operator'],
+  admin: ['viewer', 'query', 'operator', 'admin'],
 }
 const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
   monitoring: ['viewer'],
@@ -43,8 +45,10 @@ const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
   admin: ['viewer', 'query', 'operator', 'admin'],
 }
 
-export function mayAsk({ kind, role }: Asker, access: ControlAccess): boolean {
+/** @param session the asker came with one: also of a token */
+export function mayAsk({ kind, role }: Asker, access: ControlAccess, session?: Session): boolean {
   if (access === 'open') return true
+  if (access === 'session') return session !== undefined
   if (kind === 'person') return PERSON_MAY[role as PersonRole].includes(access)
   return kind === 'token' && TOKEN_MAY[role as TokenRole].includes(access)
 }
@@ -56,6 +60,13 @@ export type Access = {
   isGood(key: string): Promise<boolean>
   /** Begins a session; the secret is what the cookie will hold. */
   beginSession(within: Transaction<Tables>, session: NewSession): Promise<{ secret: string; session: Session }>
+  /** Begins a session with an API token. Undefined when it is none, or is good no more. */
+  beginTokenSession(
+    within: Transaction<Tables>,
+    asked: { readonly value: string; readonly address: string },
+  ): Promise<{ secret: string; session: Session; token: Token } | undefined>
+  /** Ends the sessions that were begun with a token. */
+  endTokenSessions(within: Transaction<Tables>, tokenId: string): Promise<readonly string[]>
   /** Ends sessions of a person, all but one. */
   endSessions(within: Transaction<Tables>, personId: string, butKey?: string): Promise<readonly string[]>
   endSession(within: Transaction<Tables>, key: string): Promise<void>
@@ -73,9 +84,11 @@ export type Access = {
   countSessions(): Promise<number>
 }
 
+export type Token = Selectable<AccessTables['tokens']>
+
 type NewSession = {
   readonly personId: string
-  readonly signedInBy: Me['signedInBy']
+  readonly signedInBy: Exclude<Me['signedInBy'], 'token'>
   readonly address: string
 }
 
@@ -94,7 +107,7 @@ export function createAccess(options: {
       const { authorization } = headers
       if (authorization !== undefined) return await identifyToken(authorization, address)
       const secret = cookieOf(headers)
-      return secret === undefined ? nobody('') : await identifySession(secret)
+      return secret === undefined ? nobody('') : await identifySession(secret, address)
     },
 
     async isGood(key) {
@@ -107,6 +120,7 @@ export function createAccess(options: {
         .where('people.disabled', '=', 0)
         .executeTakeFirst()
       if (session) return true
+      if (await tokenSession(key)) return true
       const token = await database.selectFrom('tokens').selectAll().where('id', '=', key).executeTakeFirst()
       return token !== undefined && isTokenGood(token, clock.wallMs())
     },
@@ -127,7 +141,36 @@ export function createAccess(options: {
         })
         .execute()
       await within.updateTable('people').set({ last_seen_at: nowMs }).where('id', '=', personId).execute()
-      return { secret, session: { key, personId, csrf: csrfOf(secret), signedInBy, lastSeenAt: nowMs } }
+      const owner = { kind: 'person', id: personId } as const
+      return { secret, session: { key, owner, csrf: csrfOf(secret), signedInBy, lastSeenAt: nowMs, expiresAt: null } }
+    },
+
+    async beginTokenSession(within, { value, address }) {
+      const nowMs = clock.wallMs()
+      // Looked up by its hash: how long that takes tells nothing about the value.
+      const token = await within
+        .selectFrom('tokens')
+        .selectAll()
+        .where('hash', '=', hashSecret(value))
+        .executeTakeFirst()
+      if (token === undefined || !isTokenGood(token, nowMs)) return undefined
+      const secret = newSecret()
+      const key = hashSecret(secret)
+      await within
+        .insertInto('token_sessions')
+        .values({ hash: key, token_id: token.id, address, created_at: nowMs, last_seen_at: nowMs })
+        .execute()
+      await seeToken(within, token.id, nowMs, address)
+      return { secret, token, session: tokenSessionOf(secret, token, nowMs) }
+    },
+
+    async endTokenSessions(within, tokenId) {
+      const ended = await within
+        .deleteFrom('token_sessions')
+        .where('token_id', '=', tokenId)
+        .returning('hash')
+        .execute()
+      return ended.map(({ hash }) => hash)
     },
 
     async endSessions(within, personId, butKey = '') {
@@ -142,6 +185,7 @@ export function createAccess(options: {
 
     async endSession(within, key) {
       await within.deleteFrom('sessions').where('hash', '=', key).execute()
+      await within.deleteFrom('token_sessions').where('hash', '=', key).execute()
     },
 
     ended(keys) {
@@ -173,7 +217,7 @@ export function createAccess(options: {
       return used && used.expires_at > clock.wallMs() ? { personId: used.person_id } : undefined
     },
 
-    endOf: (session) => session.lastSeenAt + sessionIdleMs,
+    endOf: ({ lastSeenAt, expiresAt }) => Math.min(lastSeenAt + sessionIdleMs, expiresAt ?? Number.POSITIVE_INFINITY),
 
     async sweep() {
       const old = await database
@@ -181,17 +225,31 @@ export function createAccess(options: {
         .where('last_seen_at', '<=', oldest())
         .returning('hash')
         .execute()
-      await database.deleteFrom('sign_in_links').where('expires_at', '<=', clock.wallMs()).execute()
-      this.ended(old.map(({ hash }) => hash))
+      const nowMs = clock.wallMs()
+      await database.deleteFrom('sign_in_links').where('expires_at', '<=', nowMs).execute()
+      const expired = database
+        .selectFrom('tokens')
+        .select('id')
+        .where(({ or, eb }) => or([eb('revoked_at', 'is not', null), eb('expires_at', '<=', nowMs)]))
+      const ofTokens = await database
+        .deleteFrom('token_sessions')
+        .where(({ or, eb }) => or([eb('last_seen_at', '<=', oldest()), eb('token_id', 'in', expired)]))
+        .returning('hash')
+        .execute()
+      this.ended([...old, ...ofTokens].map(({ hash }) => hash))
     },
 
     async countSessions() {
-      const { sessions } = await database
-        .selectFrom('sessions')
-        .select((column) => column.fn.countAll<number>().as('sessions'))
-        .where('last_seen_at', '>', oldest())
-        .executeTakeFirstOrThrow()
-      return Number(sessions)
+      const counts = await Promise.all(
+        (['sessions', 'token_sessions'] as const).map((table) =>
+          database
+            .selectFrom(table)
+            .select((column) => column.fn.countAll<number>().as('count'))
+            .where('last_seen_at', '>', oldest())
+            .executeTakeFirstOrThrow(),
+        ),
+      )
+      return counts.reduce((sum, { count }) => sum + Number(count), 0)
     },
   }
 
@@ -209,16 +267,47 @@ export function createAccess(options: {
       return nobody('token')
     }
     if (row.last_used_at === null || nowMs - row.last_used_at >= SEEN_MS || row.last_used_from !== address)
-      await database
-        .updateTable('tokens')
-        .set({ last_used_at: nowMs, last_used_from: address })
-        .where('id', '=', row.id)
-        .execute()
+      await seeToken(database, row.id, nowMs, address)
     const asker: Asker = { kind: 'token', id: row.id, name: row.name, role: row.role }
     return { asker, key: row.id, session: undefined, fault: '' }
   }
 
-  async function identifySession(secret: string): Promise<Visitor> {
+  async function seeToken(within: Database | Transaction<Tables>, id: string, nowMs: number, address: string) {
+    await within
+      .updateTable('tokens')
+      .set({ last_used_at: nowMs, last_used_from: address })
+      .where('id', '=', id)
+      .execute()
+  }
+
+  /** The session behind a key with its token, while both are good. */
+  async function tokenSession(key: string) {
+    const row = await database
+      .selectFrom('token_sessions')
+      .innerJoin('tokens', 'tokens.id', 'token_sessions.token_id')
+      .select(['tokens.id', 'tokens.name', 'tokens.role', 'tokens.expires_at', 'tokens.revoked_at'])
+      .select('token_sessions.last_seen_at')
+      .where('token_sessions.hash', '=', key)
+      .where('token_sessions.last_seen_at', '>', oldest())
+      .executeTakeFirst()
+    return row !== undefined && isTokenGood(row, clock.wallMs()) ? row : undefined
+  }
+
+  async function identifyTokenSession(secret: string, address: string): Promise<Visitor> {
+    const key = hashSecret(secret)
+    const row = await tokenSession(key)
+    if (row === undefined) return nobody('session')
+    const nowMs = clock.wallMs()
+    const isDue = nowMs - row.last_seen_at >= SEEN_MS
+    if (isDue) {
+      await database.updateTable('token_sessions').set({ last_seen_at: nowMs }).where('hash', '=', key).execute()
+      await seeToken(database, row.id, nowMs, address)
+    }
+    const session = tokenSessionOf(secret, row, isDue ? nowMs : row.last_seen_at)
+    return { asker: { kind: 'token', id: row.id, name: row.name, role: row.role }, key, session, fault: '' }
+  }
+
+  async function identifySession(secret: string, address: string): Promise<Visitor> {
     const key = hashSecret(secret)
     const nowMs = clock.wallMs()
     const row = await database
@@ -229,20 +318,32 @@ export function createAccess(options: {
       .where('sessions.last_seen_at', '>', oldest())
       .where('people.disabled', '=', 0)
       .executeTakeFirst()
-    if (row === undefined) return nobody('session')
+    if (row === undefined) return await identifyTokenSession(secret, address)
     if (nowMs - row.last_seen_at >= SEEN_MS) {
       await database.updateTable('sessions').set({ last_seen_at: nowMs }).where('hash', '=', key).execute()
       await database.updateTable('people').set({ last_seen_at: nowMs }).where('id', '=', row.id).execute()
     }
     const session: Session = {
       key,
-      personId: row.id,
+      owner: { kind: 'person', id: row.id },
       csrf: csrfOf(secret),
       signedInBy: row.signed_in_by,
       // What is written down may be this much older than it is.
       lastSeenAt: nowMs - row.last_seen_at >= SEEN_MS ? nowMs : row.last_seen_at,
+      expiresAt: null,
     }
     return { asker: { kind: 'person', id: row.id, name: row.name, role: row.role }, key, session, fault: '' }
+  }
+}
+
+function tokenSessionOf(secret: string, token: { id: string; expires_at: number | null }, lastSeenAt: number): Session {
+  return {
+    key: hashSecret(secret),
+    owner: { kind: 'token', id: token.id },
+    csrf: csrfOf(secret),
+    signedInBy: 'token',
+    lastSeenAt,
+    expiresAt: token.expires_at,
   }
 }
 

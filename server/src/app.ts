@@ -141,6 +141,7 @@ export async function startControlPlane(options: {
     const imports = createImportsArea(
       {
         folder: importsFolder,
+        importFolder: config.importFolder,
         registry: config.registry,
         registryToken: config.registryToken,
       },
@@ -270,9 +271,10 @@ export async function startControlPlane(options: {
       try {
         await access.sweep()
         await audit.prune(config.auditKeepDays)
+        await inventory.sweep()
       } catch (error) {
         // The next hour does it.
-        log.error({ err: error }, 'old sessions and audit entries could not be deleted')
+        log.error({ err: error }, 'what is over could not be deleted')
       }
     }
   }

@@ -115,6 +115,11 @@ export const CONTROL_SCHEMA = {
     default: '',
     summary: 'Folder of uploads, builds and snapshots, on a disk with room; empty: imports in data_dir.',
   },
+  import_folder: {
+    type: 'text',
+    default: '',
+    summary: 'Folder whose CSV files can be imported without an upload by whoever may import; empty: none.',
+  },
   web: { type: 'boolean', default: true, summary: 'Serves the console; without it only the API.' },
   drain_secs: {
     type: 'integer',

@@ -353,7 +353,7 @@ async function admit(
       hint: 'Reload the page; programs send x-csrf with the value of GET /api/v1/me, or use an API token.',
     })
   }
-  if (mayAsk(asker, access)) return
+  if (mayAsk(asker, access, session)) return
   options.onRefusal('forbidden')
   if (isChange)
     await options.audit({

@@ -7,12 +7,14 @@ import {
   type Me,
   type PersonRole,
   type PersonView,
+  type Preferences,
   preferences as preferencesSchema,
+  type TokenRole,
   type TokenView,
 } from '@vacancy/shared/contract'
 import { createFailureLimiter, VERSION } from '@vacancy/shared/node'
 import type { Selectable, Transaction } from 'kysely'
-import { type Access, hashSecret, newToken, sessionCookie, tooManyTries } from './access.ts'
+import { type Access, hashSecret, newToken, sessionCookie, type Token, tooManyTries } from './access.ts'
 import type { AccessTables } from './access-tables.ts'
 import type { Audit } from './audit.ts'
 import type { Database } from './database.ts'
@@ -24,6 +26,13 @@ import type { Tables } from './tables.ts'
 /** Tries to sign in a minute: of one name, and of one address, behind which there may be many people. */
 const TRIES_A_NAME = 5
 const TRIES_AN_ADDRESS = 20
+
+/** Whose pages somebody sees who signed in with a token. What it may do is checked as that of the token itself. */
+const TOKEN_PAGES: { readonly [role in TokenRole]: PersonRole } = {
+  monitoring: 'viewer',
+  client: 'viewer',
+  admin: 'admin',
+}
 
 type Person = Selectable<AccessTables['people']>
 type AnyAsked = Pick<
@@ -110,6 +119,29 @@ export function createPeople(options: PeopleOptions): People {
         return await begin(asked, 'password', async () => person)
       },
 
+      'POST /api/v1/session/token': async (asked) => {
+        guardLinks(asked.address)
+        const me = await change(async (within) => {
+          const begun = await access.beginTokenSession(within, { value: asked.body.token, address: asked.address })
+          if (begun === undefined) return undefined
+          const { token, secret, session } = begun
+          const asker = { kind: 'token', id: token.id, name: token.name, role: token.role } as const
+          await audit.write({ ...note(asked, 'session.start', token.name, 'by token'), asker }, within)
+          if (asked.session !== undefined) await access.endSession(within, asked.session.key)
+          return { secret, me: tokenMeOf(token, session) }
+        })
+        if (me === undefined) {
+          onSignIn('refused')
+          await audit.write({ ...note(asked, 'session.start', 'a token'), result: 'refused', detail: 'token' })
+          throw new ProblemError(401, 'sign-in-failed', 'The token is unknown, revoked or expired.', {
+            hint: 'Check that all of it was pasted; an admin can make a new one under Settings, API tokens.',
+          })
+        }
+        addressTries.forgive(asked.address)
+        welcome(asked, me.secret)
+        return me.me
+      },
+
       'POST /api/v1/session/link': async (asked) => {
         guardLinks(asked.address)
         const me = await begin(asked, 'link', async (within) => {
@@ -158,12 +190,21 @@ export function createPeople(options: PeopleOptions): People {
         asked.reply.header('set-cookie', sessionCookie(undefined, asked.isSecure))
       },
 
-      'GET /api/v1/me': async (asked) => meOf(await personOf(database, asked.asker.id), sessionOf(asked)),
+      'GET /api/v1/me': async (asked) => {
+        const session = sessionOf(asked)
+        return session.owner.kind === 'token'
+          ? tokenMeOf(await tokenOf(database, session.owner.id), session)
+          : meOf(await personOf(database, session.owner.id), session)
+      },
 
       'PUT /api/v1/me/password': async (asked) => {
         const { current, next } = asked.body
         const session = sessionOf(asked)
-        const person = await personOf(database, asked.asker.id)
+        if (session.owner.kind === 'token')
+          throw new ProblemError(409, 'no-password', 'You signed in with a token, which has no password.', {
+            hint: 'Sign in as a person to change a password.',
+          })
+        const person = await personOf(database, session.owner.id)
         if (session.signedInBy !== 'link') {
           const key = person.name_key
           const wait = nameTries.waitSeconds(key)
@@ -196,12 +237,27 @@ export function createPeople(options: PeopleOptions): People {
 
       // Nobody else is touched by how a person likes the pages to look: no line in the audit log.
       'PUT /api/v1/me/preferences': async (asked) => {
-        await database
-          .updateTable('people')
-          .set({ preferences: JSON.stringify(asked.body) })
-          .where('id', '=', asked.asker.id)
-          .execute()
-        return asked.body
+        const { kind, id } = sessionOf(asked).owner
+        const table = kind === 'token' ? 'tokens' : 'people'
+        return await change(async (within) => {
+          const row = await within
+            .selectFrom(table)
+            .select('preferences')
+            .where('id', '=', id)
+            .executeTakeFirstOrThrow()
+          const before = preferencesOf(row)
+          const next = preferencesSchema.parse({
+            ...before,
+            ...asked.body,
+            shards: { ...before.shards, ...asked.body.shards },
+          })
+          await within
+            .updateTable(table)
+            .set({ preferences: JSON.stringify(next) })
+            .where('id', '=', id)
+            .execute()
+          return next
+        })
       },
 
       'GET /api/v1/people': async () => {
@@ -289,6 +345,7 @@ export function createPeople(options: PeopleOptions): People {
           last_used_at: null,
           last_used_from: null,
           revoked_at: null,
+          preferences: '{}',
         }
         await change(async (within) => {
           await audit.write(note(asked, 'token.create', name, role), within)
@@ -305,7 +362,7 @@ export function createPeople(options: PeopleOptions): People {
 
       'DELETE /api/v1/tokens/{id}': async (asked) => {
         const { id } = asked.params
-        await change(async (within) => {
+        const ended = await change(async (within) => {
           const revoked = await within
             .updateTable('tokens')
             .set({ revoked_at: clock.wallMs() })
@@ -318,8 +375,9 @@ export function createPeople(options: PeopleOptions): People {
               hint: 'Look at the list of tokens.',
             })
           await audit.write(note(asked, 'token.revoke', revoked.name), within)
+          return await access.endTokenSessions(within, id)
         })
-        access.ended([id])
+        access.ended([id, ...ended])
       },
 
       'GET /api/v1/settings': async () => ({
@@ -367,7 +425,7 @@ export function createPeople(options: PeopleOptions): People {
   /** Begins a session for whom `who` finds, in one transaction with it, and gives the browser its cookie. */
   async function begin(
     asked: AnyAsked,
-    signedInBy: Me['signedInBy'],
+    signedInBy: Exclude<Me['signedInBy'], 'token'>,
     who: (within: Transaction<Tables>) => Promise<Person>,
   ): Promise<Me> {
     const { person, secret, session } = await change(async (within) => {
@@ -378,20 +436,40 @@ export function createPeople(options: PeopleOptions): People {
       const begun = await access.beginSession(within, { personId: person.id, signedInBy, address: asked.address })
       return { person: { ...person, last_seen_at: begun.session.lastSeenAt }, ...begun }
     })
-    if (asked.session !== undefined) access.ended([asked.session.key])
-    onSignIn('done')
-    asked.reply.header('set-cookie', sessionCookie(secret, asked.isSecure))
+    welcome(asked, secret)
     return meOf(person, session)
   }
 
+  /** Gives the browser its cookie; the session that it had before has ended. */
+  function welcome(asked: AnyAsked, secret: string): void {
+    if (asked.session !== undefined) access.ended([asked.session.key])
+    onSignIn('done')
+    asked.reply.header('set-cookie', sessionCookie(secret, asked.isSecure))
+  }
+
   function meOf(person: Person, session: Session): Me {
+    return { person: viewOf(person), ...sessionView(session, preferencesOf(person)) }
+  }
+
+  function tokenMeOf(token: Token, session: Session): Me {
+    const person: PersonView = {
+      id: token.id,
+      name: token.name,
+      role: TOKEN_PAGES[token.role],
+      createdAt: new Date(token.created_at).toISOString(),
+      lastSeenAt: new Date(session.lastSeenAt).toISOString(),
+      disabled: false,
+    }
+    return { person, ...sessionView(session, preferencesOf(token)) }
+  }
+
+  function sessionView(session: Session, preferences: Preferences): Omit<Me, 'person'> {
     return {
-      person: viewOf(person),
       csrf: session.csrf,
       signedInBy: session.signedInBy,
       endsAt: new Date(access.endOf(session)).toISOString(),
       environment: settings.environment(),
-      preferences: preferencesSchema.parse(JSON.parse(person.preferences)),
+      preferences,
       version: VERSION,
     }
   }
@@ -469,12 +547,20 @@ async function personOf(database: Database | Transaction<Tables>, id: string): P
   return person
 }
 
+async function tokenOf(database: Database, id: string): Promise<Token> {
+  return await database.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+}
+
 async function countPeople(database: Database | Transaction<Tables>): Promise<number> {
   const { people } = await database
     .selectFrom('people')
     .select((column) => column.fn.countAll<number>().as('people'))
     .executeTakeFirstOrThrow()
   return Number(people)
+}
+
+function preferencesOf(row: { readonly preferences: string }): Preferences {
+  return preferencesSchema.parse(JSON.parse(row.preferences))
 }
 
 function viewOf(person: Person): PersonView {

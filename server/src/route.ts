@@ -18,15 +18,18 @@ export type Asker = {
   readonly role: PersonRole | TokenRole | undefined
 }
 
-/** Of a signed-in person. */
+/** Of a signed-in person, or of somebody who signed in with an API token. */
 export type Session = {
   /** SHA-256 of what the cookie holds. */
   readonly key: string
-  readonly personId: string
+  /** Whose it is: a person, or the token that it was begun with. */
+  readonly owner: { readonly kind: 'person' | 'token'; readonly id: string }
   /** What every change of this session must show in `x-csrf`. */
   readonly csrf: string
   readonly signedInBy: Me['signedInBy']
   readonly lastSeenAt: number
+  /** When it ends whatever is done, with its token; null otherwise. */
+  readonly expiresAt: number | null
 }
 
 /** What a handler is given: checked parameters, query and body, and who asks from where. */

@@ -5,6 +5,7 @@ import { SESSION_COOKIE } from './access.ts'
 import {
   type Caller,
   callerOf,
+  personOf,
   sendBytes,
   startTestControlPlane,
   type TestControlPlane,
@@ -270,6 +271,19 @@ describe('the live channel', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve))
 
     await person.call('DELETE', '/api/v1/session')
+
+    await closed
+  })
+
+  test('ends with the token that its session was begun with', async () => {
+    const token = await plane.token('client')
+    const value = token.headers['authorization']?.slice('Bearer '.length)
+    const browser = personOf(plane.url, await plane.nobody().call('POST', '/api/v1/session/token', { token: value }))
+    const socket = new WebSocket(`${plane.url.replace('http', 'ws')}${LIVE.path}`, { headers: { ...browser.headers } })
+    await new Promise((resolve) => socket.once('open', resolve))
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+
+    await admin.call('DELETE', `/api/v1/tokens/${token.id}`)
 
     await closed
   })

@@ -1,17 +1,17 @@
 /** What a simulated cluster shows: first pages, changes, charts, a thousand nodes. */
 
 import type { Browser, Page } from '@playwright/test'
-import { ready } from '../console.ts'
+import { ready, type State } from '../console.ts'
 import type { Simulation } from '../simulation.ts'
 import {
   clickPainted,
   type Figure,
+  knownWindowOf,
   median,
   open,
   quantile,
   RUNS,
   SETTLE_MS,
-  type State,
   slowPage,
   type Told,
   told,
@@ -55,6 +55,8 @@ export async function measureOverview(browser: Browser, { url }: Simulation, sto
       times.push(lcp)
       shifts.push(cls)
     }
+    // What a change of route is to find known, a page asks for once it is drawn.
+    await page.waitForTimeout(SETTLE_MS)
     for (const name of ['Shards', 'Overview', 'Shards', 'Overview'] as const) {
       changes.push(await changeTo(page, name))
       await page.waitForTimeout(200)
@@ -179,8 +181,8 @@ export async function measureChanges(browser: Browser, simulation: Simulation, s
   ]
 }
 
-export async function measureLarge(browser: Browser, { url }: Simulation, storageState: State): Promise<Figure[]> {
-  const context = await windowOf(browser, url, storageState)
+export async function measureLarge({ url }: Simulation, storageState: State): Promise<Figure[]> {
+  const context = await knownWindowOf(url, storageState)
   const bare: number[] = []
   const usable: number[] = []
   const filters: number[] = []

@@ -1,7 +1,8 @@
 /** How the console is measured: a slow laptop on a mobile network, times as the page itself has them. */
 
 import type { Browser, BrowserContext, Locator, Page } from '@playwright/test'
-import { ready, signIn } from '../console.ts'
+import { openProfile } from '../browser.ts'
+import { ready, type State, signedIn } from '../console.ts'
 
 export const RUNS = 5
 const NETWORK = { offline: false, latency: 40, downloadThroughput: 1_250_000, uploadThroughput: 1_250_000 }
@@ -53,13 +54,22 @@ const OBSERVE = `
   }, { once: true }))
   window.nextClickPainted = () => new Promise((resolve) => addEventListener('click', () => afterPaint(resolve), { once: true }))
 `
-export type State = Awaited<ReturnType<BrowserContext['storageState']>>
 export type Told = { lcp: number; fcp: number; cls: number; ready: number; events: number[] }
 export const told = (page: Page): Promise<Told> => page.evaluate('window.told')
 
+const VIEWPORT = { width: 1280, height: 800 }
+
 /** The window of a laptop, for who is signed in to one server. */
 export function windowOf(browser: Browser, url: string, storageState: State): Promise<BrowserContext> {
-  return browser.newContext({ storageState, baseURL: url, viewport: { width: 1280, height: 800 } })
+  return browser.newContext({ storageState, baseURL: url, viewport: VIEWPORT })
+}
+
+/** The same of who has worked with this console before. */
+export async function knownWindowOf(url: string, { cookies }: State): Promise<BrowserContext> {
+  const context = await openProfile(url, VIEWPORT)
+  await context.addCookies(cookies)
+  await warmUp(context, url)
+  return context
 }
 
 export async function slowPage(context: BrowserContext): Promise<Page> {
@@ -101,12 +111,11 @@ async function warmUp(context: BrowserContext, url: string): Promise<void> {
 
 type Console = { readonly link: string; readonly url: string }
 
-/** The link signs in once. */
-export async function signedIn(browser: Browser, { link, url }: Console): Promise<State> {
-  const context = await browser.newContext()
-  await signIn(await context.newPage(), link)
+/** Signed in, with a server that was asked for its pages before. */
+export async function signedInTo(browser: Browser, { link, url }: Console): Promise<State> {
+  const state = await signedIn(browser, link)
+  const context = await windowOf(browser, url, state)
   await warmUp(context, url)
-  const state = await context.storageState()
   await context.close()
   return state
 }

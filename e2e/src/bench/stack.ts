@@ -5,20 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import type { Browser } from '@playwright/test'
-import { ready } from '../console.ts'
+import { ready, type State } from '../console.ts'
 import type { Stack } from '../stack.ts'
-import {
-  clickPainted,
-  type Figure,
-  median,
-  quantile,
-  RUNS,
-  SETTLE_MS,
-  type State,
-  slowPage,
-  told,
-  windowOf,
-} from './measure.ts'
+import { clickPainted, type Figure, median, quantile, RUNS, SETTLE_MS, slowPage, told, windowOf } from './measure.ts'
 
 const DAY_MS = 86_400_000
 /** As many properties in one segment as a table is to hold, on nodes that answer all of them at once. */

@@ -1,3 +1,4 @@
+import type { ShardLeadership } from '@vacancy/shared/contract'
 import { afterEach, expect, test } from 'vitest'
 import { CALLER, type ClusterWorld, openClusterWorld, until } from '../testing/cluster-world.ts'
 import { type Simulated, startSimulated } from '../testing/simulated.ts'
@@ -75,6 +76,35 @@ test('a transfer is sent once, ends as done when a majority shows it, and its pa
     { action: 'operation.start', actor: 'ana', result: 'started' },
     { action: 'operation.end', actor: 'system', result: 'done' },
   ])
+})
+
+/** Who led s1, oldest first, as the route of it tells. */
+async function ledBy(
+  world: ClusterWorld,
+): Promise<{ readonly leaders: readonly string[]; readonly elections: number }> {
+  const tell = world.area.handlers['GET /api/v1/shards/{shard}/leadership'] as unknown as (asked: {
+    params: { shard: string }
+  }) => Promise<ShardLeadership>
+  const { spans, elections } = await tell({ params: { shard: 's1' } })
+  return { leaders: spans.flatMap(({ leader }) => leader ?? []), elections }
+}
+
+test('who led is known after the control plane was started anew, and only new leaders count as elections', async () => {
+  const { world, sim } = await openWorld()
+  const [first, next] = [sim.shards[0]?.leader as string, followerOf(sim)]
+  await until('the first leader is kept', async () => (await ledBy(world)).leaders.length === 1)
+  await sim.act('lead', { shard: 's1', node: next })
+  await until('the next one is, too', async () => (await ledBy(world)).elections === 1)
+  await world.stop()
+
+  const again = await openClusterWorld({ registry: sim.registryUrl }, { folder: world.folder })
+  open.push(again)
+  const told = await until('it is seen again', async () => {
+    const now = await ledBy(again)
+    return now.leaders.length === 3 && now
+  })
+
+  expect(told).toEqual({ leaders: [first, next, next], elections: 1 })
 })
 
 test('leadership that went to another node is told as elsewhere', async () => {

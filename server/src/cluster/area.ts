@@ -14,6 +14,7 @@ import type { Log } from '@vacancy/shared/node'
 import type { WriteAudit } from '../audit.ts'
 import type { Database } from '../database.ts'
 import { createEvents, eventsBetween, type LastLeader } from '../history/events.ts'
+import { createLeadership } from '../history/leadership.ts'
 import { createPauses } from '../history/pauses.ts'
 import { createSeries, loadSeries, recordSeries, saveSeries, type Values } from '../history/series.ts'
 import type { LiveChannel } from '../live.ts'
@@ -95,6 +96,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
   const { database, live, log, clock } = deps
   const http = createNodeHttp(config.ca)
   const events = createEvents(database, log, () => clock.wallMs())
+  const leadership = createLeadership(database, log, () => clock.wallMs())
   const pauses = createPauses(database)
   const known = createKnownNodes(database)
   const series = createSeries()
@@ -138,6 +140,10 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
           const moved = found.filter(({ kind }) => kind === 'leader').length
           if (moved > 0) moves.set(view.id, (moves.get(view.id) ?? 0) + moved)
         }
+        const term = view.nodes.find(({ id }) => id === view.leader)?.term ?? null
+        // Nobody leads says only who knows the shard; who does not look knows nothing.
+        const isSeen = view.leader !== null || (settled.has(view.id) && view.state !== 'unknown')
+        leadership.look({ id: view.id, leader: view.leader, term }, isSeen && view.mode === 'clustered')
         isSummaryDue = true
         live.touch(`shard:${view.id}`)
         for (const node of view.nodes) live.touch(`node:${view.id}/${node.id}`)
@@ -146,6 +152,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
       onShardGone(id) {
         lost.delete(id)
         settled.delete(id)
+        leadership.gone(id)
         isSummaryDue = true
         live.touch(`shard:${id}`)
       },
@@ -413,6 +420,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
     collector,
     operations,
     events,
+    leadership,
     series,
     http,
     resolver: config.resolver,
@@ -479,6 +487,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
           )
           await pauses.load()
           await events.start()
+          leadership.start()
           await collector.start(await known.load())
           await operations.resume()
           every(SUMMARY_MS, 'the summary failed', () => {
@@ -499,6 +508,7 @@ export function createClusterArea(config: ClusterConfig, deps: ClusterDeps): Clu
           await collector.stop()
           await rememberAll()
           await events.stop()
+          await leadership.stop()
           savedAt = Number.NEGATIVE_INFINITY
           save()
           await saving

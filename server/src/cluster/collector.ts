@@ -425,7 +425,9 @@ export function createCollector(
       p50: rounded(change.p50),
       p99: rounded(change.p99),
     }
-    return { rates: rates ? { value: rates, at: now } : undefined, connectionsLimit: reading.connectionsLimit }
+    const { connectionsLimit } = reading
+    const cpu = rounded(change?.cpu ?? null) ?? undefined
+    return { rates: rates ? { value: rates, at: now } : undefined, cpu, connectionsLimit }
   }
 
   function derive(id: string): void {

@@ -23,6 +23,14 @@ beforeAll(async () => {
     const { body } = await viewer.call('GET', '/api/v1/shards')
     return body.shards.length === 2 && body.shards.every(({ state }: { state: string }) => state === 'healthy')
   })
+  // Configuration and codec list of a node are read after what its health is judged by.
+  await until('all nodes told what they are set to', async () => {
+    const [codecs, ...configs] = await Promise.all(
+      ['registry/codecs', 'shards/s1/config', 'shards/s2/config'].map((path) => viewer.call('GET', `/api/v1/${path}`)),
+    )
+    const areKnown = codecs?.body.nodes.every(({ equal }: { equal: boolean | null }) => equal !== null)
+    return areKnown && configs.every(({ body }) => body.missing.length === 0)
+  })
 })
 
 afterAll(async () => {

@@ -13,6 +13,7 @@ import type { z } from 'zod'
 import type { WriteAudit } from '../audit.ts'
 import type { Database } from '../database.ts'
 import type { Events } from '../history/events.ts'
+import type { Leadership } from '../history/leadership.ts'
 import { readSeries, type SeriesStore } from '../history/series.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
 import { type Aside, wordsOf } from './attention.ts'
@@ -22,6 +23,7 @@ import { time } from './derive.ts'
 import type { NamedBy } from './discovery.ts'
 import type { KnownNodes } from './known.ts'
 import { type HttpReply, type NodeHttp, NodeHttpError } from './node-http.ts'
+import { oddPairs } from './odd-pairs.ts'
 import { notFound, type Operations } from './operations.ts'
 import { askResolver, codecsOf, servicesOf } from './registry.ts'
 import { SOURCES } from './seen.ts'
@@ -31,6 +33,7 @@ export type RoutesDeps = {
   readonly collector: Collector
   readonly operations: Operations
   readonly events: Events
+  readonly leadership: Leadership
   readonly series: SeriesStore
   readonly http: NodeHttp
   readonly resolver: string | undefined
@@ -82,6 +85,9 @@ export function clusterHandlers(deps: RoutesDeps): {
     'DELETE /api/v1/shards/{shard}/nodes/{node}': (asked) => forgetNode(deps, asked),
     async 'GET /api/v1/shards/{shard}/events'({ params, query }) {
       return { events: await deps.events.of(params.shard, query.node, query.limit) }
+    },
+    async 'GET /api/v1/shards/{shard}/leadership'({ params }) {
+      return await deps.leadership.of(params.shard)
     },
     'GET /api/v1/shards/{shard}/config': ({ params }) => compareConfig(deps, deps.shardOf(params.shard)),
     'GET /api/v1/series': ({ query }) => readSeries(deps.series, query, clock.wallMs()),
@@ -256,6 +262,7 @@ function compareConfig({ collector, clock }: RoutesDeps, shard: ShardView): Conf
       const told = new Set(values.flatMap((each) => (each ? [each.value] : [])))
       return { key, equal: told.size <= 1, values }
     }),
+    warnings: oddPairs(read.flatMap(({ each, config }) => (config ? [{ node: each.address.id, config }] : []))),
     missing: read.flatMap(({ each, source, config }) =>
       config
         ? []

@@ -49,6 +49,8 @@ export type Seen = {
   readonly status: Told<NodeStatus> | undefined
   readonly codecs: Told<NodeCodecs> | undefined
   readonly rates: Told<NodeView['rates']> | undefined
+  /** Cores in use. */
+  readonly cpu: number | undefined
   readonly connectionsLimit: number | undefined
   readonly limits: NodeLimits | undefined
   /** Answers 404 where only clustered nodes answer. */
@@ -75,6 +77,7 @@ export function nothingSeen(address: NodeAddress): Seen {
     status: undefined,
     codecs: undefined,
     rates: undefined,
+    cpu: undefined,
     connectionsLimit: undefined,
     limits: undefined,
     isStandalone: false,

@@ -32,6 +32,16 @@ export type ClusterTables = {
     at: number
     milliseconds: number
   }
+  /** Who led a shard from when to when; what no row covers was not seen. */
+  leadership: {
+    shard: string
+    from_at: number
+    /** When it was last seen to go on. */
+    to_at: number
+    /** Null: those who answered named none. */
+    leader: string | null
+    term: number | null
+  }
   attention_aside: {
     item: string
     /** Null until it changes. */

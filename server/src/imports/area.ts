@@ -1,7 +1,7 @@
 /** Uploads, imports and snapshots as one area of the control plane. */
 import { mkdirSync } from 'node:fs'
 import type { Clock } from '@vacancy/shared'
-import { IMPORT_ROUTES, type Summary } from '@vacancy/shared/contract'
+import { CODEC_ROUTES, IMPORT_ROUTES, type Summary } from '@vacancy/shared/contract'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
@@ -9,7 +9,8 @@ import type { Kind } from '../cluster/kinds.ts'
 import type { Database } from '../database.ts'
 import type { Live } from '../live.ts'
 import { type Area, areaOf } from '../route.ts'
-import { codecSource } from './codecs.ts'
+import { codecChangeHandlers } from './codec-change.ts'
+import { codecSource, codecsOfRegistry } from './codecs.ts'
 import { createImports } from './imports.ts'
 import { installKind, undoInstallKind } from './install.ts'
 import { createSnapshots } from './snapshots.ts'
@@ -21,6 +22,8 @@ const SWEEP_MS = 3_600_000
 export type ImportsConfig = {
   /** Folder of uploads, builds and snapshots. */
   readonly folder: string
+  /** Whose files need no upload; '' for none. */
+  readonly importFolder: string
   /** Address of the registry, '' without one. */
   readonly registry: string
   readonly registryToken: string
@@ -57,6 +60,7 @@ export function createImportsArea(
     audit,
     clock,
     folder,
+    importFolder: config.importFolder,
     onChange: (row, isComplete) => imports.onUpload(row, isComplete),
   })
   const imports = createImports({
@@ -70,14 +74,26 @@ export function createImportsArea(
     snapshots,
     codecs,
     shards: () => cluster.shards().map(({ id }) => id),
+    hasFolder: config.importFolder !== '',
+    // Nodes of a cluster take the list of their registry, and their snapshots must be made with it.
+    ownCodecs: (shard) => config.registry === '' && cluster.shard(shard)?.mode !== 'clustered',
   })
   let sweeping: NodeJS.Timeout | undefined
   const sweep = async () => {
     await uploads.sweep()
     await snapshots.sweep()
   }
-  const handlers = { ...uploads.handlers, ...imports.handlers, ...snapshots.handlers }
-  const area = areaOf('imports', IMPORT_ROUTES, handlers, {
+  const ofRegistry = () => codecsOfRegistry(config.registry, config.registryToken)
+  const changes = codecChangeHandlers({
+    ...{ database, audit, clock, cluster, ofRegistry },
+    registry: config.registry,
+    // Nodes keep theirs until they start again: a change begins with what is in force for all.
+    current: async () => (config.registry === '' ? undefined : await ofRegistry()) ?? (await codecs(undefined)),
+    snapshots: snapshots.list,
+  })
+  const routes = { ...IMPORT_ROUTES, ...CODEC_ROUTES }
+  const handlers = { ...uploads.handlers, ...imports.handlers, ...snapshots.handlers, ...changes }
+  const area = areaOf('imports', routes, handlers, {
     async start() {
       await snapshots.sweep()
       await imports.start()

@@ -47,6 +47,21 @@ export function codecSource(cluster: Cluster, registry: () => string, registryTo
   }
 }
 
+/** What the registry tells now; undefined while it does not answer. */
+export async function codecsOfRegistry(address: string, token: string): Promise<Codecs | undefined> {
+  try {
+    return fromBody(await askRegistry(address, token), `the registry at ${address}`)
+  } catch {
+    // Whatever keeps it from telling, its list is not known; that is what is said of it.
+    return undefined
+  }
+}
+
+/** The file that registry, standalone nodes and build-snapshot read. */
+export function codecFile(names: readonly string[]): string {
+  return `rate_features:\n${names.map((name) => `  - ${JSON.stringify(name)}\n`).join('')}`
+}
+
 async function askRegistry(address: string, token: string): Promise<string> {
   const response = await fetch(new URL('/codecs', address), {
     headers: token === '' ? {} : { authorization: `Bearer ${token}` },

@@ -126,7 +126,7 @@ export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string):
   })
 }
 
-function parseJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -80,6 +80,21 @@ test('two files become a snapshot whose three counters agree, with coverage by s
   const download = await fetch(`${plane.url}/api/v1/snapshots/${view.snapshot}/download`, { headers: operator.headers })
   const bytes = Buffer.from(await download.arrayBuffer())
   expect(sha256(bytes)).toBe(snapshot.sha256)
+  const archive = await fetch(`${plane.url}/api/v1/snapshots/${view.snapshot}/archive`, { headers: operator.headers })
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-archive-'))
+  const packed = Buffer.from(await archive.arrayBuffer())
+  expect(packed.length).toBe(Number(archive.headers.get('content-length')))
+  writeFileSync(join(folder, 'a.tar'), packed)
+  execFileSync('tar', ['-xf', 'a.tar'], { cwd: folder })
+  execFileSync('sha256sum', ['-c', 'SHA256SUMS'], { cwd: folder })
+  const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'))
+  expect(manifest).toMatchObject({
+    file: { name: `${view.snapshot}.snapshot`, bytes: bytes.length, sha256: snapshot.sha256 },
+    snapshot: { shard: 's1', packages: 1_200, codecs: TEST_CODECS },
+    counters: { agree: true },
+    sources: [{ name: 'properties.csv', sha256: sha256(files.properties) }, { name: 'packages.csv' }],
+  })
+  rmSync(folder, { recursive: true })
   const part = await fetch(`${plane.url}/api/v1/snapshots/${view.snapshot}/download`, {
     headers: { ...operator.headers, range: 'bytes=10-19' },
   })
@@ -225,6 +240,121 @@ test('errors are told with their rows, and downloads hold no formulas but in the
   for (const { upload } of Object.values(view.files)) await operator.call('DELETE', `/api/v1/uploads/${upload}`)
 })
 
+test('rejected rows are left out of a second build when somebody says why, and counted as what they are', async () => {
+  const { properties, packages } = csvFiles(4, 3)
+  const rows = packages.toString().split('\n')
+  rows[2] = 'hotel_0,double,never,3,120,breakfast'
+  rows[5] = 'hotel_1,"dou\nble",2026-13-01,1,120,breakfast'
+  const view = await failed({ properties, packages: Buffer.from(rows.join('\n')) })
+  expect(view.errors).toMatchObject({ rows: 2, again: '' })
+  const again = (id: string, body: object) => operator.call('POST', `/api/v1/imports/${id}/again`, body)
+
+  expect((await again(view.id, { reason: 'short' })).status).toBe(400)
+  const { status, body } = await again(view.id, { reason: 'two rows of a test' })
+  const built = await importEnds(operator, body.id)
+
+  expect([status, built.state, built.says]).toEqual([201, 'built', expect.any(String)])
+  expect(built).toMatchObject({ withoutRowsOf: view.id, name: view.name })
+  // The second of the two is three lines long in the file: a line end stands inside its quotes.
+  expect(built.counters).toMatchObject({
+    reader: { properties: 4, packages: 13 },
+    builder: { packages: 10 },
+    rejected: { properties: 0, packages: 3 },
+    agree: true,
+  })
+  expect(built.files.packages.sha256).toBe(view.files.packages.sha256)
+  expect((await again(built.id, { reason: 'nothing to leave out' })).body).toMatchObject({ code: 'nothing-rejected' })
+})
+
+test('no row is left out for a rate feature that is not in the codec list', async () => {
+  const { properties, packages } = csvFiles(3, 2)
+  const bad = 'hotel_0,double,2026-13-45,9,1,free_wfi\nhotel_0,single,'.concat(nightIn(1), ',9,1,free_wfi\n')
+  const view = await failed({ properties, packages: Buffer.concat([packages, Buffer.from(bad)]) })
+
+  const answer = await operator.call('POST', `/api/v1/imports/${view.id}/again`, { reason: 'without the feature' })
+
+  expect(view.errors).toMatchObject({ rows: null, again: expect.stringContaining('codec list') })
+  expect(answer).toMatchObject({ status: 409, body: { code: 'rows-unknown' } })
+  for (const { upload } of Object.values(view.files)) await operator.call('DELETE', `/api/v1/uploads/${upload}`)
+})
+
+test('a codec file that comes with the files counts where the node has one of its own', async () => {
+  const text = 'rate_features:\n  - breakfast\n  - sauna\n'
+  const { body: read } = await operator.call('POST', '/api/v1/import-codecs', { text })
+  expect(read).toMatchObject({ names: ['breakfast', 'sauna'], hash: expect.stringMatching(/^[0-9a-f]{64}$/) })
+  for (const wrong of ['rate_features: x', 'rate_features: [a, A]', '- [', 'other: 1', 'rate_features: []']) {
+    const answer = await operator.call('POST', '/api/v1/import-codecs', { text: wrong })
+    expect([wrong, answer.status, answer.body.code]).toEqual([wrong, 400, 'invalid-codecs'])
+  }
+
+  const view = await importEnds(
+    operator,
+    (await beginImport(plane.url, operator, csvFiles(3, 2), { codecs: read.names })).id,
+  )
+  const { body: snapshot } = await operator.call('GET', `/api/v1/snapshots/${view.snapshot}`)
+
+  expect([view.state, view.codecs]).toEqual(['built', read.names])
+  expect(snapshot).toMatchObject({ codecs: read.names, codecHash: read.hash, codecsCurrent: false })
+})
+
+test('files of the import folder are imported where they lie, and nothing outside of it is', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'vacancy-folder-'))
+  const outside = mkdtempSync(join(tmpdir(), 'vacancy-outside-'))
+  const { properties, packages } = csvFiles(5, 2)
+  mkdirSync(join(folder, 'nov'))
+  writeFileSync(join(folder, 'nov', 'properties.csv'), properties)
+  writeFileSync(join(folder, 'nov', 'packages.csv.gz'), gzipSync(packages))
+  writeFileSync(join(folder, 'notes.txt'), 'no CSV')
+  writeFileSync(join(folder, 'empty.csv'), '')
+  writeFileSync(join(outside, 'secret.csv'), 'secret\n')
+  symlinkSync(join(outside, 'secret.csv'), join(folder, 'link.csv'))
+  symlinkSync(outside, join(folder, 'away'))
+  symlinkSync('round.csv', join(folder, 'round.csv'))
+  mkdirSync(join(folder, 'folder.csv'))
+  const own = await startTestControlPlane({ config: { nodes: [node.apiUrl], importFolder: folder } })
+  try {
+    const caller = await own.signIn('operator')
+    const take = (path: string, kind: string) => caller.call('POST', '/api/v1/import-folder', { path, kind })
+
+    const { body: listed } = await caller.call('GET', '/api/v1/import-folder')
+    expect([listed.files.map(({ path }: { path: string }) => path), listed.more]).toEqual([
+      ['empty.csv', 'nov/packages.csv.gz', 'nov/properties.csv'],
+      false,
+    ])
+    for (const path of [
+      ...['../secret.csv', 'nov/../../secret.csv', join(outside, 'secret.csv'), 'link.csv', 'away/secret.csv'],
+      ...[
+        'round.csv',
+        'folder.csv',
+        'notes.txt',
+        'nov\\..\\..\\secret.csv',
+        'nov/properties.csv\u0000.csv',
+        'none.csv',
+      ],
+    ]) {
+      expect([path, await take(path, 'packages')]).toEqual([path, expect.objectContaining({ status: 404 })])
+    }
+    expect((await take('empty.csv', 'packages')).body).toMatchObject({ code: 'wrong-size' })
+    const [a, b] = [await take('nov/properties.csv', 'properties'), await take('nov/packages.csv.gz', 'packages')]
+    expect(a.body).toMatchObject({ name: 'properties.csv', complete: true, bytes: properties.length })
+    const { body: begun } = await caller.call('POST', '/api/v1/imports', {
+      ...{ name: 'folder', shard: 's1', properties: a.body.id, packages: b.body.id },
+    })
+
+    const view = await importEnds(caller, begun.id)
+
+    expect([view.state, view.says]).toEqual(['built', expect.any(String)])
+    expect(view.files.packages).toMatchObject({ unpacked: true, rows: 10 })
+    // Built from, and still there.
+    expect(readFileSync(join(folder, 'nov', 'properties.csv'))).toEqual(properties)
+    const without = await operator.call('GET', '/api/v1/import-folder')
+    expect(without).toMatchObject({ status: 404, body: { code: 'no-import-folder' } })
+  } finally {
+    await own.stop()
+    for (const path of [folder, outside]) rmSync(path, { recursive: true })
+  }
+})
+
 const right = csvFiles(3, 2)
 test.each<[string, { properties: Buffer; packages: Buffer }, RegExp]>([
   ['a picture', { ...right, packages: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex') }, /NUL bytes/],
@@ -283,6 +413,11 @@ test('what a build had begun when the control plane ended is begun again', async
   const first = await startTestControlPlane(options)
   const admin = await first.signIn('admin', 'ana')
   const { id } = await beginImport(first.url, admin, csvFiles(2_000, 30))
+  // Its begin, not its end: the process that builds takes longer to start than a look.
+  await vi.waitFor(
+    async () => expect((await admin.call('GET', `/api/v1/imports/${id}`)).body.state).not.toBe('uploading'),
+    { timeout: 45_000, interval: 5 },
+  )
   await first.stop()
   writeFileSync(join(dataDir, 'imports', 'builds', 'left-over'), '')
 
@@ -291,7 +426,8 @@ test('what a build had begun when the control plane ended is begun again', async
 
   expect(view).toMatchObject({ state: 'built', counters: { agree: true } })
   expect(view.log.join('\n')).toContain('the control plane was started anew')
-  expect(readdirSync(join(dataDir, 'imports', 'builds'))).toEqual([])
+  // Its end is told before its folder is cleared.
+  await vi.waitFor(() => expect(readdirSync(join(dataDir, 'imports', 'builds'))).toEqual([]), { timeout: 45_000 })
   await second.stop()
 })
 

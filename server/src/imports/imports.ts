@@ -10,37 +10,40 @@
  */
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { addOneYear, type Clock, dayOf, formatDay, ID_RULE, parseDay, parseId } from '@vacancy/shared'
 import {
-  BUILD_PHASES,
-  type BuildDone,
-  type BuildEvent,
-  type BuildPhase,
+  addOneYear,
+  type Clock,
+  createCodecList,
+  dayOf,
+  formatDay,
+  ID_RULE,
+  parseDay,
+  parseId,
+  VacancyError,
+} from '@vacancy/shared'
+import {
   FILE_KINDS,
   type FileKind,
-  IMPORT_ENDS,
   IMPORT_LIMITS,
   type IMPORT_ROUTES,
   type ImportState,
   type ImportView,
   type Summary,
 } from '@vacancy/shared/contract'
-import type { Selectable } from 'kysely'
+import { parseCodecFile } from '@vacancy/shared/node'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../audit.ts'
-import { grouped } from '../cluster/derive.ts'
 import type { Database } from '../database.ts'
 import type { Live } from '../live.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
-import { buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
-import type { CodecSource, Codecs } from './codecs.ts'
-import { FileFault, type Reading, readUpload } from './reading.ts'
-import { errorsPage, keptOf, rejectedFile } from './rejected.ts'
+import { createBuild } from './build-import.ts'
+import type { CodecSource } from './codecs.ts'
+import { detailOf, type ImportDetail, type Item, isOver, itemOf, noteOf, type Row } from './item.ts'
+import { FileFault } from './reading.ts'
+import { errorsPage, rejectedFile } from './rejected.ts'
 import type { Snapshots } from './snapshots.ts'
-import type { ImportTables } from './tables.ts'
 import { isDiskFull, type UploadRow, type Uploads } from './uploads.ts'
 
 /** Imports that are over and still listed. */
@@ -48,51 +51,6 @@ const ENDED_KEPT = 200
 /** A process that ends while it works on an import so often is ended by the import. */
 const ATTEMPTS_MAX = 3
 const LOG_LINE_CHARACTERS_MAX = 500
-/** The codec list is asked for this long before an import gives up. */
-const CODECS_MS = 60_000
-const CODECS_AGAIN_MS = 1_000
-
-/** Where each phase ends, of the whole. */
-const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> = {
-  settings: [0, 10],
-  properties: [10, 15],
-  packages: [15, 80],
-  tables: [80, 84],
-  write: [84, 92],
-  verify: [92, 100],
-}
-
-type FileNote = {
-  readonly name: string
-  readonly bytes: number
-  readonly sha256: string | null
-  readonly rows: number | null
-  readonly unpacked: boolean
-}
-
-type ImportDetail = {
-  readonly says: string
-  readonly hint: string
-  readonly files: Readonly<Record<FileKind, FileNote>>
-  readonly errors: ImportView['errors']
-  readonly counters: ImportView['counters']
-  readonly snapshot: string | null
-  readonly result: ImportView['result']
-  readonly log: readonly string[]
-}
-
-type Row = Selectable<ImportTables['imports']>
-
-/** An import as it is worked with; `row` and `detail` are what the database has. */
-type Item = {
-  row: Row
-  detail: ImportDetail
-  progress: ImportView['progress']
-  rates: number[]
-  /** Ends the work on it; set while there is any. */
-  end: AbortController | undefined
-  isCancelled: boolean
-}
 
 export type Imports = {
   readonly handlers: Pick<
@@ -102,6 +60,8 @@ export type Imports = {
     | 'GET /api/v1/imports'
     | 'GET /api/v1/imports/{id}'
     | 'POST /api/v1/imports/{id}/cancel'
+    | 'POST /api/v1/imports/{id}/again'
+    | 'POST /api/v1/import-codecs'
     | 'GET /api/v1/imports/{id}/errors'
     | 'GET /api/v1/imports/{id}/files/{file}'
   >
@@ -123,6 +83,10 @@ export type ImportsParts = {
   readonly snapshots: Snapshots
   readonly codecs: CodecSource
   readonly shards: () => readonly string[]
+  /** Files may be taken from a folder of this machine. */
+  readonly hasFolder: boolean
+  /** Whether nodes of a shard read a codec file of their own. */
+  readonly ownCodecs: (shard: string) => boolean
 }
 
 export function createImports(parts: ImportsParts): Imports {
@@ -162,6 +126,8 @@ export function createImports(parts: ImportsParts): Imports {
       rates,
       log: [...detail.log],
       errors: detail.errors,
+      withoutRowsOf: row.without_rows_of,
+      codecs: row.codecs === null ? null : (JSON.parse(row.codecs) as string[]),
       counters: detail.counters,
       snapshot: detail.snapshot,
       result: detail.result,
@@ -212,21 +178,62 @@ export function createImports(parts: ImportsParts): Imports {
   }
 
   async function create(asked: Asked<'POST /api/v1/imports'>): Promise<ImportView> {
-    const { body, asker, address, requestId } = asked
+    const { body } = asked
     if (parseId(body.shard) === undefined) {
       throw new ProblemError(400, 'invalid-shard', `${JSON.stringify(body.shard)} is no id of a shard.`, {
         field: 'shard',
         hint: `It must be ${ID_RULE}.`,
       })
     }
+    const codecs = body.codecs && (await ownCodecs(body.shard, body.codecs))
+    const { from, to } = windowOf(body, clock)
+    return await begin(
+      { name: body.name, shard: body.shard, from, to, properties: body.properties, packages: body.packages, codecs },
+      asked,
+      { action: 'import.create', reason: '' },
+    )
+  }
+
+  /** Only where nodes read a file of their own may another list come with the files. */
+  async function ownCodecs(shard: string, names: readonly string[]): Promise<readonly string[]> {
+    const { orderedHash } = checkedList(() => createCodecList(names))
+    if (parts.ownCodecs(shard)) return names
+    const { hash, source } = await parts.codecs(shard)
+    if (hash === orderedHash) return names
+    throw new ProblemError(
+      409,
+      'codec-list-differs',
+      `In a cluster the list of the registry counts, as ${source} has it.`,
+      {
+        field: 'codecs',
+        hint: 'Leave the file out; to change the list itself see the page of the codec list.',
+      },
+    )
+  }
+
+  type Begun = {
+    readonly name: string
+    readonly shard: string
+    readonly from: string
+    readonly to: string
+    readonly properties: string
+    readonly packages: string
+    readonly codecs?: readonly string[] | undefined
+    readonly withoutRowsOf?: string
+  }
+
+  async function begin(
+    given: Begun,
+    { asker, address, requestId }: Pick<Asked<'POST /api/v1/imports'>, 'asker' | 'address' | 'requestId'>,
+    note: { readonly action: string; readonly reason: string },
+  ): Promise<ImportView> {
     const open = [...items.values()].filter(({ row }) => !isOver(row))
     if (open.length >= IMPORT_LIMITS.importsOpenMax) {
       throw new ProblemError(409, 'too-many-imports', `${open.length} imports are not over yet.`, {
         hint: 'Wait for one of them, or cancel it.',
       })
     }
-    const { from, to } = windowOf(body, clock)
-    const [properties, packages] = (await Promise.all(FILE_KINDS.map((kind) => uploadFor(body[kind], kind)))) as [
+    const [properties, packages] = (await Promise.all(FILE_KINDS.map((kind) => uploadFor(given[kind], kind)))) as [
       UploadRow,
       UploadRow,
     ]
@@ -243,28 +250,25 @@ export function createImports(parts: ImportsParts): Imports {
     }
     const row: Row = {
       id: randomUUID(),
-      name: body.name,
-      shard: body.shard,
+      name: given.name,
+      shard: given.shard,
       state: 'uploading',
       by_name: asker.name,
       created_at: at,
       started_at: null,
       ended_at: null,
-      window_from: from,
-      window_to: to,
+      window_from: given.from,
+      window_to: given.to,
       properties_upload: properties.id,
       packages_upload: packages.id,
       attempts: 0,
+      without_rows_of: given.withoutRowsOf ?? null,
+      codecs: given.codecs ? JSON.stringify(given.codecs) : null,
       detail: JSON.stringify(detail),
     }
     await database.transaction().execute(async (transaction) => {
       await transaction.insertInto('imports').values(row).execute()
-      const what = {
-        action: 'import.create',
-        target: row.name,
-        result: 'done',
-        detail: `shard ${row.shard}, ${row.id}`,
-      }
+      const what = { ...note, target: row.name, result: 'done', detail: `shard ${row.shard}, ${row.id}` }
       await audit({ asker, address, requestId, ...what }, transaction)
     })
     const item = itemOf(row, detail)
@@ -274,6 +278,29 @@ export function createImports(parts: ImportsParts): Imports {
     await beginWhenComplete(item)
     await forgetOld()
     return viewOf(item)
+  }
+
+  async function again(asked: Asked<'POST /api/v1/imports/{id}/again'>): Promise<ImportView> {
+    const { row, detail } = findOrRefuse(asked.params.id)
+    const errors = detail.errors
+    if (row.state !== 'failed' || !errors) {
+      throw new ProblemError(409, 'nothing-rejected', `${row.name} has no rejected rows.`, {
+        hint: 'Only a build that failed for what is in its files can be done again without them.',
+      })
+    }
+    if (errors.rows === null) {
+      throw new ProblemError(409, 'rows-unknown', errors.again, { hint: 'Mend the files and import them again.' })
+    }
+    const { name, shard, window_from: from, window_to: to, codecs } = row
+    return await begin(
+      {
+        ...{ name, shard, from, to, properties: row.properties_upload, packages: row.packages_upload },
+        codecs: codecs === null ? undefined : (JSON.parse(codecs) as string[]),
+        withoutRowsOf: row.id,
+      },
+      asked,
+      { action: 'import.again', reason: asked.body.reason },
+    )
   }
 
   async function uploadFor(id: string, kind: FileKind): Promise<UploadRow> {
@@ -350,11 +377,17 @@ export function createImports(parts: ImportsParts): Imports {
         shards: [...parts.shards()],
         freeBytes,
         recordsPerSecond: last?.detail.result?.recordsPerSecond ?? null,
+        folder: parts.hasFolder,
         today: formatDay(today),
         window: { from: formatDay(today), to: formatDay(addOneYear(today)) },
       }
     },
     'POST /api/v1/imports': create,
+    'POST /api/v1/imports/{id}/again': again,
+    'POST /api/v1/import-codecs': ({ body }) => {
+      const { names, orderedHash } = checkedList(() => parseCodecFile(body.text, 'codecs.yml'))
+      return { names: [...names], hash: orderedHash }
+    },
     'GET /api/v1/imports': listBody,
     'GET /api/v1/imports/{id}': ({ params }) => viewOf(findOrRefuse(params.id)),
     'POST /api/v1/imports/{id}/cancel': cancel,
@@ -368,6 +401,8 @@ export function createImports(parts: ImportsParts): Imports {
   }
 
   // What is done
+
+  const buildItem = createBuild({ clock, uploads, snapshots, codecs: parts.codecs, folderOf, save, note, tell })
 
   async function beginWhenComplete(item: Item): Promise<void> {
     if (item.row.state !== 'uploading') return
@@ -397,7 +432,8 @@ export function createImports(parts: ImportsParts): Imports {
     const end = new AbortController()
     item.end = end
     try {
-      await buildSteps(item, end.signal)
+      const { state, says, hint } = await buildItem(item, end.signal)
+      await finish(item, state, says, hint)
     } catch (error) {
       // At a stop it stays as it is: the next start begins it again.
       if (isStopping && !item.isCancelled) return
@@ -416,211 +452,6 @@ export function createImports(parts: ImportsParts): Imports {
     }
     log.error({ err: error, import: item.row.id }, 'an import failed')
     await finish(item, 'failed', (error as Error).message, 'The log of the import and of the control plane say more.')
-  }
-
-  async function buildSteps(item: Item, signal: AbortSignal): Promise<void> {
-    const folder = folderOf(item.row.id)
-    await rm(folder, { recursive: true, force: true })
-    await mkdir(folder, { recursive: true })
-    const attempts = item.row.attempts + 1
-    note(item, attempts === 1 ? 'begun' : `begun again, attempt ${attempts}`)
-    item.rates = []
-    item.progress = null
-    const begun = { state: 'checking', attempts, started_at: clock.wallMs() }
-    await save(item, begun, { says: 'Both files are being read.', hint: '', errors: null, counters: null })
-    const codecs = await codecsFor(item, signal)
-    note(item, `codec list of ${codecs.source}: ${codecs.names.join(', ')}`)
-    await writeFile(
-      join(folder, 'codecs.yml'),
-      `rate_features:\n${codecs.names.map((name) => `  - ${JSON.stringify(name)}\n`).join('')}`,
-    )
-    const readings = await readBoth(item, folder, signal)
-
-    await save(item, { state: 'building' }, { says: 'The snapshot is being built.' })
-    const done = await buildWith(item, folder, signal)
-    if (!done) return
-
-    await save(item, { state: 'verifying' }, { says: 'The snapshot is read back and counted.' })
-    note(item, 'reading the snapshot back')
-    showProgress(item, { phase: 'verify', done: 0, total: 1 })
-    const document = await inspectSnapshot(done.path, signal)
-    const counters = countersOf(readings, done, document)
-    for (const line of counters.differs) note(item, line)
-    note(item, counters.agree ? 'all counters agree' : 'counters differ')
-    await snapshots.add({
-      path: done.path,
-      document,
-      counters,
-      import: item.row,
-      sources: FILE_KINDS.map((kind) => {
-        const { name, bytes, sha256, rows } = item.detail.files[kind]
-        return { name, bytes, sha256: sha256 ?? '', rows: rows ?? 0 }
-      }),
-    })
-    const { seconds, recordsPerSecond, threads, kernel, notes } = done
-    const command = `vacancy ${buildArguments({ ...optionsOf(item), inputPath: 'DIR', outputPath: 'DIR' }).join(' ')}`
-    item.detail = {
-      ...item.detail,
-      counters,
-      snapshot: document.id,
-      result: { seconds, recordsPerSecond, threads, kernel, notes: [...notes], command },
-    }
-    showProgress(item, { phase: 'verify', done: 1, total: 1 })
-    const built = `Built in ${seconds.toFixed(1)} s: ${grouped(done.packages)} packages of ${grouped(done.properties)} properties.`
-    const differ = 'Counters differ, so it cannot be installed.'
-    const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
-    await finish(item, 'built', counters.agree ? built : `${built} ${differ}`, hint)
-  }
-
-  /** A control plane that has just started knows no node yet, and a node may be starting as well. */
-  async function codecsFor(item: Item, signal: AbortSignal): Promise<Codecs> {
-    const until = clock.monotonicMs() + CODECS_MS
-    for (;;) {
-      try {
-        return await parts.codecs(item.row.shard)
-      } catch (error) {
-        if (!(error instanceof ProblemError)) throw error
-        if (clock.monotonicMs() > until) throw new FileFault(error.message, error.hint)
-        await sleep(CODECS_AGAIN_MS, undefined, { signal })
-      }
-    }
-  }
-
-  const optionsOf = ({ row }: Item) => ({ shard: row.shard, from: row.window_from, to: row.window_to })
-
-  async function readBoth(item: Item, folder: string, signal: AbortSignal): Promise<Record<FileKind, Reading>> {
-    const { files } = item.detail
-    const total = files.properties.bytes + files.packages.bytes
-    const readings: Partial<Record<FileKind, Reading>> = {}
-    let before = 0
-    for (const kind of FILE_KINDS) {
-      const upload = item.row[`${kind}_upload`]
-      const { name, bytes } = files[kind]
-      readings[kind] = await readUpload({
-        source: uploads.pathOf(upload),
-        target: join(folder, `${kind}.csv`),
-        name,
-        signal,
-        onProgress: (done) => showProgress(item, { phase: 'settings', done: before + done, total }),
-      })
-      before += bytes
-    }
-    const read = readings as Record<FileKind, Reading>
-    if (read.properties.kind === 'packages' && read.packages.kind === 'properties') {
-      throw new FileFault(
-        `${files.properties.name} has the columns of packages, ${files.packages.name} those of properties.`,
-        'Upload them the other way round.',
-      )
-    }
-    for (const kind of FILE_KINDS) {
-      if (read[kind].kind === kind || read[kind].rows === 0) continue
-      const columns = kind === 'properties' ? 9 : 6
-      throw new FileFault(
-        `The first line of ${files[kind].name} has not the ${columns} columns of ${kind}.csv.`,
-        'Check the file: cells are separated by commas, one record a line.',
-      )
-    }
-    const noted = (kind: FileKind): FileNote => {
-      const { sha256, rows, isUnpacked } = read[kind]
-      note(item, `${files[kind].name}: ${rows} rows, sha256 ${sha256}${isUnpacked ? ', unpacked' : ''}`)
-      return { ...files[kind], sha256, rows, unpacked: isUnpacked }
-    }
-    item.detail = { ...item.detail, files: { properties: noted('properties'), packages: noted('packages') } }
-    for (const kind of FILE_KINDS) await uploads.noteDigest(item.row[`${kind}_upload`], read[kind].sha256)
-    return read
-  }
-
-  /** @returns undefined when the files have errors, with which the import has failed */
-  async function buildWith(item: Item, folder: string, signal: AbortSignal): Promise<BuildDone | undefined> {
-    let done: BuildDone | undefined
-    let failed: Extract<BuildEvent, { event: 'failed' }> | undefined
-    let pid = 0
-    let memory: number | null = null
-    let phase = ''
-    const errorsFile = join(folder, 'errors.jsonl')
-    const sampling = setInterval(() => {
-      if (pid !== 0) void memoryOf(pid).then((bytes) => (memory = bytes))
-      if (item.progress && item.progress.phase === 'packages') {
-        item.rates = [...item.rates, item.progress.recordsPerSecond].slice(-IMPORT_LIMITS.ratesMax)
-      }
-    }, 1_000)
-    const { code, stderr } = await runBuild({
-      ...optionsOf(item),
-      inputPath: folder,
-      outputPath: join(folder, 'out'),
-      errorsFile,
-      signal,
-      onStart: (started) => {
-        pid = started
-      },
-      onEvent: (event) => {
-        if (event.event === 'done') done = event
-        else if (event.event === 'failed') failed = event
-        else {
-          if (event.phase !== phase) note(item, event.phase === 'errors' ? 'looking for all errors' : event.phase)
-          phase = event.phase
-          showProgress(item, event, memory)
-        }
-      },
-    }).finally(() => clearInterval(sampling))
-    signal.throwIfAborted()
-    if (done) return done
-    if (failed) {
-      const { count, countByKind } = failed
-      const kept = Math.min(count, IMPORT_LIMITS.errorsKept)
-      const errors = { count, countByKind: { ...countByKind }, kept, keptOf: await keptOf(errorsFile) }
-      item.detail = { ...item.detail, errors }
-      const hint =
-        countByKind['feature'] !== undefined
-          ? 'Rate features are missing in the codec list: mend the file, or change the list first.'
-          : 'Download the rejected rows, mend the file and upload it again; the other one can stay.'
-      await finish(
-        item,
-        'failed',
-        `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`,
-        hint,
-      )
-      return undefined
-    }
-    for (const line of stderr.trim().split('\n').slice(-20)) note(item, line)
-    if (stderr.includes('ENOSPC')) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
-    const [last = `build-snapshot ended with ${code}`] = stderr.trim().split('\n').slice(-1)
-    throw new FileFault(last.replace(/^vacancy build-snapshot: /, ''), 'The log of this import says what it was doing.')
-  }
-
-  function showProgress(
-    item: Item,
-    event: { phase: BuildPhase | 'errors'; done: number; total: number } & Partial<{
-      packages: number
-      recordsPerSecond: number
-      etaSeconds: number | undefined
-    }>,
-    memoryBytes: number | null = null,
-  ): void {
-    const { phase, done, total, packages = 0, recordsPerSecond = 0, etaSeconds = null } = event
-    const before = item.progress?.percent ?? 0
-    const [from, to] = phase === 'errors' ? [before, before] : SHARES[phase]
-    const share = total === 0 ? 1 : Math.min(1, done / total)
-    // 100 only when everything is verified; and what was shown once is never taken back.
-    const percent = Math.max(
-      before,
-      Math.min(phase === 'verify' && done >= total ? 100 : 99.9, from + (to - from) * share),
-    )
-    const startedAt = item.row.started_at ?? clock.wallMs()
-    item.progress = {
-      phase,
-      number: phase === 'errors' ? (item.progress?.number ?? 0) : BUILD_PHASES.indexOf(phase) + 1,
-      of: BUILD_PHASES.length,
-      done,
-      total,
-      percent: Math.round(percent * 10) / 10,
-      records: Math.max(packages, item.progress?.records ?? 0),
-      recordsPerSecond: recordsPerSecond || (item.progress?.recordsPerSecond ?? 0),
-      etaSeconds,
-      seconds: Math.round((clock.wallMs() - startedAt) / 100) / 10,
-      memoryBytes,
-    }
-    tell(item)
   }
 
   async function finish(
@@ -668,7 +499,7 @@ export function createImports(parts: ImportsParts): Imports {
 
   async function start(): Promise<void> {
     const rows = await database.selectFrom('imports').selectAll().execute()
-    for (const row of rows) items.set(row.id, itemOf(row, JSON.parse(row.detail) as ImportDetail))
+    for (const row of rows) items.set(row.id, itemOf(row, detailOf(row.detail)))
     for (const upload of await uploads.list()) received.set(upload.id, upload.offset)
     await removeUnknown()
     for (const item of ordered()) {
@@ -730,27 +561,21 @@ export function createImports(parts: ImportsParts): Imports {
   }
 }
 
-function itemOf(row: Row, detail: ImportDetail): Item {
-  return {
-    row,
-    detail,
-    progress: null,
-    rates: [],
-    end: undefined,
-    isCancelled: false,
-  }
-}
-
-function isOver({ state }: Row): boolean {
-  return IMPORT_ENDS.includes(state as ImportState)
-}
-
 function iso(ms: number): string {
   return new Date(ms).toISOString()
 }
 
-function noteOf({ name, bytes, sha256 }: UploadRow): FileNote {
-  return { name, bytes, sha256, rows: null, unpacked: false }
+function checkedList<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    throw new ProblemError(400, 'invalid-codecs', error.message, {
+      field: 'codecs',
+      hint: 'A codec file has the key rate_features with 1 to 24 names.',
+      cause: error,
+    })
+  }
 }
 
 function windowOf(
@@ -766,32 +591,4 @@ function windowOf(
     field: 'from',
     hint: 'Name the first and the last night to keep, YYYY-MM-DD, in this order.',
   })
-}
-
-/** Three that counted for themselves: the lines of the files, the builder, and the file that was written. */
-export function countersOf(
-  read: Readonly<Record<FileKind, { readonly rows: number }>>,
-  done: Pick<BuildDone, 'properties' | 'packages' | 'outOfWindow'>,
-  document: { readonly properties: number; readonly packages: number },
-): NonNullable<ImportView['counters']> {
-  const reader = { properties: read.properties.rows, packages: read.packages.rows }
-  const builder = { properties: done.properties, packages: done.packages, outOfWindow: done.outOfWindow }
-  const readBack = { properties: document.properties, packages: document.packages }
-  const differs = [
-    ...(reader.properties === builder.properties
-      ? []
-      : [`properties.csv has ${reader.properties} rows, the builder took ${builder.properties}`]),
-    ...(reader.packages === builder.packages + builder.outOfWindow
-      ? []
-      : [
-          `packages.csv has ${reader.packages} rows, the builder took ${builder.packages} and left out ${builder.outOfWindow}`,
-        ]),
-    ...(builder.properties === readBack.properties
-      ? []
-      : [`the builder took ${builder.properties} properties, the snapshot has ${readBack.properties}`]),
-    ...(builder.packages === readBack.packages
-      ? []
-      : [`the builder took ${builder.packages} packages, the snapshot has ${readBack.packages}`]),
-  ]
-  return { reader, builder, readBack, agree: differs.length === 0, differs }
 }

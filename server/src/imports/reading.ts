@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { link, open, rm, statfs } from 'node:fs/promises'
+import { link, open, realpath, rm, statfs, symlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -39,6 +39,8 @@ export type Reading = {
   readonly sha256: string
   /** Lines with data: neither empty nor the header. */
   readonly rows: number
+  /** Of these, how many were left out of what the builder gets. */
+  readonly rejected: number
   readonly isUnpacked: boolean
   /** By the number of columns of its first line; undefined when it is neither. */
   readonly kind: FileKind | undefined
@@ -51,6 +53,8 @@ export type ReadingParts = {
   /** As people call it, for what is said. */
   readonly name: string
   readonly signal: AbortSignal
+  /** Lines to leave out, from 1; then the target is a copy. */
+  readonly without?: ReadonlySet<number> | undefined
   /** Bytes of the source read so far. */
   readonly onProgress: (bytes: number) => void
 }
@@ -66,7 +70,8 @@ export async function readUpload(parts: ReadingParts): Promise<Reading> {
     throw new FileFault(`${name} is a ZIP archive.`, 'Unpack it, or compress the file itself with gzip.')
   }
   if (magic === 'fffe' || magic === 'feff') throw new FileFault(`${name} is UTF-16.`, 'Save it as UTF-8.')
-  await link(source, target)
+  if (parts.without) return await copyWithout(parts, parts.without)
+  await linkOrName(source, target)
   const lines = createLines(name)
   const digest = createHash('sha256')
   let bytes = 0
@@ -76,15 +81,86 @@ export async function readUpload(parts: ReadingParts): Promise<Reading> {
     bytes += (piece as Buffer).length
     parts.onProgress(bytes)
   }
-  return { sha256: digest.digest('hex'), isUnpacked: false, ...endLines(lines) }
+  return { sha256: digest.digest('hex'), isUnpacked: false, rejected: 0, ...endLines(lines) }
 }
 
-async function unpack({ source, target, name, signal, onProgress }: ReadingParts): Promise<Reading> {
-  const lines = createLines(name)
+/** A file of the import folder lies elsewhere, perhaps on another disk: there a name has to do. */
+async function linkOrName(source: string, target: string): Promise<void> {
+  const real = await realpath(source)
+  await link(real, target).catch(async (error: NodeJS.ErrnoException) => {
+    // Another disk, or a file of somebody else's: the system refuses hard links to these.
+    if (error.code !== 'EXDEV' && error.code !== 'EPERM') throw error
+    await symlink(real, target)
+  })
+}
+
+async function copyWithout(parts: ReadingParts, without: ReadonlySet<number>): Promise<Reading> {
+  const digest = createHash('sha256')
+  let bytes = 0
+  const pieces = async function* () {
+    for await (const piece of createReadStream(parts.source, { highWaterMark: PIECE_BYTES, signal: parts.signal })) {
+      digest.update(piece as Buffer)
+      bytes += (piece as Buffer).length
+      parts.onProgress(bytes)
+      yield piece as Buffer
+    }
+  }
+  const counted = await writeLines(parts, pieces(), without)
+  return { sha256: digest.digest('hex'), isUnpacked: false, ...counted }
+}
+
+/** Writes what is read, but for some lines, and counts both. Looks for room on the way. */
+async function writeLines(
+  { target, name }: ReadingParts,
+  pieces: AsyncIterable<Buffer>,
+  without: ReadonlySet<number> | undefined,
+): Promise<Pick<Reading, 'rows' | 'rejected' | 'kind'>> {
+  const [all, left] = [createLines(name), createLines(name)]
+  const file = await open(target, 'w')
+  let written = 0
+  let nextLook = 0
+  let line = 1
+  try {
+    for await (const piece of pieces) {
+      if (written >= nextLook) {
+        nextLook = written + SPACE_LOOK_BYTES
+        await checkRoom(target)
+      }
+      takeLines(all, piece)
+      const [kept, next] = without ? leaveOut(piece, line, without) : [piece, line]
+      line = next
+      if (without) takeLines(left, kept)
+      // All of it: a single write may take less than it is given.
+      await file.appendFile(kept)
+      written += kept.length
+    }
+  } finally {
+    await file.close()
+  }
+  const { rows, kind } = endLines(all)
+  return { rows, kind, rejected: without ? rows - endLines(left).rows : 0 }
+}
+
+/** @param line number of the line that the piece begins in. @returns what stays, and the line that it ends in */
+function leaveOut(piece: Buffer, line: number, without: ReadonlySet<number>): [kept: Buffer, line: number] {
+  const kept: Buffer[] = []
+  let at = 0
+  let number = line
+  while (at < piece.length) {
+    const newline = piece.indexOf(NEWLINE, at)
+    const end = newline < 0 ? piece.length : newline + 1
+    if (!without.has(number)) kept.push(piece.subarray(at, end))
+    if (newline >= 0) number++
+    at = end
+  }
+  return [Buffer.concat(kept), number]
+}
+
+async function unpack(parts: ReadingParts): Promise<Reading> {
+  const { source, name, signal, onProgress } = parts
   const digest = createHash('sha256')
   let packed = 0
   let unpacked = 0
-  let nextLook = 0
   const noted = async function* () {
     for await (const piece of createReadStream(source, { highWaterMark: PIECE_BYTES, signal })) {
       digest.update(piece as Buffer)
@@ -97,8 +173,7 @@ async function unpack({ source, target, name, signal, onProgress }: ReadingParts
   const gunzip = createGunzip({ chunkSize: PIECE_BYTES })
   // A pipe passes no errors on: without this the loop would wait for ever.
   input.on('error', (error) => gunzip.destroy(error))
-  const file = await open(target, 'w')
-  try {
+  const bounded = async function* () {
     for await (const piece of input.pipe(gunzip) as AsyncIterable<Buffer>) {
       unpacked += piece.length
       if (unpacked > UNPACKED_FREE_BYTES && unpacked > packed * IMPORT_LIMITS.unpackFactorMax) {
@@ -114,13 +189,12 @@ async function unpack({ source, target, name, signal, onProgress }: ReadingParts
           'Split the data over more shards.',
         )
       }
-      if (unpacked >= nextLook) {
-        nextLook = unpacked + SPACE_LOOK_BYTES
-        await checkRoom(target)
-      }
-      takeLines(lines, piece)
-      await file.write(piece)
+      yield piece
     }
+  }
+  try {
+    const counted = await writeLines(parts, bounded(), parts.without)
+    return { sha256: digest.digest('hex'), isUnpacked: true, ...counted }
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? ''
     if (code.startsWith('Z_')) {
@@ -129,9 +203,7 @@ async function unpack({ source, target, name, signal, onProgress }: ReadingParts
     throw error
   } finally {
     input.destroy()
-    await file.close()
   }
-  return { sha256: digest.digest('hex'), isUnpacked: true, ...endLines(lines) }
 }
 
 async function checkRoom(target: string): Promise<void> {

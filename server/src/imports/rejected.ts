@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
-import type { ImportError, REJECTED_FILES } from '@vacancy/shared/contract'
+import type { FileKind, ImportError, REJECTED_FILES } from '@vacancy/shared/contract'
 
 /** A row on a page; the download has all of it. */
 const ROW_CHARACTERS_MAX = 2_000
@@ -16,11 +16,33 @@ async function* keptIn(file: string): AsyncGenerator<Kept> {
   for await (const line of lines) if (line !== '') yield JSON.parse(line) as Kept
 }
 
-/** How many are kept of each file. */
-export async function keptOf(file: string): Promise<{ properties: number; packages: number }> {
-  const kept = { properties: 0, packages: 0 }
-  for await (const { file: of } of keptIn(file)) kept[of === 'properties.csv' ? 'properties' : 'packages']++
-  return kept
+/** Lines of a file that are to be left out, from 1. */
+export type RejectedLines = Readonly<Record<FileKind, ReadonlySet<number>>>
+
+export type KeptRows = {
+  /** Errors that are kept of each file. */
+  readonly of: { readonly properties: number; readonly packages: number }
+  readonly lines: RejectedLines
+  /** Records they are in; undefined when one is of a file as a whole, so that no row can be left out for it. */
+  readonly rows: number | undefined
+}
+
+/** What is kept of the errors, and in which lines they are. */
+export async function keptOf(file: string): Promise<KeptRows> {
+  const of = { properties: 0, packages: 0 }
+  const lines = { properties: new Set<number>(), packages: new Set<number>() }
+  const records = new Set<string>()
+  let isWhole = false
+  for await (const kept of keptIn(file)) {
+    const kind = kept.file === 'properties.csv' ? 'properties' : 'packages'
+    of[kind]++
+    if (kept.line === 0) isWhole = true
+    records.add(`${kind} ${kept.line}`)
+    // A record goes on behind a line end inside quotes.
+    const row = kept.row ?? (kept.row64 === undefined ? '' : Buffer.from(kept.row64, 'base64').toString('latin1'))
+    for (let at = 0, more = row.split('\n').length; at < more; at++) lines[kind].add(kept.line + at)
+  }
+  return { of, lines, rows: isWhole ? undefined : records.size }
 }
 
 export async function errorsPage(

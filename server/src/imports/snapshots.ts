@@ -12,9 +12,11 @@ import type { Readable } from 'node:stream'
 import type { Clock } from '@vacancy/shared'
 import {
   type CoverageBody,
+  clusterInfoBody,
   IMPORT_LIMITS,
   type IMPORT_ROUTES,
   type ImportView,
+  type ShardView,
   type SnapshotDetails,
   type SnapshotFile,
   type SnapshotView,
@@ -26,8 +28,10 @@ import type { Cluster } from '../cluster/cluster.ts'
 import type { Database } from '../database.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
 import type { CodecSource } from './codecs.ts'
-import { compare } from './compare.ts'
+import { compare, parseJson } from './compare.ts'
+import { type Founders, matrixOf, restorableOf } from './matrix.ts'
 import type { ImportTables } from './tables.ts'
+import { tarBytes, tarOf } from './tar.ts'
 
 type Row = Selectable<ImportTables['snapshots']>
 type InstallRow = Selectable<ImportTables['installs']>
@@ -55,11 +59,15 @@ export type Snapshots = {
     Handlers<typeof IMPORT_ROUTES>,
     | 'GET /api/v1/snapshots'
     | 'GET /api/v1/snapshots/compare'
+    | 'GET /api/v1/snapshots/matrix'
     | 'GET /api/v1/snapshots/{id}'
     | 'GET /api/v1/snapshots/{id}/download'
+    | 'GET /api/v1/snapshots/{id}/archive'
     | 'POST /api/v1/snapshots/{id}/delete'
     | 'GET /api/v1/pull/{id}'
   >
+  /** Those that are stored, and those that nodes tell of; the newest first. */
+  readonly list: () => Promise<SnapshotView[]>
   readonly add: (snapshot: NewSnapshot) => Promise<void>
   readonly find: (id: string) => Promise<StoredSnapshot | undefined>
   /** A token for nodes that are to fetch this one. */
@@ -84,7 +92,17 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
   const folder = join(parts.folder, 'snapshots')
   const pathOf = (id: string) => join(folder, `${id}.snapshot`)
 
-  const rows = () => database.selectFrom('snapshots').selectAll().orderBy('created_at', 'desc').execute()
+  // What a file was counted to hold may be megabytes of JSON: lists are asked for each few seconds, and need a line of it.
+  const rows = () => database.selectFrom('snapshots').select(COLUMNS).orderBy('created_at', 'desc').execute()
+  const heads = new Map<string, Head>()
+  const headOf = async (id: string): Promise<Head | undefined> => {
+    const known = heads.get(id)
+    if (known) return known
+    const row = await database.selectFrom('snapshots').select('document').where('id', '=', id).executeTakeFirst()
+    const head = row && headIn(JSON.parse(row.document) as SnapshotFile)
+    if (head) heads.set(id, head)
+    return head
+  }
   const rowOf = (id: string) => database.selectFrom('snapshots').selectAll().where('id', '=', id).executeTakeFirst()
   const rowOrRefuse = async (id: string): Promise<Row> => {
     const row = await rowOf(id)
@@ -115,31 +133,34 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
       .map(({ id: shard }) => shard)
     return [...[...newest].filter(([, snapshot]) => snapshot === id).map(([shard]) => shard), ...began].sort()
   }
-  const heldBy = (id: string) =>
-    cluster
-      .shards()
-      .flatMap(({ id: shard, nodes }) =>
-        nodes.filter(({ snapshot }) => snapshot?.id === id).map((node) => ({ shard, node: node.id })),
-      )
+  /** By snapshot: the nodes whose newest own one it is. */
+  const holdersNow = (): Holders => {
+    const holders = new Map<string, { shard: string; node: string }[]>()
+    for (const { id: shard, nodes } of cluster.shards()) {
+      for (const { id: node, snapshot } of nodes) {
+        if (!snapshot) continue
+        const known = holders.get(snapshot.id)
+        if (known) known.push({ shard, node })
+        else holders.set(snapshot.id, [{ shard, node }])
+      }
+    }
+    return holders
+  }
 
   const viewOf = (
-    row: Row,
-    document: SnapshotFile,
+    row: Pick<Row, (typeof COLUMNS)[number]>,
+    head: Head,
     done: readonly InstallRow[],
     hash: string | undefined,
+    holders: Holders,
   ): SnapshotView => ({
     id: row.id,
     name: row.name,
     origin: 'import',
     shard: row.shard,
     stored: true,
-    packages: document.packages,
-    properties: document.properties,
-    segments: document.segments.length,
-    roomTypes: document.roomTypes,
-    window: document.window,
-    codecHash: document.codecHash,
-    codecsCurrent: hash === undefined ? null : hash === document.codecHash,
+    ...head,
+    codecsCurrent: hash === undefined ? null : hash === head.codecHash,
     bytes: row.bytes,
     sha256: row.sha256,
     createdAt: new Date(row.created_at).toISOString(),
@@ -147,53 +168,75 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
     import: row.import_id,
     installable: row.installable === 1,
     servedBy: servedBy(row.id, done),
-    heldBy: heldBy(row.id),
+    heldBy: holders.get(row.id) ?? [],
   })
 
   /** Newest own snapshots of nodes that were not built here. */
-  const foundOnNodes = (known: ReadonlySet<string>, hash: string | undefined): SnapshotView[] => {
+  const foundOnNodes = (known: ReadonlySet<string>, hash: string | undefined, holders: Holders): SnapshotView[] => {
     const found = new Map<string, SnapshotView>()
     for (const { id: shard, nodes } of cluster.shards()) {
-      for (const { snapshot, properties, segments, window, orderedHash } of nodes) {
+      for (const { snapshot, window } of nodes) {
         if (!snapshot || known.has(snapshot.id) || found.has(snapshot.id)) continue
-        found.set(snapshot.id, {
-          id: snapshot.id,
-          name: `${shard}, entry ${snapshot.lastIndex}`,
-          origin: 'node',
-          shard,
+        const { id, lastIndex, packages, properties, segments, codecHash, bytes, createdAt, origin } = snapshot
+        found.set(id, {
+          ...{ id, shard, origin, packages, properties, segments, codecHash, bytes, createdAt, window },
+          name: `${shard}, entry ${lastIndex}`,
           stored: false,
-          packages: snapshot.packages,
-          properties: properties ?? 0,
-          segments: segments ?? 0,
           roomTypes: null,
-          window: window ? { from: window.from, to: window.to } : null,
-          codecHash: orderedHash ?? '',
-          codecsCurrent: hash === undefined || orderedHash === null ? null : hash === orderedHash,
-          bytes: snapshot.bytes,
+          codecsCurrent: hash === undefined ? null : hash === codecHash,
           sha256: null,
-          createdAt: snapshot.createdAt,
           by: '',
           import: null,
           installable: false,
           servedBy: [],
-          heldBy: heldBy(snapshot.id),
+          heldBy: holders.get(id) ?? [],
         })
       }
     }
     return [...found.values()]
   }
 
-  async function list(): Promise<{ snapshots: SnapshotView[] }> {
+  async function list(): Promise<SnapshotView[]> {
     const [stored, done, hash] = await Promise.all([rows(), installs(), codecHash()])
-    const own = stored.map((row) => viewOf(row, JSON.parse(row.document) as SnapshotFile, done, hash))
-    const others = foundOnNodes(new Set(own.map(({ id }) => id)), hash)
-    return { snapshots: [...own, ...others].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1)) }
+    const holders = holdersNow()
+    const own: SnapshotView[] = []
+    for (const row of stored) {
+      // Undefined: it was deleted just now.
+      const head = await headOf(row.id)
+      if (head) own.push(viewOf(row, head, done, hash, holders))
+    }
+    const others = foundOnNodes(new Set(own.map(({ id }) => id)), hash, holders)
+    return [...own, ...others].sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
+  }
+
+  async function matrix({ query }: Asked<'GET /api/v1/snapshots/matrix'>) {
+    const shards = cluster.shards()
+    const founders = new Map(
+      await Promise.all(shards.map(async (shard) => [shard.id, await foundersOf(cluster, shard)] as const)),
+    )
+    const asked = query.shard ?? (shards.length === 1 ? shards[0]?.id : undefined)
+    const shard = shards.find(({ id }) => id === asked)
+    if (query.shard !== undefined && !shard) {
+      throw new ProblemError(404, 'no-such-shard', `No node of shard ${query.shard.slice(0, 128)} is known.`, {
+        hint: 'The page of shards lists those that there are.',
+      })
+    }
+    return {
+      shards: shards.map((each) => restorableOf(each, founders.get(each.id))),
+      matrix: shard
+        ? matrixOf(
+            shard,
+            (await list()).filter((each) => each.shard === shard.id),
+            founders.get(shard.id),
+          )
+        : null,
+    }
   }
 
   async function details(id: string): Promise<SnapshotDetails> {
     const [row, done, hash] = await Promise.all([rowOf(id), installs(), codecHash()])
     if (!row) {
-      const found = foundOnNodes(new Set(), hash).find((each) => each.id === id)
+      const found = foundOnNodes(new Set(), hash, holdersNow()).find((each) => each.id === id)
       if (!found) await rowOrRefuse(id)
       return {
         ...(found as SnapshotView),
@@ -207,7 +250,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
     }
     const document = JSON.parse(row.document) as SnapshotFile
     return {
-      ...viewOf(row, document, done, hash),
+      ...viewOf(row, headIn(document), done, hash, holdersNow()),
       codecs: [...document.codecs],
       coverage: coverageOf(document),
       roomsPerProperty: [...document.roomsPerProperty],
@@ -248,6 +291,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
       const what = { action: 'snapshot.delete', target: row.id, result: 'done', reason: body.reason, detail: row.name }
       await audit({ asker, address, requestId, ...what }, transaction)
     })
+    heads.delete(row.id)
     await rm(pathOf(row.id), { force: true })
   }
 
@@ -256,16 +300,7 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
     row: Row,
     { headers, reply }: Pick<Asked<'GET /api/v1/pull/{id}'>, 'headers' | 'reply'>,
   ): Promise<Readable> {
-    const found = await stat(pathOf(row.id)).catch((error: NodeJS.ErrnoException) => {
-      // Any other fault is one of this machine, and belongs in its log.
-      if (error.code !== 'ENOENT') throw error
-      return undefined
-    })
-    if (found?.size !== row.bytes) {
-      throw new ProblemError(410, 'snapshot-lost', 'The file of this snapshot is gone from the disk.', {
-        hint: 'Delete it here and build it again.',
-      })
-    }
+    await checkFile(row)
     reply.header('accept-ranges', 'bytes')
     reply.header('content-disposition', `attachment; filename="${row.id}.snapshot"`)
     const range = /^bytes=(\d{1,15})-(\d{1,15})?$/.exec(typeof headers['range'] === 'string' ? headers['range'] : '')
@@ -283,6 +318,56 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
       reply.header('content-range', `bytes ${start}-${end}/${row.bytes}`)
     }
     return createReadStream(pathOf(row.id), { start, end, highWaterMark: 1 << 20 })
+  }
+
+  /** One tar: the file, what it holds and was made from, and the checksums of both. */
+  async function archive({ params, reply }: Asked<'GET /api/v1/snapshots/{id}/archive'>): Promise<Readable> {
+    const row = await rowOrRefuse(params.id)
+    await checkFile(row)
+    const document = JSON.parse(row.document) as SnapshotFile
+    const { segments: _segments, path: _path, ...facts } = document
+    const file = `${row.id}.snapshot`
+    const createdAt = new Date(row.created_at).toISOString()
+    const manifest = Buffer.from(
+      `${JSON.stringify(
+        {
+          format: 'vacancy-snapshot-archive',
+          version: 1,
+          name: row.name,
+          createdAt,
+          by: row.by_name,
+          file: { name: file, bytes: row.bytes, sha256: row.sha256 },
+          snapshot: { ...facts, segments: document.segments.map(({ name, properties }) => ({ name, properties })) },
+          counters: JSON.parse(row.counters) as unknown,
+          sources: JSON.parse(row.sources) as unknown,
+        },
+        undefined,
+        2,
+      )}\n`,
+    )
+    const sums = Buffer.from(`${row.sha256}  ${file}\n${hashOf(manifest)}  manifest.json\n`)
+    const entries = [
+      { name: 'manifest.json', bytes: manifest.length, content: manifest },
+      { name: 'SHA256SUMS', bytes: sums.length, content: sums },
+      { name: file, bytes: row.bytes, content: () => createReadStream(pathOf(row.id), { highWaterMark: 1 << 20 }) },
+    ]
+    reply.header('content-type', 'application/x-tar')
+    reply.header('content-disposition', `attachment; filename="vacancy-${row.id.slice(0, 12)}.tar"`)
+    reply.header('content-length', String(tarBytes(entries)))
+    return tarOf(entries, Math.floor(row.created_at / 1000))
+  }
+
+  /** @throws ProblemError 410 when the disk has not what the database says */
+  async function checkFile(row: Row): Promise<void> {
+    const found = await stat(pathOf(row.id)).catch((error: NodeJS.ErrnoException) => {
+      // Any other fault is one of this machine, and belongs in its log.
+      if (error.code !== 'ENOENT') throw error
+      return undefined
+    })
+    if (found?.size === row.bytes) return
+    throw new ProblemError(410, 'snapshot-lost', 'The file of this snapshot is gone from the disk.', {
+      hint: 'Delete it here and build it again.',
+    })
   }
 
   async function pull(asked: Asked<'GET /api/v1/pull/{id}'>): Promise<Readable> {
@@ -311,14 +396,17 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
 
   return {
     handlers: {
-      'GET /api/v1/snapshots': list,
+      'GET /api/v1/snapshots': async () => ({ snapshots: await list() }),
       'GET /api/v1/snapshots/compare': ({ query }) =>
         compare({ cluster, clock, find: async (id) => await rowOrRefuse(id) }, query.a, query.b),
+      'GET /api/v1/snapshots/matrix': matrix,
       'GET /api/v1/snapshots/{id}': ({ params }) => details(params.id),
       'GET /api/v1/snapshots/{id}/download': async (asked) => await send(await rowOrRefuse(asked.params.id), asked),
+      'GET /api/v1/snapshots/{id}/archive': archive,
       'POST /api/v1/snapshots/{id}/delete': remove,
       'GET /api/v1/pull/{id}': pull,
     },
+    list,
     async add({ path, document, counters, import: from, sources }) {
       await mkdir(folder, { recursive: true })
       const { size } = await stat(path)
@@ -386,6 +474,16 @@ export function createSnapshots(parts: SnapshotsParts): Snapshots {
   }
 }
 
+/** Of a stored snapshot, all but what was counted of it. */
+const COLUMNS = ['id', 'name', 'shard', 'bytes', 'sha256', 'import_id', 'by_name', 'created_at', 'installable'] as const
+/** Nodes by the snapshot that is their newest own one. */
+type Holders = ReadonlyMap<string, SnapshotView['heldBy']>
+type Head = Pick<SnapshotView, 'packages' | 'properties' | 'segments' | 'roomTypes' | 'window' | 'codecHash'>
+
+function headIn({ packages, properties, segments, roomTypes, window, codecHash }: SnapshotFile): Head {
+  return { packages, properties, segments: segments.length, roomTypes, window, codecHash }
+}
+
 function coverageOf({ window, segments }: SnapshotFile): CoverageBody {
   return {
     window,
@@ -404,6 +502,22 @@ async function digestOf(path: string): Promise<string> {
   return digest.digest('hex')
 }
 
-function hashOf(token: string): string {
+/** Of a shard that waits to form, who is to found it; whoever waits tells the same. */
+async function foundersOf(cluster: Cluster, { id, state }: ShardView): Promise<Founders | undefined> {
+  if (state !== 'forming') return undefined
+  for (const node of cluster.addresses(id)) {
+    try {
+      const { status, body } = await cluster.ask(node, '/cluster/info')
+      const told = status === 200 ? clusterInfoBody.safeParse(parseJson(body)).data?.bootstrap : undefined
+      if (told) return told
+    } catch (error) {
+      // Silent: another one may wait as well, and who did not answer stands in the matrix.
+      if (!(error instanceof ProblemError)) throw error
+    }
+  }
+  return undefined
+}
+
+function hashOf(token: string | Buffer): string {
   return createHash('sha256').update(token).digest('hex')
 }

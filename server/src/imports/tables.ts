@@ -31,6 +31,10 @@ export type ImportTables = {
     attempts: number
     /** What ImportDetail of imports.ts says. */
     detail: string
+    /** Import whose rejected rows are left out of the files. */
+    without_rows_of: string | null
+    /** JSON of the codec list that came with the files; null: that of the shard, or of the registry. */
+    codecs: string | null
   }
   snapshots: {
     /** Content digest. */
@@ -53,6 +57,16 @@ export type ImportTables = {
     hash: string
     snapshot: string
     expires_at: number
+  }
+  codec_changes: {
+    id: string
+    by_name: string
+    reason: string
+    created_at: number
+    /** When it was put away. */
+    ended_at: number | null
+    /** The contract's codecPlan, as it was kept. */
+    plan: string
   }
   installs: {
     operation: string

@@ -6,7 +6,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { mkdir, open, readdir, rm, statfs } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rm, statfs, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Clock } from '@vacancy/shared'
@@ -15,6 +15,7 @@ import type { Selectable } from 'kysely'
 import type { WriteAudit } from '../audit.ts'
 import type { Database } from '../database.ts'
 import { type Asked, type Handlers, ProblemError } from '../route.ts'
+import { fileOf, listFolder } from './folder.ts'
 import type { ImportTables } from './tables.ts'
 
 export type UploadRow = Selectable<ImportTables['uploads']>
@@ -32,6 +33,8 @@ export type Uploads = {
     | 'GET /api/v1/uploads/{id}'
     | 'PATCH /api/v1/uploads/{id}'
     | 'DELETE /api/v1/uploads/{id}'
+    | 'GET /api/v1/import-folder'
+    | 'POST /api/v1/import-folder'
   >
   readonly find: (id: string) => Promise<UploadRow | undefined>
   readonly list: () => Promise<UploadView[]>
@@ -51,9 +54,13 @@ export type UploadParts = {
   readonly audit: WriteAudit
   readonly clock: Clock
   readonly folder: string
+  /** Whose files need no upload; '' for none. */
+  readonly importFolder: string
   /** Something about an upload has changed; `isComplete` with its last chunk. */
   readonly onChange: (row: UploadRow, isComplete: boolean) => void
 }
+
+type AnyUploadAsked = Pick<Asked<'POST /api/v1/uploads'>, 'asker' | 'address' | 'requestId'>
 
 export function createUploads(parts: UploadParts): Uploads {
   const { database, clock, audit, onChange } = parts
@@ -81,13 +88,62 @@ export function createUploads(parts: UploadParts): Uploads {
     await rm(pathOf(id), { force: true })
   }
 
-  async function begin({ body, asker, address, requestId }: Asked<'POST /api/v1/uploads'>): Promise<UploadView> {
+  /** Those that are there; one more may be. */
+  async function openRows(): Promise<UploadRow[]> {
     const open = await rows()
-    if (open.length >= IMPORT_LIMITS.uploadsMax) {
-      throw new ProblemError(409, 'too-many-uploads', `There are ${open.length} uploads already.`, {
-        hint: 'Finish or drop one of them on the page of imports.',
-      })
+    if (open.length < IMPORT_LIMITS.uploadsMax) return open
+    throw new ProblemError(409, 'too-many-uploads', `There are ${open.length} uploads already.`, {
+      hint: 'Finish or drop one of them on the page of imports.',
+    })
+  }
+
+  /** What lies in the import folder is an upload that is complete: a name that leads there. */
+  async function takeFromFolder(asked: Asked<'POST /api/v1/import-folder'>): Promise<UploadView> {
+    const { body } = asked
+    const found = await fileOf(parts.importFolder, body.path)
+    await openRows()
+    const { bytes } = found
+    const fingerprint = await fingerprintOf(found.path, bytes)
+    const row = newRow(asked, { name: body.path, kind: body.kind, bytes, received: bytes, fingerprint })
+    await mkdir(folder, { recursive: true })
+    await symlink(found.path, pathOf(row.id))
+    return await keep(asked, row, { action: 'upload.folder', target: body.path })
+  }
+
+  function newRow(
+    { asker }: Pick<AnyUploadAsked, 'asker'>,
+    given: Pick<UploadRow, 'name' | 'kind' | 'bytes' | 'received' | 'fingerprint'>,
+  ): UploadRow {
+    const now = clock.wallMs()
+    return {
+      ...given,
+      id: randomUUID(),
+      name: cleanName(given.name),
+      sha256: null,
+      import_id: null,
+      by_name: asker.name,
+      created_at: now,
+      touched_at: now,
     }
+  }
+
+  async function keep(
+    { asker, address, requestId }: AnyUploadAsked,
+    row: UploadRow,
+    note: { readonly action: string; readonly target: string },
+  ): Promise<UploadView> {
+    await database.transaction().execute(async (transaction) => {
+      await transaction.insertInto('uploads').values(row).execute()
+      const what = { ...note, result: 'done', detail: `${row.bytes} bytes` }
+      await audit({ asker, address, requestId, ...what }, transaction)
+    })
+    onChange(row, false)
+    return viewOf(row)
+  }
+
+  async function begin(asked: Asked<'POST /api/v1/uploads'>): Promise<UploadView> {
+    const { body } = asked
+    const open = await openRows()
     const owed = open.reduce((sum, row) => sum + row.bytes - row.received, 0)
     const free = (await freeBytes()) - owed - RESERVE_BYTES
     if (free < body.bytes) {
@@ -96,37 +152,9 @@ export function createUploads(parts: UploadParts): Uploads {
         more: { neededBytes: body.bytes, freeBytes: Math.max(0, free) },
       })
     }
-    const now = clock.wallMs()
-    const row: UploadRow = {
-      id: randomUUID(),
-      name: cleanName(body.name),
-      kind: body.kind,
-      bytes: body.bytes,
-      received: 0,
-      fingerprint: body.fingerprint,
-      sha256: null,
-      import_id: null,
-      by_name: asker.name,
-      created_at: now,
-      touched_at: now,
-    }
-    await database.transaction().execute(async (transaction) => {
-      await transaction.insertInto('uploads').values(row).execute()
-      await audit(
-        {
-          asker,
-          address,
-          requestId,
-          action: 'upload.begin',
-          target: row.name,
-          result: 'done',
-          detail: `${row.bytes} bytes`,
-        },
-        transaction,
-      )
-    })
-    onChange(row, false)
-    return viewOf(row)
+    const { name, kind, bytes, fingerprint } = body
+    const row = newRow(asked, { name, kind, bytes, received: 0, fingerprint })
+    return await keep(asked, row, { action: 'upload.begin', target: row.name })
   }
 
   /** One chunk. It counts when its checksum is right and it is on the disk, in this order. */
@@ -197,7 +225,7 @@ export function createUploads(parts: UploadParts): Uploads {
           })
         }
         digest.update(piece)
-        await file.write(piece, 0, piece.length, row.received + bytes)
+        await writeAll(file, piece, row.received + bytes)
         bytes += piece.length
       }
       if (bytes === 0) throw new ProblemError(400, 'empty-chunk', 'The chunk is empty.', { hint: 'Send its bytes.' })
@@ -227,6 +255,8 @@ export function createUploads(parts: UploadParts): Uploads {
   }
 
   const handlers: Uploads['handlers'] = {
+    'GET /api/v1/import-folder': () => listFolder(parts.importFolder),
+    'POST /api/v1/import-folder': takeFromFolder,
     'POST /api/v1/uploads': begin,
     'GET /api/v1/uploads': async () => ({ uploads: (await rows()).map(viewOf) }),
     'GET /api/v1/uploads/{id}': async ({ params, reply }) => {
@@ -282,6 +312,14 @@ export function createUploads(parts: UploadParts): Uploads {
       for (const name of await readdir(folder)) if (!known.has(name)) await rm(join(folder, name), { force: true })
     },
     viewOf,
+  }
+}
+
+/** One write may take less than it is given, as where a disk is nearly full; the next one says why. */
+async function writeAll(file: FileHandle, piece: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < piece.length; ) {
+    const { bytesWritten } = await file.write(piece, done, piece.length - done, position + done)
+    done += bytesWritten
   }
 }
 

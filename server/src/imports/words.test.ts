@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { countersOf } from './build-import.ts'
 import { difference, type Side } from './compare.ts'
-import { countersOf } from './imports.ts'
 import { csvCell } from './rejected.ts'
 import { cleanName } from './uploads.ts'
 

@@ -1,7 +1,7 @@
 /** The playground and completion: what people and programs ask of the data itself, through the control plane. */
 import type { ClientOptions } from '@vacancy/client'
 import type { Clock } from '@vacancy/shared'
-import type { PLAYGROUND_ROUTES, QueryAnswer } from '@vacancy/shared/contract'
+import type { CommandAnswer, PLAYGROUND_ROUTES, QueryAnswer } from '@vacancy/shared/contract'
 import { COMMANDS, fieldsToJson, type RequestFields } from '@vacancy/shared/wire'
 import type { Logger } from 'pino'
 import type { WriteAudit } from '../audit.ts'
@@ -16,6 +16,16 @@ import { propertiesOf } from './properties.ts'
 import { createLimitsCache, type LimitsCache, runQuery } from './query.ts'
 import { relax } from './relax.ts'
 import { replicas } from './replicas.ts'
+import { keepUnsaved, readSharedRequest, readUnsaved, removeExpiredRequests, shareRequest } from './requests.ts'
+import {
+  createSeal,
+  listResults,
+  readResult,
+  removeExpiredResults,
+  removeResult,
+  type Seal,
+  saveResult,
+} from './results.ts'
 import { changeSaved, createSaved, listSaved, readSaved, removeSaved } from './saved.ts'
 import { createDaysCache, segmentDays } from './segment-days.ts'
 import { createExampleCache, startOf } from './start.ts'
@@ -35,18 +45,20 @@ export type InventoryParts = {
 
 export type Inventory = {
   readonly handlers: Handlers<typeof PLAYGROUND_ROUTES>
+  /** Deletes what was kept for a while that is over. */
+  sweep(): Promise<void>
   /** Closes the connections to the nodes. */
   stop(): Promise<void>
 }
 
-type Parts = InventoryParts & { readonly reach: Reach; readonly limits: LimitsCache }
+type Parts = InventoryParts & { readonly reach: Reach; readonly limits: LimitsCache; readonly seal: Seal }
 type QueryAsked = Asked<'POST /api/v1/query'>
 
 export function createInventory(given: InventoryParts): Inventory {
   const { cluster, database, clock, connection } = given
   const reach: Reach = { cluster, clients: createNodeClients(clock, connection) }
   const limits = createLimitsCache(clock)
-  const parts: Parts = { ...given, reach, limits }
+  const parts: Parts = { ...given, reach, limits, seal: createSeal() }
   const words = createWordsCache(clock)
   const examples = createExampleCache(clock)
   const days = createDaysCache(clock)
@@ -69,6 +81,18 @@ export function createInventory(given: InventoryParts): Inventory {
       'POST /api/v1/saved-queries': (asked) => createSaved(database, asked, clock.wallMs()),
       'PUT /api/v1/saved-queries/{id}': (asked) => changeSaved(database, asked, clock.wallMs()),
       'DELETE /api/v1/saved-queries/{id}': (asked) => removeSaved(database, asked),
+      'GET /api/v1/saved-results': (asked) => listResults(database, asked, clock.wallMs()),
+      'GET /api/v1/saved-results/{id}': (asked) => readResult(database, asked, clock.wallMs()),
+      'POST /api/v1/saved-results': (asked) => saveResult(parts, asked, clock.wallMs()),
+      'DELETE /api/v1/saved-results/{id}': (asked) => removeResult(parts, asked, clock.wallMs()),
+      'GET /api/v1/shared-requests/{id}': (asked) => readSharedRequest(database, asked, clock.wallMs()),
+      'POST /api/v1/shared-requests': (asked) => shareRequest(database, asked, clock.wallMs()),
+      'GET /api/v1/unsaved-requests/{id}': (asked) => readUnsaved(database, asked),
+      'PUT /api/v1/unsaved-requests/{id}': (asked) => keepUnsaved(database, asked, clock.wallMs()),
+    },
+    async sweep() {
+      await removeExpiredResults(database, clock.wallMs())
+      await removeExpiredRequests(database, clock.wallMs())
     },
     stop: () => closeClients(reach.clients),
   }
@@ -79,7 +103,10 @@ async function query(parts: Parts, asked: QueryAsked): Promise<QueryAnswer> {
   const { command } = asked.body
   const parsed = readFields(command, asked.body.fields)
   const isWrite = COMMANDS[command].access === 'write'
-  if (!isWrite) return await kept(parts, asked, parsed, () => run(parts, asked, parsed, startedMs))
+  if (!isWrite) {
+    const answer = await kept(parts, asked, parsed, () => run(parts, asked, parsed, startedMs))
+    return { ...answer, seal: sealFor(parts, asked, parsed, answer) }
+  }
   const { shard } = targetOf(parts.cluster, asked.body)
   const note = async (result: string) =>
     parts.audit({
@@ -98,7 +125,7 @@ async function query(parts: Parts, asked: QueryAsked): Promise<QueryAnswer> {
   }
   // Written down before it is sent: a write that nobody can be asked about is never made.
   await note('asked')
-  return await kept(parts, asked, parsed, async () => {
+  const answer = await kept(parts, asked, parsed, async () => {
     try {
       const answer = await run(parts, asked, parsed, startedMs)
       await note('done')
@@ -108,6 +135,18 @@ async function query(parts: Parts, asked: QueryAsked): Promise<QueryAnswer> {
       throw error
     }
   })
+  return { ...answer, seal: '' }
+}
+
+/** Results of who signed in can be saved; measurements, which are many, are left out. */
+function sealFor(
+  { seal }: Parts,
+  { asker, session, body }: QueryAsked,
+  parsed: RequestFields,
+  answer: CommandAnswer,
+): string {
+  if (session === undefined || !body.keep) return ''
+  return seal({ person: asker.id, node: body.node ?? null, parsed, answer })
 }
 
 const DETAIL_CHARS = 2_000
@@ -139,8 +178,8 @@ function refusalOf({ asker, body }: QueryAsked, parsed: RequestFields): ProblemE
   })
 }
 
-/** Runs, and puts how it went into the history of the person. */
-async function kept(parts: Parts, asked: QueryAsked, parsed: RequestFields, runs: () => Promise<QueryAnswer>) {
+/** Runs, and puts how it went into the history of who signed in. */
+async function kept(parts: Parts, asked: QueryAsked, parsed: RequestFields, runs: () => Promise<CommandAnswer>) {
   try {
     const answer = await runs()
     await remember(
@@ -160,12 +199,12 @@ async function kept(parts: Parts, asked: QueryAsked, parsed: RequestFields, runs
 
 async function remember(
   { database, log, clock }: Parts,
-  { asker, body, requestId }: QueryAsked,
+  { asker, session, body, requestId }: QueryAsked,
   parsed: RequestFields,
   went: { readonly rows: number | null; readonly totalMicros: number | null; readonly error: string },
   shard: string,
 ): Promise<void> {
-  if (asker.kind !== 'person' || !body.keep) return
+  if (session === undefined || !body.keep) return
   const { command, node = null } = body
   try {
     await keepRun(

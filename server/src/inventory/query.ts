@@ -1,9 +1,9 @@
 /** A run of the playground: one command, its answer, and where the time went (console.md §9.5). */
 import {
+  type CommandAnswer,
   configBody,
   type Hop,
   PLAYGROUND_LIMITS,
-  type QueryAnswer,
   type QueryCommand,
   type ReadRequest,
 } from '@vacancy/shared/contract'
@@ -66,7 +66,7 @@ export async function runQuery(
   asked: ReadRequest & { readonly parsed: RequestFields },
   startedMs: number,
   signal?: AbortSignal,
-): Promise<QueryAnswer> {
+): Promise<CommandAnswer> {
   const { command, parsed } = asked
   const target = targetOf(reach.cluster, asked)
   const isSearch = command === 'SEARCHPROP' || command === 'SEARCHAVAIL'

@@ -6,7 +6,7 @@ import { dayOf, formatDay } from '@vacancy/shared'
 import type { PlaygroundAnswer, QueryAnswer, ReplicasAnswer } from '@vacancy/shared/contract'
 import { curlOf, typescriptOf } from '@vacancy/shared/snippets'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
+import { type Caller, personOf, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { ADMIN_TOKEN, happens, startShard, type TestShard } from '../testing/nodes.ts'
 
 const run = promisify(execFile)
@@ -95,6 +95,49 @@ test('the copied curl runs as it stands', async () => {
 
   const shown = await ask({ command: 'SEARCHAVAIL', fields: SEARCH })
   expect(JSON.parse(stdout).result.properties).toEqual(shown.result['properties'])
+})
+
+test('who signed in with a token has a history and saved results as people have; the token by itself has neither', async () => {
+  const token = program.headers['authorization']?.replace('Bearer ', '')
+  const browser = personOf(plane.url, await plane.nobody().call('POST', '/api/v1/session/token', { token }))
+  const request = { command: 'SEARCHAVAIL', fields: SEARCH }
+
+  const answer = await ask(request, browser)
+  expect((await ask(request, program)).seal).toBe('')
+
+  const saved = await browser.call('POST', '/api/v1/saved-results', { fields: SEARCH, answer, browserMicros: 1_500 })
+  expect(saved.status, saved.text).toBe(201)
+  expect((await browser.call('GET', '/api/v1/history')).body.entries).toHaveLength(1)
+})
+
+test('a result is saved as it was answered, and read by others; what was changed on its way is refused', async () => {
+  const request = { command: 'SEARCHAVAIL', fields: SEARCH }
+  const answer = await ask(request)
+  const body = { fields: SEARCH, answer, browserMicros: 1_500, repeats: { runs: [1, 2.5], failed: 0, wanted: 10 } }
+
+  const saved = await viewer.call('POST', '/api/v1/saved-results', body)
+  expect(saved.status, saved.text).toBe(201)
+  const seen = (await operator.call('GET', `/api/v1/saved-results/${saved.body.id}`)).body
+  const { seal: _, ...rows } = answer
+  expect(seen).toMatchObject({ mine: false, fields: SEARCH, browserMicros: 1_500, repeats: body.repeats })
+  expect(seen.answer).toEqual(rows)
+
+  const dearer = JSON.parse(JSON.stringify(answer).replace(/"finalPrice":\d+/, '"finalPrice":1')) as QueryAnswer
+  expect(dearer).not.toEqual(answer)
+  for (const forged of [
+    { ...body, answer: dearer },
+    { ...body, answer: { ...answer, node: 'n9' } },
+    { ...body, fields: { ...SEARCH, availability: 2 } },
+    { ...body, node: 'n1' },
+    { ...body, answer: { ...answer, seal: '' } },
+  ]) {
+    const refused = await viewer.call('POST', '/api/v1/saved-results', forged)
+    expect(refused.status, refused.text).toBe(409)
+    expect(refused.body.code).toBe('not-this-answer')
+  }
+  expect((await operator.call('POST', '/api/v1/saved-results', body)).status).toBe(409)
+  expect((await ask(request, program)).seal).toBe('')
+  expect((await ask({ ...request, keep: false })).seal).toBe('')
 })
 
 test('reads go to any node that is named, and rather not to the leader; writes find the leader', async () => {

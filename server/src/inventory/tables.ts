@@ -33,4 +33,35 @@ export type PlaygroundTables = {
     created_at: number
     changed_at: number
   }
+  /** Answers with their requests and times, kept for a while for all to see. */
+  saved_results: {
+    id: string
+    /** Id and name of the person. */
+    owner: string
+    owner_name: string
+    taken_at: number
+    expires_at: number
+    shard: string
+    command: string
+    fields: string
+    rows: number
+    total_micros: number
+    /** JSON: the node that was asked for, the answer, what the browser measured. */
+    document: string
+  }
+  /** Requests that are too long for a link, by a digest of themselves. */
+  shared_requests: {
+    id: string
+    /** Who shared it first. */
+    owner: string
+    used_at: number
+    document: string
+  }
+  /** What is being written in tabs of the playground. */
+  unsaved_requests: {
+    person: string
+    tab: string
+    at: number
+    document: string
+  }
 }

@@ -5,6 +5,10 @@ import { cluster } from './020-cluster.ts'
 import { playground } from './030-playground.ts'
 import { imports } from './040-imports.ts'
 import { knownNodes } from './050-known-nodes.ts'
+import { playgroundKept } from './060-playground-kept.ts'
+import { leadership } from './070-leadership.ts'
+import { tokenSessions } from './071-token-sessions.ts'
+import { importsAndCodecs } from './080-imports-and-codecs.ts'
 
 export const MIGRATIONS: Record<string, Migration> = {
   '010-access': access,
@@ -12,4 +16,8 @@ export const MIGRATIONS: Record<string, Migration> = {
   '030-playground': playground,
   '040-imports': imports,
   '050-known-nodes': knownNodes,
+  '060-playground-kept': playgroundKept,
+  '070-leadership': leadership,
+  '071-token-sessions': tokenSessions,
+  '080-imports-and-codecs': importsAndCodecs,
 }

@@ -77,7 +77,13 @@ export async function beginImport(
   url: string,
   caller: Caller,
   files: { readonly properties: Buffer; readonly packages: Buffer },
-  body: { readonly name?: string; readonly shard?: string; readonly from?: string; readonly to?: string } = {},
+  body: {
+    readonly name?: string
+    readonly shard?: string
+    readonly from?: string
+    readonly to?: string
+    readonly codecs?: readonly string[]
+  } = {},
 ): Promise<ImportView> {
   const properties = await beginUpload(caller, 'properties', files.properties)
   const packages = await beginUpload(caller, 'packages', files.packages)

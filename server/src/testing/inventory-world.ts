@@ -63,6 +63,8 @@ export async function openInventory(
       query: part('query'),
       params: part('params'),
       asker,
+      // People sign in; a token that asks by itself has none.
+      session: asker.kind === 'person' ? { key: asker.id, owner: { kind: 'person', id: asker.id } } : undefined,
       address: '127.0.0.1',
       requestId: 'r1',
       signal: new AbortController().signal,
@@ -77,6 +79,7 @@ export async function openInventory(
     ask,
     notes,
     database,
+    sweep: inventory.sweep,
     async close() {
       await inventory.stop()
       await database.destroy()

@@ -84,6 +84,8 @@ export type TestShard = {
   readonly start: (id: string) => TestNode
   /** The node that leads, once all that run serve and agree on it. */
   readonly leader: () => Promise<TestNode>
+  /** Stops the registry and starts it with another list. */
+  readonly changeCodecs: (codecs: readonly string[]) => Promise<void>
   /** Kills what runs and removes the folder. */
   readonly close: () => Promise<void>
 }
@@ -120,16 +122,16 @@ export async function startShard(plan: ShardPlan = {}): Promise<TestShard> {
   const resolverUrl = `http://${prefix}.2:${PORTS.resolver}`
   const authFile = join(folder, 'auth.yml')
   writeFileSync(authFile, `tokens:\n  - {token: ${ADMIN_TOKEN}, role: admin}\n`)
-  const services = [
+  const startRegistry = (codecs: readonly string[] | undefined) =>
     launch([
       ...['registry', '--addr', `${prefix}.1`, '--port', String(PORTS.registry)],
-      ...['--codecs-path', codecFile(folder, plan.codecs), '--state-file', join(folder, 'registry.json')],
-    ]),
-    launch([
-      ...['resolver', '--host', `${prefix}.2`, '--port', String(PORTS.resolver)],
-      ...['--map', ids.map((id) => `${id}=${hostOf(id)}`).join(',')],
-    ]),
-  ]
+      ...['--codecs-path', codecFile(folder, codecs), '--state-file', join(folder, 'registry.json')],
+    ])
+  let registry = startRegistry(plan.codecs)
+  const resolver = launch([
+    ...['resolver', '--host', `${prefix}.2`, '--port', String(PORTS.resolver)],
+    ...['--map', ids.map((id) => `${id}=${hostOf(id)}`).join(',')],
+  ])
   const started = new Map<string, TestNode>()
   const shard: TestShard = {
     folder,
@@ -161,8 +163,12 @@ export async function startShard(plan: ShardPlan = {}): Promise<TestShard> {
     async leader() {
       return await happens('all nodes serve and agree on a leader', shard.nodes(), () => agreedLeader(shard.nodes()))
     },
+    async changeCodecs(codecs) {
+      await registry.stop()
+      registry = startRegistry(codecs)
+    },
     async close() {
-      await Promise.all([...started.values(), ...services].map((each) => each.kill()))
+      await Promise.all([...started.values(), registry, resolver].map((each) => each.kill()))
       await closed(guard)
       rmSync(folder, { recursive: true, force: true })
     },

@@ -34,12 +34,52 @@ export const environmentBody = z.object({
 })
 export type Environment = z.infer<typeof environmentBody>
 
+/** How somebody likes a table. All of it comes with each first page: it stays small. */
+export const TABLE_LIMITS = { columnsMax: 32, widthMin: 48, widthMax: 800, viewsMax: 20, filterMax: 300 } as const
+
+const columnId = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/)
+/** In the order in which they stand; null is as the console chooses. */
+const shownColumns = z.array(columnId).min(1).max(TABLE_LIMITS.columnsMax).nullable()
+
+/** A filter, an order and columns under a name; of one person. */
+export const savedView = z.object({
+  name: line(ACCESS_LIMITS.nameMax),
+  filter: z.string().max(TABLE_LIMITS.filterMax),
+  /** As it stands in the address of the page. */
+  sort: z.string().max(64),
+  columns: shownColumns,
+})
+export type SavedView = z.infer<typeof savedView>
+
+const tableFields = z.object({
+  columns: shownColumns,
+  /** Pixels. */
+  widths: z
+    .record(columnId, z.int().min(TABLE_LIMITS.widthMin).max(TABLE_LIMITS.widthMax))
+    .refine((widths) => Object.keys(widths).length <= TABLE_LIMITS.columnsMax, 'has too many columns'),
+  views: z
+    .array(savedView)
+    .max(TABLE_LIMITS.viewsMax)
+    .refine((views) => new Set(views.map(({ name }) => name)).size === views.length, 'two have the same name'),
+})
+const preferenceFields = z.object({
+  theme: z.enum(['system', 'light', 'dark', 'contrast']),
+  density: z.enum(['comfortable', 'compact', 'dense']),
+  keys: z.boolean(),
+})
+
 export const preferences = z.object({
-  theme: z.enum(['system', 'light', 'dark', 'contrast']).default('system'),
-  density: z.enum(['comfortable', 'compact', 'dense']).default('compact'),
-  keys: z.boolean().default(true),
+  theme: preferenceFields.shape.theme.default('system'),
+  density: preferenceFields.shape.density.default('compact'),
+  keys: preferenceFields.shape.keys.default(true),
+  /** The table of shards. */
+  shards: tableFields.default({ columns: null, widths: {}, views: [] }),
 })
 export type Preferences = z.infer<typeof preferences>
+
+/** What is left out stays as it is: another tab may have changed it meanwhile. */
+export const preferencesChange = preferenceFields.extend({ shards: tableFields.partial() }).partial()
+export type PreferencesChange = z.infer<typeof preferencesChange>
 
 export const personBody = z.object({
   id: z.string(),
@@ -55,8 +95,11 @@ export type PersonView = z.infer<typeof personBody>
 export const meBody = z.object({
   person: personBody,
   csrf: z.string(),
-  /** Who came in by a link may choose a password without telling the current one. */
-  signedInBy: z.enum(['password', 'link', 'set-up']),
+  /**
+   * Who came in by a link may choose a password without telling the current one. Who came in with a token stands as
+   * `person` by the token's name and the role whose pages it may use, has no password, and is signed out with the token.
+   */
+  signedInBy: z.enum(['password', 'link', 'set-up', 'token']),
   /** The session ends then unless something is asked before. */
   endsAt: time,
   environment: environmentBody,
@@ -129,6 +172,14 @@ export const ACCESS_ROUTES = {
     status: 200,
     response: meBody,
   },
+  'POST /api/v1/session/token': {
+    access: 'open',
+    summary:
+      'Signs in with an API token: the session may do what the token may, and ends when the token is revoked or expires.',
+    body: z.object({ token: z.string().trim().min(1).max(128) }),
+    status: 200,
+    response: meBody,
+  },
   'POST /api/v1/session/link': {
     access: 'open',
     summary: 'Signs in by the one-time code of a sign-in link. The link itself only opens a page; this uses it up.',
@@ -147,15 +198,17 @@ export const ACCESS_ROUTES = {
   'GET /api/v1/me': { access: 'session', summary: 'Who asks.', status: 200, response: meBody },
   'PUT /api/v1/me/password': {
     access: 'session',
-    summary: 'Changes the own password; all other sessions end. After a sign-in by link `current` is not looked at.',
+    summary:
+      'Changes the own password; all other sessions end. After a sign-in by link `current` is not looked at; who signed in with a token has none.',
     body: z.object({ current: z.string().max(ACCESS_LIMITS.passwordMax).default(''), next: password }),
     status: 204,
     response: noBody,
   },
   'PUT /api/v1/me/preferences': {
     access: 'session',
-    summary: 'Theme, density, keys.',
-    body: preferences,
+    summary:
+      'Theme, density, keys, and how the table of shards looks: columns, widths, saved views. What is left out stays.',
+    body: preferencesChange,
     status: 200,
     response: preferences,
   },

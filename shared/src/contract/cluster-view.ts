@@ -6,7 +6,7 @@
 import { z } from 'zod'
 import { ACCESS_LIMITS, environmentBody } from './access.ts'
 import { type ControlRoute, count, missingSource, time } from './control.ts'
-import { codecsBody, reason as nodeReason } from './node.ts'
+import { codecsBody, reason as nodeReason, SNAPSHOT_ORIGINS } from './node.ts'
 
 /** §4.2, in order: the first that holds. */
 export const NODE_STATES = [
@@ -108,7 +108,21 @@ export const nodeView = z.object({
   lagSeconds: number,
   /** Seconds until it has caught up, while it does. */
   etaSeconds: number,
-  snapshot: z.object({ id: z.string(), createdAt: time, lastIndex: count, packages: count, bytes: count }).nullable(),
+  /** Its newest own: what a restart of it would begin with. */
+  snapshot: z
+    .object({
+      id: z.string(),
+      createdAt: time,
+      lastIndex: count,
+      packages: count,
+      properties: count,
+      segments: count,
+      codecHash: z.string(),
+      bytes: count,
+      origin: z.enum(SNAPSHOT_ORIGINS),
+    })
+    .nullable(),
+  /** Of its snapshot. */
   window: dayWindow.nullable(),
   packages: index,
   properties: index,
@@ -117,6 +131,8 @@ export const nodeView = z.object({
   memory: z.object({ rss: count, free: count.nullable(), share: number }).nullable(),
   wal: z.object({ bytes: count, files: count }).nullable(),
   disk: z.object({ freeBytes: count, full: z.boolean() }).nullable(),
+  /** Cores in use, over the last reading of its metrics. */
+  cpu: number,
   connections: index,
   connectionsLimit: index,
   version: z.string().nullable(),
@@ -185,6 +201,26 @@ export const clusterEvent = z.object({
   says: z.string(),
 })
 export type ClusterEvent = z.infer<typeof clusterEvent>
+
+export const SHARD_LEADERSHIP = { hours: 24, spansMax: 1_000 } as const
+
+/** Who led a shard, as this control plane saw it. What lies between two spans was not seen by anybody. */
+export const shardLeadership = z.object({
+  from: time,
+  to: time,
+  /** Oldest first. A null leader: those who answered named none. */
+  spans: z
+    .array(z.object({ from: time, to: time, leader: z.string().nullable(), term: index }))
+    .max(SHARD_LEADERSHIP.spansMax),
+  elections: count,
+  /** Milliseconds without a leader, the longest stretch; null when none was seen. */
+  longestGapMs: count.nullable(),
+  /** How much of the time is covered by spans. */
+  knownMs: count,
+  /** There are more spans than are given: the oldest are left out. */
+  isCut: z.boolean(),
+})
+export type ShardLeadership = z.infer<typeof shardLeadership>
 
 /** §6.1, ranked; `rule` is its number there. */
 export const attentionItem = z.object({
@@ -486,6 +522,16 @@ export const registryBody = z.object({
   conflicts: z.array(z.object({ segment: z.string(), owner: z.string(), claims: z.array(z.string()) })),
 })
 
+/** Values that are each allowed and do not go together. */
+export const configWarning = z.object({
+  level: z.enum(['warn', 'crit']),
+  keys: z.array(z.string()),
+  /** Who has them; of values that differ between nodes, the fewest. */
+  nodes: z.array(z.string()),
+  says: z.string(),
+})
+export type ConfigWarning = z.infer<typeof configWarning>
+
 export const registryCodecsView = z.object({
   /** Of the registry, or of the nodes where there is none. */
   codecs: codecsBody.nullable(),
@@ -553,6 +599,13 @@ export const CLUSTER_ROUTES = {
     status: 200,
     response: z.object({ events: z.array(clusterEvent) }),
   },
+  'GET /api/v1/shards/{shard}/leadership': {
+    access: 'viewer',
+    summary: 'Who led a shard within the last 24 h, elections and the longest time without a leader.',
+    params: shardParams,
+    status: 200,
+    response: shardLeadership,
+  },
   'GET /api/v1/shards/{shard}/config': {
     access: 'viewer',
     summary: 'Effective configuration of each node, differences marked.',
@@ -567,6 +620,7 @@ export const CLUSTER_ROUTES = {
           values: z.array(z.object({ value: z.string(), origin: z.string() }).nullable()),
         }),
       ),
+      warnings: z.array(configWarning),
       missing: z.array(missingSource),
     }),
   },

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { ACCESS_ROUTES } from './access.ts'
 import { CLUSTER_ROUTES } from './cluster-view.ts'
+import { CODEC_ROUTES } from './codecs.ts'
 import type { ControlRoute } from './control.ts'
 import { IMPORT_ROUTES } from './imports.ts'
 import { LIVE_ROUTES } from './live.ts'
@@ -38,6 +39,7 @@ export const CONTROL_ROUTES = {
   ...CLUSTER_ROUTES,
   ...PLAYGROUND_ROUTES,
   ...IMPORT_ROUTES,
+  ...CODEC_ROUTES,
 } as const
 
 export type ControlRoutes = typeof CONTROL_ROUTES

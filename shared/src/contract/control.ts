@@ -7,7 +7,8 @@ import { z } from 'zod'
 
 /**
  * Who may ask. People: viewer < operator < admin. API tokens: a monitoring token reads what a viewer reads, a client
- * token may run queries as well, an admin token may do what an admin does. `session` is for signed-in people alone.
+ * token may run queries as well, an admin token may do what an admin does. `session` is for who signed in, as a person or
+ * with a token, and for no token by itself.
  */
 export const CONTROL_ACCESS = ['open', 'session', 'viewer', 'query', 'operator', 'admin'] as const
 export type ControlAccess = (typeof CONTROL_ACCESS)[number]

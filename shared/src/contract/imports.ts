@@ -2,7 +2,9 @@
 
 import { z } from 'zod'
 import { ACCESS_LIMITS } from './access.ts'
+import { VIEW_ROLES } from './cluster-view.ts'
 import { type ControlRoute, count, noBody, time } from './control.ts'
+import { SNAPSHOT_ORIGINS } from './node.ts'
 
 export const IMPORT_LIMITS = {
   /** Of one file as it is sent, and as it is unpacked. */
@@ -16,6 +18,8 @@ export const IMPORT_LIMITS = {
   /** Imports that are not over. */
   importsOpenMax: 16,
   nameMax: 128,
+  codecFileCharactersMax: 16_384,
+  folderFilesMax: 500,
   errorsKept: 10_000,
   logLinesMax: 200,
   ratesMax: 60,
@@ -97,6 +101,8 @@ export const importCounters = z.object({
   builder: z.object({ properties: count, packages: count, outOfWindow: count }),
   readBack: z.object({ properties: count, packages: count }),
   agree: z.boolean(),
+  /** Rows that were left out because an import before had rejected them; absent: none were. */
+  rejected: z.object({ properties: count, packages: count }).optional(),
   /** In words, which two differ. */
   differs: z.array(z.string()),
 })
@@ -145,8 +151,15 @@ export const importView = z.object({
       kept: count,
       /** Of the kept ones, by file: only these have rows to download. */
       keptOf: z.object({ properties: count, packages: count }),
+      /** Rows that a build could leave out; null: it cannot, and `again` says why. */
+      rows: count.nullable(),
+      again: z.string(),
     })
     .nullable(),
+  /** Import whose rejected rows are left out. */
+  withoutRowsOf: z.string().nullable(),
+  /** The codec list that came with the files; null: that of the shard, or of the registry. */
+  codecs: z.array(z.string()).nullable(),
   counters: importCounters.nullable(),
   /** Content digest of what was built. */
   snapshot: z.string().nullable(),
@@ -173,10 +186,18 @@ export const importOptions = z.object({
   shards: z.array(z.string()),
   freeBytes: count.nullable(),
   recordsPerSecond: count.nullable(),
+  /** Files may be taken from a folder of the control plane. */
+  folder: z.boolean(),
   today: day,
   window: z.object({ from: day, to: day }),
 })
 export type ImportOptions = z.infer<typeof importOptions>
+
+const codecNames = z.array(z.string().max(256)).min(1).max(24)
+
+/** A file of the import folder, by its path in there. */
+export const folderFile = z.object({ path: z.string(), bytes: count, changedAt: time })
+export type FolderFile = z.infer<typeof folderFile>
 
 export const importError = z.object({
   file: z.string(),
@@ -212,7 +233,8 @@ export const snapshotView = z.object({
   /** Content digest. */
   id: z.string(),
   name: z.string(),
-  origin: z.enum(['import', 'node']),
+  /** `import`: built here; else why a node wrote it. */
+  origin: z.enum(['import', ...SNAPSHOT_ORIGINS]),
   shard: z.string(),
   /** False: only a node has it. */
   stored: z.boolean(),
@@ -247,6 +269,55 @@ export const snapshotDetails = snapshotView.extend({
   installs: z.array(z.object({ operation: z.string(), shard: z.string(), at: time, state: z.string() })),
 })
 export type SnapshotDetails = z.infer<typeof snapshotDetails>
+
+/** Whether a shard would come back with its data after all of its nodes had stopped. */
+export const restorable = z.object({
+  shard: z.string(),
+  verdict: z.enum(['yes', 'no', 'unknown']),
+  /** "Yes: 3 of 3 voters have a snapshot and the log behind it on disk, 2 needed". */
+  says: z.string(),
+  /** Of the files themselves: "2 of 3 voters hold 8f3a…"; '' while no node told of one. */
+  same: z.string(),
+})
+export type Restorable = z.infer<typeof restorable>
+
+/** The nodes of a shard beside the snapshots that are known of it. A node tells of its newest one only. */
+export const snapshotMatrix = z.object({
+  shard: z.string(),
+  voters: count,
+  majority: count,
+  snapshots: z.array(
+    z.object({
+      id: z.string(),
+      name: z.string(),
+      /** Its file lies here as well. */
+      stored: z.boolean(),
+      codecsCurrent: z.boolean().nullable(),
+      createdAt: time.nullable(),
+      /** Voters whose newest it is, by what they told last. */
+      voters: count,
+      /** A majority of the voters has it. */
+      majority: z.boolean(),
+    }),
+  ),
+  nodes: z.array(
+    z.object({
+      node: z.string(),
+      role: z.enum(VIEW_ROLES),
+      voter: z.boolean().nullable(),
+      /** `told`: of late; `last`: it does not answer, this is the last that it told; `silent`: it never told. */
+      word: z.enum(['told', 'last', 'silent']),
+      at: time.nullable(),
+      /** Why it does not answer; '' when it does. */
+      error: z.string(),
+      /** Id of its newest snapshot; null: it has none, or did not tell. */
+      holds: z.string().nullable(),
+      /** Last entry of its log, which goes on from the snapshot. */
+      lastIndex: count.nullable(),
+    }),
+  ),
+})
+export type SnapshotMatrix = z.infer<typeof snapshotMatrix>
 
 const side = z.object({
   title: z.string(),
@@ -287,6 +358,30 @@ export const IMPORT_ROUTES = {
     body: uploadRequest,
     status: 201,
     response: uploadView,
+  },
+  'GET /api/v1/import-folder': {
+    access: 'operator',
+    summary: 'Files that can be imported without an upload, when the control plane has an import folder.',
+    status: 200,
+    response: z.object({
+      files: z.array(folderFile),
+      /** There are more than are listed. */
+      more: z.boolean(),
+    }),
+  },
+  'POST /api/v1/import-folder': {
+    access: 'operator',
+    summary: 'Takes a file of the import folder as an upload that is complete; it is read where it lies.',
+    body: z.object({ path: z.string().min(1).max(1_024), kind: z.enum(FILE_KINDS) }),
+    status: 201,
+    response: uploadView,
+  },
+  'POST /api/v1/import-codecs': {
+    access: 'operator',
+    summary: 'Reads a codec file for an import. Keeps nothing.',
+    body: z.object({ text: z.string().max(IMPORT_LIMITS.codecFileCharactersMax) }),
+    status: 200,
+    response: z.object({ names: z.array(z.string()), hash: z.string() }),
   },
   'GET /api/v1/uploads': {
     access: 'operator',
@@ -331,6 +426,8 @@ export const IMPORT_ROUTES = {
       shard: shardId,
       properties: id,
       packages: id,
+      /** For nodes that read a file of their own; refused where a registry has the list, unless it is the same. */
+      codecs: codecNames.optional(),
       /** Nights to keep; today and a year unless given. */
       from: day.optional(),
       to: day.optional(),
@@ -356,6 +453,14 @@ export const IMPORT_ROUTES = {
     summary: 'Ends an import that is not over and removes what it has written.',
     params: idParams,
     status: 200,
+    response: importView,
+  },
+  'POST /api/v1/imports/{id}/again': {
+    access: 'operator',
+    summary: 'Builds from the same files without the rows that were rejected. 409 when these are not known one by one.',
+    params: idParams,
+    body: z.object({ reason: z.string().trim().min(ACCESS_LIMITS.reasonMin).max(ACCESS_LIMITS.reasonMax) }),
+    status: 201,
     response: importView,
   },
   'GET /api/v1/imports/{id}/errors': {
@@ -390,6 +495,16 @@ export const IMPORT_ROUTES = {
     status: 200,
     response: z.object({ snapshots: z.array(snapshotView) }),
   },
+  'GET /api/v1/snapshots/matrix': {
+    access: 'viewer',
+    summary: 'Which node holds which snapshot, and whether each shard would come back after a full stop.',
+    query: z.object({
+      /** Whose nodes are listed; without it those of the only shard there is. */
+      shard: shardId.optional(),
+    }),
+    status: 200,
+    response: z.object({ shards: z.array(restorable), matrix: snapshotMatrix.nullable() }),
+  },
   'GET /api/v1/snapshots/compare': {
     access: 'viewer',
     summary: 'What differs by segment and day: two snapshots, or one and a running shard (`shard:s1`).',
@@ -407,6 +522,14 @@ export const IMPORT_ROUTES = {
   'GET /api/v1/snapshots/{id}/download': {
     access: 'operator',
     summary: 'The snapshot file; takes `range`.',
+    params: z.object({ id: digest }),
+    status: 200,
+    gives: 'bytes',
+    response: z.string(),
+  },
+  'GET /api/v1/snapshots/{id}/archive': {
+    access: 'operator',
+    summary: 'A tar with the snapshot file, a manifest of what it holds and was made from, and SHA256SUMS.',
     params: z.object({ id: digest }),
     status: 200,
     gives: 'bytes',

@@ -2,6 +2,7 @@
 
 export * from './access.ts'
 export * from './cluster-view.ts'
+export * from './codecs.ts'
 export * from './console.ts'
 export * from './control.ts'
 export * from './fabric.ts'

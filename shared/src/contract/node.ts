@@ -67,6 +67,9 @@ export const codecsBody = z.object({
   ordered_hash: hexDigest,
 })
 
+/** Why a node wrote a snapshot; `seed` was built from files. */
+export const SNAPSHOT_ORIGINS = ['seed', 'periodic', 'requested', 'maintenance', 'shutdown', 'recovery'] as const
+
 /** `GET /snapshot-info`: the snapshot a restart would begin with; 404 without one. */
 export const snapshotInfoBody = z.object({
   id: name,
@@ -81,7 +84,7 @@ export const snapshotInfoBody = z.object({
   window: z.object({ from: day, to: day }).nullable(),
   codec_hash: hexDigest,
   bytes: count,
-  origin: z.enum(['seed', 'periodic', 'requested', 'maintenance', 'shutdown', 'recovery']),
+  origin: z.enum(SNAPSHOT_ORIGINS),
   duration_ms: z.number().nonnegative(),
 })
 

@@ -29,6 +29,20 @@ export const PLAYGROUND_LIMITS = {
   propertiesMax: 1_000,
   /** Filters tried one by one on an empty result. */
   relaxMax: 40,
+  /** JSON of a saved result, and how many a person may have. */
+  resultBytesMax: 1_048_576,
+  resultsMax: 50,
+  resultsDays: 30,
+  /** Saved results in one answer. */
+  resultsListed: 200,
+  /** Requests behind short links a person may have made, and how long one is kept that nobody opens. */
+  sharedRequestsMax: 500,
+  sharedRequestsDays: 365,
+  /** Tabs a person whose unsaved requests are kept, and how long. */
+  unsavedMax: 20,
+  unsavedDays: 7,
+  /** Runs of one measurement. */
+  repeatsMax: 100,
 } as const
 
 /** What can be sent: the playground has connections of its own, so nobody logs in here. */
@@ -75,12 +89,12 @@ export const HOPS = ['control-plane', 'network', 'waiting', 'searching'] as cons
 const hop = z.object({ hop: z.enum(HOPS), micros: z.number().nonnegative().nullable() })
 export type Hop = z.infer<typeof hop>
 
-export const queryAnswer = z.object({
+export const commandAnswer = z.object({
   shard: z.string(),
   /** Who answered. */
   node: z.string(),
   role: z.string(),
-  command: z.string(),
+  command,
   at: time,
   /** As the client library returns it (`Result` of shared/wire); numbers beyond 2^53 − 1 as text. */
   result: z.record(z.string(), z.unknown()),
@@ -103,6 +117,12 @@ export const queryAnswer = z.object({
   requestFrame: z.string(),
   replyFrame: z.string(),
   replyCut: z.boolean(),
+})
+export type CommandAnswer = z.infer<typeof commandAnswer>
+
+export const queryAnswer = commandAnswer.extend({
+  /** By this the control plane knows its own answer again when it is to be saved; '' for what cannot be. */
+  seal: z.string().max(64),
 })
 export type QueryAnswer = z.infer<typeof queryAnswer>
 
@@ -298,8 +318,65 @@ export const savedQueryBody = z.object({
   fields,
 })
 
+const request = { shard: name.default(''), node: name.nullable().default(null), command, fields }
+
+/** Behind a link: too long for the address itself. It may be unfinished. */
+export const sharedRequest = z.object(request)
+export type SharedRequest = z.infer<typeof sharedRequest>
+
+/** What is being written in a tab of the playground. */
+export const unsavedRequest = z.object({
+  ...request,
+  /** Of the JSON editor, while it is no request; null otherwise. */
+  text: z.string().max(PLAYGROUND_LIMITS.requestCharsMax).nullable().default(null),
+})
+
+const micros = z.number().nonnegative()
+/** The same run again and again: microseconds in the control plane and behind it. */
+const repeats = z.object({
+  runs: z.array(micros).min(1).max(PLAYGROUND_LIMITS.repeatsMax),
+  failed: count.max(PLAYGROUND_LIMITS.repeatsMax),
+  wanted: count.max(PLAYGROUND_LIMITS.repeatsMax),
+})
+
+export const savedResultBody = z.object({
+  /** As they were asked with the answer. */
+  node: name.nullable().default(null),
+  fields,
+  answer: queryAnswer,
+  /** What the browser measured. */
+  browserMicros: micros,
+  repeats: repeats.nullable().default(null),
+})
+
+export const savedResultLine = z.object({
+  id: z.string(),
+  /** Who ran the request, and saved what came. */
+  owner: z.string(),
+  mine: z.boolean(),
+  takenAt: time,
+  expiresAt: time,
+  shard: z.string(),
+  command,
+  fields,
+  count,
+  totalMicros: micros,
+})
+export type SavedResultLine = z.infer<typeof savedResultLine>
+
+export const savedResult = savedResultLine.extend({
+  /** The node that was asked for; null: any that may answer. Who answered stands in the answer. */
+  node: z.string().nullable(),
+  answer: commandAnswer,
+  browserMicros: micros,
+  repeats: repeats.nullable(),
+})
+export type SavedResult = z.infer<typeof savedResult>
+
 const idParams = z.object({ id: z.string().max(64) })
 const QUERY_BODY_BYTES_MAX = 262_144
+/** Above what is kept, so that who saves too much is told how much it is. */
+const RESULT_BODY_BYTES_MAX = 8 * PLAYGROUND_LIMITS.resultBytesMax
 
 export const PLAYGROUND_ROUTES = {
   'GET /api/v1/playground': {
@@ -429,6 +506,65 @@ export const PLAYGROUND_ROUTES = {
     access: 'session',
     summary: 'Removes an own saved query; an admin removes any.',
     params: idParams,
+    status: 204,
+    response: z.undefined(),
+  },
+  'GET /api/v1/saved-results': {
+    access: 'session',
+    summary: 'Saved results of everybody, newest first, without their rows.',
+    status: 200,
+    response: z.object({ results: z.array(savedResultLine), total: count }),
+  },
+  'GET /api/v1/saved-results/{id}': {
+    access: 'session',
+    summary: 'One saved result with its rows and times.',
+    params: idParams,
+    status: 200,
+    response: savedResult,
+  },
+  'POST /api/v1/saved-results': {
+    access: 'session',
+    summary: 'Saves an own answer as it came, 1 MiB at most, for 30 days and for everybody who may sign in.',
+    body: savedResultBody,
+    bodyBytesMax: RESULT_BODY_BYTES_MAX,
+    status: 201,
+    response: savedResultLine,
+  },
+  'DELETE /api/v1/saved-results/{id}': {
+    access: 'session',
+    summary: 'Removes an own saved result; an admin removes any.',
+    params: idParams,
+    status: 204,
+    response: z.undefined(),
+  },
+  'GET /api/v1/shared-requests/{id}': {
+    access: 'session',
+    summary: 'The request behind a short link.',
+    params: idParams,
+    status: 200,
+    response: sharedRequest,
+  },
+  'POST /api/v1/shared-requests': {
+    access: 'session',
+    summary: 'Keeps a request that is too long for a link, until nobody opens it for a year.',
+    body: sharedRequest,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
+    status: 201,
+    response: z.object({ id: z.string() }),
+  },
+  'GET /api/v1/unsaved-requests/{id}': {
+    access: 'session',
+    summary: 'What was last written in an own tab of the playground; null when nothing is kept of it.',
+    params: idParams,
+    status: 200,
+    response: z.object({ request: unsavedRequest.extend({ at: time }).nullable() }),
+  },
+  'PUT /api/v1/unsaved-requests/{id}': {
+    access: 'session',
+    summary: 'Keeps what is being written in a tab for 7 days; of the 20 tabs that were written in last.',
+    params: idParams,
+    body: unsavedRequest,
+    bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 204,
     response: z.undefined(),
   },

@@ -22,6 +22,8 @@ export const snapshotFileBody = z
     window: days.nullable(),
     /** Place n: properties with n room types; the last place counts all that have more. */
     roomsPerProperty: z.array(count).readonly(),
+    /** Packages that have entry i of the codec list; absent in what was counted before this was. */
+    packagesPerFeature: z.array(count).readonly().optional(),
     /** By name. `packages[i]` are those of day `window.from + i`, `rooms` all rooms left on all days. */
     segments: z
       .array(

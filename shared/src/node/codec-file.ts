@@ -19,6 +19,15 @@ export function loadCodecFile(file: string, flag: string): CodecList {
   } catch (cause) {
     throw invalid(`${file}: cannot be read: ${(cause as Error).message}`, cause)
   }
+  return parseCodecFile(source, file)
+}
+
+/**
+ * The same of text that is there already.
+ *
+ * @param file what it is called in errors
+ */
+export function parseCodecFile(source: string, file: string): CodecList {
   const faults: string[] = []
   const keys = readYamlKeys(source, file, faults)
   if (faults.length > 0) throw invalid(faults.join('\n'))

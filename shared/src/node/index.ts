@@ -14,7 +14,7 @@ export {
   runCommands,
   VERSION,
 } from './cli.ts'
-export { loadCodecFile } from './codec-file.ts'
+export { loadCodecFile, parseCodecFile } from './codec-file.ts'
 export { commitOf } from './commit.ts'
 export {
   type Config,

@@ -20,12 +20,19 @@ export const viewport: Viewport = {
   ],
 }
 
+const END = 'all-there'
+
 /** The frame of every page. Theme and density come from a cookie, so that the first paint has them without a script. */
 export default async function RootLayout({ children }: { readonly children: ReactNode }) {
   const look = parseLook((await cookies()).get(LOOK_COOKIE)?.value)
   return (
     <html lang="en" data-theme={look.theme} data-density={look.density}>
-      <body>{children}</body>
+      <body>
+        {/* Drawn once it is all there: in pieces, each lays out what came before it again, and the last is late. */}
+        <link rel="expect" href={`#${END}`} blocking="render" />
+        {children}
+        <i id={END} hidden />
+      </body>
     </html>
   )
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseFilter, passes } from './filter.ts'
+import { filterParts, parseFilter, passes, withoutPart } from './filter.ts'
 
 const shard = { id: 's3', zone: 'eu-1', state: 'Far behind', lag: 12_400, spare: 0, leader: null }
 const isIn = (text: string) => passes(parseFilter(text), shard)
@@ -37,3 +37,12 @@ test.each([
   ['leader:n1', false],
   ['nosuchkey:1', false],
 ])('%j passes: %s', (text, expected) => expect(isIn(text)).toBe(expected))
+
+test('the parts of a text are its finished pairs as they were typed, and each can be taken out', () => {
+  const text = 'paris State:"far behind"  lag:>1000 zone: lag:>1000'
+
+  expect(filterParts(text)).toEqual(['State:"far behind"', 'lag:>1000', 'lag:>1000'])
+  expect(withoutPart(text, 'lag:>1000')).toBe('paris State:"far behind" zone: lag:>1000')
+  expect(withoutPart(text, 'State:"far behind"')).toBe('paris lag:>1000 zone: lag:>1000')
+  expect(withoutPart(text, 'nothing:like-it')).toBe('paris State:"far behind" lag:>1000 zone: lag:>1000')
+})

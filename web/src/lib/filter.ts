@@ -25,6 +25,18 @@ export function parseFilter(text: string): Filter {
   return { words, pairs }
 }
 
+/** The finished `key:value` parts of a text, as they were typed. */
+export function filterParts(text: string): readonly string[] {
+  return [...text.matchAll(TOKEN)].map(([token]) => token).filter((token) => parseFilter(token).pairs.length > 0)
+}
+
+/** The text without one of its parts. */
+export function withoutPart(text: string, part: string): string {
+  const tokens = [...text.matchAll(TOKEN)].map(([token]) => token)
+  const at = tokens.indexOf(part)
+  return tokens.filter((_, index) => index !== at).join(' ')
+}
+
 type Fields = { readonly [key: string]: string | number | null | undefined }
 
 /** Whether a row passes: each word stands somewhere in its fields, each pair in the field of its key. */

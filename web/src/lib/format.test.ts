@@ -8,6 +8,7 @@ import {
   day,
   days,
   duration,
+  isTold,
   micros,
   percent,
   rate,
@@ -109,6 +110,7 @@ describe('times', () => {
 
   test('times are UTC, wherever the browser is', () => {
     expect(utc('2026-11-20T18:27:33.123Z')).toBe('20 Nov 2026, 18:27:33 UTC')
+    expect(['2026-11-20T18:27:33.123Z', '1970-01-01T00:00:00.000Z'].map(isTold)).toEqual([true, false])
     expect(utc('2026-11-20T18:27:33+02:00')).toBe('20 Nov 2026, 16:27:33 UTC')
     expect(clock('2026-11-20T00:05:09Z')).toBe('00:05:09')
   })

@@ -110,6 +110,9 @@ function wholeSeconds(seconds: number): string {
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
 const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const
 
+/** A snapshot that was built from files tells no time of its own, and stands as made in 1970. */
+export const isTold = (time: string): boolean => Date.parse(time) > 0
+
 /** `20 Nov 2026, 18:27:33 UTC` of an RFC 3339 time. */
 export function utc(time: string | null | undefined): string {
   const at = time ? new Date(time) : undefined

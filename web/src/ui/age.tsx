@@ -1,7 +1,7 @@
 'use client'
 import type { Freshness } from '@vacancy/shared/contract'
 import clsx from 'clsx'
-import { age, duration, NONE, utc } from '../lib/format.ts'
+import { age, duration, isTold, NONE, utc } from '../lib/format.ts'
 import { useNow } from './clock.ts'
 
 type AgeProps = {
@@ -17,7 +17,7 @@ type AgeProps = {
 /** How long ago, counting on; the whole time in UTC in the tooltip and for screen readers. */
 export function Age({ at, suffix = ' ago', fresh, none = 'never', className }: AgeProps) {
   const now = useNow()
-  if (!at) return <span className={clsx('text-text-3', className)}>{none}</span>
+  if (!at || !isTold(at)) return <span className={clsx('text-text-3', className)}>{none}</span>
   const text = age(now - Date.parse(at))
   return (
     <time

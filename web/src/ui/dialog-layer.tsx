@@ -1,8 +1,9 @@
 'use client'
 import clsx from 'clsx'
 import * as Primitive from 'radix-ui/dialog'
-import { useRef } from 'react'
+import { useRef, useState } from 'react'
 import type { DialogProps } from './dialog.tsx'
+import { giveBackFocus } from './give-back-focus.ts'
 import { IconButton } from './icon-button.tsx'
 
 const CENTRED = 'enter inset-0 m-auto h-fit max-h-dvh w-full sm:max-h-[calc(100dvh-3rem)] sm:rounded-panel max-sm:h-dvh'
@@ -11,6 +12,7 @@ const ASIDE = 'enter-side inset-y-0 end-0 w-full sm:w-120 sm:max-w-[90vw] sm:bor
 export default function DialogLayer(props: DialogProps & { readonly side: boolean }) {
   const { open, onClose, title, label, children, footer, wide, keep, side } = props
   const heading = useRef<HTMLHeadingElement>(null)
+  const [opener] = useState(() => document.activeElement)
   return (
     <Primitive.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Primitive.Portal>
@@ -21,6 +23,7 @@ export default function DialogLayer(props: DialogProps & { readonly side: boolea
             event.preventDefault()
             heading.current?.focus()
           }}
+          onCloseAutoFocus={(event) => giveBackFocus(event, opener)}
           onPointerDownOutside={(event) => keep && event.preventDefault()}
           // The first Escape closes an open list of choices, the next one the dialog.
           onEscapeKeyDown={(event) => {

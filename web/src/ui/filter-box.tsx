@@ -1,6 +1,8 @@
 'use client'
 import { Icon } from '../icons/icon.tsx'
+import { filterParts, withoutPart } from '../lib/filter.ts'
 import { count } from '../lib/format.ts'
+import { Chip } from './badge.tsx'
 import { Combobox, type ComboOption } from './combobox.tsx'
 import { IconButton } from './icon-button.tsx'
 
@@ -16,10 +18,11 @@ type FilterBoxProps = {
   readonly placeholder?: string
 }
 
-/** Words and `key:value`; `/` puts the cursor here. */
+/** Words and `key:value`, which stand below as chips that can be taken away; `/` puts the cursor here. */
 export function FilterBox({ label, value, onChange, keys = {}, shown, total, placeholder }: FilterBoxProps) {
+  const parts = [...new Set(filterParts(value))]
   return (
-    <search data-filter-box="" className="flex min-w-0 max-w-160 grow items-center gap-2">
+    <search data-filter-box="" className="flex min-w-0 max-w-160 grow flex-wrap items-center gap-x-2 gap-y-1">
       <Icon name="filter" className="text-text-3" />
       <div className="min-w-0 grow">
         <Combobox
@@ -36,6 +39,17 @@ export function FilterBox({ label, value, onChange, keys = {}, shown, total, pla
         <span role="status" className="whitespace-nowrap text-small text-text-3 tabular-nums">
           {shown === undefined || shown === total ? count(total) : `${count(shown)} of ${count(total)}`}
         </span>
+      )}
+      {parts.length > 0 && (
+        <ul aria-label={`Parts of: ${label}`} className="flex min-w-0 basis-full flex-wrap gap-1 ps-6">
+          {parts.map((part) => (
+            <li key={part} className="min-w-0">
+              <Chip removeLabel={`Remove ${part}`} onRemove={() => onChange(withoutPart(value, part))}>
+                {part}
+              </Chip>
+            </li>
+          ))}
+        </ul>
       )}
     </search>
   )

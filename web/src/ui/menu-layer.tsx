@@ -3,6 +3,7 @@ import clsx from 'clsx'
 import * as Primitive from 'radix-ui/dropdown-menu'
 import { Icon } from '../icons/icon.tsx'
 import { go } from '../lib/go.ts'
+import { giveBackFocus } from './give-back-focus.ts'
 import type { MenuLayerProps } from './menu.tsx'
 
 export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerProps) {
@@ -19,10 +20,7 @@ export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerPr
           align="end"
           sideOffset={4}
           collisionPadding={8}
-          onCloseAutoFocus={(event) => {
-            event.preventDefault()
-            anchor.current?.focus()
-          }}
+          onCloseAutoFocus={(event) => giveBackFocus(event, anchor.current)}
           className="enter z-50 min-w-48 max-w-[calc(100vw-16px)] rounded-panel border border-line bg-overlay py-1 shadow-layer outline-none"
         >
           {items.map((item, at) =>
@@ -34,6 +32,8 @@ export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerPr
                 aria-disabled={item.why !== undefined || undefined}
                 onSelect={(event) => {
                   if (item.why !== undefined) return event.preventDefault()
+                  // A dialog that this opens gives the focus back to the button: the item is gone by then.
+                  anchor.current?.focus()
                   item.onSelect?.()
                   if (item.href) go(item.href)
                 }}

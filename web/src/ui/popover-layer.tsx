@@ -1,5 +1,6 @@
 'use client'
 import * as Primitive from 'radix-ui/popover'
+import { giveBackFocus } from './give-back-focus.ts'
 import type { PopoverLayerProps } from './popover.tsx'
 
 export default function PopoverLayer({ label, anchor, onClose, align = 'end', children }: PopoverLayerProps) {
@@ -15,10 +16,7 @@ export default function PopoverLayer({ label, anchor, onClose, align = 'end', ch
           collisionPadding={8}
           // A click on the button itself closes by the button; both would open it again.
           onInteractOutside={(event) => isInAnchor(event.target) && event.preventDefault()}
-          onCloseAutoFocus={(event) => {
-            event.preventDefault()
-            anchor.current?.focus()
-          }}
+          onCloseAutoFocus={(event) => giveBackFocus(event, anchor.current)}
           className="enter z-50 max-h-(--radix-popover-content-available-height) w-80 max-w-[calc(100vw-16px)] overflow-y-auto rounded-panel border border-line bg-overlay p-4 shadow-layer outline-none"
         >
           {typeof children === 'function' ? children(onClose) : children}

@@ -1,9 +1,10 @@
 'use client'
 /** What plain and virtual tables share: columns, order, selection, keys. */
 import clsx from 'clsx'
-import { type KeyboardEvent, type MouseEvent, memo, type ReactNode, useMemo, useState } from 'react'
+import { type CSSProperties, type KeyboardEvent, type MouseEvent, memo, type ReactNode, useMemo, useState } from 'react'
 import { Icon } from '../icons/icon.tsx'
 import { go } from '../lib/go.ts'
+import { COLUMN_PX, ColumnEdge, type Widths } from './column-edge.tsx'
 import { keptOrder } from './kept-order.ts'
 
 export type Column<R> = {
@@ -50,6 +51,10 @@ export type TableProps<R> = {
   /** All rows there are, when more exist than are given. */
   readonly total?: number
   readonly className?: string
+  /** Of columns that somebody made wider or narrower: then all have one, and what does not fit is cut. */
+  readonly widths?: Widths | undefined
+  /** Makes the edges of the head draw along. */
+  readonly onWidths?: (widths: Widths) => void
 }
 
 const RANKS = { 1: '', 2: 'max-sm:hidden', 3: 'max-md:hidden', 4: 'max-lg:hidden' } as const
@@ -148,12 +153,28 @@ function isTyping(target: EventTarget): boolean {
   return target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
 }
 
-export function Columns<R>({ columns, onSelect }: TableProps<R>) {
+const hasWidths = (widths: Widths | undefined): widths is Widths =>
+  widths !== undefined && Object.keys(widths).length > 0
+
+/** Of the table itself: as wide as its columns, where somebody chose how wide those are. */
+export function tableStyle<R>({ columns, widths }: TableProps<R>): CSSProperties | undefined {
+  if (!hasWidths(widths)) return undefined
+  const whole = columns.reduce((sum, { id }) => sum + (widths[id] ?? COLUMN_PX.usual), 0)
+  return { tableLayout: 'fixed', width: whole }
+}
+
+export function Columns<R>({ columns, onSelect, widths }: TableProps<R>) {
+  const isFixed = hasWidths(widths)
   return (
     <colgroup>
       {onSelect && <col style={{ width: '2.5rem' }} />}
       {columns.map(({ id, width, rank }) => (
-        <col key={id} style={{ width }} className={RANKS[rank ?? 1]} />
+        <col
+          key={id}
+          data-column={id}
+          style={{ width: isFixed ? (widths[id] ?? COLUMN_PX.usual) : width }}
+          className={RANKS[rank ?? 1]}
+        />
       ))}
     </colgroup>
   )
@@ -161,7 +182,8 @@ export function Columns<R>({ columns, onSelect }: TableProps<R>) {
 
 type HeadRowProps<R> = { readonly table: Rows<R>; readonly props: TableProps<R> }
 
-export function HeadRow<R>({ table, props: { columns, selected, onSelect, label } }: HeadRowProps<R>) {
+export function HeadRow<R>({ table, props }: HeadRowProps<R>) {
+  const { columns, selected, onSelect, label, onWidths, widths } = props
   return (
     <tr aria-rowindex={1}>
       {onSelect && (
@@ -176,12 +198,14 @@ export function HeadRow<R>({ table, props: { columns, selected, onSelect, label 
           <th
             key={column.id}
             scope="col"
+            data-column={column.id}
             aria-sort={column.compare ? (isSorted ? (isDown ? 'descending' : 'ascending') : 'none') : undefined}
             data-tip={column.tip}
             className={clsx(
               'sticky top-0 z-10 h-8 border-line border-b bg-surface px-3 font-medium text-small text-text-2 first:ps-4 last:pe-4',
               column.end ? 'text-end' : 'text-start',
               column.rowHeader && 'start-0 z-20',
+              hasWidths(widths) && 'overflow-clip',
               RANKS[column.rank ?? 1],
             )}
           >
@@ -202,6 +226,7 @@ export function HeadRow<R>({ table, props: { columns, selected, onSelect, label 
             ) : (
               column.header
             )}
+            {onWidths && <ColumnEdge column={column.id} onWidths={onWidths} />}
           </th>
         )
       })}

@@ -2,7 +2,7 @@
 import clsx from 'clsx'
 import { useEffect, useRef } from 'react'
 import { NARROW, useMedia } from './media.ts'
-import { BodyRow, Columns, HeadRow, MovedChip, type TableProps, useRows } from './table-rows.tsx'
+import { BodyRow, Columns, HeadRow, MovedChip, type TableProps, tableStyle, useRows } from './table-rows.tsx'
 
 export type { Column, Sort, TableProps } from './table-rows.tsx'
 
@@ -43,6 +43,7 @@ export function Table<R>(props: TableProps<R>) {
           aria-rowcount={(total ?? table.shown.length) + 1}
           onKeyDown={table.onKeyDown}
           className="w-full border-separate border-spacing-0 text-table"
+          style={tableStyle(props)}
         >
           <Columns {...props} />
           <thead>

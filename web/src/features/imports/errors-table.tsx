@@ -2,15 +2,20 @@
 /** What was wrong with the files of an import, a row an error, and all of it to download (console.md §8.5). */
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import type { ImportError, ImportView } from '@vacancy/shared/contract'
+import dynamic from 'next/dynamic'
 import { useState } from 'react'
 import { call, pathOf } from '../../lib/api.ts'
 import { count, counted } from '../../lib/format.ts'
+import { routes } from '../../lib/routes.ts'
+import { useWhyNot } from '../../lib/session.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
+
+const AgainDialog = dynamic(() => import('./again-dialog.tsx').then((module) => module.AgainDialog), { ssr: false })
 
 const DOWNLOADS = ['rejected-properties.csv', 'rejected-packages.csv', 'errors.csv', 'errors.json'] as const
 
@@ -89,6 +94,7 @@ export function ErrorsTable({ view }: { view: ImportView }) {
         const total = pages[0]?.total ?? 0
         return (
           <div className="flex flex-col gap-3 p-4">
+            <WaysOn view={view} errors={errors} />
             <div className="flex flex-wrap items-end gap-3">
               <Field label="Kind">
                 {(wire) => (
@@ -123,6 +129,29 @@ export function ErrorsTable({ view }: { view: ImportView }) {
         )
       }}
     </Panel>
+  )
+}
+
+/** What can be done: mend one file and keep the other, or go without the rows. */
+function WaysOn({ view, errors }: { view: ImportView; errors: NonNullable<ImportView['errors']> }) {
+  const why = useWhyNot('operator')
+  const [isOpen, setOpen] = useState(false)
+  if (view.state !== 'failed') return null
+  const { rows, again } = errors
+  return (
+    <div className="flex flex-wrap items-center gap-2">
+      {(['packages', 'properties'] as const).map((kind) => (
+        <LinkButton key={kind} icon="upload" href={routes.newImport({ instead: view.id, replace: kind })}>
+          Replace {kind}.csv
+        </LinkButton>
+      ))}
+      <Button why={why ?? (rows === null ? again : undefined)} onClick={() => setOpen(true)}>
+        {rows === null
+          ? 'Build again without the rejected rows'
+          : `Build again without the ${counted(rows, 'rejected row')}…`}
+      </Button>
+      {isOpen && rows !== null && <AgainDialog view={view} rows={rows} onClose={() => setOpen(false)} />}
+    </div>
   )
 }
 

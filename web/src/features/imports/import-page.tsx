@@ -15,6 +15,7 @@ import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy.tsx'
 import { Id } from '../../ui/id.tsx'
+import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
@@ -65,6 +66,12 @@ function Lead({ view }: { view: ImportView }) {
     <p>
       For shard <span className="font-mono">{view.shard}</span>, nights {day(view.window.from, true)} –{' '}
       {day(view.window.to, true)}, begun <Age at={view.createdAt} /> by {view.by}
+      {view.withoutRowsOf !== null && (
+        <>
+          , without the rows that <Link href={routes.import(view.withoutRowsOf)}>an import before</Link> rejected
+        </>
+      )}
+      {view.codecs !== null && <>, with a codec list of its own: {view.codecs.join(', ')}</>}
     </p>
   )
 }

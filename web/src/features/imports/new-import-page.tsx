@@ -2,13 +2,13 @@
 /** The start of an import, from top to bottom: for which shard, which files, what is wrong with them, send them (§8.1–8.3). */
 import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
-import { type DragEvent, useEffect, useRef, useState } from 'react'
-import { Icon } from '../../icons/icon.tsx'
+import { useEffect, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { bytes, count, counted, duration } from '../../lib/format.ts'
 import { go } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
+import { useUrlParam } from '../../lib/url.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
@@ -17,13 +17,11 @@ import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import type { CheckReport } from './check-worker.ts'
-import { checkFiles, fingerprintOf, sortFiles } from './checking.ts'
-import { FileButton } from './file-button.tsx'
+import { checkFiles } from './checking.ts'
+import { FilesPanel, type OwnCodecs } from './files-panel.tsx'
 import { Findings, Previews } from './findings.tsx'
-import { startUpload } from './uploading.ts'
+import { beginImport, type Chosen, KINDS, ofUpload } from './sources.ts'
 
-type Chosen = Partial<Record<FileKind, File>>
-const KINDS: readonly FileKind[] = ['properties', 'packages']
 /** Bytes a package takes in a node: a word, its share of row and table. */
 const BYTES_A_PACKAGE = 10
 
@@ -36,9 +34,17 @@ export function NewImportPage() {
   const [name, setName] = useState('')
   const [shard, setShard] = useState('')
   const [files, setFiles] = useState<Chosen>({})
+  const [codecs, setCodecs] = useState<OwnCodecs>()
   const { data } = options
-  const check = useCheck(files, data)
+  const names = codecs?.names ?? data?.codecs?.names
+  const check = useCheck(files, data, names)
   const shardNow = shard || (data?.shards.length === 1 ? (data.shards[0] ?? '') : '')
+  const before = useBefore((given) => {
+    setName(given.name)
+    setShard(given.shard)
+    if (given.codecs) setCodecs({ file: 'codecs.yml of the import before', names: given.codecs })
+    setFiles(given.files)
+  })
   return (
     <Page
       id="import-new"
@@ -48,8 +54,9 @@ export function NewImportPage() {
       crumbs={[{ href: routes.imports(), label: 'Imports' }]}
       lead="Two CSV files become a snapshot, which a shard can then be given. Nothing is sent before you say so."
     >
+      {before !== '' && <Banner level="info" title={before} />}
       <Panel title="1 Shard and name" query={options}>
-        {({ shards, codecs, codecsError }) => (
+        {({ shards, codecs: inForce, codecsError }) => (
           <div className="flex flex-col gap-4">
             <div className="grid gap-4 sm:grid-cols-2">
               <Field label="Shard" required hint="A new shard may be named that has no node yet.">
@@ -71,8 +78,12 @@ export function NewImportPage() {
             </div>
             {codecs ? (
               <p className="text-small text-text-2">
-                {counted(codecs.names.length, 'rate feature')} in the codec list of {codecs.source}:{' '}
-                {codecs.names.join(', ')}
+                Checked and built with the list of {codecs.file}, not with that of a node or registry.
+              </p>
+            ) : inForce ? (
+              <p className="text-small text-text-2">
+                {counted(inForce.names.length, 'rate feature')} in the codec list of {inForce.source}:{' '}
+                {inForce.names.join(', ')}
               </p>
             ) : (
               <Banner level="warn" title="The codec list is not known">
@@ -82,12 +93,19 @@ export function NewImportPage() {
           </div>
         )}
       </Panel>
-      <FilesPanel files={files} onFiles={setFiles} />
+      <FilesPanel
+        files={files}
+        onFiles={setFiles}
+        codecs={codecs}
+        onCodecs={setCodecs}
+        hasFolder={data?.folder ?? false}
+      />
       <CheckPanel files={files} check={check} />
       <SendPanel
         name={name.trim()}
         shard={shardNow.trim()}
         files={files}
+        codecs={codecs?.names}
         report={check.report}
         options={data}
         why={why}
@@ -96,108 +114,53 @@ export function NewImportPage() {
   )
 }
 
-// Files
+// Instead of an import before
 
-function FilesPanel({ files, onFiles }: { files: Chosen; onFiles: (files: Chosen) => void }) {
-  const [faults, setFaults] = useState<readonly string[]>([])
-  const [isOver, setOver] = useState(false)
-  const [isBusy, setBusy] = useState(false)
-  const take = async (given: readonly File[]) => {
-    if (given.length === 0) return
-    setBusy(true)
-    try {
-      const sorted = await sortFiles(given)
-      const next: Chosen = { ...files }
-      const wrong: string[] = []
-      const seen = new Set<FileKind>()
-      for (const [at, { kind, fault }] of sorted.entries()) {
-        const file = given[at] as File
-        if (!kind) wrong.push(`${file.name} ${fault}.`)
-        else if (seen.has(kind)) wrong.push(`${file.name} looks like ${kind} as well: two files of one kind.`)
-        else {
-          seen.add(kind)
-          next[kind] = file
-          const other = kind === 'properties' ? 'packages' : 'properties'
-          if (file.name.toLowerCase().includes(other))
-            wrong.push(`${file.name} looks like ${kind}, whatever its name says: taken as that.`)
-        }
-      }
-      setFaults(wrong)
-      onFiles(next)
-    } catch (error) {
-      setFaults([`The files could not be read: ${(error as Error).message}`])
-    } finally {
-      setBusy(false)
-    }
-  }
-  const drop = (event: DragEvent) => {
-    event.preventDefault()
-    setOver(false)
-    void take([...event.dataTransfer.files])
-  }
-  return (
-    <Panel title="2 Files">
-      <div className="flex flex-col gap-3">
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the button beside it is the first. */}
-        <div
-          onDragOver={(event) => {
-            event.preventDefault()
-            setOver(true)
-          }}
-          onDragLeave={() => setOver(false)}
-          onDrop={drop}
-          className={`flex flex-wrap items-center gap-3 rounded-panel border border-dashed p-4 ${isOver ? 'border-accent bg-info-bg' : 'border-line-strong'}`}
-        >
-          <p className="grow text-text-2">
-            Drop properties.csv and packages.csv here, in any order, as they are or as .gz, or
-          </p>
-          <FileButton multiple busy={isBusy} onFiles={(given) => void take(given)}>
-            Choose files
-          </FileButton>
-        </div>
-        <ul className="flex flex-col gap-1">
-          {KINDS.map((kind) => (
-            <ChosenFile
-              key={kind}
-              kind={kind}
-              file={files[kind]}
-              onDrop={() => onFiles({ ...files, [kind]: undefined })}
-            />
-          ))}
-        </ul>
-        {faults.length > 0 && (
-          <ul role="alert" className="flex flex-col gap-1 text-warn">
-            {faults.map((fault) => (
-              <li key={fault} className="flex items-start gap-2">
-                <Icon name="triangle" className="mt-0.5" />
-                <span className="min-w-0 break-words">{fault}</span>
-              </li>
-            ))}
-          </ul>
-        )}
-      </div>
-    </Panel>
-  )
+type Before = {
+  readonly name: string
+  readonly shard: string
+  readonly codecs: readonly string[] | null
+  readonly files: Chosen
 }
 
-function ChosenFile({ kind, file, onDrop }: { kind: FileKind; file: File | undefined; onDrop: () => void }) {
-  return (
-    <li data-file={kind} className="flex min-h-8 flex-wrap items-center gap-x-4">
-      <Icon name={file ? 'check' : 'ring'} className={file ? 'text-ok' : 'text-text-3'} />
-      <span className="w-24 text-text-2">{kind}</span>
-      {file ? (
-        <>
-          <span className="min-w-0 break-words">{file.name}</span>
-          <span className="text-text-2 tabular-nums">{bytes(file.size)}</span>
-          <Button kind="quiet" icon="cross" onClick={onDrop}>
-            Take {file.name} out
-          </Button>
-        </>
-      ) : (
-        <span className="text-text-3">not chosen yet</span>
-      )}
-    </li>
-  )
+/** Of `?instead=` and `?replace=`: name, shard and the file that stays. @returns what is said of it; '' without one */
+function useBefore(onFound: (before: Before) => void): string {
+  const [instead] = useUrlParam('instead')
+  const [replaced] = useUrlParam('replace')
+  const [says, setSays] = useState('')
+  useEffect(() => {
+    if (instead === '') return
+    let isGone = false
+    const kept: FileKind = replaced === 'properties' ? 'packages' : 'properties'
+    const read = async () => {
+      const view = await call('GET /api/v1/imports/{id}', { params: { id: instead } })
+      const upload = await call('GET /api/v1/uploads/{id}', { params: { id: view.files[kept].upload } }).catch(
+        (error: unknown) => {
+          // Dropped, or 48 h have passed: it is chosen again.
+          if (error instanceof ApiProblem && error.status === 404) return undefined
+          throw error
+        },
+      )
+      const isFree = upload?.complete === true && upload.import === null
+      if (isGone) return
+      onFound({
+        name: view.name,
+        shard: view.shard,
+        codecs: view.codecs,
+        files: isFree ? { [kept]: ofUpload(upload) } : {},
+      })
+      setSays(
+        isFree
+          ? `Instead of ${view.name}: ${upload.name} is kept, choose the other file.`
+          : `Instead of ${view.name}: its ${kept}.csv is not here any more, choose both files.`,
+      )
+    }
+    read().catch((error: Error) => !isGone && setSays(`The import before could not be read: ${error.message}`))
+    return () => {
+      isGone = true
+    }
+  }, [instead, replaced])
+  return says
 }
 
 // Check
@@ -212,7 +175,7 @@ type Check = {
 }
 
 /** A sample as soon as there is a file, all rows when that is asked for. */
-function useCheck(files: Chosen, options: Options | undefined): Check {
+function useCheck(files: Chosen, options: Options | undefined, codecs: readonly string[] | undefined): Check {
   const [report, setReport] = useState<CheckReport>()
   const [progress, setProgress] = useState<number>()
   const [error, setError] = useState('')
@@ -223,8 +186,8 @@ function useCheck(files: Chosen, options: Options | undefined): Check {
     const own = new AbortController()
     end.current = own
     const given = KINDS.flatMap((kind) => {
-      const file = files[kind]
-      return file ? [{ kind, file }] : []
+      const source = files[kind]
+      return source?.from === 'browser' ? [{ kind, file: source.file }] : []
     })
     setError('')
     setProgress(full ? 0 : undefined)
@@ -234,7 +197,7 @@ function useCheck(files: Chosen, options: Options | undefined): Check {
     }
     const { today, to } = { today: options?.today ?? '', to: options?.window.to ?? '9999-12-31' }
     checkFiles(
-      { files: given, codecs: options?.codecs?.names, today, lastDay: to, full },
+      { files: given, codecs, today, lastDay: to, full },
       { signal: own.signal, onProgress: (share) => end.current === own && setProgress(share) },
     ).then(
       (found) => {
@@ -252,18 +215,23 @@ function useCheck(files: Chosen, options: Options | undefined): Check {
   useEffect(() => {
     run(false)
     return () => end.current?.abort()
-  }, [properties, packages, options?.codecs?.hash])
+  }, [properties, packages, codecs])
   return { report, progress, error, checkAll: () => run(true), stop: () => end.current?.abort() }
 }
 
 function CheckPanel({ files, check }: { files: Chosen; check: Check }) {
   const { report, progress, error, checkAll, stop } = check
   const isNone = !files.properties && !files.packages
-  if (isNone || (!report && error === '')) {
+  const isElsewhere = KINDS.every((kind) => files[kind]?.from !== 'browser')
+  if (isElsewhere || (!report && error === '')) {
     return (
       <Panel title="3 Check">
         <p className="text-text-2">
-          {isNone ? 'Files are looked at as soon as they are chosen.' : 'A sample of the files is looked at.'}
+          {isNone
+            ? 'Files are looked at as soon as they are chosen.'
+            : isElsewhere
+              ? 'These files are not in this browser; the build checks every row of them.'
+              : 'A sample of the files is looked at.'}
         </p>
       </Panel>
     )
@@ -312,12 +280,13 @@ type SendProps = {
   readonly name: string
   readonly shard: string
   readonly files: Chosen
+  readonly codecs: readonly string[] | undefined
   readonly report: CheckReport | undefined
   readonly options: Options | undefined
   readonly why: string | undefined
 }
 
-function SendPanel({ name, shard, files, report, options, why }: SendProps) {
+function SendPanel({ name, shard, files, codecs, report, options, why }: SendProps) {
   const [isBusy, setBusy] = useState(false)
   const [fault, setFault] = useState<Error>()
   const { properties, packages } = files
@@ -335,14 +304,17 @@ function SendPanel({ name, shard, files, report, options, why }: SendProps) {
       : stops
         ? 'A rate feature is not in the codec list: mend the file, or change the list first'
         : undefined)
-  const total = (properties?.size ?? 0) + (packages?.size ?? 0)
+  const total = KINDS.reduce((sum, kind) => {
+    const source = files[kind]
+    return sum + (source?.from === 'browser' ? source.bytes : 0)
+  }, 0)
   const records = report?.files.find(({ kind }) => kind === 'packages')?.rowsEstimate
   const send = async () => {
     if (!properties || !packages) return
     setBusy(true)
     setFault(undefined)
     try {
-      go(routes.import(await begin(name, shard, properties, packages)))
+      go(routes.import(await beginImport({ name, shard, codecs, properties, packages })))
     } catch (error) {
       setFault(error as Error)
       setBusy(false)
@@ -375,7 +347,7 @@ function SendPanel({ name, shard, files, report, options, why }: SendProps) {
         )}
         <div>
           <Button kind="primary" icon="upload" why={blocked} busy={isBusy} onClick={() => void send()}>
-            Upload and build
+            {total === 0 && properties && packages ? 'Build' : 'Upload and build'}
           </Button>
         </div>
       </div>
@@ -389,28 +361,5 @@ function Estimate({ name, children }: { name: string; children: React.ReactNode 
       <dt className="text-small text-text-3">{name}</dt>
       <dd className="font-medium">{children}</dd>
     </div>
-  )
-}
-
-/** @returns id of the import; its files are on their way */
-async function begin(name: string, shard: string, properties: File, packages: File): Promise<string> {
-  const [first, second] = await Promise.all([beginUpload('properties', properties), beginUpload('packages', packages)])
-  const { id } = await call('POST /api/v1/imports', {
-    body: { name, shard, properties: first.id, packages: second.id },
-  })
-  startUpload(first, properties)
-  startUpload(second, packages)
-  return id
-}
-
-async function beginUpload(kind: FileKind, file: File) {
-  const fingerprint = await fingerprintOf(file)
-  // What was begun before, by this page or another, goes on: nothing is sent twice.
-  const { uploads } = await call('GET /api/v1/uploads')
-  const known = uploads.find(
-    (upload) => upload.fingerprint === fingerprint && upload.kind === kind && upload.import === null,
-  )
-  return (
-    known ?? (await call('POST /api/v1/uploads', { body: { name: file.name, bytes: file.size, kind, fingerprint } }))
   )
 }

@@ -11,7 +11,7 @@ type Counters = NonNullable<ImportView['counters']>
 
 /** Three counters that do not know of each other. */
 export function CountersView({ counters }: { counters: Counters }) {
-  const { reader, builder, readBack, agree, differs } = counters
+  const { reader, builder, readBack, rejected, agree, differs } = counters
   return (
     <Panel title="Counters" data={{ 'data-agree': String(agree) }}>
       <div className="flex flex-col gap-3">
@@ -66,6 +66,16 @@ export function CountersView({ counters }: { counters: Counters }) {
               <li key={line}>{line}</li>
             ))}
           </ul>
+        )}
+        {rejected && (
+          <Banner
+            level="warn"
+            title={`${counted(rejected.properties + rejected.packages, 'row')} left out that an import before had rejected`}
+          >
+            Rows in files {count(reader.properties + reader.packages)} = taken{' '}
+            {count(builder.properties + builder.packages)} + outside the window {count(builder.outOfWindow)} + rejected{' '}
+            {count(rejected.properties + rejected.packages)}.
+          </Banner>
         )}
         {builder.outOfWindow > 0 && (
           <Banner level="info" title={`${counted(builder.outOfWindow, 'package')} left out`}>

@@ -4,8 +4,7 @@
 import type { SeriesBody, SeriesName } from '@vacancy/shared/contract'
 import { memo, useMemo } from 'react'
 import { Panel } from '../../ui/panel.tsx'
-import { TimeChart } from '../../ui/time-chart.tsx'
-import { formatOf } from './metric-charts.tsx'
+import { SeriesChart } from './metric-charts.tsx'
 import { useSeries } from './queries.ts'
 import { combined } from './series.ts'
 
@@ -53,17 +52,5 @@ type ClusterChartProps = { readonly chart: (typeof CHARTS)[number]; readonly bod
 /** Drawn anew with its values, not with the page around it. */
 const ClusterChart = memo(function ClusterChart({ chart, body }: ClusterChartProps) {
   const series = useMemo(() => [{ label: 'all', values: combined(body, chart.name, chart.combine) }], [body, chart])
-  return (
-    <TimeChart
-      title={chart.title}
-      unit={chart.unit}
-      from={body.from}
-      to={body.to}
-      stepSeconds={body.stepSeconds}
-      series={series}
-      sync="overview"
-      height={HEIGHT}
-      format={formatOf(chart)}
-    />
-  )
+  return <SeriesChart chart={chart} body={body} series={series} sync="overview" height={HEIGHT} />
 })

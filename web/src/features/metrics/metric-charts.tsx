@@ -2,7 +2,7 @@
 /** Charts of one shard or node: one time range for all of them, changes of leadership and restarts as marks. */
 
 import type { ClusterEvent, SeriesBody } from '@vacancy/shared/contract'
-import { memo, useMemo } from 'react'
+import { type ComponentProps, memo, useMemo } from 'react'
 import { bytes, duration, shortCount } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlChoice } from '../../lib/url.ts'
@@ -81,25 +81,35 @@ const MetricChart = memo(function MetricChart({ chart, body, marks, sync }: Metr
   const { lines, leftOut } = useMemo(() => linesOf(body, chart.name), [body, chart])
   return (
     <div className="min-w-0">
-      <TimeChart
-        title={chart.title}
-        unit={chart.unit}
-        from={body.from}
-        to={body.to}
-        stepSeconds={body.stepSeconds}
-        series={lines}
-        marks={marks}
-        sync={sync}
-        format={formatOf(chart)}
-      />
+      <SeriesChart chart={chart} body={body} series={lines} marks={marks} sync={sync} />
       {isBlank(lines) && <p className="text-small text-text-3">Not told in this time.</p>}
       {leftOut > 0 && <p className="text-small text-text-3">and {leftOut} more with lower values</p>}
     </div>
   )
 })
 
+type SeriesChartProps = {
+  readonly chart: Pick<ChartSpec, 'title' | 'unit'>
+  readonly body: Pick<SeriesBody, 'from' | 'to' | 'stepSeconds'>
+} & Pick<ComponentProps<typeof TimeChart>, 'series' | 'marks' | 'sync' | 'height'>
+
+/** A chart over the time that the control plane answered for. */
+export function SeriesChart({ chart, body: { from, to, stepSeconds }, ...rest }: SeriesChartProps) {
+  return (
+    <TimeChart
+      title={chart.title}
+      unit={chart.unit}
+      from={from}
+      to={to}
+      stepSeconds={stepSeconds}
+      format={formatOf(chart.unit)}
+      {...rest}
+    />
+  )
+}
+
 /** Values as the unit has them: bytes and milliseconds change their unit with their size. */
-export function formatOf({ unit }: Pick<ChartSpec, 'unit'>): (value: number) => string {
+function formatOf(unit: string): (value: number) => string {
   if (unit === 'B') return bytes
   if (unit === 'ms') return duration
   return number

@@ -15,6 +15,7 @@ import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeTabs } from '../../ui/code-view.tsx'
+import { TypedField } from '../../ui/consent.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input, RadioGroup } from '../../ui/field.tsx'
 import { Link } from '../../ui/link.tsx'
@@ -251,19 +252,7 @@ function Confirming({ plan, reason, onReason, typed, onTyped }: ConfirmingProps)
   const because = warnings === 1 ? 'required: 1 warning' : warnings > 1 ? `required: ${warnings} warnings` : 'required'
   return (
     <>
-      {asks.typed && (
-        <Field label={`Type ${plan.confirmText} to confirm`} required>
-          {(wire) => (
-            <Input
-              {...wire}
-              value={typed}
-              autoComplete="off"
-              spellCheck={false}
-              onChange={(event) => onTyped(event.target.value)}
-            />
-          )}
-        </Field>
-      )}
+      {asks.typed && <TypedField text={plan.confirmText} value={typed} onChange={onTyped} />}
       <Field
         label="Reason"
         hint={`Kept in the audit log${asks.reason ? `, ${because}` : ', optional'}.`}

@@ -12,6 +12,7 @@ const counts: Summary['counts'] = {
   attention: 0,
   aside: 0,
 }
+const at = '2026-11-20T18:28:00.000Z'
 const item: Summary['attention'][number] = {
   id: 's7:no-leader',
   rule: 1,
@@ -38,26 +39,26 @@ const event: Summary['events'][number] = {
 test('what needs attention is counted, what was put aside is not', () => {
   const aside = { ...item, id: 'other', asideUntil: 'change' } as const
 
-  expect(attentionLead({ attention: [item, aside], counts, events: [] })).toBe('1 thing needs attention.')
-  expect(attentionLead({ attention: [item, { ...item, id: 'b' }], counts, events: [] })).toBe(
+  expect(attentionLead({ at, attention: [item, aside], counts, events: [] })).toBe('1 thing needs attention.')
+  expect(attentionLead({ at, attention: [item, { ...item, id: 'b' }], counts, events: [] })).toBe(
     '2 things need attention.',
   )
 })
 
 test('when nothing does, it says so, and what changed last', () => {
-  expect(attentionLead({ attention: [], counts, events: [event] })).toBe(
-    'All 40 shards are healthy. Last change: leadership of s9 moved n1 → n3.',
+  expect(attentionLead({ at, attention: [], counts, events: [event] })).toBe(
+    'All 40 shards are healthy. Last change 3 h ago: leadership of s9 moved n1 → n3.',
   )
-  expect(attentionLead({ attention: [], counts: { ...counts, shards: 1, shardsHealthy: 1 }, events: [] })).toBe(
+  expect(attentionLead({ at, attention: [], counts: { ...counts, shards: 1, shardsHealthy: 1 }, events: [] })).toBe(
     'The one shard is healthy.',
   )
 })
 
 test('an empty list is no claim of health', () => {
-  expect(attentionLead({ attention: [], counts: { ...counts, shardsHealthy: 39 }, events: [] })).toContain(
+  expect(attentionLead({ at, attention: [], counts: { ...counts, shardsHealthy: 39 }, events: [] })).toContain(
     '39 of 40 shards',
   )
-  expect(attentionLead({ attention: [], counts: { ...counts, shards: 0, shardsHealthy: 0 }, events: [] })).toBe(
+  expect(attentionLead({ at, attention: [], counts: { ...counts, shards: 0, shardsHealthy: 0 }, events: [] })).toBe(
     'Nothing is known that could need attention.',
   )
 })

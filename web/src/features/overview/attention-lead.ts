@@ -1,10 +1,10 @@
 /** The sentence over the list of what needs attention. */
 
 import type { Summary } from '@vacancy/shared/contract'
-import { count, counted } from '../../lib/format.ts'
+import { age, count, counted } from '../../lib/format.ts'
 
 /** "3 things need attention.", or that all is well and what changed last. */
-export function attentionLead(summary: Pick<Summary, 'attention' | 'counts' | 'events'>): string {
+export function attentionLead(summary: Pick<Summary, 'at' | 'attention' | 'counts' | 'events'>): string {
   const open = summary.attention.filter((item) => item.asideUntil === null).length
   if (open > 0) return `${counted(open, 'thing needs', 'things need')} attention.`
   const { shards, shardsHealthy } = summary.counts
@@ -14,5 +14,7 @@ export function attentionLead(summary: Pick<Summary, 'attention' | 'counts' | 'e
       ? `${shards === 1 ? 'The one shard is' : `All ${count(shards)} shards are`} healthy.`
       : `${count(shardsHealthy)} of ${counted(shards, 'shard')} are healthy, nothing else needs attention.`
   const [last] = summary.events
-  return last ? `${health} Last change: ${last.says}.` : health
+  if (!last) return health
+  const ago = age(Math.max(0, Date.parse(summary.at) - Date.parse(last.at)))
+  return `${health} Last change ${ago === 'now' ? ago : `${ago} ago`}: ${last.says}.`
 }

@@ -1,6 +1,6 @@
 import type { Me, Summary } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { clusterEntries, type Entry, found, pageEntries, savedEntries } from './entries.ts'
+import { clusterEntries, type Entry, found, pageEntries, savedEntries, viewEntries } from './entries.ts'
 
 const me = (role: Me['person']['role']) => ({ person: { role } }) as Me
 const summary = {
@@ -54,4 +54,13 @@ test('saved queries are found by name', () => {
 test('nothing known yet is no fault', () => {
   expect(clusterEntries(undefined, me('admin'))).toEqual([])
   expect(found('zzz', pageEntries(), [])).toEqual([])
+})
+
+test('a saved view is found by its name and leads to the table in that view', () => {
+  const views = viewEntries([{ name: 'lagging', filter: 'lag:>1000', sort: '', columns: null }])
+
+  expect(found('lagg', views, [])[0]).toMatchObject({
+    name: 'Views',
+    entries: [{ label: 'lagging', hint: 'lag:>1000', href: '/shards?filter=lag%3A%3E1000' }],
+  })
 })

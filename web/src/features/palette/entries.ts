@@ -1,7 +1,8 @@
 /** What the palette offers, from what the console knows by now. */
-import type { Me, Summary } from '@vacancy/shared/contract'
+import type { Me, SavedView, Summary } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
 import { routes } from '../../lib/routes.ts'
+import { viewHref } from '../shards/views.ts'
 import { DEEPER_PAGES } from '../shell/deeper-pages.ts'
 import { MAIN_PAGES, MORE_PAGES } from '../shell/pages.ts'
 import { bestRank } from './rank.ts'
@@ -9,7 +10,7 @@ import { bestRank } from './rank.ts'
 export type Entry = {
   /** Stays the same, so that recent ones are found again. */
   readonly id: string
-  readonly group: 'Pages' | 'Shards and nodes' | 'Actions' | 'Saved queries' | 'Imports'
+  readonly group: 'Pages' | 'Shards and nodes' | 'Actions' | 'Views' | 'Saved queries' | 'Imports'
   readonly label: string
   readonly hint?: string
   readonly icon: IconName
@@ -98,6 +99,19 @@ export function savedEntries({ queries, imports }: Saved): Entry[] {
       href: routes.import(id),
     })),
   ]
+}
+
+/** Views of the table of shards that somebody saved. */
+export function viewEntries(views: readonly SavedView[]): Entry[] {
+  return views.map((view) => ({
+    id: `view ${view.name}`,
+    group: 'Views',
+    label: view.name,
+    hint: view.filter,
+    icon: 'star',
+    also: `view ${view.name} shards`,
+    href: viewHref(view),
+  }))
 }
 
 const GROUP_SHOWN = 7

@@ -9,9 +9,10 @@ import { call } from '../../lib/api.ts'
 import { go } from '../../lib/go.ts'
 import { pauseLive, resumeLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { useMe } from '../../lib/session.ts'
+import { giveBackFocus } from '../../ui/give-back-focus.ts'
 import { signOut } from '../session/sign-out.ts'
 import { useSavePreferences } from '../settings/preferences.ts'
-import { clusterEntries, type Entry, found, pageEntries, savedEntries } from './entries.ts'
+import { clusterEntries, type Entry, found, pageEntries, savedEntries, viewEntries } from './entries.ts'
 import { takeTyped } from './typed-ahead.ts'
 
 const RECENT_KEPT = 20
@@ -22,6 +23,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const [typed, setTyped] = useState('')
   const [chosen, setChosen] = useState<string>()
   const list = useRef<HTMLDivElement>(null)
+  const [opener] = useState(() => document.activeElement)
   const entries = useEntries()
   const groups = useMemo(() => found(typed, entries, recent), [typed, entries])
   const rows = groups.flatMap((group) => group.entries.map((entry) => ({ entry, id: `${group.name} ${entry.id}` })))
@@ -59,6 +61,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
         <Primitive.Overlay className="fixed inset-0 z-40 bg-[rgb(11_13_18/0.45)]" />
         <Primitive.Content
           aria-describedby={undefined}
+          onCloseAutoFocus={(event) => giveBackFocus(event, opener)}
           className="enter fixed inset-x-0 top-0 z-50 mx-auto flex max-h-dvh w-full flex-col border-line bg-overlay shadow-layer outline-none sm:top-[10vh] sm:max-h-[70vh] sm:max-w-160 sm:rounded-panel sm:border"
         >
           <Primitive.Title className="sr-only">Commands</Primitive.Title>
@@ -165,7 +168,8 @@ function useEntries(): readonly Entry[] {
     () => [
       ...pageEntries(),
       ...clusterEntries(summary, me),
-      ...actionEntries(paused, (theme) => save({ ...me.preferences, theme })),
+      ...viewEntries(me.preferences.shards.views),
+      ...actionEntries(paused, (theme) => save({ theme })),
       ...savedEntries({ queries: queries ?? [], imports: imports ?? [] }),
     ],
     [summary, me, paused, save, queries, imports],

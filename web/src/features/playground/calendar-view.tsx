@@ -1,10 +1,9 @@
 'use client'
 /** Property × date: price as colour and number, rooms left beneath; none left is hatched and says 0. */
-import { useVirtualizer } from '@tanstack/react-virtual'
 import clsx from 'clsx'
 import { type KeyboardEvent, memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { day, price, weekday } from '../../lib/format.ts'
-import { Spacer } from '../../ui/virtual-table.tsx'
+import { Spacer, useVirtualRows } from '../../ui/virtual-rows.tsx'
 import type { Stay } from './rows.ts'
 import { totalOf } from './rows.ts'
 import { type Scale, STEPS, scaleOf, stepOf } from './scale.ts'
@@ -14,7 +13,7 @@ const ROW_REM = 2.25
 const GAP = 1
 const HEAD_HEIGHT = 40
 const OVERSCAN = 2
-const FIRST_RECT = { width: 1_000, height: 480 }
+const FIRST_HEIGHT = 480
 /** Ground and ink of each step: black or white, whichever is easier to read on it (console.md §16). */
 const COLOURS = [
   'bg-price-1 text-[#fff]',
@@ -41,18 +40,15 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
   // Only the rows in sight are in the page: thousands of cells would take longer than the query.
   const [height] = useState(rowHeight)
   const getItemKey = useCallback((index: number) => stays[index]?.propertyId ?? index, [stays])
-  const rows = useVirtualizer({
+  const rows = useVirtualRows({
+    scroller,
     count: stays.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => height,
+    height,
+    headHeight: HEAD_HEIGHT,
+    firstHeight: FIRST_HEIGHT,
     overscan: OVERSCAN,
     getItemKey,
-    // The head lies before the rows, and on them once they are scrolled.
-    scrollMargin: HEAD_HEIGHT,
-    scrollPaddingStart: HEAD_HEIGHT,
-    initialRect: FIRST_RECT,
   })
-  const items = rows.getVirtualItems()
   // A cell that the keys go to may be drawn only once its row is in sight.
   useLayoutEffect(() => {
     if (!isGoing.current) return
@@ -67,7 +63,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
     const to = [clamp(row, stays.length), clamp(column, dates.length)] as const
     isGoing.current = true
     setAt(to)
-    rows.scrollToIndex(to[0])
+    rows.scrollTo(to[0])
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const [row, column] = at
@@ -89,7 +85,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
     event.preventDefault()
   }
   // Tab comes into the grid also when the cell that was left last is out of sight.
-  const entry = items.some(({ index }) => index === at[0]) ? at : ([items[0]?.index ?? 0, at[1]] as const)
+  const entry = rows.items.some(({ index }) => index === at[0]) ? at : ([rows.items[0]?.index ?? 0, at[1]] as const)
   return (
     <div className="flex min-w-0 flex-col gap-2">
       <Legend scale={scale} />
@@ -135,9 +131,9 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
               </th>
             </tr>
           </thead>
-          <Spacer height={(items[0]?.start ?? HEAD_HEIGHT) - HEAD_HEIGHT} />
+          <Spacer height={rows.before} />
           <tbody>
-            {items.map(({ index: row }) => {
+            {rows.items.map(({ index: row }) => {
               const stay = stays[row]
               return (
                 stay && (
@@ -156,7 +152,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
               )
             })}
           </tbody>
-          <Spacer height={rows.getTotalSize() - ((items.at(-1)?.end ?? HEAD_HEIGHT) - HEAD_HEIGHT)} />
+          <Spacer height={rows.after} />
         </table>
       </div>
     </div>

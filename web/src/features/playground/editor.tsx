@@ -20,6 +20,9 @@ type EditorProps = {
   readonly shard: PlaygroundShard | null
   /** The run was tried with a request that cannot be sent: what is missing is shown. */
   readonly isTried: boolean
+  /** Text of the JSON view that is no request yet: it stays as it is; the form shows the last request that was. */
+  readonly text: string | undefined
+  readonly onText: (text: string | undefined) => void
 }
 
 const VIEWS = [
@@ -28,15 +31,13 @@ const VIEWS = [
   { id: 'wire', label: 'Wire' },
 ] as const
 
-export function Editor({ draft, onDraft, compiled, shard, isTried }: EditorProps) {
-  const [view, setView] = useState<string>('form')
-  // Text that is not JSON yet stays as it is; the form shows the last request that was.
-  const [text, setText] = useState<string>()
+export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText }: EditorProps) {
+  const [view, setView] = useState<string>(text === undefined ? 'form' : 'json')
   const [lit, setLit] = useState('')
   const parsed = text === undefined ? undefined : parseRequest(text)
   const isStuck = parsed !== undefined && !parsed.ok
   const change = (next: Draft) => {
-    setText(undefined)
+    onText(undefined)
     onDraft(next)
   }
   return (
@@ -46,7 +47,7 @@ export function Editor({ draft, onDraft, compiled, shard, isTried }: EditorProps
           level="warn"
           title={`The JSON is wrong in line ${parsed.line}: this is the last request that could be read.`}
           className="mb-3"
-          actions={<Button onClick={() => setText(undefined)}>Drop the JSON text</Button>}
+          actions={<Button onClick={() => onText(undefined)}>Drop the JSON text</Button>}
         />
       )}
       {view === 'form' && (
@@ -75,12 +76,12 @@ export function Editor({ draft, onDraft, compiled, shard, isTried }: EditorProps
               className="font-mono text-table"
               value={text ?? jsonOf(draft)}
               onChange={({ target }) => {
-                setText(target.value)
+                onText(target.value)
                 const next = parseRequest(target.value)
                 if (next.ok) onDraft({ ...draft, ...next.draft })
               }}
               onBlur={() => {
-                if (!isStuck) setText(undefined)
+                if (!isStuck) onText(undefined)
               }}
             />
           )}
@@ -106,7 +107,10 @@ export function Editor({ draft, onDraft, compiled, shard, isTried }: EditorProps
   )
 }
 
-type FormViewProps = EditorProps & { readonly lit: string; readonly onLight: (field: string) => void }
+type FormViewProps = Omit<EditorProps, 'text' | 'onText'> & {
+  readonly lit: string
+  readonly onLight: (field: string) => void
+}
 
 function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: FormViewProps) {
   const [isMore, setMore] = useState(false)

@@ -1,8 +1,9 @@
 'use client'
 /** One field of a request, as its row in the table of commands says. */
+import { useQuery } from '@tanstack/react-query'
 import type { PlaygroundShard } from '@vacancy/shared/contract'
 import type { FieldSpec, JsonFieldValue } from '@vacancy/shared/wire'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { count } from '../../lib/format.ts'
 import { Combobox, type ComboOptions, MultiCombobox } from '../../ui/combobox.tsx'
@@ -26,6 +27,7 @@ export function FieldInput(props: FieldProps): ReactNode {
   const widget = widgetOf(spec)
   const label = labelOf(command, spec.name)
   const bounds = { window: shard?.window ?? null, datesMax: shard?.datesMax ?? null, shard: shard?.id ?? 'the shard' }
+  const unknown = useUnknown(widget, props)
   const dates = typeof value === 'string' ? [value] : Array.isArray(value) ? value : []
   if (widget.as === 'dates' || widget.as === 'date') {
     const single = widget.as === 'date'
@@ -56,17 +58,55 @@ export function FieldInput(props: FieldProps): ReactNode {
     return <FeatureBoxes {...props} label={label} features={shard.rateFeatures} />
   }
   return (
-    <Field label={label} required={spec.required} error={error} hint={hintOf(widget, spec, props)}>
+    <Field label={label} required={spec.required} error={error} hint={hintOf(widget, spec, props, unknown)}>
       {(wire) => <Control {...props} widget={widget} wire={wire} />}
     </Field>
   )
 }
 
-function hintOf(widget: Widget, spec: FieldSpec, { value, shard }: FieldProps): string {
-  if (widget.as === 'words' || widget.as === 'word') return ''
+function hintOf(widget: Widget, spec: FieldSpec, { value, shard }: FieldProps, unknown: readonly string[]): string {
+  if (widget.as === 'words' || widget.as === 'word') {
+    return unknown.length === 0 ? '' : `Not in use on ${shard?.id}: ${unknown.join(', ')}`
+  }
   if (spec.name === 'limit' && shard?.queryLimit)
     return `1 to ${count(shard.queryLimit)}; ${count(shard.queryLimit)} when empty.`
   return widget.as === 'number' && value === undefined ? spec.summary : ''
+}
+
+/** What the control plane tells at once. */
+const WORDS_MAX = 200
+const SETTLED_MS = 500
+const KNOWN_MS = 60_000
+const UNKNOWN_NAMED = 5
+
+/** Values that the data has not, or no more: they are kept, and named. Of properties there are too many to look. */
+function useUnknown(widget: Widget, { value, shard, segment }: FieldProps): readonly string[] {
+  const kind = 'kind' in widget && widget.kind !== 'property' ? widget.kind : undefined
+  const [settled, setSettled] = useState(value)
+  // What is being typed is on its way to a name.
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), SETTLED_MS)
+    return () => clearTimeout(timer)
+  }, [value])
+  const given = typeof settled === 'string' ? [settled] : Array.isArray(settled) ? settled : []
+  const { data = [] } = useQuery({
+    queryKey: ['playground-unknown', shard?.id, kind, segment, given],
+    queryFn: async ({ signal }) => {
+      if (kind === undefined) return []
+      const ask = (prefix: string) =>
+        call('GET /api/v1/words', { query: queryOf(shard?.id, kind, segment, prefix), signal })
+      const all = await ask('')
+      const known = new Set(all.words.map(({ word }) => word))
+      const doubted = given.filter((one) => !known.has(one)).slice(0, UNKNOWN_NAMED)
+      if (!all.more) return doubted
+      // More names than one answer has: by their beginning, where the whole name comes first.
+      const isThere = await Promise.all(doubted.map(async (one) => (await ask(one)).words[0]?.word === one))
+      return doubted.filter((_, at) => !isThere[at])
+    },
+    enabled: kind !== undefined && shard !== null && given.length > 0,
+    staleTime: KNOWN_MS,
+  })
+  return settled === value ? data : []
 }
 
 type ControlProps = FieldProps & {
@@ -174,13 +214,16 @@ function FeatureBoxes({
 /** Names in use with the number of their properties, from the live data. */
 export function wordsOf(shard: string | undefined, kind: WordKind, segment: string | undefined): ComboOptions {
   return async (prefix, signal) => {
-    const ofSegment = kind !== 'segment' && kind !== 'rate_feature' && segment
     if (kind === 'property' && !segment) return []
-    const query = { kind, prefix, ...(shard && { shard }), ...(ofSegment && { segment }) }
-    const { words } = await call('GET /api/v1/words', { query, signal })
+    const { words } = await call('GET /api/v1/words', { query: queryOf(shard, kind, segment, prefix), signal })
     return words.map(({ word, properties }) => ({
       value: word,
       ...(properties !== null && { hint: count(properties) }),
     }))
   }
+}
+
+function queryOf(shard: string | undefined, kind: WordKind, segment: string | undefined, prefix: string) {
+  const ofSegment = kind !== 'segment' && kind !== 'rate_feature' && segment
+  return { kind, prefix, limit: WORDS_MAX, ...(shard && { shard }), ...(ofSegment && { segment }) }
 }

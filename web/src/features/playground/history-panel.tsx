@@ -1,10 +1,10 @@
 'use client'
-/** Own runs and saved queries, below the editor. */
+/** Own runs, saved queries and saved results, below the editor. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import type { HistoryEntry, SavedQuery } from '@vacancy/shared/contract'
+import type { HistoryEntry, SavedQuery, SavedResultLine } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
-import { clock, count, day, micros, NONE } from '../../lib/format.ts'
+import { clock, count, counted, day, micros, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -18,8 +18,18 @@ import { TITLES } from './catalogue.ts'
 import { type Draft, differencesOf } from './request.ts'
 
 export const HISTORY_KEY = ['playground-history'] as const
+export const RESULTS_KEY = ['saved-results'] as const
 
-type HistoryProps = { readonly draft: Draft; readonly onUse: (draft: Draft, entry: HistoryEntry) => void }
+/** How a run went: a count of null is a failure. */
+type Went = Pick<HistoryEntry, 'count' | 'totalMicros'>
+
+type HistoryProps = {
+  readonly draft: Draft
+  /** How the last run of the page went. */
+  readonly last: Went | undefined
+  readonly onUse: (draft: Draft, entry: HistoryEntry) => void
+  readonly onCompare: (entry: HistoryEntry) => void
+}
 
 /** What an entry asked for, as a request. */
 export function draftOf({
@@ -31,7 +41,7 @@ export function draftOf({
   return { shard, node: node ?? '', command, fields }
 }
 
-export function HistoryPanel({ draft, onUse }: HistoryProps) {
+export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
   const [search, setSearch] = useState('')
   const [compared, setCompared] = useState<HistoryEntry>()
   const queries = useQueryClient()
@@ -126,7 +136,12 @@ export function HistoryPanel({ draft, onUse }: HistoryProps) {
                       <IconButton
                         label="Compare with the current request"
                         icon="not-equal"
-                        onClick={(event) => stop(event, () => setCompared(entry))}
+                        onClick={(event) =>
+                          stop(event, () => {
+                            setCompared(entry)
+                            onCompare(entry)
+                          })
+                        }
                       />
                     </span>
                   ),
@@ -134,7 +149,7 @@ export function HistoryPanel({ draft, onUse }: HistoryProps) {
               ]}
             />
           )}
-          {compared && <DiffDialog entry={compared} draft={draft} onClose={() => setCompared(undefined)} />}
+          {compared && <DiffDialog entry={compared} draft={draft} last={last} onClose={() => setCompared(undefined)} />}
         </div>
       )}
     </Panel>
@@ -147,7 +162,7 @@ function stop(event: { stopPropagation(): void }, act: () => void): void {
   act()
 }
 
-function briefOf({ shard, fields }: HistoryEntry): string {
+function briefOf({ shard, fields }: Pick<HistoryEntry, 'shard' | 'fields'>): string {
   const values = Object.entries(fields).filter(([name]) => name !== 'explain')
   return [shard, ...values.map(([name, value]) => `${name}=${Array.isArray(value) ? value.join('+') : value}`)].join(
     ' ',
@@ -157,15 +172,20 @@ function briefOf({ shard, fields }: HistoryEntry): string {
 function DiffDialog({
   entry,
   draft,
+  last,
   onClose,
 }: {
   readonly entry: HistoryEntry
   readonly draft: Draft
+  readonly last: Went | undefined
   readonly onClose: () => void
 }) {
   const differences = differencesOf(draftOf(entry), draft)
   return (
     <Dialog open onClose={onClose} title={`The run of ${clock(entry.at)} and the current request`}>
+      <p className="pb-3">
+        Then {wentText(entry)}; {last ? `the last run here ${wentText(last)}.` : 'nothing was run here yet.'}
+      </p>
       {differences.length === 0 ? (
         <p>They ask for the same.</p>
       ) : (
@@ -182,6 +202,10 @@ function DiffDialog({
       )}
     </Dialog>
   )
+}
+
+function wentText({ count: rows, totalMicros }: Went): string {
+  return rows === null ? 'failed' : `${counted(rows, 'row')} in ${micros(totalMicros)}`
 }
 
 export function SavedPanel() {
@@ -250,5 +274,53 @@ export function SavedPanel() {
         />
       )}
     </Panel>
+  )
+}
+
+export function SavedResultsPanel() {
+  const query = useQuery({
+    queryKey: RESULTS_KEY,
+    queryFn: ({ signal }) => call('GET /api/v1/saved-results', { signal }),
+  })
+  return (
+    <Panel
+      title="Saved results"
+      query={query}
+      isEmpty={({ results }) => results.length === 0}
+      empty={{ says: 'No result is saved. “Share with result” keeps one with its request and times for 30 days.' }}
+    >
+      {({ results, total }) => (
+        <Table
+          label="Saved results"
+          rows={results}
+          total={total}
+          rowKey={({ id }) => id}
+          href={({ id }) => routes.savedResult(id)}
+          columns={[
+            {
+              id: 'taken',
+              header: 'taken',
+              rank: 2,
+              cell: ({ takenAt }) => <span data-tip={takenAt}>{`${day(takenAt)} ${clock(takenAt)}`}</span>,
+              compare: (a, b) => (a.takenAt < b.takenAt ? -1 : 1),
+            },
+            { id: 'query', header: 'query', rowHeader: true, cell: (line) => <ResultLink line={line} /> },
+            { id: 'count', header: 'rows', end: true, cell: (line) => count(line.count) },
+            { id: 'time', header: 'time', end: true, rank: 2, cell: ({ totalMicros }) => micros(totalMicros) },
+            { id: 'owner', header: 'by', rank: 3, cell: ({ owner, mine }) => (mine ? 'you' : owner) },
+            { id: 'expires', header: 'kept until', rank: 3, cell: ({ expiresAt }) => day(expiresAt) },
+          ]}
+        />
+      )}
+    </Panel>
+  )
+}
+
+function ResultLink({ line }: { readonly line: SavedResultLine }) {
+  return (
+    <span className="block max-w-[45vw] truncate sm:max-w-[60ch]">
+      <Link href={routes.savedResult(line.id)}>{TITLES[line.command]}</Link>{' '}
+      <span className="font-mono text-small text-text-3">{briefOf(line)}</span>
+    </span>
   )
 }

@@ -3,10 +3,11 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { price } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
+import { readColours } from '../../ui/colours.ts'
 import { Table } from '../../ui/table.tsx'
 import { type Arrow, hexagons, neighbourOf, type Point, type Projection, project, scaleBar } from './projection.ts'
 import type { Details } from './result-table.tsx'
-import { scaleOf, stepOf } from './scale.ts'
+import { STEPS, scaleOf, stepOf } from './scale.ts'
 
 /** Beyond that many, points become hexagons with counts. */
 const POINTS_MAX = 2_000
@@ -49,7 +50,7 @@ export function MapView({ ids, details, totals, selected, onSelect }: MapProps) 
         selected,
         colourOf: (id) => {
           const total = totals.get(id)
-          return total === undefined ? '--color-accent' : `--color-price-${stepOf(scale, total)}`
+          return total === undefined ? 'accent' : `price-${stepOf(scale, total)}`
         },
       })
   }, [projection, width, height, selected, totals, scale, scheme])
@@ -166,8 +167,19 @@ type Drawing = {
   readonly width: number
   readonly height: number
   readonly selected: string | undefined
+  /** Token of its colour. */
   readonly colourOf: (id: string) => string
 }
+
+const TOKENS = [
+  'line',
+  'text',
+  'text-3',
+  'series-3',
+  'focus',
+  'accent',
+  ...Array.from({ length: STEPS }, (_, step) => `price-${step + 1}`),
+]
 
 function draw(canvas: HTMLCanvasElement, { projection, width, height, selected, colourOf }: Drawing): void {
   const ratio = devicePixelRatio
@@ -176,16 +188,17 @@ function draw(canvas: HTMLCanvasElement, { projection, width, height, selected, 
   const context = canvas.getContext('2d')
   if (!context) return
   context.scale(ratio, ratio)
-  const colour = (name: string) => resolved(canvas, name)
-  const [line, text] = [colour('--color-line'), colour('--color-text-3')]
+  const colours = readColours(canvas, TOKENS)
+  const colour = (token: string) => colours[TOKENS.indexOf(token)] ?? ''
+  const [line, text] = [colour('line'), colour('text-3')]
   context.font = '11px system-ui, sans-serif'
   context.strokeStyle = line
   context.fillStyle = text
   drawGrid(context, projection, width, height)
   if (projection.points.length > POINTS_MAX) {
-    drawHexagons(context, projection.points, colour('--color-series-3'), text)
+    drawHexagons(context, projection.points, colour('series-3'), text)
   } else {
-    context.strokeStyle = colour('--color-text')
+    context.strokeStyle = colour('text')
     for (const { id, x, y } of projection.points) {
       context.fillStyle = colour(colourOf(id))
       context.beginPath()
@@ -196,7 +209,7 @@ function draw(canvas: HTMLCanvasElement, { projection, width, height, selected, 
   }
   const chosen = projection.points.find(({ id }) => id === selected)
   if (chosen) {
-    context.strokeStyle = colour('--color-focus')
+    context.strokeStyle = colour('focus')
     context.lineWidth = 3
     context.beginPath()
     context.arc(chosen.x, chosen.y, RADIUS + 4, 0, 2 * Math.PI)
@@ -207,12 +220,6 @@ function draw(canvas: HTMLCanvasElement, { projection, width, height, selected, 
   context.fillStyle = text
   context.fillRect(12, height - 12, bar.pixels, 2)
   context.fillText(bar.text, 12, height - 18)
-}
-
-/** `light-dark()` is no colour to a canvas: an element works it out. */
-function resolved(canvas: HTMLCanvasElement, name: string): string {
-  canvas.style.color = `var(${name})`
-  return getComputedStyle(canvas).color
 }
 
 function drawGrid(context: CanvasRenderingContext2D, { place }: Projection, width: number, height: number): void {

@@ -6,7 +6,7 @@ import { countText, dateOf, dayOf, formatDates, isUnsold, monthOf, monthsOn, par
 import { hexagons, neighbourOf, project, scaleBar } from './projection.ts'
 import { csvOf, gridOf } from './rows.ts'
 import { percentile, scaleOf, stepOf } from './scale.ts'
-import { barsOf, spreadOf } from './timing.ts'
+import { barsOf, spreadOf, timesText } from './timing.ts'
 
 test('dates as they are typed', () => {
   expect(parseDates('2026-11-20..2026-11-22')).toEqual({ ok: true, dates: ['2026-11-20', '2026-11-21', '2026-11-22'] })
@@ -204,4 +204,7 @@ test('the hops of a run add up to what the browser saw, told or not', () => {
   // Clocks of a browser are coarse: never less than nothing.
   expect(barsOf({ hops: [...hops], totalMicros: 1_000 }, 900)[0]?.micros).toBe(0)
   expect(spreadOf({ runs: [5, 1, 9, 3], failed: 0, wanted: 4 })).toEqual({ p50: 3, p99: 9, least: 1, most: 9 })
+  expect(timesText({ runs: [500, 100, 900], failed: 1, wanted: 10 })).toBe(
+    '3 of 10 runs, 1 failed: p50 500 µs · p99 900 µs · 100 µs to 900 µs',
+  )
 })

@@ -1,12 +1,12 @@
 'use client'
 /** Write a request, run it, look at what came back (console.md §9). */
 import { useQuery } from '@tanstack/react-query'
-import type { PlaygroundAnswer, PlaygroundShard } from '@vacancy/shared/contract'
+import type { HistoryEntry, PlaygroundAnswer, PlaygroundShard } from '@vacancy/shared/contract'
 import { curlOf, goOf, typescriptOf } from '@vacancy/shared/snippets'
 import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
-import { call } from '../../lib/api.ts'
+import { ApiProblem, call } from '../../lib/api.ts'
+import { clock, day } from '../../lib/format.ts'
 import { useKey } from '../../lib/keys.ts'
-import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useSetUrl } from '../../lib/url.ts'
 import { announce } from '../../ui/announce.ts'
@@ -21,11 +21,13 @@ import { Select } from '../../ui/select.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { commandGroups, isSearch, isWrite, type QueryCommand } from './catalogue.ts'
 import { Editor } from './editor.tsx'
-import { HistoryPanel, SavedPanel } from './history-panel.tsx'
+import { HistoryPanel, SavedPanel, SavedResultsPanel } from './history-panel.tsx'
+import { copyLink } from './links.ts'
 import { type Compiled, compile, type Draft, hexOf, jsonOf, withCommand } from './request.ts'
-import { Results } from './results.tsx'
+import { type Compared, Results } from './results.tsx'
 import { useRuns } from './run.ts'
-import { decodeShare, encodeShare, SHARE_CHARS_MAX } from './share.ts'
+import { encodeShare, openShare, SHARE_CHARS_MAX } from './share.ts'
+import { type KeptEdits, keptEdits, useKeptEdits } from './unsaved.ts'
 
 const WhyDialog = lazy(() => import('./why-dialog.tsx').then(({ WhyDialog }) => ({ default: WhyDialog })))
 const ReplicasDialog = lazy(() =>
@@ -37,9 +39,11 @@ const SaveDialog = lazy(() => import('./save-dialog.tsx').then(({ SaveDialog }) 
 const EMPTY: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields: {} }
 const WRITE_MODE_MS = 15 * 60_000
 const URL_AFTER_MS = 300
+/** How often the same read is run to see how its times spread. */
+const REPEATS = [10, 100]
 
 export function PlaygroundPage() {
-  const opened = useOpenedLink()
+  const opened = useOpened()
   const [chosen, setChosen] = useState<string>()
   const asked = chosen ?? opened?.draft?.shard ?? ''
   const start = useQuery({
@@ -72,25 +76,55 @@ export function PlaygroundPage() {
   )
 }
 
-type Opened = { readonly draft: Draft | undefined; readonly run: boolean; readonly fault: string }
+type Opened = {
+  readonly draft: Draft | undefined
+  /** Of the JSON editor, while it was no request. */
+  readonly text: string | undefined
+  readonly run: boolean
+  /** When these edits of the tab were kept; undefined for what a link names. */
+  readonly keptAt: string | undefined
+  readonly faults: readonly string[]
+}
 
-/** What the address asks for: looked at once, before anything is drawn. */
-function useOpenedLink(): Opened | undefined {
+/** What the page begins with: looked at once, before anything is drawn. */
+function useOpened(): Opened | undefined {
   const [opened, setOpened] = useState<Opened>()
   useEffect(() => {
-    const search = new URLSearchParams(location.search)
-    const q = search.get('q')
-    if (q === null) return setOpened({ draft: undefined, run: false, fault: '' })
-    void decodeShare(q).then((shared) =>
-      setOpened(
-        shared.ok
-          ? // A link never writes: those commands wait for Run, whatever it says.
-            { draft: shared.draft, run: search.get('run') === '1' && !isWrite(shared.draft.command), fault: '' }
-          : { draft: undefined, run: false, fault: shared.reason },
-      ),
-    )
+    void openedBy(new URLSearchParams(location.search)).then(setOpened)
   }, [])
   return opened
+}
+
+/** A request that the address names is opened as it is; otherwise what was last written in this tab comes back. */
+async function openedBy(search: URLSearchParams): Promise<Opened> {
+  const q = search.get('q')
+  const [kept, shared] = await Promise.all([keptOrFault(), q === null ? undefined : openShare(q)])
+  const none = { draft: undefined, text: undefined, run: false, keptAt: undefined }
+  if (!shared) {
+    if (typeof kept === 'string') return { ...none, faults: [`What was written here could not be read: ${kept}`] }
+    return kept ? { ...kept, run: false, keptAt: kept.at, faults: [] } : { ...none, faults: [] }
+  }
+  if (!shared.ok) return { ...none, faults: [`The link could not be opened: ${shared.reason}.`] }
+  const { draft } = shared
+  // The address follows what is written: text that is no request yet belongs to it only where both are the same edits.
+  const isOwn = typeof kept === 'object' && JSON.stringify(kept.draft) === JSON.stringify(draft)
+  return {
+    draft,
+    text: isOwn ? kept.text : undefined,
+    // A link never writes: those commands wait for Run, whatever it says.
+    run: search.get('run') === '1' && !isWrite(draft.command),
+    keptAt: undefined,
+    faults: [],
+  }
+}
+
+async function keptOrFault(): Promise<KeptEdits | string | undefined> {
+  try {
+    return await keptEdits()
+  } catch (error) {
+    if (error instanceof ApiProblem) return error.message
+    throw error
+  }
 }
 
 type Layer =
@@ -109,18 +143,21 @@ function Workbench({
 }) {
   const { shard } = start
   const [draft, setDraft] = useState<Draft>(() => opened.draft ?? { ...EMPTY, ...shard?.example })
+  const [text, setText] = useState(opened.text)
+  const [isBack, setBack] = useState(opened.keptAt !== undefined)
   const [isTried, setTried] = useState(false)
   const [selected, setSelected] = useState<string>()
-  const [compared, setCompared] = useState<{ label: string; micros: number | null }>()
+  const [compared, setCompared] = useState<Compared>()
   const [layer, setLayer] = useState<Layer>()
   const [isWriting, setWriting] = useWriteMode()
-  const { run, before, start: startRun } = useRuns()
+  const { run, before, start: startRun, stop } = useRuns()
   const compiled = compile(draft)
   const writes = isWrite(draft.command)
   const whyNoWrite = useWhyNot('operator')
   // A link says which shard it is about, also where the page chose it.
   const named: Draft = { ...draft, shard: shard?.id ?? draft.shard }
   useDraftInUrl(named, opened.draft !== undefined)
+  const notKept = useKeptEdits({ draft: named, text })
 
   const runNow = (times = 1) => {
     setTried(true)
@@ -143,15 +180,35 @@ function Workbench({
     writes && !isWriting ? (whyNoWrite ?? 'Switch write mode on first: this command changes data') : undefined
   const use = (next: Draft) => {
     setTried(false)
+    setText(undefined)
     setDraft(next)
     if (next.shard !== '' && next.shard !== shard?.id) onShard(next.shard)
   }
   return (
     <>
-      {opened.fault !== '' && (
-        <Banner level="warn" title={`The link could not be opened: ${opened.fault}.`}>
+      {opened.faults.map((fault) => (
+        <Banner key={fault} level="warn" title={fault}>
           Ask for it again, or begin here.
         </Banner>
+      ))}
+      {isBack && (
+        <Banner
+          level="info"
+          title={`What you wrote in this tab is back, as of ${day(opened.keptAt)} ${clock(opened.keptAt)}.`}
+          actions={
+            <>
+              <Button onClick={() => setBack(false)}>Go on with it</Button>
+              <Button
+                onClick={() => {
+                  setBack(false)
+                  use({ ...EMPTY, ...shard?.example, shard: shard?.id ?? '' })
+                }}
+              >
+                Begin anew
+              </Button>
+            </>
+          }
+        />
       )}
       {start.missing.length > 0 && <PartialStrip missing={start.missing} />}
       {isWriting && (
@@ -189,7 +246,16 @@ function Workbench({
               >
                 {writes ? 'Run WRITE' : 'Run'}
               </Button>
-              {!writes && <Button onClick={() => runNow(10)}>x10</Button>}
+              {!writes &&
+                REPEATS.map((times) => (
+                  <Button
+                    key={times}
+                    data-tip={`Runs it ${times} times, 50 a second at most, and shows how the times spread`}
+                    onClick={() => runNow(times)}
+                  >
+                    x{times}
+                  </Button>
+                ))}
               {!writes && (
                 <Button
                   onClick={() => compiled.ok && setLayer({ as: 'replicas' })}
@@ -208,7 +274,7 @@ function Workbench({
                 </Button>
               )}
               <Menu label="Copy as" button="Copy as" icon="copy" items={codes.items} />
-              <Button icon="link" onClick={() => void share(named)}>
+              <Button icon="link" onClick={() => void copyLink(named)}>
                 Share
               </Button>
               <Button icon="star" onClick={() => setLayer({ as: 'save' })}>
@@ -224,7 +290,20 @@ function Workbench({
                 why={whyNoWrite}
               />
             )}
-            <Editor draft={draft} onDraft={setDraft} compiled={compiled} shard={shard} isTried={isTried} />
+            <Editor
+              draft={draft}
+              onDraft={setDraft}
+              compiled={compiled}
+              shard={shard}
+              isTried={isTried}
+              text={text}
+              onText={setText}
+            />
+            {notKept !== '' && (
+              <p role="status" className="text-small text-warn">
+                Not kept for this tab: {notKept} A reload may lose it.
+              </p>
+            )}
           </form>
         </Panel>
         <Panel title="Result">
@@ -235,7 +314,11 @@ function Workbench({
             onSelect={setSelected}
             onWhy={(property) => setLayer({ as: 'why', property })}
             onRetry={() => runNow()}
-            onDraft={setDraft}
+            onStop={stop}
+            onDraft={(next) => {
+              setText(undefined)
+              setDraft(next)
+            }}
             compared={compared}
             datesMax={shard?.datesMax ?? null}
           />
@@ -243,12 +326,15 @@ function Workbench({
       </div>
       <HistoryPanel
         draft={named}
+        last={before?.answer}
         onUse={(next, entry) => {
           use(next)
-          setCompared({ label: 'The run of the history', micros: entry.totalMicros })
+          setCompared(comparedWith(entry))
         }}
+        onCompare={(entry) => setCompared(comparedWith(entry))}
       />
       <SavedPanel />
+      <SavedResultsPanel />
       <Suspense fallback={null}>
         {layer?.as === 'why' && (
           <WhyDialog draft={draft} shard={shard?.id} property={layer.property} onClose={() => setLayer(undefined)} />
@@ -271,6 +357,10 @@ function Workbench({
       </Suspense>
     </>
   )
+}
+
+function comparedWith({ at, totalMicros }: HistoryEntry): Compared {
+  return { label: `The run of ${day(at)} ${clock(at)}`, micros: totalMicros }
 }
 
 function CommandSelect({
@@ -356,30 +446,17 @@ function useDraftInUrl(draft: Draft, fromLink: boolean): void {
     let isGone = false
     const timer = setTimeout(async () => {
       const q = await encodeShare(JSON.parse(text) as Draft)
-      if (!isGone) set({ q: q.length <= SHARE_CHARS_MAX ? q : null, run: null })
+      if (isGone) return
+      if (q.length <= SHARE_CHARS_MAX) set({ q, run: null })
+      // Too long for an address. The short name that was opened stays right until something is changed.
+      else if (text === first.current) set({ run: null })
+      else set({ q: null, run: null })
     }, URL_AFTER_MS)
     return () => {
       isGone = true
       clearTimeout(timer)
     }
   }, [text, fromLink, set])
-}
-
-async function share(draft: Draft): Promise<void> {
-  const q = await encodeShare(draft)
-  if (q.length > SHARE_CHARS_MAX) {
-    toast({
-      says: 'This request is too long for a link: save it for everybody, and share the saved query.',
-      level: 'warn',
-    })
-    return
-  }
-  const link = `${location.origin}${routes.playground({ q, ...(!isWrite(draft.command) && { run: '1' }) })}`
-  toast(
-    (await copyText(link))
-      ? { says: 'The link is copied. Whoever opens it runs the same read.' }
-      : { says: 'The browser did not let us copy: the address of this page is the link.', level: 'warn' },
-  )
 }
 
 type CopyKind = 'TypeScript' | 'curl' | 'Go' | 'JSON' | 'hex'

@@ -1,19 +1,21 @@
 'use client'
 /** Rows of a result: sortable, any number of them, and as files. */
-import type { PropertiesAnswer, QueryAnswer } from '@vacancy/shared/contract'
+import type { CommandAnswer, PropertiesAnswer } from '@vacancy/shared/contract'
 import type { NightPackage } from '@vacancy/shared/wire'
 import clsx from 'clsx'
-import { useMemo } from 'react'
+import { type KeyboardEvent, useMemo } from 'react'
 import { count, day, price, weekday } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
+import { copyText } from '../../ui/copy.tsx'
 import type { Column } from '../../ui/table.tsx'
+import { toast } from '../../ui/toast.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import { csvOf, gridOf, type Stay, staysOf, totalOf } from './rows.ts'
 
 export type Details = ReadonlyMap<string, PropertiesAnswer['properties'][number]>
 
 type ResultProps = {
-  readonly answer: QueryAnswer
+  readonly answer: CommandAnswer
   readonly details: Details
   readonly selected: string | undefined
   readonly onSelect: (id: string) => void
@@ -23,14 +25,18 @@ export function ResultTable({ answer, details, selected, onSelect }: ResultProps
   const stays = staysOf(answer)
   const columns = useMemo(() => columnsOf(stays ?? [], details), [stays, details])
   return (
-    <div className="flex min-w-0 flex-col gap-2">
-      <div className="flex flex-wrap gap-2">
+    // biome-ignore lint/a11y/noStaticElementInteractions: a key of the rows in it, which have the focus.
+    <div className="flex min-w-0 flex-col gap-2" onKeyDown={copyRow}>
+      <div className="flex flex-wrap items-center gap-2">
         <Button kind="quiet" icon="download" onClick={() => save(answer, 'csv')}>
           Export CSV
         </Button>
         <Button kind="quiet" icon="download" onClick={() => save(answer, 'json')}>
           Export JSON
         </Button>
+        <span className="text-small text-text-3 max-sm:hidden pointer-coarse:hidden">
+          Ctrl C copies the row with the focus
+        </span>
       </div>
       {stays ? (
         <VirtualTable
@@ -47,6 +53,18 @@ export function ResultTable({ answer, details, selected, onSelect }: ResultProps
         <PlainTable answer={answer} onSelect={onSelect} />
       )}
     </div>
+  )
+}
+
+/** A row as spreadsheets take it; text that is selected is copied by the browser itself. */
+function copyRow(event: KeyboardEvent): void {
+  const { target, key, ctrlKey, metaKey } = event
+  if (key !== 'c' || !(ctrlKey || metaKey) || !(target instanceof HTMLTableRowElement)) return
+  if (getSelection()?.toString()) return
+  event.preventDefault()
+  const cells = Array.from(target.cells, (cell) => cell.innerText.trim()).join('\t')
+  void copyText(cells).then((isCopied) =>
+    toast(isCopied ? { says: 'The row is copied' } : { says: 'The browser did not let us copy.', level: 'warn' }),
   )
 }
 
@@ -119,7 +137,7 @@ function PlainTable({ answer, onSelect }: Pick<ResultProps, 'answer' | 'onSelect
   )
 }
 
-function plainOf(answer: QueryAnswer): { columns: Column<Indexed>[]; rows: Indexed[] } {
+function plainOf(answer: CommandAnswer): { columns: Column<Indexed>[]; rows: Indexed[] } {
   const grid = gridOf(answer)
   const columns = grid.columns.map(
     (header, n): Column<Indexed> => ({
@@ -137,7 +155,7 @@ function plainOf(answer: QueryAnswer): { columns: Column<Indexed>[]; rows: Index
   return { columns, rows: grid.rows.map((cells, at) => ({ at, cells })) }
 }
 
-function save(answer: QueryAnswer, kind: 'csv' | 'json'): void {
+function save(answer: CommandAnswer, kind: 'csv' | 'json'): void {
   const text = kind === 'csv' ? csvOf(gridOf(answer)) : JSON.stringify(answer.result, undefined, 2)
   const type = kind === 'csv' ? 'text/csv;charset=utf-8' : 'application/json'
   const url = URL.createObjectURL(new Blob([text], { type }))

@@ -1,21 +1,26 @@
 'use client'
 /** The answer of a run in its views. */
-import { useQuery } from '@tanstack/react-query'
-import type { QueryAnswer } from '@vacancy/shared/contract'
-import { lazy, Suspense } from 'react'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { CommandAnswer } from '@vacancy/shared/contract'
+import { lazy, type ReactNode, Suspense } from 'react'
 import { call } from '../../lib/api.ts'
 import { count, counted, micros } from '../../lib/format.ts'
+import { routes } from '../../lib/routes.ts'
 import { useUrlChoice } from '../../lib/url.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
+import { CopyButton, copyText } from '../../ui/copy.tsx'
 import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
+import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
+import { RESULTS_KEY } from './history-panel.tsx'
 import { bytesOfHex, type Draft, without } from './request.ts'
 import { type Details, ResultTable } from './result-table.tsx'
 import { staysOf, totalOf } from './rows.ts'
-import type { Done, Run } from './run.ts'
+import type { Done, Run, Taken } from './run.ts'
+import { timesText } from './timing.ts'
 import { TimingView } from './timing-view.tsx'
 import { Relax } from './why-dialog.tsx'
 import { WireView } from './wire-view.tsx'
@@ -42,13 +47,16 @@ type ResultsProps = {
   readonly onSelect: (id: string) => void
   readonly onWhy: (property: string) => void
   readonly onRetry: () => void
+  readonly onStop: () => void
   readonly onDraft: (draft: Draft) => void
-  readonly compared: Parameters<typeof TimingView>[0]['compared']
+  readonly compared: Compared
   readonly datesMax: number | null
 }
 
-export function Results(props: ResultsProps) {
-  const { run, before } = props
+/** A run of the history that the times are set against. */
+export type Compared = Parameters<typeof TimingView>[0]['compared']
+
+export function Results({ run, before, onRetry, onStop, onDraft, onWhy, datesMax, ...shown }: ResultsProps) {
   if (run.state === 'none') {
     return (
       <EmptyState says="Nothing was run yet. Run sends the request and shows what comes back: rows, times and bytes." />
@@ -57,26 +65,67 @@ export function Results(props: ResultsProps) {
   if (run.state === 'failed') {
     return (
       <div data-result-error="">
-        <ErrorState error={run.error} onRetry={props.onRetry} />
+        <ErrorState error={run.error} onRetry={onRetry} />
       </div>
     )
   }
   if (!before) return <Skeleton rows={6} />
-  return <Shown {...props} done={before} isRunning={run.state === 'running'} />
+  const { answer, draft, isRepeating } = before
+  return (
+    <ShownResult
+      {...shown}
+      taken={before}
+      isRunning={run.state === 'running'}
+      datesMax={datesMax}
+      onWhy={onWhy}
+      actions={answer.seal !== '' && <SaveResult key={answer.at} done={before} />}
+      onStop={isRepeating ? onStop : undefined}
+      whenEmpty={
+        <div className="flex flex-col items-start gap-3">
+          <Relax
+            draft={draft}
+            shard={answer.shard}
+            onDrop={({ field, entry }) => onDraft(without(draft, field, entry))}
+          />
+          <Button icon="question" onClick={() => onWhy('')}>
+            Why not…
+          </Button>
+        </div>
+      }
+    />
+  )
 }
 
-function Shown({
-  done,
+type ShownProps = {
+  readonly taken: Taken
+  readonly isRunning: boolean
+  readonly selected: string | undefined
+  readonly onSelect: (id: string) => void
+  readonly compared: Compared
+  readonly datesMax: number | null
+  /** What can be asked about what was found, while it can be asked. */
+  readonly onWhy?: (property: string) => void
+  /** Ends a measurement that goes on. */
+  readonly onStop?: (() => void) | undefined
+  readonly actions?: ReactNode
+  readonly whenEmpty?: ReactNode
+}
+
+/** An answer in its views. */
+export function ShownResult({
+  taken,
   isRunning,
   selected,
   onSelect,
-  onWhy,
-  onDraft,
   compared,
   datesMax,
-}: ResultsProps & { readonly done: Done; readonly isRunning: boolean }) {
+  onWhy,
+  onStop,
+  actions,
+  whenEmpty,
+}: ShownProps) {
   const [view, setView] = useUrlChoice('view', VIEWS)
-  const { answer, draft, browserMicros, repeats } = done
+  const { answer, draft, browserMicros, repeats } = taken
   const stays = staysOf(answer)
   const ids = idsOf(answer)
   const details = useDetails(answer, ids)
@@ -90,25 +139,22 @@ function Shown({
       aria-busy={isRunning}
       className="flex min-w-0 flex-col gap-3"
     >
-      <p className="text-table text-text-2">{summaryOf(done, datesMax)}</p>
+      <div className="flex flex-wrap items-start gap-x-3 gap-y-2">
+        <p className="grow text-table text-text-2">{summaryOf(taken, datesMax)}</p>
+        {actions}
+      </div>
+      {repeats && (
+        <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+          <p data-runs={repeats.runs.length} className="text-table">
+            {timesText(repeats)}
+          </p>
+          {onStop && <Button onClick={onStop}>Stop</Button>}
+        </div>
+      )}
       {answer.limited && <Banner level="info" title={`The first ${count(answer.limit)}; more may exist.`} />}
       {answer.count === 0 && isWrite(draft.command) && shown === 'table' && <p className="font-medium">Done.</p>}
       {answer.count === 0 && isSearch(draft.command) ? (
-        <EmptyState
-          says="Nothing matches all of it."
-          action={
-            <div className="flex flex-col items-start gap-3">
-              <Relax
-                draft={draft}
-                shard={answer.shard}
-                onDrop={({ field, entry }) => onDraft(without(draft, field, entry))}
-              />
-              <Button icon="question" onClick={() => onWhy('')}>
-                Why not…
-              </Button>
-            </div>
-          }
-        />
+        <EmptyState says="Nothing matches all of it." action={whenEmpty} />
       ) : (
         <ViewTabs
           label="Result as"
@@ -139,9 +185,7 @@ function Shown({
             )}
             {shown === 'json' && <JsonView answer={answer} />}
             {shown === 'wire' && <Frames answer={answer} />}
-            {shown === 'timing' && (
-              <TimingView answer={answer} browserMicros={browserMicros} repeats={repeats} compared={compared} />
-            )}
+            {shown === 'timing' && <TimingView answer={answer} browserMicros={browserMicros} compared={compared} />}
           </Suspense>
         </ViewTabs>
       )}
@@ -150,7 +194,7 @@ function Shown({
   )
 }
 
-function summaryOf({ answer, draft, browserMicros }: Done, datesMax: number | null): string {
+function summaryOf({ answer, draft, browserMicros }: Taken, datesMax: number | null): string {
   const { dates } = draft.fields
   const nights = Array.isArray(dates) ? dates.length : 0
   const rows = isSearch(draft.command) ? counted(answer.count, 'property', 'properties') : counted(answer.count, 'row')
@@ -165,7 +209,55 @@ function summaryOf({ answer, draft, browserMicros }: Done, datesMax: number | nu
     .join(' · ')
 }
 
-function idsOf({ command, result }: QueryAnswer): readonly string[] {
+/** Keeps the answer as it came, and gives a link to it. */
+function SaveResult({ done }: { readonly done: Done }) {
+  const queries = useQueryClient()
+  const { answer, draft, browserMicros, repeats = null, isRepeating } = done
+  const save = useMutation({
+    mutationFn: () =>
+      call('POST /api/v1/saved-results', {
+        body: {
+          node: draft.node || null,
+          fields: { ...draft.fields } as never,
+          answer,
+          browserMicros,
+          repeats: repeats && { ...repeats, runs: [...repeats.runs] },
+        },
+      }),
+    onSuccess: ({ id }) => {
+      void queries.invalidateQueries({ queryKey: RESULTS_KEY })
+      return give(id)
+    },
+  })
+  const give = async (id: string) => {
+    const isCopied = await copyText(location.origin + routes.savedResult(id))
+    toast({
+      says: isCopied
+        ? 'The link is copied. It shows this result to everybody who may sign in, for 30 days.'
+        : 'The result is saved for 30 days; the browser did not let us copy its link.',
+      href: { to: routes.savedResult(id), label: 'Open it' },
+    })
+  }
+  return (
+    <>
+      <Button
+        icon="link"
+        busy={save.isPending}
+        why={isRepeating ? 'Still measuring: stop first, or wait' : undefined}
+        onClick={() => (save.data ? void give(save.data.id) : save.mutate())}
+      >
+        Share with result
+      </Button>
+      {save.error && (
+        <div className="basis-full">
+          <ErrorState error={save.error} />
+        </div>
+      )}
+    </>
+  )
+}
+
+function idsOf({ command, result }: CommandAnswer): readonly string[] {
   if (command === 'SEARCHPROP') return (result['propertyIds'] as readonly string[] | undefined) ?? []
   return staysOf({ command, result })?.map(({ propertyId }) => propertyId) ?? []
 }
@@ -173,7 +265,7 @@ function idsOf({ command, result }: QueryAnswer): readonly string[] {
 const NO_DETAILS: Details = new Map()
 
 /** Positions and attributes: beside the rows, never in their way. */
-function useDetails(answer: QueryAnswer, ids: readonly string[]): Details {
+function useDetails(answer: CommandAnswer, ids: readonly string[]): Details {
   const asked = ids.slice(0, PROPERTIES_MAX)
   const { data } = useQuery({
     queryKey: ['playground-properties', answer.shard, answer.at, asked.length],
@@ -191,7 +283,7 @@ function useDetails(answer: QueryAnswer, ids: readonly string[]): Details {
   return data ?? NO_DETAILS
 }
 
-function JsonView({ answer }: { readonly answer: QueryAnswer }) {
+function JsonView({ answer }: { readonly answer: CommandAnswer }) {
   const text = JSON.stringify(answer.result, undefined, 2)
   const isCut = text.length > JSON_CHARS_MAX
   return (
@@ -206,7 +298,7 @@ function JsonView({ answer }: { readonly answer: QueryAnswer }) {
   )
 }
 
-function Frames({ answer }: { readonly answer: QueryAnswer }) {
+function Frames({ answer }: { readonly answer: CommandAnswer }) {
   return (
     <div className="flex flex-col gap-4">
       <WireView label="Request" bytes={bytesOfHex(answer.requestFrame) ?? new Uint8Array()} note="as it was sent" />
@@ -226,7 +318,7 @@ function Selected({
 }: {
   readonly id: string
   readonly details: Details
-  readonly onWhy: (property: string) => void
+  readonly onWhy: ((property: string) => void) | undefined
 }) {
   const of = details.get(id)
   return (
@@ -235,15 +327,18 @@ function Selected({
       className="flex flex-wrap items-center gap-x-3 gap-y-1 rounded-control border border-line bg-sunken px-3 py-2"
     >
       <span className="font-medium font-mono">{id}</span>
+      <CopyButton text={id} label={`Copy ${id}`} />
       {of && (
         <span className="min-w-0 break-words text-text-2">
           {of.area} · {of.type} · {of.category} · {counted(of.stars, 'star')} ·{' '}
           {of.amenities.join(', ') || 'no amenities'} · rooms: {of.room_types.join(', ') || 'none'}
         </span>
       )}
-      <Button kind="quiet" icon="question" className="ms-auto" onClick={() => onWhy(id)}>
-        Why is it here?
-      </Button>
+      {onWhy && (
+        <Button kind="quiet" icon="question" className="ms-auto" onClick={() => onWhy(id)}>
+          Why is it here?
+        </Button>
+      )}
     </section>
   )
 }

@@ -1,19 +1,21 @@
 'use client'
 /** Runs of the page: one at a time, the last answer stays until the next one is there. */
 import { useQueryClient } from '@tanstack/react-query'
-import type { QueryAnswer } from '@vacancy/shared/contract'
-import { useRef, useState } from 'react'
+import type { CommandAnswer, QueryAnswer } from '@vacancy/shared/contract'
+import { useEffect, useRef, useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { counted } from '../../lib/format.ts'
 import { announce } from '../../ui/announce.ts'
 import { isWrite } from './catalogue.ts'
 import { HISTORY_KEY } from './history-panel.tsx'
 import type { Draft } from './request.ts'
-import type { Repeats } from './timing.ts'
+import { type Repeats, timesText } from './timing.ts'
 
 const MICROS = 1_000
 /** Repeats are for looking at times, not for load: at most 50 a second. */
 const REPEAT_MS = 20
+/** Figures that change are drawn this often: drawing must not take the time that is measured. */
+const SHOW_MS = 100
 
 export type Run =
   | { readonly state: 'none' }
@@ -21,13 +23,19 @@ export type Run =
   | Done
   | { readonly state: 'failed'; readonly error: unknown; readonly draft: Draft; readonly before: Done | undefined }
 
-export type Done = {
-  readonly state: 'done'
-  readonly answer: QueryAnswer
+/** An answer with what was measured beside it; of a run just now, or one that was saved. */
+export type Taken = {
+  readonly answer: CommandAnswer
   /** What was asked, whatever stands in the form by now. */
   readonly draft: Draft
   readonly browserMicros: number
   readonly repeats: Repeats | undefined
+}
+
+export type Done = Taken & {
+  readonly state: 'done'
+  readonly answer: QueryAnswer
+  readonly isRepeating: boolean
 }
 
 export function useRuns() {
@@ -35,6 +43,8 @@ export function useRuns() {
   const queries = useQueryClient()
   const gone = useRef<AbortController>(undefined)
   const before = run.state === 'done' ? run : run.state === 'none' ? undefined : run.before
+  // Nobody looks at it any more. A write is seen through by the control plane all the same.
+  useEffect(() => () => gone.current?.abort(), [])
 
   async function ask(draft: Draft, shard: string | undefined, confirm: string, keep: boolean, signal: AbortSignal) {
     const startedMs = performance.now()
@@ -61,7 +71,7 @@ export function useRuns() {
     try {
       const first = await ask(draft, shard, confirm, true, own.signal)
       if (own.signal.aborted) return
-      const done: Done = { state: 'done', draft, ...first, repeats: undefined }
+      const done: Done = { state: 'done', draft, ...first, repeats: undefined, isRepeating: times > 1 }
       setRun(done)
       announce(`${counted(first.answer.count, 'result')}`)
       void queries.invalidateQueries({ queryKey: HISTORY_KEY })
@@ -77,21 +87,34 @@ export function useRuns() {
   async function repeat(done: Done, shard: string | undefined, wanted: number, signal: AbortSignal): Promise<void> {
     const runs = [done.answer.totalMicros]
     let failed = 0
-    while (runs.length + failed < wanted && !signal.aborted) {
+    let shownMs = performance.now()
+    const isOver = () => runs.length + failed >= wanted
+    const show = () => {
+      shownMs = performance.now()
+      setRun({ ...done, repeats: { runs: [...runs], failed, wanted }, isRepeating: !isOver() })
+    }
+    show()
+    while (!isOver()) {
       const startedMs = performance.now()
       try {
         runs.push((await ask(done.draft, shard, '', false, signal)).answer.totalMicros)
       } catch {
         failed += 1
       }
-      await new Promise((resolve) => setTimeout(resolve, Math.max(0, REPEAT_MS - (performance.now() - startedMs))))
-      if (!signal.aborted) setRun({ ...done, repeats: { runs: [...runs], failed, wanted } })
+      if (!isOver()) {
+        await new Promise((resolve) => setTimeout(resolve, Math.max(0, REPEAT_MS - (performance.now() - startedMs))))
+      }
+      if (signal.aborted) return
+      if (isOver() || performance.now() - shownMs >= SHOW_MS) show()
     }
+    announce(timesText({ runs, failed, wanted }))
   }
 
+  /** What was measured until now stays. */
   function stop(): void {
     gone.current?.abort()
-    setRun(before ?? { state: 'none' })
+    if (run.state === 'done') setRun({ ...run, isRepeating: false })
+    else setRun(before ? { ...before, isRepeating: false } : { state: 'none' })
   }
 
   return { run, before, start, stop }

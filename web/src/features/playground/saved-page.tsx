@@ -2,9 +2,8 @@
 /** A saved query: its parameters are asked for, then it opens in the playground. */
 import { useQuery } from '@tanstack/react-query'
 import type { SavedQuery } from '@vacancy/shared/contract'
-import { useState } from 'react'
+import { lazy, Suspense, useState } from 'react'
 import { call } from '../../lib/api.ts'
-import { go } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -13,8 +12,11 @@ import { Field, Input } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { isWrite } from './catalogue.ts'
+import { draftOf } from './history-panel.tsx'
+import { openInPlayground } from './links.ts'
 import { type Draft, fillParameters, jsonOf, parametersOf } from './request.ts'
-import { encodeShare } from './share.ts'
+
+const SaveDialog = lazy(() => import('./save-dialog.tsx').then(({ SaveDialog }) => ({ default: SaveDialog })))
 
 export function SavedQueryPage({ id }: { readonly id: string }) {
   const query = useQuery({
@@ -45,6 +47,7 @@ export function SavedQueryPage({ id }: { readonly id: string }) {
 
 function Saved({ saved }: { readonly saved: SavedQuery }) {
   const [values, setValues] = useState<{ readonly [name: string]: string }>({})
+  const [isChanging, setChanging] = useState(false)
   const names = parametersOf(saved.fields)
   const draft: Draft = {
     shard: saved.shard,
@@ -52,41 +55,50 @@ function Saved({ saved }: { readonly saved: SavedQuery }) {
     command: saved.command,
     fields: fillParameters(saved.command, saved.fields, values),
   }
-  const open = async (run: boolean) => {
-    go(routes.playground({ q: await encodeShare(draft), ...(run && { run: '1' }) }))
-  }
   return (
-    <form
-      className="flex flex-col gap-4"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void open(!isWrite(saved.command))
-      }}
-    >
-      {names.length > 0 && (
-        <div className="grid gap-3 sm:grid-cols-2">
-          {names.map((name) => (
-            <Field key={name} label={name} hint="Left empty, the field is left out.">
-              {(wire) => (
-                <Input
-                  {...wire}
-                  value={values[name] ?? ''}
-                  onChange={({ target }) => setValues({ ...values, [name]: target.value })}
-                />
-              )}
-            </Field>
-          ))}
-        </div>
-      )}
-      <CodeView label="Request" code={jsonOf(draft)} />
-      <div className="flex flex-wrap gap-2">
-        {!isWrite(saved.command) && (
-          <Button type="submit" kind="primary" icon="play">
-            Run {saved.name}
-          </Button>
+    <>
+      <form
+        className="flex flex-col gap-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void openInPlayground(draft, { run: !isWrite(saved.command) })
+        }}
+      >
+        {names.length > 0 && (
+          <div className="grid gap-3 sm:grid-cols-2">
+            {names.map((name) => (
+              <Field key={name} label={name} hint="Left empty, the field is left out.">
+                {(wire) => (
+                  <Input
+                    {...wire}
+                    value={values[name] ?? ''}
+                    onChange={({ target }) => setValues({ ...values, [name]: target.value })}
+                  />
+                )}
+              </Field>
+            ))}
+          </div>
         )}
-        <Button onClick={() => void open(false)}>Open in the playground</Button>
-      </div>
-    </form>
+        <CodeView label="Request" code={jsonOf(draft)} />
+        <div className="flex flex-wrap gap-2">
+          {!isWrite(saved.command) && (
+            <Button type="submit" kind="primary" icon="play">
+              Run {saved.name}
+            </Button>
+          )}
+          <Button onClick={() => void openInPlayground(draft)}>Open in the playground</Button>
+          {saved.mine && (
+            <Button icon="star" onClick={() => setChanging(true)}>
+              Change…
+            </Button>
+          )}
+        </div>
+      </form>
+      {isChanging && (
+        <Suspense fallback={null}>
+          <SaveDialog draft={draftOf(saved)} shard={saved.shard} saved={saved} onClose={() => setChanging(false)} />
+        </Suspense>
+      )}
+    </>
   )
 }

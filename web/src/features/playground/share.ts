@@ -1,11 +1,43 @@
-/** A request as a part of an address: JSON, deflated, in base64url. What comes back is somebody's, and is checked. */
+/**
+ * A request as a part of an address: JSON, deflated, in base64url; where that is too long, the short name under which the
+ * control plane keeps it. What comes back is somebody's, and is checked.
+ */
 import { COMMANDS, isCommandName, type JsonFields } from '@vacancy/shared/wire'
+import { ApiProblem, call } from '../../lib/api.ts'
 import type { QueryCommand } from './catalogue.ts'
 import type { Draft } from './request.ts'
 
 export const SHARE_CHARS_MAX = 1_800
+/** Begins a short name: no letter of base64url. */
+const SHORT = '~'
 /** Of the JSON behind a link: a short text may inflate to a very long one. */
 const JSON_BYTES_MAX = 262_144
+
+/**
+ * What stands behind `?q=` of a link.
+ *
+ * @throws ApiProblem when it is too long for the address, and the control plane does not keep it
+ */
+export async function shareOf(draft: Draft): Promise<string> {
+  const q = await encodeShare(draft)
+  if (q.length <= SHARE_CHARS_MAX) return q
+  const { shard, node, command, fields } = draft
+  const body = { shard, node: node || null, command, fields: { ...fields } as never }
+  const { id } = await call('POST /api/v1/shared-requests', { body })
+  return SHORT + id
+}
+
+/** The request behind `?q=`, or why there is none. */
+export async function openShare(q: string): Promise<Shared> {
+  if (!q.startsWith(SHORT)) return await decodeShare(q)
+  try {
+    const kept = await call('GET /api/v1/shared-requests/{id}', { params: { id: q.slice(SHORT.length) } })
+    return requestOf({ s: kept.shard, n: kept.node ?? '', c: kept.command, f: kept.fields })
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error
+    return { ok: false, reason: error.message.replace(/\.$/, '') }
+  }
+}
 
 export async function encodeShare({ shard, node, command, fields }: Draft): Promise<string> {
   const json = JSON.stringify({ s: shard, ...(node && { n: node }), c: command, f: fields })
@@ -24,19 +56,25 @@ export async function decodeShare(text: string): Promise<Shared> {
     const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
     const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
     const json = await inflate(bytes)
-    const value = JSON.parse(json) as { s?: unknown; n?: unknown; c?: unknown; f?: unknown }
-    const { s: shard = '', n: node = '', c: command, f: fields } = value
-    if (typeof shard !== 'string' || typeof node !== 'string') return { ok: false, reason: 'its shard is no name' }
-    if (typeof command !== 'string' || !isCommandName(command) || command === 'LOGIN') {
-      return { ok: false, reason: 'it names no command' }
-    }
-    const known = fieldsOfShape(command, fields)
-    return known
-      ? { ok: true, draft: { shard, node, command, fields: known } }
-      : { ok: false, reason: `it has fields that ${command} has not` }
+    return requestOf(JSON.parse(json) as Written)
   } catch (error) {
     return { ok: false, reason: error instanceof TooLong ? error.message : 'it is cut off or changed' }
   }
+}
+
+/** As it is written down: shard, node, command, fields. */
+type Written = { readonly s?: unknown; readonly n?: unknown; readonly c?: unknown; readonly f?: unknown }
+
+/** A request that was kept somewhere: the commands may be others by now. */
+export function requestOf({ s: shard = '', n: node = '', c: command, f: fields }: Written): Shared {
+  if (typeof shard !== 'string' || typeof node !== 'string') return { ok: false, reason: 'its shard is no name' }
+  if (typeof command !== 'string' || !isCommandName(command) || command === 'LOGIN') {
+    return { ok: false, reason: 'it names no command' }
+  }
+  const known = fieldsOfShape(command, fields)
+  return known
+    ? { ok: true, draft: { shard, node, command, fields: known } }
+    : { ok: false, reason: `it has fields that ${command} has not` }
 }
 
 /** A link may hold a request that is not finished: what is wrong with it is told when it is run. */

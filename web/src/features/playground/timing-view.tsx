@@ -1,19 +1,18 @@
 'use client'
-/** Where the time of a run went, hop by hop, and how it spreads over repeats. */
-import type { QueryAnswer } from '@vacancy/shared/contract'
+/** Where the time of a run went, hop by hop. */
+import type { CommandAnswer } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { bytes, count, micros, NONE } from '../../lib/format.ts'
-import { barsOf, type Repeats, spreadOf } from './timing.ts'
+import { barsOf } from './timing.ts'
 
 type TimingProps = {
-  readonly answer: QueryAnswer
+  readonly answer: CommandAnswer
   readonly browserMicros: number
-  readonly repeats: Repeats | undefined
   /** Of the history entry that it is compared with. */
   readonly compared: { readonly label: string; readonly micros: number | null } | undefined
 }
 
-export function TimingView({ answer, browserMicros, repeats, compared }: TimingProps) {
+export function TimingView({ answer, browserMicros, compared }: TimingProps) {
   const bars = barsOf(answer, browserMicros)
   const total = bars.reduce((sum, bar) => sum + (bar.micros ?? 0), 0)
   let at = 0
@@ -70,7 +69,6 @@ export function TimingView({ answer, browserMicros, repeats, compared }: TimingP
             : 'The node reports its part of searches only; here it is in the bar of the network.'}
         </p>
       )}
-      {repeats && <Spread repeats={repeats} />}
       {compared && (
         <p className="text-table">
           {compared.label}: {micros(compared.micros)}; now {micros(answer.totalMicros)} in the control plane and behind
@@ -96,15 +94,5 @@ function Fact({ name, value }: { readonly name: string; readonly value: string }
       <dt className="text-text-3">{name}</dt>
       <dd>{value}</dd>
     </>
-  )
-}
-
-function Spread({ repeats }: { readonly repeats: Repeats }) {
-  const { p50, p99, least, most } = spreadOf(repeats)
-  return (
-    <p role="status" data-runs={repeats.runs.length} className="text-table">
-      {repeats.runs.length} of {repeats.wanted} runs{repeats.failed > 0 && `, ${repeats.failed} failed`}: p50{' '}
-      {micros(p50)} · p99 {micros(p99)} · {micros(least)} to {micros(most)}
-    </p>
   )
 }

@@ -44,10 +44,18 @@ export function PasswordForm({ name: known = '', onSignedIn }: PasswordFormProps
         error={isWrong ? error.message : undefined}
       />
       <SubmitProblem error={isWrong ? undefined : error} waitSeconds={waitSeconds} />
-      <Button type="submit" kind="primary" busy={busy} why={waitSeconds > 0 ? `Wait ${waitSeconds} s` : undefined}>
-        {waitSeconds > 0 ? `Sign in (in ${waitSeconds} s)` : 'Sign in'}
-      </Button>
+      <SignInButton busy={busy} waitSeconds={waitSeconds} />
     </form>
+  )
+}
+
+/** Of a form; after too many tries it counts down. */
+export function SignInButton({ busy, waitSeconds }: { readonly busy: boolean; readonly waitSeconds: number }) {
+  const isWaiting = waitSeconds > 0
+  return (
+    <Button type="submit" kind="primary" busy={busy} why={isWaiting ? `Wait ${waitSeconds} s` : undefined}>
+      {isWaiting ? `Sign in (in ${waitSeconds} s)` : 'Sign in'}
+    </Button>
   )
 }
 

@@ -8,14 +8,17 @@ type PasswordInputProps = {
   readonly label: string
   readonly value: string
   readonly onChange: (value: string) => void
-  readonly autoComplete: 'current-password' | 'new-password'
+  readonly autoComplete: 'current-password' | 'new-password' | 'off'
+  /** What it is called on its button. */
+  readonly what?: string
   readonly hint?: string
   readonly error?: string | undefined
   readonly minLength?: number
 }
 
 /** A password that can be shown, pasted and filled by a manager, and says when caps lock is on. */
-export function PasswordInput({ label, value, onChange, autoComplete, hint, error, minLength }: PasswordInputProps) {
+export function PasswordInput(props: PasswordInputProps) {
+  const { label, value, onChange, autoComplete, what = 'password', hint, error, minLength } = props
   const [isShown, setShown] = useState(false)
   const [hasCapsLock, setCapsLock] = useState(false)
   const look = (event: KeyboardEvent) => setCapsLock(event.getModifierState('CapsLock'))
@@ -41,7 +44,7 @@ export function PasswordInput({ label, value, onChange, autoComplete, hint, erro
             />
             <IconButton
               kind="default"
-              label={isShown ? 'Hide password' : 'Show password'}
+              label={isShown ? `Hide ${what}` : `Show ${what}`}
               icon={isShown ? 'eye-off' : 'eye'}
               onClick={() => setShown(!isShown)}
             />

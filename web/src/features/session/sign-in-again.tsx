@@ -7,6 +7,7 @@ import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { PasswordForm, SubmitProblem, useSubmit } from './password-form.tsx'
+import { TokenForm } from './token-form.tsx'
 
 type SignInAgainProps = { readonly me: Me; readonly onSignedIn: (me: Me) => void }
 
@@ -16,7 +17,11 @@ export default function SignInAgain({ me, onSignedIn }: SignInAgainProps) {
   return (
     <Dialog open keep title="Your session has ended" onClose={() => location.assign(routes.signIn())}>
       <p className="pb-4 text-text-2">Sign in to go on where you were. The page and what you typed are kept.</p>
-      <PasswordForm name={me.person.name} onSignedIn={onSignedIn} />
+      {me.signedInBy === 'token' ? (
+        <TokenForm onSignedIn={onSignedIn} />
+      ) : (
+        <PasswordForm name={me.person.name} onSignedIn={onSignedIn} />
+      )}
       <SignedInElsewhere onSignedIn={onSignedIn} />
     </Dialog>
   )

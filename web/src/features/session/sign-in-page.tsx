@@ -11,17 +11,22 @@ import { EnvironmentLabel } from '../shell/environment-label.tsx'
 import { nextPath } from './next-path.ts'
 import { PasswordForm, SubmitProblem, useSubmit } from './password-form.tsx'
 import { PasswordInput } from './password-input.tsx'
+import { TokenForm } from './token-form.tsx'
 
 type SignInState = RouteAnswer<'GET /api/v1/sign-in'>
 
 const PASSWORD_MIN = 10
 
-/** Signing in by name and password, by a one-time link, or, the very first time, by the code that the server printed. */
+/**
+ * Signing in by name and password, by a console token, by a one-time link, or, the very first time, by the code that the
+ * server printed.
+ */
 export function SignInPage() {
   const [state, setState] = useState<SignInState>()
   const [error, setError] = useState<unknown>()
   const [code, setCode] = useState('')
   const [isByLink, setByLink] = useState(true)
+  const [isByToken, setByToken] = useState(false)
   const load = () => {
     setError(undefined)
     call('GET /api/v1/sign-in').then(setState, setError)
@@ -29,7 +34,14 @@ export function SignInPage() {
   useEffect(() => {
     load()
     // What stands behind # never left this browser; opening the link does not use it, a click does.
-    setCode(new URLSearchParams(location.hash.slice(1)).get('code') ?? '')
+    const takeCode = () => {
+      setCode(new URLSearchParams(location.hash.slice(1)).get('code') ?? '')
+      setByLink(true)
+    }
+    takeCode()
+    // A link that is opened where this page stands already loads nothing anew.
+    addEventListener('hashchange', takeCode)
+    return () => removeEventListener('hashchange', takeCode)
   }, [])
   // A whole new page: whoever was here before left nothing in memory.
   const go = () => location.replace(nextPath(new URLSearchParams(location.search).get('next'), location.origin))
@@ -55,7 +67,14 @@ export function SignInPage() {
         {state && !state.setUp && code && isByLink && (
           <LinkForm code={code} onSignedIn={go} onPassword={() => setByLink(false)} />
         )}
-        {state && !state.setUp && !(code && isByLink) && <PasswordForm onSignedIn={go} />}
+        {state && !state.setUp && !(code && isByLink) && (
+          <>
+            {isByToken ? <TokenForm onSignedIn={go} /> : <PasswordForm onSignedIn={go} />}
+            <Button kind="quiet" onClick={() => setByToken(!isByToken)}>
+              {isByToken ? 'Use name and password instead' : 'Use a console token instead'}
+            </Button>
+          </>
+        )}
       </div>
       <TooltipHost />
     </main>

@@ -15,7 +15,7 @@ export function AppearancePage() {
           <RadioGroup
             label="Theme"
             value={preferences.theme}
-            onChange={(theme) => save({ ...preferences, theme })}
+            onChange={(theme) => save({ theme })}
             options={[
               { value: 'system', label: 'Like the system' },
               { value: 'light', label: 'Light' },
@@ -26,7 +26,7 @@ export function AppearancePage() {
           <RadioGroup
             label="Rows"
             value={preferences.density}
-            onChange={(density) => save({ ...preferences, density })}
+            onChange={(density) => save({ density })}
             options={[
               { value: 'comfortable', label: 'Comfortable', hint: '40 px' },
               { value: 'compact', label: 'Compact', hint: '32 px' },
@@ -40,7 +40,7 @@ export function AppearancePage() {
           label="Keys of one letter"
           hint="Such as g s for shards and p for pause. They never act while something is typed."
           checked={preferences.keys}
-          onChange={(keys) => save({ ...preferences, keys })}
+          onChange={(keys) => save({ keys })}
         />
       </Panel>
     </SettingsFrame>

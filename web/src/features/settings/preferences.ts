@@ -1,24 +1,33 @@
 'use client'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import type { Me, Preferences } from '@vacancy/shared/contract'
+import type { Me, PreferencesChange } from '@vacancy/shared/contract'
 import { useCallback } from 'react'
 import { call } from '../../lib/api.ts'
 import { showLook } from '../../lib/look.ts'
 import { toast } from '../../ui/toast.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 
-/** Shows new preferences at once and keeps them on the server; what it refuses is taken back. */
-export function useSavePreferences(): (next: Preferences) => void {
+/**
+ * Shows changed preferences at once and keeps them on the server; what it refuses is taken back. What a change leaves out
+ * stays as it is there: another tab may have changed it.
+ */
+export function useSavePreferences(): (change: PreferencesChange) => void {
   const queries = useQueryClient()
   const { mutate } = useMutation({
-    mutationFn: (body: Preferences) => call('PUT /api/v1/me/preferences', { body }),
-    onMutate: (next) => {
+    // One after the other: what was chosen last is what stays.
+    scope: { id: 'preferences' },
+    mutationFn: (body: PreferencesChange) => call('PUT /api/v1/me/preferences', { body }),
+    onMutate: (change) => {
       const before = queries.getQueryData<Me>(ME_KEY)
-      if (before) queries.setQueryData(ME_KEY, { ...before, preferences: next })
-      showLook(next)
+      if (before) {
+        const shards = { ...before.preferences.shards, ...change.shards }
+        const next = { ...before.preferences, ...change, shards } as Me['preferences']
+        queries.setQueryData(ME_KEY, { ...before, preferences: next })
+        showLook(next)
+      }
       return before
     },
-    onError: (error, _next, before) => {
+    onError: (error, _change, before) => {
       if (before) {
         queries.setQueryData(ME_KEY, before)
         showLook(before.preferences)
@@ -26,5 +35,5 @@ export function useSavePreferences(): (next: Preferences) => void {
       toast({ says: `Not kept: ${error.message}`, level: 'crit' })
     },
   })
-  return useCallback((next) => mutate(next), [mutate])
+  return useCallback((change) => mutate(change), [mutate])
 }

@@ -17,7 +17,12 @@ import { signOut } from '../session/sign-out.ts'
 import { SettingsFrame } from './settings-frame.tsx'
 
 const PASSWORD_MIN = 10
-const SIGNED_IN_BY = { password: 'a password', link: 'a sign-in link', 'set-up': 'the set-up code' } as const
+const SIGNED_IN_BY = {
+  password: 'a password',
+  link: 'a sign-in link',
+  'set-up': 'the set-up code',
+  token: 'an API token',
+} as const
 
 export function ProfilePage() {
   const me = useMe()
@@ -34,9 +39,11 @@ export function ProfilePage() {
           ]}
         />
       </Panel>
-      <Panel title="Password">
-        <PasswordChange />
-      </Panel>
+      {me.signedInBy !== 'token' && (
+        <Panel title="Password">
+          <PasswordChange />
+        </Panel>
+      )}
     </SettingsFrame>
   )
 }

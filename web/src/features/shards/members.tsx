@@ -2,15 +2,16 @@
 /** The members of a shard: role as a shape, state in three ways, log positions on one scale, and what can be done. */
 
 import type { NodeView, OperationKind, ShardView } from '@vacancy/shared/contract'
+import dynamic from 'next/dynamic'
 import { useEffect, useMemo, useState } from 'react'
-import { bytes, count, duration, percent } from '../../lib/format.ts'
+import { bytes, count, counted, duration, percent } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Link } from '../../ui/link.tsx'
-import { Panel } from '../../ui/panel.tsx'
+import { Panel, Skeleton } from '../../ui/panel.tsx'
 import { RoleMark } from '../../ui/role-mark.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
@@ -32,9 +33,21 @@ export function ShardMembersPage({ id }: { readonly id: string }) {
           <Members shard={shard} />
           {shard.mode === 'clustered' && <WhoLeads shard={shard} />}
           <ShardChange shard={shard} />
+          {shard.mode === 'clustered' && <Leadership shard={shard.id} />}
         </>
       )}
     </ShardFrame>
+  )
+}
+
+// Below what somebody came for: its code comes after the rest of the page.
+const Leadership = dynamic(() => import('./leadership.tsx'), { ssr: false, loading: LeadershipToCome })
+
+function LeadershipToCome() {
+  return (
+    <Panel title="Leadership timeline, last 24 h">
+      <Skeleton rows={3} />
+    </Panel>
   )
 }
 
@@ -120,6 +133,14 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
       className: 'whitespace-nowrap',
       cell: (node) => <Memory node={node} />,
     },
+    {
+      id: 'cpu',
+      header: 'CPU',
+      end: true,
+      rank: 4,
+      className: 'whitespace-nowrap',
+      cell: (node) => <Cpu node={node} />,
+    },
     { id: 'actions', header: 'Actions', cell: (node) => <MemberActions shard={shard} node={node} /> },
   ]
 }
@@ -181,7 +202,7 @@ function SnapshotAge({ node }: { readonly node: NodeView }) {
           <span className="font-mono text-small" data-tip={snapshot.id}>
             {snapshot.id.slice(0, 8)}
           </span>{' '}
-          <Age at={snapshot.createdAt} />
+          <Age at={snapshot.createdAt} none="time not told" />
         </>
       )}
     </Told>
@@ -196,6 +217,19 @@ function Memory({ node }: { readonly node: NodeView }) {
         <span data-tip={memory.share === null ? undefined : `${percent(memory.share)} of the store's memory is in use`}>
           {bytes(memory.rss)}
         </span>
+      )}
+    </Told>
+  )
+}
+
+function Cpu({ node }: { readonly node: NodeView }) {
+  const { cpu, cores } = node
+  return (
+    <Told by={node.id} freshness={node.freshness} value={cpu}>
+      {cores === null || cpu === null ? (
+        `${cpu?.toFixed(2)} cores`
+      ) : (
+        <span data-tip={`${cpu.toFixed(2)} of ${counted(cores.now, 'core')}`}>{percent(cpu / cores.now)}</span>
       )}
     </Told>
   )
@@ -259,6 +293,10 @@ function MemberCard({ shard, node, scale }: MemberCardProps) {
         <dt className="text-text-2">Memory</dt>
         <dd className="num">
           <Memory node={node} />
+        </dd>
+        <dt className="text-text-2">CPU</dt>
+        <dd className="num">
+          <Cpu node={node} />
         </dd>
       </dl>
       <MemberActions shard={shard} node={node} />

@@ -23,6 +23,7 @@ import { EventList } from './event-list.tsx'
 import { ForgetNode } from './forget-node.tsx'
 import { NotThere } from './not-there.tsx'
 import { useShardEvents } from './queries.ts'
+import { ResolverAnswer } from './resolver-answer.tsx'
 import { Told } from './told.tsx'
 
 type NodeBody = RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
@@ -52,7 +53,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
         <>
           <div className="grid gap-4 md:grid-cols-2">
             <WhyState node={body.node} />
-            <Identity node={body.node} />
+            <Identity body={body} />
           </div>
           <Facts node={body.node} />
           <NodeMetrics shard={shard} node={id} />
@@ -142,7 +143,8 @@ function FactList({ facts }: { readonly facts: readonly Fact[] }) {
   )
 }
 
-function Identity({ node }: { readonly node: NodeView }) {
+function Identity({ body: { node, config } }: { readonly body: NodeBody }) {
+  const peers = config?.find(({ key }) => key === 'quic_port')?.value ?? null
   const told = (value: unknown, shown: ReactNode) => (
     <Told by={node.id} freshness={node.freshness} value={value}>
       {shown}
@@ -155,6 +157,8 @@ function Identity({ node }: { readonly node: NodeView }) {
           { name: 'Logical name', value: <Id value={`${node.shard}/${node.id}`} label="node" /> },
           { name: 'HTTP', value: <code className="font-mono text-table">{node.apiUrl}</code> },
           { name: 'TCP', value: told(node.tcp, <code className="font-mono text-table">{node.tcp}</code>) },
+          { name: 'Port for other nodes', value: told(peers, <code className="font-mono text-table">{peers}</code>) },
+          { name: 'By the resolver', value: <ResolverAnswer node={node} /> },
           { name: 'Version', value: told(node.version, node.version) },
           { name: 'Started', value: told(node.startedAt, <Age at={node.startedAt} />) },
           {
@@ -232,7 +236,7 @@ function Facts({ node }: { readonly node: NodeView }) {
               <>
                 <Id value={node.snapshot.id} label="snapshot" short={12} />, {shortCount(node.snapshot.packages)}{' '}
                 packages, {bytes(node.snapshot.bytes)}, up to entry {count(node.snapshot.lastIndex)},{' '}
-                <Age at={node.snapshot.createdAt} />
+                <Age at={node.snapshot.createdAt} none="time not told" />
               </>
             ),
           ),
@@ -264,6 +268,13 @@ function Facts({ node }: { readonly node: NodeView }) {
           value: told(
             node.connections,
             `${count(node.connections)}${node.connectionsLimit === null ? '' : ` of ${count(node.connectionsLimit)}`}`,
+          ),
+        },
+        {
+          name: 'CPU',
+          value: told(
+            node.cpu,
+            `${node.cpu?.toFixed(2)}${node.cores === null ? '' : ` of ${node.cores.now}`} cores in use`,
           ),
         },
         { name: 'Queries', value: told(node.rates.queries, rate(node.rates.queries)) },

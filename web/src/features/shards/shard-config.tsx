@@ -44,6 +44,18 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
   const equal = body.keys.filter((key) => key.equal)
   return (
     <>
+      {body.warnings.length > 0 && (
+        <ul aria-label="Values that do not go together" className="flex flex-col gap-2 px-4 pb-3">
+          {body.warnings.map(({ level, keys, nodes, says }) => (
+            <li key={`${keys} ${says}`} className="flex flex-wrap items-start gap-2">
+              <Badge level={level}>{nodes.join(', ')}</Badge>
+              <span className="min-w-0">
+                <code className="break-all font-mono">{keys.join(', ')}</code>: {says}.
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
       <p className="px-4 pb-2 text-text-2">
         {different.length === 0
           ? `All ${equal.length} keys are equal on all nodes that told them.`

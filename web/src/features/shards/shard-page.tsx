@@ -22,9 +22,10 @@ import { LiveOperationStrip } from '../operations/operation-strip.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
 import { useDownloadDiagnostics } from './diagnostics.ts'
 import { NotThere } from './not-there.tsx'
+import { openInPlayground } from './open-in-playground.ts'
 import { bestTarget, shardText, whyNoTransfer } from './shard-view.ts'
 
-export type ShardTab = 'members' | 'events' | 'metrics' | 'config'
+export type ShardTab = 'members' | 'snapshots' | 'events' | 'metrics' | 'config'
 
 type ShardFrameProps = {
   readonly id: string
@@ -56,6 +57,7 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
           label={`Shard ${id}`}
           tabs={[
             { href: routes.shard(id), label: 'Members' },
+            { href: routes.shardSnapshots(id), label: 'Snapshots' },
             { href: routes.shardEvents(id), label: 'Events' },
             { href: routes.shardMetrics(id), label: 'Metrics' },
             { href: routes.shardConfig(id), label: 'Config' },
@@ -73,11 +75,18 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
 
 const PAGES: Record<ShardTab, string> = {
   members: 'shard',
+  snapshots: 'shard-snapshots',
   events: 'shard-events',
   metrics: 'shard-metrics',
   config: 'shard-config',
 }
-const TITLES: Record<ShardTab, string> = { members: 'Members', events: 'Events', metrics: 'Metrics', config: 'Config' }
+const TITLES: Record<ShardTab, string> = {
+  members: 'Members',
+  snapshots: 'Snapshots',
+  events: 'Events',
+  metrics: 'Metrics',
+  config: 'Config',
+}
 
 /** The operation that runs, and after its end the one that was started here, or ran last while somebody looked. */
 function useLastOperation(id: string, shard: ShardView | undefined): string | undefined {
@@ -155,6 +164,7 @@ function Actions({ shard }: { readonly shard: ShardView }) {
             },
           },
           { label: 'Compare config', icon: 'columns', href: routes.shardConfig(shard.id) },
+          { label: 'Open in playground', icon: 'playground', onSelect: () => openInPlayground(shard.id) },
           { label: 'Download diagnostics', icon: 'download', onSelect: download },
         ]}
       />

@@ -2,140 +2,33 @@
 /** All shards as a table: filtered in words, sorted, each with its rack. */
 
 import type { MissingSource, ShardBrief } from '@vacancy/shared/contract'
-import { memo, useCallback, useDeferredValue, useMemo } from 'react'
+import { lazy, memo, Suspense, useCallback, useDeferredValue, useMemo } from 'react'
 import { passes } from '../../lib/filter.ts'
-import { bytes, counted, days, duration, rate, shortCount } from '../../lib/format.ts'
+import { counted, rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlParam, useUrlTyped } from '../../lib/url.ts'
-import { Age } from '../../ui/age.tsx'
+import { Button } from '../../ui/button.tsx'
+import type { Widths } from '../../ui/column-edge.tsx'
 import { FilterBox } from '../../ui/filter-box.tsx'
 import { Link } from '../../ui/link.tsx'
 import { NARROW, useMedia } from '../../ui/media.ts'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
+import { Popover } from '../../ui/popover.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
-import { type Column, type Sort, Table } from '../../ui/table.tsx'
+import { type Sort, Table } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
 import { RackPicture } from './rack.tsx'
+import { SHARD_COLUMNS, shownColumns } from './shard-columns.tsx'
+import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 import { formatSort, parseSort } from './sort-link.ts'
+import { ViewsMenu } from './views-menu.tsx'
 
-const number = (of: (shard: ShardBrief) => number | null) => (a: ShardBrief, b: ShardBrief) =>
-  // What was not told is smaller than anything told.
-  (of(a) ?? Number.NEGATIVE_INFINITY) - (of(b) ?? Number.NEGATIVE_INFINITY)
-const text = (of: (shard: ShardBrief) => string) => (a: ShardBrief, b: ShardBrief) =>
-  of(a).localeCompare(of(b), 'en', { numeric: true })
-
-/** The state without its numbers, which have columns of their own: "Healthy, can lose 1". */
-function briefly(says: string): string {
-  return says.split(' (')[0] ?? says
-}
-
-const WORST_FIRST = ['crit', 'warn', 'unk', 'info', 'ok']
-
-const COLUMNS: readonly Column<ShardBrief>[] = [
-  {
-    id: 'shard',
-    header: 'Shard',
-    rowHeader: true,
-    compare: text((shard) => shard.id),
-    cell: (shard) => (
-      <Link href={routes.shard(shard.id)} className="font-mono">
-        {shard.id}
-      </Link>
-    ),
-  },
-  {
-    id: 'state',
-    header: 'State',
-    compare: (a, b) => WORST_FIRST.indexOf(a.level) - WORST_FIRST.indexOf(b.level),
-    cell: (shard) => (
-      <span data-tip={shard.says}>
-        <StateBadge state={shard.state} level={shard.level} says={briefly(shard.says)} />
-      </span>
-    ),
-  },
-  { id: 'zone', header: 'Zone', rank: 3, compare: text((shard) => shard.zone), cell: (shard) => shard.zone },
-  {
-    id: 'leader',
-    header: 'Leader',
-    rank: 2,
-    compare: text((shard) => shard.leader ?? ''),
-    cell: (shard) => <span className="font-mono">{shard.leader ?? '–'}</span>,
-  },
-  { id: 'members', header: 'Members', cell: (shard) => <RackPicture shard={shard.id} slots={shard.slots} /> },
-  {
-    id: 'spare',
-    header: 'Spare',
-    end: true,
-    rank: 3,
-    tip: 'How many more voters may fail',
-    compare: number((shard) => shard.spare),
-    cell: (shard) => shortCount(shard.spare),
-  },
-  {
-    id: 'lag',
-    header: 'Max lag',
-    end: true,
-    rank: 2,
-    tip: 'Entries that the slowest node lacks',
-    compare: number((shard) => shard.maxLagEntries),
-    cell: (shard) => shortCount(shard.maxLagEntries),
-  },
-  {
-    id: 'queries',
-    header: 'Queries',
-    end: true,
-    rank: 3,
-    compare: number((shard) => shard.rates.queries),
-    cell: (shard) => rate(shard.rates.queries),
-  },
-  {
-    id: 'writes',
-    header: 'Writes',
-    end: true,
-    rank: 4,
-    compare: number((shard) => shard.rates.writes),
-    cell: (shard) => rate(shard.rates.writes),
-  },
-  {
-    id: 'p99',
-    header: 'p99',
-    end: true,
-    rank: 4,
-    tip: 'Milliseconds below which 99 of 100 reads stay, on the slowest node',
-    compare: number((shard) => shard.rates.p99),
-    cell: (shard) => duration(shard.rates.p99),
-  },
-  {
-    id: 'packages',
-    header: 'Packages',
-    end: true,
-    rank: 4,
-    compare: number((shard) => shard.packages),
-    cell: (shard) => shortCount(shard.packages),
-  },
-  {
-    id: 'memory',
-    header: 'Memory',
-    end: true,
-    rank: 4,
-    compare: number((shard) => shard.memoryBytes),
-    cell: (shard) => bytes(shard.memoryBytes),
-  },
-  { id: 'window', header: 'Window', rank: 4, cell: (shard) => days(shard.window) },
-  {
-    id: 'snapshot',
-    header: 'Snapshot',
-    rank: 4,
-    compare: text((shard) => shard.snapshotAt ?? ''),
-    cell: (shard) => <Age at={shard.snapshotAt} none="none" />,
-  },
-]
 /** Two storeys of a rack, and the line below. */
 const ROW_HEIGHT = 41
-const SORTABLE = COLUMNS.filter((column) => column.compare).map((column) => column.id)
+const SORTABLE = SHARD_COLUMNS.filter((column) => column.compare).map((column) => column.id)
 
 const NONE_MISSING: readonly MissingSource[] = []
 
@@ -155,6 +48,12 @@ export function ShardsPage() {
   const keys = useMemo(() => filterKeys(all ?? []), [all])
   const sort = useMemo(() => parseSort(sortText, SORTABLE), [sortText])
   const onSort = useCallback((next: Sort) => setSortText(formatSort(next), { push: true }), [setSortText])
+  const table = useShardTable()
+  const leftOut = [
+    ...faults,
+    ...table.unknown.map((id) => `there is no column ${id}`),
+    ...(sortText !== '' && !sort ? [`nothing is sorted by ${sortText}`] : []),
+  ]
   const isFiltered = filterText.trim() !== ''
   return (
     <Page
@@ -164,15 +63,23 @@ export function ShardsPage() {
       lead={all && `${counted(all.length, 'shard')}, ${all.filter((shard) => shard.level === 'ok').length} healthy`}
     >
       <div className="grid gap-1">
-        <FilterBox
-          label="Filter shards"
-          value={typed}
-          onChange={setTyped}
-          keys={keys}
-          shown={shown.length}
-          total={all?.length ?? 0}
-        />
-        {faults.map((fault) => (
+        <div className="flex flex-wrap items-start gap-2">
+          <div className="min-w-0 grow basis-72">
+            <FilterBox
+              label="Filter shards"
+              value={typed}
+              onChange={setTyped}
+              keys={keys}
+              shown={shown.length}
+              total={all?.length ?? 0}
+            />
+          </div>
+          <span className="ms-auto flex gap-2">
+            <ViewsMenu filter={typed} sort={sortText} columns={table.columns} />
+            <ColumnsButton />
+          </span>
+        </div>
+        {leftOut.map((fault) => (
           <p key={fault} className="text-small text-warn" role="status">
             Left out: {fault}
           </p>
@@ -197,9 +104,37 @@ export function ShardsPage() {
         sources={(data) => data.counts.nodes}
         skeleton={10}
       >
-        <Rows shards={shown} sort={sort} onSort={onSort} filter={filterText} />
+        <Rows
+          shards={shown}
+          sort={sort}
+          onSort={onSort}
+          filter={filterText}
+          chosen={table.columns}
+          widths={table.widths}
+          onWidths={table.setWidths}
+        />
       </Panel>
     </Page>
+  )
+}
+
+const ColumnChooser = lazy(() => import('./column-chooser.tsx'))
+
+function ColumnsButton() {
+  return (
+    <Popover
+      label="Columns"
+      trigger={(wire) => (
+        // Below that width there are cards instead of columns.
+        <Button icon="columns" className="max-sm:hidden" {...wire}>
+          Columns
+        </Button>
+      )}
+    >
+      <Suspense fallback={null}>
+        <ColumnChooser />
+      </Suspense>
+    </Popover>
   )
 }
 
@@ -208,14 +143,20 @@ type RowsProps = {
   readonly sort: Sort | undefined
   readonly onSort: (sort: Sort) => void
   readonly filter: string
+  readonly chosen: readonly string[] | null
+  readonly widths: Widths
+  readonly onWidths: (widths: Widths) => void
 }
 
-const Rows = memo(function Rows({ shards, sort, onSort, filter }: RowsProps) {
+const Rows = memo(function Rows({ shards, sort, onSort, filter, chosen, widths, onWidths }: RowsProps) {
   const isNarrow = useMedia(NARROW)
+  const columns = useMemo(() => shownColumns(chosen, widths), [chosen, widths])
   const props = {
-    label: 'Shards',
+    label: SHARDS_TABLE,
     rows: shards,
-    columns: COLUMNS,
+    columns,
+    widths,
+    onWidths,
     rowKey: (shard: ShardBrief) => shard.id,
     href: (shard: ShardBrief) => routes.shard(shard.id),
     sort,
@@ -226,7 +167,13 @@ const Rows = memo(function Rows({ shards, sort, onSort, filter }: RowsProps) {
     rowProps: (shard: ShardBrief) => ({ 'data-shard': shard.id, 'data-state': shard.state }),
   }
   if (isNarrow) return <Table {...props} card={(shard) => <ShardCard shard={shard} />} />
-  return <VirtualTable {...props} rowHeight={ROW_HEIGHT} />
+  // Without racks the rows are as high as those of any table; how high is told to a table once.
+  const hasRacks = columns.some(({ id }) => id === 'members')
+  return hasRacks ? (
+    <VirtualTable key="racks" {...props} rowHeight={ROW_HEIGHT} />
+  ) : (
+    <VirtualTable key="plain" {...props} />
+  )
 })
 
 function ShardCard({ shard }: { readonly shard: ShardBrief }) {

@@ -4,13 +4,13 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { SnapshotDetails } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
-import { bytes, count, days, utc } from '../../lib/format.ts'
+import { bytes, count, days, isTold, utc } from '../../lib/format.ts'
 import { go } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
+import { lacksConsent, ReasonField, TypedField } from '../../ui/consent.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { Field, Input } from '../../ui/field.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -97,6 +97,9 @@ function Actions({ snapshot }: { snapshot: SnapshotDetails }) {
           <LinkButton href={pathOf('GET /api/v1/snapshots/{id}/download', { params: { id } })} icon="download" download>
             Download snapshot
           </LinkButton>
+          <LinkButton href={pathOf('GET /api/v1/snapshots/{id}/archive', { params: { id } })} icon="download" download>
+            Download archive
+          </LinkButton>
           <DeleteButton snapshot={snapshot} />
         </>
       )}
@@ -144,13 +147,7 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
             <Button
               kind="danger-filled"
               busy={isBusy}
-              why={
-                typed !== short
-                  ? `Type ${short} first`
-                  : reason.trim().length < 8
-                    ? 'Give a reason of 8 characters or more'
-                    : undefined
-              }
+              why={lacksConsent({ text: short, typed, reason })}
               onClick={() => void remove()}
             >
               Delete snapshot {short}
@@ -163,21 +160,8 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
             The file is removed from the control plane. Nodes keep what they hold; here it cannot be brought back but by
             another import.
           </p>
-          <Field label={`Type ${short} to confirm`} required>
-            {(wire) => (
-              <Input
-                {...wire}
-                value={typed}
-                onChange={(event) => setTyped(event.target.value.trim())}
-                autoComplete="off"
-              />
-            )}
-          </Field>
-          <Field label="Reason (kept in the audit log)" required>
-            {(wire) => (
-              <Input {...wire} value={reason} maxLength={500} onChange={(event) => setReason(event.target.value)} />
-            )}
-          </Field>
+          <TypedField text={short} value={typed} onChange={setTyped} />
+          <ReasonField value={reason} onChange={setReason} />
           {fault !== '' && (
             <p role="alert" className="text-crit">
               {fault}
@@ -207,7 +191,10 @@ function Details({ snapshot }: { snapshot: SnapshotDetails }) {
     ['Nights', days(snapshot.window)],
     ['Size', bytes(snapshot.bytes)],
     ['Codec list', snapshot.codecs.length > 0 ? snapshot.codecs.join(', ') : snapshot.codecHash.slice(0, 12)],
-    ['Made', `${utc(snapshot.createdAt)}${snapshot.by ? ` by ${snapshot.by}` : ''}`],
+    [
+      'Made',
+      `${isTold(snapshot.createdAt) ? utc(snapshot.createdAt) : 'not told'}${snapshot.by ? ` by ${snapshot.by}` : ''}`,
+    ],
     ...(snapshot.heldBy.length > 0
       ? [['Newest snapshot of', snapshot.heldBy.map(({ shard, node }) => `${shard}/${node}`).join(', ')] as const]
       : []),

@@ -1,11 +1,11 @@
 'use client'
 /** Every snapshot that is known: built here, or the newest own one of a node (console.md §10). */
 import { useQuery } from '@tanstack/react-query'
-import type { ShardBrief, SnapshotView } from '@vacancy/shared/contract'
+import type { SnapshotView } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
-import { bytes, count, days } from '../../lib/format.ts'
-import { useLive } from '../../lib/live.ts'
+import { bytes, count, days, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
+import { useUrlParam } from '../../lib/url.ts'
 import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { LinkButton } from '../../ui/button.tsx'
@@ -13,6 +13,7 @@ import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import { MatrixPanel, RestorablePanel, useMatrix } from './matrix.tsx'
 
 const AGAIN_MS = 10_000
 
@@ -22,6 +23,22 @@ export function useSnapshots() {
     queryFn: ({ signal }) => call('GET /api/v1/snapshots', { signal }),
     refetchInterval: AGAIN_MS,
   })
+}
+
+/** Why it was written: by an import here, or by a node. */
+const ORIGINS: Readonly<Record<SnapshotView['origin'], string>> = {
+  import: 'import',
+  seed: 'built elsewhere',
+  periodic: 'periodic',
+  requested: 'asked for',
+  maintenance: 'maintenance',
+  shutdown: 'at a stop',
+  recovery: 'restore',
+}
+
+function Where({ snapshot: { stored, heldBy } }: { snapshot: SnapshotView }) {
+  const places = [...(stored ? ['control plane'] : []), ...heldBy.map(({ node }) => node)]
+  return <span className="break-words">{places.join(', ') || NONE}</span>
 }
 
 const COLUMNS: readonly Column<SnapshotView>[] = [
@@ -37,7 +54,7 @@ const COLUMNS: readonly Column<SnapshotView>[] = [
     ),
     compare: (a, b) => a.name.localeCompare(b.name),
   },
-  { id: 'origin', header: 'From', rank: 3, cell: ({ origin }) => (origin === 'import' ? 'import' : 'node') },
+  { id: 'origin', header: 'From', rank: 3, cell: ({ origin }) => ORIGINS[origin] },
   {
     id: 'shard',
     header: 'Shard',
@@ -53,6 +70,7 @@ const COLUMNS: readonly Column<SnapshotView>[] = [
     cell: ({ packages }) => count(packages),
     compare: (a, b) => a.packages - b.packages,
   },
+  { id: 'where', header: 'Lies on', rank: 4, cell: (snapshot) => <Where snapshot={snapshot} /> },
   { id: 'window', header: 'Nights', rank: 4, cell: ({ window }) => days(window) },
   {
     id: 'bytes',
@@ -67,21 +85,58 @@ const COLUMNS: readonly Column<SnapshotView>[] = [
     header: 'Made',
     end: true,
     rank: 2,
-    cell: ({ createdAt }) => <Age at={createdAt} />,
+    cell: ({ createdAt }) => <Age at={createdAt} none="not told" />,
     compare: (a, b) => (a.createdAt < b.createdAt ? -1 : 1),
   },
 ]
 
 export function SnapshotState({ snapshot }: { snapshot: SnapshotView }) {
-  const { servedBy, codecsCurrent, installable, origin, heldBy } = snapshot
-  if (codecsCurrent === false) return <Badge level="crit">other codec list</Badge>
+  const { servedBy, codecsCurrent, installable, stored, heldBy } = snapshot
+  if (codecsCurrent === false) return <Badge level="crit">invalid: another codec list</Badge>
   if (servedBy.length > 0) return <Badge level="ok">serves {servedBy.join(', ')}</Badge>
-  if (origin === 'node') return <Badge level="info">held by {heldBy.map(({ node }) => node).join(', ')}</Badge>
+  if (!stored) return <Badge level="info">held by {heldBy.map(({ node }) => node).join(', ')}</Badge>
   return installable ? <Badge level="info">stored</Badge> : <Badge level="crit">counters differ</Badge>
+}
+
+/** All of them, or those of one shard. */
+export function SnapshotList({ shard }: { shard?: string }) {
+  const query = useSnapshots()
+  const isShown = (snapshot: SnapshotView) => shard === undefined || snapshot.shard === shard
+  return (
+    <Panel
+      title={shard === undefined ? 'Snapshots' : `Snapshots made for ${shard}`}
+      flush
+      query={query}
+      isEmpty={({ snapshots }) => !snapshots.some(isShown)}
+      empty={{
+        says: 'No snapshot is known: none was built here, and no node has told of one.',
+        action: (
+          <LinkButton href={routes.newImport()} icon="plus">
+            New import
+          </LinkButton>
+        ),
+        code: 'vacancy build-snapshot --shard-id s1 --input-path DIR --output-path DIR',
+      }}
+    >
+      {({ snapshots }) => (
+        <Table
+          label="Snapshots"
+          rows={snapshots.filter(isShown)}
+          columns={COLUMNS}
+          rowKey={({ id }) => id}
+          href={({ id }) => routes.snapshot(id)}
+          rowProps={({ id }) => ({ 'data-snapshot': id })}
+        />
+      )}
+    </Panel>
+  )
 }
 
 export function SnapshotsPage() {
   const query = useSnapshots()
+  const [shard] = useUrlParam('shard')
+  const matrix = useMatrix(shard)
+  const shown = matrix.data?.matrix?.shard ?? shard
   return (
     <Page
       id="snapshots"
@@ -93,62 +148,9 @@ export function SnapshotsPage() {
         </LinkButton>
       }
     >
-      <Restorable />
-      <Panel
-        title="Snapshots"
-        hideTitle
-        flush
-        query={query}
-        isEmpty={({ snapshots }) => snapshots.length === 0}
-        empty={{
-          says: 'No snapshot is known: none was built here, and no node has told of one.',
-          action: (
-            <LinkButton href={routes.newImport()} icon="plus">
-              New import
-            </LinkButton>
-          ),
-          code: 'vacancy build-snapshot --shard-id s1 --input-path DIR --output-path DIR',
-        }}
-      >
-        {({ snapshots }) => (
-          <Table
-            label="Snapshots"
-            rows={snapshots}
-            columns={COLUMNS}
-            rowKey={({ id }) => id}
-            href={({ id }) => routes.snapshot(id)}
-            rowProps={({ id }) => ({ 'data-snapshot': id })}
-          />
-        )}
-      </Panel>
+      {shown !== '' && <MatrixPanel query={matrix} shard={shown} />}
+      {(matrix.data?.shards.length ?? 0) > 1 && <RestorablePanel query={matrix} />}
+      <SnapshotList />
     </Page>
   )
-}
-
-/** Whether each shard would come back after all of its nodes had stopped: a majority of its voters has data on disk. */
-function Restorable() {
-  const summary = useLive('summary')
-  const shards = summary.data?.shards.filter(({ mode }) => mode === 'clustered') ?? []
-  if (shards.length === 0) return null
-  return (
-    <Panel title="Would a shard come back after a full stop?">
-      <ul className="flex flex-col gap-1">
-        {shards.map((shard) => (
-          <li key={shard.id} data-shard={shard.id}>
-            <Link href={routes.shard(shard.id)} className="font-mono">
-              {shard.id}
-            </Link>
-            : {answerFor(shard)}
-          </li>
-        ))}
-      </ul>
-    </Panel>
-  )
-}
-
-function answerFor({ voters, votersUp, leader }: ShardBrief): string {
-  const majority = Math.floor(voters / 2) + 1
-  if (leader === null) return 'not known: it has no leader now.'
-  const most = `${votersUp} of ${voters} voters answer and have log and snapshots on disk, ${majority} needed.`
-  return votersUp >= majority ? `yes, ${most}` : `only with the nodes that do not answer: ${most}`
 }

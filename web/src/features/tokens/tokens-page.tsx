@@ -199,7 +199,11 @@ function MakeToken({ onClose, onMade }: MakeTokenProps) {
       }
     >
       <form id="make-token" aria-label="Make token" onSubmit={submit} className="flex flex-col gap-4">
-        <Field label="Name" hint="Which program it is for." error={error?.field === 'name' ? error.message : undefined}>
+        <Field
+          label="Name"
+          hint="Which program it is for. Whoever has the value can sign in to the console with it, too."
+          error={error?.field === 'name' ? error.message : undefined}
+        >
           {(wire) => (
             <Input
               {...wire}

@@ -39,6 +39,7 @@ export function nodeOf(over: Partial<NodeView> & { id: string }): NodeView {
     memory: null,
     wal: null,
     disk: null,
+    cpu: null,
     connections: null,
     connectionsLimit: null,
     version: null,

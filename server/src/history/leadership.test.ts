@@ -1,0 +1,182 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SHARD_LEADERSHIP } from '@vacancy/shared/contract'
+import { createLogger } from '@vacancy/shared/node'
+import { expect, test } from 'vitest'
+import { openDatabase } from '../database.ts'
+import { onBothDatabases } from '../testing/databases.ts'
+import { createLeadership, type LeaderSpan, leadershipOf } from './leadership.ts'
+
+const HOUR = 3_600_000
+const NOW = Date.parse('2026-11-22T12:00:00.000Z')
+const FROM = NOW - SHARD_LEADERSHIP.hours * HOUR
+const at = (ms: number) => new Date(ms).toISOString()
+
+const span = (from: number, to: number, leader: string | null, term: number | null = null): LeaderSpan => ({
+  ...{ from: NOW + from, to: NOW + to, leader, term },
+})
+
+test('a shard that nobody has looked at yet has no spans, no elections and no gap', () => {
+  expect(leadershipOf([], FROM, NOW)).toEqual({
+    ...{ from: at(FROM), to: at(NOW), spans: [], elections: 0, longestGapMs: null, knownMs: 0, isCut: false },
+  })
+})
+
+test('an election is a leader that follows another, the same one in a later term, or a time without any', () => {
+  const told = leadershipOf(
+    [
+      span(-10 * HOUR, -9 * HOUR, 'n1', 41),
+      span(-9 * HOUR, -8 * HOUR, 'n3', 42),
+      span(-8 * HOUR, -8 * HOUR + 1_900, null),
+      span(-8 * HOUR + 1_900, -7 * HOUR, 'n1', 43),
+      span(-7 * HOUR, -6 * HOUR, 'n1', 44),
+    ],
+    FROM,
+    NOW,
+  )
+
+  expect(told).toMatchObject({ elections: 3, longestGapMs: 1_900, knownMs: 4 * HOUR })
+})
+
+test('a leader that led on through a time that nobody saw was not elected again', () => {
+  const told = leadershipOf([span(-10 * HOUR, -9 * HOUR, 'n1', 41), span(-3 * HOUR, 0, 'n1', 41)], FROM, NOW)
+
+  expect(told).toMatchObject({ elections: 0, longestGapMs: null, knownMs: 4 * HOUR })
+  expect(told.spans).toHaveLength(2)
+})
+
+test('the term of a leader that was seen for a moment only may be that of before: it counts as one election', () => {
+  const told = leadershipOf(
+    [
+      span(-10 * HOUR, -9 * HOUR, 'n2', 41),
+      span(-9 * HOUR, -9 * HOUR + 900, 'n1', 41),
+      span(-9 * HOUR + 8_000, 0, 'n1', 42),
+    ],
+    FROM,
+    NOW,
+  )
+
+  expect(told.elections).toBe(1)
+})
+
+test('what began before the time that is shown is cut at its edge, and what ended before is left out', () => {
+  const told = leadershipOf([span(-40 * HOUR, -30 * HOUR, 'n2'), span(-30 * HOUR, 0, 'n1', 7)], FROM, NOW)
+
+  expect(told.spans).toEqual([{ from: at(FROM), to: at(NOW), leader: 'n1', term: 7 }])
+  expect(told.knownMs).toBe(24 * HOUR)
+})
+
+test('of very many changes the newest are shown, and it is said that there were more', () => {
+  const many = Array.from({ length: SHARD_LEADERSHIP.spansMax + 5 }, (_, turn) =>
+    span(-20 * HOUR + turn * 1_000, -20 * HOUR + (turn + 1) * 1_000, turn % 2 === 0 ? 'n1' : 'n2'),
+  )
+
+  const told = leadershipOf(many, FROM, NOW)
+
+  expect(told).toMatchObject({ isCut: true, elections: SHARD_LEADERSHIP.spansMax - 1 })
+  expect(told.spans.at(-1)?.to).toBe(at(many.at(-1)?.to as number))
+})
+
+onBothDatabases((newDatabase) => {
+  async function open(where: string, clock: { now: number }) {
+    const database = await openDatabase(where)
+    const lines: string[] = []
+    const log = createLogger({ level: 'warn', format: 'json', component: 'test', write: (line) => lines.push(line) })
+    const leadership = createLeadership(database, log, () => clock.now)
+    const close = async () => {
+      await leadership.stop()
+      await database.destroy()
+      expect(lines).toEqual([])
+    }
+    return { leadership, close }
+  }
+  const newWhere = async () =>
+    (await newDatabase()) || join(mkdtempSync(join(tmpdir(), 'vacancy-leadership-')), 'x.sqlite')
+
+  test('who led is told at once and after a restart, and what lies between is in no span', async () => {
+    const clock = { now: NOW }
+    const where = await newWhere()
+    const before = await open(where, clock)
+    before.leadership.look({ id: 's1', leader: 'n1', term: 4 }, true)
+    clock.now += 30_000
+    before.leadership.look({ id: 's1', leader: null, term: 4 }, true)
+    clock.now += 2_000
+    before.leadership.look({ id: 's1', leader: 'n2', term: 5 }, true)
+    before.leadership.look({ id: 's2', leader: 'm1', term: 9 }, true)
+    clock.now += 10_000
+    const spans = [
+      { from: at(NOW), to: at(NOW + 30_000), leader: 'n1', term: 4 },
+      { from: at(NOW + 30_000), to: at(NOW + 32_000), leader: null, term: null },
+      { from: at(NOW + 32_000), to: at(NOW + 42_000), leader: 'n2', term: 5 },
+    ]
+    expect(await before.leadership.of('s1')).toMatchObject({ spans, elections: 1, longestGapMs: 2_000 })
+    await before.close()
+
+    clock.now += 60_000
+    const after = await open(where, clock)
+    after.leadership.look({ id: 's1', leader: 'n2', term: 5 }, true)
+    clock.now += 5_000
+
+    expect(await after.leadership.of('s1')).toMatchObject({
+      spans: [...spans, { from: at(NOW + 102_000), to: at(NOW + 107_000), leader: 'n2', term: 5 }],
+      ...{ elections: 1, knownMs: 47_000, isCut: false },
+    })
+    await after.close()
+  })
+
+  test('a time in which nothing is known ends what was known, and so does a machine that slept', async () => {
+    const clock = { now: NOW }
+    const { leadership, close } = await open(await newWhere(), clock)
+    leadership.look({ id: 's1', leader: 'n1', term: 4 }, true)
+    clock.now += 10_000
+    leadership.look({ id: 's1', leader: null, term: null }, false)
+    clock.now += 10_000
+    leadership.look({ id: 's1', leader: 'n1', term: 4 }, true)
+    clock.now += 8 * HOUR
+
+    const { spans, elections } = await leadership.of('s1')
+
+    expect(spans).toEqual([
+      { from: at(NOW), to: at(NOW + 10_000), leader: 'n1', term: 4 },
+      { from: at(NOW + 20_000), to: at(NOW + 20_000), leader: 'n1', term: 4 },
+      { from: at(clock.now), to: at(clock.now), leader: 'n1', term: 4 },
+    ])
+    expect(elections).toBe(0)
+    await close()
+  })
+
+  test('a term that is told a moment late is no election, one that rises later is', async () => {
+    const clock = { now: NOW }
+    const { leadership, close } = await open(await newWhere(), clock)
+    for (const [afterMs, term] of [
+      [0, null],
+      [500, 4],
+      [500, 5],
+      [50_000, 6],
+    ] as const) {
+      clock.now += afterMs
+      leadership.look({ id: 's1', leader: 'n1', term }, true)
+    }
+
+    expect(await leadership.of('s1')).toMatchObject({
+      spans: [
+        { leader: 'n1', term: 5 },
+        { leader: 'n1', term: 6 },
+      ],
+      elections: 1,
+    })
+    await close()
+  })
+
+  test('changes faster than the clock are kept in their order', async () => {
+    const clock = { now: NOW }
+    const { leadership, close } = await open(await newWhere(), clock)
+    for (const leader of ['n1', 'n2', 'n3', 'n1']) leadership.look({ id: 's1', leader, term: null }, true)
+
+    const { spans } = await leadership.of('s1')
+
+    expect(spans.map(({ leader }) => leader)).toEqual(['n1', 'n2', 'n3', 'n1'])
+    await close()
+  })
+})

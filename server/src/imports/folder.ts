@@ -1,0 +1,98 @@
+/**
+ * A folder of this machine whose CSV files are imported without an upload, where the configuration names one. What is
+ * asked for must lie in there: paths are followed to their real end before they are believed.
+ */
+import type { Stats } from 'node:fs'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { isAbsolute, join, sep } from 'node:path'
+import { type FolderFile, IMPORT_LIMITS } from '@vacancy/shared/contract'
+import { ProblemError } from '../route.ts'
+
+/** Folders within folders that are looked through. */
+const DEPTH_MAX = 3
+/** Names that are looked at, of files and folders alike. */
+const NAMES_MAX = 10_000
+const TAKEN = /\.(?:csv|csv\.gz|gz)$/i
+
+/** @throws ProblemError 404 without a folder, 503 when it cannot be read */
+export async function listFolder(folder: string): Promise<{ files: FolderFile[]; more: boolean }> {
+  const root = await rootOf(folder)
+  const files: FolderFile[] = []
+  let names = 0
+  let more = false
+  const look = async (within: string, depth: number): Promise<void> => {
+    const entries = await readdir(join(root, within), { withFileTypes: true }).catch((cause: unknown) => {
+      // One folder that may not be read does not hide the others.
+      if (depth > 0) return []
+      throw unreadable(folder, cause)
+    })
+    entries.sort((a, b) => (a.name < b.name ? -1 : 1))
+    for (const entry of entries) {
+      if (entry.name.startsWith('.')) continue
+      if (++names > NAMES_MAX || files.length >= IMPORT_LIMITS.folderFilesMax) {
+        more = true
+        return
+      }
+      const path = within === '' ? entry.name : `${within}/${entry.name}`
+      if (entry.isDirectory()) {
+        if (depth < DEPTH_MAX) await look(path, depth + 1)
+      } else if (TAKEN.test(entry.name)) {
+        const found = await fileIn(root, path)
+        if (found) files.push({ path, bytes: found.stats.size, changedAt: found.stats.mtime.toISOString() })
+      }
+    }
+  }
+  await look('', 0)
+  return { files, more }
+}
+
+/** Where a file of the folder really lies. @throws ProblemError 400, 404 */
+export async function fileOf(folder: string, path: string): Promise<{ path: string; bytes: number }> {
+  const root = await rootOf(folder)
+  const refused = new ProblemError(404, 'no-such-file', `${path.slice(0, 200)} is no CSV file of the import folder.`, {
+    field: 'path',
+    hint: 'Ask for the list of its files; links that lead out of it are not followed.',
+  })
+  const isPlain = !isAbsolute(path) && !path.includes('\0') && !path.split(/[\\/]/).includes('..') && TAKEN.test(path)
+  const found = isPlain ? await fileIn(root, path) : undefined
+  if (!found) throw refused
+  const { size: bytes } = found.stats
+  if (bytes > 0 && bytes <= IMPORT_LIMITS.fileBytesMax) return { path: found.path, bytes }
+  throw new ProblemError(400, 'wrong-size', `${path.slice(0, 200)} has ${bytes} bytes.`, {
+    field: 'path',
+    hint: `A file has 1 to ${IMPORT_LIMITS.fileBytesMax} bytes.`,
+  })
+}
+
+async function rootOf(folder: string): Promise<string> {
+  if (folder === '') {
+    throw new ProblemError(404, 'no-import-folder', 'This control plane has no import folder.', {
+      hint: 'Upload the files, or set import_folder in its configuration.',
+    })
+  }
+  return await realpath(folder).catch((cause: unknown) => {
+    throw unreadable(folder, cause)
+  })
+}
+
+/** Undefined when it is no file, or leads out of the folder. */
+async function fileIn(root: string, path: string): Promise<{ path: string; stats: Stats } | undefined> {
+  try {
+    const real = await realpath(join(root, path))
+    if (!real.startsWith(root.endsWith(sep) ? root : root + sep)) return undefined
+    const stats = await stat(real)
+    return stats.isFile() ? { path: real, stats } : undefined
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? ''
+    // Gone meanwhile, a link to nothing or to itself, not ours to read: none that can be imported.
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'ENAMETOOLONG'].includes(code)) return undefined
+    throw error
+  }
+}
+
+function unreadable(folder: string, cause: unknown): ProblemError {
+  return new ProblemError(503, 'folder-unreadable', `The import folder ${folder} cannot be read.`, {
+    hint: 'Make it, or let the user of the control plane read it.',
+    cause,
+  })
+}

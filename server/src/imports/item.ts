@@ -1,0 +1,63 @@
+/** An import as the database has it, and as it is worked with. */
+import { type FileKind, IMPORT_ENDS, type ImportState, type ImportView } from '@vacancy/shared/contract'
+import type { Selectable } from 'kysely'
+import type { ImportTables } from './tables.ts'
+import type { UploadRow } from './uploads.ts'
+
+export type FileNote = {
+  readonly name: string
+  readonly bytes: number
+  readonly sha256: string | null
+  readonly rows: number | null
+  readonly unpacked: boolean
+}
+
+export type ImportDetail = {
+  readonly says: string
+  readonly hint: string
+  readonly files: Readonly<Record<FileKind, FileNote>>
+  readonly errors: ImportView['errors']
+  readonly counters: ImportView['counters']
+  readonly snapshot: string | null
+  readonly result: ImportView['result']
+  readonly log: readonly string[]
+}
+
+export type Row = Selectable<ImportTables['imports']>
+
+/** An import as it is worked with; `row` and `detail` are what the database has. */
+export type Item = {
+  row: Row
+  detail: ImportDetail
+  progress: ImportView['progress']
+  rates: number[]
+  /** Ends the work on it; set while there is any. */
+  end: AbortController | undefined
+  isCancelled: boolean
+}
+
+export function itemOf(row: Row, detail: ImportDetail): Item {
+  return {
+    row,
+    detail,
+    progress: null,
+    rates: [],
+    end: undefined,
+    isCancelled: false,
+  }
+}
+
+/** What was written down before rows could be left out does not tell whether they can. */
+export function detailOf(text: string): ImportDetail {
+  const detail = JSON.parse(text) as ImportDetail
+  if (!detail.errors) return detail
+  return { ...detail, errors: { ...{ rows: null, again: 'It was built by an older version.' }, ...detail.errors } }
+}
+
+export function isOver({ state }: Row): boolean {
+  return IMPORT_ENDS.includes(state as ImportState)
+}
+
+export function noteOf({ name, bytes, sha256 }: UploadRow): FileNote {
+  return { name, bytes, sha256, rows: null, unpacked: false }
+}

@@ -1,0 +1,138 @@
+/**
+ * Which node of a shard holds which snapshot, and what follows from it: whether the shard would come back with its data
+ * after all of its nodes had stopped (console.md §10). Pure. A shard that has formed comes back when a majority of its
+ * voters start with log and snapshot of their own, whatever entry each snapshot is of; one that has not forms from a
+ * snapshot only when a majority of the initial voters hold that very one. What nobody told counts as not known.
+ */
+import type { ClusterInfo, NodeView, Restorable, ShardView, SnapshotMatrix } from '@vacancy/shared/contract'
+
+/** What is known of a snapshot beside what nodes tell of theirs. */
+export type KnownSnapshot = Pick<
+  SnapshotMatrix['snapshots'][number],
+  'id' | 'name' | 'stored' | 'codecsCurrent' | 'createdAt'
+>
+
+/** Of a shard that waits to form: who is to found it, by the word of one that waits. */
+export type Founders = NonNullable<ClusterInfo['bootstrap']>
+
+const SHORT = 8
+const NAMES_MAX = 5
+
+export function restorableOf(shard: ShardView, founders: Founders | undefined): Restorable {
+  if (founders) return ofFounders(shard.id, founders)
+  const voters = votersOf(shard)
+  const needed = shard.mode === 'standalone' ? voters.length : shard.majority
+  const same = samenessOf(voters, needed)
+  if (voters.length === 0) {
+    return { shard: shard.id, verdict: 'unknown', says: 'Not known: no node told who the voters are', same }
+  }
+  const told = voters.filter((node) => wordOf(node) === 'told')
+  const having = told.filter(({ snapshot, wal }) => snapshot !== null || wal !== null)
+  const unknown = voters.filter((node) => !told.includes(node))
+  const all = shard.mode === 'standalone' ? 1 : Math.max(shard.voters, voters.length)
+  const what = 'have log and snapshots on disk'
+  const many = `${having.length} of ${all} ${shard.mode === 'standalone' ? 'nodes' : 'voters'} ${what}, ${needed} needed`
+  if (having.length >= needed) return { shard: shard.id, verdict: 'yes', says: `Yes: ${many}`, same }
+  if (having.length + unknown.length >= needed) {
+    return { shard: shard.id, verdict: 'unknown', says: `Not known: ${silence(unknown)}; ${many}`, same }
+  }
+  return { shard: shard.id, verdict: 'no', says: `No: ${many}`, same }
+}
+
+function ofFounders(shard: string, { voters, needed }: Founders): Restorable {
+  const holders = new Map<string, number>()
+  for (const { snapshot } of voters) if (snapshot !== '') holders.set(snapshot, (holders.get(snapshot) ?? 0) + 1)
+  const [most] = [...holders].sort(([, a], [, b]) => b - a)
+  const silent = voters.filter(({ state }) => state === 'silent').map(({ id }) => id)
+  if (!most) {
+    const says =
+      silent.length >= needed
+        ? `Not known: ${names(silent)} did not answer`
+        : 'No: it has not formed, and no initial voter holds a snapshot'
+    return { shard, verdict: silent.length >= needed ? 'unknown' : 'no', says, same: '' }
+  }
+  const [id, count] = most
+  const many = `${count} of ${voters.length} initial voters hold ${id.slice(0, SHORT)}…, ${needed} needed`
+  if (count >= needed) return { shard, verdict: 'yes', says: `Yes: ${many}`, same: many }
+  if (count + silent.length >= needed) {
+    return { shard, verdict: 'unknown', says: `Not known: ${names(silent)} did not answer; ${many}`, same: many }
+  }
+  return { shard, verdict: 'no', says: `No: ${many}`, same: many }
+}
+
+/** Of the files alone, for whoever has to found the shard anew from them. */
+function samenessOf(voters: readonly NodeView[], needed: number): string {
+  const [most] = [...holdersOf(voters)].sort(([, a], [, b]) => b - a)
+  if (!most) return ''
+  const [id, count] = most
+  return `${count} of ${voters.length} hold ${id.slice(0, SHORT)}… as their newest${count >= needed ? '' : '; the others have one of another entry of the log'}`
+}
+
+function holdersOf(voters: readonly NodeView[]): Map<string, number> {
+  const holders = new Map<string, number>()
+  for (const { snapshot } of voters) if (snapshot) holders.set(snapshot.id, (holders.get(snapshot.id) ?? 0) + 1)
+  return holders
+}
+
+function votersOf({ nodes, mode }: ShardView): NodeView[] {
+  return nodes.filter(({ voter }) => voter === true || mode === 'standalone')
+}
+
+function isAway({ freshness }: NodeView): boolean {
+  return freshness !== 'live' && freshness !== 'delayed'
+}
+
+function wordOf(node: NodeView): SnapshotMatrix['nodes'][number]['word'] {
+  if (node.ages.status === null) return 'silent'
+  return isAway(node) ? 'last' : 'told'
+}
+
+function silence(nodes: readonly NodeView[]): string {
+  const [away, quiet] = [nodes.filter(isAway), nodes.filter((node) => !isAway(node))]
+  return [
+    ...(away.length > 0 ? [`${names(away.map(({ id }) => id))} did not answer`] : []),
+    ...(quiet.length > 0 ? [`${names(quiet.map(({ id }) => id))} did not tell what lies on its disk`] : []),
+  ].join(', ')
+}
+
+function names(ids: readonly string[]): string {
+  const more = ids.length - NAMES_MAX
+  return more > 0 ? `${ids.slice(0, NAMES_MAX).join(', ')} and ${more} more` : ids.join(', ')
+}
+
+/** @param known snapshots of this shard, those built here and those that its nodes tell of; the newest first */
+export function matrixOf(
+  shard: ShardView,
+  known: readonly KnownSnapshot[],
+  founders: Founders | undefined,
+): SnapshotMatrix {
+  const held = new Map((founders?.voters ?? []).map(({ id, snapshot }) => [id, snapshot === '' ? null : snapshot]))
+  const nodes = shard.nodes.map((node): SnapshotMatrix['nodes'][number] => ({
+    node: node.id,
+    role: node.role,
+    voter: node.voter,
+    word: wordOf(node),
+    at: node.ages.status ?? node.answeredAt,
+    error: node.error?.message ?? '',
+    holds: node.snapshot?.id ?? held.get(node.id) ?? null,
+    lastIndex: node.lastIndex,
+  }))
+  const isVoter = new Set(founders ? founders.voters.map(({ id }) => id) : votersOf(shard).map(({ id }) => id))
+  const majority = founders?.needed ?? shard.majority
+  const columns = new Map(known.map((each) => [each.id, each]))
+  for (const { node, holds } of nodes) {
+    if (holds === null || columns.has(holds)) continue
+    const [name, createdAt] = [`of ${node}`, null]
+    columns.set(holds, { id: holds, name, stored: false, codecsCurrent: null, createdAt })
+  }
+  return {
+    shard: shard.id,
+    voters: founders?.voters.length ?? shard.voters,
+    majority,
+    snapshots: [...columns.values()].map((each) => {
+      const voters = nodes.filter(({ node, holds }) => holds === each.id && isVoter.has(node)).length
+      return { ...each, voters, majority: isVoter.size > 0 && voters >= majority }
+    }),
+    nodes,
+  }
+}

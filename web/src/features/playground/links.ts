@@ -1,0 +1,36 @@
+'use client'
+/** Requests that go elsewhere: into a link, or into the editor. What goes wrong is told as a message. */
+import { ApiProblem } from '../../lib/api.ts'
+import { go } from '../../lib/go.ts'
+import { routes } from '../../lib/routes.ts'
+import { copyText } from '../../ui/copy.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { isWrite } from './catalogue.ts'
+import type { Draft } from './request.ts'
+import { shareOf } from './share.ts'
+
+/** Copies a link that opens the request, and runs it where it is a read. */
+export async function copyLink(draft: Draft): Promise<void> {
+  const isRead = !isWrite(draft.command)
+  const path = await pathTo(draft, isRead)
+  if (path === undefined) return
+  const link = location.origin + path
+  if (!(await copyText(link))) toast({ says: `The browser did not let us copy. The link is ${link}`, level: 'warn' })
+  else if (isRead) toast({ says: 'The link is copied. Whoever opens it runs the same read.' })
+  else toast({ says: 'The link is copied. Whoever opens it has the same request; it is not run by that.' })
+}
+
+export async function openInPlayground(draft: Draft, { run = false } = {}): Promise<void> {
+  const path = await pathTo(draft, run)
+  if (path !== undefined) go(path)
+}
+
+async function pathTo(draft: Draft, run: boolean): Promise<string | undefined> {
+  try {
+    return routes.playground({ q: await shareOf(draft), ...(run && { run: '1' }) })
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error
+    toast({ says: `${error.message} ${error.hint}`, level: 'crit' })
+    return undefined
+  }
+}

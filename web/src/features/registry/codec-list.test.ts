@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { added, changeOf, draftOf, ENTRIES_MAX, faultOf, isSame, moved, removed, renamed } from './codec-list.ts'
+
+const NAMES = ['breakfast', 'free_wifi', 'late']
+const namesOf = (draft: ReturnType<typeof draftOf>) => draft.entries.map(({ name }) => name)
+
+test('entries are moved, and stop at the ends', () => {
+  const draft = draftOf(NAMES)
+
+  expect(namesOf(moved(draft, 0, 1))).toEqual(['free_wifi', 'breakfast', 'late'])
+  expect(namesOf(moved(draft, 2, -2))).toEqual(['late', 'breakfast', 'free_wifi'])
+  expect(namesOf(moved(draft, 0, -1))).toEqual(NAMES)
+  expect(namesOf(moved(draft, 2, 9))).toEqual(NAMES)
+})
+
+test('what becomes of an entry is said beside it: another order is another list', () => {
+  const draft = renamed(added(moved(draftOf(NAMES), 0, 1)), 2, 'late_checkout')
+
+  expect(draft.entries.map((entry, at) => changeOf(entry, at, NAMES))).toEqual([
+    'from place 1',
+    'from place 0',
+    'was late',
+    'new',
+  ])
+  expect(isSame(draft, NAMES)).toBe(false)
+  expect(isSame(moved(moved(draftOf(NAMES), 0, 1), 0, -1), NAMES)).toBe(true)
+})
+
+test.each([
+  ['', 'Give it a name'],
+  [' late', 'blank'],
+  ['a,b', 'must not hold'],
+  ['a\u0007b', 'control'],
+  ['x'.repeat(65), '64 bytes'],
+  ['BREAKFAST', 'repeats breakfast'],
+  ['pool', ''],
+])('an entry called %j: %s', (name, says) => {
+  const draft = renamed(added(draftOf(NAMES)), 3, name)
+
+  expect(faultOf(draft, draft.entries[3] as (typeof draft.entries)[number])).toContain(says)
+})
+
+test('what was removed and added again is another entry', () => {
+  const draft = renamed(added(removed(draftOf(NAMES), 0)), 3, 'breakfast')
+
+  expect(draft.entries.at(-1)).toEqual({ key: 3, name: 'breakfast', was: null })
+  expect(ENTRIES_MAX).toBe(24)
+})

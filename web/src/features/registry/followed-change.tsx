@@ -1,0 +1,52 @@
+'use client'
+/** The change of the codec list that somebody carries out by hand: how far registry and nodes are, by their own word. */
+import { useQueryClient } from '@tanstack/react-query'
+import type { CodecChange } from '@vacancy/shared/contract'
+import { useState } from 'react'
+import { call } from '../../lib/api.ts'
+import { useWhyNot } from '../../lib/session.ts'
+import { Age } from '../../ui/age.tsx'
+import { Badge } from '../../ui/badge.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Panel } from '../../ui/panel.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { PlanView, progressOf } from './codec-change.tsx'
+
+export function FollowedChange({ change }: { change: CodecChange }) {
+  const why = useWhyNot('admin')
+  const queries = useQueryClient()
+  const [isBusy, setBusy] = useState(false)
+  const putAway = async () => {
+    setBusy(true)
+    try {
+      await call('DELETE /api/v1/registry/codec-change/{id}', { params: { id: change.id } })
+      await queries.invalidateQueries({ queryKey: ['registry', 'codec-change'] })
+      toast({ says: 'The plan was put away. At registry and nodes nothing was changed by that.' })
+    } catch (error) {
+      toast({ says: (error as Error).message, level: 'crit' })
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Panel
+      title="A change of the codec list is under way"
+      data={{ 'data-change': change.id, 'data-complete': String(change.complete) }}
+      actions={
+        <Button why={why} busy={isBusy} onClick={() => void putAway()}>
+          {change.complete ? 'Put the plan away' : 'Give the plan up'}
+        </Button>
+      }
+    >
+      <div className="flex flex-col gap-4">
+        <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
+          <Badge level={change.complete ? 'ok' : 'info'}>{progressOf(change)}</Badge>
+          <span className="text-text-2">
+            followed since <Age at={change.createdAt} /> by {change.by}: {change.reason}
+          </span>
+        </p>
+        <PlanView plan={change.plan} />
+      </div>
+    </Panel>
+  )
+}

@@ -1,0 +1,24 @@
+'use client'
+/** The snapshots of a shard: which of its nodes holds which, and those that are stored on the control plane. */
+
+import { MatrixPanel, useMatrix } from '../snapshots/matrix.tsx'
+import { SnapshotList } from '../snapshots/snapshots-page.tsx'
+import { ShardFrame } from './shard-page.tsx'
+
+export function ShardSnapshotsPage({ id }: { readonly id: string }) {
+  return (
+    <ShardFrame id={id} tab="snapshots">
+      {() => <Snapshots id={id} />}
+    </ShardFrame>
+  )
+}
+
+function Snapshots({ id }: { readonly id: string }) {
+  const matrix = useMatrix(id)
+  return (
+    <>
+      <MatrixPanel query={matrix} shard={id} />
+      <SnapshotList shard={id} />
+    </>
+  )
+}
