@@ -24,7 +24,7 @@ import { layPlanes } from '../testing/snapshot-source.ts'
 import { printedFinding } from './faults.ts'
 import { buildSnapshot, type ImportOptions } from './import.ts'
 
-const SEED = Number(process.env['VACANCY_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const quiet = () => undefined
 const env = createEnv({ debug: quiet, info: quiet, warn: quiet, error: quiet })
 const codecs = createCodecList(CODECS)
@@ -211,7 +211,7 @@ test('threads, ranges, kernels and the order of the lines change no byte of the 
   const random = createRandom(SEED)
   const bytes = randomPackages(random, { lines: 3000, spoilOneIn: 0, varyOneIn: 5, order: 'shuffled' })
   write(propertiesFile().join(''), bytes)
-  const says = `VACANCY_TEST_SEED=${SEED}`
+  const says = `VACANCY_SEED=${SEED}`
   const first = await summaryOf()
   const expected = readFileSync(first.path)
   expect(packagesOf(openSeedFile(realDisk, first.path)), says).toEqual(readObviously(bytes, false).packages)
@@ -245,9 +245,9 @@ test('errors are the same however many threads read, and come in the order of th
 
   const together = await errorsOf({ errorsMax: 1000, threads: 3, rangeBytes: 901 })
 
-  expect(together, `VACANCY_TEST_SEED=${SEED}`).toEqual(alone)
+  expect(together, `VACANCY_SEED=${SEED}`).toEqual(alone)
   const lines = alone.map((text) => Number(/^packages\.csv:(\d+):/.exec(text)?.[1]))
-  expect(lines, `VACANCY_TEST_SEED=${SEED}`).toEqual(readObviously(bytes, false).faultyLines)
+  expect(lines, `VACANCY_SEED=${SEED}`).toEqual(readObviously(bytes, false).faultyLines)
 })
 
 const many = (count: number, of: (i: number) => string) => Array.from({ length: count }, (_, i) => of(i)).join('')

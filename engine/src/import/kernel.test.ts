@@ -20,7 +20,7 @@ import {
   STOP,
 } from './layout.ts'
 
-const SEED = Number(process.env['VACANCY_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 
 let folder: string
 beforeAll(() => {
@@ -35,7 +35,7 @@ function compareFiles(rounds: [number, number], optionsOf: (round: number) => Om
     try {
       compareReadings(join(folder, 'packages.csv'), random, { lines: 1 + random.below(600), ...optionsOf(round) })
     } catch (cause) {
-      throw new Error(`VACANCY_TEST_SEED=${SEED}, round ${round}: ${(cause as Error).message}`, { cause })
+      throw new Error(`VACANCY_SEED=${SEED}, round ${round}: ${(cause as Error).message}`, { cause })
     }
   }
 }

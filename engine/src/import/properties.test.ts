@@ -9,7 +9,7 @@ import { hashId, PADDING_BYTES } from './layout.ts'
 import { type PropertyTable, readProperties } from './properties.ts'
 import { createBlocks, openCsv } from './split.ts'
 
-const SEED = Number(process.env['VACANCY_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'vacancy-properties-'))
@@ -91,7 +91,7 @@ function ordinalOf({ index }: PropertyTable, id: string): number {
 test('columns hold what stands in the lines, in the order of names by their bytes', () => {
   for (let round = 0; round < 12; round++) {
     const random = createRandom(SEED + round)
-    const says = `VACANCY_TEST_SEED=${SEED}, round ${round}`
+    const says = `VACANCY_SEED=${SEED}, round ${round}`
     const rows = Array.from({ length: random.below(3000) }, (_, i) => randomRow(random, i))
 
     const { table, faultyLines } = read(rows.map(lineOf).join(''), 2 * LINE_BYTES_MAX + random.below(1000))

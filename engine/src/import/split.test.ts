@@ -6,7 +6,7 @@ import { createRandom } from '../testing/random.ts'
 import { PADDING_BYTES } from './layout.ts'
 import { createBlocks, nextBlock, openCsv, openRange, rangeBytesFor, skipLine } from './split.ts'
 
-const SEED = Number(process.env['VACANCY_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 let folder: string
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'vacancy-split-'))
@@ -55,7 +55,7 @@ test('every line comes once and in order, wherever ranges and blocks are cut', (
 
     const read = linesOf(content, capacity, 1 + random.below(content.length + 5))
 
-    const says = `VACANCY_TEST_SEED=${SEED}, round ${round}`
+    const says = `VACANCY_SEED=${SEED}, round ${round}`
     expect(read.length, says).toBe(whole.length)
     for (const [i, line] of whole.entries()) {
       if (line.length + 1 <= capacity && read[i] !== '<long>') expect(read[i], says).toBe(line)

@@ -295,6 +295,10 @@ const USAGE_TEXT = 'usage: npm run chaos -- --minutes M [--seed S] [--nodes 3|5]
 
 async function main(args: readonly string[]): Promise<number> {
   const say = (text: string) => void process.stdout.write(`${text}\n`)
+  if (args.includes('--help') || args.includes('-h')) {
+    say(USAGE_TEXT)
+    return 0
+  }
   const given = flagsOf(args)
   if (!given) {
     say(USAGE_TEXT)

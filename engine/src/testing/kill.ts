@@ -8,6 +8,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
 import { type CommandName, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
 import {
   answerTo,
@@ -310,18 +311,50 @@ async function compareState(trial: Trial, wire: WireClient): Promise<void> {
   }
 }
 
-if (import.meta.main) {
-  const given = (name: string, fallback: number) => {
-    const at = process.argv.indexOf(name)
-    return at < 0 ? fallback : Number(process.argv[at + 1])
+// The command
+
+const USAGE = 64
+const USAGE_TEXT = `usage: npm run kill -- [--rounds 200] [--seed S]
+
+Kills a node with SIGKILL at random moments while ${CLIENTS} clients write and repeat, and looks for what was lost or counted twice.`
+
+/** What is wrong with the flags, as words, or the flags. */
+function flagsOf(args: readonly string[]) {
+  const options = {
+    rounds: { type: 'string', default: '200' },
+    seed: { type: 'string', default: process.env['VACANCY_SEED'] ?? String(randomInt(1_000_000)) },
+    help: { type: 'boolean', short: 'h', default: false },
+  } as const
+  try {
+    const { values } = parseArgs({ args: [...args], options })
+    for (const name of ['rounds', 'seed'] as const) {
+      if (!/^\d{1,15}$/.test(values[name])) return `--${name} takes a whole number, not "${values[name]}"`
+    }
+    return { rounds: Number(values.rounds), seed: Number(values.seed), help: values.help }
+  } catch (error) {
+    return (error as Error).message
   }
-  const rounds = given('--rounds', 200)
-  const seed = given('--seed', Number(process.env['VACANCY_SEED'] ?? randomInt(1_000_000)))
+}
+
+async function main(args: readonly string[]): Promise<number> {
   const say = (line: string) => process.stdout.write(`${line}\n`)
+  const given = flagsOf(args)
+  if (typeof given === 'string') {
+    say(`${given}\n\n${USAGE_TEXT}`)
+    return USAGE
+  }
+  if (given.help) {
+    say(USAGE_TEXT)
+    return 0
+  }
+  const { rounds, seed } = given
   say(`seed ${seed}, ${rounds} rounds, ${CLIENTS} writing clients`)
   const report = await killRounds({ rounds, seed, say })
   say(
     `${report.rounds} rounds: ${report.acknowledged} acknowledged writes, ${report.repeats} repeats, ` +
       `${report.killedStarts} starts killed, nothing lost, nothing counted twice`,
   )
+  return 0
 }
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2))

@@ -41,6 +41,16 @@ test('a key without a value leaves, one with null stays', () => {
   expect(applyOps({ a: 1, b: 2 }, [[['a']], [['b'], null]])).toEqual({ b: null })
 })
 
+test('a key called __proto__ is a key like others', () => {
+  const after = JSON.parse('{"__proto__": {"lag": 1}}') as object
+  const ops = diffValues({}, after)
+
+  const applied = applyOps({}, ops) as object
+
+  expect(Object.keys(applied)).toEqual(['__proto__'])
+  expect(JSON.stringify(applied)).toBe(JSON.stringify(after))
+})
+
 test.each([
   ['summary', true],
   ['shard:s1', true],

@@ -54,8 +54,13 @@ function replaceAt(value: unknown, path: LiveOp[0], depth: number, after: readon
   }
   const copy: Record<string, unknown> = { ...(value as Record<string, unknown> | undefined) }
   if (isLast && after.length === 0) delete copy[key]
-  else copy[key] = replaceAt(copy[key], path, depth + 1, after)
+  else setOwn(copy, key, replaceAt(copy[key], path, depth + 1, after))
   return copy
+}
+
+/** Keys are names of nodes and segments, too: an assignment to one called `__proto__` would set no key. */
+function setOwn(target: object, key: string | number, value: unknown): void {
+  Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true })
 }
 
 /**
