@@ -1,8 +1,13 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import house from './package.json' with { type: 'json' }
 
 /** Tests start real processes and share the cores with each other: generous time, few workers. */
-const limits = { testTimeout: 60_000, hookTimeout: 60_000 }
+const limits = {
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  setupFiles: [fileURLToPath(import.meta.resolve('./scripts/seed-tests.mjs'))],
+}
 
 const project = (name: string) => ({ test: { name, root: `./${name}`, include: ['src/**/*.test.ts'], ...limits } })
 

@@ -1,5 +1,7 @@
 // Starts everything a clone can do with one command: installs when needed, goes on with the pinned Node, builds what
 // changed, runs the program and passes signals on. Plain JavaScript without dependencies: runs on Node 20.
+import { spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -163,11 +165,14 @@ async function runTests(node, command, rest, env) {
   try {
     const browser = command.needsBrowser ? ensureBrowser(ROOT, node, say) : {}
     if (browser.fix) say(browser.fix)
+    const seed = process.env.VACANCY_SEED ?? String(seedOfTests())
+    say(`random tests draw from VACANCY_SEED=${seed}`)
     const steps = browser.fix ? command.steps.filter((step) => step !== PLAYWRIGHT) : command.steps
     const code =
       (await runSteps(node, { ...command, steps }, rest, {
         ...env,
         VACANCY_TEST_COUNTS: file,
+        VACANCY_SEED: seed,
         ...(browser.path && { CHROMIUM_PATH: browser.path }),
       })) || (browser.fix ? 1 : 0)
     const counts = readCounts(file)
@@ -181,6 +186,16 @@ async function runTests(node, command, rest, env) {
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/**
+ * What a commit holds gives its seed: each tries other values, and a run of it is the same everywhere. With changes in
+ * the tree, or without git, it is another each time.
+ */
+function seedOfTests() {
+  const git = (...args) => spawnSync('git', args, { cwd: ROOT, encoding: 'utf8' }).stdout?.trim() ?? 'without git'
+  const tree = git('status', '--porcelain') === '' ? git('rev-parse', 'HEAD^{tree}') : ''
+  return /^[0-9a-f]{40}/.test(tree) ? Number.parseInt(tree.slice(0, 6), 16) : randomInt(2 ** 24)
 }
 
 function readCounts(file) {

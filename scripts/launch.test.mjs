@@ -1,10 +1,12 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { cpSync, globSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { installFault } from './install.mjs'
 import { findNode, pinnedNodePath, ROOT } from './pinned-node.mjs'
+
+const hasGit = spawnSync('git', ['--version']).status === 0
 
 let house
 
@@ -20,7 +22,14 @@ beforeEach(() => {
   write('quickstart/package.json', { name: 'quickstart', version: '0.0.0', type: 'module' })
   write('package-lock.json', { name: 'house', lockfileVersion: 3, packages: { '': {} } })
   write('node_modules/.package-lock.json', { packages: {} })
-  for (const name of [path.basename(path.resolve(pinnedNodePath(), '../..')), 'turbo', '@turbo', 'vitest', 'vite']) {
+  for (const name of [
+    path.basename(path.resolve(pinnedNodePath(), '../..')),
+    'turbo',
+    '@turbo',
+    'vitest',
+    'vite',
+    'fast-check',
+  ]) {
     symlinkSync(path.join(ROOT, 'node_modules', name), path.join(house, 'node_modules', name))
   }
 })
@@ -33,9 +42,9 @@ function write(file, content) {
 }
 
 /** Starts the launcher with a vanilla environment: this test runs under one already. */
-function launch(args, onOutput = () => {}) {
-  const { VACANCY_TEST_COUNTS, VITEST, NODE_OPTIONS, ...env } = process.env
-  const child = spawn(process.execPath, ['scripts/launch.mjs', ...args], { cwd: house, env })
+function launch(args, onOutput = () => {}, given = {}) {
+  const { VACANCY_TEST_COUNTS, VACANCY_SEED, VITEST, NODE_OPTIONS, ...env } = process.env
+  const child = spawn(process.execPath, ['scripts/launch.mjs', ...args], { cwd: house, env: { ...env, ...given } })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {
@@ -118,6 +127,30 @@ test('passing tests end in exit code 0, and a run without tests fails', async ()
   expect(none.code).not.toBe(0)
   expect(none.output).toMatch(/\n0 passed, \d failed\n$/)
 })
+
+test.runIf(hasGit)(
+  'a commit has its seed, a tree with changes another each time, and a seed that is given is taken',
+  async () => {
+    write(
+      'quickstart/src/seed.test.ts',
+      "import { test } from 'vitest'\ntest('any', () => console.log('drawn from', process.env.VACANCY_SEED))",
+    )
+    write('.gitignore', 'node_modules\n.turbo\n')
+    const git = (...args) => execFileSync('git', args, { cwd: house })
+    git('init', '--quiet')
+    git('add', '--all')
+    git('-c', 'user.name=n', '-c', 'user.email=e', '-c', 'commit.gpgsign=false', 'commit', '--quiet', '--message', 'm')
+    const seedOf = async (given) => (await launch(['test'], undefined, given)).output.match(/drawn from (\d+)/)?.[1]
+
+    const first = await seedOf()
+
+    expect(first).toMatch(/^\d+$/)
+    expect(await seedOf()).toBe(first)
+    expect(await seedOf({ VACANCY_SEED: '77' })).toBe('77')
+    write('changed', 'since')
+    expect(await seedOf()).not.toBe(first)
+  },
+)
 
 test('a build that fails is shown and nothing is started', async () => {
   write('quickstart/package.json', {

@@ -2,10 +2,6 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createFrameScanner, errorText, scanFrames } from './frame-scanner.ts'
 
-// A failure prints its seed; VACANCY_SEED takes it back.
-const SEED = process.env['VACANCY_SEED']
-if (SEED) fc.configureGlobal({ seed: Number(SEED) })
-
 type Reply = { id: number; error?: string; bytes: number }
 
 function frameOf({ id, error, bytes }: Reply): Buffer {

@@ -2,10 +2,6 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createHistogram, merge, percentile, record } from './histogram.ts'
 
-// A failure prints its seed; VACANCY_SEED takes it back.
-const SEED = process.env['VACANCY_SEED']
-if (SEED) fc.configureGlobal({ seed: Number(SEED) })
-
 function histogramOf(values: readonly number[]) {
   const histogram = createHistogram()
   for (const value of values) record(histogram, value)
