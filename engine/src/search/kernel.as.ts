@@ -26,6 +26,7 @@ const WRITTEN: usize = 18 * 4
 const EXAMINED: usize = 19 * 4
 const NEXT_ROW: usize = 20 * 4
 const NARROW: usize = 21 * 4
+const TOUCHED: usize = 30 * 4
 const POSITION_AT: usize = 88
 const BITMAPS_AT: usize = 128
 const COLUMNS_AT: usize = 128 + 72 * 4
@@ -40,6 +41,9 @@ const PROPERTY_AMENITIES: usize = 36
 const PROPERTY_X: usize = 64
 /** From this many of 32 rows on, words are compared 32 at a time instead of row by row. */
 const DENSE_ROWS: u32 = 10
+/** From this many of 128 rows on, all of their words are asked for before the first one is looked at. */
+const TOUCH_ROWS: u32 = 32
+const VAIN_BLOCKS: u32 = 2
 
 /** Stores a word with one 64-bit store. */
 export function put(address: usize, lo: u32, hi: u32): void {
@@ -57,12 +61,17 @@ export function search(p: usize): void {
   const narrow = load<u32>(p, NARROW) != 0
   const rows = load<u32>(p, ROW_PROPERTIES)
   const list = p + LIST_AT
-  // Row by row conditions that come before the words keep the dense way from helping.
+  // Row by row conditions that come before the words keep the dense way from helping; it needs bounds that are in order.
   const mayBeDense =
-    nights > 0 && load<u32>(p, COLUMNS) == 0 && load<u32>(p, AMENITIES) == 0 && load<u32>(p, HAS_POSITION) == 0
+    nights > 0 && load<u32>(p, COLUMNS) == 0 && load<u32>(p, AMENITIES) == 0 && load<u32>(p, HAS_POSITION) == 0 &&
+    load<u32>(p, INVERTED_MIN) <= load<u32>(p, INVERTED_MAX)
   const firstRow = load<u32>(p, FIRST_ROW)
   let row = firstRow & ~127
   let listed: u32 = 0
+  // Not 0: of some rows of the list no word was read.
+  let unread: u32 = 0
+  // Blocks in a row of which no word passed: where the first night refuses all, the words of the others are not worth asking for.
+  let vain: u32 = 0
   while (row < endRow) {
     // 128 rows at a time through the bitmaps.
     const at = usize(row >> 3)
@@ -79,6 +88,11 @@ export function search(p: usize): void {
       row += 128
       continue
     }
+    if (mayBeDense && vain < VAIN_BLOCKS) {
+      const candidates = u32(popcnt<u64>(i64x2.extract_lane(wide, 0)) + popcnt<u64>(i64x2.extract_lane(wide, 1)))
+      if (candidates >= TOUCH_ROWS) touchWords(p, row, min(endRow - row, 128), nights)
+    }
+    vain++
     for (let part: u32 = 0; part < 4; part++, row += 32) {
       if (row >= endRow) break
       let bits: u32
@@ -92,30 +106,46 @@ export function search(p: usize): void {
       if (mayBeDense && popcnt<u32>(bits) >= DENSE_ROWS) {
         store<u32>(p, load<u32>(p, EXAMINED) + popcnt<u32>(bits), EXAMINED)
         for (let night: u32 = 0; night < nights && bits != 0; night++) {
-          bits &= passing32(p, usize(load<u32>(p + PLANES_AT + usize(night) * 4)) + (usize(row) << 3))
+          const words = usize(load<u32>(p + PLANES_AT + usize(night) * 4)) + (usize(row) << 3)
+          bits &= passing32(p, words)
         }
         store<u32>(p, load<u32>(p, EXAMINED) - popcnt<u32>(bits), EXAMINED)
-      }
+      } else unread |= bits
+      if (bits != 0) vain = 0
       while (bits != 0) {
         store<u32>(list + (usize(listed) << 2), row + ctz<u32>(bits))
         listed++
         bits &= bits - 1
       }
       if (listed + 32 > LIST_ROWS) {
-        if (!finishList(p, listed, bitmaps, rows)) return
+        if (!finishList(p, listed, unread, bitmaps, rows)) return
         listed = 0
+        unread = 0
       }
     }
   }
-  if (listed > 0) finishList(p, listed, bitmaps, rows)
+  if (listed > 0) finishList(p, listed, unread, bitmaps, rows)
+}
+
+/** Asks for a line of each eight words of 128 neighbours, so that they come from memory together and not one by one. */
+function touchWords(p: usize, row: u32, rows: u32, nights: u32): void {
+  let seen: u32 = 0
+  for (let night: u32 = 0; night < nights; night++) {
+    const words = usize(load<u32>(p + PLANES_AT + (usize(night) << 2))) + (usize(row) << 3)
+    for (let line: usize = 0; line < usize(rows) << 3; line += 64) seen += load<u32>(words + line)
+  }
+  // What is not used is not read.
+  store<u32>(p, seen, TOUCHED)
 }
 
 /** Which of 32 neighbouring words pass: two at a time, halves shuffled apart into four. */
 function passing32(p: usize, words: usize): u32 {
-  const least = i32x4.splat(load<u32>(p, INVERTED_MIN))
-  const most = i32x4.splat(load<u32>(p, INVERTED_MAX))
-  const rooms = i32x4.splat(load<u32>(p, MIN_AVAILABILITY))
+  const rooms = i32x4.splat(load<u32>(p, MIN_AVAILABILITY) - 1)
   const features = i32x4.splat(load<u32>(p, FEATURES))
+  const least = load<u32>(p, INVERTED_MIN)
+  // Comparing signed takes one instruction: added to an inverted price, this makes the least one in bounds the least number.
+  const above = i32x4.splat(0x80000000 - least)
+  const most = i32x4.splat((load<u32>(p, INVERTED_MAX) - least) ^ 0x80000000)
   const low = i32x4.splat(0xff)
   let bits: u32 = 0
   for (let i: u32 = 0; i < 32; i += 4) {
@@ -123,19 +153,17 @@ function passing32(p: usize, words: usize): u32 {
     const b = v128.load(words + (usize(i) << 3), 16)
     const lo = v128.shuffle<i32>(a, b, 0, 2, 4, 6)
     const hi = v128.shuffle<i32>(a, b, 1, 3, 5, 7)
-    const ok = v128.and(
-      v128.and(v128.ge<u32>(hi, least), v128.le<u32>(hi, most)),
-      v128.and(
-        v128.ge<u32>(v128.and(lo, low), rooms),
-        v128.eq<i32>(v128.and(lo, features), features),
-      ),
+    const ok = v128.andnot(
+      v128.and(v128.gt<i32>(v128.and(lo, low), rooms), v128.eq<i32>(v128.and(lo, features), features)),
+      v128.gt<i32>(v128.add<i32>(hi, above), most),
     )
     bits |= u32(v128.bitmask<i32>(ok)) << i
   }
   return bits
 }
 
-function finishList(p: usize, listed: u32, bitmaps: u32, rows: u32): bool {
+/** @param unread 0: all rows of the list are known to pass on all nights */
+function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32): bool {
   store<u32>(p, load<u32>(p, EXAMINED) + listed, EXAMINED)
   const list = p + LIST_AT
   const properties = usize(rows)
@@ -165,7 +193,7 @@ function finishList(p: usize, listed: u32, bitmaps: u32, rows: u32): bool {
   if (load<u32>(p, AMENITIES) != 0) count = keepAmenities(p, list, properties, count)
   if (load<u32>(p, HAS_POSITION) != 0) count = keepNear(p, list, properties, count)
   const nights = load<u32>(p, NIGHTS)
-  for (let night: u32 = 0; night < nights && count != 0; night++) count = keepNight(p, list, night, count)
+  for (let night: u32 = 0; night < nights && unread != 0 && count != 0; night++) count = keepNight(p, list, night, count)
   return encode(p, list, count, nights)
 }
 
@@ -248,8 +276,7 @@ function encode(p: usize, list: usize, count: u32, nights: u32): bool {
     }
     const to = usize(at)
     // Field header: u16 id, u8 type 1, u32 16; then the packed id.
-    store<u32>(to, fieldId | (1 << 16) | (16 << 24))
-    store<u32>(to, 0, 4)
+    store<u64>(to, u64(fieldId | (1 << 16) | (16 << 24)))
     v128.store(to + 7, v128.load(ids + (usize(row) << 4)))
     if (nights != 0 && !encodeDays(p, row, nights, fieldId + 1, to + 23)) continue
     at += bytes
@@ -268,9 +295,8 @@ function encodeDays(p: usize, row: u32, nights: u32, fieldId: u32, to: usize): b
   const most = load<u32>(p, INVERTED_MAX)
   const rooms = load<u32>(p, MIN_AVAILABILITY)
   const features = load<u32>(p, FEATURES)
-  const length = 2 + nights * 11
-  store<u32>(to, (fieldId & 0xffff) | (8 << 16) | ((length & 0xff) << 24))
-  store<u32>(to, length >> 8, 4)
+  // Field header: u16 id, u8 type 8, u32 length; then u16 nights.
+  store<u64>(to, u64(fieldId & 0xffff) | (8 << 16) | (u64(2 + nights * 11) << 24))
   store<u16>(to, u16(nights), 7)
   let at = to + 9
   for (let night: u32 = 0; night < nights; night++, at += 11) {
@@ -278,9 +304,8 @@ function encodeDays(p: usize, row: u32, nights: u32, fieldId: u32, to: usize): b
     const lo = u32(word)
     const hi = u32(word >> 32)
     if (hi < least || hi > most || (lo & 0xff) < rooms || (lo & features) != features) return false
-    store<u16>(at, load<u16>(p + DATES_AT + (usize(night) << 1)))
-    store<u8>(at, u8(lo), 2)
-    store<u32>(at, ~hi, 3)
+    // Of each u16 date, u8 availability, u32 price, u32 features.
+    store<u64>(at, u64(load<u16>(p + DATES_AT + (usize(night) << 1))) | (u64(lo & 0xff) << 16) | (u64(~hi) << 24))
     store<u32>(at, lo >> 8, 7)
   }
   return true

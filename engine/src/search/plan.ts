@@ -6,10 +6,20 @@
 import { assert, LIMITS, packDay, yearOf } from '@vacancy/shared'
 import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
 import { findName, NAMES, type NameKind } from '../store/dictionary.ts'
-import { ATTRIBUTE, type Attribute, PLANE, PROPERTY, ROOMS, SEGMENT, STATE, TABLE } from '../store/layout.ts'
+import {
+  ATTRIBUTE,
+  ATTRIBUTE_SLOT,
+  type Attribute,
+  PLANE,
+  PROPERTY,
+  ROOMS,
+  SEGMENT,
+  STATE,
+  TABLE,
+} from '../store/layout.ts'
 import { findProperty, findRoom, segmentOf, tableOf, writeUnitVector } from '../store/segment.ts'
 import { type Memory, state } from '../store/store.ts'
-import { bitmapAddress, field, findBitmap, isOverflowed, planeOf, rowCountOf } from '../store/table.ts'
+import { bitmapAddress, field, findAttribute, isOverflowed, planeOf, rowCountOf } from '../store/table.ts'
 import {
   AMENITIES_AT,
   AVAILABLE_AT,
@@ -44,20 +54,41 @@ const NARROW_NIGHTS_MIN = 5
 
 export type SearchLimits = { readonly datesMax: number; readonly queryLimit: number }
 
-/** Positions of the fields both searches have, by what they mean. */
-type SearchFields = { readonly [name: string]: number }
+const FIELD_NAMES = [
+  'segment',
+  'roomType',
+  'dates',
+  'area',
+  'propertyId',
+  'propertyType',
+  'stars',
+  'category',
+  'amenities',
+  'longitude',
+  'latitude',
+  'availability',
+  'finalPrice',
+  'rateFeatures',
+  'limit',
+  'minPrice',
+  'radiusMetres',
+  'explain',
+] as const
+
+/** Position of each field in a search of this command; both have the same keys, so that a look at one is a plain load. */
+type SearchFields = { readonly [name in (typeof FIELD_NAMES)[number]]: number }
 
 function fieldsOf(command: CommandSpec): SearchFields {
-  return Object.fromEntries(command.fields.map((spec, position) => [spec.name, position]))
+  const entries = FIELD_NAMES.map((name) => [name, command.fields.findIndex((spec) => spec.name === name)])
+  return Object.fromEntries(entries) as SearchFields
 }
 
+// A position of -1 is that of a field which the command does not have: nobody gives it.
 const SEARCH_FIELDS = { SEARCHPROP: fieldsOf(COMMANDS.SEARCHPROP), SEARCHAVAIL: fieldsOf(COMMANDS.SEARCHAVAIL) }
-
-function at(fields: SearchFields, name: string): number {
-  const position = fields[name]
-  assert(position !== undefined, `the search has a field ${name}`)
-  return position
-}
+assert(
+  Object.values(SEARCH_FIELDS.SEARCHAVAIL).every((position) => position >= 0),
+  'SEARCHAVAIL has all of the fields',
+)
 
 /** A checked search; one object a thread, reused. */
 export type Search = {
@@ -110,14 +141,14 @@ export function createSearch(): Search {
 export function checkSearch(search: Search, values: Values, limits: SearchLimits, forStay: boolean): void {
   const fields = forStay ? SEARCH_FIELDS.SEARCHAVAIL : SEARCH_FIELDS.SEARCHPROP
   search.fields = fields
-  checkSegment(values, at(fields, 'segment'))
-  if (forStay) checkName(values, at(fields, 'roomType'))
-  checkName(values, at(fields, 'area'))
-  search.hasProperty = forStay && isGiven(values, at(fields, 'propertyId'))
-  if (search.hasProperty) readPropertyId(values, at(fields, 'propertyId'), search.propertyId, 0)
-  checkName(values, at(fields, 'propertyType'))
-  search.stars = isGiven(values, at(fields, 'stars')) ? readStars(values, at(fields, 'stars')) : 0
-  checkName(values, at(fields, 'category'))
+  checkSegment(values, fields.segment)
+  if (forStay) checkName(values, fields.roomType)
+  checkName(values, fields.area)
+  search.hasProperty = forStay && isGiven(values, fields.propertyId)
+  if (search.hasProperty) readPropertyId(values, fields.propertyId, search.propertyId, 0)
+  checkName(values, fields.propertyType)
+  search.stars = isGiven(values, fields.stars) ? readStars(values, fields.stars) : 0
+  checkName(values, fields.category)
   checkAmenities(search, values, fields)
   checkPosition(search, values, fields)
   search.nights = 0
@@ -127,7 +158,7 @@ export function checkSearch(search: Search, values: Values, limits: SearchLimits
 }
 
 function checkAmenities(search: Search, values: Values, fields: SearchFields): void {
-  readAmenities(values, at(fields, 'amenities'))
+  readAmenities(values, fields.amenities)
   search.amenities = values.fault === '' ? values.entries : 0
   for (let i = 0; i < search.amenities; i++) {
     search.amenityStarts[i] = values.starts[i] as number
@@ -136,8 +167,7 @@ function checkAmenities(search: Search, values: Values, fields: SearchFields): v
 }
 
 function checkPosition(search: Search, values: Values, fields: SearchFields): void {
-  const longitude = at(fields, 'longitude')
-  const latitude = at(fields, 'latitude')
+  const { longitude, latitude } = fields
   search.hasPosition = isGiven(values, longitude) && isGiven(values, latitude)
   if (isGiven(values, longitude)) search.longitude = readDegrees(values, longitude, 180)
   if (isGiven(values, latitude)) search.latitude = readDegrees(values, latitude, 90)
@@ -147,12 +177,11 @@ function checkPosition(search: Search, values: Values, fields: SearchFields): vo
 }
 
 function checkStay(search: Search, values: Values, limits: SearchLimits, fields: SearchFields): void {
-  search.nights = readDates(values, at(fields, 'dates'), limits.datesMax)
-  const availability = at(fields, 'availability')
+  const { availability, finalPrice: price } = fields
+  search.nights = readDates(values, fields.dates, limits.datesMax)
   search.minAvailability = isGiven(values, availability) ? readU8(values, availability) : 1
-  const price = at(fields, 'finalPrice')
   search.maxPrice = isGiven(values, price) ? Math.min(readU32(values, price), LIMITS.priceMax) : LIMITS.priceMax
-  search.features = readFeatures(values, at(fields, 'rateFeatures'))
+  search.features = readFeatures(values, fields.rateFeatures)
 }
 
 function checkLimit(
@@ -162,17 +191,16 @@ function checkLimit(
   fields: SearchFields,
   forStay: boolean,
 ): void {
-  const limit = at(fields, 'limit')
+  const { explain, limit, radiusMetres: radius } = fields
   search.limit = limits.queryLimit
   if (isGiven(values, limit)) {
     const asked = readU64(values, limit)
     if (asked === 0 && values.fault === '') values.fault = 'VALIDATION_ERROR: limit must be 1 or more'
     search.limit = Math.min(asked, limits.queryLimit)
   }
-  if (forStay && isGiven(values, at(fields, 'minPrice'))) {
-    search.minPrice = readU32(values, at(fields, 'minPrice'))
+  if (forStay && isGiven(values, fields.minPrice)) {
+    search.minPrice = readU32(values, fields.minPrice)
   }
-  const radius = at(fields, 'radiusMetres')
   search.radiusMetres = LIMITS.radiusMetresDefault
   if (isGiven(values, radius)) {
     search.radiusMetres = readU32(values, radius)
@@ -181,7 +209,6 @@ function checkLimit(
     }
     if (values.fault === '' && !search.hasPosition) values.fault = 'VALIDATION_ERROR: radiusMetres needs a position'
   }
-  const explain = at(fields, 'explain')
   search.explain = isGiven(values, explain) && readU8(values, explain) === 1
   // The field count of a reply is a u16; a field of our own needs a place in it (wire-protocol.md §2, §12).
   const most = forStay ? (search.explain ? 32_639 : 32_767) : search.explain ? 65_279 : 65_535
@@ -191,12 +218,12 @@ function checkLimit(
 /** @returns the table the search runs over, 0 when nothing can match */
 export function tableOfSearch(memory: Memory, search: Search, values: Values): number {
   const { bytes } = values.scan
-  const segmentField = at(search.fields, 'segment')
+  const segmentField = search.fields.segment
   const name = findName(memory, NAMES.segment, bytes, startOf(values, segmentField), endOf(values, segmentField))
   const segment = segmentOf(memory, name)
   if (segment === 0) return 0
   if (search.nights === 0) return field(memory, segment + SEGMENT.propertyTable)
-  const roomField = at(search.fields, 'roomType')
+  const roomField = search.fields.roomType
   const roomType = findName(memory, NAMES.roomType, bytes, startOf(values, roomField), endOf(values, roomField))
   return tableOf(memory, segment, roomType)
 }
@@ -246,15 +273,14 @@ function planAttributes(memory: Memory, parameters: number, search: Search, valu
   const hasBitmaps = field(memory, table + TABLE.bitmaps) !== 0
   if (hasBitmaps) addBitmap(memory, parameters, bitmapAddress(memory, table, 0))
   const { fields } = search
-  const named = (name: string, kind: NameKind, attribute: Attribute, column: number) => {
-    const position = at(fields, name)
+  const named = (position: number, kind: NameKind, attribute: Attribute, column: number) => {
     if (!isGiven(values, position)) return true
     const value = findName(memory, kind, values.scan.bytes, startOf(values, position), endOf(values, position))
     return value >= 0 && require(memory, parameters, table, attribute, column, value)
   }
-  if (!named('area', NAMES.area, ATTRIBUTE.area, PROPERTY.area)) return false
-  if (!named('propertyType', NAMES.type, ATTRIBUTE.type, PROPERTY.type)) return false
-  if (!named('category', NAMES.category, ATTRIBUTE.category, PROPERTY.category)) return false
+  if (!named(fields.area, NAMES.area, ATTRIBUTE.area, PROPERTY.area)) return false
+  if (!named(fields.propertyType, NAMES.type, ATTRIBUTE.type, PROPERTY.type)) return false
+  if (!named(fields.category, NAMES.category, ATTRIBUTE.category, PROPERTY.category)) return false
   if (search.stars > 0 && !require(memory, parameters, table, ATTRIBUTE.stars, PROPERTY.stars, search.stars))
     return false
   for (let i = 0; i < search.amenities; i++) {
@@ -277,9 +303,15 @@ function require(
   const { u32 } = memory
   const p = parameters >>> 2
   const hasBitmaps = field(memory, table + TABLE.bitmaps) !== 0
-  const index = hasBitmaps ? findBitmap(memory, table, attribute, value) : -1
-  if (index >= 0) addBitmap(memory, parameters, bitmapAddress(memory, table, index))
-  else if (hasBitmaps && !isOverflowed(memory, table, attribute)) return false
+  const slot = hasBitmaps ? findAttribute(memory, table, attribute, value) : 0
+  if (slot !== 0) {
+    addBitmap(memory, parameters, bitmapAddress(memory, table, field(memory, slot + ATTRIBUTE_SLOT.bitmap)))
+    const first = Math.max(u32[p + PARAMETER.firstRow] as number, field(memory, slot + ATTRIBUTE_SLOT.firstRow))
+    const end = Math.min(u32[p + PARAMETER.endRow] as number, field(memory, slot + ATTRIBUTE_SLOT.endRow))
+    if (first >= end) return false
+    u32[p + PARAMETER.firstRow] = first
+    u32[p + PARAMETER.endRow] = end
+  } else if (hasBitmaps && !isOverflowed(memory, table, attribute)) return false
   else if (column >= 0) {
     const n = u32[p + PARAMETER.columns] as number
     u32[((parameters + COLUMNS_AT) >>> 2) + n * 2] = column

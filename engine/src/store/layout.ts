@@ -171,7 +171,7 @@ export const TABLE = {
   rowProperties: 20,
   /** 16 bytes a row: packed property id, as replies carry it. */
   rowIds: 24,
-  /** (attribute key + 1, bitmap index) slots; 0 when the table is too small for bitmaps. */
+  /** Slots by value (ATTRIBUTE_SLOT); 0 when the table is too small for bitmaps. */
   attributeSlots: 28,
   attributeMask: 32,
   bitmaps: 36,
@@ -202,6 +202,17 @@ export const PLANE = { day: 0, packages: 4, digestLow: 8, digestHigh: 12, words:
 export const ATTRIBUTE = { alive: 0, type: 1, category: 2, stars: 3, area: 4, amenity: 5 } as const
 export type Attribute = (typeof ATTRIBUTE)[keyof typeof ATTRIBUTE]
 export const ATTRIBUTE_VALUES_MAX = [1, 64, 64, 5, 64, 256] as const
+
+/** Where a value of an attribute has its bitmap. Rows lie ordered by attributes, so most bits of it are neighbours. */
+export const ATTRIBUTE_SLOT = {
+  bytes: 16,
+  /** Key of attribute and value + 1; 0 in a free slot. */
+  key: 0,
+  bitmap: 4,
+  /** All bits that are set lie in [firstRow, endRow); bits that were cleared do not narrow it. */
+  firstRow: 8,
+  endRow: 12,
+} as const
 
 /** Tables up to this many rows have no bitmaps: checking each row's property costs less than finding them. */
 export const BITMAP_ROWS_MIN = 129

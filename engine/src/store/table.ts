@@ -10,6 +10,7 @@ import { touch } from './cow.ts'
 import { packageHash } from './digest.ts'
 import {
   ATTRIBUTE,
+  ATTRIBUTE_SLOT,
   ATTRIBUTE_VALUES_MAX,
   type Attribute,
   BITMAP_ROWS_MIN,
@@ -173,7 +174,7 @@ export function rowGrowthBytes(memory: Memory, table: number): number {
 function copyBytes(memory: Memory, table: number, capacity: number, bitmaps: number): number {
   let planes = 0
   forEachSlot(memory, table, () => planes++)
-  return planes * planeBytes(capacity) + capacity * 20 + bitmaps * (bitmapBytes(capacity) + 16)
+  return planes * planeBytes(capacity) + capacity * 20 + bitmaps * (bitmapBytes(capacity) + 2 * ATTRIBUTE_SLOT.bytes)
 }
 
 /** Bytes that new values of one property may take at once: bitmaps are copied into twice the room when it is used up. */
@@ -181,7 +182,7 @@ export function bitmapGrowthBytes(memory: Memory, table: number): number {
   const bitmaps = field(memory, table + TABLE.bitmapCapacity)
   const used = field(memory, table + TABLE.bitmapCount)
   if (bitmaps === 0 || bitmaps >= BITMAPS_MOST || used + VALUES_OF_PROPERTY_MAX <= bitmaps) return 0
-  return bitmaps * 2 * (bitmapBytes(field(memory, table + TABLE.capacity)) + 16)
+  return bitmaps * 2 * (bitmapBytes(field(memory, table + TABLE.capacity)) + 2 * ATTRIBUTE_SLOT.bytes)
 }
 
 /** Bytes that a table takes once more while it is copied into columns of another capacity. */
@@ -293,16 +294,17 @@ function attributeKey(attribute: Attribute, value: number): number {
   return ((attribute << 28) | value) >>> 0
 }
 
-/** @returns index of the bitmap of a value, -1 when there is none */
-export function findBitmap(memory: Memory, table: number, attribute: Attribute, value: number): number {
+/** @returns address of the slot of a value that has a bitmap (ATTRIBUTE_SLOT), 0 when it has none */
+export function findAttribute(memory: Memory, table: number, attribute: Attribute, value: number): number {
   const slots = field(memory, table + TABLE.attributeSlots)
-  if (slots === 0) return -1
+  if (slots === 0) return 0
   const mask = field(memory, table + TABLE.attributeMask)
   const key = attributeKey(attribute, value)
   for (let i = Math.imul(key, 0x9e3779b1) & mask; ; i = (i + 1) & mask) {
-    const slot = field(memory, slots + i * 8)
-    if (slot === 0) return -1
-    if (slot === key + 1) return field(memory, slots + i * 8 + 4)
+    const slot = slots + i * ATTRIBUTE_SLOT.bytes
+    const held = field(memory, slot + ATTRIBUTE_SLOT.key)
+    if (held === 0) return 0
+    if (held === key + 1) return slot
   }
 }
 
@@ -320,7 +322,7 @@ function rebuildBitmaps(store: Store, table: number, oldCapacity: number): void 
   const capacity = field(memory, table + TABLE.capacity)
   const slots = field(memory, table + TABLE.attributeSlots)
   if (slots !== 0) {
-    retire(store, true, slots, (field(memory, table + TABLE.attributeMask) + 1) * 8)
+    retire(store, true, slots, (field(memory, table + TABLE.attributeMask) + 1) * ATTRIBUTE_SLOT.bytes)
     const bytes = field(memory, table + TABLE.bitmapCapacity) * bitmapBytes(oldCapacity)
     retire(store, true, field(memory, table + TABLE.bitmaps), bytes)
   }
@@ -399,10 +401,9 @@ function fillBitmaps(store: Store, table: number, rows: number): void {
   const set = (attribute: Attribute, value: number, row: number) => {
     const { stamps, cells } = metOf(attribute, value)
     if (stamps[value] !== stamp) {
-      const found = findBitmap(memory, table, attribute, value)
-      const index = found < 0 ? addBitmap(store, table, attribute, value) : found
+      const slot = findAttribute(memory, table, attribute, value) || addBitmap(store, table, attribute, value)
       stamps[value] = stamp
-      cells[value] = index < 0 ? 0 : bitmapAddress(memory, table, index) >>> 2
+      cells[value] = slot === 0 ? 0 : bitmapAddress(memory, table, field(memory, slot + ATTRIBUTE_SLOT.bitmap)) >>> 2
     }
     const first = cells[value] as number
     if (first !== 0) u32[first + (row >>> 5)] = (u32[first + (row >>> 5)] as number) | (1 << (row & 31))
@@ -423,6 +424,26 @@ function fillBitmaps(store: Store, table: number, rows: number): void {
     for (let i = 1; i <= count; i++) set(ATTRIBUTE.amenity, field(memory, amenities + i * 4), row)
   }
   assert(bitmaps === field(memory, table + TABLE.bitmaps), 'room for the bitmaps was made before')
+  noteBounds(store, table)
+}
+
+/** Where the bits of each bitmap lie, to 32 rows. */
+function noteBounds(store: Store, table: number): void {
+  const { memory } = store
+  const { u32 } = memory
+  const words = bitmapBytes(field(memory, table + TABLE.capacity)) >>> 2
+  const slots = field(memory, table + TABLE.attributeSlots)
+  const size = field(memory, table + TABLE.attributeMask) + 1
+  for (let slot = slots; slot < slots + size * ATTRIBUTE_SLOT.bytes; slot += ATTRIBUTE_SLOT.bytes) {
+    if (field(memory, slot + ATTRIBUTE_SLOT.key) === 0) continue
+    const bitmap = bitmapAddress(memory, table, field(memory, slot + ATTRIBUTE_SLOT.bitmap)) >>> 2
+    let first = 0
+    let end = words
+    while (end > 0 && u32[bitmap + end - 1] === 0) end--
+    while (first < end && u32[bitmap + first] === 0) first++
+    setField(store, slot + ATTRIBUTE_SLOT.firstRow, first * 32)
+    setField(store, slot + ATTRIBUTE_SLOT.endRow, end * 32)
+  }
 }
 
 function createBitmaps(store: Store, table: number, bitmaps: number): void {
@@ -435,11 +456,15 @@ function createBitmaps(store: Store, table: number, bitmaps: number): void {
   const block = allocatePlane(store, bitmaps * bytes)
   touch(store, block, bitmaps * bytes)
   if (oldBitmaps !== 0) memory.u8.copyWithin(block, oldBitmaps, oldBitmaps + count * bytes)
-  const slots = allocatePlane(store, bitmaps * 2 * 8)
+  const slots = allocatePlane(store, bitmaps * 2 * ATTRIBUTE_SLOT.bytes)
   const mask = bitmaps * 2 - 1
   for (let i = 0; i < oldSize; i++) {
-    const key = field(memory, oldSlots + i * 8)
-    if (key !== 0) putAttribute(store, slots, mask, key - 1, field(memory, oldSlots + i * 8 + 4))
+    const old = oldSlots + i * ATTRIBUTE_SLOT.bytes
+    const key = field(memory, old + ATTRIBUTE_SLOT.key)
+    if (key === 0) continue
+    const slot = putAttribute(store, slots, mask, key - 1, field(memory, old + ATTRIBUTE_SLOT.bitmap))
+    setField(store, slot + ATTRIBUTE_SLOT.firstRow, field(memory, old + ATTRIBUTE_SLOT.firstRow))
+    setField(store, slot + ATTRIBUTE_SLOT.endRow, field(memory, old + ATTRIBUTE_SLOT.endRow))
   }
   mark(store, table)
   setField(store, table + TABLE.attributeSlots, slots)
@@ -449,21 +474,25 @@ function createBitmaps(store: Store, table: number, bitmaps: number): void {
   setField(store, table + TABLE.bitmapCapacity, bitmaps)
   unmark(store, table)
   if (oldBitmaps !== 0) retire(store, true, oldBitmaps, oldCapacity * bytes)
-  if (oldSlots !== 0) retire(store, true, oldSlots, oldSize * 8)
+  if (oldSlots !== 0) retire(store, true, oldSlots, oldSize * ATTRIBUTE_SLOT.bytes)
   if (oldSlots === 0) {
     const alive = addBitmap(store, table, ATTRIBUTE.alive, 0)
-    assert(alive === 0, 'the first bitmap says which rows live')
+    assert(field(memory, alive + ATTRIBUTE_SLOT.bitmap) === 0, 'the first bitmap says which rows live')
   }
 }
 
-function putAttribute(store: Store, slots: number, mask: number, key: number, index: number): void {
+/** Gives a value a slot, without rows yet. @returns its address */
+function putAttribute(store: Store, slots: number, mask: number, key: number, bitmap: number): number {
   const { memory } = store
   let i = Math.imul(key, 0x9e3779b1) & mask
-  while (field(memory, slots + i * 8) !== 0) i = (i + 1) & mask
-  setField(store, slots + i * 8 + 4, index)
-  setField(store, slots + i * 8, key + 1)
+  while (field(memory, slots + i * ATTRIBUTE_SLOT.bytes + ATTRIBUTE_SLOT.key) !== 0) i = (i + 1) & mask
+  const slot = slots + i * ATTRIBUTE_SLOT.bytes
+  setField(store, slot + ATTRIBUTE_SLOT.bitmap, bitmap)
+  setField(store, slot + ATTRIBUTE_SLOT.key, key + 1)
+  return slot
 }
 
+/** @returns the slot of the value, 0 when its attribute has as many bitmaps as it may have */
 function addBitmap(store: Store, table: number, attribute: Attribute, value: number): number {
   const { memory } = store
   const countAddress = table + TABLE.attributeCounts + (attribute >>> 1) * 4
@@ -472,25 +501,29 @@ function addBitmap(store: Store, table: number, attribute: Attribute, value: num
   if (((counts >>> shift) & 0xffff) === ATTRIBUTE_VALUES_MAX[attribute]) {
     const overflowed = field(memory, table + TABLE.overflowed)
     setField(store, table + TABLE.overflowed, overflowed | (1 << attribute))
-    return -1
+    return 0
   }
   const index = field(memory, table + TABLE.bitmapCount)
   if (index === field(memory, table + TABLE.bitmapCapacity)) createBitmaps(store, table, index * 2)
   setField(store, countAddress, counts + (1 << shift))
   setField(store, table + TABLE.bitmapCount, index + 1)
   const slots = field(memory, table + TABLE.attributeSlots)
-  putAttribute(store, slots, field(memory, table + TABLE.attributeMask), attributeKey(attribute, value), index)
-  return index
+  return putAttribute(store, slots, field(memory, table + TABLE.attributeMask), attributeKey(attribute, value), index)
 }
 
 function setBit(store: Store, table: number, row: number, attribute: Attribute, value: number): void {
   const { memory } = store
-  let index = findBitmap(memory, table, attribute, value)
-  if (index < 0) index = addBitmap(store, table, attribute, value)
-  if (index < 0) return
-  const cell = (bitmapAddress(memory, table, index) >>> 2) + (row >>> 5)
+  const slot = findAttribute(memory, table, attribute, value) || addBitmap(store, table, attribute, value)
+  if (slot === 0) return
+  const cell = (bitmapAddress(memory, table, field(memory, slot + ATTRIBUTE_SLOT.bitmap)) >>> 2) + (row >>> 5)
   touch(store, cell * 4, 4)
   memory.u32[cell] = (memory.u32[cell] as number) | (1 << (row & 31))
+  // Wider before the row shows: a search that sees the row looks as far.
+  const end = field(memory, slot + ATTRIBUTE_SLOT.endRow)
+  if (end === 0 || row < field(memory, slot + ATTRIBUTE_SLOT.firstRow)) {
+    setField(store, slot + ATTRIBUTE_SLOT.firstRow, row)
+  }
+  if (row >= end) setField(store, slot + ATTRIBUTE_SLOT.endRow, row + 1)
 }
 
 function setRowBits(store: Store, table: number, row: number, property: number): void {
@@ -756,7 +789,7 @@ export function freeTable(store: Store, table: number): void {
   retire(store, true, field(memory, table + TABLE.rowIds), capacity * 16)
   const slots = field(memory, table + TABLE.attributeSlots)
   if (slots !== 0) {
-    retire(store, true, slots, (field(memory, table + TABLE.attributeMask) + 1) * 8)
+    retire(store, true, slots, (field(memory, table + TABLE.attributeMask) + 1) * ATTRIBUTE_SLOT.bytes)
     retire(
       store,
       true,

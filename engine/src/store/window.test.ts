@@ -1,19 +1,10 @@
 import { addOneYear, formatDay, parseDay } from '@vacancy/shared'
 import { describe, expect, test } from 'vitest'
-import { ask, createNodeInMemory, type NodeInMemory } from '../testing/node-in-memory.ts'
+import { applyOwn, ask, createNodeInMemory, type NodeInMemory, orderRows } from '../testing/node-in-memory.ts'
 import { fillSynthetic } from '../testing/synthetic.ts'
-import { applyCommand, recountDigest, unorderedTables } from './apply.ts'
+import { recountDigest, unorderedTables } from './apply.ts'
 import { allocate } from './arena.ts'
-import {
-  beginCommand,
-  createCommandWriter,
-  KIND,
-  OUTCOME,
-  stampCommand,
-  writeBytes,
-  writeU8,
-  writeU32,
-} from './command.ts'
+import { KIND, OUTCOME, writeU8, writeU32 } from './command.ts'
 import { countsOf, createStore, isMemoryFull, memoryUse, publish, refusesForMemory, stateDigest } from './store.ts'
 import { plainPutWord } from './table.ts'
 import { GAP_REASON, packagesBefore, sweepOne } from './window.ts'
@@ -36,20 +27,8 @@ function set(node: NodeInMemory, day: number) {
   })
 }
 
-function own(node: NodeInMemory, kind: number, body: (writer: ReturnType<typeof createCommandWriter>) => void): number {
-  const writer = createCommandWriter()
-  beginCommand(writer, kind as typeof KIND.dropBefore)
-  body(writer)
-  const bytes = writer.bytes.slice(0, writer.at)
-  stampCommand(new DataView(bytes.buffer), 0, node.day * 86_400_000, node.day)
-  node.index++
-  const { code } = applyCommand(node.context, node.index, bytes, 0, bytes.length)
-  publish(node.store, node.index)
-  return code
-}
-
 function drop(node: NodeInMemory, day: number, reason: number = GAP_REASON.none): number {
-  return own(node, KIND.dropBefore, (writer) => {
+  return applyOwn(node, KIND.dropBefore, (writer) => {
     writeU32(writer, day)
     writeU8(writer, reason)
   })
@@ -154,17 +133,8 @@ test('rows come into the order of type, category, stars, area and id by an entry
   }
   const digest = stateDigest(node.store.memory)
   expect(unorderedTables(node.store.memory)).toHaveLength(2)
-  const name = (text: string) => new TextEncoder().encode(text)
-  const put = (writer: ReturnType<typeof createCommandWriter>, bytes: Uint8Array) => {
-    writeU8(writer, bytes.length)
-    writeBytes(writer, bytes, 0, bytes.length)
-  }
 
-  own(node, KIND.orderRows, (writer) => {
-    put(writer, name('s'))
-    writeU8(writer, 0)
-    put(writer, name('r'))
-  })
+  orderRows(node, 's', 'r')
 
   const query = { segment: 's', roomType: 'r', dates: ['2026-11-21'] }
   const found = (ask(node, 'SEARCHAVAIL', query).result.properties ?? []).map(({ propertyId }) =>
@@ -218,14 +188,7 @@ test('rows stay out of order where there is no memory to put them in order', () 
   const { gap, planes } = node.store.writer
   for (let bytes = gap.high - gap.low; bytes >= 4_096; bytes >>>= 1) while (allocate(planes, bytes) !== 0);
 
-  const order = own(node, KIND.orderRows, (writer) => {
-    for (const text of ['s', 'r']) {
-      const bytes = new TextEncoder().encode(text)
-      writeU8(writer, bytes.length)
-      writeBytes(writer, bytes, 0, bytes.length)
-      if (text === 's') writeU8(writer, 0)
-    }
-  })
+  const order = orderRows(node, 's', 'r')
 
   expect(order).toBe(OUTCOME.refused)
   expect(unorderedTables(node.store.memory)).toHaveLength(2)

@@ -7,7 +7,14 @@ import type { CommandName } from '@vacancy/shared/wire'
 import { expect } from 'vitest'
 import { recountDigest } from '../store/apply.ts'
 import { countsOf, stateDigest } from '../store/store.ts'
-import { ask, createNodeInMemory, type LooseFields, type NodeInMemory, SAMPLE_CODECS } from './node-in-memory.ts'
+import {
+  ask,
+  createNodeInMemory,
+  type LooseFields,
+  type NodeInMemory,
+  orderRows,
+  SAMPLE_CODECS,
+} from './node-in-memory.ts'
 
 export const TODAY = parseDay('2026-11-20') as number
 
@@ -191,6 +198,8 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
     }
   }
   for (let step = 0; step < shape.steps; step++) {
+    // In order and then no longer: bounds of what a bitmap holds are narrow first.
+    if (next(200) === 0) orderRows(node, pick(segments), next(2) === 0 ? pick(rooms) : undefined)
     const [command, fields] = write()
     const expected = applyToModel(model, command, fields)
     const got = ask(node, command, fields)

@@ -7,7 +7,17 @@ import { assert, type CodecList, createCodecList, yearOf } from '@vacancy/shared
 import { COMMANDS, type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
 import { createSearcher } from '../search/search.ts'
 import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
-import { outcomeText, stampCommand } from '../store/command.ts'
+import {
+  beginCommand,
+  type CommandKind,
+  type CommandWriter,
+  createCommandWriter,
+  KIND,
+  outcomeText,
+  stampCommand,
+  writeBytes,
+  writeU8,
+} from '../store/command.ts'
 import { createStore, publish, type Store, scratchOf } from '../store/store.ts'
 import { answerRead, createDispatcher, type Dispatcher, openRequest, proposeWrite } from '../tcp/dispatch.ts'
 import { loadKernels } from '../threads/kernels.ts'
@@ -114,4 +124,30 @@ function write(node: NodeInMemory, dispatcher: Dispatcher): Answer {
   const text = code === 0 ? '' : outcomeText(code, value)
   const colon = text.indexOf(':')
   return { error: colon < 0 ? text : text.slice(0, colon), result: {}, code, value }
+}
+
+/** Applies a command that the cluster itself puts into the log. @returns the outcome's code */
+export function applyOwn(node: NodeInMemory, kind: CommandKind, body: (writer: CommandWriter) => void): number {
+  const writer = createCommandWriter()
+  beginCommand(writer, kind)
+  body(writer)
+  const bytes = writer.bytes.slice(0, writer.at)
+  stampCommand(new DataView(bytes.buffer), 0, node.day * DAY_MS, node.day)
+  node.index++
+  const { code } = applyCommand(node.context, node.index, bytes, 0, bytes.length)
+  publish(node.store, node.index)
+  return code
+}
+
+/** Puts the rows of a room type's table in order, without one those of the property table, as maintenance does. */
+export function orderRows(node: NodeInMemory, segment: string, roomType?: string): number {
+  const encoder = new TextEncoder()
+  return applyOwn(node, KIND.orderRows, (writer) => {
+    for (const [at, name] of [segment, roomType ?? ''].entries()) {
+      const bytes = encoder.encode(name)
+      writeU8(writer, bytes.length)
+      writeBytes(writer, bytes, 0, bytes.length)
+      if (at === 0) writeU8(writer, roomType === undefined ? 1 : 0)
+    }
+  })
 }
