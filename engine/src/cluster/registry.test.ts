@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createCodecList, turnableClock } from '@vacancy/shared'
 import { segmentsChecksum } from '@vacancy/shared/contract'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { FIRST_CERTIFICATE, SECOND_CERTIFICATE } from '../testing/certificates.ts'
 import {
   CODECS_LOOK_MS,
@@ -620,11 +620,11 @@ test.each(['', 'ftp://a', 'a:b', 'a/b', 'http://', 'a b'])('%j is no address', (
 
 let folder: string
 
-beforeEach(() => {
+beforeEach((context) => {
   folder = mkdtempSync(join(tmpdir(), 'vacancy-registry-'))
+  // Last of all that a test cleans up: programs that write here have ended by then.
+  context.onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
 })
-
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 

@@ -3,7 +3,7 @@
  * parameter block of a kernel (performance.md §3).
  */
 
-import { assert, LIMITS, packDay, yearOf } from '@vacancy/shared'
+import { assert, LIMITS } from '@vacancy/shared'
 import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
 import { findName, NAMES, type NameKind } from '../store/dictionary.ts'
 import {
@@ -347,7 +347,6 @@ function planPosition(memory: Memory, parameters: number, search: Search): void 
 function planNights(memory: Memory, parameters: number, search: Search, values: Values, table: number): boolean {
   const { u32, u16 } = memory
   const capacity = field(memory, table + TABLE.capacity)
-  const baseYear = yearOf(values.today)
   const dropped = state(memory, STATE.droppedBefore)
   const narrow = search.nights >= NARROW_NIGHTS_MIN && search.minAvailability > 0
   u32[(parameters >>> 2) + PARAMETER.narrowByAvailable] = narrow ? 1 : 0
@@ -357,7 +356,7 @@ function planNights(memory: Memory, parameters: number, search: Search, values: 
     if (plane === 0) return false
     u32[((parameters + PLANES_AT) >>> 2) + night] = plane + PLANE.words
     u32[((parameters + AVAILABLE_AT) >>> 2) + night] = plane + PLANE.words + capacity * 8
-    u16[((parameters + DATES_AT) >>> 1) + night] = packDay(day, baseYear)
+    u16[((parameters + DATES_AT) >>> 1) + night] = values.packedDays[day - values.today] as number
   }
   return true
 }

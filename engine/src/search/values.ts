@@ -8,9 +8,11 @@ import {
   type CodecList,
   formatDay,
   LIMITS,
+  packDay,
   packPropertyIdInto,
   parseDayBytes,
   RESERVED_SEGMENTS,
+  yearOf,
 } from '@vacancy/shared'
 import { cleanErrorText, createRequestScan, type RequestScan, textFault } from '@vacancy/shared/wire'
 
@@ -24,6 +26,8 @@ export type Values = {
   fault: string
   today: number
   lastDay: number
+  /** Each day from today to the last one as replies write it. */
+  readonly packedDays: Uint16Array
   readonly featureNames: readonly Uint8Array[]
   readonly reserved: readonly Uint8Array[]
   /** Entries of the list read last: [starts[i], ends[i]). */
@@ -35,6 +39,7 @@ export type Values = {
 }
 
 const LIST_ENTRIES_MAX = 1024
+const DAYS_OF_YEAR_MAX = 366
 
 export function createValues(codecs: CodecList): Values {
   return {
@@ -42,6 +47,7 @@ export function createValues(codecs: CodecList): Values {
     fault: '',
     today: 0,
     lastDay: 0,
+    packedDays: new Uint16Array(DAYS_OF_YEAR_MAX + 1),
     featureNames: codecs.names.map((name) => encoder.encode(name)),
     reserved: [...RESERVED_SEGMENTS].map((name) => encoder.encode(name)),
     starts: new Int32Array(LIST_ENTRIES_MAX),
@@ -56,6 +62,8 @@ export function setToday(values: Values, day: number): void {
   if (values.today === day) return
   values.today = day
   values.lastDay = addOneYear(day)
+  const baseYear = yearOf(day)
+  for (let i = 0; day + i <= values.lastDay; i++) values.packedDays[i] = packDay(day + i, baseYear)
 }
 
 function refuse(values: Values, says: string): void {
