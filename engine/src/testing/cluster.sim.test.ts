@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type RunResult, runSeed } from './cluster.ts'
 import { arrayLog } from './core-log.ts'
 import { createCoreProgram } from './core-node.ts'
@@ -13,6 +13,9 @@ import type { Program } from './world.ts'
 
 /** A seed that fails is played again with `npm run sim`. */
 const FROM = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
+// A stretch ends with a run that is under way, and a rare one takes 40 s with nothing beside it.
+vi.setConfig({ testTimeout: 300_000 })
+
 /** A stretch of time for each of the three; at most so many seeds. */
 const MS_MAX = 15_000
 const SEEDS_MAX = 300
