@@ -9,7 +9,9 @@ const limits = {
   setupFiles: [fileURLToPath(import.meta.resolve('./scripts/seed-tests.mjs'))],
 }
 
-const project = (name: string) => ({ test: { name, root: `./${name}`, include: ['src/**/*.test.ts'], ...limits } })
+const project = (name: string) => ({
+  test: { name, root: `./${name}`, include: ['{src,sim,chaos}/**/*.test.ts'], ...limits },
+})
 
 export default defineConfig({
   test: {

@@ -6,7 +6,8 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { findNode, isNewEnough, ROOT } from '../scripts/pinned-node.mjs'
-import { forwardSignals, run } from '../scripts/program.mjs'
+import { forward, forwardSignals, run } from '../scripts/program.mjs'
+import { endAtOnce, endingWithUs, endWithStarter, watchNpm } from '../scripts/starter.mjs'
 
 const USAGE_EXIT_CODE = 64
 
@@ -16,7 +17,8 @@ const COMMANDS = {
   'build-snapshot': ['@vacancy/engine/cli', 'makes a snapshot from properties.csv and packages.csv'],
   'run-clustered': ['@vacancy/engine/cli', 'starts a member of a shard of several nodes'],
   inspect: ['@vacancy/engine/cli', 'says what lies in a data directory or a snapshot file and what of it is damaged'],
-  export: ['@vacancy/engine/cli', 'makes one snapshot file of a data directory: the backup'],
+  backup: ['@vacancy/engine/cli', 'makes one snapshot file of a running node or shard'],
+  export: ['@vacancy/engine/cli', 'makes one snapshot file of a stopped node: its data directory'],
   quarantine: ['@vacancy/engine/cli', 'lists, restores or removes data that was set aside'],
   registry: ['@vacancy/fabric/cli', 'starts the registry: who is there, which shard has what, the codec list'],
   resolver: ['@vacancy/fabric/cli', 'starts a resolver for development: id to host'],
@@ -47,11 +49,14 @@ async function main([name, ...rest]) {
     return 0
   }
   if (!Object.hasOwn(COMMANDS, name)) {
-    console.error(`vacancy: unknown subcommand "${name}"; there are: ${Object.keys(COMMANDS).join(', ')}`)
+    console.error(`vacancy: unknown subcommand "${name}"; available: ${Object.keys(COMMANDS).join(', ')}`)
     return USAGE_EXIT_CODE
   }
   if (!isNewEnough(process.version)) return await againOnPinnedNode([name, ...rest])
   if (LONG_LIVED.has(name)) giveMemoryBack()
+  // Not before: what starts once more, in place, is still to be given to.
+  endWithStarter()
+  watchNpm({ onStop: () => process.kill(process.pid, 'SIGTERM'), onGone: endAtOnce })
   if (name === 'control-plane') collectSooner()
   await buildWhatIsMissing()
   keepCompiled()
@@ -89,18 +94,18 @@ function collectSooner() {
   setFlagsFromString('--heap-growing-percent=30')
 }
 
-/** Started with an old Node, as by a path from a shell: the same command once more, with ours. */
+/** Started with an old Node, as by a path from a shell: the same command once more, with ours, which ends with this. */
 async function againOnPinnedNode(args) {
   const node = findNode()
   if (node.path === undefined) {
     console.error(`vacancy: ${node.fix}`)
     return 1
   }
+  endWithStarter()
   forwardSignals()
-  const { code } = await run(node.path, [fileURLToPath(import.meta.url), ...args], {
-    stdio: 'inherit',
-    env: { ...MALLOC, ...process.env },
-  })
+  watchNpm({ onStop: () => forward('SIGTERM'), onGone: endAtOnce })
+  const options = endingWithUs({ stdio: 'inherit', env: { ...MALLOC, ...process.env } })
+  const { code } = await run(node.path, [fileURLToPath(import.meta.url), ...args], options)
   return code
 }
 

@@ -17,7 +17,7 @@ export function findBrowser(env = process.env) {
  * The same, and installs one when there is none.
  *
  * @param node the pinned Node, which runs Playwright
- * @returns `path` of the browser, or `fix`: one sentence that says what to install
+ * @returns `path` of the browser, or `fix`: one sentence with what to install
  */
 export function ensureBrowser(root, node, say) {
   const found = findBrowser()

@@ -130,7 +130,7 @@ function readStamp(engine) {
   try {
     return text === null ? {} : JSON.parse(text.toString('utf8'))
   } catch {
-    // A torn stamp says nothing: everything is built again.
+    // A torn stamp is ignored: everything is built again.
     return {}
   }
 }

@@ -1,12 +1,12 @@
-// The import rules of the house: who may import whom, which folders stay pure, and that every import leads somewhere.
-// Type imports count like any other: a type of the floor above ties two floors together as well.
+// The import rules: which workspace may import which, which folders stay pure, and that every import resolves.
+// Type imports count like any other: a type of a higher layer couples two layers as well.
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import path from 'node:path'
 import { init, parse } from 'es-module-lexer'
 
 /** Workspace → the workspaces below it. */
-const ROOMS = {
+const WORKSPACES = {
   shared: [],
   engine: ['shared'],
   client: ['shared'],
@@ -20,28 +20,27 @@ const ROOMS = {
 /** What tests of a workspace may use besides: whole shards are tested through the client. */
 const TESTS_USE = { engine: ['client'] }
 
-/** Floors of engine/src from top to bottom: an arrow points down or stays on its floor. */
-const ENGINE_FLOORS = [
-  [
-    'cli',
-    'data-commands',
-    'run',
-    'node',
-    'clustered',
-    'docs',
-    'operations',
-    'cluster-commands',
-    'cluster-client',
-    'certificates',
-  ],
+/** Layers of engine/src from top to bottom: an import goes to a lower layer or stays in its own. */
+const ENGINE_LAYERS = [
+  ['cli', 'docs', 'node', 'cluster-node'],
   ['tcp', 'http', 'maintenance'],
-  ['cluster'],
+  ['cluster', 'bootstrap', 'data', 'registry', 'transport'],
   ['import', 'search', 'threads'],
   ['snapshot', 'wal'],
   ['raft', 'store', 'env', 'metrics', 'config'],
 ]
+/** Layers of server/src, likewise. */
+const SERVER_LAYERS = [
+  ['cli', 'docs'],
+  ['app', 'parts', 'program', 'data-folder'],
+  ['imports', 'playground', 'config', 'metrics'],
+  ['cluster'],
+  ['history', 'live'],
+  ['http', 'access', 'database'],
+]
+const LAYERS = { engine: ENGINE_LAYERS, server: SERVER_LAYERS }
 
-const NOT_SHIPPED = /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^e2e\//
+const NOT_SHIPPED = /[.](test|bench|fuzz|sim|spec)[.]tsx?$|\/testing\/|^engine\/(?:sim|chaos)\/|^e2e\//
 const PURE = /^(shared\/src\/(?!node\/)|engine\/src\/(store|search|raft)\/|fabric\/src\/registry\/(state|stored)[.])/
 
 await init
@@ -49,11 +48,13 @@ await init
 /**
  * Checks every module of the workspaces under a root.
  *
- * @returns one line a fault, and how many modules were looked at: none means that nothing was checked
+ * @returns one line per error, and the number of modules checked; zero means that nothing was checked
  */
 export function checkImports(root) {
-  const files = Object.keys(ROOMS).flatMap((room) =>
-    globSync('src/**/*.{ts,tsx}', { cwd: path.join(root, room) }).map((file) => path.posix.join(room, file)),
+  const files = Object.keys(WORKSPACES).flatMap((workspace) =>
+    globSync('{src,sim,chaos}/**/*.{ts,tsx}', { cwd: path.join(root, workspace) }).map((file) =>
+      path.posix.join(workspace, file),
+    ),
   )
   const faults = []
   const graph = new Map()
@@ -73,8 +74,9 @@ export function checkImports(root) {
     if (isPure(file) && callsRandom(source)) say('pure-core: takes randomness as an argument, never from Math.random')
   }
   for (const circle of circles(graph)) faults.push(`no-circles: ${circle.join(' → ')}`)
-  const rooms = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
-  for (const room of rooms) if (!ROOMS[room]) faults.push(`${room}: stands on no floor; give it a row in check-imports`)
+  const workspaces = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).workspaces
+  for (const workspace of workspaces)
+    if (!WORKSPACES[workspace]) faults.push(`${workspace}: belongs to no layer. Add a row to check-imports`)
   if (graph.size !== files.length) faults.push(`visited ${graph.size} of ${files.length} modules`)
   return { faults: [...new Set(faults)], modules: graph.size }
 }
@@ -82,7 +84,7 @@ export function checkImports(root) {
 /** What a module names: static, dynamic and type imports, and the worker files it starts. */
 function importsOf(file, source) {
   const named = (pattern, kind) => [...source.matchAll(pattern)].map((match) => ({ kind, name: match[2] }))
-  // AssemblyScript is no TypeScript (decorators on functions), and has no other form of import.
+  // AssemblyScript is not TypeScript (decorators on functions), and has no other form of import.
   if (file.endsWith('.as.ts')) return named(/^\s*(?:im|ex)port\b[^'"]*?\bfrom\s*(['"])(.+?)\1/gm, 'import')
   // Nor does the lexer know JSX, whose text may hold quotes that never end.
   if (file.endsWith('.tsx')) return named(/^\s*(?:im|ex)port\b(?:[^'";]*?\bfrom)?\s*(['"])(.+?)\1/gm, 'import')
@@ -101,54 +103,54 @@ function importsOf(file, source) {
 function resolve(root, from, name) {
   if (name === undefined) return NOT_SHIPPED.test(from) ? {} : { fault: 'resolvable: imports a computed name' }
   if (isBuiltin(name)) return {}
-  const room = from.split('/')[0]
+  const workspace = from.split('/')[0]
   if (name.startsWith('.')) {
     const file = path.posix.join(path.posix.dirname(from), from.endsWith('.as.ts') ? `${name}.ts` : name)
     return isFile(path.join(root, file)) ? { file } : { fault: `resolvable: ${name} is not there` }
   }
   const parts = name.split('/')
   const pack = parts.slice(0, name.startsWith('@') ? 2 : 1).join('/')
-  const own = readManifest(root, room)
-  const house = readManifest(root, '.')
-  const forTests = { ...house.devDependencies, ...own.devDependencies }
+  const own = readManifest(root, workspace)
+  const rootManifest = readManifest(root, '.')
+  const forTests = { ...rootManifest.devDependencies, ...own.devDependencies }
   const known = { ...own.dependencies, ...(NOT_SHIPPED.test(from) ? forTests : {}) }
-  if (known[pack] === undefined) return { fault: `resolvable: ${pack} is not among the dependencies of ${room}` }
+  if (known[pack] === undefined) return { fault: `resolvable: ${pack} is not among the dependencies of ${workspace}` }
   if (!pack.startsWith('@vacancy/')) {
     return existsSync(path.join(root, 'node_modules', pack)) ? {} : { fault: `resolvable: ${pack} is not installed` }
   }
   const other = pack.slice('@vacancy/'.length)
-  const door = readManifest(root, other).exports?.[`.${name.slice(pack.length)}`]
-  const file = door && path.posix.join(other, door)
+  const entry = readManifest(root, other).exports?.[`.${name.slice(pack.length)}`]
+  const file = entry && path.posix.join(other, entry)
   return file && isFile(path.join(root, file))
     ? { file, byName: true }
-    : { fault: `resolvable: ${name} is no door of ${other}` }
+    : { fault: `resolvable: ${name} is not an export of ${other}` }
 }
 
 /** The rules an import breaks, in words. */
 function* broken(from, { name, file, byName, fault }) {
   if (fault) yield fault
-  const room = from.split('/')[0]
+  const workspace = from.split('/')[0]
   if (isPure(from) && isBuiltin(name ?? ''))
     yield `pure-core: takes time, bytes and randomness as arguments, not ${name}`
   if (!file) return
   const target = file.split('/')[0]
-  if (target !== room && !byName) yield `by-the-front-door: enters ${target} by a path; use its name`
-  const below = [...ROOMS[room], ...(NOT_SHIPPED.test(from) ? (TESTS_USE[room] ?? []) : [])]
-  if (target !== room && !below.includes(target)) yield `${room}-on-its-floor: may not import ${target}`
+  if (target !== workspace && !byName) yield `by-name: imports ${target} by a path; use its name`
+  const below = [...WORKSPACES[workspace], ...(NOT_SHIPPED.test(from) ? (TESTS_USE[workspace] ?? []) : [])]
+  if (target !== workspace && !below.includes(target)) yield `${workspace}-layer: may not import ${target}`
   if (isPure(from) && file.startsWith('shared/src/node/')) yield `pure-core: ${name} touches the machine`
   if (NOT_SHIPPED.test(from)) return
-  if (room !== 'bench' && NOT_SHIPPED.test(file)) yield `tests-are-not-shipped: ${name} is not shipped`
-  if (room !== 'engine' || target !== 'engine') return
+  if (workspace !== 'bench' && NOT_SHIPPED.test(file)) yield `tests-are-not-shipped: ${name} is not shipped`
+  if (workspace !== target || !LAYERS[workspace]) return
   if (from.startsWith('engine/src/raft/') && !file.startsWith('engine/src/raft/'))
     yield `raft-knows-no-neighbour: not even ${name}`
-  const [own, theirs] = [floorOf(from), floorOf(file)]
-  if (own === -1) yield 'engine-looks-down: this file stands on no floor; give its folder a place in check-imports'
-  if (theirs !== -1 && theirs < own) yield `engine-looks-down: ${name} is above`
+  const [own, theirs] = [layerOf(workspace, from), layerOf(workspace, file)]
+  if (own === -1) yield `${workspace}-looks-down: this file belongs to no layer. Add its folder to check-imports`
+  if (theirs !== -1 && theirs < own) yield `${workspace}-looks-down: ${name} is above`
 }
 
-function floorOf(file) {
-  const [head] = file.slice('engine/src/'.length).split(/[./]/)
-  return ENGINE_FLOORS.findIndex((floor) => floor.includes(head))
+function layerOf(workspace, file) {
+  const [head] = file.slice(`${workspace}/src/`.length).split(/[./]/)
+  return LAYERS[workspace].findIndex((layer) => layer.includes(head))
 }
 
 function isPure(file) {

@@ -4,12 +4,12 @@ import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { checkImports } from './check-imports.mjs'
 
-let house
+let root
 
-// A small house in which everything is allowed.
+// A small repository in which every import is allowed.
 beforeEach(() => {
-  house = mkdtempSync(path.join(tmpdir(), 'vacancy-imports-'))
-  const room = (name, exports, dependencies) =>
+  root = mkdtempSync(path.join(tmpdir(), 'vacancy-imports-'))
+  const addWorkspace = (name, exports, dependencies) =>
     write(`${name}/package.json`, JSON.stringify({ name: `@vacancy/${name}`, exports, dependencies }))
   const ours = { '@vacancy/shared': '0.1.0' }
   write(
@@ -19,17 +19,17 @@ beforeEach(() => {
       devDependencies: { vitest: '5.1.0' },
     }),
   )
-  room('shared', { '.': './src/index.ts', './node': './src/node/index.ts' }, { zod: '4.6.7' })
-  room('engine', { './cli': './src/cli.ts' }, { ...ours, '@vacancy/client': '0.1.0' })
-  room('client', { '.': './src/index.ts' }, ours)
-  room('bench', {}, { ...ours, '@vacancy/client': '0.1.0' })
-  room('quickstart', {}, { ...ours, '@vacancy/client': '0.1.0', '@vacancy/engine': '0.1.0' })
-  for (const name of ['zod', 'vitest']) mkdirSync(path.join(house, 'node_modules', name), { recursive: true })
+  addWorkspace('shared', { '.': './src/index.ts', './node': './src/node/index.ts' }, { zod: '4.6.7' })
+  addWorkspace('engine', { './cli': './src/cli/cli.ts' }, { ...ours, '@vacancy/client': '0.1.0' })
+  addWorkspace('client', { '.': './src/index.ts' }, ours)
+  addWorkspace('bench', {}, { ...ours, '@vacancy/client': '0.1.0' })
+  addWorkspace('quickstart', {}, { ...ours, '@vacancy/client': '0.1.0', '@vacancy/engine': '0.1.0' })
+  for (const name of ['zod', 'vitest']) mkdirSync(path.join(root, 'node_modules', name), { recursive: true })
 
   write('shared/src/index.ts', "export * from './dates.ts'\nimport { z } from 'zod'\n")
   write('shared/src/dates.ts', 'export const day: number = 1 // Math.random() is not taken here\n')
   write('shared/src/node/index.ts', "import { hostname } from 'node:os'\nexport const host = hostname()\n")
-  write('engine/src/cli.ts', "import './node.ts'\nimport '@vacancy/shared/node'\n")
+  write('engine/src/cli/cli.ts', "import '../node.ts'\nimport '@vacancy/shared/node'\n")
   write('engine/src/node.ts', "import './tcp/server.ts'\nimport './cluster/replica.ts'\n")
   write('engine/src/tcp/server.ts', "new Worker(new URL('./serving-worker.ts', import.meta.url))\n")
   write('engine/src/tcp/serving-worker.ts', "import '../store/store.ts'\nimport 'node:net'\n")
@@ -52,28 +52,34 @@ beforeEach(() => {
   write('quickstart/src/start.ts', "import '@vacancy/shared/node'\n")
 })
 
-afterEach(() => rmSync(house, { recursive: true, force: true }))
+afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 function write(file, text) {
-  mkdirSync(path.dirname(path.join(house, file)), { recursive: true })
-  writeFileSync(path.join(house, file), text)
+  mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
+  writeFileSync(path.join(root, file), text)
 }
 
 test('good imports pass, and every file was looked at', () => {
-  expect(checkImports(house)).toEqual({ faults: [], modules: 18 })
+  expect(checkImports(root)).toEqual({ faults: [], modules: 18 })
 })
 
 const BAD = [
-  ['shared-on-its-floor', 'shared/src/dates.ts', "import '../../client/src/index.ts'"],
-  ['engine-on-its-floor', 'engine/src/node.ts', "import '@vacancy/client'"],
-  ['quickstart-on-its-floor', 'quickstart/src/start.ts', "import '@vacancy/engine/cli'"],
-  ['by-the-front-door', 'client/src/index.ts', "import '../../shared/src/dates.ts'"],
+  ['shared-layer', 'shared/src/dates.ts', "import '../../client/src/index.ts'"],
+  ['engine-layer', 'engine/src/node.ts', "import '@vacancy/client'"],
+  ['quickstart-layer', 'quickstart/src/start.ts', "import '@vacancy/engine/cli'"],
+  ['by-name', 'client/src/index.ts', "import '../../shared/src/dates.ts'"],
   ['engine-looks-down', 'engine/src/store/store.ts', "import '../search/words.ts'", 'engine/src/search/words.ts'],
   ['engine-looks-down', 'engine/src/cluster/replica.ts', "import type { Server } from '../tcp/server.ts'"],
   ['engine-looks-down', 'engine/src/cluster/replica.ts', "type Server = import('../tcp/server.ts').Server"],
   ['engine-looks-down', 'engine/src/wal/wal.ts', "const lazy = await import('../cluster/replica.ts')"],
   ['engine-looks-down', 'engine/src/wal/wal.ts', "new Worker(new URL('../tcp/serving-worker.ts', import.meta.url))"],
   ['engine-looks-down', 'engine/src/helpers/bytes.ts', "import '../store/store.ts'"],
+  [
+    'server-looks-down',
+    'server/src/history/events.ts',
+    "import '../cluster/derive.ts'",
+    'server/src/cluster/derive.ts',
+  ],
   ['raft-knows-no-neighbour', 'engine/src/raft/raft.ts', "import '../store/layout.ts'"],
   ['pure-core', 'shared/src/dates.ts', "import { hostname } from 'node:os'"],
   ['pure-core', 'engine/src/store/layout.ts', "import type { Stats } from 'fs'"],
@@ -96,17 +102,17 @@ test.each(BAD)('%s: %s may not say %s', (rule, file, line, other) => {
   if (other) write(other, 'export {}\n')
   write(file, `${line}\n`)
 
-  const { faults } = checkImports(house)
+  const { faults } = checkImports(root)
 
   expect(faults).toContainEqual(expect.stringContaining(rule))
 })
 
-test('a workspace without a floor is refused, and a house without modules is seen as such', () => {
+test('a workspace without a layer is refused, and a repository without modules is detected', () => {
   write('package.json', JSON.stringify({ workspaces: ['shared', 'attic'] }))
-  expect(checkImports(house).faults).toContain('attic: stands on no floor; give it a row in check-imports')
+  expect(checkImports(root).faults).toContain('attic: belongs to no layer. Add a row to check-imports')
 
-  for (const room of ['shared', 'engine', 'client', 'bench', 'quickstart']) {
-    rmSync(path.join(house, room, 'src'), { recursive: true })
+  for (const workspace of ['shared', 'engine', 'client', 'bench', 'quickstart']) {
+    rmSync(path.join(root, workspace, 'src'), { recursive: true })
   }
-  expect(checkImports(house).modules).toBe(0)
+  expect(checkImports(root).modules).toBe(0)
 })

@@ -1,6 +1,6 @@
 // A Playwright reporter that counts as count-reporter.mjs does, on top of what was counted before.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { told } from './told-failures.mjs'
+import { failureLine } from './failure-line.mjs'
 
 export default class CountBrowserReporter {
   #errors = []
@@ -11,7 +11,7 @@ export default class CountBrowserReporter {
   }
 
   onError(error) {
-    this.#errors.push(told('(no test)', error))
+    this.#errors.push(failureLine('(no test)', error))
   }
 
   onEnd() {
@@ -26,7 +26,7 @@ export default class CountBrowserReporter {
       // One that passed only when it was repeated failed.
       else
         counts.failures.push(
-          told(test.titlePath().filter(Boolean).join(' > '), test.results.find(({ error }) => error)?.error),
+          failureLine(test.titlePath().filter(Boolean).join(' > '), test.results.find(({ error }) => error)?.error),
         )
     }
     writeFileSync(file, JSON.stringify(counts))

@@ -1,12 +1,12 @@
-// A vitest reporter that counts: tests, files that could not even be loaded, errors nobody caught.
+// A vitest reporter that counts tests, files that fail to load, and unhandled errors.
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { told } from './told-failures.mjs'
+import { failureLine } from './failure-line.mjs'
 
 export default class CountReporter {
   onTestRunEnd(modules, unhandledErrors) {
-    const counts = { passed: 0, skipped: 0, failures: unhandledErrors.map((error) => told('(no test)', error)) }
-    const failed = (name, errors) => counts.failures.push(...errors.map((error) => told(name, error)))
+    const counts = { passed: 0, skipped: 0, failures: unhandledErrors.map((error) => failureLine('(no test)', error)) }
+    const failed = (name, errors) => counts.failures.push(...errors.map((error) => failureLine(name, error)))
     for (const module of modules) {
       const file = path.relative(process.cwd(), module.moduleId)
       // A suite that fails in its own hooks, or a file that does not load, may hold no failed test.

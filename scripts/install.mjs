@@ -1,14 +1,14 @@
-// Runs `npm ci` when what is installed is not what the lockfile says.
+// Runs `npm ci` when the installed packages differ from the lockfile.
 // Plain JavaScript: runs on Node 20, before anything is installed.
-import { spawn } from 'node:child_process'
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { run } from './program.mjs'
 
 const LOCK_LOOK_MS = 200
 
 /**
- * Says why the installed packages are not those of package-lock.json; '' when they are.
+ * The first difference between the installed packages and package-lock.json; '' without one.
  *
  * Compared by content against the lockfile npm leaves in node_modules: a checkout gives files new
  * times without changing them, and npm writes that file only after an installation went through.
@@ -51,20 +51,15 @@ export async function ensureInstalled(root, say) {
   }
 }
 
-function npmCi(root) {
+async function npmCi(root) {
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
   const npm = process.env.npm_execpath
-  // Under `npm start` the same npm goes on; its path is a JavaScript file.
-  const child = npm?.endsWith('.js')
-    ? spawn(process.execPath, [npm, ...args], { cwd: root, stdio: ['ignore', 2, 2] })
-    : spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
-  return new Promise((resolve) => {
-    child.on('error', (error) => {
-      console.error(`vacancy: npm could not be started: ${error.message}`)
-      resolve(1)
-    })
-    child.on('close', (code) => resolve(code ?? 1))
-  })
+  // Under `npm start` the same npm continues; its path is a JavaScript file.
+  const { code, output } = npm?.endsWith('.js')
+    ? await run(process.execPath, [npm, ...args], { cwd: root, stdio: ['ignore', 2, 2] })
+    : await run('npm', args, { cwd: root, stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  if (output !== '') console.error(`vacancy: npm could not be started: ${output.trim()}`)
+  return code
 }
 
 /** Takes a lock file that names its owner; waits while the owner lives, takes over when it does not. */
@@ -74,7 +69,7 @@ async function lock(file, say) {
   // Linked into place with its content, so that no reader ever sees a lock without an owner.
   writeFileSync(own, String(process.pid))
   try {
-    for (let said = false; ; said = true) {
+    for (let announced = false; ; announced = true) {
       try {
         linkSync(own, file)
         return () => rmSync(file, { force: true })
@@ -83,7 +78,7 @@ async function lock(file, say) {
       }
       const owner = readOwner(file)
       if (owner !== undefined && !isAlive(owner)) rmSync(file, { force: true })
-      else if (!said) say(`process ${owner ?? '?'} is installing packages, waiting for it (${file}) …`)
+      else if (!announced) say(`process ${owner ?? '?'} is installing packages, waiting for it (${file}) …`)
       await wait(LOCK_LOOK_MS)
     }
   } finally {

@@ -1,4 +1,4 @@
-// Starts everything a clone can do with one command: installs when needed, goes on with the pinned Node, builds what
+// Starts everything a clone can do with one command: installs when needed, continues with the pinned Node, builds what
 // changed, runs the program and passes signals on. Plain JavaScript without dependencies: runs on Node 20.
 import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -8,18 +8,24 @@ import path from 'node:path'
 import { ensureBrowser } from './browser.mjs'
 import { ensureInstalled } from './install.mjs'
 import { findNode, ROOT } from './pinned-node.mjs'
-import { forwardSignals, run, stopAsked } from './program.mjs'
+import { endAll, forward, forwardSignals, run, stopAsked } from './program.mjs'
+import { endingWithUs, endWithStarter, watchNpm } from './starter.mjs'
 
 const USAGE_EXIT_CODE = 64
-/** A build that takes longer than this says so; one that finds nothing to do stays silent. */
+/** A longer build is announced. A build without changes stays silent. */
 const QUIET_BUILD_MS = 1_000
 
+const END_WITH_STARTER = new URL('./end-with-starter.mjs', import.meta.url).href
 const { workspaces } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'))
 const VITEST = [
   'node_modules/vitest/vitest.mjs',
   'run',
   '--reporter=default',
   '--reporter=./scripts/count-reporter.mjs',
+]
+const UNIT_TESTS = [
+  ...['shared/src', 'client/src', 'web/src/features', 'web/src/lib', 'web/src/ui', 'scripts/check'],
+  ...['raft', 'store', 'search', 'bootstrap'].map((folder) => `engine/src/${folder}/`),
 ]
 const PLAYWRIGHT = ['node_modules/@playwright/test/cli.js', 'test', '--config', 'e2e']
 const LARGE = [...PLAYWRIGHT.slice(0, -1), 'e2e/large.config.ts']
@@ -31,11 +37,15 @@ const COMMANDS = {
   'start:node': { build: true, steps: [['quickstart/src/start.ts']] },
   // A shard and nothing else: no control plane, no console.
   'start:shard': { build: true, steps: [['quickstart/src/shard.ts', '--no-console']] },
-  // Everything; who names files of vitest wants only those.
+  // All tests. Arguments select vitest files.
   test: { build: true, steps: [VITEST], countsTests: true, thenBrowser: true },
+  // What needs no browser, no database and no process of its own: a look while working, in about a minute.
+  'test:unit': { build: true, steps: [[...VITEST, ...UNIT_TESTS]], countsTests: true },
   e2e: { build: true, steps: [], countsTests: true, thenBrowser: true },
-  // Six million packages through the browser: minutes and gigabytes, so only when it is asked for.
+  // Six million packages through the browser: takes minutes and gigabytes, so it runs only on request.
   'e2e:large': { build: true, steps: [LARGE], countsTests: true, needsBrowser: true },
+  // The console with hot reload over a simulated cluster.
+  dev: { build: false, steps: [['server/src/testing/console-sim.ts', '--hot']] },
   'console:sim': { build: true, steps: [['server/src/testing/console-sim.ts']] },
   screenshots: { build: true, steps: [['e2e/src/screenshots.ts']], needsBrowser: true },
   // What the control plane costs over a thousand simulated nodes.
@@ -51,7 +61,6 @@ const COMMANDS = {
         ...[
           '--coverage.include=src/raft/**',
           '--coverage.include=src/wal/**',
-          '--coverage.exclude=src/raft/raft.sim.ts',
           '--coverage.exclude=src/wal/wal.bench.ts',
         ],
       ],
@@ -67,6 +76,8 @@ const COMMANDS = {
       ...workspaces.map((workspace) => ['node_modules/typescript/bin/tsc', '-p', workspace]),
       ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--no-errors-on-unmatched'],
       ['scripts/check-imports.mjs'],
+      ['scripts/check-links.mjs'],
+      ['scripts/check-dialect.mjs'],
     ],
   },
   bench: { build: true, steps: [['bench/src/cli.ts', 'report']] },
@@ -74,26 +85,28 @@ const COMMANDS = {
   replicated: { build: true, steps: [['bench/src/cli.ts', 'replicated']] },
   compare: { build: true, steps: [['bench/src/cli.ts', 'compare']] },
   sample: { build: true, steps: [['bench/src/cli.ts', 'sample']] },
-  kill: { build: true, steps: [['engine/src/testing/kill.ts']] },
-  sim: { build: true, steps: [['engine/src/testing/sim.ts']] },
+  kill: { build: true, steps: [['engine/chaos/kill.ts']] },
+  sim: { build: true, steps: [['engine/sim/sim.ts']] },
   // A shard of real processes under faults.
-  chaos: { build: true, steps: [['engine/src/testing/chaos.ts']] },
+  chaos: { build: true, steps: [['engine/chaos/chaos.ts']] },
   soak: { build: true, steps: [['bench/src/cli.ts', 'soak']] },
 }
 
 const [name, ...rest] = process.argv.slice(2)
-forwardSignals()
+endWithStarter()
+forwardSignals({ hangUpStops: true })
+watchNpm({ onStop: () => stopAsked() || forward('SIGTERM'), onGone: endAll })
 process.exitCode = await launch(name, rest)
 
 async function launch(name, rest) {
   const command = Object.hasOwn(COMMANDS, name ?? '') ? COMMANDS[name] : undefined
   if (command === undefined) {
-    say(`unknown command "${name ?? ''}"; there are: ${Object.keys(COMMANDS).join(', ')}`)
+    say(`unknown command "${name ?? ''}"; available: ${Object.keys(COMMANDS).join(', ')}`)
     return USAGE_EXIT_CODE
   }
   const installed = await ensureInstalled(ROOT, say)
   if (installed !== 0) {
-    say('npm ci failed; its message stands above. Nothing was started.')
+    if (!stopAsked()) say('npm ci failed; see its message above. Nothing was started.')
     return installed
   }
   const node = findNode(ROOT)
@@ -131,11 +144,13 @@ function environment(node) {
 async function build(node, env) {
   const timer = setTimeout(() => say('building …'), QUIET_BUILD_MS)
   const args = ['node_modules/turbo/bin/turbo', 'run', 'build', '--ui=stream', '--output-logs=errors-only']
-  const { code, output } = await run(node, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  // The build starts others that know nothing of us: as a group they can be ended together.
+  const detached = process.platform !== 'win32'
+  const { code, output } = await run(node, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'], detached })
   clearTimeout(timer)
   if (code !== 0 && !stopAsked()) {
     process.stderr.write(output)
-    say('the build failed; its message stands above. Nothing was started.')
+    say('the build failed; see its message above. Nothing was started.')
   }
   return code
 }
@@ -144,7 +159,8 @@ async function runSteps(node, command, rest, env) {
   let worst = 0
   for (const [index, step] of command.steps.entries()) {
     const args = index === command.steps.length - 1 ? [...step, ...rest] : step
-    const { code } = await run(node, args, { cwd: ROOT, env, stdio: 'inherit' })
+    const options = endingWithUs({ cwd: ROOT, env, stdio: 'inherit' })
+    const { code } = await run(node, ['--import', END_WITH_STARTER, ...args], options)
     worst ||= code
     if (code !== 0 && !command.everyStep) break
   }

@@ -8,19 +8,19 @@ import { findNode, pinnedNodePath, ROOT } from './pinned-node.mjs'
 
 const hasGit = spawnSync('git', ['--version']).status === 0
 
-let house
+let root
 
-// A house of its own: our launcher, the tools it calls, one workspace, and a lockfile that is fulfilled.
+// A temporary repository: our launcher, the tools it calls, one workspace, and a satisfied lockfile.
 beforeEach(() => {
-  house = mkdtempSync(path.join(tmpdir(), 'vacancy-launch-'))
+  root = mkdtempSync(path.join(tmpdir(), 'vacancy-launch-'))
   for (const script of globSync('scripts/*.mjs', { cwd: ROOT })) {
-    if (!script.endsWith('.test.mjs')) cpSync(path.join(ROOT, script), path.join(house, script))
+    if (!script.endsWith('.test.mjs')) cpSync(path.join(ROOT, script), path.join(root, script))
   }
-  cpSync(path.join(ROOT, 'turbo.json'), path.join(house, 'turbo.json'))
-  cpSync(path.join(ROOT, 'vitest.config.ts'), path.join(house, 'vitest.config.ts'))
-  write('package.json', { name: 'house', packageManager: 'npm@11.19.1', type: 'module', workspaces: ['quickstart'] })
+  cpSync(path.join(ROOT, 'turbo.json'), path.join(root, 'turbo.json'))
+  cpSync(path.join(ROOT, 'vitest.config.ts'), path.join(root, 'vitest.config.ts'))
+  write('package.json', { name: 'root', packageManager: 'npm@11.19.1', type: 'module', workspaces: ['quickstart'] })
   write('quickstart/package.json', { name: 'quickstart', version: '0.0.0', type: 'module' })
-  write('package-lock.json', { name: 'house', lockfileVersion: 3, packages: { '': {} } })
+  write('package-lock.json', { name: 'root', lockfileVersion: 3, packages: { '': {} } })
   write('node_modules/.package-lock.json', { packages: {} })
   for (const name of [
     path.basename(path.resolve(pinnedNodePath(), '../..')),
@@ -30,21 +30,21 @@ beforeEach(() => {
     'vite',
     'fast-check',
   ]) {
-    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(house, 'node_modules', name))
+    symlinkSync(path.join(ROOT, 'node_modules', name), path.join(root, 'node_modules', name))
   }
 })
 
-afterEach(() => rmSync(house, { recursive: true, force: true }))
+afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 function write(file, content) {
-  mkdirSync(path.dirname(path.join(house, file)), { recursive: true })
-  writeFileSync(path.join(house, file), typeof content === 'string' ? content : JSON.stringify(content))
+  mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
+  writeFileSync(path.join(root, file), typeof content === 'string' ? content : JSON.stringify(content))
 }
 
 /** Starts the launcher with a vanilla environment: this test runs under one already. */
 function launch(args, onOutput = () => {}, given = {}) {
   const { VACANCY_TEST_COUNTS, VACANCY_SEED, VITEST, NODE_OPTIONS, ...env } = process.env
-  const child = spawn(process.execPath, ['scripts/launch.mjs', ...args], { cwd: house, env: { ...env, ...given } })
+  const child = spawn(process.execPath, ['scripts/launch.mjs', ...args], { cwd: root, env: { ...env, ...given } })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text) => {
@@ -109,7 +109,7 @@ test('the tests end in one line that counts failed tests, broken files and faile
   expect(code).not.toBe(0)
   const lines = output.trimEnd().split('\n')
   expect(lines.slice(-2)).toEqual(['2 skipped', '1 passed, 3 failed'])
-  // What failed is told once more at the end: of a long log that may be all that is kept.
+  // Failures are repeated at the end, which may be all that is kept of a long log.
   expect(lines.filter((line) => line.startsWith('failed: ')).sort()).toEqual([
     expect.stringMatching(/^failed: quickstart\/src\/broken\.test\.ts: .*missing/),
     'failed: quickstart/src/mixed.test.ts > a hook: no',
@@ -136,7 +136,7 @@ test.runIf(hasGit)(
       "import { test } from 'vitest'\ntest('any', () => console.log('drawn from', process.env.VACANCY_SEED))",
     )
     write('.gitignore', 'node_modules\n.turbo\n')
-    const git = (...args) => execFileSync('git', args, { cwd: house })
+    const git = (...args) => execFileSync('git', args, { cwd: root })
     git('init', '--quiet')
     git('add', '--all')
     git('-c', 'user.name=n', '-c', 'user.email=e', '-c', 'commit.gpgsign=false', 'commit', '--quiet', '--message', 'm')
@@ -171,7 +171,7 @@ test('an unknown command is exit code 64 and names those there are', async () =>
   const { code, output } = await launch(['strat'])
 
   expect(code).toBe(64)
-  expect(output).toContain('unknown command "strat"; there are: start, start:node, start:shard, test')
+  expect(output).toContain('unknown command "strat"; available: start, start:node, start:shard, test')
 })
 
 test('an installation is compared with the lockfile by content', () => {
@@ -179,7 +179,7 @@ test('an installation is compared with the lockfile by content', () => {
   const check = (wanted, installed) => {
     write('package-lock.json', { packages: { '': {}, quickstart: {}, ...wanted } })
     write('node_modules/.package-lock.json', { packages: installed })
-    return installFault(house)
+    return installFault(root)
   }
 
   expect(check({ 'node_modules/a': entry }, { 'node_modules/a': entry, quickstart: {} })).toBe('')
@@ -189,23 +189,23 @@ test('an installation is compared with the lockfile by content', () => {
     'another version',
   )
   expect(check({}, { 'node_modules/a': entry })).toBe('node_modules/a is no longer used')
-  rmSync(path.join(house, 'node_modules'), { recursive: true })
-  expect(installFault(house)).toBe('nothing is installed yet')
+  rmSync(path.join(root, 'node_modules'), { recursive: true })
+  expect(installFault(root)).toBe('nothing is installed yet')
 })
 
 test('without a pinned Node an own one of 24 or newer serves, and an older one gets one sentence', () => {
-  rmSync(path.join(house, 'node_modules'), { recursive: true })
+  rmSync(path.join(root, 'node_modules'), { recursive: true })
 
-  expect(findNode(house, { path: '/usr/bin/node', version: 'v24.0.0' })).toEqual({ path: '/usr/bin/node' })
-  expect(findNode(house, { path: '/usr/bin/node', version: 'v20.20.2' }).fix).toMatch(
+  expect(findNode(root, { path: '/usr/bin/node', version: 'v24.0.0' })).toEqual({ path: '/usr/bin/node' })
+  expect(findNode(root, { path: '/usr/bin/node', version: 'v20.20.2' }).fix).toMatch(
     /^Vacancy needs Node 24 or newer, this is v20\.20\.2/,
   )
 })
 
 test('a pinned Node that cannot run here (musl) is passed over', () => {
-  rmSync(path.join(house, 'node_modules'), { recursive: true })
-  const pinned = pinnedNodePath(house)
-  write(path.relative(house, pinned), 'not a program')
+  rmSync(path.join(root, 'node_modules'), { recursive: true })
+  const pinned = pinnedNodePath(root)
+  write(path.relative(root, pinned), 'not a program')
 
-  expect(findNode(house, { path: '/usr/bin/node', version: 'v26.0.0' })).toEqual({ path: '/usr/bin/node' })
+  expect(findNode(root, { path: '/usr/bin/node', version: 'v26.0.0' })).toEqual({ path: '/usr/bin/node' })
 })

@@ -26,7 +26,7 @@ export function pinnedNodePath(root = ROOT, platform = process.platform, arch = 
 /**
  * The Node to start a program with.
  *
- * @returns its path, or the one sentence that says how to get one
+ * @returns its path, or one sentence that explains how to get one
  */
 export function findNode(root = ROOT, own = { path: process.execPath, version: process.version }) {
   const pinned = pinnedNodePath(root)

@@ -21,9 +21,9 @@ test('an unknown subcommand is exit code 64 and one line that names those there 
   const { status, stderr } = vacancy('rnu')
 
   expect(status).toBe(64)
-  expect(stderr).toMatch(/^vacancy: unknown subcommand "rnu"; there are: run, .*\n$/)
+  expect(stderr).toMatch(/^vacancy: unknown subcommand "rnu"; available: run, .*\n$/)
 })
 
-test('--version is that of the house', () => {
+test('--version is that of the repository', () => {
   expect(vacancy('--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
 })

@@ -1,6 +1,6 @@
 import type { NextConfig } from 'next'
 
-// No outside request of any kind, from the build neither (console.md §15).
+// No outside request of any kind, from the build neither (docs/design/control-plane.md#access).
 process.env['NEXT_TELEMETRY_DISABLED'] = '1'
 
 const config: NextConfig = {

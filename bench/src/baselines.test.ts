@@ -31,7 +31,7 @@ test.each([
   expect(await countLines(path)).toMatchObject({ lines, bytes: text.length })
 })
 
-test('the sync baseline takes as many samples as asked for and leaves no file', () => {
+test('the sync baseline takes the requested number of samples and leaves no file', () => {
   const before = readdirSync(dir)
   const histogram = syncLatency({ dir, bytes: 4096, count: 5 })
 

@@ -1,6 +1,6 @@
 /**
- * What the rows of the report share: data sets, snapshots, a running node, requests. Each is made when the first row
- * asks for it and kept until the end.
+ * State shared by the rows of the report: data sets, snapshots, a running node, requests. Each is created on first
+ * use and kept until the end.
  */
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -17,7 +17,7 @@ import { createTables, type SearchClass, searches, type Tables, updates } from '
 import { type Requests, searchRequests, updateRequests } from './requests.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
 import { holdsSample } from './sample.ts'
-import { NotMeasurable } from './verdict.ts'
+import { NotMeasured } from './verdict.ts'
 
 export type BenchSize = {
   name: 'full' | 'quick'
@@ -66,7 +66,7 @@ export type Bench = {
   requests: Map<string, Requests>
   /** Peaks by threads and class: two rows look at the same ones. */
   peaks: Map<string, Measured>
-  /** What the benchmarks beside the engine's modules printed, by path. */
+  /** Output of the benchmarks next to the engine's modules, by path. */
   figures: Map<string, Figures>
   node: { threads: number; running: RunningNode } | undefined
   /** What went wrong beside the rows. */
@@ -209,7 +209,7 @@ export async function nodeOf(bench: Bench, threads: number): Promise<RunningNode
   return running
 }
 
-/** A node whose data were changed is of no use to rows that know what answers to expect. */
+/** Rows that check results need a node with unmodified data. */
 export async function stopBenchNode(bench: Bench): Promise<void> {
   const { node } = bench
   bench.node = undefined
@@ -220,12 +220,12 @@ export async function stopBenchNode(bench: Bench): Promise<void> {
   bench.say(fault)
 }
 
-/** Runs a benchmark that stands beside an engine module. With --json its last line is one object of named numbers. */
+/** Runs a benchmark next to an engine module. With --json its last line is one object of named numbers. */
 export async function figuresOf(bench: Bench, path: string, args: readonly string[] = []): Promise<Figures> {
   const key = [path, ...args].join(' ')
   const known = bench.figures.get(key)
   if (known) return known
-  if (!existsSync(join(ROOT, path))) throw new NotMeasurable(`${path} does not exist`)
+  if (!existsSync(join(ROOT, path))) throw new NotMeasured(`${path} does not exist`)
   bench.say(`running ${path}`)
   const full = bench.size.name === 'full' ? ['--full'] : []
   const figures = lastJson(await runProgram([path, '--json', ...full, ...args])) as Figures
@@ -235,7 +235,7 @@ export async function figuresOf(bench: Bench, path: string, args: readonly strin
 
 export function figure(figures: Figures, name: string): number {
   const value = figures[name]
-  if (typeof value !== 'number') throw new NotMeasurable(`its benchmark prints no "${name}"`)
+  if (typeof value !== 'number') throw new NotMeasured(`its benchmark prints no "${name}"`)
   return value
 }
 
@@ -245,7 +245,7 @@ export type Server = { host: string; port: number; cpuSeconds(): Promise<number>
 export function serverOf(node: RunningNode): Server {
   const cpuSeconds = async () => {
     const seconds = metric(await metricsOf(node), 'process_cpu_seconds_total')
-    if (seconds === undefined) throw new NotMeasurable('the node serves no process_cpu_seconds_total')
+    if (seconds === undefined) throw new NotMeasured('the node serves no process_cpu_seconds_total')
     return seconds
   }
   return { host: node.host, port: node.port, cpuSeconds }
@@ -256,13 +256,14 @@ export type Measured = LoadResult & {
   cpuMicros: number
 }
 
-/** A void run says nothing about the server: it is tried again. */
+/** A void run is not evidence about the server: it is repeated. */
 const TRIES = 3
 
 /**
- * Runs a load and throws when the server failed it; tries again when the generator did.
+ * Runs a load. Throws when the server failed it, and retries when the generator did.
  *
- * @param takesVoid for figures that are only compared with each other: the last run counts, and says why it is void
+ * @param takesVoid for figures that are only compared with each other: the last run counts, with the reason why it is
+ * void
  */
 export async function measureLoad(
   server: Server,
@@ -280,7 +281,7 @@ export async function measureLoad(
     if (isTaken) return { ...result, cpuMicros: (cpuSeconds * 1e6) / sent }
     reason = result.void
   }
-  throw new NotMeasurable(`${TRIES} runs were void: ${reason}`)
+  throw new NotMeasured(`${TRIES} runs were void: ${reason}`)
 }
 
 function refuseWrongAnswers({ streams, broken }: LoadResult): void {

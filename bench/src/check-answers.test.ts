@@ -86,7 +86,7 @@ test.each<[string, (stays: Stay[]) => Stay[] | string, RegExp]>([
     /rooms at 1 with/,
   ],
   [
-    'nights that were not asked for',
+    'nights that were not requested',
     (stays) =>
       stays.map(({ propertyId, days }) => ({
         propertyId,
@@ -95,9 +95,9 @@ test.each<[string, (stays: Stay[]) => Stay[] | string, RegExp]>([
     /: nights /,
   ],
   ['an error', () => '503', /wrongly: 503/],
-])('%s is found', async (_, change, says) => {
+])('%s is detected', async (_, change, message) => {
   const node = await serve(change)
   const several = wanted.filter(({ hits }) => hits > 1)
 
-  await expect(checkAnswers(node, tables, several)).rejects.toThrow(says)
+  await expect(checkAnswers(node, tables, several)).rejects.toThrow(message)
 })

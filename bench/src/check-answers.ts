@@ -1,4 +1,4 @@
-/** Asks a node searches one by one and compares what it finds with the slow rule over the same data set. */
+/** Runs searches on a node one by one and compares the results with a naive search over the same data set. */
 import { connect } from 'node:net'
 import { type CodecList, createCodecList, dayOf, parseDay, yearOf } from '@vacancy/shared'
 import { createFrameSplitter, decodeReply, encodeRequest, splitFrames } from '@vacancy/shared/wire'
@@ -8,7 +8,7 @@ import { answerTo, type Search, type SearchFields, type Tables } from './queries
 
 const LARGEST_REPLY_BYTES = 64 * 1024 * 1024
 
-/** Throws with the first search that is answered wrongly. A benchmark of wrong answers measures nothing. */
+/** Throws on the first wrong result. A benchmark of wrong results measures nothing. */
 export async function checkAnswers(
   server: { host: string; port: number },
   tables: Tables,

@@ -22,7 +22,7 @@ import { percentile } from './histogram.ts'
 import type { Stream } from './load.ts'
 import { cpuPressure, describeMachine } from './machine.ts'
 import { metric } from './metrics.ts'
-import { writeSection } from './page.ts'
+import { writeBenchmark } from './pages.ts'
 import { lastJson, ROOT, runProgram } from './programs.ts'
 import { metricsOf, type RunningNode, startNode, stopNode } from './running-node.ts'
 import { worstOf } from './verdict.ts'
@@ -54,12 +54,12 @@ export type Figures = Record<Figure, number>
 export const compareCommand = defineCommand({
   name: 'bench compare',
   component: 'compare',
-  summary: 'Measures a node of this commit and one of another commit in turn; says what became worse.',
+  summary: 'Measures a node of this commit and one of another commit in turn; reports what became worse.',
   flags: {
     base: { type: 'text', value: 'REV', required: true, summary: 'The other commit, as git names it.' },
     runs: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn.' },
     packages: { type: 'integer', min: 100_000, max: 60_000_000, default: PACKAGES, summary: 'Size of the data set.' },
-    write: { type: 'boolean', summary: 'Writes the figures into docs/benchmarks.md.' },
+    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/compare'), value: 'DIR', summary: 'Folder for data and clone.' },
   },
@@ -72,7 +72,7 @@ export const compareCommand = defineCommand({
       const { section, runs } = await measure(bench, base, flags)
       process.stdout.write(formatTable(section))
       if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, runs }, null, 2)}\n`)
-      if (flags.write) writeSection(section)
+      if (flags.write) writeBenchmark({ compare: section })
       return section.rows.some(({ verdict }) => verdict === 'missed') ? 1 : EXIT.ok
     } finally {
       await closeBench(bench, { keep: false })
@@ -127,7 +127,7 @@ async function measure(
 }
 
 const HOW = [
-  `Each run builds the snapshot anew, starts a node with it (${THREADS} serving thread), searches, writes, and stops it; the load is the same, made by this commit's generator on the same cores.`,
+  `Each run builds the snapshot, starts a node with it (${THREADS} serving thread), searches, writes, and stops it. The load is the same, made by this commit's generator on the same cores.`,
   'A figure is missed when its median is worse than that of the base by more than 5 % and the spread: half the distance between the quartiles of the noisier side.',
 ]
 
@@ -141,8 +141,8 @@ async function cloneOf(bench: Bench, commit: string): Promise<string> {
     try {
       execFileSync(program, args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
     } catch (error) {
-      const said = String((error as { stderr?: unknown }).stderr ?? '').trim()
-      throw failure(`${program} ${args[0]} failed: ${said.slice(-500)}`, error)
+      const output = String((error as { stderr?: unknown }).stderr ?? '').trim()
+      throw failure(`${program} ${args[0]} failed: ${output.slice(-500)}`, error)
     }
   }
   run('git', 'clone', '--quiet', '--shared', '--no-checkout', ROOT, '.')
@@ -194,7 +194,7 @@ async function figuresOfRun(bench: Bench, root: string): Promise<Figures> {
   }
 }
 
-/** What the node itself says in its log: without starting the process and its threads. */
+/** Read from the node's log, which excludes the start of the process and its threads. */
 function recoverySeconds({ program }: RunningNode): number {
   return Number(/"seconds":([0-9.]+)[^\n]*"msg":"active"/.exec(program.complaints())?.[1] ?? Number.NaN)
 }

@@ -36,7 +36,7 @@ test('one wild run neither moves the median nor excuses the others', () => {
   expect(verdictOf(latency([1, 1, 1, 1, 9], [1.2, 1.2, 1.2, 1.2, 1.2]))).toBe('missed')
 })
 
-test('the row says how much worse, what is allowed, and the runs', () => {
+test('the row has the difference, the limit, and the runs', () => {
   expect(comparedMeasures(latency([1, 1, 1], [1.5, 1.5, 1.5]))[0]).toMatchObject({
     value: 1.5,
     target: { atMost: 1.05 },

@@ -1,5 +1,6 @@
 /**
- * Writes a data set as properties.csv, packages.csv and codecs.yml: header line, LF, no quotes (platform.md §7.10).
+ * Writes a data set as properties.csv, packages.csv and codecs.yml: header line, LF, no quotes
+ * (docs/design/storage.md#import).
  *
  * A record of packages.csv is put together from ready pieces, each copied four bytes at a time into one big
  * buffer, up to three bytes too many that the next piece overwrites:
@@ -25,7 +26,7 @@ export type Order = (typeof ORDERS)[number]
 
 export type Written = { propertiesBytes: number; packagesBytes: number }
 
-/** Told now and then how many packages are written. */
+/** Called now and then with the number of packages written. */
 export type Progress = (packages: number) => void
 
 const BUFFER_BYTES = 1024 * 1024

@@ -2,8 +2,8 @@
  * The baseline of every network figure: a bare Node server that answers each frame with a prepared reply.
  *
  * It does what a node cannot avoid (read, find the frames, one write a read event from a reused slab, see
- * performance.md §5) and nothing else: no parsing, no search. What it reaches with a reply size is what this machine
- * and this Node can reach, measured with the same generator in the same run.
+ * docs/design/search.md#replies) and nothing else: no parsing, no search. What it reaches with a reply size is what
+ * this machine and this Node can reach, measured with the same generator in the same run.
  *
  * Run as a program it prints one JSON line with its port and serves until it is ended.
  */
@@ -19,7 +19,7 @@ const SLAB_BYTES = 1 << 20
 const BACKLOG = 4096
 const READ_BYTES = 1 << 18
 
-/** Some prepared replies, one behind the other; only their correlation ids are written anew. */
+/** Some prepared replies, one after the other; only their correlation ids are rewritten. */
 type Slab = { bytes: Buffer; replies: number }
 
 /** Replies are `replyBytes` long in all, head included. */
@@ -106,14 +106,14 @@ export async function startEcho({
   const lengths = replyBytes.flatMap((bytes) => ['--reply-bytes', String(bytes)])
   const args = [...lengths, '--threads', String(threads)]
   const child = fork(fileURLToPath(import.meta.url), args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  const heard = <T>() =>
+  const nextMessage = <T>() =>
     new Promise<T>((resolve, reject) => {
       child.once('message', (message) => resolve(message as T))
       child.once('exit', (code) => reject(failure(`the echo ended with exit code ${code}`)))
     })
-  const ports = await heard<number[]>()
+  const ports = await nextMessage<number[]>()
   const cpuSeconds = () => {
-    const answer = heard<number>()
+    const answer = nextMessage<number>()
     child.send('cpu')
     return answer
   }
@@ -122,7 +122,7 @@ export async function startEcho({
 
 type ThreadOrder = { port: number; replyBytes: number }[]
 
-/** Starts the listeners of every thread and says where they are. */
+/** Starts the listeners of every thread and reports their ports. */
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { closeBench, createBench, SIZES } from './bench.ts'
 import { measureFailover } from './failover.ts'
 
-test('real nodes survive that their leader is cut off, and what was seen meanwhile is told', async () => {
+test('real nodes survive the isolation of their leader, and the observations are reported', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'vacancy-failover-'))
   const bench = createBench({ size: { ...SIZES.quick, packages: 2_000 }, dir, say: () => {} })
   try {

@@ -34,7 +34,7 @@ test('a single read that failed misses the target', () => {
   expect(row.verdict).toBe('missed')
 })
 
-test('a transfer has its own bound, and nobody comes back from it', () => {
+test('a transfer has its own bound, and no node returns from it', () => {
   const row = rowOf('transfer', [round('transfer', 151)])
 
   expect(figureOf(row, 'no writes, p99')).toMatchObject({ target: { atMost: 0.15 }, verdict: 'missed' })

@@ -1,4 +1,7 @@
-/** `npm run failover`: how long a shard of three nodes takes no writes when its leader is lost, and whether reads go on. */
+/**
+ * `npm run failover`: how long a shard of three nodes accepts no writes after losing its leader, and whether reads
+ * continue.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type VacancyClient } from '@vacancy/client'
@@ -9,11 +12,12 @@ import { failure } from './failure.ts'
 import { formatTable, type RowReport, type Section } from './format.ts'
 import { cutLink, mendLink } from './links.ts'
 import { cpuPressure, describeMachine } from './machine.ts'
-import { writeSection } from './page.ts'
+import { writeBenchmark } from './pages.ts'
 import { longestPause, quantile, slowest } from './pauses.ts'
 import { ROOT } from './programs.ts'
 import { updates } from './queries.ts'
 import { below, createRandom, type Random } from './random.ts'
+import { refusePartialWrite } from './results.ts'
 import {
   ADMIN_TOKEN,
   becomesWhole,
@@ -36,10 +40,10 @@ const WHAT: Record<Kind, string> = {
   death: 'the process of the leader dies (SIGKILL)',
   cut: 'the leader is cut off from the other nodes, clients still reach it',
   transfer: 'leadership is transferred (POST /cluster/transfer-leader)',
-  stop: 'the leader is stopped in good order (SIGTERM)',
+  stop: 'the leader shuts down gracefully (SIGTERM)',
 }
 
-/** Seconds (reliability.md §14). */
+/** Seconds (docs/design/testing.md#published-figures). */
 const TARGETS: Record<Kind, { p50?: number; p99: number }> = {
   death: { p50: 0.4, p99: 1.5 },
   cut: { p50: 2.6, p99: 4.5 },
@@ -82,11 +86,12 @@ export const failoverCommand = defineCommand({
   flags: {
     rounds: { type: 'integer', min: 1, max: 10_000, default: 100, summary: 'Faults of each kind.' },
     only: { type: 'list', value: KINDS.join(','), summary: 'These kinds of fault only.' },
-    write: { type: 'boolean', summary: 'Writes the figures into docs/benchmarks.md.' },
+    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every round as JSON.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/failover'), value: 'DIR', summary: 'Folder for the data.' },
   },
   run: async ({ flags }) => {
+    refusePartialWrite(flags)
     const kinds = kindsOf(flags.only)
     const say = (text: string) => process.stderr.write(`${text}\n`)
     const bench = createBench({ size: { ...SIZES.quick, packages: PACKAGES }, dir: flags.dir, say })
@@ -94,7 +99,7 @@ export const failoverCommand = defineCommand({
       const { section, rounds } = await measureFailover(bench, kinds, flags.rounds)
       process.stdout.write(formatTable(section))
       if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, rounds }, null, 2)}\n`)
-      if (flags.write) writeSection(section)
+      if (flags.write) writeBenchmark({ failover: section })
     } finally {
       await closeBench(bench, { keep: false })
     }
@@ -143,10 +148,10 @@ export async function measureFailover(
 }
 
 const HOW = [
-  'Three nodes with the defaults of the contract (ticks of 30 ms, elections after 60 to 120 of them, heartbeats every 15), mutual TLS, everything on one machine; between two faults the shard is whole again.',
-  `One client with its defaults, request keys included, sends a write every ${WRITE_EVERY_MS} ms and a read to the nodes that do not lead every ${READ_EVERY_MS} ms, at their moments whatever comes back.`,
-  'A pause lasts from the moment of the first write that got no answer to the next answer; what the client needs to find the new leader is in it.',
-  'Cut: a relay for each direction between each two nodes carries nothing any more and closes nothing.',
+  'Three nodes with the defaults of the contract (ticks of 30 ms, elections after 60 to 120 of them, heartbeats every 15), mutual TLS, everything on one machine. Before each fault the shard is healthy.',
+  `One client with its defaults, request keys included, sends a write every ${WRITE_EVERY_MS} ms and a read to the nodes that do not lead every ${READ_EVERY_MS} ms, on schedule whatever the replies.`,
+  'A pause lasts from the first write without a reply to the next reply. It includes the time in which the client finds the new leader.',
+  'Cut: a relay for each direction between any two nodes forwards nothing and closes nothing.',
 ]
 
 type Plan = { hasLinks: boolean; kinds: readonly Kind[]; count: number; random: Random; rounds: Round[] }

@@ -34,7 +34,7 @@ const report: Report = {
         { name: 'requests', value: 20_000, unit: '/s', verdict: 'met', why: 'as planned' },
       ],
     },
-    { id: 13, what: 'pause', verdict: 'not measurable', measures: [], why: 'its benchmark does not exist' },
+    { id: 13, what: 'pause', verdict: 'not measured', measures: [], why: 'its benchmark does not exist' },
   ],
   notes: ['the node did not stop'],
 }
@@ -46,8 +46,8 @@ test('the table shows value, target, baseline, ratio, verdict and every reason',
   expect(text).toMatch(/requests +20,000\/s +met/)
   expect(text).toContain('4. searches: missed')
   expect(text).toContain('requests: as planned')
-  expect(text).toContain('13. pause: not measurable\n   its benchmark does not exist')
-  expect(text).toContain('0 met, 1 missed, 1 not measurable here.\nthe node did not stop')
+  expect(text).toContain('13. pause: not measured\n   its benchmark does not exist')
+  expect(text).toContain('0 met, 1 missed, 0 not measurable here, 1 not measured.\nthe node did not stop')
 })
 
 test('the page shows the same, with the machine beside it', () => {
@@ -55,7 +55,7 @@ test('the page shows the same, with the machine beside it', () => {
 
   expect(text).toContain('| 4 | searches | p99 | 1.50 ms | ≤ 1.00 ms | echo 0.40 ms | 3.75× | **missed** |')
   expect(text).toContain('|  |  | requests | 20,000/s |')
-  expect(text).toContain('| 13 | pause |  |  |  |  |  | **not measurable** |')
+  expect(text).toContain('| 13 | pause |  |  |  |  |  | **not measured** |')
   expect(text).toContain('- 13: its benchmark does not exist')
   expect(text).toContain('- A processor, 2 cores, 8 GB, Linux 6.1, load 0.10 before')
 })

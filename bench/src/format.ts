@@ -22,7 +22,7 @@ export type Report = {
   notes: string[]
 }
 
-/** Rows of another command, which stand on the same page. */
+/** Rows of another benchmark, shown on the same page. */
 export type Section = {
   name: 'failover' | 'replicated' | 'compare'
   title: string
@@ -75,51 +75,48 @@ function whysOf(row: RowReport): string[] {
 }
 
 export function formatMarkdown(report: Report): string {
-  return `# Benchmarks
+  return `## One node
 
-\`npm run bench -- --write\` made this page. Targets are those Vacancy was designed for; a baseline is what a bare
-program does on the same machine in the same run (an echo with the reply size, counting newlines, fdatasync, reading
-memory), so believe the ratios before the figures. Latencies count from the moment a request was intended to be sent.
+\`npm run bench -- --write\` measured this part. Targets are those that Vacancy was designed for. A baseline is what a bare
+program does on the same machine in the same run: an echo with the reply size, counting newlines, fdatasync, reading
+memory. Trust the ratios before the figures. Latencies count from the moment a request was intended to be sent.
 
 ${figuresOf(report)}
 
-## What lies behind a verdict
+### Notes on the figures
 
 ${behindOf(report)}
 
-## How it is measured
+### How it is measured
 
-- Data: ${report.packages.toLocaleString('en')} packages of 60 nights, seeded; segments of 25,000 properties with 4 room types;
-  4,000 different searches a class, half of them by other dates, prices and features; answers are checked before they
-  are timed, and the length of every reply is known.
-- Load: an open loop from processes of their own; frames are built beforehand, replies only counted. A run in which 1 of
+- Data: ${report.packages.toLocaleString('en')} packages of 60 nights, seeded, in segments of 25,000 properties with 4 room types.
+- Queries: 4,000 different searches a class, half of them with other dates, prices and features. Answers are checked
+  before they are timed, and the length of every reply is known.
+- Load: an open loop from separate processes. Frames are built beforehand, replies are only counted. A run in which 1 of
   100 requests was sent more than 2 ms late (10 ms within a spike) is void and repeated.
-- Where the generator shares the cores with the node, a p99 counts as met up to 3 times that of the echo under the same
-  load, and what the echo itself misses is not measurable here. In row 15 the echo answers both loads at once, each with
-  the length of its replies, on as many threads as the node serves with.
-- Memory: every page that is resident, as \`/proc/PID/smaps_rollup\` has it, of a node that has just loaded the data and
-  after a load of searches as dense as it takes. Data is what the node says it holds (\`vacancy_memory_bytes\`). Pages of
-  files are those of the Node program itself: the kernel takes them back when memory is short.
+- Shared cores: a latency is not measurable where the generator shares the cores with the node, the echo under the same
+  load misses the target by itself, and the node is within 3 times the echo. Anything else above its target is missed.
+- Row 15: the echo answers both loads at once, each with the length of its replies, on as many threads as the node.
+- Memory: every resident page by \`/proc/PID/smaps_rollup\`, right after loading and after a load of searches as dense as
+  the node accepts. Data is \`vacancy_memory_bytes\`. Pages of files belong to the Node program; the kernel reclaims them
+  when memory is short.
 `
 }
 
 export function formatSection(section: Section): string {
   return `### ${section.title}
 
-\`${section.command} --write\` made this part.
+\`${section.command} --write\` measured this part.
 
 ${figuresOf(section)}
 
-${[...behindLines(section), ...section.how.map((line) => `- ${line}`)].join('\n')}
+${[...behindLines(section), ...section.how.map(bullet)].join('\n')}
 `
 }
 
 /** Where and when, how many targets were met, and the table. */
 function figuresOf(report: Report | Section): string {
-  return `${headOf(report)
-    .split('\n')
-    .map((line) => `- ${line}`)
-    .join('\n')}
+  return `${headOf(report).split('\n').map(bullet).join('\n')}
 
 ${summaryOf(report)}
 
@@ -133,8 +130,21 @@ function behindOf(report: Report): string {
 }
 
 function behindLines({ rows, notes }: Pick<Report, 'rows' | 'notes'>): string[] {
-  const whys = rows.flatMap((row) => whysOf(row).map((why) => `- ${row.id}: ${why}`))
-  return [...whys, ...notes.map((note) => `- ${note}`)]
+  const whys = rows.flatMap((row) => whysOf(row).map((why) => bullet(`${row.id}: ${why}`)))
+  return [...whys, ...notes.map(bullet)]
+}
+
+const LINE_LENGTH = 120
+
+/** A list item whose lines are no longer than those of the other pages. */
+export function bullet(text: string): string {
+  const lines = ['-']
+  for (const word of text.split(' ')) {
+    const line = `${lines.at(-1)} ${word}`
+    if (line.length <= LINE_LENGTH) lines[lines.length - 1] = line
+    else lines.push(`  ${word}`)
+  }
+  return lines.join('\n')
 }
 
 function markdownRows(row: RowReport): string[] {
@@ -158,9 +168,10 @@ function headOf(report: Report | Section): string {
   ].join('\n')
 }
 
-function summaryOf({ rows }: Pick<Report, 'rows'>): string {
+export function summaryOf({ rows }: Pick<Report, 'rows'>): string {
   const count = (verdict: Verdict) => rows.filter((row) => row.verdict === verdict).length
-  return `${count('met')} met, ${count('missed')} missed, ${count('not measurable')} not measurable here.`
+  const judged = `${count('met')} met, ${count('missed')} missed, ${count('not measurable')} not measurable here`
+  return count('not measured') === 0 ? `${judged}.` : `${judged}, ${count('not measured')} not measured.`
 }
 
 function cellsOf({ name, value, unit, target, baseline, verdict }: Measure): string[] {
@@ -169,12 +180,12 @@ function cellsOf({ name, value, unit, target, baseline, verdict }: Measure): str
     formatValue(value, unit),
     target ? formatTarget(target, unit) : '',
     baseline ? `${baseline.name} ${formatValue(baseline.value, unit)}` : '',
-    baseline ? formatValue(value / baseline.value, '×') : '',
+    baseline ? formatValue(baseline.ratio ?? value / baseline.value, '×') : '',
     verdict ?? '',
   ]
 }
 
-function formatTarget(target: Target, unit: Unit): string {
+export function formatTarget(target: Target, unit: Unit): string {
   return 'atMost' in target ? `≤ ${formatValue(target.atMost, unit)}` : `≥ ${formatValue(target.atLeast, unit)}`
 }
 

@@ -1,15 +1,19 @@
 /**
  * Finds the frames in a stream of bytes without looking into them: a load generator has no time to decode.
  *
- * Bare frames only (wire-protocol.md §3.1): magic, correlation id, payload length, payload. The first byte of a
- * reply's payload is the length of its status, 7 for SUCCESS and 5 for ERROR; so ten bytes say all there is to know.
+ * Bare frames only (docs/design/protocol.md#bare-frame): magic, correlation id, payload length, payload. The first byte
+ * of a reply's payload is the length of its status, 7 for SUCCESS and 5 for ERROR; so ten bytes say all there is to
+ * know.
  */
 const MAGIC = 0xff
 const HEAD_BYTES = 10
 const ERROR_STATUS_BYTES = 5
-/** The text of an error begins behind its status, the field count and the head of its one field (§7.1). */
+/**
+ * The text of an error begins behind its status, the field count and the head of its one field
+ * (docs/design/protocol.md#errors).
+ */
 const ERROR_TEXT_OFFSET = 1 + ERROR_STATUS_BYTES + 2 + 7
-/** Texts end at 1,024 bytes (§7.1); a longer "error" is cut, not kept. */
+/** Texts end at 1,024 bytes (docs/design/protocol.md#errors); a longer "error" is cut, not kept. */
 const ERROR_BYTES_MAX = ERROR_TEXT_OFFSET + 1024
 
 export type FrameScanner = {
@@ -28,7 +32,7 @@ export function createFrameScanner(): FrameScanner {
   return { left: 0, correlationId: 0, isError: false, head: new Uint8Array(HEAD_BYTES), headBytes: 0, error: [] }
 }
 
-/** Told of each whole frame. */
+/** Called with each complete frame. */
 export type OnFrame = (correlationId: number, isError: boolean) => void
 
 /** Goes through the next `end` bytes of the stream. False when they are no frames: the connection is of no use any more. */

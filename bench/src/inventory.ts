@@ -171,7 +171,9 @@ export function finishDraft(draft: Draft): Inventory {
   }
 }
 
-/** The eight rate features of the sample data, in the order of its codec list (platform.md §8.3). */
+/**
+ * The eight rate features of the sample data, in the order of its codec list (docs/design/http.md#sample-codec-list).
+ */
 export const SAMPLE_RATE_FEATURES = [
   'free_cancellation',
   'non_refundable',

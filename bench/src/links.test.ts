@@ -46,19 +46,19 @@ test('a cut link takes connections and bytes, and carries them once it is mended
   await echoed(before, 'one')
 
   cutLink(link)
-  const heard: string[] = []
-  before.on('data', (chunk) => heard.push(String(chunk)))
+  const received: string[] = []
+  before.on('data', (chunk) => received.push(String(chunk)))
   before.write('two')
   const meanwhile = await caller(link.port)
   // By then the bytes of both have gone through the kernel.
   const other = await linkToEcho()
   await echoed(await caller(other.link.port), 'elsewhere')
-  expect(heard).toEqual([])
+  expect(received).toEqual([])
 
   mendLink(link)
   expect(await echoed(meanwhile, 'three')).toBe('three')
-  if (heard.length === 0) await once(before, 'data')
-  expect(heard.join('')).toBe('two')
+  if (received.length === 0) await once(before, 'data')
+  expect(received.join('')).toBe('two')
 })
 
 test('an end that comes during a cut arrives after it', async () => {
@@ -74,7 +74,7 @@ test('an end that comes during a cut arrives after it', async () => {
   await ended
 })
 
-test('whoever calls where nobody listens is hung up on', async () => {
+test('a connection without a listening target is closed', async () => {
   const { link, server } = await linkToEcho()
   server.close()
   await once(server, 'close')

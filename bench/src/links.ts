@@ -1,6 +1,6 @@
 /**
- * The way from one node to another, which can be cut: a relay that stops to carry anything and says nothing, as a cable
- * that is pulled out. What was under way arrives when the link is mended, as TCP would send it again.
+ * A relay between two nodes that can be cut: it then silently stops forwarding, like an unplugged cable. Bytes in
+ * flight arrive when the link is restored, as if TCP had retransmitted them.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
@@ -32,7 +32,7 @@ export function openLink(targetPort: number): Promise<Link> {
 function carry(link: Link, caller: Socket, targetPort: number): void {
   const carried: Carried = { sockets: [caller], held: [] }
   link.connections.add(carried)
-  caller.on('error', () => {}) // What it means is told by 'close'.
+  caller.on('error', () => {}) // 'close' follows and is handled.
   act(link, carried, () => {
     const target = connect({ host: '127.0.0.1', port: targetPort, allowHalfOpen: true, noDelay: true })
     carried.sockets.push(target)

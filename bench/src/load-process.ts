@@ -1,4 +1,4 @@
-/** The process around one sender: started by load.ts, which tells it what to send and when to begin. */
+/** The process around one sender: started by load.ts, which sends it the load and the start time. */
 import { writeFileSync } from 'node:fs'
 import { createSender, type Order, type Report, runSender, type Sender } from './sender.ts'
 
@@ -22,7 +22,7 @@ function main(): void {
       process.exit(1)
     }
   })
-  // Whoever started this process is gone: there is nobody left to report to.
+  // The parent process is gone, so there is no recipient for the report.
   process.on('disconnect', () => process.exit())
 }
 
@@ -33,7 +33,7 @@ function say(message: FromSender): Promise<void> {
   })
 }
 
-/** Linux rounds each nap up by 50 µs unless a thread asks for less (prctl(2), PR_SET_TIMERSLACK). */
+/** Linux rounds each sleep up by 50 µs unless a thread requests less (prctl(2), PR_SET_TIMERSLACK). */
 function sharpenNaps(): void {
   try {
     writeFileSync('/proc/self/timerslack_ns', '1')

@@ -27,7 +27,7 @@ function loadOn(port: number, streams: Stream[]): Load {
   return { host: '127.0.0.1', port, processes: 2, warmupMs: 50, runMs: 250, streams }
 }
 
-/** ERROR with one text field (wire-protocol.md §7.1). */
+/** ERROR with one text field (docs/design/protocol.md#errors). */
 function errorFrame(correlationId: number, text: string): Buffer {
   const payload = Buffer.concat([
     Buffer.from('\x05ERROR\x01\0\x01\0\x01', 'latin1'),
@@ -59,7 +59,7 @@ function serve(onConnection: (socket: Socket) => void): Promise<number> {
   })
 }
 
-test('a regular load sends what its schedule says, and every reply is counted once', async () => {
+test('a regular load follows its schedule, and every reply is counted once', async () => {
   const port = await serveEcho({ port: 0, replyBytes: REPLY_BYTES })
   const { streams } = await runLoad(loadOn(port, [searches]))
   const [stream] = streams
@@ -120,7 +120,7 @@ test('a schedule that no generator can keep makes the run void', async () => {
   expect(result.void).toMatch(/^the generator/)
 })
 
-test('a port nobody listens on is an error', async () => {
+test('a port without a listener is an error', async () => {
   const port = await serve(() => {})
   for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve))
 

@@ -1,9 +1,9 @@
 /**
- * Puts a load on a node from several processes and adds up what they saw.
+ * Puts a load on a node from several processes and merges their results.
  *
  * The generator is written in the language of the node, so a request costs it about as much as it costs the server
- * (performance.md §9). Therefore it says how much of the processor it took, and a run in which it did not keep its
- * own schedule is void.
+ * (docs/design/testing.md#load). It therefore reports its processor use, and a run in which it missed its own
+ * schedule is void.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { failure } from './failure.ts'
@@ -59,7 +59,7 @@ const DRAIN_MS = 10_000
 /** Between "all are connected" and the first request, so that no sender misses the start. */
 const START_IN_MS = 200
 
-/** Rejects when a connection cannot be opened or a sender dies; what the server does wrong stands in the result. */
+/** Rejects when a connection cannot be opened or a sender dies. Errors of the server are in the result. */
 export async function runLoad(load: Load): Promise<LoadResult> {
   const senders = Array.from({ length: load.processes }, (_, sender) => startSender(load, sender))
   try {
@@ -74,9 +74,9 @@ export async function runLoad(load: Load): Promise<LoadResult> {
 
 function startSender(load: Load, sender: number) {
   const child = fork(new URL('./load-process.ts', import.meta.url), { serialization: 'advanced' })
-  const ready = heard(child, 'ready')
-  const report = heard(child, 'report').then((message) => message.report)
-  // A failure is told by the promise that is waited for; the other one must not end this process.
+  const ready = nextMessage(child, 'ready')
+  const report = nextMessage(child, 'report').then((message) => message.report)
+  // The awaited promise reports a failure; the other one must not end this process.
   for (const promise of [ready, report]) promise.catch(() => {})
   const place = { sender, senders: load.processes }
   const order: Order = {
@@ -92,7 +92,10 @@ function startSender(load: Load, sender: number) {
   return { child, ready, report }
 }
 
-function heard<K extends FromSender['kind']>(child: ChildProcess, kind: K): Promise<Extract<FromSender, { kind: K }>> {
+function nextMessage<K extends FromSender['kind']>(
+  child: ChildProcess,
+  kind: K,
+): Promise<Extract<FromSender, { kind: K }>> {
   return new Promise((resolve, reject) => {
     child.on('message', (message: FromSender) => {
       if (message.kind === kind) resolve(message as Extract<FromSender, { kind: K }>)

@@ -35,9 +35,9 @@ export function describeMachine(): Machine {
 const PRESSURE = '/proc/pressure/cpu'
 
 /**
- * Begins to look at how often something waited for a core; what is measured waits with it.
+ * Starts to observe how often a thread waited for a core; the measurement waits with it.
  *
- * @returns says it in a sentence; nothing where the kernel does not count it
+ * @returns a sentence with the result; nothing where the kernel does not count it
  */
 export function cpuPressure(): () => string[] {
   if (!existsSync(PRESSURE)) return () => []
@@ -45,6 +45,6 @@ export function cpuPressure(): () => string[] {
   const [micros, begun] = [waitedMicros(), performance.now()]
   return () => {
     const share = (waitedMicros() - micros) / 1000 / (performance.now() - begun)
-    return [`Something on the machine waited for a core during ${(share * 100).toFixed(0)} % of the time.`]
+    return [`Some process waited for a core during ${(share * 100).toFixed(0)} % of the time.`]
   }
 }

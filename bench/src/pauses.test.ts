@@ -18,7 +18,7 @@ test('writes that failed are part of the pause, and their failure does not end i
   expect(longestPause(writes, all)).toEqual({ startMs: 5, lengthMs: 400 })
 })
 
-test('a write that others overtake is no pause, only slow', () => {
+test('a write that others overtake is slow, but not a pause', () => {
   const writes = [answered(0, 2), answered(5, 505), answered(10, 12), answered(15, 17), answered(20, 22)]
 
   expect(longestPause(writes, all).lengthMs).toBe(7)
@@ -38,7 +38,7 @@ test('a pause that began before the time and ended in it counts whole', () => {
   })
 })
 
-test('without an answer there is no end of a pause', () => {
+test('without a reply a pause does not end', () => {
   expect(longestPause([answered(0, 1), open(5), open(10)], { fromMs: 2, toMs: 100 }).lengthMs).toBe(0)
 })
 

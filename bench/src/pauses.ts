@@ -1,11 +1,12 @@
 /**
- * How long writes stood still, from a stream of them that was sent whatever came back (reliability.md §9, §14).
+ * How long writes paused, from a stream of writes that was sent regardless of replies (docs/design/testing.md#chaos,
+ * docs/design/testing.md#published-figures).
  *
  *   intended   0   5  10  15  20  25 …            every few milliseconds
  *   answered   ✓   ✓                ✓ (of 10)
  *                      └─────────────┘            pause: from the first write that got no answer to the next answer
  *
- * A write that is overtaken by a later one is not what stood still; how long it waited itself is told apart.
+ * A write that is overtaken by a later one is not a pause. Its own waiting time is reported separately.
  */
 
 /** One request of the stream; times in milliseconds on one clock. */
@@ -51,7 +52,10 @@ export function slowest(requests: readonly Request[], { fromMs, toMs }: { fromMs
     .reduce((most, { intendedMs, settledMs }) => Math.max(most, settledMs - intendedMs), 0)
 }
 
-/** The least value that `share` (0 to 1) of all do not exceed: of 100 values the 99th at 0.99. NaN when there are none. */
+/**
+ * The least value that `share` (0 to 1) of all values do not exceed: of 100 values the 99th at 0.99. NaN without
+ * values.
+ */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { residentBytes, residentOf } from './process-memory.ts'
-import { NotMeasurable } from './verdict.ts'
+import { NotMeasured } from './verdict.ts'
 
 const ROLLUP = `00400000-7ffd6f5e2000 ---p 00000000 00:00 0                              [rollup]
 Rss:              702464 kB
@@ -19,8 +19,8 @@ test('anonymous memory and pages of files add up to what is resident', () => {
   })
 })
 
-test('a kernel that does not say it makes the row not measurable', () => {
-  expect(() => residentOf('Rss: 1 kB\n')).toThrow(NotMeasurable)
+test('a kernel that does not say it leaves the row not measured', () => {
+  expect(() => residentOf('Rss: 1 kB\n')).toThrow(NotMeasured)
 })
 
 test.runIf(existsSync('/proc/self/smaps_rollup'))('this process holds what it has just filled', () => {

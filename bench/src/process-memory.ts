@@ -1,6 +1,6 @@
 /** Resident memory of a process as the kernel counts it (proc(5)), and what of it is whose. */
 import { existsSync, readFileSync } from 'node:fs'
-import { NotMeasurable } from './verdict.ts'
+import { NotMeasured } from './verdict.ts'
 
 export type ResidentBytes = {
   resident: number
@@ -10,10 +10,10 @@ export type ResidentBytes = {
   file: number
 }
 
-/** @throws NotMeasurable where the kernel does not say it */
+/** @throws NotMeasured where the kernel does not report it */
 export function residentBytes(pid: number): ResidentBytes {
   const file = `/proc/${pid}/smaps_rollup`
-  if (!existsSync(file)) throw new NotMeasurable('the memory of a process stands in /proc, which is not there')
+  if (!existsSync(file)) throw new NotMeasured('the memory of a process requires /proc, which does not exist')
   return residentOf(readFileSync(file, 'utf8'))
 }
 
@@ -21,7 +21,7 @@ export function residentBytes(pid: number): ResidentBytes {
 export function residentOf(rollup: string): ResidentBytes {
   const bytesOf = (name: string) => {
     const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(rollup)
-    if (!found) throw new NotMeasurable(`the kernel does not say ${name} of a process`)
+    if (!found) throw new NotMeasured(`the kernel does not say ${name} of a process`)
     return Number(found[1]) * 1024
   }
   const [resident, anonymous] = [bytesOf('Rss'), bytesOf('Anonymous')]

@@ -1,14 +1,14 @@
 /** Processor time of a process as the kernel counts it: all its threads, in user and kernel mode (proc(5)). */
 import { existsSync, readFileSync } from 'node:fs'
-import { NotMeasurable } from './verdict.ts'
+import { NotMeasured } from './verdict.ts'
 
 /** USER_HZ: the same 100 on every architecture that Node runs on. */
 const TICKS_PER_SECOND = 100
 
-/** Seconds. @throws NotMeasurable where there is no /proc */
+/** Seconds. @throws NotMeasured where there is no /proc */
 export function processSeconds(pid: number): number {
   const file = `/proc/${pid}/stat`
-  if (!existsSync(file)) throw new NotMeasurable('the processor time of a process stands in /proc, which is not there')
+  if (!existsSync(file)) throw new NotMeasured('the processor time of a process requires /proc, which does not exist')
   return secondsOf(readFileSync(file, 'utf8'))
 }
 

@@ -24,13 +24,13 @@ test('a program that ends well answers with what it printed', async () => {
   expect(lastJson(printed)).toEqual({ records: 7 })
 })
 
-test('a program that fails is told by the line with its error', async () => {
+test('a failed program is reported with its error line', async () => {
   await expect(runProgram([program('throw new TypeError("no such folder")')])).rejects.toThrow(
     /ended with exit code 1: TypeError: no such folder/,
   )
 })
 
-test('a program that does not stop when it is asked to is ended', async () => {
+test('a program that ignores the stop signal is killed', async () => {
   const running = startProgram([
     program('process.on("SIGTERM", () => {}); console.log("ready"); setInterval(() => {}, 9)'),
   ])
@@ -40,6 +40,6 @@ test('a program that does not stop when it is asked to is ended', async () => {
   expect(await stopProgram(running, { withinMs: 50 })).toBeNull()
 })
 
-test('what is no JSON is quoted', () => {
+test('output that is not JSON is quoted', () => {
   expect(() => lastJson('one\ntwo')).toThrow('expected a line of JSON, got two')
 })

@@ -5,7 +5,7 @@ import { failure } from './failure.ts'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** How much of what a program says on stderr is kept for the sentence about its failure. */
+/** How much of a program's stderr is kept for the message about its failure. */
 const STDERR_KEPT = 2000
 const STOP_MS = 15_000
 
@@ -41,7 +41,7 @@ export function startProgram(args: readonly string[], root: string = ROOT): Prog
     child.once('error', reject)
     child.once('close', (code) => resolve(code))
   })
-  // Told again to whoever waits for the end; a program that fails to start must not end this one.
+  // Callers that wait for the end see it again; a program that fails to start must not end this one.
   ended.catch(() => {})
   return { process: child, output: () => output, complaints: () => complaints, ended }
 }
@@ -54,13 +54,13 @@ export async function runProgram(args: readonly string[], root: string = ROOT): 
   return program.output()
 }
 
-/** What a program said last: of a stack trace the line with the error. */
+/** The last output of a program; for a stack trace the line with the error. */
 export function lastLine(program: Program): string {
   const lines = (program.complaints().trim() || program.output().trim()).split('\n')
-  return lines.findLast((line) => /\w*Error\b.*: /.test(line))?.trim() || lines.at(-1) || 'it said nothing'
+  return lines.findLast((line) => /\w*Error\b.*: /.test(line))?.trim() || lines.at(-1) || 'no output'
 }
 
-/** Asks a program to stop, and ends it when it does not. */
+/** Stops a program gracefully, and kills it when it does not end. */
 export async function stopProgram(program: Program, { withinMs = STOP_MS } = {}): Promise<number | null> {
   program.process.kill('SIGTERM')
   const timer = setTimeout(() => program.process.kill('SIGKILL'), withinMs)

@@ -18,7 +18,7 @@ function linesOf(dir: string, file: string): string[][] {
   return lines.map((line) => line.split(','))
 }
 
-/** Wire protocol §9.5, read off the CSV files line by line. */
+/** Wire protocol docs/design/protocol.md#searches, read off the CSV files line by line. */
 function answerFromFiles(dir: string, wanted: SearchFields): string[] {
   const nights = new Map<string, number>()
   for (const [id = '', roomType, date = '', availability, price, features = ''] of linesOf(dir, 'packages.csv')) {

@@ -1,6 +1,6 @@
 /**
  * Requests that fit a data set, with the answers they must get: thousands of different ones, because a few
- * repeated ones stay in the processor's cache and flatter everything (performance.md §9).
+ * repeated ones stay in the processor's cache and flatter everything (docs/design/testing.md#load).
  *
  * Answers come from the slow, obvious rule below, not from the engine: every row of the table, every night.
  */
@@ -45,7 +45,7 @@ export type Update =
 
 /**
  * Rows by table (segment and room type): rows[start[table]] … rows[start[table + 1] − 1], table = segment * roomTypes
- * + roomType; and, as far as they were asked for, the rows of a table whose property is of one type.
+ * + roomType; and the rows of a table whose property is of one type, as far as they were requested.
  */
 export type Tables = { dataset: Dataset; start: Uint32Array; rows: Uint32Array; ofType: Map<number, Uint32Array> }
 
@@ -120,7 +120,7 @@ export function answerTo(tables: Tables, fields: SearchFields): string[] {
     .map((row) => dataset.properties.ids[dataset.rows.property[row] ?? 0] ?? '')
 }
 
-/** What a search asks for, as numbers; −1 = any. */
+/** The criteria of a search as numbers; −1 = any. */
 type Criteria = {
   segment: number
   roomType: number
@@ -155,7 +155,7 @@ function rowsIn({ dataset, start, rows }: Tables, { segment, roomType }: Criteri
   return rows.subarray(start[table], start[table + 1])
 }
 
-/** The rows of a table that are of the wanted type: kept, because every query asks for one of a few such lists. */
+/** The rows of a table that are of the wanted type: cached, because every query uses one of a few such lists. */
 function rowsOfType(tables: Tables, criteria: Criteria): Uint32Array {
   const { names, properties, rows } = tables.dataset
   const table = criteria.segment * names.roomTypes.length + criteria.roomType
@@ -197,7 +197,7 @@ function isOnSale({ rows }: Dataset, row: number, night: number): boolean {
   return since >= 0 && since < (rows.packagesBefore[row + 1] ?? 0) - (rows.packagesBefore[row] ?? 0)
 }
 
-/** A row somebody may look for and the nights of a stay there; undefined when the row is on sale for too few nights. */
+/** A row to search for and the nights of a stay; undefined when the row is on sale for too few nights. */
 function drawStay(tables: Tables, random: Random): { row: number; days: number[] } | undefined {
   const { dataset } = tables
   const row = below(random, dataset.rows.property.length)

@@ -32,7 +32,7 @@ test('a weight of nothing is never drawn, the others about as often as they weig
   expect(drawn[2]).toBeGreaterThan(800)
 })
 
-test('a mask has as many bits as were asked for, and no more than there are', () => {
+test('a mask has the requested number of bits, but no more than exist', () => {
   const random = createRandom(3)
   const bits = (mask: number) => mask.toString(2).replaceAll('0', '').length
 

@@ -13,7 +13,7 @@ import { percentile } from './histogram.ts'
 import { type LoadResult, runLoad, type Stream } from './load.ts'
 import { cpuPressure, describeMachine } from './machine.ts'
 import { metric } from './metrics.ts'
-import { writeSection } from './page.ts'
+import { writeBenchmark } from './pages.ts'
 import { median, quantile } from './pauses.ts'
 import { processSeconds } from './process-time.ts'
 import { ROOT } from './programs.ts'
@@ -54,7 +54,7 @@ export const replicatedCommand = defineCommand({
     runs: { type: 'integer', min: 1, max: 100, default: 5, summary: 'Runs of each, in turn.' },
     seconds: { type: 'integer', min: 1, max: 3_600, default: 10, unit: 'seconds', summary: 'Length of a run.' },
     rate: { type: 'integer', min: 1_000, max: 200_000, default: 10_000, summary: 'Writes a second.' },
-    write: { type: 'boolean', summary: 'Writes the figures into docs/benchmarks.md.' },
+    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the figures with every run as JSON.' },
     dir: { type: 'text', default: join(ROOT, '.vacancy/replicated'), value: 'DIR', summary: 'Folder for the data.' },
   },
@@ -65,7 +65,7 @@ export const replicatedCommand = defineCommand({
       const { section, runs } = await measure(bench, flags)
       process.stdout.write(formatTable(section))
       if (flags.json) writeFileSync(flags.json, `${JSON.stringify({ ...section, runs }, null, 2)}\n`)
-      if (flags.write) writeSection(section)
+      if (flags.write) writeBenchmark({ replicated: section })
     } finally {
       await closeBench(bench, { keep: false })
     }
@@ -98,10 +98,10 @@ async function measure(bench: Bench, plan: Plan): Promise<{ section: Section; ru
 }
 
 const HOW = [
-  `Both hold the same ${PACKAGES.toLocaleString('en')} packages with one serving thread a node and all other settings at their defaults; the nodes of the shard speak mutual TLS. The load is on one of them at a time, in turn.`,
-  'Processor time is that of the whole process, all threads, user and kernel, from /proc; what a node does beside the writes (ticks, heartbeats, metrics) is in it. Values are medians of the runs.',
-  'Peak: 16 connections, 64 writes under way on each, as fast as answers come.',
-  `Staleness: ${STALENESS} of the followers, looked at about four times a second under the load.`,
+  `Both hold the same ${PACKAGES.toLocaleString('en')} packages with one serving thread a node and all other settings at their defaults. The nodes of the shard use mutual TLS. The load is on one of the two at a time, in turn.`,
+  'Processor time is that of the whole process, all threads, user and kernel, from /proc. It includes ticks, heartbeats and metrics. Values are medians of the runs.',
+  'Peak: 16 connections, 64 writes in flight on each, as fast as replies arrive.',
+  `Staleness: ${STALENESS} of the followers, sampled about four times a second under the load.`,
 ]
 
 async function runInTurn(bench: Bench, { runs: count, seconds, rate }: Plan): Promise<Runs> {
@@ -142,7 +142,7 @@ async function loadNode(node: RunningNode, stream: Stream, seconds: number): Pro
   return await loadOf({ host: node.host, port: node.port }, [node.program.process.pid ?? 0], stream, seconds)
 }
 
-/** A run during which the leader changed says nothing: it is tried again, and told. */
+/** A run with a leader change is not valid: it is repeated, and reported. */
 const TRIES = 3
 
 async function loadShard(bench: Bench, shard: RunningShard, stream: Stream, seconds: number): Promise<Run> {
@@ -213,7 +213,7 @@ function watchStaleness({ members }: RunningShard, seconds: number[]): () => voi
         const value = metric(samples, STALENESS)
         if (isFollower && value !== undefined) seconds.push(value)
       } catch {
-        // The load says what is wrong with a node; a look that failed is none.
+        // The load reports problems of a node; a failed poll alone is not one.
       }
     }
   }, LOOK_MS)
@@ -239,7 +239,7 @@ export function rowsOf(runs: Runs, cores: number): RowReport[] {
     { id: 1, what: 'processor time a write', verdict: worstOf(cost), measures: cost },
     rowOf(2, 'writes a second at the peak', throughput(runs, cores)),
     rowOf(3, 'staleness of followers', staleness(runs.stalenessSeconds)),
-    rowOf(4, 'time to an answer at the steady rate', [
+    rowOf(4, 'latency at the steady rate', [
       ...latencies('a node alone', runs.alone),
       ...latencies('shard', runs.shard),
     ]),
@@ -264,8 +264,7 @@ function throughput({ alonePeak, shardPeak }: Runs, cores: number): Measure[] {
     cores >= needed
       ? judged(measure)
       : {
-          ...measure,
-          verdict: 'not measurable',
+          ...judged(measure),
           why: `three nodes share ${cores} cores here with each other and the generator; the target is for ${CORES_PER_NODE} of its own for each`,
         }
   return [
@@ -280,7 +279,7 @@ function staleness(seconds: readonly number[]): Measure[] {
     judged({ name: 'p50', value: quantile(seconds, 0.5), unit: 's', target: { atMost: 0.4 } }),
     judged({ name: 'p99', value: quantile(seconds, 0.99), unit: 's', target: { atMost: 0.6 } }),
     { name: 'most', value: quantile(seconds, 1), unit: 's' },
-    { name: 'looks', value: seconds.length, unit: '' },
+    { name: 'samples', value: seconds.length, unit: '' },
   ]
 }
 

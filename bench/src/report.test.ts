@@ -7,7 +7,7 @@ test('every target that applies to one node has a row', () => {
   expect(ids.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15])
 })
 
-test('rows are run in their own order, whatever the order they are asked for in', () => {
+test('rows are run in their own order, whatever order is requested', () => {
   expect(rowsOf(['15', '4', '1']).map(({ id }) => id)).toEqual([1, 4, 15])
 })
 

@@ -1,20 +1,24 @@
-/** `npm run bench`: measures every target of performance.md §10 that applies to one node, and says how it stands. */
+/**
+ * `npm run bench`: measures every target of docs/design/testing.md#targets that applies to one node, and reports the
+ * verdicts.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EXIT, VacancyError } from '@vacancy/shared'
 import { defineCommand } from '@vacancy/shared/node'
 import { type Bench, closeBench, createBench, SIZES } from './bench.ts'
-import { formatMarkdown, formatTable, type Report, type RowReport } from './format.ts'
+import { formatTable, type Report, type RowReport } from './format.ts'
 import { describeMachine } from './machine.ts'
-import { writeReportPage } from './page.ts'
+import { writeBenchmark } from './pages.ts'
 import { ROOT } from './programs.ts'
+import { refusePartialWrite } from './results.ts'
 import { groupedImportRow, memoryRow, shuffledImportRow, snapshotRow } from './rows-files.ts'
 import { kernelRow, pauseRow, scanRow, walRow } from './rows-modules.ts'
 import { echoShareRow, mixedRow, peakRow, regularRow, scalingRow, spikeRow } from './rows-network.ts'
 import { type Measure, verdictOf, worstOf } from './verdict.ts'
 
 type Row = {
-  /** Number in performance.md §10. */
+  /** Number in docs/design/testing.md#targets. */
   id: number
   what: string
   measure(bench: Bench): Promise<Measure[]>
@@ -49,7 +53,7 @@ export const reportCommand = defineCommand({
   flags: {
     quick: { type: 'boolean', summary: '6 million packages, about 3 minutes; else 60 million, about half an hour.' },
     only: { type: 'list', value: '4,8', summary: 'These rows only.' },
-    write: { type: 'boolean', summary: 'Writes docs/benchmarks.md and docs/benchmarks.json.' },
+    write: { type: 'boolean', summary: 'Records the figures and renews the pages that quote them.' },
     json: { type: 'text', value: 'FILE', summary: 'Writes the report as JSON.' },
     dir: {
       type: 'text',
@@ -60,6 +64,7 @@ export const reportCommand = defineCommand({
     keep: { type: 'boolean', summary: 'Leaves the data there.' },
   },
   run: async ({ flags }) => {
+    refusePartialWrite(flags)
     const rows = rowsOf(flags.only)
     const say = (text: string) => process.stderr.write(`${text}\n`)
     const bench = createBench({ size: flags.quick ? SIZES.quick : SIZES.full, dir: flags.dir, say })
@@ -72,7 +77,7 @@ export const reportCommand = defineCommand({
   },
 })
 
-/** The rows that were asked for, in the order they are run. */
+/** The requested rows, in the order they are run. */
 export function rowsOf(only: readonly string[] | undefined): readonly Row[] {
   const unknown = only?.find((id) => !ROWS.some((row) => String(row.id) === id))
   if (unknown === undefined) return ROWS.filter(({ id }) => only?.includes(String(id)) ?? true)
@@ -104,7 +109,7 @@ async function measureRows(bench: Bench, rows: readonly Row[]): Promise<Report> 
   }
 }
 
-/** A row that cannot be measured says why; one that fails has missed its target, because the node failed under it. */
+/** A row that cannot be measured has a reason. A failed one has missed its target, because the node failed under it. */
 async function measureRow(bench: Bench, { id, what, measure }: Row): Promise<RowReport> {
   try {
     const measures = await measure(bench)
@@ -116,9 +121,6 @@ async function measureRow(bench: Bench, { id, what, measure }: Row): Promise<Row
 
 function deliver(report: Report, { write, json }: { write: boolean; json: string | undefined }): void {
   process.stdout.write(formatTable(report))
-  const text = `${JSON.stringify(report, null, 2)}\n`
-  if (json) writeFileSync(json, text)
-  if (!write) return
-  writeReportPage(formatMarkdown(report))
-  writeFileSync(join(ROOT, 'docs/benchmarks.json'), text)
+  if (json) writeFileSync(json, `${JSON.stringify(report, null, 2)}\n`)
+  if (write) writeBenchmark({ report })
 }

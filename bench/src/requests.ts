@@ -19,16 +19,16 @@ export function updateRequests(updates: readonly Update[]): Requests {
   }
 }
 
-/** Frame head, SUCCESS, field count (wire-protocol.md §3.1, §5). */
+/** Frame head, SUCCESS, field count (docs/design/protocol.md#bare-frame, docs/design/protocol.md#payload). */
 const SUCCESS_BYTES = 9 + 8 + 2
 const FIELD_HEAD_BYTES = 7
 const PACKED_ID_BYTES = 16
 const DAY_BYTES = 11
 
-/** SETROOMAVL answers with the new availability, SETROOMPKG with nothing (§7.2). */
+/** SETROOMAVL answers with the new availability, SETROOMPKG with nothing (docs/design/protocol.md#successes). */
 const UPDATE_REPLY_BYTES = { SETROOMAVL: SUCCESS_BYTES + FIELD_HEAD_BYTES + 1, SETROOMPKG: SUCCESS_BYTES } as const
 
-/** §9.5: the number of days, then an id and a day vector for each property. */
+/** docs/design/protocol.md#searches: the number of days, then an id and a day vector for each property. */
 export function searchReplyBytes(hits: number, nights: number): number {
   const property = FIELD_HEAD_BYTES + PACKED_ID_BYTES + FIELD_HEAD_BYTES + 2 + nights * DAY_BYTES
   return SUCCESS_BYTES + FIELD_HEAD_BYTES + 2 + hits * property

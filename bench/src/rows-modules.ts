@@ -34,8 +34,8 @@ export async function scanRow(bench: Bench): Promise<Measure[]> {
     judged({ name: 'share of read bandwidth', value: (100 * scan) / read, unit: '%', target: { atLeast: 50 } }),
     { name: 'scan', value: scan, unit: 'GB/s', baseline: { name: 'read', value: read } },
     judged({
-      name: 'over the TypeScript twin',
-      value: figure(figures, 'price-only scan: kernel over twin'),
+      name: 'over the TypeScript fallback',
+      value: figure(figures, 'price-only scan: kernel over fallback'),
       unit: '×',
       target: { atLeast: 3 },
     }),

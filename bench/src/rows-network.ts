@@ -114,7 +114,7 @@ export async function scalingRow(bench: Bench): Promise<Measure[]> {
     const measure = { name: CLASS_NAMES[kind], value, unit: '×', target: { atLeast: 1.8 } } as const
     if (!isShared(bench, THREADS) || meets(value, measure.target)) return judged(measure)
     const why = `the target is for a generator with its own cores; here are ${bench.cores} in all`
-    return { ...measure, verdict: 'not measurable', why }
+    return { ...judged(measure), why }
   })
 }
 
@@ -152,7 +152,7 @@ export async function mixedRow(bench: Bench): Promise<Measure[]> {
   const updates = await updateStream(bench)
   const server = await serverWith(bench, THREADS)
   const alone = await run(bench, server, [searches])
-  // Updates change what searches find: from here on nobody knows how long an answer must be.
+  // Updates change the results of searches: from here on reply lengths are unknown.
   const mixed = await run(bench, server, [unchecked(searches), unchecked(updates)])
   await stopBenchNode(bench)
   // Both loads at once on the same threads, as the node has them.
@@ -181,7 +181,7 @@ function mixedMeasures(
       unit: 'ms',
       target: { atMost: SLOWDOWN_MAX * before },
     },
-    { echo: percentile(latencyOf(echo), 0.99), isShared: isShared(bench, THREADS), isP99: true },
+    { echo: percentile(latencyOf(echo), 0.99), isShared: isShared(bench, THREADS) },
   )
   const applied = mixed.streams[1]
   return [
@@ -249,7 +249,7 @@ function latencies(
     const share = Number(at.slice(1)) / 100
     return judgedLatency(
       { name: `${name}${at}`, value: percentile(latencyOf(node), share), unit: 'ms', target: { atMost } },
-      { echo: percentile(latencyOf(echo), share), isShared: isShared(bench, THREADS), isP99: at === 'p99' },
+      { echo: percentile(latencyOf(echo), share), isShared: isShared(bench, THREADS) },
     )
   })
 }

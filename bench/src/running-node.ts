@@ -16,7 +16,7 @@ export type NodeOptions = {
   seed: string
   /** codecs.yml. */
   codecs: string
-  /** Keys of the configuration file over the defaults (platform.md §7.8). */
+  /** Keys of the configuration file over the defaults (docs/design/http.md#configuration). */
   config: Record<string, number | string | boolean>
   /** Another copy of the repository than this one. */
   root?: string
@@ -72,7 +72,7 @@ async function isActive(api: string): Promise<boolean> {
     const response = await fetch(`${api}/healthz`)
     return (await response.text()).trim() === 'active' && response.status === 200
   } catch {
-    // Nobody listens yet.
+    // The node is not listening yet.
     return false
   }
 }

@@ -34,17 +34,17 @@ const info = (node: string, leader: string, more: Partial<ClusterInfo> = {}): Cl
 })
 const whole = [info('a', 'a'), info('b', 'a'), info('c', 'a')]
 
-test('a shard is whole when all follow one leader that hears all of them', () => {
+test('a shard is healthy when all follow one leader that receives messages from all of them', () => {
   expect(leaderOfWhole(whole)).toBe('a')
 })
 
 test.each([
   ['one does not answer', [whole[0], undefined, whole[2]]],
-  ['one follows somebody else', [whole[0], info('b', 'c'), whole[2]]],
-  ['one has not heard of the term', [whole[0], info('b', 'a', { term: 2 }), whole[2]]],
-  ['nobody leads', [info('a', ''), info('b', ''), info('c', '')]],
+  ['one follows another node', [whole[0], info('b', 'c'), whole[2]]],
+  ['one has an older term', [whole[0], info('b', 'a', { term: 2 }), whole[2]]],
+  ['there is no leader', [info('a', ''), info('b', ''), info('c', '')]],
   ['one is far behind', [info('a', 'a', { nodes: [member('b', 5_000), member('c', 0)] }), whole[1], whole[2]]],
-  ['one is not heard', [info('a', 'a', { nodes: [member('b', 0, 'inactive'), member('c', 0)] }), whole[1], whole[2]]],
+  ['one is silent', [info('a', 'a', { nodes: [member('b', 0, 'inactive'), member('c', 0)] }), whole[1], whole[2]]],
   ['the leader does not say', [info('a', 'a', { nodes: [member('b', null), member('c', 0)] }), whole[1], whole[2]]],
 ])('it is not whole when %s', (_, infos) => {
   expect(leaderOfWhole(infos)).toBeUndefined()

@@ -13,7 +13,7 @@ import { closeLink, type Link, openLink } from './links.ts'
 import { lastLine, type Program, runProgram, startProgram, stopProgram } from './programs.ts'
 
 export const SHARD = 'bench'
-/** Membership calls always need one (platform.md §7.5). */
+/** Membership calls always need one (docs/design/http.md#access). */
 export const ADMIN_TOKEN = 'a-token-of-the-benchmark-0123456789'
 const WHOLE_MS = 120_000
 const LOOK_MS = 25
@@ -144,7 +144,7 @@ async function prepareMember(
   }
 }
 
-/** Each node asks under a path of its own, so that it can be told of its own links. */
+/** Each node uses its own path for queries, so that it gets the addresses of its own links. */
 async function startResolver(
   portOf: (from: string, to: string) => number | undefined,
 ): Promise<{ server: Server; url: string }> {
@@ -188,7 +188,7 @@ export async function stopShard({ members, links, registry, resolver, dir }: Run
   rmSync(dir, { recursive: true, force: true })
 }
 
-/** What a node says of its shard; undefined when it does not answer. */
+/** The shard info of a node; undefined when it does not respond. */
 export async function infoOf({ api }: Pick<Member, 'api'>): Promise<ClusterInfo | undefined> {
   try {
     const response = await fetch(`${api}/cluster/info`, { signal: AbortSignal.timeout(ANSWER_MS) })

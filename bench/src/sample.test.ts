@@ -46,7 +46,7 @@ describe.each(SHAPES)('shape %s', (shape) => {
   const packages = cellsOf(files.packages, PACKAGES_HEADER)
   const rateFeatures = [...files.codecs.matchAll(/^ {2}- (\w+)$/gm)].map(([, name]) => name)
 
-  test('has exactly the packages that were asked for, each once', () => {
+  test('has exactly the requested packages, each once', () => {
     const keys = packages.map(([id, roomType, date]) => `${id},${roomType},${date}`)
 
     expect(packages).toHaveLength(5003)
@@ -84,8 +84,8 @@ describe.each(SHAPES)('shape %s', (shape) => {
     }
   })
 
-  test('files say what the data set says of each package', () => {
-    const said = new Map(packages.map((cells) => [cells.slice(0, 3).join(','), cells.slice(3).join(',')]))
+  test('files agree with the data set on each package', () => {
+    const written = new Map(packages.map((cells) => [cells.slice(0, 3).join(','), cells.slice(3).join(',')]))
     const { names, rows, properties: columns } = dataset
     for (let row = 0; row < rows.property.length; row++) {
       const { first, end } = nightsOf(dataset, row)
@@ -94,7 +94,7 @@ describe.each(SHAPES)('shape %s', (shape) => {
         const key = `${id},${names.roomTypes[rows.roomType[row] ?? -1]},${formatDay(FROM + night)}`
         const packed = dataset.packageOf(dataset, row, FROM + night)
         const features = namesIn(featuresOf(packed), names.rateFeatures).join('|')
-        expect(said.get(key)).toBe(`${availabilityOf(packed)},${priceOf(packed)},${features}`)
+        expect(written.get(key)).toBe(`${availabilityOf(packed)},${priceOf(packed)},${features}`)
       }
     }
   })

@@ -19,7 +19,7 @@ import {
 /** Raised whenever equal arguments give other bytes than before, so that older files are written again. */
 const GENERATOR = 1
 
-/** What was asked for and what came of it; written as sample.json beside the files when they are whole. */
+/** The specification and the result; written as sample.json next to the files when they are complete. */
 export type Sample = {
   generator: number
   spec: DatasetSpec
@@ -35,8 +35,8 @@ export type Sample = {
 /** Whether `dir` holds exactly this data set, whole. */
 export function holdsSample(dir: string, wanted: { spec: DatasetSpec; order: Order }): boolean {
   const { generator, spec, order } = readSample(join(dir, 'sample.json')) ?? {}
-  const asked = { generator: GENERATOR, spec: wanted.spec, order: wanted.order }
-  return JSON.stringify({ generator, spec, order }) === JSON.stringify(asked)
+  const requested = { generator: GENERATOR, spec: wanted.spec, order: wanted.order }
+  return JSON.stringify({ generator, spec, order }) === JSON.stringify(requested)
 }
 
 export function writeSample(
@@ -45,7 +45,7 @@ export function writeSample(
 ): Sample {
   const file = join(dir, 'sample.json')
   mkdirSync(dir, { recursive: true })
-  // Taken away first: what is said of the old files must not be read beside half of the new ones.
+  // Removed first: it must not describe the old files next to half of the new ones.
   rmSync(file, { force: true })
   const sample: Sample = {
     generator: GENERATOR,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createHistogram, record } from './histogram.ts'
 import { intendedMs, type Pacing, shareOf, voidReason } from './schedule.ts'
 
-test('a regular schedule has equal distances, whoever sends', () => {
+test('a regular schedule has equal distances for any sender', () => {
   const pacing = { kind: 'regular', requestsPerSecond: 2000 } as const
   const senders = 3
   const moments = [0, 1, 2].flatMap((sender) =>

@@ -1,6 +1,6 @@
 /**
  * When requests are to be sent, decided beforehand: an open loop. A generator that waits for replies before it
- * sends on measures a slow server as if nobody else had come meanwhile ("coordinated omission", G. Tene).
+ * sends on measures a slow server as if no other client had arrived meanwhile ("coordinated omission", G. Tene).
  */
 
 import { type Histogram, percentile } from './histogram.ts'

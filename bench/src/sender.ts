@@ -81,7 +81,7 @@ export type Sender = {
   /** When the present read began, and how many replies it held. */
   readAt: number
   repliesInRead: number
-  /** Why it makes no sense to go on; '' while it does. */
+  /** Why continuing makes no sense; '' while it does. */
   broken: string
 }
 
@@ -206,7 +206,7 @@ function openConnection(sender: Sender, stream: Stream, buffer: Buffer): Promise
   })
 }
 
-/** The first thing that goes wrong is the one that is told. */
+/** Only the first error is reported. */
 function breakOff(sender: Sender, reason: string): void {
   sender.broken ||= reason
 }
@@ -217,7 +217,7 @@ function onRead(sender: Sender, connection: Connection, buffer: Buffer, bytes: n
   // The clock is read once a read: what came in one read came at one time.
   sender.readAt = performance.now()
   sender.repliesInRead = 0
-  if (!scanFrames(scanner, buffer, bytes, connection.onFrame)) breakOff(sender, 'the server sent what is no frame')
+  if (!scanFrames(scanner, buffer, bytes, connection.onFrame)) breakOff(sender, 'the server sent an invalid frame')
   if (stream.order.pacing.kind === 'closed' && sender.repliesInRead > 0 && sender.readAt < sender.stopAt) {
     sendBatch(sender, connection, sender.repliesInRead)
   }

@@ -20,7 +20,10 @@ import { below, between, cumulative, flatZipf, hash2, nextU32, pickWeighted, typ
 /** Mean size of a segment; the first holds about a tenth of everything, the last a few hundred properties. */
 const PROPERTIES_PER_SEGMENT = 5_000
 const SEGMENTS_MAX = 400
-/** Above 64 values a table scans a column instead of keeping a bitmap a value (performance.md §2): both must occur. */
+/**
+ * Above 64 values a table scans a column instead of keeping a bitmap a value (docs/design/store.md#tables-and-planes):
+ * both must occur.
+ */
 const AREAS_PER_SEGMENT = 120
 
 const TYPES = ['hotel', 'apartment', 'guesthouse', 'hostel', 'villa', 'resort'] as const

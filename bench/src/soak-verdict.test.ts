@@ -20,7 +20,7 @@ test('memory may grow while it settles', () => {
   expect(passed(samplesOf((minute) => 400 + Math.min(minute, 5) * 40))).toEqual([true, true, true])
 })
 
-test('memory that goes on growing fails', () => {
+test('memory that keeps growing fails', () => {
   const [memory] = soakVerdict(
     samplesOf((minute) => 500 + 2 * minute),
     good,
@@ -29,7 +29,7 @@ test('memory that goes on growing fails', () => {
   expect(memory).toEqual({
     name: 'memory is flat',
     passed: false,
-    says: '30.0 MB more in 15 minutes at 525 MB, allowed are 10.5',
+    text: '30.0 MB more in 15 minutes at 525 MB, allowed are 10.5',
   })
 })
 
@@ -39,7 +39,7 @@ test('a stall fails, one before the load does not count', () => {
 
   expect(passed(stallAt(0))).toEqual([true, true, true])
   expect(passed(stallAt(20))).toEqual([true, false, true])
-  expect(soakVerdict(stallAt(7), good)[1]?.says).toBe('the longest took 51.0 ms')
+  expect(soakVerdict(stallAt(7), good)[1]?.text).toBe('the longest took 51.0 ms')
 })
 
 test('a node that does not say how long its event loops take fails', () => {
@@ -50,13 +50,13 @@ test.each([
   [{ ...good, errors: { 429: 2 } }, '2 × 429'],
   [{ ...good, sent: 13 }, '3 requests without an answer'],
   [{ ...good, broken: 'the server closed a connection' }, 'the server closed a connection'],
-])('any error fails (case %#)', (load, says) => {
+])('any error fails (case %#)', (load, text) => {
   expect(
     soakVerdict(
       samplesOf(() => 500),
       load,
     )[2],
-  ).toEqual({ name: 'no errors', passed: false, says })
+  ).toEqual({ name: 'no errors', passed: false, text })
 })
 
 test('a sample is read from the metrics of a node', () => {

@@ -30,7 +30,7 @@ export function soakSample(samples: readonly Sample[], seconds: number): SoakSam
 }
 
 export type SoakLoad = { sent: number; answered: number; errors: Record<string, number>; broken: string }
-export type Check = { name: string; passed: boolean; says: string }
+export type Check = { name: string; passed: boolean; text: string }
 
 export function soakVerdict(samples: readonly SoakSample[], load: SoakLoad): Check[] {
   return [memoryCheck(samples), stallCheck(samples), errorCheck(samples, load)]
@@ -45,7 +45,7 @@ function memoryCheck(samples: readonly SoakSample[]): Check {
   return {
     name: 'memory is flat',
     passed: settled.length >= 3 && growth <= bound,
-    says: `${(growth / 1e6).toFixed(1)} MB more in ${Math.round(lasted / 60)} minutes at ${(mean / 1e6).toFixed(0)} MB, allowed are ${(bound / 1e6).toFixed(1)}`,
+    text: `${(growth / 1e6).toFixed(1)} MB more in ${Math.round(lasted / 60)} minutes at ${(mean / 1e6).toFixed(0)} MB, allowed are ${(bound / 1e6).toFixed(1)}`,
   }
 }
 
@@ -68,9 +68,9 @@ function stallCheck(samples: readonly SoakSample[]): Check {
   const delays = samples.slice(1).map(({ delaySeconds }) => delaySeconds)
   const longest = Math.max(...delays.map((seconds) => seconds ?? Number.NaN))
   if (delays.length === 0 || Number.isNaN(longest)) {
-    return { name, passed: false, says: `the node does not serve ${DELAY_METRIC} of its serving threads` }
+    return { name, passed: false, text: `the node does not serve ${DELAY_METRIC} of its serving threads` }
   }
-  return { name, passed: longest <= STALL_SECONDS_MAX, says: `the longest took ${(longest * 1000).toFixed(1)} ms` }
+  return { name, passed: longest <= STALL_SECONDS_MAX, text: `the longest took ${(longest * 1000).toFixed(1)} ms` }
 }
 
 function errorCheck(samples: readonly SoakSample[], load: SoakLoad): Check {
@@ -86,6 +86,6 @@ function errorCheck(samples: readonly SoakSample[], load: SoakLoad): Check {
   return {
     name: 'no errors',
     passed: faults.length === 0,
-    says: faults.join('; ') || `${load.answered.toLocaleString('en')} requests answered`,
+    text: faults.join('; ') || `${load.answered.toLocaleString('en')} requests answered`,
   }
 }

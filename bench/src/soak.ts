@@ -72,7 +72,7 @@ function startSampling(node: RunningNode, samples: SoakSample[], say: (text: str
     try {
       samples.push(soakSample(await metricsOf(node), (performance.now() - begun) / 1000))
     } catch (error) {
-      // The load says what is wrong with the node; a missed sample alone is no verdict.
+      // The load reports problems of the node; a missed sample alone is not a verdict.
       say(`no sample: ${(error as Error).message}`)
     }
   }
@@ -101,6 +101,6 @@ function print({ streams, void: reason }: LoadResult, checks: readonly Check[]):
     process.stdout.write(`${name}: ${answered} answered, p50 ${p50}, p99 ${p99}, p99.9 ${p999} ms\n`)
   }
   if (reason) process.stdout.write(`These latencies do not count: ${reason}.\n`)
-  for (const { name, passed, says } of checks)
-    process.stdout.write(`${passed ? 'passed' : 'FAILED'}  ${name}: ${says}\n`)
+  for (const { name, passed, text } of checks)
+    process.stdout.write(`${passed ? 'passed' : 'FAILED'}  ${name}: ${text}\n`)
 }

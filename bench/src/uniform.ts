@@ -1,9 +1,10 @@
 /**
  * Shape `uniform`: every property has every room type, every value is equally likely.
  *
- * It is the data performance.md speaks of: about 98 bytes a record, segments of 25,000 properties, and nights that
- * either carry 12.8 bits of chance each (20 availabilities, 128 prices; the size of a random snapshot in §7 follows
- * from that) or none at all: then a price comes from what the property is, and a night is as the night before.
+ * It is the data docs/design/search.md speaks of: about 98 bytes a record, segments of 25,000 properties, and nights
+ * that either carry 12.8 bits of chance each (20 availabilities, 128 prices; the size of a random snapshot in
+ * docs/design/storage.md#snapshot-format follows from that) or none at all: then a price comes from what the property
+ * is, and a night is as the night before.
  */
 import { addProperty, addRow, type Names, packPackage, SAMPLE_RATE_FEATURES, type Shape } from './inventory.ts'
 import { below, between, hash2, nextU32, pickMask } from './random.ts'

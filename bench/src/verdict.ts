@@ -1,6 +1,10 @@
 /** What a measured value means against its target, its baseline of the same run, and this machine. */
 
-export type Verdict = 'met' | 'missed' | 'not measurable'
+/**
+ * `not measurable`: a bare program in the place of ours misses the target on this machine, and ours is near it.
+ * `not measured`: there is no value, or no target.
+ */
+export type Verdict = 'met' | 'missed' | 'not measurable' | 'not measured'
 
 /** '' is a count. */
 export const UNITS = ['', 'ms', 'µs', 's', 'GB', 'MB', 'B', '/s', 'M/s', 'GB/s', '×', '%'] as const
@@ -13,8 +17,8 @@ export type Measure = {
   unit: Unit
   /** Absent: a figure to read beside the others. */
   target?: Target
-  /** What the value is compared with, in the same unit and from the same run. */
-  baseline?: { name: string; value: number }
+  /** What the value is compared with, in the same unit and from the same run. `ratio` where both are recorded rounded. */
+  baseline?: { name: string; value: number; ratio?: number }
   verdict?: Verdict
   /** One sentence: why it is not measurable here, or what lies behind the verdict. */
   why?: string
@@ -22,8 +26,8 @@ export type Measure = {
 
 export type Target = { atMost: number } | { atLeast: number }
 
-/** Where the generator shares the cores, a p99 counts as met up to this many times that of the echo under the same load. */
-export const ECHO_P99_TIMES_MAX = 3
+/** A baseline excuses a value that misses the target with it, up to this many times its own. */
+export const BASELINE_TIMES_MAX = 3
 
 export const meets = (value: number, target: Target): boolean =>
   'atMost' in target ? value <= target.atMost : value >= target.atLeast
@@ -36,18 +40,14 @@ export function judged(measure: Measure & { target: Target }): Measure {
 /** A latency, with the same percentile of a bare echo under the same load as its baseline. */
 export function judgedLatency(
   measure: Measure & { target: { atMost: number } },
-  { echo, isShared, isP99 }: { echo: number; isShared: boolean; isP99: boolean },
+  { echo, isShared }: { echo: number; isShared: boolean },
 ): Measure {
   const { value, target } = measure
   const withEcho = { ...measure, baseline: { name: 'echo', value: echo } }
   if (value <= target.atMost) return { ...withEcho, verdict: 'met' }
-  if (!isShared) return { ...withEcho, verdict: 'missed' }
-  if (isP99 && value <= ECHO_P99_TIMES_MAX * echo) {
-    const why = `generator and node share the cores: up to ${ECHO_P99_TIMES_MAX} times the echo counts as met`
-    return { ...withEcho, verdict: 'met', why }
-  }
-  if (echo > target.atMost) {
-    return { ...withEcho, verdict: 'not measurable', why: 'on these shared cores the bare echo misses it, too' }
+  if (isShared && echo > target.atMost && value <= BASELINE_TIMES_MAX * echo) {
+    const why = `on these shared cores the bare echo misses it, too, and this is within ${BASELINE_TIMES_MAX} times the echo`
+    return { ...withEcho, verdict: 'not measurable', why }
   }
   return { ...withEcho, verdict: 'missed' }
 }
@@ -62,8 +62,9 @@ export function judgedPeak(
   const alone = (threads * 1e6) / cpuMicros
   const cost = `the node took ${cpuMicros.toFixed(1)} µs of processor a request`
   if (!isShared || alone < target.atLeast) return { ...measure, verdict: 'missed', why: cost }
+  // Nothing that was measured shows that it would: missed, with what is known.
   const why = `the generator kept ${generatorCores.toFixed(1)} of the shared cores busy; ${cost}, ${Math.round(alone)}/s on ${threads} of its own`
-  return { ...measure, verdict: 'not measurable', why }
+  return { ...measure, verdict: 'missed', why }
 }
 
 export type Peak = {
@@ -94,17 +95,17 @@ export function echoShare(node: ClosedLoop, echo: ClosedLoop): { share: number; 
 /** The verdict of a row: as bad as its worst measure. A row without a judged measure has none to give. */
 export function worstOf(measures: readonly Measure[]): Verdict {
   const verdicts = measures.map(({ verdict }) => verdict)
-  if (verdicts.includes('missed')) return 'missed'
-  return verdicts.includes('not measurable') || !verdicts.includes('met') ? 'not measurable' : 'met'
+  const worst = (['missed', 'not measured', 'not measurable', 'met'] as const).find((each) => verdicts.includes(each))
+  return worst ?? 'not measured'
 }
 
-/** Thrown by a row that cannot be measured on this machine or from what is built: the sentence says why. */
-export class NotMeasurable extends Error {
-  override name = 'NotMeasurable'
+/** Thrown by a row that cannot be measured on this machine or from the current build; the message is the reason. */
+export class NotMeasured extends Error {
+  override name = 'NotMeasured'
 }
 
-/** What an error says about a target: the node failed under it, or it cannot be measured here. */
-export const verdictOf = (error: unknown): Verdict => (error instanceof NotMeasurable ? 'not measurable' : 'missed')
+/** What an error means for a target: the node failed under it, or there is nothing to measure it with. */
+export const verdictOf = (error: unknown): Verdict => (error instanceof NotMeasured ? 'not measured' : 'missed')
 
 /** Measures of one part of a row; an error there becomes a measure without a value, and the other parts stay. */
 export async function part(name: string, measure: () => Promise<Measure[]>): Promise<Measure[]> {

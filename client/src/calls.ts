@@ -1,14 +1,14 @@
 /**
- * Calls between their caller and the sockets: they wait for their turn, are sent, perhaps again, and settle once.
+ * Calls between their caller and the sockets: they are queued, sent, possibly retried, and settled exactly once.
  *
- *   waiting → sent → settled          the answer came, the deadline passed, or the caller gave up
+ *   waiting → sent → settled          a reply arrived, the deadline passed, or the caller cancelled
  *      ↑        ↓
- *      └─ (pausing)                   it may be sent again: at once on another connection, or a little later
+ *      └─ (pausing)                   retry: at once on another connection, or after a delay
  *
- * With a shard of several nodes the topology says which of them takes a call, and learns from what becomes of it.
+ * With a shard of several nodes the topology chooses the node for each call, and learns from the outcome.
  *
- * Writes reach a connection in the order of their calls. A write that waits for its request key is overtaken by reads,
- * so that a node whose disk stalls still answers searches.
+ * Writes reach a connection in call order. Reads overtake a write that waits for its request key, so that a node with
+ * a stalled disk still serves searches.
  */
 
 import { assert, VacancyError } from '@vacancy/shared'
@@ -33,17 +33,17 @@ import type { World } from './world.ts'
 export type Calls = {
   readonly world: World
   readonly inFlightMax: number
-  /** Unsettled calls, those on their way included. */
+  /** Unsettled calls, including those in flight. */
   readonly unsettledMax: number
-  /** Undefined when writes go without a key. */
+  /** Undefined when writes have no key. */
   readonly keys: RequestKeys | undefined
   /** Undefined with a single node. */
   readonly topology: Topology | undefined
-  /** The open ones. */
+  /** The open connections. */
   readonly connections: Set<Connection>
-  /** Sent before, to be sent again: these come first. */
+  /** Calls to retry. They are sent first. */
   readonly readsAgain: Set<Call>
-  /** In the order of the calls, whatever the order in which they were refused. */
+  /** In call order, regardless of the order of their refusals. */
   readonly writesAgain: Call[]
   readonly reads: Set<Call>
   readonly writes: Set<Call>
@@ -65,15 +65,15 @@ export type CallRequest = {
   readonly watch: ((seen: AnswerSeen) => void) | undefined
 }
 
-/** An answer of a node, as it came: for tools that show what went over the wire. */
+/** A node's reply as received, for tools that show the wire bytes. */
 export type AnswerSeen = {
   /** `host:port` of the node. */
   readonly address: string
-  /** The whole frame of the request, as this node got it. */
+  /** The request frame as sent to this node. */
   readonly request: Uint8Array
-  /** The payload of the answer: its frame without the 9 bytes of the header. */
+  /** The payload of the reply: its frame without the 9 header bytes. */
   readonly answer: Uint8Array
-  /** From the hand-over to the socket to the last byte of the answer. */
+  /** From the hand-over to the socket to the last byte of the reply. */
   readonly milliseconds: number
 }
 
@@ -81,28 +81,28 @@ type Call = {
   readonly command: CommandName
   readonly isWrite: boolean
   readonly isKeyed: boolean
-  /** The client gives it a key, as its caller gave none. */
+  /** The client adds a key, because the caller gave none. */
   readonly wantsKey: boolean
   readonly wantsIndex: boolean
   key: RequestKey | undefined
   readonly frame: Uint8Array
   readonly watch: ((seen: AnswerSeen) => void) | undefined
-  /** Nights that were asked for; an answer's packed dates are among them. */
+  /** The requested nights. The packed dates of a reply are among them. */
   readonly dates: readonly string[]
   readonly order: number
   readonly deadlineMs: number
   sent: { readonly connection: Connection; readonly id: number } | undefined
   attempts: number
-  /** A node has said that the leader can answer it. */
+  /** A node reported that the leader can serve this read. */
   prefersLeader: boolean
   /** Nodes that refused it in a row without a pause. */
   hops: number
-  /** How often it was repeated after an answer, and after one of unknown outcome. */
+  /** Number of retries after a reply, and after a reply of unknown outcome. */
   repeats: number
   unknownRepeats: number
   /** An attempt may have executed it. */
   inDoubt: boolean
-  /** The answer because of which it waits to be sent again. */
+  /** The reply that caused the pending retry. */
   refusal: { readonly code: string; readonly message: string } | undefined
   resolve: (result: Result) => void
   reject: (error: VacancyCallError) => void
@@ -137,17 +137,17 @@ export function createCalls(
 }
 
 /**
- * Takes a call up.
+ * Accepts a call.
  *
- * @returns the result; rejects with one of the errors of errors.ts, and with nothing else
+ * @returns the result; rejects only with the errors of errors.ts
  */
 export function makeCall(calls: Calls, request: CallRequest): Promise<Result> {
   return new Promise((resolve, reject) => {
     const { command, signal } = request
-    const nobody = { command, inDoubt: false }
-    if (signal?.aborted) throw errorOfClient('cancelled', nobody, {}, signal.reason)
+    const unsent = { command, inDoubt: false }
+    if (signal?.aborted) throw errorOfClient('cancelled', unsent, {}, signal.reason)
     if (calls.unsettled.size >= calls.unsettledMax) {
-      throw errorOfClient('backpressure', nobody, { count: calls.unsettled.size })
+      throw errorOfClient('backpressure', unsent, { count: calls.unsettled.size })
     }
     const call = createCall(calls, request)
     call.resolve = resolve
@@ -213,7 +213,7 @@ function encode(command: CommandName, fields: RequestFields<CommandName>, envelo
   }
 }
 
-/** All calls of a tick go out together. */
+/** All calls of a tick are sent together. */
 export function takeTurnSoon(calls: Calls): void {
   if (calls.isTurnDue) return
   calls.isTurnDue = true
@@ -232,7 +232,7 @@ function takeTurn(calls: Calls): void {
     if (!call) break
     const connection = connectionFor(calls, call)
     if (!connection || !hasKey(calls, call)) {
-      // What stops this one stops all of its kind behind it.
+      // The same obstacle stops all calls of this kind.
       if (call.isWrite) mayWrite = false
       else mayRead = false
       continue
@@ -246,7 +246,7 @@ function takeTurn(calls: Calls): void {
   for (const { socket } of corked) socket.uncork()
 }
 
-/** The connection of least load, of all or of the node whose call it is. */
+/** The least loaded connection, of all nodes or of the call's node. */
 function connectionFor({ topology, connections, inFlightMax }: Calls, call: Call): Connection | undefined {
   const candidates = topology ? nodeFor(topology, call)?.connections : connections
   let best: Connection | undefined
@@ -257,7 +257,7 @@ function connectionFor({ topology, connections, inFlightMax }: Calls, call: Call
   return best
 }
 
-/** The call whose turn it is; it stays in its queue. Those sent before come first, then the older one. */
+/** The next call; it stays in its queue. Retries come first, then the oldest. */
 function nextCall(calls: Calls, mayRead: boolean, mayWrite: boolean): Call | undefined {
   const read = mayRead ? (firstOf(calls.readsAgain) ?? firstOf(calls.reads)) : undefined
   const write = mayWrite ? (calls.writesAgain[0] ?? firstOf(calls.writes)) : undefined
@@ -280,7 +280,7 @@ function hasKey(calls: Calls, call: Call): boolean {
 }
 
 /**
- * Writes the key where its place was kept. Fields go out in ascending ids, and only `wantIndex` has a greater one:
+ * Writes the key into its reserved place. Fields are in ascending id order, and only `wantIndex` has a greater id:
  *
  *   … · 0x8010 header, 32 bytes of session · 0x8011 header, 8 bytes of number · [0x8023 header, 1 byte]
  */
@@ -295,7 +295,7 @@ function putKey({ frame, wantsIndex }: Call, { session, number }: RequestKey): v
 
 function hand(calls: Calls, call: Call, connection: Connection): void {
   leaveQueues(calls, call)
-  // The socket that had it first may still hold its bytes, and the correlation id differs.
+  // The previous socket may still hold these bytes, and the correlation id differs.
   const frame = call.attempts === 0 ? call.frame : call.frame.slice()
   call.attempts++
   call.refusal = undefined
@@ -324,9 +324,9 @@ function hand(calls: Calls, call: Call, connection: Connection): void {
   if (calls.topology) watchAttempt(calls, calls.topology, call, connection)
 }
 
-/** Parts of its deadline that a call waits for one node before it looks at another one. */
+/** The fraction of its deadline that a call waits for one node before it tries another. */
 const ATTEMPTS_IN_DEADLINE = 4
-/** A node may wait this long for an index, or for leadership to be confirmed, before it refuses. */
+/** A node may wait this long for an index, or for a confirmation of leadership, before it refuses. */
 const ATTEMPT_MS_MIN = 250
 
 function watchAttempt(calls: Calls, topology: Topology, call: Call, connection: Connection): void {
@@ -335,14 +335,14 @@ function watchAttempt(calls: Calls, topology: Topology, call: Call, connection: 
   if (topology.nodes.length > 1) call.stopAttempt = calls.world.after(attemptMs, () => lookElsewhere(calls, call))
 }
 
-/** The node has let the call wait for long. */
+/** The node has kept the call waiting for a long time. */
 function lookElsewhere(calls: Calls, call: Call): void {
   const { topology } = calls
   const { sent } = call
   assert(topology !== undefined && sent !== undefined, 'an attempt is watched while it is on its way')
   nodeSilent(topology, sent.connection, call.isWrite)
   if (mayRepeat(call, { ended: 'lost' }, call.unknownRepeats)) {
-    // The answer may still come, and is dropped: a write that is repeated has its key, and gets the same one again.
+    // A late reply is dropped. A retried write has its key, so it gets the same result.
     call.inDoubt ||= call.isWrite
     giveUp(sent.connection, sent.id)
     call.sent = undefined
@@ -360,7 +360,7 @@ function leaveQueues(calls: Calls, call: Call): void {
   if (calls.writesAgain[at] === call) calls.writesAgain.splice(at, 1)
 }
 
-/** Where a call stands, or would stand, among calls in their order. */
+/** The position of a call in call order. */
 function placeOf(calls: readonly Call[], { order }: Call): number {
   let low = 0
   let high = calls.length
@@ -394,7 +394,7 @@ function takeRefusal(calls: Calls, call: Call, code: string, message: string): v
   const attempt = { ended: 'answered', code } as const
   call.inDoubt ||= leavesDoubt(call, attempt)
   const isUnknown = code === '408'
-  // It may mean that the node no longer knows the session (X4).
+  // The node may have forgotten the session (docs/design/consensus.md#request-keys).
   if (isUnknown && call.key && calls.keys) retire(calls.keys, call.key.session)
   if (!mayRepeat(call, attempt, call.unknownRepeats)) {
     const isFateKnown = tellsFate(code)
@@ -407,7 +407,7 @@ function takeRefusal(calls: Calls, call: Call, code: string, message: string): v
   call.stopPause = calls.world.after(repeatDelayMs(call.repeats++, calls.world.random()), () => repeat(calls, call))
 }
 
-/** Whether the call goes to another node at once. Writes that find no leader are paced by the topology. */
+/** Whether the call goes to another node at once. The topology paces writes that find no leader. */
 function goesElsewhere({ nodes }: Topology, call: Call, code: string): boolean {
   if (code !== '308' && code !== '405' && code !== '503') return false
   if (call.isWrite) return true
@@ -454,7 +454,7 @@ function mayBeExecuted(call: Call): boolean {
   return call.inDoubt || (call.isWrite && call.sent !== undefined)
 }
 
-/** Fails what waits for a connection: the node has refused the next one, and would refuse it again. */
+/** Fails the calls that wait for a connection: the node refused the last attempt, and would refuse the next. */
 export function failWaiting(calls: Calls, error: VacancyCallError): void {
   for (const call of [...calls.readsAgain, ...calls.writesAgain, ...calls.reads, ...calls.writes]) {
     fail(calls, call, errorOfConnection(call, error), false)
@@ -477,29 +477,29 @@ function settle(calls: Calls, call: Call, isFateKnown: boolean): void {
   call.sent = undefined
   if (call.key && calls.keys) {
     releaseKey(calls.keys, call.key, isFateKnown)
-    // Another write may have waited for it.
+    // Another write may have waited for its key.
     takeTurnSoon(calls)
   }
   if (calls.unsettled.size === 0) calls.whenIdle()
 }
 
 /**
- * Packed dates count from a year that the reply does not name: the node's at the moment of writing. It is ours at the
- * moment of reading but at New Year, when the nights that were asked for show which year was meant.
+ * Packed dates are relative to a base year that the reply does not include: the node's current year when it wrote the
+ * reply. It differs from ours only around New Year. Then the requested nights determine the year.
  */
 function readReply(call: Call, payload: Uint8Array, { codecs, world }: Connection): Reply {
   const ourYear = new Date(world.clock.wallMs()).getUTCFullYear()
   if (call.dates.length === 0) return decodeReply(call.command, payload, { baseYear: ourYear, codecs })
-  const asked = new Set(call.dates.map((date) => date.trim()))
+  const requested = new Set(call.dates.map((date) => date.trim()))
   let inOurYear: Reply | undefined
   let failure: unknown
   for (const baseYear of [ourYear, ourYear - 1, ourYear + 1]) {
     try {
       const reply = decodeReply('SEARCHAVAIL', payload, { baseYear, codecs })
-      if (!reply.ok || reply.result.properties[0]?.days.every(({ date }) => asked.has(date)) !== false) return reply
+      if (!reply.ok || reply.result.properties[0]?.days.every(({ date }) => requested.has(date)) !== false) return reply
       inOurYear ??= reply
     } catch (error) {
-      // In another year it may be a date: 29 February is not one everywhere.
+      // In another year it may be a valid date: not every year has a 29 February.
       failure ??= error
     }
   }

@@ -6,7 +6,13 @@ import { connect, connectIn, type VacancyClient } from './client.ts'
 import { VacancyRetryError } from './errors.ts'
 import type { ClientOptions } from './options.ts'
 import { CERTIFICATE, PRIVATE_KEY } from './testing/certificate.ts'
-import { type Asked, replyFrame, type Script, type ScriptedNode, startScriptedNode } from './testing/scripted-node.ts'
+import {
+  type ReceivedRequest,
+  replyFrame,
+  type Script,
+  type ScriptedNode,
+  startScriptedNode,
+} from './testing/scripted-node.ts'
 import { turnedWorld } from './testing/turned-world.ts'
 import { until } from './testing/until.ts'
 
@@ -31,39 +37,39 @@ async function start(options: ClientOptions = {}, script?: Script) {
   return { node, world, client, peer: await node.nextPeer() }
 }
 
-/** The error of a call, or a failed test. */
+/** The error of a call; fails the test if there is none. */
 async function failureOf(call: Promise<unknown>) {
   const { name, code, command, message } = await call.then(
-    (result) => Promise.reject(new Error(`it answered ${JSON.stringify(result)}`)),
+    (result) => Promise.reject(new Error(`it resolved to ${JSON.stringify(result)}`)),
     (error) => error,
   )
   return { name, code, command, message }
 }
 
-async function take(node: ScriptedNode, count: number): Promise<Asked[]> {
-  const asked: Asked[] = []
-  while (asked.length < count) asked.push(await node.next())
-  return asked
+async function take(node: ScriptedNode, count: number): Promise<ReceivedRequest[]> {
+  const received: ReceivedRequest[] = []
+  while (received.length < count) received.push(await node.next())
+  return received
 }
 
-/** The session of request keys is open from here on. */
+/** From here on the session of request keys is open. */
 async function openSession(client: VacancyClient, node: ScriptedNode): Promise<string> {
   const first = client.setAvailability(DECREMENT)
-  const asked = await node.next()
-  asked.answer({ availability: 1 })
+  const received = await node.next()
+  received.answer({ availability: 1 })
   await first
-  return String(asked.fields['session'])
+  return String(received.fields['session'])
 }
 
 describe('answers', () => {
-  test('can be watched, refusals and repeats included, byte for byte', async () => {
+  test('can be observed byte for byte, refusals and retries included', async () => {
     const { client, node, peer } = await start()
     const seen: AnswerSeen[] = []
     const before = peer.received.length
 
     const call = client.send('PROPEXIST', { propertyId: 'h1' }, { watch: (each) => void seen.push(each) })
-    const asked = await node.next()
-    asked.answer({ exists: true })
+    const received = await node.next()
+    received.answer({ exists: true })
     await call
 
     expect(seen).toHaveLength(1)
@@ -83,7 +89,7 @@ describe('answers', () => {
     expect(Buffer.from((seen[1] as AnswerSeen).answer).toString('latin1')).toContain('NOT_FOUND: no such property')
   })
 
-  test('may come in any order and in any pieces', async () => {
+  test('may arrive in any order and in any pieces', async () => {
     const { client, node, peer } = await start()
     const ids = ['a', 'b', 'c', 'd', 'e', 'f']
 
@@ -93,9 +99,9 @@ describe('answers', () => {
         fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }),
         async (order, pieces) => {
           const results = Promise.all(ids.map((propertyId) => client.listRoomTypes({ propertyId })))
-          const asked = await take(node, ids.length)
+          const received = await take(node, ids.length)
           const bytes = Buffer.concat(
-            order.map((i) => replyFrame('PROPROOMLIST', asked[i]?.id ?? 0, { roomTypes: [`room ${ids[i]}`] })),
+            order.map((i) => replyFrame('PROPROOMLIST', received[i]?.id ?? 0, { roomTypes: [`room ${ids[i]}`] })),
           )
           for (let at = 0, i = 0; at < bytes.length; i++) {
             const length = pieces[i % pieces.length] ?? 1
@@ -110,14 +116,14 @@ describe('answers', () => {
     )
   })
 
-  test('requests go out without waiting for one another, in the order of the calls', async () => {
+  test('requests are pipelined in call order', async () => {
     const { client, node } = await start({ requestKeys: false })
 
     const calls = [client.setPackage(NIGHT), client.propertyExists({ propertyId: 'p' }), client.deletePackage(NIGHT)]
-    const asked = await take(node, 3)
-    for (const one of asked) one.answer(one.command === 'PROPEXIST' ? { exists: true } : {})
+    const received = await take(node, 3)
+    for (const one of received) one.answer(one.command === 'PROPEXIST' ? { exists: true } : {})
 
-    expect(asked.map(({ command }) => command)).toEqual(['SETROOMPKG', 'PROPEXIST', 'DELROOMDAY'])
+    expect(received.map(({ command }) => command)).toEqual(['SETROOMPKG', 'PROPEXIST', 'DELROOMDAY'])
     expect(await Promise.all(calls)).toEqual([undefined, true, undefined])
   })
 
@@ -152,46 +158,46 @@ describe('answers', () => {
       [client.deleteRoomType({ propertyId: 'p', roomType: 'r' }), 'DELPROPROOM', {}, undefined],
     ]
 
-    const asked = await take(node, table.length)
-    for (const [i, one] of asked.entries()) one.answer(table[i]?.[2] ?? {})
+    const received = await take(node, table.length)
+    for (const [i, one] of received.entries()) one.answer(table[i]?.[2] ?? {})
 
-    expect(asked.map(({ command }) => command)).toEqual(table.map(([, command]) => command))
+    expect(received.map(({ command }) => command)).toEqual(table.map(([, command]) => command))
     expect(await Promise.all(table.map(([result]) => result))).toEqual(table.map(([, , , expected]) => expected))
   })
 
-  test('send gives the whole result, with what an extension asked for', async () => {
+  test('send returns the whole result, including extension fields', async () => {
     const { client, node } = await start()
 
     const result = client.send('DECROOMAVL', { ...DECREMENT, wantIndex: 1 })
-    const asked = await node.next()
-    asked.answer({ availability: 3, index: 77 })
+    const received = await node.next()
+    received.answer({ availability: 3, index: 77 })
 
-    expect(asked.fields).toMatchObject({ wantIndex: 1, requestNumber: 1, ...DECREMENT })
+    expect(received.fields).toMatchObject({ wantIndex: 1, requestNumber: 1, ...DECREMENT })
     expect(await result).toEqual({ availability: 3, index: 77 })
   })
 
-  test('at New Year the nights that were asked for say which year packed dates count from', async () => {
+  test('at New Year the requested nights determine the base year of packed dates', async () => {
     const { client, node, world } = await start()
     const dates = ['2026-12-31', '2027-01-01']
     const days = dates.map((date) => ({ date, availability: 1, finalPrice: 9, rateFeatures: [] }))
 
-    // The node wrote its answer in 2026, and it is read a moment later, in 2027.
+    // The node wrote its reply in 2026, and the client reads it a moment later, in 2027.
     const result = client.searchAvailability({ segment: 's', roomType: 'r', dates })
-    const asked = await node.next()
+    const received = await node.next()
     world.setWall(Date.UTC(2027, 0, 1))
-    asked.answer({ numDays: 2, properties: [{ propertyId: 'p', days }] })
+    received.answer({ numDays: 2, properties: [{ propertyId: 'p', days }] })
 
     expect(await result).toEqual([{ propertyId: 'p', days }])
   })
 })
 
-describe('a call that a node need not see', () => {
+describe('a call that fails validation', () => {
   test.each([
     ['a missing field', { propertyId: 'p', roomType: 'r' }],
     ['a field that does not fit', { ...NIGHT, amount: 256 }],
     ['an unknown field', { ...NIGHT, amount: 1, stars: 4 }],
     ['no fields', undefined],
-  ])('is refused at once: %s', async (_, fields) => {
+  ])('is refused locally: %s', async (_, fields) => {
     const { client, node } = await start()
 
     const failure = await failureOf(client.decreaseAvailability(fields as never))
@@ -208,20 +214,20 @@ describe('a call that a node need not see', () => {
     ['token', { token: '' }],
     ['envelope', { envelope: 'bridge' as 'router' }],
     ['router', { envelope: 'router', token: 't' }],
-  ])('connecting names the option that cannot be: %s', async (name, options) => {
+  ])('connecting names the invalid option: %s', async (name, options) => {
     await expect(connect(options)).rejects.toThrow(name)
   })
 })
 
 describe('deadlines', () => {
-  test('a read without an answer may be repeated by its caller, and a late answer is dropped', async () => {
+  test('a read without a reply may be retried by its caller, and a late reply is dropped', async () => {
     const { client, node, world } = await start()
     const first = failureOf(client.propertyExists({ propertyId: 'p' }, { deadlineMs: 100 }))
-    const asked = await node.next()
+    const received = await node.next()
 
     world.advance(100)
     expect(await first).toMatchObject({ name: 'VacancyRetryError', code: 'deadline_exceeded', command: 'PROPEXIST' })
-    asked.answer({ exists: true })
+    received.answer({ exists: true })
     const second = client.propertyExists({ propertyId: 'q' })
     const next = await node.next()
     next.answer({ exists: false })
@@ -230,7 +236,7 @@ describe('deadlines', () => {
     expect(node.peers).toHaveLength(1)
   })
 
-  test('a write that was sent has an unknown outcome, with a key as without one', async () => {
+  test('a write that was sent has an unknown outcome, with or without a key', async () => {
     for (const requestKeys of [true, false]) {
       const { client, node, world } = await start({ requestKeys })
       const failure = failureOf(client.decreaseAvailability(DECREMENT))
@@ -248,7 +254,7 @@ describe('deadlines', () => {
     const second = failureOf(client.decreaseAvailability(DECREMENT, { deadlineMs: 500 }))
     await node.next()
 
-    // It waits for the first one of the session.
+    // It waits for the first write of the session.
     world.advance(500)
 
     expect(await second).toMatchObject({ name: 'VacancyRetryError', code: 'deadline_exceeded' })
@@ -257,7 +263,7 @@ describe('deadlines', () => {
     expect(node.untaken()).toEqual([])
   })
 
-  test('a peer that lets a call wait and says nothing is taken for dead', async () => {
+  test('a silent peer with a waiting call is considered dead', async () => {
     const { client, node, world } = await start()
     const silent = failureOf(client.propertyExists({ propertyId: 'p' }))
     await node.next()
@@ -267,15 +273,15 @@ describe('deadlines', () => {
     const call = client.propertyExists({ propertyId: 'p' })
     world.advance(200)
 
-    const asked = await node.next()
-    asked.answer({ exists: true })
+    const received = await node.next()
+    received.answer({ exists: true })
     expect(await call).toBe(true)
     expect(node.peers).toHaveLength(2)
   })
 })
 
-describe('a call that is given up', () => {
-  test('before it began costs nothing', async () => {
+describe('a cancelled call', () => {
+  test('sends nothing if it was cancelled before it began', async () => {
     const { client, node } = await start()
 
     const failure = await failureOf(client.decreaseAvailability(DECREMENT, { signal: AbortSignal.abort() }))
@@ -284,7 +290,7 @@ describe('a call that is given up', () => {
     expect(node.untaken()).toEqual([])
   })
 
-  test('on its way: a read has changed nothing, the outcome of a write is unknown', async () => {
+  test('in flight: a read has changed nothing, the outcome of a write is unknown', async () => {
     const { client, node } = await start()
     const controller = new AbortController()
     const { signal } = controller
@@ -303,7 +309,7 @@ describe('a call that is given up', () => {
 })
 
 describe('request keys', () => {
-  test('writes of a session follow when its first is answered, numbered in order; reads do not wait', async () => {
+  test('writes of a session wait for the reply to its first, and are numbered in order; reads do not wait', async () => {
     const { client, node } = await start()
     const writes = [1, 2, 3].map(() => client.decreaseAvailability(DECREMENT))
     const read = client.propertyExists({ propertyId: 'p' })
@@ -317,7 +323,7 @@ describe('request keys', () => {
     other?.answer({ exists: true })
     first?.answer({ availability: 9 })
     const rest = await take(node, 2)
-    for (const asked of rest) asked.answer({ availability: 8 })
+    for (const received of rest) received.answer({ availability: 8 })
 
     expect(rest.map(({ fields }) => fields['requestNumber'])).toEqual([2, 3])
     expect(rest.map(({ fields }) => fields['session'])).toEqual([first?.fields['session'], first?.fields['session']])
@@ -325,7 +331,7 @@ describe('request keys', () => {
     expect(await read).toBe(true)
   })
 
-  test('a write whose connection was lost is repeated with the same key and the same bytes', async () => {
+  test('a write whose connection was lost is retried with the same key and the same bytes', async () => {
     const { client, node, world } = await start()
     const call = client.decreaseAvailability(DECREMENT)
     const lost = await node.next()
@@ -341,7 +347,7 @@ describe('request keys', () => {
     expect(await call).toBe(4)
   })
 
-  test('a write without a key is never repeated once it was handed to a socket', async () => {
+  test('a write without a key is never retried once it was handed to a socket', async () => {
     const { client, node, world } = await start({ requestKeys: false })
     const failure = failureOf(client.decreaseAvailability(DECREMENT))
     const lost = await node.next()
@@ -354,7 +360,7 @@ describe('request keys', () => {
     expect(node.untaken()).toEqual([])
   })
 
-  test('a caller that brings its own key may repeat, and the client repeats with it', async () => {
+  test('a caller may provide its own key, and the client retries with it', async () => {
     const { client, node, world } = await start({ requestKeys: false })
     const key = { session: 'ab'.repeat(16), requestNumber: 7 }
     const call = client.decreaseAvailability({ ...DECREMENT, ...key })
@@ -370,7 +376,7 @@ describe('request keys', () => {
     expect(await call).toBe(4)
   })
 
-  test.each(['308', '405', '429', '503'])('%s is repeated after a while, with a key or without', async (code) => {
+  test.each(['308', '405', '429', '503'])('%s is retried after a delay, with or without a key', async (code) => {
     for (const requestKeys of [true, false]) {
       const { client, node, world } = await start({ requestKeys })
       const call = client.decreaseAvailability(DECREMENT)
@@ -387,7 +393,7 @@ describe('request keys', () => {
     }
   })
 
-  test('an unknown outcome is asked for again with the same key, while later writes use a new session', async () => {
+  test('an unknown outcome is retried with the same key, while later writes use a new session', async () => {
     const { client, node, world } = await start()
     const session = await openSession(client, node)
     const doubtful = client.decreaseAvailability(DECREMENT)
@@ -408,14 +414,14 @@ describe('request keys', () => {
     expect(await Promise.all([doubtful, later])).toEqual([4, 3])
   })
 
-  test('a session that the node has forgotten ends as an unknown outcome, after a few repeats', async () => {
+  test('a session that the node has forgotten ends as an unknown outcome, after a few retries', async () => {
     const { client, node, world } = await start()
     await openSession(client, node)
     const failure = failureOf(client.decreaseAvailability(DECREMENT))
 
     for (let i = 0; i < 3; i++) {
-      const asked = await node.next()
-      asked.refuse('408')
+      const received = await node.next()
+      received.refuse('408')
       await until(() => client.status().inFlight === 0)
       world.advance(100)
     }
@@ -423,7 +429,7 @@ describe('request keys', () => {
     expect(await failure).toMatchObject({ name: 'VacancyUnknownOutcomeError', code: '408' })
   })
 
-  test('a doubt stays when the repeat is refused without a look at the key', async () => {
+  test('the outcome stays unknown when the retry is refused before the key is checked', async () => {
     const { client, node, world } = await start()
     const failure = failureOf(client.decreaseAvailability(DECREMENT))
     const lost = await node.next()
@@ -437,7 +443,7 @@ describe('request keys', () => {
     expect(await failure).toMatchObject({ name: 'VacancyUnknownOutcomeError', code: 'VALIDATION_ERROR' })
   })
 
-  test('a doubt is gone when the repeat tells what became of the write', async () => {
+  test('the outcome is known when the retry returns the result of the write', async () => {
     const { client, node, world } = await start()
     const failure = failureOf(client.decreaseAvailability(DECREMENT))
     const lost = await node.next()
@@ -451,7 +457,7 @@ describe('request keys', () => {
     expect(await failure).toMatchObject({ name: 'VacancyRequestError', code: 'UNDERFLOW' })
   })
 
-  test('a session whose first write was not even executed is not used for the next', async () => {
+  test('a session whose first write was not executed is not used for the next', async () => {
     const { client, node } = await start()
     const first = failureOf(client.decreaseAvailability(DECREMENT))
     const refused = await node.next()
@@ -459,22 +465,22 @@ describe('request keys', () => {
     await first
 
     const second = client.decreaseAvailability(DECREMENT)
-    const asked = await node.next()
-    asked.answer({ availability: 1 })
+    const received = await node.next()
+    received.answer({ availability: 1 })
 
-    expect(asked.fields['requestNumber']).toBe(1)
-    expect(asked.fields['session']).not.toBe(refused.fields['session'])
+    expect(received.fields['requestNumber']).toBe(1)
+    expect(received.fields['session']).not.toBe(refused.fields['session'])
     expect(await second).toBe(1)
   })
 })
 
 describe('connections', () => {
-  test('connecting waits for a node that is not there yet', async () => {
+  test('connecting waits for a node that is not listening yet', async () => {
     const placeholder = await startScriptedNode()
     await placeholder.close()
     const world = turnedWorld()
     const connecting = connectIn(world, { port: placeholder.port })
-    // One timer for the deadline, one until the next attempt: the first has failed.
+    // One timer for the deadline, and one until the next attempt: the first attempt has failed.
     await until(() => world.waits().some((ms) => ms < 100))
 
     const node = await startNode({ port: placeholder.port })
@@ -485,7 +491,7 @@ describe('connections', () => {
     expect(node.peers).toHaveLength(1)
   })
 
-  test('connecting ends at its deadline, and says why there is no connection', async () => {
+  test('connecting fails at its deadline, with the reason', async () => {
     const placeholder = await startScriptedNode()
     await placeholder.close()
     const world = turnedWorld()
@@ -498,10 +504,10 @@ describe('connections', () => {
     expect((await failure).message).toContain('ECONNREFUSED')
   })
 
-  test('a node that does not serve yet is tried again', async () => {
+  test('a node that is not serving yet is retried', async () => {
     const world = turnedWorld()
     const node = await startNode({
-      codecs: (asked, peers) => (peers < 3 ? asked.refuse('503') : asked.answer({ rateFeatures: ['a'] })),
+      codecs: (received, peers) => (peers < 3 ? received.refuse('503') : received.answer({ rateFeatures: ['a'] })),
     })
     const connecting = connectIn(world, { port: node.port })
     for (const delayMs of [100, 200]) {
@@ -512,15 +518,15 @@ describe('connections', () => {
     expect((await connecting).rateFeatures).toEqual(['a'])
   })
 
-  test('a token that the role may do nothing with ends connecting at once', async () => {
-    const node = await startNode({ codecs: (asked) => asked.refuse('FORBIDDEN: role monitoring may not') })
+  test('a token without any rights fails connecting at once', async () => {
+    const node = await startNode({ codecs: (received) => received.refuse('FORBIDDEN: role monitoring may not') })
 
     const failure = await failureOf(connectIn(turnedWorld(), { port: node.port }))
 
     expect(failure).toMatchObject({ name: 'VacancyRequestError', code: 'FORBIDDEN', command: 'GETCODECS' })
   })
 
-  test('a lost one comes back after delays that double, and a good one starts with the shortest again', async () => {
+  test('a lost connection is reopened after doubling delays, which reset after a successful connection', async () => {
     const { client, node, world, peer } = await start()
     let lost = peer
 
@@ -539,7 +545,7 @@ describe('connections', () => {
     expect(world.waits()).toEqual([75])
   })
 
-  test('reads of a lost connection are asked again on the next', async () => {
+  test('reads of a lost connection are retried on the next', async () => {
     const { client, node, world } = await start()
     const call = client.propertyExists({ propertyId: 'p' })
     const lost = await node.next()
@@ -553,7 +559,7 @@ describe('connections', () => {
     expect(await call).toBe(true)
   })
 
-  test('calls wait for a connection until their deadline, and then name what is wrong with it', async () => {
+  test('calls wait for a connection until their deadline, and then fail with the reason', async () => {
     const { client, node, world, peer } = await start()
     await node.close()
     nodes.splice(0)
@@ -566,7 +572,7 @@ describe('connections', () => {
     expect(await failure).toMatchObject({ name: 'VacancyRetryError', code: 'connection_lost' })
   })
 
-  test('a token that is refused when connecting again fails the calls that wait', async () => {
+  test('a token refused on reconnecting fails the waiting calls', async () => {
     const login = [Buffer.from('LOGIN OK')]
     const { client, node, world, peer } = await start({ token: 'secret' }, { login })
     login[0] = Buffer.from('LOGIN FAILED')
@@ -584,19 +590,19 @@ describe('connections', () => {
     await until(() => client.status().connections === 3)
 
     const calls = Array.from({ length: 9 }, () => client.propertyExists({ propertyId: 'p' }))
-    const asked = await take(node, 9)
-    for (const one of asked) one.answer({ exists: true })
+    const received = await take(node, 9)
+    for (const one of received) one.answer({ exists: true })
     await Promise.all(calls)
 
-    expect(node.peers.map((peer) => asked.filter((one) => one.peer === peer).length)).toEqual([3, 3, 3])
+    expect(node.peers.map((peer) => received.filter((one) => one.peer === peer).length)).toEqual([3, 3, 3])
   })
 
-  test('TLS carries the same, and a certificate of a stranger is refused', async () => {
+  test('TLS works, and an untrusted certificate is refused', async () => {
     const node = await startNode({ tls: { cert: CERTIFICATE, key: PRIVATE_KEY } })
     const client = await connectIn(turnedWorld(), { port: node.port, tls: { ca: CERTIFICATE } })
     const call = client.propertyExists({ propertyId: 'p' })
-    const asked = await node.next()
-    asked.answer({ exists: true })
+    const received = await node.next()
+    received.answer({ exists: true })
 
     expect(await call).toBe(true)
     await client.close()
@@ -607,11 +613,11 @@ describe('connections', () => {
     expect((await stranger).message).toContain('self-signed certificate')
   })
 
-  test('through a router every frame is in an envelope that names its segment, and silence is broken', async () => {
+  test('through a router every frame is in an envelope that names its segment, and keepalives are sent', async () => {
     const { client, node, world, peer } = await start({ envelope: 'router' })
     const call = client.decreaseAvailability(DECREMENT, { segment: 'lisbon' })
-    const asked = await node.next()
-    asked.answer({ availability: 2 })
+    const received = await node.next()
+    received.answer({ availability: 2 })
     expect(await call).toBe(2)
 
     expect(peer.received.subarray(0, 16).toString('latin1')).toContain('__codecs__')
@@ -626,7 +632,7 @@ describe('connections', () => {
 })
 
 describe('backpressure', () => {
-  test('what is beyond the requests on their way waits, and what is beyond those that wait is refused', async () => {
+  test('calls beyond the limit in flight wait, and calls beyond the queue limit are refused', async () => {
     const { client, node } = await start({ maxInFlight: 2, maxQueued: 3 })
     const calls = Array.from({ length: 5 }, () => client.propertyExists({ propertyId: 'p' }))
 
@@ -636,18 +642,18 @@ describe('backpressure', () => {
     expect(client.status()).toEqual({ connections: 1, unsettled: 5, inFlight: 2 })
     expect(node.untaken()).toEqual([])
 
-    for (const asked of first) asked.answer({ exists: true })
+    for (const received of first) received.answer({ exists: true })
     for (let i = 0; i < 3; i++) (await node.next()).answer({ exists: true })
     expect(await Promise.all(calls)).toEqual([true, true, true, true, true])
   })
 
-  test('a peer that does not read is not sent more than its socket takes', async () => {
+  test('a peer that does not read is sent no more than its socket accepts', async () => {
     const { client, peer, node, world } = await start({ maxInFlight: 100_000, maxQueued: 1, requestKeys: false })
     peer.socket.pause()
     const amenities = Array.from({ length: 64 }, (_, i) => `${i}`.padEnd(64, 'x'))
     const filters = { segment: 's', amenities }
     const calls = Array.from({ length: 5000 }, () => client.searchProperties(filters))
-    // 5,000 requests of 4 KiB are more than both buffers of the kernel hold.
+    // 5,000 requests of 4 KiB exceed both kernel buffers.
     await until(() => client.status().inFlight > 0)
     let sent = 0
     while (sent !== client.status().inFlight) {
@@ -658,8 +664,8 @@ describe('backpressure', () => {
 
     peer.socket.resume()
     for (let i = 0; i < calls.length; i++) {
-      const asked = await node.next()
-      asked.answer({ propertyIds: [] })
+      const received = await node.next()
+      received.answer({ propertyIds: [] })
     }
     expect(await Promise.all(calls)).toHaveLength(5000)
     expect(world.waits()).toEqual([])
@@ -667,15 +673,15 @@ describe('backpressure', () => {
 })
 
 describe('closing', () => {
-  test('takes no further calls, waits for those made, and ends the connection in good order', async () => {
+  test('accepts no further calls, waits for pending ones, and closes the connection gracefully', async () => {
     const { client, node, peer } = await start()
     const call = client.propertyExists({ propertyId: 'p' })
-    const asked = await node.next()
+    const received = await node.next()
     const ended = new Promise((resolve) => peer.socket.once('end', () => resolve('ended')))
 
     const closing = client.close()
     const refused = await failureOf(client.propertyExists({ propertyId: 'q' }))
-    asked.answer({ exists: true })
+    received.answer({ exists: true })
 
     expect(refused).toMatchObject({ name: 'VacancyClientError', code: 'client_closed', command: 'PROPEXIST' })
     expect(await call).toBe(true)
@@ -684,7 +690,7 @@ describe('closing', () => {
     await client.close()
   })
 
-  test('leaves no timer behind, also while it is connecting again', async () => {
+  test('leaves no timer behind, even while reconnecting', async () => {
     const { client, world, peer } = await start()
     peer.socket.destroy()
     await until(() => client.status().connections === 0)
@@ -696,12 +702,12 @@ describe('closing', () => {
 })
 
 describe('a hostile peer', () => {
-  const hostile: [string, (asked: Asked) => Uint8Array][] = [
-    ['an answer to a request that was never made', () => replyFrame('PROPEXIST', 4_000_000_000, { exists: true })],
-    ['a byte that begins no frame', () => Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
+  const hostile: [string, (received: ReceivedRequest) => Uint8Array][] = [
+    ['a reply to a request that was never sent', () => replyFrame('PROPEXIST', 4_000_000_000, { exists: true })],
+    ['an invalid first byte', () => Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
     ['a frame of 4 GB', ({ id }) => frame(id, 0xffffffff)],
     ['an envelope', ({ id }) => inEnvelope(replyFrame('PROPEXIST', id, { exists: true }))],
-    ['an envelope that is broken', () => Buffer.from('fe0b00000005', 'hex')],
+    ['a malformed envelope', () => Buffer.from('fe0b00000005', 'hex')],
   ]
 
   function frame(id: number, payloadBytes: number): Buffer {
@@ -717,12 +723,12 @@ describe('a hostile peer', () => {
     return Buffer.concat([header, reply])
   }
 
-  test.each(hostile)('loses the connection over %s, and reads go on over the next', async (_, bytes) => {
+  test.each(hostile)('loses the connection after %s, and reads continue on the next', async (_, bytes) => {
     const { client, node, world } = await start()
     const call = client.propertyExists({ propertyId: 'p' })
-    const asked = await node.next()
+    const received = await node.next()
 
-    asked.peer.socket.write(bytes(asked))
+    received.peer.socket.write(bytes(received))
     await until(() => client.status().connections === 0)
     world.advance(100)
     const repeated = await node.next()
@@ -731,30 +737,30 @@ describe('a hostile peer', () => {
     expect(await call).toBe(true)
   })
 
-  test('spoils one call with an answer that cannot be read', async () => {
+  test('fails only one call with a malformed reply', async () => {
     const { client, node } = await start()
     const read = failureOf(client.propertyExists({ propertyId: 'p' }))
     const write = failureOf(client.decreaseAvailability(DECREMENT))
 
-    for (const asked of await take(node, 2))
-      asked.peer.socket.write(replyFrame('PROPROOMLIST', asked.id, { roomTypes: ['r'] }))
+    for (const received of await take(node, 2))
+      received.peer.socket.write(replyFrame('PROPROOMLIST', received.id, { roomTypes: ['r'] }))
 
     expect(await read).toMatchObject({ name: 'VacancyClientError', code: 'malformed_reply' })
     expect(await write).toMatchObject({ name: 'VacancyUnknownOutcomeError', code: 'malformed_reply' })
     expect(client.status().connections).toBe(1)
   })
 
-  test('random bytes end in an error of ours, and nothing else', async () => {
+  test('random bytes cause only errors of this library', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.uint8Array({ minLength: 1, maxLength: 60 }), { minLength: 1, maxLength: 4 }),
         async (pieces) => {
           const { client, node, world, peer } = await start()
           const call = client.propertyExists({ propertyId: 'p' }).then(String, (error: unknown) => error)
-          const asked = await node.next()
+          const received = await node.next()
           const [first, ...rest] = pieces
-          // Often enough the header is a good one.
-          if (first && first.length > 12) first.set(frame(asked.id, first.length - 9))
+          // Use a valid header often enough.
+          if (first && first.length > 12) first.set(frame(received.id, first.length - 9))
           for (const piece of [first ?? new Uint8Array(1), ...rest]) peer.socket.write(piece)
           peer.socket.end()
           await until(() => client.status().connections === 0)
@@ -770,7 +776,7 @@ describe('a hostile peer', () => {
   })
 })
 
-test('connect works in the world as it is', async () => {
+test('connect works with the real environment', async () => {
   const node = await startNode()
   const client = await connect({ port: node.port })
 

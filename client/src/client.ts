@@ -1,4 +1,4 @@
-/** The client: connections that come back by themselves, one method a command, and an end in good order. */
+/** The client: connections that are reopened automatically, one method per command, and a graceful close. */
 
 import {
   CODECS_SEGMENT,
@@ -26,39 +26,39 @@ import { createTopology, nodeClosed, nodeOpened, type ShardNode, stopTopology, t
 import { systemWorld, type World } from './world.ts'
 
 /**
- * What a single call may say. The last three are for reads of a shard of several nodes; a node that cannot answer as
- * they ask says so, and another one is asked within the deadline.
+ * Options of a single call. The last three apply to reads of a shard of several nodes. A node that cannot meet them
+ * refuses, and another node is tried within the deadline.
  */
 export type CallOptions = {
-  /** Milliseconds this call may take, repeats included, instead of the client's. */
+  /** Deadline of this call in milliseconds, retries included, instead of the client's. */
   readonly deadlineMs?: number
-  /** Gives the call up. A write that was sent by then ends with an unknown outcome. */
+  /** Cancels the call. A write that was already sent ends with an unknown outcome. */
   readonly signal?: AbortSignal
-  /** Told of every answer that a node gives to this call, refusals included, before the call settles. It must not throw. */
+  /** Called with every reply to this call, refusals included, before the call settles. It must not throw. */
   readonly watch?: (seen: AnswerSeen) => void
-  /** Where the call belongs, for commands that name no segment. Routers need it; nodes do not look at it. */
+  /** The segment of the call, for commands that name none. Routers need it; nodes ignore it. */
   readonly segment?: string
-  /** Milliseconds that the answer may be behind, at most. Default: 10 s, by the node. */
+  /** Maximum staleness of the reply in milliseconds. The node's default is 10 s. */
   readonly maxStalenessMs?: number
-  /** The answer holds at least the write of this index (`index` of a write that was sent with `wantIndex`). */
+  /** The reply reflects at least the write of this index (`index` of a write that was sent with `wantIndex`). */
   readonly minIndex?: number | bigint
-  /** The answer holds every write that was answered, to whomever, before this call. */
+  /** The reply reflects every write acknowledged to any client before this call. */
   readonly linearizable?: boolean
 }
 
-/** How full a client is. */
+/** The load of a client. */
 export type ClientStatus = {
   /** Sockets that are ready. */
   readonly connections: number
-  /** Calls without an answer, those that still wait for their turn included. */
+  /** Unsettled calls, including queued ones. */
   readonly unsettled: number
-  /** Requests on the sockets, those that nobody waits for any more included. */
+  /** Requests on the sockets, including cancelled ones. */
   readonly inFlight: number
-  /** With `nodes`: one row each, in the order of the options. */
+  /** With `nodes`: one row each, in option order. */
   readonly nodes?: readonly {
     readonly address: string
     readonly connections: number
-    /** As far as is known. */
+    /** As far as it is known. */
     readonly role: 'leader' | 'follower' | 'unknown'
   }[]
 }
@@ -70,16 +70,17 @@ type Method<Name extends CommandName, Returned> = (
 type PlainMethod<Returned> = (options?: CallOptions) => Promise<Returned>
 
 /**
- * A client of one node, or of all nodes of a shard. Dates are `YYYY-MM-DD` in UTC, from today to today plus one year; prices are whole numbers in
- * the operator's unit, a night; availability is in rooms, 0 to 255. Every method rejects with a VacancyRequestError,
- * VacancyClientError or VacancyRetryError, after which nothing was changed, or a VacancyUnknownOutcomeError.
+ * A client of one node, or of all nodes of a shard. Dates are `YYYY-MM-DD` in UTC, from today to today plus one year.
+ * Prices are whole numbers in the operator's unit, per night. Availability is in rooms, 0 to 255. A method rejects
+ * with a VacancyRequestError, VacancyClientError or VacancyRetryError when nothing was changed, or with a
+ * VacancyUnknownOutcomeError.
  */
 export type VacancyClient = {
-  /** Names of the shard's rate features, in the order of their bits; as of the latest connection. */
+  /** Names of the shard's rate features, in bit order, as of the latest connection. */
   readonly rateFeatures: readonly string[]
   status(): ClientStatus
 
-  /** The shard's rate features, asked for anew (GETCODECS). */
+  /** The shard's rate features, fetched again (GETCODECS). */
   listRateFeatures: PlainMethod<Result<'GETCODECS'>['rateFeatures']>
   /** Segments that have a property, with the number of their properties (GETSEGMENTS). */
   listSegments: PlainMethod<Result<'GETSEGMENTS'>['segments']>
@@ -97,7 +98,10 @@ export type VacancyClient = {
   /** Removes a segment's properties and everything below them (DELSEGMENT). */
   deleteSegment: Method<'DELSEGMENT', void>
 
-  /** Creates or changes the package of a night; what is left out stays, or is 0 or none when new (SETROOMPKG). */
+  /**
+   * Creates or changes the package of a night. Omitted values are unchanged, or 0 or none in a new package
+   * (SETROOMPKG).
+   */
   setPackage: Method<'SETROOMPKG', void>
   /** The package of a night (GETPROPROOMDAY). */
   getPackage: Method<'GETPROPROOMDAY', Result<'GETPROPROOMDAY'>>
@@ -122,25 +126,25 @@ export type VacancyClient = {
   /** Removes a room type with all its packages (DELPROPROOM). */
   deleteRoomType: Method<'DELPROPROOM', void>
 
-  /** Any command by its name on the wire, with the whole result: `explain` and `wantIndex` answer here. */
+  /** Any command by its wire name, with the whole result. Use it for `explain` and `wantIndex`. */
   send<Name extends Exclude<CommandName, 'LOGIN'>>(
     command: Name,
     fields: RequestFields<Name>,
     options?: CallOptions,
   ): Promise<Result<Name>>
 
-  /** Takes no further calls, waits until those made are settled, and closes the connections. */
+  /** Accepts no further calls, waits until pending ones are settled, and closes the connections. */
   close(): Promise<void>
 }
 
-/** A place for one connection, which is filled again whenever it is lost. */
+/** A slot for one connection, which is reopened whenever it is lost. */
 type Link = {
   readonly address: Address
   /** Undefined with a single node. */
   readonly node: ShardNode | undefined
   connection: Connection | undefined
   failures: number
-  /** The last attempt ended with a refusal that the next one would get as well. */
+  /** The last attempt was refused in a way that the next one would be, too. */
   isRefused: boolean
   stopPause: () => void
 }
@@ -152,25 +156,25 @@ type State = {
   readonly links: Link[]
   readonly discovery: Discovery | undefined
   rateFeatures: readonly string[]
-  /** Greatest index that a write of this client was answered with. */
+  /** Greatest acknowledged write index of this client. */
   lastIndex: number | bigint
   isClosed: boolean
   closing: Promise<void> | undefined
-  /** Tells `connect` how it went. */
+  /** Reports the result of `connect`. */
   started: (error?: VacancyCallError) => void
 }
 
 /**
- * Connects to a node and reads its codec list. A node that is not there yet is tried again until `connectDeadlineMs`.
+ * Connects to a node and fetches its codec list. Retries until `connectDeadlineMs`.
  *
- * @throws VacancyRequestError for an option that cannot be; VacancyClientError when the token is refused;
- *   VacancyRetryError when there is no connection in time
+ * @throws VacancyRequestError for an invalid option; VacancyClientError when the token is refused; VacancyRetryError
+ * when no connection is ready in time
  */
 export function connect(options: ClientOptions = {}): Promise<VacancyClient> {
   return connectIn(systemWorld, options)
 }
 
-/** The same in a world of the caller's. */
+/** The same with an environment of the caller. */
 export async function connectIn(world: World, options: ClientOptions): Promise<VacancyClient> {
   const settings = checkOptions(options)
   const { connectDeadlineMs, isShard, nodes } = settings
@@ -257,7 +261,7 @@ function refill(state: State, link: Link, lost: Connection, error: VacancyCallEr
   const { world, calls } = state
   calls.connectionFailure = error
   link.isRefused = !(error instanceof VacancyRetryError)
-  // Another node of the shard may take what this one refuses.
+  // Another node of the shard may accept what this one refuses.
   const isHopeless = state.settings.isShard ? state.links.every((other) => other.isRefused) : link.isRefused
   if (isHopeless && calls.connections.size === 0) {
     state.started(error)
@@ -279,7 +283,7 @@ function connectionSettings({ settings }: State, { address }: Link): ConnectionS
   }
 }
 
-/** Looked at when a deadline passes: a little less of silence than that is enough. */
+/** Checked when a deadline passes, so a little less silence is enough. */
 const SILENCE_SHARE = 3 / 4
 
 function face(state: State): VacancyClient {
@@ -360,17 +364,17 @@ async function call<Name extends CommandName>(
   return result as Result<Name>
 }
 
-/** The fields, with those that the options of the call and of the client stand for. */
+/** The fields, with those that the options of the call and of the client add. */
 function withModes(state: State, command: CommandName, fields: object, options: CallOptions): object {
   const { maxStalenessMs, minIndex, linearizable } = options
   const { readYourWrites } = state.settings
-  const isAsked = maxStalenessMs !== undefined || minIndex !== undefined || linearizable !== undefined
+  const hasReadOptions = maxStalenessMs !== undefined || minIndex !== undefined || linearizable !== undefined
   if (COMMANDS[command].access !== 'read') {
-    if (isAsked) throw badArgument(command, `${command} is no read: it takes no way to read`)
+    if (hasReadOptions) throw badArgument(command, `${command} is not a read and takes no read options`)
     return readYourWrites ? { ...fields, wantIndex: 1 } : fields
   }
   const leastIndex = minIndex ?? (readYourWrites && !('minIndex' in fields) ? state.lastIndex : 0)
-  if (!isAsked && leastIndex === 0) return fields
+  if (!hasReadOptions && leastIndex === 0) return fields
   return {
     ...fields,
     ...(maxStalenessMs === undefined ? {} : { maxStalenessMs }),
@@ -385,7 +389,7 @@ function envelopeOf(command: CommandName, fields: object, options: CallOptions):
   if (command === 'GETSEGMENTS') return { segment: SEGMENTS_SEGMENT, write }
   const segment = options.segment ?? ('segment' in fields ? fields.segment : undefined)
   if (typeof segment === 'string') return { segment, write }
-  throw badArgument(command, `${command} names no segment; a router needs one: { segment } in the options of the call`)
+  throw badArgument(command, `${command} has no segment, which a router requires: set { segment } in the call options`)
 }
 
 function close(state: State): Promise<void> {

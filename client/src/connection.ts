@@ -1,11 +1,11 @@
 /**
- * One socket, from connecting to its end: login, the codec list, then pipelined requests whose answers are matched by
- * correlation id (wire-protocol.md §2–§4). Nothing is repeated here: a connection ends once, and says which requests
- * it leaves without an answer.
+ * One socket, from connecting to its end: login, the codec list, then pipelined requests whose replies are matched by
+ * correlation id (docs/design/protocol.md#connection). A connection retries nothing. It ends once, and reports its
+ * requests without a reply.
  *
  *   connecting → login (with a token) → codecs → open → closed
  *
- * Whatever a peer sends, the worst that happens is the end of the connection.
+ * A misbehaving peer can at worst end the connection.
  */
 
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
@@ -29,13 +29,13 @@ import {
 import { errorOfAnswer, errorOfClient, type VacancyCallError } from './errors.ts'
 import type { World } from './world.ts'
 
-/** Largest reply that is read: 32,767 properties with a stay of 366 nights are 133 MB. */
+/** Largest accepted reply: 32,767 properties with a stay of 366 nights are 133 MB. */
 const REPLY_BYTES_MAX = 256 * 1024 * 1024
 const CORRELATION_IDS = 2 ** 32
-/** A request that was given up and is not answered this long later: the peer loses requests. */
+/** If a cancelled request has no reply after this time, the peer loses requests. */
 const LATE_ANSWER_MS_MAX = 30_000
 const TCP_KEEPALIVE_MS = 30_000
-/** Routers and bridges close what is silent for 90 s. */
+/** Routers and bridges close connections that are silent for 90 s. */
 const KEEPALIVE_MS = 15_000
 
 export type Address = { readonly host: string; readonly port: number }
@@ -44,20 +44,20 @@ export type ConnectionSettings = {
   readonly address: Address
   readonly tls: ConnectionOptions | undefined
   readonly token: string | undefined
-  /** The peer is a router: frames travel in envelopes, and it wants to hear something now and then. */
+  /** The peer is a router: frames are sent in envelopes, and keepalives are needed. */
   readonly isRouter: boolean
   /** From the first packet to the codec list. */
   readonly handshakeMs: number
-  /** With requests waiting and not a byte from the peer for this long, it is taken for dead. */
+  /** With requests waiting and no byte from the peer for this long, the peer is considered dead. */
   readonly silenceMs: number
 }
 
-/** A request that is on its way. */
+/** A request in flight. */
 export type Awaited = {
   readonly command: CommandName
-  /** The answer. Its bytes are the receiver's during this call only. */
+  /** The reply. Its bytes are valid during this call only. */
   answered(payload: Uint8Array, connection: Connection): void
-  /** There will be none. */
+  /** There will be no reply. */
   lost(error: VacancyCallError): void
 }
 
@@ -71,12 +71,12 @@ export type Connection = {
   readonly splitter: FrameSplitter
   readonly sink: FrameSink
   state: 'connecting' | 'login' | 'codecs' | 'open' | 'closed'
-  /** The socket has more than it can send: nothing is added until it says so. */
+  /** The socket's buffer is full: nothing is written until it drains. */
   isFull: boolean
   codecs: CodecList | undefined
   loginAnswer: Uint8Array
   nextId: number
-  /** By correlation id, in the order sent. Without `awaited`: given up, its answer is dropped. */
+  /** By correlation id, in sending order. Without `awaited` the request was cancelled, and its reply is dropped. */
   readonly onTheirWay: Map<number, OnItsWay>
   openedMs: number
   heardMs: number
@@ -85,9 +85,9 @@ export type Connection = {
 
 export type ConnectionListener = {
   opened(connection: Connection): void
-  /** The socket takes more again. */
+  /** The socket accepts writes again. */
   drained(connection: Connection): void
-  /** Comes once, last. What was on its way has been told already. */
+  /** Called once, as the last event. The requests in flight have been reported before. */
   closed(connection: Connection, error: VacancyCallError): void
 }
 
@@ -105,10 +105,10 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
     splitter: createFrameSplitter({ payloadBytesMax: REPLY_BYTES_MAX, skipBytesMax: REPLY_BYTES_MAX }),
     sink: {
       frame: (bytes, start, end, id, inEnvelope) => {
-        if (inEnvelope) lose(connection, 'the answer came in an envelope')
+        if (inEnvelope) lose(connection, 'the reply is in an envelope')
         else receive(connection, bytes.subarray(start, end), id)
       },
-      refuse: () => lose(connection, 'the answer came in a broken envelope'),
+      refuse: () => lose(connection, 'the reply is in a malformed envelope'),
       fatal: (reason) => lose(connection, reason),
     },
     state: 'connecting',
@@ -131,7 +131,7 @@ export function openConnection(world: World, settings: ConnectionSettings, liste
     if (connection.state === 'open') listener.drained(connection)
   })
   socket.on('error', (error) => lose(connection, error.message, error))
-  socket.once('close', () => lose(connection, 'the other side closed it'))
+  socket.once('close', () => lose(connection, 'the peer closed the connection'))
   return connection
 }
 
@@ -150,7 +150,7 @@ function hear(connection: Connection, chunk: Uint8Array): void {
   else splitFrames(connection.splitter, chunk, connection.sink)
 }
 
-/** The answer to LOGIN is bare text, and may come in pieces like everything else. */
+/** The reply to LOGIN is bare text, and may arrive in pieces. */
 function hearLogin(connection: Connection, chunk: Uint8Array): void {
   const received = new Uint8Array(connection.loginAnswer.length + chunk.length)
   received.set(connection.loginAnswer)
@@ -161,18 +161,18 @@ function hearLogin(connection: Connection, chunk: Uint8Array): void {
       connection.loginAnswer = received
       return
     case 'failed':
-      return end(connection, errorOfClient('login_failed', NOBODY, { address: addressOf(connection) }))
+      return end(connection, errorOfClient('login_failed', UNSENT, { address: addressOf(connection) }))
     case 'malformed':
-      return lose(connection, 'the answer to LOGIN is none')
+      return lose(connection, 'invalid reply to LOGIN')
     case 'ok':
       askCodecs(connection)
       if (bytes < received.length) splitFrames(connection.splitter, received.subarray(bytes), connection.sink)
   }
 }
 
-const NOBODY = { command: undefined, inDoubt: false }
+const UNSENT = { command: undefined, inDoubt: false }
 
-/** Masks of rate features are read by the list of the connection that they come from. */
+/** Masks of rate features are decoded with the list of their connection. */
 function askCodecs(connection: Connection): void {
   connection.state = 'codecs'
   const envelope = connection.settings.isRouter ? { segment: CODECS_SEGMENT, write: false } : undefined
@@ -188,7 +188,7 @@ function askCodecs(connection: Connection): void {
         }
         connection.codecs = createCodecList(reply.result.rateFeatures)
       } catch (error) {
-        return lose(connection, 'the codec list cannot be read', error)
+        return lose(connection, 'invalid codec list', error)
       }
       connection.stopTimer()
       connection.state = 'open'
@@ -210,13 +210,13 @@ function keepAlive(connection: Connection): void {
 function receive(connection: Connection, payload: Uint8Array, id: number): void {
   if (connection.state === 'closed') return
   const onItsWay = connection.onTheirWay.get(id)
-  if (!onItsWay) return lose(connection, `an answer came for request ${id}, which was never asked`)
+  if (!onItsWay) return lose(connection, `received a reply to request ${id}, which was never sent`)
   connection.onTheirWay.delete(id)
   onItsWay.awaited?.answered(payload, connection)
 }
 
 /**
- * Hands a frame to the socket. Its correlation id is written into it: the frame must be the caller's to give away.
+ * Hands a frame to the socket and writes the correlation id into it. The caller gives up ownership of the frame.
  *
  * @returns the correlation id
  */
@@ -230,49 +230,49 @@ export function send(connection: Connection, frame: Uint8Array, awaited: Awaited
   return id
 }
 
-/** Where the correlation id of a bare frame or of an envelope's inner frame lies. */
+/** Offset of the correlation id of a bare frame, or of an envelope's inner frame. */
 function correlationIdAt(frame: Uint8Array): number {
   const frameStart = frame[0] === MAGIC_ENVELOPE ? decodeEnvelope(frame).frameStart : 0
   return frameStart + 1
 }
 
-/** Nobody waits for the answer any more; when it comes it is dropped. */
+/** Cancels a request. Its reply will be dropped. */
 export function giveUp(connection: Connection, id: number): void {
   const onItsWay = connection.onTheirWay.get(id)
   if (onItsWay) onItsWay.awaited = undefined
 }
 
-/** Ends a connection whose peer lets requests wait and says nothing, or never answers some of them. */
+/** Ends a connection whose peer is silent while requests wait, or never replies to some of them. */
 export function checkHealth(connection: Connection): void {
   const [oldest] = connection.onTheirWay.values()
   if (connection.state !== 'open' || !oldest) return
   const nowMs = connection.world.clock.monotonicMs()
   const { silenceMs } = connection.settings
   if (nowMs - Math.max(connection.heardMs, oldest.sentMs) >= silenceMs) {
-    lose(connection, `no answer to anything for ${silenceMs} ms`)
+    lose(connection, `no reply to any request for ${silenceMs} ms`)
   } else if (nowMs - oldest.sentMs >= LATE_ANSWER_MS_MAX) {
-    lose(connection, `no answer to a request for ${LATE_ANSWER_MS_MAX} ms`)
+    lose(connection, `no reply to a request for ${LATE_ANSWER_MS_MAX} ms`)
   }
 }
 
-/** Ends a connection in good order: what was handed to the socket is still sent. Resolves when it is closed. */
+/** Closes a connection gracefully: bytes handed to the socket are still sent. Resolves when it is closed. */
 export function hangUp(connection: Connection): Promise<void> {
   const { socket } = connection
   if (socket.closed) return Promise.resolve()
   return new Promise((resolve) => {
     socket.once('close', () => resolve())
-    // A peer that does not read would keep what is unsent, and the socket, for ever.
+    // A peer that does not read would otherwise keep the unsent bytes and the socket forever.
     if (connection.state === 'open' && socket.writableLength === 0) socket.destroySoon()
     else socket.destroy()
-    finish(connection, errorOfClient('client_closed', NOBODY, {}))
+    finish(connection, errorOfClient('client_closed', UNSENT, {}))
   })
 }
 
-/** The connection is of no use any more. */
+/** The connection is unusable. */
 function lose(connection: Connection, reason: string, cause?: unknown): void {
   if (connection.state === 'closed') return
   const code = connection.state === 'open' ? 'connection_lost' : 'connection_failed'
-  end(connection, errorOfClient(code, NOBODY, { address: addressOf(connection), reason }, cause))
+  end(connection, errorOfClient(code, UNSENT, { address: addressOf(connection), reason }, cause))
 }
 
 function end(connection: Connection, error: VacancyCallError): void {

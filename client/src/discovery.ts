@@ -1,21 +1,21 @@
 /**
- * Who leads, from the HTTP API of the nodes (platform.md §4.1): the leader is the node that says so of itself and that
- * most of those who answer name. Looked at every two seconds, and at once when no leader is known. Nodes without an API
- * address are found out by the answers to writes alone.
+ * Finds the leader through the HTTP API of the nodes (docs/design/protocol.md#clients): the node that reports itself
+ * as leader and that most of the responding nodes name. Polled every two seconds, and at once when no leader is
+ * known. Without API addresses, the leader is found only through replies to writes.
  */
 
 import type { ConnectionOptions } from 'node:tls'
 import { confirm, nodeForeign, type ShardNode, STALE_MS, type Topology } from './topology.ts'
 
 const LOOK_EVERY_MS = 2_000
-/** A search for a leader looks no more often than this. */
+/** Minimum interval between two searches for a leader. */
 const LOOK_AGAIN_MS = 100
 const ANSWER_MS = 2_000
 
 export type Discovery = {
   readonly topology: Topology
   readonly how: { readonly token: string | undefined; readonly tls: ConnectionOptions | undefined }
-  /** Of the first node, in the order of the options, that said it. */
+  /** Of the first node, in option order, that reported it. */
   shardId: string | undefined
   isLooking: boolean
   isWanted: boolean
@@ -32,7 +32,7 @@ type Report = {
   readonly shardId: string
 }
 
-/** Begins to look, when there is a node with an API address. */
+/** Starts polling, if a node has an API address. */
 export function startDiscovery(topology: Topology, how: Discovery['how']): Discovery {
   const discovery: Discovery = {
     topology,
@@ -56,7 +56,7 @@ export function stopDiscovery(discovery: Discovery): void {
 
 function lookSoon(discovery: Discovery): void {
   if (discovery.isStopped) return
-  // Never two looks at once: what is under way may have been asked before the change.
+  // Never two polls at once: a poll in progress may have sent its requests before the change.
   if (discovery.isLooking) discovery.isWanted = true
   else lookAfter(discovery, discovery.lastLookMs + LOOK_AGAIN_MS - discovery.topology.world.clock.monotonicMs())
 }
@@ -94,12 +94,13 @@ async function ask({ topology, how }: Discovery, node: ShardNode): Promise<Repor
       node,
       health: health.trim(),
       nodeId: textOf(nodeId),
-      // Missing or null while it is not known.
+      // Missing or null while unknown.
       leaderId: textOf(leaderId),
       shardId: textOf(shardId),
     }
   } catch {
-    // It does not answer, or is no such node: its connection will tell, and the others are asked as well.
+    // The node does not respond, or is not a Vacancy node. Its connection will show that, and the other nodes are
+    // polled as well.
     return undefined
   }
 }
@@ -118,7 +119,7 @@ function learn(discovery: Discovery, reports: readonly Report[]): void {
   }
   const named = mostNamed(ours)
   const leader = ours.find(({ nodeId, health }) => nodeId === named && health === 'active_leader')
-  // A leader that executes writes needs no other witness, least of all one that has not heard yet.
+  // A leader that executes writes needs no confirmation, least of all from a node with outdated information.
   if (leader && !topology.isConfirmed) confirm(topology, leader.node)
 }
 
@@ -129,7 +130,7 @@ function isOurs(discovery: Discovery, { node, shardId }: Report): boolean {
   return false
 }
 
-/** The leader that most name; those who know none do not vote. */
+/** The leader named most often. Nodes that know none do not vote. */
 function mostNamed(reports: readonly Report[]): string {
   const votes = new Map<string, number>()
   for (const { leaderId } of reports) if (leaderId !== '') votes.set(leaderId, (votes.get(leaderId) ?? 0) + 1)

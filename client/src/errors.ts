@@ -1,12 +1,12 @@
 /**
- * Errors by what their catcher can do about them. Which class an answer of the node belongs to follows from its code
- * (wire-protocol.md §7.1) and from what is at stake: a read that fails has changed nothing, whatever its code says.
+ * Error classes by what the catcher can do. The class of a node's error follows from its code
+ * (docs/design/protocol.md#errors) and from the command: a failed read has changed nothing, whatever its code.
  */
 
 import { ERRORS, type ErrorName, kindOfWireCode, sentence } from '@vacancy/shared'
 import type { CommandName } from '@vacancy/shared/wire'
 
-/** What the client finds out by itself: a row of the errors' table each. */
+/** Errors detected by the client; each has a row in the error table. */
 export type ClientErrorCode =
   | 'malformed_reply'
   | 'connection_failed'
@@ -17,9 +17,9 @@ export type ClientErrorCode =
   | 'client_closed'
   | 'backpressure'
 
-/** What all errors of this library have in common. Catch one of its four kinds, or this one for all. */
+/** The common base of all errors of this library. Catch one of its four subclasses, or this class for all. */
 export class VacancyCallError extends Error {
-  /** A code of the wire, such as `NOT_FOUND` or `503`, or one of the client's own, such as `connection_lost`. */
+  /** A wire code, such as `NOT_FOUND` or `503`, or one of the client's own, such as `connection_lost`. */
   readonly code: string
   /** The command that failed; undefined when a connection could not be made. */
   readonly command: CommandName | undefined
@@ -32,16 +32,16 @@ export class VacancyCallError extends Error {
   }
 }
 
-/** The call itself is wrong, or a rule of the business says no (sold out, not found). Nothing was changed. */
+/** The call is invalid, or a business rule refuses it (sold out, not found). Nothing was changed. */
 export class VacancyRequestError extends VacancyCallError {}
 
-/** The client, its connection or the node is at fault, and repeating does not help. Nothing was changed. */
+/** The client, its connection or the node is at fault, and a retry does not help. Nothing was changed. */
 export class VacancyClientError extends VacancyCallError {}
 
-/** Not now, not here, or not in time. Nothing was changed: the same call may succeed later. */
+/** Temporarily refused, refused by this node, or too late. Nothing was changed: the same call may succeed later. */
 export class VacancyRetryError extends VacancyCallError {}
 
-/** The write may or may not have been executed, and its fate can no longer be learnt. Read the state. */
+/** The write may or may not have been executed, and its outcome can no longer be determined. Read the state. */
 export class VacancyUnknownOutcomeError extends VacancyCallError {}
 
 export type Blamed = {
@@ -50,14 +50,14 @@ export type Blamed = {
   readonly inDoubt: boolean
 }
 
-/** A node sends 1,024 bytes at most. */
+/** A node sends at most 1,024 bytes. */
 const EXPLANATION_LENGTH_MAX = 1024
 
 /**
- * The error of an answer.
+ * The error for an ERROR reply.
  *
- * @param code before the colon of the answer's text, or all of it
- * @param explanation behind the colon
+ * @param code the text before the colon, or all of it
+ * @param explanation the text after the colon
  */
 export function errorOfAnswer(call: Blamed & { readonly isWrite: boolean }, code: string, explanation: string) {
   const message = explanation === '' ? explain(code) : explanation.slice(0, EXPLANATION_LENGTH_MAX)
@@ -72,21 +72,21 @@ export function errorOfAnswer(call: Blamed & { readonly isWrite: boolean }, code
       if (code === '408') return new VacancyRetryError(code, call.command, message)
       return new VacancyClientError(code, call.command, message)
     default:
-      // A router knows no shard for the segment: the caller's to correct, as an unknown name would be.
+      // A router knows no shard for the segment. The caller must correct it, like any unknown name.
       if (code === '404') return new VacancyRequestError(code, call.command, message)
       return new VacancyClientError(code, call.command, message)
   }
 }
 
-/** Numeric codes come without words: those of the table's first row with that code. */
+/** Numeric codes have no text: use the message of the table's first row with that code. */
 function explain(code: string): string {
   for (const [name, row] of Object.entries(ERRORS)) {
-    if ('wire' in row && row.wire === code) return sentence(name as ErrorName, { reason: 'its log says which' })
+    if ('wire' in row && row.wire === code) return sentence(name as ErrorName, { reason: 'see the log of the node' })
   }
-  return `The node answered ${code === '' ? 'an error without a code' : code}.`
+  return `The node replied with ${code === '' ? 'an error without a code' : code}.`
 }
 
-/** Which class an error found by the client has when nothing was changed. */
+/** The class of an error detected by the client when nothing was changed. */
 const CLASS_OF = {
   malformed_reply: VacancyClientError,
   connection_failed: VacancyRetryError,
@@ -99,9 +99,9 @@ const CLASS_OF = {
 } as const satisfies Record<ClientErrorCode, typeof VacancyCallError>
 
 /**
- * An error that the client found out by itself.
+ * An error detected by the client.
  *
- * @param fields what the sentence of the code needs (errors table)
+ * @param fields the fields of the code's message (error table)
  */
 export function errorOfClient(
   code: ClientErrorCode,
@@ -114,20 +114,20 @@ export function errorOfClient(
   return new Class(code, call.command, message, cause)
 }
 
-/** The same for a call that a failed or lost connection leaves behind. */
+/** The same for a call whose connection failed or was lost. */
 export function errorOfConnection(call: Blamed, error: VacancyCallError): VacancyCallError {
   const { code, message, cause } = error
   if (call.inDoubt) return new VacancyUnknownOutcomeError(code, call.command, doubtful(code, message), cause)
   return new (error.constructor as typeof VacancyCallError)(code, call.command, message, cause)
 }
 
-/** That nothing was done, as many sentences say, is true of the last attempt only. */
+/** "Nothing was done" in a message refers only to the last attempt. */
 function doubtful(code: string, message: string): string {
   if (code === 'connection_lost' || kindOfWireCode(code) === 'unknown_outcome') return message
   return `An earlier attempt may have been executed. Of the last one: ${message}`
 }
 
-/** An argument that no node needs to see to refuse it. */
+/** An argument that is refused locally. */
 export function badArgument(command: CommandName | undefined, message: string, cause?: unknown): VacancyRequestError {
   return new VacancyRequestError('VALIDATION_ERROR', command, message, cause)
 }

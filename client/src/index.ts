@@ -1,4 +1,4 @@
-/** The native client of Vacancy: `connect`, the methods of `VacancyClient`, and errors by what can be done about them. */
+/** The native client of Vacancy: `connect`, the methods of `VacancyClient`, and error classes by what can be done. */
 
 export type { NightPackage, RequestFields, Result, SearchExplained } from '@vacancy/shared/wire'
 export type { AnswerSeen } from './calls.ts'

@@ -1,55 +1,61 @@
-/** What a client is told when it connects: every option with its default, checked once. */
+/** Options of `connect`: every option with its default, validated once. */
 
 import type { ConnectionOptions } from 'node:tls'
 import type { Address } from './connection.ts'
 import { badArgument } from './errors.ts'
 import type { ReadsFrom } from './topology.ts'
 
-/** Where a node of a shard is. */
+/** The address of a node of a shard. */
 export type NodeAddress = {
   readonly host: string
   /** Default 7777. */
   readonly port?: number
-  /** Base of its HTTP API, such as `http://10.0.0.1:8080`: the leader is asked for there, too. */
+  /** Base URL of its HTTP API, such as `http://10.0.0.1:8080`, also used to find the leader. */
   readonly api?: string
 }
 
 export type ClientOptions = {
   /**
-   * Nodes of one shard, as `host`, `host:port` or with the address of their API, instead of `host` and `port`. Name all
-   * of them: no others are found.
+   * Nodes of one shard, as `host`, `host:port` or with the address of their API, instead of `host` and `port`. List
+   * all of them: there is no discovery of further nodes.
    */
   readonly nodes?: readonly (string | NodeAddress)[]
-  /** Which nodes of a shard answer reads: those that do not lead while there are any (default), any, or the leader. */
+  /**
+   * Which nodes of a shard serve reads: the nodes that do not lead while there are any (default), any node, or the
+   * leader.
+   */
   readonly reads?: ReadsFrom
-  /** Reads see every write of this client that was answered before them, whichever node answers. Default false. */
+  /** Reads see every earlier acknowledged write of this client, on any node. Default false. */
   readonly readYourWrites?: boolean
   /** Name or address of the node, or of the router with `envelope: 'router'`. Default 127.0.0.1. */
   readonly host?: string
   /** Default 7777. */
   readonly port?: number
-  /** Sent with LOGIN when given. Nodes with an auth file may require it. */
+  /** Sent with LOGIN if given. Nodes with an auth file may require it. */
   readonly token?: string
   /** `true`, or Node's own TLS options (`ca`, `cert`, `key`, `servername`). Default: plain TCP. */
   readonly tls?: boolean | ConnectionOptions
-  /** Sockets to the node. Writes keep the order of their calls on one socket only. Default 1. */
+  /** Sockets to the node. Writes keep call order only on a single socket. Default 1. */
   readonly connections?: number
-  /** Milliseconds a call may take, repeats included. Default 2000. */
+  /** Deadline of a call in milliseconds, retries included. Default 2000. */
   readonly deadlineMs?: number
-  /** Milliseconds within which `connect` must have a connection, and each later attempt at one. Default 5000. */
+  /** Milliseconds within which `connect`, and each reconnect, must have a connection. Default 5000. */
   readonly connectDeadlineMs?: number
-  /** Requests on their way at once, a socket. Default 1024. */
+  /** Maximum requests in flight per socket. Default 1024. */
   readonly maxInFlight?: number
-  /** Calls that may wait for their turn beyond those; more are refused with `backpressure`. Default 10000. */
+  /** Calls that may be queued beyond those; further ones are refused with `backpressure`. Default 10000. */
   readonly maxQueued?: number
-  /** Send a request key with every write, so that it can be repeated. Off for servers that refuse it. Default true. */
+  /**
+   * Send a request key with every write, so that it can be retried. Disable it for servers that refuse it. Default
+   * true.
+   */
   readonly requestKeys?: boolean
-  /** `router`: frames travel in envelopes that name their segment. Default: bare frames, as a node takes them. */
+  /** `router`: frames are sent in envelopes that name their segment. Default: bare frames, as a node expects. */
   readonly envelope?: 'router'
 }
 
 export type Settings = {
-  /** One, or those of a shard. */
+  /** A single node, or the nodes of a shard. */
   readonly nodes: readonly { readonly address: Address; readonly api: string | undefined }[]
   readonly isShard: boolean
   readonly reads: ReadsFrom
@@ -66,13 +72,13 @@ export type Settings = {
 }
 
 const CONNECTIONS_MAX = 1024
-/** Timers of Node go no further: 24.8 days. */
+/** The limit of Node's timers: 24.8 days. */
 export const DEADLINE_MS_MAX = 2 ** 31 - 1
 const IN_FLIGHT_MAX = 1_000_000
 const QUEUED_MAX = 10_000_000
 const PORT_MAX = 65_535
 const PORT = 7777
-/** Voters and learners of a shard, and some to spare. */
+/** Voters and learners of a shard, with a margin. */
 const NODES_MAX = 32
 const READS_FROM: readonly ReadsFrom[] = ['followers', 'any', 'leader']
 
@@ -108,11 +114,11 @@ function nodesOf({ nodes, host, port }: ClientOptions): Settings['nodes'] {
   if (nodes === undefined) return [nodeOf({ host: host ?? '127.0.0.1', port: port ?? PORT })]
   if (host !== undefined || port !== undefined) throw badArgument(undefined, 'give nodes, or host and port')
   if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > NODES_MAX) {
-    throw badArgument(undefined, `nodes must be a list of 1 to ${NODES_MAX} addresses`)
+    throw badArgument(undefined, `nodes must list 1 to ${NODES_MAX} addresses`)
   }
   const found = nodes.map((node: string | NodeAddress) => nodeOf(typeof node === 'string' ? parseNode(node) : node))
   const names = new Set(found.map(({ address }) => `${address.host} ${address.port}`))
-  if (names.size < found.length) throw badArgument(undefined, 'nodes must be different ones')
+  if (names.size < found.length) throw badArgument(undefined, 'nodes must be different')
   return found
 }
 

@@ -1,4 +1,4 @@
-/** The package as its users get it: packed, unpacked beside its one dependency, and run by another Node than ours. */
+/** The package as users get it: packed, unpacked beside its only dependency, and run by another Node version. */
 
 import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -30,7 +30,7 @@ beforeAll(() => {
   writeFileSync(path.join(app, 'package.json'), '{ "type": "module" }')
 })
 
-/** The Node that the package is run by: of those on the PATH, one that is not the house's own; else this one. */
+/** The Node that runs the package: one on the PATH that is not the pinned one; else this one. */
 function usersNode(): string {
   const found = (process.env['PATH'] ?? '')
     .split(path.delimiter)
@@ -40,7 +40,7 @@ function usersNode(): string {
   return found ?? process.execPath
 }
 
-test('it depends on nothing but the hashes, and holds no test', () => {
+test('it depends only on the hash library, and contains no tests', () => {
   const manifest = JSON.parse(readFileSync(path.join(installed, 'package.json'), 'utf8')) as { [key: string]: unknown }
 
   expect(manifest['dependencies']).toEqual({ '@noble/hashes': expect.any(String) })
@@ -75,7 +75,7 @@ test('it searches from plain JavaScript', async () => {
   expect(JSON.parse(stdout)).toEqual({ stays: [{ propertyId: 'p', days }], refused: true, names: CODECS.names })
 })
 
-test('its types are understood by the compiler, and refuse a field that does not exist', async () => {
+test('its types compile, and reject an unknown field', async () => {
   cpSync(path.join(ROOT, 'node_modules/@types'), path.join(app, 'node_modules/@types'), { recursive: true })
   cpSync(path.join(ROOT, 'node_modules/undici-types'), path.join(app, 'node_modules/undici-types'), { recursive: true })
   writeFileSync(

@@ -12,7 +12,7 @@ test('the README names every command but the handshake', () => {
   for (const { name } of COMMAND_LIST.filter(({ name }) => name !== 'LOGIN')) expect(readme).toContain(name)
 })
 
-test('the README names every code that an error can have, and codes that there are', () => {
+test('the README names every error code, and only existing codes', () => {
   const named = [...errors.matchAll(/`(\d{3}|[A-Z]+_?[A-Z]+|[a-z]+_[a-z]+|cancelled|backpressure)`/g)].map(
     ([, code]) => code,
   )

@@ -33,7 +33,7 @@ test('a session has 128 random bits as lower-case hexadecimal digits, and its nu
   expect(take(createRequestKeys(turnedWorld())).session.id).not.toBe(key.session.id)
 })
 
-test('nothing follows in a session until number 1 is answered (X4)', () => {
+test('a session sends nothing further until number 1 has a reply', () => {
   const keys = createRequestKeys(turnedWorld())
   const first = take(keys)
 
@@ -54,14 +54,14 @@ test('a session whose number 1 was refused before it was executed is not used ag
   expect(next.session).not.toBe(first.session)
 })
 
-test('at most 256 numbers lie between the oldest unanswered one and the next; then a further session opens (X3)', () => {
+test('numbers run at most 255 ahead of the oldest pending one; then another session opens', () => {
   const keys = createRequestKeys(turnedWorld())
   openSession(keys)
   const oldest = take(keys)
   for (let i = 1; i < SESSION_WINDOW; i++) {
     const key = take(keys)
     expect(key).toEqual({ session: oldest.session, number: oldest.number + i })
-    // Answered or not: what counts is how far the numbers run ahead of the oldest.
+    // Regardless of replies in between: only the distance from the oldest pending number counts.
     if (i % 2 === 0) releaseKey(keys, key, true)
   }
 
@@ -73,7 +73,7 @@ test('at most 256 numbers lie between the oldest unanswered one and the next; th
   expect(take(keys).session).toBe(oldest.session)
 })
 
-test('a retired session takes no further number, and what is on its way keeps its own', () => {
+test('a retired session takes no further number, and writes in flight keep theirs', () => {
   const keys = createRequestKeys(turnedWorld())
   openSession(keys)
   const second = take(keys)
@@ -84,7 +84,7 @@ test('a retired session takes no further number, and what is on its way keeps it
   releaseKey(keys, second, true)
 })
 
-test('a session that was idle for an hour is left: the node may have forgotten it', () => {
+test('a session idle for an hour is retired, because the node may have forgotten it', () => {
   const world = turnedWorld()
   const keys = createRequestKeys(world)
   const { session } = openSession(keys)
@@ -98,7 +98,7 @@ test('a session that was idle for an hour is left: the node may have forgotten i
   expect(takeKey(keys)?.session).not.toBe(session)
 })
 
-test('there is a greatest number of sessions', () => {
+test('the number of sessions is limited', () => {
   const keys = createRequestKeys(turnedWorld())
   for (let i = 0; i < SESSIONS_MAX; i++) {
     openSession(keys)

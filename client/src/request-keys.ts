@@ -1,24 +1,26 @@
 /**
- * Request keys: what makes a repeated write harmless (consensus.md §12, X1 to X4). A key is a session, 128 random bits,
- * and a number that grows by one with every write of the session.
+ * Request keys make retried writes idempotent (docs/design/consensus.md#request-keys). A key is a session, 128 random
+ * bits, and a number that grows by one with every write of the session.
  *
- *   opening   number 1 is on its way; nothing else is sent in the session, or it could arrive first and be refused
+ *   opening   number 1 is in flight; nothing else is sent in the session, or it could arrive first and be refused
  *   open      number 1 was executed: the node knows the session
- *   retired   no further number is taken; those on their way keep theirs
+ *   retired   no further number is taken; writes in flight keep theirs
  *
- * The node keeps the last 256 results of a session. So numbers run at most 255 ahead of the oldest unanswered one, or
- * that one could no longer be repeated.
+ * The node keeps the last 256 results of a session. Numbers therefore run at most 255 ahead of the oldest pending
+ * one, which could otherwise no longer be retried.
  */
 
 import { assert } from '@vacancy/shared'
 import type { World } from './world.ts'
 
 const SESSION_BYTES = 16
-/** Results that a node keeps for a session. */
+/** Results that a node keeps per session. */
 export const SESSION_WINDOW = 256
-/** Sessions in use at once; with all of them full, writes wait. */
+/** Sessions in use at once. When all are full, writes wait. */
 export const SESSIONS_MAX = 64
-/** A node forgets a session 24 h after its last use, earlier when many are in use. We forget it well before. */
+/**
+ * A node forgets a session 24 h after its last use, earlier when many are in use. The client retires it well before.
+ */
 export const SESSION_IDLE_MS_MAX = 3_600_000
 
 export type Session = {
@@ -26,7 +28,7 @@ export type Session = {
   readonly id: string
   state: 'opening' | 'open' | 'retired'
   nextNumber: number
-  /** Numbers without an answer, in ascending order. */
+  /** Pending numbers, ascending. */
   readonly unanswered: Set<number>
   lastUseMs: number
 }
@@ -35,7 +37,7 @@ export type RequestKey = { readonly session: Session; readonly number: number }
 
 export type RequestKeys = {
   readonly world: World
-  /** Those that are not retired. */
+  /** Sessions that are not retired. */
   readonly sessions: Set<Session>
 }
 
@@ -43,7 +45,7 @@ export function createRequestKeys(world: World): RequestKeys {
   return { world, sessions: new Set() }
 }
 
-/** The key of the next write; undefined when it has to wait until an earlier one is answered. */
+/** The key of the next write; undefined when it has to wait for the reply to an earlier one. */
 export function takeKey(keys: RequestKeys): RequestKey | undefined {
   const nowMs = keys.world.clock.monotonicMs()
   let isOneOpening = false
@@ -72,7 +74,7 @@ function takeNumber(session: Session, nowMs: number): RequestKey {
 }
 
 /**
- * The write is done with: it is not repeated any more.
+ * The write is settled and will not be retried.
  *
  * @param isFateKnown the node executed it, or refused it while executing: it has an entry for the session
  */
@@ -83,7 +85,7 @@ export function releaseKey(keys: RequestKeys, { session, number }: RequestKey, i
   else retire(keys, session)
 }
 
-/** Takes no further number of a session that the node may have forgotten (X4). */
+/** Retires sessions that the node may have forgotten (docs/design/consensus.md#request-keys). */
 export function retire(keys: RequestKeys, session: Session): void {
   session.state = 'retired'
   keys.sessions.delete(session)

@@ -15,8 +15,8 @@ const KEYED = { isWrite: true, isKeyed: true }
 const lost = { ended: 'lost' } as const
 const answered = (code: string) => ({ ended: 'answered', code }) as const
 
-describe('what may be sent again', () => {
-  test.each(['308', '405', '429', '503'])('anything that was answered %s: it is certainly in no log', (code) => {
+describe('retries', () => {
+  test.each(['308', '405', '429', '503'])('any call refused with %s, which is certainly not in the log', (code) => {
     for (const call of [READ, WRITE, KEYED]) {
       expect(mayRepeat(call, answered(code), 0)).toBe(true)
       expect(leavesDoubt(call, answered(code))).toBe(false)
@@ -33,7 +33,7 @@ describe('what may be sent again', () => {
     'PARSE_ERROR',
     '404',
     '500',
-  ])('nothing that was answered %s', (code) => {
+  ])('no call refused with %s', (code) => {
     for (const call of [READ, WRITE, KEYED]) expect(mayRepeat(call, answered(code), 0)).toBe(false)
   })
 
@@ -50,30 +50,30 @@ describe('what may be sent again', () => {
   })
 })
 
-test('only writes that were lost, or answered with an unknown outcome, are in doubt', () => {
+test('only lost writes and those with an unknown outcome are in doubt', () => {
   expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, lost))).toEqual([false, true, true])
   expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, answered('408')))).toEqual([false, true, true])
   expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, answered('500')))).toEqual([false, true, true])
   expect([READ, WRITE, KEYED].map((call) => leavesDoubt(call, answered('NOT_FOUND')))).toEqual([false, false, false])
 })
 
-test('an answer that does not come from executing a write does not tell its fate', () => {
+test('a reply that does not come from executing a write does not settle its outcome', () => {
   expect(['SUCCESS', 'NOT_FOUND', 'OVERFLOW', 'UNDERFLOW'].every(tellsFate)).toBe(true)
   expect(['VALIDATION_ERROR', 'FORBIDDEN', 'AUTH_ERROR', '503', '408', '500', ''].some(tellsFate)).toBe(false)
 })
 
-test('delays before connecting again double from 100 ms to 5 s, and chance takes up to half of them', () => {
+test('reconnect delays double from 100 ms to 5 s, with up to half of it random', () => {
   const greatest = Array.from({ length: 8 }, (_, failures) => reconnectDelayMs(failures, 1))
   expect(greatest).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000])
   expect(reconnectDelayMs(0, 0)).toBe(50)
   expect(reconnectDelayMs(1000, 0)).toBe(2500)
 })
 
-test('delays before sending again double from 20 ms to 500 ms', () => {
+test('retry delays double from 20 ms to 500 ms', () => {
   expect(Array.from({ length: 7 }, (_, repeats) => repeatDelayMs(repeats, 1))).toEqual([20, 40, 80, 160, 320, 500, 500])
 })
 
-test('a search for the leader goes on quickly for as long as an election takes, then as seldom as other repeats', () => {
+test('the search for a leader retries quickly for the duration of an election, then as rarely as other retries', () => {
   expect([0, 1, 2, 3, 59].map((rounds) => searchDelayMs(rounds, 1))).toEqual([20, 40, 80, 80, 80])
   expect(searchDelayMs(60, 1)).toBe(500)
 })

@@ -3,14 +3,14 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { connect, connectIn, type VacancyClient } from './client.ts'
 import { VacancyUnknownOutcomeError } from './errors.ts'
 import { type ClientOptions, checkOptions, type NodeAddress } from './options.ts'
-import { type Asked, type Script, type ScriptedNode, startScriptedNode } from './testing/scripted-node.ts'
+import { type ReceivedRequest, type Script, type ScriptedNode, startScriptedNode } from './testing/scripted-node.ts'
 import { type TurnedWorld, turnedWorld } from './testing/turned-world.ts'
 import { until } from './testing/until.ts'
 
 const NIGHT = { propertyId: 'hotel_123', roomType: 'suite', date: '2026-12-24' }
 const DECREMENT = { ...NIGHT, amount: 1 }
 const HOTEL = { propertyId: 'hotel_123' }
-/** Where nobody listens. */
+/** An address without a listener. */
 const NOBODY_LISTENS = '127.0.0.1:1'
 
 const cleanUp: (() => unknown)[] = []
@@ -34,7 +34,7 @@ type Shard = {
   readonly client: VacancyClient
 }
 
-/** Three nodes that answer what the test says, and a client that is connected to all of them. */
+/** Three nodes that reply as the test decides, and a client that is connected to all of them. */
 async function start(options: ClientOptions = {}): Promise<Shard> {
   const [a, b, c] = [await startNode(), await startNode(), await startNode()]
   const world = turnedWorld()
@@ -43,24 +43,24 @@ async function start(options: ClientOptions = {}): Promise<Shard> {
   return { a, b, c, world, client }
 }
 
-/** A write that `leader` executes: from here on it is known. */
-async function findLeader({ a, b, c, client }: Shard, leader: ScriptedNode): Promise<Asked> {
+/** A write that `leader` executes, after which the leader is known. */
+async function findLeader({ a, b, c, client }: Shard, leader: ScriptedNode): Promise<ReceivedRequest> {
   const write = client.setAvailability(DECREMENT)
   for (const node of [a, b, c]) {
-    const asked = await node.next()
+    const received = await node.next()
     if (node === leader) {
-      asked.answer({ availability: 9 })
+      received.answer({ availability: 9 })
       await write
-      return asked
+      return received
     }
-    asked.refuse('308')
+    received.refuse('308')
   }
   throw new Error('the leader is one of the three')
 }
 
 const roles = (client: VacancyClient) => client.status().nodes?.map(({ role }) => role)
 /** The next request that reaches any of the nodes. */
-async function firstOf(...nodes: readonly ScriptedNode[]): Promise<Asked> {
+async function firstOf(...nodes: readonly ScriptedNode[]): Promise<ReceivedRequest> {
   await until(() => nodes.some((node) => node.untaken().length > 0))
   const found = nodes.find((node) => node.untaken().length > 0) as ScriptedNode
   return found.next()
@@ -73,7 +73,7 @@ const failureOf = (call: Promise<unknown>) =>
   )
 
 describe('writes', () => {
-  test('find the leader by being refused, one at a time, and go out together from then on', async () => {
+  test('find the leader through refusals, one at a time, and are pipelined from then on', async () => {
     const shard = await start()
     const { a, b, c, client } = shard
     const writes = [1, 2, 3].map((amount) => client.decreaseAvailability({ ...NIGHT, amount }))
@@ -84,29 +84,29 @@ describe('writes', () => {
     expect(again.payload).toEqual(first.payload)
     again.answer({ availability: 1 })
     const rest = [await b.next(), await b.next()]
-    for (const asked of rest) asked.answer({ availability: asked.fields['amount'] as number })
+    for (const received of rest) received.answer({ availability: received.fields['amount'] as number })
 
     expect(await Promise.all(writes)).toEqual([1, 2, 3])
     expect([a, c].flatMap((node) => node.untaken())).toEqual([])
     expect(roles(client)).toEqual(['follower', 'leader', 'unknown'])
   })
 
-  test('follow a leader that changes while many are on their way, each with its own key, in their order', async () => {
+  test('follow a leader change while many are in flight, each with its own key, in order', async () => {
     const shard = await start()
     const { b, c, client } = shard
     await findLeader(shard, b)
     const writes = [1, 2, 3, 4].map((amount) => client.decreaseAvailability({ ...NIGHT, amount }))
     const sent = [await b.next(), await b.next(), await b.next(), await b.next()]
 
-    // The first is executed before leadership goes; the others are in no log.
+    // The first is executed before the leadership change; the others are in no log.
     sent[0]?.answer({ availability: 10 })
-    for (const asked of sent.slice(1)) asked.refuse('308')
+    for (const received of sent.slice(1)) received.refuse('308')
     await (await shard.a.next()).refuse('308')
-    const executed: Asked[] = []
+    const executed: ReceivedRequest[] = []
     for (let i = 0; i < 3; i++) {
-      const asked = await c.next()
-      executed.push(asked)
-      asked.answer({ availability: 10 + i + 1 })
+      const received = await c.next()
+      executed.push(received)
+      received.answer({ availability: 10 + i + 1 })
     }
 
     expect(await Promise.all(writes)).toEqual([10, 11, 12, 13])
@@ -114,7 +114,7 @@ describe('writes', () => {
     expect(executed.map(({ payload }) => payload)).toEqual(sent.slice(1).map(({ payload }) => payload))
   })
 
-  test('wait while nobody leads, and are executed by the node that is elected, within the deadline', async () => {
+  test('wait while there is no leader, and are executed by the elected node within the deadline', async () => {
     const shard = await start()
     const { a, b, c, world, client } = shard
     const write = client.decreaseAvailability(DECREMENT)
@@ -139,7 +139,7 @@ describe('writes', () => {
     expect(await failure).toEqual({ name: 'VacancyRetryError', code: '503', command: 'DECROOMAVL' })
   })
 
-  test('given up while the leader is sought have changed nothing', async () => {
+  test('have changed nothing when cancelled during the search for the leader', async () => {
     const { a, client } = await start()
     const controller = new AbortController()
     const first = failureOf(client.decreaseAvailability(DECREMENT, { signal: controller.signal }))
@@ -148,14 +148,14 @@ describe('writes', () => {
 
     controller.abort()
 
-    // The one that was sent may have been executed.
+    // The one already sent may have been executed.
     expect(await first).toMatchObject({ name: 'VacancyUnknownOutcomeError', code: 'cancelled' })
     expect(await second).toMatchObject({ name: 'VacancyClientError', code: 'cancelled' })
   })
 })
 
 describe('a leader that dies', () => {
-  test('with a write on its way: the next one gets it with the same key and the same bytes', async () => {
+  test('with a write in flight: the next leader receives it with the same key and the same bytes', async () => {
     const shard = await start()
     const { a, b, client } = shard
     await findLeader(shard, a)
@@ -171,7 +171,7 @@ describe('a leader that dies', () => {
     expect(await write).toBe(3)
   })
 
-  test('with a write on its way that has no key: its outcome is unknown, and nobody gets it again', async () => {
+  test('with an unkeyed write in flight: its outcome is unknown, and it is not retried', async () => {
     const shard = await start({ requestKeys: false })
     const { a, b, c, client } = shard
     await findLeader(shard, a)
@@ -186,7 +186,7 @@ describe('a leader that dies', () => {
     expect([b, c].flatMap((node) => node.untaken())).toEqual([])
   })
 
-  test('without a word: after a part of the deadline the next one gets the write, and the late answer is dropped', async () => {
+  test('silently: after part of the deadline the next leader receives the write, and a late reply is dropped', async () => {
     const shard = await start()
     const { a, b, world, client } = shard
     await findLeader(shard, a)
@@ -203,7 +203,7 @@ describe('a leader that dies', () => {
     expect(roles(client)?.[1]).toBe('leader')
   })
 
-  test('without a word, and a write that has no key: it waits, as the leader may be waiting for its fate', async () => {
+  test('silently, with an unkeyed write in flight: it waits, because the leader may still execute it', async () => {
     const shard = await start({ requestKeys: false })
     const { a, b, c, world, client } = shard
     await findLeader(shard, a)
@@ -223,7 +223,7 @@ describe('a leader that dies', () => {
 })
 
 describe('an outcome that the leader does not know (408)', () => {
-  test('is asked for again with the key, on the new leader', async () => {
+  test('is retried with its key, on the new leader', async () => {
     const shard = await start()
     const { a, b, world, client } = shard
     await findLeader(shard, a)
@@ -240,7 +240,7 @@ describe('an outcome that the leader does not know (408)', () => {
     expect(await write).toBe(4)
   })
 
-  test('is told to the caller without a key', async () => {
+  test('is reported to the caller without a key', async () => {
     const shard = await start({ requestKeys: false })
     const { a, b, c, client } = shard
     await findLeader(shard, a)
@@ -252,7 +252,7 @@ describe('an outcome that the leader does not know (408)', () => {
     expect([b, c].flatMap((node) => node.untaken())).toEqual([])
   })
 
-  test('stays unknown when the repeat is only ever refused', async () => {
+  test('stays unknown when every retry is refused', async () => {
     const shard = await start()
     const { a, b, c, world, client } = shard
     await findLeader(shard, a)
@@ -285,7 +285,7 @@ describe('reads', () => {
     expect(await Promise.all(reads)).toEqual(Array(8).fill(true))
   })
 
-  test('refused by a stale follower are answered by another node, and it is passed over', async () => {
+  test('refused by a stale follower are served by another node, and the follower is avoided', async () => {
     const shard = await start()
     const { a, b, c, client } = shard
     await findLeader(shard, a)
@@ -299,9 +299,9 @@ describe('reads', () => {
 
     for (let i = 0; i < 5; i++) {
       const another = client.propertyExists(HOTEL)
-      const asked = await firstOf(a, b, c)
-      asked.answer({ exists: true })
-      expect(asked.peer).toBe(fresh.peer)
+      const received = await firstOf(a, b, c)
+      received.answer({ exists: true })
+      expect(received.peer).toBe(fresh.peer)
       await another
     }
   })
@@ -320,7 +320,7 @@ describe('reads', () => {
     expect(await read).toBe(true)
   })
 
-  test('go to the leader while it is all that is left, and to followers where it serves no reads (405)', async () => {
+  test('go to the leader while it is the only node left, and to followers where it serves no reads (405)', async () => {
     const shard = await start({ reads: 'leader' })
     const { a, b, c, client } = shard
     await findLeader(shard, a)
@@ -331,7 +331,7 @@ describe('reads', () => {
     expect(await read).toBe(true)
   })
 
-  test('whose node says nothing are asked again elsewhere, and a node that dies costs nothing', async () => {
+  test('of a silent node are retried elsewhere, and a node that dies costs nothing', async () => {
     const shard = await start()
     const { a, b, c, world, client } = shard
     await findLeader(shard, a)
@@ -348,22 +348,22 @@ describe('reads', () => {
     expect(await lost).toBe(false)
   })
 
-  test('say in the options of the call how fresh the answer must be', async () => {
+  test('pass the freshness options of the call', async () => {
     const { a, b, c, client } = await start()
     const calls = [
       client.propertyExists(HOTEL, { maxStalenessMs: 250 }),
       client.listSegments({ linearizable: true }),
       client.searchProperties({ segment: 's' }, { minIndex: 5, linearizable: false }),
     ]
-    const asked = [await firstOf(a, b, c), await firstOf(a, b, c), await firstOf(a, b, c)]
-    const byCommand = Object.fromEntries(asked.map(({ command, fields }) => [command, fields]))
+    const received = [await firstOf(a, b, c), await firstOf(a, b, c), await firstOf(a, b, c)]
+    const byCommand = Object.fromEntries(received.map(({ command, fields }) => [command, fields]))
 
     expect(byCommand).toEqual({
       PROPEXIST: { ...HOTEL, maxStalenessMs: 250 },
       GETSEGMENTS: { linearizable: 1 },
       SEARCHPROP: { segment: 's', minIndex: 5, linearizable: 0 },
     })
-    for (const { command, answer } of asked) {
+    for (const { command, answer } of received) {
       answer(command === 'PROPEXIST' ? { exists: true } : { segments: [], propertyIds: [] })
     }
     await Promise.all(calls)
@@ -372,7 +372,7 @@ describe('reads', () => {
     })
   })
 
-  test('of a stale shard come back after a pause, and are refused at their deadline', async () => {
+  test('of a stale shard are retried after a pause, and are refused at their deadline', async () => {
     const { a, b, c, world, client } = await start()
     const failure = failureOf(client.propertyExists(HOTEL))
     for (let i = 0; i < 3; i++) (await firstOf(a, b, c)).refuse('503')
@@ -385,8 +385,8 @@ describe('reads', () => {
   })
 })
 
-describe('reading what one has written', () => {
-  test('asks writes for their index and reads for the greatest one, whichever node answers', async () => {
+describe('reading your own writes', () => {
+  test('requests the index of writes, and reads at the greatest one on any node', async () => {
     const shard = await start({ readYourWrites: true })
     const { a, b, c, client } = shard
     const before = client.propertyExists(HOTEL)
@@ -402,11 +402,11 @@ describe('reading what one has written', () => {
     ;(await a.next()).answer({ index: 40 })
     await Promise.all(writes)
     const read = client.propertyExists(HOTEL)
-    const asked = await firstOf(b, c)
-    asked.answer({ exists: true })
+    const received = await firstOf(b, c)
+    received.answer({ exists: true })
     await read
 
-    expect(asked.fields).toEqual({ ...HOTEL, minIndex: 41 })
+    expect(received.fields).toEqual({ ...HOTEL, minIndex: 41 })
     const own = client.propertyExists(HOTEL, { minIndex: 3 })
     const last = await firstOf(b, c)
     last.answer({ exists: true })
@@ -416,7 +416,7 @@ describe('reading what one has written', () => {
 })
 
 describe('connections', () => {
-  test('an answer that comes twice ends its connection, and what was on it is asked again', async () => {
+  test('a duplicate reply ends its connection, and its requests are retried', async () => {
     const shard = await start()
     const { a, b, world, client } = shard
     await findLeader(shard, a)
@@ -434,7 +434,7 @@ describe('connections', () => {
     await until(() => client.status().connections === 3)
   })
 
-  test('one node that is there is enough, and one that refuses the token does no harm', async () => {
+  test('one reachable node is enough, and one that refuses the token does no harm', async () => {
     const [up, refusing] = [
       await startNode({ login: [Buffer.from('LOGIN OK')] }),
       await startNode({ login: [Buffer.from('LOGIN FAILED')] }),
@@ -452,7 +452,7 @@ describe('connections', () => {
     await client.close()
   })
 
-  test('a token that all nodes refuse is told at once', async () => {
+  test('a token that all nodes refuse fails at once', async () => {
     const nodes = [
       await startNode({ login: [Buffer.from('LOGIN FAILED')] }),
       await startNode({ login: [Buffer.from('LOGIN FAILED')] }),
@@ -472,7 +472,7 @@ describe('connections', () => {
     ['router', { nodes: ['a'], envelope: 'router' }],
     ['reads', { nodes: ['a'], reads: 'nearest' as 'any' }],
     ['api', { nodes: [{ host: 'a', api: 'a:8080' }] }],
-  ])('connecting names the option that cannot be: %s', async (name, options) => {
+  ])('connecting names the invalid option: %s', async (name, options) => {
     await expect(connect(options)).rejects.toThrow(name)
   })
 
@@ -488,7 +488,7 @@ describe('connections', () => {
 
 type Api = { health: string; info: object; readonly tokens: (string | undefined)[] }
 
-/** The HTTP side of a node, as far as it says who leads. */
+/** The HTTP API of a node, reduced to what it reports about the leader. */
 async function startApi(api: Api): Promise<string> {
   const server = createServer((request, response) => {
     api.tokens.push(request.headers.authorization)
@@ -539,7 +539,7 @@ describe('the API of the nodes', () => {
     expect(new Set(apis.flatMap(({ tokens }) => tokens))).toEqual(new Set(['Bearer abc']))
   })
 
-  test('is asked again when a leader is lost, and does not outvote one that executes writes', async () => {
+  test('is polled again when a leader is lost, and does not outvote one that executes writes', async () => {
     const { nodes, world, apis, client } = await startWithApis([{}, { health: 'active_leader' }, {}])
     world.advance(0)
     await until(() => roles(client)?.[1] === 'leader')
@@ -567,7 +567,7 @@ describe('the API of the nodes', () => {
     expect(roles(client)?.[2]).toBe('leader')
   })
 
-  test('shows a node of another shard, which is asked for nothing', async () => {
+  test('reveals a node of another shard, which receives no requests', async () => {
     const { nodes, world, client } = await startWithApis([
       {},
       { health: 'active_leader', info: { shard_id: 's2' } },
@@ -586,7 +586,7 @@ describe('the API of the nodes', () => {
     expect(foreign.untaken()).toEqual([])
   })
 
-  test('that does not answer, or answers something else, is no obstacle', async () => {
+  test('is optional: missing or invalid responses are ignored', async () => {
     const { nodes, world, client } = await startWithApis([
       { info: { leader_id: null } },
       { health: '<html>' },
@@ -601,7 +601,7 @@ describe('the API of the nodes', () => {
   })
 })
 
-/** A shard whose leader moves and whose connections break, as often as chance wants. @returns executions by room type */
+/** A shard whose leader changes and whose connections break at random. @returns executions by room type */
 async function startUnreliableShard(random: () => number) {
   const nodes = [await startNode(), await startNode(), await startNode()]
   const executions = new Map<unknown, number>()
@@ -609,21 +609,21 @@ async function startUnreliableShard(random: () => number) {
   let leader = 0
   const serve = async (node: ScriptedNode, number: number) => {
     for (;;) {
-      const asked = await node.next()
-      const { session, requestNumber, roomType } = asked.fields
+      const received = await node.next()
+      const { session, requestNumber, roomType } = received.fields
       const chance = random()
-      if (leader !== number) asked.refuse('308')
+      if (leader !== number) received.refuse('308')
       else if (chance < 0.05) {
         leader = Math.floor(random() * 3)
-        asked.refuse('503')
+        received.refuse('503')
       } else {
         const key = session === undefined ? undefined : `${session} ${requestNumber}`
         const isRepeat = key !== undefined && results.has(key)
         if (!isRepeat) executions.set(roomType, (executions.get(roomType) ?? 0) + 1)
         if (key !== undefined) results.set(key, 1)
-        if (chance < 0.1) asked.peer.socket.destroy()
-        else if (chance < 0.15) asked.refuse('408')
-        else asked.answer({ availability: 1 })
+        if (chance < 0.1) received.peer.socket.destroy()
+        else if (chance < 0.15) received.refuse('408')
+        else received.answer({ availability: 1 })
         if (chance > 0.95) leader = Math.floor(random() * 3)
       }
     }
@@ -636,7 +636,7 @@ const WRITERS = 6
 const WRITES_EACH = 30
 
 test.each([true, false])(
-  'whatever breaks, a write is executed once if it is answered, and at most once if it is not (request keys: %s)',
+  'under any faults, an acknowledged write is executed once, and any other at most once (request keys: %s)',
   async (requestKeys) => {
     const { nodes, executions } = await startUnreliableShard(seededRandom(requestKeys ? 7 : 11))
     const client = await connect({ nodes: nodes.map(addressOf), requestKeys, deadlineMs: 20_000 })
@@ -665,7 +665,7 @@ test.each([true, false])(
   },
 )
 
-/** Numbers from 0 up to 1 that are the same in every run (mulberry32). */
+/** Numbers from 0 up to 1, the same in every run (mulberry32). */
 function seededRandom(seed: number): () => number {
   let state = seed
   return () => {

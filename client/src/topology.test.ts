@@ -20,7 +20,7 @@ import {
 const WRITE = { isWrite: true, prefersLeader: false }
 const READ = { isWrite: false, prefersLeader: false }
 
-/** As much of a connection as a topology looks at. */
+/** The part of a connection that a topology uses. */
 function connectionWith(inFlight: number): Connection {
   const onTheirWay = new Map(Array.from({ length: inFlight }, (_, i) => [i, undefined]))
   return { onTheirWay } as unknown as Connection
@@ -48,7 +48,7 @@ function start(options: { inFlight?: readonly number[]; reads?: ReadsFrom } = {}
 }
 
 describe('a write', () => {
-  test('goes to the nodes in turn until one executes it, and to that one from then on', () => {
+  test('goes to each node until one executes it, and to that node from then on', () => {
     const { topology, connection, to } = start()
 
     expect(to(WRITE)).toBe(0)
@@ -60,7 +60,7 @@ describe('a write', () => {
     expect(topology.nodes.map(({ role }) => role)).toEqual(['follower', 'leader', 'unknown'])
   })
 
-  test('waits while another one finds out who leads, unless that one takes long', () => {
+  test('waits while another write finds the leader, unless that one takes long', () => {
     const { topology, world, to } = start()
     let isOut = true
     writeSent(topology, () => isOut, 500)
@@ -74,7 +74,7 @@ describe('a write', () => {
     expect(to(WRITE)).toBe(0)
   })
 
-  test.each(['308', '503'])('that all nodes answer %s waits longer and longer for the next round', (code) => {
+  test.each(['308', '503'])('that all nodes refuse with %s waits longer before each round', (code) => {
     const { topology, world, connection, to } = start()
     const pauses: number[] = []
     for (let round = 0; round < 3; round++) {
@@ -92,7 +92,7 @@ describe('a write', () => {
     ['308', 'follower'],
     ['503', 'unknown'],
     ['408', 'unknown'],
-  ])('answered %s by the leader begins a new search', (code, role) => {
+  ])('refused with %s by the leader starts a new search', (code, role) => {
     const { topology, connection, node, to } = start()
     confirm(topology, node(0))
     let searches = 0
@@ -104,7 +104,7 @@ describe('a write', () => {
     expect([node(0).role, searches]).toEqual([role, 1])
   })
 
-  test.each(['VALIDATION_ERROR', '429', '500'])('answered %s says nothing about who leads', (code) => {
+  test.each(['VALIDATION_ERROR', '429', '500'])('refused with %s does not affect the known leader', (code) => {
     const { topology, connection, node, to } = start()
     nodeAnswered(topology, connection(0), true, code)
     expect([to(WRITE), node(0).role]).toEqual([0, 'unknown'])
@@ -115,7 +115,7 @@ describe('a write', () => {
     expect(to(WRITE)).toBe(2)
   })
 
-  test('executed by the former leader, answered late, does not bring it back', () => {
+  test('executed by the former leader, with a late reply, does not restore it as leader', () => {
     const { topology, connection, node, to } = start()
     confirm(topology, node(1))
 
@@ -124,7 +124,7 @@ describe('a write', () => {
     expect(to(WRITE)).toBe(1)
   })
 
-  test('does not go to a leader without a connection, nor to one that says nothing', () => {
+  test('does not go to a leader without a connection, nor to a silent one', () => {
     const { topology, connection, node, to } = start()
     confirm(topology, node(0))
     nodeClosed(topology, node(0), connection(0))
@@ -158,7 +158,7 @@ describe('a read', () => {
     expect(to(READ)).toBe(wanted)
   })
 
-  test('that a node refused as stale goes elsewhere, and so do others for a while', () => {
+  test('refused as stale goes to another node, and so do other reads for a while', () => {
     const { topology, world, connection, node, to } = start({ inFlight: [9, 0, 5] })
     confirm(topology, node(0))
 
@@ -178,14 +178,14 @@ describe('a read', () => {
     expect(to(READ)).toBe(0)
   })
 
-  test('that asks for an index not applied yet goes to the leader, if one is known', () => {
+  test('that requires an index not applied yet goes to the leader, if one is known', () => {
     const { topology, node, to } = start({ inFlight: [0, 0, 7] })
     confirm(topology, node(2))
 
     expect(to({ isWrite: false, prefersLeader: true })).toBe(2)
   })
 
-  test('does not go to a node that let several wait, for a second and longer each time', () => {
+  test('avoids a node that kept several waiting, for a second, and longer each time', () => {
     const { topology, world, connection, node, to } = start({ inFlight: [9, 0, 5] })
     confirm(topology, node(0))
     const times = (n: number) => {
@@ -207,7 +207,7 @@ describe('a read', () => {
   })
 })
 
-test('a node of another shard is asked for nothing', () => {
+test('a node of another shard receives no requests', () => {
   const { topology, node, to } = start()
   nodeForeign(topology, node(0))
 

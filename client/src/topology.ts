@@ -1,34 +1,35 @@
 /**
- * The nodes of a shard as a client sees them: who leads, and who answers reads (platform.md §1.7, §1.8, §4.3).
+ * The nodes of a shard as a client sees them: which one leads, and which ones serve reads
+ * (docs/design/protocol.md#clients).
  *
- *   leader unknown ── a write is executed, or the API says so ──► leader known
- *        ▲                                                            │
- *        └── 308, 503 or 408 to a write, silence, no connection ──────┘
+ *   leader unknown ── a write is executed, or the API reports it ──► leader known
+ *        ▲                                                             │
+ *        └── 308, 503 or 408 to a write, silence, no connection ───────┘
  *
- * What is believed here is a hint and never more: a node that does not lead refuses a write before it is in any log, so
- * being wrong costs a round trip. While no leader is known, one write at a time finds it out, node by node; the others
- * wait and keep their order. When all nodes have refused, the next round comes after a pause.
+ * The known leader is only a hint: a node that does not lead refuses a write before it is in any log, so a wrong hint
+ * costs one round trip. While no leader is known, one write at a time searches for it, node by node; the others wait
+ * and keep their order. When all nodes have refused, the next round follows after a pause.
  *
- * Reads go to the nodes that do not lead, the less busy of two drawn at random; a node that refused one as stale, or let
- * several wait, is passed over for a while, unless nobody else is left.
+ * Reads go to the nodes that do not lead: to the less busy of two chosen at random. A node that refused a read as
+ * stale, or kept several waiting, is avoided for a while, unless it is the only one left.
  */
 
 import type { Address, Connection } from './connection.ts'
 import { searchDelayMs, tellsFate } from './retry.ts'
 import type { World } from './world.ts'
 
-/** Where reads go: to the others while there are any, to all, or to the leader. */
+/** Which nodes serve reads: the followers while there are any, all nodes, or the leader. */
 export type ReadsFrom = 'followers' | 'any' | 'leader'
 
 export type ShardNode = {
   readonly address: Address
-  /** Base of its HTTP API; undefined: nothing is asked there. */
+  /** Base URL of its HTTP API; undefined: it is not polled. */
   readonly api: string | undefined
   readonly connections: Set<Connection>
   role: 'leader' | 'follower' | 'unknown'
-  /** It belongs to another shard, as its API says: not one request goes there. */
+  /** It belongs to another shard, by its API, and receives no requests. */
   isForeign: boolean
-  /** Reads go elsewhere until then. */
+  /** It receives no reads until then. */
   staleUntilMs: number
   timeouts: number
   ejections: number
@@ -41,28 +42,28 @@ export type Topology = {
   readonly readsFrom: ReadsFrom
   readonly nodeOf: Map<Connection, ShardNode>
   leader: ShardNode | undefined
-  /** It has executed a write, or said that it leads: writes go out without waiting for one another. */
+  /** It has executed a write, or reports that it leads: writes are pipelined. */
   isConfirmed: boolean
   /** Refused a write since the search for a leader began. */
   readonly refusedBy: Set<ShardNode>
   rounds: number
   stopPause: (() => void) | undefined
-  /** The write that finds out who leads. */
+  /** The write that searches for the leader. */
   probe: { readonly isOut: () => boolean; readonly untilMs: number } | undefined
-  /** Calls that wait may have somewhere to go. */
+  /** Called when waiting calls may have a node to go to. */
   changed: () => void
-  /** The leader is not known any more. */
+  /** Called when the leader is no longer known. */
   onSearch: () => void
 }
 
-/** What of a call matters for where it goes. */
+/** The properties of a call that determine its node. */
 export type Routed = {
   readonly isWrite: boolean
-  /** A node has said that the leader can answer it. */
+  /** A node reported that the leader can serve this read. */
   readonly prefersLeader: boolean
 }
 
-/** A node that refused a read is passed over this long; it may have caught up by then. */
+/** How long a node that refused a read is avoided. It may have caught up by then. */
 export const STALE_MS = 1_000
 export const TIMEOUTS_TO_EJECT = 3
 const EJECT_MS_MIN = 1_000
@@ -112,7 +113,7 @@ export function nodeClosed(topology: Topology, node: ShardNode, connection: Conn
   if (node.connections.size === 0 && topology.leader === node) search(topology)
 }
 
-/** @returns the node that may take the call now; undefined: it waits, and `changed` says when to ask again */
+/** @returns the node for the call; undefined: it waits, and `changed` is called when to try again */
 export function nodeFor(topology: Topology, call: Routed): ShardNode | undefined {
   return call.isWrite ? nodeForWrite(topology) : nodeForRead(topology, call.prefersLeader)
 }
@@ -132,7 +133,7 @@ function isOpen({ connections, isForeign }: ShardNode): boolean {
   return connections.size > 0 && !isForeign
 }
 
-/** All have refused: the next round begins a little later. */
+/** All nodes have refused: the next round starts after a delay. */
 function pause(topology: Topology): void {
   if (topology.stopPause) return
   const { world } = topology
@@ -155,7 +156,7 @@ function nodeForRead(topology: Topology, prefersLeader: boolean): ShardNode | un
   return lessBusy(topology, [preferred, usable, open].find((some) => some.length > 0) ?? [])
 }
 
-/** Of two drawn at random: all clients that took the idlest would meet at the same one. */
+/** The less busy of two chosen at random: if all clients chose the idlest node, they would all choose the same one. */
 function lessBusy({ world }: Topology, nodes: readonly ShardNode[]): ShardNode | undefined {
   const first = nodes[Math.floor(world.random() * nodes.length)]
   const others = nodes.filter((node) => node !== first)
@@ -169,7 +170,7 @@ function inFlight({ connections }: ShardNode): number {
   return sum
 }
 
-/** A write has left for a node; while no leader is known, those behind it wait for what becomes of it. */
+/** A write was sent to a node. While no leader is known, later writes wait for its outcome. */
 export function writeSent(topology: Topology, isOut: () => boolean, waitMs: number): void {
   if (topology.isConfirmed) return
   topology.probe = { isOut, untilMs: topology.world.clock.monotonicMs() + waitMs }
@@ -184,7 +185,7 @@ export function nodeAnswered(topology: Topology, connection: Connection, isWrite
   if (!isWrite) return readAnswered(topology, node, code)
   if (tellsFate(code)) return confirm(topology, node)
   if (code === '308') node.role = 'follower'
-  // 503: no leader there, or it hands on or is full. 408: it may have lost its office.
+  // 503: no leader known there, a transfer, or it is full. 408: it may have lost leadership.
   if (code === '308' || code === '503' || code === '408') doubt(topology, node)
 }
 
@@ -195,7 +196,7 @@ function readAnswered({ world }: Topology, node: ShardNode, code: string): void 
 
 /** This node leads. */
 export function confirm(topology: Topology, node: ShardNode): void {
-  // Known; or the answer to a write of before the leader changed, which came late.
+  // Already known; or a late reply to a write from before the leader change.
   if (topology.leader && topology.isConfirmed) return
   for (const other of topology.nodes) if (other.role === 'leader') other.role = 'follower'
   node.role = 'leader'
@@ -222,7 +223,7 @@ function search(topology: Topology): void {
   topology.onSearch()
 }
 
-/** A request had no answer in time. A leader that lets a write wait may be cut off from its followers. */
+/** A request had no reply in time. A leader that keeps a write waiting may be cut off from its followers. */
 export function nodeSilent(topology: Topology, connection: Connection, isWrite: boolean): void {
   const node = topology.nodeOf.get(connection)
   if (!node) return
@@ -236,7 +237,7 @@ function blame({ world }: Topology, node: ShardNode): void {
   node.ejectedUntilMs = world.clock.monotonicMs() + Math.min(EJECT_MS_MAX, EJECT_MS_MIN * 2 ** node.ejections++)
 }
 
-/** A node of another shard: it is not asked for anything again. */
+/** A node of another shard: it receives no further requests. */
 export function nodeForeign(topology: Topology, node: ShardNode): void {
   node.isForeign = true
   if (topology.leader === node) search(topology)

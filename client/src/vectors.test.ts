@@ -38,7 +38,7 @@ const framed = vectors.cases.filter(({ unframed }) => !unframed)
 let node: ScriptedNode | undefined
 afterEach(() => node?.close())
 
-/** The vector with the correlation id of the request that it answers. */
+/** The vector with the correlation id of its request. */
 function answerTo(id: number, { hex }: Case): Buffer {
   const bytes = Buffer.from(hex, 'hex')
   bytes.writeUInt32LE(id, 1)
@@ -52,7 +52,7 @@ function sampleOf(spec: FieldSpec): unknown {
   return SAMPLES[spec.width]
 }
 
-/** Nights as the vector has them, so that a reading of the dates in another year would show. */
+/** Nights as in the vector, so that decoding the dates with another year would fail. */
 function fieldsFor({ json }: Case): object {
   const fields = COMMANDS[json.command].fields.filter(({ required }) => required)
   const sample = Object.fromEntries(fields.map((spec) => [spec.name, sampleOf(spec)]))
@@ -66,7 +66,7 @@ async function start(vector: Case) {
   const rateFeatures = vectors.codecLists[vector.codecs ?? 'codecs8']
   assert(rateFeatures, 'the list of the vector is there')
   createCodecList(rateFeatures)
-  node = await startScriptedNode({ codecs: (asked) => asked.answer({ rateFeatures }) })
+  node = await startScriptedNode({ codecs: (received) => received.answer({ rateFeatures }) })
   const client = await connectIn(world, { port: node.port })
   return { world, client, node }
 }
@@ -84,9 +84,9 @@ test.each(framed.filter(({ json }) => json.status === 'SUCCESS'))('$name comes o
   const { client, node } = await start(vector)
 
   const result = ask(client, vector)
-  const asked = await node.next()
-  // Byte by byte: the client puts it together.
-  for (const byte of answerTo(asked.id, vector)) asked.peer.socket.write(Uint8Array.of(byte))
+  const received = await node.next()
+  // Byte by byte: the client assembles it.
+  for (const byte of answerTo(received.id, vector)) received.peer.socket.write(Uint8Array.of(byte))
 
   expect(await result).toEqual(vector.json.result)
   await client.close()
@@ -96,10 +96,10 @@ const CLASSES: { readonly [kind: string]: typeof VacancyCallError } = {
   REQUEST: VacancyRequestError,
   CLIENT: VacancyClientError,
   RETRY: VacancyRetryError,
-  // What the libraries call internal says nothing about what to do.
+  // The libraries' `internal` does not determine what to do.
   'INTERNAL 404': VacancyRequestError,
   'INTERNAL 408': VacancyUnknownOutcomeError,
-  // That of a read, which changes nothing even when it fails.
+  // The class for a read, which changes nothing even when it fails.
   'INTERNAL 500': VacancyClientError,
   'INTERNAL PARSE_ERROR': VacancyClientError,
 }
@@ -111,9 +111,9 @@ test.each(framed.filter(({ json }) => json.status === 'ERROR'))('$name is thrown
   const kind = vector.client?.kind === 'INTERNAL' ? `INTERNAL ${code}` : (vector.client?.kind ?? '')
 
   const failure = ask(client, vector).catch((thrown: unknown) => thrown)
-  const asked = await node.next()
-  asked.peer.socket.write(answerTo(asked.id, vector))
-  // What may be sent again waits for its time, and its deadline comes first.
+  const received = await node.next()
+  received.peer.socket.write(answerTo(received.id, vector))
+  // Retries wait for their time, and the deadline passes first.
   await until(() => client.status().inFlight === 0)
   if (client.status().unsettled > 0) world.advance(2000)
 

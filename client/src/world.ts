@@ -1,4 +1,4 @@
-/** What the client takes from outside: time, timers, chance, and the HTTP API of nodes. Tests turn them by hand. */
+/** The client's environment: time, timers, randomness, and the HTTP API of nodes. Tests replace it. */
 
 import { randomBytes } from 'node:crypto'
 import { get as getHttp } from 'node:http'
@@ -8,13 +8,13 @@ import { type Clock, systemClock } from '@vacancy/shared'
 
 export type World = {
   readonly clock: Clock
-  /** Calls `run` once, `ms` from now. @returns what takes it back */
+  /** Calls `run` once after `ms`. @returns cancels it */
   after(ms: number, run: () => void): () => void
-  /** 0 up to but not including 1: spreads the retries of many clients. */
+  /** A random number, 0 up to but not including 1, to spread the retries of many clients. */
   random(): number
-  /** Bytes that nobody can guess: sessions of request keys. */
+  /** Unpredictable bytes for sessions of request keys. */
   randomBytes(count: number): Uint8Array
-  /** Text of a page of a node's HTTP API, whatever its status. Rejects when none comes in time. */
+  /** Body of a page of a node's HTTP API, with any status. Rejects when there is no response in time. */
   getText(url: URL, options: GetOptions): Promise<string>
 }
 
@@ -35,7 +35,7 @@ export const systemWorld: World = {
   getText,
 }
 
-/** Answers of nodes that are asked for here are some hundred bytes. */
+/** The polled responses have a few hundred bytes. */
 const TEXT_BYTES_MAX = 64 * 1024
 
 function getText(url: URL, { token, tls, answerMs }: GetOptions): Promise<string> {
@@ -43,7 +43,7 @@ function getText(url: URL, { token, tls, answerMs }: GetOptions): Promise<string
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const get = url.protocol === 'https:' ? getHttps : getHttp
     const signal = AbortSignal.timeout(answerMs)
-    // No agent: a connection that is kept would hold the process, and is not worth it every two seconds.
+    // Without an agent: a kept-alive connection would hold the process, for one poll every two seconds.
     const request = get(
       url,
       { ...(url.protocol === 'https:' ? tls : {}), headers, signal, agent: false },

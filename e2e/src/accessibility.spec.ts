@@ -77,3 +77,30 @@ test('the focus goes back to what opened a layer, and is not taken from who has 
     await expect(page.getByRole('combobox', { name: 'Filter shards' })).toBeFocused()
   })
 })
+
+test('the palette by keys: arrows go around, Home stays in the text, Ctrl+Enter opens a tab', async ({ page }) => {
+  await page.goto('/shards')
+  await ready(page)
+  await page.keyboard.press('Control+k')
+  const field = page.getByRole('combobox', { name: 'Search or run a command' })
+  const chosen = page.getByRole('dialog', { name: 'Commands' }).getByRole('option', { selected: true })
+  await field.fill('settings')
+  await expect(chosen).toHaveCount(1)
+  const first = (await chosen.textContent()) ?? ''
+  expect(await violationsOf(page, 'light')).toEqual([])
+
+  await page.keyboard.press('ArrowUp')
+  await expect(chosen).not.toHaveText(first)
+  await page.keyboard.press('ArrowDown')
+  await expect(chosen).toHaveText(first)
+  await page.keyboard.press('Home')
+  await page.keyboard.press('Delete')
+  await expect(field).toHaveValue('ettings')
+
+  await field.fill('audit')
+  await expect(chosen).toContainText('Audit')
+  const opened = page.waitForEvent('popup')
+  await page.keyboard.press('Control+Enter')
+  await expect(await opened).toHaveURL(/\/audit$/)
+  await expect(page).toHaveURL(/\/shards$/)
+})

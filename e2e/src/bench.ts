@@ -1,12 +1,13 @@
 /**
- * `npm run bench:console`: how long the console takes (console.md §17) over a simulated cluster, as a slow laptop on a
- * mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of five. The small cluster is
- * opened by a browser that has never seen the console, the large one by a browser that has: it kept what it compiled.
+ * `npm run bench:console`: how long the console takes (docs/design/control-plane.md#budgets) over a simulated cluster,
+ * as a slow laptop on a mobile network sees it: a processor slowed down four times, 40 ms and 10 Mbit/s. Medians of
+ * five. The small cluster is opened by a browser that has never seen the console, the large one by a browser that has:
+ * it kept what it compiled.
  *
  * Times are taken inside of the page, from the navigation or from the click itself to what is drawn. Beside them stands
- * the floor of the same run: the same of a page that has nothing to show (the sign-in), and of a click that does nothing.
- * No page of this server can be faster on this machine. Server and cluster run on it, too, with a lower priority than the
- * browser: in life they have machines of their own.
+ * the floor of the same run: the same of a page that has nothing to show (the sign-in), and of a click that does
+ * nothing. No page of this server can be faster on this machine. Server and cluster run on it, too, with a lower
+ * priority than the browser: in life they have machines of their own.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,8 @@
-/** A browser that is signed in to a running stack; the stack lives as long as the worker. */
+/** A browser that is signed in to a running stack, which takes writes; the stack lives as long as the worker. */
 
 import { type Browser, type BrowserContext, test as base, type Page } from '@playwright/test'
 import { type Stack, startStack } from './stack.ts'
+import { startWriter } from './writer.ts'
 
 /** What a browser keeps of being signed in. */
 export type State = Awaited<ReturnType<BrowserContext['storageState']>>
@@ -28,7 +29,9 @@ export const test = telling.extend<object, { stack: Stack; admin: State }>({
   stack: [
     async ({ browserName: _ }, use) => {
       const stack = await startStack()
+      const writer = await startWriter(stack)
       await use(stack)
+      await writer.stop()
       await stack.stop()
     },
     { scope: 'worker', timeout: 270_000 },

@@ -223,3 +223,23 @@ test('the overview says what is wrong and who did not answer; what is put aside 
   await line('Put aside').getByRole('button', { name: 'Take back' }).click()
   await expect(line('Needs attention')).toBeVisible()
 })
+
+test('a follower with another state is shown within seconds, is no target, and is healthy once it agrees again', async ({
+  page,
+  simulation,
+}) => {
+  const node = await followerOf(page, 's6')
+  const member = page.locator(`tr[data-node="${node}"][data-role]`)
+  await expect(member).toHaveAttribute('data-state', 'healthy')
+
+  await simulation.act('diverge', { shard: 's6', node })
+
+  await expect(member).toHaveAttribute('data-state', 'different-data')
+  await expect(member).toContainText(/Different data: another state than n\d at index [\d,]+/)
+  await page.goto(`/shards/s6?plan=transfer:s6:${node}`)
+  const check = page.getByRole('dialog').locator('[data-check="same-data"]')
+  await expect(check).toHaveAttribute('data-level', 'block')
+  await page.goto('/shards/s6')
+  await simulation.act('agree', { shard: 's6', node })
+  await expect(member).toHaveAttribute('data-state', 'healthy', { timeout: END_MS })
+})

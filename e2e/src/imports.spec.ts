@@ -25,7 +25,9 @@ function filesOf(stack: Stack, price: number): string[] {
   ]
   cpSync(join(stack.folder, 'csv/properties.csv'), properties)
   const rows = readFileSync(join(stack.folder, 'csv/packages.csv'), 'utf8')
-  writeFileSync(packages, rows.replace(/^([^,]*,[^,]*,[^,]*,[^,]*),[^,]*/gm, `$1,${price}`))
+  const [header, ...lines] = rows.split('\n')
+  const priced = lines.map((line) => line.replace(/^([^,]*,[^,]*,[^,]*,[^,]*),[^,]*/, `$1,${price}`))
+  writeFileSync(packages, [header, ...priced].join('\n'))
   return [packages, properties]
 }
 
@@ -89,6 +91,40 @@ test('an upload that is interrupted goes on after a reload, is built, installed,
   for (const node of stack.nodes) {
     await expect.poll(async () => [...new Set(await pricesAt(node, rowsOf(stack)))], { timeout: 60_000 }).toEqual([77])
   }
+})
+
+test('columns exchanged in the header used to exchange price and rooms; now both files give one snapshot', async ({
+  page,
+  stack,
+}) => {
+  test.setTimeout(240_000)
+  const files = filesOf(stack, 66) as [string, string]
+  const [packages] = files
+  const snapshotOf = async (name: string): Promise<string | undefined> => {
+    const { imports } = await (await page.request.get('/api/v1/imports')).json()
+    return imports.find((each: { readonly name: string }) => each.name === name)?.snapshot
+  }
+  const build = async (name: string) => {
+    await page.getByRole('button', { name: 'Upload and build' }).click()
+    await expect(flow(page, name)).toHaveAttribute('data-import-state', 'built', { timeout: 90_000 })
+    await expect(page.locator('[data-agree="true"]')).toBeVisible()
+  }
+  await newImport(page, 'in-order', files)
+  await expect(page.locator('[data-level="error"][data-finding]')).toHaveCount(0)
+  await build('in-order')
+
+  const exchange = (line: string) => line.replace(/^([^,]*,[^,]*,[^,]*),([^,]*),([^,]*)/, '$1,$3,$2')
+  writeFileSync(packages, readFileSync(packages, 'utf8').split('\n').map(exchange).join('\n'))
+  await newImport(page, 'exchanged', files)
+  await expect(page.locator('[data-finding="order"]')).toContainText('read by name')
+  await expect(page.locator('[data-level="error"][data-finding]')).toHaveCount(0)
+  await build('exchanged')
+  expect(await snapshotOf('exchanged')).toBe(await snapshotOf('in-order'))
+  expect(await snapshotOf('exchanged')).toMatch(/^[0-9a-f]{64}$/)
+
+  writeFileSync(packages, readFileSync(packages, 'utf8').replace('FinalPrice', 'Price'))
+  await newImport(page, 'refused', files)
+  await expect(page.locator('[data-finding="header"]')).toContainText('unknown name "Price"')
 })
 
 test('rows that are wrong end the import with file, line and value, and nothing is built', async ({ page, stack }) => {

@@ -52,6 +52,45 @@ test('a map has all of its colours where motion is reduced, too: each was that o
   await expect.poll(colours).toBeGreaterThan(1)
 })
 
+test('dates are picked in a month by keys alone, and a day that cannot be chosen gives the reason', async ({
+  page,
+}) => {
+  const { shard } = await (await page.request.get('/api/v1/playground')).json()
+  const { segment, roomType, dates } = shard.example.fields
+  const first: string = dates[0]
+  const daysOn = (days: number) => new Date(Date.parse(first) + days * 86_400_000).toISOString().slice(0, 10)
+  const fields = { segment, roomType, dates: [first], availability: 0 }
+  const q = deflateRawSync(JSON.stringify({ s: shard.id, c: 'SEARCHAVAIL', f: fields })).toString('base64url')
+  await page.goto(`/playground?q=${q}`)
+  await ready(page)
+  const form = page.getByRole('form', { name: 'Request' })
+  const typed = form.getByLabel('Dates')
+  const focused = form.locator('[data-date]:focus')
+  const chosen = form.getByRole('gridcell', { selected: true })
+  await form.getByRole('button', { name: 'Calendar' }).click()
+  await expect(form.getByRole('grid').locator('th').first()).toHaveText('Mon')
+  await expect(chosen).toHaveCount(1)
+
+  await form.locator(`[data-date="${first}"]`).press('Enter')
+  await page.keyboard.press('ArrowRight')
+  await page.keyboard.press('ArrowRight')
+  await expect(focused).toHaveAttribute('data-date', daysOn(2))
+  await page.keyboard.press('Enter')
+  await expect(typed).toHaveValue(`${first}..${daysOn(2)}`)
+  expect(await violationsOf(page, 'light')).toEqual([])
+
+  await page.keyboard.press('ArrowDown')
+  await expect(focused).toHaveAttribute('data-date', daysOn(9))
+  await page.keyboard.press('Home')
+  await expect.poll(async () => new Date((await focused.getAttribute('data-date')) ?? '').getUTCDay()).toBe(1)
+  // Before all that any shard holds.
+  for (let month = 0; month < 13; month++) await page.keyboard.press('PageUp')
+  await expect(focused).toHaveAttribute('aria-disabled', 'true')
+  await expect(focused).toHaveAttribute('aria-label', /, before the first day that .* holds$/)
+  await page.keyboard.press('Enter')
+  await expect(typed).toHaveValue(`${first}..${daysOn(2)}`)
+})
+
 test('a calendar of many properties draws the rows in sight, and the keys go beyond them', async ({ page }) => {
   const { shard } = await (await page.request.get('/api/v1/playground')).json()
   const { segment, roomType, dates } = shard.example.fields
@@ -86,6 +125,8 @@ test('a calendar of many properties draws the rows in sight, and the keys go bey
 test('a property that is missing is explained, and all replicas answer the same', async ({ page }) => {
   await page.getByRole('button', { name: 'Why not…' }).click()
   const why = page.getByRole('dialog')
+  // The focus used to be on the title, beside the only field.
+  await expect(why.getByLabel('Property')).toBeFocused()
   await why.getByLabel('Property').fill('alp_000002')
   await why.getByRole('button', { name: 'Ask why' }).click()
   await expect(why.getByRole('list', { name: 'Conditions' })).toBeVisible()

@@ -13,6 +13,7 @@ import { ready, signIn } from './console.ts'
 import { startControlPlane } from './control-plane.ts'
 import { pagesOf } from './pages.ts'
 import { startStack } from './stack.ts'
+import { startWriter } from './writer.ts'
 
 const SIZES = [
   { name: 'wide', width: 1280, height: 900 },
@@ -69,15 +70,19 @@ if (values.help) {
   let count = 0
   if (states.includes('full')) {
     const stack = await startStack()
+    const writer = await startWriter(stack)
     count += await shoot(browser, stack, 'full')
+    await writer.stop()
     await stack.stop()
   }
   if (states.includes('failing')) {
     const stack = await startStack()
+    const writer = await startWriter(stack)
     for (const node of ['n3', 'n4']) stack.signal(node, 'SIGSTOP')
     await new Promise((resolve) => setTimeout(resolve, SILENCE_MS))
     count += await shoot(browser, stack, 'failing')
     for (const node of ['n3', 'n4']) stack.signal(node, 'SIGCONT')
+    await writer.stop()
     await stack.stop()
   }
   if (states.includes('empty')) {

@@ -12,7 +12,7 @@ export type Simulation = {
   readonly url: string
   /** Signs in once, as an admin. */
   readonly link: string
-  /** What goes wrong from now on (console.md §18). */
+  /** What goes wrong from now on (docs/design/control-plane.md#simulated-cluster). */
   act(verb: string, about: { shard?: string; node?: string; [more: string]: unknown }): Promise<void>
   stop(): Promise<void>
 }

@@ -20,7 +20,7 @@ function write(content: string): string {
 
 const load = (content: string, cores = 4) => loadEngineConfig({ file: write(content), cores })
 
-/** The lines of a refusal, without the name of the file. */
+/** The lines of an error without the file name. */
 function faults(run: () => unknown): string[] {
   try {
     run()
@@ -62,7 +62,7 @@ test('without a file every key has the default of the contract', () => {
   expect(Object.isFrozen(values)).toBe(true)
 })
 
-test('a flag goes over the file, and each value knows its origin', () => {
+test('a flag overrides the file, and each value has its origin', () => {
   const given = new Map<string, Given>([['query_limit', { text: '10', at: '--query-limit', from: 'flag' }]])
 
   const { values, origins } = loadEngineConfig({ file: write('query_limit: 20\ntcp_port: 0\n'), given, cores: 4 })
@@ -72,14 +72,14 @@ test('a flag goes over the file, and each value knows its origin', () => {
   expect(origins.tcp_port.at).toMatch(/:2$/)
 })
 
-test('wrong types, values out of range and unknown keys are told one a line with file, key, value and range', () => {
-  const told = faults(() => load('tcp_port: 70000\nmaintenance_hour: "3"\nquery_limt: 5\ncpu_watch: yes please\n'))
+test('wrong types, values out of range and unknown keys are reported one per line with file, key, value and range', () => {
+  const lines = faults(() => load('tcp_port: 70000\nmaintenance_hour: "3"\nquery_limt: 5\ncpu_watch: yes please\n'))
 
-  expect(told).toHaveLength(4)
-  expect(told[0]).toMatch(/FILE:1: tcp_port: 70000 is not a whole number from 0 to 65535/)
-  expect(told[1]).toMatch(/maintenance_hour: "3" is not a whole number from 0 to 23/)
-  expect(told[2]).toMatch(/query_limt: .*did you mean query_limit\?/)
-  expect(told[3]).toMatch(/cpu_watch: "yes please" is not true or false/)
+  expect(lines).toHaveLength(4)
+  expect(lines[0]).toMatch(/FILE:1: tcp_port: 70000 is not a whole number from 0 to 65535/)
+  expect(lines[1]).toMatch(/maintenance_hour: "3" is not a whole number from 0 to 23/)
+  expect(lines[2]).toMatch(/query_limt: .*did you mean query_limit\?/)
+  expect(lines[3]).toMatch(/cpu_watch: "yes please" is not true or false/)
 })
 
 test.each([
@@ -91,11 +91,11 @@ test.each([
   ['sys_cores_count: 4', 'sys_cores_count: 4 leaves none of 4 cores; at most 3'],
   ['memory_max_bytes: 67108863', 'memory_max_bytes: 67108863 is neither 0 nor 67108864 to 4294967296'],
   ['memory_max_bytes: 67108864\nsession_table_bytes: 33554433', 'session_table_bytes: 33554433 is more than half'],
-])('keys that do not go together are refused: %j', (content, says) => {
-  const told = faults(() => load(content))
+])('conflicting keys are refused: %j', (content, message) => {
+  const lines = faults(() => load(content))
 
-  expect(told).toHaveLength(1)
-  expect(told[0]).toContain(says)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toContain(message)
 })
 
 test('ports that are 0 may be equal, and the bounds themselves are allowed', () => {
@@ -103,20 +103,20 @@ test('ports that are 0 may be equal, and the bounds themselves are allowed', () 
   expect(faults(() => load('raft_heartbeat_tick: 30\nsys_cores_count: 3\nmemory_max_bytes: 67108864'))).toEqual([])
 })
 
-test('the heartbeat key is taken under any brand, once', () => {
+test('the heartbeat key is accepted with any prefix, once', () => {
   expect(load('acme_heartbeat_secs: 30').values.registryHeartbeatSecs).toBe(30)
   expect(faults(() => load('acme_heartbeat_secs: 30\nregistry_heartbeat_secs: 10'))).toHaveLength(1)
 })
 
-test('the older nested form is refused and the flat keys are named', () => {
-  const told = faults(() => load('core_config:\n  sys_cores_count: 2\ntcp:\n  port: 7777\n  max_connections: 5\n'))
+test('the older nested form is refused with the names of the flat keys', () => {
+  const lines = faults(() => load('core_config:\n  sys_cores_count: 2\ntcp:\n  port: 7777\n  max_connections: 5\n'))
 
-  expect(told).toHaveLength(2)
-  expect(told[0]).toContain('core_config: this is the older nested form; keys are flat now: sys_cores_count')
-  expect(told[1]).toContain('keys are flat now: tcp_port, tcp_max_connections')
+  expect(lines).toHaveLength(2)
+  expect(lines[0]).toContain('core_config: this is the older nested form; keys are flat now: sys_cores_count')
+  expect(lines[1]).toContain('keys are flat now: tcp_port, tcp_max_connections')
 })
 
-test('a file that was named must be there', () => {
+test('a named file must exist', () => {
   expect(faults(() => loadEngineConfig({ file: join(folder, 'none.yml') }))).toHaveLength(1)
 })
 
@@ -129,7 +129,7 @@ test('serving threads are the cores that are not reserved, at least one', () => 
   expect(threads('serving_threads: 11', 8)).toBe(11)
 })
 
-test('memory for data is 4 GiB unless less is asked for', () => {
+test('memory for data is 4 GiB unless configured lower', () => {
   expect(memoryBytes(load('').values)).toBe(4 * 1024 ** 3)
   expect(memoryBytes(load('memory_max_bytes: 134217728').values)).toBe(134_217_728)
 })
@@ -140,13 +140,13 @@ test('codecs are read in order from rate_features, other keys ignored', () => {
   expect(loadCodecFile(file, 'codecs').names).toEqual(['wifi', 'breakfast'])
 })
 
-test('a codec file beside the configuration is the one that is meant', () => {
+test('the codec file beside the configuration is the default', () => {
   const config = load('')
 
   expect(codecsFileOf(config)).toBe(join(folder, 'codecs.yml'))
 })
 
-test('a codec file that is missing, is no YAML or holds no list is refused with its name', () => {
+test('a codec file that is missing, is not YAML or has no list is refused with its name', () => {
   expect(faults(() => loadCodecFile(join(folder, 'none.yml'), 'codecs'))[0]).toContain('does not exist')
   expect(faults(() => loadCodecFile(write('features: []'), 'codecs'))[0]).toContain('rate_features: is missing')
   expect(faults(() => loadCodecFile(write('rate_features: wifi'), 'codecs'))[0]).toContain('must be a list')

@@ -1,6 +1,6 @@
 /**
- * The main configuration file of a node as a schema: keys, ranges, units, defaults (platform.md §7.8), and where
- * the codec file is. docs/config.md and `--help` are made from these rows.
+ * Schema of the main configuration file of a node: keys, ranges, units, defaults (docs/design/http.md#configuration),
+ * and the location of the codec file. docs/config.md and `--help` are generated from these rows.
  */
 
 import { availableParallelism } from 'node:os'
@@ -14,13 +14,13 @@ import {
   loadConfig,
 } from '@vacancy/shared/node'
 
-/** Whence a node fetches snapshots (pull.ts). */
+/** Sources from which a node downloads snapshots (snapshot-download.ts). */
 export const PULL_URLS = ['any', 'https', 'none'] as const
 
-/** Least size of a file of the log: a group of entries must fit twice. */
+/** Least size of a log file: a group of entries must fit twice. */
 export const WAL_FILE_BYTES_MIN = 4_194_304
 
-/** Least memory for data: below, the areas of the threads leave no room for it. */
+/** Least memory for data: with less, the areas of the threads leave no room for it. */
 export const MEMORY_BYTES_MIN = 64 * 1024 ** 2
 const MEMORY_BYTES_MAX = 4 * 1024 ** 3
 const CORES_MAX = 1_024
@@ -34,14 +34,19 @@ const yes = (summary: string) => ({ type: 'boolean', default: true, summary }) a
 const no = (summary: string) => ({ type: 'boolean', default: false, summary }) as const
 
 export const ENGINE_SCHEMA = {
-  // The contract's keys.
+  // Keys of the contract
   sys_cores_count: whole(
     0,
     0,
     CORES_MAX,
-    'Cores left to the system and the other threads; 0 = about half of the cores, and always fewer than there are.',
+    'Cores left to the system and the other threads; 0 = about half of the cores, and always fewer than all.',
   ),
-  avg_room_types_per_property: whole(6, 1, 256, 'Expected room types of a property: how much is allocated ahead.'),
+  avg_room_types_per_property: whole(
+    6,
+    1,
+    256,
+    'Expected room types of a property: how much is preallocated, for at most 8.',
+  ),
   tcp_port: whole(7777, 0, PORT_MAX, 'Port of the data protocol; 0 = any free port, which is printed.'),
   tcp_max_connections: whole(10_000, 1, 1_000_000, 'Most client connections; further ones are closed at once.'),
   tcp_user_timeout_ms: whole(
@@ -56,14 +61,14 @@ export const ENGINE_SCHEMA = {
     262_144,
     4_096,
     16_777_216,
-    'Bytes read at once, and most input held of a connection (never less than one frame).',
+    'Bytes read at once, and most buffered input of a connection (never less than one frame).',
     'bytes',
   ),
   tcp_send_buffer_size: whole(
     131_072,
     4_096,
     67_108_864,
-    'Queued replies of a connection at which no more is read from it.',
+    'Queued replies of a connection at which reading from it pauses.',
     'bytes',
   ),
   quic_port: { ...whole(17_777, 0, PORT_MAX, 'Port for traffic between nodes.'), ...CLUSTERED },
@@ -87,7 +92,7 @@ export const ENGINE_SCHEMA = {
       10,
       1,
       3_600,
-      'Time between heartbeats to the registry; any key `<word>_heartbeat_secs` is taken for it.',
+      'Time between heartbeats to the registry; any key `<word>_heartbeat_secs` is accepted.',
       'seconds',
     ),
     ...CLUSTERED,
@@ -114,10 +119,10 @@ export const ENGINE_SCHEMA = {
   data_dir: {
     type: 'text',
     default: './data',
-    summary: 'Folder of log, snapshots and identity; made if absent, locked against a second process.',
+    summary: 'Folder of log, snapshots and identity; created if absent, locked against a second process.',
   },
 
-  // Ours.
+  // Own keys
   serving_threads: whole(0, 0, 64, 'Threads that serve clients; 0 = cores minus the reserved ones, at least 1.'),
   memory_max_bytes: whole(
     0,
@@ -137,7 +142,7 @@ export const ENGINE_SCHEMA = {
     67_108_864,
     WAL_FILE_BYTES_MIN,
     1_073_741_824,
-    'Size of a file of the log, made ahead of its use, and of the room that is kept for a full disk: three times this is taken from the start.',
+    'Size of a log file, created before its use, and of the disk reserve: three times this is used from the start.',
     'bytes',
   ),
   load_urls: {
@@ -145,16 +150,22 @@ export const ENGINE_SCHEMA = {
     default: 'any',
     choices: PULL_URLS,
     summary:
-      'Whence an admin may have a snapshot fetched (POST /cluster/load): http and https, https alone, or nowhere.',
+      'Sources from which an admin may load a snapshot (POST /cluster/load): http and https, https only, or none.',
     ...CLUSTERED,
   },
   leader_reads: { ...yes('The leader answers reads; false: 405.'), ...CLUSTERED },
-  node_info_leader_url: { ...no('/node-info also tells `leader_url`.'), ...CLUSTERED },
-  api_public_read: yes('With an auth file: GETs need no token, but for /config.'),
+  node_info_leader_url: { ...no('/node-info also has `leader_url`.'), ...CLUSTERED },
+  api_public_read: yes('With an auth file: GETs need no token, except for /config.'),
   admin_requires_auth: no(
-    'Without an auth file admin paths are closed (401). On a listener that is not loopback they are closed unless `false` stands in the configuration.',
+    'Without an auth file admin paths are closed (401). On a listener that is not loopback they are closed unless the configuration is `false`.',
   ),
   tcp_require_login: no('Clients must send LOGIN with a client or admin token first.'),
+  tls_require_node_id: {
+    ...no(
+      'Certificates between nodes must name the node as URI `urn:vacancy:node:ID`; not set: they must if the own certificate does. Other certificates are valid for nodes at the addresses they name.',
+    ),
+    ...CLUSTERED,
+  },
   cpu_watch: yes('The process ends (exit code 75) when the number of cores changes; false: it is only logged.'),
   log_level: { type: 'choice', default: 'info', choices: LOG_LEVELS, summary: 'Least level that is logged.' },
 } as const satisfies ConfigSchema
@@ -164,19 +175,19 @@ export type EngineSettings = ConfigValues<typeof ENGINE_SCHEMA>
 
 export const CONFIG_FILES = ['./vacancy.yml', '/etc/vacancy/vacancy.yml'] as const
 const CODECS_FILE = 'codecs.yml'
-/** Tops of the older nested form. */
+/** Top-level keys of the older nested form. */
 const NESTED = ['core_config', 'tcp', 'cluster']
 
 /**
- * Loads the configuration of a node: `file` when given, else the first of CONFIG_FILES that exists, else defaults;
- * flags and variables go over it.
+ * Loads the configuration of a node: `file` if given, else the first existing file of CONFIG_FILES, else defaults.
+ * Flags and variables override it.
  *
- * @throws VacancyError invalid_config, one line a fault with file, key, value and range
+ * @throws VacancyError invalid_config, one line per error with file, key, value and range
  */
 export function loadEngineConfig(options: {
   readonly file?: string | undefined
   readonly given?: ReadonlyMap<string, Given>
-  /** For tests; else those of this machine. */
+  /** For tests; default: those of this machine. */
   readonly cores?: number
 }): EngineConfig {
   const { file, given, cores = availableParallelism() } = options
@@ -185,7 +196,7 @@ export function loadEngineConfig(options: {
     file,
     searched: CONFIG_FILES,
     ...(given && { given }),
-    // The original's key carries the name of a product.
+    // The original key begins with the name of a product.
     alias: (key) => (/^[a-z0-9]+_heartbeat_secs$/.test(key) ? 'registry_heartbeat_secs' : undefined),
     hint: (key, value) => nestedHint(key, value),
     check: (values) => crossFaults(values, cores),
@@ -200,7 +211,7 @@ function nestedHint(key: string, value: unknown): string | undefined {
   return `${key}: this is the older nested form; keys are flat now: ${keys}`
 }
 
-/** What single ranges cannot tell. */
+/** Errors that single ranges do not cover. */
 function crossFaults(values: EngineSettings, cores: number): string[] {
   const faults: string[] = []
   const ports = [
@@ -209,8 +220,8 @@ function crossFaults(values: EngineSettings, cores: number): string[] {
     ['quic_port', values.quicPort],
   ] as const
   for (const [i, [name, port]] of ports.entries()) {
-    const twin = ports.slice(0, i).find(([, earlier]) => port !== 0 && earlier === port)
-    if (twin) faults.push(`${twin[0]} and ${name}: both are ${port}; the three ports must differ`)
+    const duplicate = ports.slice(0, i).find(([, earlier]) => port !== 0 && earlier === port)
+    if (duplicate) faults.push(`${duplicate[0]} and ${name}: both are ${port}; the three ports must differ`)
   }
   const electionMs = values.raftTickMs * values.raftElectionTick
   if (electionMs < ELECTION_MS.min || electionMs > ELECTION_MS.max) {
@@ -233,19 +244,24 @@ function crossFaults(values: EngineSettings, cores: number): string[] {
   return faults
 }
 
+/** `tls_require_node_id`; undefined when unset: the own certificate decides. */
+export function requireNodeIdOf({ values, origins }: EngineConfig): boolean | undefined {
+  return origins.tls_require_node_id.from === 'default' ? undefined : values.tlsRequireNodeId
+}
+
 /** Bytes of address space for data. */
 export function memoryBytes({ memoryMaxBytes }: EngineSettings): number {
   return memoryMaxBytes === 0 ? MEMORY_BYTES_MAX : memoryMaxBytes
 }
 
-/** Threads that serve clients: what is configured, else the cores that are not reserved, at least one. */
-export function servingThreads({ servingThreads: asked, sysCoresCount }: EngineSettings, cores: number): number {
-  if (asked > 0) return asked
+/** Threads that serve clients: the configured number, else the cores that are not reserved, at least one. */
+export function servingThreads({ servingThreads: configured, sysCoresCount }: EngineSettings, cores: number): number {
+  if (configured > 0) return configured
   const reserved = sysCoresCount === 0 ? Math.floor(cores / 2) : sysCoresCount
   return Math.max(1, Math.min(cores - reserved, ENGINE_SCHEMA.serving_threads.max))
 }
 
-/** Where the codec list is when `--codecs` does not say: beside the configuration file. */
+/** The default location of the codec list without `--codecs`: beside the configuration file. */
 export function codecsFileOf(config: EngineConfig): string {
   return config.file === '' ? CODECS_FILE : join(dirname(config.file), CODECS_FILE)
 }

@@ -9,7 +9,7 @@ import { EXIT_CODES } from './exit-codes.ts'
 import { REASONS } from './http/reasons.ts'
 import { METRICS } from './metrics.ts'
 
-test('the committed pages are what their tables say: node engine/src/docs.ts --write', () => {
+test('the committed pages match their tables: node engine/src/docs.ts --write', () => {
   expect(stalePages()).toEqual([])
 })
 
@@ -24,8 +24,8 @@ test.each([
   for (const name of names) expect(text).toContain(name)
 })
 
-test('each reason and exit code says what it means, what to look at and what to type', () => {
-  const text = pages()['reasons.md'] as string
+test('each reason and exit code has a meaning, a check and a command', () => {
+  const text = pages()['reasons.md']
 
   for (const { means, lookAt, type } of [...Object.values(REASONS), ...Object.values(EXIT_CODES)]) {
     for (const words of [means, lookAt, type]) expect(text).toContain(words.replaceAll('|', '\\|'))

@@ -1,6 +1,6 @@
 /**
- * Makes the reference pages from their tables: `node engine/src/docs.ts --write`. A test fails when a committed page is
- * not what its tables say.
+ * Generates the reference pages from their tables: `node engine/src/docs.ts --write`. A test fails when a committed
+ * page differs from its tables.
  */
 
 import { join } from 'node:path'
@@ -24,21 +24,24 @@ const GROUPS = {
 } as const satisfies { readonly [group in CommandSpec['group']]: string }
 
 const REPLIES: { readonly [kind in ReplyKind]: string } = {
-  login: 'the bare text `LOGIN OK` or `LOGIN FAILED`, in no frame of fields',
+  login: 'the bare text `LOGIN OK` or `LOGIN FAILED`, without a field frame',
   codecs: 'one text: the rate features with commas between, in the order of their bits',
-  segments: 'two fields a segment: its name (text) and its number of properties (u32)',
+  segments: 'two fields per segment: its name (text) and its number of properties (u32)',
   empty: 'SUCCESS without fields',
-  properties: 'one field a property: its id, packed in 16 bytes; with `explain`, how the search went',
+  properties: 'one field per property: its id, packed in 16 bytes; with `explain`, the search statistics',
   stays:
     'the number of days, then for each property its id, packed in 16 bytes, and for each day date, availability, price and rate features',
   availability: 'one byte: the availability after the change',
   exists: 'one byte: 1 or 0',
-  roomTypes: 'one text a room type, ascending by bytes',
-  dates: 'one text a date, `YYYY-MM-DD`, ascending',
+  roomTypes: 'one text per room type, ascending by bytes',
+  dates: 'one text per date, `YYYY-MM-DD`, ascending',
   night: 'property id (text), date (text), availability (u8), price (u32), rate features as a mask (u32)',
 }
 
-/** When a command answers NOT_FOUND (wire-protocol.md §9). Searches never do: an unknown segment has no results. */
+/**
+ * When a command returns NOT_FOUND (docs/design/protocol.md#successes). Searches never do: an unknown segment has no
+ * results.
+ */
 const NOT_FOUND_WHEN: { readonly [name in CommandName]?: string } = {
   SETROOMPKG: 'the property is unknown',
   SETROOMAVL: 'property, room type or package is missing',
@@ -48,8 +51,8 @@ const NOT_FOUND_WHEN: { readonly [name in CommandName]?: string } = {
   PROPROOMDATELIST: 'property or room type is unknown',
   GETPROPROOMDAY: 'property, room type or package is missing',
   DELPROP: 'the property is unknown',
-  DELSEGMENT: 'there is no such segment',
-  DELPROPDAY: 'the property is unknown; without a package on that day it is SUCCESS',
+  DELSEGMENT: 'the segment is unknown',
+  DELPROPDAY: 'the property is unknown; without a package on that day the reply is SUCCESS',
   DELPROPROOM: 'property or room type is unknown',
   DELROOMDAY: 'property, room type or package is missing',
 }
@@ -59,7 +62,7 @@ const OWN_ERRORS: { readonly [name in CommandName]?: string } = {
   DECROOMAVL: '`UNDERFLOW` when availability would drop below 0',
 }
 
-/** Every page by its file name. */
+/** All pages by file name. */
 export function pages(): { readonly [file: string]: string } {
   return {
     'commands.md': commandsPage(),
@@ -71,7 +74,7 @@ export function pages(): { readonly [file: string]: string } {
 }
 
 function page(title: string, source: string, ...blocks: readonly string[]): string {
-  const made = `<!-- Made from ${source} by \`node engine/src/docs.ts --write\`: change it there. -->`
+  const made = `<!-- Generated from ${source} by \`node engine/src/docs.ts --write\`. Change it there. -->`
   return `${[`# ${title}`, made, ...blocks].join('\n\n').trimEnd()}\n`
 }
 
@@ -90,8 +93,8 @@ function commandsPage(): string {
   return page(
     'Commands',
     '`shared/src/wire/commands.ts`',
-    'Every request of the data protocol: its fields by id, what is answered, and which errors are its own. Any command can also be answered `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) says what to do about each.',
-    'Fields marked *ours* are extensions, with ids from 0x8000: existing clients never send them, and other servers refuse them. An ERROR reply means that nothing was changed, but for `408` and `500`, after which the outcome of a write is unknown. With `wantIndex`, the reply to a write also has the index at which it was applied.',
+    'Every request of the data protocol: its fields by id, its reply, and its specific errors. Any command can also fail with `VALIDATION_ERROR`, `PARSE_ERROR`, `429`, `503` or `500`; with a login required, `AUTH_ERROR` and `FORBIDDEN`. [errors.md](errors.md) lists the action for each.',
+    'Fields marked *ours* are extensions, with ids from 0x8000: existing clients never send them, and other servers refuse them. An ERROR reply means that no data was changed, except after `408` and `500`, where the outcome of a write is unknown. With `wantIndex`, the reply to a write also has the index at which it was applied.',
     ...groups,
   )
 }
@@ -130,8 +133,8 @@ function configPage(): string {
   return page(
     'Configuration of a node',
     '`engine/src/config.ts`',
-    `A YAML file of flat keys, each of them optional: the one of \`--config\`, else the first that exists of ${CONFIG_FILES.map(code).join(' and ')}, else the defaults. Over the file go variables (\`VACANCY_NODE_TCP_PORT\`), over these flags (\`--tcp-port\`). \`GET /config\` shows each value in force and where it came from.`,
-    'A wrong type, a value out of its range or an unknown key stops the start with exit code 64 and one line a fault. Across keys: the three ports differ unless 0; `raft_tick_ms` × `raft_election_tick` is 150 to 60000 ms; `raft_heartbeat_tick` is at most half of `raft_election_tick`; `sys_cores_count` is less than the number of cores; `session_table_bytes` is at most half of the memory for data.',
+    `A YAML file of flat keys, each of them optional: the one of \`--config\`, else the first existing of ${CONFIG_FILES.map(code).join(' and ')}, else the defaults. Variables (\`VACANCY_NODE_TCP_PORT\`) override the file, and flags (\`--tcp-port\`) override variables. \`GET /config\` shows each value in force and its origin.`,
+    'A wrong type, a value out of its range or an unknown key stops the start with exit code 64 and one line per error. Across keys: the three ports differ unless 0; `raft_tick_ms` × `raft_election_tick` is 150 to 60000 ms; `raft_heartbeat_tick` is at most half of `raft_election_tick`; `sys_cores_count` is less than the number of cores; `session_table_bytes` is at most half of the memory for data.',
     configTable(ENGINE_SCHEMA),
   )
 }
@@ -142,14 +145,14 @@ function errorsPage(): string {
     return [code(each), KINDS[kindOfWireCode(each)], named.map(code).join(', ') || '–']
   })
   const rows = (Object.keys(ERRORS) as ErrorName[]).map((name) => {
-    const { wire, http, retry, exit, says } = errorRow(name)
+    const { wire, http, retry, exit, message } = errorRow(name)
     const cells = [
       wire === undefined ? '–' : code(wire),
       String(http),
       kindOf(name).replace('_', ' '),
       retry ? 'yes' : 'no',
     ]
-    return [code(name), ...cells, exit === undefined ? '–' : String(exit), says]
+    return [code(name), ...cells, exit === undefined ? '–' : String(exit), message]
   })
   const exits = Object.entries(EXIT).map(([name, number]) => [
     String(number),
@@ -158,7 +161,7 @@ function errorsPage(): string {
   return page(
     'Errors',
     '`shared/src/errors.ts`',
-    'Codes and names are stable; sentences may improve. An ERROR reply of the data protocol is the code alone when it is of digits, else the code, a colon and the sentence. Over HTTP the body is `{"error":"…"}`.',
+    'Codes and names are stable; sentences may improve. An ERROR reply of the data protocol is the code alone if it is numeric, else the code, a colon and the sentence. Over HTTP the body is `{"error":"…"}`.',
     '## Codes of ERROR replies',
     table(['Code', 'What to do', 'Names'], wire),
     '## All errors',
@@ -171,18 +174,18 @@ function errorsPage(): string {
 }
 
 const KINDS: { readonly [kind in ReturnType<typeof kindOfWireCode>]: string } = {
-  request: 'Change the call, or take no for an answer: nothing was done.',
+  request: 'Change the call, or accept the refusal: it was not executed.',
   client: 'Log in on the connection, then repeat.',
-  retry: 'Wait a little and repeat, here or on another node: nothing was done.',
-  unknown_outcome: 'A write may have been done: read the state, or repeat it with its request key.',
-  internal: 'A fault in a program or in its data: report it.',
+  retry: 'Wait a little and repeat, here or on another node: it was not executed.',
+  unknown_outcome: 'A write may have been executed: read the state, or repeat it with its request key.',
+  internal: 'A bug in a program or damaged data: report it.',
 }
 
 function metricsPage(): string {
   return page(
     'Metrics of a node',
     '`engine/src/metrics.ts`',
-    '`GET /metrics` answers in the text format of Prometheus 0.0.4. Series whose value does not exist yet are left out. Besides these there are `process_*` and `nodejs_*` of prom-client. Metrics of `cluster_*` do not appear in standalone mode.',
+    '`GET /metrics` returns the text format of Prometheus 0.0.4. Series whose value does not exist yet are left out. There are also `process_*` and `nodejs_*` of prom-client. Metrics of `cluster_*` do not appear in standalone mode.',
     metricsTable(METRICS),
   )
 }
@@ -207,17 +210,17 @@ function reasonsPage(): string {
     'Why a node is unavailable, and how it ended',
     '`engine/src/http/reasons.ts` and `engine/src/exit-codes.ts`',
     '## Reasons in `/ready`',
-    '`/healthz` answers `unavailable` (503) while a reason holds that stops everything. `/ready` answers 503 while one holds that stops everything or writes, and names each with these words, since when it holds and with details; the log does so too. The metric is `vacancy_unavailable`.',
+    '`/healthz` returns `unavailable` (503) while a reason that stops everything holds. `/ready` returns 503 while a reason that stops everything or writes holds, with this text, its start time and details; the log has the same. The metric is `vacancy_unavailable`.',
     reasons(NODE_REASONS),
     '### In clustered mode',
-    'Reasons that stop nothing leave `/ready` at 200: the node does all of its work, and somebody should look.',
+    'Reasons that do not stop the node leave `/ready` at 200: the node does all of its work, but an operator should look.',
     reasons(CLUSTER_REASONS),
     '## Exit codes',
     table(['Code', 'What it means', 'What to look at', 'What to type'], exits),
   )
 }
 
-/** Pages whose committed text is not what the tables say. */
+/** Pages whose committed text differs from their tables. */
 export function stalePages(folder = DOCS): string[] {
   return staleAmong(pages(), folder)
 }

@@ -1,9 +1,9 @@
 /**
- * The world as one value: clocks, randomness, disk, timers, the host, the log; here the real one (consensus.md L2).
+ * The environment as one value: clocks, randomness, disk, timers, the host, the log. This file has the real one
+ * (docs/design/consensus.md#determinism).
  *
- * WAL, snapshots and the replica reach all of these only through an `Env`, so that a simulator can run the very same
- * code over disks that forget and clocks that jump. The disk calls are synchronous: they belong on threads that may
- * block.
+ * WAL, snapshots and the replica use these only through an `Env`, so that a simulator can run the same code with disks
+ * that lose data and clocks that jump. Disk calls are synchronous: they belong on threads that may block.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -35,21 +35,20 @@ export type OpenMode =
   | 'read'
   /** An existing file, for reading and writing. */
   | 'write'
-  /** A new file, for reading and writing; EEXIST when there is one. */
+  /** A new file, for reading and writing; EEXIST if it exists. */
   | 'create'
 
 export type FileStat = { readonly bytes: number; readonly isDirectory: boolean }
 
 /**
- * Single calls of the operating system, as they are: a write may be short, any of them may throw an errno error (an
- * `Error` with `code`). What must go on after a short write or an interruption goes through `readFully` and
- * `writeFully` below, in both worlds.
+ * Plain operating system calls: a write may be short, and any call may throw an errno error (an `Error` with `code`).
+ * `readFully` and `writeFully` below continue after short writes and interruptions, in both environments.
  */
 export type Disk = {
   open(path: string, mode: OpenMode): number
-  /** @returns bytes read; fewer than asked at the end of the file, or by chance */
+  /** @returns bytes read; fewer than requested at the end of the file, or by chance */
   read(file: number, bytes: Uint8Array, start: number, length: number, position: number): number
-  /** @returns bytes written; may be fewer than asked */
+  /** @returns bytes written; may be fewer than requested */
   write(file: number, bytes: Uint8Array, start: number, length: number, position: number): number
   /** Makes content and length of the file durable, not its name. */
   syncData(file: number): void
@@ -59,20 +58,20 @@ export type Disk = {
   unlink(path: string): void
   makeDirectory(path: string): void
   removeDirectory(path: string): void
-  /** Names in a folder, sorted by code unit; ENOENT when there is none. */
+  /** Names in a folder, sorted by code unit; ENOENT if it does not exist. */
   list(path: string): string[]
-  /** @returns undefined when there is no such file or folder */
+  /** @returns undefined if the file or folder does not exist */
   stat(path: string): FileStat | undefined
   /** Makes creations, renames and removals in this folder durable. */
   syncDirectory(path: string): void
   space(path: string): { freeBytes: number; totalBytes: number }
 }
 
-/** Who runs here, for LOCK: process ids come again, so a start time and the boot they belong to go with them. */
+/** Identifies processes for LOCK: process ids are reused, so a start time and the boot id are included. */
 export type Host = {
   readonly processId: number
   readonly bootId: string
-  /** When a process started, in units of the host; undefined when no such process lives. */
+  /** Start time of a process, in units of the host; undefined if no such process is alive. */
   startOf(processId: number): string | undefined
 }
 
@@ -81,7 +80,7 @@ export type Schedule = {
   after(delayMs: number, run: () => void): () => void
 }
 
-/** The logger of shared/node/log.ts as far as the engine's inner rooms use it. */
+/** The part of the logger of shared/node/log.ts that the engine uses. */
 export type Log = {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -96,16 +95,22 @@ export type Env = {
   readonly schedule: Schedule
   readonly host: Host
   readonly log: Log
-  /** Planted defects by name; only a simulator sets them, so no program that ships can have one (reliability.md §7). */
+  /**
+   * Planted defects by name. Only a simulator sets them, so shipped programs never have one
+   * (docs/design/testing.md#planted-defects).
+   */
   readonly defects?: ReadonlySet<string>
-  /** Forces rare branches in a simulation: true with probability `p`; absent everywhere else (reliability.md §3). */
+  /**
+   * Forces rare branches in a simulation: true with probability `p`; absent everywhere else
+   * (docs/design/testing.md#simulation).
+   */
   readonly sometimes?: (name: string, p: number) => boolean
 }
 
 export function createEnv(log: Log): Env {
   return {
     clock: { wallMs: () => Date.now(), monotonicMs: () => performance.now() },
-    // A copy: what node hands out is a view of its pool, which must not travel between threads.
+    // A copy: Node returns a view of its pool, which must not be transferred to another thread.
     random: { bytes: (count) => Uint8Array.from(randomBytes(count)) },
     disk: realDisk,
     schedule: {
@@ -161,30 +166,35 @@ function realHost(): Host {
     bootId: readLine('/proc/sys/kernel/random/boot_id') ?? hostname(),
     startOf(processId) {
       const stat = readLine(`/proc/${processId}/stat`)
-      // The name of the program stands in parentheses and may hold blanks; the start time is the 20th field behind it.
-      if (stat !== undefined) return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+      // The program name is in parentheses and may contain blanks. The start time is the 20th field after it.
+      if (stat !== undefined) {
+        const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+        // A zombie whose last thread has ended: it holds no open files.
+        if (fields[0] === 'Z' && Number(fields[17]) <= 1) return undefined
+        return fields[19]
+      }
       return isAlive(processId) ? 'unknown' : undefined
     },
   }
 }
 
-/** Nice value of threads that may wait when others have work: as `nice -n 10`. */
+/** Nice value of background threads, as `nice -n 10`. */
 const BACKGROUND = 10
 
 /**
  * Lets the other threads of the process go first when cores are scarce. On Linux a priority belongs to a thread, and
- * `/proc/thread-self` names the one that asks; elsewhere nothing happens.
+ * `/proc/thread-self` is the calling one. No effect elsewhere.
  */
 export function runInBackground(): void {
   try {
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
     setPriority(thread, BACKGROUND)
   } catch {
-    // No such file on this platform, or a container forbids it: the thread runs as any other.
+    // No such file on this platform, or a container forbids it: the thread keeps its priority.
   }
 }
 
-/** What this thread has left behind goes now, not with the next collection: a quiet thread may not have one for hours. */
+/** Collects the garbage of this thread now: a quiet thread may not collect for hours. */
 export function releaseMemory(): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
@@ -195,7 +205,7 @@ function readLine(path: string): string | undefined {
   try {
     return readFileSync(path, 'latin1').trimEnd()
   } catch {
-    // No /proc on this platform, or no such process: the caller has another way to find out.
+    // No /proc on this platform, or no such process: the caller has another check.
     return undefined
   }
 }
@@ -205,15 +215,15 @@ function isAlive(processId: number): boolean {
     process.kill(processId, 0)
     return true
   } catch (error) {
-    // EPERM: it lives and belongs to somebody else.
+    // EPERM: it is alive and belongs to another user.
     return errnoOf(error) === 'EPERM'
   }
 }
 
-/** Code of an errno error, such as `ENOSPC`; empty for anything else that was thrown. */
+/** Code of an errno error, such as `ENOSPC`; empty for any other value. */
 export function errnoOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : ''
-  // Our own errors carry a code as well, in small letters.
+  // Our own errors also have a code, in lower case.
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : ''
 }
 
@@ -224,7 +234,8 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /**
- * Writes all of `length` bytes: short writes are continued, interrupted ones repeated (consensus.md W2).
+ * Writes all of `length` bytes: short writes are continued, interrupted ones repeated
+ * (docs/design/storage.md#disk-errors).
  *
  * @throws the errno error of a call that failed; then any part of the bytes may have been written
  */
@@ -240,7 +251,7 @@ export function writeFully(
   while (done < length) {
     try {
       const written = disk.write(file, bytes, start + done, length - done, position + done)
-      // A device that takes nothing and reports no error would keep us here for ever.
+      // A device that accepts no bytes and reports no error would block here forever.
       if (written <= 0) throw Object.assign(new Error('a write took no bytes'), { code: 'EIO' })
       done += written
     } catch (error) {
@@ -271,7 +282,7 @@ export function readFully(
   return done
 }
 
-/** The whole of a small file; undefined when there is none. `bytesMax` bounds what a damaged length can cost. */
+/** The content of a small file; undefined if it does not exist. `bytesMax` bounds the cost of a damaged length. */
 export function readSmallFile(disk: Disk, path: string, bytesMax: number): Uint8Array | undefined {
   const stat = disk.stat(path)
   if (stat === undefined || stat.isDirectory) return undefined
@@ -285,11 +296,11 @@ export function readSmallFile(disk: Disk, path: string, bytesMax: number): Uint8
 }
 
 /**
- * Replaces a small file so that after a crash the old or the new one is there, whole: temporary name, sync, rename,
- * sync of the folder (consensus.md §15).
+ * Replaces a small file so that after a crash either the old or the new one exists, complete: temporary name, sync,
+ * rename, sync of the folder (docs/design/storage.md#data-directory).
  *
- * @throws the errno error as it is when the disk is full or the file cannot be created (nothing has changed then);
- *   `disk_failed` after any other one, which ends the process (consensus.md W2)
+ * @throws the errno error unchanged if the disk is full or the file cannot be created (no file has changed then);
+ *   `disk_failed` after any other one, which ends the process (docs/design/storage.md#disk-errors)
  */
 export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): void {
   const temporary = `${path}.tmp`
@@ -309,7 +320,7 @@ export function replaceFile(disk: Disk, path: string, bytes: Uint8Array): void {
   syncFolder(disk, dirname(path))
 }
 
-/** A rename whose failure ends the process, but for a full disk, which is told as it is. */
+/** A rename whose failure ends the process, except on a full disk, which is reported unchanged. */
 export function renameFile(disk: Disk, from: string, to: string): void {
   try {
     disk.rename(from, to)
@@ -327,7 +338,10 @@ export function unlinkFile(disk: Disk, path: string): void {
   }
 }
 
-/** fdatasync whose failure ends the process: after it the kernel may have dropped the data (consensus.md W2). */
+/**
+ * fdatasync whose failure ends the process: after it the kernel may have dropped the data
+ * (docs/design/storage.md#disk-errors).
+ */
 export function syncFile(disk: Disk, file: number, path: string): void {
   try {
     disk.syncData(file)
@@ -336,7 +350,7 @@ export function syncFile(disk: Disk, file: number, path: string): void {
   }
 }
 
-/** Sync of a folder; as fatal as that of a file. */
+/** Sync of a folder; its failure is as fatal as that of a file. */
 export function syncFolder(disk: Disk, path: string): void {
   try {
     disk.syncDirectory(path)
@@ -345,7 +359,7 @@ export function syncFolder(disk: Disk, path: string): void {
   }
 }
 
-/** Runs disk calls that no rule above covers: what they throw ends the process as well, but for a full disk. */
+/** Runs other disk calls: their errors end the process too, except on a full disk. */
 export function guarded<T>(operation: string, path: string, run: () => T): T {
   try {
     return run()

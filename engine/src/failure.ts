@@ -1,4 +1,4 @@
-/** Errors on their way from one thread to another: by code and fields, so that the receiver throws the same again. */
+/** Errors passed between threads by code and fields, so that the receiver throws the same error. */
 
 import { AssertionError, type ErrorName, VacancyError } from '@vacancy/shared'
 

@@ -1,6 +1,7 @@
 /**
- * The clock's part of a node: the daily task at maintenance_hour, and the watch on the number of cores (platform.md
- * §7.13, §7.14). What is decided goes through the log like any write; here is only when to propose it.
+ * The timed tasks of a node: daily maintenance at maintenance_hour, and the watch on the number of cores
+ * (docs/design/http.md#core-count, docs/design/http.md#daily-maintenance). The decision goes through the log like any
+ * write. This module only decides when to propose it.
  */
 
 import { dayOf } from '@vacancy/shared'
@@ -11,24 +12,24 @@ const LOOK_MS = 30_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 const CORES_LOOK_MS = 1_000
-/** How often the same other number must be seen: a sample may fall into a change. */
+/** How often another number must be seen: a single sample may coincide with a change. */
 const CORES_SAMPLES = 2
 
 /**
- * Proposes maintenance when the hour has come and the last one was before today; at start when one was missed.
+ * Proposes maintenance when its hour has come and the last one was before today; at the start if one was missed.
  *
  * @returns stops it
  */
 export function startMaintenance(options: {
   /** Hour of the day, UTC. */
   readonly hour: number
-  readonly wallMs: () => number
   readonly status: () => ReplicaStatus | undefined
   readonly maintain: () => void
 }): () => void {
   const look = () => {
     const status = options.status()
-    if (status && isDue(options.wallMs(), options.hour, status.lastMaintenanceDay)) options.maintain()
+    if (!status || status.clock.timeMs === 0 || status.clock.state === 'suspect') return
+    if (isDue(status.clock.timeMs, options.hour, status.lastMaintenanceDay)) options.maintain()
   }
   const timer = setInterval(look, LOOK_MS)
   const first = setTimeout(look, 1_000)
@@ -39,20 +40,21 @@ export function startMaintenance(options: {
 }
 
 /**
- * Whether maintenance is due: today's hour has come and it was not done today, or a whole day's was missed.
+ * Whether maintenance is due: today's hour has come and it has not run today, or a whole day was missed.
  *
+ * @param timeMs shard time, which decides what is past, not the clock of this node
  * @param lastDay day of the last maintenance, 0 for never
  */
-export function isDue(wallMs: number, hour: number, lastDay: number): boolean {
-  const today = dayOf(wallMs)
+export function isDue(timeMs: number, hour: number, lastDay: number): boolean {
+  const today = dayOf(timeMs)
   if (lastDay >= today) return false
-  const hasHourCome = wallMs - today * DAY_MS >= hour * HOUR_MS
+  const hasHourCome = timeMs - today * DAY_MS >= hour * HOUR_MS
   return hasHourCome || lastDay < today - 1
 }
 
-/** Looks at the number of cores each second; a change seen twice in a row is told once. @returns stops it */
+/** Checks the number of cores each second and reports a change seen twice in a row once. @returns stops it */
 export function watchCores(options: {
-  /** What is compared: parallelism and number of processors. */
+  /** The compared value: parallelism and number of processors. */
   readonly sample: () => string
   readonly isActive: boolean
   readonly log: Log

@@ -1,6 +1,6 @@
 /**
- * The one table of metrics of a node (platform.md §7.7, consensus.md §22). http/scrape.ts has a reader for each row;
- * docs/metrics.md is made from them. `process_*` and `nodejs_*` are prom-client's.
+ * The table of metrics of a node (docs/design/http.md#metrics). http/scrape.ts has a reader for each row;
+ * docs/metrics.md is generated from them. `process_*` and `nodejs_*` belong to prom-client.
  */
 
 import type { MetricsTable } from '@vacancy/shared/node'
@@ -14,7 +14,7 @@ const clusteredBy = <const T extends 'counter' | 'gauge' | 'histogram', const L 
 ) => ({ type, help, labels: [label], appliesTo: 'clustered' }) as const
 
 export const METRICS = {
-  // The contract's names, none with labels.
+  // Names of the contract, all without labels
   tcp_connections: { type: 'gauge', help: 'Client connections that are open.' },
   tcp_commands_total: { type: 'counter', help: 'Requests that were answered or refused.' },
   tcp_bytes_received_total: { type: 'counter', help: 'Bytes received from clients.' },
@@ -25,15 +25,15 @@ export const METRICS = {
   tcp_client_login_fail_total: { type: 'counter', help: 'LOGIN requests with an unknown token.' },
   tcp_timeouts_total: {
     type: 'counter',
-    help: 'Connections closed because they did not take or finish what was sent.',
+    help: 'Connections closed because the client did not read replies or finish requests in time.',
   },
   tcp_rejected_connections_total: { type: 'counter', help: 'Connections closed at once: tcp_max_connections.' },
   tcp_rejected_request_total: { type: 'counter', help: 'Requests refused with 429.' },
 
-  // The contract's names of clustered mode, none with labels.
+  // Names of the contract in clustered mode, all without labels
   cluster_connection_opened_total: clustered('counter', 'Connections to other nodes that this node opened.'),
   cluster_connection_accepted_total: clustered('counter', 'Connections of other nodes that were accepted.'),
-  cluster_connection_rejected_total: clustered('counter', 'Connections that were refused; the log says why.'),
+  cluster_connection_rejected_total: clustered('counter', 'Connections that were refused; the log has the reason.'),
   cluster_connection_error_total: clustered('counter', 'Connections that failed or could not be opened.'),
   cluster_connection_dropped_total: clustered('counter', 'Connections that were lost.'),
   cluster_message_sent_total: clustered('counter', 'Messages to other nodes.'),
@@ -42,7 +42,7 @@ export const METRICS = {
   cluster_bytes_received_total: clustered('counter', 'Bytes from other nodes.'),
   cluster_send_error_total: clustered(
     'counter',
-    'Messages dropped because there was no connection or its queue was full.',
+    'Messages dropped because no connection existed or its queue was full.',
   ),
   cluster_receive_error_total: clustered('counter', 'Frames of other nodes that could not be read.'),
   cluster_leader_changed_total: clustered('counter', 'Times that another leader became known.'),
@@ -57,16 +57,16 @@ export const METRICS = {
   cluster_wal_flush_count_total: clustered('counter', 'Groups of entries written with one sync each.'),
   cluster_last_applied_wal_index: clustered('gauge', 'Index of the last entry in the state.'),
 
-  // Ours.
+  // Own metrics
   vacancy_build_info: {
     type: 'gauge',
-    help: 'Always 1; the labels say which program runs where. node and zone are empty in standalone mode.',
+    help: 'Always 1; the labels identify the program and its location. node and zone are empty in standalone mode.',
     labels: ['version', 'node', 'shard', 'zone'],
   },
-  vacancy_health: { type: 'gauge', help: '1 for what /healthz answers, 0 for the other values.', labels: ['value'] },
+  vacancy_health: { type: 'gauge', help: '1 for the value of /healthz, 0 for the others.', labels: ['value'] },
   vacancy_unavailable: {
     type: 'gauge',
-    help: '1 while the reason holds; docs/reasons.md says what to do.',
+    help: '1 while the reason holds; docs/reasons.md lists the action.',
     labels: ['reason'],
   },
   vacancy_commands_total: { type: 'counter', help: 'Requests by command.', labels: ['command'] },
@@ -77,13 +77,13 @@ export const METRICS = {
   },
   vacancy_command_duration_seconds: {
     type: 'histogram',
-    help: 'Time of a request: queue, before it was looked at; run, until its reply was ready. Commands in use only.',
+    help: 'Time of a request: queue, before its execution; run, until its reply was ready. Commands in use only.',
     labels: ['command', 'phase'],
   },
   vacancy_result_rows: { type: 'histogram', help: 'Properties in the reply of a search.', labels: ['command'] },
   vacancy_search_retries_total: {
     type: 'counter',
-    help: 'Searches begun again because their table changed meanwhile.',
+    help: 'Searches restarted because their table changed meanwhile.',
   },
   vacancy_tcp_connections: { type: 'gauge', help: 'Client connections that are open.' },
   vacancy_tcp_connections_limit: { type: 'gauge', help: 'Most connections: tcp_max_connections.' },
@@ -91,9 +91,9 @@ export const METRICS = {
   vacancy_tcp_bytes_total: { type: 'counter', help: 'Bytes from and to clients.', labels: ['direction'] },
   vacancy_tcp_protocol_errors_total: {
     type: 'counter',
-    help: 'Connections closed because their bytes were no frames.',
+    help: 'Connections closed on malformed frames.',
   },
-  vacancy_tcp_slabs_missing_total: { type: 'counter', help: 'Reads put off because no buffer for replies was free.' },
+  vacancy_tcp_slabs_missing_total: { type: 'counter', help: 'Reads postponed because no buffer for replies was free.' },
   vacancy_serving_threads: { type: 'gauge', help: 'Threads that serve clients.' },
   vacancy_properties: {
     type: 'gauge',
@@ -107,7 +107,12 @@ export const METRICS = {
   },
   vacancy_memory_bytes: {
     type: 'gauge',
-    help: 'Memory: rss, heap and arraybuffers of the process; indexes, packages and free of the store; wal held for the log.',
+    help: 'Memory: rss, heap and arraybuffers of the process; indexes, packages and free of the store; wal of the log.',
+    labels: ['kind'],
+  },
+  vacancy_memory_budget_bytes: {
+    type: 'gauge',
+    help: 'Replicated accounting: budget (least memory of the voters), charged (upper bound of the data) and left for growth.',
     labels: ['kind'],
   },
   vacancy_cores: {
@@ -135,12 +140,12 @@ export const METRICS = {
   vacancy_raft_peer_state: clusteredBy(
     'peer',
     'gauge',
-    'How the leader replicates to a member: 0 probes where its log ends, 1 sends entries, 2 sends a snapshot.',
+    'How the leader replicates to a member: 0 probes for the end of its log, 1 sends entries, 2 sends a snapshot.',
   ),
   vacancy_raft_elections_total: clusteredBy(
     'result',
     'counter',
-    'Elections this node stood for: won, lost, or refused before they began.',
+    'Elections in which this node was a candidate: won, lost, or refused before they began.',
   ),
   vacancy_raft_leader_changes_total: clustered('counter', 'Times that another leader became known.'),
   vacancy_raft_proposals_total: clusteredBy(
@@ -148,8 +153,11 @@ export const METRICS = {
     'counter',
     'Proposals of this node: applied, dropped (certainly not applied), or unknown.',
   ),
-  vacancy_raft_tick_stalls_total: clustered('counter', 'Times that the replica came too late for its ticks.'),
-  vacancy_read_staleness_seconds: clustered('gauge', 'How old an answer of this node may be; at 10 s it stops reads.'),
+  vacancy_raft_tick_stalls_total: clustered('counter', 'Times that the replica was late for its ticks.'),
+  vacancy_read_staleness_seconds: clustered(
+    'gauge',
+    'Greatest age of the data in a reply of this node; at 10 s it stops reads.',
+  ),
   vacancy_cluster_operations_total: clusteredBy(
     'result',
     'counter',
@@ -158,14 +166,24 @@ export const METRICS = {
   vacancy_peers_rejected_total: clusteredBy(
     'reason',
     'counter',
-    'Connections of other nodes that were refused, by what did not fit.',
+    'Connections of other nodes that were refused, by reason.',
   ),
   vacancy_clock_suspect: clustered('gauge', '1 while the clock is more than 60 s from that of the other voters.'),
+  vacancy_clock_state: {
+    type: 'gauge',
+    help: '1 for the state of shard time: following the clock, holding (not following), suspect (ahead of the clock).',
+    labels: ['state'],
+  },
+  vacancy_clock_offset_seconds: { type: 'gauge', help: 'The observed clock minus shard time.' },
+  vacancy_clock_shard_time_seconds: {
+    type: 'gauge',
+    help: 'Shard time, seconds since 1970. It decides which nights are past.',
+  },
   vacancy_dedup_hits_total: { type: 'counter', help: 'Repeated writes answered by their request key.' },
-  vacancy_dedup_sessions: { type: 'gauge', help: 'Sessions of request keys that are known.' },
+  vacancy_dedup_sessions: { type: 'gauge', help: 'Known sessions of request keys.' },
   vacancy_digest_checks_total: {
     type: 'counter',
-    help: 'Comparisons of the state with its digest in the log; one that differs ends the process (exit code 73).',
+    help: 'Comparisons of the state with its digest in the log; a difference ends the process (exit code 73).',
     labels: ['result'],
   },
   vacancy_wal_fsync_seconds: { type: 'histogram', help: 'Time of one sync of the log.' },
@@ -191,17 +209,17 @@ export const METRICS = {
   vacancy_snapshot_failures_total: { type: 'counter', help: 'Snapshots that could not be written.' },
   vacancy_snapshot_spare_pages: { type: 'gauge', help: 'Pages kept ready for changes while a snapshot is written.' },
   vacancy_snapshot_transfers: clusteredBy('state', 'gauge', 'Snapshots on their way: sending, receiving.'),
-  vacancy_registry_up: clustered('gauge', '1 while the registry answers.'),
+  vacancy_registry_up: clustered('gauge', '1 while the registry responds.'),
   vacancy_registry_push_total: clusteredBy(
     'result',
     'counter',
     'Segment lists sent to the registry: accepted, conflict, refused or failed.',
   ),
-  vacancy_resolver_duration_seconds: clusteredBy('kind', 'histogram', 'Time of a look-up, by what was asked for.'),
-  vacancy_resolver_errors_total: clusteredBy('kind', 'counter', 'Look-ups that failed, by what was asked for.'),
+  vacancy_resolver_duration_seconds: clusteredBy('kind', 'histogram', 'Time of a look-up, by kind.'),
+  vacancy_resolver_errors_total: clusteredBy('kind', 'counter', 'Look-ups that failed, by kind.'),
   tls_cert_not_after_seconds: {
     type: 'gauge',
-    help: 'When the certificate of a listener ends, seconds since 1970.',
+    help: 'When the certificate of a listener expires, seconds since 1970.',
     labels: ['listener'],
   },
   vacancy_maintenance_last_success_timestamp_seconds: {

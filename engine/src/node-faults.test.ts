@@ -1,4 +1,4 @@
-/** What a node does when the world around it fails: disk, clock, and callers. */
+/** Behavior of a node when its environment fails: disk, clock, and callers. */
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs'
@@ -34,7 +34,7 @@ const place = (day: number) => ({ propertyId: 'hotel_1', roomType: 'double', dat
 
 // Disks
 
-/** Puts a file system of its own under `data`. @returns whether that is permitted here */
+/** Mounts a separate file system at `data`. @returns whether that is permitted here */
 function mountDisk(folder: string, megabytes: number): boolean {
   const target = join(folder, 'data')
   mkdirSync(target)
@@ -54,27 +54,27 @@ function canMount(): boolean {
 
 const mayMount = canMount()
 
-/** Writes until there is no room at all. */
+/** Writes until the disk is full. */
 function fillUp(path: string): void {
   const file = openSync(path, 'w')
   for (let bytes = 1 << 20; bytes >= 1; ) {
     try {
       if (writeSync(file, new Uint8Array(bytes)) < bytes) bytes >>>= 1
     } catch {
-      // No room for this much: what remains is filled by less.
+      // No room for this much: try smaller writes.
       bytes >>>= 1
     }
   }
   closeSync(file)
 }
 
-/** Writes of a few kilobytes each, so that a log file is full soon. */
+/** Writes of a few kilobytes each, so that a log file fills quickly. */
 const AMENITIES = Array.from({ length: 64 }, (_, i) => `amenity_${i}_`.padEnd(64, 'x'))
 const AT_ONCE = 128
 /** 64 MiB of log, on a machine that has other work. */
 const FILLING_MS = 180_000
 
-/** Adds properties until one is refused, or `most` are there. @returns how many were acknowledged, and the refusal */
+/** Adds properties until one is refused, or `most` exist. @returns how many were acknowledged, and the refusal */
 async function addProperties(client: WireClient, most: number): Promise<[number, string]> {
   let acknowledged = 0
   while (acknowledged < most) {
@@ -94,7 +94,7 @@ async function addProperties(client: WireClient, most: number): Promise<[number,
 }
 
 test.skipIf(!mayMount)(
-  'a full disk refuses writes and nothing else, and ends when there is room again',
+  'a full disk refuses only writes, and recovers when there is room again',
   async () => {
     const folder = folderOfTest()
     // Room for the first file of the log and, while the ballast is there, not for the next one.
@@ -110,12 +110,12 @@ test.skipIf(!mayMount)(
 
     expect(refusal).toContain('503')
     expect((await succeed(client, 'GETPROPROOMDAY', place(3))).availability).toBe(4)
-    await until('it says so', async () => (await getText(node, '/ready'))[1].includes('disk_full') || undefined)
+    await until('it reports that', async () => (await getText(node, '/ready'))[1].includes('disk_full') || undefined)
     expect((await getText(node, '/ready'))[0]).toBe(503)
     expect((await getText(node, '/healthz'))[0]).toBe(200)
 
     rmSync(ballast)
-    await until('writes are taken again', async () => {
+    await until('writes are accepted again', async () => {
       return (await ask(client, 'SETROOMAVL', { ...place(3), amount: 9 })).ok || undefined
     })
     await until('it is ready', async () => (await getText(node, '/ready'))[0] === 200 || undefined)
@@ -131,7 +131,7 @@ test.skipIf(!mayMount)(
 )
 
 test.skipIf(!mayMount)(
-  'after a crash a start on a full disk serves what was acknowledged, and writes go on',
+  'after a crash a start on a full disk serves all acknowledged data, and writes continue',
   async () => {
     const folder = folderOfTest()
     mountDisk(folder, 100)
@@ -148,13 +148,13 @@ test.skipIf(!mayMount)(
     const again = await connectTo(node)
     expect((await succeed(again, 'GETPROPROOMDAY', place(3))).availability).toBe(4)
     rmSync(ballast)
-    await until('writes are taken', async () => {
+    await until('writes are accepted', async () => {
       return (await ask(again, 'SETROOMAVL', { ...place(3), amount: 9 })).ok || undefined
     })
   },
 )
 
-test.skipIf(!mayMount)('a data folder that became read-only ends the start with 64, and nothing changed', async () => {
+test.skipIf(!mayMount)('a data folder that became read-only ends the start with 64, without any change', async () => {
   const folder = folderOfTest()
   mountDisk(folder, 200)
   const dataDir = join(folder, 'data')
@@ -179,10 +179,10 @@ test.skipIf(!mayMount)('a data folder that became read-only ends the start with 
 
 // The clock
 
-test('at maintenance_hour the nights that are over go by themselves, and not before', async () => {
+test('at maintenance_hour past nights are dropped, and not before', async () => {
   const folder = folderOfTest()
   const config = { maintenance_hour: 4, snapshot_interval_sec: 0 }
-  /** Turns the clock so that it is `hour` o'clock on the day `days` from now. */
+  /** Sets the clock to `hour` o'clock on the day `days` from now. */
   const at = (days: number, hour: number) =>
     Math.floor(Date.now() / DAY_MS) * DAY_MS + days * DAY_MS + hour * HOUR_MS - Date.now()
   const lastDay = async (node: NodeProcess) => (await statusOf(node)).maintenance?.last_day ?? 0
@@ -208,7 +208,7 @@ test('at maintenance_hour the nights that are over go by themselves, and not bef
 
 // Callers
 
-test('headers that come byte by byte are cut off in time, and others are answered meanwhile', async () => {
+test('headers sent byte by byte are cut off in time, and other requests are served meanwhile', async () => {
   const node = await start({ folder: folderOfTest() })
   const socket = connect(node.apiPort, '127.0.0.1')
   cleanUp.push(() => socket.destroy())

@@ -1,9 +1,11 @@
 /**
- * One node: opens everything in order, closes it in reverse (architecture.md). The main thread keeps the HTTP side and
- * watches over the others: replica (the one writer), serving threads, and what the replica starts itself.
+ * One node: opens all parts in order and closes them in reverse (docs/design/overview.md). The main thread runs HTTP
+ * and supervises the others: the replica (the only writer), the serving threads, and the threads that the replica
+ * starts.
  */
 
 import { availableParallelism, cpus } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
 import { MessageChannel, type Transferable, Worker } from 'node:worker_threads'
 import { type CodecList, ERRORS, type ErrorRow, EXIT, VacancyError } from '@vacancy/shared'
 import {
@@ -15,18 +17,20 @@ import {
   type TlsMaterial,
   type TokenHash,
 } from '@vacancy/shared/node'
-import { createCells } from './cluster/cells.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './cluster/messages.ts'
-import { checkPeerTls } from './cluster/peer-tls.ts'
-import type { ClusterNodeOptions } from './clustered.ts'
-import { type EngineConfig, type EngineSettings, memoryBytes, servingThreads } from './config.ts'
+import { createCells } from './cluster/shared-status.ts'
+import type { ClusterNodeOptions, openShard } from './cluster-node.ts'
+import { type EngineConfig, type EngineSettings, memoryBytes, requireNodeIdOf, servingThreads } from './config.ts'
+import { ownerOf } from './data/data-directory.ts'
+import { createEnv, type Env } from './env.ts'
 import { errorOf } from './failure.ts'
-import { clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
-import type { NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
+import { clockReason, clusterConditions, createConditions, followConditions, healthOf } from './http/conditions.ts'
+import type { ClusterAnswer, NodeHandle, SlowRequest, Unavailable, UnavailableReason } from './http/handle.ts'
 import type { HttpServer } from './http/node.ts'
 import { REASONS } from './http/reasons.ts'
 import { startMaintenance, watchCores } from './maintenance.ts'
 import { hitBytes } from './search/parameters.ts'
+import { SLICE_WORK } from './search/search.ts'
 import { CAPTURE_SCRATCH_BYTES } from './snapshot/capture.ts'
 import { WORDS_SCRATCH_BYTES } from './snapshot/words.ts'
 import type { ReplicaStatus, SnapshotInfo } from './status.ts'
@@ -35,6 +39,10 @@ import { attachMemory, type Memory, refusesForMemory } from './store/store.ts'
 import { isClosed } from './store/version.ts'
 import { countersOf, startTcpServer, type TcpServer } from './tcp/server.ts'
 import { SLAB_BYTES_MIN, SLABS, slabAreaBytes } from './tcp/slabs.ts'
+import { checkPeerTls } from './transport/peer-tls.ts'
+
+const OWNER_WAIT_MS = 3_000
+const OWNER_LOOK_MS = 20
 
 export type NodeOptions = {
   readonly cluster: ClusterNodeOptions | undefined
@@ -54,10 +62,10 @@ export type NodeOptions = {
   readonly acceptDay: number
   readonly drainSeconds: number
   readonly logFormat: string
-  /** Added to the wall clock, for tests that turn it; 0 in production. */
+  /** Added to the wall clock, for tests that change it; 0 in production. */
   readonly clockOffsetMs: number
   readonly log: Log
-  /** Called when the node must end by itself. */
+  /** Called when the node ends on its own. */
   readonly onEnd: (exitCode: number) => void
 }
 
@@ -65,19 +73,21 @@ export type RunningNode = {
   readonly tcpPort: number
   readonly apiPort: number
   readonly handle: NodeHandle
-  /** Answers what is in flight, hands over, syncs, closes. */
+  /** Finishes requests in flight, hands over leadership, syncs, closes. */
   readonly stop: () => Promise<void>
   readonly reload: () => void
 }
 
 const MAIN_READER = 0
-/** Reader 1 is the bulk thread's. */
+/** Reader 1 belongs to the bulk thread. */
 const FIRST_SERVING_READER = 2
-/** Young garbage is collected early: by default each thread would keep tens of megabytes of it. */
+/** Collects young garbage early: by default each thread would keep tens of megabytes of it. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8 }
 const SLOW_KEPT = 100
-/** Scratch of the whole of a node's readers; more slabs than this are not reserved. */
+/** Upper bound of the scratch areas of all readers of a node; more slabs are not reserved. */
 const SLAB_AREA_BYTES_MAX = 64 << 20
+/** As many as may serve (`serving_threads`): more do not read a disk any faster. */
+const LOAD_THREADS_MAX = 64
 /** Least memory for data, as a multiple of the scratch areas in it. */
 const SCRATCH_ROOM = 1.25
 
@@ -90,12 +100,24 @@ type State = {
   shardId: string
   unavailable: Map<UnavailableReason, Unavailable>
   slow: SlowRequest[]
-  /** Those that were seen last. */
+  /** The last known segments. */
   segments: readonly { readonly name: string; readonly properties: number }[]
   tcp: TcpServer | undefined
+  /** Operator requests that the replica of a standalone node has not answered yet. */
+  readonly waiting: Map<number, (answer: ClusterAnswer) => void>
+  nextRequest: number
   stopping: boolean
-  /** The replica thread ended by itself: there is nobody to wait for. */
+  /** The replica thread ended on its own: there is no reply to wait for. */
   hasFailed: boolean
+}
+
+/**
+ * A process that was just killed keeps its folder and its ports until the system has reclaimed its memory. If the owner
+ * is not ending, the next step reports it.
+ */
+async function waitForOwner(env: Env, dataDir: string): Promise<void> {
+  const until = env.clock.monotonicMs() + OWNER_WAIT_MS
+  while (ownerOf(env, dataDir) !== 0 && env.clock.monotonicMs() < until) await wait(OWNER_LOOK_MS)
 }
 
 /** Starts a node. Resolves when it serves; throws VacancyError when it cannot. */
@@ -107,93 +129,26 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const cores = availableParallelism()
   const threads = servingThreads(settings, cores)
   const counters = countersOf(threads)
-  const state: State = {
-    memory: undefined,
-    status: undefined,
-    snapshot: undefined,
-    codecMismatch: undefined,
-    kernels: 'typescript',
-    shardId: options.shardId ?? '',
-    unavailable: new Map(),
-    slow: [],
-    segments: [],
-    tcp: undefined,
-    stopping: false,
-    hasFailed: false,
-  }
+  const state = createState(options)
   const setUnavailable = (reason: UnavailableReason, detail: string) => {
     if (state.unavailable.get(reason)?.detail === detail) return
     state.unavailable.set(reason, { reason, detail, sinceMs: wallMs() })
-    log.info({ reason, detail }, REASONS[reason].stops === 'nothing' ? 'somebody should look' : 'unavailable')
+    log.info({ reason, detail }, REASONS[reason].stops === 'nothing' ? 'needs attention' : 'unavailable')
   }
-  setUnavailable('starting', 'threads are being started')
+  setUnavailable('starting', 'starting threads')
+  await waitForOwner(createEnv(log), options.dataDir)
   let http: HttpServer | undefined
 
-  const tokens = options.authFile
-    ? openTokens({
-        file: options.authFile,
-        log,
-        onReload: (entries) => {
-          state.tcp?.send({ type: 'tokens', tokens: entries })
-          http?.setTokens(entries)
-        },
-      })
-    : undefined
-  const tcpTls = options.tcpTls
-    ? openTls({
-        files: options.tcpTls,
-        log,
-        onReload: ({ cert, key }) => state.tcp?.send({ type: 'tls', cert, key }),
-      })
-    : undefined
-  const apiTls = options.apiTls
-    ? openTls({ files: options.apiTls, log, onReload: (material) => http?.rotateTls(material) })
-    : undefined
-
+  const files = openFiles(options, state, () => http)
+  const { tokens, tcpTls, apiTls } = files
   const cells = createCells()
-  const readers = FIRST_SERVING_READER + Math.max(threads, cores)
-  const { slabBytes, slabs, scratchBytes } = scratchPlan(settings, readers)
-  const replicaOptions: ReplicaOptions = {
-    dataDir: options.dataDir,
-    shardId: options.shardId,
-    nodeId: options.nodeId,
-    codecs: codecs.names,
-    memoryBytes: memoryBytes(settings),
-    readers,
-    scratchBytes,
-    sessionBytesMax: settings.sessionTableBytes,
-    roomsHint: settings.avgRoomTypesPerProperty,
-    snapshotIntervalMs: settings.snapshotIntervalSec * 1000,
-    snapshotTriggerCount: settings.snapshotTriggerCount,
-    walFlushThreshold: settings.walFlushThreshold,
-    walFileBytes: settings.walFileBytes,
-    loadThreads: cores,
-    acceptLoss: options.acceptLoss,
-    rejoin: options.rejoin,
-    acceptDay: options.acceptDay,
-    forceTypescript: false,
-    cluster: options.cluster && {
-      zoneId: options.cluster.zoneId,
-      initialVoters: options.cluster.initialVoters,
-      seeds: options.cluster.seeds,
-      formWithMajority: options.cluster.formWithMajority,
-      tickMs: settings.raftTickMs,
-      electionTicks: settings.raftElectionTick,
-      heartbeatTicks: settings.raftHeartbeatTick,
-      host: options.cluster.host,
-      port: settings.quicPort,
-      tls: options.cluster.tls,
-      resolver: options.cluster.resolver,
-      apiHost: options.apiHost,
-      apiPort: settings.apiPort,
-      cells,
-    },
-  }
+  const plan = planThreads(settings, cores)
+  const replicaOptions = replicaOptionsOf(options, plan, cells)
 
-  // Before the replica thread: what it says of the shard has a place to go from its first word on.
-  const clustered = options.cluster && (await import('./clustered.ts'))
+  // Created before the replica thread, so that its first messages about the shard have a receiver.
+  const clustered = options.cluster && (await import('./cluster-node.ts'))
   const replica = startReplica(replicaOptions)
-  const askReplica: AskReplica = (message, transfer = []) => replica.worker.postMessage(message, transfer)
+  const sendToReplica: SendToReplica = (message, transfer = []) => replica.worker.postMessage(message, transfer)
   const shard =
     options.cluster &&
     clustered?.openShard({
@@ -207,88 +162,34 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       dataDir: options.dataDir,
       loadUrls: settings.loadUrls,
       log,
-      ask: askReplica,
+      send: sendToReplica,
       health: () => healthOf(handle),
       segments: () => segmentsOf(state),
       isLoaded: () => state.memory !== undefined,
     })
   const conditions = createConditions(state.unavailable)
   let clusterCertificate: number | undefined
-  const handle: NodeHandle = {
-    version: options.version,
-    get shardId() {
-      return state.shardId
-    },
-    startedMs,
-    coresAtStart: cores,
-    coresNow: availableParallelism,
-    // While a snapshot of another node takes the place of the state there is nothing to read.
-    memory: () => (state.memory && !isClosed(state.memory) ? state.memory : undefined),
-    reader: MAIN_READER,
-    codecs,
-    get codecMismatch() {
-      return state.codecMismatch
-    },
+  const handle = createHandle({
+    options,
+    state,
     counters,
-    connectionsOpen: () => state.tcp?.connectionsOpen() ?? 0,
-    servingThreads: threads,
-    kernels: () => state.kernels,
-    unavailable: () => [...state.unavailable.values()],
-    replica: () => state.status,
-    snapshot: () => state.snapshot,
-    slow: () => state.slow,
+    threads,
+    startedMs,
+    cores,
     wallMs,
-    saveSnapshot: () => {
-      if (!state.memory) return 'unavailable'
-      if (state.status?.snapshotRunning) return 'running'
-      askReplica({ type: 'snapshot', origin: 'requested' })
-      return 'started'
-    },
-    maintain: (force) => {
-      if (!state.memory) return 'unavailable'
-      if (state.status?.maintenanceRunning) return 'running'
-      askReplica({ type: 'maintain', force })
-      return 'started'
-    },
-    shutdown: () => options.onEnd(EXIT.ok),
-    reloadTokens: () => {
-      if (!tokens) throw new VacancyError('invalid_tokens', { reason: 'this node has no auth file (--auth-file)' })
-      return tokens.reload()
-    },
-    rotateTls: () => {
-      tcpTls?.reload()
-      apiTls?.reload()
-      const peers = options.cluster?.tls
-      if (!peers) return
-      // The thread that uses it takes it later: whoever asks hears now whether it can.
-      checkPeerTls(loadTls({ cert: peers.cert, key: peers.key, clientCa: peers.ca }), options.nodeId)
-      askReplica({ type: 'reload' })
-    },
-    certificates: () => [
-      ...(tcpTls ? [{ listener: 'tcp' as const, notAfterMs: tcpTls.material().notAfterMs }] : []),
-      ...(apiTls ? [{ listener: 'api' as const, notAfterMs: apiTls.material().notAfterMs }] : []),
-      ...(clusterCertificate === undefined ? [] : [{ listener: 'cluster' as const, notAfterMs: clusterCertificate }]),
-    ],
-    cluster: shard?.handle,
-  }
+    sendToReplica,
+    shard: shard?.handle,
+    files,
+    clusterCertificate: () => clusterCertificate,
+  })
   const onShard = (message: OfShard) => {
     if (message.type === 'certificate') clusterCertificate = message.notAfterMs
-    else shard?.onReplica(message)
-    // Until it is a member its own data wait, loaded; what it waits for stands beside.
-    if (message.type === 'bootstrap' && state.unavailable.has('starting')) {
-      state.unavailable.delete('recovering')
-      state.unavailable.delete('loading')
-      setUnavailable('starting', 'its part in the shard is not settled yet')
-    }
-    if (!shard || message.type === 'certificate' || message.type === 'asked') return
-    const { info, registry, resolver } = shard.handle
-    const now = clusterConditions({ info: info(), replica: state.status, registry: registry(), resolver: resolver() })
-    followConditions(conditions, now, wallMs(), log)
+    takeShardMessage(message, { state, shard, conditions, setUnavailable, wallMs, log })
   }
   const recovered = follow(replica, state, options, setUnavailable, onShard)
-  // Whoever waits for it below hears of a failure; until then it is nobody's.
+  // The code that awaits it below gets the failure. Until then it must not be an unhandled rejection.
   recovered.catch(() => undefined)
-  // Loaded while the replica thread reads the data: a start waits for the longer of the two only.
+  // Loaded while the replica thread reads the data, so that a start waits for the slower of the two only.
   const { createHttpServer } = await import('./http/node.ts')
   http = createHttpServer({
     handle,
@@ -299,6 +200,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     log,
     host: options.apiHost,
     port: settings.apiPort,
+    dataDir: options.dataDir,
   })
   const api = http
   const cleanUp: (() => Promise<void> | void)[] = [
@@ -309,49 +211,21 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   ]
   try {
     const apiPort = await api.listening
-    // Before it is active, so that bridges and the control plane watch it come up, or see what it waits for.
+    // Before it is active, so that bridges and the control plane can watch the start and its reasons.
     if (shard) cleanUp.push(() => shard.stop())
     shard?.start()
     const ready = await recovered
     state.memory = attachMemory(ready.memory)
     state.shardId = ready.shardId
     state.codecMismatch = ready.codecMismatch
-    const tcp = await startTcp(
-      options,
-      state,
-      {
-        threads,
-        slabBytes,
-        slabs,
-        ready,
-        tokens: tokens?.tokens(),
-        tls: tcpTls?.material(),
-        counters,
-        cells: shard && cells,
-      },
-      askReplica,
-    )
+    const { slabBytes, slabs } = plan
+    const secrets = { tokens: tokens?.tokens(), tls: tcpTls?.material() }
+    const parts = { threads, slabBytes, slabs, ready, ...secrets, counters, cells: shard && cells }
+    const tcp = await startTcp(options, state, parts, sendToReplica)
     state.tcp = tcp
     state.kernels = tcp.kernels
-    state.unavailable.delete('starting')
-    state.unavailable.delete('recovering')
-    state.unavailable.delete('loading')
-    cleanUp.push(
-      startMaintenance({
-        hour: settings.maintenanceHour,
-        wallMs,
-        status: () => state.status,
-        maintain: () => askReplica({ type: 'maintain', force: false }),
-      }),
-    )
-    cleanUp.push(
-      watchCores({
-        sample: () => `${availableParallelism()}/${cpus().length}`,
-        isActive: settings.cpuWatch,
-        log,
-        onChange: () => options.onEnd(EXIT.coresChanged),
-      }),
-    )
+    for (const reason of ['starting', 'recovering', 'loading'] as const) state.unavailable.delete(reason)
+    cleanUp.push(...watchAll(options, state, sendToReplica))
     log.info(
       { tcpPort: tcp.port, apiPort, seconds: ready.seconds, kernels: tcp.kernels, servingThreads: threads },
       'active',
@@ -373,11 +247,264 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
 }
 
+type ShardMessageParts = {
+  readonly state: State
+  readonly shard: ReturnType<typeof openShard> | undefined
+  readonly conditions: ReturnType<typeof createConditions>
+  readonly setUnavailable: (reason: UnavailableReason, detail: string) => void
+  readonly wallMs: () => number
+  readonly log: Log
+}
+
+/** Handles a message of the replica thread about the shard. */
+function takeShardMessage(message: OfShard, parts: ShardMessageParts): void {
+  const { state, shard, conditions, setUnavailable, wallMs, log } = parts
+  if (message.type === 'admin-reply' && !shard) {
+    state.waiting.get(message.id)?.(message.answer)
+    state.waiting.delete(message.id)
+    return
+  }
+  if (message.type !== 'certificate') shard?.onReplica(message)
+  // Until the node is a member, its loaded data wait. The reason is reported separately.
+  if (message.type === 'bootstrap' && state.unavailable.has('starting')) {
+    state.unavailable.delete('recovering')
+    state.unavailable.delete('loading')
+    setUnavailable('starting', 'its membership in the shard is not decided yet')
+  }
+  if (!shard || message.type === 'certificate' || message.type === 'admin-reply') return
+  const { info, registry, resolver } = shard.handle
+  const now = clusterConditions({ info: info(), replica: state.status, registry: registry(), resolver: resolver() })
+  followConditions(conditions, now, wallMs(), log)
+}
+
+function createState({ shardId }: NodeOptions): State {
+  return {
+    memory: undefined,
+    status: undefined,
+    snapshot: undefined,
+    codecMismatch: undefined,
+    kernels: 'typescript',
+    shardId: shardId ?? '',
+    unavailable: new Map(),
+    slow: [],
+    segments: [],
+    tcp: undefined,
+    waiting: new Map(),
+    nextRequest: 1,
+    stopping: false,
+    hasFailed: false,
+  }
+}
+
+/** Tokens and certificates, which are reloaded on request. Changes are passed to their users. */
+function openFiles(options: NodeOptions, state: State, http: () => HttpServer | undefined) {
+  const { log } = options
+  const tokens = options.authFile
+    ? openTokens({
+        file: options.authFile,
+        log,
+        onReload: (entries) => {
+          state.tcp?.send({ type: 'tokens', tokens: entries })
+          http()?.setTokens(entries)
+        },
+      })
+    : undefined
+  const tcpTls = options.tcpTls
+    ? openTls({
+        files: options.tcpTls,
+        log,
+        onReload: ({ cert, key }) => state.tcp?.send({ type: 'tls', cert, key }),
+      })
+    : undefined
+  const apiTls = options.apiTls
+    ? openTls({ files: options.apiTls, log, onReload: (material) => http()?.rotateTls(material) })
+    : undefined
+  return { tokens, tcpTls, apiTls }
+}
+
+type NodeFiles = ReturnType<typeof openFiles>
+
+/** Daily maintenance and the watch on the number of cores. @returns functions that stop them */
+function watchAll(options: NodeOptions, state: State, sendToReplica: SendToReplica): (() => void)[] {
+  const settings = options.config.values
+  return [
+    startMaintenance({
+      hour: settings.maintenanceHour,
+      status: () => state.status,
+      maintain: () => sendToReplica({ type: 'maintain', force: false }),
+    }),
+    watchCores({
+      sample: () => `${availableParallelism()}/${cpus().length}`,
+      isActive: settings.cpuWatch,
+      log: options.log,
+      onChange: () => options.onEnd(EXIT.coresChanged),
+    }),
+  ]
+}
+
+/** Start options of the replica thread. */
+function replicaOptionsOf(
+  options: NodeOptions,
+  { readers, loadThreads, scratchBytes }: ReturnType<typeof planThreads>,
+  cells: ReturnType<typeof createCells>,
+): ReplicaOptions {
+  const { config, codecs } = options
+  const settings = config.values
+  return {
+    dataDir: options.dataDir,
+    shardId: options.shardId,
+    nodeId: options.nodeId,
+    codecs: codecs.names,
+    memoryBytes: memoryBytes(settings),
+    readers,
+    scratchBytes,
+    sessionBytesMax: settings.sessionTableBytes,
+    roomsHint: settings.avgRoomTypesPerProperty,
+    snapshotIntervalMs: settings.snapshotIntervalSec * 1000,
+    snapshotTriggerCount: settings.snapshotTriggerCount,
+    walFlushThreshold: settings.walFlushThreshold,
+    walFileBytes: settings.walFileBytes,
+    loadThreads,
+    acceptLoss: options.acceptLoss,
+    rejoin: options.rejoin,
+    acceptDay: options.acceptDay,
+    forceTypescript: false,
+    cluster: options.cluster && {
+      zoneId: options.cluster.zoneId,
+      initialVoters: options.cluster.initialVoters,
+      seeds: options.cluster.seeds,
+      formWithMajority: options.cluster.formWithMajority,
+      tickMs: settings.raftTickMs,
+      electionTicks: settings.raftElectionTick,
+      heartbeatTicks: settings.raftHeartbeatTick,
+      host: options.cluster.host,
+      port: settings.quicPort,
+      tls: options.cluster.tls,
+      requireNodeId: requireNodeIdOf(config),
+      resolver: options.cluster.resolver,
+      apiHost: options.apiHost,
+      apiPort: settings.apiPort,
+      cells,
+    },
+  }
+}
+
+type HandleParts = {
+  readonly options: NodeOptions
+  readonly state: State
+  readonly counters: ReturnType<typeof countersOf>
+  readonly threads: number
+  readonly startedMs: number
+  readonly cores: number
+  readonly wallMs: () => number
+  readonly sendToReplica: SendToReplica
+  readonly shard: NodeHandle['cluster']
+  readonly files: NodeFiles
+  /** When the certificate for traffic between nodes expires, ms; undefined without one. */
+  readonly clusterCertificate: () => number | undefined
+}
+
+/** The node as the HTTP API reads and controls it. */
+function createHandle(parts: HandleParts): NodeHandle {
+  const { options, state, counters, threads, startedMs, cores, wallMs, sendToReplica, shard, clusterCertificate } =
+    parts
+  const { config, codecs } = options
+  const { tokens, tcpTls, apiTls } = parts.files
+  return {
+    version: options.version,
+    get shardId() {
+      return state.shardId
+    },
+    startedMs,
+    coresAtStart: cores,
+    coresNow: availableParallelism,
+    // While a snapshot of another node replaces the state, there is no state to read.
+    memory: () => (state.memory && !isClosed(state.memory) ? state.memory : undefined),
+    reader: MAIN_READER,
+    codecs,
+    get codecMismatch() {
+      return state.codecMismatch
+    },
+    counters,
+    connectionsOpen: () => state.tcp?.connectionsOpen() ?? 0,
+    servingThreads: threads,
+    kernels: () => state.kernels,
+    unavailable: () => [...state.unavailable.values()],
+    replica: () => state.status,
+    snapshot: () => state.snapshot,
+    slow: () => state.slow,
+    wallMs,
+    saveSnapshot: () => {
+      if (!state.memory) return 'unavailable'
+      if (state.status?.snapshotRunning) return 'running'
+      sendToReplica({ type: 'snapshot', origin: 'requested' })
+      return 'started'
+    },
+    maintain: (force) => {
+      if (!state.memory) return 'unavailable'
+      if (state.status?.maintenanceRunning) return 'running'
+      sendToReplica({ type: 'maintain', force })
+      return 'started'
+    },
+    setTime: (confirm) => {
+      if (!state.memory) return Promise.resolve({ status: 503, text: 'the node has not loaded its data yet' })
+      if (shard) return shard.request({ kind: 'set-time', confirm })
+      return new Promise((resolve) => {
+        const id = state.nextRequest++
+        state.waiting.set(id, resolve)
+        sendToReplica({ type: 'admin-request', id, what: { kind: 'set-time', confirm } })
+      })
+    },
+    shutdown: () => options.onEnd(EXIT.ok),
+    reloadTokens: () => {
+      if (!tokens) throw new VacancyError('invalid_tokens', { reason: 'this node has no auth file (--auth-file)' })
+      return tokens.reload()
+    },
+    rotateTls: () => {
+      tcpTls?.reload()
+      apiTls?.reload()
+      const peers = options.cluster?.tls
+      if (!peers) return
+      // The thread that uses the certificate loads it later. This check reports an unusable one to the caller now.
+      checkPeerTls(
+        loadTls({ cert: peers.cert, key: peers.key, clientCa: peers.ca }),
+        options.nodeId,
+        requireNodeIdOf(config),
+      )
+      sendToReplica({ type: 'reload' })
+    },
+    certificates: () => {
+      const certificate = clusterCertificate()
+      return [
+        ...(tcpTls ? [{ listener: 'tcp' as const, notAfterMs: tcpTls.material().notAfterMs }] : []),
+        ...(apiTls ? [{ listener: 'api' as const, notAfterMs: apiTls.material().notAfterMs }] : []),
+        ...(certificate === undefined ? [] : [{ listener: 'cluster' as const, notAfterMs: certificate }]),
+      ]
+    },
+    cluster: shard,
+  }
+}
+
 /**
- * The scratch area of a reader: slabs large enough for the largest reply that the configuration allows, as many as the
- * memory has room for. Snapshots are written and loaded in such areas, too.
+ * Plans the threads that read the store and their scratch areas. A snapshot is loaded by as many threads as there are
+ * cores, but by no more than may serve and no more than the memory has room for: each takes some of it permanently.
  *
- * @throws invalid_config when nothing would be left for data
+ * @throws invalid_config when no memory would be left for data
+ */
+export function planThreads(settings: EngineSettings, cores: number) {
+  const threads = servingThreads(settings, cores)
+  const least = (CAPTURE_SCRATCH_BYTES + WORDS_SCRATCH_BYTES) * SCRATCH_ROOM
+  const fitting = Math.floor(memoryBytes(settings) / least) - FIRST_SERVING_READER
+  const loadThreads = Math.max(1, threads, Math.min(cores, LOAD_THREADS_MAX, fitting))
+  const readers = FIRST_SERVING_READER + loadThreads
+  return { readers, loadThreads: Math.min(loadThreads, cores), ...scratchPlan(settings, readers) }
+}
+
+/**
+ * The scratch area of a reader: slabs for the largest reply that the configuration allows, as many as the memory has
+ * room for. Writing and loading snapshots use such areas, too.
+ *
+ * @throws invalid_config when no memory would be left for data
  */
 function scratchPlan(
   settings: EngineSettings,
@@ -401,7 +528,7 @@ function scratchPlan(
   return { slabBytes, slabs, scratchBytes }
 }
 
-/** While other data take the place of the store's, what was there last: the registry must not take it for none. */
+/** While other data replace those of the store, the last segments: the registry must not get an empty list. */
 function segmentsOf(state: State): State['segments'] {
   const { memory } = state
   if (!memory) return []
@@ -414,18 +541,18 @@ function segmentsOf(state: State): State['segments'] {
 }
 
 type Replica = { readonly worker: Worker }
-type AskReplica = (message: ToReplica, transfer?: Transferable[]) => void
+type SendToReplica = (message: ToReplica, transfer?: Transferable[]) => void
 
 function startReplica(workerData: ReplicaOptions): Replica {
-  // Descriptors of log files go from this thread to the log's: none may be closed because a thread ends.
+  // The log thread uses descriptors opened by this one: none may be closed because a thread ends.
   const options = { workerData, trackUnmanagedFds: false, resourceLimits: THREAD_LIMITS }
   return { worker: new Worker(new URL('./cluster/replica-worker.ts', import.meta.url), options) }
 }
 
-/** What the replica thread says of the shard. */
-type OfShard = Extract<FromReplica, { type: 'bootstrap' | 'cluster' | 'asked' | 'certificate' }>
+/** Messages of the replica thread about the shard. */
+type OfShard = Extract<FromReplica, { type: 'bootstrap' | 'cluster' | 'admin-reply' | 'certificate' }>
 
-/** Follows the replica's messages for as long as it lives. @returns when it is ready */
+/** Handles the replica's messages for as long as it lives. @returns when it is ready */
 function follow(
   { worker }: Replica,
   state: State,
@@ -437,12 +564,17 @@ function follow(
   return new Promise((resolve, reject) => {
     let isReady = false
     const fail = (error: VacancyError, exit: number) => {
+      if (state.hasFailed) return
       state.hasFailed = true
       if (!isReady) return reject(error)
       if (state.stopping) return
-      setUnavailable('disk_failed', error.message)
-      log.error({ err: error }, 'the replica thread stopped; the node ends')
-      options.onEnd(exit)
+      const reason = failureReason(error)
+      setUnavailable(reason, error.message)
+      log.error({ err: error, exitCode: exit }, 'the replica thread stopped; the node ends')
+      if (reason !== 'digest_mismatch') return options.onEnd(exit)
+      // A differing state serves no more reads. `/ready` shows the reason for a while.
+      void state.tcp?.stop()
+      setTimeout(() => options.onEnd(exit), MISMATCH_SHOWN_MS)
     }
     worker.on('error', (error) => {
       const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -451,19 +583,20 @@ function follow(
     worker.on('message', (message: FromReplica) => {
       switch (message.type) {
         case 'phase':
-          // What a shard waits for follows from what it reports (http/conditions.ts).
+          // The reason of a waiting shard follows from its reports (http/conditions.ts).
           if (message.phase === 'forming' || message.phase === 'joining') return undefined
           return setUnavailable(message.phase, message.detail)
         case 'bootstrap':
         case 'cluster':
-        case 'asked':
+        case 'admin-reply':
         case 'certificate':
           return onShard(message)
         case 'ready':
           isReady = true
           return resolve(message)
         case 'status':
-          return takeStatus(state, message.status, setUnavailable, log)
+          takeStatus(state, message.status, setUnavailable, log)
+          return takeClock(state, message.status, options.cluster === undefined, setUnavailable, log)
         case 'snapshot':
           state.snapshot = message.info
           return undefined
@@ -485,12 +618,28 @@ function follow(
   })
 }
 
+/** The reason of `/ready` for an error that ends the node. */
+function failureReason({ code }: VacancyError): UnavailableReason {
+  switch (code) {
+    case 'digest_mismatch':
+    case 'disk_failed':
+      return code
+    case 'memory_too_small':
+      return 'memory_full'
+    default:
+      return 'stopping'
+  }
+}
+
+/** How long `/ready` returns the reason before the process ends. */
+const MISMATCH_SHOWN_MS = 10_000
+
 export function exitOf(error: VacancyError): number {
   const row: ErrorRow = ERRORS[error.code]
   return row.exit ?? EXIT.failure
 }
 
-/** Conditions under which the node goes on but refuses something; each said once, and once when it is over. */
+/** Conditions under which the node continues but refuses some requests. Each is logged once, and once when it ends. */
 function takeStatus(
   state: State,
   status: ReplicaStatus,
@@ -500,16 +649,31 @@ function takeStatus(
   const before = state.status
   state.status = status
   if (status.diskFull && !before?.diskFull) {
-    setUnavailable('disk_full', `${status.diskFreeBytes} bytes are free; reads go on, writes are refused`)
-  } else if (!status.diskFull && state.unavailable.delete('disk_full')) log.info({}, 'the disk has room again')
-  // A disk that is full has a reason of its own.
+    setUnavailable('disk_full', `${status.diskFreeBytes} bytes are free; reads continue, writes are refused`)
+  } else if (!status.diskFull && state.unavailable.delete('disk_full')) log.info({}, 'disk space available again')
+  // A full disk has its own reason.
   const isLow = status.diskLow && !status.diskFull
   if (isLow && !state.unavailable.has('disk_low')) {
     setUnavailable('disk_low', `${status.diskFreeBytes} bytes are free`)
-  } else if (!isLow && state.unavailable.delete('disk_low')) log.info({}, 'the disk is no longer almost full')
+  } else if (!isLow && state.unavailable.delete('disk_low')) log.info({}, 'low disk space cleared')
   const isFull = state.memory !== undefined && refusesForMemory(state.memory)
-  if (isFull) setUnavailable('memory_full', 'writes that need memory are refused; reads, updates and deletes go on')
-  else if (state.unavailable.delete('memory_full')) log.info({}, 'there is memory again')
+  if (isFull) setUnavailable('memory_full', 'writes that need memory are refused; reads, updates and deletes continue')
+  else if (state.unavailable.delete('memory_full')) log.info({}, 'memory available again')
+}
+
+/** The clock difference of a member to the other voters is reported with the shard's conditions. */
+function takeClock(
+  state: State,
+  { clock, lastMaintenanceDay }: ReplicaStatus,
+  isAlone: boolean,
+  setUnavailable: (reason: UnavailableReason, detail: string) => void,
+  log: Log,
+): void {
+  const [reason, detail] = clockReason(clock, lastMaintenanceDay)
+  if (reason === 'clock' || (reason && isAlone)) setUnavailable(reason, detail)
+  for (const other of ['clock', ...(isAlone ? ['clock_suspect' as const] : [])] as const) {
+    if (other !== reason && state.unavailable.delete(other)) log.info({ reason: other }, 'reason cleared')
+  }
 }
 
 async function startTcp(
@@ -525,7 +689,7 @@ async function startTcp(
     counters: ReturnType<typeof countersOf>
     cells: SharedArrayBuffer | undefined
   },
-  askReplica: AskReplica,
+  sendToReplica: SendToReplica,
 ): Promise<TcpServer> {
   const { config, log, codecs } = options
   const settings = config.values
@@ -547,24 +711,25 @@ async function startTcp(
       receiveBufferBytes: settings.tcpRecvBufferSize,
       sendBufferBytes: settings.tcpSendBufferSize,
       requireLogin: settings.tcpRequireLogin,
-      // Standalone there is nobody else to read from (platform.md §7.8 has the key for clusters).
+      // A standalone node has no other node to read from (docs/design/http.md#configuration has the key for clusters).
       leaderReads: parts.cells === undefined || settings.leaderReads,
       cells: parts.cells,
       tokens: parts.tokens,
       tls: parts.tls && { cert: parts.tls.cert, key: parts.tls.key },
       slabBytes: parts.slabBytes,
       slabs: parts.slabs,
+      searchSliceWork: SLICE_WORK,
       forceTypescript: false,
       clockOffsetMs: options.clockOffsetMs,
     },
     parts.counters,
     ({ command, milliseconds, rows, at }) => noteSlow(state, { command, milliseconds, rows, atMs: at }),
     (error) => {
-      log.error({ err: error }, 'a serving thread stopped; the node ends')
+      log.error({ err: error }, 'a serving thread stopped, the node ends')
       options.onEnd(EXIT.assertion)
     },
   )
-  for (const { port2 } of channels) askReplica({ type: 'serve', channel: port2 }, [port2])
+  for (const { port2 } of channels) sendToReplica({ type: 'serve', channel: port2 }, [port2])
   return await starting
 }
 
@@ -583,8 +748,8 @@ async function stopNode(
 ): Promise<void> {
   if (state.stopping) return
   state.stopping = true
-  setUnavailable('stopping', 'an orderly stop was asked for')
-  // §18: somebody else leads before the clients of this node are sent away.
+  setUnavailable('stopping', 'graceful shutdown requested')
+  // Another node must lead before the clients of this node are disconnected (docs/design/storage.md#shutdown).
   if (options.cluster && !state.hasFailed) worker.postMessage({ type: 'leave' } satisfies ToReplica)
   if (!state.hasFailed) await state.tcp?.drain(options.drainSeconds * 1000)
   await state.tcp?.stop()

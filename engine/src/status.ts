@@ -1,14 +1,38 @@
 /**
- * What the parts of a node report of themselves: for metrics, HTTP and the decisions of the main thread. Plain data of
- * bounded size: it crosses threads a few times a second.
+ * Reports of the parts of a node, for metrics, HTTP and decisions of the main thread. Plain data of bounded size,
+ * because it crosses threads a few times a second.
  */
 
-/** Counts of a histogram with upper bounds in seconds, one more count for what is above. */
+/** The logged memory budget (0 for none), the charge of the state, and its remaining growth. */
+export type BudgetUse = { readonly budgetBytes: number; readonly chargedBytes: number; readonly leftBytes: number }
+
+/** Counts of a histogram with upper bounds in seconds, and one more count above the last bound. */
 export type Buckets = { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number }
 
 export type MemberRole = 'leader' | 'follower' | 'learner' | 'candidate'
 
-/** What the replica thread reports a few times a second. */
+/** Shard time and the clock of this node (cluster/shard-time.ts). */
+export type ClockStatus = {
+  /** 0 before a new shard has a time. */
+  readonly timeMs: number
+  /** Clock minus shard time. */
+  readonly offsetMs: number
+  /** `holding`: the clock differs and is not followed. `suspect`: shard time is ahead of trusted clocks. */
+  readonly state: 'following' | 'holding' | 'suspect'
+  /** The last time an operator set shard time. */
+  readonly lastSet:
+    | {
+        readonly fromMs: number
+        readonly toMs: number
+        /** Days that need a new import, without `end`. */
+        readonly importNights: { readonly from: number; readonly end: number } | undefined
+        /** First of the days dropped at the far end. */
+        readonly droppedFrom: number | undefined
+      }
+    | undefined
+}
+
+/** Status that the replica thread reports a few times a second. */
 export type ReplicaStatus = {
   readonly role: MemberRole
   readonly term: number
@@ -25,11 +49,13 @@ export type ReplicaStatus = {
   readonly repeatsAnswered: number
   readonly digestChecks: number
   readonly digest: { readonly lo: number; readonly hi: number }
-  readonly lastDigestCheckIndex: number
+  /** Digest at the newest index at which all replicas note theirs; undefined until one was noted. */
+  readonly newestMark: { readonly index: number; readonly lo: number; readonly hi: number } | undefined
   readonly snapshotRunning: boolean
   readonly snapshotFailures: number
   readonly snapshotDuration: Buckets
   readonly sparePages: number
+  readonly clock: ClockStatus
   readonly maintenanceRunning: boolean
   readonly lastMaintenanceDay: number
   readonly lastMaintenanceMs: number
@@ -37,7 +63,7 @@ export type ReplicaStatus = {
   readonly eventLoopStallMs: number
   readonly diskFreeBytes: number
   readonly diskFull: boolean
-  /** Less is free than two files of the log, or a twentieth of the disk (consensus.md §19). */
+  /** Free space is below two log files, or below a twentieth of the disk (docs/design/storage.md#full-disk). */
   readonly diskLow: boolean
   /** Entries of each group that was written with one sync. */
   readonly groupEntries?: Buckets
@@ -45,12 +71,14 @@ export type ReplicaStatus = {
   readonly corruptions?: number
   /** Bytes that the log holds in memory: entries kept for followers, and buffers on their way to the disk. */
   readonly walMemoryBytes?: number
-  /** Syncs take so long that a leader hands over (consensus.md §19). */
+  /** Replicated memory budget and its use (store/charge.ts). */
+  readonly budget?: BudgetUse
+  /** Syncs take so long that a leader hands over (docs/design/storage.md#full-disk). */
   readonly walSlow?: boolean
 }
 
 /**
- * What a clustered node knows of its shard, from its start on: `bootstrap` is all there is before it is a member.
+ * Status of the shard as a clustered node knows it, from its start on. Before it is a member only `bootstrap` is known.
  * Counts begin at 0 with the process.
  */
 export type ClusterStatus = {
@@ -62,33 +90,39 @@ export type ClusterStatus = {
   readonly term: number
   /** '' while none is known. */
   readonly leader: string
-  /** A leader that has applied an entry of its own term and heard a quorum within the last check-quorum interval. */
+  /**
+   * A leader that has applied an entry of its own term and was confirmed by a quorum within the last check-quorum
+   * interval.
+   */
   readonly isLeading: boolean
   /** The configuration in force, by node id; empty before this node knows one. */
   readonly members: readonly MemberStatus[]
   readonly isJoint: boolean
-  /** It was a member and is none any more. */
+  /** The node was a member and no longer is. */
   readonly isRemoved: boolean
-  /** Nodes that it looks for through the resolver, without its own. */
+  /** Nodes to find through the resolver, without the node itself. */
   readonly peers: readonly string[]
-  /** How old an answer from here may be (consensus.md §14); undefined until it was measured once. */
+  /** Greatest age of the data in a reply (docs/design/consensus.md#reads); undefined until it was measured once. */
   readonly stalenessMs: number | undefined
-  /** Set while it waits for the first election, or to be taken in as a member. */
+  /** Set while it waits for the first election, or for admission as a member. */
   readonly bootstrap: BootstrapStatus | undefined
-  /** The snapshot that is coming in from another node. */
+  /** The snapshot being received from another node. */
   readonly installing: InstallStatus | undefined
-  /** A bulk load that this node cannot apply yet: it lacks chunks of its snapshot (consensus.md §11). */
+  /**
+   * A bulk load that this node cannot apply yet: it lacks chunks of its snapshot
+   * (docs/design/consensus.md#log-commands).
+   */
   readonly awaitedLoad: { readonly digest: string; readonly bytesMissing: number } | undefined
-  /** The running change, on the leader; what others know of it. */
+  /** The running change, on the leader; other nodes may know a part of it. */
   readonly operation: RunningOperation | undefined
   /** Newest first, `OPERATIONS_KEPT` at most. */
   readonly lastOperations: readonly FinishedOperation[]
   /** Operations that ended while this node led, by result. */
   readonly operationsEnded: { readonly [result: string]: number }
-  /** Its clock is more than 60 s from the median of the voters it hears (C4). */
+  /** Its clock is more than 60 s from the median of the reporting voters (docs/design/consensus.md#shard-time). */
   readonly isClockSuspect: boolean
   readonly transport: TransportCounts
-  /** Elections this node stood for, by how they ended: `won`, `lost`, `refused` in the pre-vote. */
+  /** Elections of this node as a candidate, by result: `won`, `lost`, `refused` in the pre-vote. */
   readonly elections: { readonly [result: string]: number }
   readonly leaderChanges: number
   /** Proposals of this node by outcome: `applied`, `dropped`, `unknown`. */
@@ -97,17 +131,17 @@ export type ClusterStatus = {
   readonly transfers: SnapshotTransferCounts
 }
 
-/** Finished operations that a leader remembers. */
+/** Finished operations that a leader keeps. */
 export const OPERATIONS_KEPT = 20
 
 export type MemberStatus = {
   readonly id: string
-  /** As far as this node knows: `candidate` is told of itself only. */
+  /** As known here: a node knows `candidate` only of itself. */
   readonly role: MemberRole
   readonly isVoter: boolean
   /**
-   * `active`: heard within an election timeout. `installing`: it receives a snapshot. `unknown`: this node does not
-   * lead and is not told.
+   * `active`: reported within an election timeout. `installing`: it receives a snapshot. `unknown`: this node does not
+   * lead, so it gets no reports.
    */
   readonly health: 'active' | 'installing' | 'inactive' | 'unknown'
   /** How the leader replicates to it; undefined for itself and on others. */
@@ -116,14 +150,17 @@ export type MemberStatus = {
   readonly lagEntries: number | undefined
   /** Age of the oldest entry that it lacks. */
   readonly lagMs: number | undefined
-  /** Where the resolver says it is; '' when unknown. */
+  /** Host according to the resolver; '' when unknown. */
   readonly host: string
   /** Of heartbeats, seconds. */
   readonly roundTrip: Buckets | undefined
 }
 
 export type BootstrapStatus = {
-  /** `snapshot`: a majority with the same one is missing (G2, G5). `voters`: empty ones are missing (G4). `join`: it asks to be taken in. */
+  /**
+   * `snapshot`: a majority with the same snapshot is missing. `voters`: empty voters are missing. `join`: it requests
+   * to join (docs/design/consensus.md#formation).
+   */
   readonly waitsFor: 'snapshot' | 'voters' | 'join'
   /** In one sentence: `snapshot 8f3a… is on 1 of 3 voters, 2 needed`. */
   readonly why: string
@@ -134,7 +171,7 @@ export type BootstrapStatus = {
 
 export type BootstrapVoter = {
   readonly id: string
-  /** `silent`: not heard yet. `refused`: its list, codec list or version differs; `detail` says which. */
+  /** `silent`: no report yet. `refused`: its list, codec list or version differs; `detail` names it. */
   readonly state: 'silent' | 'empty' | 'seeded' | 'formed' | 'refused'
   /** Content digest of its snapshot, hexadecimal; '' for none. */
   readonly snapshot: string
@@ -149,14 +186,23 @@ export type InstallStatus = {
   readonly bytesTotal: number
 }
 
-export type OperationKind = 'promote' | 'demote' | 'remove' | 'transfer' | 'join' | 'replace' | 'load' | 'drop-load'
+export type OperationKind =
+  | 'promote'
+  | 'demote'
+  | 'remove'
+  | 'transfer'
+  | 'join'
+  | 'replace'
+  | 'load'
+  | 'drop-load'
+  | 'set-time'
 
 export type RunningOperation = {
   readonly kind: OperationKind
-  /** Node it is about; for loads the content digest. */
+  /** The node it concerns; for loads the content digest. */
   readonly node: string
   readonly startedMs: number
-  /** What it waits for, in words: `waits until n4 is at most 1,000 entries behind: 52,340`. */
+  /** What it waits for, as text: `waits until n4 is at most 1,000 entries behind: 52,340`. */
   readonly step: string
 }
 
@@ -164,7 +210,7 @@ export type FinishedOperation = {
   readonly kind: OperationKind
   readonly node: string
   readonly result: 'done' | 'failed'
-  /** Why it failed; of a load that is done, which snapshot holds the data before it; else ''. */
+  /** Why it failed; for a finished load, the snapshot of the data before it; else ''. */
   readonly reason: string
   readonly atMs: number
 }
@@ -172,7 +218,7 @@ export type FinishedOperation = {
 export type TransportCounts = {
   readonly opened: number
   readonly accepted: number
-  /** Peers that were turned away, by reason: `shard`, `codecs`, `version`, `cluster`, `certificate`, `identity`, … */
+  /** Refused peers by reason: `shard`, `codecs`, `version`, `cluster`, `certificate`, `identity`, … */
   readonly rejected: { readonly [reason: string]: number }
   readonly errors: number
   readonly dropped: number
@@ -194,29 +240,29 @@ export type SnapshotTransferCounts = {
   /** Of the last one; undefined before. */
   readonly durationMs: number | undefined
   readonly loadMs: number | undefined
-  /** Longest time that writes stood still when the last snapshot of this node began. */
+  /** Longest pause of writes when the last snapshot of this node began. */
   readonly writePauseMs: number | undefined
 }
 
-/** What a clustered node knows of the registry; cluster/registry.ts gives it. */
+/** The registry as a clustered node knows it; registry/registry.ts provides it. */
 export type RegistryStatus = {
   readonly address: string
   readonly isReachable: boolean
   /** Why the last request failed; '' when it did not. */
   readonly fault: string
-  /** Since the last heartbeat that was taken; undefined before the first. */
+  /** Since the last accepted heartbeat; undefined before the first. */
   readonly heartbeatAgeMs: number | undefined
-  /** Why its codec list is not the node's; '' when it is. */
+  /** How its codec list differs from the node's; '' when it does not. */
   readonly codecMismatch: string
-  /** What it last took of this leader. */
+  /** The last list it accepted from this leader. */
   readonly published: { readonly segments: number; readonly conflicts: number } | undefined
-  /** Why it did not take the last list; '' when it did. */
+  /** Why it refused the last list; '' when it did not. */
   readonly refusal: string
-  /** Lists that were sent, by how it ended: `accepted`, `conflict`, `refused`, `failed`. */
+  /** Lists sent, by result: `accepted`, `conflict`, `refused`, `failed`. */
   readonly pushes?: { readonly [result: string]: number }
 }
 
-/** Look-ups by what was asked for: `node`. */
+/** Look-ups by kind: `node`. */
 export type ResolverStatus = {
   readonly address: string
   readonly durations: { readonly [kind: string]: Buckets }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { turnableClock } from '@vacancy/shared'
+import { hashToken } from '@vacancy/shared/tokens'
 import { expect, test } from 'vitest'
 import { createDoor, scopeFault } from './access.ts'
 
@@ -31,4 +32,14 @@ test.each([
   [{ shard: 's1' }, { shard: undefined, zone: 'z1' }, 'the token is for shard s1'],
 ])('a token with %j that touches %j: %s', (caller, touched, fault) => {
   expect(scopeFault(caller, touched)).toBe(fault)
+})
+
+test('after 20 wrong tokens in a minute an address waits; the right token used to wait with it', () => {
+  const known = { hash: hashToken('right'), role: 'admin' as const, name: '', expiresMs: Number.POSITIVE_INFINITY }
+  const door = createDoor({ tokens: () => [known], publicRead: false, clock: turnableClock(0) })
+  const call = (token: string) => door('admin')(request('10.0.0.1', { authorization: `Bearer ${token}` }))
+  for (let i = 0; i < 20; i++) expect(() => call(`wrong-${i}`)).toThrow('invalid token')
+
+  expect(() => call('wrong')).toThrow('too many failed tries')
+  expect(() => call('right')).not.toThrow()
 })

@@ -1,6 +1,6 @@
 /**
- * Who may ask what of a service of the fabric: an auth file with roles, or, without one, everybody, but for what only
- * an admin does (platform.md §2.10).
+ * Access rules of the fabric's services: an auth file with roles. Without one, all callers may do everything that
+ * does not require an admin (docs/design/http.md#registry-access).
  */
 
 import type { IncomingMessage } from 'node:http'
@@ -21,7 +21,7 @@ export type FabricRole = (typeof FABRIC_ROLES)[number]
 
 export const FABRIC_TOKENS: TokenRules<FabricRole> = { roles: FABRIC_ROLES, scoped: ['component'] }
 
-/** `open`: everybody, whatever the auth file says. */
+/** `open`: all callers, regardless of the auth file. */
 export type Access = 'open' | 'read' | 'component' | 'admin'
 
 const MAY: { readonly [access in Exclude<Access, 'open'>]: readonly FabricRole[] } = {
@@ -33,12 +33,12 @@ const MAY: { readonly [access in Exclude<Access, 'open'>]: readonly FabricRole[]
 export type AccessRules = {
   /** The tokens in force; undefined without an auth file. */
   readonly tokens: () => readonly TokenHash<FabricRole>[] | undefined
-  /** With an auth file: whoever reads needs no token. */
+  /** With an auth file: reads need no token. */
   readonly publicRead: boolean
   readonly clock: Clock
 }
 
-/** Decides for each request; throws an HttpError 401, 403 or 429. */
+/** Checks each request; throws an HttpError 401, 403 or 429. */
 export type Door = (access: Access) => (request: IncomingMessage) => Caller
 
 export function createDoor(rules: AccessRules): Door {
@@ -55,7 +55,7 @@ export function createDoor(rules: AccessRules): Door {
         ...(token.zone !== undefined && { zone: token.zone }),
       }
     }
-    // Without tokens any page that a browser on this machine shows could post here.
+    // Without tokens, any page in a browser on this machine could post here.
     if (access !== 'read' && request.headers.origin !== undefined)
       throw new HttpError(403, 'web pages may not change anything without a token')
     if (access === 'admin' && !isLoopback(request.socket.remoteAddress ?? ''))
@@ -71,26 +71,27 @@ function tokenOf(
   nowMs: number,
 ): TokenHash<FabricRole> {
   const address = request.socket.remoteAddress ?? ''
+  const { authorization } = request.headers
+  const token = authorization === undefined ? undefined : bearerToken(authorization)
+  const found = token === undefined ? undefined : findToken(tokens, token, nowMs)
+  // Before the limit: other clients at this address must not block a valid token.
+  if (found) return found
   const wait = failures.waitSeconds(address)
   if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
-  const { authorization } = request.headers
   if (authorization === undefined) throw unauthorized('missing authorization header')
-  const token = bearerToken(authorization)
-  const found = token === undefined ? undefined : findToken(tokens, token, nowMs)
-  if (found) return found
   failures.failed(address)
   throw unauthorized('invalid token')
 }
 
-function unauthorized(says: string): HttpError {
-  return new HttpError(401, says, { 'WWW-Authenticate': 'Bearer' })
+function unauthorized(message: string): HttpError {
+  return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
 }
 
 function isLoopback(address: string): boolean {
   return address === '::1' || /^(::ffff:)?127\./.test(address)
 }
 
-/** What a scoped token may not touch; '' when it may. */
+/** What a scoped token may not access; '' when it may. */
 export function scopeFault(
   caller: Caller,
   touched: { readonly shard: string | undefined; readonly zone: string },

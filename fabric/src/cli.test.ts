@@ -18,7 +18,7 @@ beforeEach(() => {
 
 const running = new Set<Program>()
 
-// Its folder goes when nobody writes into it any more.
+// The folder is deleted when no process writes to it any more.
 afterEach(async () => {
   for (const { child, ended } of running) {
     child.kill('SIGKILL')
@@ -98,25 +98,25 @@ test.each([
   [['registry', '--heartbeat-timeout-secs', '0'], 64, '--heartbeat-timeout-secs'],
   [['registry', '--segment-conflict', 'last'], 64, 'one of first-wins, reject'],
   [['registry', '--storage', 'etcd'], 64, 'unknown flag --storage'],
-  [['registry', '--codecs-path', 'none.yml'], 64, 'none.yml: does not exist; name the codec file with --codecs-path'],
+  [['registry', '--codecs-path', 'none.yml'], 64, 'none.yml: does not exist. Name the codec file with --codecs-path'],
   [['registry', '--codecs-path', 'bad.yml'], 64, 'repeats a'],
   [['registry', '--auth-file', 'none.yml'], 64, 'cannot be read'],
   [['registry', '--auth-file', 'auth.yml'], 64, 'role: must be one of admin, component, client, monitoring'],
   [['registry', '--tls-cert', 'a'], 64, '--tls-cert and --tls-key come together'],
   [['registry', '--tls-cert', 'a', '--tls-key', 'b'], 64, 'cannot be read'],
-  [['registry', '--state-file', 'bad.yml'], 65, 'bad.yml cannot be used: is no JSON'],
+  [['registry', '--state-file', 'bad.yml'], 65, 'bad.yml cannot be used: is not valid JSON'],
   [['registry', '--state-file', 'bad.yml/state.json', '-p', '0'], 65, 'bad.yml/state.json: cannot be read'],
   [['resolver'], 64, 'one of --file, --map and --echo is needed'],
   [['resolver', '--file', 'none.yml'], 64, 'none.yml: cannot be read'],
   [['resolver', '--file', 'bad.yml'], 64, 'the file has shards, bridges and routers'],
-  [['resolver', '--map', 'x'], 64, 'x is no id=host'],
-])('%j ends with exit code %i', async (args, code, says) => {
+  [['resolver', '--map', 'x'], 64, 'x is not id=host'],
+])('%j ends with exit code %i', async (args, code, message) => {
   writeFileSync(inFolder('bad.yml'), 'rate_features: [a, A]\n')
   writeFileSync(inFolder('auth.yml'), 'tokens:\n  - { token: secret-token, role: king }\n')
   const { ended, output } = launch(args)
 
   expect((await ended).code).toBe(code)
-  expect(output()).toContain(says)
+  expect(output()).toContain(message)
   expect(output()).not.toContain('secret-token')
 })
 
@@ -155,7 +155,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)('%s writes the state, answers who wait
   expect(output()).toContain('"msg":"stopped"')
 })
 
-test('after kill -9 at any moment what was written is there, whole, and goes on', async () => {
+test('after kill -9 at any moment the written state is complete and continues', async () => {
   let epoch: string | undefined
   let last = 0
   let kept = 0
@@ -167,7 +167,7 @@ test('after kill -9 at any moment what was written is there, whole, and goes on'
     const { segments } = round === 0 ? { segments: [] } : (await ask('/shards/s1/segments')).json
     expect(segments.length).toBeGreaterThanOrEqual(kept)
     epoch = versions.epoch
-    // Changes without a pause, so that the end falls somewhere into a write.
+    // Continuous changes, so that the kill interrupts a write.
     for (let i = segments.length; i < segments.length + 30; i++) {
       const names = Array.from({ length: i + 1 }, (_, n) => `segment_${n}`)
       expect((await ask('/shards/s1/segments', { zone: 'z1', segments: names })).status).toBe(200)
@@ -213,7 +213,7 @@ test('tokens are followed when their file changes, and read again with SIGHUP', 
   expect(await as('first')).toBe(401)
   writeFileSync(inFolder('auth.yml'), 'tokens: [')
   child.kill('SIGHUP')
-  await vi.waitFor(() => expect(output()).toMatch(/the old tokens stay|everything stays as it was/), 10_000)
+  await vi.waitFor(() => expect(output()).toMatch(/keeping the previous/), 10_000)
   expect(await as('second')).toBe(200)
 })
 

@@ -1,4 +1,7 @@
-/** Command lines of the fabric: `vacancy registry` and `vacancy resolver` (platform.md §2.13, §3.4). */
+/**
+ * Command lines of the fabric: `vacancy registry` and `vacancy resolver` (docs/design/http.md#process-rules,
+ * docs/design/http.md#resolver).
+ */
 
 import { randomBytes } from 'node:crypto'
 import { systemClock, VacancyError } from '@vacancy/shared'
@@ -32,8 +35,7 @@ const registryCommand = defineCommand({
     for (const warning of warnings) log.warn({}, warning)
     const tokens =
       flags.authFile === undefined ? undefined : openTokens({ file: flags.authFile, log, rules: FABRIC_TOKENS })
-    if (tokens === undefined)
-      log.warn({}, 'no auth file: whoever reaches the port may register and publish segments (--auth-file)')
+    if (tokens === undefined) log.warn({}, 'no auth file: any client may register and publish segments (--auth-file)')
     let running: RunningRegistry | undefined
     const tls = tlsFiles && openTls({ files: tlsFiles, log, onReload: (material) => running?.setTls(material) })
     await runProgram(
@@ -88,7 +90,7 @@ function tlsFilesOf(
 const resolverCommand = defineCommand({
   name: 'vacancy resolver',
   component: 'RESOLVER',
-  summary: 'Starts a resolver for development: it tells the hosts of nodes, bridges and routers from a table.',
+  summary: 'Starts a resolver for development: it looks up hosts of nodes, bridges and routers in a table.',
   flags: RESOLVER_FLAGS,
   run: async ({ flags, warnings }) => {
     if (flags.file === undefined && flags.map === undefined && !flags.echo)
@@ -127,7 +129,7 @@ const COMMANDS: readonly Command[] = [registryCommand, resolverCommand]
 
 /** Runs one subcommand; sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
-  // The one short flag: existing registries are started with it.
+  // The only short flag, because existing registries are started with it.
   await runCommands(
     COMMANDS,
     args.map((arg) => (arg === '-p' && args[0] === 'registry' ? '--port' : arg)),

@@ -1,13 +1,13 @@
 /**
- * The flags of the fabric's services, a table a service (platform.md §2.13, §3.4). `--help`, the environment variables
- * and docs/fabric-config.md follow from the rows.
+ * The flags of the fabric's services, one table per service (docs/design/http.md#process-rules,
+ * docs/design/http.md#resolver). `--help`, the environment variables and docs/fabric-config.md derive from the rows.
  */
 
 import { type Flags, LOG_FORMATS, LOG_LEVELS } from '@vacancy/shared/node'
 
 const PORT = { min: 0, max: 65_535 } as const
 
-/** What every service has. */
+/** Flags of every service. */
 const COMMON = {
   'drain-secs': {
     type: 'integer',
@@ -47,7 +47,7 @@ export const REGISTRY_FLAGS = {
     min: 1,
     max: 86_400,
     unit: 'seconds',
-    summary: 'A component that was not heard of for longer is taken off.',
+    summary: 'A component without a heartbeat for longer is removed.',
   },
   'buffer-ms': {
     type: 'integer',

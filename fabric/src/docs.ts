@@ -1,6 +1,6 @@
 /**
- * Makes the reference pages of the fabric from their tables: `node fabric/src/docs.ts --write`. A test fails when a
- * committed page is not what its tables say.
+ * Generates the reference pages of the fabric from their tables: `node fabric/src/docs.ts --write`. A test fails when
+ * a committed page is outdated.
  */
 
 import { join } from 'node:path'
@@ -49,7 +49,7 @@ function flagsTable(flags: Flags): string {
   return ['| Flag | Default | May be | What it does |', '|---|---|---|---|', ...rows].join('\n')
 }
 
-/** Pages whose committed text is not what the tables say. */
+/** Pages whose committed text is outdated. */
 export function stalePages(folder = DOCS): string[] {
   return staleAmong(pages(), folder)
 }

@@ -1,29 +1,31 @@
 /**
- * The HTTP listener of all services of the fabric: limits, path patterns, bodies, errors. What is behind the paths, and
- * who may ask, is the service's to say: a route is a row with a function that returns its answer.
+ * The HTTP listener of all services of the fabric: limits, path patterns, bodies, errors. The service provides the
+ * routes and the access rules. A route is a row with a function that returns its response.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { assert, errorRow, VacancyError } from '@vacancy/shared'
-import { type Log, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
+import { followConnections, type Log, secureContextOf, type TlsMaterial } from '@vacancy/shared/node'
 
 export const HTTP_LIMITS = {
   headerBytesMax: 16 * 1024,
   headerTimeoutMs: 10_000,
-  /** For a list of 100,000 segments over a slow line. */
+  /** Maximum duration of a TLS handshake. */
+  handshakeTimeoutMs: 10_000,
+  /** Allows a list of 100,000 segments over a slow line. */
   requestTimeoutMs: 60_000,
   idleTimeoutMs: 75_000,
   connectionsMax: 10_000,
   bodyBytesMax: 64 * 1024,
-  /** How often Node looks for connections past a time limit. */
+  /** Interval at which Node checks connections against the time limits. */
   checkEveryMs: 1_000,
 } as const
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** What a caller may change: everything, or what is of one shard or zone. */
+/** What a caller may change: everything, or data of one shard or zone. */
 export type Caller = { readonly shard?: string; readonly zone?: string }
 
 export type Query = {
@@ -32,9 +34,9 @@ export type Query = {
   readonly path: { readonly [name: string]: string }
   readonly parameters: URLSearchParams
   readonly headers: IncomingMessage['headers']
-  /** What was posted, parsed; `{}` without a body. */
+  /** The parsed body; `{}` without one. */
   readonly body: unknown
-  /** Aborted when the caller has gone and no answer is needed. */
+  /** Aborted when the caller has disconnected and no response is needed. */
   readonly gone: AbortSignal
 }
 
@@ -46,10 +48,10 @@ export type Answer = {
 
 export type Route = {
   readonly method: Method
-  /** Pieces in braces take one piece of the path each: `/shards/{shard}/nodes`. */
+  /** A placeholder in braces matches one path segment: `/shards/{shard}/nodes`. */
   readonly path: string
   readonly bodyBytesMax?: number
-  /** Who asks, and whether they may; throws an HttpError. Called before the body is read. */
+  /** Authenticates and authorizes the caller; throws an HttpError. Called before the body is read. */
   readonly admit: (request: IncomingMessage) => Caller
   readonly answer: (query: Query) => Answer | Promise<Answer>
 }
@@ -58,25 +60,25 @@ export type ListenerOptions = {
   readonly routes: readonly Route[]
   /** Undefined for plain HTTP. */
   readonly tls: TlsMaterial | undefined
-  /** What the header `Server` says. */
+  /** Value of the header `Server`. */
   readonly serverName: string
   readonly log: Log
   readonly host: string
   readonly port: number
-  /** Told of each answer: `endpoint` is the pattern of the path, '' for a path that is none. */
+  /** Called after each response: `endpoint` is the pattern of the path, '' for an unknown path. */
   readonly onAnswer?: (endpoint: string, status: number, seconds: number) => void
 }
 
 export type Listener = {
   /** The port, once it is open; rejects with VacancyError port_taken. */
   readonly listening: Promise<number>
-  /** Takes no more connections, ends the idle ones and waits for the others, so long at most. */
+  /** Accepts no more connections, closes the idle ones and waits for the others up to the limit. */
   readonly close: (drainMs: number) => Promise<void>
-  /** Connections to come use this certificate; throws when it cannot be used, and the old one stays. */
+  /** Uses this certificate for new connections. Throws when it is invalid, and keeps the old one. */
   readonly setTls: (tls: TlsMaterial) => void
 }
 
-/** A request that is refused: thrown anywhere below a route. */
+/** A refused request; may be thrown anywhere below a route. */
 export class HttpError extends Error {
   override readonly name = 'HttpError'
   readonly status: number
@@ -93,7 +95,7 @@ export function json(status: number, value: unknown, headers: Answer['headers'] 
   return jsonText(status, JSON.stringify(value), headers)
 }
 
-/** JSON that is written already. */
+/** Serialized JSON. */
 export function jsonText(status: number, body: string, headers: Answer['headers'] = {}): Answer {
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body }
 }
@@ -124,12 +126,13 @@ export function createListener(options: ListenerOptions): Listener {
   }
   const secure = options.tls && createTlsServer({ ...limits, ...tlsOptions(options.tls) }, handler)
   const server = secure ?? createServer(limits, handler)
+  const endConnections = followConnections(server)
   server.maxConnections = HTTP_LIMITS.connectionsMax
   server.setTimeout(HTTP_LIMITS.idleTimeoutMs)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(options, error, socket))
   return {
     listening: listen(server, options.host, options.port),
-    close: (drainMs) => close(server, drainMs),
+    close: (drainMs) => close(server, () => endConnections(drainMs)),
     setTls(tls) {
       assert(secure !== undefined, 'a listener without TLS has no certificate to change')
       secure.setSecureContext(secureContextOf(tls))
@@ -138,9 +141,10 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 function tlsOptions(tls: TlsMaterial) {
-  // With authorities for clients, a client without a certificate is not let in.
+  // With client authorities, a client without a certificate is refused.
   return {
     ...secureContextOf(tls),
+    handshakeTimeout: HTTP_LIMITS.handshakeTimeoutMs,
     requestCert: tls.clientCa !== undefined,
     rejectUnauthorized: tls.clientCa !== undefined,
   }
@@ -161,25 +165,23 @@ function listen(server: Server, host: string, port: number): Promise<number> {
   return promise
 }
 
-async function close(server: Server, drainMs: number): Promise<void> {
+async function close(server: Server, endConnections: () => void): Promise<void> {
   if (!server.listening) return
   const closed = Promise.withResolvers<void>()
   server.close(() => closed.resolve())
-  server.closeIdleConnections()
-  const cut = setTimeout(() => server.closeAllConnections(), drainMs)
+  endConnections()
   await closed.promise
-  clearTimeout(cut)
 }
 
-/** What Node could not read as a request: headers too large, too slow, or no HTTP at all. */
+/** Requests that Node could not parse: headers too large, too slow, or not HTTP. */
 function refuseUnreadable({ serverName }: ListenerOptions, error: NodeJS.ErrnoException, socket: Socket): void {
-  // Nobody is there to read an answer, or the one before was cut.
+  // No client is left to read a response, or the previous one was cut off.
   if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
     socket.destroy()
     return
   }
-  const [status, says] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
-  const body = JSON.stringify({ error: says })
+  const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
+  const body = JSON.stringify({ error: message })
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     `Server: ${serverName}`,
@@ -195,7 +197,7 @@ const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
 }
 
-/** The door: whatever goes wrong below ends here, as an answer. */
+/** The entry point: every error below ends here, as a response. */
 async function serve(
   options: ListenerOptions,
   table: Table,
@@ -219,7 +221,7 @@ async function serve(
     const query = { caller, path: found.path, parameters, headers: request.headers, body, gone: gone.signal }
     answer = await found.route.answer(query)
   } catch (error) {
-    // The caller went away in the middle of its request: nobody reads an answer.
+    // The caller disconnected during its request, so the response is not read.
     if (response.destroyed) return
     const refused = asHttpError(error)
     if (refused.status === 500) options.log.error({ err: error, path: pathOf(request) }, 'an HTTP request failed')
@@ -232,13 +234,13 @@ async function serve(
 function asHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error
   if (error instanceof VacancyError) return new HttpError(errorRow(error.code).http, error.message)
-  return new HttpError(500, 'internal error, the log says more')
+  return new HttpError(500, 'internal error, see the log')
 }
 
 function send(request: IncomingMessage, response: ServerResponse, { status, headers, body }: Answer): void {
   if (response.destroyed) return
   for (const [name, value] of Object.entries(headers ?? {})) response.setHeader(name, value)
-  // A body that was not read would be taken for the next request.
+  // An unread body would be parsed as the next request.
   if (!request.complete) response.setHeader('Connection', 'close')
   if (status !== 304) response.setHeader('Content-Length', Buffer.byteLength(body))
   response.writeHead(status)
@@ -281,18 +283,18 @@ function decode(piece: string): string {
   try {
     return decodeURIComponent(piece)
   } catch {
-    // Nothing is known under what is no text, and the caller is told what is wrong with it.
+    // No resource has a name that is not text. The caller gets the reason.
     throw new HttpError(400, 'the path is not percent-encoded UTF-8')
   }
 }
 
-/** @throws HttpError 400 for what is no JSON, 413 beyond the limit */
+/** @throws HttpError 400 for invalid JSON, 413 beyond the limit */
 async function readBody(request: IncomingMessage, bytesMax: number): Promise<unknown> {
   const tooLarge = () => new HttpError(413, `the body exceeds ${bytesMax} bytes`)
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge()
   const chunks: Buffer[] = []
   let bytes = 0
-  // Refusing a body must not tear down the connection that the refusal leaves by.
+  // Refusing a body must not close the connection before the refusal is sent.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += (chunk as Buffer).length
     if (bytes > bytesMax) throw tooLarge()
@@ -302,7 +304,7 @@ async function readBody(request: IncomingMessage, bytesMax: number): Promise<unk
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)))
   } catch (cause) {
-    // The parser's words quote the body; what is wrong is enough.
+    // The parser's message quotes the body; the reason is enough.
     throw Object.assign(new HttpError(400, 'the body is not valid JSON'), { cause })
   }
 }

@@ -1,19 +1,19 @@
 /**
- * The metrics of the fabric's services (platform.md §2.12), a table a service. docs/fabric-metrics.md is made from
- * them. `process_*` and `nodejs_*` are prom-client's.
+ * The metrics of the fabric's services (docs/design/http.md#metrics), one table per service. docs/fabric-metrics.md
+ * is generated from them. `process_*` and `nodejs_*` come from prom-client.
  */
 
 import type { MetricsTable } from '@vacancy/shared/node'
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60] as const
 
-/** Of a label whose values callers make up: series of their own, before the rest is `other`. */
+/** Limit for a label with caller-defined values: distinct series before the rest is `other`. */
 export const SERIES_MAX = 1_000
 
 export const REGISTRY_METRICS = {
   registry_requests_total: {
     type: 'counter',
-    help: 'Requests by the pattern of their path; paths that are none as `none`.',
+    help: 'Requests by the pattern of their path; unknown paths as `none`.',
     labels: ['endpoint'],
   },
   registry_request_duration_seconds: {
@@ -30,10 +30,10 @@ export const REGISTRY_METRICS = {
   registry_registered_routers: { type: 'gauge', help: 'Routers that are registered.' },
   registry_registered_bridges: { type: 'gauge', help: 'Bridges that are registered.' },
   registry_registered_nodes: { type: 'gauge', help: 'Nodes that are registered.' },
-  registry_registered_zones: { type: 'gauge', help: 'Zones that somebody is in.' },
+  registry_registered_zones: { type: 'gauge', help: 'Zones with at least one component.' },
   registry_heartbeat_timeout_total: {
     type: 'counter',
-    help: 'Components that were taken off because they were not heard of.',
+    help: 'Components removed because their heartbeats stopped.',
     labels: ['kind'],
   },
   registry_segment_updates_total: {
@@ -76,7 +76,7 @@ export const REGISTRY_METRICS = {
 export const RESOLVER_METRICS = {
   resolver_requests_total: {
     type: 'counter',
-    help: 'Requests by the pattern of their path and the status of the answer; paths that are none as `none`.',
+    help: 'Requests by the pattern of their path and the status of the answer; unknown paths as `none`.',
     labels: ['endpoint', 'status'],
   },
   resolver_entries: { type: 'gauge', help: 'Ids in the table.', labels: ['kind'] },

@@ -103,7 +103,7 @@ test('a flat map serves all three paths and goes over the file; with echo an id 
   expect((await ask('/bridges/container-7')).text).toBe('container-7')
 })
 
-test('health, readiness, the table and the metrics can be asked', async () => {
+test('health, readiness, the table and the metrics are served', async () => {
   const { ask } = await start({ map: parseMap(['x=h:5']) })
 
   for (const method of ['GET', 'POST'])
@@ -116,7 +116,7 @@ test('health, readiness, the table and the metrics can be asked', async () => {
   expect(metrics).toContain('resolver_entries{kind="any"} 1')
 })
 
-test('a file that changes is read again; a bad one is told and the old table stays', async () => {
+test('a changed file is reloaded; an invalid one is reported and the old table stays', async () => {
   writeFileSync(file, TABLE)
   const { ask, lines } = await start({ file })
   writeFileSync(file, 'bridges: { bridge-0: 10.1.1.1, more: 10.1.1.2 }\n')
@@ -137,8 +137,8 @@ test.each([
   ['bridges: { b: { hostname: a, port: 0 } }', 'file.yml:1: bridges: b: must be host'],
   ['nodes: {}', 'file.yml:1: nodes: the file has shards, bridges and routers'],
   ['a: [', 'file.yml:'],
-])('a table %s is refused: %s', (source, says) => {
-  expect(() => parseTable(source, 'file.yml')).toThrow(says)
+])('a table %s is refused: %s', (source, message) => {
+  expect(() => parseTable(source, 'file.yml')).toThrow(message)
 })
 
 test('an empty table is one', () => {
@@ -146,5 +146,5 @@ test('an empty table is one', () => {
 })
 
 test.each(['x', '=h', 'x=', 'x=a b'])('a pair %j is refused', (pair) => {
-  expect(() => parseMap([pair])).toThrow('is no id=host')
+  expect(() => parseMap([pair])).toThrow('is not id=host')
 })

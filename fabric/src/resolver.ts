@@ -1,6 +1,6 @@
 /**
- * The resolver for development: ids to hosts from a file, a flag, or the ids themselves (platform.md §3.4). In
- * production the operator brings one that knows its machines.
+ * The development resolver: ids to hosts from a file, a flag, or the ids themselves (docs/design/http.md#resolver).
+ * In production the operator provides one that knows the machines.
  */
 
 import { readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ import {
 import { type Answer, createListener, HttpError, json, type Method, type Route, text } from './http.ts'
 import { RESOLVER_METRICS } from './metrics.ts'
 
-/** How long callers may keep an answer. */
+/** How long callers may cache a reply. */
 const MAX_AGE_SECONDS = 5
 
 /** Addresses by id; nodes by shard and id. */
@@ -39,10 +39,10 @@ export const EMPTY_TABLE: ResolverTable = {
 const nodeKey = (shard: string, node: string) => `${shard}/${node}`
 
 /**
- * Reads a table: `shards` (shard → node → host), `bridges` and `routers` (id → host). A host may carry a port, and may
- * be a mapping of `hostname`, `port`, `api_port` and `quic_port`.
+ * Parses a table: `shards` (shard → node → host), `bridges` and `routers` (id → host). A host may have a port, and
+ * may be a mapping of `hostname`, `port`, `api_port` and `quic_port`.
  *
- * @throws VacancyError invalid_config, one line a fault
+ * @throws VacancyError invalid_config, one line per error
  */
 export function parseTable(source: string, file: string): Omit<ResolverTable, 'any'> {
   const faults: string[] = []
@@ -81,7 +81,7 @@ function put(table: Map<string, ResolvedAddress>, id: string, host: unknown, at:
 }
 
 /**
- * Reads `id=host` pairs.
+ * Parses `id=host` pairs.
  *
  * @throws VacancyError usage_error naming the pair
  */
@@ -91,7 +91,7 @@ export function parseMap(pairs: readonly string[]): ReadonlyMap<string, Resolved
       const equals = pair.indexOf('=')
       const address = equals > 0 ? readResolverAnswer('', pair.slice(equals + 1)) : undefined
       if (address) return [pair.slice(0, equals), address]
-      throw new VacancyError('usage_error', { reason: `--map: ${pair} is no id=host or id=host:port` })
+      throw new VacancyError('usage_error', { reason: `--map: ${pair} is not id=host or id=host:port` })
     }),
   )
 }
@@ -106,14 +106,14 @@ export type ResolverOptions = {
   readonly version: string
   readonly clock: Clock
   readonly log: Log
-  /** What is still being answered this long after the stop is cut off. */
+  /** Requests still in progress this long after the stop are cut off. */
   readonly drainMs: number
   readonly lookMs?: number
 }
 
 export type RunningResolver = {
   readonly port: number
-  /** Reads the file again; throws invalid_config, and the old table stays. */
+  /** Reloads the file; throws invalid_config and keeps the old table. */
   readonly reload: () => void
   readonly stop: () => Promise<void>
 }
@@ -159,7 +159,7 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
       route('GET', '/bridges/{id}', ({ path }) => find('bridges', path['id'] as string, path['id'] as string)),
       route('GET', '/routers/{id}', ({ path }) => find('routers', path['id'] as string, path['id'] as string)),
       route('GET', '/health', healthy),
-      // The development resolver that existing set-ups use has only this one.
+      // Existing set-ups use only this path of the development resolver.
       route('POST', '/health', healthy),
       route('GET', '/healthz', () => text(200, 'OK')),
       route('GET', '/ready', () => {
@@ -182,7 +182,7 @@ export async function startResolver(options: ResolverOptions): Promise<RunningRe
       metrics.of.resolver_requests_total.inc({ endpoint: endpoint || 'none', status: String(status) }),
   })
   const port = await listener.listening
-  log.warn({}, 'this resolver is for development: it asks nobody for a token and knows only what stands in its table')
+  log.warn({}, 'this resolver is for development: it requires no token and resolves only the entries of its table')
   const unwatch =
     file === undefined
       ? () => undefined

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { parseTokens } from '@vacancy/shared/node'
 import { afterAll, expect, test } from 'vitest'
 import { makeCertificates, makeTokens } from './certificates.ts'
-import { createCrew } from './launch.ts'
+import { createProcessGroup } from './launch.ts'
 import { shardLayoutOf } from './layout.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-certificates-'))
@@ -13,8 +13,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const layout = shardLayoutOf(folder)
 const DAY_MS = 86_400_000
 
-test('certificates are made once, for nodes that have none, and anew before they end', async () => {
-  const make = (nodes: string[], days = 0) => makeCertificates(createCrew(), layout, nodes, Date.now() + days * DAY_MS)
+test('certificates are created once per node, and renewed before they expire', async () => {
+  const make = (nodes: string[], days = 0) =>
+    makeCertificates(createProcessGroup(), layout, nodes, Date.now() + days * DAY_MS)
   const read = (name: string) => new X509Certificate(readFileSync(join(layout.certs, name)))
 
   expect(await make(['n1'])).toBe(1)

@@ -6,10 +6,10 @@
 import { createHash, randomBytes, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Crew, runToEnd, VACANCY } from './launch.ts'
+import { type ProcessGroup, runToEnd, VACANCY } from './launch.ts'
 import type { ShardLayout } from './layout.ts'
 
-/** A certificate that ends sooner is renewed at a start: nobody restarts a quick start for this. */
+/** A certificate that expires sooner is renewed at startup, because a quick start runs for long. */
 const DAYS_LEFT_MIN = 30
 const DAY_MS = 86_400_000
 const TOKEN_BYTES = 24
@@ -17,13 +17,13 @@ const ROLES = ['admin', 'client'] as const
 
 /** @returns how many certificates were made */
 export async function makeCertificates(
-  crew: Crew,
+  group: ProcessGroup,
   { certs }: ShardLayout,
   nodes: readonly string[],
   nowMs: number,
 ): Promise<number> {
   const make = (...args: string[]) =>
-    runToEnd(crew, [VACANCY, 'certs', ...args, '--out', certs], 'vacancy certs', { isQuiet: true })
+    runToEnd(group, [VACANCY, 'certs', ...args, '--out', certs], 'vacancy certs', { isQuiet: true })
   const isNew = endOf(join(certs, 'ca.pem')) < nowMs + DAYS_LEFT_MIN * DAY_MS
   if (isNew) await make('init', '--force')
   const wanting = nodes.filter((node) => isNew || endOf(join(certs, `${node}.pem`)) < nowMs + DAYS_LEFT_MIN * DAY_MS)
@@ -31,7 +31,7 @@ export async function makeCertificates(
   return wanting.length
 }
 
-/** When a certificate ends; 0 when there is none. */
+/** When a certificate expires; 0 without a certificate. */
 function endOf(file: string): number {
   return existsSync(file) ? Date.parse(new X509Certificate(readFileSync(file)).validTo) : 0
 }
@@ -46,7 +46,7 @@ export function makeTokens({ auth, tokenOf }: ShardLayout): void {
     return `  - { token: "sha256:${hash}", role: ${role}, name: quickstart }\n`
   })
   const text = `# Who may do what: docs/operators.md. The tokens themselves are in the files beside.\ntokens:\n${entries.join('')}`
-  // Last and whole: while it is not there, both are made anew.
+  // Written last and as a whole: while it is missing, both are created again.
   writeFileSync(`${auth}.tmp`, text, { mode: 0o600 })
   renameSync(`${auth}.tmp`, auth)
 }

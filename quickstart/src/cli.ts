@@ -25,7 +25,7 @@ function help(): string {
   return [
     'usage: vacancy query <command> [flags]',
     '',
-    'Asks a running node over TCP and prints the answer as a table.',
+    'Queries a running node over TCP and prints the result as a table.',
     '',
     ...rows,
     '',

@@ -32,7 +32,7 @@ export type Address = {
   readonly timeoutMs: number
 }
 
-/** An answer that is no success: `code` of the protocol and what the node said. */
+/** An ERROR reply: the wire code and the node's message. */
 export type Refusal = { readonly ok: false; readonly code: string; readonly message: string }
 export type Answer = { readonly ok: true; readonly result: AnyResult } | Refusal
 
@@ -184,7 +184,7 @@ function logIn(socket: Socket, token: string, timeoutMs: number): Promise<void> 
       received = Uint8Array.from([...received, ...chunk])
       const { answer } = readLoginAnswer(received)
       if (answer === 'failed') refused('the node refused the token')
-      if (answer === 'malformed') refused('this is no answer of a Vacancy node')
+      if (answer === 'malformed') refused('this is not a Vacancy node')
       if (answer !== 'ok') return
       clearTimeout(timer)
       socket.off('data', onData).off('close', onClose).off('error', onError)

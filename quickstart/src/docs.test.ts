@@ -1,6 +1,6 @@
-/** What the pages tell people to type exists: scripts, subcommands, flags and fields. */
+/** Commands on the pages exist, with their flags and fields; links resolve; pages stay short enough to read. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseCommand } from '@vacancy/shared/node'
@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { fieldsOf, QUERY_COMMANDS } from './query.ts'
 import { vacancy } from './testing/programs.ts'
 
-const HOUSE = fileURLToPath(new URL('../../', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const PAGES = [
   'README.md',
   'docs/operators.md',
@@ -17,10 +17,16 @@ const PAGES = [
   'docs/clusters.md',
   'docs/registry.md',
   'docs/reliability.md',
+  'docs/why-not.md',
+  'CONTRIBUTING.md',
 ]
-const { scripts } = JSON.parse(readFileSync(join(HOUSE, 'package.json'), 'utf8')) as { scripts: object }
+/** Pages that programs write from tables of the code: their cells and paragraphs are as long as the table's texts. */
+const GENERATED = /^<!-- (?:Generated|Made) from /m
+const LINE_LENGTH = 140
+const README_LINES = 120
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: object }
 
-const textOf = (page: string) => readFileSync(join(HOUSE, page), 'utf8')
+const textOf = (page: string) => readFileSync(join(ROOT, page), 'utf8')
 const lines = PAGES.flatMap((page) =>
   [...textOf(page).matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block = '']) =>
     block
@@ -36,7 +42,27 @@ test.each(lines)('$page: `$line` begins with a command that there is', ({ line }
   const script = /^npm (?:run )?(\S+)/.exec(line)?.[1]
 
   if (script !== undefined) expect(Object.keys(scripts)).toContain(script)
+  else if (line.startsWith('node ')) expect(existsSync(join(ROOT, line.split(' ')[1] ?? '')), line).toBe(true)
   else expect(line).toMatch(/^(npx vacancy|vacancy|curl|cp|mkdir) /)
+})
+
+test('the README shows how to start and test, and names what is not kept', () => {
+  const readme = textOf('README.md')
+
+  const first = lines.filter(({ page }) => page === 'README.md').map(({ line }) => line)
+  expect(first.slice(0, 2)).toEqual(['npm start', 'npm test'])
+  expect(readme.trimEnd().split('\n').length).toBeLessThanOrEqual(README_LINES)
+  expect(readme).toContain('(docs/reliability.md#known-shortfalls)')
+  expect(readme).toContain('**missed**')
+})
+
+test('lines of pages written by hand fit a screen', () => {
+  const docs = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
+  const pages = ['README.md', 'CONTRIBUTING.md', ...docs.map((name) => `docs/${name}`)]
+  const written = pages.filter((page) => page === 'docs/benchmarks.md' || !GENERATED.test(textOf(page)))
+  expect(written).toContain('docs/operators.md')
+
+  for (const page of written) expect(longLinesOf(textOf(page)), page).toEqual([])
 })
 
 test.each(vacancyLines.filter(({ line }) => line.includes('vacancy query')))(
@@ -73,7 +99,7 @@ test('links between the pages lead to files and headings', () => {
   for (const page of [...PAGES, 'CHANGELOG.md']) {
     for (const [, target = '', heading = ''] of textOf(page).matchAll(/\]\((?!http)([^)#]*)(?:#([^)]+))?\)/g)) {
       const file = target === '' ? page : join(dirname(page), target)
-      expect(existsSync(join(HOUSE, file)), `${page} → ${file}`).toBe(true)
+      expect(existsSync(join(ROOT, file)), `${page} → ${file}`).toBe(true)
       if (heading !== '') expect(anchorsOf(textOf(file)), `${page} → ${file}#${heading}`).toContain(heading)
     }
   }
@@ -86,4 +112,10 @@ function anchorsOf(text: string): string[] {
       .replace(/[^a-z0-9 -]/g, '')
       .replaceAll(' ', '-'),
   )
+}
+
+/** Lines that are too long, outside tables and code. */
+function longLinesOf(text: string): string[] {
+  const prose = text.replaceAll(/^```.*?^```/gms, '')
+  return prose.split('\n').filter((line) => line.length > LINE_LENGTH && !line.startsWith('|'))
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { freePort } from './launch.ts'
 import { takePort } from './testing/programs.ts'
 
-test('a free port is taken as it was asked for', async () => {
+test('a free port is used as requested', async () => {
   const { port, close } = await takePort()
   close()
 
@@ -18,7 +18,7 @@ test('for a taken port the next free one is given', async () => {
   taken.close()
 })
 
-test('a port that is given to somebody else already is passed over', async () => {
+test('a port that is already assigned is skipped', async () => {
   const { port, close } = await takePort()
   close()
 

@@ -1,26 +1,29 @@
-/** Starts programs of the house as processes by path, waits until they serve, and stops them in an orderly way. */
+/** Starts Vacancy's programs as processes by path, waits until they serve, and stops them gracefully. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { VacancyError } from '@vacancy/shared'
+import { endingWithUs } from '@vacancy/shared/node'
 import { PORTS_TRIED_MAX } from './layout.ts'
 
-const HOUSE = new URL('../../', import.meta.url)
-export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', HOUSE))
-export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', HOUSE))
+const ROOT = new URL('../../', import.meta.url)
+/** Loaded into a program that does not look for its starter itself. */
+const END_WITH_STARTER = new URL('scripts/end-with-starter.mjs', ROOT).href
+export const VACANCY = fileURLToPath(new URL('bin/vacancy.mjs', ROOT))
+export const BENCH = fileURLToPath(new URL('bench/src/cli.ts', ROOT))
 
-/** A node of the sample serves within seconds; past this something is wrong, and the log says what. */
+/** A node with the sample serves within seconds. A longer start indicates a problem, which its log describes. */
 const SERVING_MS_MAX = 60_000
 /** A node drains for 10 s at most; what is left after this is ended at once. */
 const STOP_MS_MAX = 20_000
 const LOG_TAIL_BYTES = 4096
 const LOG_TAIL_LINES = 5
-/** What a program prints is read for the line that says that it serves, and no further. */
+/** Output that is searched for the `serving` line. */
 const PRINTED_MAX = 65_536
 
-/** Asked to stop, a program may take as long. */
+/** Time that a program may take to stop. */
 export const STOPPING_MS_MAX = STOP_MS_MAX
 
 /** How a program ended. */
@@ -32,17 +35,17 @@ export type End = {
 
 export type RunningProgram = {
   readonly pid: number
-  /** What it prints behind `serving: ` once it serves; rejects with what it said when it ends before. */
+  /** The text after `serving: ` once it serves. Rejects with the end of its log when it exits before. */
   readonly serving: Promise<string>
-  /** What it prints behind another word and `: `, in the same way. */
-  readonly told: (word: string) => Promise<string>
+  /** The text after another word and `: `, in the same way. */
+  readonly announced: (word: string) => Promise<string>
   readonly ended: Promise<End>
-  /** Asks it to stop, ends it at once when it takes too long; resolves when it has ended. */
+  /** Stops it gracefully, and kills it when that takes too long. Resolves when it has ended. */
   readonly stop: () => Promise<void>
 }
 
 /** What was started and is to be stopped. */
-export type Crew = { readonly running: Set<ChildProcess>; isStopping: boolean }
+export type ProcessGroup = { readonly running: Set<ChildProcess>; isStopping: boolean }
 
 export type RunningNode = {
   readonly tcpPort: number
@@ -52,23 +55,23 @@ export type RunningNode = {
   readonly ended: Promise<number>
 }
 
-export function createCrew(): Crew {
+export function createProcessGroup(): ProcessGroup {
   return { running: new Set(), isStopping: false }
 }
 
 /**
  * Runs a program to its end; what it prints goes to our terminal.
  *
- * @param isQuiet only what it says of faults does
+ * @param isQuiet only its errors are shown
  * @throws VacancyError failure when it ends with another code than 0
  */
 export async function runToEnd(
-  crew: Crew,
+  group: ProcessGroup,
   args: readonly string[],
   what: string,
   { isQuiet = false }: { isQuiet?: boolean } = {},
 ): Promise<void> {
-  const child = start(crew, args, ['ignore', isQuiet ? 'ignore' : 'inherit', 'inherit'])
+  const child = start(group, args, [isQuiet ? 'ignore' : 'inherit', 'inherit'])
   const code = await exitOf(child)
   if (code !== 0) throw new VacancyError('failure', { reason: `${what} ended with exit code ${code}` })
 }
@@ -78,19 +81,19 @@ export async function runToEnd(
  *
  * @param args of `vacancy run`
  * @param log file that its log is appended to
- * @throws VacancyError failure with what the node said, when it ends before or takes too long
+ * @throws VacancyError failure with the end of the node's log, when it exits or takes too long
  */
-export async function startNode(crew: Crew, args: readonly string[], log: string): Promise<RunningNode> {
+export async function startNode(group: ProcessGroup, args: readonly string[], log: string): Promise<RunningNode> {
   const logStart = sizeOf(log)
-  const program = startProgram(crew, { name: 'the node', args: [VACANCY, 'run', ...args], log })
+  const program = startProgram(group, { name: 'the node', args: [VACANCY, 'run', ...args], log })
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
     () => late.reject(failedStart(`the node does not serve after ${SERVING_MS_MAX / 1000} s`, log, logStart)),
     SERVING_MS_MAX,
   )
   try {
-    const told = await Promise.race([program.serving, late.promise])
-    const [, tcpPort, apiPort] = /^tcp \S+:(\d+), http \S+:(\d+)$/.exec(told) ?? []
+    const announced = await Promise.race([program.serving, late.promise])
+    const [, tcpPort, apiPort] = /^tcp \S+:(\d+), http \S+:(\d+)$/.exec(announced) ?? []
     const ended = program.ended.then(({ code }) => code)
     return { tcpPort: Number(tcpPort), apiPort: Number(apiPort), pid: program.pid, ended }
   } finally {
@@ -99,17 +102,17 @@ export async function startNode(crew: Crew, args: readonly string[], log: string
 }
 
 /**
- * Starts a program that goes on until it is stopped.
+ * Starts a program that runs until it is stopped.
  *
- * @param isApart a Ctrl-C in the terminal does not reach it: whoever started it says when it stops
+ * @param isApart a Ctrl-C in the terminal does not reach it: this process stops it
  */
 export function startProgram(
-  crew: Crew,
+  group: ProcessGroup,
   { name, args, log, isApart = false }: { name: string; args: readonly string[]; log: string; isApart?: boolean },
 ): RunningProgram {
   const logStart = sizeOf(log)
   const logFile = openSync(log, 'a')
-  const child = start(crew, args, ['ignore', 'pipe', logFile], isApart)
+  const child = start(group, args, ['pipe', logFile], isApart)
   // The program has it now.
   closeSync(logFile)
   const ended = endOf(child)
@@ -117,14 +120,14 @@ export function startProgram(
   let printed = ''
   const look = () => {
     for (const [word, { resolve }] of awaited) {
-      const [, told] = new RegExp(`^${word}: (.*)\n`, 'm').exec(printed) ?? []
-      if (told !== undefined) resolve(told)
+      const [, announced] = new RegExp(`^${word}: (.*)\n`, 'm').exec(printed) ?? []
+      if (announced !== undefined) resolve(announced)
     }
   }
-  const told = (word: string) => {
+  const announced = (word: string) => {
     const line = Promise.withResolvers<string>()
     awaited.set(word, line)
-    // Whoever does not wait for it learns from `ended`.
+    // A caller that does not wait for it learns of the end from `ended`.
     line.promise.catch(() => {})
     ended.then((end) => line.reject(failedStart(`${name} ${howEnded(end)}`, log, logStart)))
     look()
@@ -134,22 +137,22 @@ export function startProgram(
     if (printed.length < PRINTED_MAX) printed += text
     look()
   })
-  return { pid: child.pid ?? 0, serving: told('serving'), told, ended, stop: () => stopChild(child) }
+  return { pid: child.pid ?? 0, serving: announced('serving'), announced, ended, stop: () => stopChild(child) }
 }
 
 export function howEnded({ code, signal }: End): string {
   return signal === undefined ? `ended with exit code ${code}` : `was ended by ${signal}`
 }
 
-/** Ends everything that runs at once and without waiting: for when the launcher itself is told to end at once. */
-export function killCrew(crew: Crew): void {
-  for (const child of crew.running) child.kill('SIGKILL')
+/** Kills all processes immediately, when the launcher itself must exit immediately. */
+export function killGroup(group: ProcessGroup): void {
+  for (const child of group.running) child.kill('SIGKILL')
 }
 
 /** Stops everything that runs; resolves when all have ended. */
-export async function stopCrew(crew: Crew): Promise<void> {
-  crew.isStopping = true
-  await Promise.all([...crew.running].map(stopChild))
+export async function stopGroup(group: ProcessGroup): Promise<void> {
+  group.isStopping = true
+  await Promise.all([...group.running].map(stopChild))
 }
 
 async function stopChild(child: ChildProcess): Promise<void> {
@@ -161,15 +164,16 @@ async function stopChild(child: ChildProcess): Promise<void> {
 }
 
 function start(
-  crew: Crew,
+  group: ProcessGroup,
   args: readonly string[],
-  stdio: ('ignore' | 'inherit' | 'pipe' | number)[],
+  output: Parameters<typeof endingWithUs>[0],
   isApart = false,
 ): ChildProcess {
-  if (crew.isStopping) throw new VacancyError('failure', { reason: 'asked to stop' })
-  const child = spawn(process.execPath, args, { stdio, detached: isApart })
-  crew.running.add(child)
-  child.once('exit', () => crew.running.delete(child))
+  if (group.isStopping) throw new VacancyError('failure', { reason: 'stopped on request' })
+  const program = args[0] === VACANCY ? args : ['--import', END_WITH_STARTER, ...args]
+  const child = spawn(process.execPath, program, { ...endingWithUs(output), detached: isApart })
+  group.running.add(child)
+  child.once('exit', () => group.running.delete(child))
   return child
 }
 
@@ -190,9 +194,9 @@ function exitOf(child: ChildProcess): Promise<number> {
 }
 
 function failedStart(reason: string, log: string, logStart: number): VacancyError {
-  const said = lastLines(log, logStart)
+  const logged = lastLines(log, logStart)
   return new VacancyError('failure', {
-    reason: [`${reason}; docs/reasons.md says what exit codes mean. Its log is ${log}`, ...said].join('\n'),
+    reason: [`${reason}; docs/reasons.md explains exit codes. Its log is ${log}`, ...logged].join('\n'),
   })
 }
 

@@ -26,7 +26,7 @@ test('after more days than the window has, the whole window is missing and nothi
   expect(missingDays(state, 20_500)).toEqual({ first: 20_500, last: 20_619 })
 })
 
-test('a clock that was turned back asks for no days', () => {
+test('a clock that was set back requires no new days', () => {
   const { first, last } = missingDays(state, 19_990)
 
   expect(first).toBeGreaterThan(last)

@@ -44,7 +44,7 @@ export const CONSOLE_PORT = 8000
 /** Whom its link signs in. */
 const CONSOLE_PERSON = 'admin'
 
-/** Where programs of the house are told to lie, be it for one node or for a shard. */
+/** Configured locations of programs, for one node or for a shard. */
 export type SampleLayout = {
   readonly dir: string
   /** properties.csv, packages.csv and codecs.yml of the sample: input for build-snapshot. */
@@ -61,7 +61,7 @@ export type Layout = SampleLayout & {
   /** data_dir of the node. */
   readonly data: string
   readonly seed: string
-  /** What the node says, JSON lines. */
+  /** The node's log, JSON lines. */
   readonly log: string
 }
 
@@ -89,7 +89,7 @@ function sampleLayout(dir: string, seeded: readonly [string, ...string[]]): Samp
 /** Files of a shard. What is one node's has its name in it. */
 export type ShardLayout = SampleLayout & {
   readonly dataOf: (node: string) => string
-  /** What a program says, JSON lines. */
+  /** A program's log, JSON lines. */
   readonly logOf: (program: string) => string
   /** Authority and certificates of the nodes. */
   readonly certs: string

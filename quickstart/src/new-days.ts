@@ -1,8 +1,8 @@
-/** Tops the sample up when days have passed, at a start and for as long as a quick start runs, and says so. */
+/** Adds sample data for new days, at startup and while a quick start runs, and reports it. */
 
 import { dayOf, formatDay } from '@vacancy/shared'
 import type { Connection } from './connection.ts'
-import type { Crew } from './launch.ts'
+import type { ProcessGroup } from './launch.ts'
 import { missingDays, type SampleLayout, type State } from './layout.ts'
 import { topUp } from './sample-data.ts'
 import { say, seconds } from './say.ts'
@@ -13,7 +13,7 @@ const DAY_LOOK_MS = 60_000
 const PROGRESS_MS = 100
 
 export async function withNewDays(
-  target: { crew: Crew; layout: SampleLayout; connection: Connection },
+  target: { group: ProcessGroup; layout: SampleLayout; connection: Connection },
   state: State,
   today: number,
 ): Promise<State> {
@@ -34,12 +34,12 @@ export async function withNewDays(
 }
 
 /**
- * Goes on topping up while it runs: whoever leaves it open over midnight finds the new day.
+ * Continues to add days while it runs, so that it has the new day after midnight.
  *
  * @param open connects to a node that takes writes
  */
 export function eachNewDay(
-  crew: Crew,
+  group: ProcessGroup,
   layout: SampleLayout,
   open: () => Promise<Connection>,
   first: State,
@@ -48,15 +48,15 @@ export function eachNewDay(
   let isBusy = false
   const look = async () => {
     const today = dayOf(Date.now())
-    if (isBusy || crew.isStopping || missingDays(state, today).first > missingDays(state, today).last) return
+    if (isBusy || group.isStopping || missingDays(state, today).first > missingDays(state, today).last) return
     isBusy = true
     try {
       const connection = await open()
-      state = await withNewDays({ crew, layout, connection }, state, today)
+      state = await withNewDays({ group, layout, connection }, state, today)
       connection.close()
     } catch (error) {
       // The node may be stopping; what is missing is written at the next look or start.
-      if (!crew.isStopping) say(`The new day is not topped up yet: ${(error as Error).message}`)
+      if (!group.isStopping) say(`The new day is not topped up yet: ${(error as Error).message}`)
     } finally {
       isBusy = false
     }

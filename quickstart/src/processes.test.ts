@@ -7,7 +7,7 @@ import { claim, release, writeProcesses } from './processes.ts'
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-processes-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('a folder that nobody uses is taken and given back', () => {
+test('an unused folder is acquired and released', () => {
   const file = join(folder, 'new', 'processes.json')
 
   claim(file)
@@ -34,7 +34,7 @@ test('processes that are gone are no hindrance', () => {
   expect(() => claim(file)).not.toThrow()
 })
 
-test('a file of somebody else is an error that says what to do', () => {
+test('a foreign file is an error that names the action', () => {
   const file = join(folder, 'odd.json')
   writeFileSync(file, 'not JSON')
 

@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { VacancyError } from '@vacancy/shared'
+import { isRunning } from '@vacancy/shared/node'
 
 type Processes = { readonly [name: string]: number }
 
@@ -13,7 +14,7 @@ const LAUNCHER = 'start:shard'
 
 /** @throws VacancyError data_conflict when processes of another start are alive */
 export function claim(file: string): void {
-  const alive = Object.entries(readProcesses(file)).filter(([, pid]) => pid !== process.pid && isAlive(pid))
+  const alive = Object.entries(readProcesses(file)).filter(([, pid]) => pid !== process.pid && isRunning(pid))
   if (alive.length === 0) return writeProcesses(file, {})
   const them = alive.map(([name, pid]) => `${name} is process ${pid}`).join(', ')
   const pids = alive.map(([, pid]) => pid).join(' ')
@@ -39,13 +40,5 @@ function readProcesses(file: string): Processes {
     return JSON.parse(readFileSync(file, 'utf8')) as Processes
   } catch (cause) {
     throw new VacancyError('data_conflict', { reason: `${file} is not what start:shard wrote: remove it` }, { cause })
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -4,28 +4,28 @@ import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
 import { COMMAND_LIST } from '@vacancy/shared/wire'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createCrew, startNode, stopCrew } from './launch.ts'
+import { createProcessGroup, startNode, stopGroup } from './launch.ts'
 import { layoutOf } from './layout.ts'
 import { fieldsOf } from './query.ts'
 import { makeData } from './sample-data.ts'
 import { takePort, vacancy } from './testing/programs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-query-'))
-const crew = createCrew()
+const group = createProcessGroup()
 const today = dayOf(Date.now())
 const tomorrow = formatDay(today + 1)
 let port = ''
 
 beforeAll(async () => {
   const layout = layoutOf(join(folder, 'sample'))
-  await makeData(crew, layout, { packages: 10_000, days: 20, seed: 1 }, today)
+  await makeData(group, layout, { packages: 10_000, days: 20, seed: 1 }, today)
   const files = ['--config', layout.config, '--codecs', layout.codecs, '--data-dir', layout.data]
-  const node = await startNode(crew, [...files, '--tcp-port', '0', '--api-port', '0'], layout.log)
+  const node = await startNode(group, [...files, '--tcp-port', '0', '--api-port', '0'], layout.log)
   port = String(node.tcpPort)
 })
 
 afterAll(async () => {
-  await stopCrew(crew)
+  await stopGroup(group)
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -95,14 +95,14 @@ test.each([
   [['search', '--segment', 'tyrol', '--room-type', 'double', '--dates', '2026-13-01'], 1, 'VALIDATION_ERROR: '],
   [['properties', '--segment', 'tyrol', '--latitude', 'north'], 64, '--latitude: "north" is not a number'],
   [['serch'], 64, 'unknown command serch'],
-])('%j ends with exit code %i and a sentence', async (args, code, says) => {
+])('%j ends with exit code %i and a sentence', async (args, code, message) => {
   const ended = await query(...args)
 
   expect(ended).toMatchObject({ code, stdout: '' })
-  expect(ended.stderr).toContain(says)
+  expect(ended.stderr).toContain(message)
 })
 
-test('where nothing listens it says so', async () => {
+test('a refused connection is reported', async () => {
   const { port, close } = await takePort()
   close()
 

@@ -1,4 +1,4 @@
-/** The commands of `vacancy query`: made from the table of commands, asked of a node, answered as tables. */
+/** The commands of `vacancy query`: generated from the command table, sent to a node, with results as tables. */
 
 import { readFileSync } from 'node:fs'
 import { dayOf, EXIT, formatDay, LIMITS, nearestName, parseDay, VacancyError } from '@vacancy/shared'
@@ -105,7 +105,7 @@ function flagFor(field: FieldSpec, isStay: boolean): Flag {
   const { name, width, summary } = field
   // A stay is given by dates or by --from and --nights; which, is checked when both are known.
   const required = field.required && !(isStay && name === 'dates') ? { required: true as const } : {}
-  if (name === 'explain') return { type: 'boolean', summary: 'Says how many rows were examined and how long it took.' }
+  if (name === 'explain') return { type: 'boolean', summary: 'Reports the rows examined and the time taken.' }
   if (width === 'list') return { type: 'list', summary, ...required }
   if (width === 'text') return { type: 'text', summary, ...required }
   if (width === 'f64') return { type: 'text', value: 'DEGREES', summary, ...required }
@@ -197,7 +197,7 @@ function parsedValue({ name, width }: FieldSpec, text: string): FieldValue {
 const commandsCommand = defineCommand({
   name: 'vacancy query commands',
   component: 'QUERY',
-  summary: 'All commands of the protocol with their fields, for vacancy query send. Asks no node.',
+  summary: 'All commands of the protocol with their fields, for vacancy query send. Contacts no node.',
   flags: {},
   run: async () => {
     const rows = COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map(({ name, access, fields }) => {
@@ -252,8 +252,9 @@ function readCa(file: string): string {
 }
 
 function meaningOf(code: string): string {
-  if (code === '308') return 'this node does not lead, and nothing was done: `vacancy cluster info` says which one does'
-  return `docs/errors.md says what to do about ${code}`
+  if (code === '308')
+    return 'this node does not lead, and nothing was done: run `vacancy cluster info` to find the leader'
+  return `see docs/errors.md for ${code}`
 }
 
 function bigintAsNumber(_: string, value: unknown): unknown {

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { formatDay, parseDay, VacancyError } from '@vacancy/shared'
 import type { RequestFields } from '@vacancy/shared/wire'
 import type { Connection } from './connection.ts'
-import { BENCH, type Crew, runToEnd, VACANCY } from './launch.ts'
+import { BENCH, type ProcessGroup, runToEnd, VACANCY } from './launch.ts'
 import { CONFIG_TEXT, missingDays, type SampleLayout, SEGMENTS, SHARD_ID, type State } from './layout.ts'
 
 /** Writes on their way at once while days are topped up. */
@@ -29,7 +29,7 @@ export function readState(layout: SampleLayout): State | undefined {
   return { packages: Number(packages), days: Number(days), seed: Number(seed), lastDay }
 }
 
-/** Written whole or not at all: half of it would make a folder that nobody can start. */
+/** Written as a whole or not at all: half of it would make the folder unusable. */
 function writeState(layout: SampleLayout, { packages, days, seed, lastDay }: State): void {
   const text = `${JSON.stringify({ packages, days, seed, last_day: formatDay(lastDay) }, null, 2)}\n`
   writeFileSync(`${layout.state}.tmp`, text)
@@ -42,7 +42,7 @@ function writeState(layout: SampleLayout, { packages, days, seed, lastDay }: Sta
  * @throws VacancyError data_conflict when a node has already run in it
  */
 export async function makeData(
-  crew: Crew,
+  group: ProcessGroup,
   layout: SampleLayout,
   spec: Omit<State, 'lastDay'>,
   today: number,
@@ -54,26 +54,35 @@ export async function makeData(
     throw new VacancyError('data_conflict', { reason })
   }
   for (const folder of layout.seeded) mkdirSync(folder, { recursive: true })
-  await writeCsv(crew, layout, spec, today)
+  await writeCsv(group, layout, spec, today)
   copyFileSync(`${layout.csv}/codecs.yml`, layout.codecs)
   if (!existsSync(layout.config)) writeFileSync(layout.config, CONFIG_TEXT)
   const window = ['--from', formatDay(today), '--to', formatDay(today + spec.days - 1)]
   const folders = ['--input-path', layout.csv, '--output-path', first, ...window]
-  await runToEnd(crew, [VACANCY, 'build-snapshot', '--shard-id', SHARD_ID, ...folders, '--overwrite'], 'build-snapshot')
+  await runToEnd(
+    group,
+    [VACANCY, 'build-snapshot', '--shard-id', SHARD_ID, ...folders, '--overwrite'],
+    'build-snapshot',
+  )
   for (const folder of others) copyFileSync(`${first}/seed.snapshot`, `${folder}/seed.snapshot`)
   const state = { ...spec, lastDay: today + spec.days - 1 }
   writeState(layout, state)
   return state
 }
 
-async function writeCsv(crew: Crew, layout: SampleLayout, spec: Omit<State, 'lastDay'>, today: number): Promise<void> {
+async function writeCsv(
+  group: ProcessGroup,
+  layout: SampleLayout,
+  spec: Omit<State, 'lastDay'>,
+  today: number,
+): Promise<void> {
   const { packages, days, seed } = spec
   const numbers = Object.entries({ packages, days, seed, segments: SEGMENTS }).flatMap(([name, value]) => [
     `--${name}`,
     String(value),
   ])
   const args = ['sample', '--shape', 'region', ...numbers, '--from', formatDay(today), '--out', layout.csv]
-  await runToEnd(crew, [BENCH, ...args], 'the sample generator')
+  await runToEnd(group, [BENCH, ...args], 'the sample generator')
 }
 
 /**
@@ -84,19 +93,19 @@ async function writeCsv(crew: Crew, layout: SampleLayout, spec: Omit<State, 'las
  * @returns the new state, and how many packages were written
  */
 export async function topUp(
-  { crew, layout, connection }: { crew: Crew; layout: SampleLayout; connection: Connection },
+  { group, layout, connection }: { group: ProcessGroup; layout: SampleLayout; connection: Connection },
   state: State,
   today: number,
   onProgress: (packages: number) => void,
 ): Promise<{ state: State; written: number }> {
   const { first, last } = missingDays(state, today)
   if (first > last) return { state, written: 0 }
-  await writeCsv(crew, layout, state, today)
+  await writeCsv(group, layout, state, today)
   let written = 0
   for await (const batch of batchesOf(packagesBetween(`${layout.csv}/packages.csv`, first, last))) {
     const answers = await Promise.all(batch.map((fields) => connection.send('SETROOMPKG', fields)))
     for (const answer of answers) {
-      // The user may have removed a property; nobody misses its new days.
+      // The user may have removed a property, which needs no new days.
       if (answer.ok || answer.code === 'NOT_FOUND') continue
       throw new VacancyError('failure', { reason: `topping up: ${answer.code} ${answer.message}`.trimEnd() })
     }

@@ -11,7 +11,7 @@ export type SampleSearch = {
 const FRIDAY = 5
 const LONG_STAY_NIGHTS = 21
 
-/** One that finds something in a small sample, too: asked of each node of a shard. */
+/** A search with results even in a small sample, run on each node of a shard. */
 export function shardSearch(today: number): SampleSearch {
   const friday = fridayAfter(today)
   return {

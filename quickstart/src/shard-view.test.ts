@@ -23,7 +23,7 @@ test('of two nodes that think they lead, the one of the later term does', () => 
   expect(leaderOf([seen('a', { info: info('b', 1) }), seen('b')])).toBeUndefined()
 })
 
-test('a node is told by what it does, else by what it waits for', () => {
+test('a node is described by its role, else by what it waits for', () => {
   expect(stateOf(seen('a', { health: 'active_leader' }))).toBe('leads')
   expect(stateOf(seen('a', { health: 'active_follower' }))).toBe('follows, up to date')
   expect(stateOf(seen('a', { health: '' }))).toBe('starting')

@@ -1,4 +1,4 @@
-/** What the nodes of a shard say of themselves over HTTP, in a word each. */
+/** The state of the nodes of a shard, from their HTTP API, in a word each. */
 
 import { type ClusterInfo, clusterInfoBody, healthzText, readyBody } from '@vacancy/shared/contract'
 import type { Place } from './layout.ts'
@@ -6,17 +6,17 @@ import type { Place } from './layout.ts'
 /** A node that takes longer is stuck, or its thread is busy loading. */
 const ANSWER_MS_MAX = 2_000
 
-/** What one node said. */
+/** The state of one node. */
 export type Seen = {
   readonly node: string
-  /** Undefined when it did not answer. */
+  /** Undefined when it did not respond. */
   readonly info: ClusterInfo | undefined
   readonly health: string
-  /** Why it does not serve, in its own words. */
+  /** Its own reason for not serving. */
   readonly reasons: readonly string[]
 }
 
-/** Asks all nodes at once. */
+/** Polls all nodes concurrently. */
 export function lookAt(nodes: ReadonlyMap<string, Place>): Promise<Seen[]> {
   return Promise.all(
     [...nodes].map(async ([node, { host, apiPort }]) => {
@@ -26,7 +26,7 @@ export function lookAt(nodes: ReadonlyMap<string, Place>): Promise<Seen[]> {
         node,
         info: parsed(clusterInfoBody, info),
         health: healthzText.safeParse(health).data ?? '',
-        // Some reasons say everything by their name.
+        // Some reasons are clear from their name.
         reasons:
           parsed(readyBody, ready)?.reasons.map(({ reason, detail }) => detail || reason.replaceAll('_', ' ')) ?? [],
       }
@@ -34,12 +34,12 @@ export function lookAt(nodes: ReadonlyMap<string, Place>): Promise<Seen[]> {
   )
 }
 
-/** The body, whatever the status; '' when nothing answers. */
+/** The body, with any status; '' without a response. */
 async function get(url: string): Promise<string> {
   try {
     return await (await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })).text()
   } catch {
-    // Not there yet, or not there any more: which, the launcher knows.
+    // Not started yet, or ended: the launcher knows which.
     return ''
   }
 }
@@ -50,12 +50,12 @@ function parsed<T>(schema: Schema<T>, text: string): T | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data
   } catch {
-    // A half answer of a node that is being ended.
+    // A truncated response of a node that is shutting down.
     return undefined
   }
 }
 
-/** The leader that the node leading in the latest term says it is; undefined while there is none. */
+/** The leader, by the report of the node that leads in the latest term; undefined without one. */
 export function leaderOf(seen: readonly Seen[]): { readonly node: string; readonly term: number } | undefined {
   const leaders = seen
     .flatMap(({ node, info }) => (info && info.leader_id === node ? [{ node, term: info.term }] : []))

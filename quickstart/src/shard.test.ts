@@ -33,16 +33,16 @@ async function nodesOf(shard: Started): Promise<Node[]> {
 
 const query = async (node: Node, ...args: string[]) => {
   const { code, stdout, stderr } = await vacancy('query', ...args, ...node.tcp, '--json')
-  return { code, says: code === 0 ? JSON.parse(stdout) : stderr }
+  return { code, output: code === 0 ? JSON.parse(stdout) : stderr }
 }
 const processOf = (name: string): number => JSON.parse(readFileSync(layout.processes, 'utf8'))[name]
 const night = ['roomType=double', `date=${formatDay(dayOf(Date.now()) + 3)}`, 'propertyId=alp_000003']
 const put = (node: Node, rooms: number) =>
   query(node, 'send', 'SETROOMPKG', ...night, `availability=${rooms}`, 'finalPrice=90')
-const look = async (node: Node) => (await query(node, 'send', 'GETPROPROOMDAY', ...night)).says.availability
+const look = async (node: Node) => (await query(node, 'send', 'GETPROPROOMDAY', ...night)).output.availability
 
 test(
-  'a shard forms of the snapshot on two of three voters, outlives its leader, and goes on with its data on other addresses',
+  'a shard forms of the snapshot on two of three voters, survives its leader, and continues with its data on other addresses',
   async () => {
     const shard = npmRunStartShard(...DIR, ...SMALL, ...BLOCK)
     const nodes = await nodesOf(shard)
@@ -51,7 +51,7 @@ test(
 
     expect(nodes.map(({ name }) => name)).toEqual(['n1', 'n2', 'n3', 'n4'])
     expect((await put(leader, 7)).code).toBe(0)
-    expect((await put(learner, 8)).says).toContain('308: this node does not lead')
+    expect((await put(learner, 8)).output).toContain('308: this node does not lead')
     expect(statSync(layout.tokenOf('admin')).mode & 0o077).toBe(0)
 
     process.kill(processOf(leader.name), 'SIGKILL')
@@ -64,7 +64,7 @@ test(
     const token = ['--token-file', layout.tokenOf('admin')]
     const transfer = () => vacancy('cluster', 'transfer', leader.name, '--wait', '--node', learner.api, ...token)
     let moved = await transfer()
-    // A node that has just come back is refused as a target until the leader has heard it for a while.
+    // A node that has just restarted is refused as a target until the leader has received its messages for a while.
     for (let tries = 0; moved.code !== 0 && tries < 20; tries++) moved = await transfer()
     const kept = await look(leader)
     const second = await npmRunStartShard(...DIR).ended
@@ -74,11 +74,11 @@ test(
     expect({ before, code: written.code, after, kept }).toEqual({ before: 7, code: 0, after: 5, kept: 5 })
     expect(moved).toMatchObject({ code: 0, stdout: `transfer to ${leader.name}: done\n` })
     expect(second).toMatchObject({ code: 65, stderr: expect.stringContaining('the folder is in use') })
-    expect(stopped.stdout).toContain('2 of 3 voters are up, the shard goes on')
+    expect(stopped.stdout).toContain('2 of 3 voters are up, the shard continues')
     expect(stopped.stdout).toMatch(/^n3 {2}not yet: .*\n(.*\n)*n3 {2}follows, up to date$/m)
     expect(stopped).toMatchObject({ code: 0, stderr: '' })
 
-    // Somebody may hold the port already: it is as taken as with ours.
+    // Another process may hold the port: it is taken either way.
     const taken = await takePort(7777).catch(() => undefined)
     const again = npmRunStartShard(...DIR, '--one-address')
     const [first] = await nodesOf(again)

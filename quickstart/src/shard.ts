@@ -1,6 +1,6 @@
 /**
  * `npm start`: registry, resolver, three voters and a learner with the sample, control plane and console, on this machine;
- * stays up, says what changes, and starts again what was killed. `npm run start:shard` leaves the console out.
+ * stays up, reports changes, and restarts killed programs. `npm run start:shard` leaves the console out.
  */
 
 import { writeFileSync } from 'node:fs'
@@ -9,7 +9,16 @@ import { dayOf, EXIT, formatDay, VacancyError } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
 import { makeCertificates, makeTokens } from './certificates.ts'
 import { type Connection, openConnection } from './connection.ts'
-import { type Crew, createCrew, freePort, howEnded, killCrew, lookAtPort, stopCrew, VACANCY } from './launch.ts'
+import {
+  createProcessGroup,
+  freePort,
+  howEnded,
+  killGroup,
+  lookAtPort,
+  type ProcessGroup,
+  stopGroup,
+  VACANCY,
+} from './launch.ts'
 import {
   BLOCKS_TRIED_MAX,
   CONSOLE_PORT,
@@ -41,7 +50,7 @@ import { count, tableLines, tableOf } from './table.ts'
 
 const ANSWER_MS_MAX = 30_000
 const LOOK_MS = 500
-/** A shard that serves at all goes on; past this, what is missing is said once more. */
+/** A shard that serves continues anyway. After this time the missing programs are reported once more. */
 const READY_MS_MAX = 60_000
 /** One after the other, each within the 20 s that a program may take. */
 const STOP_MS_MAX = 150_000
@@ -86,14 +95,14 @@ type Flags = FlagValues<typeof FLAGS>
 
 /** What runs, and what is known of it. */
 type Shard = {
-  readonly crew: Crew
+  readonly group: ProcessGroup
   readonly layout: ShardLayout
   readonly programs: Map<string, Supervised>
   readonly timers: NodeJS.Timeout[]
   places: Places
   seen: readonly Seen[]
-  /** What was last told of each node. */
-  readonly said: Map<string, string>
+  /** The last reported state of each node. */
+  readonly reported: Map<string, string>
   /** A program that no restart helps, while the shard is being started. */
   failed: VacancyError | undefined
   isUp: boolean
@@ -107,23 +116,26 @@ const shardCommand = defineCommand({
   flags: FLAGS,
   run: async ({ flags }) => {
     const shard: Shard = {
-      crew: createCrew(),
+      group: createProcessGroup(),
       layout: shardLayoutOf(flags.dir),
       programs: new Map(),
       timers: [],
       places: placesOf(SHARD_NODES, { block: flags.block, attempt: 0, isOneAddress: flags.oneAddress }),
       seen: [],
-      said: new Map(),
+      reported: new Map(),
       failed: undefined,
       isUp: false,
     }
-    // Told twice to stop, we end at once; the programs do not hear Ctrl-C and must not outlive us.
-    process.on('exit', () => killCrew(shard.crew))
+    // After a second stop signal this process exits at once. The programs do not receive Ctrl-C and must not survive
+    // it.
+    process.on('exit', () => killGroup(shard.group))
     let hangUp = () => {}
+    // What is printed has no reader any more.
+    process.stdout.on('error', () => hangUp())
     await runProgram(
       {
         start: async (life) => {
-          // Without a terminal nobody would see or stop it.
+          // Without a terminal the process could not be seen or stopped.
           hangUp = () => life.stop({ code: EXIT.ok, reason: 'the terminal was closed' })
           claim(shard.layout.processes)
           await start(shard, flags, life.stopping)
@@ -138,11 +150,11 @@ const shardCommand = defineCommand({
 })
 
 async function start(shard: Shard, flags: Flags, stopping: AbortSignal): Promise<void> {
-  const { crew, layout } = shard
+  const { group, layout } = shard
   const today = dayOf(Date.now())
   const state = readState(layout) ?? (await firstData(shard, flags, today))
   sayWhatIsThere(layout, { given: flags, usual: { ...DEFAULTS, packages: SHARD.packages } }, state, today)
-  const made = await makeCertificates(crew, layout, SHARD_NODES, Date.now())
+  const made = await makeCertificates(group, layout, SHARD_NODES, Date.now())
   if (made > 0) say(`Made an authority and ${count(made, 'certificate')}: nodes speak mutual TLS to each other.`)
   makeTokens(layout)
 
@@ -161,14 +173,14 @@ async function start(shard: Shard, flags: Flags, stopping: AbortSignal): Promise
   say(goOn(shard))
   if (consoleUrl !== undefined) say(`Open      ${consoleUrl}\n`)
   shard.timers.push(
-    eachNewDay(crew, layout, () => openLeader(shard), current),
+    eachNewDay(group, layout, () => openLeader(shard), current),
     setInterval(() => follow(shard), LOOK_MS),
   )
 }
 
-async function firstData({ crew, layout }: Shard, { packages, days, seed }: Flags, today: number): Promise<State> {
+async function firstData({ group, layout }: Shard, { packages, days, seed }: Flags, today: number): Promise<State> {
   say(`Making sample data: ${count(packages, 'package')} of hotels and apartments in the Alps …`)
-  const state = await makeData(crew, layout, { packages, days, seed }, today)
+  const state = await makeData(group, layout, { packages, days, seed }, today)
   const others = SHARD_NODES.filter((node) => !SHARD.seeded.some((seeded) => seeded === node))
   say(
     `The snapshot lies with ${SHARD.seeded.join(' and ')}, a majority of the voters; ${others.join(' and ')} download.`,
@@ -213,9 +225,9 @@ async function startPrograms(shard: Shard, flags: Flags, today: number): Promise
 }
 
 function run(shard: Shard, flags: Flags, name: string, args: readonly string[]): Supervised {
-  const { crew, layout, programs } = shard
+  const { group, layout, programs } = shard
   const program = { name, args: [VACANCY, ...args], log: layout.logOf(name) }
-  const supervised = superviseProgram(crew, program, { tell: teller(shard), restarts: !flags.noRestart })
+  const supervised = superviseProgram(group, program, { tell: teller(shard), restarts: !flags.noRestart })
   programs.set(name, supervised)
   noteProcesses(shard)
   return supervised
@@ -228,12 +240,12 @@ async function startConsole(shard: Shard, flags: Flags): Promise<string> {
   shard.places = { ...shard.places, console: { host: HOST, port } }
   const { layout, places } = shard
   const program = run(shard, flags, CONTROL, controlArguments({ layout, places }))
-  const [url, link] = await Promise.all([program.serving, program.told('sign-in')])
+  const [url, link] = await Promise.all([program.serving, program.announced('sign-in')])
   say(`console   ${url}`)
   return link
 }
 
-/** Says how it goes until all serve, or, once there is a leader, until time is up. */
+/** Reports progress until all programs serve, or, once there is a leader, until the timeout. */
 async function followStart(shard: Shard, stopping: AbortSignal): Promise<void> {
   const startedMs = performance.now()
   while (!stopping.aborted) {
@@ -245,7 +257,7 @@ async function followStart(shard: Shard, stopping: AbortSignal): Promise<void> {
     if (isLate) throw new VacancyError('failure', { reason: withoutLeader(shard) })
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
-  throw new VacancyError('failure', { reason: 'asked to stop' })
+  throw new VacancyError('failure', { reason: 'stopped on request' })
 }
 
 function withoutLeader({ seen, layout }: Shard): string {
@@ -253,21 +265,21 @@ function withoutLeader({ seen, layout }: Shard): string {
   return [`no leader after ${READY_MS_MAX / 1000} s`, ...lines].join('\n')
 }
 
-/** Asks all nodes and says what changed; what is over within half a second is not worth a line. */
+/** Polls all nodes and reports changes that last longer than half a second. */
 async function look(shard: Shard): Promise<void> {
-  const { crew, places, programs, said } = shard
+  const { group, places, programs, reported } = shard
   const before = new Map(shard.seen.map((each) => [each.node, stateOf(each)]))
   const seen = await lookAt(places.nodes)
   shard.seen = seen
-  if (crew.isStopping) return
+  if (group.isStopping) return
   for (const each of seen) {
     const { node } = each
     const state = stateOf(each)
     const pid = programs.get(node)?.pid()
     const lasts = isServing(each) || before.get(node) === state
-    // Of a program that is down, everything was said when it ended.
-    if (pid === undefined || !lasts || said.get(node) === state) continue
-    said.set(node, state)
+    // The end of a program was already reported.
+    if (pid === undefined || !lasts || reported.get(node) === state) continue
+    reported.set(node, state)
     say(`${node}  ${state}${each.health === 'active_leader' ? ` in term ${each.info?.term}, process ${pid}` : ''}`)
   }
 }
@@ -275,7 +287,7 @@ async function look(shard: Shard): Promise<void> {
 let isLooking = false
 /** The same for as long as it runs; a look that takes long is not joined by another. */
 async function follow(shard: Shard): Promise<void> {
-  if (isLooking || shard.crew.isStopping) return
+  if (isLooking || shard.group.isStopping) return
   isLooking = true
   await look(shard)
   isLooking = false
@@ -290,15 +302,13 @@ function teller(shard: Shard): Tell {
       if (known.has(name)) say(`${name}  started again, process ${shard.programs.get(name)?.pid()}`)
       known.add(name)
     },
-    ended(name, { end, againMs, said }) {
+    ended(name, { end, againMs, logged }) {
       noteProcesses(shard)
-      shard.said.delete(name)
+      shard.reported.delete(name)
       say(`${name}  ${howEnded(end)}; ${goesOn(shard, name)}`)
       if (againMs !== undefined) return say(`${name}  is started again in ${againMs / 1000} s`)
-      for (const line of said) say(`  ${line}`)
-      say(
-        `${name}  stays down; docs/reasons.md says what exit codes mean. Its log is ${layout.logOf(name)}. To start it:`,
-      )
+      for (const line of logged) say(`  ${line}`)
+      say(`${name}  stays down; docs/reasons.md explains exit codes. Its log is ${layout.logOf(name)}. To start it:`)
       say(`  ${commandOf(shard, name)}`)
       if (!shard.isUp) shard.failed ??= new VacancyError('failure', { reason: `${name} ${howEnded(end)}` })
     },
@@ -306,9 +316,9 @@ function teller(shard: Shard): Tell {
 }
 
 function goesOn({ programs }: Shard, name: string): string {
-  if (name === REGISTRY || name === RESOLVER || name === CONTROL) return 'the shard goes on without it'
+  if (name === REGISTRY || name === RESOLVER || name === CONTROL) return 'the shard continues without it'
   const voters = SHARD.voters.filter((voter) => programs.get(voter)?.pid() !== undefined).length
-  if (voters * 2 > SHARD.voters.length) return `${voters} of ${SHARD.voters.length} voters are up, the shard goes on`
+  if (voters * 2 > SHARD.voters.length) return `${voters} of ${SHARD.voters.length} voters are up, the shard continues`
   return `${voters} of ${SHARD.voters.length} voters are up: no majority, so writes wait until one more is back`
 }
 
@@ -331,14 +341,14 @@ function addressOf({ host, tcpPort }: Place) {
 }
 
 async function toppedUp(shard: Shard, state: State, today: number): Promise<State> {
-  const { crew, layout } = shard
+  const { group, layout } = shard
   const connection = await openLeader(shard)
-  const current = await withNewDays({ crew, layout, connection }, state, today)
+  const current = await withNewDays({ group, layout, connection }, state, today)
   connection.close()
   return current
 }
 
-/** Every node with its addresses, and the same search asked of each. */
+/** Every node with its addresses, and the same search on each. */
 async function showNodes({ seen, places }: Shard, today: number): Promise<void> {
   const search = shardSearch(today)
   const rows = await Promise.all(
@@ -350,7 +360,7 @@ async function showNodes({ seen, places }: Shard, today: number): Promise<void> 
       return [each.node, does, `${host}:${tcpPort}`, `http://${host}:${apiPort}`, found]
     }),
   )
-  say(`\n${search.title}, asked of each node:\n`)
+  say(`\n${search.title}, on each node:\n`)
   const columns = ['node', 'role', 'TCP', 'HTTP', 'answers']
   for (const line of tableLines({ columns, rows, counted: '' })) say(`   ${line}`)
 }
@@ -380,8 +390,8 @@ Transfer  npx vacancy cluster transfer ${target} --wait ${api} ${token}
 Promote   npx vacancy cluster promote ${SHARD.learner} --wait ${api} ${token}
 Kill      kill -9 ${programs.get(leader)?.pid()}   (${leader}, the leader; any one node may go)
 Files     ${resolve(layout.dir)}   logs beside the data; processes in ${relative(layout.dir, layout.processes)}
-          the admin token is in ${pathOf(layout.tokenOf('admin'))}; docs/clusters.md says what else it lets do
-Stop      Ctrl-C. A second start goes on with this data.
+          the admin token is in ${pathOf(layout.tokenOf('admin'))}; see docs/clusters.md for its other uses
+Stop      Ctrl-C. A second start continues with this data.
 `
 }
 
@@ -396,19 +406,21 @@ function noteProcesses({ layout: { processes }, programs }: Shard): void {
   writeProcesses(processes, Object.fromEntries(running))
 }
 
-/** Learner and followers before the leader, so that it has nobody to hand over to; then what they deregister from. */
-async function stop({ crew, programs, timers, seen, layout, isUp }: Shard): Promise<void> {
+/**
+ * Learner and followers before the leader, which then has no transfer target; then the services they deregister from.
+ */
+async function stop({ group, programs, timers, seen, layout, isUp }: Shard): Promise<void> {
   for (const timer of timers) clearInterval(timer)
-  crew.isStopping = true
+  group.isStopping = true
   if (programs.size > 0) say('\nStopping …')
   const leader = leaderOf(seen)?.node
   const rank = ({ name }: Supervised) => [CONTROL, SHARD.learner, undefined, leader, RESOLVER, REGISTRY].indexOf(name)
   const placeOf = (program: Supervised) => (rank(program) === -1 ? 2 : rank(program))
   const inOrder = [...programs.values()].sort((a, b) => placeOf(a) - placeOf(b))
   for (const program of inOrder) await program.stop()
-  await stopCrew(crew)
+  await stopGroup(group)
   release(layout.processes)
-  if (isUp) say('Stopped. The data stays; the next start goes on with it.')
+  if (isUp) say('Stopped. The data stays; the next start continues with it.')
 }
 
 await runCommand(shardCommand, process.argv.slice(2))

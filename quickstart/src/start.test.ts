@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dayOf, formatDay } from '@vacancy/shared'
 import { afterAll, expect, test } from 'vitest'
-import { createCrew } from './launch.ts'
+import { createProcessGroup } from './launch.ts'
 import { layoutOf } from './layout.ts'
 import { makeData } from './sample-data.ts'
 import { npmStart, takePort, vacancy } from './testing/programs.ts'
@@ -14,12 +14,12 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const ANY_PORTS = ['--tcp-port', '0', '--api-port', '0']
 const SERVED = /TCP {2}127\.0\.0\.1:(\d+).*Ctrl-C/s
 
-test('it makes data, serves, shows three searches, stops on Ctrl-C, and goes on with the data on another port', async () => {
+test('it makes data, serves, shows three searches, stops on Ctrl-C, and continues with the data on another port', async () => {
   const dir = join(folder, 'first')
   const set = { property: 'alp_000003', date: formatDay(dayOf(Date.now()) + 3) }
 
   const first = npmStart('--dir', dir, '--packages', '20000', '--days', '40', ...ANY_PORTS)
-  const [said, port = ''] = await first.printed(SERVED)
+  const [printed, port = ''] = await first.printed(SERVED)
   const rooms = JSON.parse(
     (await vacancy('query', 'rooms', '--property', set.property, '--port', port, '--json')).stdout,
   )
@@ -28,7 +28,7 @@ test('it makes data, serves, shows three searches, stops on Ctrl-C, and goes on 
   first.signal('SIGINT')
   const stopped = await first.ended
 
-  expect(said).toContain('npx vacancy query segments')
+  expect(printed).toContain('npx vacancy query segments')
   expect(stopped.stdout).toContain('20,000 packages of ')
   expect(stopped.stdout.match(/^\d\. .*\n {3}[\d,]+ propert.*median of 50\)$/gm)).toHaveLength(3)
   expect(written.code).toBe(0)
@@ -52,8 +52,8 @@ test('it makes data, serves, shows three searches, stops on Ctrl-C, and goes on 
 test('days later the days that passed are added at the end of the window', async () => {
   const dir = join(folder, 'later')
   const today = dayOf(Date.now())
-  const crew = createCrew()
-  await makeData(crew, layoutOf(dir), { packages: 5_000, days: 10, seed: 1 }, today - 3)
+  const group = createProcessGroup()
+  await makeData(group, layoutOf(dir), { packages: 5_000, days: 10, seed: 1 }, today - 3)
 
   const start = npmStart('--dir', dir, ...ANY_PORTS)
   const [, port = ''] = await start.printed(SERVED)
@@ -69,7 +69,7 @@ test('days later the days that passed are added at the end of the window', async
   expect(code).toBe(0)
 })
 
-test('a second one in the same folder is refused, and says by whom the folder is used', async () => {
+test('a second one in the same folder is refused, and names the process that uses the folder', async () => {
   const dir = join(folder, 'twice')
   const first = npmStart('--dir', dir, '--packages', '500', '--days', '30', ...ANY_PORTS)
   await first.printed(SERVED)
@@ -83,7 +83,7 @@ test('a second one in the same folder is refused, and says by whom the folder is
   expect((await first.ended).code).toBe(0)
 })
 
-test('told to stop while it makes data, it stops and leaves nothing that a later start stumbles over', async () => {
+test('stopped while it makes data, it leaves nothing that breaks a later start', async () => {
   const dir = join(folder, 'stopped')
   const first = npmStart('--dir', dir, '--packages', '3000000', ...ANY_PORTS)
   await first.printed(/Making sample data/)

@@ -1,10 +1,10 @@
-/** `npm run start:node`: a node with a sample of a million packages and more, three searches, and how to go on from there. */
+/** `npm run start:node`: a node with a sample of at least a million packages, three searches, and the next steps. */
 
 import { resolve } from 'node:path'
 import { dayOf, EXIT, formatDay } from '@vacancy/shared'
 import { createLogger, defineCommand, type FlagValues, runCommand, runProgram } from '@vacancy/shared/node'
 import { type Connection, openConnection } from './connection.ts'
-import { type Crew, createCrew, freePort, type RunningNode, startNode, stopCrew } from './launch.ts'
+import { createProcessGroup, freePort, type ProcessGroup, type RunningNode, startNode, stopGroup } from './launch.ts'
 import { DEFAULTS, HOST, type Layout, layoutOf, NODE_ID, SHARD_ID, type State } from './layout.ts'
 import { eachNewDay, withNewDays } from './new-days.ts'
 import { makeData, readState } from './sample-data.ts'
@@ -54,15 +54,15 @@ const startCommand = defineCommand({
   summary: 'Starts a node with sample data, shows three searches and stays up. A second start reuses the data.',
   flags: FLAGS,
   run: async ({ flags }) => {
-    const crew = createCrew()
+    const group = createProcessGroup()
     const timers: NodeJS.Timeout[] = []
     await runProgram(
       {
         start: async (life) => {
-          const node = await start(crew, flags, timers)
+          const node = await start(group, flags, timers)
           node.ended.then((code) => {
-            if (crew.isStopping) return
-            say(`The node ended with exit code ${code}: docs/reasons.md says what that means.`)
+            if (group.isStopping) return
+            say(`The node ended with exit code ${code}: see docs/reasons.md.`)
             // A signal that ended it leaves no code.
             life.stop({ code: code >= 0 ? code : EXIT.failure, reason: 'the node ended' })
           })
@@ -70,8 +70,8 @@ const startCommand = defineCommand({
         stop: async () => {
           if (timers.length > 0) say('\nStopping …')
           for (const timer of timers) clearInterval(timer)
-          await stopCrew(crew)
-          if (timers.length > 0) say('Stopped. The data stays; npm run start:node goes on with it.')
+          await stopGroup(group)
+          if (timers.length > 0) say('Stopped. The data stays; npm run start:node continues with it.')
         },
       },
       { log: createLogger({ level: 'error', format: 'text', component: 'quickstart', id: '' }), drainMs: STOP_MS_MAX },
@@ -80,32 +80,32 @@ const startCommand = defineCommand({
   },
 })
 
-async function start(crew: Crew, flags: Flags, timers: NodeJS.Timeout[]): Promise<RunningNode> {
+async function start(group: ProcessGroup, flags: Flags, timers: NodeJS.Timeout[]): Promise<RunningNode> {
   const layout = layoutOf(flags.dir)
   const today = dayOf(Date.now())
-  const state = readState(layout) ?? (await firstData(crew, layout, flags, today))
+  const state = readState(layout) ?? (await firstData(group, layout, flags, today))
   sayWhatIsThere(layout, { given: flags, usual: DEFAULTS }, state, today)
 
   const tcpPort = await chosenPort('TCP', flags.tcpPort)
   const apiPort = await chosenPort('HTTP', flags.apiPort, [tcpPort])
   const startedMs = performance.now()
-  const node = await startNode(crew, nodeArguments(layout, { tcpPort, apiPort, today }), layout.log)
+  const node = await startNode(group, nodeArguments(layout, { tcpPort, apiPort, today }), layout.log)
   say(`Serving after ${seconds(performance.now() - startedMs)}.`)
 
   const address = { host: HOST, port: node.tcpPort, timeoutMs: ANSWER_MS_MAX }
   const connection = await openConnection(address)
-  const current = await withNewDays({ crew, layout, connection }, state, today)
+  const current = await withNewDays({ group, layout, connection }, state, today)
   await showSearches(connection, today)
   connection.close()
   say(goOn(layout, node))
-  timers.push(eachNewDay(crew, layout, () => openConnection(address), current))
+  timers.push(eachNewDay(group, layout, () => openConnection(address), current))
   return node
 }
 
-async function firstData(crew: Crew, layout: Layout, flags: Flags, today: number): Promise<State> {
+async function firstData(group: ProcessGroup, layout: Layout, flags: Flags, today: number): Promise<State> {
   const { packages, days, seed } = flags
   say(`Making sample data: ${count(packages, 'package')} of hotels and apartments in the Alps …`)
-  return await makeData(crew, layout, { packages, days, seed }, today)
+  return await makeData(group, layout, { packages, days, seed }, today)
 }
 
 async function chosenPort(what: string, wanted: number, others: readonly number[] = []): Promise<number> {
@@ -133,7 +133,7 @@ async function showSearches(connection: Connection, today: number): Promise<void
       const sentMs = performance.now()
       const answer = await connection.send('SEARCHAVAIL', fields)
       times.push(performance.now() - sentMs)
-      // The data and the configuration are the user's by now: a search that no longer fits is no reason to end.
+      // The data and the configuration now belong to the user: a search that no longer fits is not an error.
       const table = answer.ok ? tableOf(answer.result) : undefined
       counted = answer.ok ? (table?.counted ?? '') : `${answer.code} ${answer.message}`.trim()
       if (table) lines = tableLines(table, RESULTS_SHOWN)
@@ -157,7 +157,7 @@ Query     npx vacancy query segments${port}
           npx vacancy query search --segment tyrol --room-type double --area kitzbuehel --from +7 --nights 2 --limit 10${port}
           npx vacancy query send SEARCHPROP segment=valais area=zermatt stars=5${port}
 Files     ${resolve(layout.dir)}   the log of the node is in node.log
-Stop      Ctrl-C. A second npm run start:node goes on with this data.`
+Stop      Ctrl-C. A second npm run start:node continues with this data.`
 }
 
 await runCommand(startCommand, process.argv.slice(2))

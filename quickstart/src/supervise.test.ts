@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EXIT } from '@vacancy/shared'
 import { afterAll, expect, test } from 'vitest'
-import { createCrew, stopCrew } from './launch.ts'
+import { createProcessGroup, stopGroup } from './launch.ts'
 import { maySucceed, pauseMs, superviseProgram, type Tell } from './supervise.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'vacancy-supervise-'))
@@ -18,7 +18,7 @@ test('what does not last is started later each time, a minute at most', () => {
   expect([0, 1, 2, 3, 4, 10].map(pauseMs)).toEqual([5_000, 10_000, 20_000, 40_000, 60_000, 60_000])
 })
 
-test('a program that says that a person has to look is not started again', () => {
+test('a program whose exit code needs attention is not restarted', () => {
   for (const code of [EXIT.usage, EXIT.conflict, EXIT.bind, EXIT.corruption]) {
     expect(maySucceed({ code, signal: undefined })).toBe(false)
   }
@@ -28,26 +28,26 @@ test('a program that says that a person has to look is not started again', () =>
 })
 
 test('one that was killed is announced with the time of its next start', async () => {
-  const crew = createCrew()
+  const group = createProcessGroup()
   const { promise, resolve } = Promise.withResolvers<Parameters<Tell['ended']>>()
-  const it = superviseProgram(crew, program(SERVES), {
-    tell: { ...quiet, ended: (...told) => resolve(told) },
+  const it = superviseProgram(group, program(SERVES), {
+    tell: { ...quiet, ended: (...events) => resolve(events) },
     restarts: true,
   })
   const served = await it.serving
   process.kill(it.pid() as number, 'SIGKILL')
 
   expect(served).toBe('here')
-  expect(await promise).toEqual(['it', { end: { code: -1, signal: 'SIGKILL' }, againMs: 5_000, said: [] }])
+  expect(await promise).toEqual(['it', { end: { code: -1, signal: 'SIGKILL' }, againMs: 5_000, logged: [] }])
   expect(it.pid()).toBeUndefined()
   await it.stop()
 })
 
 test('one that ends by itself with such a code stays down, with the end of its log', async () => {
-  const crew = createCrew()
+  const group = createProcessGroup()
   const { promise, resolve } = Promise.withResolvers<Parameters<Tell['ended']>>()
-  const it = superviseProgram(crew, program(`console.error('held by process 1'); process.exit(65)`), {
-    tell: { ...quiet, ended: (...told) => resolve(told) },
+  const it = superviseProgram(group, program(`console.error('held by process 1'); process.exit(65)`), {
+    tell: { ...quiet, ended: (...events) => resolve(events) },
     restarts: true,
   })
 
@@ -55,19 +55,19 @@ test('one that ends by itself with such a code stays down, with the end of its l
   expect((await promise)[1]).toEqual({
     end: { code: 65, signal: undefined },
     againMs: undefined,
-    said: ['held by process 1'],
+    logged: ['held by process 1'],
   })
 })
 
 test('one that is stopped is not announced', async () => {
-  const crew = createCrew()
-  const told: string[] = []
-  const tell = { ...quiet, ended: (name: string) => told.push(name) }
-  const it = superviseProgram(crew, program(SERVES), { tell, restarts: true })
+  const group = createProcessGroup()
+  const events: string[] = []
+  const tell = { ...quiet, ended: (name: string) => events.push(name) }
+  const it = superviseProgram(group, program(SERVES), { tell, restarts: true })
   await it.serving
   await it.stop()
-  await stopCrew(crew)
+  await stopGroup(group)
 
-  expect(told).toEqual([])
+  expect(events).toEqual([])
   expect(it.pid()).toBeUndefined()
 })

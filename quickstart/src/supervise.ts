@@ -1,28 +1,28 @@
 /**
- * Keeps a program running: whatever ends it, it is started again, later each time that it did not last; unless its exit
- * code says that a person has to look first.
+ * Keeps a program running: it is restarted whenever it ends, with growing delays while it does not last, unless its
+ * exit code requires attention.
  */
 
 import { EXIT } from '@vacancy/shared'
-import { type Crew, type End, lastLines, type RunningProgram, sizeOf, startProgram } from './launch.ts'
+import { type End, lastLines, type ProcessGroup, type RunningProgram, sizeOf, startProgram } from './launch.ts'
 
-/** Pause before the first start after a longer run; twice as long with each that did not last. */
+/** Delay before the first restart after a long run. Doubles each time the program did not last. */
 const PAUSE_MS = 5_000
 const PAUSE_MS_MAX = 60_000
-/** A program that ran for this long has begun anew. */
+/** After running this long, the delays start over. */
 const LASTED_MS = 60_000
-/** Wrong flags, data of somebody else, a taken port, damage: another start ends the same way. */
+/** Wrong flags, foreign data, a taken port, damage: a restart would fail the same way. */
 const FOR_A_PERSON: readonly number[] = [EXIT.usage, EXIT.conflict, EXIT.bind, EXIT.corruption]
 
 export type Supervised = {
   readonly name: string
   /** Undefined while it does not run. */
   readonly pid: () => number | undefined
-  /** Of its first start: rejects with what it said when it ended before it served. */
+  /** Of its first start. Rejects with the end of its log when it ended before it served. */
   readonly serving: Promise<string>
-  /** What it printed behind another word at its first start. */
-  readonly told: (word: string) => Promise<string>
-  /** Asks it to stop; resolves when it has ended. It is not started again. */
+  /** Its output after another word at its first start. */
+  readonly announced: (word: string) => Promise<string>
+  /** Stops it gracefully and for good. Resolves when it has ended. */
   readonly stop: () => Promise<void>
 }
 
@@ -30,16 +30,16 @@ export type Tell = {
   readonly started: (name: string) => void
   /**
    * @param againMs until it is started again; undefined when it is not
-   * @param said the end of its log
+   * @param logged the end of its log
    */
   readonly ended: (
     name: string,
-    what: { readonly end: End; readonly againMs: number | undefined; readonly said: readonly string[] },
+    what: { readonly end: End; readonly againMs: number | undefined; readonly logged: readonly string[] },
   ) => void
 }
 
 export function superviseProgram(
-  crew: Crew,
+  group: ProcessGroup,
   program: { readonly name: string; readonly args: readonly string[]; readonly log: string },
   { tell, restarts }: { readonly tell: Tell; readonly restarts: boolean },
 ): Supervised {
@@ -51,25 +51,25 @@ export function superviseProgram(
   const start = (): RunningProgram => {
     const logStart = sizeOf(log)
     const startedMs = performance.now()
-    const child = startProgram(crew, { ...program, isApart: true })
+    const child = startProgram(group, { ...program, isApart: true })
     running = child
     tell.started(name)
     child.ended.then((end) => {
       running = undefined
-      if (isStopping || crew.isStopping) return
+      if (isStopping || group.isStopping) return
       starts = performance.now() - startedMs >= LASTED_MS ? 0 : starts
       const againMs = restarts && maySucceed(end) ? pauseMs(starts++) : undefined
       if (againMs !== undefined) timer = setTimeout(start, againMs)
-      tell.ended(name, { end, againMs, said: lastLines(log, logStart) })
+      tell.ended(name, { end, againMs, logged: lastLines(log, logStart) })
     })
     return child
   }
-  const { serving, told } = start()
+  const { serving, announced } = start()
   return {
     name,
     pid: () => running?.pid,
     serving,
-    told,
+    announced,
     async stop() {
       isStopping = true
       clearTimeout(timer)

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { turnableClock } from '@vacancy/shared'
 import { CONTROL_BODY_BYTES_MAX, LIVE } from '@vacancy/shared/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { HTTP_LIMITS } from './http.ts'
+import { HTTP_LIMITS } from './http/options.ts'
 import { until } from './testing/cluster-world.ts'
 import {
   type Caller,

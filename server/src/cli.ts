@@ -2,14 +2,17 @@
 import { systemClock, VacancyError } from '@vacancy/shared'
 import { PERSON_ROLES, type PersonRole } from '@vacancy/shared/contract'
 import { createLogger, defineCommand, runCommand, runProgram } from '@vacancy/shared/node'
-import { createAccess } from './access.ts'
-import { type ControlPlane, databaseOf, startControlPlane } from './app.ts'
-import { createAudit } from './audit.ts'
+import { createAccess } from './access/access.ts'
+import { createAccounts, signInLink } from './access/accounts.ts'
+import { createAudit } from './access/audit.ts'
+import { signInCode } from './access/people.ts'
+import { openSettings } from './access/settings.ts'
+import type { AccessTables } from './access/tables.ts'
+import { type ControlPlane, startControlPlane } from './app.ts'
 import { CONTROL_SCHEMA, loadControlConfig } from './config.ts'
-import { openDatabase } from './database.ts'
-import { createPeople, signInLink } from './people.ts'
-import { ProblemError } from './route.ts'
-import { openSettings } from './settings.ts'
+import { databaseOf } from './data-folder.ts'
+import { openDatabase } from './database/database.ts'
+import { ProblemError } from './http/route.ts'
 
 const CONFIG = {
   type: 'text',
@@ -84,23 +87,23 @@ const linkCommand = defineCommand({
       given,
       databaseUrl: process.env['DATABASE_URL'],
     })
-    const database = await openDatabase(databaseOf(config))
+    const database = await openDatabase<AccessTables>(databaseOf(config))
     try {
       const settings = await openSettings(database, config)
       const access = createAccess({ database, clock: systemClock, sessionIdleMs: 0 })
       const audit = createAudit(database, systemClock, () => undefined)
-      const people = createPeople({
+      const accounts = createAccounts({
         database,
         clock: systemClock,
         access,
         audit,
         settings,
         facts: () => {
-          throw new Error('nobody asks')
+          throw new Error('the settings page is not served here')
         },
         onSignIn: () => undefined,
       })
-      const code = await people.signInCode(flags.person, flags.create as PersonRole | undefined)
+      const code = await signInCode(accounts, flags.person, flags.create as PersonRole | undefined)
       const scheme = config.tlsCert === '' ? 'http' : 'https'
       print(signInLink(settings.baseUrl() || `${scheme}://${config.listenHost}:${config.listenPort}`, code))
     } catch (error) {

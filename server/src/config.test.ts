@@ -78,7 +78,7 @@ test.each([
   ],
   ['environment: ""', 'environment: must be 1 to 24 characters'],
   ['listen_port: 70000', 'listen_port: 70000 is not a whole number from 0 to 65535'],
-  ['listenport: 1', 'listenport: is no key of this configuration; did you mean listen_port?'],
+  ['listenport: 1', 'listenport: is not a known key; did you mean listen_port?'],
   ['node_client_token: file:/nowhere', '/nowhere: cannot be read'],
 ])('%s is refused: %s', (text, says) => {
   const load = () => loadControlConfig({ file: fileOf(`${text}\n`) })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { CONTROL_ROUTES, type ControlRoute } from '@vacancy/shared/contract'
 import { configTable, metricsTable, pagesMain, staleAmong } from '@vacancy/shared/node'
 import { CONTROL_SCHEMA } from './config.ts'
+import { ERRORS } from './http/errors.ts'
 import { CONTROL_METRICS } from './metrics.ts'
 
 const DOCS = join(import.meta.dirname, '../../docs')
@@ -15,7 +16,7 @@ export function pages(): { readonly [file: string]: string } {
   return {
     'control-plane-reference.md': `${[
       '# Reference of the control plane',
-      '<!-- Made from `server/src/config.ts`, `server/src/metrics.ts` and `shared/src/contract` by `node server/src/docs.ts --write`: change it there. -->',
+      '<!-- Made from `server/src/config.ts`, `server/src/metrics.ts`, `server/src/http/errors.ts` and `shared/src/contract` by `node server/src/docs.ts --write`: change it there. -->',
       'How to set it up and run it is in [control-plane.md](control-plane.md).',
       '## Configuration',
       'Keys of `control-plane.yml`. Each is also a flag, with `-` for `_`, and a variable, such as `VACANCY_CONTROL_PLANE_LISTEN_PORT`; a flag goes over its variable, and that over the file. Secrets (`database_url` and all tokens) are refused as flags, unless as `file:PATH`, which names a file that holds the secret and may be used everywhere.',
@@ -26,6 +27,9 @@ export function pages(): { readonly [file: string]: string } {
       '## Paths',
       'What each takes and gives is at `/docs` of a running control plane. People: viewer < operator < admin; of API tokens, a monitoring token may ask what a viewer may, a client token also `query`, an admin token everything but `session`, which is for people who are signed in.',
       routesTable(),
+      '## Errors',
+      'A refusal is `application/problem+json`: `status`, `code`, `title`, `detail`, `hint`, `requestId`, and `field` where one field is to blame. Programs tell refusals apart by `code`; `detail` and `hint` may say more of the case than this table. Besides these there are the codes of nodes and of the wire protocol ([errors.md](errors.md)), passed on as they came, and `cluster` for the paths below `/cluster`.',
+      errorsTable(),
     ].join('\n\n')}\n`,
   }
 }
@@ -35,6 +39,13 @@ function routesTable(): string {
     ([name, { access, summary }]) => `| \`${name}\` | ${access} | ${summary} |`,
   )
   return ['| Path | Who | What |', '|---|---|---|', ...rows].join('\n')
+}
+
+function errorsTable(): string {
+  const rows = Object.entries(ERRORS).map(
+    ([code, { status, message, hint }]) => `| \`${code}\` | ${status} | ${message} | ${hint} |`,
+  )
+  return ['| Code | Status | Message | What to do |', '|---|---|---|---|', ...rows].join('\n')
 }
 
 /** Pages whose committed text is not what the tables say. */

@@ -1,7 +1,7 @@
 import { CONTROL_BODY_BYTES_MAX, CONTROL_ROUTES, type ControlRoute, LIVE } from '@vacancy/shared/contract'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { SESSION_COOKIE } from './access.ts'
+import { SESSION_COOKIE } from './access/secrets.ts'
 import {
   type Caller,
   callerOf,

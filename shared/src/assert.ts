@@ -1,15 +1,15 @@
-/** Invariants. A broken one is a bug of ours: the process goes down with what it knows (exit code 72). */
+/** Invariants. A broken one is a bug in Vacancy: the process exits with code 72 and the details. */
 
 export class AssertionError extends Error {
   override readonly name = 'AssertionError'
 }
 
-/** Ends in an AssertionError unless `condition` holds. `says` states the rule, in the positive. */
-export function assert(condition: unknown, says: string): asserts condition {
-  if (!condition) throw new AssertionError(says)
+/** Throws an AssertionError unless `condition` holds. `message` states the rule in the positive. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new AssertionError(message)
 }
 
-/** The end of a switch over a union: compiles only when every member has its case. */
+/** The default branch of a switch over a union: compiles only when every member has its case. */
 export function unreachable(value: never): never {
   throw new AssertionError(`unexpected value: ${String(value)}`)
 }

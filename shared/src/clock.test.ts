@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { systemClock, turnableClock } from './clock.ts'
 
-test('a turned clock moves both readings when time passes, and the wall alone when it is set', () => {
+test('a manual clock advances both readings, and sets only the wall clock', () => {
   const clock = turnableClock(1_000)
 
   clock.advance(50)
@@ -10,7 +10,7 @@ test('a turned clock moves both readings when time passes, and the wall alone wh
   expect([clock.wallMs(), clock.monotonicMs()]).toEqual([10, 50])
 })
 
-test('the clock of the machine knows the year and never goes back', () => {
+test('the system clock knows the year, and its monotonic reading never decreases', () => {
   const before = systemClock.monotonicMs()
 
   expect(new Date(systemClock.wallMs()).getUTCFullYear()).toBeGreaterThan(2024)

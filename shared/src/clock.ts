@@ -1,28 +1,28 @@
-/** Time as a value that is passed in, so that tests and simulations turn it by hand. */
+/** Time as a parameter, so that tests and simulations control it. */
 
 import { assert } from './assert.ts'
 
 export type Clock = {
-  /** Milliseconds since 1970-01-01 UTC. May jump either way. */
+  /** Milliseconds since 1970-01-01 UTC. May jump in either direction. */
   wallMs(): number
-  /** Milliseconds since some moment of this process. Never goes back; for durations. */
+  /** Milliseconds since an arbitrary moment of this process. Monotonic; use it for durations. */
   monotonicMs(): number
 }
 
-/** The machine's clock. The one place of the pure core that reads it. */
+/** The system clock. The only place in the pure core that reads it. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
 }
 
 export type TurnableClock = Clock & {
-  /** Lets time pass: both readings grow by `ms`. */
+  /** Advances both readings by `ms`. */
   advance(ms: number): void
-  /** Sets the wall clock alone, as an operator or NTP would; durations do not notice. */
+  /** Sets the wall clock only, as an operator or NTP would. Durations are unaffected. */
   setWall(ms: number): void
 }
 
-/** A clock that stands still until it is turned. */
+/** A clock that changes only when it is set or advanced. */
 export function turnableClock(startMs: number): TurnableClock {
   let wall = startMs
   let monotonic = 0

@@ -4,7 +4,7 @@ import { compareBytes, createCodecList, maskOf, namesOf, nearestName } from './c
 import { law } from './testing/law.ts'
 import { replyVectors } from './testing/vectors.ts'
 
-/** The codec list of the sample data, platform.md §8.3. */
+/** The codec list of the sample data, docs/design/http.md#sample-codec-list. */
 const SAMPLE = [
   'free_cancellation',
   'non_refundable',
@@ -22,11 +22,11 @@ test.each([
   [['a', 'bc'], 16919744041952114874n],
   [['Free_WiFi', 'BREAKFAST'], 11142104031873161849n],
   [['breakfast', 'free_wifi'], 11142104031873161849n],
-])('%j hashes to %d (platform.md §2.5)', (names, hash) => {
+])('%j hashes to %d', (names, hash) => {
   expect(createCodecList(names).hash).toBe(hash)
 })
 
-test('the hashes of the sample list are those of platform.md §2.5', () => {
+test('the hashes of the sample list are those of the contract', () => {
   const list = createCodecList(SAMPLE)
   const reversed = createCodecList(SAMPLE.toReversed())
 
@@ -62,9 +62,9 @@ test.each([
   [['a\\b'], 'must not hold'],
   [['a\nb'], 'must not hold control characters'],
   [['wifi', 'WiFi'], 'entry 2, WiFi, repeats wifi'],
-])('%j is refused with the entry at fault', (names, says) => {
+])('%j is refused, naming the invalid entry', (names, message) => {
   expect(() => createCodecList(names)).toThrow(
-    expect.objectContaining({ code: 'invalid_codecs', message: expect.stringContaining(says) }),
+    expect.objectContaining({ code: 'invalid_codecs', message: expect.stringContaining(message) }),
   )
 })
 
@@ -83,7 +83,7 @@ test('a name or a bit beyond the list has no mask and no name', () => {
   expect(namesOf(list, 0xffff_ffff)).toBeUndefined()
 })
 
-test('bytes are ordered as UTF-8, not as UTF-16', () => {
+test('strings are ordered by UTF-8 bytes, not by UTF-16 units', () => {
   const encoder = new TextEncoder()
   const order = ['\u{1f600}', '\uff5e', 'b', 'ab', 'a'].sort((a, b) =>
     compareBytes(encoder.encode(a), encoder.encode(b)),
@@ -102,17 +102,17 @@ test.each([
   ['instant_confirmatoin', 'instant_confirmation'],
   ['zzzzzzzz', undefined],
   ['', undefined],
-])('who writes %j means %s', (name, meant) => {
+])('%j is corrected to %s', (name, meant) => {
   expect(nearestName(name, SAMPLE)).toBe(meant)
 })
 
-test('a name of the list is nearest to itself, and a slip in it to the original', () => {
+test('a listed name is nearest to itself, and a misspelling to the original', () => {
   law([fc.constantFrom(...SAMPLE), fc.nat(8)], (name, at) => {
     expect(nearestName(name, SAMPLE)).toBe(name)
     expect(nearestName(name.slice(0, at) + name.slice(at + 1), SAMPLE)).toBe(name)
   })
 })
 
-test('a very long name is compared by its beginning, in no time', () => {
+test('only the beginning of a very long name is compared', () => {
   expect(nearestName('x'.repeat(1_000_000), SAMPLE)).toBeUndefined()
 })

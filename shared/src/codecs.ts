@@ -1,4 +1,7 @@
-/** The codec list: names of rate features ↔ bits of a mask, and the hashes by which nodes compare lists (platform.md §2.5). */
+/**
+ * The codec list: names of rate features ↔ bits of a mask, and the hashes by which nodes compare lists
+ * (docs/design/http.md#codec-list).
+ */
 
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
@@ -10,13 +13,13 @@ export type CodecList = {
   /** In order: entry i is bit i of every mask. */
   readonly names: readonly string[]
   readonly indexOf: ReadonlyMap<string, number>
-  /** Ignores order, case and where one name ends and the next begins; greater than 2^53: print its digits verbatim. */
+  /** Ignores order, case and the boundaries between names. May exceed 2^53: print its digits verbatim. */
   readonly hash: bigint
-  /** The same as 16 hexadecimal digits. */
+  /** The same hash as 16 hexadecimal digits. */
   readonly hashHex: string
-  /** Tells any two different lists apart: hexadecimal SHA-256 of their JSON. */
+  /** Differs for any two different lists: hexadecimal SHA-256 of their JSON. */
   readonly orderedHash: string
-  /** What GETCODECS answers: the names joined by commas. */
+  /** The GETCODECS reply: the names joined by commas. */
   readonly text: string
 }
 
@@ -24,7 +27,7 @@ const encoder = new TextEncoder()
 const SEPARATORS = /[,|"\\]/
 
 /**
- * Checks a list of names as it comes from a file.
+ * Validates a list of names read from a file.
  *
  * @throws VacancyError invalid_codecs, naming the entry
  */
@@ -36,8 +39,8 @@ export function createCodecList(entries: readonly unknown[]): CodecList {
   const lowered = new Map<string, string>()
   for (const [i, entry] of entries.entries()) {
     if (typeof entry !== 'string') throw invalid(`entry ${i + 1}`, `must be text, is ${JSON.stringify(entry)}`)
-    const says = nameFault(entry)
-    if (says !== '') throw invalid(`entry ${i + 1}, ${cleanErrorText(entry)},`, says)
+    const fault = nameFault(entry)
+    if (fault !== '') throw invalid(`entry ${i + 1}, ${cleanErrorText(entry)},`, fault)
     const same = lowered.get(entry.toLowerCase())
     if (same !== undefined)
       throw invalid(`entry ${i + 1}, ${entry},`, `repeats ${same}; letter case does not tell names apart`)
@@ -57,8 +60,8 @@ export function createCodecList(entries: readonly unknown[]): CodecList {
 
 function nameFault(name: string): string {
   const bytes = encoder.encode(name)
-  const says = textFault(bytes, 0, bytes.length, LIMITS.featureBytesMax)
-  if (says !== '') return says
+  const fault = textFault(bytes, 0, bytes.length, LIMITS.featureBytesMax)
+  if (fault !== '') return fault
   if (!name.isWellFormed()) return 'is not valid Unicode'
   if (name.trim() !== name) return 'must not begin or end with a blank'
   if (SEPARATORS.test(name)) return 'must not hold , | " or \\'
@@ -71,7 +74,7 @@ function invalid(entry: string, reason: string): VacancyError {
 
 /**
  * Lower-cased entries in byte order, SHA-256 over their bytes without separator, the first 8 digest bytes as a
- * little-endian u64: what the existing registry computes. `["ab","c"]` and `["a","bc"]` are one hash to it.
+ * little-endian u64. This is the hash of the existing registry, in which `["ab","c"]` and `["a","bc"]` are equal.
  */
 function unorderedHash(names: readonly string[]): bigint {
   const sorted = names.map((name) => encoder.encode(name.toLowerCase())).sort(compareBytes)
@@ -79,7 +82,7 @@ function unorderedHash(names: readonly string[]): bigint {
   return new DataView(digest.buffer, digest.byteOffset).getBigUint64(0, true)
 }
 
-/** The mask of some names: bit i for entry i; undefined when one of them is not in the list. */
+/** The mask of some names: bit i for entry i. Undefined when a name is not in the list. */
 export function maskOf(codecs: CodecList, names: Iterable<string>): number | undefined {
   let mask = 0
   for (const name of names) {
@@ -90,13 +93,13 @@ export function maskOf(codecs: CodecList, names: Iterable<string>): number | und
   return mask
 }
 
-/** The names of a mask, in the order of the list; undefined when it has a bit beyond the list. */
+/** The names of a mask, in list order. Undefined when the mask has a bit beyond the list. */
 export function namesOf(codecs: CodecList, mask: number): string[] | undefined {
   if (mask >>> codecs.names.length !== 0) return undefined
   return codecs.names.filter((_, bit) => ((mask >>> bit) & 1) === 1)
 }
 
-/** Order of byte strings: negative, 0 or positive. JavaScript's own order of strings differs beyond U+FFFF. */
+/** Order of byte strings: negative, 0 or positive. JavaScript's own string order differs above U+FFFF. */
 export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   const shared = Math.min(a.length, b.length)
   for (let i = 0; i < shared; i++) {
@@ -107,8 +110,8 @@ export function compareBytes(a: Uint8Array, b: Uint8Array): number {
 }
 
 /**
- * The entry that someone who wrote `name` probably meant; undefined when none is near. Nearness is the number of
- * letters to insert, drop or change, ignoring case; of equally near ones, the first.
+ * The entry most similar to `name`; undefined when none is similar. The distance is the number of letters to insert,
+ * delete or change, ignoring case. Ties go to the first entry.
  */
 export function nearestName(name: string, names: Iterable<string>): string | undefined {
   const wanted = [...name.slice(0, 2 * LIMITS.featureBytesMax).toLowerCase()]
@@ -117,7 +120,7 @@ export function nearestName(name: string, names: Iterable<string>): string | und
   for (const candidate of names) {
     const letters = [...candidate.toLowerCase()]
     const distance = editDistance(wanted, letters)
-    // More than half of the letters different: another word, not a slip.
+    // More than half of the letters differ: a different word, not a misspelling.
     if (distance * 2 > Math.max(wanted.length, letters.length) || distance >= nearestDistance) continue
     nearest = candidate
     nearestDistance = distance

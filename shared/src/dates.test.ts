@@ -26,7 +26,7 @@ function day(text: string): number {
   return parsed
 }
 
-test('every day is written and read as the platform does it', () => {
+test('every day is formatted and parsed as the platform does it', () => {
   law([anyDay], (number) => {
     const date = new Date(number * 86_400_000)
     const text = date.toISOString().slice(0, 10)
@@ -40,7 +40,7 @@ test('every day is written and read as the platform does it', () => {
   })
 })
 
-test('of all texts of eight digits and hyphens, just the calendar dates are read', () => {
+test('of all texts of digits and hyphens, only calendar dates are parsed', () => {
   const two = (max: number) => fc.integer({ min: 0, max }).map((value) => String(value).padStart(2, '0'))
   const year = fc.integer({ min: 0, max: 9999 }).map((value) => String(value).padStart(4, '0'))
   law(
@@ -76,11 +76,11 @@ test.each([
   '1969-12-31',
   '0000-01-01',
   'yyyy-mm-dd',
-])('%j is no date', (text) => {
+])('%j is not a date', (text) => {
   expect(parseDay(text)).toBeUndefined()
 })
 
-test('a date in bytes is exactly ten of them', () => {
+test('a date in bytes has exactly ten bytes', () => {
   const bytes = new TextEncoder().encode('x2028-02-29')
 
   expect(parseDayBytes(bytes, 1)).toBe(day('2028-02-29'))
@@ -102,7 +102,7 @@ test.each([
   expect(formatDay(addOneYear(day(from)))).toBe(to)
 })
 
-test('commands see today, a year ahead and what lies between', () => {
+test('commands see today, the same date a year ahead, and the days between', () => {
   const today = day('2027-02-28')
 
   expect(formatDay(lastVisibleDay(today))).toBe('2028-02-28')
@@ -113,7 +113,7 @@ test('commands see today, a year ahead and what lies between', () => {
   expect(isVisible(day('2028-02-29'), day('2027-03-01'))).toBe(true)
 })
 
-test('the day turns at midnight UTC, also that of New Year', () => {
+test('the day changes at midnight UTC, also at New Year', () => {
   expect(formatDay(dayOf(Date.UTC(2026, 11, 31, 23, 59, 59, 999)))).toBe('2026-12-31')
   expect(formatDay(dayOf(Date.UTC(2027, 0, 1)))).toBe('2027-01-01')
 })
@@ -124,7 +124,7 @@ test.each(replyVectors.tables.packedDates)('$date is $value from $baseYear on', 
   expect(new DataView(bytesOfHex(bytes).buffer).getUint16(0, true)).toBe(value)
 })
 
-test('a day of eight years is packed and unpacked', () => {
+test('every day of eight years is packed and unpacked', () => {
   law([fc.integer({ min: 1970, max: 9990 }), fc.integer({ min: 0, max: 2919 })], (baseYear, offset) => {
     const number = day(`${baseYear}-01-01`) + offset
 

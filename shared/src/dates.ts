@@ -1,6 +1,6 @@
 /**
- * Dates as day numbers: days since 1970-01-01 UTC. The rules are those of wire-protocol.md §6.4; dates that exist on
- * the wire and in files lie from 1970 to 9999.
+ * Dates as day numbers: days since 1970-01-01 UTC. The rules are those of docs/design/protocol.md#dates. Dates on the
+ * wire and in files are from 1970 to 9999.
  */
 
 import { assert } from './assert.ts'
@@ -15,7 +15,7 @@ export const DATE_BYTES = 10
 const DAYS_BEFORE_MONTH = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334] as const
 const DAYS_IN_MONTH = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
 
-/** Day number of `YYYY-MM-DD`; undefined when it is not exactly that, no calendar date, or before 1970. */
+/** Day number of `YYYY-MM-DD`; undefined for another format, an invalid calendar date, or a date before 1970. */
 export function parseDay(text: string): number | undefined {
   if (text.length !== DATE_BYTES) return undefined
   const bytes = new Uint8Array(DATE_BYTES)
@@ -28,7 +28,7 @@ export function parseDay(text: string): number | undefined {
   return day < 0 ? undefined : day
 }
 
-/** Day number of the 10 ASCII bytes at `start`; −1 when they are no date from 1970 on. */
+/** Day number of the 10 ASCII bytes at `start`; −1 when they are not a date from 1970 on. */
 export function parseDayBytes(bytes: Uint8Array, start: number): number {
   if (bytes.length - start < DATE_BYTES) return -1
   if (bytes[start + 4] !== HYPHEN || bytes[start + 7] !== HYPHEN) return -1
@@ -36,7 +36,7 @@ export function parseDayBytes(bytes: Uint8Array, start: number): number {
   const ofCentury = twoDigits(bytes, start + 2)
   const month = twoDigits(bytes, start + 5)
   const ofMonth = twoDigits(bytes, start + 8)
-  // twoDigits answers −1 for anything else, and a sign bit survives the |.
+  // twoDigits returns −1 for anything else, and the sign bit survives the |.
   if ((century | ofCentury | month | ofMonth) < 0) return -1
   const year = century * 100 + ofCentury
   if (year < YEAR_MIN || !isDate(year, month, ofMonth)) return -1
@@ -114,7 +114,7 @@ export function yearOf(day: number): number {
   return Math.floor(civil(day) / 512)
 }
 
-/** The same date one year later; from 29 February, 1 March. */
+/** The same date one year later; 1 March for 29 February. */
 export function addOneYear(day: number): number {
   const date = civil(day)
   const year = Math.floor(date / 512) + 1

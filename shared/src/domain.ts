@@ -1,6 +1,9 @@
-/** The words of the product and their limits (wire-protocol.md §2, §6; platform.md §2.11). */
+/**
+ * Domain terms and their limits (docs/design/protocol.md#connection, docs/design/protocol.md#values,
+ * docs/design/http.md#identifiers).
+ */
 
-/** Mean radius of the Earth, for great-circle distances (wire-protocol.md §9.4.1). */
+/** Mean radius of the Earth, for great-circle distances (docs/design/search.md#position). */
 export const EARTH_RADIUS_METRES = 6371008.8
 
 export const LIMITS = {
@@ -8,7 +11,7 @@ export const LIMITS = {
   featuresMax: 24,
   roomTypesPerPropertyMax: 256,
   availabilityMax: 255,
-  /** 4294967295 cannot be stored; as a bound of a search it means no bound. */
+  /** 4294967295 is not a valid price. As a search bound it means no bound. */
   priceMax: 4_294_967_294,
   starsMin: 1,
   starsMax: 5,
@@ -20,18 +23,18 @@ export const LIMITS = {
   featureBytesMax: 64,
   /** Segment, area, property type, category, room type. */
   nameBytesMax: 255,
-  /** Characters of a property id that is no UUID. */
+  /** Characters of a property id that is not a UUID. */
   shortIdMax: 14,
   /** Upper bound of the setting `max_dates_in_query`. */
   datesInQueryMax: 366,
   radiusMetresDefault: 5000,
   radiusMetresMax: 100_000,
   earthRadiusMetres: EARTH_RADIUS_METRES,
-  /** Payload of a request frame. Larger ones are skipped and refused. */
+  /** Payload of a request frame. Larger frames are skipped and refused. */
   requestPayloadBytesMax: 65_536,
-  /** What an envelope may hold beyond the largest payload: segment, flag and inner header. */
+  /** Size of an envelope beyond the largest payload: segment, flag and inner header. */
   envelopeOverheadBytesMax: 300,
-  /** Frames above this are not skipped: the connection is closed. */
+  /** Larger frames are not skipped: the connection is closed. */
   skippedPayloadBytesMax: 1_048_576,
   /** Text of an ERROR reply. */
   errorTextBytesMax: 1024,
@@ -39,7 +42,7 @@ export const LIMITS = {
   replyFieldsMax: 65_535,
   /** Properties in a SEARCHPROP reply: one field each. */
   replyPropertiesMax: 65_535,
-  /** The same when the reply carries a field of id 0xFFFF as well (wire-protocol.md §12). */
+  /** The same when the reply also has a field with id 0xFFFF (docs/design/protocol.md#extension-fields). */
   replyPropertiesWithExtraMax: 65_279,
   /** Properties in a SEARCHAVAIL reply: two fields each, and one for the number of days. */
   replyStaysMax: 32_767,
@@ -50,14 +53,14 @@ export const LIMITS = {
   componentIdBytesMax: 128,
 } as const
 
-/** Segment names that mean something to routers (wire-protocol.md §3.2): no real segment may have one of them. */
+/** Segment names that are reserved for routers (docs/design/protocol.md#envelope). No real segment may use them. */
 export const RESERVED_SEGMENTS: readonly string[] = ['__keepalive__', '__codecs__', 'GETSEGMENTS', '__status__']
 
-/** What is for rent: one address, with room types that are sold by the night. */
+/** A unit of inventory: one address, with room types that are sold by the night. */
 export type Property = {
   /** UUID in lower case, or 1 to 14 printable ASCII characters; unique in the shard. */
   readonly id: string
-  /** A piece of geography; searches name exactly one. */
+  /** A geographic area. Each search names exactly one. */
   readonly segment: string
   readonly area: string
   readonly type: string
@@ -71,7 +74,7 @@ export type Property = {
   readonly amenities: readonly string[]
 }
 
-/** What one room type of one property offers on one night. */
+/** The offer of one room type of one property on one night. */
 export type DailyPackage = {
   /** Rooms left, 0–255. */
   readonly availability: number

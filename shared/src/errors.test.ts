@@ -16,7 +16,7 @@ import { replyVectors } from './testing/vectors.ts'
 
 const NAMES = Object.keys(ERRORS) as ErrorName[]
 
-test('an error says its sentence with the fields filled in, and keeps them with the cause', () => {
+test('an error has its message with the fields filled in, and keeps fields and cause', () => {
   const cause = new Error('ENOSPC')
   const error = new VacancyError(
     'unknown_feature',
@@ -28,7 +28,7 @@ test('an error says its sentence with the fields filled in, and keeps them with 
   expect(error).toMatchObject({ name: 'VacancyError', code: 'unknown_feature', fields: { line: 7 }, cause })
 })
 
-test('values in a sentence are cut and stay on one line; a reason may list faults', () => {
+test('values in a message are truncated to one line, but a reason may have several lines', () => {
   const long = sentence('not_found', { what: `a\nb${'x'.repeat(1000)}` })
 
   expect(long).toHaveLength('a b'.length + 394 + '… not found'.length)
@@ -37,11 +37,11 @@ test('values in a sentence are cut and stay on one line; a reason may list fault
   expect(sentence('import_failed', { count: [1, 2] })).toContain('1, 2')
 })
 
-test('a field that was not given stays visible as a hole', () => {
+test('a missing field stays visible as its placeholder', () => {
   expect(sentence('not_found', {})).toBe('{what} not found')
 })
 
-test.each(NAMES)('%s is told the same way everywhere', (name) => {
+test.each(NAMES)('%s is consistent over wire, HTTP and exit code', (name) => {
   const { wire, http, retry, exit } = errorRow(name)
 
   expect(name).toMatch(/^[a-z_]+$/)
@@ -56,11 +56,11 @@ test.each(NAMES)('%s is told the same way everywhere', (name) => {
   }
 })
 
-test('every code of the wire has an error that is told by it', () => {
+test('every wire code has an error that uses it', () => {
   for (const code of WIRE_CODES) expect(NAMES.some((name) => errorRow(name).wire === code)).toBe(true)
 })
 
-test('every exit code but success has an error that ends with it', () => {
+test('every exit code but success has an error that uses it', () => {
   for (const exit of Object.values(EXIT)) {
     if (exit !== EXIT.ok) expect(NAMES.some((name) => errorRow(name).exit === exit)).toBe(true)
   }
@@ -84,7 +84,7 @@ test.each(replyVectors.cases.filter(({ client }) => client))(
   },
 )
 
-test('a code that nobody knows is internal', () => {
+test('an unknown code is internal', () => {
   expect(kindOfWireCode('TEAPOT')).toBe('internal')
   expect(kindOfWireCode('toString')).toBe('internal')
 })

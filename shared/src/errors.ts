@@ -1,11 +1,11 @@
 /**
- * The one table of errors: what each is called, how it is told on the wire, over HTTP and by the exit code, whether a
- * repeat can help, and its sentence (wire-protocol.md §7.1, platform.md §1.4 and §9). The reference page is made from it.
+ * The error table: code, wire code, HTTP status, exit code, whether a retry can help, and the message
+ * (docs/design/protocol.md#errors, docs/design/http.md#process-rules). docs/errors.md is generated from it.
  */
 
 import { cutToBytes, fitErrorText } from './text.ts'
 
-/** Codes of ERROR replies. Those of digits stand alone, the others before a colon and an explanation. */
+/** Codes of ERROR replies. Numeric codes are sent alone, the others with a colon and an explanation. */
 export type WireCode =
   | 'VALIDATION_ERROR'
   | 'NOT_FOUND'
@@ -25,12 +25,12 @@ export type WireCode =
 /**
  * What a caller can do about an error.
  *
- * - `request`: the call itself is wrong, or a rule of the business says no: change it.
- * - `client`: the connection lacks something, as a login.
- * - `retry`: nothing was done; the same call may succeed later or elsewhere.
- * - `unknown_outcome`: a write may or may not have been done: ask, or repeat it with its request key. A read may simply
- *   be repeated.
- * - `internal`: a fault in a program or in the data; report it.
+ * - `request`: the call is invalid, or a business rule refuses it. Change it.
+ * - `client`: the connection lacks something, such as a login.
+ * - `retry`: nothing was done. The same call may succeed later or on another node.
+ * - `unknown_outcome`: a write may or may not have been executed. Read the state, or retry with its request key. A
+ *   read can simply be retried.
+ * - `internal`: a bug in a program or damaged data. Report it.
  */
 export type ErrorKind = 'request' | 'client' | 'retry' | 'unknown_outcome' | 'internal'
 
@@ -51,7 +51,7 @@ const KIND_OF_WIRE: { readonly [code in WireCode]: ErrorKind } = {
   '503': 'retry',
 }
 
-/** Exit codes of all programs (platform.md §9). */
+/** Exit codes of all programs (docs/design/http.md#process-rules). */
 export const EXIT = {
   ok: 0,
   failure: 1,
@@ -66,6 +66,8 @@ export const EXIT = {
   corruption: 71,
   assertion: 72,
   digest: 73,
+  /** The node's memory cannot hold the state that its shard committed. */
+  memory: 74,
   coresChanged: 75,
 } as const
 
@@ -74,236 +76,264 @@ export type ErrorRow = {
   readonly wire?: WireCode
   /** HTTP status. */
   readonly http: number
-  /** Whether the same call may succeed later, and was certainly not executed. */
+  /** Whether the same call may succeed later. True only if it was certainly not executed. */
   readonly retry: boolean
   /** Exit code of a process that ends because of it. */
   readonly exit?: number
-  /** What is wrong, where, and what to do; `{name}` is filled in from the fields. */
-  readonly says: string
+  /** What is wrong, where, and what to do. `{name}` is replaced by the field of that name. */
+  readonly message: string
 }
 
 export const ERRORS = {
-  // Answers to requests.
-  validation_error: { wire: 'VALIDATION_ERROR', http: 400, retry: false, says: '{reason}' },
-  parse_error: { wire: 'PARSE_ERROR', http: 400, retry: false, says: '{reason}' },
-  not_found: { wire: 'NOT_FOUND', http: 400, retry: false, says: '{what} not found' },
+  // Replies to requests.
+  validation_error: { wire: 'VALIDATION_ERROR', http: 400, retry: false, message: '{reason}' },
+  parse_error: { wire: 'PARSE_ERROR', http: 400, retry: false, message: '{reason}' },
+  not_found: { wire: 'NOT_FOUND', http: 400, retry: false, message: '{what} not found' },
   overflow: {
     wire: 'OVERFLOW',
     http: 400,
     retry: false,
-    says: 'availability would exceed 255, it is {left}',
+    message: 'availability would exceed 255, it is {left}',
   },
   underflow: {
     wire: 'UNDERFLOW',
     http: 400,
     retry: false,
-    says: 'availability would drop below 0, {left} left',
+    message: 'availability would drop below 0, {left} left',
   },
-  forbidden: { wire: 'FORBIDDEN', http: 403, retry: false, says: 'role {role} may not run {command}' },
-  auth_error: { wire: 'AUTH_ERROR', http: 401, retry: false, says: 'login required' },
+  forbidden: { wire: 'FORBIDDEN', http: 403, retry: false, message: 'role {role} may not run {command}' },
+  auth_error: { wire: 'AUTH_ERROR', http: 401, retry: false, message: 'login required' },
   overloaded: {
     wire: '429',
     http: 429,
     retry: true,
-    says: 'Too many requests are in flight. Nothing was done: wait a little and repeat.',
+    message: 'Too many requests are in flight. Nothing was done. Wait a moment, then retry.',
   },
   not_serving: {
     wire: '503',
     http: 503,
     retry: true,
-    says: 'The node is not serving: it is starting, restoring or shutting down. Nothing was done: repeat later.',
+    message: 'The node is not serving: it is starting, restoring or shutting down. Nothing was done. Retry later.',
   },
   no_leader: {
     wire: '503',
     http: 503,
     retry: true,
-    says: 'No leader is known. Nothing was done: repeat later.',
+    message: 'No leader is known. Nothing was done. Retry later.',
   },
   transferring: {
     wire: '503',
     http: 503,
     retry: true,
-    says: 'Leadership is being handed to another node. Nothing was done: repeat at once, there or here.',
+    message: 'Leadership is being transferred to another node. Nothing was done. Retry now, on this node or the other.',
   },
   not_leader: {
     wire: '308',
     http: 503,
     retry: true,
-    says: 'This node is not the leader. Nothing was done: send writes to the leader.',
+    message: 'This node is not the leader. Nothing was done. Send writes to the leader.',
   },
   leader_reads_off: {
     wire: '405',
     http: 503,
     retry: true,
-    says: 'The leader does not serve reads here (leader_reads: false): read from another node.',
+    message: 'The leader does not serve reads (leader_reads: false). Read from another node.',
   },
   not_caught_up: {
     wire: '308',
     http: 503,
     retry: true,
-    says: 'This node has not applied the index that the read asks for: repeat, or ask another node.',
+    message: 'This node has not applied the index that the read requires. Retry, or read from another node.',
   },
   stale: {
     wire: '503',
     http: 503,
     retry: true,
-    says: 'This node may be further behind than the read accepts: repeat, or ask another node.',
+    message: 'This node may be staler than the read accepts. Retry, or read from another node.',
   },
   disk_full: {
     wire: '503',
     http: 503,
     retry: true,
-    says: 'The disk is full. Nothing was written; reads go on. Free space on it: writes resume by themselves.',
+    message: 'The disk is full. Nothing was written; reads continue. Free disk space: writes resume automatically.',
   },
   memory_full: {
     wire: '503',
     http: 503,
     retry: true,
-    says: 'The memory for data is full. Nothing was written; reads, updates and deletes go on. Delete data, or restart with more memory.',
+    message:
+      'The memory for data is full. Nothing was written; reads, updates and deletes continue. Delete data, or restart with more memory.',
   },
   unknown_route: {
     wire: '404',
     http: 404,
     retry: false,
-    says: 'No shard is known for the segment: check its name.',
+    message: 'No shard is known for the segment. Check its name.',
   },
   outcome_unknown: {
     wire: '408',
     http: 504,
     retry: false,
-    says: 'It is not known whether the write was done: read the state, or repeat it with its request key.',
+    message: 'The outcome of the write is unknown. Read the state, or retry with the same request key.',
   },
   too_old: {
     wire: '408',
     http: 504,
     retry: false,
-    says: 'The request number lies below the window of its session, so its outcome is no longer known: read the state.',
+    message:
+      'The request number is below the window of its session, so its outcome is no longer known. Read the state.',
   },
   session_expired: {
     wire: '408',
     http: 504,
     retry: false,
-    says: 'The session of the request key is no longer known, nor the outcome of its earlier writes: open a new session and read the state.',
+    message:
+      'The session of the request key has expired, and with it the outcome of its earlier writes. Open a new session and read the state.',
   },
   internal: {
     wire: '500',
     http: 500,
     retry: false,
     exit: EXIT.failure,
-    says: 'A fault in the program: {reason}. The outcome of a write is not known.',
+    message: 'Internal error: {reason}. The outcome of a write is unknown.',
   },
 
-  // What the client library finds out by itself.
-  malformed_reply: { http: 502, retry: false, says: 'The reply to {command} cannot be read: {reason}.' },
-  connection_failed: { http: 503, retry: true, says: 'No connection to {address}: {reason}. Nothing was sent.' },
+  // Errors detected by the client library.
+  malformed_reply: { http: 502, retry: false, message: 'The reply to {command} cannot be read: {reason}.' },
+  connection_failed: { http: 503, retry: true, message: 'No connection to {address}: {reason}. Nothing was sent.' },
   connection_lost: {
     http: 504,
     retry: false,
-    says: 'The connection to {address} was lost before the answer came: {reason}.',
+    message: 'The connection to {address} was lost before the reply arrived: {reason}.',
   },
-  deadline_exceeded: { http: 504, retry: false, says: 'No answer to {command} within {milliseconds} ms.' },
-  cancelled: { http: 499, retry: false, says: '{command} was cancelled by the caller.' },
-  login_failed: { http: 401, retry: false, says: '{address} refused the token.' },
-  client_closed: { http: 503, retry: false, says: 'The client was closed.' },
+  deadline_exceeded: { http: 504, retry: false, message: 'No reply to {command} within {milliseconds} ms.' },
+  cancelled: { http: 499, retry: false, message: '{command} was cancelled by the caller.' },
+  login_failed: { http: 401, retry: false, message: '{address} refused the token.' },
+  client_closed: { http: 503, retry: false, message: 'The client was closed.' },
   backpressure: {
     http: 429,
     retry: true,
-    says: '{count} requests wait for their answers already. Nothing was sent: slow down, or raise the limit.',
+    message: '{count} requests are already waiting for replies. Nothing was sent. Slow down, or raise the limit.',
   },
 
-  // Reasons for which a process does not start, or ends.
-  failure: { http: 500, retry: false, exit: EXIT.failure, says: '{reason}' },
-  usage_error: { http: 400, retry: false, exit: EXIT.usage, says: '{reason}' },
-  invalid_config: { http: 400, retry: false, exit: EXIT.usage, says: '{reason}' },
-  invalid_codecs: { http: 400, retry: false, exit: EXIT.usage, says: 'Codec list: {entry} {reason}.' },
-  invalid_tokens: { http: 400, retry: false, exit: EXIT.usage, says: '{reason}' },
-  invalid_tls: { http: 400, retry: false, exit: EXIT.usage, says: '{reason}' },
-  data_conflict: { http: 409, retry: false, exit: EXIT.conflict, says: '{reason}' },
+  // Errors that prevent a process from starting, or end it.
+  failure: { http: 500, retry: false, exit: EXIT.failure, message: '{reason}' },
+  usage_error: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
+  invalid_config: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
+  invalid_codecs: { http: 400, retry: false, exit: EXIT.usage, message: 'Codec list: {entry} {reason}.' },
+  invalid_tokens: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
+  invalid_tls: { http: 400, retry: false, exit: EXIT.usage, message: '{reason}' },
+  data_conflict: { http: 409, retry: false, exit: EXIT.conflict, message: '{reason}' },
   codecs_changed: {
     http: 409,
     retry: false,
     exit: EXIT.conflict,
-    says: 'The codec list of {file} is not the one that {directory} was made with: {reason}.',
+    message: 'The codec list in {file} differs from the one in {directory}: {reason}.',
   },
   wrong_shard: {
     http: 409,
     retry: false,
     exit: EXIT.conflict,
-    says: '{directory} belongs to shard {found}, not to {wanted}: give the directory of {wanted}.',
+    message: '{directory} belongs to shard {found}, not {wanted}. Use the directory of {wanted}.',
   },
   directory_in_use: {
     http: 409,
     retry: false,
     exit: EXIT.conflict,
-    says: '{directory} is in use by process {pid}: stop that one, or give another directory.',
+    message: '{directory} is in use by process {pid}. Stop that process, or choose another directory.',
   },
   no_snapshot: {
     http: 409,
     retry: false,
     exit: EXIT.conflict,
-    says: '{directory} holds no snapshot of shard {shard}.',
+    message: '{directory} contains no snapshot of shard {shard}.',
   },
-  invalid_csv: { http: 400, retry: false, exit: EXIT.conflict, says: '{file}:{line}: {reason}' },
+  invalid_csv: { http: 400, retry: false, exit: EXIT.conflict, message: '{file}:{line}: {reason}' },
   unknown_feature: {
     http: 400,
     retry: false,
     exit: EXIT.conflict,
-    says: '{file}:{line}: rate feature {feature} is not in the codec list; did you mean {nearest}?',
+    message: '{file}:{line}: rate feature {feature} is not in the codec list; did you mean {nearest}?',
   },
   import_failed: {
     http: 400,
     retry: false,
     exit: EXIT.conflict,
-    says: 'The import failed with {count} errors; nothing was written.',
+    message: 'The import failed with {count} errors. Nothing was written.',
   },
-  port_taken: { http: 500, retry: false, exit: EXIT.bind, says: 'Cannot listen on {address}: {reason}.' },
+  port_taken: { http: 500, retry: false, exit: EXIT.bind, message: 'Cannot listen on {address}: {reason}.' },
   disk_failed: {
     http: 500,
     retry: false,
     exit: EXIT.write,
-    says: '{operation} of {file} failed: {reason}. What was not synced is not trusted: check the disk, then start again.',
+    message: '{operation} of {file} failed: {reason}. Unsynced data is not trusted. Check the disk, then restart.',
+  },
+  memory_too_small: {
+    http: 503,
+    retry: false,
+    exit: EXIT.usage,
+    message:
+      'The snapshot of index {index} with {packages} packages needs about {needed} bytes of memory, and memory_max_bytes: {memory} leaves {room} for data. Give more memory, or split the data into several shards (build-snapshot --max-shard-packages).',
   },
   no_room: {
     http: 503,
     retry: false,
     exit: EXIT.write,
-    says: 'The disk of {directory} is full: there is no room to begin the log. Nothing was lost; free space on it, then start again.',
+    message:
+      'The disk of {directory} is full: there is no space to create the log. Nothing was lost. Free disk space, then restart.',
   },
   corrupt_data: {
     http: 500,
     retry: false,
     exit: EXIT.corruption,
-    says: '{file} is damaged at byte {offset}: {reason}. `vacancy inspect` says what is affected; a member of a shard can be started with --rejoin.',
+    message:
+      '{file} is damaged at byte {offset}: {reason}. Run `vacancy inspect` to see what is affected. A member of a shard can be restarted with --rejoin.',
   },
-  assertion_failed: { http: 500, retry: false, exit: EXIT.assertion, says: 'A fault in the program: {reason}.' },
+  assertion_failed: { http: 500, retry: false, exit: EXIT.assertion, message: 'Internal error: {reason}.' },
   digest_mismatch: {
     http: 500,
     retry: false,
     exit: EXIT.digest,
-    says: 'The state after index {index} has digest {found}, not {wanted}.',
+    message: 'The state after index {index} has digest {found}, expected {wanted}.',
+  },
+  memory_exhausted: {
+    http: 500,
+    retry: false,
+    exit: EXIT.memory,
+    message:
+      'No free block of {bytes} bytes: {used} of {limit} bytes of memory are in use. Restart the node, which compacts its memory. If it exits again, raise memory_max_bytes.',
+  },
+  suspect_data: {
+    http: 500,
+    retry: false,
+    exit: EXIT.digest,
+    message:
+      '{directory} is not trusted: {reason} Restore a backup, or start once with `vacancy run --accept-loss` to continue with the data that the directory holds.',
   },
   cores_changed: {
     http: 500,
     retry: false,
     exit: EXIT.coresChanged,
-    says: 'The number of cores changed from {before} to {now}: start again.',
+    message: 'The number of cores changed from {before} to {now}. Restart the process.',
   },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorName = keyof typeof ERRORS
 
-/** Names in the braces of a sentence. */
-type NamesIn<Says extends string> = Says extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
+/** Names of the placeholders of a message. */
+type NamesIn<Message extends string> = Message extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | NamesIn<Rest>
+  : never
 
 export type ErrorFieldValue = string | number | bigint | boolean | readonly (string | number)[]
-/** What the sentence of an error needs; more may be given, for logs and programs. */
+/** The fields that the message of an error needs. More may be given, for logs and programs. */
 export type ErrorFields<Code extends ErrorName> = {
-  readonly [Name in NamesIn<(typeof ERRORS)[Code]['says']>]: ErrorFieldValue
+  readonly [Name in NamesIn<(typeof ERRORS)[Code]['message']>]: ErrorFieldValue
 } & {
   readonly [name: string]: ErrorFieldValue
 }
 
-/** A failure of the world or of the input. Its message is the sentence of its row, filled in. */
+/** An environment or input failure. Its message is that of its row, with the fields filled in. */
 export class VacancyError<Code extends ErrorName = ErrorName> extends Error {
   override readonly name = 'VacancyError'
   readonly code: Code
@@ -316,14 +346,14 @@ export class VacancyError<Code extends ErrorName = ErrorName> extends Error {
   }
 }
 
-/** Bytes of one value in a sentence. */
+/** Bytes of one value in a message. */
 const VALUE_BYTES_MAX = 400
-/** A reason is our own text and may list several faults, a line each. */
+/** A reason is our own text. It may list several errors, one per line. */
 const REASON_BYTES_MAX = 16_384
 
-/** The sentence of an error with its fields filled in, each cut to a sane length and free of control characters. */
+/** The message of an error with its fields filled in, each truncated and free of control characters. */
 export function sentence(code: ErrorName, fields: { readonly [name: string]: ErrorFieldValue }): string {
-  return ERRORS[code].says.replace(/\{(\w+)\}/g, (whole, name: string) => {
+  return ERRORS[code].message.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = fields[name]
     if (value === undefined) return whole
     const text = typeof value === 'object' ? value.join(', ') : String(value)
@@ -332,9 +362,9 @@ export function sentence(code: ErrorName, fields: { readonly [name: string]: Err
   })
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters.
 const CONTROL = /[\u0000-\u001f\u007f]/g
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters.
 const CONTROL_BUT_NEWLINE = /[\u0000-\u0009\u000b-\u001f\u007f]/g
 
 /** Text of the ERROR reply for an error that crosses the wire: a bare number, or `CODE: explanation`. */
@@ -343,17 +373,17 @@ export function wireText(code: ErrorName, fields: { readonly [name: string]: Err
   return isNumeric(wire) ? wire : fitErrorText(`${wire}: ${sentence(code, fields)}`)
 }
 
-/** The row of an error with all its columns, where the table's own type knows only those that are set. */
+/** The row of an error with all columns. The table's own type has only the columns that are set. */
 export function errorRow(code: ErrorName): ErrorRow {
   return ERRORS[code]
 }
 
-/** Whether a wire code is one of digits: those stand alone. */
+/** Whether a wire code is numeric. Numeric codes are sent without an explanation. */
 export function isNumeric(wire: string): boolean {
   return wire.length === 3 && wire >= '100' && wire <= '999'
 }
 
-/** What a caller can do about a wire code; codes that nobody knows are `internal`. */
+/** What a caller can do about a wire code. Unknown codes are `internal`. */
 export function kindOfWireCode(wire: string): ErrorKind {
   return Object.hasOwn(KIND_OF_WIRE, wire) ? KIND_OF_WIRE[wire as WireCode] : 'internal'
 }

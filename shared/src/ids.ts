@@ -1,4 +1,7 @@
-/** Ids of zones, shards and nodes (platform.md §2.11), and sessions of request keys (wire-protocol.md §12). */
+/**
+ * Ids of zones, shards and nodes (docs/design/http.md#identifiers), and sessions of request keys
+ * (docs/design/protocol.md#extension-fields).
+ */
 
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { LIMITS } from './domain.ts'
@@ -7,10 +10,10 @@ const COMPONENT_ID = /^[A-Za-z0-9._-]+$/
 const SESSION = /^[0-9a-f]{32}$/
 export const SESSION_BYTES = 16
 
-/** What an id of a zone, shard or node must be, for the error that refuses one. */
+/** The rule for ids of zones, shards and nodes, for the error that refuses one. */
 export const ID_RULE = `1 to ${LIMITS.componentIdBytesMax} characters of A-Z a-z 0-9 . _ -, not "." or ".."`
 
-/** The id of a zone, shard or node; undefined when the text is none. */
+/** The id of a zone, shard or node; undefined when the text is not valid. */
 export function parseId(text: string): string | undefined {
   if (text.length > LIMITS.componentIdBytesMax || text === '.' || text === '..') return undefined
   return COMPONENT_ID.test(text) ? text : undefined
@@ -22,12 +25,12 @@ export function compareIds(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Text of a session, 32 lower-case hexadecimal digits, from 16 random bytes. */
+/** The text form of a session: 32 lower-case hexadecimal digits, from 16 random bytes. */
 export function formatSession(random: Uint8Array): string {
   return bytesToHex(random.subarray(0, SESSION_BYTES))
 }
 
-/** The 16 bytes of a session; undefined when the text is none. */
+/** The 16 bytes of a session; undefined when the text is not valid. */
 export function parseSession(text: string): Uint8Array | undefined {
   return SESSION.test(text) ? hexToBytes(text) : undefined
 }

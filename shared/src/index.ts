@@ -1,4 +1,4 @@
-/** The words all workspaces use: domain, dates, ids, codec lists, errors. Pure, and so fit for browsers. */
+/** Shared vocabulary of all workspaces: domain, dates, ids, codec lists, errors. Pure, so usable in browsers. */
 
 export { AssertionError, assert, unreachable } from './assert.ts'
 export { type Clock, systemClock, type TurnableClock, turnableClock } from './clock.ts'
@@ -45,4 +45,11 @@ export {
   wireText,
 } from './errors.ts'
 export { compareIds, formatSession, ID_RULE, parseId, parseSession, SESSION_BYTES } from './ids.ts'
+export {
+  IMPORT_COLUMNS,
+  type ImportFileKind,
+  type ImportHeader,
+  importFileOf,
+  readImportHeader,
+} from './import-columns.ts'
 export { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'

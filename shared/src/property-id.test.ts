@@ -14,13 +14,13 @@ test.each(propertyIds)('$id packs to $packed and back', ({ id, packed }) => {
 })
 
 test.each([...refusedPropertyIds, ' ', '\u00a0', 'a'.repeat(36), 'a'.repeat(4000), '~\u007f', 'p€'])(
-  '%j is no property id',
+  '%j is not a property id',
   (id) => {
     expect(packPropertyId(id)).toBeUndefined()
   },
 )
 
-test('a UUID of any letter case is one id, shown in lower case', () => {
+test('a UUID is case-insensitive, and shown in lower case', () => {
   const upper = packPropertyId('550E8400-E29B-41D4-A716-44665544ABCD')
 
   expect(upper).toEqual(packPropertyId('550e8400-e29b-41d4-a716-44665544abcd'))
@@ -31,7 +31,7 @@ const printable = fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.from
 const short = fc.string({ unit: printable, minLength: 1, maxLength: 14 }).filter((id) => id.trim() === id)
 const uuid = fc.uuid({ version: [1, 2, 3, 4, 5, 7] })
 
-test('what is packed unpacks to the same text, anywhere in memory', () => {
+test('a packed id unpacks to the same text at any offset', () => {
   law([fc.oneof(short, uuid), fc.nat(20), fc.nat(20)], (id, textAt, packedAt) => {
     const text = new Uint8Array(60)
     new TextEncoder().encodeInto(id, text.subarray(textAt))
@@ -44,7 +44,7 @@ test('what is packed unpacks to the same text, anywhere in memory', () => {
   })
 })
 
-test('two ids never pack to the same bytes', () => {
+test('different ids pack to different bytes', () => {
   law([short, fc.oneof(short, uuid)], (a, b) => {
     if (a !== b) expect(packPropertyId(a)).not.toEqual(packPropertyId(b))
   })

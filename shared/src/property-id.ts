@@ -1,11 +1,11 @@
 /**
- * Property ids: text outside, 16 bytes inside and in search replies (wire-protocol.md §6.3).
+ * Property ids: text outside, 16 bytes inside and in search replies (docs/design/protocol.md#property-ids).
  *
  *   byte    0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
  *   short   c0  c1  c2  c3  c4  c5  F0  c6  c7  c8  c9 c10 c11 c12 c13  00
  *   UUID    the 16 bytes of the UUID in the order of its text form
  *
- * Byte 6 of a UUID has its version in the high half, 1 to 7, so it never is F0.
+ * The high half of byte 6 of a UUID is its version, 1 to 7, so the byte is never F0.
  */
 
 import { LIMITS } from './domain.ts'
@@ -28,7 +28,7 @@ for (let i = 0; i < 16; i++) {
 }
 const HEX_PAIRS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
-/** The 16 bytes of an id, undefined when the text is neither a UUID of version 1–5 or 7 nor a short id. */
+/** The 16 bytes of an id; undefined when the text is neither a UUID of version 1–5 or 7 nor a short id. */
 export function packPropertyId(text: string): Uint8Array | undefined {
   if (text.length > UUID_CHARACTERS) return undefined
   const bytes = new Uint8Array(text.length)
@@ -44,7 +44,7 @@ export function packPropertyId(text: string): Uint8Array | undefined {
 /**
  * Packs the text at [start, end) into 16 bytes at `outStart`.
  *
- * @returns false when it is no property id; the output then means nothing
+ * @returns false when it is not a property id; the output is then undefined
  */
 export function packPropertyIdInto(
   bytes: Uint8Array,

@@ -8,15 +8,15 @@ import { COMMANDS } from './wire/commands.ts'
 
 const NASTY = `it's "a" \\ $HOME \`id\` ; rm -rf / \n\u2028 </script> {{x}}`
 
-test('the TypeScript says the same fields, whatever they hold', () => {
+test('the TypeScript snippet sends the same fields for any values', () => {
   law([anyRequest], ({ command, fields }) => {
     const code = typescriptOf(command, fields, ['127.0.0.1:7777'])
     const [, call] = /client\.send\(([\s\S]*)\)\n {2}console\.log/.exec(code) ?? []
 
-    const [name, said] = vm.runInNewContext(`[${call}]`) as [string, object]
+    const [name, sent] = vm.runInNewContext(`[${call}]`) as [string, object]
 
     expect(name).toBe(command)
-    expect(Object.entries(said).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value])).toEqual(
+    expect(Object.entries(sent).map(([key, value]) => [key, Array.isArray(value) ? [...value] : value])).toEqual(
       Object.entries(fields)
         .filter(([, value]) => value !== undefined)
         .sort(byTable(command)),
@@ -29,7 +29,7 @@ function byTable(command: keyof typeof COMMANDS) {
   return ([a]: [string, unknown], [b]: [string, unknown]) => order.indexOf(a) - order.indexOf(b)
 }
 
-test('a shell passes the body of the curl on as it is', () => {
+test('a shell passes the body of the curl snippet unchanged', () => {
   const fields = { segment: NASTY }
   const code = curlOf('http://127.0.0.1:8090/', { shard: "s'1", command: 'SEARCHPROP', fields })
   const script = `curl() { for last; do :; done; printf %s "$last"; }\n${code}`
@@ -40,7 +40,7 @@ test('a shell passes the body of the curl on as it is', () => {
   expect(code).toContain('$VACANCY_TOKEN')
 })
 
-test('Go reads the body as it is: its string has only escapes that Go has, and no half characters', () => {
+test('Go reads the body unchanged: its string uses only escapes of Go, and no lone surrogates', () => {
   const fields = { segment: `${NASTY}\u0000\ud83d` }
   const code = goOf('http://127.0.0.1:8090/', { shard: "s'1", command: 'SEARCHPROP', fields })
   const [, literal = ''] = /^const body = (".*")\n\nfunc/ms.exec(code) ?? []

@@ -1,6 +1,6 @@
 /**
- * A request as code that runs as it stands: TypeScript on the client library, and curl or Go on the query API of the
- * control plane. Tokens come from environment variables and are never in the text.
+ * A request as runnable code: TypeScript with the client library, and curl or Go with the query API of the control
+ * plane. Tokens come from environment variables and are never in the text.
  */
 
 import { COMMANDS, type CommandName, type RequestFields } from './wire/commands.ts'
@@ -8,9 +8,7 @@ import { fieldsToJson, type JsonFieldValue } from './wire/json.ts'
 
 export const SNIPPET_TOKENS = { node: 'VACANCY_NODE_TOKEN', control: 'VACANCY_TOKEN' } as const
 
-/**
- * @param nodes `host:port` of the nodes of the shard, or of the one that is to be asked
- */
+/** @param nodes `host:port` of the nodes of the shard, or of the node to query */
 export function typescriptOf(command: CommandName, fields: RequestFields, nodes: readonly string[]): string {
   const lines = COMMANDS[command].fields.flatMap(({ name }) => {
     const value = fields[name]
@@ -44,11 +42,11 @@ function quoted(text: string): string {
 
 export type QueryBody = {
   readonly shard?: string | undefined
-  /** Without one, a node that may answer it. */
+  /** Without a node, any node that may serve the command. */
   readonly node?: string | undefined
   readonly command: CommandName
   readonly fields: RequestFields
-  /** What a delete asks to be repeated. */
+  /** What a delete must repeat. */
   readonly confirm?: string | undefined
 }
 
@@ -115,7 +113,7 @@ func main() {
 `
 }
 
-/** One word to a POSIX shell, whatever is in it. */
+/** One word of a POSIX shell, for any content. */
 function shellWord(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -21,29 +21,29 @@ test.each([
   ['a\tb', 'must not hold control characters, has byte 9 at 1'],
   ['a\u007f', 'must not hold control characters, has byte 127 at 1'],
   ['\u0000', 'must not hold control characters, has byte 0 at 0'],
-])('%j is no name: %s', (text, says) => {
-  expect(faultOf(text)).toBe(says)
+])('%j is not a name: %s', (text, fault) => {
+  expect(faultOf(text)).toBe(fault)
 })
 
-test('bytes that are no UTF-8 are no name', () => {
+test('invalid UTF-8 is not a name', () => {
   expect(textFault(Uint8Array.of(0x61, 0xc3, 0x28), 0, 3, 255)).toBe('is not valid UTF-8')
 })
 
-test('a character cut off by the end of the field is not valid, though its rest follows', () => {
+test('a character cut off by the end of the field is invalid, even if its rest follows', () => {
   const bytes = encoder.encode('é')
 
   expect(isUtf8(bytes, 0, 1)).toBe(false)
   expect(isUtf8(bytes, 0, 2)).toBe(true)
 })
 
-test('what is UTF-8 is what the platform decodes', () => {
+test('valid UTF-8 is what the platform decodes', () => {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const platform = (bytes: Uint8Array) => {
     try {
       decoder.decode(bytes)
       return true
     } catch {
-      // The decoder has no other way to say no.
+      // The decoder reports invalid input only by throwing.
       return false
     }
   }
@@ -61,10 +61,10 @@ test('what is UTF-8 is what the platform decodes', () => {
 })
 
 const anyText = fc.string({ unit: 'binary', maxLength: 2000 })
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters.
 const UNFIT = /["\\\u0000-\u001f\u007f]/
 
-test('quoted text has nothing in it that a client trips over', () => {
+test('quoted text holds no character that breaks a client', () => {
   law([anyText], (text) => {
     const clean = cleanErrorText(text)
 
@@ -74,7 +74,7 @@ test('quoted text has nothing in it that a client trips over', () => {
   })
 })
 
-test('an error text has one colon at most and 1024 bytes at most, whatever went into it', () => {
+test('an error text has at most one colon and 1024 bytes, for any input', () => {
   law([anyText, anyText], (before, after) => {
     for (const text of [before, `NOT_FOUND: ${after}`, `${before}:${after}`]) {
       const fit = fitErrorText(text)
@@ -87,7 +87,7 @@ test('an error text has one colon at most and 1024 bytes at most, whatever went 
   })
 })
 
-test('a fit error text is left alone', () => {
+test('a valid error text is unchanged', () => {
   const text = 'VALIDATION_ERROR: date 2020-01-01 is in the past'
 
   expect(fitErrorText(text)).toBe(text)

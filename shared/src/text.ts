@@ -1,4 +1,7 @@
-/** Rules for text: what names may hold (wire-protocol.md §6.1), and how foreign text is quoted in an error (§7.1). */
+/**
+ * Rules for text: what names may hold (docs/design/protocol.md#text-and-lists), and how foreign text is quoted in an
+ * error (docs/design/consensus.md#identities).
+ */
 
 import { LIMITS } from './domain.ts'
 
@@ -6,10 +9,10 @@ const BLANK = 0x20
 const DELETE = 0x7f
 
 /**
- * Checks a name in place.
+ * Validates a name in place.
  *
- * @param bytesMax greatest length
- * @returns '' or what is wrong, to be put behind the name of the field: 'must be 1 to 255 bytes, got 300'
+ * @param bytesMax maximum length
+ * @returns '' or what is wrong, to follow the name of the field: 'must be 1 to 255 bytes, got 300'
  */
 export function textFault(bytes: Uint8Array, start: number, end: number, bytesMax: number): string {
   const length = end - start
@@ -33,7 +36,7 @@ export function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
   while (at < end) {
     const lead = bytes[at++] as number
     if (lead < 0x80) continue
-    // The second byte carries all restrictions; those behind it are plain continuations (Unicode table 3-7).
+    // The second byte carries all restrictions; the later ones are plain continuations (Unicode table 3-7).
     let low = 0x80
     let high = 0xbf
     let more = 0
@@ -62,15 +65,16 @@ export function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
 export const QUOTED_BYTES_MAX = 64
 
 /**
- * Foreign text, fit to be quoted in the explanation of an ERROR reply: no quote, backslash, control character or colon
- * (clients cut at colons, the gateway pastes the text into JSON unescaped), and cut with `…` where it is long.
+ * Foreign text, safe to quote in the explanation of an ERROR reply. It has no quote, backslash, control character or
+ * colon, because clients cut at colons and the gateway pastes the text into JSON unescaped. Long text is truncated
+ * with `…`.
  */
 export function cleanErrorText(text: string, bytesMax: number = QUOTED_BYTES_MAX): string {
   return cutToBytes(text.replace(UNFIT, '?'), bytesMax)
 }
 
-// U+2028 and U+2029 end a line for some readers of logs; lone surrogates have no UTF-8 form.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+// U+2028 and U+2029 end a line for some log readers; lone surrogates have no UTF-8 form.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters.
 const UNFIT = /[\u0000-\u001f\u007f"\\:\u2028\u2029]|\p{Surrogate}/gu
 
 /** An error text with one colon, no quotes, backslashes or control characters, and at most 1024 bytes. */

@@ -1,4 +1,6 @@
-/** The content policy of every page: scripts run by a nonce that is new each time (console.md §15). */
+/**
+ * The content policy of every page: scripts run by a nonce that is new each time (docs/design/control-plane.md#access).
+ */
 import { type NextRequest, NextResponse } from 'next/server'
 
 export function proxy(request: NextRequest): NextResponse {

@@ -1,4 +1,4 @@
-/** For localhost and 127.0.0.1, self-signed, good for a hundred years, and of no use for anything but these tests. */
+/** A self-signed certificate for localhost and 127.0.0.1, valid for a hundred years, for these tests only. */
 
 export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBmjCCAUGgAwIBAgIUGn2VqOrZimfIUuw8CakNZCv/uvEwCgYIKoZIzj0EAwIw

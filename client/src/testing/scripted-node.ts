@@ -1,4 +1,6 @@
-/** A TCP server that answers as the test says, when it says so: real sockets, no logic of its own but the handshake. */
+/**
+ * A TCP server on real sockets that replies what the test decides, when it decides. It implements only the handshake.
+ */
 
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
@@ -18,11 +20,11 @@ import {
 export const CODECS = createCodecList(['breakfast', 'late_checkout', 'sea_view'])
 export const BASE_YEAR = 2026
 
-export type Asked = {
+export type ReceivedRequest = {
   readonly command: CommandName
   readonly fields: { readonly [name: string]: unknown }
   readonly id: number
-  /** The payload as it came. */
+  /** The payload as received. */
   readonly payload: Buffer
   readonly peer: Peer
   answer(result: object): void
@@ -31,18 +33,18 @@ export type Asked = {
 
 export type Peer = {
   readonly socket: Socket
-  /** All bytes that came. */
+  /** All bytes received. */
   received: Buffer
 }
 
 export type ScriptedNode = {
   readonly port: number
   readonly peers: Peer[]
-  /** The next request that no one has taken yet; GETCODECS of handshakes are not among them. */
-  next(): Promise<Asked>
-  /** Requests that came and were not taken. */
-  untaken(): readonly Asked[]
-  /** The next connection that comes. */
+  /** The next request that was not taken yet, without the GETCODECS of handshakes. */
+  next(): Promise<ReceivedRequest>
+  /** Received requests that were not taken. */
+  untaken(): readonly ReceivedRequest[]
+  /** The next connection. */
   nextPeer(): Promise<Peer>
   close(): Promise<void>
 }
@@ -50,21 +52,21 @@ export type ScriptedNode = {
 export type Script = {
   readonly port?: number
   readonly tls?: TlsOptions
-  /** Bytes with which the first frame of a connection is answered: LOGIN. */
+  /** The reply bytes to the first frame of a connection: LOGIN. */
   readonly login?: readonly Uint8Array[]
-  /** How GETCODECS of a handshake is answered; undefined says nothing. */
-  readonly codecs?: (asked: Asked, peers: number) => void
+  /** The reply to the GETCODECS of a handshake; undefined sends none. */
+  readonly codecs?: (received: ReceivedRequest, peers: number) => void
 }
 
 export async function startScriptedNode(script: Script = {}): Promise<ScriptedNode> {
-  const asked = createMailbox<Asked>()
+  const received = createMailbox<ReceivedRequest>()
   const arrivals = createMailbox<Peer>()
   const peers: Peer[] = []
   const listener = (socket: Socket) => {
     socket.setNoDelay(true)
     const peer: Peer = { socket, received: Buffer.alloc(0) }
     peers.push(peer)
-    listen(script, peer, peers.length, asked.put)
+    listen(script, peer, peers.length, received.put)
     arrivals.put(peer)
   }
   const server: Server = script.tls ? createTlsServer(script.tls, listener) : createServer(listener)
@@ -74,8 +76,8 @@ export async function startScriptedNode(script: Script = {}): Promise<ScriptedNo
   return {
     port: address.port,
     peers,
-    next: asked.take,
-    untaken: () => asked.items,
+    next: received.take,
+    untaken: () => received.items,
     nextPeer: arrivals.take,
     close: async () => {
       for (const { socket } of peers) socket.destroy()
@@ -84,7 +86,7 @@ export async function startScriptedNode(script: Script = {}): Promise<ScriptedNo
   }
 }
 
-function listen(script: Script, peer: Peer, peers: number, put: (asked: Asked) => void): void {
+function listen(script: Script, peer: Peer, peers: number, put: (received: ReceivedRequest) => void): void {
   const splitter = createFrameSplitter({ payloadBytesMax: 65_536, skipBytesMax: 65_536 })
   let hasCodecs = false
   let isLoginDue = script.login !== undefined
@@ -96,11 +98,11 @@ function listen(script: Script, peer: Peer, peers: number, put: (asked: Asked) =
         for (const piece of script.login ?? []) peer.socket.write(piece)
         return
       }
-      const asked = toAsked(peer, id, payload)
-      if (asked.command !== 'GETCODECS' || hasCodecs) return put(asked)
+      const received = toReceived(peer, id, payload)
+      if (received.command !== 'GETCODECS' || hasCodecs) return put(received)
       hasCodecs = true
-      if (script.codecs) script.codecs(asked, peers)
-      else asked.answer({ rateFeatures: CODECS.names })
+      if (script.codecs) script.codecs(received, peers)
+      else received.answer({ rateFeatures: CODECS.names })
     },
     refuse() {},
     fatal() {},
@@ -112,7 +114,7 @@ function listen(script: Script, peer: Peer, peers: number, put: (asked: Asked) =
   })
 }
 
-function toAsked(peer: Peer, id: number, payload: Buffer): Asked {
+function toReceived(peer: Peer, id: number, payload: Buffer): ReceivedRequest {
   const { command, fields }: DecodedRequest = decodeRequest(payload)
   return {
     command,

@@ -1,13 +1,13 @@
-/** A world whose time stands still until the test turns it. Sockets are real all the same. */
+/** An environment whose time advances only when the test advances it. Sockets are real. */
 
 import { turnableClock } from '@vacancy/shared'
 import { systemWorld, type World } from '../world.ts'
 
 export type TurnedWorld = World & {
-  /** Lets time pass and runs the timers that come due, in order. */
+  /** Advances time and runs due timers in order. */
   advance(ms: number): void
   setWall(ms: number): void
-  /** Milliseconds until each timer that waits. */
+  /** Milliseconds until each pending timer. */
   waits(): readonly number[]
 }
 

@@ -1,4 +1,4 @@
-/** Resolves once the condition holds; looks again whenever the event loop has gone round. */
+/** Resolves once the condition holds. Checked on every turn of the event loop. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,4 +1,7 @@
-/** A node that is far behind gets a snapshot, whatever happens meanwhile, with real processes (consensus.md §16.3, §17). */
+/**
+ * A node that is far behind gets a snapshot, whatever happens meanwhile, with real processes
+ * (docs/design/storage.md#transfer, docs/design/storage.md#log-compaction).
+ */
 
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,7 +41,7 @@ beforeAll(async () => {
 })
 afterAll(() => shard.close())
 
-/** Writes so many commands through one connection, many at a time, and expects that each is executed. */
+/** Sends this many commands through one connection, many at a time, and expects each to succeed. */
 async function flood(
   node: ShardNode,
   count: number,
@@ -78,7 +81,7 @@ const small = (i: number) => ({
   availability: i % 200,
 })
 
-test('a follower that was away for longer than the log goes back gets a snapshot, also when it is killed meanwhile', async () => {
+test('a follower that missed more than the log keeps gets a snapshot, even if it is killed meanwhile', async () => {
   const leader = await leaderOf(shard)
   const client = await openClient(leader)
   await succeed(client, 'SETPROP', somewhere('hotel_1'))
@@ -88,15 +91,15 @@ test('a follower that was away for longer than the log goes back gets a snapshot
   await sameDigest(shard.running())
   await follower.kill()
 
-  // Taken before the writes: the log may let go of it while they go on.
+  // Read before the writes: the log may delete it while they continue.
   const oldest = readdirSync(join(leader.dataDir, 'wal'))
     .sort()
     .find((name) => name.startsWith('wal-')) as string
   const log = join(leader.dataDir, 'wal', oldest)
   await flood(leader, 15_800, large, 'SETPROP')
   await flood(leader, 10_500, small, 'SETROOMPKG')
-  // A snapshot comes no sooner after the last than ten times what that one took, never when nothing was written since,
-  // and the log goes back two of them.
+  // The time between snapshots is at least ten times the duration of the last one, and none is taken without writes.
+  // The log reaches back two snapshots.
   await happens(
     'the log begins behind what the follower has',
     [leader],
@@ -106,21 +109,21 @@ test('a follower that was away for longer than the log goes back gets a snapshot
     },
     240_000,
   )
-  // Two of three voters are a majority: what both have at an index is in the log (§13).
+  // Two of three voters are a majority: what both have at an index is in the log (docs/design/consensus.md#apply).
   await happens(
     'digests were compared',
     [leader],
     async () => ((await statusOf(leader)).digest?.checked_index ?? 0) > 0,
   )
 
-  // Killed when chunks come in, and when the snapshot has its name and the log is about to begin behind it. The first
-  // moment is short; where it was over between two looks, the kill comes at the second.
+  // Kills the follower once when chunks arrive, and once when the snapshot has its name and the log is about to restart
+  // after it. If a poll misses the first, short moment, the kill happens at the second.
   const incoming = join(follower.dataDir, 'incoming')
   const snapshots = () => readdirSync(join(follower.dataDir, 'snapshots')).filter((name) => name.startsWith('snap-'))
   const held = snapshots()
   const isNamed = () => snapshots().some((name) => !held.includes(name))
   const first = shard.start(follower.name)
-  await happens('chunks come in', [first], () => existsSync(incoming) || isNamed())
+  await happens('chunks arrive', [first], () => existsSync(incoming) || isNamed())
   await first.kill()
   const second = shard.start(follower.name)
   await happens('the snapshot has its name', [second], isNamed)

@@ -1,4 +1,4 @@
-/** consensus.md §13: a digest counts when a majority of the voters has it. */
+/** docs/design/consensus.md#apply: a digest counts when a majority of the voters has it. */
 import { expect, test } from 'vitest'
 import { type DigestBook, judgeDigest, noteDigest } from './digests.ts'
 
@@ -6,9 +6,9 @@ const RIGHT = { index: 4_096, lo: 1, hi: 2 }
 const WRONG = { index: 4_096, lo: 1, hi: 3 }
 const OTHER = { index: 4_096, lo: 9, hi: 2 }
 const alone = (...voters: number[]) => ({ voters, outgoing: [] })
-const bookOf = (told: Record<number, typeof RIGHT>): DigestBook => {
+const bookOf = (reports: Record<number, typeof RIGHT>): DigestBook => {
   const book: DigestBook = new Map()
-  for (const [member, mark] of Object.entries(told)) noteDigest(book, Number(member), mark)
+  for (const [member, mark] of Object.entries(reports)) noteDigest(book, Number(member), mark)
   return book
 }
 
@@ -19,13 +19,13 @@ test('a node by itself agrees with itself', () => {
 test.each([
   ['one of two others has it', { 2: RIGHT }, 'agreed'],
   ['one has it, one has not', { 2: RIGHT, 3: WRONG }, 'agreed'],
-  ['nobody has told yet', {}, 'open'],
+  ['no other member has reported yet', {}, 'open'],
   ['one differs, one is silent', { 2: WRONG }, 'open'],
   ['both others differ', { 2: WRONG, 3: WRONG }, 'contradicted'],
   ['both others differ, also from each other', { 2: WRONG, 3: OTHER }, 'contradicted'],
   ['a learner does not count', { 2: WRONG, 7: WRONG }, 'open'],
-] as const)('of three voters, %s', (_, told, verdict) => {
-  expect(judgeDigest(bookOf(told), alone(1, 2, 3), 1, RIGHT)).toBe(verdict)
+] as const)('of three voters, %s', (_, reports, verdict) => {
+  expect(judgeDigest(bookOf(reports), alone(1, 2, 3), 1, RIGHT)).toBe(verdict)
 })
 
 test('half of the voters is no majority, neither for nor against', () => {
@@ -33,7 +33,7 @@ test('half of the voters is no majority, neither for nor against', () => {
   expect(judgeDigest(bookOf({ 2: WRONG, 3: WRONG, 4: RIGHT }), alone(1, 2, 3, 4), 1, RIGHT)).toBe('open')
 })
 
-test('between two configurations both halves must say so', () => {
+test('a joint configuration needs both halves', () => {
   const joint = { voters: [1, 4, 5], outgoing: [1, 2, 3] }
   expect(judgeDigest(bookOf({ 2: RIGHT }), joint, 1, RIGHT)).toBe('open')
   expect(judgeDigest(bookOf({ 2: RIGHT, 4: RIGHT }), joint, 1, RIGHT)).toBe('agreed')
@@ -41,7 +41,7 @@ test('between two configurations both halves must say so', () => {
   expect(judgeDigest(bookOf({ 2: WRONG, 3: WRONG, 4: WRONG, 5: WRONG }), joint, 1, RIGHT)).toBe('contradicted')
 })
 
-test('only what was told of the same index counts, and the last few are remembered', () => {
+test('only reports of the same index count, and the last few are kept', () => {
   const book: DigestBook = new Map()
   for (let n = 1; n <= 20; n++) noteDigest(book, 2, { ...RIGHT, index: n * 4_096 })
   noteDigest(book, 2, { ...RIGHT, index: 20 * 4_096 })

@@ -1,35 +1,35 @@
 /**
- * Whether the members hold the same data (consensus.md §13). With its heartbeats each tells the digest of its state at
- * the last index at which one was taken. A leader logs a digest, for all to compare with theirs, only when a majority
- * of the voters has told the same one: a leader whose own state went wrong would otherwise end those that are right.
- * Who is contradicted by a majority ends itself. Where no majority says either, nothing is logged: nobody can tell.
+ * Compares the data of the members (docs/design/consensus.md#apply). With its heartbeats each member reports the digest
+ * of its state at the last marked index. A leader logs a digest for all to compare only when a majority of the voters
+ * has reported the same one. Otherwise a leader whose own state is wrong would end the members that are right. A member
+ * that a majority contradicts ends itself. Without a majority either way nothing is logged.
  */
 import { jointTally, tally } from '../raft/quorum.ts'
-import type { DigestMark } from '../store/apply.ts'
+import type { DigestMark } from '../store/apply-context.ts'
 import type { Digest } from '../store/store.ts'
 
-/** What each member told last, oldest first. Two seldom stand at the same index, so a few are kept. */
+/** The latest reports of each member, oldest first. Members are seldom at the same index, so a few are kept. */
 export type DigestBook = Map<number, DigestMark[]>
 
-const TOLD_MAX = 8
+const MARKS_MAX = 8
 
 export function noteDigest(book: DigestBook, member: number, mark: DigestMark): void {
-  const told = book.get(member)
-  if (!told) book.set(member, [mark])
-  else if (told.at(-1)?.index !== mark.index) {
-    told.push(mark)
-    if (told.length > TOLD_MAX) told.shift()
+  const marks = book.get(member)
+  if (!marks) book.set(member, [mark])
+  else if (marks.at(-1)?.index !== mark.index) {
+    marks.push(mark)
+    if (marks.length > MARKS_MAX) marks.shift()
   }
 }
 
-/** As operators read it, in hexadecimal. */
+/** Hexadecimal, as shown to operators. */
 export function digestText({ lo, hi }: Digest): string {
   return `${hi.toString(16)}-${lo.toString(16)}`
 }
 
 type Voters = { readonly voters: readonly number[]; readonly outgoing: readonly number[] }
 
-/** How the voters, both halves of a joint configuration, stand to what `self` has at an index. */
+/** How the voters, in both halves of a joint configuration, compare with the digest of `self` at an index. */
 export function judgeDigest(
   book: DigestBook,
   { voters, outgoing }: Voters,
@@ -39,9 +39,9 @@ export function judgeDigest(
   const agree = new Map([[self, true]])
   const differ = new Map([[self, false]])
   for (const [member, marks] of book) {
-    const told = marks.find(({ index }) => index === own.index)
-    if (!told || member === self) continue
-    const isSame = told.lo === own.lo && told.hi === own.hi
+    const mark = marks.find(({ index }) => index === own.index)
+    if (!mark || member === self) continue
+    const isSame = mark.lo === own.lo && mark.hi === own.hi
     agree.set(member, isSame)
     differ.set(member, !isSame)
   }

@@ -1,4 +1,7 @@
-/** Another snapshot is loaded into a running shard of real processes, and the way back (consensus.md §11). */
+/**
+ * Loads another snapshot into a running shard of real processes, and returns to the data before
+ * (docs/design/consensus.md#log-commands).
+ */
 
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -31,7 +34,7 @@ const ROOMS = 200
 let shard: Shard
 let seed: string
 let tokenFile: string
-/** Of the data before the first load. */
+/** Digest of the data before the first load. */
 let before: string
 
 beforeAll(async () => {
@@ -49,7 +52,7 @@ afterAll(() => shard.close())
 const placeOf = (propertyId: string, night: number) => ({ propertyId, roomType: 'double', date: dateIn(night) })
 const packageOf = (availability: number) => ({ availability, finalPrice: 100, rateFeatures: [] })
 
-/** A snapshot of other properties; one is in both. */
+/** A snapshot of other properties; one property is in both. */
 async function seedFile(): Promise<string> {
   const folder = join(shard.folder, 'seed')
   mkdirSync(folder)
@@ -69,7 +72,7 @@ async function seedFile(): Promise<string> {
   return join(folder, 'seed.snapshot')
 }
 
-/** `vacancy cluster …` at a node. */
+/** Runs `vacancy cluster …` against a node. */
 function operate(node: ShardNode, ...args: readonly string[]) {
   return runVacancy(['cluster', ...args, '--node', `${node.host}:${node.apiPort}`, '--token-file', tokenFile])
 }
@@ -89,7 +92,7 @@ async function roomsAt(node: ShardNode, propertyId: string, night: number): Prom
   return reply.ok ? reply.result.availability : reply.code
 }
 
-/** Gives one night after another a package, of the property that is in both. */
+/** Writes a package for one night after another, of the property that is in both. */
 function startWriter() {
   const written: number[] = []
   let isStopping = false
@@ -100,7 +103,7 @@ function startWriter() {
       const fields = { propertyId: 'hotel_both', roomType: `room_${number}`, date: dateIn(1), ...packageOf(1) }
       const reply = await write(shard, way, 'SETROOMPKG', { ...fields, session, requestNumber: number }, () => false)
       if (reply.ok) written.push(number)
-      // A property has only so many kinds of rooms.
+      // A property has a limited number of room types.
       if (number % ROOMS === 0) break
     }
     if (way.client) closeClient(way.client)
@@ -116,7 +119,7 @@ function startWriter() {
   }
 }
 
-test('a load replaces the data on all nodes, at one moment of the log, also on one that is killed meanwhile', async () => {
+test('a load replaces the data on all nodes at one log index, even on one that is killed meanwhile', async () => {
   const leader = await leaderOf(shard)
   const victim = shard.running().find(({ name }) => name !== leader.name) as ShardNode
   const writer = startWriter()
@@ -144,13 +147,13 @@ test('a load replaces the data on all nodes, at one moment of the log, also on o
       if ((await ask(client, 'GETPROPROOMDAY', at)).ok) there.push(number)
     }
     closeClient(client)
-    // What was written before the load went with it; what came after it is there: no gap, nothing else.
+    // The load removed all earlier writes, and all later ones are there without a gap.
     expect(there).toEqual(writer.written.slice(writer.written.length - there.length))
     expect(there.length).toBeLessThan(writer.written.length)
   }
 })
 
-test('a node that was away comes to the load without its snapshot, gets it from the others, and serves again', async () => {
+test('a node that missed the load gets the snapshot from the others and serves again', async () => {
   const leader = await leaderOf(shard)
   const away = shard.running().find(({ name }) => name !== leader.name) as ShardNode
   await away.kill()
@@ -183,7 +186,7 @@ test('all nodes are killed after a load: the data are there again', async () => 
   for (const node of shard.running()) expect(await roomsAt(node, 'hotel_new_1', 3)).toBe(3)
 })
 
-test('the way back is given up once no start comes to the load again', async () => {
+test('the data before a load can be dropped once no restart applies the load again', async () => {
   const leader = await leaderOf(shard)
   const unknown = await operate(leader, 'drop-load', 'ab'.repeat(32))
   expect([unknown.code === 0, unknown.output]).toEqual([false, expect.stringContaining('404')])
@@ -199,7 +202,7 @@ test('the way back is given up once no start comes to the load again', async () 
   expect((await operate(leader, 'load', before)).output).toContain('404')
 })
 
-test('a file that is no snapshot of this shard is refused where it lies', async () => {
+test('a file that is not a snapshot of this shard is refused on the node that has it', async () => {
   const file = join(shard.folder, 'operator.token')
   const { code, output } = await operate(await leaderOf(shard), 'load', file)
   expect([code === 0, output]).toEqual([false, expect.stringContaining('409')])

@@ -1,4 +1,7 @@
-/** Members of a shard come, change and go, with real processes, while it is written to (consensus.md §7, platform.md §7.3). */
+/**
+ * Members join, change role and leave during writes, with real processes (docs/design/consensus.md#membership,
+ * docs/design/http.md#cluster-changes).
+ */
 
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -31,7 +34,7 @@ const adding = [202, 'add in progress']
 const removing = [202, 'remove in progress']
 const refused = (status: number, error: string) => [status, JSON.stringify({ error })]
 
-/** As the leader sees it, and nothing else is under way. */
+/** Waits until the leader reports the node in this role and no operation is running. */
 async function isAmong(kind: 'voters' | 'learners', node: string, wanted = true): Promise<void> {
   await happens(`${node} is ${wanted ? 'among' : 'not among'} the ${kind}`, shard.running(), async () => {
     for (const each of shard.running()) {
@@ -47,7 +50,7 @@ async function aFollower(): Promise<ShardNode> {
   return shard.running().find((node) => node !== leader) as ShardNode
 }
 
-test('a node that nobody knows, an id that is none, and who may not ask', async () => {
+test('refuses an unknown node, an invalid id and a missing token', async () => {
   const follower = await aFollower()
   const leader = await leaderOf(shard)
 
@@ -82,11 +85,11 @@ test('a learner joins by one seed, is promoted, demoted and removed', async () =
   await isAmong('learners', 'node-4', false)
 
   await becomes(learner, 'unavailable')
-  await happens('it says why', [learner], () => learner.output().includes('is no member of its shard any more'))
+  await happens('it logs the reason', [learner], () => learner.output().includes('is no longer a member of its shard'))
   expect(await learner.stop()).toEqual({ code: 0, signal: null })
 })
 
-test('a leader that is demoted hands over first', async () => {
+test('a demoted leader hands over first', async () => {
   const leader = await leaderOf(shard)
   expect(await postText(leader, '/cluster/demote-voter', { node_id: leader.name })).toEqual(removing)
   await isAmong('learners', leader.name)
@@ -96,7 +99,7 @@ test('a leader that is demoted hands over first', async () => {
   await isAmong('voters', leader.name)
 })
 
-test('a voter that is away: nobody is made leader there, and no other voter is taken out', async () => {
+test('while a voter is down it cannot become leader, and no other voter can be removed', async () => {
   const follower = await aFollower()
   const leader = await leaderOf(shard)
   const other = shard.running().find((node) => node !== leader && node !== follower) as ShardNode
@@ -115,7 +118,7 @@ test('a voter that is away: nobody is made leader there, and no other voter is t
   await leaderOf(shard)
 })
 
-test('a voter whose disk was wiped comes back as a new member and is promoted', async () => {
+test('a voter whose disk was wiped returns as a new member and is promoted', async () => {
   const victim = await aFollower()
   await victim.kill()
   rmSync(victim.dataDir, { recursive: true })
@@ -129,7 +132,7 @@ test('a voter whose disk was wiped comes back as a new member and is promoted', 
   await becomes(again, 'active_follower', 'active_leader')
 })
 
-test('down to the last voter, which stays', async () => {
+test('all voters but the last can be removed', async () => {
   const leader = await leaderOf(shard)
   const others = shard.voters.filter((voter) => voter !== leader.name)
   for (const voter of others) {
@@ -140,7 +143,7 @@ test('down to the last voter, which stays', async () => {
   expect(last).toEqual(refused(409, 'it is the last voter'))
 })
 
-test('nothing was lost or doubled meanwhile', async () => {
+test('no write was lost or applied twice', async () => {
   await writers.stop()
   await sameDigest(shard.running())
   for (const node of shard.running()) expect(await writers.differences(node)).toEqual([])

@@ -1,10 +1,10 @@
 import { assert } from '@vacancy/shared'
 import { expect, test } from 'vitest'
+import { genesisConfiguration } from '../bootstrap/formation.ts'
 import type { Log } from '../env.ts'
 import { type Change, JOINED_ID_BASE, resultOf } from '../raft/membership.ts'
 import type { Configuration } from '../raft/messages.ts'
 import { createRandom } from '../testing/random.ts'
-import { genesisConfiguration } from './formation.ts'
 import {
   type Answer,
   CATCH_UP_MS_MAX,
@@ -27,7 +27,7 @@ import {
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 const inc = (node: string, number = 1): string => Buffer.from(`${node}${number}`.padEnd(16, '.')).toString('hex')
 
-/** A core that takes every change that makes a configuration, and applies it when it is told to. */
+/** A core that accepts every change that yields a configuration, and applies it on request. */
 type Core = {
   readonly port: MembershipPort
   id: number
@@ -42,7 +42,7 @@ type Core = {
   readonly lags: Map<number, number>
   readonly silentPeers: Set<number>
   readonly log: { index: number; change: Change }[]
-  readonly asked: { node: string; onAnswer: (answer: Answer) => void }[]
+  readonly requested: { node: string; onAnswer: (answer: Answer) => void }[]
 }
 
 function createCore(configuration: Configuration): Core {
@@ -59,7 +59,7 @@ function createCore(configuration: Configuration): Core {
     lags: new Map(),
     silentPeers: new Set(),
     log: [],
-    asked: [],
+    requested: [],
     port: {
       status: () => ({
         id: core.id,
@@ -89,7 +89,7 @@ function createCore(configuration: Configuration): Core {
         core.transferTarget = target
         return 'taken'
       },
-      askLeader: (_, node, onAnswer) => core.asked.push({ node, onAnswer }),
+      requestLeader: (_, node, onAnswer) => core.requested.push({ node, onAnswer }),
       nowMs: () => core.nowMs,
       wallMs: () => core.nowMs,
       log: silent,
@@ -98,11 +98,11 @@ function createCore(configuration: Configuration): Core {
   return core
 }
 
-/** Applies what was proposed. */
+/** Applies the proposed changes. */
 function apply(core: Core, membership?: Membership): void {
   for (const { index, change } of core.log.splice(0)) {
     const result = resultOf(core.configuration, change, JOINED_ID_BASE + index)
-    assert(typeof result !== 'string', `a change makes a configuration: ${result}`)
+    assert(typeof result !== 'string', `a change yields a configuration: ${result}`)
     core.configuration = result
   }
   core.applied = core.commit
@@ -143,7 +143,7 @@ const namesOf = ({ members, voters, learners }: Configuration) => {
 }
 const lastOf = (membership: Membership) => operationsOf(membership).lastOperations[0]
 
-test('a node that asks is added as a learner once, with a raft id of its own', () => {
+test('a node that requests to join is added as a learner once, with its own raft id', () => {
   const [core, membership] = lead(bound(ABC))
 
   expect(onJoin(membership, join('x'))).toEqual({ kind: 'wait', reason: 'it is being added' })
@@ -178,7 +178,7 @@ test('there are at most 16 learners', () => {
   expect(onJoin(membership, join('y'))).toMatchObject({ kind: 'refused', reason: 'full' })
 })
 
-test('founders are bound one after the other as they are heard, the leader first of all itself (§7.1)', () => {
+test('founders are bound one by one as they report, starting with the leader itself', () => {
   const [core, membership] = lead(genesisConfiguration(ABC))
 
   tickMembership(membership)
@@ -192,7 +192,7 @@ test('founders are bound one after the other as they are heard, the leader first
   expect(core.log).toHaveLength(0)
 })
 
-test('an initial voter without a founder is replaced, catches up and is promoted (G3, §7.1)', () => {
+test('an initial voter without a founder is replaced, catches up and is promoted', () => {
   const [core, membership] = lead(genesisConfiguration(ABC))
   tickMembership(membership)
   apply(core)
@@ -216,7 +216,7 @@ test('an initial voter without a founder is replaced, catches up and is promoted
   expect(lastOf(membership)).toMatchObject({ kind: 'replace', node: 'c', result: 'done', reason: '' })
 })
 
-test('a wiped voter is replaced only while the others are a healthy majority, one at a time (§7.1)', () => {
+test('a wiped voter is replaced only while the others are a healthy majority, one at a time', () => {
   const [core, membership] = lead(bound(['a', 'b', 'c', 'd', 'e']))
   core.silentPeers.add(2).add(3).add(4)
 
@@ -226,7 +226,7 @@ test('a wiped voter is replaced only while the others are a healthy majority, on
   apply(core, membership)
   expect(core.configuration.voters).toEqual([1, 3, 4, 5])
 
-  core.lags.set(core.configuration.learners[0] as number, 1e6)
+  core.lags.set(core.configuration.learners[0], 1e6)
   expect(onJoin(membership, join('c', 2))).toEqual({ kind: 'wait', reason: 'another membership operation is running' })
 })
 
@@ -241,7 +241,7 @@ test('a second process under one id is refused while the first one answers', () 
   expect(onJoin(membership, join('b', 2))).toEqual({ kind: 'wait', reason: 'it is being replaced' })
 })
 
-test('a replacement that its leader did not end goes on under the next one, because the node asks on', () => {
+test('an unfinished replacement continues under the next leader, because the node still requests to join', () => {
   const [core, first] = lead(bound(ABC))
   core.silentPeers.add(3)
   onJoin(first, join('c', 2))
@@ -267,7 +267,7 @@ test('a replacement that its leader did not end goes on under the next one, beca
   expect(lastOf(second)).toMatchObject({ kind: 'replace', result: 'done' })
 })
 
-test('a voter that was taken back in and is demoted then stays a learner: what it asked before is over', () => {
+test('a replaced voter that is then demoted stays a learner: its earlier join request is void', () => {
   const [core, membership] = lead(bound(ABC))
   core.silentPeers.add(3)
   onJoin(membership, join('c', 2))
@@ -285,7 +285,7 @@ test('a voter that was taken back in and is demoted then stays a learner: what i
   expect(operationsOf(membership).operation).toBeUndefined()
 })
 
-test('a promoted learner is waited for until it has caught up', () => {
+test('promotion waits until the learner has caught up', () => {
   const [core, membership, id] = withLearner()
   core.lags.set(id, 52_340)
   core.commit = 100_000
@@ -302,7 +302,7 @@ test('a promoted learner is waited for until it has caught up', () => {
   expect(lastOf(membership)).toMatchObject({ kind: 'promote', node: 'x', result: 'done' })
 })
 
-test('a learner that never answered has not caught up, however short the log is', () => {
+test('a learner that never replied has not caught up, however short the log', () => {
   const [core, membership, id] = withLearner()
   core.commit = 500
   core.applied = 500
@@ -327,10 +327,10 @@ test('promotion ends after ten minutes without catching up', () => {
   expect(operationsOf(membership).operation).toBeUndefined()
 })
 
-test('promote is accepted without effect for a voter, and refused as the table says (§7.3)', () => {
+test('promote has no effect on a voter and is otherwise refused as documented', () => {
   const [core, membership, id] = withLearner()
   expect(startPromote(membership, 'b')).toEqual({ status: 202, text: 'add in progress' })
-  expect(startPromote(membership, 'nobody')).toEqual({ status: 404, text: 'unknown node' })
+  expect(startPromote(membership, 'unknown')).toEqual({ status: 404, text: 'unknown node' })
 
   core.silentPeers.add(id)
   startPromote(membership, 'x')
@@ -352,7 +352,7 @@ test('there are at most 7 voters', () => {
   expect(startPromote(membership, 'x')).toEqual({ status: 409, text: 'there are 7 voters already' })
 })
 
-test('a demoted voter becomes a learner and goes on, a demoted learner leaves', () => {
+test('a demoted voter becomes a learner, and a demoted learner leaves', () => {
   const [core, membership] = lead(bound(ABC))
 
   expect(startDemote(membership, 'c')).toEqual({ status: 202, text: 'remove in progress' })
@@ -367,7 +367,7 @@ test('a demoted voter becomes a learner and goes on, a demoted learner leaves', 
   expect(startDemote(membership, 'c').status).toBe(404)
 })
 
-test('the last voter stays, and so does one without whom the rest is no healthy majority (§7.3)', () => {
+test('the last voter cannot be demoted, nor one that a healthy majority needs', () => {
   const [, alone] = lead(bound(['a']))
   expect(startDemote(alone, 'a')).toEqual({ status: 409, text: 'it is the last voter' })
 
@@ -394,10 +394,10 @@ test('a leader that is demoted moves leadership first, and the new leader demote
   core.role = 'follower'
   core.leader = 3
   tickMembership(membership)
-  core.asked.shift()?.onAnswer({ status: 503, text: 'leader not ready' })
+  core.requested.shift()?.onAnswer({ status: 503, text: 'leader not ready' })
   tickMembership(membership)
-  expect(core.asked.map(({ node }) => node)).toEqual(['a'])
-  core.asked.shift()?.onAnswer({ status: 202, text: 'remove in progress' })
+  expect(core.requested.map(({ node }) => node)).toEqual(['a'])
+  core.requested.shift()?.onAnswer({ status: 202, text: 'remove in progress' })
 
   expect(lastOf(membership)).toMatchObject({ kind: 'demote', node: 'a', result: 'done' })
 })
@@ -412,14 +412,14 @@ test('a demotion of the leader fails when leadership does not move', () => {
   expect(lastOf(membership)).toMatchObject({ result: 'failed', reason: 'leadership did not move to another voter' })
 })
 
-test('leadership is transferred to an active voter that is not far behind (§7.3)', () => {
+test('leadership is transferred to an active voter that is not far behind', () => {
   const [core, membership] = withLearner()
   core.commit = 50_000
   core.applied = 50_000
   core.lags.set(2, 10_001)
   core.silentPeers.add(3)
 
-  expect(startTransfer(membership, 'nobody')).toEqual({ status: 404, text: 'unknown node' })
+  expect(startTransfer(membership, 'unknown')).toEqual({ status: 404, text: 'unknown node' })
   expect(startTransfer(membership, 'x')).toEqual({ status: 409, text: 'the target is a learner' })
   expect(startTransfer(membership, 'c')).toEqual({ status: 409, text: 'the target is inactive' })
   expect(startTransfer(membership, 'b')).toEqual({
@@ -449,7 +449,7 @@ test('no transfer begins while a membership change is not applied', () => {
   expect(startTransfer(membership, 'b').status).toBe(202)
 })
 
-test('a transfer that the core gave up is shown as failed', () => {
+test('a transfer that the core abandoned is reported as failed', () => {
   const [core, membership] = lead(bound(ABC))
   startTransfer(membership, 'b')
 
@@ -459,7 +459,7 @@ test('a transfer that the core gave up is shown as failed', () => {
   expect(lastOf(membership)).toMatchObject({ kind: 'transfer', result: 'failed' })
 })
 
-test('a change whose leader is gone is judged by the configuration once its index is applied', () => {
+test('the result of a change whose leader is gone follows from the configuration once its index is applied', () => {
   const [core, membership] = lead(bound(ABC))
   startDemote(membership, 'c')
   core.role = 'follower'
@@ -479,7 +479,7 @@ test('a change whose leader is gone is judged by the configuration once its inde
   expect(lastOf(lost)).toMatchObject({ result: 'failed', reason: 'leadership moved to b before it was done' })
 })
 
-test('a change that nobody commits is given up after half a minute', () => {
+test('a change that is never committed fails after half a minute', () => {
   const [core, membership] = lead(bound(ABC))
   startDemote(membership, 'c')
   core.role = 'follower'
@@ -491,7 +491,7 @@ test('a change that nobody commits is given up after half a minute', () => {
   expect(lastOf(membership)).toMatchObject({ result: 'failed', reason: 'leadership was lost before it was done' })
 })
 
-test('the last 20 operations are remembered, newest first', () => {
+test('the last 20 operations are kept, newest first', () => {
   const [core, membership] = withLearner()
   for (let n = 0; n < 25; n++) {
     core.transferTarget = 0
@@ -515,7 +515,7 @@ test('formation/wiped-voter-votes binds a wiped voter to its old raft id', () =>
   expect(core.configuration.members[1]?.incarnation).toBe(inc('b', 2))
 })
 
-test('whatever is asked in whatever order, each change moves one voter and at least one voter stays', () => {
+test('under random requests each change moves one voter and at least one voter stays', () => {
   const runs = Number(process.env['MEMBERSHIP_RUNS'] ?? 200)
   const first = Number(process.env['MEMBERSHIP_SEED'] ?? 1)
   for (let run = 0; run < runs; run++) {
@@ -524,7 +524,7 @@ test('whatever is asked in whatever order, each change moves one voter and at le
     const nodes = ['a', 'b', 'c', 'x', 'y']
     for (let step = 0; step < 100; step++) {
       const before = core.configuration
-      const node = nodes[random.below(nodes.length)] as string
+      const node = nodes[random.below(nodes.length)]
       core.nowMs += random.below(5_000)
       const acts = [
         () => node !== 'a' && onJoin(membership, join(node, 1 + random.below(2))),
@@ -549,7 +549,7 @@ test('whatever is asked in whatever order, each change moves one voter and at le
       expect(moved.length, seed).toBeLessThanOrEqual(1)
       expect(core.configuration.outgoing, seed).toEqual([])
       expect(core.log.length, seed).toBeLessThanOrEqual(1)
-      // A raft id belongs to one incarnation for ever (§7.1).
+      // A raft id belongs to one incarnation forever (docs/design/consensus.md#identities).
       for (const { id, incarnation } of before.members) {
         const after = core.configuration.members.find((member) => member.id === id)
         if (incarnation !== '' && after) expect(after.incarnation, seed).toBe(incarnation)

@@ -1,19 +1,19 @@
 /**
- * What the leader does about members: takes nodes in, binds founders, replaces wiped voters, and the operations an
- * operator asks for, one at a time (consensus.md §7, platform.md §7.3). A state machine over the status of the core: it
- * is told the time, proposes changes through a port, and nothing else happens in it.
+ * Membership as the leader manages it: admits nodes, binds founders, replaces wiped voters and runs operator requests,
+ * one operation at a time (docs/design/consensus.md#membership, docs/design/http.md#cluster-changes). A state machine
+ * over the status of the core: time is an input, and changes go out through a port.
  *
  *   promote   ── catching up ── changing ── done
  *   demote    ── (leader: moving leadership ── passed to the new leader) ── changing ── done
  *   remove    ── changing ── done                     a learner is demoted
  *   replace   ── changing ── catching up ── changing ── done     an initial voter came back without its data
  *
- * **Who may be bound** is told in formation.ts: founders alone. A voter that comes with another incarnation is replaced
- * in one step, out with the old member, in with a learner of a new raft id, and promoted when it has caught up.
+ * **Binding**: only founders can be bound (formation.ts). A voter that returns with another incarnation is replaced in
+ * one step: the old member leaves and a learner with a new raft id joins. It is promoted when it has caught up.
  *
- * **A change of leader** ends what runs here. What was proposed already is judged by the configuration once its index is
- * applied. A replacement goes on under the next leader, because the new member goes on asking: a node that was taken in
- * sends `join` until it is a voter, if it is named in `--initial-voters`.
+ * **Change of leader**: ends the running operation. The result of a change already proposed follows from the
+ * configuration once its index is applied. A replacement continues under the next leader, because a node named in
+ * `--initial-voters` sends `join` until it is a voter.
  */
 
 import { assert, unreachable } from '@vacancy/shared'
@@ -22,20 +22,20 @@ import { type Change, JOINED_ID_BASE, MEMBER_LIMITS } from '../raft/membership.t
 import type { Configuration, Member } from '../raft/messages.ts'
 import { type FinishedOperation, OPERATIONS_KEPT, type OperationKind, type RunningOperation } from '../status.ts'
 
-/** A member this close to the commit index has caught up (§7.3). */
+/** A member this close to the commit index has caught up (docs/design/consensus.md#operations). */
 export const CAUGHT_UP_ENTRIES = 1_000
-/** A target of a transfer may be this far behind. */
+/** A transfer target may be this far behind. */
 export const TRANSFER_LAG_MAX = 10_000
 export const CATCH_UP_MS_MAX = 600_000
-/** A proposed change, a moved leadership: what takes longer has failed. */
+/** Limit of a proposed change and of a moved leadership. */
 export const STEP_MS_MAX = 30_000
-/** So long two processes may seem to run under one id: the old connection of a node that restarted is still closing. */
+/** How long two processes may appear under one id: after a restart the old connection takes a while to close. */
 export const DUPLICATE_MS = 10_000
-/** A node that asked to be taken in and fell silent is forgotten. */
+/** A node whose join requests stop is dropped after this. */
 const JOIN_MS_MAX = 60_000
 const JOINS_MAX = 64
 
-/** What the leader knows of another member; `status()` of the core has more. */
+/** The leader's view of another member; `status()` of the core has more. */
 export type PeerView = {
   readonly id: number
   readonly match: number
@@ -59,14 +59,17 @@ export type MembershipView = {
 
 export type MembershipPort = {
   status(): MembershipView
-  /** It leads and has applied an entry of its own term (M3). */
+  /**
+   * This node leads and has applied an entry of its own term
+   * (docs/design/consensus.md#when-a-configuration-takes-effect).
+   */
   isReady(): boolean
-  /** @returns index of the entry, or why it was refused */
+  /** @returns index of the entry, or the reason of the refusal */
   proposeChange(change: Change): number | string
-  /** @returns 'taken', or why it was refused */
+  /** @returns 'taken', or the reason of the refusal */
   transferLeader(target: number): string
-  /** Sends an admin request to the present leader. The answer may never come. */
-  askLeader(kind: 'demote', node: string, onAnswer: (answer: Answer) => void): void
+  /** Sends an admin request to the present leader. The reply may never come. */
+  requestLeader(kind: 'demote', node: string, onAnswer: (answer: Answer) => void): void
   nowMs(): number
   wallMs(): number
   readonly log: Log
@@ -74,7 +77,7 @@ export type MembershipPort = {
 
 export type MembershipOptions = {
   readonly self: { readonly node: string; readonly incarnation: string; readonly isFounder: boolean }
-  /** Names in the genesis: who is promoted without being asked. */
+  /** Names in the genesis: these nodes are promoted without an operator. */
   readonly initialVoters: readonly string[]
   readonly defects?: ReadonlySet<string> | undefined
 }
@@ -84,7 +87,7 @@ export type Answer = { readonly status: 202 | 404 | 409 | 503; readonly text: st
 export type JoinRequest = { readonly node: string; readonly incarnation: string; readonly isInitialVoter: boolean }
 export type JoinAnswer =
   | { readonly kind: 'joined'; readonly member: number; readonly configuration: Configuration }
-  /** Ask again in a second. */
+  /** Retry in a second. */
   | { readonly kind: 'wait'; readonly reason: string }
   | { readonly kind: 'refused'; readonly reason: 'not-leader' | 'full' | 'duplicate'; readonly detail: string }
 
@@ -95,12 +98,12 @@ type Operation = {
   readonly node: string
   readonly startedMs: number
   readonly startedWallMs: number
-  /** Raft id of the member; 0 while the entry that adds it is not applied. */
+  /** Raft id of the member; 0 until the entry that adds it is applied. */
   id: number
   phase: Phase
-  /** Index of the entry that was proposed last; 0 for none. */
+  /** Index of the last proposed entry; 0 for none. */
   changeIndex: number
-  /** When this phase has failed. */
+  /** When this phase times out. */
   deadlineMs: number
 }
 
@@ -121,10 +124,10 @@ export type Membership = MembershipOptions & {
   finished: readonly FinishedOperation[]
   /** By result, since this node started. */
   readonly ended: { done: number; failed: number }
-  /** The newest change that was proposed here; 0 for none. */
+  /** The newest change proposed here; 0 for none. */
   changeIndex: number
   readonly joins: Map<string, Join>
-  /** Incarnations of founders that were heard, by node. */
+  /** Incarnations of founders that sent a report, by node. */
   readonly founders: Map<string, string>
 }
 
@@ -142,7 +145,7 @@ export function createMembership(port: MembershipPort, options: MembershipOption
   }
 }
 
-/** Texts of refusals: what an operator reads (platform.md §7.3). */
+/** Texts of refusals for operators (docs/design/http.md#cluster-changes). */
 const TEXTS = {
   promote: 'add in progress',
   demote: 'remove in progress',
@@ -164,14 +167,17 @@ const TEXTS = {
 const accept = (text: string): Answer => ({ status: 202, text })
 const refuse = (status: 404 | 409 | 503, text: string): Answer => ({ status, text })
 
-// Nodes that come
+// Join requests
 
-/** A founder of this shard was heard, in a formation report of its own. */
+/** A founder of this shard sent a formation report. */
 export function onFounder(membership: Membership, node: string, incarnation: string): void {
   if (membership.founders.size < JOINS_MAX || membership.founders.has(node)) membership.founders.set(node, incarnation)
 }
 
-/** A node asks to be taken in (§7.1, §7.2). Idempotent by node and incarnation. */
+/**
+ * A node requests to join (docs/design/consensus.md#identities, docs/design/consensus.md#joining). Idempotent by node
+ * and incarnation.
+ */
 export function onJoin(membership: Membership, request: JoinRequest): JoinAnswer {
   const { port, defects } = membership
   const view = port.status()
@@ -201,13 +207,13 @@ export function onJoin(membership: Membership, request: JoinRequest): JoinAnswer
 
 const wait = (reason: string): JoinAnswer => ({ kind: 'wait', reason })
 
-/** Same node, another folder: the old member goes, because it has forgotten what it promised. */
+/** Same node, another folder: the old member is removed, because the node lost the state behind its votes. */
 function replace(membership: Membership, view: MembershipView, member: Member, request: JoinRequest): JoinAnswer {
   const { port, joins } = membership
   const { node, incarnation } = request
   const { configuration } = view
   const nowMs = port.nowMs()
-  if (member.id === view.id || isHeard(view, member.id)) {
+  if (member.id === view.id || isReachable(view, member.id)) {
     const isLong = nowMs - (joins.get(node)?.firstMs ?? nowMs) >= DUPLICATE_MS
     const detail = `a process that runs as ${node} already answers: give each node an id of its own`
     return isLong ? { kind: 'refused', reason: 'duplicate', detail } : wait('its earlier process still answers')
@@ -237,7 +243,7 @@ function noteJoin({ joins, port }: Membership, request: JoinRequest): void {
   joins.set(request.node, { ...request, firstMs: isSame ? before.firstMs : nowMs, lastMs: nowMs })
 }
 
-// What operators ask for
+// Operator requests
 
 /** A learner becomes a voter once it has caught up. */
 export function startPromote(membership: Membership, node: string): Answer {
@@ -250,7 +256,7 @@ export function startPromote(membership: Membership, node: string): Answer {
   if (configuration.voters.includes(member.id)) return accept(TEXTS.promote)
   const { operation } = membership
   if (operation) {
-    // An initial voter that is being taken back in is promoted already.
+    // An initial voter that is being replaced will be promoted in any case.
     const isSame = operation.node === node && (operation.kind === 'promote' || operation.kind === 'replace')
     return isSame ? accept(TEXTS.promote) : refuse(409, TEXTS.busy)
   }
@@ -287,7 +293,7 @@ export function startDemote(membership: Membership, node: string): Answer {
     tickMembership(membership)
     return accept(TEXTS.demote)
   }
-  // A leader that is no voter any more would step down in the middle of its own change.
+  // A leader that is no longer a voter would step down in the middle of its own change.
   if (!canChange(membership, view)) return refuse(409, TEXTS.unapplied)
   const target = mostAdvanced(view)
   if (target === undefined || view.transferTarget !== 0) {
@@ -299,7 +305,7 @@ export function startDemote(membership: Membership, node: string): Answer {
   return accept(TEXTS.demote)
 }
 
-/** Leadership goes to another voter (§8). */
+/** Leadership goes to another voter (docs/design/consensus.md#leadership-transfer). */
 export function startTransfer(membership: Membership, node: string): Answer {
   const { port } = membership
   const view = port.status()
@@ -331,16 +337,16 @@ type Begun = Pick<Operation, 'kind' | 'node' | 'id' | 'phase'> & { readonly chan
 
 function begin(membership: Membership, { kind, node, id, phase, changeIndex = 0 }: Begun): void {
   const { port } = membership
-  assert(!membership.operation, 'one membership operation runs at a time (§21)')
+  assert(!membership.operation, 'one membership operation runs at a time')
   const [startedMs, startedWallMs] = [port.nowMs(), port.wallMs()]
   const deadlineMs = startedMs + (phase === 'catching-up' ? CATCH_UP_MS_MAX : STEP_MS_MAX)
   membership.operation = { kind, node, id, phase, changeIndex, startedMs, startedWallMs, deadlineMs }
-  port.log.info({ kind, node }, 'membership operation began')
+  port.log.info({ kind, node }, 'membership operation started')
 }
 
 // Time
 
-/** Carries on what is under way. Called on every tick of the driver and after a configuration was applied. */
+/** Advances the running operation. Called on every tick of the driver and after a configuration is applied. */
 export function tickMembership(membership: Membership): void {
   const view = membership.port.status()
   if (membership.operation) stepOperation(membership, membership.operation, view)
@@ -367,7 +373,7 @@ function stepOperation(membership: Membership, operation: Operation, view: Membe
       return stepChange(membership, operation, view)
     case 'moving':
     case 'passing':
-      // The core gives a transfer up by itself after an election time-out.
+      // The core abandons a transfer itself after an election timeout.
       if (view.transferTarget !== 0 && !isLate) return
       return finish(membership, operation, 'leadership did not move to another voter')
     default:
@@ -375,7 +381,7 @@ function stepOperation(membership: Membership, operation: Operation, view: Membe
   }
 }
 
-/** Proposes the change of an operation and sees it applied. */
+/** Proposes the change of an operation and waits until it is applied. */
 function stepChange(membership: Membership, operation: Operation, view: MembershipView): void {
   const { port } = membership
   const { node } = operation
@@ -386,7 +392,7 @@ function stepChange(membership: Membership, operation: Operation, view: Membersh
     if (isReached(operation, configuration)) return finish(membership, operation, '')
     const member = memberOf(configuration, node)
     if (operation.kind === 'replace' && operation.id === 0 && member && member.id > JOINED_ID_BASE) {
-      // The second half; without the name in the list the new member stays a learner.
+      // The second half. A node outside the list stays a learner.
       if (!membership.initialVoters.includes(node)) return finish(membership, operation, '')
       operation.id = member.id
       operation.phase = 'catching-up'
@@ -397,11 +403,11 @@ function stepChange(membership: Membership, operation: Operation, view: Membersh
   }
   if (isReached(operation, configuration)) return finish(membership, operation, '')
   if (!configuration.members.some(({ id }) => id === operation.id)) {
-    return finish(membership, operation, 'the node is no member any more')
+    return finish(membership, operation, 'the node is no longer a member')
   }
   const isLate = port.nowMs() >= operation.deadlineMs
   if (!canChange(membership, view)) return isLate ? finish(membership, operation, TEXTS.unapplied) : undefined
-  // Asked again: what was healthy when the operation was accepted may not be now.
+  // Checked again: health may have changed since the operation was accepted.
   if (operation.kind === 'demote' && !isHealthyWithout(view, operation.id)) {
     return finish(membership, operation, TEXTS.noMajority)
   }
@@ -420,7 +426,7 @@ function isReached({ kind, id }: Operation, { members, voters, outgoing, learner
   return outgoing.length === 0 && voters.includes(id)
 }
 
-/** Leadership is gone. A demoted leader passes its own demotion on; a proposed change is judged when it is applied. */
+/** Leadership is lost. A demoted leader forwards its own demotion. A proposed change is judged when it is applied. */
 function stepWithoutLead(membership: Membership, operation: Operation, view: MembershipView): void {
   const { port } = membership
   const isLate = port.nowMs() >= operation.deadlineMs
@@ -433,7 +439,7 @@ function stepWithoutLead(membership: Membership, operation: Operation, view: Mem
     const retry = () => {
       if (membership.operation === operation && operation.phase === 'passing') operation.phase = 'moving'
     }
-    port.askLeader('demote', operation.node, ({ status, text }) => {
+    port.requestLeader('demote', operation.node, ({ status, text }) => {
       if (membership.operation !== operation) return
       if (status === 503) return retry()
       finish(membership, operation, status === 202 ? '' : `the new leader refused: ${text}`)
@@ -463,13 +469,13 @@ function stepTransfer(membership: Membership, transfer: Transfer, view: Membersh
   }
   if (view.leader !== 0 && view.leader !== view.id)
     end(`${nodeOf(view.configuration, view.leader)} was elected instead`)
-  else if (isLate) end('nobody was elected')
+  else if (isLate) end('no leader was elected')
 }
 
 function finish(membership: Membership, operation: Operation, reason: string): void {
-  assert(membership.operation === operation, 'an operation ends once')
+  assert(membership.operation === operation, 'only the running operation ends')
   membership.operation = undefined
-  // Whoever still wants to be taken in asks again: what it asked before must not undo what an operator wants now.
+  // A node that still wants to join sends another request. Its earlier one must not undo a newer operator request.
   membership.joins.delete(operation.node)
   note(membership, operation, reason)
 }
@@ -484,7 +490,9 @@ function note(membership: Membership, { kind, node }: { kind: OperationKind; nod
   else port.log.warn({ kind, node, reason }, 'membership operation failed')
 }
 
-/** Binds one founder that was heard (§7.1). @returns whether a change was proposed */
+/**
+ * Binds one founder that sent a report (docs/design/consensus.md#identities). @returns whether a change was proposed
+ */
 function bindOne(membership: Membership, { configuration }: MembershipView): boolean {
   const { self, founders } = membership
   for (const { id, node, incarnation: bound } of configuration.members) {
@@ -496,7 +504,7 @@ function bindOne(membership: Membership, { configuration }: MembershipView): boo
   return false
 }
 
-/** An initial voter that was taken in and goes on asking is promoted, whoever began it. */
+/** Promotes an initial voter that has joined and still sends join requests, whichever leader began it. */
 function resumeReplacement(membership: Membership, { configuration }: MembershipView): void {
   if (membership.operation || configuration.voters.length >= MEMBER_LIMITS.voters) return
   for (const { node, incarnation, isInitialVoter } of membership.joins.values()) {
@@ -512,9 +520,12 @@ function forgetJoins({ joins, port }: Membership): void {
   for (const [node, { lastMs }] of joins) if (nowMs - lastMs > JOIN_MS_MAX) joins.delete(node)
 }
 
-// The core's side
+// Interface to the core
 
-/** M3: one change at a time, and none before an entry of the own term is applied. */
+/**
+ * One change at a time, and none before an entry of the own term is applied
+ * (docs/design/consensus.md#when-a-configuration-takes-effect).
+ */
 function canChange(membership: Membership, view: MembershipView): boolean {
   return membership.port.isReady() && view.applied >= membership.changeIndex && view.configuration.outgoing.length === 0
 }
@@ -524,7 +535,7 @@ function propose(membership: Membership, change: Change): number {
   const { port } = membership
   const index = port.proposeChange(change)
   if (typeof index !== 'number') {
-    port.log.warn({ change, reason: index }, 'a membership change was refused')
+    port.log.warn({ change, reason: index }, 'membership change refused')
     return 0
   }
   membership.changeIndex = index
@@ -534,7 +545,7 @@ function propose(membership: Membership, change: Change): number {
 const memberOf = ({ members }: Configuration, node: string): Member | undefined =>
   members.find((member) => member.node === node)
 
-/** '' for nobody, and for somebody who is no member any more. */
+/** '' for id 0 and for nodes that are no longer members. */
 function nodeOf({ members }: Configuration, id: number): string {
   return members.find((member) => member.id === id)?.node ?? ''
 }
@@ -545,8 +556,11 @@ function lagOf({ commit }: MembershipView, { match }: PeerView): number {
   return Math.max(0, commit - match)
 }
 
-/** A peer starts as active (M9); one that has acknowledged something was heard. */
-function isHeard(view: MembershipView, id: number): boolean {
+/**
+ * A peer starts as active (docs/design/consensus.md#when-a-configuration-takes-effect). One that has acknowledged an
+ * entry is reachable.
+ */
+function isReachable(view: MembershipView, id: number): boolean {
   const peer = peerOf(view, id)
   return peer?.isActive === true && peer.match > 0
 }
@@ -554,10 +568,12 @@ function isHeard(view: MembershipView, id: number): boolean {
 function isCaughtUp(view: MembershipView, id: number): boolean {
   if (id === view.id) return true
   const peer = peerOf(view, id)
-  return peer !== undefined && isHeard(view, id) && peer.state === 'replicate' && lagOf(view, peer) <= CAUGHT_UP_ENTRIES
+  return (
+    peer !== undefined && isReachable(view, id) && peer.state === 'replicate' && lagOf(view, peer) <= CAUGHT_UP_ENTRIES
+  )
 }
 
-/** Whether the other voters can go on without one: those that are active and caught up are a majority of them. */
+/** Whether a majority of the other voters is active and caught up. */
 function isHealthyWithout(view: MembershipView, id: number): boolean {
   const rest = view.configuration.voters.filter((voter) => voter !== id)
   const healthy = rest.filter((voter) => isCaughtUp(view, voter)).length
@@ -570,7 +586,7 @@ function mostAdvanced(view: MembershipView): PeerView | undefined {
     .sort((a, b) => b.match - a.match || a.id - b.id)[0]
 }
 
-// What is told
+// Reports
 
 /** For `/cluster/info` and `/cluster/operations`. */
 export function operationsOf(membership: Membership): {

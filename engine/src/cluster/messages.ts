@@ -1,14 +1,15 @@
-/** What the main thread and the replica thread tell each other. */
+/** Messages between the main thread and the replica thread. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { ErrorName, VacancyError } from '@vacancy/shared'
 import type { Log } from '../env.ts'
 import type { BootstrapStatus, ClusterStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
-import type { AdminAnswer, AdminAsk } from './member.ts'
+import type { AdminRequest } from './admin.ts'
+import type { AdminAnswer } from './member-state.ts'
 
 export type ReplicaOptions = {
   readonly dataDir: string
-  /** Undefined: the shard that the data in the folder belongs to. */
+  /** Undefined: the shard that owns the data in the folder. */
   readonly shardId: string | undefined
   readonly nodeId: string
   readonly codecs: readonly string[]
@@ -25,16 +26,18 @@ export type ReplicaOptions = {
   readonly loadThreads: number
   /** Sets damaged data aside and starts from what verifies. */
   readonly acceptLoss: boolean
-  /** Sets the data aside and comes back as a new member (V4); clustered only. */
+  /**
+   * Sets the data aside and rejoins as a new member (docs/design/storage.md#torn-tail-or-corruption). Clustered only.
+   */
   readonly rejoin: boolean
-  /** A day to which maintenance may go at once, however long ago the last one was; 0 for none. */
+  /** Maintenance may advance up to this day at once, however long ago the last one was; 0 for none. */
   readonly acceptDay: number
   readonly forceTypescript: boolean
-  /** Undefined: a node by itself. */
+  /** Undefined: a standalone node. */
   readonly cluster: ClusterOptions | undefined
 }
 
-/** What a member of a shard needs beyond a node by itself. */
+/** Additional options of a shard member. */
 export type ClusterOptions = {
   readonly zoneId: string
   readonly initialVoters: readonly string[]
@@ -46,13 +49,15 @@ export type ClusterOptions = {
   /** Listener for peers. */
   readonly host: string
   readonly port: number
-  /** Files of the certificate for peers; undefined: in the clear. */
+  /** Files of the peer certificate; undefined: no TLS. */
   readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined
+  /** `tls_require_node_id`; undefined when it is not set. */
+  readonly requireNodeId: boolean | undefined
   readonly resolver: { readonly url: string; readonly tokenFile: string | undefined }
-  /** Own address for HTTP, and the port that peers are taken to have unless the resolver says another. */
+  /** Own HTTP address, and the default HTTP port of peers. The resolver may name another port. */
   readonly apiHost: string
   readonly apiPort: number
-  /** What serving threads are told of the shard (cells.ts). */
+  /** Status for the serving threads (shared-status.ts). */
   readonly cells: SharedArrayBuffer
 }
 
@@ -60,13 +65,13 @@ export type ToReplica =
   | { readonly type: 'serve'; readonly channel: MessagePort }
   | { readonly type: 'snapshot'; readonly origin: SnapshotInfo['origin'] }
   | { readonly type: 'maintain'; readonly force: boolean }
-  /** An operator asks the shard for something; `asked` with the same id follows. */
-  | { readonly type: 'ask'; readonly id: number; readonly what: AdminAsk }
+  /** An operator request to the shard; `admin-reply` with the same id follows. */
+  | { readonly type: 'admin-request'; readonly id: number; readonly what: AdminRequest }
   /** The node is about to stop: a leader hands over. */
   | { readonly type: 'leave' }
-  /** Nodes to look for, beside those that are known. */
+  /** Nodes to dial in addition to the known ones. */
   | { readonly type: 'dial'; readonly nodes: readonly string[] }
-  /** The certificate for peers is to be read again. */
+  /** Reload the peer certificate. */
   | { readonly type: 'reload' }
   | { readonly type: 'stop' }
 
@@ -88,7 +93,7 @@ export type FromReplica =
   | { readonly type: 'status'; readonly status: ReplicaStatus }
   | { readonly type: 'cluster'; readonly status: ClusterStatus; readonly resolver: ResolverStatus | undefined }
   | { readonly type: 'bootstrap'; readonly status: BootstrapStatus }
-  | { readonly type: 'asked'; readonly id: number; readonly answer: AdminAnswer }
+  | { readonly type: 'admin-reply'; readonly id: number; readonly answer: AdminAnswer }
   | { readonly type: 'certificate'; readonly notAfterMs: number }
   | { readonly type: 'snapshot'; readonly info: SnapshotInfo }
   | { readonly type: 'maintained'; readonly day: number; readonly removedPackages: number }

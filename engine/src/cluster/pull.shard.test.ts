@@ -1,4 +1,4 @@
-/** Nodes fetch a snapshot over HTTP: a running shard loads it, and waiting nodes found their shard with it. */
+/** Nodes download a snapshot over HTTP: a running shard loads it, and empty nodes found their shard with it. */
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -30,7 +30,7 @@ let server: Server
 let url: string
 let file: Buffer
 let digest: string
-/** Answers are cut after so many bytes; 0: never. */
+/** Responses are cut after this many bytes; 0: never. */
 let cutAfter = 0
 const ranges: string[] = []
 
@@ -108,7 +108,7 @@ async function holdsAll(node: ShardNode): Promise<boolean> {
   )
 }
 
-test('a running shard fetches a snapshot through its leader, over a cut, and all nodes serve it', async () => {
+test('a running shard downloads a snapshot through its leader, resumes after a cut, and all nodes serve it', async () => {
   const { start, folder } = newShard()
   for (const name of shard.voters) start(name)
   const leader = await leaderOf(shard)
@@ -134,14 +134,14 @@ test('a running shard fetches a snapshot through its leader, over a cut, and all
   expect(JSON.parse(rest)).toMatchObject({ more: false, segments: [{ name: 'segment_2', properties: HOTELS / 3 }] })
 
   expect(await load(leader, { url, digest })).toEqual([202, 'load in progress'])
-  await happens('without its token it gets nothing', [leader], async () => {
+  await happens('the download fails without its token', [leader], async () => {
     const { cluster } = await statusOf(leader)
-    return cluster?.pull?.state === 'failed' && cluster.pull.error === 'the other side answered 401'
+    return cluster?.pull?.state === 'failed' && cluster.pull.error === 'the server returned 401'
   })
   expect(await load(leader, { url: 'file:///etc/passwd', digest })).toEqual([400, expect.stringContaining('http')])
 })
 
-test('two empty nodes of three that wait get the snapshot and found the shard with it; the third receives it', async () => {
+test('two of three empty nodes found the shard with a downloaded snapshot; the third receives it', async () => {
   const { start } = newShard()
   const waiting = [start('node-1'), start('node-2')]
   await happens('they wait for the third', waiting, async () => {
@@ -151,9 +151,9 @@ test('two empty nodes of three that wait get the snapshot and found the shard wi
 
   for (const node of waiting)
     expect(await load(node, { url, digest, token: PULL_TOKEN })).toEqual([202, 'load in progress'])
-  await happens('both say that they keep still', waiting, async () => {
+  await happens('both report that they hold back', waiting, async () => {
     const infos = await Promise.all(waiting.map(infoOf))
-    return infos.every(({ bootstrap }) => bootstrap?.why.includes('keeps still'))
+    return infos.every(({ bootstrap }) => bootstrap?.why.includes('is silent'))
   })
   const third = start('node-3')
 
@@ -162,7 +162,7 @@ test('two empty nodes of three that wait get the snapshot and found the shard wi
     (await Promise.all(shard.running().map(holdsAll))).every(Boolean),
   )
   await sameDigest(shard.running())
-  // The first two founded the shard without it: it came as a new member.
+  // The first two founded the shard without it: it joined as a new member.
   await happens('all three are voters', shard.running(), async () => {
     const { members } = await infoOf(third)
     return members.voters.join() === 'node-1,node-2,node-3'

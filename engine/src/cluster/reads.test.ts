@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { REFUSED } from '../threads/writes.ts'
 import {
-  askReads,
   createReads,
   type DropReason,
   onApplied,
@@ -12,13 +11,14 @@ import {
   READ_LIMITS,
   type Reads,
   refuseReads,
+  requestReads,
   tickReads,
 } from './reads.ts'
 
 const HEARTBEAT_MS = 100
 const FIRST = 5_000
 
-/** A core that takes every round and answers when the test says so. */
+/** A core that accepts every round and replies when the test requests it. */
 function start(options: { refuses?: DropReason; defects?: ReadonlySet<string> } = {}) {
   const clock = turnableClock(0)
   const core = {
@@ -58,7 +58,7 @@ function applyTo({ reads, core }: ReturnType<typeof start>, index: number): void
 }
 
 describe('freshness', () => {
-  test('is the moment at which the newest round was sent whose index is applied (§14)', () => {
+  test('is the moment at which the newest round was sent whose index is applied', () => {
     const node = start()
     const { clock, core, reads } = node
     expect(reads.freshMs).toBe(Number.NEGATIVE_INFINITY)
@@ -91,7 +91,7 @@ describe('freshness', () => {
     expect(reads.freshMs).toBe(HEARTBEAT_MS)
   })
 
-  test('a round is sent each heartbeat interval, whoever waits; a lost one is forgotten', () => {
+  test('a round is sent each heartbeat interval, even without reads; a lost one is dropped', () => {
     const { clock, core, reads } = start()
 
     for (let ms = 0; ms < 1_000; ms += 20) {
@@ -100,7 +100,7 @@ describe('freshness', () => {
     }
 
     expect(core.sent).toHaveLength(10)
-    expect(reads.asked.size).toBeLessThanOrEqual(READ_LIMITS.roundsAsked)
+    expect(reads.inFlight.size).toBeLessThanOrEqual(READ_LIMITS.roundsInFlight)
     onReadState(reads, FIRST, 10)
     expect(reads.freshMs).toBe(Number.NEGATIVE_INFINITY)
   })
@@ -120,11 +120,11 @@ describe('freshness', () => {
 })
 
 describe('linearizable reads', () => {
-  test('of one batch share a round and are answered at its index when that is applied (RI4, RI5)', () => {
+  test('of one batch share a round and are answered once its index is applied (RI4, RI5)', () => {
     const node = start()
     const { core, reads } = node
 
-    askReads(reads, 2, linearizable(1, 2, 3))
+    requestReads(reads, 2, linearizable(1, 2, 3))
     expect(core.sent).toEqual([FIRST])
     onReadState(reads, FIRST, 12)
     applyTo(node, 11)
@@ -134,10 +134,10 @@ describe('linearizable reads', () => {
     expect([...core.answers]).toEqual([1, 2, 3].map((token) => [token, { code: 0, index: 12, sink: 2 }]))
   })
 
-  test('are answered at once by a leader whose round is confirmed at what it has applied', () => {
+  test('are answered at once by a leader whose round is confirmed at its applied index', () => {
     const { core, reads } = start()
 
-    askReads(reads, 0, linearizable(1))
+    requestReads(reads, 0, linearizable(1))
     onReadState(reads, FIRST, 10)
 
     expect(core.answers.get(1)).toEqual({ code: 0, index: 10, sink: 0 })
@@ -145,23 +145,23 @@ describe('linearizable reads', () => {
 
   test('that come while enough rounds are on their way share the next one', () => {
     const { core, reads } = start()
-    for (let token = 0; token < 20; token++) askReads(reads, 0, linearizable(token))
-    expect(core.sent).toHaveLength(READ_LIMITS.roundsAsked)
+    for (let token = 0; token < 20; token++) requestReads(reads, 0, linearizable(token))
+    expect(core.sent).toHaveLength(READ_LIMITS.roundsInFlight)
 
     onReadState(reads, FIRST, 10)
-    expect(core.sent).toHaveLength(READ_LIMITS.roundsAsked + 1)
+    expect(core.sent).toHaveLength(READ_LIMITS.roundsInFlight + 1)
     expect([...core.answers.keys()]).toEqual([0])
-    onReadState(reads, FIRST + READ_LIMITS.roundsAsked, 10)
+    onReadState(reads, FIRST + READ_LIMITS.roundsInFlight, 10)
 
-    const shared = Array.from({ length: 20 - READ_LIMITS.roundsAsked }, (_, i) => i + READ_LIMITS.roundsAsked)
+    const shared = Array.from({ length: 20 - READ_LIMITS.roundsInFlight }, (_, i) => i + READ_LIMITS.roundsInFlight)
     expect([...core.answers.keys()]).toEqual([0, ...shared])
   })
 
-  test('never ride on a round that was sent before they came', () => {
+  test('never use a round sent before they arrived', () => {
     const { core, reads } = start()
     tickReads(reads)
 
-    askReads(reads, 0, linearizable(1))
+    requestReads(reads, 0, linearizable(1))
     onReadState(reads, FIRST, 10)
     expect(core.answers.size).toBe(0)
     onReadState(reads, FIRST + 1, 10)
@@ -169,9 +169,9 @@ describe('linearizable reads', () => {
     expect(core.answers.size).toBe(1)
   })
 
-  test('of a lost round go into a later one, until their time is over', () => {
+  test('of a lost round join a later one until they time out', () => {
     const { clock, core, reads } = start()
-    askReads(reads, 0, linearizable(1))
+    requestReads(reads, 0, linearizable(1))
 
     clock.advance(3 * HEARTBEAT_MS)
     tickReads(reads)
@@ -180,7 +180,7 @@ describe('linearizable reads', () => {
     onReadState(reads, core.sent.at(-1) as number, 10)
     expect(core.answers.get(1)?.code).toBe(0)
 
-    askReads(reads, 0, linearizable(2))
+    requestReads(reads, 0, linearizable(2))
     clock.advance(READ_LIMITS.linearizableWaitMs)
     tickReads(reads)
     expect(core.answers.get(2)?.code).toBe(REFUSED.noLeader)
@@ -191,20 +191,20 @@ describe('linearizable reads', () => {
     ['no-leader', REFUSED.noLeader],
     ['not-leader', REFUSED.noLeader],
     ['overloaded', REFUSED.overloaded],
-  ] as const)('are refused when the core says %s, at once or later (RI6)', (reason, code) => {
+  ] as const)('are refused when the core reports %s, at once or later (RI6)', (reason, code) => {
     const { core, reads } = start()
-    askReads(reads, 0, linearizable(1))
+    requestReads(reads, 0, linearizable(1))
     onReadDropped(reads, FIRST, reason)
     core.refuses = reason
-    askReads(reads, 0, linearizable(2))
+    requestReads(reads, 0, linearizable(2))
 
     expect([core.answers.get(1)?.code, core.answers.get(2)?.code]).toEqual([code, code])
-    expect(reads.asked.size).toBe(0)
+    expect(reads.inFlight.size).toBe(0)
   })
 
   test('with a least index wait for the greater of both', () => {
     const node = start()
-    askReads(node.reads, 0, Float64Array.of(1, 1, 15))
+    requestReads(node.reads, 0, Float64Array.of(1, 1, 15))
     onReadState(node.reads, FIRST, 10)
     expect(node.core.answers.size).toBe(0)
 
@@ -213,11 +213,11 @@ describe('linearizable reads', () => {
     expect(node.core.answers.get(1)?.code).toBe(0)
   })
 
-  test('an index below what was committed at the question is a fault of the core (A14)', () => {
+  test('an index below the commit index at the request is a bug in the core', () => {
     const { reads } = start()
-    askReads(reads, 0, linearizable(1))
+    requestReads(reads, 0, linearizable(1))
 
-    expect(() => onReadState(reads, FIRST, 9)).toThrow('A14')
+    expect(() => onReadState(reads, FIRST, 9)).toThrow('a read index is not below')
   })
 })
 
@@ -225,7 +225,7 @@ describe('reads with a least index', () => {
   test('are answered at once when it is applied, and without a round', () => {
     const { core, reads } = start()
 
-    askReads(reads, 0, atIndex(1, 10))
+    requestReads(reads, 0, atIndex(1, 10))
 
     expect(core.answers.get(1)).toEqual({ code: 0, index: 10, sink: 0 })
     expect(core.sent).toEqual([])
@@ -239,7 +239,7 @@ describe('reads with a least index', () => {
       [3, 12],
       [4, 11],
     ] as const) {
-      askReads(node.reads, 0, atIndex(token, index))
+      requestReads(node.reads, 0, atIndex(token, index))
     }
 
     applyTo(node, 11)
@@ -249,9 +249,9 @@ describe('reads with a least index', () => {
     expect([...node.core.answers.keys()]).toEqual([2, 4, 3, 1])
   })
 
-  test('are sent to the leader after 200 ms', () => {
+  test('are redirected to the leader after 200 ms', () => {
     const { clock, core, reads } = start()
-    askReads(reads, 0, atIndex(1, 11))
+    requestReads(reads, 0, atIndex(1, 11))
     clock.advance(199)
     tickReads(reads)
     expect(core.answers.size).toBe(0)
@@ -264,24 +264,24 @@ describe('reads with a least index', () => {
   })
 })
 
-test('10,000 reads wait; one more is refused, and room comes back (§21)', () => {
+test('10,000 reads can wait; one more is refused until some finish', () => {
   const { core, reads } = start()
-  for (let token = 0; token < READ_LIMITS.waiting; token++) askReads(reads, 0, atIndex(token, 11))
+  for (let token = 0; token < READ_LIMITS.waiting; token++) requestReads(reads, 0, atIndex(token, 11))
   expect(core.answers.size).toBe(0)
 
-  askReads(reads, 0, linearizable(READ_LIMITS.waiting))
+  requestReads(reads, 0, linearizable(READ_LIMITS.waiting))
   expect(core.answers.get(READ_LIMITS.waiting)?.code).toBe(REFUSED.overloaded)
   core.applied = 11
   onApplied(reads)
-  askReads(reads, 0, linearizable(READ_LIMITS.waiting + 1))
+  requestReads(reads, 0, linearizable(READ_LIMITS.waiting + 1))
 
   expect(core.answers.size).toBe(READ_LIMITS.waiting + 1)
 })
 
-test('a node that stops answers everything that waits', () => {
+test('a node that stops answers all waiting reads', () => {
   const { core, reads } = start()
-  askReads(reads, 0, linearizable(1))
-  askReads(reads, 1, atIndex(2, 11))
+  requestReads(reads, 0, linearizable(1))
+  requestReads(reads, 1, atIndex(2, 11))
 
   refuseReads(reads, REFUSED.notServing)
   onReadState(reads, FIRST, 10)
@@ -290,7 +290,7 @@ test('a node that stops answers everything that waits', () => {
   expect([...core.answers.values()].map(({ code }) => code)).toEqual([REFUSED.notServing, REFUSED.notServing])
 })
 
-/** What may be said of a read: at least everything that was acknowledged when it came must be applied. */
+/** The rule for a read: all entries acknowledged before it arrived are applied when it is served. */
 type Step =
   | { readonly do: 'write' }
   | { readonly do: 'read'; readonly isLinearizable: boolean; readonly ahead: number }
@@ -348,7 +348,7 @@ function run(script: readonly Step[], defects?: ReadonlySet<string>): string[] {
     } else if (step.do === 'read') {
       const minIndex = step.ahead === 0 ? 0 : applied + step.ahead
       promised.set(++token, Math.max(minIndex, step.isLinearizable ? acknowledged : 0))
-      askReads(reads, 0, Float64Array.of(token, step.isLinearizable ? 1 : 0, minIndex))
+      requestReads(reads, 0, Float64Array.of(token, step.isLinearizable ? 1 : 0, minIndex))
     } else if (rounds.length > 0) {
       const round = rounds[step.which % rounds.length] as (typeof rounds)[number]
       rounds = rounds.filter((other) => other !== round)
@@ -365,7 +365,7 @@ function run(script: readonly Step[], defects?: ReadonlySet<string>): string[] {
   return faults
 }
 
-test('whatever is lost, late or dropped: each read is answered once, and none before what it must see', () => {
+test('under loss, delay and drops each read is answered once, and not before the writes it must see', () => {
   fc.assert(
     fc.property(steps, (script) => {
       expect(run(script)).toEqual([])
@@ -374,7 +374,7 @@ test('whatever is lost, late or dropped: each read is answered once, and none be
   )
 })
 
-test('the same law finds the planted defect reads/served-before-applied', () => {
+test('the same rule finds the planted defect reads/served-before-applied', () => {
   const script: Step[] = [{ do: 'write' }, { do: 'read', isLinearizable: true, ahead: 0 }, { do: 'confirm', which: 0 }]
 
   expect(run(script)).toEqual([])

@@ -1,18 +1,19 @@
 /**
- * Reads that need a word of the shard before they may be served here, leader or follower (consensus.md §9, §14).
+ * Reads that the shard must confirm before this node, leader or follower, may serve them
+ * (docs/design/consensus.md#reads).
  *
- *   gathering ── round sent ──► in a round ── index confirmed ──► waiting for apply ──► answered
- *       ▲                            │ no answer in time
- *       └────────────────────────────┘
+ *   pending ── round sent ──► in a round ── index confirmed ──► waiting for apply ──► answered
+ *       ▲                          │ no reply in time
+ *       └──────────────────────────┘
  *
- * A round is one ReadIndex of the core. It is sent every heartbeat interval, whoever waits, and at once when a
- * linearizable read comes; reads that come while enough rounds are on their way share the next one. When the index that
- * a round brought is applied here, everything that was acknowledged before the round was sent is applied here: that
- * moment is the freshness of the node, measured by one clock alone.
+ * A round is one ReadIndex of the core. A round is sent every heartbeat interval, and at once for a linearizable read.
+ * Reads that arrive while the limit of rounds is in flight share the next one. When the index of a round is applied
+ * here, so is everything acknowledged before the round was sent. That moment is the freshness of the node, measured by
+ * one clock alone.
  *
- * A read with a least index waits for that index only, and needs no round.
+ * A read with a least index waits for that index only and needs no round.
  *
- * The driver owns the core: after every call that may start a round it takes what is ready (`pump`).
+ * The driver owns the core: after every call that may start a round it takes the ready work (`pump`).
  */
 
 import { assert } from '@vacancy/shared'
@@ -20,19 +21,22 @@ import { READ_CELLS } from '../threads/reads.ts'
 import { REFUSED } from '../threads/writes.ts'
 
 export const READ_LIMITS = {
-  /** Reads of all serving threads that wait; beyond: overloaded (consensus.md §21). */
+  /** Waiting reads of all serving threads; beyond this: overloaded (docs/design/consensus.md#limits). */
   waiting: 10_000,
-  /** A read with a least index waits this long, then it is for the leader to answer. */
+  /** A read with a least index waits this long. After that the leader has to answer it. */
   minIndexWaitMs: 200,
-  /** A linearizable read waits this long: inside the 1,400 ms of a bridge, as a write does (X6). */
+  /**
+   * A linearizable read waits this long, within the 1,400 ms of a bridge, as a write does
+   * (docs/design/consensus.md#outcome-of-a-proposal).
+   */
   linearizableWaitMs: 1_200,
-  /** Rounds without an answer; what comes meanwhile shares the next one. */
-  roundsAsked: 4,
-  /** Rounds whose index is not applied yet; a node that is that far behind sends no more of its own accord. */
+  /** Rounds without a reply; later reads share the next one. */
+  roundsInFlight: 4,
+  /** Rounds whose index is not applied yet. A node this far behind sends no periodic rounds. */
   roundsUnapplied: 64,
 } as const
 
-/** A round that had no answer after this many heartbeat intervals is taken for lost. */
+/** A round without a reply is lost after this many heartbeat intervals. */
 const ROUND_HEARTBEATS = 3
 
 export type ReadsParts = {
@@ -46,21 +50,20 @@ export type ReadsParts = {
   readonly answer: (sink: number, token: number, code: number, index: number) => void
   readonly heartbeatMs: number
   /**
-   * Drawn anew at every start, 0 to 2^48: an answer that was on its way while the node restarted must not be taken for
-   * one to a question of this life.
+   * Random at every start, 0 to 2^48: a reply to a request of the previous process must not match one of this process.
    */
   readonly firstContext: number
   readonly defects?: ReadonlySet<string> | undefined
 }
 
-/** Why the core does not take a read, or gave one up. */
+/** Why the core rejected or abandoned a read. */
 export type DropReason = 'not-leader' | 'no-leader' | 'overloaded' | 'transferring'
 
 type WaitingRead = {
   readonly sink: number
   readonly token: number
   readonly isLinearizable: boolean
-  /** To be applied before it is answered; grows with the index of its round. */
+  /** Index to apply before the reply; grows with the index of its round. */
   index: number
   readonly deadlineMs: number
 }
@@ -68,7 +71,7 @@ type WaitingRead = {
 type Round = {
   readonly context: number
   readonly sentMs: number
-  /** Committed here when it was sent: no answer may lie below (A14). */
+  /** Committed here when it was sent: no confirmed index may be lower (docs/design/consensus.md#invariants). */
   readonly commit: number
   reads: WaitingRead[]
 }
@@ -76,11 +79,11 @@ type Round = {
 export type Reads = ReadsParts & {
   /** Everything acknowledged in the shard before this moment is applied here; −∞ at first. */
   freshMs: number
-  /** All that wait, oldest first. */
+  /** All waiting reads, oldest first. */
   readonly waiting: Set<WaitingRead>
-  gathering: WaitingRead[]
-  readonly asked: Map<number, Round>
-  /** Confirmed, to be applied. */
+  pending: WaitingRead[]
+  readonly inFlight: Map<number, Round>
+  /** Confirmed, not yet applied. */
   unapplied: { readonly index: number; readonly sentMs: number }[]
   /** Reads whose index is known, by ascending index. */
   readonly ordered: WaitingRead[]
@@ -96,8 +99,8 @@ export function createReads(parts: ReadsParts): Reads {
     ...parts,
     freshMs: Number.NEGATIVE_INFINITY,
     waiting: new Set(),
-    gathering: [],
-    asked: new Map(),
+    pending: [],
+    inFlight: new Map(),
     unapplied: [],
     ordered: [],
     nextContext: firstContext,
@@ -106,14 +109,14 @@ export function createReads(parts: ReadsParts): Reads {
   }
 }
 
-/** Takes a batch of reads of one serving thread (threads/reads.ts). */
-export function askReads(reads: Reads, sink: number, batch: Float64Array): void {
+/** Accepts a batch of reads from one serving thread (threads/reads.ts). */
+export function requestReads(reads: Reads, sink: number, batch: Float64Array): void {
   assert(batch.length % READ_CELLS === 0, 'a batch holds whole reads')
   const nowMs = reads.nowMs()
   for (let at = 0; at < batch.length; at += READ_CELLS) {
-    takeRead(reads, nowMs, sink, batch[at] as number, batch[at + 1] === 1, batch[at + 2] as number)
+    takeRead(reads, nowMs, sink, batch[at], batch[at + 1] === 1, batch[at + 2])
   }
-  if (reads.gathering.length > 0) sendRound(reads)
+  if (reads.pending.length > 0) sendRound(reads)
 }
 
 function takeRead(
@@ -129,18 +132,18 @@ function takeRead(
   const waitMs = isLinearizable ? READ_LIMITS.linearizableWaitMs : READ_LIMITS.minIndexWaitMs
   const read = { sink, token, isLinearizable, index: minIndex, deadlineMs: nowMs + waitMs }
   reads.waiting.add(read)
-  if (isLinearizable) reads.gathering.push(read)
+  if (isLinearizable) reads.pending.push(read)
   else putInOrder(reads, read)
 }
 
-/** Sends a round for all that gathered, unless enough are on their way: then the next answer does. */
+/** Sends a round for all pending reads. At the limit of rounds in flight, the next reply sends it. */
 function sendRound(reads: Reads): void {
-  if (reads.asked.size >= READ_LIMITS.roundsAsked) return
+  if (reads.inFlight.size >= READ_LIMITS.roundsInFlight) return
   const context = reads.nextContext++
   assert(Number.isSafeInteger(context), 'contexts do not run out')
-  const round: Round = { context, sentMs: reads.nowMs(), commit: reads.commit(), reads: reads.gathering }
-  reads.gathering = []
-  reads.asked.set(context, round)
+  const round: Round = { context, sentMs: reads.nowMs(), commit: reads.commit(), reads: reads.pending }
+  reads.pending = []
+  reads.inFlight.set(context, round)
   reads.rounds++
   const taken = reads.readIndex(context)
   if (taken !== 'taken') dropRound(reads, context, taken)
@@ -148,33 +151,36 @@ function sendRound(reads: Reads): void {
 
 /** The core confirmed a round (`readStates` of a hand-over). */
 export function onReadState(reads: Reads, context: number, index: number): void {
-  const round = reads.asked.get(context)
-  // Taken for lost before: its reads are in another one.
+  const round = reads.inFlight.get(context)
+  // The round was counted as lost: its reads are in a later one.
   if (!round) return
-  assert(index >= round.commit, 'a read index is not below what was committed when it was asked for (A14)')
-  reads.asked.delete(context)
+  assert(index >= round.commit, 'a read index is not below the commit index at its request')
+  reads.inFlight.delete(context)
   const applied = reads.defects?.has('reads/served-before-applied') ? Number.POSITIVE_INFINITY : reads.applied()
   if (index <= applied) reads.freshMs = Math.max(reads.freshMs, round.sentMs)
   else reads.unapplied.push({ index, sentMs: round.sentMs })
   for (const read of round.reads) {
     if (!reads.waiting.has(read)) continue
-    // The index that was confirmed is the one that is waited for (RI5).
+    // The read waits for the confirmed index (docs/design/consensus.md#reads).
     read.index = Math.max(read.index, index)
     if (read.index <= applied) release(reads, read)
     else putInOrder(reads, read)
   }
-  if (reads.gathering.length > 0) sendRound(reads)
+  if (reads.pending.length > 0) sendRound(reads)
 }
 
-/** The core gave a round up, as after losing leadership (RI6; `droppedReads` of a hand-over). */
+/**
+ * The core abandoned a round, for instance after losing leadership (docs/design/consensus.md#reads; `droppedReads` of a
+ * hand-over).
+ */
 export function onReadDropped(reads: Reads, context: number, reason: DropReason): void {
   dropRound(reads, context, reason)
-  if (reads.gathering.length > 0) sendRound(reads)
+  if (reads.pending.length > 0) sendRound(reads)
 }
 
 function dropRound(reads: Reads, context: number, reason: DropReason): void {
-  const round = reads.asked.get(context)
-  reads.asked.delete(context)
+  const round = reads.inFlight.get(context)
+  reads.inFlight.delete(context)
   const code = reason === 'overloaded' ? REFUSED.overloaded : REFUSED.noLeader
   for (const read of round?.reads ?? []) settle(reads, read, code, 0)
 }
@@ -193,19 +199,19 @@ export function onApplied(reads: Reads): void {
   reads.unapplied = reads.unapplied.filter(({ index }) => index > applied)
 }
 
-/** Time has passed: lost rounds, limits of waiting, and the round of this heartbeat interval. */
+/** Time has passed: handles lost rounds, expired reads, and the round of this heartbeat interval. */
 export function tickReads(reads: Reads): void {
   const nowMs = reads.nowMs()
-  for (const [context, round] of reads.asked) {
+  for (const [context, round] of reads.inFlight) {
     if (nowMs - round.sentMs < ROUND_HEARTBEATS * reads.heartbeatMs) continue
-    reads.asked.delete(context)
-    // A later round is as good for them: what they must see was acknowledged before they came.
-    reads.gathering.unshift(...round.reads.filter((read) => reads.waiting.has(read)))
+    reads.inFlight.delete(context)
+    // A later round is just as valid: the writes these reads must see were acknowledged before they arrived.
+    reads.pending.unshift(...round.reads.filter((read) => reads.waiting.has(read)))
   }
   expire(reads, nowMs)
   const isDue = nowMs >= reads.nextRoundMs && reads.unapplied.length < READ_LIMITS.roundsUnapplied
   if (isDue) reads.nextRoundMs = nowMs + reads.heartbeatMs
-  if (isDue || reads.gathering.length > 0) sendRound(reads)
+  if (isDue || reads.pending.length > 0) sendRound(reads)
 }
 
 function expire(reads: Reads, nowMs: number): void {
@@ -217,23 +223,23 @@ function expire(reads: Reads, nowMs: number): void {
   }
   if (expired === 0) return
   const isWaiting = (read: WaitingRead) => reads.waiting.has(read)
-  reads.gathering = reads.gathering.filter(isWaiting)
-  for (const round of reads.asked.values()) round.reads = round.reads.filter(isWaiting)
+  reads.pending = reads.pending.filter(isWaiting)
+  for (const round of reads.inFlight.values()) round.reads = round.reads.filter(isWaiting)
   const left = reads.ordered.filter(isWaiting)
   reads.ordered.splice(0, reads.ordered.length, ...left)
 }
 
 /**
- * Answers everything that waits: the node stops, or stops serving.
+ * Refuses all waiting reads when the node stops, or stops serving.
  *
  * @param code one of REFUSED
  */
 export function refuseReads(reads: Reads, code: number): void {
   assert(code !== 0, 'a read that is refused is not served')
   for (const read of reads.waiting) settle(reads, read, code, 0)
-  reads.gathering = []
+  reads.pending = []
   reads.ordered.length = 0
-  for (const round of reads.asked.values()) round.reads = []
+  for (const round of reads.inFlight.values()) round.reads = []
 }
 
 function release(reads: Reads, read: WaitingRead): void {
@@ -245,7 +251,7 @@ function settle(reads: Reads, read: WaitingRead, code: number, index: number): v
   reads.answer(read.sink, read.token, code, index)
 }
 
-/** Behind those of its index: most come with the greatest. */
+/** Inserts after reads of the same index: most new reads have the greatest. */
 function putInOrder({ ordered }: Reads, read: WaitingRead): void {
   let low = 0
   let high = ordered.length

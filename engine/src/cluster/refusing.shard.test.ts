@@ -1,10 +1,13 @@
-/** Who does not belong to a shard is refused, counted and named, with real processes (consensus.md §4, platform.md §7.9). */
+/**
+ * Foreign nodes and connections are refused, counted and logged, with real processes
+ * (docs/design/protocol.md#peer-frames, docs/design/http.md#node-flags).
+ */
 
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { createAuthority, createNodeCertificate } from '../certificates.ts'
+import { createAuthority, createNodeCertificate } from '../cli/certificates.ts'
 import { createEnv } from '../env.ts'
 import { closeClient, getText, metric, openClient, somewhere, statusOf, succeed } from '../testing/node-process.ts'
 import {
@@ -20,8 +23,8 @@ import {
   type Shard,
   type ShardNode,
 } from '../testing/shard-process.ts'
-import { encodeFrame, PROTOCOL_VERSION } from './frames.ts'
-import { openTlsTransport } from './tls-transport.ts'
+import { encodeFrame, PROTOCOL_VERSION } from '../transport/frames.ts'
+import { openTlsTransport } from '../transport/tls-transport.ts'
 
 // A test starts several processes, on two cores that others use as well.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
@@ -46,20 +49,20 @@ beforeEach(async () => void (await leaderOf(shard, nodes)))
 const rejections = async (node: ShardNode): Promise<Record<string, number>> =>
   (await statusOf(node)).cluster?.connections_rejected ?? {}
 
-/** One of the members counts and names what it refuses. */
-async function isRefused(reason: string, says: string): Promise<void> {
-  await happens(`somebody refuses for ${reason}: ${says}`, nodes, async () => {
+/** A member counts and logs the refusal. */
+async function isRefused(reason: string, message: string): Promise<void> {
+  await happens(`a member refuses for ${reason}: ${message}`, nodes, async () => {
     for (const node of nodes) {
       const counts = await rejections(node)
-      if ((counts[reason] ?? 0) > 0 && node.output().includes(says)) return true
+      if ((counts[reason] ?? 0) > 0 && node.output().includes(message)) return true
     }
     return undefined
   })
 }
 
-async function endsWith(node: ShardNode, code: number, says: string): Promise<void> {
+async function endsWith(node: ShardNode, code: number, message: string): Promise<void> {
   const ended = await node.ended
-  expect(node.output()).toContain(says)
+  expect(node.output()).toContain(message)
   expect(ended).toEqual({ code, signal: null })
 }
 
@@ -84,7 +87,7 @@ const material = (own: { cert: string; key: string }, clientCa: string) => ({
 })
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-test('a node with a certificate of another node, or of none of the authority, does not start', async () => {
+test('a node with the certificate of another node, or one of a foreign authority, does not start', async () => {
   await endsWith(shard.start('node-4', { certificate: 'node-5' }), 64, 'the certificate is that of node node-5')
 
   const other = await createAuthority({ nowMs: Date.now(), days: 5 })
@@ -103,7 +106,7 @@ test('an expired certificate and one of another authority are refused by the mem
   })
   const other = await createAuthority({ nowMs: Date.now(), days: 5 })
   const foreign = await createNodeCertificate(other, { node: 'node-4', hosts: [], nowMs: Date.now(), days: 5 })
-  // Of two that do not believe each other, either may say so first: where the caller hangs up, the member sees no more.
+  // Either of two processes without mutual trust may close first. If the caller does, the member sees no reason.
   const refusals = async () => {
     const { certificate = 0, tls = 0, peerClosed = 0 } = await rejections(nodes[0] as ShardNode)
     return certificate + tls + peerClosed
@@ -131,13 +134,13 @@ test('an expired certificate and one of another authority are refused by the mem
 
 test('random bytes on the port between nodes change nothing', async () => {
   const [node] = nodes as [ShardNode]
-  // Some random bytes begin like a greeting: then the caller, who goes away, is refused for that.
+  // Some random bytes look like the start of a handshake. The caller then leaves, which counts as a refusal.
   const refusals = async () => Object.values(await rejections(node)).reduce((sum, count) => sum + count, 0)
   const before = await refusals()
   for (let i = 0; i < 10; i++) {
     const socket = connectTcp({ host: node.host, port: node.quicPort })
     socket.on('error', () => {})
-    // What comes back is read: a socket with something unread never closes.
+    // Reads the replies: a socket with unread data never closes.
     socket.resume()
     await new Promise((resolve) => socket.once('connect', resolve))
     socket.end(Buffer.from(crypto.getRandomValues(new Uint8Array(2_000))))
@@ -172,20 +175,24 @@ test('frames of another version, cluster and codec list are refused', async () =
     [
       encodeFrame({ ...common, genesis: new Uint8Array(16).fill(7) }, frame),
       'genesis',
-      'an earlier life of this shard',
+      'this shard before it was restored',
     ],
     [encodeFrame(common, frame), 'codecs', 'its codec list is another one'],
   ]
-  for (const [bytes, reason, says] of cases) {
-    await happens('it is sent', nodes, () => transport.send('node-1', 'control', bytes))
-    await isRefused(reason, says)
+  for (const [bytes, reason, message] of cases) {
+    await happens('the frame is sent', nodes, () => transport.send('node-1', 'control', bytes))
+    await isRefused(reason, message)
   }
   await transport.close()
 })
 
 test('a node of another shard, a folder of another node, an id that is taken', async () => {
-  // It may be what is left of our own last run for a while, so this takes the longest.
-  const twin = shard.start('node-5', { id: 'node-2', certificate: 'node-2', dataDir: join(shard.folder, 'twin') })
+  // The members may take it for the previous process of node-2 for a while, so this takes the longest.
+  const duplicate = shard.start('node-5', {
+    id: 'node-2',
+    certificate: 'node-2',
+    dataDir: join(shard.folder, 'duplicate'),
+  })
   const foreign = shard.start('node-4', { shardId: 'shard-2' })
   await isRefused('formation', 'it belongs to shard shard-2')
   await happens('it waits', [foreign], async () =>
@@ -199,7 +206,7 @@ test('a node of another shard, a folder of another node, an id that is taken', a
   rmSync(join(shard.dataDir('node-4'), 'LOCK'), { force: true })
   await endsWith(shard.start('node-4'), 65, 'belongs to node node-1, not to node-4')
 
-  await endsWith(twin, 65, 'give each node an id of its own')
+  await endsWith(duplicate, 65, 'give each node an id of its own')
   const inUse = shard.start('node-5', { id: 'node-2', certificate: 'node-2', dataDir: shard.dataDir('node-2') })
   await endsWith(inUse, 65, 'is in use')
 })
@@ -228,7 +235,9 @@ test('a registry that is away, restarted empty, or serves another codec list', a
   const leader = await leaderOf(shard, nodes)
   const at = nodes.findIndex((node) => node !== leader)
   const follower = () => nodes[at] as ShardNode
-  await happens('it is said', nodes, async () => (await getText(leader, '/ready'))[1].includes('registry_unreachable'))
+  await happens('all nodes report it', nodes, async () =>
+    (await getText(leader, '/ready'))[1].includes('registry_unreachable'),
+  )
   await follower().stop()
   nodes[at] = shard.start(follower().name)
   await becomes(follower(), 'active_follower')

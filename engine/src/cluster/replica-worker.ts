@@ -1,10 +1,23 @@
 /**
  * Thread entry of the replica: recovers the store, then runs replica.ts with the log, bulk and serving threads around
- * it. The one writer of the store.
+ * it. The only writer of the store.
  */
 
 import { MessageChannel, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
-import { assert, dayOf, formatDay, VacancyError } from '@vacancy/shared'
+import { assert, formatDay, VacancyError } from '@vacancy/shared'
+import type { ShardPart } from '../bootstrap/member-runtime.ts'
+import {
+  closeDataDirectory,
+  logIdentity,
+  noteSuspect,
+  readSuspect,
+  releaseReserve,
+  SUSPECT_FILE,
+  setAside,
+  writeClean,
+} from '../data/data-directory.ts'
+import { recoverNode } from '../data/recovery.ts'
+import type { Progress, RecoveredNode } from '../data/recovery-parts.ts'
 import { createEnv, type Env, type Log, releaseMemory } from '../env.ts'
 import { errorOf, failureOf } from '../failure.ts'
 import type { EntryBatch } from '../raft/entry.ts'
@@ -15,75 +28,80 @@ import { snapshotId } from '../snapshot/format.ts'
 import type { SnapshotHead } from '../snapshot/load.ts'
 import { findSnapshots } from '../snapshot/snapshot.ts'
 import type { SnapshotInfo } from '../status.ts'
-import { applyCommand, latestTime, unorderedTables } from '../store/apply.ts'
-import { createCommandWriter, KIND, writeName, writeU8 } from '../store/command.ts'
-import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
-import { NAMES, nameBytes } from '../store/dictionary.ts'
+import { applyCommand, latestTime } from '../store/apply.ts'
+import { sumSegments } from '../store/apply-properties.ts'
+import { budgetUse, memoryBudgetOf } from '../store/charge.ts'
+import { KIND } from '../store/command.ts'
+import { beginCopyOnWrite, endCopyOnWrite, hurrySnapshot, lacksSparePages } from '../store/cow.ts'
 import { STATE } from '../store/layout.ts'
-import { publish, type Store, state, stateDigest } from '../store/store.ts'
-import { GAP_REASON, packagesBefore, sweepOne } from '../store/window.ts'
+import { orderTables, unorderedTables } from '../store/row-order.ts'
+import { effectsOfSetTime, lastSetTime } from '../store/set-time.ts'
+import { FEATURE_LEVEL, featureLevel, noteShardDay, publish, type Store, state, stateDigest } from '../store/store.ts'
+import { hasDeleted, packagesBefore, sweepOne } from '../store/window.ts'
 import type { LogAsk } from '../wal/read.ts'
 import { checksumSeed } from '../wal/record.ts'
 import { type FromWal, packWal, type ToWal } from '../wal/wal-thread.ts'
-import { closeDataDirectory, logIdentity, releaseReserve, writeClean } from './data-directory.ts'
+import { applyCommitted } from './applying.ts'
+import { maintain } from './daily-maintenance.ts'
+import { onLogMessage } from './log-answers.ts'
+import { snapshotFailed, snapshotWritten, startSnapshot } from './maintenance.ts'
+import type { AdminAnswer } from './member-state.ts'
 import type { FromReplica, ReplicaOptions, ToReplica } from './messages.ts'
-import { type Progress, type RecoveredNode, recoverNode } from './recovery.ts'
-import {
-  addSink,
-  applyCommitted,
-  createReplica,
-  drainReplica,
-  onLogMessage,
-  proposeBatch,
-  proposeOwn,
-  pump,
-  type Replica,
-  snapshotFailed,
-  snapshotWritten,
-  startMaintenance,
-  startSnapshot,
-  statusOf,
-  tick,
-} from './replica.ts'
-import type { ShardPart } from './shard-side.ts'
+import { proposeBatch, proposeOwn, pump, raiseFeatureLevel, setMemoryBudget } from './proposals.ts'
+import { drainReplica, statusOf, tick } from './replica.ts'
+import { addSink, createReplica, type Replica } from './replica-state.ts'
+import { setShardTime } from './set-time.ts'
 
 const TICK_MS = 100
 const STATUS_MS = 250
+const RULES_MS = 2_000
+/** Rows to sum per tick, some milliseconds of work (apply.ts). */
+const SUMMED_ROWS = 512
 const BULK_READER = 1
-/** Periodic snapshots leave the disk to the log (consensus.md §16.1). */
+/** Rate limit of periodic snapshots, which leaves disk bandwidth to the log (docs/design/storage.md#when). */
 const SNAPSHOT_BYTES_PER_SECOND = 50e6
 const SCRUB_STEP_MS = 10_000
 const SCRUB_AFTER_MS = 3_600_000
-/** The other values are for tests (consensus.md §3.1). */
+/** The other values are for tests (docs/design/consensus.md#raft-core). */
 const PRODUCTION = { preVote: true, checkQuorum: true, stepDownOnRemoval: true, validateChanges: true } as const
-/** After a rest a single voter may go this far at once without being asked (consensus.md §11). */
-const REST_DAYS_MAX = 30
 
 type Threads = {
   readonly wal: Worker
   readonly walPort: MessagePort
-  /** Starts the bulk thread when it is first needed: a node that nobody writes to does without. */
+  /** Starts the bulk thread at its first use: an idle node runs without it. */
   readonly toBulk: (message: ToBulk) => void
   readonly stopBulk: () => Promise<void>
 }
 
 async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   const send = (message: FromReplica, transfer: readonly MessagePort[] = []) => port.postMessage(message, [...transfer])
-  // One logger a process: repeats are limited over all threads, and this one stays small.
-  const tell = (level: keyof Log) => (fields: object, message: string) => send({ type: 'log', level, fields, message })
-  const log: Log = { debug: tell('debug'), info: tell('info'), warn: tell('warn'), error: tell('error') }
+  // One logger per process: it limits repeats over all threads and keeps this one small.
+  const logAt = (level: keyof Log) => (fields: object, message: string) => send({ type: 'log', level, fields, message })
+  const log: Log = { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') }
   const env = createEnv(log)
   const startedMs = env.clock.monotonicMs()
+  const suspect = readSuspect(env, options.dataDir)
+  // A wiped node that is the only initial voter would found an empty shard: it has no peer to take the state from.
+  const hasPeers = (options.cluster?.initialVoters.length ?? 1) > 1
+  if (suspect !== undefined && !hasPeers && !options.acceptLoss && !options.rejoin)
+    throw new VacancyError('suspect_data', { directory: options.dataDir, reason: suspect })
   const shard = await openShard(env, options, send)
   const progress: Progress = (phase, detail) => send({ type: 'phase', phase, detail })
-  const node = await recoverNode(env, options, progress, shard?.found)
+  const rejoin = options.rejoin || (suspect !== undefined && hasPeers)
+  const node = await recoverNode(env, { ...options, rejoin }, progress, shard?.found)
+  if (suspect !== undefined && !shard) setAside(node.directory, [SUSPECT_FILE], 'accepted-loss')
+  // An error in a callback leaves the replica in an unknown state. It must not answer peers and clients any more.
+  process.on('uncaughtException', (error) => {
+    shard?.freeze()
+    endSuspect(env, options, node, error, send)
+  })
   if (node.lost.length > 0) send({ type: 'lost', lines: node.lost })
   const [config, restored] = shard ? await shard.takePart(node) : [soleVoter(options, node), node.raft]
   const threads = startThreads(options, node, {
     onMessage: (message) => onBulkMessage(env, replica, node, message, send, shard, logReads),
     onError: (error) => fail(send, error),
   })
-  const logReads = createLogReads((id, ask) => threads.toBulk({ type: 'log', id, ask }))
+  const logReads = createLogReads((id, request) => threads.toBulk({ type: 'log', id, ask: request }))
   const replica = assemble(env, options, node, threads, send, createRaft(config, restored), shard, logReads)
   threads.walPort.on('message', (message: FromWal) => onLogMessage(replica, message))
   threads.wal.on('error', (error) => fail(send, error))
@@ -96,6 +114,7 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     pump(replica)
     await elected(replica)
     beginShard(replica, node, options)
+    keepRules(replica, node.store)
   }
   send({
     type: 'ready',
@@ -109,6 +128,8 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
     setInterval(() => tick(replica), TICK_MS),
     setInterval(() => sendStatus(replica, shard, send), STATUS_MS),
     startScrubbing(threads),
+    // A full disk may have refused the entries.
+    ...(shard ? [] : [setInterval(() => keepRules(replica, node.store), RULES_MS)]),
   ]
   sendStatus(replica, shard, send)
   port.on('message', (message: ToReplica) => {
@@ -118,9 +139,9 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
       case 'snapshot':
         return void startSnapshot(replica, message.origin)
       case 'maintain':
-        return void maintain(replica, shard, options, message.force)
-      case 'ask':
-        return askShard(shard, message, send)
+        return void maintain(replica, message.force)
+      case 'admin-request':
+        return requestShard(replica, shard, message, send)
       case 'dial':
         return shard?.dial(message.nodes)
       case 'leave':
@@ -133,14 +154,14 @@ async function run(port: MessagePort, options: ReplicaOptions): Promise<void> {
   })
 }
 
-/** A member's part in its shard; the code for it is loaded only then. */
+/** The shard member; its code is loaded only here. */
 async function openShard(
   env: Env,
   options: ReplicaOptions,
   send: (message: FromReplica) => void,
 ): Promise<ShardPart | undefined> {
   if (!options.cluster) return undefined
-  const { openShardPart } = await import('./shard-side.ts')
+  const { openShardPart } = await import('../bootstrap/member-runtime.ts')
   return openShardPart(env, options, options.cluster, send)
 }
 
@@ -149,30 +170,27 @@ function sendStatus(replica: Replica, shard: ShardPart | undefined, send: (messa
   shard?.sendStatus()
 }
 
-function askShard(
+function requestShard(
+  replica: Replica,
   shard: ShardPart | undefined,
-  { id, what }: Extract<ToReplica, { type: 'ask' }>,
+  { id, what }: Extract<ToReplica, { type: 'admin-request' }>,
   send: (message: FromReplica) => void,
 ): void {
-  if (shard) shard.ask(what, (answer) => send({ type: 'asked', id, answer }))
-  else send({ type: 'asked', id, answer: { status: 503, text: 'no leader' } })
-}
-
-/** A leader whose clock the others do not share proposes nothing (C4). */
-function maintain(replica: Replica, shard: ShardPart | undefined, options: ReplicaOptions, force: boolean): void {
-  if (shard && !force && shard.isClockSuspect()) return
-  startMaintenance(replica, gapReason(replica, shard, options, force))
+  const onAnswer = (answer: AdminAnswer): void => send({ type: 'admin-reply', id, answer })
+  if (shard) shard.request(what, onAnswer)
+  else if (what.kind === 'set-time') setShardTime(replica, what.confirm, onAnswer)
+  else onAnswer({ status: 503, text: 'no leader' })
 }
 
 /** A node by itself is a shard with one voter. */
 function soleVoter({ nodeId }: ReplicaOptions, { directory, raft, cluster }: RecoveredNode): RaftConfig {
   const { configuration } = raft
   const own = configuration?.members.find(({ node }) => node === nodeId)
-  // What its log says so far may name nobody else yet: the shard must have been founded by this node alone, too.
+  // The log may not name another node yet: the shard must also have been founded by this node alone.
   const isAlone = configuration?.members.length === 1 && cluster.voters.length === 1 && cluster.isFounder !== false
   if (own === undefined || !isAlone) {
     const reason =
-      `${directory.path} belongs to a member of a shard of several nodes: start it with run-clustered. To go on with` +
+      `${directory.path} belongs to a member of a shard of several nodes: start it with run-clustered. To continue with` +
       ' its data alone, export it (vacancy export) and start a node on an empty folder with that snapshot.'
     throw new VacancyError('data_conflict', { reason })
   }
@@ -185,13 +203,13 @@ type LogReads = {
   onRead(id: number, batches: readonly EntryBatch[] | 'compacted'): void
 }
 
-function createLogReads(post: (id: number, ask: LogAsk) => void): LogReads {
+function createLogReads(post: (id: number, request: LogAsk) => void): LogReads {
   const waiting = new Map<number, (batches: readonly EntryBatch[] | 'compacted') => void>()
   let nextId = 1
   return {
-    read(ask, done) {
+    read(request, done) {
       waiting.set(nextId, done)
-      post(nextId++, ask)
+      post(nextId++, request)
     },
     onRead(id, batches) {
       const done = waiting.get(id)
@@ -245,7 +263,7 @@ function startThreads(options: ReplicaOptions, node: RecoveredNode, ofBulk: OfBu
   }
 }
 
-/** Reads back what lies on disk, a little at a time; the first time after an hour, when the start is long over. */
+/** Reads back the data on disk, a little at a time, starting an hour after the start of the node. */
 function startScrubbing(threads: Threads): NodeJS.Timeout {
   let steps = 0
   return setInterval(() => {
@@ -272,12 +290,25 @@ function assemble(
       apply: (index, bytes, start, end) => applyCommand(context, index, bytes, start, end),
       publish: (index) => publish(store, index),
       digestMarks: () => context.marks,
+      newestMark: () => context.newestMark,
       digest: () => stateDigest(store.memory),
       lastMaintenanceDay: () => state(store.memory, STATE.lastMaintenanceDay),
       latestTimeMs: () => latestTime(store.memory),
       packagesBefore: (day) => packagesBefore(store.memory, day),
-      unorderedTables: () => unorderedTables(store.memory).map((table) => orderBody(store, table)),
+      isUnordered: () => unorderedTables(store.memory).length > 0,
+      orderTables: () => orderTables(store.memory),
       sweep: () => sweepOne(store),
+      hasDeleted: () => hasDeleted(store),
+      prepareDeletes: () => sumSegments(store, SUMMED_ROWS),
+      featureLevel: () => featureLevel(store.memory),
+      budgetUse: () => budgetUse(store),
+      lacksSparePages: () => lacksSparePages(store),
+      hurrySnapshot: () => hurrySnapshot(store),
+      time: {
+        noteDay: (day) => noteShardDay(store.memory, day),
+        effectsOf: (timeMs) => effectsOfSetTime(store.memory, timeMs),
+        lastSet: () => lastSetTime(store.memory),
+      },
     },
     snapshots: {
       start: (index, term, origin) => {
@@ -312,14 +343,9 @@ function assemble(
   })
 }
 
-/** Body of an orderRows command for one table. */
-function orderBody(store: Store, table: { segment: number; roomType: number | undefined }): Uint8Array {
-  const writer = createCommandWriter(1024)
-  const put = (bytes: Uint8Array) => writeName(writer, bytes, 0, bytes.length)
-  put(nameBytes(store.memory, NAMES.segment, table.segment))
-  writeU8(writer, table.roomType === undefined ? 1 : 0)
-  put(table.roomType === undefined ? new Uint8Array(0) : nameBytes(store.memory, NAMES.roomType, table.roomType))
-  return writer.bytes.slice(0, writer.at)
+/** A standalone node has its own feature level and its own memory. */
+function keepRules(replica: Replica, store: Store): void {
+  if (raiseFeatureLevel(replica, FEATURE_LEVEL)) setMemoryBudget(replica, memoryBudgetOf(store))
 }
 
 /** Resolves when this node leads and the empty entry of its term is applied. */
@@ -333,7 +359,10 @@ function elected(replica: Replica): Promise<void> {
   })
 }
 
-/** A new shard logs what all replicas must agree on: its random bits (G6) and the settings that change results. */
+/**
+ * A new shard logs what all replicas must agree on: its random bits (docs/design/consensus.md#formation) and the
+ * settings that change results.
+ */
 function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptions): void {
   const { memory } = node.store
   const isNew = [0, 1, 2, 3].every((cell) => state(memory, STATE.genesis + cell) === 0)
@@ -352,27 +381,7 @@ function beginShard(replica: Replica, node: RecoveredNode, options: ReplicaOptio
   )
 }
 
-/** Why maintenance may go further than a few days at once (consensus.md §11). */
-function gapReason(replica: Replica, shard: ShardPart | undefined, options: ReplicaOptions, force: boolean): number {
-  if (force) return GAP_REASON.operator
-  const last = replica.machine.lastMaintenanceDay()
-  if (last === 0) return GAP_REASON.none
-  const today = dayOf(replica.env.clock.wallMs())
-  const gap = today - last
-  // Several clocks that agree are believed at once; a single one up to a month (§11).
-  const isBelieved = shard ? shard.clocksAgree() : gap <= REST_DAYS_MAX
-  if (isBelieved || options.acceptDay >= today) {
-    if (gap > 3) replica.env.log.warn({ days: gap }, 'the node rested: its window is turned by several days at once')
-    return GAP_REASON.rest
-  }
-  replica.env.log.error(
-    { days: gap, today: formatDay(today) },
-    'the clock is far ahead of the last maintenance: nothing is dropped; if it is right, start with --accept-date',
-  )
-  return GAP_REASON.none
-}
-
-/** Names of members, in the order of their ids. */
+/** Names of members in the order of their ids. */
 function namesOf({ members }: Configuration, ids: readonly number[]): string[] {
   return members.filter(({ id }) => ids.includes(id)).map(({ node }) => node)
 }
@@ -381,8 +390,8 @@ function serve(replica: Replica, shard: ShardPart | undefined, channel: MessageP
   const sink = addSink(replica, (answers) => channel.postMessage(answers, [answers]))
   channel.on('message', (batch: ArrayBuffer | Float64Array) => {
     if (batch instanceof ArrayBuffer) return proposeBatch(replica, sink, batch)
-    assert(shard !== undefined, 'only members of a shard wait for its word')
-    shard.askReads(sink, batch)
+    assert(shard !== undefined, 'only members of a shard wait for its confirmation')
+    shard.requestReads(sink, batch)
     pump(replica)
     applyCommitted(replica)
   })
@@ -402,17 +411,20 @@ function onBulkMessage(
       endSnapshot(node)
       snapshotWritten(replica, message.index, message.term, message.durationMs)
       return sendSnapshotInfo(env, node.directory.path, send)
-    case 'gave-up':
+    case 'gave-up': {
+      const ranOutOfPages = node.store.writer.spare.failed
       endSnapshot(node)
-      return snapshotFailed(replica, message.reason)
+      return snapshotFailed(replica, message.reason, ranOutOfPages)
+    }
     case 'log':
       return logReads.onRead(message.id, message.batches)
     case 'exchanged':
       return shard?.onExchanged(message.id, message.answer)
     case 'damaged':
-      return env.log.error({ code: message.code, ...message.fields }, 'a chunk of a snapshot no longer verifies')
+      return env.log.error({ code: message.code, ...message.fields }, 'snapshot chunk no longer verifies')
     case 'failed':
-      return fail(send, errorOf({ code: message.code, fields: message.fields, message: '' }))
+      // Ends this thread, as any other uncaught error does.
+      throw errorOf({ code: message.code, fields: message.fields, message: '' })
     default:
       return
   }
@@ -456,7 +468,8 @@ async function stop(
   send: (message: FromReplica) => void,
 ): Promise<void> {
   await shard?.leave()
-  // The first one goes on: whoever waits for what others decide is told in time that nobody knows (X6).
+  // The first timer continues: writers that wait for other members still get their unknown outcome in time
+  // (docs/design/consensus.md#outcome-of-a-proposal).
   for (const timer of timers.slice(1)) clearInterval(timer)
   await drainReplica(replica)
   clearInterval(timers[0])
@@ -478,7 +491,41 @@ function fail(send: (message: FromReplica) => void, error: unknown): void {
   send({ type: 'failed', ...failureOf(error) })
 }
 
+/** Ends this thread, and with it the replica, after an error that no callback caught. */
+function endSuspect(
+  env: Env,
+  options: ReplicaOptions,
+  node: RecoveredNode,
+  error: unknown,
+  send: (message: FromReplica) => void,
+): void {
+  noteMismatch(env, options, error, node.context.agreedIndex)
+  const failure = failureOf(error)
+  const isUnknown = failure.code === 'internal'
+  send({ type: 'failed', ...failure, code: isUnknown ? 'assertion_failed' : failure.code })
+  process.exit(1)
+}
+
+/** Records the mismatch before the process ends, so that the next start does not begin with the wrong state. */
+function noteMismatch(env: Env, { dataDir }: ReplicaOptions, error: unknown, agreedIndex: number): void {
+  if (!(error instanceof VacancyError && error.code === 'digest_mismatch')) return
+  const agreed = agreedIndex > 0 ? ` It agreed with the log at entry ${agreedIndex}.` : ''
+  try {
+    noteSuspect(env, dataDir, `${error.message}${agreed}`)
+  } catch (cause) {
+    env.log.error({ err: cause }, 'recording the digest mismatch in the data directory failed')
+  }
+}
+
+const nothing = () => undefined
+const SILENT: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing }
+
 const port = parentPort
 if (port) {
-  run(port, workerData as ReplicaOptions).catch((error: unknown) => fail((message) => port.postMessage(message), error))
+  const options = workerData as ReplicaOptions
+  run(port, options).catch((error: unknown) => {
+    // A standalone node finds the same mismatch at each start. A member can get the state from others.
+    if (options.cluster) noteMismatch(createEnv(SILENT), options, error, 0)
+    fail((message) => port.postMessage(message), error)
+  })
 }

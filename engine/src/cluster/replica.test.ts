@@ -6,7 +6,10 @@ import { createRandom } from '../testing/random.ts'
 import { type Command, give, startToy, type ToyOptions, type ToyReplica, UNLUCKY } from '../testing/toy-replica.ts'
 import { REFUSED } from '../threads/writes.ts'
 import { listLogFiles } from '../wal/scan.ts'
-import { drainReplica, startSnapshot, statusOf } from './replica.ts'
+import { onLogMessage } from './log-answers.ts'
+import { startSnapshot } from './maintenance.ts'
+import { drainReplica, statusOf } from './replica.ts'
+import type { Replica } from './replica-state.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
 const FULL = process.env['VACANCY_STORAGE_FULL'] === '1'
@@ -20,13 +23,13 @@ function begin(options: ToyOptions = {}, disk = createSimulatedDisk()): ToyRepli
 const commands = (from: number, count: number): Command[] =>
   Array.from({ length: count }, (_, i) => ({ token: from + i, value: from + i }))
 
-test('a single voter leads once its vote and the empty entry of its term are durable (H3, E8)', () => {
+test('a single voter leads once its vote and the empty entry of its term are durable', () => {
   const { replica, wal } = begin()
   expect(statusOf(replica)).toMatchObject({ role: 'leader', term: 1, lastIndex: 1, commitIndex: 1, appliedIndex: 1 })
   expect(wal.hardState).toMatchObject({ term: 1, vote: 1 })
 })
 
-test('a write is answered with its result, after it is durable and applied (X8)', () => {
+test('a write is answered with its result, after it is durable and applied', () => {
   const toy = begin()
   give(toy, [
     { token: 7, value: 300 },
@@ -43,7 +46,7 @@ test('a write is answered with its result, after it is durable and applied (X8)'
   expect(after.values).toEqual([300])
 })
 
-test('nothing is answered while the disk has not confirmed (A8)', () => {
+test('nothing is answered while the disk has not confirmed', () => {
   const toy = begin()
   toy.disk.fault = ({ call }) => (call === 'syncData' ? { kind: 'crash' } : undefined)
   give(toy, commands(1, 5))
@@ -53,7 +56,7 @@ test('nothing is answered while the disk has not confirmed (A8)', () => {
   expect(toy.answers.size).toBe(0)
 })
 
-test('what gathers while the disk is busy becomes one group (W1)', () => {
+test('proposals that arrive while the disk is busy become one group', () => {
   const toy = begin({ wal: { fileBytes: 65_536, reserveBytes: 512 } })
   const before = toy.disk.operations.length
   for (let i = 0; i < 20; i++) give(toy, commands(i * 10, 10), i % 2)
@@ -68,7 +71,7 @@ test('what gathers while the disk is busy becomes one group (W1)', () => {
   expect(syncs).toHaveLength(1)
 })
 
-test('a group holds at most wal_flush_threshold entries (W1)', () => {
+test('a group holds at most wal_flush_threshold entries', () => {
   const toy = begin({ flushThreshold: 7, wal: { fileBytes: 65_536, reserveBytes: 512 } })
   const groups = statusOf(toy.replica).groups
   give(toy, commands(0, 50))
@@ -95,7 +98,7 @@ test('proposals of many megabytes in one turn are cut into groups of at most 1 M
   expect(largest).toBeLessThan(1.1 * 1024 * 1024)
 })
 
-test('applying yields after 1,024 commands, and readers see whole turns (§13)', () => {
+test('applying yields after 1,024 commands, and readers see whole turns', () => {
   const toy = begin({ wal: { fileBytes: 1 << 20, reserveBytes: 512 } })
   give(toy, commands(0, 3000))
   toy.simulation.settle()
@@ -104,7 +107,7 @@ test('applying yields after 1,024 commands, and readers see whole turns (§13)',
   expect(toy.values).toHaveLength(3000)
 })
 
-test('more than may be under way is refused at once, and certainly in no log (R8, X5)', () => {
+test('proposals over the limit are refused at once and are certainly in no log', () => {
   const toy = begin({ wal: { fileBytes: 8 << 20, reserveBytes: 512 } })
   for (let i = 0; i < 6; i++) give(toy, commands(i * 10_000, 10_000))
 
@@ -117,7 +120,7 @@ test('more than may be under way is refused at once, and certainly in no log (R8
   expect(toy.values).toHaveLength(RAFT_LIMITS.uncommittedEntries)
 })
 
-test('the time of the log never goes back, whatever the wall clock does (C2)', () => {
+test('the time of the log never goes back, whatever the wall clock does', () => {
   const toy = begin()
   const write = (token: number) => {
     give(toy, [{ token, value: token }])
@@ -142,7 +145,7 @@ test('the time of the log never goes back, whatever the wall clock does (C2)', (
   expect(toy.times[1]?.day).toBe(dayOf(times[1] ?? 0))
 })
 
-test('a full disk refuses what is in no log, keeps what is, and goes on when there is room (§19)', () => {
+test('a full disk refuses entries not in the log, keeps the others, and accepts writes once there is room', () => {
   const toy = begin()
   fillDisk(toy.disk)
   for (let token = 10; ![...toy.answers.values()].some(({ code }) => code === REFUSED.diskFull); token += 10) {
@@ -165,7 +168,7 @@ test('a full disk refuses what is in no log, keeps what is, and goes on when the
   expect(statusOf(toy.replica).diskFull).toBe(false)
 })
 
-test('of one turn of proposals that only fits in part, exactly the stored ones succeed (X5)', () => {
+test('when only part of a turn fits, exactly the stored proposals succeed', () => {
   const toy = begin({ flushThreshold: 5 })
   fillDisk(toy.disk)
   give(toy, commands(100, 200))
@@ -202,7 +205,7 @@ test('a node starts on a full disk: it leads, serves what it has, refuses writes
   expect(third.values).toEqual(first.values)
 })
 
-test('a failed sync ends the process, and nothing was answered for it (W2)', () => {
+test('a failed sync ends the process, and its writes get no reply', () => {
   const toy = begin()
   toy.disk.fault = ({ call }) => (call === 'syncData' ? { kind: 'fail', code: 'EIO' } : undefined)
   give(toy, commands(1, 1))
@@ -211,7 +214,7 @@ test('a failed sync ends the process, and nothing was answered for it (W2)', () 
   expect(toy.answers.size).toBe(0)
 })
 
-test('a snapshot is taken by count and by time, one at a time, and the log behind it goes (§16.1, §17)', () => {
+test('a snapshot is taken by count and by time, one at a time, and older log is deleted', () => {
   const toy = begin({ snapshotTriggerCount: 50, snapshotIntervalMs: 1_000 })
   give(toy, commands(0, 60))
   toy.simulation.settle()
@@ -220,7 +223,7 @@ test('a snapshot is taken by count and by time, one at a time, and the log behin
   toy.simulation.advance(60)
   expect(toy.snapshots.map(({ index }) => index)).toEqual([61])
 
-  // Not sooner than ten times what the last one took.
+  // No sooner than ten times the duration of the last one.
   give(toy, commands(100, 60))
   toy.simulation.advance(400)
   expect(toy.snapshots).toHaveLength(1)
@@ -228,13 +231,13 @@ test('a snapshot is taken by count and by time, one at a time, and the log behin
   expect(toy.snapshots.length).toBe(2)
   expect(toy.wal.mark.index).toBe(toy.snapshots.at(-1)?.index)
 
-  // Nothing new, nothing to take.
+  // Without new entries no snapshot is taken.
   const before = toy.snapshots.at(-1)?.index
   toy.simulation.advance(10_000)
   expect(toy.snapshots.at(-1)?.index).toBe(before)
 })
 
-test('the log is cut behind the older of two snapshots and 10,000 entries (§17)', () => {
+test('the log is cut behind the older of two snapshots and 10,000 entries', () => {
   const toy = begin({ snapshotTriggerCount: 4_000, wal: { fileBytes: 65_536, reserveBytes: 512 } })
   for (let i = 0; i < 30; i++) {
     give(toy, commands(i * 1000, 1000))
@@ -251,7 +254,7 @@ test('the log is cut behind the older of two snapshots and 10,000 entries (§17)
   expect(again.values).toEqual(toy.values)
 })
 
-test('the digest of the state goes into the log every 4,096 entries (§13)', () => {
+test('the digest of the state goes into the log every 4,096 entries', () => {
   const toy = begin({ wal: { fileBytes: 1 << 20, reserveBytes: 512 } })
   for (let i = 0; i < 11; i++) {
     give(toy, commands(i * 1000, 1000))
@@ -260,7 +263,7 @@ test('the digest of the state goes into the log every 4,096 entries (§13)', () 
   expect(statusOf(toy.replica).digestChecks).toBe(2)
 })
 
-test('a commit index that no write brings along is stored within a heartbeat (W5)', () => {
+test('a commit index without a following write is stored within a heartbeat', () => {
   const toy = begin()
   give(toy, commands(1, 3))
   toy.simulation.settle()
@@ -274,7 +277,7 @@ test('a commit index that no write brings along is stored within a heartbeat (W5
   expect(toy.disk.operations.length).toBe(syncs)
 })
 
-test('stopping answers everything that was taken, takes nothing more, and stores the commit index (§18)', async () => {
+test('stopping answers all accepted writes, accepts no more, and stores the commit index', async () => {
   const toy = begin()
   give(toy, commands(1, 30))
 
@@ -289,25 +292,25 @@ test('stopping answers everything that was taken, takes nothing more, and stores
   expect(toy.wal.hardState.commit).toBe(31)
 })
 
-test('whatever happens, acknowledged writes stay, refused ones never show, and each takes effect once (O3, X5, A9)', () => {
+test('under crashes acknowledged writes stay, refused ones never show, and each takes effect once', () => {
   const rounds = FULL ? 400 : 25
   for (let round = 0; round < rounds; round++) {
     const seed = SEED + round
-    const { told, values, trace } = runOfCrashes(seed)
+    const { outcomes, values, trace } = runOfCrashes(seed)
     const why = `seed ${seed}: ${trace.join(', ')}`
     const seen = new Set(values)
     expect(seen.size, why).toBe(values.length)
-    for (const [token, outcome] of told) {
+    for (const [token, outcome] of outcomes) {
       if (outcome === 'done') expect(seen.has(token), `${why}: ${token} was acknowledged`).toBe(true)
       if (outcome === 'refused') expect(seen.has(token), `${why}: ${token} was refused`).toBe(false)
     }
   }
 })
 
-/** A node that is killed, loses power and fills its disk again and again, under writes. */
+/** A node that is repeatedly killed, loses power and fills its disk, during writes. */
 function runOfCrashes(seed: number) {
   const random = createRandom(seed)
-  const told = new Map<number, 'done' | 'refused'>()
+  const outcomes = new Map<number, 'done' | 'refused'>()
   const trace: string[] = []
   const options = {
     seed,
@@ -340,7 +343,7 @@ function runOfCrashes(seed: number) {
     } catch (error) {
       if (!disk.crashed) throw error
     }
-    for (const [name, { code }] of toy.answers) told.set(name, code === 0 ? 'done' : 'refused')
+    for (const [name, { code }] of toy.answers) outcomes.set(name, code === 0 ? 'done' : 'refused')
     trace.push(`${isKill ? 'killed' : 'power lost'} at ${disk.operations.length} with ${toy.values.length} applied`)
     snapshots = [...toy.snapshots]
     disk = isKill ? restart(disk) : crash(disk, () => random.below(3) === 0)
@@ -348,10 +351,10 @@ function runOfCrashes(seed: number) {
     toy = startToy(disk, { ...options, snapshots })
   }
   toy.simulation.settle()
-  return { told, values: toy.values, trace }
+  return { outcomes, values: toy.values, trace }
 }
 
-test('little room is told before the disk is full: a twentieth of it, or two files of the log (§19)', () => {
+test('low space is reported before the disk is full: below a twentieth, or two log files', () => {
   const toy = begin()
   const used = 2 ** 40 - toy.disk.space('/').freeBytes
   const isLowAt = (freeBytes: number, totalBytes = used + freeBytes) => {
@@ -363,4 +366,39 @@ test('little room is told before the disk is full: a twentieth of it, or two fil
   expect(isLowAt(128 * 2 ** 20)).toBe(false)
   expect(isLowAt(4.9e9, 1e11)).toBe(true)
   expect(isLowAt(5.1e9, 1e11)).toBe(false)
+})
+
+test('the disk reserve is released when there is no room to restart the log after a snapshot (it used to be kept)', () => {
+  const toy = startToy(createSimulatedDisk())
+  toy.simulation.settle()
+  let givenUp = 0
+  const installing = { index: 100, snapshotTerm: 1 } as Replica['installing']
+  Object.assign(toy.replica, { installing, onReserve: () => givenUp++ })
+
+  onLogMessage(toy.replica, { type: 'installed', mark: { index: 100, term: 1 }, isDone: false })
+
+  expect(givenUp).toBe(1)
+  expect(toy.replica.isDiskFull).toBe(true)
+  expect(toy.failures).toEqual([])
+})
+
+test('replicas note digests at one common entry 5 s after a write (it used to be at different ones, 4,096 entries apart)', () => {
+  const toy = begin({ featureLevel: 1 })
+  const { simulation, replica } = toy
+  simulation.advance(20_000)
+  expect(statusOf(replica).newestMark).toBeUndefined()
+
+  give(toy, commands(1, 3))
+  simulation.settle()
+  const written = replica.raft.lastIndex
+  simulation.advance(5_200)
+  expect(statusOf(replica).newestMark).toMatchObject({ index: written + 1, lo: toy.values.length })
+  const { lastIndex } = replica.raft
+  simulation.advance(60_000)
+  expect(replica.raft.lastIndex).toBe(lastIndex)
+
+  const older = begin({ featureLevel: 0 })
+  give(older, commands(1, 3))
+  older.simulation.advance(20_000)
+  expect(statusOf(older.replica).newestMark).toBeUndefined()
 })

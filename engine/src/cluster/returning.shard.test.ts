@@ -1,6 +1,6 @@
 /**
- * Nodes that come back otherwise than they went: with an old copy of their folder, with a damaged one, after the quorum
- * was lost (consensus.md §7.1, §15.4, G6, G7).
+ * Nodes that return in another state: with an old copy of their folder, with a damaged one, or after the quorum was
+ * lost (docs/design/consensus.md#identities, docs/design/storage.md#recovery, docs/design/consensus.md#formation).
  */
 
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ async function aFollower(): Promise<ShardNode> {
   return shard.running().find((node) => node !== leader) as ShardNode
 }
 
-/** Counts a little, so that the log has something. */
+/** Writes a little, so that the log has entries. */
 async function writeSome(propertyId: string): Promise<ReturnType<typeof startWriters>> {
   const writers = startWriters(shard, propertyId)
   await happens('writes are answered', shard.running(), () => writers.acknowledged() > 200)
@@ -44,7 +44,7 @@ async function writeSome(propertyId: string): Promise<ReturnType<typeof startWri
   return writers
 }
 
-/** It was taken out and in again as a learner, and promoted. */
+/** Waits until the node was removed, rejoined as a learner and was promoted. */
 async function comesBackAsAnother(node: ShardNode): Promise<void> {
   const sinceMs = Date.now()
   await happens(`${node.name} is a voter again`, shard.running(), async () => {
@@ -56,7 +56,7 @@ async function comesBackAsAnother(node: ShardNode): Promise<void> {
   await sameDigest(shard.running())
 }
 
-test('an old copy of a data directory is refused; with --rejoin the node comes back as another member', async () => {
+test('an old copy of a data directory is refused; with --rejoin the node returns as another member', async () => {
   const follower = await aFollower()
   await writeSome('hotel_1')
   await follower.stop()
@@ -78,7 +78,7 @@ test('an old copy of a data directory is refused; with --rejoin the node comes b
   for (const node of shard.running()) expect(await writers.differences(node)).toEqual([])
 })
 
-test('a member is none by itself; a damaged log ends its start with 71; with --rejoin the node comes back as another member', async () => {
+test('a member does not run standalone; a damaged log ends its start with 71; with --rejoin it returns as another member', async () => {
   const follower = await aFollower()
   await follower.stop()
   const codecs = join(shard.folder, 'registry-codecs.yml')
@@ -114,7 +114,7 @@ test('a member is none by itself; a damaged log ends its start with 71; with --r
   expect(readdirSync(join(follower.dataDir, 'quarantine'))).not.toHaveLength(0)
 })
 
-test('from one survivor of a lost quorum export and a new start bring back everything that it had applied', async () => {
+test('exporting one survivor of a lost quorum and a new start restores all it had applied', async () => {
   const writers = await writeSome('hotel_3')
   const survivor = await aFollower()
   await sameDigest(shard.running())
@@ -139,7 +139,7 @@ test('from one survivor of a lost quorum export and a new start bring back every
     expect(await writers.differences(node)).toEqual([])
     expect(await statusOf(node)).toMatchObject({ properties, packages })
   }
-  // G6: a node that was forgotten, with the data of before, cannot mix in.
+  // A node with the data from before, left out of the new shard, cannot rejoin it (docs/design/consensus.md#formation).
   const old = shard.start(forgotten)
   await happens('it is refused', shard.running(), async () => {
     const counts = await Promise.all(

@@ -1,4 +1,7 @@
-/** A shard of three real processes takes writes, loses its leader, and goes on (consensus.md §1, §8, §12, §14). */
+/**
+ * A shard of three real processes accepts writes, loses its leader, and continues (docs/design/consensus.md#promises,
+ * docs/design/consensus.md#leadership-transfer, docs/design/consensus.md#request-keys, docs/design/consensus.md#reads).
+ */
 
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ask, closeClient, dateIn, openClient, somewhere, succeed, type WireClient } from '../testing/node-process.ts'
@@ -36,14 +39,14 @@ async function connectTo(node: ShardNode): Promise<WireClient> {
   return client
 }
 
-/** Everything acknowledged is there, once, on every node. */
+/** Every acknowledged write is on every node, once. */
 async function nothingIsLost(writers: ReturnType<typeof startWriters>): Promise<void> {
   await writers.stop()
   await sameDigest(shard.running())
   for (const node of shard.running()) expect(await writers.differences(node)).toEqual([])
 }
 
-test('the leader takes writes and says who else does not; followers read in every way', async () => {
+test('the leader accepts writes, followers redirect them and serve every kind of read', async () => {
   const leader = await leaderOf(shard)
   const follower = shard.running().find((node) => node !== leader) as ShardNode
   const [atLeader, atFollower] = [await connectTo(leader), await connectTo(follower)]
@@ -62,7 +65,7 @@ test('the leader takes writes and says who else does not; followers read in ever
   expect(await read({ maxStalenessMs: 0 })).toMatchObject({ ok: false, code: '503' })
 })
 
-test('what was acknowledged outlives a leader that is killed, and nothing is there twice', async () => {
+test('acknowledged writes survive a killed leader, and none is applied twice', async () => {
   const writers = startWriters(shard, 'hotel_2')
   const leader = await leaderOf(shard)
   await happens('writes are answered', [leader], () => writers.acknowledged() > 200)
@@ -77,7 +80,7 @@ test('what was acknowledged outlives a leader that is killed, and nothing is the
   await nothingIsLost(writers)
 })
 
-test('leadership is transferred, and a leader that is stopped hands it over before it ends', async () => {
+test('leadership is transferred, and a stopping leader hands it over first', async () => {
   const writers = startWriters(shard, 'hotel_3')
   const leader = await leaderOf(shard)
   const target = shard.running().find((node) => node !== leader) as ShardNode
@@ -92,13 +95,13 @@ test('leadership is transferred, and a leader that is stopped hands it over befo
   const heirs = await Promise.all(shard.running().map(async (node) => (await infoOf(node)).leader_id))
   expect(heirs.filter((heir) => heir !== '' && heir !== target.name)).not.toEqual([])
   const before = writers.acknowledged()
-  await happens('writes go on', shard.running(), () => writers.acknowledged() > before + 100)
+  await happens('writes continue', shard.running(), () => writers.acknowledged() > before + 100)
   shard.start(target.name)
   await leaderOf(shard)
   await nothingIsLost(writers)
 })
 
-test('without a majority writes are refused, reads go on, and changes of members have no leader', async () => {
+test('without a majority writes are refused, reads continue, and membership changes have no leader', async () => {
   const leader = await leaderOf(shard)
   const [survivor, other] = shard.running().filter((node) => node !== leader) as [ShardNode, ShardNode]
   const client = await connectTo(survivor)
@@ -118,7 +121,7 @@ test('without a majority writes are refused, reads go on, and changes of members
   await leaderOf(shard)
 })
 
-test('all nodes are killed at once: everything acknowledged is there again', async () => {
+test('all nodes are killed at once: all acknowledged writes are restored', async () => {
   const writers = startWriters(shard, 'hotel_4')
   await happens('writes are answered', shard.running(), () => writers.acknowledged() > 200)
 

@@ -1,6 +1,6 @@
 /**
- * Storage tests 1–4 of reliability.md §8 for the log and the folder of a node, over a disk that drops what was not
- * synced; and the proof that they bite: with any one sync taken out, one of them fails.
+ * Storage tests 1–4 of docs/design/testing.md#storage-tests for the log and the folder of a node, on a disk that drops
+ * unsynced data. They also prove their own strength: with any one sync removed, one of them fails.
  *
  * The short form runs with all other tests. VACANCY_STORAGE_FULL=1 tries every byte, bit and operation; VACANCY_SEED
  * repeats a run.
@@ -10,6 +10,19 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { assert, createCodecList, VacancyError } from '@vacancy/shared'
 import { expect, test } from 'vitest'
+import {
+  beginWriting,
+  closeDataDirectory,
+  createCluster,
+  type DataDirectory,
+  ensureReserve,
+  logIdentity,
+  openDataDirectory,
+  setAside,
+  walFolder,
+  writeClean,
+  writeCluster,
+} from '../data/data-directory.ts'
 import { diskFailed, isDiskFull, replaceFile } from '../env.ts'
 import {
   contentOf,
@@ -37,19 +50,6 @@ import type { SnapshotMark } from '../wal/payload.ts'
 import { FILE_HEADER_BYTES } from '../wal/record.ts'
 import { listLogFiles, scanLog } from '../wal/scan.ts'
 import { appendGroup, closeWal, compactWal, type Group, prepareNext, retryNext, type Wal } from '../wal/wal.ts'
-import {
-  beginWriting,
-  closeDataDirectory,
-  createCluster,
-  type DataDirectory,
-  ensureReserve,
-  logIdentity,
-  openDataDirectory,
-  setAside,
-  walFolder,
-  writeClean,
-  writeCluster,
-} from './data-directory.ts'
 
 const FULL = process.env['VACANCY_STORAGE_FULL'] === '1'
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
@@ -70,11 +70,11 @@ type State = {
 type Ledger = {
   incarnation: string
   isFormed: boolean
-  /** What was acknowledged. */
+  /** Acknowledged state. */
   state: State
-  /** What it becomes when the group that is being written survives. */
+  /** State if the group being written survives. */
   pending: State | undefined
-  /** The log may begin here or before. */
+  /** The log may begin at or before this index. */
   floor: number
   clean: 'no' | 'maybe' | 'yes'
   aside: 'absent' | 'here' | 'moving' | 'moved'
@@ -104,8 +104,8 @@ function start(disk: SimulatedDisk, ledger: Ledger): Node {
   const { incarnation } = directory.identity
   assert(ledger.incarnation === '' || incarnation === ledger.incarnation, 'the incarnation is kept')
   ledger.incarnation = incarnation
-  assert(ledger.clean !== 'yes' || directory.isClean, 'an orderly stop is known')
-  assert(ledger.clean !== 'no' || !directory.isClean, 'CLEAN tells the truth')
+  assert(ledger.clean !== 'yes' || directory.isClean, 'a clean shutdown is recorded')
+  assert(ledger.clean !== 'no' || !directory.isClean, 'CLEAN only exists after a clean shutdown')
   const { cluster } = directory
   if (!cluster) {
     assert(!ledger.isFormed, 'a formed node stays formed')
@@ -129,7 +129,10 @@ function start(disk: SimulatedDisk, ledger: Ledger): Node {
   return { directory, wal, disk }
 }
 
-/** O3, O9, O10: every acknowledged group, and besides it the one that was being written, whole, or nothing. */
+/**
+ * Recovery yields every acknowledged group, and in addition the group being written as a whole or not at all
+ * (docs/design/testing.md#oracles).
+ */
 function compare(disk: SimulatedDisk, recovered: Recovered, ledger: Ledger): void {
   const texts = replayTexts(disk, recovered.scan)
   const found = describe({
@@ -138,13 +141,10 @@ function compare(disk: SimulatedDisk, recovered: Recovered, ledger: Ledger): voi
     ...recovered.hardState,
     mark: recovered.marks.at(-1)?.index ?? 0,
   })
-  assert(recovered.firstIndex <= ledger.floor, 'what is needed is not compacted')
+  assert(recovered.firstIndex <= ledger.floor, 'needed entries are not compacted')
   const states = ledger.pending ? [ledger.state, ledger.pending] : [ledger.state]
   const match = states.find((state) => describe(state, recovered.firstIndex) === found)
-  assert(
-    match,
-    `recovery gives what was acknowledged:\n${found}\nis none of\n${states.map((s) => describe(s)).join('\n')}`,
-  )
+  assert(match, `recovered:\n${found}\nexpected one of\n${states.map((s) => describe(s)).join('\n')}`)
   ledger.state = match
   ledger.pending = undefined
 }
@@ -174,7 +174,7 @@ function append(node: Node, ledger: Ledger, group: Group): boolean {
 const next = ({ state }: Ledger, count: number, bytes: number, salt = 0) =>
   entries(state.lastIndex + 1, count, state.term, bytes, salt)
 
-/** Entries whose predecessors are committed by then, as a single voter writes them. */
+/** Appends entries whose predecessors are committed, as a single voter does. */
 function write(node: Node, ledger: Ledger, count: number, bytes = 60): boolean {
   if (ledger.state.term === 0 && !campaign(node, ledger)) return false
   const { term, vote, lastIndex } = ledger.state
@@ -222,21 +222,21 @@ function compareAside(disk: SimulatedDisk, { aside }: Ledger): void {
   const quarantine = join(PATH, 'quarantine')
   const places = disk.stat(quarantine) ? disk.list(quarantine) : []
   const isThere = places.some((place) => disk.stat(join(quarantine, place, 'old'))?.bytes === 3)
-  assert(isHere || isThere, 'what is set aside is never lost')
-  assert(aside !== 'here' || isHere, 'nothing leaves by itself')
-  assert(aside !== 'moved' || !isHere, 'what was set aside does not come back')
-  assert(aside !== 'moved' || isThere, 'what was set aside is kept')
+  assert(isHere || isThere, 'a file set aside is never lost')
+  assert(aside !== 'here' || isHere, 'no file moves unless set aside')
+  assert(aside !== 'moved' || !isHere, 'a file set aside does not return')
+  assert(aside !== 'moved' || isThere, 'a file set aside is kept')
 }
 
 function check(disk: SimulatedDisk, ledger: Ledger, goesOn: boolean): void {
   compareAside(disk, ledger)
   const node = startWhenFull(disk, ledger)
   if (!goesOn) return
-  // On a full disk entries may be refused, never lost; a vote finds room in the reserve of the file.
+  // A full disk may refuse entries but never lose them. A vote uses the reserve of the file.
   if (!write(node, ledger, 2)) campaign(node, ledger)
 }
 
-/** A node that finds no room at all says so, and starts when there is some. */
+/** A node without any room reports that, and starts once there is some. */
 function startWhenFull(disk: SimulatedDisk, ledger: Ledger): Node {
   try {
     return start(disk, ledger)
@@ -248,7 +248,10 @@ function startWhenFull(disk: SimulatedDisk, ledger: Ledger): Node {
   }
 }
 
-/** No sync has more to write than a step of the next file, so no commit waits for more (§15.1). */
+/**
+ * No sync writes more than one step of the next file, so that no commit waits for more
+ * (docs/design/storage.md#log-files).
+ */
 function checkRun(operations: readonly DiskOperation[]): void {
   const unsynced = new Map<string, number>()
   for (const { call, path, bytes, fault } of operations) {
@@ -263,14 +266,14 @@ function checkRun(operations: readonly DiskOperation[]): void {
 
 const common = { createLedger, check, checkRun, copyLedger: (ledger: Ledger) => ({ ...ledger }) }
 
-/** A step of a scenario came out otherwise than on a healthy disk. */
+/** A step of a scenario had another result than on a healthy disk. */
 class ScenarioError extends Error {}
 
-function step(isAsMeant: boolean, says: string): void {
-  if (!isAsMeant) throw new ScenarioError(says)
+function step(isExpected: boolean, message: string): void {
+  if (!isExpected) throw new ScenarioError(message)
 }
 
-/** First start, votes, log files one after another, a snapshot mark, compaction, orderly stop, restart, a new term. */
+/** First start, votes, several log files, a snapshot mark, compaction, clean shutdown, restart, a new term. */
 const life: Scenario<Ledger> = {
   ...common,
   name: 'the life of a node',
@@ -304,7 +307,10 @@ const life: Scenario<Ledger> = {
   },
 }
 
-/** The disk fills up, takes votes and marks all the same, and goes on when there is room; then it runs out in a write. */
+/**
+ * The disk fills up, still accepts votes and marks, accepts entries once there is room, and then runs out during a
+ * write.
+ */
 const fullDisk: Scenario<Ledger> = {
   ...common,
   name: 'a full disk',
@@ -317,19 +323,19 @@ const fullDisk: Scenario<Ledger> = {
     markAndCompact(node, ledger)
     disk.capacityBytes += 20_000
     step(retryNext(node.wal), 'space has returned')
-    step(write(node, ledger, 5), 'and entries are taken again')
+    step(write(node, ledger, 5), 'entries are accepted again')
 
     fillDisk(disk)
     disk.copiesOnWrite = 'each time'
     disk.capacityBytes += 700
-    // Many small records, so that whole ones of the refused group are left on the disk.
+    // Many small records, so that complete records of the refused group stay on the disk.
     const { term, vote, lastIndex } = ledger.state
     const batches = Array.from({ length: 20 }, (_, i) => entries(lastIndex + 1 + i, 1, term, 20))
     const refused = { hardState: { term, vote, commit: lastIndex }, batches }
     step(!append(node, ledger, refused), 'a file system that copies runs out in the middle of a write')
     step(!append(node, ledger, refused), 'and has no room to wipe what was written')
     disk.capacityBytes += 20_000
-    step(write(node, ledger, 2), 'what is written next stands where the refused group stood')
+    step(write(node, ledger, 2), 'the next group overwrites the refused one')
     disk.copiesOnWrite = false
   },
 }
@@ -346,7 +352,7 @@ function seeded(violation: { at: number; how: string; error: Error } | undefined
   return violation ? `seed ${SEED}, operation ${violation.at}, ${violation.how}: ${violation.error.stack}` : ''
 }
 
-// 1 and 2: one log, damaged at every place.
+// 1 and 2: one log, damaged at every position.
 
 const LOG = { ...SMALL, fileBytes: 65_536 }
 const openCopy = (disk: SimulatedDisk, options = LOG) => tryOpen(createSimulation({ disk }).env, '/wal', options)
@@ -363,12 +369,12 @@ function logOfGroups(groups: number, records: number, withCommit: boolean, optio
     ends.push({ offset: wal.offset, texts: [...(ends.at(-1)?.texts ?? []), ...batchTexts(batches)] })
   }
   if (withCommit) appendGroup(wal, { hardState: { term: 1, vote: 1, commit: wal.lastIndex }, batches: [] })
-  assert(wal.files.length === 1, 'all of it stands in one file')
+  assert(wal.files.length === 1, 'the log is one file')
   const path = wal.files[0]?.path ?? ''
   return { disk: copyDisk(simulation.disk), path, ends, end: wal.offset }
 }
 
-test('1. a log that is cut, or ends in zeros or noise, at any byte gives exactly the groups before', () => {
+test('1. a log that is cut, or ends in zeros or noise, at any byte yields exactly the groups before', () => {
   const { disk, path, ends, end } = logOfGroups(5, 40, false)
   const random = createRandom(SEED)
   const step = FULL ? 1 : 11
@@ -380,15 +386,15 @@ test('1. a log that is cut, or ends in zeros or noise, at any byte gives exactly
       else {
         const length = Math.min(end - at, how === 'zeros' ? end : 1 + random.below(2000))
         const noise = () => (how === 'zeros' ? 0 : random.below(256))
-        // Noise that happens to be zero at the end of a group would leave it whole: make the first byte differ.
-        const first = (contentOf(copy, path)[at] as number) ^ 0x55
+        // Noise that is zero at the end of a group would leave it intact: make the first byte differ.
+        const first = contentOf(copy, path)[at] ^ 0x55
         const bytes = Uint8Array.from({ length }, (_, i) => (how === 'noise' && i === 0 ? first : noise()))
         if (how === 'noise') damage(copy, path, at + length, new Uint8Array(end - at - length))
         damage(copy, path, at, bytes)
       }
       const found = openCopy(copy)
       const why = `seed ${SEED}, ${how} at ${at}: ${found.message}`
-      // A group of which only padding is gone is whole.
+      // A group that lost only padding is intact.
       const next = ends.find(({ offset }) => offset > at && offset - at < 8)
       const isNext = next !== undefined && found.texts.length === next.texts.length
       expect(found.code, why).toBe('')
@@ -427,7 +433,7 @@ test.each([512, 4096])(
   600_000,
 )
 
-test('2. a flipped bit anywhere in a log gives the same state or a refusal, never another state', () => {
+test('2. a flipped bit anywhere in a log yields the same state or a refusal, never another state', () => {
   const { disk, path, ends, end } = logOfGroups(18, 40, true)
   expect(end).toBeGreaterThan(50_000)
   const whole = openCopy(copyDisk(disk))
@@ -438,7 +444,7 @@ test('2. a flipped bit anywhere in a log gives the same state or a refusal, neve
   let refused = 0
   for (let bit = random.below(step); bit < content.length * 8; bit += step) {
     const at = bit >>> 3
-    const byte = content[at] as number
+    const byte = content[at]
     damage(copy, path, at, Uint8Array.of(byte ^ (1 << (bit & 7))))
     const found = verdict(copy)
     const why = `seed ${SEED}, bit ${bit & 7} of byte ${at}: ${found.reason}`
@@ -452,7 +458,7 @@ test('2. a flipped bit anywhere in a log gives the same state or a refusal, neve
   expect(refused).toBeGreaterThan(100)
 }, 600_000)
 
-/** What recovery decides, without what it then does: the same files are read half a million times. */
+/** The decision of recovery without its effects: the same files are read half a million times. */
 function verdict(disk: SimulatedDisk): { reason: string; texts: string[]; term: number; vote: number } {
   const scan = scanLog(disk, listLogFiles(disk, '/wal'), { identity: IDENTITY })
   const { term, vote } = scan.hardState
@@ -463,14 +469,14 @@ function verdict(disk: SimulatedDisk): { reason: string; texts: string[]; term: 
 // 3 and 4: a node's life, crashed and failing at every operation.
 
 test.each(SCENARIOS)(
-  '3. $name: a crash at any operation loses nothing that was acknowledged',
+  '3. $name: a crash at any operation loses no acknowledged data',
   (scenario) => {
     expect(seeded(crashEverywhere(scenario, options()))).toBe('')
   },
   600_000,
 )
 
-test('3. with any one sync taken out, something that was promised is lost', () => {
+test('3. with any one sync removed, some acknowledged data is lost', () => {
   const missed: string[] = []
   const sites = SCENARIOS.map((scenario) => syncSites(scenario))
   const all = [...new Set(sites.flatMap((found) => [...found.keys()]))].sort()
@@ -513,17 +519,17 @@ test.each(['EIO', 'ENOSPC', 'short', 'EINTR', 'short, then ENOSPC'])(
   '4. %s at any operation ends as specified and loses nothing',
   (code) => {
     const look = (operation: DiskOperation, thrown: unknown, disk: SimulatedDisk): void => {
-      const what = `${operation.call} ${operation.path}: ${thrown instanceof Error ? thrown.stack : 'went on'}`
+      const what = `${operation.call} ${operation.path}: ${thrown instanceof Error ? thrown.stack : 'continued'}`
       if (code === 'short' || code === 'EINTR') return expect(thrown, what).toBeUndefined()
       if (thrown === undefined) return
       expect(thrown, what).toBeInstanceOf(VacancyError)
       const { code: name } = thrown as VacancyError
-      // A full disk is told as such, or refused without an error; every failed change ends with 70, a failed read with
-      // 70 or, where it is the data, 71.
+      // A full disk is reported as such, or the write is refused without an error. Every failed change ends with 70. A
+      // failed read ends with 70, or with 71 if it is data.
       if (code === 'EIO') expect(['disk_failed', 'corrupt_data'], what).toContain(name)
       else expect(name, what).toBe('no_room')
       if (name !== 'disk_failed' || !CHANGES.has(operation.call)) return
-      // W2: nothing is written after a failure that nobody can judge.
+      // No write follows a failure whose effect is unknown (docs/design/storage.md#disk-errors).
       const after = disk.operations.slice(operation.number + 1).filter(({ call }) => CHANGES.has(call))
       expect(after, what).toEqual([])
     }
@@ -540,7 +546,7 @@ test.each(['EIO', 'ENOSPC', 'short', 'EINTR', 'short, then ENOSPC'])(
   600_000,
 )
 
-/** A scenario asserts what a healthy disk gives; under faults only what the ledger says counts. */
+/** A scenario asserts the results of a healthy disk. Under faults only the ledger counts. */
 function tolerant(scenario: Scenario<Ledger>): Scenario<Ledger>['run'] {
   return (disk, ledger) => {
     try {

@@ -3,10 +3,11 @@ import { beforeEach, expect, test } from 'vitest'
 import { inlineExchange, type Newest } from '../snapshot/exchange.ts'
 import { findSnapshots, retainSnapshots, verifySnapshot } from '../snapshot/snapshot.ts'
 import { inlineEncoder, writeSnapshotDirAtOnce } from '../snapshot/write.ts'
+import { fillDisk } from '../testing/disk.ts'
 import { createRandom } from '../testing/random.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
 import { createTestSource } from '../testing/snapshot-source.ts'
-import type { DriverFrame } from './frames.ts'
+import type { DriverFrame } from '../transport/frames.ts'
 import {
   createReceiver,
   createSender,
@@ -39,11 +40,11 @@ const prices = createRandom(1)
 let plane = 0
 for (const { rows, days } of source.tables) {
   for (let night = 0; night < days.length; night++, plane++) {
-    const words = (source.planes.planeMap.words[plane] as number) / 4
+    const words = source.planes.planeMap.words[plane] / 4
     for (let row = 0; row < rows.length; row++) source.planes.u32[words + row * 2 + 1] = prices.below(2 ** 32)
   }
 }
-const encoder = inlineEncoder(source, source.planes.scratch[0] as number)
+const encoder = inlineEncoder(source, source.planes.scratch[0])
 
 /** A shard in one thread: each node has a sender, a receiver and a folder of its own. */
 type World = {
@@ -51,7 +52,7 @@ type World = {
   readonly nodes: Map<string, Node>
   /** Pairs that cannot reach each other, as `a>b`. */
   readonly cut: Set<string>
-  /** Looks at frames on their way; false drops one. */
+  /** Intercepts frames; false drops one. */
   filter: (from: string, to: string, frame: DriverFrame) => DriverFrame | undefined
   readonly frames: { from: string; to: string; frame: DriverFrame }[]
 }
@@ -64,6 +65,7 @@ type Node = {
   receiver: Receiver
   readonly ready: Received[]
   readonly failures: string[]
+  readonly delays: string[]
   readonly reports: { peer: number; isReceived: boolean }[]
   current: string
 }
@@ -76,7 +78,7 @@ beforeEach(() => {
 })
 
 function write(dataDir: string, index: number): void {
-  source.planes.u32[(source.planes.planeMap.words[0] as number) / 4 + 1] = ~index
+  source.planes.u32[source.planes.planeMap.words[0] / 4 + 1] = ~index
   writeSnapshotDirAtOnce(world.simulation.env, dataDir, { ...source, index }, { encoder, origin: 'test' })
 }
 
@@ -89,6 +91,7 @@ function add(name: string, defects?: ReadonlySet<string>): Node {
     dataDir,
     ready: [],
     failures: [],
+    delays: [],
     reports: [],
     current: '',
   } as unknown as Node
@@ -97,7 +100,7 @@ function add(name: string, defects?: ReadonlySet<string>): Node {
   return node
 }
 
-/** What a process does when it starts: nothing of its memory is left. */
+/** A process start: all memory of the node is lost. */
 function start(node: Node, defects?: ReadonlySet<string>): void {
   const { env } = world.simulation
   const { name, dataDir } = node
@@ -112,6 +115,7 @@ function start(node: Node, defects?: ReadonlySet<string>): void {
       log: env.log,
       onReady: (received) => node.ready.push(received),
       onFailed: (reason, detail) => node.failures.push(`${reason}: ${detail}`),
+      onDelayed: (reason, detail) => node.delays.push(`${reason}: ${detail}`),
     },
     { shardId: 's1', codecsOrderedHash: source.codecs.orderedHash, defects },
   )
@@ -154,7 +158,7 @@ function send(from: string, to: string, sent: DriverFrame): boolean {
   return true
 }
 
-/** Time passes, and everybody ticks ten times a second. */
+/** Advances time; all nodes tick ten times a second. */
 function pass(ms: number): void {
   for (let at = 0; at < ms; at += 100) {
     world.simulation.advance(100)
@@ -172,6 +176,13 @@ function install(node: Node): void {
   world.simulation.settle()
 }
 
+/** Deletes the chunks, as if the snapshot that holds them were retired. */
+function dropChunks({ dataDir }: Node): void {
+  const { disk } = world.simulation
+  const folder = `${dataDir}/incoming`
+  for (const name of disk.list(folder)) disk.unlink(`${folder}/${name}`)
+}
+
 function expectWhole(node: Node, index: number): void {
   const [found] = findSnapshots(world.simulation.disk, node.dataDir)
   assert(found?.state === 'readable', 'the snapshot is found')
@@ -182,7 +193,7 @@ function expectWhole(node: Node, index: number): void {
 const requests = (to?: string) =>
   world.frames.filter(({ frame, to: at }) => frame.type === 'chunkRequest' && (to === undefined || at === to)).length
 
-test('a snapshot comes over in ranges, no more of them under way than the window, and is made current', () => {
+test('a snapshot is pulled in ranges, at most a window at a time, and made current', () => {
   const [a, b] = [add('a'), add('b')]
   write(a.dataDir, 7)
   let most = 0
@@ -207,7 +218,7 @@ test('a snapshot comes over in ranges, no more of them under way than the window
   expect(a.sender).toMatchObject({ sent: 1, failed: 0 })
 })
 
-test('what was verified is not pulled again after a restart, nor of another leader', () => {
+test('verified chunks are not pulled again after a restart or from another leader', () => {
   const [a, b] = [add('a'), add('b')]
   write(a.dataDir, 7)
   let left = 4
@@ -250,12 +261,74 @@ test('a second snapshot costs the chunks that changed', () => {
   expect(requests() - first).toBeLessThan(first / 2)
 })
 
-test('chunks come from any node that has them, and from others when one of them is gone', () => {
+test('a node that installs a snapshot on a full disk waits for room (it used to end, seed 7589140)', () => {
+  const [a, b] = [add('a'), add('b')]
+  const { disk } = world.simulation
+  write(a.dataDir, 7)
+  offerTo(a.sender, b.id, 'b')
+  pass(1_000)
+  expect(b.ready).toHaveLength(1)
+
+  fillDisk(disk)
+  for (let tries = 1; tries <= 3; tries++) {
+    install(b)
+    expect(b.delays).toEqual(Array.from({ length: tries }, () => 'no-space: the disk is full'))
+    pass(TRANSFER_LIMITS.progressMs * 2)
+  }
+  expect(b.failures).toEqual([])
+  expect(b.current).toBe('')
+
+  disk.capacityBytes = 2 ** 40
+  install(b)
+  expect(b.current).toBe('/b/snapshots/snap-7-1')
+  expectWhole(b, 7)
+})
+
+test('a node that lost chunks during an install pulls them when a peer is there (it used to end after 10 s)', () => {
+  const [a, b] = [add('a'), add('b')]
+  write(a.dataDir, 7)
+  offerTo(a.sender, b.id, 'b')
+  pass(1_000)
+  dropChunks(b)
+  world.cut.add('a>b')
+
+  install(b)
+  pass(TRANSFER_LIMITS.progressMs * 2)
+  expect(b.delays).toEqual(['failed: no progress'])
+  install(b)
+  expect(b.failures).toEqual([])
+  world.cut.clear()
+  pass(1_000)
+  expect(b.ready).toHaveLength(2)
+  install(b)
+
+  expectWhole(b, 7)
+})
+
+test('a snapshot that no node has any more fails after a minute, even if the core waits for it', () => {
+  const [a, b] = [add('a'), add('b')]
+  write(a.dataDir, 7)
+  offerTo(a.sender, b.id, 'b')
+  pass(1_000)
+  dropChunks(b)
+  world.filter = (_from, _to, frame) => (frame.type === 'chunkRequest' ? { ...frame, digest: '00'.repeat(32) } : frame)
+
+  install(b)
+  for (let waitedMs = 0; b.failures.length === 0; waitedMs += 5_000) {
+    expect(waitedMs).toBeLessThanOrEqual(TRANSFER_LIMITS.missingMs + 10_000)
+    pass(5_000)
+    if (b.receiver.incoming?.phase === 'ready') install(b)
+  }
+  expect(b.delays.length).toBeGreaterThan(3)
+  expect(b.failures[0]).toMatch(/^failed: no node has chunk /)
+})
+
+test('chunks come from any node that has them, and from others when a node is gone', () => {
   const [a, b, c] = [add('a'), add('b'), add('c')]
   write(a.dataDir, 7)
   write(c.dataDir, 7)
   world.filter = (_from, to, frame) => {
-    // The one who offered dies after its first requests.
+    // The offering node dies after its first requests.
     if (to === 'a' && frame.type === 'chunkRequest' && requests('a') >= 2) {
       world.cut.add('a>b')
       world.simulation.env.schedule.after(0, () => onSourceLost(b.receiver, 'a'))
@@ -273,7 +346,7 @@ test('chunks come from any node that has them, and from others when one of them 
   expectWhole(b, 7)
 })
 
-test('a node that does not have a chunk says so, and one that does not answer is passed over', () => {
+test('nodes report missing chunks, and a node that does not reply is skipped', () => {
   const [a, b] = [add('a'), add('b')]
   add('empty')
   add('mute')
@@ -288,7 +361,7 @@ test('a node that does not have a chunk says so, and one that does not answer is
   expect(b.ready).toHaveLength(1)
 })
 
-test('a chunk that comes damaged is pulled again from somebody else', () => {
+test('a damaged chunk is pulled again from another node', () => {
   const [a, b, liar] = [add('a'), add('b'), add('liar')]
   write(a.dataDir, 7)
   write(liar.dataDir, 7)
@@ -301,7 +374,7 @@ test('a chunk that comes damaged is pulled again from somebody else', () => {
   expect(b.ready).toHaveLength(1)
   install(b)
   expectWhole(b, 7)
-  expect(world.simulation.lines.some(({ message }) => message === 'a chunk came damaged')).toBe(true)
+  expect(world.simulation.lines.some(({ message }) => message === 'damaged chunk received')).toBe(true)
 })
 
 test('a transfer without progress fails on both sides after ten seconds, and the next one waits longer each time', () => {
@@ -324,12 +397,12 @@ test('a transfer without progress fails on both sides after ten seconds, and the
   pass(TRANSFER_LIMITS.progressMs + 500)
   expect(a.reports).toHaveLength(3)
   const delays = world.simulation.lines
-    .filter(({ message }) => message === 'a snapshot was not sent')
+    .filter(({ message }) => message === 'snapshot not sent')
     .map(({ fields }) => (fields as { retryMs: number }).retryMs)
   expect(delays).toEqual([1_000, 2_000])
 })
 
-test('a receiver without room says so, and is offered again after half a minute', () => {
+test('a receiver without room reports that and gets another offer after half a minute', () => {
   const [a, b] = [add('a'), add('b')]
   write(a.dataDir, 7)
   const { disk } = world.simulation
@@ -359,7 +432,7 @@ test('a snapshot of another shard or of another codec list is refused', () => {
   expect(b.failures[1]).toMatch(/^foreign/)
 })
 
-test('no more than two transfers go out at once, and the log behind them is kept for ten minutes', () => {
+test('at most two transfers run at once, and the log behind them is kept for ten minutes', () => {
   const [a, b, c, d] = [add('a'), add('b'), add('c'), add('d')]
   write(a.dataDir, 7)
   world.filter = () => undefined
@@ -370,7 +443,7 @@ test('no more than two transfers go out at once, and the log behind them is kept
   expect(a.reports).toEqual([{ peer: d.id, isReceived: false }])
   expect(keptFor(a.sender)).toBe(7)
   expect(pinnedBy(a.sender)).toEqual([7])
-  // Replies come, chunks do not: nobody gives up, but the log is not kept for ever.
+  // Replies arrive but chunks do not: both sides continue, but the log is not kept forever.
   for (const outgoing of a.sender.outgoing.values()) outgoing.progressMs = 600_000
   world.simulation.advance(TRANSFER_LIMITS.keepLogMs)
   expect(keptFor(a.sender)).toBe(Number.POSITIVE_INFINITY)
@@ -409,12 +482,10 @@ test('all peers together are sent no more than 100 MB a second', () => {
   pass(1_000)
 
   expect(sentAt).toHaveLength(32)
-  expect((sentAt[31] as number) - (sentAt[0] as number)).toBeGreaterThanOrEqual(
-    ((31 * TRANSFER_LIMITS.rangeBytes) / 100e6) * 1_000 - 1,
-  )
+  expect(sentAt[31] - sentAt[0]).toBeGreaterThanOrEqual(((31 * TRANSFER_LIMITS.rangeBytes) / 100e6) * 1_000 - 1)
 })
 
-test('a new offer takes the place of an older one, and the same one goes on', () => {
+test('a new offer replaces an older one, and a repeated one continues', () => {
   const [a, b, c] = [add('a'), add('b'), add('c')]
   write(a.dataDir, 7)
   write(c.dataDir, 7)
@@ -438,7 +509,7 @@ test('a new offer takes the place of an older one, and the same one goes on', ()
   expect(installStatusOf(b.receiver)).toMatchObject({ index: 8 })
 })
 
-test('chunks that went between verifying and making current are pulled again', () => {
+test('chunks deleted between verification and making current are pulled again', () => {
   const [a, b] = [add('a'), add('b')]
   write(a.dataDir, 7)
   write(b.dataDir, 3)
@@ -446,7 +517,7 @@ test('chunks that went between verifying and making current are pulled again', (
   pass(1_000)
   expect(b.ready).toHaveLength(1)
 
-  // The node's own snapshots move on, and the shared chunks with them.
+  // The node takes newer snapshots of its own, and the shared chunks are deleted.
   const { disk } = world.simulation
   for (const name of disk.list('/b/snapshots/snap-3-1')) disk.unlink(`/b/snapshots/snap-3-1/${name}`)
   retainSnapshots(disk, '/b')
@@ -459,7 +530,7 @@ test('chunks that went between verifying and making current are pulled again', (
   expectWhole(b, 7)
 })
 
-test('a snapshot to load is kept beside, and gives way to one to install', () => {
+test('a snapshot to load is kept beside, and yields to one to install', () => {
   const [a, b] = [add('a'), add('b')]
   write(a.dataDir, 7)
   const offerLoad = () =>
@@ -512,7 +583,7 @@ test('a large manifest is named in the offer and pulled like a chunk', () => {
   expectWhole(b, 7)
 })
 
-test('transfer/switch-before-complete says ready before the chunks are here', () => {
+test('transfer/switch-before-complete reports ready before the chunks are here', () => {
   const [a, b] = [add('a'), add('b', new Set(['transfer/switch-before-complete']))]
   write(a.dataDir, 7)
   world.filter = (_from, _to, frame) => (frame.type === 'chunkData' ? undefined : frame)
@@ -525,20 +596,20 @@ test('transfer/switch-before-complete says ready before the chunks are here', ()
   expect(() => expectWhole(b, 7)).toThrow('missing')
 })
 
-test('answers of the other thread find who asked', () => {
+test('replies of the other thread reach their request', () => {
   const posted: number[] = []
   const { exchange, onExchanged } = exchangeOverPort((id) => posted.push(id))
   const answers: string[] = []
 
   exchange({ kind: 'newest' }, (answer) => answers.push(`first ${answer.state}`))
   exchange({ kind: 'newest' }, (answer) => answers.push(`second ${answer.state}`))
-  onExchanged(posted[1] as number, { state: 'stored' })
-  onExchanged(posted[0] as number, { state: 'bad' })
+  onExchanged(posted[1], { state: 'stored' })
+  onExchanged(posted[0], { state: 'bad' })
 
   expect(answers).toEqual(['second stored', 'first bad'])
 })
 
-test('whatever is lost, late, doubled or cut on the way, what becomes current is whole, and it comes in the end', () => {
+test('under loss, delay, duplication and cuts a snapshot completes, and only a whole one becomes current', () => {
   const runs = Number(process.env['TRANSFER_RUNS'] ?? 10)
   const first = Number(process.env['TRANSFER_SEED'] ?? 1)
   for (let run = 0; run < runs; run++) {
@@ -552,7 +623,7 @@ test('whatever is lost, late, doubled or cut on the way, what becomes current is
     world.filter = (from, to, frame) => {
       if (frame.type === 'chunkData' && random.below(20) === 0) {
         const bytes = frame.bytes.slice()
-        bytes[0] = (bytes[0] as number) ^ 1
+        bytes[0] = bytes[0] ^ 1
         return { ...frame, bytes }
       }
       if (random.below(8) === 0) return undefined

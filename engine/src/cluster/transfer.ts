@@ -1,12 +1,12 @@
 /**
- * Snapshots between nodes (consensus.md §16.3): the leader offers a manifest, the receiver pulls the chunks it lacks in
- * ranges, from any node that has them, and says when all of them are here. Two state machines without a clock, a disk or
- * a network of their own; the disk's part is snapshot/exchange.ts, on another thread.
+ * Snapshot transfer between nodes (docs/design/storage.md#transfer). The leader offers a manifest. The receiver pulls
+ * the missing chunks in ranges from any node that has them and reports when all are complete. Two state machines
+ * without a clock, disk or network of their own. Disk operations run on another thread (snapshot/exchange.ts).
  *
  *   receiver   (manifest ──) planning ── pulling ── ready ── making ── gone
  *
- * A chunk is held in memory until its last range is here, then verified and written at once: what is on disk is whole,
- * and what was not whole is pulled again after a restart. So few chunks are begun at a time as there are requests.
+ * A chunk stays in memory until its last range has arrived, and is then verified and written at once. Only whole chunks
+ * are on disk; partial ones are pulled again after a restart. At most as many chunks are begun as there are requests.
  */
 
 import { assert, unreachable } from '@vacancy/shared'
@@ -14,32 +14,40 @@ import type { Log } from '../env.ts'
 import { type ChunkName, type Exchange, type ExchangeAnswer, isManifest, type Newest } from '../snapshot/exchange.ts'
 import { CHUNK_BYTES_MAX, MANIFEST_BYTES_MAX } from '../snapshot/format.ts'
 import type { InstallStatus } from '../status.ts'
-import type { ChunkDataFrame, ChunkMissingFrame, ChunkRequestFrame, DriverFrame, OfferReplyFrame } from './frames.ts'
+import type {
+  ChunkDataFrame,
+  ChunkMissingFrame,
+  ChunkRequestFrame,
+  DriverFrame,
+  OfferReplyFrame,
+} from '../transport/frames.ts'
 
 export const TRANSFER_LIMITS = {
   rangeBytes: 1 << 20,
-  /** Ranges asked for and not answered. */
+  /** Ranges requested and not received. */
   window: 8,
   /** Chunks that the disk is verifying or writing. */
   storing: 4,
   outgoing: 2,
   bytesPerSecond: 100e6,
-  /** A request for a range that is not answered is given to another node. */
+  /** A range request without a reply goes to another node after this. */
   requestMs: 4_000,
   progressMs: 10_000,
-  /** How often the receiver tells the one who offered that it goes on: its chunks may come from others. */
-  tellMs: 1_000,
+  /** How often the receiver reports progress to the offering node, since its chunks may come from others. */
+  reportMs: 1_000,
+  /** While the core waits for a snapshot: how long to retry a chunk that no connected node has. */
+  missingMs: 60_000,
   retryMs: 1_000,
   retryMsMax: 30_000,
-  /** The log behind a snapshot that is being sent is kept so long. */
+  /** How long to keep the log behind a snapshot that is being sent. */
   keepLogMs: 600_000,
-  /** Ranges that wait for their turn to be sent, all peers together. */
+  /** Ranges queued for sending, all peers together. */
   waitingRanges: 64,
-  /** A manifest that is larger is named in the offer and pulled like a chunk. */
+  /** A larger manifest is only named in the offer and pulled like a chunk. */
   offeredBytes: 512 * 1024,
 } as const
 
-/** What an offer reply says, beside `ok`. */
+/** Reasons in an offer reply, besides `ok`. */
 export const OFFER_REASONS = ['pulling', 'installed', 'no-space', 'no-memory', 'foreign', 'failed'] as const
 export type OfferReason = (typeof OFFER_REASONS)[number]
 
@@ -54,7 +62,7 @@ export function offeredManifest({ manifest, manifestDigest }: Pick<Newest, 'mani
   return manifestReference(manifestDigest, manifest.length)
 }
 
-/** A manifest by its digest: it is pulled like a chunk. */
+/** Refers to a manifest by its digest: it is pulled like a chunk. */
 export function manifestReference(manifestDigest: string, manifestBytes: number): Uint8Array {
   const bytes = new Uint8Array(REFERENCE_BYTES)
   const view = new DataView(bytes.buffer)
@@ -79,13 +87,15 @@ const fromHex = (text: string): Uint8Array =>
 // The receiver
 
 export type Offer = {
-  /** Node that offers. */
+  /** Node that made the offer. */
   readonly node: string
   readonly index: number
   readonly term: number
-  /** The field of the message, as it came. */
+  /** The manifest field of the message, undecoded. */
   readonly manifest: Uint8Array
-  /** `load`: it is to be loaded into the running shard and kept beside; a snapshot to install goes before it. */
+  /**
+   * `load`: to be loaded into the running shard and kept beside its snapshots. A snapshot to install takes precedence.
+   */
   readonly purpose?: 'install' | 'load'
 }
 
@@ -102,13 +112,15 @@ export type Received = {
 export type ReceiverPort = {
   send(node: string, frame: DriverFrame): boolean
   readonly exchange: Exchange
-  /** Nodes that are connected, by whatever role: any of them may have a chunk. */
+  /** Connected nodes of any role: each may have a chunk. */
   sources(): readonly string[]
   nowMs(): number
   readonly log: Log
-  /** Step the offer into the core now; when it hands it over, call `makeCurrent`. */
+  /** The driver steps the offer into the core. When the core hands it over, the driver calls `makeCurrent`. */
   onReady(received: Received): void
   onFailed(reason: OfferReason, detail: string, purpose: Received['purpose']): void
+  /** The core waits for this snapshot, but it cannot be completed now: call `makeCurrent` again later. */
+  onDelayed(reason: OfferReason, detail: string): void
 }
 
 export type ReceiverOptions = {
@@ -118,16 +130,18 @@ export type ReceiverOptions = {
 }
 
 type Pulled = ChunkName & {
-  /** First byte that was not asked for yet. */
+  /** First byte not requested yet. */
   next: number
-  /** Ranges to be asked for again. */
+  /** Ranges to request again. */
   readonly again: { offset: number; length: number }[]
   buffer: Uint8Array | undefined
   receivedBytes: number
-  /** Nodes that served a part of it, and those that do not have it, or not as it should be. */
+  /** Nodes that served a part of it, and nodes that lack it or sent damaged data. */
   readonly servedBy: Set<string>
   readonly lacking: Set<string>
-  /** Parts of several nodes made no whole: it comes from one node now, so that one is known to be wrong. */
+  /**
+   * Parts of several nodes did not verify. The chunk now comes from one node, so that a second failure identifies it.
+   */
   sole: { node: string | undefined } | undefined
 }
 
@@ -141,12 +155,12 @@ type Request = {
 
 type Incoming = {
   readonly offer: Offer
-  /** Who is told how it goes: the last one that offered the same. */
+  /** Node that gets the progress reports: the last one that offered this snapshot. */
   node: string
   phase: 'manifest' | 'planning' | 'pulling' | 'ready' | 'making'
   manifest: Uint8Array | undefined
   received: Received | undefined
-  /** Not begun, begun, by the disk. */
+  /** Not begun, begun, with the disk. */
   readonly waiting: ChunkName[]
   readonly pulling: Pulled[]
   readonly verifying: ChunkName[]
@@ -155,7 +169,11 @@ type Incoming = {
   bytesDone: number
   bytesTotal: number
   progressMs: number
-  toldMs: number
+  reportedMs: number
+  /** The core waits for it: giving it up would end the node. */
+  isAwaited: boolean
+  /** Since when no connected node has one of its chunks. */
+  missingSinceMs: number | undefined
 }
 
 export type Receiver = ReceiverOptions & {
@@ -171,18 +189,18 @@ export function createReceiver(port: ReceiverPort, options: ReceiverOptions): Re
 }
 
 /**
- * A snapshot is offered. The driver has looked already whether it is ahead of what is committed here (§16.3, 7); an
- * offer that is not goes to the core as it is.
+ * A snapshot is offered. The driver has already checked whether it is ahead of the commit index here
+ * (docs/design/storage.md#transfer, 7). Other offers go to the core unchanged.
  */
 export function onOffer(receiver: Receiver, offer: Offer): void {
   const { incoming, port } = receiver
   if (incoming && isSameOffer(incoming.offer, offer)) {
-    // Another leader, or the same one again: what is under way goes on.
+    // Another leader, or the same one again: the running transfer continues.
     incoming.node = offer.node
     if (incoming.phase === 'ready' && incoming.received) port.onReady(incoming.received)
-    return tell(receiver, incoming, true)
+    return report(receiver, incoming, true)
   }
-  // What is handed to the core must be ended first; the leader offers again.
+  // A snapshot handed to the core must be finished first. The leader offers again.
   if (incoming && (incoming.phase === 'making' || !outranks(offer, incoming.offer))) return
   const nowMs = port.nowMs()
   const begun: Incoming = {
@@ -199,7 +217,9 @@ export function onOffer(receiver: Receiver, offer: Offer): void {
     bytesDone: 0,
     bytesTotal: 0,
     progressMs: nowMs,
-    toldMs: nowMs,
+    reportedMs: nowMs,
+    isAwaited: false,
+    missingSinceMs: undefined,
   }
   receiver.incoming = begun
   const reference = referenceOf(offer.manifest)
@@ -210,7 +230,7 @@ export function onOffer(receiver: Receiver, offer: Offer): void {
   pull(receiver, begun)
 }
 
-/** A newer one to install, or any one to install before one to load. */
+/** A newer snapshot to install, or any to install over one to load. */
 function outranks(offer: Offer, other: Offer): boolean {
   if (offer.purpose !== other.purpose) return offer.purpose !== 'load'
   return offer.index >= other.index
@@ -230,9 +250,9 @@ function plan(receiver: Receiver, incoming: Incoming, manifest: Uint8Array): voi
       return fail(receiver, answer.state === 'full' ? 'no-space' : 'failed', detailOf(answer))
     const { index, term, purpose = 'install' } = incoming.offer
     const { contentDigest, packages, held, missing, bytesTotal } = answer
-    if (answer.shardId !== receiver.shardId) return fail(receiver, 'foreign', `it is of shard ${answer.shardId}`)
+    if (answer.shardId !== receiver.shardId) return fail(receiver, 'foreign', `it belongs to shard ${answer.shardId}`)
     if (answer.codecsOrderedHash !== receiver.codecsOrderedHash) return fail(receiver, 'foreign', 'it has other codecs')
-    if (!answer.hasRoom) return fail(receiver, 'no-space', `there is no room for ${bytesTotal} bytes of chunks`)
+    if (!answer.hasRoom) return fail(receiver, 'no-space', `no room for ${bytesTotal} bytes of chunks`)
     incoming.phase = 'pulling'
     incoming.received = { purpose, index, term, manifest, contentDigest, packages }
     incoming.bytesDone = 0
@@ -252,9 +272,10 @@ function detailOf(answer: ExchangeAnswer): string {
 
 function progressed({ port }: Receiver, incoming: Incoming): void {
   incoming.progressMs = port.nowMs()
+  incoming.missingSinceMs = undefined
 }
 
-/** Goes on with whatever there is to do, or says that all is here. */
+/** Continues with the next step, or reports that all chunks are here. */
 function proceed(receiver: Receiver, incoming: Incoming): void {
   if (incoming.phase !== 'pulling') return
   while (incoming.verifying.length > 0 && incoming.storing < TRANSFER_LIMITS.storing) {
@@ -264,12 +285,12 @@ function proceed(receiver: Receiver, incoming: Incoming): void {
   const { waiting, pulling, verifying, storing, received } = incoming
   const isComplete = waiting.length + pulling.length + verifying.length + storing === 0
   if (!isComplete && !receiver.defects?.has('transfer/switch-before-complete')) return
-  assert(received !== undefined, 'a snapshot that is here was planned')
+  assert(received !== undefined, 'a complete snapshot was planned')
   incoming.phase = 'ready'
   receiver.port.onReady(received)
 }
 
-/** A chunk that was here before is used again only when it is what its name says. */
+/** A chunk already on disk is reused only if it matches its digest. */
 function verify(receiver: Receiver, incoming: Incoming, chunk: ChunkName): void {
   incoming.storing++
   receiver.port.exchange({ kind: 'verify', chunk }, (answer) => {
@@ -283,7 +304,7 @@ function verify(receiver: Receiver, incoming: Incoming, chunk: ChunkName): void 
   })
 }
 
-/** Asks for ranges as far as the window goes. */
+/** Requests ranges up to the window. */
 function pull(receiver: Receiver, incoming: Incoming): void {
   const { window, storing } = TRANSFER_LIMITS
   while (incoming.requests.size < window) {
@@ -291,19 +312,27 @@ function pull(receiver: Receiver, incoming: Incoming): void {
     if (!chunk) return
     const node = sourceFor(receiver, incoming, chunk)
     if (node === undefined) {
-      // Nobody who is connected has it: the snapshot is gone where it was, and the leader has a newer one to offer.
-      if (incoming.requests.size === 0 && receiver.port.sources().length > 0)
-        fail(receiver, 'failed', `nobody has chunk ${chunk.digest.slice(0, 12)}`)
+      // No connected node has it: the snapshot was deleted at its source, and the leader has a newer one to offer.
+      if (incoming.requests.size === 0 && receiver.port.sources().length > 0) missing(receiver, incoming, chunk)
       return
     }
-    ask(receiver, incoming, chunk, node)
+    request(receiver, incoming, chunk, node)
   }
+}
+
+function missing(receiver: Receiver, incoming: Incoming, chunk: ChunkName): void {
+  const detail = `no node has chunk ${chunk.digest.slice(0, 12)}`
+  const nowMs = receiver.port.nowMs()
+  incoming.missingSinceMs ??= nowMs
+  const isPassing = nowMs - incoming.missingSinceMs < TRANSFER_LIMITS.missingMs
+  if (incoming.isAwaited && isPassing) return delay(receiver, incoming, 'failed', detail)
+  fail(receiver, 'failed', detail)
 }
 
 const hasRange = ({ next, bytes, again }: Pulled): boolean => next < bytes || again.length > 0
 
 function beginChunk(incoming: Incoming, storingMax: number): Pulled | undefined {
-  // The disk is behind: what comes in would only wait in memory.
+  // The disk is behind: more data would only wait in memory.
   if (incoming.storing >= storingMax) return undefined
   const chunk = incoming.waiting.shift()
   if (!chunk) return undefined
@@ -313,7 +342,7 @@ function beginChunk(incoming: Incoming, storingMax: number): Pulled | undefined 
   return pulled
 }
 
-/** The connected node with the fewest requests; among equals the one that offered, which surely had it. */
+/** The connected node with the fewest requests; among equals the offering node, which certainly had the chunk. */
 function sourceFor({ port }: Receiver, { requests, node: offering }: Incoming, chunk: Pulled): string | undefined {
   const load = new Map<string, number>()
   for (const { node } of requests.values()) load.set(node, (load.get(node) ?? 0) + 1)
@@ -331,7 +360,7 @@ function sourceFor({ port }: Receiver, { requests, node: offering }: Incoming, c
   return best
 }
 
-function ask(receiver: Receiver, incoming: Incoming, chunk: Pulled, node: string): void {
+function request(receiver: Receiver, incoming: Incoming, chunk: Pulled, node: string): void {
   const range = chunk.again.shift() ?? { offset: chunk.next, length: 0 }
   if (range.length === 0) {
     range.length = Math.min(TRANSFER_LIMITS.rangeBytes, chunk.bytes - chunk.next)
@@ -341,11 +370,11 @@ function ask(receiver: Receiver, incoming: Incoming, chunk: Pulled, node: string
   const { offset, length } = range
   incoming.requests.set(id, { chunk, node, offset, length, atMs: receiver.port.nowMs() })
   const isSent = receiver.port.send(node, { type: 'chunkRequest', id, digest: chunk.digest, offset, length })
-  // Its queue is full or the connection is just gone: asked again when the request is overdue.
-  if (!isSent) receiver.port.log.debug({ node }, 'a request for a chunk was not sent')
+  // Its queue is full or it has just disconnected: the request is repeated when it is overdue.
+  if (!isSent) receiver.port.log.debug({ node }, 'chunk request not sent')
 }
 
-/** A range came. */
+/** A range has arrived. */
 export function onChunkData(receiver: Receiver, node: string, frame: ChunkDataFrame): void {
   const { incoming } = receiver
   const request = incoming?.requests.get(frame.id)
@@ -390,9 +419,9 @@ function endChunk(receiver: Receiver, incoming: Incoming, chunk: Pulled, bytes: 
   })
 }
 
-/** What came is not what its name says: who sent all of it is not asked for it again. */
+/** The chunk does not match its digest. A node that sent all of it gets no more requests for it. */
 function pullAgain(receiver: Receiver, incoming: Incoming, chunk: Pulled): void {
-  receiver.port.log.warn({ chunk: chunk.digest, nodes: [...chunk.servedBy] }, 'a chunk came damaged')
+  receiver.port.log.warn({ chunk: chunk.digest, nodes: [...chunk.servedBy] }, 'damaged chunk received')
   if (chunk.servedBy.size === 1) for (const node of chunk.servedBy) chunk.lacking.add(node)
   chunk.sole = { node: undefined }
   chunk.servedBy.clear()
@@ -414,7 +443,7 @@ export function onChunkMissing(receiver: Receiver, node: string, { id }: ChunkMi
   pull(receiver, incoming)
 }
 
-/** Its connections are gone: what it was asked for goes to others. */
+/** All connections to the node are lost: its requests go to other nodes. */
 export function onSourceLost(receiver: Receiver, node: string): void {
   const { incoming } = receiver
   if (!incoming) return
@@ -434,8 +463,8 @@ export function tickReceiver(receiver: Receiver): void {
   switch (incoming.phase) {
     case 'ready':
     case 'making':
-      // The core has it, or the disk; both are waited for.
-      return tell(receiver, incoming, false)
+      // The core or the disk has it; both will finish.
+      return report(receiver, incoming, false)
     case 'manifest':
     case 'planning':
     case 'pulling':
@@ -443,24 +472,26 @@ export function tickReceiver(receiver: Receiver): void {
     default:
       return unreachable(incoming.phase)
   }
-  if (nowMs - incoming.progressMs >= TRANSFER_LIMITS.progressMs) return fail(receiver, 'failed', 'no progress')
+  if (nowMs - incoming.progressMs >= TRANSFER_LIMITS.progressMs) return fail(receiver, 'failed', NO_PROGRESS)
   for (const [id, { chunk, node, offset, length, atMs }] of incoming.requests) {
     if (nowMs - atMs < TRANSFER_LIMITS.requestMs) continue
     incoming.requests.delete(id)
     chunk.again.push({ offset, length })
-    // Somebody else first; when nobody else is there it is asked again.
+    // Prefer another node. Without one the same node gets the request again.
     if (port.sources().some((other) => other !== node && !chunk.lacking.has(other))) chunk.lacking.add(node)
   }
   if (incoming.phase === 'manifest') pull(receiver, incoming)
   else proceed(receiver, incoming)
-  if (receiver.incoming === incoming) tell(receiver, incoming, false)
+  if (receiver.incoming === incoming) report(receiver, incoming, false)
 }
 
-/** The one who offered hears that it goes on, also where the chunks come from others. */
-function tell({ port }: Receiver, incoming: Incoming, isDue: boolean): void {
+const NO_PROGRESS = 'no progress'
+
+/** Reports progress to the offering node, which may not see it because the chunks come from others. */
+function report({ port }: Receiver, incoming: Incoming, isDue: boolean): void {
   const nowMs = port.nowMs()
-  if (!isDue && nowMs - incoming.toldMs < TRANSFER_LIMITS.tellMs) return
-  incoming.toldMs = nowMs
+  if (!isDue && nowMs - incoming.reportedMs < TRANSFER_LIMITS.reportMs) return
+  incoming.reportedMs = nowMs
   reply(port, incoming.node, incoming.offer.index, 'pulling')
 }
 
@@ -469,39 +500,52 @@ function reply(port: Pick<ReceiverPort, 'send'>, node: string, index: number, re
   port.send(node, { type: 'offerReply', index, ok, reason })
 }
 
+/** Starts over with `makeCurrent`, which then reports the missing chunks. */
+function delay(receiver: Receiver, incoming: Incoming, reason: OfferReason, detail: string): void {
+  const empty = { waiting: [], pulling: [], verifying: [], storing: 0, requests: new Map<number, Request>() }
+  // A copy: replies to earlier disk requests belong to the previous object.
+  receiver.incoming = { ...incoming, ...empty, phase: 'ready' }
+  receiver.port.onDelayed(reason, detail)
+}
+
 function fail(receiver: Receiver, reason: OfferReason, detail: string): void {
   const { incoming, port } = receiver
-  assert(incoming !== undefined, 'what fails is under way')
+  assert(incoming !== undefined, 'only a running transfer fails')
+  // A full disk must not end the node: after its restart it would receive the same offer again.
+  if (incoming.isAwaited && (reason === 'no-space' || detail === NO_PROGRESS)) {
+    return delay(receiver, incoming, reason, detail)
+  }
   receiver.incoming = undefined
   receiver.failed++
   const { index, purpose = 'install' } = incoming.offer
-  port.log.warn({ index, from: incoming.node, reason, detail }, 'a snapshot was not received')
+  port.log.warn({ index, from: incoming.node, reason, detail }, 'snapshot not received')
   reply(port, incoming.node, index, reason)
   port.onFailed(reason, detail, purpose)
 }
 
-/** The driver cannot use what is ready, for instance because its memory is too small for it. */
+/** The driver cannot use the complete snapshot, for instance because its memory is too small. */
 export function refuseReceived(receiver: Receiver, reason: OfferReason, detail: string): void {
   if (receiver.incoming) fail(receiver, reason, detail)
 }
 
-/** The core has taken the log on instead, or the offer is of no use any more: what was verified stays for the next one. */
+/** The core has appended the log instead, or the offer is obsolete. Verified chunks stay for the next one. */
 export function forgetIncoming(receiver: Receiver): void {
   receiver.incoming = undefined
 }
 
 /**
- * Gives the received snapshot its name, and one to load its place beside (`hold`). The index and term come from its own manifest, never from what is newest on
- * disk.
+ * Gives the received snapshot its name; a snapshot to load gets a place beside (`hold`). Index and term come from its
+ * own manifest, never from the newest snapshot on disk.
  *
- * @param done called with the path of its folder; not when chunks turn out to be gone, then they are pulled again and
- *   `onReady` follows once more
+ * @param done called with the path of its folder. If chunks are missing, they are pulled again and `onReady` follows
+ * instead. If the disk is full, `onDelayed` follows.
  */
 export function makeCurrent(receiver: Receiver, done: (path: string) => void): void {
   const { incoming, port } = receiver
-  assert(incoming?.phase === 'ready' && incoming.manifest !== undefined, 'what is made current is all here')
+  assert(incoming?.phase === 'ready' && incoming.manifest !== undefined, 'a snapshot made current is complete')
   incoming.phase = 'making'
   const kind = incoming.offer.purpose === 'load' ? 'hold' : 'current'
+  incoming.isAwaited = kind === 'current'
   port.exchange({ kind, manifest: incoming.manifest, origin: kind === 'hold' ? 'load' : 'transfer' }, (answer) => {
     if (receiver.incoming !== incoming) return
     switch (answer.state) {
@@ -511,10 +555,10 @@ export function makeCurrent(receiver: Receiver, done: (path: string) => void): v
         receiver.received++
         return done(answer.path)
       case 'lacking':
-        // A snapshot of this node went, and chunks with it.
+        // A snapshot of this node was deleted, and chunks with it.
         incoming.phase = 'pulling'
         incoming.waiting.push(...answer.missing)
-        progressed(receiver, incoming)
+        incoming.progressMs = port.nowMs()
         return proceed(receiver, incoming)
       case 'full':
         return fail(receiver, 'no-space', 'the disk is full')
@@ -524,19 +568,24 @@ export function makeCurrent(receiver: Receiver, done: (path: string) => void): v
   })
 }
 
-/** The state of the snapshot is in force: the one who offered it need not wait for an acknowledgement. */
+/** @returns whether `makeCurrent` may be called */
+export function isWhole({ incoming }: Receiver): boolean {
+  return incoming?.phase === 'ready'
+}
+
+/** The state of the snapshot is in force: the offering node need not wait for an acknowledgement. */
 export function replyInstalled(receiver: Receiver, node: string, index: number): void {
   reply(receiver.port, node, index, 'installed')
 }
 
-/** For `/status`: the state of another node is coming in. */
+/** For `/status`: the state of another node is being received. */
 export function installStatusOf({ incoming }: Receiver): InstallStatus | undefined {
   if (!incoming || incoming.offer.purpose === 'load') return undefined
   const { node: from, offer, bytesDone, bytesTotal } = incoming
   return { from, index: offer.index, bytesDone, bytesTotal }
 }
 
-/** Bytes that are still to come of the snapshot of a load; 0 while that is not known. */
+/** Bytes of a load's snapshot still to receive; 0 while unknown. */
 export function loadBytesMissing({ incoming }: Receiver): number {
   return incoming?.offer.purpose === 'load' ? incoming.bytesTotal - incoming.bytesDone : 0
 }
@@ -570,7 +619,7 @@ export type Sender = {
   readonly outgoing: Map<number, Outgoing>
   readonly backoff: Map<number, Backoff>
   readonly defects: ReadonlySet<string> | undefined
-  /** The shared cap: before this nothing more is sent. */
+  /** Earliest time of the next send under the shared rate limit. */
   freeAtMs: number
   waiting: number
   sent: number
@@ -592,7 +641,7 @@ export function createSender(port: SenderPort, defects?: ReadonlySet<string>): S
   }
 }
 
-/** The core wants a peer to get a snapshot (`ready.offers`). What does not begin now is reported as failed. */
+/** The core wants a peer to get a snapshot (`ready.offers`). An offer that does not start now is reported as failed. */
 export function offerTo(sender: Sender, peer: number, node: string): void {
   const { port, outgoing, backoff } = sender
   const nowMs = port.nowMs()
@@ -605,14 +654,14 @@ export function offerTo(sender: Sender, peer: number, node: string): void {
   port.exchange({ kind: 'newest' }, (answer) => {
     if (outgoing.get(peer) !== begun) return
     const newest = answer.state === 'newest' ? answer.newest : undefined
-    if (!newest) return failOutgoing(sender, peer, 'there is no snapshot here')
+    if (!newest) return failOutgoing(sender, peer, 'no snapshot here')
     begun.index = newest.index
     const isSent = port.sendOffer(peer, newest, offeredManifest(newest))
-    if (!isSent) failOutgoing(sender, peer, 'the offer could not be sent')
+    if (!isSent) failOutgoing(sender, peer, 'offer not sent')
   })
 }
 
-/** A peer asks for a range; it need not be one that this node made an offer to. */
+/** A peer requests a range. It may be a peer without an offer from this node. */
 export function onChunkRequest(sender: Sender, node: string, frame: ChunkRequestFrame): void {
   const { port } = sender
   const { id, digest, offset, length } = frame
@@ -625,7 +674,7 @@ export function onChunkRequest(sender: Sender, node: string, frame: ChunkRequest
     return
   }
   for (const outgoing of sender.outgoing.values()) if (outgoing.node === node) outgoing.progressMs = port.nowMs()
-  // Dropped without an answer: the receiver asks somebody else, or again.
+  // Dropped without a reply: the receiver requests it from another node, or again.
   if (sender.waiting >= TRANSFER_LIMITS.waitingRanges) return
   const nowMs = port.nowMs()
   const atMs = Math.max(nowMs, sender.freeAtMs)
@@ -642,7 +691,7 @@ export function onChunkRequest(sender: Sender, node: string, frame: ChunkRequest
   else serve()
 }
 
-/** The receiver of an offer says how it goes. */
+/** The receiver of an offer reports its progress. */
 export function onOfferReply(sender: Sender, peer: number, { index, ok, reason }: OfferReplyFrame): void {
   const { port, outgoing, backoff } = sender
   const running = outgoing.get(peer)
@@ -657,7 +706,7 @@ export function onOfferReply(sender: Sender, peer: number, { index, ok, reason }
   port.reportSnapshot(peer, true)
 }
 
-/** The peer's acknowledgements have reached the log, or it is no member, or this node leads no more. */
+/** The peer has caught up with the log or left the shard, or this node no longer leads. */
 export function forgetOutgoing(sender: Sender, peer?: number): void {
   if (peer === undefined) {
     sender.outgoing.clear()
@@ -683,15 +732,18 @@ function failOutgoing(sender: Sender, peer: number, reason: string): void {
   outgoing.delete(peer)
   sender.failed++
   const before = backoff.get(peer)?.delayMs ?? retryMs / 2
-  // Room and memory do not come back within a second.
+  // Disk space and memory do not return within a second.
   const isSlow = reason === 'no-space' || reason === 'no-memory' || reason === 'foreign'
   const delayMs = isSlow ? retryMsMax : Math.min(before * 2, retryMsMax)
   backoff.set(peer, { retryAtMs: port.nowMs() + delayMs, delayMs })
-  port.log.warn({ node, reason, retryMs: delayMs }, 'a snapshot was not sent')
+  port.log.warn({ node, reason, retryMs: delayMs }, 'snapshot not sent')
   port.reportSnapshot(peer, false)
 }
 
-/** Log that must stay for those that receive a snapshot now (§16.3, 5); compaction goes no further than this index. */
+/**
+ * First index of the log kept for peers that are receiving a snapshot (docs/design/storage.md#transfer, 5). Compaction
+ * stops there.
+ */
 export function keptFor(sender: Sender): number {
   let index = Number.POSITIVE_INFINITY
   if (sender.defects?.has('transfer/compaction-beyond')) return index
@@ -702,33 +754,33 @@ export function keptFor(sender: Sender): number {
   return index
 }
 
-/** Indexes of the snapshots that are being sent: retention leaves them (`pinned` of the bulk thread). */
+/** Indexes of the snapshots being sent: retention keeps them (`pinned` of the bulk thread). */
 export function pinnedBy(sender: Sender): number[] {
   if (sender.defects?.has('transfer/compaction-beyond')) return []
   return [...new Set([...sender.outgoing.values()].map(({ index }) => index))]
 }
 
-// The way to the thread that does the disk's part
+// Connection to the thread that runs the disk operations
 
 export type ExchangeOverPort = {
   readonly exchange: Exchange
-  /** An answer of the bulk thread came. */
+  /** A reply of the bulk thread has arrived. */
   onExchanged(id: number, answer: ExchangeAnswer): void
 }
 
-/** @param post sends `{ type: 'exchange', id, ask }` to the bulk thread */
-export function exchangeOverPort(post: (id: number, ask: Parameters<Exchange>[0]) => void): ExchangeOverPort {
+/** @param post sends `{ type: 'exchange', id, ask: request }` to the bulk thread */
+export function exchangeOverPort(post: (id: number, request: Parameters<Exchange>[0]) => void): ExchangeOverPort {
   const waiting = new Map<number, (answer: ExchangeAnswer) => void>()
   let nextId = 1
   return {
-    exchange(ask, done) {
+    exchange(request, done) {
       const id = nextId++
       waiting.set(id, done)
-      post(id, ask)
+      post(id, request)
     },
     onExchanged(id, answer) {
       const done = waiting.get(id)
-      assert(done !== undefined, 'an exchange is answered once')
+      assert(done !== undefined, 'an exchange gets one reply')
       waiting.delete(id)
       done(answer)
     },

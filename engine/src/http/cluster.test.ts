@@ -10,17 +10,17 @@ afterEach(closeServers)
 
 const ADMIN = 'the-admin'
 
-/** A cluster that keeps what it was asked. */
+/** A cluster that records its requests. */
 function recording(differs: Partial<ClusterHandle> = {}) {
-  const asked: ClusterRequest[] = []
+  const requests: ClusterRequest[] = []
   const cluster = fakeCluster({
-    ask: async (request) => {
-      asked.push(request)
-      return { status: 202, text: 'as the leader says it' }
+    request: async (request) => {
+      requests.push(request)
+      return { status: 202, text: 'text of the leader' }
     },
     ...differs,
   })
-  return { asked, cluster }
+  return { requests, cluster }
 }
 
 test('health names the role: leading, following, or neither', async () => {
@@ -43,7 +43,7 @@ test('health names the role: leading, following, or neither', async () => {
   expect(await health({}, [{ reason: 'disk_full', detail: '', sinceMs: NOON }])).toEqual([200, 'active_leader'])
 })
 
-test('a reason that stops nothing is told by a node that is ready', async () => {
+test('a ready node reports reasons that do not stop it', async () => {
   const unavailable = () => [{ reason: 'registry_unreachable', detail: 'r:1: refused', sinceMs: NOON }] as const
   const { get } = await serve({ handle: { cluster: fakeCluster(), unavailable } })
 
@@ -79,7 +79,7 @@ test('node-info has four keys, a fifth on demand, and an unknown leader is an em
   expect([leader.status, await leader.json()]).toEqual([200, ''])
 })
 
-test('peers are all ids of the shard, ascending, its own among them', async () => {
+test('peers are all ids of the shard, ascending, including its own', async () => {
   const member = await serve({ handle: { cluster: fakeCluster() } })
   expect(await (await member.get('/peers')).json()).toEqual(['n1', 'n2', 'n3', 'n4'])
 
@@ -88,14 +88,14 @@ test('peers are all ids of the shard, ascending, its own among them', async () =
   expect(await (await waiting.get('/peers')).json()).toEqual(['n10', 'n2', 'n9'])
 })
 
-test('new peers take the place of those that are looked for', async () => {
-  const told: (readonly string[])[] = []
-  const { post } = await serve({ handle: { cluster: fakeCluster({ setPeers: (nodes) => told.push(nodes) }) } })
+test('new peers replace those that are dialled', async () => {
+  const received: (readonly string[])[] = []
+  const { post } = await serve({ handle: { cluster: fakeCluster({ setPeers: (nodes) => received.push(nodes) }) } })
 
   const answer = await post('/peers', ['n2', 'n5', 'n2'])
 
   expect([answer.status, await answer.json()]).toEqual([202, { message: 'peers updated' }])
-  expect(told).toEqual([['n2', 'n5']])
+  expect(received).toEqual([['n2', 'n5']])
   expect(await refused(post('/peers', []))).toEqual([400, 'peers must be 1 to 64 node ids, are 0'])
   expect(
     await refused(
@@ -108,29 +108,29 @@ test('new peers take the place of those that are looked for', async () => {
   for (const bad of [['n 2'], [''], [2], [['n2']]]) expect((await refused(post('/peers', bad)))[0]).toBe(400)
   expect(await refused(post('/peers', { peers: ['n2'] }))).toEqual([400, 'the body must be a JSON array'])
   expect(await refused(post('/peers'))).toEqual([400, 'the body must be a JSON array'])
-  expect(told).toHaveLength(1)
+  expect(received).toHaveLength(1)
 })
 
-test('both routes of a change ask the same and answer in the words of the contract', async () => {
-  const { asked, cluster } = recording()
+test('both routes of a change send the same request and reply as the contract defines', async () => {
+  const { requests, cluster } = recording()
   const { post } = await serve({ handle: { cluster }, tokens: TOKENS })
-  const said = async (answer: Promise<Response>) => {
+  const replyOf = async (answer: Promise<Response>) => {
     const { status, headers } = await answer
     expect(headers.get('content-type')).toMatch(/^text\/plain/)
     return [status, await (await answer).text()]
   }
 
-  expect(await said(post('/cluster/promote-learner', { node_id: 'n4' }, ADMIN))).toEqual([202, 'add in progress'])
-  expect(await said(post('/admin/add-member/n4', undefined, ADMIN))).toEqual([202, 'add in progress'])
-  expect(await said(post('/cluster/demote-voter', { node_id: 'n3', why: 1 }, ADMIN))).toEqual([
+  expect(await replyOf(post('/cluster/promote-learner', { node_id: 'n4' }, ADMIN))).toEqual([202, 'add in progress'])
+  expect(await replyOf(post('/admin/add-member/n4', undefined, ADMIN))).toEqual([202, 'add in progress'])
+  expect(await replyOf(post('/cluster/demote-voter', { node_id: 'n3', why: 1 }, ADMIN))).toEqual([
     202,
     'remove in progress',
   ])
-  expect(await said(post('/admin/remove-member/n3', undefined, ADMIN))).toEqual([202, 'remove in progress'])
+  expect(await replyOf(post('/admin/remove-member/n3', undefined, ADMIN))).toEqual([202, 'remove in progress'])
   const transfer = post('/cluster/transfer-leader', { target_node_id: 'n2' }, ADMIN)
-  expect(await said(transfer)).toEqual([202, 'transfer in progress'])
-  expect(await said(post('/admin/transfer-leader/n%32', {}, ADMIN))).toEqual([202, 'transfer in progress'])
-  expect(asked).toEqual([
+  expect(await replyOf(transfer)).toEqual([202, 'transfer in progress'])
+  expect(await replyOf(post('/admin/transfer-leader/n%32', {}, ADMIN))).toEqual([202, 'transfer in progress'])
+  expect(requests).toEqual([
     { kind: 'promote', node: 'n4' },
     { kind: 'promote', node: 'n4' },
     { kind: 'demote', node: 'n3' },
@@ -141,7 +141,7 @@ test('both routes of a change ask the same and answer in the words of the contra
 })
 
 test('loads take a file of the machine or a digest of the shard', async () => {
-  const { asked, cluster } = recording()
+  const { requests, cluster } = recording()
   const { post } = await serve({ handle: { cluster }, tokens: TOKENS })
   const digest = 'ab'.repeat(32)
 
@@ -150,7 +150,7 @@ test('loads take a file of the machine or a digest of the shard', async () => {
   expect((await post('/cluster/load', { digest }, ADMIN)).status).toBe(202)
   expect(await (await post('/cluster/drop-load', { digest }, ADMIN)).text()).toBe(CLUSTER_TEXTS['drop-load'])
 
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     { kind: 'load', file: '/srv/new/seed.snapshot' },
     { kind: 'load', digest },
     { kind: 'drop-load', digest },
@@ -159,11 +159,11 @@ test('loads take a file of the machine or a digest of the shard', async () => {
     expect((await refused(post('/cluster/load', body, ADMIN)))[0]).toBe(400)
   }
   expect((await refused(post('/cluster/drop-load', { file: '/srv/seed.snapshot' }, ADMIN)))[0]).toBe(400)
-  expect(asked).toHaveLength(3)
+  expect(requests).toHaveLength(3)
 })
 
-test('a change without a valid node is refused before anybody is asked', async () => {
-  const { asked, cluster } = recording()
+test('a change without a valid node is refused before the leader gets it', async () => {
+  const { requests, cluster } = recording()
   const { post } = await serve({ handle: { cluster }, tokens: TOKENS })
   const promote = (body: unknown) => refused(post('/cluster/promote-learner', body, ADMIN))
 
@@ -175,19 +175,19 @@ test('a change without a valid node is refused before anybody is asked', async (
     'target_node_id is required',
   ])
   for (const id of ['a b', '..', 'x'.repeat(129), 'ü', 7, ['n2']]) {
-    const [status, says] = await promote({ node_id: id })
-    expect([status, says.startsWith('node_id must be 1 to 128 characters')]).toEqual([400, true])
+    const [status, message] = await promote({ node_id: id })
+    expect([status, message.startsWith('node_id must be 1 to 128 characters')]).toEqual([400, true])
   }
   for (const id of ['a/b', '..%2f', 'a%20b', '%', '%ff', 'x'.repeat(129)]) {
     expect((await refused(post(`/admin/add-member/${id}`, undefined, ADMIN)))[0], id).toBe(400)
   }
   expect(await refused(post('/admin/add-member/', undefined, ADMIN))).toEqual([400, 'node_id is required'])
   expect(await refused(post('/cluster/demote-voter', '[', ADMIN))).toEqual([400, 'the body is not valid JSON'])
-  expect(asked).toEqual([])
+  expect(requests).toEqual([])
 })
 
-test.each([404, 409, 500, 503] as const)('what the leader refuses with %i is told as an error', async (status) => {
-  const cluster = fakeCluster({ ask: async () => ({ status, text: 'n9 is not known to this shard' }) })
+test.each([404, 409, 500, 503] as const)('a refusal of the leader with %i is an error response', async (status) => {
+  const cluster = fakeCluster({ request: async () => ({ status, text: 'n9 is not known to this shard' }) })
   const { post } = await serve({ handle: { cluster }, tokens: TOKENS })
 
   const promote = post('/cluster/promote-learner', { node_id: 'n9' }, ADMIN)
@@ -195,15 +195,15 @@ test.each([404, 409, 500, 503] as const)('what the leader refuses with %i is tol
   expect(await refused(promote)).toEqual([status, 'n9 is not known to this shard'])
 })
 
-/** What a query to a route with a node id in its path carries. */
+/** A query to a route with a node id in its path. */
 function queryFor(rest: string): Query {
   return { path: '', rest, parameters: new URLSearchParams(), body: {}, list: [] }
 }
 
-test('a leader that does not answer is a 504, and too many who wait for one a 503', async () => {
+test('a leader that does not reply yields 504, and too many waiting requests yield 503', async () => {
   const never = Promise.withResolvers<never>()
-  const cluster = fakeCluster({ ask: () => never.promise })
-  const limits = { askingMax: 1, placeMs: 5, answerMs: 50 }
+  const cluster = fakeCluster({ request: () => never.promise })
+  const limits = { inFlightMax: 1, placeMs: 5, answerMs: 50 }
   const { addMember } = clusterAnswers(fakeHandle(), cluster, { nodeInfoLeaderUrl: false }, limits)
 
   const first = addMember(queryFor('n4'))
@@ -213,34 +213,34 @@ test('a leader that does not answer is a 504, and too many who wait for one a 50
   await expect(first).rejects.toMatchObject({ status: 504, message: 'command timeout' })
 })
 
-test('a change that waits for its place is asked when one before it was answered', async () => {
+test('a change that waits for a place is sent when an earlier one has its reply', async () => {
   const answers = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const asked: string[] = []
+  const requests: string[] = []
   const cluster = fakeCluster({
-    ask: async (request) => {
-      const turn = answers[asked.length]
-      asked.push(request.kind)
+    request: async (request) => {
+      const turn = answers[requests.length]
+      requests.push(request.kind)
       await turn?.promise
       return { status: 202, text: '' }
     },
   })
-  const limits = { askingMax: 1, placeMs: 60_000, answerMs: 60_000 }
+  const limits = { inFlightMax: 1, placeMs: 60_000, answerMs: 60_000 }
   const { addMember, removeMember } = clusterAnswers(fakeHandle(), cluster, { nodeInfoLeaderUrl: false }, limits)
 
   const first = addMember(queryFor('n4'))
   const second = removeMember(queryFor('n3'))
   await Promise.resolve()
-  expect(asked).toEqual(['promote'])
+  expect(requests).toEqual(['promote'])
   answers[0]?.resolve()
   expect(await first).toMatchObject({ status: 202, body: 'add in progress' })
   answers[1]?.resolve()
 
   expect(await second).toMatchObject({ status: 202, body: 'remove in progress' })
-  expect(asked).toEqual(['promote', 'demote'])
+  expect(requests).toEqual(['promote', 'demote'])
 })
 
-test('the management interface wants an admin token even where there is no auth file', async () => {
-  const { asked, cluster } = recording()
+test('the management interface requires an admin token even without an auth file', async () => {
+  const { requests, cluster } = recording()
   const openly = await serve({ handle: { cluster } })
   const promote = (token?: string) => openly.post('/cluster/promote-learner', { node_id: 'n4' }, token)
 
@@ -248,7 +248,7 @@ test('the management interface wants an admin token even where there is no auth 
   expect(await refused(promote('any'))).toEqual([401, 'invalid token'])
   expect((await promote()).headers.get('www-authenticate')).toBe('Bearer')
   expect((await openly.post('/admin/add-member/n4')).status).toBe(202)
-  expect(asked).toHaveLength(1)
+  expect(requests).toHaveLength(1)
 
   const guarded = await serve({ handle: { cluster }, tokens: TOKENS })
   for (const path of ['/cluster/demote-voter', '/admin/remove-member/n3', '/peers']) {
@@ -259,7 +259,7 @@ test('the management interface wants an admin token even where there is no auth 
   }
 })
 
-test('what a clustered node tells about the shard can be closed, its health cannot', async () => {
+test('reads about the shard can be closed, health checks cannot', async () => {
   const closed = { tokens: TOKENS, settings: { api_public_read: 'false' } }
   const { get } = await serve({ handle: { cluster: fakeCluster() }, ...closed })
 
@@ -270,7 +270,7 @@ test('what a clustered node tells about the shard can be closed, its health cann
   expect((await get('/healthz')).status).toBe(200)
 })
 
-test('wrong methods are told, and what no node has is not there', async () => {
+test('wrong methods yield 405 and unknown paths 404', async () => {
   const { get, post } = await serve({ handle: { cluster: fakeCluster() } })
 
   const wrong = await get('/admin/add-member/n4')
@@ -282,7 +282,7 @@ test('wrong methods are told, and what no node has is not there', async () => {
   }
 })
 
-test('the leader tells members and how far they are, a follower what it knows', async () => {
+test('the leader reports members and their progress, a follower what it knows', async () => {
   const leader = await serve({ handle: { cluster: fakeCluster() } })
   const info = clusterInfoBody.parse(await (await leader.get('/cluster/info')).json())
   expect(info).toMatchObject({
@@ -314,7 +314,7 @@ test('the leader tells members and how far they are, a follower what it knows', 
   expect(known.nodes[1]).toMatchObject({ id: 'n2', health: 'unknown', match_index: null, lag_seconds: null })
 })
 
-test('a node that waits for the shard to form says what is missing', async () => {
+test('a node that waits for the shard to form reports what is missing', async () => {
   const bootstrap = {
     waitsFor: 'snapshot',
     why: 'snapshot 8f3a is on 1 of 3 voters, 2 needed',
@@ -325,10 +325,10 @@ test('a node that waits for the shard to form says what is missing', async () =>
   const handle = { cluster: fakeCluster({ info: () => info }), replica: () => undefined }
   const { get } = await serve({ handle })
 
-  const told = clusterInfoBody.parse(await (await get('/cluster/info')).json())
+  const document = clusterInfoBody.parse(await (await get('/cluster/info')).json())
 
-  expect(told).toMatchObject({ leader_id: '', members: { voters: [], learners: [] }, last_index: 0 })
-  expect(told.bootstrap).toEqual({
+  expect(document).toMatchObject({ leader_id: '', members: { voters: [], learners: [] }, last_index: 0 })
+  expect(document.bootstrap).toEqual({
     waits_for: 'snapshot',
     why: bootstrap.why,
     needed: 2,
@@ -337,7 +337,7 @@ test('a node that waits for the shard to form says what is missing', async () =>
   expect(await (await get('/healthz')).text()).toBe('unavailable')
 })
 
-test('changes that run and that ended are told, newest first', async () => {
+test('running and finished changes are listed, newest first', async () => {
   const ended = { kind: 'promote', node: 'n4', result: 'failed', reason: 'n4 was lost', atMs: NOON } as const
   const before = { kind: 'transfer', node: 'n1', result: 'done', reason: '', atMs: NOON - 60_000 } as const
   const operation = { kind: 'demote', node: 'n3', startedMs: NOON, step: 'waits for its entry' } as const
@@ -359,7 +359,7 @@ test('changes that run and that ended are told, newest first', async () => {
   expect(operations.operations[0]).toEqual(newest)
 })
 
-test('the status of a clustered node has registry, resolver and what is on its way', async () => {
+test('the status of a clustered node has registry, resolver and running transfers', async () => {
   const info = {
     ...FOLLOWING,
     installing: { from: 'n1', index: 900, bytesDone: 10, bytesTotal: 80 },

@@ -1,6 +1,6 @@
 /**
- * The paths that only a clustered node has (platform.md §7.2–7.4): who leads, who belongs to the shard, and the changes
- * an operator asks for. A change is checked here as far as its form goes; whether it may happen, the leader says.
+ * Paths that only a clustered node has (docs/design/http.md#node-api): the leader, the members, and the changes that
+ * operators request. This module checks the form of a change; the leader decides whether it is allowed.
  */
 
 import { ID_RULE, parseId } from '@vacancy/shared'
@@ -20,52 +20,55 @@ import type { ClusterHandle, ClusterRequest, NodeHandle, PullStatus } from './ha
 import { type Answer, HttpError, type JsonObject, json, type Query, text } from './http.ts'
 
 export const CLUSTER_LIMITS = {
-  /** Changes that wait for their answer at once; others wait for a place. */
-  askingMax: 4,
+  /** Changes waiting for a reply at once; more wait for a place. */
+  inFlightMax: 4,
   placeMs: 1_000,
   answerMs: 5_000,
 } as const
 
 type Limits = { readonly [name in keyof typeof CLUSTER_LIMITS]: number }
 
-/** What answers the paths, by the names of the contract's table. */
+/** The handlers by their names in the contract's table. */
 export function clusterAnswers(
   handle: NodeHandle,
   cluster: ClusterHandle,
   settings: { readonly nodeInfoLeaderUrl: boolean },
   limits: Limits = CLUSTER_LIMITS,
 ) {
-  const ask = createAsk(cluster, limits)
+  const send = createSend(cluster, limits)
   return {
     nodeInfo: () => json(200, nodeInfo(handle, cluster, settings.nodeInfoLeaderUrl)),
     leader: () => json(200, cluster.info().leader),
     peers: () => json(200, peersOf(cluster)),
     setPeers: ({ list }: Query) => setPeers(cluster, list),
-    addMember: ({ rest }: Query) => ask({ kind: 'promote', node: nodeOfPath(rest) }),
-    removeMember: ({ rest }: Query) => ask({ kind: 'demote', node: nodeOfPath(rest) }),
-    adminTransfer: ({ rest }: Query) => ask({ kind: 'transfer', node: nodeOfPath(rest) }),
+    addMember: ({ rest }: Query) => send({ kind: 'promote', node: nodeOfPath(rest) }),
+    removeMember: ({ rest }: Query) => send({ kind: 'demote', node: nodeOfPath(rest) }),
+    adminTransfer: ({ rest }: Query) => send({ kind: 'transfer', node: nodeOfPath(rest) }),
     clusterInfo: () => json(200, infoDocument(handle, cluster)),
     clusterOperations: () => json(200, operations(cluster)),
-    promote: ({ body }: Query) => ask({ kind: 'promote', node: nodeOfBody(body, 'node_id') }),
-    demote: ({ body }: Query) => ask({ kind: 'demote', node: nodeOfBody(body, 'node_id') }),
-    transfer: ({ body }: Query) => ask({ kind: 'transfer', node: nodeOfBody(body, 'target_node_id') }),
-    load: ({ body }: Query) => load(cluster, ask, body),
-    dropLoad: ({ body }: Query) => ask(dropOf(body)),
+    promote: ({ body }: Query) => send({ kind: 'promote', node: nodeOfBody(body, 'node_id') }),
+    demote: ({ body }: Query) => send({ kind: 'demote', node: nodeOfBody(body, 'node_id') }),
+    transfer: ({ body }: Query) => send({ kind: 'transfer', node: nodeOfBody(body, 'target_node_id') }),
+    load: ({ body }: Query) => load(cluster, send, body),
+    dropLoad: ({ body }: Query) => send(dropOf(body)),
   }
 }
 
-/** Asks the leader, a few at a time, and never longer than a caller waits. */
-function createAsk(cluster: ClusterHandle, limits: Limits): (request: ClusterRequest) => Promise<Answer> {
+/** Changes that reply with a text when they start; setting the time replies with a document (node.ts). */
+type ShardChange = Exclude<ClusterRequest, { kind: 'set-time' }>
+
+/** Sends requests to the leader, a few at a time, and never waits longer than a caller does. */
+function createSend(cluster: ClusterHandle, limits: Limits): (request: ShardChange) => Promise<Answer> {
   const waiting: (() => void)[] = []
-  let asking = 0
+  let inFlight = 0
   const leave = () => {
     const next = waiting.shift()
     if (next) next()
-    else asking--
+    else inFlight--
   }
   const enter = async () => {
-    if (asking < limits.askingMax) {
-      asking++
+    if (inFlight < limits.inFlightMax) {
+      inFlight++
       return
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -81,8 +84,8 @@ function createAsk(cluster: ClusterHandle, limits: Limits): (request: ClusterReq
     const { promise: late, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => reject(new HttpError(504, 'command timeout')), limits.answerMs)
     try {
-      const { status, text: says } = await Promise.race([cluster.ask(request), late])
-      if (status !== 202) throw new HttpError(status, says)
+      const { status, text: message } = await Promise.race([cluster.request(request), late])
+      if (status !== 202) throw new HttpError(status, message)
       return text(202, CLUSTER_TEXTS[request.kind])
     } finally {
       clearTimeout(timer)
@@ -102,7 +105,7 @@ function nodeInfo(handle: NodeHandle, cluster: ClusterHandle, withUrl: boolean):
   }
 }
 
-/** Before it knows members, a node tells whom it looks for. */
+/** The peers of a node; before it knows members, the nodes it dials. */
 function peersOf(cluster: ClusterHandle): string[] {
   const { nodeId, members, peers } = cluster.info()
   const others = members.length > 0 ? members.map(({ id }) => id) : peers
@@ -144,7 +147,7 @@ function validId(value: unknown, key: string): string {
 
 async function load(
   cluster: ClusterHandle,
-  ask: (request: ClusterRequest) => Promise<Answer>,
+  send: (request: ShardChange) => Promise<Answer>,
   body: JsonObject,
 ): Promise<Answer> {
   const { data } = loadRequest.safeParse(body)
@@ -152,19 +155,19 @@ async function load(
     const forms = 'file (an absolute path on this machine), digest (64 hexadecimal digits), or url with digest'
     throw new HttpError(400, `${forms} is required`)
   }
-  if (!('url' in data)) return ask({ kind: 'load', ...data })
-  const { status, text: says } = cluster.pull(data)
-  if (status !== 202) throw new HttpError(status, says)
+  if (!('url' in data)) return send({ kind: 'load', ...data })
+  const { status, text: message } = cluster.pull(data)
+  if (status !== 202) throw new HttpError(status, message)
   return text(202, CLUSTER_TEXTS.load)
 }
 
-function dropOf(body: JsonObject): ClusterRequest {
+function dropOf(body: JsonObject): ShardChange {
   const { data } = dropLoadRequest.safeParse(body)
   if (!data) throw new HttpError(400, 'digest (64 hexadecimal digits) is required')
   return { kind: 'drop-load', ...data }
 }
 
-/** What `/cluster/info` tells, also as part of `/status`. */
+/** The document of `/cluster/info`, also part of `/status`. */
 export function infoDocument(handle: NodeHandle, cluster: ClusterHandle): ClusterInfo {
   const info = cluster.info()
   const replica = handle.replica()

@@ -9,8 +9,9 @@ import {
   healthOf,
   STALENESS_MS_MAX,
 } from './conditions.ts'
-import type { ClusterReason, UnavailableReason } from './handle.ts'
-import { CLUSTER_REASONS } from './reasons.ts'
+
+import type { UnavailableReason } from './handle.ts'
+import { CLUSTER_REASONS, REASONS } from './reasons.ts'
 
 const nothing = { replica: REPLICA, registry: undefined, resolver: undefined }
 
@@ -25,10 +26,10 @@ const outside: ClusterStatus = { ...FOLLOWING, leader: '', members: [], stalenes
 const bootstrap = { why: 'snapshot 8f3a is on 1 of 3 voters, 2 needed', needed: 2, voters: [] }
 const far = { from: 'n1', index: 900, bytesDone: 10, bytesTotal: 80 }
 
-const CASES: [string, ClusterStatus, ClusterReason[]][] = [
+const CASES: [string, ClusterStatus, UnavailableReason[]][] = [
   ['waits for a snapshot', { ...outside, bootstrap: { ...bootstrap, waitsFor: 'snapshot' } }, ['waiting_for_snapshot']],
   ['waits for empty voters', { ...outside, bootstrap: { ...bootstrap, waitsFor: 'voters' } }, ['forming']],
-  ['asks to be taken in', { ...outside, bootstrap: { ...bootstrap, waitsFor: 'join' } }, ['joining']],
+  ['requests to join', { ...outside, bootstrap: { ...bootstrap, waitsFor: 'join' } }, ['joining']],
   ['was removed', { ...FOLLOWING, isRemoved: true, leader: '', stalenessMs: 50_000 }, ['removed']],
   ['receives a snapshot', { ...FOLLOWING, stalenessMs: undefined, installing: far }, ['installing']],
   ['lacks chunks of a load', { ...FOLLOWING, awaitedLoad: { digest: 'ab', bytesMissing: 5 } }, ['awaiting_load']],
@@ -49,14 +50,14 @@ test('health agrees with the reasons', () => {
   for (const [what, info] of CASES) {
     const conditions = clusterConditions({ ...nothing, info })
     const unavailable = () => conditions.map((each) => ({ ...each, sinceMs: NOON }))
-    const byReasons = conditions.every(({ reason }) => CLUSTER_REASONS[reason as ClusterReason].stops !== 'all')
+    const byReasons = conditions.every(({ reason }) => REASONS[reason].stops !== 'all')
 
     const cluster = fakeCluster({ info: () => info })
     expect(healthOf({ unavailable, cluster }) !== 'unavailable', what).toBe(byReasons)
   }
 })
 
-test('registry, resolver and a slow log are told and stop nothing', () => {
+test('registry, resolver and a slow log are reported and do not stop the node', () => {
   const registry = { ...REGISTRY, isReachable: false, fault: 'ECONNREFUSED', codecMismatch: 'POOL is new at 3' }
   const resolver = { address: 'v:9090', durations: {}, errors: {}, error: 'timeout' }
 
@@ -68,10 +69,10 @@ test('registry, resolver and a slow log are told and stop nothing', () => {
     { reason: 'codec_mismatch', detail: 'POOL is new at 3' },
     { reason: 'resolver_unreachable', detail: 'v:9090: timeout' },
   ])
-  for (const { reason } of found) expect(CLUSTER_REASONS[reason as ClusterReason].stops).toBe('nothing')
+  for (const { reason } of found) expect(REASONS[reason].stops).toBe('nothing')
 })
 
-test('segments that the registry gives to another shard are told', () => {
+test('segments that the registry assigns to another shard are reported', () => {
   const detailsOf = (differs: object) =>
     clusterConditions({ ...nothing, info: LEADING, registry: { ...REGISTRY, ...differs } })
 
@@ -82,8 +83,10 @@ test('segments that the registry gives to another shard are told', () => {
   expect(detailsOf({ refusal: 'stale term' })).toEqual([{ reason: 'segments_refused', detail: 'stale term' }])
 })
 
-test('every reason of clustered mode is followed, but for the one before there is a status', () => {
-  expect([...FOLLOWED, 'waiting_for_registry'].sort()).toEqual(Object.keys(CLUSTER_REASONS).sort())
+test('every clustered reason is tracked, except the one before the first status', () => {
+  const ofEveryNode = ['clock_suspect']
+  const followed = [...FOLLOWED, 'waiting_for_registry'].filter((reason) => !ofEveryNode.includes(reason))
+  expect(followed.sort()).toEqual(Object.keys(CLUSTER_REASONS).sort())
 })
 
 function logged() {
@@ -94,7 +97,7 @@ function logged() {
   return { lines, log: { info: line('info'), warn: line('warn') } }
 }
 
-test('a reason is since when it came, and goes when it does not hold any more', () => {
+test('a reason has its start time, and is removed when it no longer holds', () => {
   const conditions = createConditions(new Map())
   const { lines, log } = logged()
   conditions.held.set('disk_full', { reason: 'disk_full', detail: '', sinceMs: NOON })
@@ -108,7 +111,7 @@ test('a reason is since when it came, and goes when it does not hold any more', 
   expect(lines).toEqual(['warn stale', 'info stale'])
 })
 
-test('the log says every 10 s what stops a node, and every hour what does not', () => {
+test('the log repeats reasons that stop a node every 10 s, and others every hour', () => {
   const conditions = createConditions(new Map())
   const { lines, log } = logged()
   const now = [

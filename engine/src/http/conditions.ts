@@ -1,22 +1,26 @@
 /**
- * Which reasons hold for a clustered node, found in what it reports (consensus.md §14.1, platform.md §7.2), and the
- * words about them in the log.
+ * Derives the unavailability reasons of a clustered node from its reports (docs/design/http.md#health-and-reasons,
+ * docs/design/http.md#node-api), and logs them.
  */
 
+import { formatDay } from '@vacancy/shared'
 import type { Log } from '@vacancy/shared/node'
-import type { ClusterStatus, RegistryStatus, ReplicaStatus, ResolverStatus } from '../status.ts'
-import type { ClusterReason, NodeHandle, Unavailable, UnavailableReason } from './handle.ts'
+import type { ClockStatus, ClusterStatus, RegistryStatus, ReplicaStatus, ResolverStatus } from '../status.ts'
+import type { NodeHandle, Unavailable, UnavailableReason } from './handle.ts'
 import { isActive, REASONS } from './reasons.ts'
 
-/** A follower answers reads while it is known to hold everything that was acknowledged this long ago (§14). */
+/**
+ * A follower answers reads while it is known to hold everything that was acknowledged this long ago
+ * (docs/design/consensus.md#reads).
+ */
 export const STALENESS_MS_MAX = 10_000
-/** How often the log says again what stops the node: what it waits for may change meanwhile. */
+/** How often the log repeats a reason that stops the node: its detail may change meanwhile. */
 const STOPPED_LOG_MS = 10_000
 const OTHER_LOG_MS = 3_600_000
 
 export type Condition = { readonly reason: UnavailableReason; readonly detail: string }
 
-/** What a node reports, as far as reasons follow from it. */
+/** The reports from which reasons follow. */
 export type Reported = {
   readonly info: ClusterStatus
   readonly replica: ReplicaStatus | undefined
@@ -24,8 +28,8 @@ export type Reported = {
   readonly resolver: ResolverStatus | undefined
 }
 
-/** What this module decides about; other reasons are set and cleared by whoever sees them. */
-export const FOLLOWED: readonly ClusterReason[] = [
+/** The reasons that this module decides about; others are set and cleared where they arise. */
+export const FOLLOWED: readonly UnavailableReason[] = [
   'forming',
   'waiting_for_snapshot',
   'joining',
@@ -48,7 +52,7 @@ const WAITS = { snapshot: 'waiting_for_snapshot', voters: 'forming', join: 'join
 /** The reasons that hold now. */
 export function clusterConditions({ info, replica, registry, resolver }: Reported): Condition[] {
   const found: Condition[] = [...membership(info)]
-  const hold = (reason: ClusterReason, detail: string) => found.push({ reason, detail })
+  const hold = (reason: UnavailableReason, detail: string) => found.push({ reason, detail })
   if (info.isClockSuspect) hold('clock_suspect', '')
   if (replica?.walSlow) hold('wal_slow', '')
   if (registry) {
@@ -64,11 +68,33 @@ export function clusterConditions({ info, replica, registry, resolver }: Reporte
   return found
 }
 
-/** What keeps it from serving as a member. The first cause only: what follows from it would hide it. */
+const MINUTE_MS = 60_000
+
+/** A reason caused by the clock, if any. Its detail changes with the difference only, not with the time. */
+export function clockReason(
+  { state, offsetMs }: ClockStatus,
+  lastMaintenanceDay: number,
+): readonly ['clock' | 'clock_suspect' | undefined, string] {
+  if (state === 'following') return [undefined, '']
+  const apart = spanText(Math.abs(offsetMs))
+  if (state === 'holding') {
+    return ['clock_suspect', `the clock is ${apart} ${offsetMs < 0 ? 'behind' : 'ahead of'} shard time`]
+  }
+  if (offsetMs < -MINUTE_MS) return ['clock', `shard time is ${apart} ahead of the clock`]
+  return ['clock', `nights before ${formatDay(lastMaintenanceDay)} are dropped already`]
+}
+
+function spanText(ms: number): string {
+  const minutes = Math.round(ms / MINUTE_MS)
+  const [days, hours] = [Math.floor(minutes / 1440), Math.floor((minutes % 1440) / 60)]
+  return days > 0 ? `${days} d ${hours} h` : `${hours} h ${minutes % 60} min`
+}
+
+/** What keeps the node from serving as a member. Only the first cause: its consequences would hide it. */
 function* membership(info: ClusterStatus): Generator<Condition> {
   const { bootstrap, installing, awaitedLoad } = info
   if (info.isRemoved) {
-    yield { reason: 'removed', detail: `${info.nodeId} is no member any more` }
+    yield { reason: 'removed', detail: `${info.nodeId} is no longer a member` }
     return
   }
   if (bootstrap) {
@@ -104,7 +130,7 @@ function isFresh({ isLeading, stalenessMs }: ClusterStatus): boolean {
   return isLeading || (stalenessMs !== undefined && stalenessMs <= STALENESS_MS_MAX)
 }
 
-/** What `/healthz` answers. */
+/** The response of `/healthz`. */
 export function healthOf(
   handle: Pick<NodeHandle, 'unavailable' | 'cluster'>,
 ): 'active' | 'active_leader' | 'active_follower' | 'unavailable' {
@@ -112,40 +138,40 @@ export function healthOf(
   const info = handle.cluster?.info()
   if (!info) return 'active'
   if (info.isRemoved || info.bootstrap || info.installing || info.awaitedLoad || !isFresh(info)) return 'unavailable'
-  // A leader that is not sure of itself is a voter like the others: it goes on serving reads while it is fresh.
+  // A leader without a confirmed majority is a voter like the others: it serves reads while it is fresh.
   return info.role === 'leader' && info.isLeading ? 'active_leader' : 'active_follower'
 }
 
-/** The reasons of a node by name, since when each holds, and when the log last told it. */
+/** The reasons of a node by name, with their start times and the last time each was logged. */
 export type Conditions = {
   readonly held: Map<UnavailableReason, Unavailable>
-  readonly toldMs: Map<UnavailableReason, number>
+  readonly loggedMs: Map<UnavailableReason, number>
 }
 
 export function createConditions(held: Map<UnavailableReason, Unavailable>): Conditions {
-  return { held, toldMs: new Map() }
+  return { held, loggedMs: new Map() }
 }
 
-/** Brings the reasons of FOLLOWED up to what holds now; the log tells what came, what stays and what is over. */
+/** Updates the reasons of FOLLOWED, and logs which ones are new, remain and ended. */
 export function followConditions(
-  { held, toldMs }: Conditions,
+  { held, loggedMs }: Conditions,
   now: readonly Condition[],
   nowMs: number,
   log: Pick<Log, 'info' | 'warn'>,
 ): void {
   for (const { reason, detail } of now) {
     held.set(reason, { reason, detail, sinceMs: held.get(reason)?.sinceMs ?? nowMs })
-    const told = toldMs.get(reason)
+    const logged = loggedMs.get(reason)
     const again = REASONS[reason].stops === 'all' ? STOPPED_LOG_MS : OTHER_LOG_MS
-    // A clock that was set back must not silence it.
-    if (told !== undefined && nowMs >= told && nowMs - told < again) continue
-    toldMs.set(reason, nowMs)
+    // A clock that was set back must not suppress it.
+    if (logged !== undefined && nowMs >= logged && nowMs - logged < again) continue
+    loggedMs.set(reason, nowMs)
     log.warn({ reason, detail }, REASONS[reason].means)
   }
   for (const reason of FOLLOWED) {
     if (!held.has(reason) || now.some((each) => each.reason === reason)) continue
     held.delete(reason)
-    toldMs.delete(reason)
-    log.info({ reason }, 'this is over')
+    loggedMs.delete(reason)
+    log.info({ reason }, 'reason cleared')
   }
 }

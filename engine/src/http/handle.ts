@@ -1,13 +1,11 @@
-/**
- * What the HTTP side sees of the node it belongs to: node.ts provides it, http/node.ts answers from it.
- */
+/** The node as the HTTP API uses it: node.ts provides it, http/node.ts answers from it. */
 
 import type { CodecList } from '@vacancy/shared'
 import type { ClusterStatus, RegistryStatus, ReplicaStatus, ResolverStatus, SnapshotInfo } from '../status.ts'
 import type { Memory } from '../store/store.ts'
 import type { Counters } from '../tcp/counters.ts'
 
-/** Why a node does not serve, in words an operator can act on; the same in /ready, the log and docs/operators.md. */
+/** Why a node does not serve, in terms an operator can act on; the same in /ready, the log and docs/operators.md. */
 export type UnavailableReason =
   | 'starting'
   | 'recovering'
@@ -18,9 +16,11 @@ export type UnavailableReason =
   | 'memory_full'
   | 'disk_failed'
   | 'digest_mismatch'
+  | 'clock'
+  | 'clock_suspect'
   | ClusterReason
 
-/** Those of clustered mode: http/conditions.ts finds most of them in what the node reports. */
+/** Reasons of clustered mode: http/conditions.ts derives most of them from the reports of the node. */
 export type ClusterReason =
   | 'waiting_for_registry'
   | 'forming'
@@ -36,7 +36,6 @@ export type ClusterReason =
   | 'registry_unreachable'
   | 'segments_refused'
   | 'resolver_unreachable'
-  | 'clock_suspect'
   | 'wal_slow'
 
 export type Unavailable = { readonly reason: UnavailableReason; readonly detail: string; readonly sinceMs: number }
@@ -48,25 +47,29 @@ export type SlowRequest = {
   readonly atMs: number
 }
 
-/** What an operator asks of a shard. Any node takes it and passes it to the leader (consensus.md §7.3). */
+/**
+ * An operator's request to a shard. Any node accepts it and forwards it to the leader
+ * (docs/design/consensus.md#operations).
+ */
 export type ClusterRequest =
   | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string }
-  /** A snapshot file on the machine of the node that is asked, by its absolute path. */
+  /** A snapshot file on the machine of the requested node, by its absolute path. */
   | { readonly kind: 'load'; readonly file: string }
-  /** A snapshot that the shard has, by its content digest: the one before the last load, to go back to. */
+  /** A snapshot that the shard has, by its content digest, for instance the data before the last load. */
   | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
+  | { readonly kind: 'set-time'; readonly confirm: boolean }
 
-/** 202: begun, or without effect because it is so already. Otherwise `text` says why not. */
+/** 202: started, or already in effect. Otherwise `text` has the reason. */
 export type ClusterAnswer = { readonly status: 202 | 400 | 404 | 409 | 500 | 503; readonly text: string }
 
-/** A snapshot file to fetch, which is the one with this content digest (pull.ts). */
+/** A snapshot file to download, identified by its content digest (snapshot-download.ts). */
 export type PullRequest = { readonly url: string; readonly digest: string; readonly token?: string | undefined }
 
 export type PullStatus = {
   readonly digest: string
   readonly state: 'pulling' | 'checking' | 'asked' | 'placed' | 'failed'
   readonly bytesDone: number
-  /** 0 until the other side has said. */
+  /** 0 until the other side has reported it. */
   readonly bytesTotal: number
   readonly error: string
   readonly startedMs: number
@@ -74,14 +77,14 @@ export type PullStatus = {
 
 export type ClusterHandle = {
   readonly info: () => ClusterStatus
-  /** Where the leader answers HTTP, as `http://HOST:PORT`; '' when unknown. */
+  /** HTTP address of the leader, as `http://HOST:PORT`; '' when unknown. */
   readonly leaderUrl: () => string
-  /** Answers when the leader has taken or refused it. Nobody waits longer than http/cluster.ts says. */
-  readonly ask: (request: ClusterRequest) => Promise<ClusterAnswer>
-  /** Fetches a snapshot over HTTP; then the shard loads it, or this node, which waits, founds its shard with it. */
+  /** Resolves when the leader has accepted or refused the request. http/cluster.ts limits the wait. */
+  readonly request: (request: ClusterRequest) => Promise<ClusterAnswer>
+  /** Downloads a snapshot over HTTP. Then the shard loads it, or this waiting node founds its shard with it. */
   readonly pull: (request: PullRequest) => ClusterAnswer
   readonly pulled: () => PullStatus | undefined
-  /** Replaces the nodes to look for through the resolver; never the voters. */
+  /** Replaces the nodes to dial through the resolver; never the voters. */
   readonly setPeers: (nodes: readonly string[]) => void
   readonly registry: () => RegistryStatus | undefined
   readonly resolver: () => ResolverStatus | undefined
@@ -95,11 +98,11 @@ export type NodeHandle = {
   readonly startedMs: number
   readonly coresAtStart: number
   readonly coresNow: () => number
-  /** Views of the store for reading on the main thread, and its reader slot; undefined until it is loaded. */
+  /** Views of the store for reads on the main thread, and its reader slot; undefined until the store is loaded. */
   readonly memory: () => Memory | undefined
   readonly reader: number
   readonly codecs: CodecList
-  /** Set when data of another codec list was set aside at start (platform.md §7.12). */
+  /** Set when data of another codec list was set aside at start (docs/design/http.md#codec-list). */
   readonly codecMismatch: string | undefined
   readonly counters: readonly Counters[]
   readonly connectionsOpen: () => number
@@ -113,11 +116,13 @@ export type NodeHandle = {
   readonly wallMs: () => number
   readonly saveSnapshot: () => 'started' | 'running' | 'unavailable'
   readonly maintain: (force: boolean) => 'started' | 'running' | 'unavailable'
+  /** Resolves with the result or the plan, as JSON, with 202. */
+  readonly setTime: (confirm: boolean) => Promise<ClusterAnswer>
   readonly shutdown: () => void
   /** @returns number of tokens; throws when the file does not parse, and the old ones stay */
   readonly reloadTokens: () => number
   readonly rotateTls: () => void
-  /** Those in force. */
+  /** The certificates in force. */
   readonly certificates: () => readonly Certificate[]
   /** Undefined in standalone mode. */
   readonly cluster: ClusterHandle | undefined

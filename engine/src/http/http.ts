@@ -1,6 +1,7 @@
 /**
- * The listener of api_port: limits, tokens, roles, errors (platform.md §7.5, §7.6). What is behind the paths is in
- * node.ts; a route is a row with a function that returns its answer.
+ * The listener of api_port: limits, tokens, roles, errors (docs/design/http.md#access,
+ * docs/design/http.md#http-limits). The paths are in node.ts. A route is a row with a handler that returns its
+ * response.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
@@ -13,6 +14,7 @@ import {
   checkToken,
   createFailureLimiter,
   type FailureLimiter,
+  followConnections,
   type Log,
   type Role,
   roleMay,
@@ -24,11 +26,13 @@ import {
 export const HTTP_LIMITS = {
   headerBytesMax: 16 * 1024,
   headerTimeoutMs: 10_000,
+  /** Longest duration of a TLS handshake. */
+  handshakeTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   idleTimeoutMs: 75_000,
   connectionsMax: 1_024,
   bodyBytesMax: NODE_HTTP_LIMITS.bodyBytesMax,
-  /** What is still being answered this long after close() is cut off. */
+  /** Responses still running this long after close() are cut off. */
   closeMs: 2_000,
   /** How often Node looks for connections past a time limit. */
   checkEveryMs: 1_000,
@@ -36,7 +40,7 @@ export const HTTP_LIMITS = {
 
 export type Query = {
   readonly path: string
-  /** What stands in the place of the `*` of the route's path, as it was sent. */
+  /** The part of the path that matched `*`, undecoded. */
   readonly rest: string
   readonly parameters: URLSearchParams
   /** Empty for routes whose body is a list. */
@@ -48,17 +52,17 @@ export type JsonObject = { readonly [name: string]: unknown }
 export type Answer = {
   readonly status: number
   readonly type: string
-  readonly body: string
-  /** Runs once the answer is on its way. */
+  readonly body: string | Uint8Array
+  /** Runs once the response has been sent. */
   readonly after?: () => void
 }
 
 export type Route = {
   readonly method: 'GET' | 'POST'
-  /** Whole path, or one that ends in `/*` and takes everything below. */
+  /** The whole path, or one that ends in `/*` and matches everything below. */
   readonly path: string
   readonly access: NodeAccess
-  /** What its body must be; `anything` is not looked at. */
+  /** Required form of the body; `anything` is not checked. */
   readonly takes: 'object' | 'list' | 'anything'
   readonly answer: (query: Query) => Answer | Promise<Answer>
 }
@@ -66,7 +70,7 @@ export type Route = {
 export type Rules = {
   /** Undefined without an auth file. */
   readonly tokens: readonly TokenHash[] | undefined
-  /** GETs need no token although there is an auth file; those for admins do. */
+  /** GETs need no token although there is an auth file, except those for admins. */
   readonly publicRead: boolean
   /** Without an auth file: whether admin paths are closed. */
   readonly adminClosed: boolean
@@ -77,7 +81,7 @@ export type ListenerOptions = {
   readonly rules: () => Rules
   /** Undefined for plain HTTP. */
   readonly tls: TlsMaterial | undefined
-  /** What the header `Server` says. */
+  /** Value of the header `Server`. */
   readonly serverName: string
   readonly clock: Clock
   readonly log: Log
@@ -86,15 +90,15 @@ export type ListenerOptions = {
 }
 
 export type Listener = {
-  /** The port, once it is open; rejects with VacancyError port_taken. */
+  /** The port once it is open; rejects with VacancyError port_taken. */
   readonly listening: Promise<number>
-  /** Takes no more connections, ends the idle ones and waits for the others, `closeMs` at most. */
+  /** Accepts no more connections, ends the idle ones and waits for the others, `closeMs` at most. */
   readonly close: () => Promise<void>
-  /** Connections to come use this certificate; throws when it cannot be used, and the old one stays. */
+  /** Uses this certificate for new connections. Throws when it is unusable, and the old one stays in force. */
   readonly setTls: (tls: TlsMaterial) => void
 }
 
-/** A request that is refused: thrown anywhere below a route. */
+/** A refused request: thrown anywhere below a route. */
 export class HttpError extends Error {
   override readonly name = 'HttpError'
   readonly status: number
@@ -115,7 +119,7 @@ export function text(status: number, body: string): Answer {
   return { status, type: 'text/plain; charset=utf-8', body }
 }
 
-/** Whether an address to listen on can be reached from this machine only. */
+/** Whether a listening address is reachable from this machine only. */
 export function isLoopback(host: string): boolean {
   const kind = isIP(host)
   if (kind === 4) return host.startsWith('127.')
@@ -137,23 +141,25 @@ export function createListener(options: ListenerOptions): Listener {
   }
   const secure = options.tls && createTlsServer({ ...limits, ...tlsOptions(options.tls) }, handler)
   const server = secure ?? createServer(limits, handler)
+  const endConnections = followConnections(server)
   server.maxConnections = HTTP_LIMITS.connectionsMax
   server.setTimeout(HTTP_LIMITS.idleTimeoutMs)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseUnreadable(options, error, socket))
   return {
     listening: listen(server, options.host, options.port),
-    close: () => close(server),
+    close: () => close(server, endConnections),
     setTls(tls) {
-      assert(secure !== undefined, 'a listener without TLS has no certificate to change')
+      assert(secure !== undefined, 'only a listener with TLS has a certificate')
       secure.setSecureContext(secureContextOf(tls))
     },
   }
 }
 
 function tlsOptions(tls: TlsMaterial) {
-  // With authorities for clients, a client without a certificate is not let in.
+  // With authorities for clients, a client without a certificate is refused.
   return {
     ...secureContextOf(tls),
+    handshakeTimeout: HTTP_LIMITS.handshakeTimeoutMs,
     requestCert: tls.clientCa !== undefined,
     rejectUnauthorized: tls.clientCa !== undefined,
   }
@@ -174,25 +180,23 @@ function listen(server: Server, host: string, port: number): Promise<number> {
   return promise
 }
 
-async function close(server: Server): Promise<void> {
+async function close(server: Server, endConnections: (drainMs: number) => void): Promise<void> {
   if (!server.listening) return
   const closed = Promise.withResolvers<void>()
   server.close(() => closed.resolve())
-  server.closeIdleConnections()
-  const cut = setTimeout(() => server.closeAllConnections(), HTTP_LIMITS.closeMs)
+  endConnections(HTTP_LIMITS.closeMs)
   await closed.promise
-  clearTimeout(cut)
 }
 
-/** What Node could not read as a request: headers too large, too slow, or no HTTP at all. */
+/** Replies to input that Node could not parse as a request: headers too large, too slow, or not HTTP. */
 function refuseUnreadable({ serverName }: ListenerOptions, error: NodeJS.ErrnoException, socket: Socket): void {
-  // Nobody is there to read an answer, or the one before was cut.
+  // The caller is gone, or the previous response was cut.
   if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
     socket.destroy()
     return
   }
-  const [status, says] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
-  const body = JSON.stringify({ error: says })
+  const [status, message] = UNREADABLE[error.code ?? ''] ?? [400, 'not a valid HTTP request']
+  const body = JSON.stringify({ error: message })
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     `Server: ${serverName}`,
@@ -208,7 +212,7 @@ const UNREADABLE: { readonly [code: string]: readonly [number, string] } = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
 }
 
-/** The door: whatever goes wrong below ends here, as an answer. */
+/** Handles a request. Every error below becomes a response here. */
 async function serve(
   options: ListenerOptions,
   failures: FailureLimiter,
@@ -221,7 +225,7 @@ async function serve(
     const answer = await route(options, failures, request)
     send(request, response, answer)
   } catch (error) {
-    // The caller went away in the middle of its request: nobody reads an answer.
+    // The caller disconnected during its request, so it gets no response.
     if (response.destroyed) return
     const refused = asHttpError(error)
     if (refused.status === 500) options.log.error({ err: error, path: pathOf(request) }, 'an HTTP request failed')
@@ -238,7 +242,7 @@ function asHttpError(error: unknown): HttpError {
 
 function send(request: IncomingMessage, response: ServerResponse, { status, type, body, after }: Answer): void {
   if (after) response.once('close', after)
-  // A body that was not read would be taken for the next request.
+  // An unread body would be parsed as the next request.
   if (!request.complete) response.setHeader('Connection', 'close')
   response.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) })
   response.end(body)
@@ -275,7 +279,7 @@ function matches(pattern: string, path: string): boolean {
   return pattern.endsWith('/*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern
 }
 
-/** @throws HttpError 401, 403 or 429 (platform.md §7.5) */
+/** @throws HttpError 401, 403 or 429 (docs/design/http.md#access) */
 function authorize(
   { clock, rules }: ListenerOptions,
   failures: FailureLimiter,
@@ -294,26 +298,27 @@ function authorize(
   }
   if (needed !== 'admin') return
   if (adminClosed) throw unauthorized('admin paths need an auth file')
-  // Without tokens any page that a browser on this machine shows could post here.
+  // Without tokens, any web page in a browser on this machine could post here.
   if (request.headers.origin !== undefined)
     throw new HttpError(403, 'web pages may not call admin paths without a token')
 }
 
 function roleOf(tokens: readonly TokenHash[], failures: FailureLimiter, request: IncomingMessage, nowMs: number): Role {
   const address = request.socket.remoteAddress ?? ''
+  const { authorization } = request.headers
+  const token = authorization === undefined ? undefined : bearerToken(authorization)
+  const role = token === undefined ? undefined : checkToken(tokens, token, nowMs)
+  // Before the limit: failures of other callers at its address must not block a valid token.
+  if (role !== undefined) return role
   const wait = failures.waitSeconds(address)
   if (wait > 0) throw new HttpError(429, 'too many failed tries', { 'Retry-After': String(wait) })
-  const { authorization } = request.headers
   if (authorization === undefined) throw unauthorized('missing authorization header')
-  const token = bearerToken(authorization)
-  const role = token === undefined ? undefined : checkToken(tokens, token, nowMs)
-  if (role !== undefined) return role
   failures.failed(address)
   throw unauthorized('invalid token')
 }
 
-function unauthorized(says: string): HttpError {
-  return new HttpError(401, says, { 'WWW-Authenticate': 'Bearer' })
+function unauthorized(message: string): HttpError {
+  return new HttpError(401, message, { 'WWW-Authenticate': 'Bearer' })
 }
 
 /** @throws HttpError 413 beyond the limit */
@@ -322,7 +327,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   if (announced > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
   const chunks: Buffer[] = []
   let bytes = 0
-  // Refusing a body must not tear down the connection that the refusal leaves by.
+  // Refusing a body must not close the connection that carries the refusal.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     bytes += (chunk as Buffer).length
     if (bytes > HTTP_LIMITS.bodyBytesMax) throw tooLarge()
@@ -355,7 +360,7 @@ function parseJson(source: string): unknown {
   try {
     return JSON.parse(source)
   } catch (cause) {
-    // The parser's words quote the body; what is wrong is enough.
+    // The parser's message quotes the body, so it is not returned.
     throw Object.assign(new HttpError(400, 'the body is not valid JSON'), { cause })
   }
 }

@@ -1,6 +1,7 @@
 /**
- * What a node answers on api_port (platform.md §7.2, §7.4): each path a row, each answer read from the handle that
- * node.ts of the engine provides. Paths that exist in clustered mode only are in cluster.ts; elsewhere they say so.
+ * The node API on api_port (docs/design/http.md#node-api): each path is a row, and each response is read from the
+ * handle that the engine's node.ts provides. Paths of clustered mode are in cluster.ts; a standalone node answers 404
+ * for them.
  */
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -8,6 +9,7 @@ import { type Clock, formatDay, packPropertyId } from '@vacancy/shared'
 import {
   NODE_HTTP_LIMITS,
   NODE_ROUTES,
+  type NodeClock,
   type NodeCoverage,
   type NodeProperties,
   type NodeRoute,
@@ -27,9 +29,11 @@ import {
   type TokenHash,
 } from '@vacancy/shared/node'
 import { ENGINE_SCHEMA, type EngineConfig } from '../config.ts'
+import type { ClockStatus, ReplicaStatus } from '../status.ts'
 import { propertyDetails, segmentCounts, segmentCoverage } from '../store/read.ts'
 import { countsOf, type Memory, memoryUse } from '../store/store.ts'
-import { clusterAnswers, statusDocument } from './cluster.ts'
+import { backupRoutes } from './backup.ts'
+import { CLUSTER_LIMITS, clusterAnswers, statusDocument } from './cluster.ts'
 import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
 import {
@@ -43,7 +47,7 @@ import {
   type Rules,
   text,
 } from './http.ts'
-import { isReady, tellReason } from './reasons.ts'
+import { isReady, reasonBody } from './reasons.ts'
 import { metricsText, scrape } from './scrape.ts'
 import { findWords, type WordKind } from './words.ts'
 
@@ -57,15 +61,17 @@ export type HttpServerOptions = {
   readonly clock: Clock
   readonly log: Log
   readonly host: string
-  /** 0 = any free one. */
+  /** Absent: no backups can be made. */
+  readonly dataDir?: string
+  /** 0 = any free port. */
   readonly port: number
 }
 
 export type HttpServer = {
-  /** The port, once it is open; rejects with VacancyError port_taken. */
+  /** The port once it is open; rejects with VacancyError port_taken. */
   readonly listening: Promise<number>
   readonly close: () => Promise<void>
-  /** New connections get this certificate; throws when it cannot be used, and the old one stays. */
+  /** Uses this certificate for new connections. Throws when it is unusable, and the old one stays in force. */
   readonly rotateTls: (tls: TlsMaterial) => void
   readonly setTokens: (tokens: readonly TokenHash[] | undefined) => void
 }
@@ -76,11 +82,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const stall = watchStalls()
   const adminClosed = isAdminClosed(config, host)
   if (!tokens && !adminClosed) {
-    log.warn({ host }, 'there is no auth file: whoever reaches the API may stop the node')
+    log.warn({ host }, 'no auth file, any caller of the API can stop the node')
   }
   const rules = (): Rules => ({ tokens, publicRead: config.values.apiPublicRead, adminClosed })
   const listener = createListener({
-    routes: nodeRoutes(handle, config, log, stall.takeSeconds),
+    routes: [
+      ...nodeRoutes(handle, config, log, stall.takeSeconds),
+      ...(options.dataDir === undefined ? [] : backupRoutes(options.dataDir)),
+    ],
     rules,
     tls: options.tls,
     serverName: `vacancy/${handle.version}`,
@@ -103,8 +112,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 }
 
 /**
- * Whether admin paths are closed while there is no auth file: when the configuration says so, and on a listener that
- * others can reach unless the configuration says that this is meant.
+ * Whether admin paths are closed without an auth file: when the configuration closes them, and on a listener reachable
+ * from other machines unless the configuration opens them explicitly.
  */
 export function isAdminClosed({ values, origins }: EngineConfig, host: string): boolean {
   return values.adminRequiresAuth || (!isLoopback(host) && origins.admin_requires_auth.from === 'default')
@@ -124,7 +133,7 @@ function watchStalls() {
   }
 }
 
-/** The rows of the contract with what answers them, and on a standalone node the paths of clusters. */
+/** The contract's rows with their handlers; on a standalone node also the cluster paths. */
 function nodeRoutes(handle: NodeHandle, config: EngineConfig, log: Log, takeStall: () => number): Route[] {
   const { cluster } = handle
   const answers: Partial<Answers<RouteName>> = {
@@ -173,6 +182,7 @@ function nodeAnswers(
     config: () => json(200, configView(ENGINE_SCHEMA, config)),
     saveSnapshot: () => started('snapshot', handle.saveSnapshot()),
     maintenance: ({ body }) => started('maintenance', handle.maintain(flag(body['force'], 'force'))),
+    setTime: ({ body }) => setTime(handle, flag(body['confirm'], 'confirm')),
     shutdown: (query) => shutdown(handle, query),
     reloadTokens() {
       const tokens = renew(log, 'the auth file cannot be used; the old tokens stay', handle.reloadTokens)
@@ -214,18 +224,18 @@ function healthz(handle: NodeHandle): Answer {
 function ready(handle: NodeHandle): Answer {
   const reasons = handle.unavailable()
   const isAll = isReady(reasons)
-  return json(isAll ? 200 : 503, { ready: isAll, reasons: reasons.map(tellReason) })
+  return json(isAll ? 200 : 503, { ready: isAll, reasons: reasons.map(reasonBody) })
 }
 
 function codecs({ codecs: list }: NodeHandle): Answer {
   const { names, hash, hashHex, orderedHash } = list
   const rest = JSON.stringify({ hash_hex: hashHex, ordered_hash: orderedHash }).slice(1)
-  // The hash is greater than 2^53: its digits are written as they are, which JSON.stringify cannot.
+  // The hash is greater than 2^53, so its digits are inserted as text, which JSON.stringify cannot do.
   const body = `{"rate_features":${JSON.stringify(names)},"hash":${hash},${rest}`
   return { status: 200, type: 'application/json', body }
 }
 
-/** One document with everything a console shows of a node. */
+/** One document with all parts of a node that a console shows. */
 function status(handle: NodeHandle): NodeStatus {
   const reasons = handle.unavailable()
   const memory = handle.memory()
@@ -237,7 +247,7 @@ function status(handle: NodeHandle): NodeStatus {
     version: handle.version,
     shard_id: handle.shardId,
     health: healthOf(handle),
-    reasons: reasons.map(tellReason),
+    reasons: reasons.map(reasonBody),
     started_at: time(handle.startedMs),
     uptime_seconds: Math.max(0, Math.floor((now - handle.startedMs) / 1000)),
     cores: { start: handle.coresAtStart, now: handle.coresNow() },
@@ -251,6 +261,11 @@ function status(handle: NodeHandle): NodeStatus {
       heap: use.heapUsed,
       arraybuffers: use.arrayBuffers,
       ...(memory && storeMemory(memory)),
+      ...(replica?.budget && {
+        budget: replica.budget.budgetBytes,
+        charged: replica.budget.chargedBytes,
+        left: replica.budget.leftBytes,
+      }),
     },
     ...(memory ? inventory(handle, memory) : { properties: 0, packages: 0, sessions: 0, segments: [] }),
     replica: replica
@@ -266,7 +281,7 @@ function status(handle: NodeHandle): NodeStatus {
       : null,
     wal: replica ? { bytes: replica.walBytes, files: replica.walFiles } : null,
     disk: replica ? { free_bytes: replica.diskFreeBytes, full: replica.diskFull } : null,
-    digest: replica ? digest(replica.digest, replica.lastDigestCheckIndex) : null,
+    digest: replica ? digest(replica) : null,
     snapshot: snapshotDocument(handle) ?? null,
     snapshot_running: replica?.snapshotRunning ?? false,
     maintenance: replica
@@ -276,6 +291,7 @@ function status(handle: NodeHandle): NodeStatus {
           removed_packages: replica.removedPackages,
         }
       : null,
+    clock: replica ? clockDocument(replica.clock) : null,
     cluster: handle.cluster ? statusDocument(handle, handle.cluster) : null,
   }
 }
@@ -293,9 +309,42 @@ function inventory({ reader }: NodeHandle, memory: Memory) {
   }
 }
 
-function digest({ lo, hi }: { readonly lo: number; readonly hi: number }, checkedIndex: number) {
-  const hex = (lane: number) => lane.toString(16).padStart(8, '0')
-  return { value: `${hex(hi)}${hex(lo)}`, checked_index: checkedIndex }
+function digest({ digest: now, newestMark }: Pick<ReplicaStatus, 'digest' | 'newestMark'>) {
+  const lane = (half: number) => half.toString(16).padStart(8, '0')
+  const text = ({ lo, hi }: ReplicaStatus['digest']) => `${lane(hi)}${lane(lo)}`
+  if (!newestMark) return { value: text(now), checked_index: 0 }
+  return { value: text(now), checked_index: newestMark.index, checked_value: text(newestMark) }
+}
+
+function clockDocument({ timeMs, offsetMs, state, lastSet }: ClockStatus): NodeClock {
+  return {
+    shard_time: timeMs === 0 ? null : time(timeMs),
+    offset_seconds: offsetMs / 1000,
+    state,
+    last_set: lastSet
+      ? {
+          from: time(lastSet.fromMs),
+          to: time(lastSet.toMs),
+          import_nights: lastSet.importNights
+            ? { from: formatDay(lastSet.importNights.from), to: formatDay(lastSet.importNights.end - 1) }
+            : null,
+          dropped_from: lastSet.droppedFrom === undefined ? null : formatDay(lastSet.droppedFrom),
+        }
+      : null,
+  }
+}
+
+/** The leader decides. The response is its result or its plan. */
+async function setTime(handle: NodeHandle, confirm: boolean): Promise<Answer> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new HttpError(504, 'command timeout')), CLUSTER_LIMITS.answerMs)
+  try {
+    const { status: code, text: answer } = await Promise.race([handle.setTime(confirm), late])
+    if (code !== 202) throw new HttpError(code, answer)
+    return { status: 200, type: 'application/json', body: answer }
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function snapshotDocument(handle: NodeHandle): NodeSnapshotInfo | undefined {
@@ -424,16 +473,16 @@ function started(what: 'snapshot' | 'maintenance', outcome: 'started' | 'running
 
 function shutdown(handle: NodeHandle, { body }: Query): Answer {
   if (body['confirm'] !== true) throw new HttpError(400, 'confirmation required')
-  // The caller gets its answer before the listener goes.
+  // The caller gets its response before the listener closes.
   return json(202, { message: 'shutting down' }, handle.shutdown)
 }
 
-/** Files that were given at the start and cannot be used now are no fault of the caller: 500, whatever they are. */
-function renew<T>(log: Log, says: string, renewal: () => T): T {
+/** Files of the start that are unusable now are not the caller's fault: always 500. */
+function renew<T>(log: Log, problem: string, renewal: () => T): T {
   try {
     return renewal()
   } catch (error) {
-    log.error({ err: error }, says)
-    throw new HttpError(500, `${says}: ${(error as Error).message}`)
+    log.error({ err: error }, problem)
+    throw new HttpError(500, `${problem}: ${(error as Error).message}`)
   }
 }

@@ -1,23 +1,23 @@
 /**
- * The one table of reasons for which a node does not do its work: `/ready`, the log and the operators' page use these
- * words. A new reason is a row here and a line in handle.ts.
+ * The table of reasons why a node does not do its work. `/ready`, the log and the operators' page use these texts. A
+ * new reason needs a row here and a line in handle.ts.
  */
 
 import type { ClusterReason, Unavailable, UnavailableReason } from './handle.ts'
 
 export type ReasonRow = {
   /**
-   * `all`: `/healthz` answers `unavailable`. `writes`: searches go on, so callers keep their connections. `nothing`: the
-   * node does all of its work and is ready, but somebody should look.
+   * `all`: `/healthz` returns `unavailable`. `writes`: searches continue, so callers keep their connections. `nothing`:
+   * the node does all of its work and is ready, but an operator should look.
    */
   readonly stops: 'all' | 'writes' | 'nothing'
   readonly means: string
   readonly lookAt: string
-  /** What to type. */
+  /** Command to run. */
   readonly type: string
 }
 
-/** Those of every node. */
+/** Reasons of every node. */
 export const NODE_REASONS = {
   starting: {
     stops: 'all',
@@ -33,94 +33,112 @@ export const NODE_REASONS = {
   },
   recovering: {
     stops: 'all',
-    means: 'What was written after the snapshot is being applied again from the log files.',
+    means: 'The log entries after the snapshot are being applied.',
     lookAt: 'The number of entries to apply in the log; fewer with a smaller snapshot_trigger_count.',
     type: 'vacancy inspect DATA_DIR',
   },
   stopping: {
     stops: 'all',
-    means: 'The node was asked to stop, or the number of cores changed: it finishes what is in flight and ends.',
-    lookAt: 'The exit code of the process: 0 is an orderly stop, 75 a changed number of cores.',
+    means: 'The node received a stop request, or the number of cores changed. It finishes requests in flight and ends.',
+    lookAt: 'The exit code of the process: 0 is a graceful shutdown, 75 a changed number of cores.',
     type: 'vacancy run --config FILE --codecs FILE',
   },
   disk_full: {
     stops: 'writes',
-    means: 'The disk has no room for the next log file. Writes are answered 503, searches go on, nothing is lost.',
-    lookAt: 'vacancy_disk_free_bytes, and what else lies on that disk; quarantine/ in the data directory.',
+    means: 'The disk has no room for the next log file. Writes get 503, searches continue, no data is lost.',
+    lookAt: 'vacancy_disk_free_bytes, and the other files on that disk; quarantine/ in the data directory.',
     type: 'df -h DATA_DIR; du -sh DATA_DIR/*',
   },
   disk_low: {
     stops: 'nothing',
-    means: 'Less is free on the disk than two files of the log, or a twentieth of it. Nothing is refused yet.',
-    lookAt: 'vacancy_disk_free_bytes, and what else lies on that disk; quarantine/ in the data directory.',
+    means: 'Free disk space is below two log files, or below a twentieth of the disk. No request is refused yet.',
+    lookAt: 'vacancy_disk_free_bytes, and the other files on that disk; quarantine/ in the data directory.',
     type: 'df -h DATA_DIR; du -sh DATA_DIR/*',
   },
   memory_full: {
     stops: 'writes',
-    means: 'The memory for data is full. Writes that need more are answered 503; searches, updates and deletes go on.',
-    lookAt: 'vacancy_memory_bytes, and vacancy_packages by segment: what can be deleted, or moved to another shard.',
-    type: 'vacancy run --memory-max-bytes BYTES (at most 4294967296, then restart)',
+    means:
+      'The memory budget of the shard is used up. Writes that need more get 503; searches, updates, deletes and request keys continue.',
+    lookAt:
+      'vacancy_memory_budget_bytes, and vacancy_packages by segment: what can be deleted, or moved to another shard.',
+    type: 'vacancy run --memory-max-bytes BYTES (at most 4294967296, then restart; in a shard on every voter)',
   },
   disk_failed: {
     stops: 'all',
-    means: 'A write or a sync failed. What was not synced is not trusted, so the process ends with exit code 70.',
-    lookAt: 'The kernel log of the machine for errors of the disk; the file named in the log line.',
+    means: 'A write or a sync failed. Unsynced data is not trusted, so the process ends with exit code 70.',
+    lookAt: 'The kernel log of the machine for disk errors; the file named in the log line.',
     type: 'dmesg | tail; vacancy inspect DATA_DIR',
   },
   digest_mismatch: {
     stops: 'all',
     means:
-      'The state in memory is not the one that the log stands for: a fault in memory or in the program, exit code 73.',
-    lookAt: 'The log line with both digests and the index; keep the data directory for a report.',
-    type: 'vacancy inspect DATA_DIR; vacancy run --config FILE --codecs FILE (loads from disk again)',
+      'The state in memory differs from the state that the log yields: a fault in memory or in the program. No request is served, and after 10 s the process ends with exit code 73.',
+    lookAt:
+      'The log line with both digests and the index, also in DATA_DIR/SUSPECT. A restarted member sets its data aside and gets the state from its peers. Test the memory of the machine.',
+    type: 'vacancy run-clustered … (again); vacancy quarantine list DATA_DIR; standalone node: restore a backup, or vacancy run --accept-loss',
+  },
+  clock: {
+    stops: 'writes',
+    means:
+      'Shard time is more than 10 minutes ahead of the clock that a majority of the voters shares. Writes for nights that are past by shard time are refused. Searches continue, maintenance waits.',
+    lookAt:
+      'The clocks of all machines of the shard. If they are right, the log was written under a wrong clock: set the time. If not, correct the clocks, and the reason clears by itself.',
+    type: 'date -u; vacancy cluster set-time --node HOST:8080 (shows what it would do; then with --yes)',
+  },
+  clock_suspect: {
+    stops: 'nothing',
+    means:
+      'The clock is more than 60 s from shard time, or from that of the other voters. Shard time does not follow it.',
+    lookAt: 'The clocks of all machines of the shard, and their time service.',
+    type: 'date -u; vacancy run --accept-date YYYY-MM-DD (a standalone node that was off for more than 30 days)',
   },
 } as const satisfies Record<Exclude<UnavailableReason, ClusterReason>, ReasonRow>
 
-/** Those of clustered mode. */
+/** Reasons of clustered mode. */
 export const CLUSTER_REASONS = {
   waiting_for_registry: {
     stops: 'all',
-    means: 'The registry does not answer, and no copy of the codec list lies with the data. It is asked until it does.',
-    lookAt:
-      'The address in the details, and whether the registry runs. Nothing else is needed: the start goes on then.',
+    means:
+      'The registry does not respond, and the data directory has no copy of the codec list. The node retries until it does.',
+    lookAt: 'The address in the details, and whether the registry runs. The start continues once it responds.',
     type: 'curl -s http://REGISTRY/codecs',
   },
   forming: {
     stops: 'all',
     means:
       'The shard has not formed: without a snapshot all nodes of --initial-voters must report that they hold no data.',
-    lookAt: 'Which voters are silent or refused in `bootstrap`; their logs, resolver entries and certificates.',
+    lookAt: 'The voters that are silent or refused in `bootstrap`; their logs, resolver entries and certificates.',
     type: 'vacancy cluster info --node HOST:8080',
   },
   waiting_for_snapshot: {
     stops: 'all',
     means: 'The shard has not formed: a strict majority of --initial-voters must hold the same snapshot.',
-    lookAt:
-      'Which voter holds which snapshot in `bootstrap`. Nothing is chosen by date or size, and nothing is dropped.',
+    lookAt: 'The snapshot of each voter in `bootstrap`. No snapshot is chosen by date or size, and none is dropped.',
     type: 'vacancy cluster info --node HOST:8080; cp seed.snapshot DATA_DIR/ (on one more voter, then start it again)',
   },
   joining: {
     stops: 'all',
-    means: 'It asks the nodes of --seed, or the peers it knows, to be taken in as a member; no leader has done so yet.',
-    lookAt: 'Whether one of them can be reached and the shard has a leader; a refusal stands in both logs.',
+    means: 'The node requests membership from the nodes of --seed or known peers. No leader has admitted it yet.',
+    lookAt: 'Whether one of them is reachable and the shard has a leader. A refusal is in both logs.',
     type: 'vacancy cluster info --node SEED:8080',
   },
   removed: {
     stops: 'all',
-    means: 'It was removed from the shard: it gets no more entries, and what it holds grows old.',
-    lookAt: '`vacancy cluster operations` says when. Stop it; with an emptied data directory it joins as a new member.',
+    means: 'The node was removed from the shard. It gets no more entries, so its data becomes stale.',
+    lookAt:
+      '`vacancy cluster operations` shows when. Stop the node; with an empty data directory it joins as a new member.',
     type: 'curl -s -X POST -d \'{"confirm":true}\' http://HOST:8080/shutdown',
   },
   installing: {
     stops: 'all',
     means: 'A snapshot of the leader is being received and loaded: the node was empty, or too far behind for the log.',
-    lookAt: 'The bytes in the details. What was received is kept over restarts and changes of the leader.',
+    lookAt: 'The bytes in the details. Received chunks are kept across restarts and leader changes.',
     type: 'curl -s http://HOST:8080/status',
   },
   awaiting_load: {
     stops: 'all',
     means: 'The shard was loaded with another snapshot, and this node still lacks chunks of it.',
-    lookAt: 'The missing bytes in the details; the connections to the other nodes, and room on the disk.',
+    lookAt: 'The missing bytes in the details; the connections to the other nodes, and free disk space.',
     type: 'curl -s http://HOST:8080/status; df -h DATA_DIR',
   },
   catching_up: {
@@ -131,25 +149,25 @@ export const CLUSTER_REASONS = {
   },
   stale: {
     stops: 'all',
-    means: 'For more than 10 s it could not be confirmed that the node is up to date: it is cut off, or far behind.',
+    means: 'The node could not confirm for more than 10 s that it is up to date: it is cut off, or far behind.',
     lookAt: 'The lag of this node at the leader, the connections between the nodes, and the load of this machine.',
     type: 'vacancy cluster info --node HOST:8080',
   },
   no_leader: {
     stops: 'writes',
-    means: 'No leader can take writes: an election is on, or a majority of the voters cannot reach each other.',
+    means: 'No leader can accept writes: an election is running, or a majority of the voters cannot reach each other.',
     lookAt: 'How many voters are active. An election takes seconds at most; for a lost majority see docs/clusters.md.',
     type: 'vacancy cluster info --node HOST:8080',
   },
   codec_mismatch: {
     stops: 'nothing',
     means: 'The registry has another codec list now. The node keeps its own until it is restarted.',
-    lookAt: 'Whether the change was meant: if not, mend the registry before any node restarts.',
+    lookAt: 'Whether the change was intended. If not, correct the registry before any node restarts.',
     type: 'curl -s http://HOST:8080/codecs; curl -s http://REGISTRY/codecs',
   },
   registry_unreachable: {
     stops: 'nothing',
-    means: 'The registry does not answer. The node serves; routers see no new segments until it is back.',
+    means: 'The registry does not respond. The node serves; routers see no new segments until it is back.',
     lookAt: 'The address and the error in the details, and whether the registry runs.',
     type: 'curl -s http://REGISTRY/health',
   },
@@ -162,15 +180,9 @@ export const CLUSTER_REASONS = {
   },
   resolver_unreachable: {
     stops: 'nothing',
-    means: 'The resolver does not answer. Known addresses stay in use; nodes that move are not found.',
+    means: 'The resolver does not respond. Known addresses stay in use; nodes that move are not found.',
     lookAt: 'The address and the error in the details, and whether the resolver runs.',
     type: 'curl -s http://RESOLVER/health',
-  },
-  clock_suspect: {
-    stops: 'nothing',
-    means: 'The clock is more than 60 s from that of the other voters: this node leads no daily maintenance.',
-    lookAt: 'The clocks of all machines of the shard, and their time service.',
-    type: 'date -u',
   },
   wal_slow: {
     stops: 'nothing',
@@ -182,18 +194,18 @@ export const CLUSTER_REASONS = {
 
 export const REASONS = { ...NODE_REASONS, ...CLUSTER_REASONS }
 
-/** Whether the node answers reads in spite of these reasons: what `/healthz` tells. */
+/** Whether the node serves reads in spite of these reasons, as `/healthz` reports. */
 export function isActive(reasons: readonly Unavailable[]): boolean {
   return reasons.every(({ reason }) => REASONS[reason].stops !== 'all')
 }
 
-/** Whether the node does all of its work: what `/ready` tells. */
+/** Whether the node does all of its work, as `/ready` reports. */
 export function isReady(reasons: readonly Unavailable[]): boolean {
   return reasons.every(({ reason }) => REASONS[reason].stops === 'nothing')
 }
 
 /** A reason as `/ready` and the log show it. */
-export function tellReason({ reason, detail, sinceMs }: Unavailable) {
+export function reasonBody({ reason, detail, sinceMs }: Unavailable) {
   const { stops, means, lookAt, type } = REASONS[reason]
   return { reason, stops, detail, since: new Date(sinceMs).toISOString(), means, look_at: lookAt, type }
 }

@@ -71,7 +71,7 @@ test('a histogram counts upwards, and its last bucket is its count', () => {
   })
 })
 
-test('segments have series by name, those beyond the limit one together, and any name is escaped', () => {
+test('segments have series by name, those beyond the limit share one, and any name is escaped', () => {
   const named = (name: string, packages: number) => ({ name, bytes: new Uint8Array(), properties: 1, packages })
   const segments = Array.from({ length: SEGMENT_SERIES_MAX + 2 }, (_, i) => named(`s${i}`, i))
   const lines = page(fakeHandle(), { segments })
@@ -80,12 +80,12 @@ test('segments have series by name, those beyond the limit one together, and any
   expect(Object.keys(series)).toHaveLength(SEGMENT_SERIES_MAX + 1)
   expect(series['{segment="s999"}']).toBe(999)
   expect(series['{segment="other"}']).toBe(1000 + 1001)
-  const twins = [named('other', 5), ...segments]
-  expect(values(page(fakeHandle(), { segments: twins }), 'vacancy_packages')['{segment="other"}']).toBe(
+  const duplicates = [named('other', 5), ...segments]
+  expect(values(page(fakeHandle(), { segments: duplicates }), 'vacancy_packages')['{segment="other"}']).toBe(
     5 + 999 + 1000 + 1001,
   )
-  const odd = values(page(fakeHandle(), { segments: [named('a"b\\c\nd', 7)] }), 'vacancy_packages')
-  expect(odd).toEqual({ '{segment="a\\"b\\\\c\\nd"}': 7 })
+  const escaped = values(page(fakeHandle(), { segments: [named('a"b\\c\nd', 7)] }), 'vacancy_packages')
+  expect(escaped).toEqual({ '{segment="a\\"b\\\\c\\nd"}': 7 })
 })
 
 test('the inventory is counted from the store', () => {
@@ -101,7 +101,7 @@ test('the inventory is counted from the store', () => {
   expect(values(lines, 'vacancy_memory_bytes')['{kind="free"}']).toBeGreaterThan(0)
 })
 
-test('what a starting node does not know yet is left out, not zero', () => {
+test('values unknown to a starting node are left out, not zero', () => {
   const unavailable = () => [{ reason: 'starting', detail: '', sinceMs: 0 }] as const
   const lines = page(fakeHandle({ replica: () => undefined, snapshot: () => undefined, unavailable }))
 
@@ -111,7 +111,7 @@ test('what a starting node does not know yet is left out, not zero', () => {
   expect(values(lines, 'vacancy_unavailable')['{reason="starting"}']).toBe(1)
 })
 
-test('times are seconds, and the longest stall of a thread is told once', () => {
+test('times are seconds, and the longest stall of a thread is reported once', () => {
   const handle = fakeHandle()
   const [first, second] = handle.counters as [never, never]
   count(first, COUNTER.stallMicrosMax, 1_500)
@@ -142,7 +142,7 @@ const clusterHandle = (differs: Partial<ClusterHandle> = {}) =>
     }),
   })
 
-test('every row names its unit, and its samples have the labels it says', () => {
+test('every row names its unit, and its samples have its labels', () => {
   const node = createNodeInMemory(20_000)
   const certificates = () => [{ listener: 'api', notAfterMs: NOON }] as const
   for (const handle of [fakeHandle(), clusterHandle()]) {
@@ -157,7 +157,7 @@ test('every row names its unit, and its samples have the labels it says', () => 
   }
 })
 
-test('a clustered node tells its traffic, its role and its place', () => {
+test('a clustered node reports its traffic, its role and its location', () => {
   const lines = page(clusterHandle())
 
   expect(values(lines, 'cluster_connection_rejected_total')).toEqual({ '': 3 })
@@ -183,7 +183,7 @@ test('a clustered node tells its traffic, its role and its place', () => {
   expect(values(lines, 'vacancy_resolver_duration_seconds_count')).toEqual({ '{kind="node"}': 3 })
 })
 
-test('a leader tells how far its members are, a follower only its own staleness', () => {
+test('a leader reports the progress of its members, a follower only its own staleness', () => {
   const leading = page(clusterHandle())
   expect(values(leading, 'vacancy_raft_lag_entries')).toEqual({
     '{peer="n1"}': 0,
@@ -200,7 +200,7 @@ test('a leader tells how far its members are, a follower only its own staleness'
   expect(values(following, 'vacancy_read_staleness_seconds')).toEqual({ '': 0.12 })
 })
 
-test('what the log tells of itself has series once the replica reports it', () => {
+test('the log has series once the replica reports it', () => {
   expect(page(fakeHandle()).join('\n')).not.toContain('vacancy_wal_group_entries')
 
   const groupEntries = { bounds: [1, 10], counts: [1, 2, 3], sum: 90 }

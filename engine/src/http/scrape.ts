@@ -1,11 +1,11 @@
 /**
- * Where each metric comes from, read when it is scraped, and the page that tells them.
+ * The source of each metric, read when it is scraped, and the text page.
  *
- * The serving threads and the replica count for themselves, in buckets of their own, so there is nothing to observe
- * here, and the text is written from the readings.
+ * The serving threads and the replica keep their own counters and buckets. This module only reads them and writes the
+ * text.
  */
 
-import { MEMBER_ROLES } from '@vacancy/shared/contract'
+import { CLOCK_STATES, MEMBER_ROLES } from '@vacancy/shared/contract'
 import type { MetricSpec } from '@vacancy/shared/node'
 import { COMMAND_LIST } from '@vacancy/shared/wire'
 import { METRICS, type MetricName } from '../metrics.ts'
@@ -34,10 +34,10 @@ import { healthOf } from './conditions.ts'
 import type { NodeHandle } from './handle.ts'
 import { NODE_REASONS, REASONS } from './reasons.ts'
 
-/** Segments with a series of their own; the others are added up as `other`. */
+/** Segments with their own series; the others are summed as `other`. */
 export const SEGMENT_SERIES_MAX = 1_000
 
-/** What one scrape reads, each part once. */
+/** Inputs of one scrape, each read once. */
 export type Scrape = {
   readonly handle: NodeHandle
   readonly connectionsMax: number
@@ -48,7 +48,7 @@ export type Scrape = {
   readonly process: NodeJS.MemoryUsage
   readonly replica: ReplicaStatus | undefined
   readonly snapshot: SnapshotInfo | undefined
-  /** Undefined in standalone mode, as the two after it. */
+  /** Undefined in standalone mode, as are the next two. */
   readonly cluster: ClusterStatus | undefined
   readonly registry: RegistryStatus | undefined
   readonly resolver: ResolverStatus | undefined
@@ -62,7 +62,7 @@ export type Sample = { readonly labels: Labels; readonly value: number | Buckets
 type Value = number | Buckets | undefined
 type Reader = (scrape: Scrape, labels: readonly string[]) => readonly Sample[]
 
-/** The value of a row without labels; no series while there is none. */
+/** The value of a row without labels; no series without a value. */
 function plain(read: (scrape: Scrape) => Value): Reader {
   return (scrape) => {
     const value = read(scrape)
@@ -80,10 +80,10 @@ function byLabel(read: (scrape: Scrape) => { readonly [value: string]: number })
 
 function bySegment(of: (segment: SegmentCount) => number): Reader {
   return ({ segments }) => {
-    // By name, not by size: a segment that grows must not push the series of another into `other`.
+    // By name, not by size: a growing segment must not push the series of another into `other`.
     const own = new Map(segments.slice(0, SEGMENT_SERIES_MAX).map((each) => [each.name, of(each)]))
     const rest = segments.slice(SEGMENT_SERIES_MAX).reduce((sum, each) => sum + of(each), 0)
-    // A segment may bear that name, and a page with one series twice is refused as a whole.
+    // A segment may be named `other`, and a page with a duplicate series is refused as a whole.
     if (segments.length > SEGMENT_SERIES_MAX) own.set('other', (own.get('other') ?? 0) + rest)
     return Array.from(own, ([segment, value]) => ({ labels: { segment }, value }))
   }
@@ -97,7 +97,7 @@ const clustered = (read: (cluster: ClusterStatus, scrape: Scrape) => Value) =>
 const clusteredBy = (read: (cluster: ClusterStatus) => { readonly [value: string]: number }) =>
   byLabel(({ cluster }) => (cluster ? read(cluster) : {}))
 
-/** A row of clustered mode by member; no series for members of whom this node does not know the value. */
+/** A row of clustered mode by member; no series for members without a known value. */
 function byPeer(read: (member: MemberStatus) => Value): Reader {
   return ({ cluster }) =>
     (cluster?.members ?? []).flatMap((member) => {
@@ -203,6 +203,11 @@ const READERS: { readonly [name in MetricName]: Reader } = {
     ...(memory && { indexes: memory.recordBytes, packages: memory.planeBytes, free: memory.freeBytes }),
     ...(replica?.walMemoryBytes !== undefined && { wal: replica.walMemoryBytes }),
   })),
+  vacancy_memory_budget_bytes: byLabel(({ replica }): { [kind: string]: number } => {
+    if (!replica?.budget) return {}
+    const { budgetBytes, chargedBytes, leftBytes } = replica.budget
+    return { budget: budgetBytes, charged: chargedBytes, left: leftBytes }
+  }),
   vacancy_cores: byLabel(({ handle }) => ({ start: handle.coresAtStart, now: handle.coresNow() })),
   vacancy_event_loop_delay_seconds: byLabel(({ handle, replica, mainStallSeconds }) => ({
     main: mainStallSeconds,
@@ -234,6 +239,11 @@ const READERS: { readonly [name in MetricName]: Reader } = {
   vacancy_cluster_operations_total: clusteredBy(({ operationsEnded }) => operationsEnded),
   vacancy_peers_rejected_total: clusteredBy(({ transport }) => transport.rejected),
   vacancy_clock_suspect: clustered(({ isClockSuspect }) => flag(isClockSuspect)),
+  vacancy_clock_state: byLabel(({ replica }): { [state: string]: number } =>
+    replica ? Object.fromEntries(CLOCK_STATES.map((state) => [state, flag(state === replica.clock.state)])) : {},
+  ),
+  vacancy_clock_offset_seconds: plain(({ replica }) => replica && replica.clock.offsetMs / 1000),
+  vacancy_clock_shard_time_seconds: plain(({ replica }) => replica && replica.clock.timeMs / 1000),
   vacancy_dedup_hits_total: plain(({ replica }) => replica?.repeatsAnswered),
   vacancy_dedup_sessions: plain(({ counts }) => counts?.sessions),
   vacancy_digest_checks_total: byLabel(({ replica }): { [result: string]: number } =>
@@ -282,7 +292,7 @@ export function samplesOf(name: MetricName, from: Scrape): readonly Sample[] {
   return READERS[name](from, labels)
 }
 
-/** Reads everything one scrape tells. */
+/** Reads all inputs of one scrape. */
 export function scrape(handle: NodeHandle, connectionsMax: number, mainStallSeconds: number): Scrape {
   const memory = handle.memory()
   return {

@@ -1,4 +1,4 @@
-/** Names in use and how many properties have them, for `/words`. Reads the property table of a segment once. */
+/** Names in use and their number of properties, for `/words`. Reads the property table of a segment once. */
 
 import { assert, unreachable } from '@vacancy/shared'
 import type { WORD_KINDS } from '@vacancy/shared/contract'
@@ -7,7 +7,7 @@ import { PROPERTY, ROOMS } from '../store/layout.ts'
 import { segmentCounts } from '../store/read.ts'
 import { forEachProperty, roomCount, roomEntry, segmentNames, segmentOf } from '../store/segment.ts'
 import type { Memory } from '../store/store.ts'
-import { field } from '../store/table.ts'
+import { field } from '../store/table-fields.ts'
 import { enter, leave } from '../store/version.ts'
 
 export type WordKind = (typeof WORD_KINDS)[number]
@@ -15,7 +15,7 @@ export type Word = { readonly word: string; readonly properties: number }
 
 export type WordQuery = {
   readonly kind: WordKind
-  /** Of this segment only; of all when undefined. */
+  /** This segment only; all segments when undefined. */
   readonly segment: string | undefined
   readonly prefix: string
   readonly limit: number
@@ -48,7 +48,7 @@ function counted(
   const names = kindOf(kind)
   enter(memory, reader)
   try {
-    // Names added while it counts are left to the next call.
+    // Names added during the count are left to the next call.
     const counts = new Uint32Array(nameCount(memory, names))
     for (const address of segmentsOf(memory, segment)) countIn(memory, address, kind, counts)
     return Array.from(counts, (properties, name) => ({ name, properties }))
@@ -88,7 +88,7 @@ function kindOf(kind: Exclude<WordKind, 'segment'>): NameKind {
 
 function countIn(memory: Memory, segment: number, kind: Exclude<WordKind, 'segment'>, counts: Uint32Array): void {
   const add = (name: number) => {
-    if (name < counts.length) counts[name] = (counts[name] as number) + 1
+    if (name < counts.length) counts[name] = counts[name] + 1
   }
   forEachProperty(memory, segment, (property) => {
     assert(property !== 0, 'dead rows are skipped')

@@ -77,7 +77,7 @@ test('errors go to stderr, one a line, and end with 65', () => {
   })
 })
 
-test('all errors come as lines of JSON with their rows as they stand in the file', () => {
+test('all errors are written as lines of JSON with their original rows', () => {
   const input = inputFolder('p,r,never,3,120,\r\nq,"r"x,2026-09-10,3,120,\np,r,2026-09-10,3,120,')
   const bytes = Buffer.concat([
     readFileSync(join(input, 'packages.csv')),
@@ -116,7 +116,7 @@ test('without an error the file of errors is empty', () => {
   expect([status, readFileSync(errors, 'utf8')]).toEqual([0, ''])
 })
 
-test('a failed build tells a program its errors in the last line', () => {
+test('a failed build reports its errors in the last line, for programs', () => {
   const input = inputFolder('p,r,never,3,120,\n')
 
   const { status, stdout } = build('--input-path', input, ...WINDOW, '--progress', 'json')
@@ -130,7 +130,7 @@ test('a failed build tells a program its errors in the last line', () => {
 })
 
 test.each<[string, (input: string) => string[], RegExp]>([
-  ['an input folder that is none', () => ['--input-path', '/nowhere'], /--input-path: \/nowhere is no folder/],
+  ['an input folder that is none', () => ['--input-path', '/nowhere'], /--input-path: \/nowhere is not a folder/],
   ['a shard id that is none', (input) => ['--input-path', input, '--shard-id', 'a b'], /--shard-id: "a b" is not/],
   [
     'a date that is none',
@@ -147,14 +147,14 @@ test.each<[string, (input: string) => string[], RegExp]>([
     (input) => ['--input-path', input, '--thread', '2'],
     /unknown flag --thread; did you mean --threads/,
   ],
-])('%s ends with 64', (_, argsOf, says) => {
+])('%s ends with 64', (_, argsOf, message) => {
   const { status, stderr } = build(...argsOf(inputFolder('')))
 
   expect(status).toBe(64)
-  expect(stderr).toMatch(says)
+  expect(stderr).toMatch(message)
 })
 
-test('a folder that cannot be made ends with 70', () => {
+test('a folder that cannot be created ends with 70', () => {
   const input = inputFolder('p,r,2026-09-10,3,120,\n')
   writeFileSync(join(input, 'file'), '')
 
@@ -194,7 +194,7 @@ test('the summary of an import in words', () => {
   ])
 })
 
-test('one error is told in the singular', () => {
+test('one error is reported in the singular', () => {
   expect(errorLines({ count: 1, countByKind: { date: 1 }, first: [] }).at(-1)).toBe('1 error; nothing was written')
 })
 

@@ -1,4 +1,4 @@
-/** The command `build-snapshot`: its flags, and what it prints (platform.md §7.10). */
+/** The command `build-snapshot`: its flags, and what it prints (docs/design/storage.md#import). */
 
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -7,12 +7,20 @@ import { addOneYear, type Clock, dayOf, EXIT, ID_RULE, parseDay, parseId, Vacanc
 import type { BuildEvent } from '@vacancy/shared/contract'
 import { type Command, defineCommand, type FlagValues, loadCodecFile } from '@vacancy/shared/node'
 import { createEnv, type Env } from '../env.ts'
-import { findingLine, printedFinding } from './faults.ts'
-import { buildSnapshot, type ImportErrors, type ImportOutcome, type ImportSummary, SEED_FILE } from './import.ts'
+import {
+  buildSnapshot,
+  type ImportErrors,
+  type ImportOptions,
+  type ImportOutcome,
+  type ImportSummary,
+  SEED_FILE,
+} from './import.ts'
 import { type ImportProgress, inMillions, progressLine, withCommas } from './progress.ts'
+import { findingLine, printedFinding } from './row-errors.ts'
+import { buildShards, PARTS_FOLDER, SHARDS_FILE } from './shards.ts'
 
 const THREADS_MAX = 64
-/** Errors in the file of `--errors`, and bytes of rows beside them: what a person looks through, and memory can hold. */
+/** Limits of the `--errors` file: number of errors, and bytes of rows, which memory must hold. */
 const ERRORS_KEPT_MAX = 10_000
 const ROW_BYTES_MAX = 64 * 1024 * 1024
 
@@ -26,21 +34,29 @@ const FLAGS = {
   },
   'output-path': {
     type: 'text',
-    summary: 'Folder for seed.snapshot, made if absent; the input folder unless given.',
+    summary: 'Folder for seed.snapshot, created if absent. Default: the input folder.',
     value: 'DIR',
   },
-  codecs: { type: 'text', summary: 'Codec file; codecs.yml of the input folder unless given.', value: 'FILE' },
-  from: { type: 'text', summary: 'First night to keep; today (UTC) unless given.', value: 'DATE' },
-  to: { type: 'text', summary: 'Last night to keep; a year from today unless given.', value: 'DATE' },
+  codecs: { type: 'text', summary: 'Codec file. Default: codecs.yml of the input folder.', value: 'FILE' },
+  from: { type: 'text', summary: 'First night to keep. Default: today (UTC).', value: 'DATE' },
+  to: { type: 'text', summary: 'Last night to keep. Default: a year from today.', value: 'DATE' },
   'out-of-window': {
     type: 'choice',
     choices: ['skip', 'error'],
     default: 'skip',
-    summary: 'What packages outside these nights are: left out and counted, or errors.',
+    summary: 'Packages outside these nights are skipped and counted, or errors.',
   },
-  threads: { type: 'integer', min: 0, max: THREADS_MAX, default: 0, summary: 'Threads; 0: one a core.' },
+  'max-shard-packages': {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000_000,
+    default: 0,
+    summary:
+      'Splits the input by whole segments into shards of so many packages at most: folders <shard-id>1, <shard-id>2 … and shards.json. 0: one shard.',
+  },
+  threads: { type: 'integer', min: 0, max: THREADS_MAX, default: 0, summary: 'Threads; 0: one per core.' },
   'max-errors': { type: 'integer', min: 1, max: 100_000, default: 20, summary: 'Errors to show; all are counted.' },
-  overwrite: { type: 'boolean', summary: 'Replaces a seed.snapshot that is there.' },
+  overwrite: { type: 'boolean', summary: 'Replaces an existing seed.snapshot.' },
   progress: {
     type: 'choice',
     choices: ['auto', 'json', 'none'],
@@ -50,7 +66,7 @@ const FLAGS = {
   report: { type: 'text', summary: 'Writes the summary, or the errors, to this file as JSON.', value: 'FILE' },
   errors: {
     type: 'text',
-    summary: 'Writes the first 10000 errors to this file, each a line of JSON with the row as it stands in its file.',
+    summary: 'Writes the first 10000 errors to this file, one line of JSON each, with the original row.',
     value: 'FILE',
   },
 } as const
@@ -58,23 +74,23 @@ const FLAGS = {
 export const buildSnapshotCommand: Command = defineCommand({
   name: 'vacancy build-snapshot',
   component: 'build-snapshot',
-  summary: 'Makes seed.snapshot, which a node starts from, out of properties.csv and packages.csv.',
+  summary: 'Builds seed.snapshot, from which a node starts, from properties.csv and packages.csv.',
   flags: FLAGS,
   run: ({ flags }) => runBuild(flags, createEnv(silent)),
 })
 
-/** The import speaks through its summary and its errors. */
+/** The import reports only through its summary and its errors. */
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<number> {
   const { shardId, inputPath, outputPath = inputPath, progress, report } = flags
   if (parseId(shardId) === undefined) throw usage(`--shard-id: ${JSON.stringify(shardId)} is not ${ID_RULE}`)
-  if (!isFolder(inputPath)) throw usage(`--input-path: ${inputPath} is no folder`)
+  if (!isFolder(inputPath)) throw usage(`--input-path: ${inputPath} is not a folder`)
   const codecs = loadCodecFile(flags.codecs ?? join(inputPath, 'codecs.yml'), 'codecs')
-  const endSignals = removeOnSignal(`${join(outputPath, SEED_FILE)}.tmp`)
+  const endSignals = removeOnSignal([`${join(outputPath, SEED_FILE)}.tmp`, join(outputPath, PARTS_FOLDER)])
   const show = createDisplay(progress, env.clock)
   try {
-    const outcome = await buildSnapshot(env, {
+    const options: ImportOptions = {
       shardId,
       inputPath,
       outputPath,
@@ -86,7 +102,9 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
       overwrite: flags.overwrite,
       threads: flags.threads === 0 ? Math.min(availableParallelism(), THREADS_MAX) : flags.threads,
       ...(show.progress && { onProgress: show.progress }),
-    })
+    }
+    if (flags.maxShardPackages > 0) return await runShards(flags, env, options, show)
+    const outcome = await buildSnapshot(env, options)
     if (flags.errors !== undefined) writeErrors(flags.errors, outcome)
     const shown = withFewerErrors(outcome, flags.maxErrors)
     if (report !== undefined) writeReport(report, shown)
@@ -96,6 +114,33 @@ async function runBuild(flags: FlagValues<typeof FLAGS>, env: Env): Promise<numb
     show.clear()
     endSignals()
   }
+}
+
+/** Prints each shard when it is built. An error in one ends all. */
+async function runShards(
+  flags: FlagValues<typeof FLAGS>,
+  env: Env,
+  options: ImportOptions,
+  show: Display,
+): Promise<number> {
+  const built = await buildShards(env, {
+    ...options,
+    packagesMax: flags.maxShardPackages,
+    onShard: (summary) => show.end({ ok: true, summary }),
+  })
+  if (flags.errors !== undefined && !built.ok) writeErrors(flags.errors, built.outcome)
+  if (!built.ok) {
+    const shown = withFewerErrors(built.outcome, flags.maxErrors)
+    if (flags.report !== undefined) writeReport(flags.report, shown)
+    process.stderr.write(`part ${built.shardId} of the input (lines are counted in it):\n`)
+    show.end(shown)
+    return EXIT.conflict
+  }
+  if (flags.report !== undefined)
+    writeFileSync(flags.report, `${JSON.stringify({ ok: true, shards: built.shards }, undefined, 2)}\n`)
+  if (flags.progress !== 'json')
+    process.stdout.write(`${built.shards.length} shards  ${join(options.outputPath, SHARDS_FILE)}\n`)
+  return EXIT.ok
 }
 
 function usage(reason: string): VacancyError {
@@ -118,10 +163,10 @@ function dayOfFlag(name: string, text: string | undefined): number | undefined {
   return day
 }
 
-/** Interrupted, an import leaves nothing behind. */
-function removeOnSignal(temporary: string): () => void {
+/** An interrupted import leaves no files behind. */
+function removeOnSignal(temporary: readonly string[]): () => void {
   const end = () => {
-    rmSync(temporary, { force: true })
+    for (const path of temporary) rmSync(path, { recursive: true, force: true })
     process.stderr.write('\ninterrupted; nothing was written\n')
     process.exit(EXIT.failure)
   }
@@ -133,13 +178,13 @@ function removeOnSignal(temporary: string): () => void {
   }
 }
 
-/** Nothing is an empty file: whoever asked for errors finds an answer. */
+/** Without errors the file is empty, but exists. */
 function writeErrors(path: string, outcome: ImportOutcome): void {
   const first = outcome.ok ? [] : outcome.errors.first.slice(0, ERRORS_KEPT_MAX)
   writeFileSync(path, first.map((finding) => `${findingLine(finding)}\n`).join(''))
 }
 
-/** What people and reports get: as many errors as were asked for, without their rows. */
+/** The errors for display and reports: as many as requested, without their rows. */
 function withFewerErrors(outcome: ImportOutcome, most: number): ImportOutcome {
   if (outcome.ok) return outcome
   const first = outcome.errors.first.slice(0, most).map(({ row: _row, ...finding }) => finding)
@@ -154,7 +199,7 @@ function writeReport(path: string, outcome: ImportOutcome): void {
 type Display = {
   readonly progress?: (progress: ImportProgress) => void
   readonly end: (outcome: ImportOutcome) => void
-  /** Takes the bar off the terminal. */
+  /** Clears the progress bar from the terminal. */
   readonly clear: () => void
 }
 

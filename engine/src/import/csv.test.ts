@@ -40,7 +40,7 @@ test.each([
   ['text behind a closing quote', '"a"b,c\nd\n', 'trailing', 7],
   ['a line above the limit', `a,${'x'.repeat(LINE_BYTES_MAX)}\nb`, 'long', LINE_BYTES_MAX],
   ['a quote that is not closed within the limit', `"a\n${'x'.repeat(LINE_BYTES_MAX)}`, 'unclosed', 3],
-])('%s is told', (_, text, scanned, next) => {
+])('%s is reported', (_, text, scanned, next) => {
   expect(cellsOf(text)).toMatchObject({ scanned, next })
 })
 
@@ -52,7 +52,7 @@ test('a line of exactly the limit is read', () => {
   expect(cellsOf(`${'x'.repeat(LINE_BYTES_MAX)}\nb`, false)).toMatchObject({ scanned: 'long' })
 })
 
-test('a record cut anywhere is incomplete, or the whole of it', () => {
+test('a truncated record is incomplete, or the whole record', () => {
   for (const text of ['a,"b""c", d \r\n', '"a\nb",c\r\n', 'x,y,\n']) {
     for (let end = 0; end < text.length; end++) {
       expect(cellsOf(text.slice(0, end), false), JSON.stringify(text.slice(0, end))).toMatchObject({
@@ -63,7 +63,7 @@ test('a record cut anywhere is incomplete, or the whole of it', () => {
   }
 })
 
-test('cells beyond those that are kept are counted', () => {
+test('cells beyond the kept ones are counted', () => {
   const cells = createCells()
   const bytes = bytesOf(`${','.repeat(999)}\n`)
 
@@ -100,7 +100,7 @@ test('values of a package', () => {
   expect(packageOf('p,r,2026-11-20,3,120,| late||late |')).toMatchObject({ mask: 2 })
 })
 
-test('the first fault from the left is told', () => {
+test('the leftmost error is reported', () => {
   expect(packageOf('p,r,2026-02-30,256,x,nope')).toMatchObject({ kind: 'date', column: 3, value: '2026-02-30' })
   expect(packageOf('p,r,2026-02-28,256,x,nope')).toMatchObject({ kind: 'availability', column: 4, value: '256' })
   expect(packageOf('p,r,2026-02-28,25,1.5,nope')).toMatchObject({ kind: 'price_fraction', column: 5, value: '1.5' })

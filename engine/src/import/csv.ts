@@ -1,15 +1,15 @@
 /**
- * Bytes → cells → values of both files (platform.md §7.10): the slow path of the kernel, its oracle, and how
- * properties.csv is read. Faults carry column and value; whoever knows the file adds name and line.
+ * Bytes → cells → values of both files (docs/design/storage.md#import): the slow path of the kernel, its reference in
+ * tests, and the parser of properties.csv. Errors carry column and value; the caller adds file and line.
  */
 
-import { type CodecList, LIMITS, packPropertyIdInto, parseDayBytes } from '@vacancy/shared'
+import { type CodecList, IMPORT_COLUMNS, LIMITS, packPropertyIdInto, parseDayBytes } from '@vacancy/shared'
 import { textFault } from '@vacancy/shared/wire'
-import type { Fault } from './faults.ts'
+import type { Fault } from './row-errors.ts'
 
-/** A longer line is refused and passed over. The longest that can be right is about 10 KB: 64 amenities of 64 bytes. */
+/** A longer line is refused and skipped. The longest valid line is about 10 KB: 64 amenities of 64 bytes. */
 export const LINE_BYTES_MAX = 65_536
-export const PACKAGE_COLUMNS = ['PropertyID', 'RoomType', 'Date', 'Availability', 'FinalPrice', 'RateFeature'] as const
+const PACKAGE_CELLS = IMPORT_COLUMNS.packages.length
 
 const TAB = 0x09
 const NEWLINE = 0x0a
@@ -18,7 +18,7 @@ const BLANK = 0x20
 const QUOTE = 0x22
 const COMMA = 0x2c
 const BAR = 0x7c
-/** Nine columns, and some more whose number an error tells. */
+/** Nine columns, and a margin so that an error can name the number of cells. */
 const CELLS_KEPT = 32
 const VALUE_CHARACTERS_MAX = 80
 
@@ -27,11 +27,11 @@ export type Cells = {
   readonly text: Uint8Array
   readonly starts: Int32Array
   readonly ends: Int32Array
-  /** May be more than are kept. */
+  /** May exceed the number of kept cells. */
   count: number
-  /** Where the next record begins. */
+  /** Offset of the next record. */
   next: number
-  /** Line ends the record went over; 0 for the last record of a file without one. */
+  /** Line ends within the record; 0 for the last record of a file without one. */
   lines: number
 }
 
@@ -47,16 +47,16 @@ export function createCells(): Cells {
 }
 
 /**
- * - `record`: the cells are there
+ * - `record`: the cells are available
  * - `blank`: an empty line
- * - `incomplete`: the record goes on behind `end`
- * - `unclosed`: a quote opens and does not close; `next` is the line after the one it opens on
- * - `trailing`: text behind a closing quote; `next` is the line after it
- * - `long`: more than LINE_BYTES_MAX; `next` is where the limit was passed, inside the line
+ * - `incomplete`: the record continues after `end`
+ * - `unclosed`: a quote opens and does not close; `next` is the line after the opening one
+ * - `trailing`: text after a closing quote; `next` is the line after it
+ * - `long`: more than LINE_BYTES_MAX; `next` is where the limit was exceeded, within the line
  */
 export type Scanned = 'record' | 'blank' | 'incomplete' | 'unclosed' | 'trailing' | 'long'
 
-/** @param isLast nothing follows `end`: what is there is the whole rest of the file */
+/** @param isLast `end` is the end of the file */
 export function readRecord(cells: Cells, bytes: Uint8Array, start: number, end: number, isLast: boolean): Scanned {
   const bound = start + LINE_BYTES_MAX
   const limit = Math.min(end, bound)
@@ -64,21 +64,21 @@ export function readRecord(cells: Cells, bytes: Uint8Array, start: number, end: 
   const { text } = cells
   let length = 0
   let at = start
-  // The first line end inside a quote: where reading goes on if the quote never closes.
+  // The first line end inside a quote: where reading resumes if the quote never closes.
   let secondLine = -1
   let wasQuoted = false
   cells.count = 0
   cells.lines = 0
 
   for (;;) {
-    while (at < limit && isBlank(bytes[at] as number)) at++
+    while (at < limit && isBlank(bytes[at])) at++
     const cellStart = length
     if (at < limit && bytes[at] === QUOTE) {
       wasQuoted = true
       at++
       for (;;) {
         if (at >= limit) return cut()
-        const byte = bytes[at] as number
+        const byte = bytes[at]
         if (byte === QUOTE) {
           if (at + 1 >= limit && !isEof) return cut()
           if (at + 1 >= limit || bytes[at + 1] !== QUOTE) break
@@ -91,7 +91,7 @@ export function readRecord(cells: Cells, bytes: Uint8Array, start: number, end: 
         at++
       }
       at++
-      while (at < limit && isBlank(bytes[at] as number)) at++
+      while (at < limit && isBlank(bytes[at])) at++
       keep(cellStart, length)
       if (at < limit && bytes[at] === RETURN && (at + 1 < limit ? bytes[at + 1] === NEWLINE : true)) {
         if (at + 1 >= limit && !isEof) return cut()
@@ -100,7 +100,7 @@ export function readRecord(cells: Cells, bytes: Uint8Array, start: number, end: 
       if (at < limit && bytes[at] !== COMMA && bytes[at] !== NEWLINE) return trailing()
     } else {
       while (at < limit) {
-        const byte = bytes[at] as number
+        const byte = bytes[at]
         if (byte === COMMA || byte === NEWLINE) break
         text[length++] = byte
         at++
@@ -108,7 +108,7 @@ export function readRecord(cells: Cells, bytes: Uint8Array, start: number, end: 
       if (at >= limit && !isEof) return cut()
       let cellEnd = length
       if ((at >= limit || bytes[at] === NEWLINE) && cellEnd > cellStart && text[cellEnd - 1] === RETURN) cellEnd--
-      while (cellEnd > cellStart && isBlank(text[cellEnd - 1] as number)) cellEnd--
+      while (cellEnd > cellStart && isBlank(text[cellEnd - 1])) cellEnd--
       keep(cellStart, cellEnd)
     }
     if (at >= limit) {
@@ -133,7 +133,7 @@ export function readRecord(cells: Cells, bytes: Uint8Array, start: number, end: 
     cells.count++
   }
 
-  /** The bytes end, or the limit is reached, before the record does. */
+  /** The bytes end, or the limit is reached, before the record ends. */
   function cut(): Scanned {
     const isTooLong = limit === bound && !isEof
     if (!isTooLong && !isLast) return 'incomplete'
@@ -163,7 +163,7 @@ function isBlank(byte: number): boolean {
   return byte === BLANK || byte === TAB
 }
 
-/** A record without its line end, as it stands in the file; a longer one than may be is cut. */
+/** A record without its line end, unchanged, truncated at the limit. */
 export function rowOf(bytes: Uint8Array, start: number, next: number): Uint8Array {
   let end = next
   if (end > start && bytes[end - 1] === NEWLINE) end--
@@ -171,7 +171,7 @@ export function rowOf(bytes: Uint8Array, start: number, next: number): Uint8Arra
   return bytes.subarray(start, Math.min(end, start + LINE_BYTES_MAX))
 }
 
-/** What is wrong with a record that has no cells to look at. */
+/** The error of a record without usable cells. */
 export function scanFault(cells: Cells, scanned: 'unclosed' | 'trailing' | 'long'): Fault {
   if (scanned === 'long') return { kind: 'long', column: 0, value: '', expected: LINE_BYTES_MAX }
   if (scanned === 'unclosed') return { kind: 'unclosed', column: cells.count + 1, value: '' }
@@ -180,15 +180,15 @@ export function scanFault(cells: Cells, scanned: 'unclosed' | 'trailing' | 'long
 
 const decoder = new TextDecoder()
 
-/** A cell for an error text: what is no UTF-8 shows as U+FFFD, what is long is cut. */
+/** A cell for an error text: invalid UTF-8 is shown as U+FFFD, long text is truncated. */
 export function cellText(cells: Cells, cell: number): string {
   if (cell >= cells.count || cell >= CELLS_KEPT) return ''
-  const start = cells.starts[cell] as number
-  const end = Math.min(cells.ends[cell] as number, start + 4 * VALUE_CHARACTERS_MAX)
+  const start = cells.starts[cell]
+  const end = Math.min(cells.ends[cell], start + 4 * VALUE_CHARACTERS_MAX)
   return cutText(decoder.decode(cells.text.subarray(start, end)))
 }
 
-/** The cells of a record side by side, for errors that no single cell has. */
+/** All cells of the record, for errors that concern no single cell. */
 export function recordText(cells: Cells): string {
   const kept = Math.min(cells.count, CELLS_KEPT)
   return cutText(Array.from({ length: kept }, (_, cell) => cellText(cells, cell)).join(','))
@@ -198,20 +198,42 @@ function cutText(text: string): string {
   return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text
 }
 
-/** The first line is a header if its first cell, lower-cased and without `_`, `-` and blanks, is `propertyid`. */
-export function isHeader(cells: Cells): boolean {
-  return (
-    cellText(cells, 0)
-      .toLowerCase()
-      .replace(/[_\-\s]/g, '') === 'propertyid'
-  )
+/** The kept cells, as text. */
+export function cellTexts(cells: Cells): string[] {
+  return Array.from({ length: Math.min(cells.count, CELLS_KEPT) }, (_, cell) => cellText(cells, cell))
 }
 
-/** Reads records of packages.csv; one a thread. The last package read lies in its fields. */
+/**
+ * The columns of a file whose header names them in another order than IMPORT_COLUMNS. The cells of each record are
+ * rearranged, and the columns of its errors mapped back.
+ */
+export type ColumnOrder = readonly number[]
+
+const movedStarts = new Int32Array(CELLS_KEPT)
+const movedEnds = new Int32Array(CELLS_KEPT)
+
+/** Brings the cells of the current record into the order of IMPORT_COLUMNS. */
+export function arrangeCells(cells: Cells, order: ColumnOrder): void {
+  movedStarts.set(cells.starts)
+  movedEnds.set(cells.ends)
+  for (let column = 0; column < order.length; column++) {
+    cells.starts[column] = movedStarts[order[column]]
+    cells.ends[column] = movedEnds[order[column]]
+  }
+}
+
+/** An error of rearranged cells, with the column in the file. */
+export function faultInFile(fault: Fault | undefined, order: ColumnOrder | undefined): Fault | undefined {
+  if (fault === undefined || order === undefined || fault.column === 0) return fault
+  return { ...fault, column: order[fault.column - 1] + 1 }
+}
+
+/** Parses records of packages.csv; one per thread. Its fields hold the last package. */
 export type PackageParser = {
   readonly codecs: CodecList
   readonly codecBytes: readonly Uint8Array[]
   readonly cells: Cells
+  readonly order: ColumnOrder | undefined
   readonly id: Uint8Array
   /** The room type is cells.text[roomStart, roomEnd). */
   roomStart: number
@@ -222,12 +244,13 @@ export type PackageParser = {
   mask: number
 }
 
-export function createPackageParser(codecs: CodecList): PackageParser {
+export function createPackageParser(codecs: CodecList, order?: ColumnOrder): PackageParser {
   const encoder = new TextEncoder()
   return {
     codecs,
     codecBytes: codecs.names.map((name) => encoder.encode(name)),
     cells: createCells(),
+    order,
     id: new Uint8Array(16),
     roomStart: 0,
     roomEnd: 0,
@@ -238,29 +261,34 @@ export function createPackageParser(codecs: CodecList): PackageParser {
   }
 }
 
-/** Checks the six cells of the record just read, from left to right. @returns the first fault */
+/**
+ * Validates the six cells of the current record, after bringing them into the order of IMPORT_COLUMNS.
+ *
+ * @returns the first error, with the column in that order
+ */
 export function parsePackage(parser: PackageParser): Fault | undefined {
   const { cells } = parser
   const { text, starts, ends } = cells
-  if (cells.count !== PACKAGE_COLUMNS.length) {
+  if (cells.count !== PACKAGE_CELLS) {
     return {
       kind: 'columns',
       column: 0,
       value: recordText(cells),
       found: cells.count,
-      expected: PACKAGE_COLUMNS.length,
+      expected: PACKAGE_CELLS,
     }
   }
-  if (!packPropertyIdInto(text, starts[0] as number, ends[0] as number, parser.id, 0)) {
+  if (parser.order) arrangeCells(cells, parser.order)
+  if (!packPropertyIdInto(text, starts[0], ends[0], parser.id, 0)) {
     return faultAt(cells, 'property_id', 0)
   }
-  parser.roomStart = starts[1] as number
-  parser.roomEnd = ends[1] as number
+  parser.roomStart = starts[1]
+  parser.roomEnd = ends[1]
   const roomFault = textFaultAt(cells, 1, LIMITS.nameBytesMax)
   if (roomFault) return roomFault
-  parser.day = (ends[2] as number) - (starts[2] as number) === 10 ? parseDayBytes(text, starts[2] as number) : -1
+  parser.day = ends[2] - starts[2] === 10 ? parseDayBytes(text, starts[2]) : -1
   if (parser.day < 0) return faultAt(cells, 'date', 2)
-  parser.availability = wholeNumber(text, starts[3] as number, ends[3] as number)
+  parser.availability = wholeNumber(text, starts[3], ends[3])
   if (!(parser.availability <= LIMITS.availabilityMax)) return faultAt(cells, 'availability', 3)
   return parsePrice(parser) ?? parseFeatures(parser)
 }
@@ -269,8 +297,8 @@ export function parsePackage(parser: PackageParser): Fault | undefined {
 function parsePrice(parser: PackageParser): Fault | undefined {
   const { cells } = parser
   const { text } = cells
-  const start = cells.starts[4] as number
-  const end = cells.ends[4] as number
+  const start = cells.starts[4]
+  const end = cells.ends[4]
   let dot = start
   while (dot < end && text[dot] !== 0x2e) dot++
   parser.price = wholeNumber(text, start, dot)
@@ -282,13 +310,13 @@ function parsePrice(parser: PackageParser): Fault | undefined {
   return parser.price <= LIMITS.priceMax ? undefined : faultAt(cells, 'price', 4)
 }
 
-/** Names separated by `|`, blanks around them trimmed, empty ones and repeats ignored; compared exactly. */
+/** Names separated by `|`. Blanks around them are trimmed, empty ones and repeats ignored. Compared exactly. */
 function parseFeatures(parser: PackageParser): Fault | undefined {
   const { cells, codecBytes, codecs } = parser
   const { text } = cells
-  const end = cells.ends[5] as number
+  const end = cells.ends[5]
   let mask = 0
-  for (let start = cells.starts[5] as number; start < end; ) {
+  for (let start = cells.starts[5]; start < end; ) {
     const bar = barFrom(text, start, end)
     const nameStart = skipBlanks(text, start, bar)
     const nameEnd = dropBlanks(text, nameStart, bar)
@@ -306,7 +334,7 @@ function parseFeatures(parser: PackageParser): Fault | undefined {
   return undefined
 }
 
-/** @returns where the next `|` is, `end` if there is none */
+/** @returns position of the next `|`, `end` if there is none */
 export function barFrom(text: Uint8Array, start: number, end: number): number {
   let bar = start
   while (bar < end && text[bar] !== BAR) bar++
@@ -315,13 +343,13 @@ export function barFrom(text: Uint8Array, start: number, end: number): number {
 
 export function skipBlanks(text: Uint8Array, start: number, end: number): number {
   let at = start
-  while (at < end && isBlank(text[at] as number)) at++
+  while (at < end && isBlank(text[at])) at++
   return at
 }
 
 export function dropBlanks(text: Uint8Array, start: number, end: number): number {
   let at = end
-  while (at > start && isBlank(text[at - 1] as number)) at--
+  while (at > start && isBlank(text[at - 1])) at--
   return at
 }
 
@@ -333,12 +361,12 @@ function isSameBytes(name: Uint8Array, text: Uint8Array, start: number, end: num
   return true
 }
 
-/** @returns NaN for what is not digits only; large numbers lose digits but stay large */
+/** @returns NaN for anything but digits. Large numbers lose digits but stay large */
 export function wholeNumber(text: Uint8Array, start: number, end: number): number {
   if (start >= end) return Number.NaN
   let value = 0
   for (let i = start; i < end; i++) {
-    const digit = (text[i] as number) - 0x30
+    const digit = text[i] - 0x30
     if (digit < 0 || digit > 9) return Number.NaN
     value = value * 10 + digit
   }
@@ -349,10 +377,10 @@ export function faultAt(cells: Cells, kind: Fault['kind'], cell: number): Fault 
   return { kind, column: cell + 1, value: cellText(cells, cell) }
 }
 
-/** Names: valid UTF-8, no control characters, not empty or only blanks (wire-protocol.md §6.1). */
+/** Names: valid UTF-8, no control characters, not empty or only blanks (docs/design/protocol.md#text-and-lists). */
 export function textFaultAt(cells: Cells, cell: number, bytesMax: number): Fault | undefined {
-  const start = cells.starts[cell] as number
-  const end = cells.ends[cell] as number
+  const start = cells.starts[cell]
+  const end = cells.ends[cell]
   if (start === end) return { kind: 'empty', column: cell + 1, value: '' }
   const reason = textFault(cells.text, start, end, bytesMax)
   return reason === '' ? undefined : { kind: 'text', column: cell + 1, value: cellText(cells, cell), reason }

@@ -1,23 +1,23 @@
 /**
- * Thread entry of an import: reads ranges of packages.csv, counts tables, encodes parts of words; one task after the
- * other, as crew.ts hands them out.
+ * Thread entry of an import: reads ranges of packages.csv, counts tables and encodes parts of words. Executes one
+ * task at a time, as assigned by worker-pool.ts.
  */
 
 import { parentPort } from 'node:worker_threads'
 import { assert, createCodecList } from '@vacancy/shared'
 import { failureOf } from '../failure.ts'
 import { createWordsCoder, encodeWords, planWords, type WordsPart } from '../snapshot/words.ts'
-import type { Answer, Begin, CrewTask, Explained, ToWorker } from './crew.ts'
 import { createPackageParser } from './csv.ts'
-import type { Fault } from './faults.ts'
 import { createImportKernel } from './kernel.ts'
 import type { ImportKernel } from './layout.ts'
 import { explainPackages, type PackageThread, readSharedRanges } from './packages.ts'
 import { digestOfProperties } from './properties.ts'
+import type { Fault } from './row-errors.ts'
 import { gatherWords, runCensus, tableShapes } from './source.ts'
 import { createBlocks } from './split.ts'
 import { touchMemory } from './staging.ts'
 import { warmUp } from './warm-up.ts'
+import type { Answer, Begin, Explained, PoolTask, ToWorker } from './worker-pool.ts'
 
 const port = parentPort
 assert(port, 'this file runs in a worker')
@@ -45,7 +45,7 @@ port.on('message', ({ number, task }: ToWorker) => {
   port.postMessage(answer, transfer)
 })
 
-function run(task: CrewTask): unknown {
+function run(task: PoolTask): unknown {
   if (task.kind === 'warm-up') {
     warmUp(task.module)
     touchMemory(task.memory, task.thread, task.threads)
@@ -77,7 +77,7 @@ function run(task: CrewTask): unknown {
 
 function begin(task: Begin): State {
   const { memory } = task
-  const parser = createPackageParser(createCodecList(task.codecs))
+  const parser = createPackageParser(createCodecList(task.codecs), task.order)
   const { kernel } = createImportKernel(memory, task.module, parser)
   const { buffer } = memory
   const bytes = new Uint8Array(buffer, task.buffer, task.bufferBytes)
@@ -95,11 +95,11 @@ function begin(task: Begin): State {
   return { begin: task, kernel, thread }
 }
 
-/** Reads the file in its order; the first faults are kept, all are counted. */
+/** Reads the file in order. The first errors are kept, all are counted. */
 function explain(
   thread: PackageThread,
   { data }: Begin,
-  { faultsMax, rowBytesMax }: Extract<CrewTask, { kind: 'explain' }>,
+  { faultsMax, rowBytesMax }: Extract<PoolTask, { kind: 'explain' }>,
 ): Explained {
   const first: { line: number; fault: Fault; row?: Uint8Array }[] = []
   let rowBytesLeft = rowBytesMax
@@ -117,7 +117,7 @@ function explain(
 function prepareWords(
   { memory, context }: Begin,
   kernel: ImportKernel,
-  task: Extract<CrewTask, { kind: 'prepare-words' }>,
+  task: Extract<PoolTask, { kind: 'prepare-words' }>,
 ): (part: number) => unknown {
   const { tables, ids, roomTypes, scratch, target, codecsOrderedHash } = task
   const shapes = tableShapes(tables)

@@ -1,5 +1,5 @@
 /**
- * How fast do packages become words? (performance.md §6, targets 10 and 11)
+ * How fast do packages become words? (docs/design/storage.md#import, targets 10 and 11)
  *
  * Data: 98 bytes a record, 60 nights, 4 room types a property; once grouped by row, once in no order. 6 million records
  * of a generated file, `--full` 60 million; or, with `--input`, the file of that folder, as `npm run sample` writes it.
@@ -33,7 +33,7 @@ import { createEnv } from '../env.ts'
 import { createRandom } from '../testing/random.ts'
 import { buildSnapshot, type ImportSummary } from './import.ts'
 
-/** What performance.md §6 counted newlines in. */
+/** What docs/design/storage.md#import counted newlines in. */
 const BLOCK_BYTES = 8 * 1024 * 1024
 const NIGHTS = 60
 const ROOM_TYPES = 4

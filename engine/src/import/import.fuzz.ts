@@ -1,7 +1,7 @@
 /**
- * Fuzzer of the import: random files, right and spoiled, until the time is over.
+ * Fuzzer of the import: random files, valid and corrupted, for a given time.
  *
- * Each round reads a file with the compiled kernel, with its twin and in the obvious way; every few rounds the file goes
+ * Each round reads a file with the compiled kernel, with the fallback and with a naive parser; every few rounds the file goes
  * through whole imports with different threads and ranges, which must end in the same bytes or in the same errors.
  *
  *   node engine/src/import/import.fuzz.ts [--seconds 60] [--seed N]
@@ -18,8 +18,8 @@ import { CODECS, DAYS, FIRST_DAY, type FileOptions, propertiesFile, randomPackag
 import { compareReadings } from '../testing/import-machine.ts'
 import { createRandom, type Random } from '../testing/random.ts'
 import { LINE_BYTES_MAX } from './csv.ts'
-import { printedFinding } from './faults.ts'
 import { buildSnapshot } from './import.ts'
+import { printedFinding } from './row-errors.ts'
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' }, seed: { type: 'string' } } })
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 31))

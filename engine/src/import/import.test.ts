@@ -12,7 +12,15 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createCodecList, formatDay, packPropertyId, parseDay, unpackPropertyId, VacancyError } from '@vacancy/shared'
+import {
+  createCodecList,
+  formatDay,
+  IMPORT_COLUMNS,
+  packPropertyId,
+  parseDay,
+  unpackPropertyId,
+  VacancyError,
+} from '@vacancy/shared'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createEnv, realDisk } from '../env.ts'
 import { decodePart, openSeedFile, type SnapshotReader } from '../snapshot/load.ts'
@@ -21,8 +29,8 @@ import { nameHash, packageHash, propertyHash, roomHash, rowKey } from '../store/
 import { CODECS, DAYS, FIRST_DAY, propertiesFile, randomPackages, readObviously } from '../testing/csv-files.ts'
 import { createRandom } from '../testing/random.ts'
 import { layPlanes } from '../testing/snapshot-source.ts'
-import { printedFinding } from './faults.ts'
 import { buildSnapshot, type ImportOptions } from './import.ts'
+import { printedFinding } from './row-errors.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
 const quiet = () => undefined
@@ -79,12 +87,12 @@ async function errorsOf(options?: Partial<ImportOptions>): Promise<string[]> {
   return outcome.errors.first.map(printedFinding)
 }
 
-/** Every package of a snapshot file, as readObviously writes it. */
+/** Every package of a snapshot file, in the format of readObviously. */
 function packagesOf(reader: SnapshotReader): string[] {
   const { tables, names, properties, words, places, firstPlane } = reader
   const planes = layPlanes(tables, 1)
   const shape = { tables, ids: properties.ids, roomTypes: names.roomTypes }
-  const coder = createWordsCoder(planes.memory, planes.scratch[0] as number, shape)
+  const coder = createWordsCoder(planes.memory, planes.scratch[0], shape)
   for (let part = 0; part < words.parts.length; part++) {
     decodePart(realDisk, { words, form: places.form, firstPlane }, coder, planes.planeMap, part)
   }
@@ -92,8 +100,8 @@ function packagesOf(reader: SnapshotReader): string[] {
   tables.forEach(({ roomType, rows, days }, table) => {
     days.forEach((day, night) => {
       rows.forEach((property, row) => {
-        const cell = (planes.planeMap.words[(firstPlane[table] as number) + night] as number) / 4 + row * 2
-        const [lo, hi] = [planes.u32[cell] as number, planes.u32[cell + 1] as number]
+        const cell = planes.planeMap.words[firstPlane[table] + night] / 4 + row * 2
+        const [lo, hi] = [planes.u32[cell], planes.u32[cell + 1]]
         if ((lo | hi) === 0) return
         const id = unpackPropertyId(properties.ids, property * 16)
         packages.push(`${id}|${names.roomTypes[roomType]}|${day}|${lo & 255}|${~hi >>> 0}|${lo >>> 8}`)
@@ -103,7 +111,7 @@ function packagesOf(reader: SnapshotReader): string[] {
   return packages.sort()
 }
 
-test('two files become a snapshot that holds exactly what stands in them', async () => {
+test('two files become a snapshot with exactly their content', async () => {
   write(
     'PropertyID,Segment,Area,PropertyType,Category,Stars,Latitude,Longitude,Amenities\n' +
       'b,Zürich,West,hotel,luxury,4,47.3769,-8.5417,wifi|pool|wifi\n' +
@@ -158,6 +166,87 @@ test('two files become a snapshot that holds exactly what stands in them', async
   ])
 })
 
+const PACKAGE_HEADER = IMPORT_COLUMNS.packages.join(',')
+const PROPERTY_HEADER = IMPORT_COLUMNS.properties.join(',')
+
+test.each([1, 3])(
+  'with %i threads, columns that a header names in another order used to change places; now the snapshot is the same',
+  async (threads) => {
+    const ids = Array.from({ length: 20 }, (_, i) => `hotel${i}`)
+    const properties = ids.map((id, i) => [
+      id,
+      `seg${i % 3}`,
+      `a${i % 2}`,
+      't',
+      'c',
+      `${1 + (i % 5)}`,
+      `${i}.5`,
+      `-${i}`,
+      'x|y',
+    ])
+    const packages = ids.flatMap((id) =>
+      Array.from({ length: 40 }, (_, i) => [
+        id,
+        'r',
+        formatDay(FIRST_DAY + i),
+        `${i}`,
+        `${1000 + i}`,
+        i % 2 ? 'late' : '',
+      ]),
+    )
+    const fileOf = (header: string, rows: string[][], order: readonly number[]) =>
+      [header.split(','), ...rows].map((cells) => order.map((place) => cells[place]).join(',')).join('\n')
+    const orders = [
+      [8, 0, 7, 1, 6, 2, 5, 3, 4],
+      [5, 2, 4, 3, 0, 1],
+    ] as const
+    write(
+      fileOf(PROPERTY_HEADER, properties, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+      fileOf(PACKAGE_HEADER, packages, [0, 1, 2, 3, 4, 5]),
+    )
+    const inOrder = await summaryOf()
+    write(fileOf(PROPERTY_HEADER, properties, orders[0]), fileOf(PACKAGE_HEADER, packages, orders[1]))
+
+    const moved = await summaryOf({ overwrite: true, threads, rangeBytes: 5_000 })
+
+    expect(moved).toMatchObject({ snapshotId: inOrder.snapshotId, packages: 800, kernel: 'typescript' })
+    expect(moved.notes.join('\n')).toContain('packages.csv: columns are read by the names in its header')
+    expect(inOrder.notes).toEqual([])
+  },
+)
+
+test('errors of a file with its columns in another order name the column of the file', async () => {
+  write(
+    'Stars,PropertyID,Segment,Area,PropertyType,Category,Latitude,Longitude,Amenities\n9,p,S,A,t,c,0,0,\n1,q,S,A,t,c,0,0,\n',
+    'FinalPrice,PropertyID,RoomType,Date,Availability,RateFeature\nx,q,r,2026-09-10,1,\n1,z,r,2026-09-10,1,\n',
+  )
+
+  expect(await errorsOf()).toEqual([
+    'properties.csv:2: Stars (column 1) "9" is not a whole number from 1 to 5',
+    'packages.csv:2: FinalPrice (column 1) "x" is not a whole number from 0 to 4294967294',
+    'packages.csv:3: PropertyID (column 2) "z" is not a property of properties.csv',
+  ])
+})
+
+test('a header that cannot be mapped is the only error of the files', async () => {
+  write('PropertyID,Segment\np,S\n', `${PACKAGE_HEADER}\np,r,2026-09-10,1,1,\n`)
+
+  expect(await errorsOf()).toEqual([
+    'properties.csv: line 1 is a header of 2 columns instead of 9 that does not name Area, PropertyType, Category, Stars and 3 more; the columns are PropertyID, Segment, Area, PropertyType, Category, Stars, Latitude, Longitude, Amenities',
+  ])
+})
+
+test('an unknown column name among known ones in their positions is a note', async () => {
+  write(PROPERTY, 'PropertyID,RoomType,Date,Rooms,FinalPrice,RateFeature\np,r,2026-09-10,7,8,\n')
+
+  const { notes, packages } = await summaryOf()
+
+  expect(packages).toBe(1)
+  expect(notes).toEqual([
+    'packages.csv: line 1 has unknown column names and is read by position: "Rooms" as Availability',
+  ])
+})
+
 test('the state digest is the sum over all records by their names', async () => {
   write(
     'b,S,A,hotel,luxury,4,1.5,-2,pool|wifi\na,S,B,hostel,budget,1,0,0,\n',
@@ -207,20 +296,20 @@ test('the state digest is the sum over all records by their names', async () => 
   expect(manifest.digest).toEqual({ lo: sums[0], hi: sums[1] })
 })
 
-test('threads, ranges, kernels and the order of the lines change no byte of the snapshot', async () => {
+test('threads, ranges, kernels and the order of the lines do not affect the bytes of the snapshot', async () => {
   const random = createRandom(SEED)
   const bytes = randomPackages(random, { lines: 3000, spoilOneIn: 0, varyOneIn: 5, order: 'shuffled' })
   write(propertiesFile().join(''), bytes)
-  const says = `VACANCY_SEED=${SEED}`
+  const context = `VACANCY_SEED=${SEED}`
   const first = await summaryOf()
   const expected = readFileSync(first.path)
-  expect(packagesOf(openSeedFile(realDisk, first.path)), says).toEqual(readObviously(bytes, false).packages)
+  expect(packagesOf(openSeedFile(realDisk, first.path)), context).toEqual(readObviously(bytes, false).packages)
 
   const lines = Buffer.from(bytes).toString('latin1').trimEnd().split('\n')
   for (let i = lines.length - 1; i > 0; i--) {
     const j = random.below(i + 1)
-    const line = lines[i] as string
-    lines[i] = lines[j] as string
+    const line = lines[i]
+    lines[i] = lines[j]
     lines[j] = line
   }
   const reordered = Buffer.from(lines.join('\n'), 'latin1')
@@ -232,12 +321,12 @@ test('threads, ranges, kernels and the order of the lines change no byte of the 
   ] as const) {
     if ('reordered' in options) write(propertiesFile().reverse().join(''), reordered)
     const summary = await summaryOf({ ...options, overwrite: true })
-    expect(summary.snapshotId, says).toBe(first.snapshotId)
-    expect(readFileSync(summary.path).equals(expected), says).toBe(true)
+    expect(summary.snapshotId, context).toBe(first.snapshotId)
+    expect(readFileSync(summary.path).equals(expected), context).toBe(true)
   }
 })
 
-test('errors are the same however many threads read, and come in the order of the file', async () => {
+test('errors are in file order and independent of the number of threads', async () => {
   const random = createRandom(SEED + 1)
   const bytes = randomPackages(random, { lines: 2000, spoilOneIn: 40, varyOneIn: 10, order: 'grouped' })
   write(propertiesFile().join(''), bytes)
@@ -325,12 +414,12 @@ test.each<[string, string, string[]]>([
   [
     'too few cells',
     'p,r,2026-09-10,1,1\n',
-    ['packages.csv:1: the line has 5 cells where 6 belong: "p,r,2026-09-10,1,1"'],
+    ['packages.csv:1: the line has 5 cells instead of 6: "p,r,2026-09-10,1,1"'],
   ],
   [
     'too many cells',
     'p,r,2026-09-10,1,1,,x\n',
-    ['packages.csv:1: the line has 7 cells where 6 belong: "p,r,2026-09-10,1,1,,x"'],
+    ['packages.csv:1: the line has 7 cells instead of 6: "p,r,2026-09-10,1,1,,x"'],
   ],
   [
     'a quote that does not close',
@@ -344,7 +433,7 @@ test.each<[string, string, string[]]>([
     'text behind a closing quote',
     'p,"r"r,2026-09-10,1,1,\np,r,2026-09-10,1,x,\n',
     [
-      'packages.csv:1: RoomType (column 2) "r" has text behind a closing quote',
+      'packages.csv:1: RoomType (column 2) "r" has text after a closing quote',
       'packages.csv:2: FinalPrice (column 5) "x" is not a whole number from 0 to 4294967294',
     ],
   ],
@@ -389,7 +478,7 @@ test.each<[string, string, string[]]>([
 })
 
 test.each<[string, string, string[]]>([
-  ['too few cells', 'p,S,A,t,c,1,0,0\n', ['properties.csv:1: the line has 8 cells where 9 belong: "p,S,A,t,c,1,0,0"']],
+  ['too few cells', 'p,S,A,t,c,1,0,0\n', ['properties.csv:1: the line has 8 cells instead of 9: "p,S,A,t,c,1,0,0"']],
   ['stars', 'p,S,A,t,c,6,0,0,\n', ['properties.csv:1: Stars (column 6) "6" is not a whole number from 1 to 5']],
   [
     'latitude',
@@ -404,7 +493,7 @@ test.each<[string, string, string[]]>([
   [
     'a reserved segment',
     'p,__codecs__,A,t,c,1,0,0,\n',
-    ['properties.csv:1: Segment (column 2) "__codecs__" is a reserved name and can be no segment'],
+    ['properties.csv:1: Segment (column 2) "__codecs__" is a reserved name and cannot be a segment'],
   ],
   ['a blank name in quotes', 'p,S,"  ",t,c,1,0,0,\n', ['properties.csv:1: Area (column 3) "  " must not be blank']],
   [
@@ -424,7 +513,7 @@ test.each<[string, string, string[]]>([
   [
     'a property twice, once as a UUID in upper case',
     '550e8400-e29b-41d4-a716-446655440000,S,A,t,c,1,0,0,\nq,S,A,t,c,1,0,0,\n550E8400-E29B-41D4-A716-446655440000,S,A,t,c,1,0,0,\n',
-    ['properties.csv:3: PropertyID (column 1) "550E8400-E29B-41D4-A716-446655440000" is a property already, on line 1'],
+    ['properties.csv:3: PropertyID (column 1) "550E8400-E29B-41D4-A716-446655440000" repeats the property of line 1'],
   ],
   [
     'several faults, counted to the end of the file',
@@ -434,14 +523,14 @@ test.each<[string, string, string[]]>([
       'properties.csv:3: Latitude (column 7) is not a number from -90 to 90',
     ],
   ],
-  ['nothing', '\n', ['properties.csv: holds no properties']],
+  ['nothing', '\n', ['properties.csv: has no properties']],
 ])('properties: %s', async (_, properties, errors) => {
   write(properties, '')
 
   expect(await errorsOf()).toEqual(errors)
 })
 
-test('errors of both files are told; a package of a refused property is no error of its own', async () => {
+test('errors of both files are reported, but none for a package of a refused property', async () => {
   write('p,S,A,t,c,9,0,0,\n', 'p,r,2026-09-10,1,1,\np,r,2026-09-10,1,1,\nq,r,2026-09-10,1,1,\n')
 
   expect(await errorsOf()).toEqual([
@@ -451,7 +540,7 @@ test('errors of both files are told; a package of a refused property is no error
   ])
 })
 
-test('no more errors are kept than asked for, and all are counted', async () => {
+test('at most the requested number of errors is kept, and all are counted', async () => {
   write(
     PROPERTY,
     many(1000, () => 'p,r,never,1,1,\n'),
@@ -463,16 +552,16 @@ test('no more errors are kept than asked for, and all are counted', async () => 
   expect(!outcome.ok && outcome.errors.first.map(({ line }) => line)).toEqual([1, 2, 3])
 })
 
-test('a header is passed over, and lines are counted with it', async () => {
+test('a header is skipped but counts as a line', async () => {
   write(
-    `\ufeffProperty-ID,a,b\r\n${PROPERTY}`,
+    `\ufeffProperty-ID,a,b,c,d,e,f,g,h\r\n${PROPERTY}`,
     'property_id,room_type,date,availability,price,features\np,r,2026-09-10,1,1,\np,r,2026-09-99,1,1,\n',
   )
 
   expect(await errorsOf()).toEqual(['packages.csv:3: Date (column 3) "2026-09-99" is not a date YYYY-MM-DD'])
 })
 
-test('packages outside the window are left out and counted, or errors', async () => {
+test('packages outside the window are skipped and counted, or errors', async () => {
   const lines = [FIRST_DAY - 1, FIRST_DAY, FIRST_DAY + DAYS - 1, FIRST_DAY + DAYS].map(
     (day) => `p,r,${formatDay(day)},1,1,\n`,
   )
@@ -487,7 +576,7 @@ test('packages outside the window are left out and counted, or errors', async ()
   ])
 })
 
-test('a repeat far away, met by another thread, is told by the later line', async () => {
+test('a distant repeat, found by another thread, is reported for the later line', async () => {
   const keys = Array.from(
     { length: 100 * DAYS },
     (_, i) => `p,r${i % 100},${formatDay(FIRST_DAY + Math.floor(i / 100))}`,
@@ -506,11 +595,11 @@ test('a repeat far away, met by another thread, is told by the later line', asyn
   }
 })
 
-test('a line of 1 GB is passed over in bounded memory, and the next one is read', async () => {
+test('a line of 1 GB is skipped in bounded memory, and the next one is read', async () => {
   write(PROPERTY, '')
   const file = openSync(join(input, 'packages.csv'), 'w')
   writeSync(file, 'p,r,2026-09-10,1,1,\n')
-  // A hole: it reads as NUL bytes and takes no room on the disk.
+  // A sparse file: it reads as NUL bytes and uses no disk space.
   ftruncateSync(file, 2 ** 30)
   writeSync(file, '\np,r,2026-09-10,1,1,\n', 2 ** 30)
   closeSync(file)
@@ -537,7 +626,7 @@ test('slot tables grow while several threads fill them', async () => {
   }
 })
 
-test('data that does not fit in memory ends with a sentence that says what to do, also while threads wait', async () => {
+test('data that does not fit in memory fails with a helpful message, even while threads wait', async () => {
   const count = 20_000
   write(
     many(count, (i) => `p${i},S,A,t,c,1,0,0,\n`),
@@ -560,12 +649,7 @@ test('data that does not fit in memory ends with a sentence that says what to do
 test.each<[string, () => void, Partial<ImportOptions>, RegExp]>([
   ['no packages.csv', () => rmSync(join(input, 'packages.csv')), {}, /packages\.csv does not exist/],
   ['no properties.csv', () => rmSync(join(input, 'properties.csv')), {}, /properties\.csv does not exist/],
-  [
-    'an end before the beginning',
-    () => {},
-    { lastDay: FIRST_DAY - 1 },
-    /--to 2026-09-03 lies before --from 2026-09-04/,
-  ],
+  ['an end before the beginning', () => {}, { lastDay: FIRST_DAY - 1 }, /--to 2026-09-03 is before --from 2026-09-04/],
   ['too many nights', () => {}, { lastDay: FIRST_DAY + 367 }, /are 368 nights; at most 367 are kept/],
   [
     'a snapshot that is there',
@@ -574,7 +658,7 @@ test.each<[string, () => void, Partial<ImportOptions>, RegExp]>([
       writeFileSync(join(output, 'seed.snapshot'), 'precious')
     },
     {},
-    /seed\.snapshot exists; give --overwrite/,
+    /seed\.snapshot already exists. Replace it with --overwrite/,
   ],
   [
     'a folder instead of a file',
@@ -585,17 +669,17 @@ test.each<[string, () => void, Partial<ImportOptions>, RegExp]>([
     {},
     /packages\.csv cannot be read/,
   ],
-])('%s is wrong use', async (_, prepare, options, says) => {
+])('%s is a usage error', async (_, prepare, options, message) => {
   write(PROPERTY, 'p,r,2026-09-10,1,1,\n')
   prepare()
 
   const error = await buildSnapshot(env, optionsOf(options)).catch((thrown: unknown) => thrown)
 
   expect(error).toBeInstanceOf(VacancyError)
-  expect(error).toMatchObject({ code: 'usage_error', message: expect.stringMatching(says) })
+  expect(error).toMatchObject({ code: 'usage_error', message: expect.stringMatching(message) })
 })
 
-test('a failed import leaves the snapshot that is there as it is', async () => {
+test('a failed import leaves an existing snapshot untouched', async () => {
   mkdirSync(output)
   writeFileSync(join(output, 'seed.snapshot'), 'precious')
   write(PROPERTY, 'p,r,2026-09-10,1,1,nope\n')
@@ -606,7 +690,7 @@ test('a failed import leaves the snapshot that is there as it is', async () => {
   expect(readFileSync(join(output, 'seed.snapshot'), 'utf8')).toBe('precious')
 })
 
-test('notes say what is unusual about the input', async () => {
+test('notes report unusual input', async () => {
   write(
     `${PROPERTY}q,S,A,t,c,1,0,0,\n`,
     many(11, (i) => `p,r${i},2026-09-10,1,1,\n`),
@@ -621,7 +705,7 @@ test('notes say what is unusual about the input', async () => {
   ])
 })
 
-test('a shard may begin with properties and no packages', async () => {
+test('a shard may start with properties and no packages', async () => {
   write(PROPERTY, '')
 
   const summary = await summaryOf({ threads: 2 })
@@ -629,12 +713,12 @@ test('a shard may begin with properties and no packages', async () => {
   expect(summary).toMatchObject({
     packages: 0,
     properties: 1,
-    notes: ['packages.csv holds no packages of these nights'],
+    notes: ['packages.csv has no packages for these nights'],
   })
   expect(summary.nights).toBeUndefined()
 })
 
-test('progress tells phase, share and rate, and never goes back within a phase', async () => {
+test('progress reports phase, share and rate, and never decreases within a phase', async () => {
   write(
     propertiesFile().join(''),
     randomPackages(createRandom(SEED), { lines: 3000, spoilOneIn: 0, varyOneIn: 0, order: 'grouped' }),

@@ -1,5 +1,5 @@
 /**
- * build-snapshot: two CSV files → seed.snapshot (platform.md §7.10, performance.md §6).
+ * build-snapshot: two CSV files → seed.snapshot (docs/design/storage.md#import).
  *
  *   properties.csv   one thread → columns in row order, index of ids
  *   packages.csv     all threads → words, row by row, in shared memory (packages.ts)
@@ -11,36 +11,36 @@
  */
 
 import { closeSync, existsSync, mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { assert, type CodecList, formatDay, VacancyError } from '@vacancy/shared'
+import { basename, join } from 'node:path'
+import { assert, type CodecList, formatDay, IMPORT_COLUMNS, type ImportFileKind, VacancyError } from '@vacancy/shared'
 import { diskFailed, type Env } from '../env.ts'
 import { BYTES_PER_WORD } from '../snapshot/codec.ts'
 import { type Digest, snapshotId } from '../snapshot/format.ts'
-import type { SnapshotSource } from '../snapshot/shapes.ts'
+import type { SnapshotSource } from '../snapshot/schema.ts'
 import { planWords, WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
 import { type WordsEncoder, writeSeedFile } from '../snapshot/write.ts'
-import { ask, askAll, type Crew, closeCrew, createCrew } from './crew.ts'
-import { PACKAGE_COLUMNS } from './csv.ts'
-import { type Finding, fileFinding, findingOf } from './faults.ts'
 import { compileImportKernel } from './kernel.ts'
 import { CONTEXT, HEADER, MEMORY_BYTES_MAX, WINDOW_DAYS_MAX } from './layout.ts'
 import type { ImportProgress, Phase } from './progress.ts'
-import { PROPERTY_COLUMNS, type PropertyTable, readProperties } from './properties.ts'
+import { type PropertyTable, readProperties } from './properties.ts'
+import { type Finding, fileFinding, findingOf } from './row-errors.ts'
 import { arrange, type Counted, countTables, tableShapes } from './source.ts'
 import { type CsvFile, createBlocks, openCsv, rangeBytesFor } from './split.ts'
 import { beginPass, createMemory, createStaging, FAILED, memoryFull, type Staging, takeMemory } from './staging.ts'
+import { closePool, createPool, runAll, runTask, type WorkerPool } from './worker-pool.ts'
 
 export const SEED_FILE = 'seed.snapshot'
 export const PROPERTIES_FILE = 'properties.csv'
 export const PACKAGES_FILE = 'packages.csv'
+const FILES = { properties: PROPERTIES_FILE, packages: PACKAGES_FILE } as const
 const RESTRICTIONS_FILE = 'restrictions.csv'
-/** Read at a time by each thread: what is read is still in the second-level cache when the kernel gets to it. */
+/** Bytes that each thread reads at a time: still in the second-level cache when the kernel processes them. */
 const BLOCK_BYTES = 512 * 1024
-/** A word and its share of row and chunks, where a row has a month or two. */
+/** A word and its share of row and chunks, for a row with a month or two. */
 const PACKAGE_BYTES = 11
-/** First lines can mislead: no more memory than this is touched because of them. */
+/** Limits the memory touched in advance, because the first lines may be misleading. */
 const EARLY_BYTES_MAX = 2 ** 30
-/** More room types than a property usually has: worth a note. */
+/** More room types than a property usually has, which causes a note. */
 const MANY_ROOM_TYPES = 10
 const POLL_MS = 100
 const PARTS_A_THREAD = 2
@@ -57,12 +57,12 @@ export type ImportOptions = {
   readonly outOfWindow: 'skip' | 'error'
   /** Errors kept; all are counted. */
   readonly errorsMax: number
-  /** Bytes of faulty lines kept with them; 0: none. */
+  /** Bytes of faulty lines kept with the errors; 0 for none. */
   readonly rowBytesMax?: number
   readonly overwrite: boolean
   readonly threads: number
   readonly onProgress?: (progress: ImportProgress) => void
-  /** For tests: where ranges and blocks end, how much memory there is, and whether the compiled kernel is used. */
+  /** For tests: range and block sizes, memory size, and the kernel. */
   readonly rangeBytes?: number
   readonly blockBytes?: number
   readonly memoryBytesMax?: number
@@ -78,9 +78,9 @@ export type ImportSummary = {
   readonly rows: number
   readonly segments: number
   readonly roomTypes: number
-  /** Packages that were left out because their date is outside the window. */
+  /** Packages skipped because their date is outside the window. */
   readonly outOfWindow: number
-  /** First and last night that has a package; absent without any. */
+  /** First and last night with a package; absent without packages. */
   readonly nights?: { readonly from: string; readonly to: string }
   readonly window: { readonly from: string; readonly to: string }
   readonly seconds: number
@@ -94,7 +94,7 @@ export type ImportSummary = {
 export type ImportErrors = {
   readonly count: number
   readonly countByKind: { readonly [kind: string]: number }
-  /** The first, in the order of the files. */
+  /** The first errors, in file order. */
   readonly first: readonly Finding[]
 }
 
@@ -105,9 +105,9 @@ export type ImportOutcome =
 /**
  * Builds a snapshot.
  *
- * @returns what was built, or what is wrong with the files
- * @throws VacancyError usage_error before anything is read; failure when memory does not suffice or a file cannot be read;
- *   disk_failed and errno errors when the snapshot cannot be written
+ * @returns the summary, or the errors in the files
+ * @throws VacancyError usage_error before anything is read; failure when memory is insufficient or a file cannot be
+ * read; disk_failed and errno errors when the snapshot cannot be written
  */
 export async function buildSnapshot(env: Env, options: ImportOptions): Promise<ImportOutcome> {
   checkOptions(options)
@@ -115,7 +115,7 @@ export async function buildSnapshot(env: Env, options: ImportOptions): Promise<I
     env,
     options,
     module: options.kernel === 'typescript' ? undefined : compileImportKernel(),
-    crew: createCrew(options.threads),
+    pool: createPool(options.threads),
     files: [],
     errors: { count: 0, countByKind: {}, first: [] },
     startMs: env.clock.monotonicMs(),
@@ -128,7 +128,7 @@ export async function buildSnapshot(env: Env, options: ImportOptions): Promise<I
     return await run(build)
   } finally {
     for (const { file } of build.files) closeSync(file)
-    await closeCrew(build.crew)
+    await closePool(build.pool)
   }
 }
 
@@ -136,14 +136,14 @@ type Build = {
   readonly env: Env
   readonly options: ImportOptions
   readonly module: WebAssembly.Module | undefined
-  readonly crew: Crew
+  readonly pool: WorkerPool
   readonly files: CsvFile[]
   readonly errors: { count: number; countByKind: { [kind: string]: number }; first: Finding[] }
   readonly startMs: number
   /** Seconds of each phase that has ended. */
   readonly phases: { [phase in Phase]?: number }
   phase: { readonly name: Phase; readonly startMs: number } | undefined
-  /** When progress was told last. */
+  /** Time of the last progress report. */
   reportedMs: number
   rowBytesLeft: number
 }
@@ -154,7 +154,7 @@ function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, thr
   for (const name of [PROPERTIES_FILE, PACKAGES_FILE]) {
     if (!existsSync(join(inputPath, name))) throw wrong(`${join(inputPath, name)} does not exist`)
   }
-  if (lastDay < firstDay) throw wrong(`--to ${formatDay(lastDay)} lies before --from ${formatDay(firstDay)}`)
+  if (lastDay < firstDay) throw wrong(`--to ${formatDay(lastDay)} is before --from ${formatDay(firstDay)}`)
   const days = lastDay - firstDay + 1
   if (days > WINDOW_DAYS_MAX) {
     throw wrong(
@@ -162,14 +162,15 @@ function checkOptions({ inputPath, outputPath, firstDay, lastDay, overwrite, thr
     )
   }
   const path = join(outputPath, SEED_FILE)
-  if (!overwrite && existsSync(path)) throw wrong(`${path} exists; give --overwrite to replace it`)
+  if (!overwrite && existsSync(path)) throw wrong(`${path} already exists. Replace it with --overwrite`)
 }
 
 async function run(build: Build): Promise<ImportOutcome> {
-  const { options, crew, module } = build
-  const packages = open(build, PACKAGES_FILE)
+  const { options, pool } = build
+  const packages = open(build, 'packages')
+  const module = packageModule(build, packages)
   const memory = createMemory(options.memoryBytesMax ?? MEMORY_BYTES_MAX, memoryBytesFor(packages))
-  const warm = askAll(crew, (thread) => ({ kind: 'warm-up', module, memory, thread, threads: crew.workers.length }))
+  const warm = runAll(pool, (thread) => ({ kind: 'warm-up', module, memory, thread, threads: pool.workers.length }))
   const properties = readPropertyFile(build)
   await warm
   const staging = stagingFor(build, memory, properties)
@@ -199,17 +200,23 @@ async function run(build: Build): Promise<ImportOutcome> {
       phases: build.phases,
       threads: options.threads,
       kernel: module ? 'wasm' : 'typescript',
-      notes: notesOf(build, source, counted),
+      notes: [...headerNotes(build), ...notesOf(build, source, counted)],
     },
   }
 }
 
-/** Opens a file of the input folder; what makes all of it unreadable is an error of the import. */
-function open(build: Build, name: string): CsvFile {
-  const file = openCsv(join(build.options.inputPath, name))
+/** Opens a file of the input folder. If it is unreadable as a whole, that is an error of the import. */
+function open(build: Build, kind: ImportFileKind): CsvFile {
+  const name = FILES[kind]
+  const file = openCsv(join(build.options.inputPath, name), kind)
   build.files.push(file)
-  if (file.fault) addFinding(build, fileFinding(name, 'form', file.fault))
+  if (file.fault) addFinding(build, fileFinding(name, file.fault.kind, file.fault.message))
   return file
+}
+
+/** The compiled kernel requires the standard column order. Other orders are read by the TypeScript kernel. */
+function packageModule({ module }: Build, packages: CsvFile): WebAssembly.Module | undefined {
+  return packages.order ? undefined : module
 }
 
 function addFinding({ errors, options }: Build, finding: Finding): void {
@@ -218,7 +225,7 @@ function addFinding({ errors, options }: Build, finding: Finding): void {
   if (errors.first.length < options.errorsMax) errors.first.push(finding)
 }
 
-/** @returns a copy of the line, while there is room for it and errors are kept */
+/** @returns a copy of the line, if errors are kept and space is left */
 function keptRow(build: Build, row: Uint8Array): Uint8Array | undefined {
   const { errors, options } = build
   const isKept = options.rowBytesMax !== undefined && errors.first.length < options.errorsMax
@@ -228,60 +235,64 @@ function keptRow(build: Build, row: Uint8Array): Uint8Array | undefined {
 }
 
 function readPropertyFile(build: Build): PropertyTable {
-  const file = open(build, PROPERTIES_FILE)
+  const file = open(build, 'properties')
   beginPhase(build, 'properties')
   const buffer = new Uint8Array(build.options.blockBytes ?? BLOCK_BYTES)
   const table = readProperties(file, createBlocks(file.file, file.path, file.bytes, buffer), {
     onFault: (line, fault, row) =>
-      addFinding(build, findingOf(PROPERTIES_FILE, line, PROPERTY_COLUMNS, fault, keptRow(build, row))),
+      addFinding(build, findingOf(PROPERTIES_FILE, line, file.columns, fault, keptRow(build, row))),
     onBlock: (done) => reportProgress(build, { done, total: file.bytes, packages: 0 }),
   })
   if (table.columns.count === 0 && build.errors.count === 0) {
-    addFinding(build, fileFinding(PROPERTIES_FILE, 'no_properties', 'holds no properties'))
+    addFinding(build, fileFinding(PROPERTIES_FILE, 'no_properties', 'has no properties'))
   }
   endPhase(build)
   return table
 }
 
-function stagingFor({ options, crew }: Build, memory: WebAssembly.Memory, properties: PropertyTable): Staging {
+function stagingFor({ options, pool }: Build, memory: WebAssembly.Memory, properties: PropertyTable): Staging {
   return createStaging({
     memory,
     index: properties.index,
     codecs: options.codecs,
     firstDay: options.firstDay,
     days: options.lastDay - options.firstDay + 1,
-    threads: crew.workers.length,
+    threads: pool.workers.length,
     blockBytes: options.blockBytes ?? BLOCK_BYTES,
   })
 }
 
-/** What the packages of a file will need, judged by its first lines; so much is touched early. */
+/** Estimates the memory for the packages from the first lines, to touch it early. */
 function memoryBytesFor({ bytes, lineBytes }: CsvFile): number {
   return Math.min(Math.ceil(bytes / lineBytes) * PACKAGE_BYTES, EARLY_BYTES_MAX)
 }
 
-/** @returns undefined when there are errors, which then are in build.errors */
+/** @returns undefined when there are errors, in build.errors */
 async function readPackages(
   build: Build,
   staging: Staging,
   properties: PropertyTable,
   file: CsvFile,
 ): Promise<Counted | undefined> {
-  const { crew, options, module } = build
+  const { pool, options } = build
+  // Without any valid property, every package would be reported for an unknown property.
+  if (build.files.some(({ fault }) => fault)) return undefined
+  const module = packageModule(build, file)
   const data = { start: file.dataStart, end: file.bytes, firstLine: file.firstLine }
-  await askAll(crew, (thread) => ({
+  await runAll(pool, (thread) => ({
     kind: 'begin',
     memory: staging.memory,
     module,
     codecs: options.codecs.names,
-    context: staging.contexts[thread] as number,
-    buffer: staging.buffers[thread] as number,
+    context: staging.contexts[thread],
+    buffer: staging.buffers[thread],
     bufferBytes: staging.bufferBytes,
     file: file.file,
     path: file.path,
     data,
+    order: file.order,
   }))
-  // After a fault in the properties nothing will be written: what remains is to tell all faults.
+  // After an error in the properties nothing is written: only errors remain to be reported.
   if (build.errors.count === 0) {
     const counted = await readShared(build, staging, properties, file)
     if (counted) return counted
@@ -290,30 +301,31 @@ async function readPackages(
   return undefined
 }
 
-/** The fast pass of all threads. @returns undefined when something is wrong that only the explaining pass can tell */
+/** The fast pass of all threads. @returns undefined when there is an error that only the explaining pass can report */
 async function readShared(
   build: Build,
   staging: Staging,
   properties: PropertyTable,
   file: CsvFile,
 ): Promise<Counted | undefined> {
-  const { crew, options } = build
+  const { pool, options } = build
   const { memory } = staging
-  beginPass(staging, { explain: false, strictWindow: options.outOfWindow === 'error', threads: crew.workers.length })
+  beginPass(staging, { explain: false, strictWindow: options.outOfWindow === 'error', threads: pool.workers.length })
   const dataBytes = file.bytes - file.dataStart
-  const rangeBytes = options.rangeBytes ?? rangeBytesFor(dataBytes, crew.workers.length)
-  const reading = askAll(crew, () => ({ kind: 'read', rangeBytes }))
+  const rangeBytes = options.rangeBytes ?? rangeBytesFor(dataBytes, pool.workers.length)
+  const reading = runAll(pool, () => ({ kind: 'read', rangeBytes }))
   await watched(build, staging, 'packages', dataBytes, reading)
   if (hasFailed(staging)) return undefined
 
   beginPhase(build, 'tables')
-  // By a thread that would wait for this one meanwhile.
-  const digest = ask(crew, 0, { kind: 'digest', columns: properties.columns, names: properties.names })
+  // On a worker, which would otherwise wait for this thread.
+  const digest = runTask(pool, 0, { kind: 'digest', columns: properties.columns, names: properties.names })
   const arrangement = arrange(memory, properties)
-  await askAll(crew, () => ({ kind: 'census', tasks: arrangement.census, rowList: arrangement.tables.rowList }))
+  await runAll(pool, () => ({ kind: 'census', tasks: arrangement.census, rowList: arrangement.tables.rowList }))
   const counted = countTables(memory, arrangement)
   endPhase(build)
-  // Two threads that bring the same night at the same moment may both find it empty (layout.ts): then a word is missing.
+  // Two threads that write the same night at the same moment may both find it empty (layout.ts): one word is then
+  // missing.
   if (counted.packages !== sumOf(staging, CONTEXT.accepted)) return undefined
   return { ...counted, digest: addDigests(counted.digest, await digest) }
 }
@@ -322,31 +334,31 @@ function addDigests(a: Digest, b: Digest): Digest {
   return { lo: (a.lo + b.lo) >>> 0, hi: (a.hi + b.hi) >>> 0 }
 }
 
-/** Whether the pass met a fault. @throws VacancyError `failure` when it is the memory */
+/** Whether the pass found an error. @throws VacancyError `failure` when memory is exhausted */
 function hasFailed({ memory }: Staging): boolean {
   const header = new Uint32Array(memory.buffer, 0, HEADER.failed + 1)
-  if (header[HEADER.failed] === FAILED.memoryFull) throw memoryFull(header[HEADER.limit] as number)
+  if (header[HEADER.failed] === FAILED.memoryFull) throw memoryFull(header[HEADER.limit])
   return header[HEADER.failed] === FAILED.needsExplaining
 }
 
-/** Reads the file once more on one thread, for every fault in its order. */
+/** Reads the file again on one thread, to report every error in order. */
 async function explain(build: Build, staging: Staging, file: CsvFile): Promise<void> {
-  const { crew, options, errors } = build
+  const { pool, options, errors } = build
   beginPass(staging, { explain: true, strictWindow: options.outOfWindow === 'error', threads: 1 })
   const before = errors.count
   const faultsMax = options.errorsMax - errors.first.length
-  const task = ask(crew, 0, { kind: 'explain', faultsMax, rowBytesMax: build.rowBytesLeft })
+  const task = runTask(pool, 0, { kind: 'explain', faultsMax, rowBytesMax: build.rowBytesLeft })
   const { first, countByKind } = await watched(build, staging, 'errors', file.bytes - file.dataStart, task)
   hasFailed(staging)
   for (const { line, fault, row } of first) {
-    errors.first.push(findingOf(PACKAGES_FILE, line, PACKAGE_COLUMNS, fault, row))
+    errors.first.push(findingOf(PACKAGES_FILE, line, file.columns, fault, row))
   }
   for (const [kind, count] of Object.entries(countByKind)) {
     errors.count += count
     errors.countByKind[kind] = (errors.countByKind[kind] ?? 0) + count
   }
   if (errors.count > 0 || before > 0) return
-  // A thread has met a fault that is not in the file as this pass read it.
+  // A thread found an error that is not in the file as read by this pass.
   throw new VacancyError('failure', { reason: `${file.path} changed while it was read.` })
 }
 
@@ -357,17 +369,17 @@ async function writeSnapshot(
   counted: Counted,
   path: string,
 ) {
-  const { crew, options, env } = build
+  const { pool, options, env } = build
   const { memory } = staging
   beginPhase(build, 'write')
   const source = sourceOf(build, properties, counted, memory)
   const parts = planWords(source.tables).flat()
   const wordsMax = parts.reduce((most, part) => Math.max(most, part.words), 0)
-  const areas = crew.workers.map(() => ({
+  const areas = pool.workers.map(() => ({
     scratch: takeMemory(memory, WORDS_SCRATCH_BYTES),
     target: takeMemory(memory, wordsMax * BYTES_PER_WORD),
   }))
-  await askAll(crew, (thread) => ({
+  await runAll(pool, (thread) => ({
     kind: 'prepare-words',
     tables: counted.tables,
     ids: properties.columns.ids,
@@ -378,7 +390,7 @@ async function writeSnapshot(
   const written = await toDisk(path, () => {
     mkdirSync(options.outputPath, { recursive: true })
     return writeSeedFile(env, path, source, {
-      encoder: crewEncoder(crew),
+      encoder: poolEncoder(pool),
       onProgress: ({ parts: done, of: total }) => reportProgress(build, { done, total, packages: counted.packages }),
     })
   })
@@ -388,7 +400,7 @@ async function writeSnapshot(
   return { written, source }
 }
 
-/** A full disk ends an import as any other failed write does. */
+/** A full disk ends an import like any other failed write. */
 async function toDisk<T>(path: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write()
@@ -397,16 +409,16 @@ async function toDisk<T>(path: string, write: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Hands part after part to the thread that has the fewest. */
-function crewEncoder(crew: Crew): WordsEncoder {
-  const load = crew.workers.map(() => 0)
+/** Assigns each part to the thread with the fewest parts. */
+function poolEncoder(pool: WorkerPool): WordsEncoder {
+  const load = pool.workers.map(() => 0)
   return {
-    ahead: crew.workers.length * PARTS_A_THREAD,
+    ahead: pool.workers.length * PARTS_A_THREAD,
     async encode(part) {
       const thread = load.indexOf(Math.min(...load))
-      load[thread] = (load[thread] as number) + 1
-      const encoded = await ask(crew, thread, { kind: 'encode', part })
-      load[thread] = (load[thread] as number) - 1
+      load[thread] = load[thread] + 1
+      const encoded = await runTask(pool, thread, { kind: 'encode', part })
+      load[thread] = load[thread] - 1
       return encoded
     },
   }
@@ -421,11 +433,11 @@ function sourceOf(
   return {
     shardId: options.shardId,
     codecs: options.codecs,
-    // A seed stands at the beginning of a log, before anybody voted (consensus.md §16.2).
+    // A seed starts a log, before any vote (docs/design/storage.md#snapshot-format).
     index: 1,
     term: 1,
     configuration: { voters: [], learners: [] },
-    // None ever ran, so the first one needs no reason for its gap (consensus.md §11).
+    // None has run, so the first one needs no reason for its gap (docs/design/consensus.md#log-commands).
     lastMaintenanceDay: 0,
     digestWithoutPackages: counted.digest,
     names: { ...properties.names, roomTypes: counted.roomTypes },
@@ -434,6 +446,7 @@ function sourceOf(
     sessionCount: 0,
     sessions: new Uint8Array(0),
     settings: new Uint8Array(0),
+    replicated: new Uint8Array(0),
     memory,
     words: () => {
       throw new VacancyError('internal', { reason: 'words of an import are gathered by its threads' })
@@ -441,19 +454,29 @@ function sourceOf(
   }
 }
 
+function headerNotes({ files, module }: Build): string[] {
+  return files.flatMap(({ path, warning, order }) => [
+    ...(warning === undefined ? [] : [`${basename(path)}: ${warning}`]),
+    ...(order ? [`${basename(path)}: columns are read by the names in its header`] : []),
+    ...(order && module && basename(path) === PACKAGES_FILE
+      ? [`${PACKAGES_FILE} in the order ${IMPORT_COLUMNS.packages.join(',')} would be read faster`]
+      : []),
+  ])
+}
+
 function notesOf({ options, module }: Build, source: SnapshotSource, { packages, tables }: Counted): string[] {
   const notes: string[] = []
   if (!module && options.kernel !== 'typescript') {
-    notes.push('the compiled kernel is missing, so this took several times longer; npm start builds it')
+    notes.push('the compiled kernel is missing, so this took several times longer; run npm start to build it')
   }
   if (existsSync(join(options.inputPath, RESTRICTIONS_FILE))) {
     notes.push(`${RESTRICTIONS_FILE} is ignored: restrictions are not supported yet`)
   }
-  if (packages === 0) notes.push(`${PACKAGES_FILE} holds no packages of these nights`)
+  if (packages === 0) notes.push(`${PACKAGES_FILE} has no packages for these nights`)
   const { roomStart, count } = source.properties
   let many = 0
   for (let i = 0; i < count; i++) {
-    if ((roomStart[i + 1] as number) - (roomStart[i] as number) > MANY_ROOM_TYPES) many++
+    if (roomStart[i + 1] - roomStart[i] > MANY_ROOM_TYPES) many++
   }
   if (many > 0)
     notes.push(`${many === 1 ? '1 property has' : `${many} properties have`} more than ${MANY_ROOM_TYPES} room types`)
@@ -463,7 +486,7 @@ function notesOf({ options, module }: Build, source: SnapshotSource, { packages,
 
 function sumOf({ memory, contexts }: Staging, offset: number): number {
   const f64 = new Float64Array(memory.buffer)
-  return contexts.reduce((sum, context) => sum + (f64[(context + offset) >>> 3] as number), 0)
+  return contexts.reduce((sum, context) => sum + f64[(context + offset) >>> 3], 0)
 }
 
 function beginPhase(build: Build, name: Phase): void {
@@ -476,10 +499,10 @@ function endPhase(build: Build): void {
   build.phases[phase.name] = round((build.env.clock.monotonicMs() - phase.startMs) / 1000)
 }
 
-/** Reports from the counters of the threads while they work. */
+/** Reports progress from the counters of the working threads. */
 async function watched<T>(build: Build, staging: Staging, phase: Phase, total: number, work: Promise<T>): Promise<T> {
   beginPhase(build, phase)
-  // A little later than progress may be told again, so that none is left out.
+  // Slightly longer than the report interval, so that none is skipped.
   const timer = setInterval(() => {
     const packages = sumOf(staging, CONTEXT.accepted) + sumOf(staging, CONTEXT.skipped)
     reportProgress(build, { done: Math.min(sumOf(staging, CONTEXT.bytesDone), total), total, packages })

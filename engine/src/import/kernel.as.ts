@@ -1,13 +1,11 @@
-// AssemblyScript: lines of packages.csv → words (performance.md §6). Same contract as the TypeScript twin in staging.ts
-// and twin.ts, over the memory of layout.ts; a test holds the numbers of both together.
-//
-// A line is compared with the one before it: the same `property,room,` bytes mean the same row, the same text from the
-// rate features to the end of the line means the same mask. Only a change costs a look into a table. Whatever is not
-// plain (quotes, blanks around a cell, bytes that are no ASCII and not known yet, a wrong value) stops at the start of
-// its line, before anything is changed; the slow path in TypeScript takes that one line and decides what it is.
-//
-// Every line from `start` on ends with a newline before `end`, which stops each loop; vectors may read PADDING_BYTES
-// behind it. Compiled without runtime and without static data.
+// AssemblyScript: lines of packages.csv → words (docs/design/storage.md#import). Same contract as the fallback kernel
+// in staging.ts and kernel-fallback.ts, over the memory of layout.ts; a test keeps the numbers of both in sync. A
+// line is compared with the previous one: the same `property,room,` bytes mean the same row, and the same text from
+// the rate features to the end of the line means the same mask. Only a change needs a table lookup. Lines that are
+// not plain (quotes, blanks around a cell, unknown non-ASCII bytes, an invalid value) stop the kernel at the start of
+// the line, before any change. The slow path in TypeScript then processes that single line. Every line from `start`
+// on ends with a newline before `end`, which stops each loop; vectors may read PADDING_BYTES beyond it. Compiled
+// without runtime and static data.
 
 // Header, byte offsets from address 0.
 const LIMIT: usize = 1 * 4
@@ -92,7 +90,7 @@ const COMMA: u8 = 0x2c
 const DOT: u8 = 0x2e
 const ZERO: u8 = 0x30
 
-// The row of the line at hand: what `resolve` found and `createRow` completes.
+// The row of the current line: found by `resolve` and completed by `createRow`.
 let row: u32 = 0
 let room: u32 = 0
 let property: u32 = 0
@@ -100,7 +98,7 @@ let idHash: u32 = 0
 let roomText: usize = 0
 let roomLength: u32 = 0
 
-// What `readTail` keeps from line to line: the texts still lie in the buffer. Length 0: nothing known.
+// State that `readTail` keeps between lines: the texts are still in the buffer. Length 0: none.
 let features: usize = 0
 let featuresLength: usize = 0
 let mask: u32 = 0
@@ -145,9 +143,9 @@ export function scan(context: usize, start: usize, end: usize): i32 {
 
 /** Start of the line at which the functions below stopped. */
 let cursor: usize = 0
-/** From `scanGrouped`: so many lines in a row had another row each that batches are faster. */
+/** From `scanGrouped`: so many consecutive lines had different rows that batches are faster. */
 const SHUFFLED: i32 = -1
-/** Lines in a row with another row each, and with the same, that make the kernel change its way. */
+/** Consecutive lines with different rows, and with the same row, after which the kernel switches its method. */
 const CHANGE_LINES: u32 = 4
 
 /** Line by line: fast where lines of one row follow each other. */
@@ -263,7 +261,7 @@ const ENTRY_BYTES: usize = 64
 
 /**
  * Lines in batches, for files in no order. There each line touches a slot, a row and a word that are in no cache, one
- * found through the other; in a batch, 32 of each are fetched side by side. The ratio stands in import.bench.ts.
+ * found through the other; in a batch, 32 of each are fetched side by side. The ratio is measured in import.bench.ts.
  *
  * Leaves to `scanGrouped` what is new or empty, and everything as soon as lines of one row follow each other.
  */
@@ -332,7 +330,7 @@ function storeBatch(context: usize, batch: usize, batchEnd: usize): i32 {
     const record = load<u32>(entry, ENTRY_ROW)
     const nightOf = load<u32>(entry, ENTRY_NIGHT)
     let at: u32 = 0
-    // Another row in the first slot, or one that is not there yet: looked for below.
+    // A different row in the first slot, or no row yet: looked up below.
     if (
       record != 0 &&
       nightOf < days &&
@@ -589,7 +587,10 @@ function mayBeNew(context: usize): bool {
   return property != NO_PROPERTY && (room != 0 || isPrintable(roomText, roomLength))
 }
 
-/** Packs the property id of `length` bytes to ID (wire-protocol.md §6.3). @returns false if it is not one, or not plain */
+/**
+ * Packs the property id of `length` bytes to ID (docs/design/protocol.md#property-ids). @returns false if it is not
+ * one, or not plain
+ */
 function packId(context: usize, p: usize, length: u32): bool {
   if (length - 1 < 14) {
     const v = v128.and(v128.load(p), lanesBelow(length))
@@ -960,7 +961,7 @@ function readFeatures(text: usize, length: u32): bool {
     if (bit < 0) return false
     mask |= 1 << bit
     name = nameEnd + 1
-    // A `|` at the end stands before an empty name: the slow path says what that means.
+    // A `|` at the end precedes an empty name, which the slow path handles.
     if (name == end) return false
   }
   foundMask = mask
@@ -996,7 +997,7 @@ function keepMask(context: usize, text: usize, length: u32, hash: u32, mask: u32
   store<u32>(entry, mask, 12)
 }
 
-/** Never leaves the thread, so it may use 64-bit steps that the twin has not. */
+/** Private to the thread, so it may use 64-bit steps that the fallback does not have. */
 function hashFeatures(p: usize, length: u32): u32 {
   let h: u64 = length
   let i: u32 = 0
@@ -1032,8 +1033,8 @@ function hashRoomOfRow(record: usize, nameHash: u32, b: u32, c: u32): u32 {
 }
 
 /**
- * Counts the packages of some rows of one table, says on which nights there are any, and adds up the digests of the
- * fact that these properties have the room type.
+ * Counts the packages of some rows of one table, marks the nights that have any, and sums the digests of these
+ * properties having the room type.
  *
  * @param list row addresses, u32
  * @param result RESULT_BYTES
@@ -1061,7 +1062,7 @@ export function census(list: usize, count: u32, result: usize): void {
           nights |= u32(i64x2.bitmask(i64x2.ne(v128.load(chunk + (j << 3)), i64x2.splat(0)))) << j
         }
         packages += popcnt(nights)
-        // A chunk that goes over the end of the window goes on at its beginning.
+        // A chunk beyond the end of the window continues at its beginning.
         const toEnd = span - first
         if (toEnd < 16) {
           addNights(result, 0, nights >> toEnd)
@@ -1076,7 +1077,7 @@ export function census(list: usize, count: u32, result: usize): void {
   store<u32>(result, packages)
   store<u32>(result, digest0, 4)
   store<u32>(result, digest1, 8)
-  // Read by nobody; without a use the compiler would drop the loads.
+  // The result is unused, but without a use the compiler would drop the loads.
   store<u32>(result, touched, 12)
 }
 
@@ -1086,7 +1087,7 @@ const FETCH_RECORDS: u32 = 8
 
 // @ts-ignore: decorator
 @inline
-/** Fetches the lines of the chunks of a later row: rows lie in no order that the processor could guess. */
+/** Prefetches the lines of the chunks of a later row: the order of rows is unpredictable for the processor. */
 function touchRow(list: usize, i: u32, count: u32, chunks: u32): u32 {
   if (i + FETCH_RECORDS >= count) return 0
   const far = load<u32>(usize(load<u32>(list + usize(i + FETCH_RECORDS) * 4)), ROW_CHUNKS)
@@ -1157,7 +1158,7 @@ export function gather(
     }
     i++
   }
-  // Read by nobody, as in `census`.
+  // Unused, as in `census`.
   store<u32>(zeros, touched)
 }
 
@@ -1178,7 +1179,7 @@ function touchNights(row: u32, first: u32): u32 {
   return chunk == 0 ? 0 : load<u32>(chunk) | load<u32>(chunk, 64)
 }
 
-/** Address of 16 nights of a row; where they lie in two chunks they are put together. */
+/** Address of 16 nights of a row. Nights in two chunks are joined. */
 function nightsOf(row: u32, first: u32, zeros: usize, temporary: usize): usize {
   const span = spanOf()
   const place = placeAround(row, first, span)

@@ -41,15 +41,15 @@ function compareFiles(rounds: [number, number], optionsOf: (round: number) => Om
 }
 
 for (const order of ['grouped', 'shuffled'] as const) {
-  test(`kernel, twin and an obvious reading agree on right files, ${order}`, () => {
+  test(`kernel, fallback and a naive parser agree on valid files, ${order}`, () => {
     compareFiles([0, 24], () => ({ order, spoilOneIn: 0, varyOneIn: 0 }))
   })
 
-  test(`they agree where cells are quoted, padded or written otherwise, ${order}`, () => {
+  test(`they agree where cells are quoted, padded or formatted differently, ${order}`, () => {
     compareFiles([100, 124], () => ({ order, spoilOneIn: 0, varyOneIn: 4 }))
   })
 
-  test(`they agree on spoiled files, fault by fault, ${order}`, () => {
+  test(`they agree on corrupted files, error by error, ${order}`, () => {
     compareFiles([200, 259], (round) => ({ order, spoilOneIn: 1 + (round % 30), varyOneIn: 10 }))
   })
 }

@@ -1,12 +1,12 @@
 /**
- * The kernel of an import over a shared memory: compiled from kernel.as.ts, or its TypeScript twin where that is not
- * built or WebAssembly SIMD is missing.
+ * The kernel of an import over a shared memory: compiled from kernel.as.ts, or the fallback where it is not built or
+ * WebAssembly SIMD is missing.
  */
 
 import { readFileSync } from 'node:fs'
 import type { PackageParser } from './csv.ts'
+import { createFallback } from './kernel-fallback.ts'
 import type { ImportKernel } from './layout.ts'
-import { createTwin } from './twin.ts'
 
 export type LoadedImportKernel = {
   readonly kernel: ImportKernel
@@ -15,12 +15,12 @@ export type LoadedImportKernel = {
 
 export const IMPORT_KERNEL_FILE = new URL('../../build/import-kernel.wasm', import.meta.url)
 
-/** @returns undefined where the kernel is not built or this machine cannot run it */
+/** @returns undefined where the kernel is not built or cannot run on this machine */
 export function compileImportKernel(file: URL | string = IMPORT_KERNEL_FILE): WebAssembly.Module | undefined {
   try {
     return new WebAssembly.Module(readFileSync(file))
   } catch {
-    // The twin does the same; the summary of the import says which of them worked.
+    // The fallback has the same results; the summary of the import names the kernel used.
     return undefined
   }
 }
@@ -30,7 +30,7 @@ export function createImportKernel(
   module: WebAssembly.Module | undefined,
   parser: PackageParser,
 ): LoadedImportKernel {
-  if (module === undefined) return { kernel: createTwin(memory, parser), implementation: 'typescript' }
+  if (module === undefined) return { kernel: createFallback(memory, parser), implementation: 'typescript' }
   const { exports } = new WebAssembly.Instance(module, { env: { memory } })
   return { kernel: exports as unknown as ImportKernel, implementation: 'wasm' }
 }

@@ -1,12 +1,12 @@
 /**
- * Shared memory of an import: what lies where, for the kernel (kernel.as.ts), its twin (staging.ts) and the threads.
+ * The layout of the shared memory of an import, for the kernel (kernel.as.ts), the fallback (staging.ts) and the threads.
  *
  *   0        header        u32 cells, HEADER
- *   BASE     set once      codec names, property ids, property slots, room counts, one context a thread
- *   base     grows         room types, rows, chunks, slot tables; handed out upwards, never given back in a pass
+ *   BASE     set once      codec names, property ids, property slots, room counts, one context per thread
+ *   base     grows         room types, rows, chunks, slot tables; allocated upwards, never freed during a pass
  *
- * A package is found by property and room type → row → chunk of 16 nights → word. All of it is created on first
- * sight by whichever thread comes first, with one compare-and-swap; nothing moves while threads read lines.
+ * A package is found by property and room type → row → chunk of 16 nights → word. Each is created by the
+ * first thread that needs it, with one compare-and-swap. Nothing moves while threads read lines.
  *
  *   slots    8 bytes: address of the record (0 = free) · tag: hash | 1, or 0 until its writer has stored it.
  *            Open addressing with linear steps; slot = hash >>> shift
@@ -19,8 +19,8 @@
  * Chunk k of a row begins with night base + 16 k, counted from the first day of the window and around its end. The base
  * is the night with which the row began, mostly its first: so 60 nights take 4 chunks, not 4 or 5.
  *
- * Words are plain loads and stores: two threads that bring the same night at the same moment may both see it empty.
- * Nothing is lost by that: the words counted at the end are then fewer than the packages accepted (import.ts).
+ * Words are plain loads and stores: two threads that write the same night at the same moment may both see it empty.
+ * This is detected, because fewer words are counted at the end than packages were accepted (import.ts).
  */
 
 export const PAGE_BYTES = 65536
@@ -30,7 +30,7 @@ export const MEMORY_BYTES_MAX = 65535 * PAGE_BYTES
 /** Bytes that vectors may read behind the end of lines. */
 export const PADDING_BYTES = 64
 
-/** u32 cells of the header. What threads change while they read lines lies on cache lines of its own, from cell 32 on. */
+/** u32 cells of the header. Cells that threads change while reading are on their own cache lines, from cell 32 on. */
 export const HEADER = {
   limit: 1,
   rowSlots: 2,
@@ -45,7 +45,7 @@ export const HEADER = {
   days: 11,
   codecNames: 12,
   codecCount: 13,
-  /** 1: words hold the line number instead of the package, so that a second one can name the first. */
+  /** 1: words hold the line number instead of the package, so that an error can name the first line. */
   explain: 14,
   /** 1: a date outside the window is an error. */
   strictWindow: 15,
@@ -56,8 +56,8 @@ export const HEADER = {
   rows: 48,
   rooms: 64,
   failed: 80,
-  /** Threads at work << 16 | threads that wait for larger slot tables. */
-  crew: 96,
+  /** Working threads << 16 | threads that wait for larger slot tables. */
+  threads: 96,
   growths: 112,
   nextRange: 128,
   nextTask: 144,
@@ -74,23 +74,23 @@ export const CONTEXT = {
   spareChunk: 16,
   roomLength: 20,
   featureTextNext: 24,
-  /** f64: packages taken. */
+  /** f64: packages accepted. */
   accepted: 32,
   /** f64: packages outside the window. */
   skipped: 40,
   /** f64: lines read so far. */
   lines: 48,
-  /** f64: line of the package that was there first, after `duplicate` in an explaining pass. */
+  /** f64: line of the first package, after `duplicate` in an explaining pass. */
   firstLine: 56,
-  /** 16 bytes: packed property id of the line at hand. */
+  /** 16 bytes: packed property id of the current line. */
   id: 64,
-  /** f64: bytes of the file this thread is through with. */
+  /** f64: bytes of the file that this thread has processed. */
   bytesDone: 80,
-  /** Room type of the line at hand for `add`, up to 255 bytes and padding. */
+  /** Room type of the current line for `add`, up to 255 bytes and padding. */
   room: 96,
-  /** 16 bytes: property id that the compiled kernel looked up last. */
+  /** 16 bytes: property id of the compiled kernel's last lookup. */
   propertyId: 368,
-  /** Lines of a batch: 32 of 64 bytes, of the compiled kernel alone. */
+  /** Lines of a batch: 32 of 64 bytes, for the compiled kernel only. */
   batch: 384,
   /** Feature texts seen before: 16 bytes each, u32 hash · u32 address of the text · u32 length · u32 mask. */
   features: 384 + 32 * 64,
@@ -116,7 +116,7 @@ export const WINDOW_DAYS_MAX = 367
 /** One codec name: u32 length, at +16 its bytes, padded with zeros. */
 export const CODEC_BYTES = 96
 
-/** What threads take from the shared memory at a time. */
+/** Allocation unit of threads. */
 export const BLOCK_BYTES = 256 * 1024
 
 /** Rows of one census task; one result is RESULT_BYTES. */
@@ -126,9 +126,9 @@ export const TASK_BYTES = 8
 /** u32 packages · u32 digest of lane 0, lane 1, words not included · u32 unused · 384 bits: some row has night d. */
 export const RESULT_BYTES = 80
 
-/** Why `scan` stopped at the cursor, and what `add` did. */
+/** Why `scan` stopped at the cursor, and the result of `add`. */
 export const STOP = {
-  /** Everything to the end is read; `add`: the package is in. */
+  /** Everything up to the end is read; `add`: the package is stored. */
   done: 0,
   /** This line needs the slow path. */
   odd: 1,
@@ -164,9 +164,9 @@ export function finishHash(hash: number): number {
 
 /** All arguments but counts are addresses in the memory of the kernel (layout.ts). */
 export type ImportKernel = {
-  /** Reads whole lines of [start, end) from where PADDING_BYTES more may be read; stops at context.cursor. */
+  /** Reads the whole lines of [start, end), and up to PADDING_BYTES beyond. Stops at context.cursor. */
   scan(context: number, start: number, end: number): Stop
-  /** Takes one package: id and room type lie in the context; `line` is what the word holds in an explaining pass. */
+  /** Adds one package: id and room type are in the context. `line` is the word's content in an explaining pass. */
   add(context: number, night: number, lo: number, hi: number, line: number): Stop
   /** From now on the bytes from the rate features to the newline mean `mask`. */
   remember(context: number, text: number, length: number, mask: number): void

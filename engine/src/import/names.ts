@@ -1,4 +1,4 @@
-/** Names of one kind, by their bytes: a number for each in the order they come, and their ranks by bytes at the end. */
+/** Names of one kind, by their bytes: numbered in order of appearance, and ranked by bytes at the end. */
 
 import { compareBytes } from '@vacancy/shared'
 
@@ -9,7 +9,7 @@ export type Names = {
   starts: Uint32Array
   /** Open addressing: name + 1, 0 = free. */
   slots: Uint32Array
-  /** The name asked for last: neighbours in a file often share it. */
+  /** The last name looked up: neighbours in a file often share it. */
   last: number
 }
 
@@ -23,13 +23,13 @@ export function createNames(): Names {
   }
 }
 
-/** @returns the number of the name text[start, end), given now if it is new */
+/** @returns the number of the name text[start, end), assigned now if it is new */
 export function numberOf(names: Names, text: Uint8Array, start: number, end: number): number {
   if (names.last >= 0 && isName(names, names.last, text, start, end)) return names.last
   const mask = names.slots.length - 1
   let slot = hashBytes(text, start, end) & mask
   for (;;) {
-    const name = (names.slots[slot] as number) - 1
+    const name = names.slots[slot] - 1
     if (name < 0) break
     if (isName(names, name, text, start, end)) {
       names.last = name
@@ -45,8 +45,8 @@ export function numberOf(names: Names, text: Uint8Array, start: number, end: num
 }
 
 function isName({ bytes, starts }: Names, name: number, text: Uint8Array, start: number, end: number): boolean {
-  const from = starts[name] as number
-  if ((starts[name + 1] as number) - from !== end - start) return false
+  const from = starts[name]
+  if (starts[name + 1] - from !== end - start) return false
   for (let i = start; i < end; i++) {
     if (bytes[from + i - start] !== text[i]) return false
   }
@@ -54,7 +54,7 @@ function isName({ bytes, starts }: Names, name: number, text: Uint8Array, start:
 }
 
 function append(names: Names, text: Uint8Array, start: number, end: number): number {
-  const from = names.starts[names.count] as number
+  const from = names.starts[names.count]
   const to = from + end - start
   if (to > names.bytes.length) {
     const bytes = new Uint8Array(Math.max(names.bytes.length * 2, to))
@@ -66,7 +66,7 @@ function append(names: Names, text: Uint8Array, start: number, end: number): num
     starts.set(names.starts)
     names.starts = starts
   }
-  for (let i = start; i < end; i++) names.bytes[from + i - start] = text[i] as number
+  for (let i = start; i < end; i++) names.bytes[from + i - start] = text[i]
   names.count++
   names.starts[names.count] = to
   return names.count - 1
@@ -75,8 +75,7 @@ function append(names: Names, text: Uint8Array, start: number, end: number): num
 function growSlots(names: Names): void {
   const slots = new Uint32Array(names.slots.length * 4)
   for (let name = 0; name < names.count; name++) {
-    let slot =
-      hashBytes(names.bytes, names.starts[name] as number, names.starts[name + 1] as number) & (slots.length - 1)
+    let slot = hashBytes(names.bytes, names.starts[name], names.starts[name + 1]) & (slots.length - 1)
     while (slots[slot] !== 0) slot = (slot + 1) & (slots.length - 1)
     slots[slot] = name + 1
   }
@@ -86,7 +85,7 @@ function growSlots(names: Names): void {
 /** FNV-1a, finished. */
 function hashBytes(text: Uint8Array, start: number, end: number): number {
   let h = 0x811c9dc5
-  for (let i = start; i < end; i++) h = Math.imul(h ^ (text[i] as number), 0x01000193)
+  for (let i = start; i < end; i++) h = Math.imul(h ^ text[i], 0x01000193)
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
   return (h ^ (h >>> 13)) >>> 0
 }
@@ -102,13 +101,13 @@ export function ranksOf(names: Names): Uint32Array {
 }
 
 export function bytesOf({ bytes, starts }: Names, name: number): Uint8Array {
-  return bytes.subarray(starts[name] as number, starts[name + 1] as number)
+  return bytes.subarray(starts[name], starts[name + 1])
 }
 
 /** The names as text, in the order of their ranks. */
 export function sortedNames(names: Names, ranks: Uint32Array): string[] {
   const decoder = new TextDecoder()
   const sorted = new Array<string>(names.count)
-  for (let name = 0; name < names.count; name++) sorted[ranks[name] as number] = decoder.decode(bytesOf(names, name))
+  for (let name = 0; name < names.count; name++) sorted[ranks[name]] = decoder.decode(bytesOf(names, name))
   return sorted
 }

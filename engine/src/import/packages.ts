@@ -1,16 +1,17 @@
 /**
- * One thread reads packages.csv: blocks of lines through the kernel, single lines through the slow path.
+ * Reads packages.csv on one thread: blocks of lines through the kernel, single lines through the slow path.
  *
- * The first pass is shared by all threads and stops at the first fault anywhere, because then nothing will be written.
- * What is wrong is told by a second, explaining pass: one thread reads the file from its beginning, words hold line
- * numbers, and every fault comes in the order of the file. So errors do not depend on how the file was split, and the
- * fast pass needs neither line numbers nor an order between threads.
+ * The first pass is shared by all threads and stops at the first error anywhere, because then nothing is written.
+ * Errors are reported by a second, explaining pass: one thread reads the file from its beginning, words hold line
+ * numbers, and errors come in file order. Errors are therefore independent of how the file was split, and the fast
+ * pass needs neither line numbers nor an order between threads.
  */
 
 import { AssertionError, formatDay, LIMITS, unreachable } from '@vacancy/shared'
 import {
   cellText,
   faultAt,
+  faultInFile,
   LINE_BYTES_MAX,
   type PackageParser,
   parsePackage,
@@ -18,34 +19,37 @@ import {
   rowOf,
   scanFault,
 } from './csv.ts'
-import type { Fault } from './faults.ts'
+import { highOf, lowOf, putPackage } from './kernel-fallback.ts'
 import type { ImportKernel } from './layout.ts'
 import { CONTEXT, HEADER, STOP, type Stop } from './layout.ts'
+import type { Fault } from './row-errors.ts'
 import { type Blocks, nextBlock, openRange, skipLine } from './split.ts'
-import { FAILED, leaveCrew, meetCrew } from './staging.ts'
-import { highOf, lowOf, putPackage } from './twin.ts'
+import { FAILED, leavePass, meetThreads } from './staging.ts'
 
 export type PackageThread = {
   readonly memory: WebAssembly.Memory
   readonly kernel: ImportKernel
   readonly parser: PackageParser
   readonly context: number
-  /** Where the bytes of `blocks` lie in the memory. */
+  /** Where the bytes of `blocks` are in the memory. */
   readonly buffer: number
   readonly blocks: Blocks
-  /** Views of what was there when the thread began: header, contexts and buffers. */
+  /** Views of the memory that existed when the thread started: header, contexts and buffers. */
   readonly u8: Uint8Array
   readonly u32: Uint32Array
   readonly f64: Float64Array
 }
 
-/** The file's data: what lies behind byte order mark and header. */
+/** The file's data, after byte order mark and header. */
 export type PackageFile = { readonly start: number; readonly end: number; readonly firstLine: number }
 
-/** Told of each fault in an explaining pass, with the line's bytes as they are until the next one; without it, the first fault ends the pass. */
+/**
+ * Called with each error of an explaining pass and the bytes of its line, which are valid during the call. Without
+ * it, the first error ends the pass.
+ */
 type FaultSink = (line: number, fault: Fault, row: Uint8Array) => void
 
-/** Takes range after range until none is left, or some thread has met a fault. */
+/** Processes range after range until none is left, or some thread has found an error. */
 export function readSharedRanges(thread: PackageThread, file: PackageFile, rangeBytes: number): void {
   const { u32, memory } = thread
   try {
@@ -57,18 +61,18 @@ export function readSharedRanges(thread: PackageThread, file: PackageFile, range
       if (!readLines(thread, undefined)) return
     }
   } finally {
-    leaveCrew(memory)
+    leavePass(memory)
   }
 }
 
-/** Reads the whole file in order and tells every fault. */
+/** Reads the whole file in order and reports every error. */
 export function explainPackages(thread: PackageThread, file: PackageFile, onFault: FaultSink): void {
   thread.f64[(thread.context + CONTEXT.lines) >>> 3] = file.firstLine
   openRange(thread.blocks, file.start, file.end, true)
   try {
     readLines(thread, onFault)
   } finally {
-    leaveCrew(thread.memory)
+    leavePass(thread.memory)
   }
 }
 
@@ -87,20 +91,20 @@ function readLines(thread: PackageThread, onFault: FaultSink | undefined): boole
     }
     if (!readBlock(thread, onFault)) return false
     const done = (context + CONTEXT.bytesDone) >>> 3
-    f64[done] = (f64[done] as number) + blocks.end - blocks.start
+    f64[done] = f64[done] + blocks.end - blocks.start
     if (Atomics.load(u32, HEADER.failed) !== FAILED.no) return false
   }
 }
 
-/** Reads blocks.start … blocks.end; moves `end` back to a record that goes on behind it. */
+/** Reads blocks.start … blocks.end; moves `end` back to a record that continues beyond it. */
 function readBlock(thread: PackageThread, onFault: FaultSink | undefined): boolean {
   const { blocks, kernel, context, buffer, memory, u32 } = thread
   let at = blocks.start
   while (at < blocks.end) {
     const stop = kernel.scan(context, buffer + at, buffer + blocks.end)
-    at = (u32[(context + CONTEXT.cursor) >>> 2] as number) - buffer
+    at = u32[(context + CONTEXT.cursor) >>> 2] - buffer
     if (stop === STOP.crowded) {
-      meetCrew(memory)
+      meetThreads(memory)
       if (Atomics.load(u32, HEADER.failed) !== FAILED.no) return false
     } else if (stop === STOP.memoryFull) {
       return outOfMemory(thread)
@@ -120,7 +124,7 @@ function readBlock(thread: PackageThread, onFault: FaultSink | undefined): boole
 const FAULTY = -1
 const UNFINISHED = -2
 
-/** Reads the one record at `at`. @returns where the next begins, or FAULTY, or UNFINISHED */
+/** Reads the record at `at`. @returns offset of the next one, or FAULTY, or UNFINISHED */
 function readSlowly(thread: PackageThread, at: number, onFault: FaultSink | undefined): number {
   const { parser, blocks } = thread
   const { cells } = parser
@@ -130,7 +134,7 @@ function readSlowly(thread: PackageThread, at: number, onFault: FaultSink | unde
   // lines may be another thread's.
   if (!onFault && cells.lines !== 1 && scanned !== 'blank') return faulty(thread)
   let fault: Fault | undefined
-  if (scanned === 'record') fault = parsePackage(parser) ?? addPackage(thread, at)
+  if (scanned === 'record') fault = faultInFile(parsePackage(parser) ?? addPackage(thread, at), parser.order)
   else if (scanned !== 'blank') fault = scanFault(cells, scanned)
   if (Atomics.load(thread.u32, HEADER.failed) === FAILED.memoryFull) return FAULTY
   if (fault && !onFault) return faulty(thread)
@@ -140,16 +144,16 @@ function readSlowly(thread: PackageThread, at: number, onFault: FaultSink | unde
   return cells.next
 }
 
-/** @returns what is wrong with the package in itself or beside what is there */
+/** @returns the error of the package, by itself or in conflict with others */
 function addPackage(thread: PackageThread, at: number): Fault | undefined {
   const { parser, kernel, context, memory, u8, u32, f64 } = thread
   const { cells } = parser
   putPackage(u8, u32, context, parser)
-  const night = parser.day - (u32[HEADER.firstDay] as number)
+  const night = parser.day - u32[HEADER.firstDay]
   let stop: Stop
   do {
     stop = kernel.add(context, night, lowOf(parser), highOf(parser), lineOf(thread))
-    if (stop === STOP.crowded) meetCrew(memory)
+    if (stop === STOP.crowded) meetThreads(memory)
   } while (stop === STOP.crowded && Atomics.load(u32, HEADER.failed) === FAILED.no)
   switch (stop) {
     case STOP.done:
@@ -158,14 +162,14 @@ function addPackage(thread: PackageThread, at: number): Fault | undefined {
     case STOP.outside: {
       if (u32[HEADER.strictWindow] === 1) return windowFault(thread)
       const skipped = (context + CONTEXT.skipped) >>> 3
-      f64[skipped] = (f64[skipped] as number) + 1
+      f64[skipped] = f64[skipped] + 1
       return undefined
     }
     case STOP.unknownProperty:
       return faultAt(cells, 'unknown_property', 0)
     case STOP.duplicate: {
       const value = [0, 1, 2].map((cell) => cellText(cells, cell)).join(',')
-      const firstLine = f64[(context + CONTEXT.firstLine) >>> 3] as number
+      const firstLine = f64[(context + CONTEXT.firstLine) >>> 3]
       return { kind: 'package_twice', column: 0, value, firstLine }
     }
     case STOP.tooManyRooms: {
@@ -174,7 +178,7 @@ function addPackage(thread: PackageThread, at: number): Fault | undefined {
     }
     case STOP.memoryFull:
     case STOP.crowded:
-      // The caller sees by the header that the pass has failed.
+      // The header tells the caller that the pass has failed.
       if (stop === STOP.memoryFull) outOfMemory(thread)
       return undefined
     case STOP.odd:
@@ -185,8 +189,8 @@ function addPackage(thread: PackageThread, at: number): Fault | undefined {
 }
 
 function windowFault({ parser, u32 }: PackageThread): Fault {
-  const first = u32[HEADER.firstDay] as number
-  const range = `${formatDay(first)} to ${formatDay(first + (u32[HEADER.days] as number) - 1)}`
+  const first = u32[HEADER.firstDay]
+  const range = `${formatDay(first)} to ${formatDay(first + u32[HEADER.days] - 1)}`
   return { ...faultAt(parser.cells, 'window', 2), range }
 }
 
@@ -195,6 +199,8 @@ function windowFault({ parser, u32 }: PackageThread): Fault {
  * (`a | b`) is read fast. Only where no quote is: then the sixth cell is what follows the fifth comma.
  */
 function rememberFeatures({ parser, blocks, kernel, context, buffer }: PackageThread, at: number): void {
+  // Then the features are elsewhere, and the kernel in use keeps no texts.
+  if (parser.order) return
   const end = parser.cells.next
   const line = blocks.bytes.subarray(at, end)
   if (line.includes(QUOTE)) return
@@ -207,12 +213,12 @@ const QUOTE = 0x22
 const COMMA = 0x2c
 
 function lineOf({ f64, context }: PackageThread): number {
-  return f64[(context + CONTEXT.lines) >>> 3] as number
+  return f64[(context + CONTEXT.lines) >>> 3]
 }
 
 function addLines({ f64, context }: PackageThread, lines: number): void {
   const cell = (context + CONTEXT.lines) >>> 3
-  f64[cell] = (f64[cell] as number) + lines
+  f64[cell] = f64[cell] + lines
 }
 
 function faulty({ u32 }: PackageThread): typeof FAULTY {

@@ -1,6 +1,6 @@
-/** How far an import is: what it reports, as a bar on a terminal and as JSON lines for programs. */
+/** Progress of an import, as a bar on a terminal and as JSON lines for programs. */
 
-/** In their order; `errors` only when something is wrong: the file is read again to tell what. */
+/** In order. `errors` only after an error: the file is read again to report all of them. */
 export const PHASES = {
   properties: 'reading properties',
   packages: 'reading packages',
@@ -20,7 +20,7 @@ export type ImportProgress = {
   /** Since the import began. */
   readonly seconds: number
   readonly recordsPerSecond: number
-  /** To the end of this phase; absent before anything is done. */
+  /** Until the end of this phase; absent before any progress. */
   readonly etaSeconds?: number
 }
 

@@ -1,23 +1,26 @@
 /**
- * properties.csv → columns, in the order of the rows of a snapshot, and the index from packed id to ordinal.
+ * properties.csv → columns, in the row order of a snapshot, and the index from packed id to ordinal.
  *
- * The order is by segment, property type, category, stars, area, id, comparing bytes of names: numbers of names depend
- * on the order of the file, and the same properties in another order must give the same snapshot. Neighbours in that
- * order are what searches ask for together (performance.md §2).
+ * The order is by segment, property type, category, stars, area and id, comparing bytes of names. Name numbers depend
+ * on file order, but the same properties in another order must give the same snapshot. Neighbours in this order are
+ * what searches request together (docs/design/store.md#tables-and-planes).
  */
 
-import { LIMITS, PROPERTY_ID_BYTES, packPropertyIdInto, RESERVED_SEGMENTS } from '@vacancy/shared'
+import { IMPORT_COLUMNS, LIMITS, PROPERTY_ID_BYTES, packPropertyIdInto, RESERVED_SEGMENTS } from '@vacancy/shared'
 import { textFault } from '@vacancy/shared/wire'
 import type { Digest } from '../snapshot/format.ts'
-import { type PropertyColumns, sharedBytes, sharedU32 } from '../snapshot/shapes.ts'
+import { type PropertyColumns, sharedBytes, sharedU32 } from '../snapshot/schema.ts'
 import { nameHash, type PropertyHashInput, propertyHash } from '../store/digest.ts'
 import {
+  arrangeCells,
   barFrom,
   type Cells,
+  type ColumnOrder,
   cellText,
   createCells,
   dropBlanks,
   faultAt,
+  faultInFile,
   LINE_BYTES_MAX,
   readRecord,
   recordText,
@@ -27,31 +30,21 @@ import {
   textFaultAt,
   wholeNumber,
 } from './csv.ts'
-import type { Fault } from './faults.ts'
 import { hashId } from './layout.ts'
 import { createNames, type Names, numberOf, ranksOf, sortedNames } from './names.ts'
+import type { Fault } from './row-errors.ts'
 import { type Blocks, type CsvFile, nextBlock, openRange, skipLine } from './split.ts'
 
-export const PROPERTY_COLUMNS = [
-  'PropertyID',
-  'Segment',
-  'Area',
-  'PropertyType',
-  'Category',
-  'Stars',
-  'Latitude',
-  'Longitude',
-  'Amenities',
-] as const
+const PROPERTY_CELLS = IMPORT_COLUMNS.properties.length
 
 /** Packed ids by ordinal, and open addressing over them: slot = hashId >>> shift, ordinal + 1, 0 = free. */
 export type PropertyIndex = { readonly ids: Uint8Array; readonly slots: Uint32Array; readonly shift: number }
 
-/** Columns lie in shared memory: other threads read them too. */
+/** Columns are in shared memory, because other threads read them too. */
 export type PropertyTable = {
   readonly columns: Omit<PropertyColumns, 'roomStart' | 'rooms'>
   readonly names: { segments: string[]; areas: string[]; types: string[]; categories: string[]; amenities: string[] }
-  /** Also of the properties whose lines were refused, behind the others: their packages are not faulty for that. */
+  /** Includes properties with refused lines, after the others, so that their packages are not errors. */
   readonly index: PropertyIndex
 }
 
@@ -68,12 +61,12 @@ type Reading = {
   capacity: number
   columns: Columns
   amenities: Uint32Array
-  /** Distinct amenities of the line at hand. */
+  /** Distinct amenities of the current line. */
   readonly lineAmenities: number[]
 }
 
 type Columns = {
-  /** Place in `seen`. */
+  /** Index in `seen`. */
   id: Uint32Array
   segment: Uint32Array
   area: Uint32Array
@@ -86,9 +79,9 @@ type Columns = {
 }
 
 type PropertyEvents = {
-  /** Told of every fault with the number of its line and its bytes, which are as they are until the next one. */
+  /** Called with every error, its line number and the bytes of the line, which are valid during the call. */
   readonly onFault: (line: number, fault: Fault, row: Uint8Array) => void
-  /** Told how far in the file reading is, now and then. */
+  /** Called now and then with the read position. */
   readonly onBlock: (bytesDone: number) => void
 }
 
@@ -115,7 +108,7 @@ export function readProperties(file: CsvFile, blocks: Blocks, { onFault, onBlock
         break
       }
       let fault: Fault | undefined
-      if (scanned === 'record') fault = addProperty(reading, line)
+      if (scanned === 'record') fault = faultInFile(addProperty(reading, line, file.order), file.order)
       else if (scanned !== 'blank') fault = scanFault(cells, scanned)
       const next = scanned === 'long' ? blocks.bytes.indexOf(0x0a, cells.next) + 1 : cells.next
       if (fault) onFault(line, fault, rowOf(blocks.bytes, at, next))
@@ -159,25 +152,26 @@ function createColumns(capacity: number): Columns {
 
 const id = new Uint8Array(16)
 
-/** Checks the nine cells from left to right, then whether the property is there already. @returns the first fault */
-function addProperty(reading: Reading, line: number): Fault | undefined {
+/** Validates the nine cells in the order of IMPORT_COLUMNS, then that the property is new. @returns the first error */
+function addProperty(reading: Reading, line: number, order: ColumnOrder | undefined): Fault | undefined {
   const { cells, seen } = reading
   const { text, starts, ends } = cells
-  if (cells.count !== PROPERTY_COLUMNS.length) {
+  if (cells.count !== PROPERTY_CELLS) {
     return {
       kind: 'columns',
       column: 0,
       value: recordText(cells),
       found: cells.count,
-      expected: PROPERTY_COLUMNS.length,
+      expected: PROPERTY_CELLS,
     }
   }
-  if (!packPropertyIdInto(text, starts[0] as number, ends[0] as number, id, 0)) return faultAt(cells, 'property_id', 0)
+  if (order) arrangeCells(cells, order)
+  if (!packPropertyIdInto(text, starts[0], ends[0], id, 0)) return faultAt(cells, 'property_id', 0)
   const before = seen.count
   const place = placeOf(seen, id, line)
   const fault = faultOfValues(reading)
   if (fault) return fault
-  if (place < before) return { ...faultAt(cells, 'property_twice', 0), firstLine: seen.lines[place] as number }
+  if (place < before) return { ...faultAt(cells, 'property_twice', 0), firstLine: seen.lines[place] }
   append(reading, place)
   return undefined
 }
@@ -189,7 +183,7 @@ function faultOfValues(reading: Reading): Fault | undefined {
     if (fault) return fault
     if (cell === 1 && isReserved(cells)) return faultAt(cells, 'reserved_segment', 1)
   }
-  const stars = wholeNumber(cells.text, cells.starts[5] as number, cells.ends[5] as number)
+  const stars = wholeNumber(cells.text, cells.starts[5], cells.ends[5])
   if (!(stars >= 1 && stars <= 5)) return faultAt(cells, 'stars', 5)
   if (!(Math.abs(degreesAt(cells, 6)) <= 90)) return faultAt(cells, 'latitude', 6)
   if (!(Math.abs(degreesAt(cells, 7)) <= 180)) return faultAt(cells, 'longitude', 7)
@@ -199,8 +193,8 @@ function faultOfValues(reading: Reading): Fault | undefined {
 const RESERVED_LENGTHS = RESERVED_SEGMENTS.map((name) => name.length)
 
 function isReserved(cells: Cells): boolean {
-  // Most names have another length: no text is made for them.
-  const length = (cells.ends[1] as number) - (cells.starts[1] as number)
+  // Most names differ in length: they are compared without creating a string.
+  const length = cells.ends[1] - cells.starts[1]
   return RESERVED_LENGTHS.includes(length) && (RESERVED_SEGMENTS as readonly string[]).includes(cellText(cells, 1))
 }
 
@@ -209,25 +203,25 @@ const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
 const TENS = Array.from({ length: 23 }, (_, power) => 10 ** power)
 const decoder = new TextDecoder()
 
-/** @returns the number in a cell, NaN if it is none; -0 is 0 */
+/** @returns the number in a cell, NaN if it is not valid; -0 is 0 */
 function degreesAt({ text, starts, ends }: Cells, cell: number): number {
-  const start = starts[cell] as number
-  const end = ends[cell] as number
+  const start = starts[cell]
+  const end = ends[cell]
   const isNegative = text[start] === 0x2d
   if (isNegative && end === start + 1) return Number.NaN
   let digits = 0
   let fraction = -1
   for (let at = isNegative ? start + 1 : start; at < end; at++) {
-    const byte = text[at] as number
+    const byte = text[at]
     if (byte === 0x2e && fraction < 0 && at > start && at + 1 < end) fraction = 0
     else if (byte >= 0x30 && byte <= 0x39) {
       digits = digits * 10 + byte - 0x30
       if (fraction >= 0) fraction++
     } else return slowNumber(text, start, end)
   }
-  // Both are exact up to here, so one division rounds as the standard says; what is longer goes the slow way.
+  // Both are exact up to here, so one division rounds as the standard requires. Longer numbers take the slow path.
   if (digits > Number.MAX_SAFE_INTEGER || fraction >= TENS.length || start === end) return slowNumber(text, start, end)
-  const value = fraction > 0 ? digits / (TENS[fraction] as number) : digits
+  const value = fraction > 0 ? digits / TENS[fraction] : digits
   return isNegative && value !== 0 ? -value : value
 }
 
@@ -240,9 +234,9 @@ function slowNumber(text: Uint8Array, start: number, end: number): number {
 function readAmenities(reading: Reading): Fault | undefined {
   const { cells, amenityNames, lineAmenities } = reading
   const { text } = cells
-  const end = cells.ends[8] as number
+  const end = cells.ends[8]
   lineAmenities.length = 0
-  for (let start = cells.starts[8] as number; start < end; ) {
+  for (let start = cells.starts[8]; start < end; ) {
     const bar = barFrom(text, start, end)
     const nameStart = skipBlanks(text, start, bar)
     const nameEnd = dropBlanks(text, nameStart, bar)
@@ -262,7 +256,10 @@ function readAmenities(reading: Reading): Fault | undefined {
   return { ...faultAt(cells, 'amenities', 8), found, expected: LIMITS.amenitiesMax }
 }
 
-/** Requests carry amenities joined by commas, so one with a comma could never be asked for (wire-protocol.md §6.2). */
+/**
+ * Requests carry amenities joined by commas, so one with a comma could never be searched for
+ * (docs/design/protocol.md#text-and-lists).
+ */
 function amenityFault(text: Uint8Array, start: number, end: number): string {
   for (let at = start; at < end; at++) {
     if (text[at] === 0x2c) return 'must not contain a comma; amenities are separated by |'
@@ -278,29 +275,28 @@ function append(reading: Reading, place: number): void {
     reading.columns = grown
   }
   const { columns, count, lineAmenities } = reading
-  const amenityStart = count === 0 ? 0 : (columns.amenityEnd[count - 1] as number)
+  const amenityStart = count === 0 ? 0 : columns.amenityEnd[count - 1]
   if (amenityStart + lineAmenities.length > reading.amenities.length) {
     const amenities = new Uint32Array(reading.amenities.length * 2)
     amenities.set(reading.amenities)
     reading.amenities = amenities
   }
-  for (let i = 0; i < lineAmenities.length; i++) reading.amenities[amenityStart + i] = lineAmenities[i] as number
+  for (let i = 0; i < lineAmenities.length; i++) reading.amenities[amenityStart + i] = lineAmenities[i]
   columns.amenityEnd[count] = amenityStart + lineAmenities.length
   const { cells } = reading
-  const nameAt = (names: Names, cell: number) =>
-    numberOf(names, cells.text, cells.starts[cell] as number, cells.ends[cell] as number)
+  const nameAt = (names: Names, cell: number) => numberOf(names, cells.text, cells.starts[cell], cells.ends[cell])
   columns.id[count] = place
   columns.segment[count] = nameAt(reading.segments, 1)
   columns.area[count] = nameAt(reading.areas, 2)
   columns.type[count] = nameAt(reading.types, 3)
   columns.category[count] = nameAt(reading.categories, 4)
-  columns.stars[count] = wholeNumber(cells.text, cells.starts[5] as number, cells.ends[5] as number)
+  columns.stars[count] = wholeNumber(cells.text, cells.starts[5], cells.ends[5])
   columns.latitude[count] = degreesAt(cells, 6)
   columns.longitude[count] = degreesAt(cells, 7)
   reading.count++
 }
 
-/** Ids of all lines so far that have one, also of those refused for something else. */
+/** Ids of all lines that have one, including lines refused for another reason. */
 type SeenIds = {
   count: number
   ids: Uint8Array
@@ -324,16 +320,16 @@ function createSeenIds(): SeenIds {
 
 const idWords = new Uint32Array(id.buffer)
 
-/** @returns the place of the id in order of first sight */
+/** @returns index of the id in order of appearance */
 function placeOf(seen: SeenIds, bytes: Uint8Array, line: number): number {
   const { slots, words } = seen
-  const w0 = idWords[0] as number
-  const w1 = idWords[1] as number
-  const w2 = idWords[2] as number
-  const w3 = idWords[3] as number
+  const w0 = idWords[0]
+  const w1 = idWords[1]
+  const w2 = idWords[2]
+  const w3 = idWords[3]
   let slot = hashId(w0, w1, w2, w3) >>> seen.shift
   for (;;) {
-    const place = (slots[slot] as number) - 1
+    const place = slots[slot] - 1
     if (place < 0) break
     const at = place * 4
     if (words[at] === w0 && words[at + 1] === w1 && words[at + 2] === w2 && words[at + 3] === w3) return place
@@ -371,10 +367,10 @@ function growSlots(seen: SeenIds): void {
 
 function hashAt(words: Uint32Array, place: number): number {
   const at = place * 4
-  return hashId(words[at] as number, words[at + 1] as number, words[at + 2] as number, words[at + 3] as number)
+  return hashId(words[at], words[at + 1], words[at + 2], words[at + 3])
 }
 
-/** Gives names their ranks, sorts the properties and adds up their digests. */
+/** Ranks names, sorts the properties and sums their digests. */
 function finish(reading: Reading): PropertyTable {
   const { count, seen } = reading
   const ranks = {
@@ -387,11 +383,11 @@ function finish(reading: Reading): PropertyTable {
   const { columns } = reading
   for (const name of ['segment', 'area', 'type', 'category'] as const) {
     const column = columns[name]
-    for (let i = 0; i < count; i++) column[i] = ranks[name][column[i] as number] as number
+    for (let i = 0; i < count; i++) column[i] = ranks[name][column[i]]
   }
   const order = sortedOrder(columns, seen, count)
   const ordered = <T extends Uint32Array | Uint8Array | Float64Array>(from: T, to: T): T => {
-    for (let i = 0; i < count; i++) to[i] = from[order[i] as number] as number
+    for (let i = 0; i < count; i++) to[i] = from[order[i]]
     return to
   }
   const amenities = orderedAmenities(reading, order, amenityRanks)
@@ -439,7 +435,7 @@ function sortedOrder(columns: Columns, { ids }: SeenIds, count: number): Uint32A
   }
   for (let byte = PROPERTY_ID_BYTES - 1; byte >= 0; byte--) {
     for (let line = 0; line < count; line++) {
-      keys[line] = ids[(columns.id[line] as number) * PROPERTY_ID_BYTES + byte] as number
+      keys[line] = ids[columns.id[line] * PROPERTY_ID_BYTES + byte]
     }
     sortBy(keys)
   }
@@ -453,21 +449,21 @@ function countingSort(order: Uint32Array, target: Uint32Array, keys: Uint32Array
   let lowest = 0xffffffff
   let highest = 0
   for (let line = 0; line < lines; line++) {
-    const key = keys[line] as number
+    const key = keys[line]
     if (key < lowest) lowest = key
     if (key > highest) highest = key
   }
   if (lowest >= highest) return false
   const starts = new Uint32Array(highest + 2)
   for (let line = 0; line < lines; line++) {
-    const next = (keys[line] as number) + 1
-    starts[next] = (starts[next] as number) + 1
+    const next = keys[line] + 1
+    starts[next] = starts[next] + 1
   }
-  for (let key = 0; key <= highest; key++) starts[key + 1] = (starts[key + 1] as number) + (starts[key] as number)
+  for (let key = 0; key <= highest; key++) starts[key + 1] = starts[key + 1] + starts[key]
   for (let i = 0; i < lines; i++) {
-    const line = order[i] as number
-    const key = keys[line] as number
-    const at = starts[key] as number
+    const line = order[i]
+    const key = keys[line]
+    const at = starts[key]
     target[at] = line
     starts[key] = at + 1
   }
@@ -480,48 +476,48 @@ function orderedAmenities(
   ranks: Uint32Array,
 ): { amenityStart: Uint32Array; amenities: Uint32Array } {
   const amenityStart = sharedU32(count + 1)
-  const sorted = sharedU32(count === 0 ? 0 : (columns.amenityEnd[count - 1] as number))
+  const sorted = sharedU32(count === 0 ? 0 : columns.amenityEnd[count - 1])
   let end = 0
   for (let i = 0; i < count; i++) {
-    const line = order[i] as number
-    const from = line === 0 ? 0 : (columns.amenityEnd[line - 1] as number)
+    const line = order[i]
+    const from = line === 0 ? 0 : columns.amenityEnd[line - 1]
     const start = end
-    for (let at = from; at < (columns.amenityEnd[line] as number); at++) {
-      insertAmong(sorted, start, end++, ranks[amenities[at] as number] as number)
+    for (let at = from; at < columns.amenityEnd[line]; at++) {
+      insertAmong(sorted, start, end++, ranks[amenities[at]])
     }
     amenityStart[i + 1] = end
   }
   return { amenityStart, amenities: sorted }
 }
 
-/** Puts a value in its place among sorted[start, end), which are in order. */
+/** Inserts a value into the sorted range [start, end). */
 function insertAmong(sorted: Uint32Array, start: number, end: number, value: number): void {
   let at = end
-  while (at > start && (sorted[at - 1] as number) > value) {
-    sorted[at] = sorted[at - 1] as number
+  while (at > start && sorted[at - 1] > value) {
+    sorted[at] = sorted[at - 1]
     at--
   }
   sorted[at] = value
 }
 
-/** Ordinals: first the properties that are taken, in their order, then those refused, in the file's. */
+/** Ordinals: first the accepted properties in their order, then the refused ones in file order. */
 function indexOf(columns: Columns, seen: SeenIds, order: Uint32Array): PropertyIndex {
   const ordinalOf = new Uint32Array(seen.count).fill(0xffffffff)
   for (let ordinal = 0; ordinal < order.length; ordinal++) {
-    ordinalOf[columns.id[order[ordinal] as number] as number] = ordinal
+    ordinalOf[columns.id[order[ordinal]]] = ordinal
   }
   let next = order.length
   const ids = sharedBytes(seen.count * 16)
   for (let place = 0; place < seen.count; place++) {
     if (ordinalOf[place] === 0xffffffff) ordinalOf[place] = next++
     const from = place * 16
-    const to = (ordinalOf[place] as number) * 16
-    for (let i = 0; i < 16; i++) ids[to + i] = seen.ids[from + i] as number
+    const to = ordinalOf[place] * 16
+    for (let i = 0; i < 16; i++) ids[to + i] = seen.ids[from + i]
   }
   const { slots, shift } = seen
   for (let slot = 0; slot < slots.length; slot++) {
-    const place = (slots[slot] as number) - 1
-    if (place >= 0) slots[slot] = (ordinalOf[place] as number) + 1
+    const place = slots[slot] - 1
+    if (place >= 0) slots[slot] = ordinalOf[place] + 1
   }
   return { ids, slots, shift }
 }
@@ -546,27 +542,27 @@ export function digestOfProperties({ columns, names }: Pick<PropertyTable, 'colu
     for (let i = 0; i < columns.count; i++) sum = (sum + propertyHash(lane, hashInputOf(columns, hashes, i))) | 0
     return sum >>> 0
   })
-  return { lo: sums[0] as number, hi: sums[1] as number }
+  return { lo: sums[0], hi: sums[1] }
 }
 
 type NameHashes = { readonly [list in keyof PropertyTable['names']]: Uint32Array }
 
 function hashInputOf(columns: PropertyTable['columns'], hashes: NameHashes, i: number): PropertyHashInput {
   const amenityHashes: number[] = []
-  const end = columns.amenityStart[i + 1] as number
-  for (let at = columns.amenityStart[i] as number; at < end; at++) {
-    amenityHashes.push(hashes.amenities[columns.amenities[at] as number] as number)
+  const end = columns.amenityStart[i + 1]
+  for (let at = columns.amenityStart[i]; at < end; at++) {
+    amenityHashes.push(hashes.amenities[columns.amenities[at]])
   }
   return {
     id: columns.ids,
     idStart: i * PROPERTY_ID_BYTES,
-    segmentHash: hashes.segments[columns.segment[i] as number] as number,
-    areaHash: hashes.areas[columns.area[i] as number] as number,
-    typeHash: hashes.types[columns.type[i] as number] as number,
-    categoryHash: hashes.categories[columns.category[i] as number] as number,
-    stars: columns.stars[i] as number,
-    latitude: columns.latitude[i] as number,
-    longitude: columns.longitude[i] as number,
+    segmentHash: hashes.segments[columns.segment[i]],
+    areaHash: hashes.areas[columns.area[i]],
+    typeHash: hashes.types[columns.type[i]],
+    categoryHash: hashes.categories[columns.category[i]],
+    stars: columns.stars[i],
+    latitude: columns.latitude[i],
+    longitude: columns.longitude[i],
     amenityHashes,
   }
 }

@@ -1,13 +1,12 @@
 /**
- * Rows as the threads left them, in no order → tables as a snapshot has them: segment by segment, room type by room
- * type, rows in the order of their properties. Words stay where they are; whoever encodes a range of rows gathers its
- * nights into planes first.
+ * Converts rows as left by the threads, unordered, to tables as in a snapshot: by segment, by room type, rows in
+ * property order. Words stay where they are; the encoder of a range of rows gathers its nights into planes first.
  */
 
 import { assert, compareBytes } from '@vacancy/shared'
 import { BYTES_PER_WORD } from '../snapshot/codec.ts'
 import type { Digest } from '../snapshot/format.ts'
-import { type PropertyColumns, sharedU32, type TableShape } from '../snapshot/shapes.ts'
+import { type PropertyColumns, sharedU32, type TableShape } from '../snapshot/schema.ts'
 import { nameHash } from '../store/digest.ts'
 import type { ImportKernel } from './layout.ts'
 import {
@@ -35,11 +34,11 @@ export type FlatTables = {
   /** Days of table t: dayStart[t] … dayStart[t + 1]. */
   readonly dayStart: Uint32Array
   readonly days: Uint32Array
-  /** Where the addresses of the rows lie, u32 each. */
+  /** Location of the row addresses, u32 each. */
   readonly rowList: number
 }
 
-/** Tables without their days, and the tasks that find these out. */
+/** Tables without their days, and the tasks that determine these. */
 export type Arrangement = {
   readonly roomTypes: string[]
   readonly rooms: Pick<PropertyColumns, 'roomStart' | 'rooms'>
@@ -47,7 +46,7 @@ export type Arrangement = {
   readonly census: CensusTasks
 }
 
-/** Up to TASK_ROWS rows of one table each; tasks of a table follow each other. */
+/** Up to TASK_ROWS rows of one table each; tasks of a table are consecutive. */
 export type CensusTasks = {
   readonly count: number
   readonly at: number
@@ -59,7 +58,7 @@ export type CensusTasks = {
 export function arrange(memory: WebAssembly.Memory, properties: PropertyTable): Arrangement {
   const roomTypes = rankRooms(memory)
   const { count, segment } = properties.columns
-  const rows = new Uint32Array(memory.buffer)[HEADER.rows] as number
+  const rows = new Uint32Array(memory.buffer)[HEADER.rows]
   const rowList = takeMemory(memory, Math.max(rows, 1) * 4)
   const u32 = new Uint32Array(memory.buffer)
   const byProperty = rowsByProperty(memory, count, rows)
@@ -75,7 +74,7 @@ function rankRooms(memory: WebAssembly.Memory): string[] {
   const u32 = new Uint32Array(memory.buffer)
   const rooms: { record: number; name: Uint8Array }[] = []
   forEachRecord(memory, HEADER.roomSlots, (record) => {
-    const length = u32[(record >>> 2) + ROOM.length] as number
+    const length = u32[(record >>> 2) + ROOM.length]
     rooms.push({ record, name: u8.slice(record + ROOM_TEXT_AT, record + ROOM_TEXT_AT + length) })
   })
   rooms.sort((a, b) => compareBytes(a.name, b.name))
@@ -97,13 +96,13 @@ type ByProperty = {
   readonly rooms: Uint32Array
 }
 
-/** All rows, those of a property side by side. */
+/** All rows, grouped by property. */
 function rowsByProperty(memory: WebAssembly.Memory, properties: number, rows: number): ByProperty {
   const u32 = new Uint32Array(memory.buffer)
-  const counts = (u32[HEADER.propertyRooms] as number) >>> 2
+  const counts = u32[HEADER.propertyRooms] >>> 2
   const roomStart = new Uint32Array(properties + 1)
   for (let property = 0; property < properties; property++) {
-    roomStart[property + 1] = (roomStart[property] as number) + (u32[counts + property] as number)
+    roomStart[property + 1] = roomStart[property] + u32[counts + property]
   }
   assert(roomStart[properties] === rows, 'every row is counted at its property')
   const next = roomStart.slice()
@@ -111,10 +110,10 @@ function rowsByProperty(memory: WebAssembly.Memory, properties: number, rows: nu
   const rooms = new Uint32Array(rows)
   forEachRecord(memory, HEADER.rowSlots, (record) => {
     const cell = record >>> 2
-    const property = u32[cell + ROW.property] as number
-    const at = next[property] as number
+    const property = u32[cell + ROW.property]
+    const at = next[property]
     records[at] = record
-    rooms[at] = u32[((u32[cell + ROW.room] as number) >>> 2) + ROOM.rank] as number
+    rooms[at] = u32[(u32[cell + ROW.room] >>> 2) + ROOM.rank]
     next[property] = at + 1
   })
   return { roomStart, records, rooms }
@@ -123,16 +122,16 @@ function rowsByProperty(memory: WebAssembly.Memory, properties: number, rows: nu
 /** Sorts the rows of each property by the rank of their room type. */
 function sortRooms({ roomStart, records, rooms }: ByProperty): void {
   for (let property = 0; property + 1 < roomStart.length; property++) {
-    const start = roomStart[property] as number
-    const end = roomStart[property + 1] as number
-    // At most 256, mostly a handful: inserted one by one.
+    const start = roomStart[property]
+    const end = roomStart[property + 1]
+    // At most 256, usually a few: insertion sort.
     for (let i = start; i < end; i++) {
-      const record = records[i] as number
-      const rank = rooms[i] as number
+      const record = records[i]
+      const rank = rooms[i]
       let at = i
-      while (at > start && (rooms[at - 1] as number) > rank) {
-        rooms[at] = rooms[at - 1] as number
-        records[at] = records[at - 1] as number
+      while (at > start && rooms[at - 1] > rank) {
+        rooms[at] = rooms[at - 1]
+        records[at] = records[at - 1]
         at--
       }
       rooms[at] = rank
@@ -169,25 +168,25 @@ function collectTables({
     let last = first
     while (last < segment.length && segment[last] === segment[first]) last++
     const met: number[] = []
-    for (let i = roomStart[first] as number; i < (roomStart[last] as number); i++) {
-      const rank = rooms[i] as number
+    for (let i = roomStart[first]; i < roomStart[last]; i++) {
+      const rank = rooms[i]
       if (countOf[rank] === 0) met.push(rank)
-      countOf[rank] = (countOf[rank] as number) + 1
+      countOf[rank] = countOf[rank] + 1
     }
     met.sort((a, b) => a - b)
     for (const rank of met) {
-      const count = countOf[rank] as number
-      tables.push({ segment: segment[first] as number, roomType: rank, rows: count })
+      const count = countOf[rank]
+      tables.push({ segment: segment[first], roomType: rank, rows: count })
       nextOf[rank] = end
       end += count
       countOf[rank] = 0
     }
     for (let property = first; property < last; property++) {
-      for (let i = roomStart[property] as number; i < (roomStart[property + 1] as number); i++) {
-        const rank = rooms[i] as number
-        const row = nextOf[rank] as number
+      for (let i = roomStart[property]; i < roomStart[property + 1]; i++) {
+        const rank = rooms[i]
+        const row = nextOf[rank]
         rows[row] = property
-        u32[list + row] = records[i] as number
+        u32[list + row] = records[i]
         nextOf[rank] = row + 1
       }
     }
@@ -195,7 +194,7 @@ function collectTables({
   }
   const rowStart = sharedU32(tables.length + 1)
   for (let table = 0; table < tables.length; table++) {
-    rowStart[table + 1] = (rowStart[table] as number) + (tables[table] as { rows: number }).rows
+    rowStart[table + 1] = rowStart[table] + (tables[table] as { rows: number }).rows
   }
   return {
     segment: Uint32Array.from(tables, (table) => table.segment),
@@ -210,8 +209,8 @@ function planCensus(memory: WebAssembly.Memory, rowStart: Uint32Array): CensusTa
   const tableOf: number[] = []
   const ranges: number[] = []
   for (let table = 0; table + 1 < rowStart.length; table++) {
-    const end = rowStart[table + 1] as number
-    for (let row = rowStart[table] as number; row < end; row += TASK_ROWS) {
+    const end = rowStart[table + 1]
+    for (let row = rowStart[table]; row < end; row += TASK_ROWS) {
       tableOf.push(table)
       ranges.push(row, Math.min(TASK_ROWS, end - row))
     }
@@ -222,14 +221,14 @@ function planCensus(memory: WebAssembly.Memory, rowStart: Uint32Array): CensusTa
   return { count: tableOf.length, at, results, tableOf: Uint32Array.from(tableOf) }
 }
 
-/** Runs census tasks until none is left; any number of threads at once. */
+/** Runs census tasks until none is left; any number of threads concurrently. */
 export function runCensus(memory: WebAssembly.Memory, kernel: ImportKernel, tasks: CensusTasks, rowList: number): void {
   const u32 = new Uint32Array(memory.buffer)
   for (;;) {
     const task = Atomics.add(u32, HEADER.nextTask, 1)
     if (task >= tasks.count) return
     const cell = (tasks.at + task * TASK_BYTES) >>> 2
-    kernel.census(rowList + (u32[cell] as number) * 4, u32[cell + 1] as number, tasks.results + task * RESULT_BYTES)
+    kernel.census(rowList + u32[cell] * 4, u32[cell + 1], tasks.results + task * RESULT_BYTES)
   }
 }
 
@@ -245,24 +244,24 @@ export type Counted = {
 /** Adds up what the census found. */
 export function countTables(memory: WebAssembly.Memory, { tables, census, roomTypes, rooms }: Arrangement): Counted {
   const u32 = new Uint32Array(memory.buffer)
-  const firstDay = u32[HEADER.firstDay] as number
+  const firstDay = u32[HEADER.firstDay]
   const dayStart = sharedU32(tables.segment.length + 1)
   const days: number[] = []
   let packages = 0
   let lo = 0
   let hi = 0
   for (let task = 0; task < census.count; ) {
-    const table = census.tableOf[task] as number
+    const table = census.tableOf[task]
     const nights = new Uint32Array(12)
     for (; task < census.count && census.tableOf[task] === table; task++) {
       const cell = (census.results + task * RESULT_BYTES) >>> 2
-      packages += u32[cell] as number
-      lo = (lo + (u32[cell + 1] as number)) >>> 0
-      hi = (hi + (u32[cell + 2] as number)) >>> 0
-      for (let i = 0; i < 12; i++) nights[i] = (nights[i] as number) | (u32[cell + 4 + i] as number)
+      packages += u32[cell]
+      lo = (lo + u32[cell + 1]) >>> 0
+      hi = (hi + u32[cell + 2]) >>> 0
+      for (let i = 0; i < 12; i++) nights[i] = nights[i] | u32[cell + 4 + i]
     }
     for (let night = 0; night < WINDOW_DAYS_MAX; night++) {
-      if ((((nights[night >>> 5] as number) >>> (night & 31)) & 1) === 1) days.push(firstDay + night)
+      if (((nights[night >>> 5] >>> (night & 31)) & 1) === 1) days.push(firstDay + night)
     }
     dayStart[table + 1] = days.length
   }
@@ -274,9 +273,9 @@ export function countTables(memory: WebAssembly.Memory, { tables, census, roomTy
 export function tableShapes({ segment, roomType, rowStart, rows, dayStart, days }: FlatTables): TableShape[] {
   return Array.from(segment, (segmentOfTable, table) => ({
     segment: segmentOfTable,
-    roomType: roomType[table] as number,
-    rows: rows.subarray(rowStart[table] as number, rowStart[table + 1] as number),
-    days: days.subarray(dayStart[table] as number, dayStart[table + 1] as number),
+    roomType: roomType[table],
+    rows: rows.subarray(rowStart[table], rowStart[table + 1]),
+    days: days.subarray(dayStart[table], dayStart[table + 1]),
   }))
 }
 
@@ -290,7 +289,7 @@ export type WordsRange = {
   readonly target: number
 }
 
-/** Gathers the words of some rows of a table, all its nights, and says where they lie: SnapshotSource.words. */
+/** Gathers the words of some rows of a table, with all nights, and returns their location: SnapshotSource.words. */
 export function gatherWords(
   memory: WebAssembly.Memory,
   kernel: ImportKernel,
@@ -300,23 +299,23 @@ export function gatherWords(
 ): void {
   const { table, rows } = range
   const u32 = new Uint32Array(memory.buffer)
-  const firstDay = u32[HEADER.firstDay] as number
-  const span = Math.ceil((u32[HEADER.days] as number) / CHUNK_NIGHTS) * CHUNK_NIGHTS
-  const list = tables.rowList + ((tables.rowStart[table] as number) + range.rowStart) * 4
-  // Rows of a table often begin with the same night: groups of nights that begin where its chunks do need no joining.
-  const offset = (u32[((u32[list >>> 2] as number) >>> 2) + ROW.base] as number) % CHUNK_NIGHTS
+  const firstDay = u32[HEADER.firstDay]
+  const span = Math.ceil(u32[HEADER.days] / CHUNK_NIGHTS) * CHUNK_NIGHTS
+  const list = tables.rowList + (tables.rowStart[table] + range.rowStart) * 4
+  // Rows of a table often start with the same night: groups of nights aligned to its chunks need no joining.
+  const offset = u32[(u32[list >>> 2] >>> 2) + ROW.base] % CHUNK_NIGHTS
   const groupOf = (day: number) => Math.floor((day - firstDay - offset) / CHUNK_NIGHTS)
   const stride = rows * BYTES_PER_WORD
-  const end = tables.dayStart[table + 1] as number
-  const start = tables.dayStart[table] as number
+  const end = tables.dayStart[table + 1]
+  const start = tables.dayStart[table]
   let target = range.target
   for (let i = start; i < end; ) {
-    const group = groupOf(tables.days[i] as number)
+    const group = groupOf(tables.days[i])
     const first = group * CHUNK_NIGHTS + offset
     const planes = target
     let nights = 0
-    for (; i < end && groupOf(tables.days[i] as number) === group; i++) {
-      nights |= 1 << ((tables.days[i] as number) - firstDay - first)
+    for (; i < end && groupOf(tables.days[i]) === group; i++) {
+      nights |= 1 << (tables.days[i] - firstDay - first)
       addresses[i - start] = target
       target += stride
     }

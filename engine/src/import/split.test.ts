@@ -41,7 +41,7 @@ function linesOf(content: string, capacity: number, rangeBytes: number): string[
   return lines
 }
 
-test('every line comes once and in order, wherever ranges and blocks are cut', () => {
+test('every line is read once and in order, for any split into ranges and blocks', () => {
   for (let round = 0; round < 300; round++) {
     const random = createRandom(SEED + round)
     const capacity = 16 + random.below(40)
@@ -55,33 +55,37 @@ test('every line comes once and in order, wherever ranges and blocks are cut', (
 
     const read = linesOf(content, capacity, 1 + random.below(content.length + 5))
 
-    const says = `VACANCY_SEED=${SEED}, round ${round}`
-    expect(read.length, says).toBe(whole.length)
+    const context = `VACANCY_SEED=${SEED}, round ${round}`
+    expect(read.length, context).toBe(whole.length)
     for (const [i, line] of whole.entries()) {
-      if (line.length + 1 <= capacity && read[i] !== '<long>') expect(read[i], says).toBe(line)
-      else expect(line.length + 1, says).toBeGreaterThanOrEqual(capacity)
+      if (line.length + 1 <= capacity && read[i] !== '<long>') expect(read[i], context).toBe(line)
+      else expect(line.length + 1, context).toBeGreaterThanOrEqual(capacity)
     }
   }
 })
 
-test('a range inside of one long line holds no line', () => {
+test('a range inside one long line contains no line', () => {
   expect(linesOf(`a\n${'x'.repeat(500)}\nb\n`, 64, 20)).toEqual(['a', '<long>', 'b'])
 })
 
+const OTHERS = 'RoomType,Date,Availability,FinalPrice,RateFeature'
+
 test.each([
-  ['a header', 'PropertyID,RoomType\np,r\n', 20, 2],
-  ['a header in other words', '"Property_ID " ,x\r\np,r\r\n', 19, 2],
-  ['a byte order mark and a header', '\u00ef\u00bb\u00bfproperty-id,x\np', 17, 2],
-  ['empty lines before the header', '\n\r\npropertyid\np', 14, 4],
-  ['a header whose names go over lines', 'PropertyID,"Room\nType"\np', 23, 3],
-  ['no header', 'p,r\n', 0, 1],
-  ['a byte order mark alone', '\u00ef\u00bb\u00bfp,r\n', 3, 1],
-  ['nothing', '', 0, 1],
-])('data begins behind %s', (_, content, dataStart, firstLine) => {
+  ['a header', `PropertyID,${OTHERS}\n`, 'p,r\n', 2],
+  ['a header in other words', `"Property_ID " ,${OTHERS}\r\n`, 'p,r\r\n', 2],
+  ['a header of other names', 'propertyid,a,b,c,d,e\n', 'p,r\r\n', 2],
+  ['a byte order mark and a header', `\u00ef\u00bb\u00bfproperty-id,${OTHERS}\n`, 'p', 2],
+  ['empty lines before the header', `\n\r\npropertyid,${OTHERS}\n`, 'p', 4],
+  ['a header whose names go over lines', `PropertyID,"Room\nType"${OTHERS.slice(8)}\n`, 'p', 3],
+  ['no header', '', 'p,r\n', 1],
+  ['a byte order mark alone', '\u00ef\u00bb\u00bf', 'p,r\n', 1],
+  ['nothing', '', '', 1],
+])('data begins after %s', (_, head, rest, firstLine) => {
+  const [content, dataStart] = [`${head}${rest}`, head.length]
   const path = join(folder, 'head.csv')
   writeFileSync(path, content, 'latin1')
 
-  const opened = openCsv(path)
+  const opened = openCsv(path, 'packages')
 
   closeSync(opened.file)
   expect(opened).toMatchObject({ dataStart, firstLine, bytes: content.length })
@@ -91,10 +95,35 @@ test('UTF-16 is refused as a whole', () => {
   const path = join(folder, 'wide.csv')
   writeFileSync(path, Buffer.from('\ufeffPropertyID,', 'utf16le'))
 
-  const opened = openCsv(path)
+  const opened = openCsv(path, 'packages')
 
   closeSync(opened.file)
-  expect(opened.fault).toBe('is UTF-16; save it as UTF-8')
+  expect(opened.fault).toEqual({ kind: 'form', message: 'is UTF-16; save it as UTF-8' })
+})
+
+test('a header in another order determines the columns', () => {
+  const path = join(folder, 'moved.csv')
+  writeFileSync(path, `\nRateCancel,FinalPrice,Availability,Date,RoomType,PropertyID\n`)
+
+  const opened = openCsv(path, 'packages')
+
+  closeSync(opened.file)
+  expect(opened).toMatchObject({
+    order: [5, 4, 3, 2, 1, 0],
+    columns: ['RateFeature', 'FinalPrice', 'Availability', 'Date', 'RoomType', 'PropertyID'],
+    firstLine: 3,
+  })
+})
+
+test('a header that lacks a column makes the file unreadable, and its line is named', () => {
+  const path = join(folder, 'lacking.csv')
+  writeFileSync(path, `\nPropertyID,Date\np,2026-01-01\n`)
+
+  const opened = openCsv(path, 'packages')
+
+  closeSync(opened.file)
+  expect(opened).toMatchObject({ dataStart: opened.bytes, fault: { kind: 'header' } })
+  expect(opened.fault?.message).toContain('line 2 is a header of 2 columns instead of 6')
 })
 
 test('ranges are many enough for all threads, and not tiny', () => {

@@ -1,22 +1,22 @@
 /**
- * A file → ranges, one after the other to whichever thread is free, and a range → blocks of whole lines.
+ * Splits a file into ranges, assigned to the next free thread, and a range into blocks of whole lines.
  *
- * A line belongs to the range in which it begins. So ranges may be cut at any byte: a thread passes over the line that
- * began before its range, and reads on behind its range until its last line ends.
+ * A line belongs to the range in which it begins, so ranges may be cut at any byte: a thread skips the line that
+ * began before its range, and reads beyond its range to the end of its last line.
  */
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
-import { VacancyError } from '@vacancy/shared'
-import { createCells, isHeader, LINE_BYTES_MAX, readRecord } from './csv.ts'
+import { IMPORT_COLUMNS, type ImportFileKind, readImportHeader, VacancyError } from '@vacancy/shared'
+import { type ColumnOrder, cellTexts, createCells, LINE_BYTES_MAX, readRecord } from './csv.ts'
 import { PADDING_BYTES } from './layout.ts'
 
 const NEWLINE = 0x0a
 /** The shortest line a package can have: `p,r,2026-01-01,1,1,` and its end. */
 const LINE_BYTES_MIN = 20
-/** What is read behind a range at a time, to find the end of its last line. */
+/** Bytes read at a time beyond a range, to find the end of its last line. */
 const TAIL_BYTES = 4096
 
-/** An open file and where its data begins: behind byte order mark and header. */
+/** An open file and the offset of its data, after byte order mark and header. */
 export type CsvFile = {
   readonly file: number
   readonly path: string
@@ -24,36 +24,42 @@ export type CsvFile = {
   readonly dataStart: number
   /** Number of the line at dataStart, from 1. */
   readonly firstLine: number
-  /** Bytes of a line, judged by the first ones. */
+  /** Estimated bytes per line, from the first lines. */
   readonly lineBytes: number
-  /** What makes all of it unreadable, if anything does. */
-  readonly fault?: string
+  /** Names of its columns, from left to right. */
+  readonly columns: readonly string[]
+  /** Present when the columns are not in the order of IMPORT_COLUMNS. */
+  readonly order?: ColumnOrder
+  /** What to verify in the header. */
+  readonly warning?: string
+  /** Why the whole file is unreadable, if it is. */
+  readonly fault?: { readonly kind: 'form' | 'header'; readonly message: string }
 }
 
 /** @throws VacancyError `usage_error` for what cannot be read */
-export function openCsv(path: string): CsvFile {
+export function openCsv(path: string, kind: ImportFileKind): CsvFile {
   let file: number | undefined
   try {
-    // Asked before it is opened: a pipe would wait for its writer.
-    if (!statSync(path).isFile()) throw new Error('it is no regular file')
+    // Checked before opening: a pipe would wait for its writer.
+    if (!statSync(path).isFile()) throw new Error('not a regular file')
     file = openSync(path, 'r')
     const bytes = fstatSync(file).size
     const head = new Uint8Array(Math.min(bytes, 2 * LINE_BYTES_MAX))
     readSync(file, head, 0, head.length, 0)
-    const opened = { file, path, bytes, lineBytes: lineBytesOf(head) }
-    const fault = faultOfHead(head)
-    if (fault !== '') return { ...opened, dataStart: bytes, firstLine: 1, fault }
+    const opened = { file, path, bytes, lineBytes: lineBytesOf(head), columns: IMPORT_COLUMNS[kind] }
+    const message = faultOfHead(head)
+    if (message !== '') return { ...opened, dataStart: bytes, firstLine: 1, fault: { kind: 'form', message } }
     const start = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
-    return { ...opened, ...findData(head, start, head.length === bytes) }
+    return { ...opened, ...findData(kind, head, start, bytes) }
   } catch (cause) {
     if (file !== undefined) closeSync(file)
     throw new VacancyError('usage_error', { reason: `${path} cannot be read: ${(cause as Error).message}` }, { cause })
   }
 }
 
-/** What files begin with that are no CSV in UTF-8. */
+/** Leading bytes of files that are not CSV in UTF-8. */
 function faultOfHead(head: Uint8Array): string {
-  const begin = ((head[0] as number) << 8) | (head[1] as number)
+  const begin = (head[0] << 8) | head[1]
   if (begin === 0xfffe || begin === 0xfeff) return 'is UTF-16; save it as UTF-8'
   return begin === 0x1f8b ? 'is compressed; unpack it first' : ''
 }
@@ -64,19 +70,42 @@ function lineBytesOf(head: Uint8Array): number {
   return Math.max(LINE_BYTES_MIN, head.length / lines)
 }
 
-/** Passes over empty lines and the header, if there is one. */
-function findData(head: Uint8Array, start: number, isLast: boolean): { dataStart: number; firstLine: number } {
+type Data = Pick<CsvFile, 'dataStart' | 'firstLine'> & Partial<Pick<CsvFile, 'columns' | 'order' | 'warning' | 'fault'>>
+
+/** Skips empty lines and the header, which is resolved here once for all lines. */
+function findData(kind: ImportFileKind, head: Uint8Array, start: number, bytes: number): Data {
   const cells = createCells()
   let at = start
   let line = 1
   while (at < head.length) {
-    const scanned = readRecord(cells, head, at, head.length, isLast)
-    if (scanned === 'record' && isHeader(cells)) return { dataStart: cells.next, firstLine: line + cells.lines }
+    const scanned = readRecord(cells, head, at, head.length, head.length === bytes)
+    if (scanned === 'record') {
+      const header = readImportHeader(kind, cellTexts(cells), cells.count)
+      if (header.kind === 'none') break
+      if (header.kind === 'refused') {
+        return {
+          dataStart: bytes,
+          firstLine: line,
+          fault: { kind: 'header', message: `line ${line} ${header.reason}` },
+        }
+      }
+      const { order, warning } = header
+      return {
+        dataStart: cells.next,
+        firstLine: line + cells.lines,
+        ...(order && { order, columns: columnsInFile(kind, order) }),
+        ...(warning !== undefined && { warning: `line ${line} ${warning}` }),
+      }
+    }
     if (scanned !== 'blank') break
     at = cells.next
     line += cells.lines
   }
   return { dataStart: at, firstLine: line }
+}
+
+function columnsInFile(kind: ImportFileKind, order: ColumnOrder): string[] {
+  return order.map((_, place) => IMPORT_COLUMNS[kind][order.indexOf(place)])
 }
 
 /** A range is at most this long, so that the threads end at about the same time. */
@@ -90,12 +119,12 @@ export function rangeBytesFor(bytes: number, threads: number): number {
   return Math.min(RANGE_BYTES_MAX, Math.max(RANGE_BYTES_MIN, wanted))
 }
 
-/** A buffer must hold one line of the longest kind beside what is left of another. */
+/** A buffer must hold one line of maximum length and the rest of another. */
 export const BLOCK_CAPACITY_MIN = 2 * LINE_BYTES_MAX
 
 /**
- * Reads a range block by block. bytes[start, end) are whole lines; bytes[end, filled) begin the next one. Behind
- * `filled` lie PADDING_BYTES that nobody has to know.
+ * Reads a range block by block. bytes[start, end) are whole lines; bytes[end, filled) begin the next one. After
+ * `filled` there are PADDING_BYTES of any content.
  */
 export type Blocks = {
   readonly file: number

@@ -1,6 +1,6 @@
 /**
- * The shared memory of an import as its threads see it: made once, emptied for a second pass, its slot tables enlarged
- * when they are half full (layout.ts says what lies where).
+ * The shared memory of an import as its threads see it: created once, cleared for a second pass, its slot tables enlarged
+ * when they are half full. layout.ts defines the layout.
  */
 
 import { type CodecList, VacancyError } from '@vacancy/shared'
@@ -32,12 +32,12 @@ export const FAILED = { no: 0, needsExplaining: 1, memoryFull: 2 } as const
 
 export type Staging = {
   readonly memory: WebAssembly.Memory
-  /** One a thread. */
+  /** One per thread. */
   readonly contexts: readonly number[]
   readonly buffers: readonly number[]
   /** Bytes of one read buffer, padding included. */
   readonly bufferBytes: number
-  /** What lies behind is made anew by each pass. */
+  /** Memory beyond it is reset by each pass. */
   readonly base: number
 }
 
@@ -53,7 +53,7 @@ export type StagingOptions = {
   readonly blockBytes: number
 }
 
-/** @param bytes what will surely be needed; it costs nothing until it is touched */
+/** @param bytes certain to be needed; it costs nothing until it is touched */
 export function createMemory(bytesMax: number, bytes: number): WebAssembly.Memory {
   const maximum = Math.floor(Math.min(bytesMax, MEMORY_BYTES_MAX) / PAGE_BYTES)
   const initial = Math.min(maximum, Math.ceil(bytes / PAGE_BYTES) + 1)
@@ -66,7 +66,7 @@ function reserve(initial: number, maximum: number): WebAssembly.Memory {
   try {
     return new WebAssembly.Memory({ initial, maximum, shared: true })
   } catch (cause) {
-    const reason = `No address space of ${(maximum * PAGE_BYTES) / 2 ** 20} MiB is to be had: raise the limit of this process (ulimit -v).`
+    const reason = `No address space of ${(maximum * PAGE_BYTES) / 2 ** 20} MiB is available. Raise the limit of this process (ulimit -v).`
     throw new VacancyError('failure', { reason }, { cause })
   }
 }
@@ -80,7 +80,7 @@ export function touchMemory({ buffer }: WebAssembly.Memory, thread: number, thre
   const pages = Math.floor(bytes.length / OS_PAGE_BYTES)
   const end = Math.floor((pages * (thread + 1)) / threads)
   for (let page = Math.floor((pages * thread) / threads); page < end; page++) {
-    // Behind the header, whose limit stands already.
+    // After the header, whose limit is already set.
     bytes[page * OS_PAGE_BYTES + HEADER_BYTES] = 0
   }
 }
@@ -90,7 +90,7 @@ const OS_PAGE_BYTES = 4096
 /** @throws VacancyError `failure` when not even the properties fit */
 export function createStaging(options: StagingOptions): Staging {
   const { memory, index, codecs, threads } = options
-  const limit = new Uint32Array(memory.buffer)[HEADER.limit] as number
+  const limit = new Uint32Array(memory.buffer)[HEADER.limit]
   let top = HEADER_BYTES
   const take = (bytes: number) => {
     const at = top
@@ -137,14 +137,14 @@ export type Pass = { readonly explain: boolean; readonly strictWindow: boolean; 
 /** Empties rows, room types and contexts before a pass. No other thread may be at work. */
 export function beginPass({ memory, contexts, base }: Staging, pass: Pass): void {
   const u32 = new Uint32Array(memory.buffer)
-  const top = Math.max(base, u32[HEADER.top] as number)
+  const top = Math.max(base, u32[HEADER.top])
   new Uint8Array(memory.buffer).fill(0, base, top)
-  u32.fill(0, (u32[HEADER.propertyRooms] as number) >>> 2, base >>> 2)
+  u32.fill(0, u32[HEADER.propertyRooms] >>> 2, base >>> 2)
   for (const cell of [HEADER.rows, HEADER.rooms, HEADER.failed, HEADER.nextRange, HEADER.nextTask]) u32[cell] = 0
   u32[HEADER.top] = base
   u32[HEADER.explain] = pass.explain ? 1 : 0
   u32[HEADER.strictWindow] = pass.strictWindow ? 1 : 0
-  u32[HEADER.crew] = pass.threads << 16
+  u32[HEADER.threads] = pass.threads << 16
   for (const context of contexts) {
     u32.fill(0, context >>> 2, (context + CONTEXT.features + FEATURE_ENTRIES * 16) >>> 2)
     u32[(context + CONTEXT.featureTextNext) >>> 2] = context + FEATURE_TEXT_AT
@@ -157,7 +157,7 @@ function setSlots(memory: WebAssembly.Memory, cell: number, slots: number): void
   const at = takeMemory(memory, slots * SLOT_BYTES)
   const u32 = new Uint32Array(memory.buffer)
   u32[cell] = at
-  // The shift stands behind the address for both tables.
+  // For both tables, the shift follows the address.
   u32[cell + 1] = 32 - Math.log2(slots)
 }
 
@@ -169,7 +169,7 @@ function setSlots(memory: WebAssembly.Memory, cell: number, slots: number): void
 export function takeMemory(memory: WebAssembly.Memory, bytes: number): number {
   const u32 = new Uint32Array(memory.buffer)
   const size = Math.ceil(bytes / CACHE_LINE) * CACHE_LINE
-  const limit = u32[HEADER.limit] as number
+  const limit = u32[HEADER.limit]
   for (;;) {
     const top = Atomics.load(u32, HEADER.top)
     if (limit - top < size) throw memoryFull(limit)
@@ -195,40 +195,40 @@ function growTo(memory: WebAssembly.Memory, end: number): void {
 export function memoryFull(bytes: number, cause?: unknown): VacancyError {
   const reason =
     `The packages do not fit in ${Math.floor(bytes / 2 ** 20)} MiB of memory. ` +
-    'Narrow the dates with --from and --to, or split the data over more shards.'
+    'Narrow the dates with --from and --to, or split the data over more shards with --max-shard-packages.'
   return new VacancyError('failure', { reason }, { cause })
 }
 
 /**
  * A thread has found a slot table half full and waits here for the others; the last to come enlarges the tables for
- * all. Threads that end their pass (`leaveCrew`) are not waited for. One word counts both, so that exactly one thread
+ * all. Threads that end their pass (`leavePass`) are not waited for. One word counts both, so that exactly one thread
  * sees the sums become equal.
  */
-export function meetCrew(memory: WebAssembly.Memory): void {
+export function meetThreads(memory: WebAssembly.Memory): void {
   const u32 = new Int32Array(memory.buffer)
   const growths = Atomics.load(u32, HEADER.growths)
-  const crew = Atomics.add(u32, HEADER.crew, 1) + 1
-  if (crew >>> 16 === (crew & 0xffff)) return growForAll(memory)
+  const threads = Atomics.add(u32, HEADER.threads, 1) + 1
+  if (threads >>> 16 === (threads & 0xffff)) return growForAll(memory)
   while (Atomics.load(u32, HEADER.growths) === growths) Atomics.wait(u32, HEADER.growths, growths)
 }
 
 /** This thread reads no more lines in this pass. */
-export function leaveCrew(memory: WebAssembly.Memory): void {
+export function leavePass(memory: WebAssembly.Memory): void {
   const u32 = new Int32Array(memory.buffer)
-  const crew = Atomics.sub(u32, HEADER.crew, 1 << 16) - (1 << 16)
-  if (crew >>> 16 > 0 && crew >>> 16 === (crew & 0xffff)) growForAll(memory)
+  const threads = Atomics.sub(u32, HEADER.threads, 1 << 16) - (1 << 16)
+  if (threads >>> 16 > 0 && threads >>> 16 === (threads & 0xffff)) growForAll(memory)
 }
 
 function growForAll(memory: WebAssembly.Memory): void {
   const u32 = new Int32Array(memory.buffer)
   try {
-    growSlots(memory, HEADER.rowSlots, u32[HEADER.rows] as number, ROW.hash)
-    growSlots(memory, HEADER.roomSlots, u32[HEADER.rooms] as number, ROOM.hash)
+    growSlots(memory, HEADER.rowSlots, u32[HEADER.rows], ROW.hash)
+    growSlots(memory, HEADER.roomSlots, u32[HEADER.rooms], ROOM.hash)
   } catch {
-    // The threads that wait must not wait for ever; each of them reports it.
+    // Wakes the waiting threads; each of them reports the error.
     Atomics.store(u32, HEADER.failed, FAILED.memoryFull)
   }
-  Atomics.and(u32, HEADER.crew, ~0xffff)
+  Atomics.and(u32, HEADER.threads, ~0xffff)
   Atomics.add(u32, HEADER.growths, 1)
   Atomics.notify(u32, HEADER.growths)
 }
@@ -242,9 +242,9 @@ function growSlots(memory: WebAssembly.Memory, cell: number, count: number, hash
   const u32 = new Uint32Array(memory.buffer)
   const shift = 32 - Math.log2(slots)
   for (let i = 0; i < before.slots; i++) {
-    const record = u32[before.at + i * 2] as number
+    const record = u32[before.at + i * 2]
     if (record === 0) continue
-    const hash = u32[(record >>> 2) + hashCell] as number
+    const hash = u32[(record >>> 2) + hashCell]
     let slot = hash >>> shift
     while (u32[at + slot * 2] !== 0) slot = (slot + 1) & (slots - 1)
     u32[at + slot * 2] = record
@@ -256,7 +256,7 @@ function growSlots(memory: WebAssembly.Memory, cell: number, count: number, hash
 
 function slotsOf(memory: WebAssembly.Memory, cell: number): { at: number; slots: number } {
   const u32 = new Uint32Array(memory.buffer)
-  return { at: (u32[cell] as number) >>> 2, slots: 2 ** (32 - (u32[cell + 1] as number)) }
+  return { at: u32[cell] >>> 2, slots: 2 ** (32 - u32[cell + 1]) }
 }
 
 /** Calls `visit` with the address of each record of a slot table, in the order of their hashes. */
@@ -264,7 +264,7 @@ export function forEachRecord(memory: WebAssembly.Memory, cell: number, visit: (
   const u32 = new Uint32Array(memory.buffer)
   const { at, slots } = slotsOf(memory, cell)
   for (let i = 0; i < slots; i++) {
-    const record = u32[at + i * 2] as number
+    const record = u32[at + i * 2]
     if (record !== 0) visit(record)
   }
 }

@@ -33,7 +33,7 @@ export function warmUp(module: WebAssembly.Module | undefined): void {
     blockBytes: BLOCK_BYTES,
   })
   const { kernel } = createImportKernel(staging.memory, module, createPackageParser(codecs))
-  const [context, buffer] = [staging.contexts[0] as number, staging.buffers[0] as number]
+  const [context, buffer] = [staging.contexts[0], staging.buffers[0]]
   const lines = new TextEncoder().encode(madeUpLines())
   new Uint8Array(staging.memory.buffer).set(lines, buffer)
   for (let round = 0; round < ROUNDS; round++) {

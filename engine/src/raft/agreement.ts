@@ -1,4 +1,7 @@
-/** What a quorum of the configuration in force has reached: both halves of it while joint (consensus.md M6). */
+/**
+ * What a quorum of the configuration in force has reached: both halves of it while joint
+ * (docs/design/consensus.md#when-a-configuration-takes-effect).
+ */
 
 import type { Progress } from './progress.ts'
 import { majorityValue } from './quorum.ts'
@@ -9,7 +12,8 @@ const values: number[] = []
 
 /**
  * The greatest value that a majority of voters reach, in both halves. Learners, and members that do not count yet, do
- * not help; who leads without being a voter does not count itself (M7).
+ * not help; who leads without being a voter does not count itself
+ * (docs/design/consensus.md#when-a-configuration-takes-effect).
  *
  * @param own the value of this node
  */

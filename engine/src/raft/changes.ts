@@ -1,7 +1,9 @@
 /**
- * Membership changes of the running core (consensus.md §7). A configuration is in force from the moment its entry is
- * applied (M2); that is safe together with one change at a time (M3), commit indexes that are stored with the entries
- * (M10) and no campaign while a committed change waits (E5).
+ * Membership changes of the running core (docs/design/consensus.md#membership). A configuration is in force from the
+ * moment its entry is applied (docs/design/consensus.md#when-a-configuration-takes-effect); that is safe together with
+ * one change at a time (docs/design/consensus.md#when-a-configuration-takes-effect), commit indexes that are stored
+ * with the entries (docs/design/consensus.md#when-a-configuration-takes-effect) and no campaign while a committed
+ * change waits (docs/design/consensus.md#when-a-node-does-not-campaign).
  */
 
 import { assert } from '@vacancy/shared'
@@ -28,13 +30,14 @@ export type ChangeRefusal = ChangeFault | 'not-leader' | 'no-leader' | 'transfer
 /**
  * Appends the configuration a change leads to. The raft id of a member it adds is 1,000 + the index of the entry.
  *
- * @returns index of the entry, or why nothing was appended (M5)
+ * @returns index of the entry, or why nothing was appended (docs/design/consensus.md#when-a-configuration-takes-effect)
  */
 export function proposeChange(raft: Raft, change: Change): number | ChangeRefusal {
   if (raft.role !== 'leader') return raft.leader === 0 ? 'no-leader' : 'not-leader'
   if (!isVoter(raft.configuration, raft.id)) return 'not-leader'
   if (raft.transferTarget !== 0) return 'transferring'
-  // M3: at most one change is not applied. A new leader waits for its own empty entry: it covers what it inherited.
+  // docs/design/consensus.md#when-a-configuration-takes-effect: at most one change is not applied. A new leader waits
+  // for its own empty entry: it covers what it inherited.
   if (raft.changeIndex > raft.applied && !isOverridden(raft)) return 'change-in-flight'
   const result = resultOf(raft.configuration, change, JOINED_ID_BASE + raft.lastIndex + 1)
   return typeof result === 'string' ? result : appendConfiguration(raft, result)
@@ -45,7 +48,7 @@ function isOverridden(raft: Raft): boolean {
 }
 
 function appendConfiguration(raft: Raft, configuration: Configuration): number {
-  assert(raft.configurations.length === 0 || isOverridden(raft), 'at most one change is not applied (A10)')
+  assert(raft.configurations.length === 0 || isOverridden(raft), 'at most one change is not applied')
   const bytes = encodeEntry(raft.term, ENTRY_KIND.configuration, encodeConfiguration(configuration))
   raft.changeIndex = appendEntries(raft, raft.term, 1, bytes)
   raft.configurations.push(raft.changeIndex)
@@ -54,11 +57,11 @@ function appendConfiguration(raft: Raft, configuration: Configuration): number {
 }
 
 /**
- * The entry at `index`, which holds `configuration`, is being applied (M2). Called before `applied` confirms it, by
- * every member.
+ * The entry at `index`, which holds `configuration`, is being applied
+ * (docs/design/consensus.md#when-a-configuration-takes-effect). Called before `applied` confirms it, by every member.
  */
 export function applyConfiguration(raft: Raft, index: number, configuration: Configuration): void {
-  assert(index > raft.applied && index <= raft.handedOut, 'a configuration is applied with its entry (M2)')
+  assert(index > raft.applied && index <= raft.handedOut, 'a configuration is applied with its entry')
   assert(raft.configurations.includes(index), 'the entry is a configuration')
   assertConfiguration(configuration)
   raft.configuration = configuration
@@ -68,13 +71,13 @@ export function applyConfiguration(raft: Raft, index: number, configuration: Con
   }
   placePeers(raft)
   if (raft.role !== 'leader') {
-    // A12: who may not lead any more does not go on standing for it.
+    // docs/design/consensus.md#invariants: who may not lead any more does not go on standing for it.
     if (raft.role !== 'follower' && !isElectable(raft)) becomeFollower(raft, raft.term, 0)
     return
   }
-  if (raft.transferTarget !== 0 && !isVoter(configuration, raft.transferTarget)) abortTransfer(raft) // M8
+  if (raft.transferTarget !== 0 && !isVoter(configuration, raft.transferTarget)) abortTransfer(raft) // docs/design/consensus.md#when-a-configuration-takes-effect
   if (!isVoter(configuration, raft.id) && raft.config.stepDownOnRemoval && !raft.defects['raft/removed-leader-stays']) {
-    return becomeFollower(raft, raft.term, 0) // M7
+    return becomeFollower(raft, raft.term, 0) // docs/design/consensus.md#when-a-configuration-takes-effect
   }
   // A smaller quorum may have what it needs already; new peers hear of their leader.
   commitByCounting(raft)
@@ -82,7 +85,10 @@ export function applyConfiguration(raft: Raft, index: number, configuration: Con
   raft.mustBroadcast = true
 }
 
-/** M4: whoever leads when the joint phase is in force proposes its end, once. */
+/**
+ * The leader proposes the end of the joint phase once, when the phase is in force
+ * (docs/design/consensus.md#when-a-configuration-takes-effect).
+ */
 export function leaveJointPhase(raft: Raft): void {
   const { configuration } = raft
   if (raft.role !== 'leader' || !isJoint(configuration) || !configuration.autoLeave) return

@@ -1,10 +1,10 @@
 /**
- * Who leads: campaigns, votes and what a voter may promise (consensus.md §5).
+ * Who leads: campaigns, votes and what a voter may promise (docs/design/consensus.md#elections).
  *
  *               time-out              quorum would          quorum does
  *   follower ───────────► preCandidate ────────► candidate ────────► leader
  *      ▲                       │                     │                 │
- *      └── lost, higher term, somebody leads ────────┴── no quorum ────┘
+ *      └── lost, higher term, another leader ─────────┴── no quorum ────┘
  */
 
 import { assert } from '@vacancy/shared'
@@ -26,14 +26,20 @@ import {
   setVote,
 } from './state.ts'
 
-/** Stands for leader, asking first whether it could win unless pre-votes are off. Does nothing where E5 forbids it. */
+/**
+ * Stands for leader, asking first whether it could win unless pre-votes are off. Does nothing where
+ * docs/design/consensus.md#when-a-node-does-not-campaign forbids it.
+ */
 export function campaign(raft: Raft): void {
   if (raft.role === 'leader' || !mayStand(raft)) return
   if (raft.config.preVote) becomePreCandidate(raft)
   else becomeCandidate(raft, false)
 }
 
-/** E5: not while a configuration may be in force that this node does not know yet. */
+/**
+ * docs/design/consensus.md#when-a-node-does-not-campaign: not while a configuration may be in force that this node does
+ * not know yet.
+ */
 function mayStand(raft: Raft): boolean {
   if (!isElectable(raft) || raft.snapshot !== undefined) return false
   return !raft.configurations.some((index) => index <= raft.commit)
@@ -51,7 +57,7 @@ function becomePreCandidate(raft: Raft): void {
 }
 
 function becomeCandidate(raft: Raft, isForced: boolean): void {
-  assert(isElectable(raft), 'a learner is never candidate (A12)')
+  assert(isElectable(raft), 'a learner is never candidate')
   setTerm(raft, raft.term + 1)
   setVote(raft, raft.id)
   raft.role = 'candidate'
@@ -71,7 +77,7 @@ function askForVotes(raft: Raft, type: 'preVote' | 'vote', term: number, isForce
   }
 }
 
-/** H3: the own vote is durable now. */
+/** docs/design/consensus.md#hand-over: the own vote is durable now. */
 export function countOwnVote(raft: Raft): void {
   if (raft.role !== 'candidate') return
   assert(raft.vote === raft.id, 'a candidate has voted for itself')
@@ -79,7 +85,7 @@ export function countOwnVote(raft: Raft): void {
   conclude(raft)
 }
 
-/** E6 */
+/** docs/design/consensus.md#votes */
 function standing(raft: Raft): Tally {
   const { configuration, votes, defects } = raft
   const { voters, outgoing } = configuration
@@ -95,10 +101,11 @@ function conclude(raft: Raft): void {
 }
 
 /**
- * What a vote or an answer says about the log: whoever has the entry there has everything before it, and all of it is
- * committed. A configuration is in force where its entry is applied (M2), so members may each stand for leader in
- * another one: somebody who was removed refuses, by its longer log, the voters who do not know yet that they can do
- * without it. Telling each other what is committed ends that without a leader.
+ * The knowledge of the log in a vote or a reply: a member with the entry there has all earlier entries, and all of them
+ * are committed. A configuration is in force where its entry is applied
+ * (docs/design/consensus.md#when-a-configuration-takes-effect), so members may campaign in different configurations. A
+ * removed member with a longer log refuses voters that do not know yet that they no longer need it. Exchanging the
+ * commit index resolves that without a leader.
  */
 export function learnCommitted(raft: Raft, { commit, commitTerm }: VoteMessage | VoteReply): void {
   if (raft.snapshot || commit <= raft.commit || termAt(raft, commit) !== commitTerm) return
@@ -106,17 +113,17 @@ export function learnCommitted(raft: Raft, { commit, commitTerm }: VoteMessage |
   if (raft.role === 'leader') raft.mustBroadcast = true
 }
 
-/** E2: whoever hears a leader does not help to replace it. */
+/** A node that hears a leader does not help to replace it (docs/design/consensus.md#voter-leases). */
 export function isLeaseHeld(raft: Raft): boolean {
   if (!raft.config.checkQuorum || raft.leader === 0 || raft.defects['raft/lease-ignored']) return false
   return raft.electionElapsed < raft.config.electionTicks
 }
 
-/** E1; the term of the message is the own one, or for a pre-vote a later one. */
+/** docs/design/consensus.md#votes; the term of the message is the own one, or for a pre-vote a later one. */
 export function onVote(raft: Raft, message: VoteMessage): void {
   const { type, from, term } = message
   const isPre = type === 'preVote'
-  // Learners answer as well: they may have been promoted by an entry they have not seen (E4).
+  // Learners answer as well: they may have been promoted by an entry they have not seen (docs/design/consensus.md#votes).
   if (raft.defects['raft/learner-refuses-votes'] && !isVoter(raft.configuration, raft.id)) return
   const isFree = raft.vote === from || (raft.vote === 0 && raft.leader === 0) || (isPre && term > raft.term)
   const isNew = isUpToDate(raft, message.lastTerm, message.lastIndex) || raft.defects['raft/vote-ignores-log']
@@ -126,13 +133,13 @@ export function onVote(raft: Raft, message: VoteMessage): void {
     type: replyType,
     from: raft.id,
     to: from,
-    // A grant repeats what was asked for: it does not change the voter's term.
+    // A grant repeats the requested term: it does not change the voter's term.
     term: isGranted ? term : raft.term,
     isGranted,
     ...knowledge(raft),
   }
   if (isGranted && !isPre) {
-    // Only a real vote that is granted delays the own campaign (E3).
+    // Only a real vote that is granted delays the own campaign (docs/design/consensus.md#votes).
     raft.electionElapsed = 0
     setVote(raft, from)
   }
@@ -143,13 +150,16 @@ export function onVote(raft: Raft, message: VoteMessage): void {
 export function onVoteReply(raft: Raft, { type, from, term, isGranted }: VoteReply): void {
   const isAsked = type === 'preVoteReply' ? raft.role === 'preCandidate' : raft.role === 'candidate'
   if (!isAsked || raft.votes.has(from)) return
-  // A grant of a pre-vote is of the term that was asked for; an earlier one counts for nothing any more.
+  // A grant of a pre-vote has the requested term. Earlier ones no longer count.
   if (type === 'preVoteReply' && isGranted && term !== raft.term + 1) return
   raft.votes.set(from, isGranted)
   conclude(raft)
 }
 
-/** The leader hands over: no pre-vote, and voters do not wait for the leader to fall silent (§8). */
+/**
+ * The leader hands over: no pre-vote, and voters do not wait for the leader to fall silent
+ * (docs/design/consensus.md#leadership-transfer).
+ */
 export function onTimeoutNow(raft: Raft, _message: TimeoutNow): void {
   if (raft.role === 'follower' && mayStand(raft)) becomeCandidate(raft, true)
 }

@@ -1,5 +1,5 @@
 /**
- * One log entry as bytes, the same in memory, in the log files and between nodes (consensus.md §15.2).
+ * One log entry as bytes, the same in memory, in the log files and between nodes (docs/design/storage.md#log-files).
  *
  *   offset  size  field
  *   0       8     term, u64 little endian
@@ -13,7 +13,7 @@
 import { assert } from '@vacancy/shared'
 
 export const ENTRY_HEADER_BYTES = 13
-/** consensus.md §21 */
+/** docs/design/consensus.md#limits */
 export const ENTRY_BYTES_MAX = 1024 * 1024
 
 export const ENTRY_KIND = { command: 1, empty: 2, configuration: 3 } as const
@@ -29,14 +29,16 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Reads an unsigned 64-bit number that fits a safe integer (consensus.md L4); −1 when it does not. */
+/**
+ * Reads an unsigned 64-bit number that fits a safe integer (docs/design/consensus.md#determinism); −1 when it does not.
+ */
 export function readU64(view: DataView, at: number): number {
   const high = view.getUint32(at + 4, true)
   return high < 2 ** 21 ? high * 2 ** 32 + view.getUint32(at, true) : -1
 }
 
 export function writeU64(view: DataView, at: number, value: number): void {
-  assert(Number.isSafeInteger(value) && value >= 0, 'terms, indexes and sequence numbers are safe integers (L4)')
+  assert(Number.isSafeInteger(value) && value >= 0, 'terms, indexes and sequence numbers are safe integers')
   view.setUint32(at, value % 2 ** 32, true)
   view.setUint32(at + 4, Math.floor(value / 2 ** 32), true)
 }
@@ -94,7 +96,8 @@ export function sliceBatch(batch: EntryBatch, from: number, to: number): EntryBa
 const NO_INDEXES: readonly number[] = []
 
 /**
- * Walks over a batch that came from elsewhere: whole entries of one term fill its bytes exactly (A3, A15).
+ * Walks over a batch that came from elsewhere: whole entries of one term fill its bytes exactly
+ * (docs/design/consensus.md#invariants).
  *
  * @returns indexes of the configuration entries in it, which are rare
  */
@@ -105,7 +108,7 @@ export function inspectBatch({ firstIndex, count, bytes }: EntryBatch): readonly
   let configurations = NO_INDEXES
   let at = 0
   for (let i = 0; i < count; i++) {
-    assert(at + ENTRY_HEADER_BYTES <= bytes.length, 'a batch holds as many entries as it says')
+    assert(at + ENTRY_HEADER_BYTES <= bytes.length, 'a batch holds as many entries as its count')
     assert(entryTerm(view, at) === term, 'a batch is of one term')
     if (entryKind(view, at) === ENTRY_KIND.configuration) configurations = [...configurations, firstIndex + i]
     at += ENTRY_HEADER_BYTES + entryLength(view, at)

@@ -1,4 +1,7 @@
-/** What a follower takes from its leader: entries, commit index, snapshots (consensus.md R2–R4, §16.3). */
+/**
+ * What a follower takes from its leader: entries, commit index, snapshots (docs/design/consensus.md#replication,
+ * docs/design/storage.md#transfer).
+ */
 
 import { assert } from '@vacancy/shared'
 import { type EntryBatch, sliceBatch } from './entry.ts'
@@ -17,7 +20,7 @@ import { cutLog, knownTerm, placePeers, promise, type Raft, send } from './state
 
 export function onAppend(raft: Raft, message: AppendMessage): void {
   const { from, prevIndex, prevTerm, entries } = message
-  // While a snapshot is made current nothing else goes into the log (H7).
+  // While a snapshot is made current nothing else goes into the log (docs/design/consensus.md#hand-over).
   if (raft.snapshot) return
   // What is committed here is the same there.
   if (prevIndex < raft.commit) return acknowledge(raft, from, raft.commit)
@@ -29,14 +32,14 @@ export function onAppend(raft: Raft, message: AppendMessage): void {
     last = lastOf(batch)
   }
   if (raft.defects['raft/late-append-truncates'] && last < raft.lastIndex) cutLog(raft, Math.max(last, raft.commit) + 1)
-  // R4: behind `last` the two logs may differ.
+  // docs/design/consensus.md#replication: behind `last` the two logs may differ.
   const matched = raft.defects['raft/commit-beyond-match'] ? raft.lastIndex : last
   const commit = Math.min(message.commit, matched)
   if (commit > raft.commit) commitTo(raft, commit)
   acknowledge(raft, from, last)
 }
 
-/** Appends what is new of a batch. Only a real conflict cuts what is there (R3). */
+/** Appends what is new of a batch. Only a real conflict cuts what is there (docs/design/consensus.md#replication). */
 function place(raft: Raft, batch: EntryBatch): void {
   const last = lastOf(batch)
   if (batch.firstIndex > raft.lastIndex) return appendBatch(raft, batch)
@@ -52,7 +55,10 @@ function place(raft: Raft, batch: EntryBatch): void {
   if (next <= last) appendBatch(raft, sliceBatch(batch, next, last))
 }
 
-/** H2: leaves when the entries are durable. Of several to the same leader the last one says everything. */
+/**
+ * Leaves when the entries are durable (docs/design/consensus.md#hand-over). Of several to the same leader, the last one
+ * covers all.
+ */
 function acknowledge(raft: Raft, to: number, index: number): void {
   const reply: AppendReply = {
     type: 'appendReply',
@@ -73,7 +79,10 @@ function acknowledge(raft: Raft, to: number, index: number): void {
   promise(raft, reply)
 }
 
-/** R2: says where its own log may agree, so that the leader goes back whole terms. */
+/**
+ * Reports where its own log may agree, so that the leader goes back by whole terms
+ * (docs/design/consensus.md#replication).
+ */
 function reject(raft: Raft, to: number, index: number, prevTerm: number): void {
   const hintIndex = lastIndexOfTerm(raft, Math.min(index, raft.lastIndex), prevTerm)
   const hintTerm = knownTerm(raft, hintIndex)
@@ -83,15 +92,19 @@ function reject(raft: Raft, to: number, index: number, prevTerm: number): void {
 
 export function onHeartbeat(raft: Raft, message: Heartbeat): void {
   const { from, commit, readRound } = message
-  // A member that may have forgotten what it acknowledged believes only what an append has compared (R4).
+  // A member that may have forgotten what it acknowledged believes only what an append has compared
+  // (docs/design/consensus.md#replication).
   if (!raft.snapshot && !raft.isMute && commit > raft.commit) {
-    assert(commit <= raft.lastIndex, 'what was acknowledged is still here (A13)')
+    assert(commit <= raft.lastIndex, 'what was acknowledged is still here')
     commitTo(raft, commit)
   }
   send(raft, { type: 'heartbeatReply', from: raft.id, to: from, term: raft.term, readRound })
 }
 
-/** The data is staged here already. It is handed over to be made current, unless the log holds it all (§16.3). */
+/**
+ * The data is staged here already. It is handed over to be made current, unless the log holds it all
+ * (docs/design/storage.md#transfer).
+ */
 export function onSnapshot(raft: Raft, message: SnapshotOffer): void {
   if (raft.snapshot) return
   const { from, index, snapshotTerm } = message

@@ -1,20 +1,23 @@
-/** Heartbeats of a leader, and whether anybody answers (consensus.md §4, E9, A13). */
+/**
+ * Heartbeats of a leader, and whether anybody answers (docs/design/protocol.md#peer-frames,
+ * docs/design/consensus.md#check-quorum, docs/design/consensus.md#invariants).
+ */
 
 import { assert } from '@vacancy/shared'
 import { reached } from './agreement.ts'
 import type { Progress } from './progress.ts'
 import { becomeFollower, type Raft, send } from './state.ts'
 
-/** To everybody, whatever state they are in: a heartbeat keeps them quiet and carries the round of reads (RI1). */
+/**
+ * To everybody, whatever state they are in: a heartbeat keeps them quiet and carries the round of reads
+ * (docs/design/consensus.md#reads).
+ */
 export function sendHeartbeats(raft: Raft): void {
   raft.heartbeatElapsed = 0
   for (const peer of raft.peers) {
     // Only what the peer itself acknowledged: its log may differ behind that.
     const commit = raft.defects['raft/heartbeat-full-commit'] ? raft.commit : Math.min(peer.match, raft.commit)
-    assert(
-      commit <= peer.match || raft.defects['raft/heartbeat-full-commit'],
-      'a heartbeat commits what is there (A13)',
-    )
+    assert(commit <= peer.match || raft.defects['raft/heartbeat-full-commit'], 'a heartbeat commits what is there')
     const { id: from, term, readRound } = raft
     send(raft, { type: 'heartbeat', from, to: peer.id, term, commit, readRound })
   }
@@ -22,7 +25,10 @@ export function sendHeartbeats(raft: Raft): void {
 
 const activity = (peer: Progress): number => (peer.isActive ? 1 : 0)
 
-/** E9: a leader that a quorum does not answer any more gives up, so that another can be found. */
+/**
+ * docs/design/consensus.md#check-quorum: a leader that a quorum does not answer any more gives up, so that another can
+ * be found.
+ */
 export function checkQuorum(raft: Raft): void {
   raft.electionElapsed = 0
   const isQuorum = reached(raft, 1, activity) >= 1

@@ -1,6 +1,7 @@
 /**
  * What a leader does with its peers: sends entries as fast as each takes them, learns how far they are, commits what a
- * majority holds (consensus.md §6, E8, A7).
+ * majority holds (docs/design/consensus.md#replication, docs/design/consensus.md#first-entry-of-a-term,
+ * docs/design/consensus.md#invariants).
  */
 
 import { assert } from '@vacancy/shared'
@@ -28,7 +29,10 @@ import { abortTransfer, hurryTransfer } from './transfer.ts'
 
 const NO_ENTRIES: readonly EntryBatch[] = []
 
-/** A candidate has won. It begins its term with one empty entry (E8), which also marks what it inherited (M3). */
+/**
+ * A candidate has won. It begins its term with one empty entry (docs/design/consensus.md#first-entry-of-a-term), which
+ * also marks what it inherited (docs/design/consensus.md#when-a-configuration-takes-effect).
+ */
 export function becomeLeader(raft: Raft): void {
   assert(raft.role === 'candidate', 'who leads was elected')
   raft.role = 'leader'
@@ -49,9 +53,12 @@ export function becomeLeader(raft: Raft): void {
 
 const matchOf = (peer: Progress): number => peer.match
 
-/** A7: only an entry of the current term is committed by counting; it takes all before it along. */
+/**
+ * docs/design/consensus.md#invariants: only an entry of the current term is committed by counting; it takes all before
+ * it along.
+ */
 export function commitByCounting(raft: Raft): void {
-  // H3: the own entries count when they are durable.
+  // docs/design/consensus.md#hand-over: the own entries count when they are durable.
   const own = raft.defects['raft/own-ack-before-persist'] ? raft.lastIndex : raft.persisted
   const index = reached(raft, own, matchOf)
   if (index <= raft.commit) return
@@ -61,7 +68,10 @@ export function commitByCounting(raft: Raft): void {
   takeHeldReads(raft)
 }
 
-/** Sends what every peer may get now: entries (R6), or only the commit index when that moved (R7). */
+/**
+ * Sends what every peer may get now: entries (docs/design/consensus.md#replication), or only the commit index when that
+ * moved (docs/design/consensus.md#replication).
+ */
 export function broadcast(raft: Raft): void {
   raft.mustBroadcast = false
   for (const peer of raft.peers) {
@@ -91,7 +101,7 @@ function sendAppend(raft: Raft, peer: Progress, mustSend: boolean): boolean {
     return false
   }
   let entries = NO_ENTRIES
-  // A window that is full pauses entries (R1).
+  // A window that is full pauses entries (docs/design/consensus.md#replication).
   const isFull = peer.state === 'replicate' && isWindowFull(peer) && !ignoresWindow
   if (peer.next <= raft.lastIndex && !isFull) {
     if (peer.next < tailFirst(raft)) {
@@ -123,7 +133,10 @@ function emit(raft: Raft, peer: Progress, prevTerm: number, entries: readonly En
   assertProgress(peer, raft.lastIndex)
 }
 
-/** What it needs is compacted. Who does not answer gets no offer: it would be built for nothing (H10). */
+/**
+ * What it needs is compacted. Who does not answer gets no offer: it would be built for nothing
+ * (docs/design/consensus.md#hand-over).
+ */
 function needSnapshot(raft: Raft, peer: Progress): void {
   if (!peer.isActive) return
   toSnapshot(peer)
@@ -137,7 +150,7 @@ export function onAppendReply(raft: Raft, message: AppendReply): void {
   if (message.isRejected) return onRejection(raft, peer, message)
   const isNews = acknowledge(peer, message.index)
   assertProgress(peer, raft.lastIndex)
-  // A peer that has caught up must not remain in probe (R5).
+  // A peer that has caught up must not remain in probe (docs/design/consensus.md#replication).
   if (peer.state === 'probe' && (isNews || peer.match === message.index)) toReplicate(peer)
   else if (!isNews) return
   // Whatever it is being sent: it can go on from the log.
@@ -150,7 +163,7 @@ export function onAppendReply(raft: Raft, message: AppendReply): void {
   hurryTransfer(raft, peer)
 }
 
-/** R2: goes back to where the two logs may agree, whole terms at a time. */
+/** docs/design/consensus.md#replication: goes back to where the two logs may agree, whole terms at a time. */
 function onRejection(raft: Raft, peer: Progress, { index, hintIndex, hintTerm }: AppendReply): void {
   const isTrusted = raft.defects['raft/stale-rejection-trusted']
   const agreeable = lastIndexOfTerm(raft, hintIndex, hintTerm)
@@ -169,7 +182,7 @@ export function onHeartbeatReply(raft: Raft, message: HeartbeatReply): void {
   const peer = peerOf(raft, message.from)
   if (!peer) return
   peer.isActive = true
-  // R1, R5: whatever was on its way may be lost; one append finds out.
+  // docs/design/consensus.md#replication: whatever was on its way may be lost; one append finds out.
   if (!(raft.defects['raft/probe-never-recovers'] && peer.state === 'probe')) peer.isPaused = false
   if (peer.match < raft.lastIndex || peer.state === 'probe') sendAppend(raft, peer, true)
   if (message.readRound <= peer.readRound) return
@@ -203,7 +216,7 @@ export function offerSnapshot(raft: Raft, id: number, snapshot: Snapshot): boole
   return true
 }
 
-/** How a transfer ended. Either way the next answer to a heartbeat, or the acknowledgement, goes on. */
+/** Handles the end of a transfer. The next reply to a heartbeat, or the next acknowledgement, continues replication. */
 export function reportSnapshot(raft: Raft, id: number, isDone: boolean): void {
   const peer = peerOf(raft, id)
   if (peer?.state !== 'snapshot' || raft.defects['raft/snapshot-state-never-left']) return
@@ -224,14 +237,14 @@ export function provideEntries(raft: Raft, id: number, batches: readonly EntryBa
   const isGone = batches === 'compacted' || from < raft.firstIndex
   if (isGone && peer.next === from) return needSnapshot(raft, peer)
   raft.mustBroadcast = true
-  // It went back, or on, meanwhile: what it needs now is asked for again.
+  // The peer moved meanwhile: the entries it needs now are requested again.
   if (isGone || peer.next !== from || batches.length === 0 || isWaiting(peer)) return
   const entries: EntryBatch[] = []
   let next = from
   for (const batch of batches) {
     if (batch.firstIndex > peer.readingTo) break
-    assert(batch.firstIndex === next, 'entries are read without a gap (A15)')
-    assert(termAt(raft, next) === batchTerm(batch), 'entries read back have the term they were written with (A15)')
+    assert(batch.firstIndex === next, 'entries are read without a gap')
+    assert(termAt(raft, next) === batchTerm(batch), 'entries read back have the term they were written with')
     inspectBatch(batch)
     const known = sliceBatch(batch, next, Math.min(lastOf(batch), peer.readingTo))
     entries.push(known)

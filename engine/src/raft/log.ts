@@ -2,13 +2,14 @@
  * The log as the core knows it: positions, terms of all entries, and the newest entries themselves, from their arrival
  * until they are applied and for a while after it, for peers that lag. What is older is on disk.
  *
- *   firstIndex − 1 ≤ applied ≤ handedOut ≤ commit ≤ lastIndex,  handedOut ≤ persisted ≤ lastIndex       (A2, H5)
+ *   firstIndex − 1 ≤ applied ≤ handedOut ≤ commit ≤ lastIndex,  handedOut ≤ persisted ≤ lastIndex       (docs/design/consensus.md#invariants, docs/design/consensus.md#hand-over)
  *
  *      on disk only        in memory                               not handed over yet
  *   ├─────────────────┼───────────────────────────────────────────┼───────────────────┤
  *   firstIndex        tail[tailHead]                              unsent              lastIndex
  *
- * Entries stay the bytes they came as, in batches of one term. Indexes are contiguous, terms never decrease (A3).
+ * Entries stay the bytes they came as, in batches of one term. Indexes are contiguous, terms never decrease
+ * (docs/design/consensus.md#invariants).
  */
 
 import { assert } from '@vacancy/shared'
@@ -34,7 +35,7 @@ export type RaftLog = {
   /** Greatest index that is durable here, and the same there as in memory. */
   persisted: number
   commit: number
-  /** Greatest index that was given out to be applied; each once (A9). */
+  /** Greatest index that was given out to be applied; each once (docs/design/consensus.md#invariants). */
   handedOut: number
   applied: number
   /** Term of the entry at `applied`: what a snapshot of that state carries. */
@@ -48,10 +49,13 @@ export type RaftLog = {
   tailHead: number
   /** What the tail costs (batchCost), applied entries included. */
   tailBytes: number
-  /** Of entries that are not applied yet: what R8 bounds. */
+  /** Of entries that are not applied yet: what docs/design/consensus.md#replication bounds. */
   unappliedBytes: number
   unappliedEntries: number
-  /** Indexes of configuration entries that are not applied yet: one, or few after an election (M3, M10). */
+  /**
+   * Indexes of configuration entries that are not applied yet: one, or few after an election
+   * (docs/design/consensus.md#when-a-configuration-takes-effect).
+   */
   configurations: number[]
 }
 
@@ -87,8 +91,8 @@ export function batchTerm(batch: EntryBatch): number {
 /** A log whose entries are all durable. */
 export function createLog(position: LogPosition): RaftLog {
   const { lastIndex, lastTerm, commit, applied, appliedTerm } = position
-  assert(applied <= commit, 'what is applied is committed (A2)')
-  assert(commit <= lastIndex, 'what is committed is in the log (A2)')
+  assert(applied <= commit, 'what is applied is committed')
+  assert(commit <= lastIndex, 'what is committed is in the log')
   assert(position.firstIndex <= applied + 1, 'what is not applied can be read')
   const log: RaftLog = {
     firstIndex: position.firstIndex,
@@ -110,7 +114,7 @@ export function createLog(position: LogPosition): RaftLog {
   }
   for (const batch of position.entries) appendBatch(log, batch)
   assert(log.lastIndex === lastIndex, 'the entries behind what is applied go on to the end of the log')
-  assert(log.lastTerm === lastTerm, 'the last entry has the term it was said to have')
+  assert(log.lastTerm === lastTerm, 'the last entry has the given term')
   log.unsent = []
   log.persisted = lastIndex
   return log
@@ -124,7 +128,7 @@ function restoredRuns({ firstIndex, applied, appliedTerm, runs }: LogPosition): 
     assert(firstIndex === applied + 1, 'of entries that can be read the terms are known, and of the one before')
     return [{ term: appliedTerm, firstIndex: applied }]
   }
-  assert(known.at(-1)?.term === appliedTerm, 'the applied entry has the term it was said to have')
+  assert(known.at(-1)?.term === appliedTerm, 'the applied entry has the given term')
   return known
 }
 
@@ -138,8 +142,8 @@ export function termAt(log: RaftLog, index: number): number {
 }
 
 /**
- * R2: the greatest index ≤ `index` whose term is at most `term`. Where terms are not known any more nothing can be said
- * against `index`; when no known entry will do, the one before all of them.
+ * The greatest index ≤ `index` whose term is at most `term` (docs/design/consensus.md#replication). Where terms are no
+ * longer known, `index` is accepted. If no known entry qualifies, the index before all of them.
  */
 export function lastIndexOfTerm(log: RaftLog, index: number, term: number): number {
   const { runs } = log
@@ -169,15 +173,15 @@ export function appendEntries(log: RaftLog, term: number, count: number, bytes: 
 
 /** Appends a batch that came from elsewhere: every entry is looked at once. */
 export function appendBatch(log: RaftLog, batch: EntryBatch): void {
-  assert(batch.firstIndex === log.lastIndex + 1, 'indexes are contiguous (A3)')
+  assert(batch.firstIndex === log.lastIndex + 1, 'indexes are contiguous')
   const configurations = inspectBatch(batch)
   push(log, batch, batchTerm(batch))
   for (const index of configurations) log.configurations.push(index)
 }
 
 function push(log: RaftLog, batch: EntryBatch, term: number): void {
-  assert(Number.isSafeInteger(log.lastIndex + batch.count), 'indexes are safe integers (L4)')
-  assert(term >= log.lastTerm, 'terms in the log never decrease (A3)')
+  assert(Number.isSafeInteger(log.lastIndex + batch.count), 'indexes are safe integers')
+  assert(term >= log.lastTerm, 'terms in the log never decrease')
   if (term > (log.runs[log.runs.length - 1] as TermRun).term) {
     log.runs.push({ term, firstIndex: batch.firstIndex })
     if (log.runs.length > RUNS_MAX) compactTo(log, Math.min((log.runs[1] as TermRun).firstIndex + 1, log.applied + 1))
@@ -205,13 +209,14 @@ export function persistTo(log: RaftLog, index: number): void {
 }
 
 export function commitTo(log: RaftLog, index: number): void {
-  assert(index >= log.commit, 'the commit index never decreases (A2)')
-  assert(index <= log.lastIndex, 'what is committed is in the log (A2)')
+  assert(index >= log.commit, 'the commit index never decreases')
+  assert(index <= log.lastIndex, 'what is committed is in the log')
   log.commit = index
 }
 
 /**
- * The next committed entries, each given out once, in order (A9), and only when they are durable here (H5).
+ * The next committed entries, each given out once, in order (docs/design/consensus.md#invariants), and only when they
+ * are durable here (docs/design/consensus.md#hand-over).
  *
  * @param countMax at most so many, so that applying them is a short turn
  */
@@ -220,7 +225,7 @@ export function giveOut(log: RaftLog, countMax: number, bound: number): EntryBat
   if (next > bound) return undefined
   const at = positionOf(log, next)
   const batch = log.tail[at] as EntryBatch
-  assert(batch.firstIndex <= next && next <= lastOf(batch), 'entries are applied in index order (A9)')
+  assert(batch.firstIndex <= next && next <= lastOf(batch), 'entries are applied in index order')
   const last = Math.min(lastOf(batch), bound, next + countMax - 1)
   const given = sliceBatch(batch, next, last)
   if (given !== batch) splitAt(log, at, next, last)
@@ -247,14 +252,14 @@ export function takeBack(log: RaftLog, index: number): void {
 }
 
 export function applyTo(log: RaftLog, index: number, entries: number, bytes: number): void {
-  assert(index === log.handedOut, 'what is given out is applied before more is (A9)')
-  assert(index === log.applied + entries, 'entries are applied in order, without a gap (A9)')
+  assert(index === log.handedOut, 'what is given out is applied before more is')
+  assert(index === log.applied + entries, 'entries are applied in order, without a gap')
   log.applied = index
   log.appliedTerm = termAt(log, index)
   log.unappliedEntries -= entries
   log.unappliedBytes -= bytes
   assert(log.unappliedEntries === log.lastIndex - log.applied, 'entries that wait are counted once')
-  while (log.configurations.length > 0 && (log.configurations[0] as number) <= index) log.configurations.shift()
+  while (log.configurations.length > 0 && log.configurations[0] <= index) log.configurations.shift()
 }
 
 /** Drops what is applied and durable from memory, oldest first, until the tail costs no more than `bytesMax`. */
@@ -284,7 +289,7 @@ function tidyTail(log: RaftLog): void {
   }
 }
 
-/** First index of the entries in memory; lastIndex + 1 when there are none. */
+/** First index of the entries in memory; lastIndex + 1 if it is empty. */
 export function tailFirst(log: RaftLog): number {
   return log.tail[log.tailHead]?.firstIndex ?? log.lastIndex + 1
 }
@@ -310,7 +315,10 @@ function positionOf(log: RaftLog, index: number): number {
   return low
 }
 
-/** Entries from `from` on, in memory, at most `bytesMax` of them, but one of any size (R1). */
+/**
+ * Entries from `from` on, in memory, at most `bytesMax` of them, but one of any size
+ * (docs/design/consensus.md#replication).
+ */
 export function readTail(log: RaftLog, from: number, bytesMax: number): EntryBatch[] {
   const batches: EntryBatch[] = []
   if (from > log.lastIndex) return batches
@@ -340,9 +348,12 @@ function firstEntries(batch: EntryBatch, bytesMax: number): EntryBatch {
   return sliceBatch(batch, batch.firstIndex, batch.firstIndex + count - 1)
 }
 
-/** Removes entries from `index` on: a leader has others there (R3), or they found no room. */
+/**
+ * Removes entries from `index` on: a leader has others there (docs/design/consensus.md#replication), or they found no
+ * room.
+ */
 export function truncateFrom(log: RaftLog, index: number): void {
-  assert(index > log.commit, 'nothing at or below the commit index is removed (A4)')
+  assert(index > log.commit, 'nothing at or below the commit index is removed')
   assert(index <= log.lastIndex, 'what is removed is there')
   for (let batch = log.tail.at(-1); batch && lastOf(batch) >= index; batch = log.tail.at(-1)) {
     log.tail.pop()
@@ -372,7 +383,7 @@ export function truncateFrom(log: RaftLog, index: number): void {
 /** The log on disk begins at `firstIndex` now. */
 export function compactTo(log: RaftLog, firstIndex: number): void {
   if (firstIndex <= log.firstIndex) return
-  assert(firstIndex <= log.applied + 1, 'only what is applied is compacted (§17)')
+  assert(firstIndex <= log.applied + 1, 'only what is applied is compacted')
   log.firstIndex = firstIndex
   while (log.runs.length > 1 && (log.runs[1] as TermRun).firstIndex < firstIndex) log.runs.shift()
   for (let batch = log.tail[log.tailHead]; batch && lastOf(batch) < firstIndex; batch = log.tail[log.tailHead]) {
@@ -383,8 +394,8 @@ export function compactTo(log: RaftLog, firstIndex: number): void {
 
 /** The state is that of a snapshot; nothing is behind it. */
 export function restartLog(log: RaftLog, index: number, term: number): void {
-  assert(index > log.commit, 'a snapshot takes the log forward (A2)')
-  assert(log.unsent.length === 0, 'a hand-over never carries both a snapshot and entries (H7)')
+  assert(index > log.commit, 'a snapshot takes the log forward')
+  assert(log.unsent.length === 0, 'a hand-over never carries both a snapshot and entries')
   log.firstIndex = index + 1
   log.lastIndex = index
   log.lastTerm = term
@@ -402,7 +413,10 @@ export function restartLog(log: RaftLog, index: number, term: number): void {
   log.configurations.length = 0
 }
 
-/** A16: entries that come again are the ones that are here. Looked at as far as they are in memory. */
+/**
+ * docs/design/consensus.md#invariants: entries that come again are the ones that are here. Looked at as far as they are
+ * in memory.
+ */
 export function assertSameEntries(log: RaftLog, batch: EntryBatch): void {
   const first = Math.max(batch.firstIndex, tailFirst(log))
   const last = Math.min(lastOf(batch), log.lastIndex)
@@ -411,9 +425,9 @@ export function assertSameEntries(log: RaftLog, batch: EntryBatch): void {
     const to = Math.min(last, lastOf(here))
     const mine = sliceBatch(here, from, to).bytes
     const theirs = sliceBatch(batch, from, to).bytes
-    assert(mine.length === theirs.length, 'an index and a term name one entry (A16)')
+    assert(mine.length === theirs.length, 'an index and a term name one entry')
     for (let at = 0; at < mine.length; at++) {
-      assert(mine[at] === theirs[at], 'an index and a term name one entry (A16)')
+      assert(mine[at] === theirs[at], 'an index and a term name one entry')
     }
     from = to + 1
   }

@@ -1,3 +1,4 @@
+import { AssertionError } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { configurationOf, incarnationOf } from '../testing/raft-fixture.ts'
 import {
@@ -28,7 +29,7 @@ const places = ({ voters, outgoing, learners, staged, autoLeave }: Configuration
 })
 const BEFORE = configurationOf({ voters: [1, 2, 3], learners: [4, 5] })
 
-test('changes of at most one voter are made at once (M4)', () => {
+test('changes of at most one voter are made at once', () => {
   const cases: [Step[], Partial<Configuration>][] = [
     [[add('addLearner')], { learners: [4, 5, NEW] }],
     [[add('addVoter')], { voters: [1, 2, 3, NEW] }],
@@ -44,12 +45,12 @@ test('changes of at most one voter are made at once (M4)', () => {
   }
 })
 
-test('who is added is called by the entry that adds it (§7.1)', () => {
+test('who is added is called by the entry that adds it', () => {
   const after = resultOf(BEFORE, { steps: [add('addLearner')] }, NEW) as Configuration
   expect(after.members.at(-1)).toEqual({ id: NEW, ...newcomer })
 })
 
-test('binding a member gives it its incarnation and moves nobody', () => {
+test('binding a member gives it its incarnation and moves no member', () => {
   const before = configurationOf({ voters: [1, 2], unbound: [2] })
   const steps: Step[] = [{ type: 'bind', id: 2, incarnation: incarnationOf(2) }]
 
@@ -59,7 +60,7 @@ test('binding a member gives it its incarnation and moves nobody', () => {
   expect(after.members[1]).toEqual({ id: 2, node: 'n2', incarnation: incarnationOf(2) })
 })
 
-test('several voters move through a joint phase: the old half stays, its demoted voters are staged (M1, M4)', () => {
+test('several voters move through a joint phase: the old half stays, its demoted voters are staged', () => {
   const steps = [move('promote', 4), move('demote', 1), move('remove', 2)]
 
   const joint = resultOf(BEFORE, { steps }, NEW) as Configuration
@@ -72,7 +73,7 @@ test('several voters move through a joint phase: the old half stays, its demoted
   expect(after.members.map(({ id }) => id)).toEqual([1, 3, 4, 5])
 })
 
-test('a joint phase is entered on request, and left by hand when asked for (M4)', () => {
+test('a joint phase is entered on request, and left by hand if requested', () => {
   const change: Change = { steps: [move('promote', 4)], phase: 'joint', autoLeave: false }
   expect(places(resultOf(BEFORE, change, NEW) as Configuration)).toMatchObject({
     outgoing: [1, 2, 3],
@@ -80,7 +81,7 @@ test('a joint phase is entered on request, and left by hand when asked for (M4)'
   })
 })
 
-test('changes that make no configuration are refused by name (M5)', () => {
+test('changes that make no configuration are refused by name', () => {
   const joint = configurationOf({ voters: [1, 2], outgoing: [1], autoLeave: true })
   const full = configurationOf({ voters: [1, 2, 3, 4, 5, 6, 7], learners: [8] })
   const known = { type: 'addLearner', node: 'n4', incarnation: incarnationOf(4) } as const
@@ -100,7 +101,7 @@ test('changes that make no configuration are refused by name (M5)', () => {
   for (const [before, change, fault] of cases) expect(resultOf(before, change, NEW), fault).toBe(fault)
 })
 
-test('configurations keep M1 (A11)', () => {
+test('configurations keep M1', () => {
   const broken: Partial<Configuration>[] = [
     { voters: [] },
     { voters: [2, 1, 3] },
@@ -115,7 +116,7 @@ test('configurations keep M1 (A11)', () => {
   ]
   expect(() => assertConfiguration(BEFORE)).not.toThrow()
   for (const part of broken)
-    expect(() => assertConfiguration({ ...BEFORE, ...part }), JSON.stringify(part)).toThrow('A11')
+    expect(() => assertConfiguration({ ...BEFORE, ...part }), JSON.stringify(part)).toThrow(AssertionError)
 })
 
 test('a configuration is its bytes', () => {

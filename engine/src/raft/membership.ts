@@ -1,15 +1,19 @@
 /**
- * Configurations as values: what a change makes of one, whether it keeps the rules, its bytes (consensus.md §7, M1,
- * M4, M5). When it takes effect is decided in changes.ts.
+ * Configurations as values: what a change makes of one, whether it keeps the rules, its bytes
+ * (docs/design/consensus.md#membership, docs/design/consensus.md#when-a-configuration-takes-effect). When it takes
+ * effect is decided in changes.ts.
  */
 
 import { assert } from '@vacancy/shared'
 import { readU64, viewOf, writeU64 } from './entry.ts'
 import type { Configuration, Member } from './messages.ts'
 
-/** consensus.md §21 */
+/** docs/design/consensus.md#limits */
 export const MEMBER_LIMITS = { voters: 7, learners: 16, nodeBytes: 255 } as const
-/** The raft id of a member that joins later is this plus the index of the entry that adds it (§7.1). */
+/**
+ * The raft id of a member that joins later is this plus the index of the entry that adds it
+ * (docs/design/consensus.md#identities).
+ */
 export const JOINED_ID_BASE = 1_000
 const INCARNATION_DIGITS = 32
 
@@ -21,13 +25,14 @@ export type Step =
 
 /**
  * Steps that are taken together, or the end of a joint phase. Without `phase` a change that moves at most one voter is
- * made at once and anything else through a joint phase (M4), which is left automatically unless `autoLeave` is false.
+ * made at once and anything else through a joint phase (docs/design/consensus.md#when-a-configuration-takes-effect),
+ * which is left automatically unless `autoLeave` is false.
  */
 export type Change =
   | { readonly steps: readonly Step[]; readonly phase?: 'single' | 'joint'; readonly autoLeave?: boolean }
   | 'leave'
 
-/** Why a change makes no configuration (M5). */
+/** Why a change makes no configuration (docs/design/consensus.md#when-a-configuration-takes-effect). */
 export type ChangeFault =
   | 'is-joint'
   | 'not-joint'
@@ -62,7 +67,7 @@ export function isVoter({ voters, outgoing }: Configuration, id: number): boolea
   return voters.includes(id) || outgoing.includes(id)
 }
 
-/** The configuration a change leads to, or why there is none. `newId` is what a member that is added is called. */
+/** The configuration that a change leads to, or why it is invalid. `newId` is the raft id of an added member. */
 export function resultOf(before: Configuration, change: Change, newId: number): Configuration | ChangeFault {
   const after = change === 'leave' ? left(before) : entered(before, change, newId)
   if (typeof after !== 'string') assertConfiguration(after)
@@ -145,28 +150,28 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at])
 }
 
-/** A11: the sets keep M1. */
+/** docs/design/consensus.md#invariants: the sets keep docs/design/consensus.md#membership. */
 export function assertConfiguration(configuration: Configuration): void {
   const { members, voters, outgoing, learners, staged } = configuration
   const ids = members.map(({ id }) => id)
   for (const list of [ids, voters, outgoing, learners, staged]) {
     for (let i = 1; i < list.length; i++) {
-      assert((list[i - 1] as number) < (list[i] as number), 'ids ascend, each once (A11)')
+      assert(list[i - 1] < list[i], 'ids ascend, each once')
     }
   }
-  assert(voters.length > 0, 'a configuration has a voter (A11)')
+  assert(voters.length > 0, 'a configuration has a voter')
   assert(
     learners.every((id) => !isVoter(configuration, id)),
-    'a learner is no voter of either half (A11)',
+    'a learner is no voter of either half',
   )
   assert(
     staged.every((id) => outgoing.includes(id) && !voters.includes(id)),
-    'who becomes a learner leaves the outgoing half (A11)',
+    'who becomes a learner leaves the outgoing half',
   )
-  assert(outgoing.length > 0 || staged.length === 0, 'only a joint configuration has staged learners (A11)')
-  assert(outgoing.length > 0 || !configuration.autoLeave, 'only a joint configuration is left (A11)')
+  assert(outgoing.length > 0 || staged.length === 0, 'only a joint configuration has staged learners')
+  assert(outgoing.length > 0 || !configuration.autoLeave, 'only a joint configuration is left')
   const placed = new Set([...voters, ...outgoing, ...learners])
-  assert(placed.size === ids.length && ids.every((id) => placed.has(id)), 'members are who has a place (A11)')
+  assert(placed.size === ids.length && ids.every((id) => placed.has(id)), 'members are who has a place')
 }
 
 /*

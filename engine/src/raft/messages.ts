@@ -1,13 +1,13 @@
 /**
- * What Raft nodes say to each other (consensus.md §4) and who they are (§7, M1). Values only; their bytes are
- * cluster/frames.ts.
+ * What Raft nodes say to each other (docs/design/protocol.md#peer-frames) and who they are
+ * (docs/design/consensus.md#membership). Values only; their bytes are transport/frames.ts.
  */
 
 import type { EntryBatch } from './entry.ts'
 
 /**
  * A member of the shard. `id` is the raft id, a number that is never used again: 1 … n in name order for the initial
- * voters, 1,000 + log index of the adding entry for everybody else (consensus.md §7.1).
+ * voters, 1,000 + log index of the adding entry for everybody else (docs/design/consensus.md#identities).
  */
 export type Member = {
   readonly id: number
@@ -16,7 +16,7 @@ export type Member = {
   readonly incarnation: string
 }
 
-/** M1. All lists ascend; `members` holds exactly voters ∪ outgoing ∪ learners. */
+/** docs/design/consensus.md#membership. All lists ascend; `members` holds exactly voters ∪ outgoing ∪ learners. */
 export type Configuration = {
   readonly members: readonly Member[]
   readonly voters: readonly number[]
@@ -28,7 +28,10 @@ export type Configuration = {
   readonly autoLeave: boolean
 }
 
-/** Facts that travel with heartbeats for the driver; the core does not look at them (C4, §13, §19). */
+/**
+ * Facts that travel with heartbeats for the driver; the core does not look at them
+ * (docs/design/consensus.md#shard-time, docs/design/consensus.md#apply, docs/design/storage.md#full-disk).
+ */
 export type Sample = {
   readonly wallMs: number
   readonly isDiskFull: boolean
@@ -42,8 +45,8 @@ export type Sample = {
 type Common = { readonly from: number; readonly to: number; readonly term: number }
 
 /**
- * What the sender knows to be committed; whoever has the same entry there knows it, too. Members that differ in which
- * configuration they have applied may each refuse the other's vote for ever: this is how they catch up without a leader.
+ * The commit index that the sender knows. A receiver with the same entry learns it too. Members with different applied
+ * configurations may refuse each other's votes forever; this lets them catch up without a leader.
  */
 type Knowledge = { readonly commit: number; readonly commitTerm: number }
 
@@ -52,7 +55,7 @@ export type VoteMessage = Common &
     readonly type: 'preVote' | 'vote'
     readonly lastIndex: number
     readonly lastTerm: number
-    /** Part of a leadership transfer: the lease rule E2 does not hold. */
+    /** Part of a leadership transfer: the lease rule docs/design/consensus.md#voter-leases does not hold. */
     readonly isForced: boolean
   }
 export type VoteReply = Common &
@@ -94,7 +97,7 @@ export type SnapshotOffer = Common & {
   readonly manifest: Uint8Array
 }
 export type TimeoutNow = Common & { readonly type: 'timeoutNow' }
-/** Sent to the leader by a node that was asked; carries no term (0). */
+/** Sent to the leader by a node that received the request; carries no term (0). */
 export type TransferLeader = Common & { readonly type: 'transferLeader'; readonly target: number }
 /** Term 0 in both. */
 export type ReadIndexMessage = Common & { readonly type: 'readIndex'; readonly context: number }

@@ -1,5 +1,6 @@
 /**
- * What a leader knows of one peer: how far it is, what is on its way, how much may be (consensus.md §6, R1, R2, A6).
+ * What a leader knows of one peer: how far it is, what is on its way, how much may be
+ * (docs/design/consensus.md#replication, docs/design/consensus.md#invariants).
  *
  *   probe ───── acknowledged ────────► replicate
  *     ▲  ▲                                │  │
@@ -27,14 +28,14 @@ export type Progress = {
   readonly id: number
   isVoter: boolean
   isOutgoing: boolean
-  /** Whether what it acknowledges counts: not before the member is bound (§7.1). */
+  /** Whether what it acknowledges counts: not before the member is bound (docs/design/consensus.md#identities). */
   counts: boolean
   state: ProgressState
   /** The log of the peer agrees with the leader's up to here. */
   match: number
   /** First index to send. */
   next: number
-  /** Answered since the quorum was last checked (E9). */
+  /** Answered since the quorum was last checked (docs/design/consensus.md#check-quorum). */
   isActive: boolean
   /** Answered in the interval before that. */
   wasActive: boolean
@@ -42,9 +43,9 @@ export type Progress = {
   isPaused: boolean
   /** Index of the snapshot it was offered; 0 while none was. */
   pendingSnapshot: number
-  /** Greatest commit index it was told with an append (R7). */
+  /** Greatest commit index sent to it with an append (docs/design/consensus.md#replication). */
   sentCommit: number
-  /** Newest round of reads it confirmed (RI1). */
+  /** Newest round of reads it confirmed (docs/design/consensus.md#reads). */
   readRound: number
   /** First index of entries that are being read from the disk for it, and the last one that may be; 0 for none. */
   reading: number
@@ -53,16 +54,19 @@ export type Progress = {
 }
 
 /**
- * Whether a peer was heard within one check-quorum interval or so. `isActive` alone says no of everybody right after a
+ * Whether a peer replied within about one check-quorum interval. `isActive` alone is false for all peers right after a
  * check.
  */
-export function isHeard({ isActive, wasActive }: Progress): boolean {
+export function isReachable({ isActive, wasActive }: Progress): boolean {
   return isActive || wasActive
 }
 
 export type WindowLimits = { readonly inflightMessages: number; readonly inflightBytes: number }
 
-/** M9: a new peer is taken for active, so that check-quorum waits for its first contact. */
+/**
+ * docs/design/consensus.md#when-a-configuration-takes-effect: a new peer is taken for active, so that check-quorum
+ * waits for its first contact.
+ */
 export function createProgress(id: number, next: number, limits: WindowLimits): Progress {
   assert(limits.inflightMessages >= 1, 'a window lets a message through')
   return {
@@ -110,7 +114,7 @@ export function noteSent(progress: Progress, lastIndex: number, bytes: number): 
     return
   }
   const { window } = progress
-  assert(window.count < window.messagesMax, 'in flight is never more than the window (A6)')
+  assert(window.count < window.messagesMax, 'in flight is never more than the window')
   const at = (window.head + window.count) % window.messagesMax
   window.lastIndexes[at] = lastIndex
   window.sizes[at] = bytes
@@ -120,15 +124,18 @@ export function noteSent(progress: Progress, lastIndex: number, bytes: number): 
   progress.isPaused = isWindowFull(progress)
 }
 
-/** A message without entries is on its way: one in probe, and one for a full window until the next heartbeat (R1). */
+/**
+ * A message without entries is on its way: one in probe, and one for a full window until the next heartbeat
+ * (docs/design/consensus.md#replication).
+ */
 export function noteProbe(progress: Progress): void {
   progress.isPaused = progress.state === 'probe' || isWindowFull(progress)
 }
 
 /** What ends at or below `index` has arrived. */
 function freeTo(window: Window, index: number): void {
-  while (window.count > 0 && (window.lastIndexes[window.head] as number) <= index) {
-    window.bytes -= window.sizes[window.head] as number
+  while (window.count > 0 && window.lastIndexes[window.head] <= index) {
+    window.bytes -= window.sizes[window.head]
     window.head = (window.head + 1) % window.messagesMax
     window.count--
   }
@@ -153,8 +160,8 @@ export function acknowledge(progress: Progress, index: number): boolean {
 }
 
 /**
- * R2: the peer does not have the entry before the ones it was sent; `agreeable` is where its log and the leader's may
- * agree.
+ * docs/design/consensus.md#replication: the peer does not have the entry before the ones it was sent; `agreeable` is
+ * where its log and the leader's may agree.
  *
  * @returns false for a stale rejection, which is ignored
  */
@@ -165,7 +172,7 @@ export function retreat(progress: Progress, refusedIndex: number, agreeable: num
     toProbe(progress)
     return true
   }
-  // Who takes back what it acknowledged is asked again with the next heartbeat, not at once and for ever.
+  // A peer that takes back an acknowledgement gets the next request with a heartbeat, not at once and forever.
   if (refusedIndex !== progress.next - 1 || refusedIndex <= progress.match) return false
   progress.next = Math.max(Math.min(refusedIndex, agreeable + 1), progress.match + 1)
   progress.sentCommit = Math.min(progress.sentCommit, progress.next - 1)
@@ -206,9 +213,9 @@ function reset(progress: Progress, state: ProgressState): void {
   emptyWindow(progress.window)
 }
 
-/** A6 */
+/** docs/design/consensus.md#invariants */
 export function assertProgress(progress: Progress, lastIndex: number): void {
-  assert(progress.match >= 0, 'a match is an index (A6)')
-  assert(progress.match < progress.next, 'what is acknowledged is not sent again (A6)')
-  assert(progress.match <= lastIndex, 'a peer has nothing that its leader has not (A6)')
+  assert(progress.match >= 0, 'a match is an index')
+  assert(progress.match < progress.next, 'what is acknowledged is not sent again')
+  assert(progress.match <= lastIndex, 'a peer has nothing that its leader has not')
 }

@@ -16,7 +16,7 @@ test('the value a majority reaches, for every number of voters', () => {
   for (const [values, reached] of cases) expect(majorityValue([...values]), String(values)).toBe(reached)
 })
 
-test('it is what counting says: the greatest value that more than half have reached', () => {
+test('it equals counting: the greatest value that more than half have reached', () => {
   for (let voters = 1; voters <= 5; voters++) {
     for (let code = 0; code < 4 ** voters; code++) {
       const values = Array.from({ length: voters }, (_, at) => Math.floor(code / 4 ** at) % 4)
@@ -26,7 +26,7 @@ test('it is what counting says: the greatest value that more than half have reac
   }
 })
 
-test('an election is won by a majority and lost when one is out of reach (E6)', () => {
+test('an election is won by a majority and lost when one is out of reach', () => {
   const yes = (...ids: number[]) => ids.map((id): [number, boolean] => [id, true])
   const no = (...ids: number[]) => ids.map((id): [number, boolean] => [id, false])
   const cases: [number[], [number, boolean][], Tally][] = [
@@ -46,7 +46,7 @@ test('an election is won by a majority and lost when one is out of reach (E6)', 
   for (const [voters, votes, result] of cases) expect(tally(voters, new Map(votes))).toBe(result)
 })
 
-test('both halves must be won; one that is lost decides (E6, M6)', () => {
+test('both halves must be won; one that is lost decides', () => {
   const cases: [Tally, Tally, Tally][] = [
     ['won', 'won', 'won'],
     ['won', 'pending', 'pending'],

@@ -1,21 +1,24 @@
-/** What a majority is, and what a majority has reached (consensus.md E6, M6). Arithmetic only. */
+/**
+ * What a majority is, and what a majority has reached (docs/design/consensus.md#votes,
+ * docs/design/consensus.md#when-a-configuration-takes-effect). Arithmetic only.
+ */
 
 /**
- * The greatest value that a majority reaches, one value a voter. Sorts `values` in place: a leader asks for each batch.
+ * The greatest value that a majority reaches, one value a voter. Sorts `values` in place: a leader calls it for each batch.
  *
  * @returns Infinity when there are no voters: the half of a configuration that is not there agrees with everything
  */
 export function majorityValue(values: number[]): number {
   const { length } = values
   if (length === 0) return Number.POSITIVE_INFINITY
-  // Insertion sort, descending: at most seven values (consensus.md §21).
+  // Insertion sort, descending: at most seven values (docs/design/consensus.md#limits).
   for (let i = 1; i < length; i++) {
-    const value = values[i] as number
+    const value = values[i]
     let at = i
-    for (; at > 0 && (values[at - 1] as number) < value; at--) values[at] = values[at - 1] as number
+    for (; at > 0 && values[at - 1] < value; at--) values[at] = values[at - 1]
     values[at] = value
   }
-  return values[length >>> 1] as number
+  return values[length >>> 1]
 }
 
 export type Tally = 'won' | 'lost' | 'pending'
@@ -34,7 +37,7 @@ export function tally(voters: readonly number[], votes: ReadonlyMap<number, bool
   return voters.length - refused < majority ? 'lost' : 'pending'
 }
 
-/** E6: both halves must be won; one that can no longer be won decides. */
+/** docs/design/consensus.md#votes: both halves must be won; one that can no longer be won decides. */
 export function jointTally(one: Tally, other: Tally): Tally {
   if (one === 'lost' || other === 'lost') return 'lost'
   return one === 'won' && other === 'won' ? 'won' : 'pending'

@@ -1,14 +1,14 @@
 /**
- * The Raft core (consensus.md §3–§9): elections, replication, membership, reads. It opens no file and no socket and
- * knows no clock. What happened goes in through the functions here; what to store and to send comes out of `takeReady`,
- * what to apply out of `nextCommitted`.
+ * The Raft core (docs/design/consensus.md#raft-core): elections, replication, membership, reads. It opens no file and
+ * no socket and knows no clock. What happened goes in through the functions here; what to store and to send comes out
+ * of `takeReady`, what to apply out of `nextCommitted`.
  *
  *   step, tick, propose … ──► state.ts ──► takeReady ──► disk ──► persisted ──► nextCommitted ──► applied
  *                                              │           └────► sendAfterPersist
  *                                              └► sendNow
  *
- * A single voter is no special case: its own vote and its own acknowledgement count when they are durable (H3), and
- * they are a quorum.
+ * A single voter is no special case: its own vote and its own acknowledgement count when they are durable
+ * (docs/design/consensus.md#hand-over), and they are a quorum.
  */
 
 import { assert, unreachable } from '@vacancy/shared'
@@ -31,7 +31,7 @@ import {
 } from './log.ts'
 import { isJoint, isVoter } from './membership.ts'
 import type { Configuration, Message, SnapshotOffer } from './messages.ts'
-import { isHeard, type ProgressState } from './progress.ts'
+import { isReachable, type ProgressState } from './progress.ts'
 import { beginRound, onReadIndex, onReadIndexReply } from './reads.ts'
 import {
   becomeFollower,
@@ -67,25 +67,34 @@ export {
 } from './state.ts'
 export { abortTransfer, type TransferRefusal, transferLeader } from './transfer.ts'
 
-/** One slice of work of the thread that applies (consensus.md §13). */
+/** One slice of work of the thread that applies (docs/design/consensus.md#apply). */
 export const APPLY_ENTRIES_MAX = 1_024
 
-/** Everything that is to be done now; taken at once (H1). */
+/** Everything that is to be done now; taken at once (docs/design/consensus.md#hand-over). */
 export type Ready = {
   /** Return it through `persisted` or `refused`, in order. */
   readonly token: number
   /** False: there is nothing to write, and it is confirmed as soon as everything before it is. */
   readonly mustStore: boolean
-  /** Entries, term or vote changed; a commit index alone needs no sync (W5). */
+  /** Entries, term or vote changed; a commit index alone needs no sync (docs/design/storage.md#group-commit). */
   readonly mustSync: boolean
-  /** Store it before or together with the entries (H8, M10). */
+  /**
+   * Store it before or together with the entries (docs/design/consensus.md#hand-over,
+   * docs/design/consensus.md#when-a-configuration-takes-effect).
+   */
   readonly hardState: HardState
   /** May begin at or below what was handed over before, and replaces it from there. */
   readonly entries: readonly EntryBatch[]
-  /** To be made current; answered by `installed`. Comes without entries, when everything before it is durable (H7). */
+  /**
+   * To be made current; answered by `installed`. Comes without entries, when everything before it is durable
+   * (docs/design/consensus.md#hand-over).
+   */
   readonly snapshot: SnapshotOffer | undefined
   readonly sendNow: readonly Message[]
-  /** Leave when this hand-over and all before it are durable; are forgotten when it is refused (H2, A8). */
+  /**
+   * Leave when this hand-over and all before it are durable; are forgotten when it is refused
+   * (docs/design/consensus.md#hand-over, docs/design/consensus.md#invariants).
+   */
   readonly sendAfterPersist: readonly Message[]
   readonly readStates: Readonly<Raft['readStates']>
   readonly droppedReads: Readonly<Raft['droppedReads']>
@@ -94,15 +103,18 @@ export type Ready = {
   /** Peers that need a snapshot: answered by `offerSnapshot` or `reportSnapshot`. */
   readonly offers: Readonly<Raft['offers']>
   /**
-   * Entries of another term stand from here on. Whoever proposed what stood there is told so only when one of them is
-   * committed at its index (R10, X6).
+   * Entries of another term follow from here on. The proposers of the replaced entries get that outcome only when one
+   * of the new entries is committed at its index (docs/design/consensus.md#outcome-of-a-proposal).
    */
   readonly overwritten: { readonly from: number } | undefined
 }
 
 // Time
 
-/** One tick has passed. After a stall the driver delivers one, not all that were missed (§3.4). */
+/**
+ * One tick has passed. After a stall the driver delivers one, not all that were missed
+ * (docs/design/consensus.md#ticks).
+ */
 export function tick(raft: Raft): void {
   raft.electionElapsed++
   if (raft.role === 'leader') return tickLeader(raft)
@@ -118,7 +130,10 @@ function tickLeader(raft: Raft): void {
   if (++raft.heartbeatElapsed >= raft.config.heartbeatTicks) beginRound(raft)
 }
 
-/** E10: the process that led is known to be gone. Keeps term, vote and timer; `campaign` follows after a moment. */
+/**
+ * docs/design/consensus.md#fast-failover: the process that led is known to be gone. Keeps term, vote and timer;
+ * `campaign` follows after a moment.
+ */
 export function forgetLeader(raft: Raft): void {
   if (raft.role === 'follower') raft.leader = 0
 }
@@ -143,7 +158,7 @@ export function step(raft: Raft, message: Message): void {
     case 'preVote':
     case 'vote':
       learnCommitted(raft, message)
-      // G3: who may have forgotten a vote does not give another one.
+      // docs/design/consensus.md#formation: who may have forgotten a vote does not give another one.
       if (raft.isMute && !raft.defects['raft/mute-votes']) return
       if (message.term > raft.term && !message.isForced && isLeaseHeld(raft)) return
       break
@@ -159,15 +174,15 @@ type TermMessage = Exclude<Message, { readonly type: 'readIndex' | 'readIndexRep
 
 function onHigherTerm(raft: Raft, message: TermMessage): void {
   const { type, term } = message
-  // A pre-vote and its grant speak of a term that nobody has begun.
+  // A pre-vote and its grant have a term that no candidate has begun.
   if (type === 'preVote' || (type === 'preVoteReply' && message.isGranted)) return
   const { electionElapsed, role } = raft
   becomeFollower(raft, term, 0)
-  // Being asked does not delay the own campaign, only granting does (E3).
+  // A request does not delay the own campaign, only a grant does (docs/design/consensus.md#votes).
   if (type === 'vote' && role === 'follower') raft.electionElapsed = electionElapsed
 }
 
-/** E7: a leader that was replaced, or a node stuck in pre-votes, learns the term. */
+/** docs/design/consensus.md#check-quorum: a leader that was replaced, or a node stuck in pre-votes, learns the term. */
 function onLowerTerm(raft: Raft, { type, from: to }: TermMessage): void {
   const { id: from, term } = raft
   if (raft.defects['raft/lower-term-ignored']) return
@@ -206,9 +221,9 @@ function dispatch(raft: Raft, message: TermMessage): void {
   }
 }
 
-/** Somebody leads in this term. */
+/** A leader of this term exists. */
 function obey(raft: Raft, leader: number): void {
-  assert(raft.role !== 'leader', 'a term has one leader (A5)')
+  assert(raft.role !== 'leader', 'a term has one leader')
   if (raft.role !== 'follower') becomeFollower(raft, raft.term, leader)
   setLeader(raft, leader)
   raft.electionElapsed = 0
@@ -223,7 +238,8 @@ function obey(raft: Raft, leader: number): void {
  */
 export function propose(raft: Raft, count: number, bytes: Uint8Array): number | Dropped {
   if (raft.role !== 'leader') return raft.leader === 0 ? 'no-leader' : 'not-leader'
-  // M7: who was removed sends what is under way and takes nothing new.
+  // docs/design/consensus.md#when-a-configuration-takes-effect: who was removed sends what is under way and takes
+  // nothing new.
   if (!raft.isOwnVoter && !raft.isOwnOutgoing) return 'not-leader'
   if (raft.transferTarget !== 0) return 'transferring'
   if (!hasRoom(raft, count, bytes.length)) return 'overloaded'
@@ -232,7 +248,7 @@ export function propose(raft: Raft, count: number, bytes: Uint8Array): number | 
   return index
 }
 
-/** R8: bounded, but for one proposal of any size when nothing else is under way. */
+/** docs/design/consensus.md#replication: bounded, but for one proposal of any size when nothing else is under way. */
 function hasRoom({ limits, unappliedEntries, unappliedBytes }: Raft, count: number, bytes: number): boolean {
   if (unappliedEntries === 0) return true
   if (unappliedEntries + count > limits.uncommittedEntries) return false
@@ -242,14 +258,18 @@ function hasRoom({ limits, unappliedEntries, unappliedBytes }: Raft, count: numb
 // Hand-over
 
 /**
- * Has the commit index stored when no entries are on their way that would bring it along (W5). Called once a heartbeat
- * interval. Besides sparing work, it is what tells damage to the last acknowledged group from a torn one (V4).
+ * Has the commit index stored when no entries are on their way that would bring it along
+ * (docs/design/storage.md#group-commit). Called once a heartbeat interval. Besides sparing work, it is what tells
+ * damage to the last acknowledged group from a torn one (docs/design/storage.md#torn-tail-or-corruption).
  */
 export function storeCommit(raft: Raft): void {
   if (raft.handed.length === 0 && raft.commit > raft.stored.commit) raft.mustStoreState = true
 }
 
-/** Whether a hand-over would contain something (H1). What peers may be sent is put together here, once a turn. */
+/**
+ * Whether a hand-over would contain something (docs/design/consensus.md#hand-over). What peers may be sent is put
+ * together here, once a turn.
+ */
 export function hasReady(raft: Raft): boolean {
   if (raft.mustBroadcast) broadcast(raft)
   if (raft.mustBeginRound) beginRound(raft)
@@ -273,7 +293,7 @@ function isInstalling({ snapshot, isSnapshotHanded }: Raft): boolean {
   return snapshot !== undefined && isSnapshotHanded
 }
 
-/** H7: alone, behind everything that was appended before. */
+/** docs/design/consensus.md#hand-over: alone, behind everything that was appended before. */
 function isSnapshotDue({ snapshot, isSnapshotHanded, handed, unsent, mustStoreState }: Raft): boolean {
   if (snapshot === undefined || isSnapshotHanded) return false
   return handed.length === 0 && unsent.length === 0 && !mustStoreState
@@ -282,8 +302,8 @@ function isSnapshotDue({ snapshot, isSnapshotHanded, handed, unsent, mustStoreSt
 const NOTHING: readonly never[] = []
 
 export function takeReady(raft: Raft): Ready {
-  assert(hasReady(raft), 'a hand-over contains something (H1)')
-  assert(!raft.config.isLockStep || raft.handed.length === 0, 'one hand-over is open in lock-step (A22)')
+  assert(hasReady(raft), 'a hand-over contains something')
+  assert(!raft.config.isLockStep || raft.handed.length === 0, 'one hand-over is open in lock-step')
   const snapshot = isSnapshotDue(raft) ? raft.snapshot : undefined
   const promises = isInstalling(raft) ? NOTHING : taken(raft, 'sendAfter')
   const { handedState } = raft
@@ -294,7 +314,7 @@ export function takeReady(raft: Raft): Ready {
   const hardState = mustStore
     ? { term: raft.term, vote: raft.vote, commit: isLate ? handedState.commit : raft.commit }
     : handedState
-  assert(hardState.term >= raft.stored.term, 'the term never decreases (A1)')
+  assert(hardState.term >= raft.stored.term, 'the term never decreases')
   assertOneConfiguration(raft, hardState.commit)
   const token = raft.nextToken++
   raft.handed.push({ token, hardState, lastIndex: raft.lastIndex })
@@ -329,17 +349,20 @@ function taken<Name extends Queue>(raft: Raft, name: Name): Raft[Name] | readonl
   return queue
 }
 
-/** A23: what a restart finds is at most one configuration behind (M10). */
+/**
+ * docs/design/consensus.md#invariants: what a restart finds is at most one configuration behind
+ * (docs/design/consensus.md#when-a-configuration-takes-effect).
+ */
 function assertOneConfiguration(raft: Raft, commit: number): void {
   if (raft.configurations.length < 2 || !raft.config.validateChanges) return
   const above = raft.configurations.filter((index) => index > commit).length
-  assert(above <= 1, 'at most one configuration above the durable commit index (A23)')
+  assert(above <= 1, 'at most one configuration above the durable commit index')
 }
 
-/** Everything handed over up to `token` is durable (H6). */
+/** Everything handed over up to `token` is durable (docs/design/consensus.md#hand-over). */
 export function persisted(raft: Raft, token: number): void {
   const handed = raft.handed.shift()
-  assert(handed !== undefined && handed.token === token, 'tokens are confirmed in order (A22)')
+  assert(handed !== undefined && handed.token === token, 'tokens are confirmed in order')
   const { hardState } = handed
   raft.stored = { ...hardState, commit: Math.max(hardState.commit, raft.stored.commit) }
   // What was cut meanwhile was taken off the hand-over then.
@@ -354,13 +377,14 @@ export function persisted(raft: Raft, token: number): void {
  * The log had no room for what was handed over with `token` and everything after it; the driver forgets the promises of
  * all of them. What is not durable leaves the memory, too:
  *
- * - A leader by itself, who has sent it to nobody, takes it back and goes on leading: it is certainly in no log, so its
- *   proposers may repeat it (X5). This is the single voter without peers.
- * - Any other leader steps down: the fate of its entries is open, and their proposers wait (X6). In the same term other
- *   entries must not get these indexes (A16).
- * - A candidate asked for votes with a log that is longer than the one it is left with: an answer that comes now must not
- *   make it leader, whose log has everything committed (O1). It is a follower again.
- * - A follower has acknowledged none of it and will be sent it again.
+ * - A single voter without peers has sent it to no other node, takes it back and continues to lead. The entries are
+ *   certainly in no log, so their proposers may repeat them (docs/design/consensus.md#retryable-errors).
+ * - Any other leader steps down: the outcome of its entries is open, and their proposers wait
+ *   (docs/design/consensus.md#outcome-of-a-proposal). In the same term other entries must not get these indexes
+ *   (docs/design/consensus.md#invariants).
+ * - A candidate requested votes with a log longer than the one it now has: a late grant must not make it leader, whose
+ *   log has all committed entries (docs/design/testing.md#oracles). It is a follower again.
+ * - A follower has acknowledged none of it and gets it again.
  *
  * @param storedTo the last index of this very hand-over that is durable all the same: it can be larger than one group.
  *   Left out when nothing of it is: then the end of the log on disk may be entries that were to be replaced
@@ -368,11 +392,12 @@ export function persisted(raft: Raft, token: number): void {
  */
 export function refused(raft: Raft, token: number, storedTo = raft.persisted): number {
   const first = raft.handed[0]
-  assert(first !== undefined && first.token === token, 'tokens are refused in order (A22)')
+  assert(first !== undefined && first.token === token, 'tokens are refused in order')
   raft.handed.length = 0
   raft.sendAfter = []
   if (storedTo > raft.persisted) {
-    // Entries of this hand-over; its hard state went with them (H8), its commit index as far as they go.
+    // Entries of this hand-over; its hard state went with them (docs/design/consensus.md#hand-over), its commit index
+    // as far as they go.
     raft.stored = { ...first.hardState, commit: Math.min(first.hardState.commit, storedTo) }
     persistTo(raft, Math.min(storedTo, first.lastIndex))
   }
@@ -383,27 +408,29 @@ export function refused(raft: Raft, token: number, storedTo = raft.persisted): n
   } else if (raft.role !== 'follower' && raft.lastIndex > raft.persisted) becomeFollower(raft, raft.term, 0)
   // As after a crash: nothing was promised or applied behind it, and what is committed comes again.
   raft.commit = Math.min(raft.commit, raft.persisted)
-  assert(raft.handedOut <= raft.commit, 'only what is durable was given out (H5)')
+  assert(raft.handedOut <= raft.commit, 'only what is durable was given out')
   if (raft.lastIndex > raft.persisted) truncateFrom(raft, raft.persisted + 1)
-  // A vote that was refused along with entries is handed over again: there is room kept for it (W4).
+  // A vote that was refused along with entries is handed over again: there is room kept for it
+  // (docs/design/storage.md#group-commit).
   if (raft.stored.term !== raft.term || raft.stored.vote !== raft.vote) raft.mustStoreState = true
   return raft.lastIndex + 1
 }
 
 /**
- * The next committed entries, each handed out once, in order (A9); undefined when there are none. They are durable here
- * (H5). A configuration entry among them goes to `applyConfiguration` before `applied` confirms it.
+ * The next committed entries, each returned once, in order (docs/design/consensus.md#invariants); undefined for none.
+ * They are durable here (docs/design/consensus.md#hand-over). A configuration entry among them goes to
+ * `applyConfiguration` before `applied` confirms it.
  */
 export function nextCommitted(raft: Raft, entriesMax = APPLY_ENTRIES_MAX): EntryBatch | undefined {
-  // The state is about to be replaced (H7).
+  // The state is about to be replaced (docs/design/consensus.md#hand-over).
   if (raft.snapshot !== undefined) return undefined
   const isEarly = raft.defects['raft/apply-before-persist']
   return giveOut(raft, entriesMax, isEarly ? raft.commit : Math.min(raft.commit, raft.persisted))
 }
 
 /**
- * The engine came to an entry that it cannot apply yet, the one behind `index`: this one and those behind it are handed
- * out again. Before `applied`, which is told of what was applied alone.
+ * The engine reached an entry that it cannot apply yet, the one after `index`: this one and later ones are returned
+ * again. Called before `applied`, which confirms applied entries only.
  */
 export function handBack(raft: Raft, index: number): void {
   takeBack(raft, index)
@@ -414,7 +441,7 @@ export function applied(raft: Raft, index: number, entries: number, bytes: numbe
   const change = raft.configurations[0]
   assert(
     change === undefined || change > index || raft.configurationIndex >= change,
-    'a change is in force when its entry is applied (M2)',
+    'a change is in force when its entry is applied',
   )
   applyTo(raft, index, entries, bytes)
   trimTail(raft, raft.configuration.members.length > 1 ? raft.keepBytes : 0)
@@ -428,13 +455,19 @@ export function compactedTo(raft: Raft, firstIndex: number): void {
 
 // Members
 
-/** G3: while mute a member neither votes nor campaigns, and what it stores does not count. */
+/**
+ * docs/design/consensus.md#formation: while mute a member neither votes nor campaigns, and what it stores does not
+ * count.
+ */
 export function setMute(raft: Raft, isMute: boolean): void {
   raft.isMute = isMute
   if (isMute && raft.role !== 'follower') becomeFollower(raft, raft.term, 0)
 }
 
-/** Whether what a peer acknowledges counts; without a word of the driver when the member is bound (§7.1). */
+/**
+ * Whether what a peer acknowledges counts; without a word of the driver when the member is bound
+ * (docs/design/consensus.md#identities).
+ */
 export function setCounts(raft: Raft, peer: number, counts: boolean): void {
   assert(
     raft.configuration.members.some(({ id }) => id === peer),
@@ -469,7 +502,10 @@ export type RaftStatus = {
   readonly isJoint: boolean
   readonly isVoter: boolean
   readonly transferTarget: number
-  /** A change may be proposed: everything inherited, and an entry of the own term, is applied (M3). */
+  /**
+   * A change may be proposed: everything inherited, and an entry of the own term, is applied
+   * (docs/design/consensus.md#when-a-configuration-takes-effect).
+   */
   readonly takesChanges: boolean
 }
 
@@ -484,7 +520,7 @@ export function status(raft: Raft): RaftStatus {
     lastIndex,
     peers: raft.peers.map((peer) => {
       const { id, match, next, state, window } = peer
-      return { id, match, next, state, isActive: isHeard(peer), inflight: window.count }
+      return { id, match, next, state, isActive: isReachable(peer), inflight: window.count }
     }),
     configuration,
     isJoint: isJoint(configuration),

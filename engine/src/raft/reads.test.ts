@@ -112,16 +112,16 @@ test('a single voter answers at once, with learners as well (RI3)', () => {
   expect(readsOf(held)).toEqual([{ context: 6, index: 1 }])
 })
 
-test('a follower asks its leader and gets the index (RI4)', () => {
+test('a follower requests the index from its leader (RI4)', () => {
   const follower = memberOf(configurationOf({ voters: [1, 2, 3] }), { id: 3 })
   expect(readIndex(follower, 9)).toBe('no-leader')
   heartbeatTo(follower, 1, 0, 1)
   drain(follower)
   expect(readIndex(follower, 9)).toBe('taken')
-  const [asked] = ofType(drain(follower), 'readIndex')
-  expect(asked).toEqual({ type: 'readIndex', from: 3, to: 1, term: 0, context: 9 })
+  const [request] = ofType(drain(follower), 'readIndex')
+  expect(request).toEqual({ type: 'readIndex', from: 3, to: 1, term: 0, context: 9 })
   const leader = leaderOf()
-  if (asked) step(leader, asked)
+  if (request) step(leader, request)
   drain(leader)
   answerHeartbeat(leader, 2)
   const [reply] = ofType(drain(leader), 'readIndexReply')
@@ -136,7 +136,7 @@ test('who does not lead gives no index', () => {
   expect(drain(raft)).toEqual([])
 })
 
-test('losing leadership drops reads that wait; who asked from elsewhere asks again (RI6)', () => {
+test('losing leadership drops reads that wait; remote callers retry (RI6)', () => {
   const raft = leaderOf()
   readIndex(raft, 1)
   step(raft, { type: 'readIndex', from: 3, to: 1, term: 0, context: 2 })
@@ -147,7 +147,7 @@ test('losing leadership drops reads that wait; who asked from elsewhere asks aga
   expect(readies.flatMap(({ readStates }) => readStates)).toEqual([])
 })
 
-test('reads that wait are bounded (§21)', () => {
+test('reads that wait are bounded', () => {
   const raft = leaderOf(undefined, { limits: { waitingReads: 2 } })
   expect([1, 2, 3].map((context) => readIndex(raft, context))).toEqual(['taken', 'taken', 'overloaded'])
 })

@@ -1,9 +1,9 @@
 /**
- * Linearizable read positions (consensus.md §9). A leader notes its commit index, asks everybody whether it still
- * leads, and releases the read when a quorum has answered; reads that wait share one round of heartbeats.
+ * Linearizable read positions (docs/design/consensus.md#reads). A leader notes its commit index, confirms with a quorum
+ * that it still leads, and then releases the read. Waiting reads share one round of heartbeats.
  *
- *   asked ── own term committed? ──► waits for a round ── sent with heartbeats ──► confirmed by a quorum: released
- *              no: held (RI2)          round 0               round n
+ *   requested ── own term committed? ──► waits for a round ── sent with heartbeats ──► confirmed by a quorum: released
+ *                  no: held (docs/design/consensus.md#reads)       round 0                round n
  */
 
 import { assert } from '@vacancy/shared'
@@ -16,10 +16,10 @@ import { type Dropped, type Raft, type Read, send } from './state.ts'
 const HELD = -1
 
 /**
- * Asks for a position that is at or behind everything acknowledged before now. The answer comes with a hand-over: in
- * `readStates`, or in `droppedReads`, or never, when a message of a follower was lost.
+ * Requests a position at or after all entries acknowledged before now. The reply comes with a hand-over: in
+ * `readStates` or in `droppedReads`, or never, if a message of a follower was lost.
  *
- * @param context the caller's own number; never used again, not by a later process either
+ * @param context the caller's own number; never reused, not even by a later process
  */
 export function readIndex(raft: Raft, context: number): 'taken' | Dropped {
   if (raft.role === 'leader') return take(raft, 0, context) ? 'taken' : 'overloaded'
@@ -28,7 +28,7 @@ export function readIndex(raft: Raft, context: number): 'taken' | Dropped {
   return 'taken'
 }
 
-/** RI4: a follower asks. One that asks a node that does not lead asks again. */
+/** A follower forwards the request. A caller at a node that does not lead retries (docs/design/consensus.md#reads). */
 export function onReadIndex(raft: Raft, { from, context }: ReadIndexMessage): void {
   if (raft.role === 'leader') take(raft, from, context)
 }
@@ -42,7 +42,7 @@ function take(raft: Raft, from: number, context: number): boolean {
   if (reads.length >= raft.limits.waitingReads) return false
   const isHeld = raft.commit < raft.termStart && !defects['raft/read-before-own-entry']
   const read: Read = { from, context, index: isHeld ? HELD : raft.commit, round: 0 }
-  // RI3: a quorum of one has just been asked.
+  // A quorum of one is already confirmed (docs/design/consensus.md#reads).
   if (!isHeld && (reached(raft, Number.POSITIVE_INFINITY, nothing) > 0 || isUnchecked(raft))) {
     release(raft, read)
     return true
@@ -52,13 +52,13 @@ function take(raft: Raft, from: number, context: number): boolean {
   return true
 }
 
-/** Planted: nobody was asked, or somebody was before the read came. */
+/** Planted: no peer confirms, or one did before the read arrived. */
 function isUnchecked({ defects, peers }: Raft): boolean {
   if (defects['raft/read-index-after-check'] && peers.some(({ readRound }) => readRound > 0)) return true
   return defects['raft/read-without-quorum']
 }
 
-/** RI2: an entry of the own term is committed; what waited for it gets its position. */
+/** docs/design/consensus.md#reads: an entry of the own term is committed; what waited for it gets its position. */
 export function takeHeldReads(raft: Raft): void {
   if (raft.commit < raft.termStart || raft.reads.length === 0) return
   for (const read of raft.reads) {
@@ -89,7 +89,10 @@ function isWaiting({ index, round }: Read): boolean {
 const roundOf = (peer: Progress): number => peer.readRound
 const nothing = (): number => 0
 
-/** RI1: releases what a quorum has confirmed in this term (A14). */
+/**
+ * docs/design/consensus.md#reads: releases what a quorum has confirmed in this term
+ * (docs/design/consensus.md#invariants).
+ */
 export function confirmReads(raft: Raft): void {
   if (raft.reads.length === 0 && raft.confirmedRound === raft.readRound) return
   const confirmed = Math.min(reached(raft, Number.POSITIVE_INFINITY, roundOf), raft.readRound)
@@ -103,10 +106,10 @@ export function confirmReads(raft: Raft): void {
   if (raft.confirmedRound === raft.readRound && open.some(isWaiting)) raft.mustBeginRound = true
 }
 
-/** RI5: the index that was noted when it was asked for is the one that is answered. */
+/** The result is the index noted at the request (docs/design/consensus.md#reads). */
 function release(raft: Raft, { from, context, index }: Read): void {
-  assert(index >= 0, 'a read is released with the index it was taken at (A14)')
-  assert(raft.role === 'leader', 'a read is confirmed in the term it was taken in (A14)')
+  assert(index >= 0, 'a read is released with the index it was taken at')
+  assert(raft.role === 'leader', 'a read is confirmed in the term it was taken in')
   if (from === 0) raft.readStates.push({ context, index })
   else send(raft, { type: 'readIndexReply', from: raft.id, to: from, term: 0, context, index })
 }

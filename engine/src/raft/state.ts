@@ -1,6 +1,6 @@
 /**
  * Everything one core knows, and the few changes of it that all rooms of the core share: the term, falling back to
- * follower, cutting the log, messages that wait for the disk (consensus.md §3).
+ * follower, cutting the log, messages that wait for the disk (docs/design/consensus.md#raft-core).
  */
 
 import { assert } from '@vacancy/shared'
@@ -16,7 +16,7 @@ export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
 /** What must survive a crash beside the entries. `vote` is a raft id, 0 for none. */
 export type HardState = { readonly term: number; readonly vote: number; readonly commit: number }
 
-/** Limits of what may be under way (consensus.md §21). */
+/** Limits of what may be under way (docs/design/consensus.md#limits). */
 export const RAFT_LIMITS = {
   uncommittedBytes: 64 << 20,
   uncommittedEntries: 50_000,
@@ -38,14 +38,17 @@ export type RaftConfig = {
   readonly heartbeatTicks: number
   /** A whole number from 0 to `below` − 1. */
   readonly random: (below: number) => number
-  /** The other values of these four are for tests (consensus.md §3.1). */
+  /** The other values of these four are for tests (docs/design/consensus.md#raft-core). */
   readonly preVote: boolean
   readonly checkQuorum: boolean
   readonly stepDownOnRemoval: boolean
   readonly validateChanges: boolean
   readonly limits?: Partial<RaftLimits>
   readonly keepBytes?: number
-  /** No hand-over is taken before the one before it is confirmed (H4, A22): tests and recovery. */
+  /**
+   * No hand-over is taken before the one before it is confirmed (docs/design/consensus.md#hand-over,
+   * docs/design/consensus.md#invariants): tests and recovery.
+   */
   readonly isLockStep?: boolean
   /** Planted defects (defects.ts); only a simulator passes any. */
   readonly defects?: ReadonlySet<string>
@@ -66,7 +69,10 @@ export type RestoredState = HardState & {
   readonly configuration?: Configuration
   /** Entries behind `applied`, in order, each batch of one term. */
   readonly entries?: readonly EntryBatch[]
-  /** Neither votes nor campaigns nor counts: an empty initial voter before it is bound (G3). */
+  /**
+   * Neither votes nor campaigns nor counts: an empty initial voter before it is bound
+   * (docs/design/consensus.md#formation).
+   */
   readonly isMute?: boolean
 }
 
@@ -75,7 +81,7 @@ export type Dropped = 'not-leader' | 'no-leader' | 'overloaded' | 'transferring'
 export type Handed = {
   readonly token: number
   readonly hardState: HardState
-  /** What of the log it makes durable; a later cut takes from it (H6). */
+  /** What of the log it makes durable; a later cut takes from it (docs/design/consensus.md#hand-over). */
   lastIndex: number
 }
 
@@ -83,7 +89,7 @@ export type Read = {
   /** 0: of this node. */
   readonly from: number
   readonly context: number
-  /** Commit index when it was asked for; −1 until an entry of the own term is committed (RI2). */
+  /** Commit index at the request; −1 until an entry of the own term is committed (docs/design/consensus.md#reads). */
   index: number
   /** The round of heartbeats that confirms it; 0 until one is sent. */
   round: number
@@ -108,7 +114,7 @@ export type Raft = RaftLog & {
   vote: number
   /** 0: none is known. */
   leader: number
-  /** Who was seen to lead in this term, even when it was forgotten since (A5). */
+  /** Who was seen to lead in this term, even when it was forgotten since (docs/design/consensus.md#invariants). */
   leaderOfTerm: number
   configuration: Configuration
   /** Index whose entry brought the configuration. */
@@ -128,11 +134,11 @@ export type Raft = RaftLog & {
   peers: Progress[]
   isOwnVoter: boolean
   isOwnOutgoing: boolean
-  /** Set by the driver: whose acknowledgements count, whatever the configuration says. */
+  /** Set by the driver: the members whose acknowledgements count, regardless of the configuration. */
   readonly counts: Map<number, boolean>
   /** The empty entry of the own term. */
   termStart: number
-  /** M3: no change is taken before this index is applied. */
+  /** docs/design/consensus.md#when-a-configuration-takes-effect: no change is taken before this index is applied. */
   changeIndex: number
   transferTarget: number
   transferElapsed: number
@@ -148,11 +154,14 @@ export type Raft = RaftLog & {
   confirmedRound: number
   mustBeginRound: boolean
 
-  /** Staged by the driver, to be made current. Until then nothing is appended or applied (H7). */
+  /**
+   * Staged by the driver, to be made current. Until then nothing is appended or applied
+   * (docs/design/consensus.md#hand-over).
+   */
   snapshot: SnapshotOffer | undefined
   isSnapshotHanded: boolean
 
-  /** Handed over to be stored, oldest first; tokens are confirmed in order (A22). */
+  /** Handed over to be stored, oldest first; tokens are confirmed in order (docs/design/consensus.md#invariants). */
   readonly handed: Handed[]
   /** What the disk is known to hold. */
   stored: HardState
@@ -169,7 +178,7 @@ export type Raft = RaftLog & {
   overwrittenFrom: number
 }
 
-/** A shard of one: nobody to ask, nobody to tell. */
+/** A shard of one has no peers. */
 function soleConfig(id: number): RaftConfig {
   return {
     id,
@@ -198,8 +207,8 @@ function create(config: RaftConfig, restored: RestoredState): Raft {
   const { term, vote, commit, lastTerm, configuration } = restored
   assert(config.id > 0, 'raft ids begin at 1')
   assert(config.heartbeatTicks >= 1, 'heartbeats have a distance')
-  assert(config.electionTicks >= 2 * config.heartbeatTicks, 'an election waits for two heartbeats (§3.4)')
-  assert(lastTerm <= term, 'no entry is of a term that was never stored (H8)')
+  assert(config.electionTicks >= 2 * config.heartbeatTicks, 'an election waits for two heartbeats')
+  assert(lastTerm <= term, 'no entry is of a term that was never stored')
   assert(configuration !== undefined, 'a member knows who the others are')
   assertConfiguration(configuration)
   const stored = { term, vote, commit }
@@ -215,7 +224,7 @@ function create(config: RaftConfig, restored: RestoredState): Raft {
   })
   assert(
     log.configurations.filter((index) => index > commit).length <= 1,
-    'at most one configuration above the commit index (A23, V6)',
+    'at most one configuration above the commit index',
   )
   const raft: Raft = {
     ...log,
@@ -270,7 +279,7 @@ function create(config: RaftConfig, restored: RestoredState): Raft {
   return raft
 }
 
-/** E to 2E − 1 ticks, drawn anew with each role (§3.4). */
+/** E to 2E − 1 ticks, drawn for each role (docs/design/consensus.md#ticks). */
 export function drawTimeout(raft: Raft): void {
   const { electionTicks, random } = raft.config
   raft.electionElapsed = 0
@@ -278,13 +287,16 @@ export function drawTimeout(raft: Raft): void {
   raft.electionTimeout = electionTicks + random(electionTicks)
 }
 
-/** May stand for leader: a voter of either half that has nothing to forget (E5, A12). */
+/**
+ * May stand for leader: a voter of either half that has nothing to forget
+ * (docs/design/consensus.md#when-a-node-does-not-campaign, docs/design/consensus.md#invariants).
+ */
 export function isElectable(raft: Raft): boolean {
   return isVoter(raft.configuration, raft.id) && !raft.isMute
 }
 
 export function setTerm(raft: Raft, term: number): void {
-  assert(term > raft.term, 'the term never decreases (A1)')
+  assert(term > raft.term, 'the term never decreases')
   raft.term = term
   raft.vote = 0
   raft.leaderOfTerm = 0
@@ -293,16 +305,16 @@ export function setTerm(raft: Raft, term: number): void {
 
 export function setVote(raft: Raft, vote: number): void {
   if (raft.vote === vote) return
-  assert(raft.vote === 0 || raft.defects['raft/votes-twice'], 'a vote is given once a term (A1)')
+  assert(raft.vote === 0 || raft.defects['raft/votes-twice'], 'a vote is given once a term')
   raft.vote = vote
   raft.mustStoreState = true
 }
 
-/** A5: one leader a term; a second one would be the end of all promises. */
+/** docs/design/consensus.md#invariants: one leader a term; a second one would be the end of all promises. */
 export function setLeader(raft: Raft, leader: number): void {
   raft.leader = leader
   if (leader === 0) return
-  assert(raft.leaderOfTerm === 0 || raft.leaderOfTerm === leader, 'a term has one leader (A5)')
+  assert(raft.leaderOfTerm === 0 || raft.leaderOfTerm === leader, 'a term has one leader')
   raft.leaderOfTerm = leader
 }
 
@@ -326,7 +338,7 @@ export function becomeFollower(raft: Raft, term: number, leader: number): void {
   dropReads(raft, 'not-leader')
 }
 
-/** RI6: who asked another node asks again when no answer comes. */
+/** A caller that sent its request to another node retries without a reply (docs/design/consensus.md#reads). */
 function dropReads(raft: Raft, reason: Dropped): void {
   for (const { from, context } of raft.reads) if (from === 0) raft.droppedReads.push({ context, reason })
   raft.reads = []
@@ -361,26 +373,29 @@ export function peerOf(raft: Raft, id: number): Progress | undefined {
   return undefined
 }
 
-/** R3: another leader's entries stand from `index` on. What is on its way to the disk is void from there (H6). */
+/**
+ * docs/design/consensus.md#replication: another leader's entries stand from `index` on. What is on its way to the disk
+ * is void from there (docs/design/consensus.md#hand-over).
+ */
 export function cutLog(raft: Raft, index: number): void {
   truncateFrom(raft, index)
   if (raft.defects['raft/stale-confirmation-trusted']) return
   for (const handed of raft.handed) handed.lastIndex = Math.min(handed.lastIndex, raft.lastIndex)
 }
 
-/** H2: a promise; it leaves when everything up to now is durable. */
+/** docs/design/consensus.md#hand-over: a promise; it leaves when everything up to now is durable. */
 export function promise(raft: Raft, message: Message): void {
-  assert(message.to !== raft.id, 'what a node tells itself it does not send')
+  assert(message.to !== raft.id, 'a node does not send to itself')
   raft.sendAfter.push(message)
 }
 
 /** What may leave at once. */
 export function send(raft: Raft, message: Message): void {
-  assert(message.to !== raft.id, 'what a node tells itself it does not send')
+  assert(message.to !== raft.id, 'a node does not send to itself')
   raft.sendNow.push(message)
 }
 
-/** Whether a log that ends at (`term`, `index`) is at least as new as the own (E1). */
+/** Whether a log that ends at (`term`, `index`) is at least as new as the own (docs/design/consensus.md#votes). */
 export function isUpToDate(raft: Raft, term: number, index: number): boolean {
   return term > raft.lastTerm || (term === raft.lastTerm && index >= raft.lastIndex)
 }

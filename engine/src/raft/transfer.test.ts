@@ -14,13 +14,13 @@ import { abortTransfer, type Raft, status, step, tick, transferLeader } from './
 
 const hurried = (raft: Raft) => ofType(drain(raft), 'timeoutNow').map(({ to }) => to)
 
-test('a target that has everything stands at once (§8)', () => {
+test('a target that has everything stands at once', () => {
   const raft = leaderOf()
   expect(transferLeader(raft, 3)).toBe('taken')
   expect(hurried(raft)).toEqual([3])
 })
 
-test('a target that lags is brought up to the end first; meanwhile proposals are dropped (§8)', () => {
+test('a target that lags is brought up to the end first; meanwhile proposals are dropped', () => {
   const raft = leaderOf()
   give(raft, 3)
   drain(raft)
@@ -32,7 +32,7 @@ test('a target that lags is brought up to the end first; meanwhile proposals are
   expect(hurried(raft)).toEqual([2])
 })
 
-test('a transfer ends after E ticks; then proposals flow again (§8)', () => {
+test('a transfer ends after E ticks; then proposals flow again', () => {
   const raft = leaderOf()
   transferLeader(raft, 2)
   for (let n = 0; n < E - 1; n++) {
@@ -44,7 +44,7 @@ test('a transfer ends after E ticks; then proposals flow again (§8)', () => {
   expect(typeof give(raft)).toBe('number')
 })
 
-test('it is aborted by another one, and by hand (§8)', () => {
+test('it is aborted by another one, and by hand', () => {
   const raft = leaderOf()
   transferLeader(raft, 2)
   drain(raft)
@@ -54,7 +54,7 @@ test('it is aborted by another one, and by hand (§8)', () => {
   expect(typeof give(raft)).toBe('number')
 })
 
-test('a target must be a voter; the leader itself needs nothing (§7.3)', () => {
+test('a target must be a voter; the leader itself needs nothing', () => {
   const raft = leaderOf({ voters: [1, 2, 3], learners: [4] })
   expect([transferLeader(raft, 9), transferLeader(raft, 4), transferLeader(raft, 1)]).toEqual([
     'unknown-member',
@@ -79,7 +79,7 @@ test('a follower passes the wish on; who does not lead ignores it', () => {
   expect(hurried(leader)).toEqual([3])
 })
 
-test('the target stands without asking first, and voters do not wait for the leader to fall silent (§8)', () => {
+test('the target stands without asking first, and voters do not wait for the leader to fall silent', () => {
   const raft = memberOf()
   heartbeatTo(raft)
   drain(raft)
@@ -88,7 +88,7 @@ test('the target stands without asking first, and voters do not wait for the lea
   expect(ofType(drain(raft), 'vote').every(({ isForced }) => isForced)).toBe(true)
 })
 
-test('a learner that is told to stand does not (E5)', () => {
+test('a learner does not campaign on request', () => {
   const raft = memberOf({ voters: [2, 3], learners: [1] })
   step(raft, { type: 'timeoutNow', from: 2, to: 1, term: 0 })
   expect(raft.role).toBe('follower')

@@ -1,4 +1,7 @@
-/** Handing leadership to a peer that has everything (consensus.md §8, M8). */
+/**
+ * Handing leadership to a peer that has everything (docs/design/consensus.md#leadership-transfer,
+ * docs/design/consensus.md#when-a-configuration-takes-effect).
+ */
 
 import { assert } from '@vacancy/shared'
 import { isVoter } from './membership.ts'

@@ -1,7 +1,6 @@
-// AssemblyScript: the search kernel (performance.md §3). Same contract as the TypeScript twin in kernel.ts, over the
-// parameter block of parameters.ts; a test holds the numbers of both together.
-//
-// Compiled without runtime and without static data: it works on the store's shared memory at the addresses it is given.
+// AssemblyScript: the search kernel (docs/design/search.md#kernels). Same contract as the fallback kernel in
+// kernel.ts, over the parameter block of parameters.ts; a test keeps the numbers of both in sync. Compiled without
+// runtime and static data: it works on the store's shared memory at the addresses it is given.
 
 // Cells of the parameter block, as byte offsets.
 const FIRST_ROW: usize = 0 * 4
@@ -30,7 +29,8 @@ const TOUCHED: usize = 30 * 4
 const POSITION_AT: usize = 88
 const BITMAPS_AT: usize = 128
 const COLUMNS_AT: usize = 128 + 72 * 4
-const AMENITIES_AT: usize = COLUMNS_AT + 6 * 8
+const COLUMN_BYTES: usize = 12
+const AMENITIES_AT: usize = COLUMNS_AT + 6 * COLUMN_BYTES
 const PLANES_AT: usize = AMENITIES_AT + 64 * 4
 const AVAILABLE_AT: usize = PLANES_AT + 366 * 4
 const DATES_AT: usize = AVAILABLE_AT + 366 * 4
@@ -41,7 +41,7 @@ const PROPERTY_AMENITIES: usize = 36
 const PROPERTY_X: usize = 64
 /** From this many of 32 rows on, words are compared 32 at a time instead of row by row. */
 const DENSE_ROWS: u32 = 10
-/** From this many of 128 rows on, all of their words are asked for before the first one is looked at. */
+/** From this many of 128 rows on, all of their words are prefetched before the first one is tested. */
 const TOUCH_ROWS: u32 = 32
 const VAIN_BLOCKS: u32 = 2
 
@@ -61,16 +61,17 @@ export function search(p: usize): void {
   const narrow = load<u32>(p, NARROW) != 0
   const rows = load<u32>(p, ROW_PROPERTIES)
   const list = p + LIST_AT
-  // Row by row conditions that come before the words keep the dense way from helping; it needs bounds that are in order.
+  // Row conditions before the words make the dense path useless. It also requires ordered bounds.
   const mayBeDense =
     nights > 0 && load<u32>(p, COLUMNS) == 0 && load<u32>(p, AMENITIES) == 0 && load<u32>(p, HAS_POSITION) == 0 &&
     load<u32>(p, INVERTED_MIN) <= load<u32>(p, INVERTED_MAX)
   const firstRow = load<u32>(p, FIRST_ROW)
   let row = firstRow & ~127
   let listed: u32 = 0
-  // Not 0: of some rows of the list no word was read.
+  // Not 0: some rows of the list were skipped without reading a word.
   let unread: u32 = 0
-  // Blocks in a row of which no word passed: where the first night refuses all, the words of the others are not worth asking for.
+  // Consecutive blocks without a passing word: where the first night rejects all rows, prefetching the others is
+  // wasteful.
   let vain: u32 = 0
   while (row < endRow) {
     // 128 rows at a time through the bitmaps.
@@ -127,23 +128,24 @@ export function search(p: usize): void {
   if (listed > 0) finishList(p, listed, unread, bitmaps, rows)
 }
 
-/** Asks for a line of each eight words of 128 neighbours, so that they come from memory together and not one by one. */
+/** Prefetches one line per eight words of 128 neighbours, so that they arrive from memory in parallel. */
 function touchWords(p: usize, row: u32, rows: u32, nights: u32): void {
   let seen: u32 = 0
   for (let night: u32 = 0; night < nights; night++) {
     const words = usize(load<u32>(p + PLANES_AT + (usize(night) << 2))) + (usize(row) << 3)
     for (let line: usize = 0; line < usize(rows) << 3; line += 64) seen += load<u32>(words + line)
   }
-  // What is not used is not read.
+  // An unused load is not executed.
   store<u32>(p, seen, TOUCHED)
 }
 
-/** Which of 32 neighbouring words pass: two at a time, halves shuffled apart into four. */
+/** Which of 32 neighbouring words pass: two at a time, with halves shuffled apart into four. */
 function passing32(p: usize, words: usize): u32 {
   const rooms = i32x4.splat(load<u32>(p, MIN_AVAILABILITY) - 1)
   const features = i32x4.splat(load<u32>(p, FEATURES))
   const least = load<u32>(p, INVERTED_MIN)
-  // Comparing signed takes one instruction: added to an inverted price, this makes the least one in bounds the least number.
+  // A signed comparison takes one instruction. Added to an inverted price, this maps the lowest valid price to the
+  // smallest number.
   const above = i32x4.splat(0x80000000 - least)
   const most = i32x4.splat((load<u32>(p, INVERTED_MAX) - least) ^ 0x80000000)
   const low = i32x4.splat(0xff)
@@ -168,7 +170,7 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
   const list = p + LIST_AT
   const properties = usize(rows)
   let count = listed
-  // With a bitmap the dead rows are gone already: the first one says which rows live.
+  // With a bitmap the dead rows are excluded already: the first bitmap marks the live rows.
   if (bitmaps == 0) {
     let kept: u32 = 0
     for (let i: u32 = 0; i < count; i++) {
@@ -180,13 +182,15 @@ function finishList(p: usize, listed: u32, unread: u32, bitmaps: u32, rows: u32)
   }
   const columns = load<u32>(p, COLUMNS)
   for (let c: u32 = 0; c < columns; c++) {
-    const column = usize(load<u32>(p + COLUMNS_AT + (usize(c) << 3)))
-    const value = load<u32>(p + COLUMNS_AT + (usize(c) << 3), 4)
+    const entry = p + COLUMNS_AT + usize(c) * COLUMN_BYTES
+    const column = usize(load<u32>(entry))
+    const least = load<u32>(entry, 4)
+    const span = load<u32>(entry, 8) - least
     let kept: u32 = 0
     for (let i: u32 = 0; i < count; i++) {
       const row = load<u32>(list + (usize(i) << 2))
       store<u32>(list + (usize(kept) << 2), row)
-      kept += u32(load<u32>(usize(load<u32>(properties + (usize(row) << 2))) + column) == value)
+      kept += u32(load<u32>(usize(load<u32>(properties + (usize(row) << 2))) + column) - least <= span)
     }
     count = kept
   }
@@ -234,7 +238,7 @@ function keepNear(p: usize, list: usize, properties: usize, count: u32): u32 {
   return kept
 }
 
-/** One pass a night, without a branch: cache misses of neighbouring candidates overlap. */
+/** One branch-free pass per night, so that cache misses of neighbouring candidates overlap. */
 function keepNight(p: usize, list: usize, night: u32, count: u32): u32 {
   const words = usize(load<u32>(p + PLANES_AT + (usize(night) << 2)))
   const least = load<u32>(p, INVERTED_MIN)
@@ -289,7 +293,7 @@ function encode(p: usize, list: usize, count: u32, nights: u32): bool {
   return goOn && hits != limit
 }
 
-/** Writes the field of days. The words are read again and may have changed since they matched: then this is no hit. */
+/** Writes the field of days. The words are read again. If they changed since the match, this is not a hit. */
 function encodeDays(p: usize, row: u32, nights: u32, fieldId: u32, to: usize): bool {
   const least = load<u32>(p, INVERTED_MIN)
   const most = load<u32>(p, INVERTED_MAX)

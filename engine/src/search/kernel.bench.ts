@@ -1,9 +1,9 @@
 /**
- * How long does one search take over cold planes, and how close does a scan come to the memory's bandwidth?
- * (performance.md §10, rows 2 and 3)
+ * Time of one search over cold planes, and the memory bandwidth that a scan reaches (docs/design/testing.md#targets,
+ * rows 2 and 3).
  *
- * Data: segments of 25,000 properties, enough of them that the planes are far larger than the caches; each search goes
- * to another segment and other nights. Baselines in the same run: the TypeScript twin, and summing the same memory.
+ * Data: segments of 25,000 properties, enough of them that the planes far exceed the caches. Each search uses another
+ * segment and other nights. Baselines in the same run: the fallback kernel, and a sum over the same memory.
  *
  *   node engine/src/search/kernel.bench.ts [--full] [--json]
  */
@@ -129,32 +129,32 @@ for (const ordered of [true, false]) {
     ['selective', selective],
   ] as const) {
     const payloads = queries(ROUNDS, SEGMENTS, make)
-    // Others, of other nights and rows: what is measured is compiled code over memory that is in no near cache.
+    // Other nights and rows, so that compiled code is measured over memory that is in no near cache.
     const warming = queries(ROUNDS, SEGMENTS, make, 8)
     const wasm = measure(searchers[0] as Searcher, payloads, warming)
-    const twin = measure(searchers[1] as Searcher, payloads, warming)
-    assert(wasm.hits === twin.hits, 'both kernels find the same')
+    const fallback = measure(searchers[1] as Searcher, payloads, warming)
+    assert(wasm.hits === fallback.hits, 'both kernels find the same rows')
     report(`${order}, ${name}: kernel`, wasm.micros, `µs (${wasm.hits.toFixed(0)} hits)`)
-    report(`${order}, ${name}: TypeScript twin`, twin.micros, 'µs')
+    report(`${order}, ${name}: TypeScript fallback`, fallback.micros, 'µs')
   }
 }
 
 const { store, searchers } = build(true, 100_000, flags.full ? 10 : 4)
 const scan = queries(ROUNDS / 10, flags.full ? 10 : 4, () => ({ finalPrice: 39 }))
 const scanned = measure(searchers[0] as Searcher, scan, scan.slice(0, 200))
-const scannedTwin = measure(searchers[1] as Searcher, scan.slice(0, 100), scan.slice(0, 200))
-// One night is enough to refuse every row of 41 and more: the scan reads one plane.
+const scannedFallback = measure(searchers[1] as Searcher, scan.slice(0, 100), scan.slice(0, 200))
+// One night suffices to reject every row of 41 and more: the scan reads one plane.
 const bytes = scanned.examined * 8
 report('price-only scan of 100k rows: kernel', scanned.micros, 'µs')
-report('price-only scan: TypeScript twin', scannedTwin.micros, 'µs')
-report('price-only scan: kernel over twin', scannedTwin.micros / scanned.micros, 'times')
+report('price-only scan: TypeScript fallback', scannedFallback.micros, 'µs')
+report('price-only scan: kernel over fallback', scannedFallback.micros / scanned.micros, 'times')
 const bandwidth = readBandwidth(store.memory.f64)
 report('one thread reads', bandwidth / 1e9, 'GB/s')
 report('price-only scan', bytes / scanned.micros / 1e3, 'GB/s')
 report('price-only scan of read bandwidth', (100 * bytes * 1e6) / scanned.micros / bandwidth, '%')
 if (flags.json) process.stdout.write(`${JSON.stringify(results)}\n`)
 
-/** Sums doubles over memory that is in no cache; four sums, so that additions do not wait for each other. */
+/** Sums doubles over uncached memory. Four sums, so that additions do not wait for each other. */
 function readBandwidth(f64: Float64Array): number {
   const from = f64.length - (64 << 20) / 8
   let best = 0
@@ -165,10 +165,10 @@ function readBandwidth(f64: Float64Array): number {
     let c = 0
     let d = 0
     for (let i = from; i < f64.length; i += 4) {
-      a += f64[i] as number
-      b += f64[i + 1] as number
-      c += f64[i + 2] as number
-      d += f64[i + 3] as number
+      a += f64[i]
+      b += f64[i + 1]
+      c += f64[i + 2]
+      d += f64[i + 3]
     }
     assert(a + b + c + d !== 1, 'the sum is used')
     best = Math.max(best, ((f64.length - from) * 8 * 1000) / (performance.now() - started))

@@ -1,6 +1,6 @@
 /**
- * The TypeScript twin of kernel.as.ts: the oracle it is tested against, and what serves where WebAssembly SIMD or
- * shared memory is missing.
+ * The fallback kernel: the TypeScript version of kernel.as.ts. It is the reference in tests, and runs where
+ * WebAssembly SIMD or shared memory is missing.
  *
  * Match (bitmaps → list of rows → columns, position, nights), pick (row order, the first `limit`) and encode (wire
  * format) are three steps over one parameter block.
@@ -12,6 +12,7 @@ import {
   AMENITIES_AT,
   AVAILABLE_AT,
   BITMAPS_AT,
+  COLUMN_BYTES,
   COLUMNS_AT,
   DATES_AT,
   hitBytes,
@@ -30,13 +31,13 @@ export function createTypescriptKernel(memory: Memory): SearchKernel {
 function search(memory: Memory, parameters: number): void {
   const { u32 } = memory
   const p = parameters >>> 2
-  const endRow = u32[p + PARAMETER.endRow] as number
+  const endRow = u32[p + PARAMETER.endRow]
   const list = (parameters + LIST_AT) >>> 2
   u32[p + PARAMETER.hits] = 0
-  u32[p + PARAMETER.written] = u32[p + PARAMETER.out] as number
+  u32[p + PARAMETER.written] = u32[p + PARAMETER.out]
   u32[p + PARAMETER.examined] = 0
   u32[p + PARAMETER.nextRow] = endRow
-  let row = u32[p + PARAMETER.firstRow] as number
+  let row = u32[p + PARAMETER.firstRow]
   let listed = 0
   while (row < endRow) {
     let bits = candidates(memory, parameters, row >>> 5) & (-1 << (row & 31))
@@ -61,28 +62,28 @@ function candidates(memory: Memory, parameters: number, group: number): number {
   const { u32 } = memory
   const p = parameters >>> 2
   let bits = -1
-  const bitmaps = u32[p + PARAMETER.bitmaps] as number
+  const bitmaps = u32[p + PARAMETER.bitmaps]
   for (let i = 0; i < bitmaps && bits !== 0; i++) {
-    bits &= u32[((u32[((parameters + BITMAPS_AT) >>> 2) + i] as number) >>> 2) + group] as number
+    bits &= u32[(u32[((parameters + BITMAPS_AT) >>> 2) + i] >>> 2) + group]
   }
   if (u32[p + PARAMETER.narrowByAvailable] === 0) return bits
-  const nights = u32[p + PARAMETER.nights] as number
+  const nights = u32[p + PARAMETER.nights]
   for (let i = 0; i < nights && bits !== 0; i++) {
-    bits &= u32[((u32[((parameters + AVAILABLE_AT) >>> 2) + i] as number) >>> 2) + group] as number
+    bits &= u32[(u32[((parameters + AVAILABLE_AT) >>> 2) + i] >>> 2) + group]
   }
   return bits
 }
 
-/** Narrows the list and encodes what is left. @returns false when the search ends here */
+/** Narrows the list and encodes the remaining rows. @returns false when the search ends here */
 function finishList(memory: Memory, parameters: number, listed: number): boolean {
   const { u32 } = memory
   const p = parameters >>> 2
-  u32[p + PARAMETER.examined] = (u32[p + PARAMETER.examined] as number) + listed
+  u32[p + PARAMETER.examined] = u32[p + PARAMETER.examined] + listed
   let count = keepLive(memory, parameters, listed)
   count = keepColumns(memory, parameters, count)
   if (u32[p + PARAMETER.amenities] !== 0) count = keepAmenities(memory, parameters, count)
   if (u32[p + PARAMETER.hasPosition] !== 0) count = keepNear(memory, parameters, count)
-  const nights = u32[p + PARAMETER.nights] as number
+  const nights = u32[p + PARAMETER.nights]
   for (let night = 0; night < nights && count > 0; night++) count = keepNight(memory, parameters, night, count)
   return encode(memory, parameters, count)
 }
@@ -90,13 +91,13 @@ function finishList(memory: Memory, parameters: number, listed: number): boolean
 function keepLive(memory: Memory, parameters: number, count: number): number {
   const { u32 } = memory
   const p = parameters >>> 2
-  // With a bitmap the dead rows are gone already: the first one says which rows live.
+  // With a bitmap the dead rows are excluded already: the first bitmap marks the live rows.
   if (u32[p + PARAMETER.bitmaps] !== 0) return count
   const list = (parameters + LIST_AT) >>> 2
-  const properties = (u32[p + PARAMETER.rowProperties] as number) >>> 2
+  const properties = u32[p + PARAMETER.rowProperties] >>> 2
   let kept = 0
   for (let i = 0; i < count; i++) {
-    const row = u32[list + i] as number
+    const row = u32[list + i]
     u32[list + kept] = row
     kept += u32[properties + row] === 0 ? 0 : 1
   }
@@ -107,17 +108,20 @@ function keepColumns(memory: Memory, parameters: number, count: number): number 
   const { u32 } = memory
   const p = parameters >>> 2
   const list = (parameters + LIST_AT) >>> 2
-  const properties = (u32[p + PARAMETER.rowProperties] as number) >>> 2
-  const columns = u32[p + PARAMETER.columns] as number
+  const properties = u32[p + PARAMETER.rowProperties] >>> 2
+  const columns = u32[p + PARAMETER.columns]
   let left = count
   for (let c = 0; c < columns; c++) {
-    const column = u32[((parameters + COLUMNS_AT) >>> 2) + c * 2] as number
-    const value = u32[((parameters + COLUMNS_AT) >>> 2) + c * 2 + 1] as number
+    const entry = (parameters + COLUMNS_AT + c * COLUMN_BYTES) >>> 2
+    const column = u32[entry]
+    const least = u32[entry + 1]
+    const greatest = u32[entry + 2]
     let kept = 0
     for (let i = 0; i < left; i++) {
-      const row = u32[list + i] as number
+      const row = u32[list + i]
       u32[list + kept] = row
-      kept += u32[((u32[properties + row] as number) + column) >>> 2] === value ? 1 : 0
+      const value = u32[(u32[properties + row] + column) >>> 2]
+      kept += value >= least && value <= greatest ? 1 : 0
     }
     left = kept
   }
@@ -128,16 +132,16 @@ function keepAmenities(memory: Memory, parameters: number, count: number): numbe
   const { u32 } = memory
   const p = parameters >>> 2
   const list = (parameters + LIST_AT) >>> 2
-  const properties = (u32[p + PARAMETER.rowProperties] as number) >>> 2
-  const wanted = u32[p + PARAMETER.amenities] as number
+  const properties = u32[p + PARAMETER.rowProperties] >>> 2
+  const wanted = u32[p + PARAMETER.amenities]
   let kept = 0
   for (let i = 0; i < count; i++) {
-    const row = u32[list + i] as number
-    const amenities = (u32[((u32[properties + row] as number) + PROPERTY.amenities) >>> 2] as number) >>> 2
+    const row = u32[list + i]
+    const amenities = u32[(u32[properties + row] + PROPERTY.amenities) >>> 2] >>> 2
     let all = true
     for (let w = 0; w < wanted && all; w++) {
-      const amenity = u32[((parameters + AMENITIES_AT) >>> 2) + w] as number
-      const held = amenities === 0 ? 0 : (u32[amenities] as number)
+      const amenity = u32[((parameters + AMENITIES_AT) >>> 2) + w]
+      const held = amenities === 0 ? 0 : u32[amenities]
       all = false
       for (let h = 1; h <= held && !all; h++) all = u32[amenities + h] === amenity
     }
@@ -151,36 +155,37 @@ function keepNear(memory: Memory, parameters: number, count: number): number {
   const { u32, f64 } = memory
   const p = parameters >>> 2
   const list = (parameters + LIST_AT) >>> 2
-  const properties = (u32[p + PARAMETER.rowProperties] as number) >>> 2
+  const properties = u32[p + PARAMETER.rowProperties] >>> 2
   const at = (parameters + POSITION_AT) / 8
-  const x = f64[at] as number
-  const y = f64[at + 1] as number
-  const z = f64[at + 2] as number
-  const chordMax = f64[at + 3] as number
+  const x = f64[at]
+  const y = f64[at + 1]
+  const z = f64[at + 2]
+  const chordMax = f64[at + 3]
   let kept = 0
   for (let i = 0; i < count; i++) {
-    const row = u32[list + i] as number
-    const position = ((u32[properties + row] as number) + PROPERTY.x) / 8
-    const dx = (f64[position] as number) - x
-    const dy = (f64[position + 1] as number) - y
-    const dz = (f64[position + 2] as number) - z
+    const row = u32[list + i]
+    const position = (u32[properties + row] + PROPERTY.x) / 8
+    const dx = f64[position] - x
+    const dy = f64[position + 1] - y
+    const dz = f64[position + 2] - z
     u32[list + kept] = row
     kept += dx * dx + dy * dy + dz * dz <= chordMax ? 1 : 0
   }
   return kept
 }
 
-/** Both halves of the word last read: two 32-bit loads that belong together. */
+/** Both halves of the last word read: two consistent 32-bit loads. */
 const word = { lo: 0, hi: 0 }
 
 /**
- * Reads a word that may be changing. The low half is read again after the high one: equal means that both are of one
- * word, unless it changed there and back within nanoseconds. (The kernel loads 64 bits at once.)
+ * Reads a word that may be changing. The low half is read again after the high one. If it is unchanged, both halves
+ * belong to one word, unless it changed back and forth within nanoseconds. (The WebAssembly kernel loads 64 bits at
+ * once.)
  */
 function readWord(memory: Memory, cell: number): void {
-  let lo = memory.u32[cell] as number
+  let lo = memory.u32[cell]
   for (;;) {
-    word.hi = memory.u32[cell + 1] as number
+    word.hi = memory.u32[cell + 1]
     const again = Atomics.load(memory.u32, cell)
     if (again === lo) break
     lo = again
@@ -190,11 +195,11 @@ function readWord(memory: Memory, cell: number): void {
 
 function passes(memory: Memory, p: number): boolean {
   const { u32 } = memory
-  const features = u32[p + PARAMETER.features] as number
+  const features = u32[p + PARAMETER.features]
   return (
-    word.hi >= (u32[p + PARAMETER.invertedMin] as number) &&
-    word.hi <= (u32[p + PARAMETER.invertedMax] as number) &&
-    (word.lo & 0xff) >= (u32[p + PARAMETER.minAvailability] as number) &&
+    word.hi >= u32[p + PARAMETER.invertedMin] &&
+    word.hi <= u32[p + PARAMETER.invertedMax] &&
+    (word.lo & 0xff) >= u32[p + PARAMETER.minAvailability] &&
     (word.lo & features) >>> 0 === features
   )
 }
@@ -203,10 +208,10 @@ function keepNight(memory: Memory, parameters: number, night: number, count: num
   const { u32 } = memory
   const p = parameters >>> 2
   const list = (parameters + LIST_AT) >>> 2
-  const plane = (u32[((parameters + PLANES_AT) >>> 2) + night] as number) >>> 2
+  const plane = u32[((parameters + PLANES_AT) >>> 2) + night] >>> 2
   let kept = 0
   for (let i = 0; i < count; i++) {
-    const row = u32[list + i] as number
+    const row = u32[list + i]
     readWord(memory, plane + row * 2)
     u32[list + kept] = row
     kept += passes(memory, p) ? 1 : 0
@@ -219,23 +224,23 @@ function encode(memory: Memory, parameters: number, count: number): boolean {
   const { u32 } = memory
   const p = parameters >>> 2
   const list = (parameters + LIST_AT) >>> 2
-  const nights = u32[p + PARAMETER.nights] as number
-  const limit = u32[p + PARAMETER.limit] as number
+  const nights = u32[p + PARAMETER.nights]
+  const limit = u32[p + PARAMETER.limit]
   const bytes = hitBytes(nights)
-  const outEnd = u32[p + PARAMETER.outEnd] as number
+  const outEnd = u32[p + PARAMETER.outEnd]
   for (let i = 0; i < count; i++) {
-    const row = u32[list + i] as number
-    const at = u32[p + PARAMETER.written] as number
+    const row = u32[list + i]
+    const at = u32[p + PARAMETER.written]
     if (u32[p + PARAMETER.hits] === limit) return false
     if (at + bytes > outEnd) {
       u32[p + PARAMETER.nextRow] = row
       return false
     }
-    // The words are read again and may have changed since they matched: then this is no hit any more.
+    // The words are read again. If they changed since the match, this is no longer a hit.
     if (!encodeHit(memory, parameters, row, at)) continue
     u32[p + PARAMETER.written] = at + bytes
-    u32[p + PARAMETER.hits] = (u32[p + PARAMETER.hits] as number) + 1
-    u32[p + PARAMETER.fieldId] = (u32[p + PARAMETER.fieldId] as number) + (nights === 0 ? 1 : 2)
+    u32[p + PARAMETER.hits] = u32[p + PARAMETER.hits] + 1
+    u32[p + PARAMETER.fieldId] = u32[p + PARAMETER.fieldId] + (nights === 0 ? 1 : 2)
   }
   return u32[p + PARAMETER.hits] !== limit
 }
@@ -243,11 +248,11 @@ function encode(memory: Memory, parameters: number, count: number): boolean {
 function encodeHit(memory: Memory, parameters: number, row: number, start: number): boolean {
   const { u8, u32 } = memory
   const p = parameters >>> 2
-  const nights = u32[p + PARAMETER.nights] as number
-  const fieldId = u32[p + PARAMETER.fieldId] as number
+  const nights = u32[p + PARAMETER.nights]
+  const fieldId = u32[p + PARAMETER.fieldId]
   writeFieldHeader(u8, start, fieldId, 1, 16)
-  const id = (u32[p + PARAMETER.rowIds] as number) + row * 16
-  for (let i = 0; i < 16; i++) u8[start + 7 + i] = u8[id + i] as number
+  const id = u32[p + PARAMETER.rowIds] + row * 16
+  for (let i = 0; i < 16; i++) u8[start + 7 + i] = u8[id + i]
   if (nights === 0) return true
   let at = start + 23
   writeFieldHeader(u8, at, fieldId + 1, 8, 2 + nights * 11)
@@ -255,12 +260,12 @@ function encodeHit(memory: Memory, parameters: number, row: number, start: numbe
   u8[at + 8] = nights >>> 8
   at += 9
   for (let night = 0; night < nights; night++, at += 11) {
-    const plane = (u32[((parameters + PLANES_AT) >>> 2) + night] as number) >>> 2
+    const plane = u32[((parameters + PLANES_AT) >>> 2) + night] >>> 2
     readWord(memory, plane + row * 2)
     if (!passes(memory, p)) return false
     const date = parameters + DATES_AT + night * 2
-    u8[at] = u8[date] as number
-    u8[at + 1] = u8[date + 1] as number
+    u8[at] = u8[date]
+    u8[at + 1] = u8[date + 1]
     u8[at + 2] = word.lo & 0xff
     writeU32(u8, at + 3, ~word.hi)
     writeU32(u8, at + 7, word.lo >>> 8)

@@ -1,7 +1,7 @@
 /**
- * The parameter block of a search: what the plan writes and the kernels read (performance.md §3). It lies at the start
- * of a reader's scratch area, in the memory of the store. The AssemblyScript kernel repeats these numbers; a test holds
- * both together.
+ * The parameter block of a search: written by the plan and read by the kernels (docs/design/search.md#kernels). It is
+ * at the start of a reader's scratch area, in the memory of the store. The AssemblyScript kernel repeats these
+ * numbers; a test keeps them in sync.
  *
  * Cells are 32-bit, by index; lists are byte offsets. "Address" means a byte offset in the memory.
  */
@@ -13,17 +13,17 @@ export const PARAMETER = {
   endRow: 1,
   rowProperties: 2,
   rowIds: 3,
-  /** Nights of the stay; 0 asks for properties alone. */
+  /** Nights of the stay; 0 for a search of properties only. */
   nights: 4,
   limit: 5,
   minAvailability: 6,
-  /** Wanted features at their place in the word: bit 8 + i. */
+  /** Required features at their position in the word: bit 8 + i. */
   features: 7,
   /** Bounds of the inverted price, both included: `~maxPrice` and `~minPrice`. */
   invertedMin: 8,
   invertedMax: 9,
   bitmaps: 10,
-  /** Columns of the property to compare, for what no bitmap covers. */
+  /** Columns of the property whose value must lie in a range, for filters without a bitmap: column, least, greatest. */
   columns: 11,
   amenities: 12,
   hasPosition: 13,
@@ -35,9 +35,9 @@ export const PARAMETER = {
   hits: 17,
   written: 18,
   examined: 19,
-  /** Where to go on when the output was full; endRow when the search is complete. */
+  /** The row to continue with when the output was full; endRow when the search is complete. */
   nextRow: 20,
-  /** 1: the planes of rooms left narrow the rows before any word is read. */
+  /** 1: the planes of rooms left filter the rows before any word is read. */
   narrowByAvailable: 21,
 } as const
 
@@ -47,7 +47,8 @@ export const BITMAPS_AT = 128
 export const BITMAPS_MAX = 72
 export const COLUMNS_AT = BITMAPS_AT + BITMAPS_MAX * 4
 export const COLUMNS_MAX = 6
-export const AMENITIES_AT = COLUMNS_AT + COLUMNS_MAX * 8
+export const COLUMN_BYTES = 12
+export const AMENITIES_AT = COLUMNS_AT + COLUMNS_MAX * COLUMN_BYTES
 /** Address of the words of each night, and of its bits of rooms left. */
 export const PLANES_AT = AMENITIES_AT + LIMITS.amenitiesMax * 4
 export const AVAILABLE_AT = PLANES_AT + LIMITS.datesInQueryMax * 4

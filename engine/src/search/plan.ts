@@ -1,10 +1,11 @@
 /**
- * All checking of a search, and its plan: names → numbers, bitmaps and planes → addresses, bounds → numbers, into the
- * parameter block of a kernel (performance.md §3).
+ * Validates a search and plans it: names → numbers, bitmaps and planes → addresses, bounds → numbers, into the
+ * parameter block of a kernel (docs/design/search.md#kernels).
  */
 
 import { assert, LIMITS } from '@vacancy/shared'
 import { COMMANDS, type CommandSpec } from '@vacancy/shared/wire'
+import { bitmapAddress, findAttribute, isOverflowed } from '../store/bitmaps.ts'
 import { findName, NAMES, type NameKind } from '../store/dictionary.ts'
 import {
   ATTRIBUTE,
@@ -17,15 +18,19 @@ import {
   STATE,
   TABLE,
 } from '../store/layout.ts'
-import { findProperty, findRoom, segmentOf, tableOf, writeUnitVector } from '../store/segment.ts'
+import { planeOf } from '../store/planes.ts'
+import { findProperty } from '../store/property-index.ts'
+import { findRoom, segmentOf, tableOf, writeUnitVector } from '../store/segment.ts'
 import { type Memory, state } from '../store/store.ts'
-import { bitmapAddress, field, findAttribute, isOverflowed, planeOf, rowCountOf } from '../store/table.ts'
+import { field, rowCountOf } from '../store/table-fields.ts'
 import {
   AMENITIES_AT,
   AVAILABLE_AT,
   BITMAPS_AT,
   BITMAPS_MAX,
+  COLUMN_BYTES,
   COLUMNS_AT,
+  COLUMNS_MAX,
   DATES_AT,
   PARAMETER,
   PLANES_AT,
@@ -49,7 +54,7 @@ import {
   type Values,
 } from './values.ts'
 
-/** Rooms left are looked at before words from this many nights on; below, the words alone are quicker. */
+/** From this many nights on, rooms left are tested before words. For fewer nights the words alone are faster. */
 const NARROW_NIGHTS_MIN = 5
 
 export type SearchLimits = { readonly datesMax: number; readonly queryLimit: number }
@@ -73,9 +78,13 @@ const FIELD_NAMES = [
   'minPrice',
   'radiusMetres',
   'explain',
+  'minStars',
 ] as const
 
-/** Position of each field in a search of this command; both have the same keys, so that a look at one is a plain load. */
+/**
+ * Position of each field in a search of this command. Both objects have the same keys, so that a lookup is a plain
+ * load.
+ */
 type SearchFields = { readonly [name in (typeof FIELD_NAMES)[number]]: number }
 
 function fieldsOf(command: CommandSpec): SearchFields {
@@ -83,14 +92,14 @@ function fieldsOf(command: CommandSpec): SearchFields {
   return Object.fromEntries(entries) as SearchFields
 }
 
-// A position of -1 is that of a field which the command does not have: nobody gives it.
+// Position -1 marks a field that the command does not have, so it is never present.
 const SEARCH_FIELDS = { SEARCHPROP: fieldsOf(COMMANDS.SEARCHPROP), SEARCHAVAIL: fieldsOf(COMMANDS.SEARCHAVAIL) }
 assert(
   Object.values(SEARCH_FIELDS.SEARCHAVAIL).every((position) => position >= 0),
   'SEARCHAVAIL has all of the fields',
 )
 
-/** A checked search; one object a thread, reused. */
+/** A validated search; one object per thread, reused. */
 export type Search = {
   fields: SearchFields
   nights: number
@@ -100,6 +109,8 @@ export type Search = {
   maxPrice: number
   minPrice: number
   stars: number
+  /** Least stars; 0 for any. */
+  minStars: number
   amenities: number
   readonly amenityStarts: Int32Array
   readonly amenityEnds: Int32Array
@@ -123,6 +134,7 @@ export function createSearch(): Search {
     maxPrice: 0,
     minPrice: 0,
     stars: 0,
+    minStars: 0,
     amenities: 0,
     amenityStarts: new Int32Array(LIMITS.amenitiesMax),
     amenityEnds: new Int32Array(LIMITS.amenitiesMax),
@@ -137,7 +149,9 @@ export function createSearch(): Search {
   }
 }
 
-/** Checks all values of SEARCHPROP or SEARCHAVAIL, in the order of their ids; a problem is in `values.fault`. */
+/**
+ * Validates all values of SEARCHPROP or SEARCHAVAIL, in the order of their ids. The first error is in `values.fault`.
+ */
 export function checkSearch(search: Search, values: Values, limits: SearchLimits, forStay: boolean): void {
   const fields = forStay ? SEARCH_FIELDS.SEARCHAVAIL : SEARCH_FIELDS.SEARCHPROP
   search.fields = fields
@@ -161,8 +175,8 @@ function checkAmenities(search: Search, values: Values, fields: SearchFields): v
   readAmenities(values, fields.amenities)
   search.amenities = values.fault === '' ? values.entries : 0
   for (let i = 0; i < search.amenities; i++) {
-    search.amenityStarts[i] = values.starts[i] as number
-    search.amenityEnds[i] = values.ends[i] as number
+    search.amenityStarts[i] = values.starts[i]
+    search.amenityEnds[i] = values.ends[i]
   }
 }
 
@@ -194,9 +208,9 @@ function checkLimit(
   const { explain, limit, radiusMetres: radius } = fields
   search.limit = limits.queryLimit
   if (isGiven(values, limit)) {
-    const asked = readU64(values, limit)
-    if (asked === 0 && values.fault === '') values.fault = 'VALIDATION_ERROR: limit must be 1 or more'
-    search.limit = Math.min(asked, limits.queryLimit)
+    const requested = readU64(values, limit)
+    if (requested === 0 && values.fault === '') values.fault = 'VALIDATION_ERROR: limit must be 1 or more'
+    search.limit = Math.min(requested, limits.queryLimit)
   }
   if (forStay && isGiven(values, fields.minPrice)) {
     search.minPrice = readU32(values, fields.minPrice)
@@ -209,13 +223,15 @@ function checkLimit(
     }
     if (values.fault === '' && !search.hasPosition) values.fault = 'VALIDATION_ERROR: radiusMetres needs a position'
   }
+  search.minStars = isGiven(values, fields.minStars) ? readStars(values, fields.minStars) : 0
   search.explain = isGiven(values, explain) && readU8(values, explain) === 1
-  // The field count of a reply is a u16; a field of our own needs a place in it (wire-protocol.md §2, §12).
+  // The field count of a reply is a u16, and an extension field counts as well (docs/design/protocol.md#connection,
+  // docs/design/protocol.md#extension-fields).
   const most = forStay ? (search.explain ? 32_639 : 32_767) : search.explain ? 65_279 : 65_535
   search.limit = Math.min(search.limit, most)
 }
 
-/** @returns the table the search runs over, 0 when nothing can match */
+/** @returns the table to search, 0 when nothing can match */
 export function tableOfSearch(memory: Memory, search: Search, values: Values): number {
   const { bytes } = values.scan
   const segmentField = search.fields.segment
@@ -229,7 +245,7 @@ export function tableOfSearch(memory: Memory, search: Search, values: Values): n
 }
 
 /**
- * Writes the parameter block, but for output, limit and field id.
+ * Writes the parameter block, except output, limit and field id.
  *
  * @returns false when nothing can match
  */
@@ -244,7 +260,7 @@ export function planSearch(memory: Memory, parameters: number, search: Search, v
   u32[p + PARAMETER.minAvailability] = search.minAvailability
   u32[p + PARAMETER.features] = search.features << 8
   u32[p + PARAMETER.invertedMin] = ~search.maxPrice
-  // An inverted price of 0 is the empty word: no bound lets it through, for invertedMin is at least 1.
+  // An inverted price of 0 is the empty word. It fails every bound, because invertedMin is at least 1.
   u32[p + PARAMETER.invertedMax] = ~search.minPrice
   u32[p + PARAMETER.bitmaps] = 0
   u32[p + PARAMETER.columns] = 0
@@ -283,15 +299,17 @@ function planAttributes(memory: Memory, parameters: number, search: Search, valu
   if (!named(fields.category, NAMES.category, ATTRIBUTE.category, PROPERTY.category)) return false
   if (search.stars > 0 && !require(memory, parameters, table, ATTRIBUTE.stars, PROPERTY.stars, search.stars))
     return false
+  // A range: bitmaps are of single values.
+  if (search.minStars > 1) addColumn(memory, parameters, PROPERTY.stars, search.minStars, LIMITS.starsMax)
   for (let i = 0; i < search.amenities; i++) {
-    const start = search.amenityStarts[i] as number
-    const amenity = findName(memory, NAMES.amenity, values.scan.bytes, start, search.amenityEnds[i] as number)
+    const start = search.amenityStarts[i]
+    const amenity = findName(memory, NAMES.amenity, values.scan.bytes, start, search.amenityEnds[i])
     if (amenity < 0 || !require(memory, parameters, table, ATTRIBUTE.amenity, -1, amenity)) return false
   }
   return true
 }
 
-/** Adds a bitmap, or a look at each row's property where there is none. @returns false when no row has the value */
+/** Adds a bitmap, or a check of each row's property without one. @returns false when no row has the value */
 function require(
   memory: Memory,
   parameters: number,
@@ -306,27 +324,35 @@ function require(
   const slot = hasBitmaps ? findAttribute(memory, table, attribute, value) : 0
   if (slot !== 0) {
     addBitmap(memory, parameters, bitmapAddress(memory, table, field(memory, slot + ATTRIBUTE_SLOT.bitmap)))
-    const first = Math.max(u32[p + PARAMETER.firstRow] as number, field(memory, slot + ATTRIBUTE_SLOT.firstRow))
-    const end = Math.min(u32[p + PARAMETER.endRow] as number, field(memory, slot + ATTRIBUTE_SLOT.endRow))
+    const first = Math.max(u32[p + PARAMETER.firstRow], field(memory, slot + ATTRIBUTE_SLOT.firstRow))
+    const end = Math.min(u32[p + PARAMETER.endRow], field(memory, slot + ATTRIBUTE_SLOT.endRow))
     if (first >= end) return false
     u32[p + PARAMETER.firstRow] = first
     u32[p + PARAMETER.endRow] = end
   } else if (hasBitmaps && !isOverflowed(memory, table, attribute)) return false
   else if (column >= 0) {
-    const n = u32[p + PARAMETER.columns] as number
-    u32[((parameters + COLUMNS_AT) >>> 2) + n * 2] = column
-    u32[((parameters + COLUMNS_AT) >>> 2) + n * 2 + 1] = value
-    u32[p + PARAMETER.columns] = n + 1
+    addColumn(memory, parameters, column, value, value)
   } else {
-    const n = u32[p + PARAMETER.amenities] as number
+    const n = u32[p + PARAMETER.amenities]
     u32[((parameters + AMENITIES_AT) >>> 2) + n] = value
     u32[p + PARAMETER.amenities] = n + 1
   }
   return true
 }
 
+/** Looks at each row's property: its column lies in a range, both ends included. */
+function addColumn({ u32 }: Memory, parameters: number, column: number, least: number, greatest: number): void {
+  const n = u32[(parameters >>> 2) + PARAMETER.columns]
+  assert(n < COLUMNS_MAX, 'a search has a bounded number of columns')
+  const entry = (parameters + COLUMNS_AT + n * COLUMN_BYTES) >>> 2
+  u32[entry] = column
+  u32[entry + 1] = least
+  u32[entry + 2] = greatest
+  u32[(parameters >>> 2) + PARAMETER.columns] = n + 1
+}
+
 function addBitmap(memory: Memory, parameters: number, address: number): void {
-  const n = memory.u32[(parameters >>> 2) + PARAMETER.bitmaps] as number
+  const n = memory.u32[(parameters >>> 2) + PARAMETER.bitmaps]
   assert(n < BITMAPS_MAX, 'a search has a bounded number of filters')
   memory.u32[((parameters + BITMAPS_AT) >>> 2) + n] = address
   memory.u32[(parameters >>> 2) + PARAMETER.bitmaps] = n + 1
@@ -338,8 +364,9 @@ function planPosition(memory: Memory, parameters: number, search: Search): void 
   writeUnitVector(search.vector, 0, search.latitude, search.longitude)
   const { f64 } = memory
   const to = (parameters + POSITION_AT) / 8
-  for (let i = 0; i < 3; i++) f64[to + i] = search.vector[i] as number
-  // Great-circle distance at most r is a chord of at most 2 sin(r / 2R): the same set of points as by haversine.
+  for (let i = 0; i < 3; i++) f64[to + i] = search.vector[i]
+  // A great-circle distance of at most r is a chord of at most 2 sin(r / 2R): the same points as with the haversine
+  // formula.
   const chord = 2 * Math.sin(search.radiusMetres / (2 * LIMITS.earthRadiusMetres))
   f64[to + 3] = chord * chord
 }
@@ -351,12 +378,12 @@ function planNights(memory: Memory, parameters: number, search: Search, values: 
   const narrow = search.nights >= NARROW_NIGHTS_MIN && search.minAvailability > 0
   u32[(parameters >>> 2) + PARAMETER.narrowByAvailable] = narrow ? 1 : 0
   for (let night = 0; night < search.nights; night++) {
-    const day = values.days[night] as number
+    const day = values.days[night]
     const plane = day < dropped ? 0 : planeOf(memory, table, day)
     if (plane === 0) return false
     u32[((parameters + PLANES_AT) >>> 2) + night] = plane + PLANE.words
     u32[((parameters + AVAILABLE_AT) >>> 2) + night] = plane + PLANE.words + capacity * 8
-    u16[((parameters + DATES_AT) >>> 1) + night] = values.packedDays[day - values.today] as number
+    u16[((parameters + DATES_AT) >>> 1) + night] = values.packedDays[day - values.today]
   }
   return true
 }

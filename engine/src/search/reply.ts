@@ -1,6 +1,4 @@
-/**
- * Writes reply frames straight into memory, at their final place in a reply slab (performance.md §5).
- */
+/** Writes reply frames in place, at their final position in a reply slab (docs/design/search.md#replies). */
 
 import { fitErrorText } from '@vacancy/shared/wire'
 
@@ -12,7 +10,7 @@ export const REPLY_HEADER_BYTES = 9 + SUCCESS.length + 2
 export const FIELD_HEADER_BYTES = 7
 const encoder = new TextEncoder()
 
-/** One reply being written. `at` may pass `end`: then the reply did not fit and nothing beyond `end` was written. */
+/** One reply being written. `at` may exceed `end`: then the reply did not fit, and nothing beyond `end` was written. */
 export type ReplyWriter = { bytes: Uint8Array; start: number; at: number; end: number; fields: number }
 
 export function createReplyWriter(): ReplyWriter {
@@ -34,7 +32,7 @@ export function beginReply(
   if (at + REPLY_HEADER_BYTES <= end) {
     bytes[at] = FRAME
     setU32(bytes, at + 1, correlationId)
-    for (let i = 0; i < SUCCESS.length; i++) bytes[at + 9 + i] = SUCCESS[i] as number
+    for (let i = 0; i < SUCCESS.length; i++) bytes[at + 9 + i] = SUCCESS[i]
   }
   writer.at += REPLY_HEADER_BYTES
 }
@@ -67,12 +65,22 @@ export function addText(writer: ReplyWriter, text: string): void {
   addBytes(writer, 1, encoder.encode(text))
 }
 
-/** The one field of answers that only our own clients ask for: id 0xFFFF. */
+/** The single extension field of a reply, sent only on request: id 0xFFFF. */
 export function addExtra(writer: ReplyWriter, type: number, source: Uint8Array): void {
   const fields = writer.fields
   writer.fields = 0xfffe
   addBytes(writer, type, source)
   writer.fields = fields + 1
+}
+
+/** Grows the memory of a reply outside the slabs to so many bytes. */
+export function growReply(writer: ReplyWriter, bytes: number): void {
+  if (bytes > writer.bytes.length) {
+    const grown = new Uint8Array(Math.max(bytes, writer.bytes.length * 2))
+    grown.set(writer.bytes)
+    writer.bytes = grown
+  }
+  writer.end = writer.bytes.length
 }
 
 /** @returns where the frame ends, -1 when it did not fit */
@@ -94,7 +102,7 @@ export function writeError(bytes: Uint8Array, at: number, end: number, correlati
   bytes[at] = FRAME
   setU32(bytes, at + 1, correlationId)
   setU32(bytes, at + 5, stop - at - 9)
-  for (let i = 0; i < ERROR.length; i++) bytes[at + 9 + i] = ERROR[i] as number
+  for (let i = 0; i < ERROR.length; i++) bytes[at + 9 + i] = ERROR[i]
   let to = at + 9 + ERROR.length
   for (const byte of [1, 0, 1, 0, 1]) bytes[to++] = byte
   setU32(bytes, to, source.length)

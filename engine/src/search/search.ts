@@ -1,32 +1,54 @@
 /**
- * A search, request bytes to reply bytes: check, plan, kernel, finish (architecture.md, journey a). Runs on the thread
- * that owns the socket and writes the hits at their final place in a reply slab.
+ * A search, from request bytes to reply bytes: validate, plan, run the kernel, finish
+ * (docs/design/overview.md#a-search). Runs on the thread that owns the socket, and writes the hits at their final
+ * position in a reply slab.
+ *
+ * A search with many rows is split into slices of bounded work, so that its thread can serve other requests in
+ * between. A slice does not trust the results of the previous one: it looks the table up and plans again, and
+ * continues only if the table is the same and its structure is unchanged since the first slice (version.ts).
+ * Otherwise the search restarts. Its result therefore equals that of an unsplit search: each word is read once, and
+ * no row is found twice or missed because it moved.
  */
 
 import type { CodecList } from '@vacancy/shared'
 import { appliedIndex, type Memory } from '../store/store.ts'
 import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from '../store/version.ts'
-import { PARAMETER, type SearchKernel } from './parameters.ts'
+import { hitBytes, PARAMETER, type SearchKernel } from './parameters.ts'
 import { checkSearch, createSearch, planSearch, type Search, type SearchLimits, tableOfSearch } from './plan.ts'
 import {
   addBytes,
   addExtra,
   beginReply,
   createReplyWriter,
+  FIELD_HEADER_BYTES,
   finishReply,
+  growReply,
+  REPLY_HEADER_BYTES,
   type ReplyWriter,
   writeError,
 } from './reply.ts'
 import { createValues, type Values } from './values.ts'
 
-/** Reply field of a search that asked to be explained: id 0xFFFF, 20 bytes (wire-protocol.md §12). */
+/** Reply field of a search with `explain`: id 0xFFFF, 20 bytes (docs/design/protocol.md#extension-fields). */
 const EXPLAIN_BYTES = 20
-const EXPLAIN_FIELD_BYTES = 7 + EXPLAIN_BYTES
+const EXPLAIN_FIELD_BYTES = FIELD_HEADER_BYTES + EXPLAIN_BYTES
 const TYPE_NUMBER = 2
 const TYPE_EXTRA = 9
 const PAUSE_MS = 0.05
+/** Tries of one call while a table changes, before the search is deferred to a later turn. */
+const TRIES_OF_TURN = 4
 
-/** What one thread needs to search; everything in it is reused from search to search. */
+/**
+ * Work of one slice in words: about a quarter of a millisecond. The kernel compares a word in 2 ns; WEIGHT has the
+ * cost of other steps.
+ */
+export const SLICE_WORK = 1 << 17
+/** In words: comparing one row with a position, a column of its property, or an amenity. */
+const WEIGHT = { position: 8, column: 8, amenity: 16 } as const
+/** The kernel processes rows in groups of 128. */
+const SLICE_ROWS_MIN = 128
+
+/** The search state of one thread, reused from search to search. */
 export type Searcher = {
   readonly memory: Memory
   /** This thread's reader slot (version.ts). */
@@ -39,6 +61,10 @@ export type Searcher = {
   readonly search: Search
   readonly writer: ReplyWriter
   readonly monotonicMs: () => number
+  /** Work of one slice; infinite when searches are not split. */
+  readonly sliceWork: number
+  /** Work that split searches may still do in this turn. Without any they wait for the next one. */
+  workLeft: number
   /** Facts of the last search, for metrics. */
   hits: number
   examined: number
@@ -53,29 +79,69 @@ export function createSearcher(options: {
   limits: SearchLimits
   codecs: CodecList
   monotonicMs: () => number
+  /** Infinite when absent: searches are not split. */
+  sliceWork?: number
 }): Searcher {
-  const { codecs, ...rest } = options
+  const { codecs, sliceWork = Number.POSITIVE_INFINITY, ...rest } = options
   return {
     ...rest,
     values: createValues(codecs),
     search: createSearch(),
     writer: createReplyWriter(),
+    sliceWork,
+    workLeft: sliceWork,
     hits: 0,
     examined: 0,
     retries: 0,
   }
 }
 
-/** Returned instead of the end of a reply that does not fit between `at` and `end`. */
+/** Returned when a reply does not fit between `at` and `end`. */
 export const NO_ROOM = -1
-/** Returned when the table kept changing: nothing was answered. */
+/** Returned when the table kept changing: there is no reply. */
 export const KEEPS_CHANGING = -2
+/** Returned when slices are left: there is no reply yet. `takeSlices` has the results so far. */
+export const UNFINISHED = -3
+
+/** Progress of a search. Everything it refers to is looked up again, and compared, before use. */
+export type Slices = {
+  table: number
+  version: number
+  /** Today at the first slice: dates of a reply are relative to its year. */
+  today: number
+  nextRow: number
+  examined: number
+  hits: number
+  /** Number of restarts because the table changed. */
+  restarts: number
+  workedMs: number
+  /** The reply so far, in its own memory. */
+  readonly reply: ReplyWriter
+}
+
+function createSlices(): Slices {
+  return {
+    table: 0,
+    version: 0,
+    today: 0,
+    nextRow: 0,
+    examined: 0,
+    hits: 0,
+    restarts: 0,
+    workedMs: 0,
+    reply: createReplyWriter(),
+  }
+}
+
+/** Results of the previous slice; one object per thread, as there is one searcher. */
+type Cut = { table: number; version: number; nextRow: number }
+const cut: Cut = { table: 0, version: 0, nextRow: 0 }
 
 /**
- * Answers the search that `values.scan` holds, as a frame in the store's memory at [at, result).
+ * Runs the search in `values.scan`, and writes the reply frame into the store's memory at [at, result).
  *
- * @param waitedMs how long the request waited before this call, for an explained search
- * @returns end of the frame, NO_ROOM or KEEPS_CHANGING
+ * @param waitedMs how long the request waited before this call, for `explain`
+ * @returns end of the frame, NO_ROOM, KEEPS_CHANGING or UNFINISHED
  */
 export function runSearch(
   searcher: Searcher,
@@ -85,28 +151,45 @@ export function runSearch(
   end: number,
   waitedMs: number,
 ): number {
-  const { values, search, limits, memory } = searcher
+  const { values, search, limits, memory, writer } = searcher
   searcher.hits = 0
   searcher.examined = 0
+  searcher.retries = 0
   checkSearch(search, values, limits, forStay)
   if (values.fault !== '') return writeError(memory.u8, at, end, correlationId, values.fault)
   const started = search.explain ? searcher.monotonicMs() : 0
-  for (let tries = 0; tries < READ_TRIES_MAX; tries++) {
+  const tries = triesOfTurn(searcher)
+  for (let n = 0; n < tries; n++) {
+    if (n > 0) pause(searcher)
     enter(memory, searcher.reader)
     const result = tryOnce(searcher, forStay, correlationId, at, end)
     leave(memory, searcher.reader)
-    if (result === NO_ROOM) return NO_ROOM
-    if (result !== KEEPS_CHANGING) return search.explain ? explain(searcher, end, waitedMs, started) : result
+    if (result === NO_ROOM || result === UNFINISHED) return result
+    if (result !== KEEPS_CHANGING) {
+      return search.explain ? explain(searcher, writer, end, waitedMs, searcher.monotonicMs() - started) : result
+    }
     searcher.retries++
-    // The writer never wakes this word: the wait is a pause, short beside any change that covers a table.
-    Atomics.wait(memory.fence, 0, 0, PAUSE_MS)
   }
   return KEEPS_CHANGING
+}
+
+/** A thread that can retry later waits for a table only briefly, and only while no other read is deferred. */
+export function triesOfTurn({ sliceWork, workLeft }: Searcher): number {
+  if (sliceWork === Number.POSITIVE_INFINITY) return READ_TRIES_MAX
+  return workLeft > 0 ? TRIES_OF_TURN : 1
+}
+
+/** Short compared with any change that marks a table. The writer never wakes this word. */
+function pause({ memory }: Searcher): void {
+  Atomics.wait(memory.fence, 0, 0, PAUSE_MS)
 }
 
 function tryOnce(searcher: Searcher, forStay: boolean, correlationId: number, at: number, end: number): number {
   const { memory, parameters, search, values, writer } = searcher
   const { u8, u32 } = memory
+  // Discards the hits of an earlier try.
+  searcher.hits = 0
+  searcher.examined = 0
   beginReply(writer, u8, at, end, correlationId)
   if (forStay) addBytes(writer, TYPE_NUMBER, nightsField(search.nights))
   if (writer.at > end) return NO_ROOM
@@ -116,18 +199,192 @@ function tryOnce(searcher: Searcher, forStay: boolean, correlationId: number, at
   if (version < 0) return KEEPS_CHANGING
   if (planSearch(memory, parameters, search, values, table)) {
     const p = parameters >>> 2
-    u32[p + PARAMETER.limit] = search.limit
-    u32[p + PARAMETER.fieldId] = writer.fields + 1
-    u32[p + PARAMETER.out] = writer.at
-    u32[p + PARAMETER.outEnd] = search.explain ? end - EXPLAIN_FIELD_BYTES : end
-    searcher.kernel(parameters)
-    searcher.hits = u32[p + PARAMETER.hits] as number
-    searcher.examined = u32[p + PARAMETER.examined] as number
-    if (u32[p + PARAMETER.nextRow] !== u32[p + PARAMETER.endRow]) return NO_ROOM
-    writer.at = u32[p + PARAMETER.written] as number
+    const planned = u32[p + PARAMETER.endRow]
+    const stop = endOfSlice(searcher, planned)
+    cut.table = table
+    cut.version = version
+    cut.nextRow = stop
+    if (stop < planned && searcher.workLeft <= 0) {
+      cut.nextRow = 0
+      return isUnchanged(memory, table, version) ? UNFINISHED : KEEPS_CHANGING
+    }
+    u32[p + PARAMETER.endRow] = stop
+    runKernel(searcher, search.limit, writer.fields + 1, writer.at, search.explain ? end - EXPLAIN_FIELD_BYTES : end)
+    searcher.hits = u32[p + PARAMETER.hits]
+    searcher.examined = u32[p + PARAMETER.examined]
+    if (stop < planned) searcher.workLeft -= workDone(searcher, stop)
+    if (u32[p + PARAMETER.nextRow] !== stop) return NO_ROOM
+    writer.at = u32[p + PARAMETER.written]
     writer.fields += searcher.hits * (forStay ? 2 : 1)
+    if (stop < planned && searcher.hits < search.limit) {
+      return isUnchanged(memory, table, version) ? UNFINISHED : KEEPS_CHANGING
+    }
   }
   return isUnchanged(memory, table, version) ? finishReply(writer) : KEEPS_CHANGING
+}
+
+/** Runs the kernel on the planned rows with the limits that the plan leaves open. */
+function runKernel({ memory, parameters, kernel }: Searcher, limit: number, fieldId: number, out: number, end: number) {
+  const { u32 } = memory
+  const p = parameters >>> 2
+  u32[p + PARAMETER.limit] = limit
+  u32[p + PARAMETER.fieldId] = fieldId
+  u32[p + PARAMETER.out] = out
+  u32[p + PARAMETER.outEnd] = end
+  kernel(parameters)
+}
+
+/** Work of one row of the planned search, in words. */
+function weightOfRow({ memory, parameters }: Searcher): number {
+  const { u32 } = memory
+  const p = parameters >>> 2
+  return (
+    Math.max(1, u32[p + PARAMETER.nights]) +
+    WEIGHT.position * u32[p + PARAMETER.hasPosition] +
+    WEIGHT.column * u32[p + PARAMETER.columns] +
+    WEIGHT.amenity * u32[p + PARAMETER.amenities]
+  )
+}
+
+/** @returns the end of one slice of the planned rows; the last slice takes all remaining rows */
+function endOfSlice(searcher: Searcher, planned: number): number {
+  const first = searcher.memory.u32[(searcher.parameters >>> 2) + PARAMETER.firstRow]
+  const { sliceWork } = searcher
+  if (sliceWork === Number.POSITIVE_INFINITY) return planned
+  const rows = Math.max(SLICE_ROWS_MIN, Math.floor(sliceWork / weightOfRow(searcher)))
+  // A whole number of kernel groups, so that no group is processed twice.
+  return planned - first <= rows ? planned : (first + rows) & -SLICE_ROWS_MIN
+}
+
+/** A slice that reached its limit early examined only the rows that the kernel counted. */
+function workDone(searcher: Searcher, stop: number): number {
+  const { u32 } = searcher.memory
+  const p = searcher.parameters >>> 2
+  const scanned = (stop - u32[p + PARAMETER.firstRow]) >>> 5
+  return scanned + u32[p + PARAMETER.examined] * weightOfRow(searcher)
+}
+
+/** Copies the results before UNFINISHED into their own memory. */
+export function takeSlices(searcher: Searcher, workedMs: number): Slices {
+  const { writer, values } = searcher
+  const slices = createSlices()
+  slices.table = cut.table
+  slices.version = cut.version
+  slices.nextRow = cut.nextRow
+  slices.today = values.today
+  slices.examined = searcher.examined
+  slices.hits = searcher.hits
+  slices.workedMs = workedMs
+  const bytes = writer.at - writer.start
+  growReply(slices.reply, bytes)
+  slices.reply.bytes.set(writer.bytes.subarray(writer.start, writer.at))
+  slices.reply.at = bytes
+  slices.reply.fields = writer.fields
+  return slices
+}
+
+/**
+ * Runs the next slice of the search in `values.scan`.
+ *
+ * @param at,end a range of the store's memory for the hits of one slice
+ * @returns end of the frame in `slices.reply`, KEEPS_CHANGING while the table is being changed, or UNFINISHED
+ */
+export function runSlice(
+  searcher: Searcher,
+  forStay: boolean,
+  correlationId: number,
+  slices: Slices,
+  at: number,
+  end: number,
+  waitedMs: number,
+): number {
+  const { values, search, limits, memory } = searcher
+  const { reply } = slices
+  const started = searcher.monotonicMs()
+  searcher.retries = 0
+  checkSearch(search, values, limits, forStay)
+  // Midnight may have passed since the first slice.
+  if (values.fault !== '') {
+    growReply(reply, ERROR_ROOM_BYTES)
+    return writeError(reply.bytes, 0, reply.end, correlationId, values.fault)
+  }
+  enter(memory, searcher.reader)
+  const result = trySlice(searcher, forStay, correlationId, slices, at, end)
+  leave(memory, searcher.reader)
+  slices.workedMs += searcher.monotonicMs() - started
+  if (result === KEEPS_CHANGING) searcher.retries++
+  if (result < 0) return result
+  searcher.hits = slices.hits
+  searcher.examined = slices.examined
+  if (!search.explain) return finishReply(reply)
+  growReply(reply, reply.at + EXPLAIN_FIELD_BYTES)
+  return explain(searcher, reply, reply.end, waitedMs, slices.workedMs)
+}
+
+const ERROR_ROOM_BYTES = 1024
+const DONE = 0
+
+function trySlice(
+  searcher: Searcher,
+  forStay: boolean,
+  correlationId: number,
+  slices: Slices,
+  at: number,
+  end: number,
+): number {
+  const { memory, parameters, search, values } = searcher
+  const { u32 } = memory
+  const { reply } = slices
+  const table = tableOfSearch(memory, search, values)
+  const version = table === 0 ? 0 : versionOf(memory, table)
+  if (version < 0) return KEEPS_CHANGING
+  if (reply.at === 0 || slices.table !== table || slices.version !== version || slices.today !== values.today) {
+    if (reply.at > 0) {
+      slices.restarts++
+      searcher.retries++
+    }
+    begin(slices, forStay, correlationId, search)
+    slices.table = table
+    slices.version = version
+    slices.today = values.today
+  }
+  if (table === 0) return DONE
+  if (!planSearch(memory, parameters, search, values, table)) {
+    // Its days were dropped, so hits on them are invalid.
+    begin(slices, forStay, correlationId, search)
+    return isUnchanged(memory, table, version) ? DONE : KEEPS_CHANGING
+  }
+  const p = parameters >>> 2
+  const planned = u32[p + PARAMETER.endRow]
+  const first = Math.min(planned, Math.max(u32[p + PARAMETER.firstRow], slices.nextRow))
+  u32[p + PARAMETER.firstRow] = first
+  const stop = endOfSlice(searcher, planned)
+  u32[p + PARAMETER.endRow] = stop
+  runKernel(searcher, search.limit - slices.hits, reply.fields + 1, at, end)
+  searcher.workLeft -= workDone(searcher, stop)
+  // The results are valid only if nothing moved. Otherwise the next slice finds another version, and restarts.
+  if (!isUnchanged(memory, table, version)) return UNFINISHED
+  const bytes = u32[p + PARAMETER.written] - at
+  const hits = u32[p + PARAMETER.hits]
+  growReply(reply, reply.at + bytes)
+  reply.bytes.set(memory.u8.subarray(at, at + bytes), reply.at)
+  reply.at += bytes
+  reply.fields += hits * (forStay ? 2 : 1)
+  slices.hits += hits
+  slices.examined += u32[p + PARAMETER.examined]
+  slices.nextRow = u32[p + PARAMETER.nextRow]
+  return slices.hits === search.limit || slices.nextRow === planned ? DONE : UNFINISHED
+}
+
+/** An empty reply, before any row was examined. */
+function begin(slices: Slices, forStay: boolean, correlationId: number, search: Search): void {
+  const { reply } = slices
+  growReply(reply, REPLY_HEADER_BYTES + hitBytes(search.nights))
+  beginReply(reply, reply.bytes, 0, reply.end, correlationId)
+  if (forStay) addBytes(reply, TYPE_NUMBER, nightsField(search.nights))
+  slices.nextRow = 0
+  slices.hits = 0
+  slices.examined = 0
 }
 
 const nightsBytes = new Uint8Array(2)
@@ -141,11 +398,11 @@ function nightsField(nights: number): Uint8Array {
 const explainBytes = new Uint8Array(EXPLAIN_BYTES)
 const explainView = new DataView(explainBytes.buffer)
 
-function explain(searcher: Searcher, end: number, waitedMs: number, started: number): number {
-  const { writer, memory } = searcher
+function explain(searcher: Searcher, writer: ReplyWriter, end: number, waitedMs: number, tookMs: number): number {
+  const { memory } = searcher
   explainView.setUint32(0, searcher.examined, true)
   explainView.setUint32(4, Math.round(waitedMs * 1000), true)
-  explainView.setUint32(8, Math.round((searcher.monotonicMs() - started) * 1000), true)
+  explainView.setUint32(8, Math.round(tookMs * 1000), true)
   explainView.setBigUint64(12, BigInt(appliedIndex(memory)), true)
   writer.end = end
   addExtra(writer, TYPE_EXTRA, explainBytes)

@@ -1,6 +1,6 @@
 /**
- * Values of a request, checked and read in place: no strings, no objects (wire-protocol.md §6). The first problem ends
- * it: `fault` then holds the whole error text and what was returned means nothing.
+ * Values of a request, validated and read in place, without strings or objects (docs/design/protocol.md#values).
+ * Stops at the first error: `fault` then holds the error text, and the return value is undefined.
  */
 
 import {
@@ -26,11 +26,11 @@ export type Values = {
   fault: string
   today: number
   lastDay: number
-  /** Each day from today to the last one as replies write it. */
+  /** Each day from today to the last one, in the format of replies. */
   readonly packedDays: Uint16Array
   readonly featureNames: readonly Uint8Array[]
   readonly reserved: readonly Uint8Array[]
-  /** Entries of the list read last: [starts[i], ends[i]). */
+  /** Entries of the last list read: [starts[i], ends[i]). */
   readonly starts: Int32Array
   readonly ends: Int32Array
   entries: number
@@ -57,7 +57,7 @@ export function createValues(codecs: CodecList): Values {
   }
 }
 
-/** The calendar day that decides which dates are valid; set before a batch of requests. */
+/** The calendar day that determines the valid dates; set before a batch of requests. */
 export function setToday(values: Values, day: number): void {
   if (values.today === day) return
   values.today = day
@@ -66,20 +66,20 @@ export function setToday(values: Values, day: number): void {
   for (let i = 0; day + i <= values.lastDay; i++) values.packedDays[i] = packDay(day + i, baseYear)
 }
 
-function refuse(values: Values, says: string): void {
-  if (values.fault === '') values.fault = `VALIDATION_ERROR: ${says}`
+function refuse(values: Values, fault: string): void {
+  if (values.fault === '') values.fault = `VALIDATION_ERROR: ${fault}`
 }
 
 export function isGiven(values: Values, field: number): boolean {
-  return (values.scan.start[field] as number) >= 0
+  return values.scan.start[field] >= 0
 }
 
 export function startOf(values: Values, field: number): number {
-  return values.scan.start[field] as number
+  return values.scan.start[field]
 }
 
 export function endOf(values: Values, field: number): number {
-  return (values.scan.start[field] as number) + (values.scan.length[field] as number)
+  return values.scan.start[field] + values.scan.length[field]
 }
 
 function nameOf(values: Values, field: number): string {
@@ -93,8 +93,8 @@ function quote(values: Values, start: number, end: number): string {
 /** A name: segment, area, property type, category or room type. */
 export function checkName(values: Values, field: number): void {
   if (!isGiven(values, field)) return
-  const says = textFault(values.scan.bytes, startOf(values, field), endOf(values, field), LIMITS.nameBytesMax)
-  if (says !== '') refuse(values, `${nameOf(values, field)} ${says}`)
+  const fault = textFault(values.scan.bytes, startOf(values, field), endOf(values, field), LIMITS.nameBytesMax)
+  if (fault !== '') refuse(values, `${nameOf(values, field)} ${fault}`)
 }
 
 export function checkSegment(values: Values, field: number): void {
@@ -137,18 +137,18 @@ function checkDay(values: Values, day: number, start: number, end: number): numb
   return day
 }
 
-/** Reads the dates of a search into `days`. @returns how many distinct ones there are */
+/** Reads the dates of a search into `days`. @returns number of distinct dates */
 export function readDates(values: Values, field: number, datesMax: number): number {
   readList(values, field, 10)
   const { days } = values
   let count = 0
   for (let i = 0; i < values.entries; i++) {
-    const start = values.starts[i] as number
-    const end = values.ends[i] as number
+    const start = values.starts[i]
+    const end = values.ends[i]
     const day = checkDay(values, end - start === 10 ? parseDayBytes(values.scan.bytes, start) : -1, start, end)
     if (values.fault !== '') return 0
     let place = count
-    while (place > 0 && (days[place - 1] as number) > day) place--
+    while (place > 0 && days[place - 1] > day) place--
     if (place > 0 && days[place - 1] === day) continue
     if (count === datesMax) {
       refuse(values, `a query may name ${datesMax} dates at most`)
@@ -163,14 +163,14 @@ export function readDates(values: Values, field: number, datesMax: number): numb
 }
 
 export function readU8(values: Values, field: number): number {
-  return values.scan.bytes[startOf(values, field)] as number
+  return values.scan.bytes[startOf(values, field)]
 }
 
 export function readU32(values: Values, field: number): number {
   return values.scan.view.getUint32(startOf(values, field), true)
 }
 
-/** An unsigned 64-bit number, cut to the greatest safe integer. */
+/** An unsigned 64-bit number, capped at the greatest safe integer. */
 export function readU64(values: Values, field: number): number {
   const start = startOf(values, field)
   const high = values.scan.view.getUint32(start + 4, true)
@@ -180,7 +180,10 @@ export function readU64(values: Values, field: number): number {
 
 export function readStars(values: Values, field: number): number {
   const stars = readU8(values, field)
-  if (stars < 1 || stars > 5) refuse(values, `stars must be 1 to 5, got ${stars}`)
+  const { starsMin, starsMax } = LIMITS
+  if (stars < starsMin || stars > starsMax) {
+    refuse(values, `${nameOf(values, field)} must be ${starsMin} to ${starsMax}, got ${stars}`)
+  }
   return stars
 }
 
@@ -197,7 +200,10 @@ export function readDegrees(values: Values, field: number, max: number): number 
   return degrees
 }
 
-/** Splits a list at its commas: trimmed, empty entries and repeats dropped (§6.2). */
+/**
+ * Splits a list at its commas: entries are trimmed, empty ones and repeats dropped
+ * (docs/design/protocol.md#text-and-lists).
+ */
 export function readList(values: Values, field: number, entryBytesMax: number): void {
   values.entries = 0
   if (!isGiven(values, field)) return
@@ -219,11 +225,11 @@ export function readList(values: Values, field: number, entryBytesMax: number): 
 
 function addEntry(values: Values, field: number, first: number, last: number, entryBytesMax: number): void {
   const { bytes } = values.scan
-  const says = textFault(bytes, first, last, entryBytesMax)
-  if (says !== '') return refuse(values, `an entry of ${nameOf(values, field)} ${says}`)
+  const fault = textFault(bytes, first, last, entryBytesMax)
+  if (fault !== '') return refuse(values, `an entry of ${nameOf(values, field)} ${fault}`)
   for (let i = 0; i < values.entries; i++) {
-    const start = values.starts[i] as number
-    const length = (values.ends[i] as number) - start
+    const start = values.starts[i]
+    const length = values.ends[i] - start
     if (length !== last - first) continue
     let same = true
     for (let j = 0; j < length && same; j++) same = bytes[start + j] === bytes[first + j]
@@ -234,7 +240,7 @@ function addEntry(values: Values, field: number, first: number, last: number, en
   values.ends[values.entries++] = last
 }
 
-/** Reads amenities as entries of the list; at most 64. */
+/** Reads amenities as list entries; at most 64. */
 export function readAmenities(values: Values, field: number): void {
   readList(values, field, LIMITS.amenityBytesMax)
   if (values.entries > LIMITS.amenitiesMax) refuse(values, `amenities are ${LIMITS.amenitiesMax} at most`)
@@ -245,8 +251,8 @@ export function readFeatures(values: Values, field: number): number {
   readList(values, field, LIMITS.amenityBytesMax)
   let mask = 0
   for (let i = 0; i < values.entries && values.fault === ''; i++) {
-    const start = values.starts[i] as number
-    const end = values.ends[i] as number
+    const start = values.starts[i]
+    const end = values.ends[i]
     const bit = values.featureNames.findIndex((name) => sameBytes(values.scan.bytes, start, end, name))
     if (bit < 0) refuse(values, `rate feature ${quote(values, start, end)} is not in the codec list`)
     else mask |= 1 << bit
@@ -266,8 +272,8 @@ export function readRequestKey(values: Values, session: number, number: number, 
   const start = startOf(values, session)
   let valid = endOf(values, session) - start === 32
   for (let i = 0; i < 16 && valid; i++) {
-    const high = HEX_VALUES[bytes[start + i * 2] as number] ?? -1
-    const low = HEX_VALUES[bytes[start + i * 2 + 1] as number] ?? -1
+    const high = HEX_VALUES[bytes[start + i * 2]] ?? -1
+    const low = HEX_VALUES[bytes[start + i * 2 + 1]] ?? -1
     valid = high >= 0 && low >= 0
     target[i] = (high << 4) | low
   }
@@ -275,6 +281,6 @@ export function readRequestKey(values: Values, session: number, number: number, 
   const value = readU64(values, number)
   if (value < 1 || value >= Number.MAX_SAFE_INTEGER) refuse(values, 'requestNumber must be 1 or more')
   const at = startOf(values, number)
-  for (let i = 0; i < 8; i++) target[16 + i] = bytes[at + i] as number
+  for (let i = 0; i < 8; i++) target[16 + i] = bytes[at + i]
   return true
 }

@@ -1,12 +1,14 @@
 /**
- * Thread entry of bulk work: writes snapshots of the running store, keeps the last two, reads and keeps chunks for
- * transfer between nodes, scrubs what lies on disk (performance.md §7, consensus.md §16). Idle otherwise.
+ * Thread entry for bulk work: writes snapshots of the running store, keeps the last two, reads and stores chunks for
+ * transfers between nodes, and scrubs the disk (docs/design/storage.md#snapshot-format,
+ * docs/design/storage.md#snapshots). Otherwise idle.
  */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList, type ErrorName, VacancyError } from '@vacancy/shared'
 import { createEnv, type Env, errnoOf, type Log, releaseMemory, runInBackground } from '../env.ts'
 import type { EntryBatch } from '../raft/entry.ts'
+import { isSnapshotHurried } from '../store/cow.ts'
 import { attachMemory, type Memory, scratchOf } from '../store/store.ts'
 import { type LogAsk, type LogCursors, readEntries } from '../wal/read.ts'
 import { damaged } from '../wal/scan.ts'
@@ -16,7 +18,7 @@ import { createExchanger, type ExchangeAnswer, type ExchangeAsk, type Exchanger,
 import { retainSnapshots, scrubStep } from './snapshot.ts'
 import { inlineEncoder, type PreviousSnapshot, writeSnapshotDir } from './write.ts'
 
-/** What lies on disk is read back once a day (V7). */
+/** All data on disk is read back once a day (docs/design/storage.md#scrubbing). */
 const SCRUB_REST_MS = 86_400_000
 
 export type BulkOptions = {
@@ -25,7 +27,7 @@ export type BulkOptions = {
   readonly dataDir: string
   readonly codecs: readonly string[]
   readonly bytesPerSecond: number
-  /** What the checksums of the log's records start from (wal/record.ts). */
+  /** Seed of the checksums of log records (wal/record.ts). */
   readonly logSeed: number
   /** To the replica thread. */
   readonly replica: MessagePort
@@ -33,18 +35,18 @@ export type BulkOptions = {
 
 export type ToBulk =
   | { readonly type: 'snapshot'; readonly point: CapturePoint; readonly origin: string }
-  /** The mark of the snapshot is in the log: older ones may go. */
+  /** The log has the mark of the snapshot: older snapshots may be removed. */
   | {
       readonly type: 'retain'
-      /** Indexes of snapshots that are being sent to other nodes: they stay, too. */
+      /** Indexes of snapshots that are being sent to other nodes, which are kept as well. */
       readonly pinned?: readonly number[]
     }
   | { readonly type: 'scrub' }
-  /** Entries of the log, for a peer that lags. */
+  /** Log entries for a lagging peer. */
   | { readonly type: 'log'; readonly id: number; readonly ask: LogAsk }
-  /** Another state stands in the memory: nothing of it is in an earlier snapshot. */
+  /** Another state has replaced the memory: no earlier snapshot shares its content. */
   | { readonly type: 'forget' }
-  /** Work for a transfer; the answer repeats the id. */
+  /** Work for a transfer; the reply repeats the id. */
   | { readonly type: 'exchange'; readonly id: number; readonly ask: ExchangeAsk }
 
 export type FromBulk =
@@ -68,7 +70,7 @@ type Bulk = {
   readonly memory: Memory
   readonly options: BulkOptions
   previous: (PreviousSnapshot & { readonly epoch: number }) | undefined
-  /** Where reading back what lies on disk goes on: the place of a chunk, then the name of a log file. */
+  /** Where scrubbing continues: the position of a chunk, then the name of a log file. */
   readonly scrubbed: { chunk: string; logFile: string; restsUntilMs: number }
   readonly exchanger: Exchanger
   readonly cursors: LogCursors
@@ -104,6 +106,7 @@ async function writeSnapshot(bulk: Bulk, point: CapturePoint, origin: string): P
       encoder: inlineEncoder(captured.source, scratch + CAPTURE_SCRATCH_BYTES),
       origin,
       bytesPerSecond: options.bytesPerSecond,
+      isHurried: () => isSnapshotHurried(memory),
       ...(previous ? { previous } : {}),
     })
     if (!written) return { type: 'gave-up', reason: 'no memory was left for copies of changed pages', full: false }
@@ -125,12 +128,14 @@ async function writeSnapshot(bulk: Bulk, point: CapturePoint, origin: string): P
 
 function exchange(bulk: Bulk, id: number, ask: ExchangeAsk): FromBulk {
   const answer = runExchange(bulk.exchanger, ask)
-  // The state of another node takes the place of this one: nothing of it is the same as in the snapshot before.
+  // The state of another node replaces this one: nothing is shared with the previous snapshot.
   if (answer.state === 'current') bulk.previous = undefined
   return { type: 'exchanged', id, answer }
 }
 
-/** One step of reading back what lies on disk (V7): the chunks of the snapshots, then the log, then a rest. */
+/**
+ * One step of scrubbing (docs/design/storage.md#scrubbing): the chunks of the snapshots, then the log, then a pause.
+ */
 function scrub(bulk: Bulk): FromBulk | undefined {
   const { env, options, scrubbed } = bulk
   if (env.clock.monotonicMs() < scrubbed.restsUntilMs) return undefined
@@ -139,13 +144,15 @@ function scrub(bulk: Bulk): FromBulk | undefined {
     if (step.state !== 'done') {
       scrubbed.chunk = step.after
       if (step.state !== 'damaged') return undefined
-      // The next snapshot must not take over what no longer verifies.
+      // The next snapshot must not reuse chunks that no longer verify.
       bulk.previous = undefined
       return { type: 'damaged', code: step.error.code, fields: step.error.fields }
     }
   }
   const step = scrubLogStep(env.disk, `${options.dataDir}/wal`, scrubbed.logFile)
-  // A restart would refuse this log (V4): better now, while the other members have what is in it.
+  // A restart would refuse this log (docs/design/storage.md#torn-tail-or-corruption). Report it now, while the other
+  // members have its content.
+  // members have what is in it.
   if (step?.damage) throw damaged(step.damage)
   scrubbed.logFile = step?.file ?? ''
   if (step) return undefined
@@ -154,7 +161,7 @@ function scrub(bulk: Bulk): FromBulk | undefined {
   return undefined
 }
 
-/** Asks that change nothing a snapshot being written relies on. */
+/** Requests that do not change anything a snapshot in progress relies on. */
 const ASIDE: ReadonlySet<ExchangeAsk['kind']> = new Set(['newest', 'plan', 'verify', 'store', 'read', 'find', 'before'])
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
@@ -177,7 +184,7 @@ if (parentPort) {
     try {
       const answer = await handle(bulk, message)
       if (answer) options.replica.postMessage(answer)
-      // The image of the records and their columns: as much as the store takes for them.
+      // The image of the records and their columns: as much memory as the store uses for them.
       if (message.type === 'snapshot') releaseMemory()
     } catch (error) {
       assert(error instanceof VacancyError, `writing a snapshot failed: ${String(error)}`)
@@ -185,9 +192,9 @@ if (parentPort) {
     }
   }
   options.replica.on('message', (message: ToBulk) => {
-    // Reading and receiving chunks goes on beside a snapshot that is being written: peers wait ten seconds, no longer.
+    // Chunks are read and received during a snapshot: peers wait at most ten seconds.
     if (message.type === 'log' || (message.type === 'exchange' && ASIDE.has(message.ask.kind))) void run(message)
-    // One after the other: a snapshot that is being written must not lose its chunks to a clean-up, or to a rename.
+    // Sequential: a clean-up or a rename must not remove chunks of a snapshot in progress.
     else queue = queue.then(() => run(message))
   })
 }

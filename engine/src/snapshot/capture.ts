@@ -1,18 +1,20 @@
 /**
- * The store as it was at one log index, as the source of a snapshot, while writes go on (performance.md §7).
+ * The store as of one log index, as the source of a snapshot, while writes continue
+ * (docs/design/storage.md#snapshot-format).
  *
  * Records (properties, names, tables, sessions) are copied whole at the start, into a private memory at the same
- * addresses, so that the store's own reading functions work on the copy. Words are copied range by range when they are
- * encoded. Both go through the page epochs of store/cow.ts.
+ * addresses, so that the store's own reading functions work on the copy. Words are copied range by range when they
+ * are encoded. Both use the page epochs of store/cow.ts.
  */
 
 import { assert, type CodecList, compareBytes } from '@vacancy/shared'
 import { readAtEpoch } from '../store/cow.ts'
-import { NAMES, type NameKind, nameBytes, nameCount } from '../store/dictionary.ts'
+import { NAMES, type NameKind, nameBytes, nameCount, nameCounts } from '../store/dictionary.ts'
 import {
   PAGE_BYTES,
   PLANE,
   PROPERTY,
+  REPLICATED_CELLS,
   ROOMS,
   SEGMENT,
   SLOT,
@@ -21,14 +23,15 @@ import {
   STATE_START,
   TABLE,
 } from '../store/layout.ts'
+import { forEachSlot } from '../store/planes.ts'
 import { forEachTable, roomCount, roomEntry, segmentOf } from '../store/segment.ts'
 import { encodeSessions } from '../store/sessions.ts'
-import { type Memory, state } from '../store/store.ts'
-import { field, forEachSlot } from '../store/table.ts'
+import { digestWithoutPackages, featureLevel, type Memory, state } from '../store/store.ts'
+import { field } from '../store/table-fields.ts'
 import { type Membership, RAW_BYTES_MAX } from './format.ts'
-import { DEAD_ROW, type Names, type PropertyColumns, type SnapshotSource, type TableShape } from './shapes.ts'
+import { DEAD_ROW, type Names, type PropertyColumns, type SnapshotSource, type TableShape } from './schema.ts'
 
-/** What the replica thread says when it has begun an epoch. */
+/** The replica thread's message when it has started an epoch. */
 export type CapturePoint = {
   readonly epoch: number
   readonly index: number
@@ -45,10 +48,10 @@ export type CapturePoint = {
 
 export type Captured = { readonly source: SnapshotSource; readonly epoch: number }
 
-/** Copies of the words of one request for them: a part of words at most. */
+/** Copies of the words of one request: at most a part of words. */
 export const CAPTURE_SCRATCH_BYTES = RAW_BYTES_MAX + 8192
 
-/** Settings that the log decides, as a snapshot carries them. */
+/** Settings that the log determines, as stored in a snapshot. */
 export const SETTINGS_BYTES = 32
 
 export function encodeSettings(memory: Memory): Uint8Array {
@@ -63,11 +66,26 @@ export function encodeSettings(memory: Memory): Uint8Array {
 }
 
 /**
+ * Replicated words of feature level 1; empty below it, because older programs must be able to read the snapshot. The
+ * first day that is not dropped is last: after a bulk load it may differ from the day of maintenance.
+ */
+export function encodeReplicated(memory: Memory): Uint8Array {
+  if (featureLevel(memory) < 1) return new Uint8Array(0)
+  const bytes = new Uint8Array((REPLICATED_CELLS + 1) * 4)
+  const view = new DataView(bytes.buffer)
+  for (let cell = 0; cell < REPLICATED_CELLS; cell++) {
+    view.setUint32(cell * 4, state(memory, STATE.replicated + cell), true)
+  }
+  view.setUint32(REPLICATED_CELLS * 4, state(memory, STATE.droppedBefore), true)
+  return bytes
+}
+
+/**
  * Captures the state at an epoch.
  *
  * @param scratch address of CAPTURE_SCRATCH_BYTES of this thread, in the store's memory
- * @param previous index and epoch of the snapshot before, for taking over unchanged tables
- * @returns undefined when the epoch was given up
+ * @param previous index and epoch of the previous snapshot, to reuse unchanged tables
+ * @returns undefined when the epoch was aborted
  */
 export function captureStore(
   memory: Memory,
@@ -92,19 +110,20 @@ export function captureStore(
     configuration: { voters: point.voters, learners: namesOf(point.membership) },
     ...(point.membership && { membership: point.membership }),
     lastMaintenanceDay: state(image, STATE.lastMaintenanceDay),
-    digestWithoutPackages: { lo: state(image, STATE.digestLow), hi: state(image, STATE.digestHigh) },
+    digestWithoutPackages: digestWithoutPackages(image),
     names: names.texts,
     properties,
     tables,
     sessionCount: omitsSessions ? 0 : state(image, STATE.sessionCount),
     sessions: omitsSessions ? new Uint8Array(0) : encodeSessions(image),
     settings: encodeSettings(image),
+    replicated: encodeReplicated(image),
     memory: memory.wasm,
     words(table, rowStart, rows, targets) {
       const planes = addresses[table] as Uint32Array
       let at = scratch
       for (let night = 0; night < planes.length; night++) {
-        const from = (planes[night] as number) + PLANE.words + rowStart * 8
+        const from = planes[night] + PLANE.words + rowStart * 8
         if (!readAtEpoch(memory, point.epoch, from, rows * 8, memory.u8, at)) return false
         targets[night] = at
         at += rows * 8
@@ -115,7 +134,7 @@ export function captureStore(
       ? {
           unchangedSince: (table: number, index: number) =>
             index === previous.index &&
-            field(image, (catalog.tableAddresses[table] as number) + TABLE.changedEpoch) <= previous.epoch,
+            field(image, catalog.tableAddresses[table] + TABLE.changedEpoch) <= previous.epoch,
         }
       : {}),
   }
@@ -147,7 +166,7 @@ function copyRecords(memory: Memory, point: CapturePoint): Memory | undefined {
   return readAtEpoch(memory, point.epoch, point.recordsStart, bytes, u8, point.recordsStart) ? image : undefined
 }
 
-/** Reads u32 cells of the planes region as they were. */
+/** Reads u32 cells of the planes region as of the epoch. */
 function readCells(reader: ImageReader, address: number, cells: number): Uint32Array {
   const copy = new Uint32Array(cells)
   if (!readAtEpoch(reader.memory, reader.epoch, address, cells * 4, new Uint8Array(copy.buffer), 0))
@@ -159,7 +178,7 @@ function readCells(reader: ImageReader, address: number, cells: number): Uint32A
 
 type CollectedNames = {
   readonly texts: Names
-  /** By kind: place in the list of each name's number, filled in while the catalog is read. */
+  /** By kind: list index of each name's number, filled in while the catalog is read. */
   readonly placeOf: (kind: NameKind, name: number) => number
   /** Segments in the order of their names. */
   readonly segments: readonly number[]
@@ -174,10 +193,18 @@ const KIND_ORDER: readonly NameKind[] = [
   NAMES.amenity,
 ]
 
-function collectNames(image: Memory): CollectedNames {
-  const used = KIND_ORDER.map((kind) => new Uint8Array(nameCount(image, kind)))
+/** From feature level 1 on charged names are state, in use or not; below it the names in use are kept. */
+function namesToKeep(image: Memory): Uint8Array[] {
+  const kept = KIND_ORDER.map((kind) => new Uint8Array(nameCount(image, kind)))
+  if (featureLevel(image) >= 1) {
+    for (const kind of KIND_ORDER) {
+      const list = kept[kind] as Uint8Array
+      for (let name = 0; name < list.length; name++) list[name] = nameCounts(image, kind, name) ? 1 : 0
+    }
+    return kept
+  }
   const use = (kind: NameKind, name: number) => {
-    ;(used[kind] as Uint8Array)[name] = 1
+    ;(kept[kind] as Uint8Array)[name] = 1
   }
   const capacity = state(image, STATE.segmentCapacity)
   for (let name = 0; name < capacity; name++) {
@@ -194,12 +221,17 @@ function collectNames(image: Memory): CollectedNames {
     const held = amenities === 0 ? 0 : field(image, amenities)
     for (let i = 1; i <= held; i++) use(NAMES.amenity, field(image, amenities + i * 4))
   })
+  return kept
+}
+
+function collectNames(image: Memory): CollectedNames {
+  const kept = namesToKeep(image)
   const decoder = new TextDecoder()
   const places = KIND_ORDER.map((kind) => new Uint32Array(nameCount(image, kind)))
   const lists = KIND_ORDER.map((kind) => {
     const names: { name: number; bytes: Uint8Array }[] = []
-    for (const [name, isUsed] of (used[kind] as Uint8Array).entries()) {
-      if (isUsed === 1) names.push({ name, bytes: nameBytes(image, kind, name) })
+    for (const [name, isKept] of (kept[kind] as Uint8Array).entries()) {
+      if (isKept === 1) names.push({ name, bytes: nameBytes(image, kind, name) })
     }
     names.sort((a, b) => compareBytes(a.bytes, b.bytes))
     for (const [place, { name }] of names.entries()) (places[kind] as Uint32Array)[name] = place
@@ -215,12 +247,12 @@ function collectNames(image: Memory): CollectedNames {
       roomTypes: texts(NAMES.roomType),
       amenities: texts(NAMES.amenity),
     },
-    placeOf: (kind, name) => (places[kind] as Uint32Array)[name] as number,
+    placeOf: (kind, name) => (places[kind] as Uint32Array)[name],
     segments: (lists[NAMES.segment] ?? []).map(({ name }) => name),
   }
 }
 
-/** Every property, through the index by id: its order means nothing. */
+/** Every property, through the index by id, in no particular order. */
 function forEachIndexed(image: Memory, visit: (property: number) => void): void {
   const slots = state(image, STATE.propertySlots)
   const size = slots === 0 ? 0 : field(image, slots) + 1
@@ -247,6 +279,7 @@ function collectCatalog(reader: ImageReader, names: CollectedNames): Catalog {
   const numberOf = new Map<number, number>()
   const order: number[] = []
   for (const name of names.segments) {
+    if (segmentOf(image, name) === 0) continue
     const table = field(image, segmentOf(image, name) + SEGMENT.propertyTable)
     for (const property of rowsOf(reader, table)) {
       if (property === 0) continue
@@ -260,6 +293,7 @@ function collectCatalog(reader: ImageReader, names: CollectedNames): Catalog {
   const tableAddresses: number[] = []
   const addresses: Uint32Array[] = []
   for (const [segmentPlace, name] of names.segments.entries()) {
+    if (segmentOf(image, name) === 0) continue
     const found: { roomType: number; table: number }[] = []
     forEachTable(image, segmentOf(image, name), (table, roomType) =>
       found.push({ roomType: names.placeOf(NAMES.roomType, roomType), table }),
@@ -285,7 +319,7 @@ function rowsOf(reader: ImageReader, table: number): Uint32Array {
   return readCells(reader, field(image, table + TABLE.rowProperties), field(image, table + TABLE.rowCount))
 }
 
-/** Planes that count, days ascending; those of passed days that were not swept yet have left the counts. */
+/** Planes that count, days ascending. Those of passed days that were not swept yet no longer count. */
 function planesOf(reader: ImageReader, table: number): { day: number; plane: number }[] {
   const found: { day: number; plane: number }[] = []
   forEachSlot(reader.image, table, (slot, plane) => {
@@ -301,8 +335,8 @@ function collectProperties(image: Memory, names: CollectedNames, order: readonly
   const roomStart = new Uint32Array(count + 1)
   for (const [i, property] of order.entries()) {
     const amenities = field(image, property + PROPERTY.amenities)
-    amenityStart[i + 1] = (amenityStart[i] as number) + (amenities === 0 ? 0 : field(image, amenities))
-    roomStart[i + 1] = (roomStart[i] as number) + roomCount(image, property)
+    amenityStart[i + 1] = amenityStart[i] + (amenities === 0 ? 0 : field(image, amenities))
+    roomStart[i + 1] = roomStart[i] + roomCount(image, property)
   }
   const columns: PropertyColumns = {
     count,
@@ -315,9 +349,9 @@ function collectProperties(image: Memory, names: CollectedNames, order: readonly
     latitude: new Float64Array(count),
     longitude: new Float64Array(count),
     amenityStart,
-    amenities: new Uint32Array(amenityStart[count] as number),
+    amenities: new Uint32Array(amenityStart[count]),
     roomStart,
-    rooms: new Uint32Array(roomStart[count] as number),
+    rooms: new Uint32Array(roomStart[count]),
   }
   for (const [i, property] of order.entries()) fillProperty(image, names, columns, i, property)
   return columns
@@ -336,12 +370,12 @@ function fillProperty(
   columns.type[i] = names.placeOf(NAMES.type, field(image, property + PROPERTY.type))
   columns.category[i] = names.placeOf(NAMES.category, field(image, property + PROPERTY.category))
   columns.stars[i] = field(image, property + PROPERTY.stars)
-  columns.latitude[i] = image.f64[(property + PROPERTY.latitude) / 8] as number
-  columns.longitude[i] = image.f64[(property + PROPERTY.longitude) / 8] as number
+  columns.latitude[i] = image.f64[(property + PROPERTY.latitude) / 8]
+  columns.longitude[i] = image.f64[(property + PROPERTY.longitude) / 8]
   const amenities = field(image, property + PROPERTY.amenities)
-  const first = columns.amenityStart[i] as number
-  const held = (columns.amenityStart[i + 1] as number) - first
-  // By place, not by this node's numbers: equal on all replicas.
+  const first = columns.amenityStart[i]
+  const held = columns.amenityStart[i + 1] - first
+  // By list index, not by this node's numbers: equal on all replicas.
   const places = Array.from({ length: held }, (_, n) =>
     names.placeOf(NAMES.amenity, field(image, amenities + (n + 1) * 4)),
   )
@@ -352,6 +386,6 @@ function fillProperty(
   const rooms = roomCount(image, property)
   for (let n = 0; n < rooms; n++) {
     const roomType = field(image, roomEntry(image, property, n) + ROOMS.roomType)
-    columns.rooms[(columns.roomStart[i] as number) + n] = names.placeOf(NAMES.roomType, roomType)
+    columns.rooms[columns.roomStart[i] + n] = names.placeOf(NAMES.roomType, roomType)
   }
 }

@@ -5,7 +5,7 @@ import { packageHash } from '../store/digest.ts'
 import { createRandom, type Random } from '../testing/random.ts'
 import {
   BYTE_PLANES,
-  createTwinKernel,
+  createFallbackKernel,
   loadSnapshotKernel,
   SNAPSHOT_KERNEL_FILE,
   type SnapshotKernel,
@@ -41,7 +41,7 @@ function lay(rows: number, nights: number) {
     u32[KEYS_LOW / 4 + row] = Math.imul(row + 1, 0x9e3779b1)
     u32[KEYS_HIGH / 4 + row] = Math.imul(row + 7, 0x85ebca77)
   }
-  const wordAt = (night: number, row: number) => ((u32[PLANES / 4 + night] as number) + row * 8) / 4
+  const wordAt = (night: number, row: number) => (u32[PLANES / 4 + night] + row * 8) / 4
   return { memory, u32, u8: new Uint8Array(memory.buffer), rows, nights, wordAt }
 }
 
@@ -83,7 +83,7 @@ function encoded({ u8, u32, rows, nights }: Laid) {
   return { masks, planes, stats: [...u32.subarray(STATS / 4, STATS / 4 + 3)] }
 }
 
-/** Fills with words that stay, change a little, vanish and come back, and some that are nothing but noise. */
+/** Fills with words that stay, change a little, vanish and reappear, and some random ones. */
 function fill(laid: Laid, random: Random, stays: number, absent: number): void {
   const { u32, rows, nights, wordAt } = laid
   for (let night = 0; night < nights; night++) {
@@ -91,8 +91,8 @@ function fill(laid: Laid, random: Random, stays: number, absent: number): void {
       const at = wordAt(night, row)
       const old = night === 0 ? -1 : wordAt(night - 1, row)
       if (old >= 0 && random.below(100) < stays) {
-        u32[at] = u32[old] as number
-        u32[at + 1] = u32[old + 1] as number
+        u32[at] = u32[old]
+        u32[at + 1] = u32[old + 1]
       } else if (random.below(100) < absent) {
         u32[at] = 0
         u32[at + 1] = 0
@@ -114,7 +114,7 @@ function wordsOf({ u32, rows, nights, wordAt }: Laid): Buffer {
 }
 
 const kernels: [string, (memory: WebAssembly.Memory) => SnapshotKernel][] = [
-  ['the twin', createTwinKernel],
+  ['the fallback kernel', createFallbackKernel],
   ['the compiled kernel', (memory) => loadSnapshotKernel(memory).kernel],
 ]
 
@@ -138,14 +138,14 @@ function laidOf({
   return laid
 }
 
-test('the compiled kernel is there and is what is loaded', () => {
+test('the compiled kernel exists and is loaded', () => {
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
 
   expect(existsSync(SNAPSHOT_KERNEL_FILE), 'run `node scripts/build-kernels.mjs`').toBe(true)
   expect(loadSnapshotKernel(memory).implementation).toBe('wasm')
 })
 
-test('the twin is loaded where there is no compiled kernel or the memory is not shared', () => {
+test('the fallback is loaded without a compiled kernel or without shared memory', () => {
   const shared = new WebAssembly.Memory({ initial: 1, maximum: 1, shared: true })
 
   expect(loadSnapshotKernel(shared, '/no/such/kernel.wasm').implementation).toBe('typescript')
@@ -158,7 +158,7 @@ test('both kernels encode the same bytes, counts and digests', () => {
       const plain = laidOf(shape)
       const compiled = laidOf(shape)
 
-      encode(createTwinKernel(plain.memory), plain)
+      encode(createFallbackKernel(plain.memory), plain)
       encode(loadSnapshotKernel(compiled.memory).kernel, compiled)
 
       const [a, b] = [encoded(compiled), encoded(plain)]
@@ -189,11 +189,11 @@ for (const [name, kernelOf] of kernels) {
         const sums = [0, 0, 0]
         let wrongBits = 0
         for (let night = 0; night < nights; night++) {
-          const at = (u32[NIGHT_STATS / 4 + night] as number) / 4
-          for (let cell = 0; cell < 3; cell++) sums[cell] = ((sums[cell] as number) + (u32[at + cell] as number)) >>> 0
+          const at = u32[NIGHT_STATS / 4 + night] / 4
+          for (let cell = 0; cell < 3; cell++) sums[cell] = (sums[cell] + u32[at + cell]) >>> 0
           for (let row = 0; row < rows; row++) {
-            const bit = ((u8[(u32[AVAILABLE / 4 + night] as number) + (row >>> 3)] as number) >>> (row & 7)) & 1
-            if (bit !== (((u32[wordAt(night, row)] as number) & 0xff) === 0 ? 0 : 1)) wrongBits++
+            const bit = (u8[u32[AVAILABLE / 4 + night] + (row >>> 3)] >>> (row & 7)) & 1
+            if (bit !== ((u32[wordAt(night, row)] & 0xff) === 0 ? 0 : 1)) wrongBits++
           }
         }
         expect(sums).toEqual(stats)
@@ -203,7 +203,7 @@ for (const [name, kernelOf] of kernels) {
     )
   })
 
-  test(`${name} makes nothing but masks of nights that equal the night before, empty ones too`, () => {
+  test(`${name} stores only masks for nights that equal the night before, empty ones included`, () => {
     const laid = lay(40, 30)
     const { u32, wordAt } = laid
     for (let night = 0; night < 30; night++) {
@@ -249,7 +249,7 @@ for (const [name, kernelOf] of kernels) {
 
     const digest = (lane: 0 | 1, keys: number) =>
       words.reduce((sum, [night, row, lo, hi]) => {
-        return (sum + packageHash(lane, u32[keys / 4 + row] as number, FIRST_DAY + night, lo, hi)) >>> 0
+        return (sum + packageHash(lane, u32[keys / 4 + row], FIRST_DAY + night, lo, hi)) >>> 0
       }, 0)
     expect(encoded(laid).stats).toEqual([3, digest(0, KEYS_LOW), digest(1, KEYS_HIGH)])
   })

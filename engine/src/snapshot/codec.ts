@@ -1,6 +1,6 @@
 /**
- * Words of one range of rows ⇄ byte planes (performance.md §7). Here the plain form: the oracle of kernel.as.ts, and
- * what serves where WebAssembly SIMD or shared memory is missing.
+ * Words of one range of rows ⇄ byte planes (docs/design/storage.md#snapshot-format). This is the fallback kernel:
+ * the reference for kernel.as.ts in tests, and used where WebAssembly SIMD or shared memory is missing.
  *
  * Each word is coded against the word of the same row the night before, the first night against an empty word:
  *
@@ -9,11 +9,11 @@
  *   1–3      features, exclusive-or with the night before
  *   4–7      price minus the night before, modulo 2^32, zigzag
  *
- * All of it is arithmetic that can be undone on any two words, so nothing is special about an empty one: its price
- * counts as -1, because prices lie inverted in a word, and two empty nights differ in nothing.
+ * The arithmetic is reversible for any two words, so an empty one needs no special case: its price counts as -1,
+ * because prices are inverted in a word, and two empty nights are equal.
  *
- * The bytes of one night form eight planes of one byte a row. A plane without a byte that is not 0 is left out, and a
- * mask of one bit a plane says which are there: a night equal to the one before costs its mask and nothing else.
+ * The bytes of one night form eight planes of one byte a row. A plane of zeros is omitted, and a mask
+ * of one bit per plane marks the planes present: a night equal to the previous one costs only its mask.
  */
 
 import { readFileSync } from 'node:fs'
@@ -33,7 +33,7 @@ export const STATS_BYTES = 12
  * - `days` u32 a night: its day number
  * - `keysLow`, `keysHigh` u32 a row: rowKey of store/digest.ts in lanes 0 and 1; of no meaning where all words are empty
  * - `masks` one byte a night
- * - `cursors` eight u32: where the next byte of each plane lies; moved on by what was written or read
+ * - `cursors` eight u32: address of the next byte of each plane; advanced by the bytes written or read
  * - `stats` three u32: packages and digest lanes of all nights are added to them
  */
 export type SnapshotKernel = {
@@ -75,7 +75,7 @@ export type LoadedSnapshotKernel = {
 
 export const SNAPSHOT_KERNEL_FILE = new URL('../../build/snapshot-kernel.wasm', import.meta.url)
 
-/** The kernel over a memory: compiled if there is one that this machine runs, else the twin. */
+/** The kernel over a memory: the compiled one if this machine can run it, else the fallback. */
 export function loadSnapshotKernel(
   memory: WebAssembly.Memory,
   file: URL | string = SNAPSHOT_KERNEL_FILE,
@@ -84,13 +84,14 @@ export function loadSnapshotKernel(
   try {
     exports = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(file)), { env: { memory } }).exports
   } catch {
-    // Not built, no SIMD, or a memory that is not shared: the twin does the same, and `implementation` says so.
-    return { kernel: createTwinKernel(memory), implementation: 'typescript' }
+    // Not built, no SIMD, or memory that is not shared: the fallback has the same results, and `implementation`
+    // reports it.
+    return { kernel: createFallbackKernel(memory), implementation: 'typescript' }
   }
   return { kernel: exports as unknown as SnapshotKernel, implementation: 'wasm' }
 }
 
-export function createTwinKernel(memory: WebAssembly.Memory): SnapshotKernel {
+export function createFallbackKernel(memory: WebAssembly.Memory): SnapshotKernel {
   const u8 = new Uint8Array(memory.buffer)
   const u32 = new Uint32Array(memory.buffer)
 
@@ -109,18 +110,18 @@ export function createTwinKernel(memory: WebAssembly.Memory): SnapshotKernel {
     let before = 0
     for (let night = 0; night < nights; night++) {
       const words = cellOf(planes) + night
-      const at = u32[words] as number
+      const at = u32[words]
       assert(at % BYTES_PER_WORD === 0, 'words lie on 8-byte boundaries')
       u8[masks + night] = differences(at, before, rows, deltas)
-      const day = u32[cellOf(days) + night] as number
+      const day = u32[cellOf(days) + night]
       sum(at, rows, day, keysLow, keysHigh, (cell, value) => {
-        u32[cellOf(stats) + cell] = (u32[cellOf(stats) + cell] as number) + value
+        u32[cellOf(stats) + cell] = u32[cellOf(stats) + cell] + value
       })
       for (let plane = 0; plane < BYTE_PLANES; plane++) {
-        if ((((u8[masks + night] as number) >>> plane) & 1) === 0) continue
-        const cursor = u32[cellOf(cursors) + plane] as number
+        if (((u8[masks + night] >>> plane) & 1) === 0) continue
+        const cursor = u32[cellOf(cursors) + plane]
         for (let row = 0; row < rows; row++) {
-          u8[cursor + row] = (deltas[row * 2 + (plane >> 2)] as number) >>> ((plane & 3) * 8)
+          u8[cursor + row] = deltas[row * 2 + (plane >> 2)] >>> ((plane & 3) * 8)
         }
         u32[cellOf(cursors) + plane] = cursor + rows
       }
@@ -135,10 +136,10 @@ export function createTwinKernel(memory: WebAssembly.Memory): SnapshotKernel {
     for (let row = 0; row < rows; row++) {
       const cell = (words + row * BYTES_PER_WORD) / 4
       const old = (before + row * BYTES_PER_WORD) / 4
-      const oldLow = before === 0 ? 0 : (u32[old] as number)
-      const oldHigh = before === 0 ? 0 : (u32[old + 1] as number)
-      const low = lowDelta(u32[cell] as number, oldLow)
-      const high = zigzag((oldHigh - (u32[cell + 1] as number)) | 0)
+      const oldLow = before === 0 ? 0 : u32[old]
+      const oldHigh = before === 0 ? 0 : u32[old + 1]
+      const low = lowDelta(u32[cell], oldLow)
+      const high = zigzag((oldHigh - u32[cell + 1]) | 0)
       deltas[row * 2] = low
       deltas[row * 2 + 1] = high
       lows |= low
@@ -167,14 +168,14 @@ export function createTwinKernel(memory: WebAssembly.Memory): SnapshotKernel {
   ): void {
     let before = 0
     for (let night = 0; night < nights; night++) {
-      const words = u32[cellOf(planes) + night] as number
+      const words = u32[cellOf(planes) + night]
       assert(words % BYTES_PER_WORD === 0, 'words lie on 8-byte boundaries')
-      const mask = u8[masks + night] as number
-      const bits = available === 0 ? 0 : (u32[cellOf(available) + night] as number)
+      const mask = u8[masks + night]
+      const bits = available === 0 ? 0 : u32[cellOf(available) + night]
       restore(words, before, rows, mask, cursors, bits)
-      const sums = nightStats === 0 ? 0 : (u32[cellOf(nightStats) + night] as number)
-      sum(words, rows, u32[cellOf(days) + night] as number, keysLow, keysHigh, (cell, value) => {
-        u32[cellOf(stats) + cell] = (u32[cellOf(stats) + cell] as number) + value
+      const sums = nightStats === 0 ? 0 : u32[cellOf(nightStats) + night]
+      sum(words, rows, u32[cellOf(days) + night], keysLow, keysHigh, (cell, value) => {
+        u32[cellOf(stats) + cell] = u32[cellOf(stats) + cell] + value
         if (sums !== 0) Atomics.add(u32, cellOf(sums) + cell, value)
       })
       before = words
@@ -187,23 +188,23 @@ export function createTwinKernel(memory: WebAssembly.Memory): SnapshotKernel {
       let high = 0
       for (let plane = 0; plane < BYTE_PLANES; plane++) {
         if (((mask >>> plane) & 1) === 0) continue
-        const byte = u8[(u32[cellOf(cursors) + plane] as number) + row] as number
+        const byte = u8[u32[cellOf(cursors) + plane] + row]
         if (plane < 4) low |= byte << (plane * 8)
         else high |= byte << ((plane - 4) * 8)
       }
       const cell = (words + row * BYTES_PER_WORD) / 4
       const old = (before + row * BYTES_PER_WORD) / 4
-      const oldLow = before === 0 ? 0 : (u32[old] as number)
-      const oldHigh = before === 0 ? 0 : (u32[old + 1] as number)
+      const oldLow = before === 0 ? 0 : u32[old]
+      const oldHigh = before === 0 ? 0 : u32[old + 1]
       u32[cell] = ((low + oldLow) & 0xff) | ((low ^ oldLow) & 0xffffff00)
       u32[cell + 1] = oldHigh - ((high >>> 1) ^ -(high & 1))
-      if (bits !== 0 && ((u32[cell] as number) & 0xff) !== 0) {
-        u8[bits + (row >>> 3)] = (u8[bits + (row >>> 3)] as number) | (1 << (row & 7))
+      if (bits !== 0 && (u32[cell] & 0xff) !== 0) {
+        u8[bits + (row >>> 3)] = u8[bits + (row >>> 3)] | (1 << (row & 7))
       }
     }
     for (let plane = 0; plane < BYTE_PLANES; plane++) {
       const cell = cellOf(cursors) + plane
-      if (((mask >>> plane) & 1) !== 0) u32[cell] = (u32[cell] as number) + rows
+      if (((mask >>> plane) & 1) !== 0) u32[cell] = u32[cell] + rows
     }
   }
 
@@ -221,12 +222,12 @@ export function createTwinKernel(memory: WebAssembly.Memory): SnapshotKernel {
     let digestHigh = 0
     for (let row = 0; row < rows; row++) {
       const cell = (words + row * BYTES_PER_WORD) / 4
-      const lo = u32[cell] as number
-      const hi = u32[cell + 1] as number
+      const lo = u32[cell]
+      const hi = u32[cell + 1]
       if ((lo | hi) === 0) continue
       packages++
-      digestLow = (digestLow + packageHash(0, u32[cellOf(keysLow) + row] as number, day, lo, hi)) | 0
-      digestHigh = (digestHigh + packageHash(1, u32[cellOf(keysHigh) + row] as number, day, lo, hi)) | 0
+      digestLow = (digestLow + packageHash(0, u32[cellOf(keysLow) + row], day, lo, hi)) | 0
+      digestHigh = (digestHigh + packageHash(1, u32[cellOf(keysHigh) + row], day, lo, hi)) | 0
     }
     add(0, packages)
     add(1, digestLow)

@@ -48,7 +48,7 @@ export function putU32(writer: FieldWriter, value: number): void {
   writer.view.setUint32(at, value, true)
 }
 
-/** Indexes, terms and counts of packages: safe integers in 64 bits (consensus.md L4). */
+/** Indexes, terms and counts of packages: safe integers in 64 bits (docs/design/consensus.md#determinism). */
 export function putU64(writer: FieldWriter, value: number): void {
   assert(Number.isSafeInteger(value) && value >= 0, 'a 64-bit field holds a safe integer')
   putU32(writer, value % 2 ** 32)
@@ -76,14 +76,14 @@ export function putTexts(writer: FieldWriter, texts: readonly string[]): void {
 /** One column; its length is not written. */
 export function putColumn(writer: FieldWriter, values: Uint32Array): void {
   let used = 0
-  for (let i = 0; i < values.length; i++) used |= values[i] as number
+  for (let i = 0; i < values.length; i++) used |= values[i]
   // At least one plane, so that a count of values is never larger than the bytes that are there.
   const width = used >>> 24 !== 0 ? 4 : used >>> 16 !== 0 ? 3 : used >>> 8 !== 0 ? 2 : 1
   putU8(writer, width)
   for (let plane = 0; plane < width; plane++) {
     const at = take(writer, values.length)
     const { bytes } = writer
-    for (let i = 0; i < values.length; i++) bytes[at + i] = (values[i] as number) >>> (plane * 8)
+    for (let i = 0; i < values.length; i++) bytes[at + i] = values[i] >>> (plane * 8)
   }
 }
 
@@ -92,7 +92,7 @@ export function putDeltaColumn(writer: FieldWriter, values: Uint32Array): void {
   const deltas = new Uint32Array(values.length)
   let before = 0
   for (let i = 0; i < values.length; i++) {
-    const value = values[i] as number
+    const value = values[i]
     const difference = (value - before) | 0
     deltas[i] = (difference << 1) ^ (difference >> 31)
     before = value
@@ -106,7 +106,7 @@ export function putRecordPlanes(writer: FieldWriter, records: Uint8Array, size: 
   for (let plane = 0; plane < size; plane++) {
     const at = take(writer, count)
     const { bytes } = writer
-    for (let i = 0, from = plane; i < count; i++, from += size) bytes[at + i] = records[from] as number
+    for (let i = 0, from = plane; i < count; i++, from += size) bytes[at + i] = records[from]
   }
 }
 
@@ -147,7 +147,7 @@ function skip(reader: FieldReader, count: number): number {
 }
 
 export function takeU8(reader: FieldReader): number {
-  return reader.bytes[skip(reader, 1)] as number
+  return reader.bytes[skip(reader, 1)]
 }
 
 export function takeU16(reader: FieldReader): number {
@@ -204,7 +204,7 @@ export function takeColumn(reader: FieldReader, count: number): Uint32Array {
   const values = new Uint32Array(count)
   for (let plane = 0; plane < width; plane++) {
     const from = start + plane * count
-    for (let i = 0; i < count; i++) values[i] = (values[i] as number) | ((bytes[from + i] as number) << (plane * 8))
+    for (let i = 0; i < count; i++) values[i] = values[i] | (bytes[from + i] << (plane * 8))
   }
   return values
 }
@@ -213,7 +213,7 @@ export function takeDeltaColumn(reader: FieldReader, count: number): Uint32Array
   const values = takeColumn(reader, count)
   let before = 0
   for (let i = 0; i < count; i++) {
-    const delta = values[i] as number
+    const delta = values[i]
     before = (before + ((delta >>> 1) ^ -(delta & 1))) | 0
     values[i] = before
   }
@@ -226,7 +226,7 @@ export function takeRecordPlanes(reader: FieldReader, count: number, size: numbe
   const { bytes } = reader
   for (let plane = 0; plane < size; plane++) {
     const from = start + plane * count
-    for (let i = 0, to = plane; i < count; i++, to += size) records[to] = bytes[from + i] as number
+    for (let i = 0, to = plane; i < count; i++, to += size) records[to] = bytes[from + i]
   }
 }
 

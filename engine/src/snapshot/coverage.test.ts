@@ -27,7 +27,7 @@ async function snapshotOf(
         const features = room === 1 ? 'late|breakfast' : 'breakfast'
         packages.push(`hotel_${n},room_${room},${dateIn(night + 1)},2,120,${features}\n`)
         if (room === 1) late++
-        days[night] = (days[night] as number) + 1
+        days[night] = days[night] + 1
       }
     }
   }
@@ -59,7 +59,7 @@ test('packages of a snapshot file are counted by segment and day, also where a t
   expect(found.roomsPerProperty.slice(0, 5)).toEqual([0, 1_000, 1_000, 1_000, 0])
 })
 
-test('inspect tells a snapshot file as text and as one line of JSON, and a damaged one by its place', async () => {
+test('inspect prints a snapshot file as text and as one line of JSON, and the position of damage', async () => {
   const { path } = await snapshotOf(4, 3)
 
   const text = await runVacancy(['inspect', path])
@@ -67,7 +67,7 @@ test('inspect tells a snapshot file as text and as one line of JSON, and a damag
   const file = openSync(path, 'r+')
   const byte = Buffer.alloc(1)
   readSync(file, byte, 0, 1, 2_000)
-  writeSync(file, Buffer.from([(byte[0] as number) ^ 1]), 0, 1, 2_000)
+  writeSync(file, Buffer.from([byte[0] ^ 1]), 0, 1, 2_000)
   closeSync(file)
   const damaged = await runVacancy(['inspect', path])
   truncateSync(path, 100)

@@ -1,7 +1,7 @@
 /**
- * What a snapshot file holds, counted from the file itself: every chunk is read, verified and decoded, part by part, so
- * memory stays small however large the file is. The counters of `vacancy inspect FILE`, and the read-back that an
- * import compares with what it was told to build.
+ * The content of a snapshot file, counted from the file itself: every chunk is read, verified and decoded, part by
+ * part, so that memory stays small for any file size. Used by `vacancy inspect FILE`, and for the read-back that an
+ * import compares with its input.
  */
 
 import { formatDay } from '@vacancy/shared'
@@ -10,15 +10,15 @@ import { createEnv, type Disk, type Log } from '../env.ts'
 import { BYTES_PER_WORD } from './codec.ts'
 import { snapshotId } from './format.ts'
 import { decodePart, openSeedFile, type SnapshotReader } from './load.ts'
-import type { PlaneMap } from './shapes.ts'
-import { sharedU32 } from './shapes.ts'
+import type { PlaneMap } from './schema.ts'
+import { sharedU32 } from './schema.ts'
 import { createWordsCoder, planWords, WORDS_SCRATCH_BYTES } from './words.ts'
 
 const PAGE_BYTES = 65_536
-/** Bytes kept free in front of the planes: address 0 is no address. */
+/** Bytes kept free before the planes: address 0 means none. */
 const ORIGIN = 64
 
-/** More room types than this share a place of the histogram. */
+/** All larger numbers of room types share the last bucket of the histogram. */
 export const ROOMS_COUNTED_MAX = 24
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
@@ -29,9 +29,10 @@ export function coverageOf(path: string, disk: Disk = createEnv(silent).disk): S
   const { manifest, names, properties } = reader
   const first = manifest.window?.from ?? 0
   const days = manifest.window ? manifest.window.to - first + 1 : 0
-  const segments = names.segments.map((name, i) => ({
+  const propertiesOf = new Map(manifest.segments.map((segment) => [segment.name, segment.properties]))
+  const segments = names.segments.map((name) => ({
     name,
-    properties: manifest.segments[i]?.properties ?? 0,
+    properties: propertiesOf.get(name) ?? 0,
     rooms: 0,
     packages: new Array<number>(days).fill(0),
   }))
@@ -40,8 +41,8 @@ export function coverageOf(path: string, disk: Disk = createEnv(silent).disk): S
     const shape = reader.tables[table]
     const segment = shape && segments[shape.segment]
     if (!shape || !segment) return
-    const day = (shape.days[night] as number) - first
-    segment.packages[day] = (segment.packages[day] as number) + packages
+    const day = shape.days[night] - first
+    segment.packages[day] = segment.packages[day] + packages
     segment.rooms += rooms
   })
   return {
@@ -57,27 +58,28 @@ export function coverageOf(path: string, disk: Disk = createEnv(silent).disk): S
     window: manifest.window ? { from: formatDay(manifest.window.from), to: formatDay(manifest.window.to) } : null,
     roomsPerProperty: histogram(reader),
     packagesPerFeature: byFeature,
-    segments,
+    segments: segments.filter(({ properties: held }) => held > 0),
   }
 }
 
 function histogram({ properties: { count, roomStart } }: SnapshotReader): number[] {
   const places = new Array<number>(ROOMS_COUNTED_MAX + 2).fill(0)
   for (let i = 0; i < count; i++) {
-    const rooms = (roomStart[i + 1] as number) - (roomStart[i] as number)
+    const rooms = roomStart[i + 1] - roomStart[i]
     const place = Math.min(rooms, ROOMS_COUNTED_MAX + 1)
-    places[place] = (places[place] as number) + 1
+    places[place] = places[place] + 1
   }
   return places
 }
 
 /**
- * Decodes part after part into one small area and counts what is there.
+ * Decodes one part after the other into a small area and counts its content.
  *
- * The rows of a part lie anywhere in their table, and decoding places them from the table's first row on. So the area
- * begins behind as many bytes as the farthest row needs; what lies before is never touched, and takes no memory.
+ * The rows of a part may be anywhere in their table, and decoding places them relative to the table's first row. The
+ * area therefore starts after as many bytes as the farthest row needs. The bytes before are never touched, and take
+ * no memory.
  *
- * @param byFeature gets the packages that have entry i of the codec list
+ * @param byFeature receives the packages that have entry i of the codec list
  */
 function countWords(
   disk: Disk,
@@ -97,7 +99,7 @@ function countWords(
   const u32 = new Uint32Array(memory.buffer)
   const coder = createWordsCoder(memory, scratch, { tables, ids: properties.ids, roomTypes: names.roomTypes })
   const planeMap: PlaneMap = {
-    words: sharedU32(firstPlane[tables.length] as number),
+    words: sharedU32(firstPlane[tables.length]),
     availableOffset: sharedU32(tables.length),
     statsBefore: 0,
   }
@@ -106,7 +108,7 @@ function countWords(
     let next = area
     for (const { table, rowStart, rows, nights } of slices) {
       for (let night = 0; night < nights; night++) {
-        planeMap.words[(firstPlane[table] as number) + night] = next - rowStart * BYTES_PER_WORD
+        planeMap.words[firstPlane[table] + night] = next - rowStart * BYTES_PER_WORD
         next += rows * BYTES_PER_WORD
       }
     }
@@ -117,13 +119,13 @@ function countWords(
         let packages = 0
         let rooms = 0
         for (const end = at + rows * 2; at < end; at += 2) {
-          const low = u32[at] as number
-          if ((low | (u32[at + 1] as number)) === 0) continue
+          const low = u32[at]
+          if ((low | u32[at + 1]) === 0) continue
           packages++
           rooms += low & 0xff
           for (let mask = low >>> 8; mask !== 0; mask &= mask - 1) {
             const bit = 31 - Math.clz32(mask & -mask)
-            byFeature[bit] = (byFeature[bit] as number) + 1
+            byFeature[bit] = byFeature[bit] + 1
           }
         }
         count(table, night, packages, rooms)

@@ -30,7 +30,7 @@ import { inlineEncoder, writeSeedFileAtOnce, writeSnapshotDirAtOnce } from './wr
 const HERE = '/here'
 const THERE = '/there'
 const source = createTestSource({ segments: 2, roomTypes: 2, propertiesPerSegment: 3, nights: 2 })
-const encoder = inlineEncoder(source, source.planes.scratch[0] as number)
+const encoder = inlineEncoder(source, source.planes.scratch[0])
 const membership: Membership = {
   members: [{ id: 1, node: 'a', incarnation: '11'.repeat(16) }],
   voters: [1],
@@ -61,7 +61,7 @@ function createNodes(): SimulatedDisk {
 }
 
 function write(disk: SimulatedDisk, dataDir: string, index: number): void {
-  source.planes.u32[(source.planes.planeMap.words[0] as number) / 4 + 1] = ~index
+  source.planes.u32[source.planes.planeMap.words[0] / 4 + 1] = ~index
   const at = { ...source, index, membership, lastMaintenanceDay: 20_000 + index }
   writeSnapshotDirAtOnce(envOf(disk), dataDir, at, { encoder, origin: 'test' })
 }
@@ -84,7 +84,7 @@ function planOf(node: Node, manifest: Uint8Array) {
   return answer
 }
 
-/** Pulls everything that is missing. */
+/** Downloads everything that is missing. */
 function pullAll(here: Node, there: Node, manifest: Uint8Array): void {
   const { held, missing } = planOf(here, manifest)
   const bad = held.filter((chunk) => here.ask({ kind: 'verify', chunk }).state === 'bad')
@@ -95,7 +95,7 @@ function pullAll(here: Node, there: Node, manifest: Uint8Array): void {
   }
 }
 
-test('a snapshot that was pulled chunk by chunk is made current and verifies, its members included', () => {
+test('a snapshot that was downloaded chunk by chunk is made current and verifies, its members included', () => {
   const disk = createNodes()
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const newest = newestOf(there)
@@ -112,7 +112,7 @@ test('a snapshot that was pulled chunk by chunk is made current and verifies, it
   expect(disk.stat(incomingFolder(HERE))).toBeUndefined()
 })
 
-test('chunks that are here already are not pulled again: own snapshots, the seed, and what came before', () => {
+test('existing chunks are not downloaded again: own snapshots, the seed, and earlier downloads', () => {
   const disk = createNodes()
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const { manifest } = newestOf(there)
@@ -130,7 +130,7 @@ test('chunks that are here already are not pulled again: own snapshots, the seed
   expect(held).toHaveLength(all.length - 1)
 })
 
-test('a snapshot does not become current before all of it is here, unless the defect is planted', () => {
+test('a snapshot does not become current before it is complete, unless the defect is planted', () => {
   const disk = createNodes()
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const { manifest } = newestOf(there)
@@ -145,7 +145,7 @@ test('a snapshot does not become current before all of it is here, unless the de
   expect(() => verifySnapshot(disk, found.head)).toThrow('missing')
 })
 
-test('a chunk that is not what its name says is not kept, and one that rots here is pulled anew', () => {
+test('a chunk that does not match its name is not kept, and a rotten one is downloaded again', () => {
   const disk = createNodes()
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const { manifest } = newestOf(there)
@@ -170,7 +170,7 @@ test('a chunk that is not what its name says is not kept, and one that rots here
   }
 })
 
-test('what an earlier offer left and this one does not need goes, the rest stays over a restart', () => {
+test('chunks of an earlier offer that this one does not need are removed, the rest survives a restart', () => {
   const disk = createNodes()
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const first = newestOf(there).manifest
@@ -184,7 +184,7 @@ test('what an earlier offer left and this one does not need goes, the rest stays
   expect(disk.list(incomingFolder(HERE))).toHaveLength(all.length - 1)
 })
 
-test('ranges outside a chunk and chunks that are not here are answered with nothing', () => {
+test('ranges outside a chunk and missing chunks have an empty reply', () => {
   const disk = createNodes()
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const newest = newestOf(there)
@@ -206,7 +206,7 @@ test('ranges outside a chunk and chunks that are not here are answered with noth
   expect(isManifest(newest.manifest.subarray(1), newest.manifestDigest)).toBe(false)
 })
 
-test('a full disk and a manifest that is none are answers, not ends', () => {
+test('a full disk and an invalid manifest are reported, not fatal', () => {
   const disk = createNodes()
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
   const { manifest } = newestOf(there)
@@ -216,7 +216,7 @@ test('a full disk and a manifest that is none are answers, not ends', () => {
   const read = there.ask({ kind: 'read', digest: chunk.digest, offset: 0, length: chunk.bytes })
   assert(read.state === 'read' && read.bytes !== undefined, 'the other node has the chunk')
   const other = manifest.slice()
-  other[20] = (other[20] as number) ^ 1
+  other[20] = other[20] ^ 1
 
   fillDisk(disk)
 
@@ -228,7 +228,7 @@ test('a full disk and a manifest that is none are answers, not ends', () => {
   })
 })
 
-test('a snapshot that is being sent stays when older ones go', () => {
+test('a snapshot that is being sent is kept when older ones are removed', () => {
   const disk = createNodes()
   for (const index of [8, 9, 10]) write(disk, THERE, index)
 
@@ -246,7 +246,7 @@ const contentDigestOf = (disk: SimulatedDisk, dataDir: string) => {
   return hex(found.head.manifest.contentDigest)
 }
 
-test('a snapshot file is brought in for a load, is no snapshot to start from, and others can pull it', () => {
+test('an imported snapshot file is not used to start from, and other nodes can download it', () => {
   const disk = createNodes()
   writeSeedFileAtOnce(envOf(disk), '/file', { ...source, lastMaintenanceDay: 20_100, membership }, { encoder })
   const [here, there] = [nodeOn(disk, HERE), nodeOn(disk, THERE)]
@@ -268,7 +268,7 @@ test('a snapshot file is brought in for a load, is no snapshot to start from, an
   verifySnapshot(disk, readHeldSnapshot(disk, HERE, held))
 })
 
-test('a file of another shard or of other codecs is not brought in', () => {
+test('a file of another shard or of other codecs is not imported', () => {
   const disk = createNodes()
   writeSeedFileAtOnce(envOf(disk), '/file', source, { encoder })
   const refusal = (other: Partial<Wanted>) =>
@@ -279,7 +279,7 @@ test('a file of another shard or of other codecs is not brought in', () => {
   expect(heldSnapshots(disk, HERE)).toEqual([])
 })
 
-test('a damaged file is not brought in', () => {
+test('a damaged file is not imported', () => {
   const disk = createNodes()
   writeSeedFileAtOnce(envOf(disk), '/file', source, { encoder })
   const bytes = readSeedFile(disk, '/file').bytes
@@ -302,7 +302,7 @@ test('the state before a load stays, with its chunks, until it is dropped', () =
   expect(kept).toMatchObject({ state: 'kept', path: expect.stringContaining(before) })
   for (const index of [8, 9, 10]) write(disk, THERE, index)
   retainSnapshots(disk, THERE)
-  // Asked again after a restart, when the snapshot itself is gone.
+  // Repeated after a restart, when the snapshot itself is gone.
   expect(there.ask(keep)).toEqual(kept)
 
   const answer = there.ask({ kind: 'find', contentDigest: before })
@@ -324,7 +324,7 @@ test('the state before a load stays, with its chunks, until it is dropped', () =
   expect(there.ask({ kind: 'find', contentDigest: before })).toEqual({ state: 'found', found: undefined })
 })
 
-test('what a start from an own snapshot would come to again is not dropped', () => {
+test('the state before a load is not dropped while a start from an own snapshot would repeat the load', () => {
   const disk = createNodes()
   const there = nodeOn(disk, THERE)
   there.ask({ kind: 'keep', index: 7, term: 1, loaded: LOADED })
@@ -387,13 +387,13 @@ const installing: Scenario<Ledger> = {
 
 const options = { random: createRandom(1), samples: 1 }
 
-test('an install is there whole or not at all, whatever operation the machine stops at', () => {
+test('an install is complete or absent, whichever operation the machine stops at', () => {
   expect(crashEverywhere(installing, options)).toBeUndefined()
 })
 
-test('no sync of an install is idle', () => {
+test('every sync of an install is needed', () => {
   for (const [site, from] of syncSites(installing)) {
-    // A folder above our own is synced by whoever makes it.
+    // The process that creates the data directory syncs its parent.
     const violation = crashEverywhere(installing, { ...options, watcher: withoutSync(site), from })
     expect(violation, site).toBeDefined()
   }

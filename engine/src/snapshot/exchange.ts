@@ -1,13 +1,13 @@
 /**
- * What transfer between nodes does on the disk (consensus.md §16.3): read ranges of chunks for others, keep chunks of
- * others in `incoming/`, make a snapshot current whose chunks are all here. Plain functions; the bulk thread runs them
- * for the replica thread, which must not wait for a disk, and a simulator runs them inline.
+ * Disk operations of a transfer between nodes (docs/design/storage.md#transfer): read ranges of chunks for other
+ * nodes, store received chunks in `incoming/`, and make a complete snapshot current. Plain functions: the bulk thread
+ * runs them for the replica thread, which must not wait for a disk, and a simulator runs them inline.
  *
- *   data_dir/incoming/<digest>.chk   received, verified, durable but for its name
+ *   data_dir/incoming/<digest>.chk   received, verified, durable except for its name
  *
- * A chunk is named by its content, so what was verified counts for every later offer, of whatever leader, over restarts.
- * Names are not synced one by one: a chunk whose name a crash took is pulled again. All are synced, in their new place,
- * before there is a manifest that needs them.
+ * A chunk is named by its content, so a verified one is valid for every later offer of any leader, and after
+ * restarts. Names are not synced one by one: a chunk whose name is lost in a crash is downloaded again. All names are
+ * synced, in their final location, before a manifest refers to them.
  */
 
 import { assert, unreachable, VacancyError } from '@vacancy/shared'
@@ -36,7 +36,7 @@ import {
   verifyChunk,
 } from './format.ts'
 import { placeChunks, readChunk, readSeedFile, readSnapshotDir, type SnapshotHead } from './load.ts'
-import { encodeManifestFile } from './note.ts'
+import { encodeManifestFile } from './manifest-file.ts'
 import {
   findSnapshots,
   foreignness,
@@ -52,35 +52,35 @@ import {
 } from './snapshot.ts'
 import { chunksFolder, makeFolder, putChunk, snapshotsFolder } from './write.ts'
 
-/** Kept free beside what a transfer needs: the log goes on meanwhile. */
+/** Kept free beyond the need of a transfer, because the log continues meanwhile. */
 export const INCOMING_RESERVE_BYTES = 64 << 20
 
 export type ChunkName = { readonly digest: string; readonly bytes: number }
 
 export type ExchangeAsk =
-  /** The newest snapshot here, to offer it. */
+  /** The newest snapshot of this node, to offer it. */
   | { readonly kind: 'newest' }
-  /** What is here of a snapshot and what is not. */
+  /** The existing and the missing chunks of a snapshot. */
   | { readonly kind: 'plan'; readonly manifest: Uint8Array }
-  /** Whether a chunk that is here is whole; one in the seed file is copied out of it. */
+  /** Whether an existing chunk is intact. One in the seed file is copied out of it. */
   | { readonly kind: 'verify'; readonly chunk: ChunkName }
-  /** Verifies and keeps a chunk that was received. */
+  /** Verifies and stores a received chunk. */
   | { readonly kind: 'store'; readonly digest: string; readonly bytes: Uint8Array }
   /** A range of a chunk, or of a manifest by its own digest. */
   | { readonly kind: 'read'; readonly digest: string; readonly offset: number; readonly length: number }
-  /** All chunks are verified: the snapshot gets its name. */
+  /** All chunks are verified: the snapshot becomes current. */
   | { readonly kind: 'current'; readonly manifest: Uint8Array; readonly origin: string }
-  /** The same for a snapshot that is to be loaded into the running shard: it is kept beside, under its content digest. */
+  /** The same for a snapshot to load into the running shard: it is kept separately, under its content digest. */
   | { readonly kind: 'hold'; readonly manifest: Uint8Array; readonly origin: string }
-  /** A snapshot file of this machine, to be loaded: copied, and held as above. */
+  /** A snapshot file of this machine to load: copied, and held as above. */
   | { readonly kind: 'import'; readonly file: string; readonly wanted: Wanted }
   /** The snapshot of a load, or the state before one, by its content digest. */
   | { readonly kind: 'find'; readonly contentDigest: string }
-  /** The snapshot at a position is the state before the load of `loaded`: it stays until it is dropped. */
+  /** The snapshot at a position is the state before the load of `loaded`: it is kept until it is dropped. */
   | { readonly kind: 'keep'; readonly index: number; readonly term: number; readonly loaded: string }
-  /** The state before a load, by its own content digest or that of what was loaded. */
+  /** The state before a load, by its own content digest or that of the loaded snapshot. */
   | { readonly kind: 'before'; readonly contentDigest: string }
-  /** An operator gives up the way back: the state before a load goes, and the snapshot it loaded. */
+  /** An operator gives up the rollback: drops the state before a load, and the snapshot it loaded. */
   | { readonly kind: 'drop'; readonly contentDigest: string }
 
 export type Newest = {
@@ -100,11 +100,11 @@ export type Plan = {
   readonly codecsOrderedHash: string
   readonly contentDigest: string
   readonly packages: number
-  /** Here, to be verified. */
+  /** Existing chunks, to be verified. */
   readonly held: readonly ChunkName[]
   readonly missing: readonly ChunkName[]
   readonly bytesTotal: number
-  /** Whether the disk has room for what is missing. */
+  /** Whether the disk has space for the missing chunks. */
   readonly hasRoom: boolean
 }
 
@@ -117,21 +117,21 @@ export type ExchangeAnswer =
   | { readonly state: 'found'; readonly found: Held | undefined }
   | { readonly state: 'before'; readonly before: StateBefore | undefined }
   | { readonly state: 'dropped'; readonly isDone: boolean }
-  /** Not dropped: a start from a snapshot of this node before that index would come to the load again. */
+  /** Not dropped: a start from a snapshot of this node before that index would repeat the load. */
   | { readonly state: 'needed'; readonly index: number }
-  /** Not made current: these are not here any more. */
+  /** Not made current: these chunks are missing. */
   | { readonly state: 'lacking'; readonly missing: readonly ChunkName[] }
   | { readonly state: 'refused'; readonly error: VacancyError['fields'] & { readonly code: VacancyError['code'] } }
 
-/** Answers `ask`; in production on another thread, so `done` is never called at once. */
+/** Executes `ask`. In production it runs on another thread, so `done` is never called synchronously. */
 export type Exchange = (ask: ExchangeAsk, done: (answer: ExchangeAnswer) => void) => void
 
 export type Exchanger = {
   readonly env: Env
   readonly dataDir: string
-  /** Chunks in the seed file, by digest, of the file with so many bytes. */
+  /** Chunks of the seed file, by digest, for the file of that size. */
   seed: { readonly bytes: number; readonly places: ReadonlyMap<string, Place> } | undefined
-  /** The manifest that was offered last: peers may pull it in pieces. */
+  /** The manifest that was offered last. Peers may download it in ranges. */
   offered: { readonly digest: string; readonly bytes: Uint8Array } | undefined
 }
 
@@ -145,7 +145,7 @@ export function createExchanger(env: Env, dataDir: string): Exchanger {
   return { env, dataDir, seed: undefined, offered: undefined }
 }
 
-/** @throws disk_failed, which ends the process; everything else is an answer */
+/** @throws disk_failed, which ends the process; all other errors are replies */
 export function runExchange(exchanger: Exchanger, ask: ExchangeAsk): ExchangeAnswer {
   try {
     return answerTo(exchanger, ask)
@@ -201,7 +201,7 @@ function newestOf(exchanger: Exchanger): Newest | undefined {
   return describe(exchanger, found.head.manifest)
 }
 
-/** What is told of a snapshot; from now on its manifest can be read by its digest. */
+/** The description of a snapshot. From now on its manifest can be read by its digest. */
 function describe(exchanger: Exchanger, manifest: Manifest): Newest {
   const bytes = encodeManifest(manifest)
   exchanger.offered = { digest: hex(manifest.manifestDigest), bytes }
@@ -244,7 +244,7 @@ function planIncoming(exchanger: Exchanger, bytes: Uint8Array): Plan {
   }
 }
 
-/** What earlier offers left and this one does not need, and what crashes left unfinished. */
+/** Removes chunks of earlier offers that this one does not need, and unfinished files of crashes. */
 function forgetOthers({ env, dataDir }: Exchanger, wanted: ReadonlyMap<string, Part>): void {
   const folder = incomingFolder(dataDir)
   if (!env.disk.stat(folder)) return
@@ -253,7 +253,7 @@ function forgetOthers({ env, dataDir }: Exchanger, wanted: ReadonlyMap<string, P
   }
 }
 
-/** Where a chunk lies here; the received one first: another of that name was found damaged. */
+/** Location of a chunk. A received one comes first, because the other one of that name was found damaged. */
 function placeOf(exchanger: Exchanger, digest: string): Place | undefined {
   const { env, dataDir } = exchanger
   for (const folder of [incomingFolder(dataDir), chunksFolder(dataDir)]) {
@@ -264,7 +264,7 @@ function placeOf(exchanger: Exchanger, digest: string): Place | undefined {
   return seedPlaces(exchanger)?.get(digest)
 }
 
-/** The seed is an operator's file and may come and go. */
+/** The seed is an operator's file and may appear and disappear. */
 function seedPlaces(exchanger: Exchanger): ReadonlyMap<string, Place> | undefined {
   const { env, dataDir } = exchanger
   const path = `${dataDir}/${SEED_FILE}`
@@ -276,7 +276,7 @@ function seedPlaces(exchanger: Exchanger): ReadonlyMap<string, Place> | undefine
   try {
     head = readSeedFile(env.disk, path)
   } catch (error) {
-    // A damaged seed is as good as none here; recovery says so.
+    // A damaged seed counts as missing here; recovery reports it.
     if (!isDamage(error)) throw error
   }
   for (const { part, file, offset } of head ? placeChunks(head) : []) {
@@ -319,7 +319,7 @@ function manifestOf({ env, dataDir }: Exchanger, digest: string): Manifest | und
   return [...own, ...held].find(({ manifestDigest }) => hex(manifestDigest) === digest)
 }
 
-/** Bit rot must not travel from one snapshot into the next. */
+/** Bit rot must not spread from one snapshot to the next. */
 function verifyHeld(exchanger: Exchanger, { digest, bytes }: ChunkName): boolean {
   const { env, dataDir } = exchanger
   const place = placeOf(exchanger, digest)
@@ -345,8 +345,8 @@ function putIncoming({ env, dataDir }: Exchanger, digest: string, bytes: Uint8Ar
 }
 
 /**
- * Gives a snapshot its name. Chunks come to their place, durably, before the manifest does, and the received ones
- * replace those of their names: they were found damaged.
+ * Makes a snapshot current. Chunks reach their final location, durably, before the manifest. Received chunks replace
+ * those of the same name, which were found damaged.
  */
 function place(exchanger: Exchanger, bytes: Uint8Array, origin: string, kind: 'current' | 'hold'): ExchangeAnswer {
   const { env, dataDir } = exchanger
@@ -356,7 +356,7 @@ function place(exchanger: Exchanger, bytes: Uint8Array, origin: string, kind: 'c
   const missing: ChunkName[] = []
   for (const [digest, part] of chunks) {
     const place = placeOf(exchanger, digest)
-    // A chunk that lies in a seed file only was never copied out of it, so it was never verified.
+    // A chunk that exists only in a seed file was never copied out of it, so it was never verified.
     if (place?.bytes !== part.bytes || place.offset !== 0) missing.push({ digest, bytes: part.bytes })
   }
   const isTooEarly = env.defects?.has('transfer/switch-before-complete')
@@ -368,7 +368,7 @@ function place(exchanger: Exchanger, bytes: Uint8Array, origin: string, kind: 'c
     const name = chunkFileName(part.digest)
     if (disk.stat(`${incoming}/${name}`)) renameFile(disk, `${incoming}/${name}`, `${target}/${name}`)
   }
-  // Where they come from needs no sync: a name that a crash brings back there is dropped with the next offer.
+  // The source folder needs no sync: a name that a crash restores there is dropped with the next offer.
   syncFolder(disk, target)
   syncFolder(disk, snapshots)
   syncFolder(disk, dataDir)
@@ -381,7 +381,7 @@ function place(exchanger: Exchanger, bytes: Uint8Array, origin: string, kind: 'c
   return { state: kind === 'current' ? 'current' : 'held', path }
 }
 
-/** A folder with a manifest, durable; all its chunks are in their place. */
+/** Writes a folder with a manifest, durably. All its chunks are in their final location. */
 function putManifest({ env, dataDir }: Exchanger, path: string, manifest: Uint8Array, origin: string): void {
   makeFolder(env.disk, path)
   const note = { createdAtMs: Math.round(env.clock.wallMs()), durationMs: 0, origin }
@@ -406,7 +406,7 @@ function importFile(exchanger: Exchanger, file: string, wanted: Wanted): Exchang
   return place(exchanger, encodeManifest({ ...manifest, membership: undefined }), 'load', 'hold')
 }
 
-/** The snapshot of a load, or the state before one: going back is another load. */
+/** The snapshot of a load, or the state before one: a rollback is another load. */
 function findHeld(exchanger: Exchanger, contentDigest: string): Held | undefined {
   const { env, dataDir } = exchanger
   const held = heldSnapshots(env.disk, dataDir).find((each) => each.contentDigest === contentDigest)
@@ -416,7 +416,7 @@ function findHeld(exchanger: Exchanger, contentDigest: string): Held | undefined
 
 function keepBefore(exchanger: Exchanger, index: number, term: number, loaded: string): ExchangeAnswer {
   const { env, dataDir } = exchanger
-  // A node that was stopped in the middle of it comes to the same entry again.
+  // A node that was stopped during it repeats the same entry.
   const kept = statesBefore(env.disk, dataDir).find((before) => before.index === index && before.loaded === loaded)
   if (kept) return { state: 'kept', path: kept.path }
   const { manifest } = readSnapshotDir(
@@ -429,14 +429,14 @@ function keepBefore(exchanger: Exchanger, index: number, term: number, loaded: s
   return { state: 'kept', path }
 }
 
-/** States before loads that go by this digest, the last load first. */
+/** States before loads that match this digest, the last load first. */
 function beforeOf({ env, dataDir }: Exchanger, contentDigest: string): StateBefore[] {
   return statesBefore(env.disk, dataDir)
     .filter((before) => before.contentDigest === contentDigest || before.loaded === contentDigest)
     .sort((a, b) => b.index - a.index)
 }
 
-/** Removes what an operator gave up, unless a start would need it; chunks go with the next clean-up. */
+/** Removes a state that an operator gave up, unless a start would need it. The next clean-up removes its chunks. */
 function dropLoad(exchanger: Exchanger, contentDigest: string): ExchangeAnswer {
   const { env, dataDir } = exchanger
   const { disk } = env
@@ -456,7 +456,7 @@ function dropLoad(exchanger: Exchanger, contentDigest: string): ExchangeAnswer {
   return { state: 'dropped', isDone: folders.length > 0 }
 }
 
-/** What is left there belongs to no offer any more. */
+/** Remaining files belong to no current offer. */
 export function dropIncoming({ env, dataDir }: Pick<Exchanger, 'env' | 'dataDir'>): void {
   const { disk } = env
   const folder = incomingFolder(dataDir)
@@ -465,7 +465,7 @@ export function dropIncoming({ env, dataDir }: Pick<Exchanger, 'env' | 'dataDir'
   guarded('rmdir', folder, () => disk.removeDirectory(folder))
 }
 
-/** Whether this manifest says what that digest says: a large one is pulled like a chunk. */
+/** Whether a manifest matches the digest. A large one is downloaded like a chunk. */
 export function isManifest(bytes: Uint8Array, digest: string): boolean {
   assert(digest.length === 64, 'a digest has 32 bytes')
   if (bytes.length < 32) return false

@@ -21,7 +21,7 @@ import {
   shortSnapshotId,
   snapshotId,
 } from './format.ts'
-import { decodeManifestFile, encodeManifestFile } from './note.ts'
+import { decodeManifestFile, encodeManifestFile } from './manifest-file.ts'
 
 const HASH = '5b753132fa61aa379e43d05fbff3c06118479daf481c3cf1af485c4a9e6dedd3'
 
@@ -82,7 +82,7 @@ const membership: Membership = {
   autoLeave: false,
 }
 
-test('a manifest carries the members with their ids, and its content is none the other for it', () => {
+test('a manifest includes the members with their ids, which do not affect the content digest', () => {
   const plain = decodeManifest(encodeManifest({ ...content, ...position }), 'MANIFEST')
   const decoded = decodeManifest(encodeManifest({ ...content, ...position, membership }), 'MANIFEST')
 
@@ -98,7 +98,7 @@ test('a manifest without members has the bytes of the first version', () => {
   expect(digest).toBe('eef2cb688be5bb82bdc4cd9c42f05f231c32ca25c8b181627ee407d9225c2803')
 })
 
-test('the id says what is in a snapshot, not where in a log it was taken', () => {
+test('the id depends on the content of a snapshot, not on its log position', () => {
   const idOf = (value: Content & Position) => snapshotId(decodeManifest(encodeManifest(value), 'MANIFEST'))
   const id = idOf({ ...content, ...position })
 
@@ -116,21 +116,21 @@ test('the length of a manifest does not depend on the values of its parts', () =
   )
 })
 
-test('every bit of a manifest and of its note matters', () => {
+test('any flipped bit of a manifest or its note is detected', () => {
   const note = { createdAtMs: 1, durationMs: 2, origin: 'test' }
   const file = encodeManifestFile(encodeManifest({ ...content, ...position, membership }), note)
   expect(decodeManifestFile(file, 'MANIFEST').note).toEqual(note)
 
   for (let bit = 0; bit < file.length * 8; bit++) {
     const flipped = file.slice()
-    flipped[bit >>> 3] = (flipped[bit >>> 3] as number) ^ (1 << (bit & 7))
+    flipped[bit >>> 3] = flipped[bit >>> 3] ^ (1 << (bit & 7))
     expect(() => decodeManifestFile(flipped, 'MANIFEST'), `bit ${bit}`).toThrow(
       expect.objectContaining({ code: 'corrupt_data' }),
     )
   }
 })
 
-test('a manifest that ends too early, or goes on, is damage', () => {
+test('a manifest that is too short or too long is damaged', () => {
   const file = encodeManifestFile(encodeManifest({ ...content, ...position }), {
     createdAtMs: 1,
     durationMs: 2,
@@ -155,7 +155,7 @@ function resealed(change: (bytes: Uint8Array) => void): Uint8Array {
   return bytes
 }
 
-test('a kind of block or a version of one that is not known is refused by name', () => {
+test('an unknown kind of block or version is refused by name', () => {
   const [at, section] = ['words', 'members'].map((name) =>
     Buffer.from(encodeManifest({ ...content, ...position, membership })).indexOf(name),
   ) as [number, number]
@@ -204,13 +204,13 @@ test('a chunk unpacks to what it was made of', () => {
   )
 })
 
-test('every bit of a chunk matters, and the error says where it lies', () => {
+test('any flipped bit of a chunk is detected, and the error has its location', () => {
   const chunk = encodeChunk('settings', HASH, new TextEncoder().encode('a few settings'))
   const expected = expectationOf('settings', chunk)
 
   for (let bit = 0; bit < chunk.bytes.length * 8; bit++) {
     const flipped = chunk.bytes.slice()
-    flipped[bit >>> 3] = (flipped[bit >>> 3] as number) ^ (1 << (bit & 7))
+    flipped[bit >>> 3] = flipped[bit >>> 3] ^ (1 << (bit & 7))
     let error: unknown
     try {
       decodeChunk(flipped, expected)

@@ -1,6 +1,6 @@
 /**
- * What a snapshot is made of (consensus.md §16.2): a manifest and chunks. No time stamp and no number that only one
- * node knows is in them, so equal states make equal bytes.
+ * What a snapshot is made of (docs/design/storage.md#snapshot-format): a manifest and chunks. No time stamp and no
+ * number that only one node knows is in them, so equal states make equal bytes.
  *
  * Chunk, named by the SHA-256 of all its bytes; at most CHUNK_BYTES_MAX:
  *
@@ -16,7 +16,7 @@
  *   64      n     one zstd frame
  *
  * Manifest: header, content, position, SHA-256 of all before it. The **content digest**, which is the snapshot's id,
- * is the SHA-256 of the content alone: it says nothing of where in a log the state was met.
+ * is the SHA-256 of the content alone: it does not depend on the log position.
  *
  * A block is a run of chunks, its parts. The kinds are an open list: a reader that meets one it does not know, or a
  * version of one, refuses the snapshot by name.
@@ -53,10 +53,10 @@ import {
 
 export const FORMAT_VERSION = 1
 export const DIGEST_BYTES = 32
-/** Of one part before compression; a block that has more is cut into parts that are compressed each for itself. */
+/** Size of one part before compression. A larger block is split into parts that are compressed separately. */
 export const RAW_BYTES_MAX = 4 << 20
 const CHUNK_HEADER_BYTES = 64
-/** What zstd may add to bytes it cannot make smaller: a header and three bytes per 128 KiB. */
+/** Overhead of zstd for incompressible bytes: a header and three bytes per 128 KiB. */
 const FRAME_SLACK_BYTES = 1024
 export const CHUNK_BYTES_MAX = CHUNK_HEADER_BYTES + RAW_BYTES_MAX + FRAME_SLACK_BYTES
 /** A million parts and a hundred thousand segments are far below it. */
@@ -65,7 +65,7 @@ export const MANIFEST_BYTES_MAX = 128 << 20
 const CHUNK_MAGIC = 0x4b484356 // "VCHK"
 const MANIFEST_MAGIC = 0x464e4d56 // "VMNF"
 
-/** Kinds of blocks that this version writes and reads, in the order in which they stand in a manifest. */
+/** Kinds of blocks that this version writes and reads, in manifest order. */
 export const BLOCK_KINDS = {
   /** The names of all dictionaries and the columns of the properties (sections.ts). */
   properties: 1,
@@ -77,6 +77,8 @@ export const BLOCK_KINDS = {
   sessions: 1,
   /** Replicated settings, as the store encodes them. */
   settings: 1,
+  /** Replicated words of feature level 1; absent below it, so that older programs read those snapshots. */
+  replicated: 1,
 } as const
 export type BlockKind = keyof typeof BLOCK_KINDS
 
@@ -99,23 +101,23 @@ export type Configuration = { readonly voters: readonly string[]; readonly learn
 
 export type SegmentCount = { readonly name: string; readonly properties: number; readonly packages: number }
 
-/** Where in the log the state was met; not part of the content digest. */
+/** The log position of the state; not part of the content digest. */
 export type Position = {
   readonly index: number
   readonly term: number
   /** Names, for people. */
   readonly configuration: Configuration
-  /** Who the members of the shard were, ids and all; absent where no log has one: standalone nodes and seeds. */
+  /** The members of the shard with their ids; absent without a membership, in standalone nodes and seeds. */
   readonly membership?: Membership | undefined
 }
 
-/** The configuration in force at the index (consensus.md M1). */
+/** The configuration in force at the index (docs/design/consensus.md#membership). */
 export type Membership = RaftConfiguration
 
 export type Content = {
   readonly shardId: string
   readonly codecs: readonly string[]
-  /** Hexadecimal SHA-256 of the list in order (platform.md §2.5). */
+  /** Hexadecimal SHA-256 of the list in order (docs/design/http.md#codec-list). */
   readonly codecsOrderedHash: string
   /** Day number; 0 when no maintenance ever ran. */
   readonly lastMaintenanceDay: number
@@ -148,7 +150,7 @@ export function snapshotId(manifest: Manifest): string {
   return hex(manifest.contentDigest)
 }
 
-/** As people see it in logs and tables. */
+/** The short form for logs and tables. */
 export function shortSnapshotId(manifest: Manifest): string {
   return snapshotId(manifest).slice(0, 12)
 }
@@ -170,7 +172,7 @@ export function digestText({ lo, hi }: Digest): string {
 
 // Chunks
 
-/** Compresses one part of a block. `raw` may be a view of shared memory that nobody writes meanwhile. */
+/** Compresses one part of a block. `raw` may be a view of shared memory that no thread is writing. */
 export function encodeChunk(kind: BlockKind, codecsOrderedHash: string, raw: Uint8Array): Chunk {
   assert(raw.length <= RAW_BYTES_MAX, 'a part is cut before it is encoded')
   const frame = zstdCompressSync(raw, { params: { [constants.ZSTD_c_compressionLevel]: 1 } })
@@ -189,7 +191,7 @@ export function encodeChunk(kind: BlockKind, codecsOrderedHash: string, raw: Uin
   return { bytes, digest: sha256(bytes) }
 }
 
-/** What a chunk must be, and where it lies, for errors. */
+/** The expected properties of a chunk, and its location for errors. */
 export type ChunkExpectation = {
   readonly kind: BlockKind
   readonly part: Part
@@ -198,21 +200,21 @@ export type ChunkExpectation = {
   readonly offset: number
 }
 
-/** @throws corrupt_data unless these bytes have the digest that the manifest says */
+/** @throws corrupt_data unless these bytes have the digest in the manifest */
 export function verifyChunk(bytes: Uint8Array, { part, file, offset }: ChunkExpectation): void {
   if (bytes.length !== part.bytes)
     throw damaged(file, offset, `the chunk ends after ${bytes.length} of ${part.bytes} bytes`)
-  if (!equalBytes(sha256(bytes), part.digest)) throw damaged(file, offset, 'the digest of the chunk is another one')
+  if (!equalBytes(sha256(bytes), part.digest)) throw damaged(file, offset, 'the digest of the chunk differs')
 }
 
-/** @returns the bytes of the part before compression; throws corrupt_data unless everything fits */
+/** @returns the bytes of the part before compression. @throws corrupt_data unless every check passes */
 export function decodeChunk(bytes: Uint8Array, expected: ChunkExpectation): Uint8Array {
   verifyChunk(bytes, expected)
   const { kind, file, offset } = expected
   const wrong = (at: number, reason: string, cause?: unknown) => damaged(file, offset + at, reason, cause)
   if (bytes.length < CHUNK_HEADER_BYTES) throw wrong(0, 'the chunk is shorter than its header')
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (view.getUint32(0, true) !== CHUNK_MAGIC) throw wrong(0, 'this is no chunk')
+  if (view.getUint32(0, true) !== CHUNK_MAGIC) throw wrong(0, 'this is not a chunk')
   if (view.getUint16(4, true) !== FORMAT_VERSION) throw wrong(4, 'the chunk has another format version')
   if (view.getUint16(6, true) !== BLOCK_KINDS[kind]) throw wrong(6, `the chunk has another version of ${kind}`)
   const padded = new Uint8Array(12)
@@ -226,7 +228,7 @@ export function decodeChunk(bytes: Uint8Array, expected: ChunkExpectation): Uint
   }
   let raw: Uint8Array
   try {
-    // One byte more than there should be: a frame that holds more is noticed without being unpacked. Never 0 bytes.
+    // One byte more than expected, to detect a larger frame without unpacking it. Never 0 bytes.
     raw = zstdDecompressSync(bytes.subarray(CHUNK_HEADER_BYTES), {
       chunkSize: Math.max(rawBytes + 1, 64),
       maxOutputLength: Math.max(rawBytes + 1, 64),
@@ -235,8 +237,8 @@ export function decodeChunk(bytes: Uint8Array, expected: ChunkExpectation): Uint
     throw wrong(CHUNK_HEADER_BYTES, 'the chunk cannot be unpacked', error)
   }
   if (raw.length !== rawBytes) throw wrong(20, `the chunk unpacks to ${raw.length} bytes, not ${rawBytes}`)
-  if (crc32(raw) !== view.getUint32(24, true)) throw wrong(24, 'the checksum of the part is another one')
-  // A plain array, not a Buffer, and without the byte that was too much.
+  if (crc32(raw) !== view.getUint32(24, true)) throw wrong(24, 'the checksum of the part differs')
+  // A plain array, not a Buffer, without the extra byte.
   return new Uint8Array(raw.buffer, raw.byteOffset, raw.length)
 }
 
@@ -252,7 +254,7 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return true
 }
 
-/** Cuts the raw bytes of a block into parts. */
+/** Splits the raw bytes of a block into parts. */
 export function cutRaw(raw: Uint8Array): Uint8Array[] {
   const parts: Uint8Array[] = []
   for (let start = 0; start < raw.length; start += RAW_BYTES_MAX) parts.push(raw.subarray(start, start + RAW_BYTES_MAX))
@@ -270,7 +272,7 @@ const MEMBERSHIP_SECTION = 'members'
 const MEMBERSHIP_VERSION = 1
 const PART_BYTES = DIGEST_BYTES + 16
 
-/** The only encoding of a manifest. Its length depends on names and counts of parts, not on the parts' values. */
+/** The only encoding of a manifest. Its length depends on names and the number of parts, not on the values of parts. */
 export function encodeManifest(value: Content & Position): Uint8Array {
   const content = createFieldWriter()
   putContent(content, value)
@@ -299,7 +301,7 @@ export function encodeManifest(value: Content & Position): Uint8Array {
 }
 
 function putContent(writer: FieldWriter, content: Content): void {
-  // Only the kinds that are there, so that an older reader does not stumble over one it would not meet.
+  // Only the kinds in use, so that an older reader is not stopped by one it does not need.
   const kinds = (Object.keys(BLOCK_KINDS) as BlockKind[]).filter((kind) =>
     content.blocks.some((block) => block.kind === kind),
   )
@@ -342,10 +344,10 @@ function putDigest(writer: FieldWriter, digest: Digest): void {
   putU32(writer, digest.hi)
 }
 
-/** Bytes of the manifest that begins with `bytes`, as its header says. @throws corrupt_data when there is none */
+/** Length of the manifest that starts with `bytes`, from its header. @throws corrupt_data when it is not a manifest */
 export function manifestLength(bytes: Uint8Array, path: string, origin = 0): number {
   const reader = createFieldReader(bytes, path, origin)
-  if (takeU32(reader) !== MANIFEST_MAGIC) throw damaged(path, origin, 'this is no manifest')
+  if (takeU32(reader) !== MANIFEST_MAGIC) throw damaged(path, origin, 'this is not a manifest')
   takeU32(reader)
   const length = MANIFEST_HEADER_BYTES + takeU32(reader) + takeU32(reader) + DIGEST_BYTES
   if (length > MANIFEST_BYTES_MAX) refuse(reader, `a manifest of ${length} bytes is larger than any may be`)
@@ -367,10 +369,10 @@ export function decodeManifest(bytes: Uint8Array, name: string, origin = 0): Man
   const version = takeU32(reader)
   const contentBytes = takeU32(reader)
   const end = bytes.length - DIGEST_BYTES
-  // Checked before anything is believed, also the version: a flipped bit must not read as a newer format.
+  // Checked first, also before the version: a flipped bit must not look like a newer format.
   const manifestDigest = sha256(bytes.subarray(0, end))
   if (!equalBytes(manifestDigest, bytes.subarray(end)))
-    throw damaged(name, origin, 'the digest of the manifest is another one')
+    throw damaged(name, origin, 'the digest of the manifest differs')
   if (version !== FORMAT_VERSION) throw unsupported(name, `format version ${version}`)
   const contentEnd = MANIFEST_HEADER_BYTES + contentBytes
   const content = bytes.subarray(MANIFEST_HEADER_BYTES, contentEnd)
@@ -397,7 +399,7 @@ function takeMembership(reader: FieldReader): Membership | undefined {
   try {
     return decodeConfiguration(bytes)
   } catch (error) {
-    // The digest is right, so its writer was wrong: no snapshot to start from all the same.
+    // The digest matches, so its writer was wrong. It still cannot be used.
     return refuse(reader, `its members cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
@@ -442,7 +444,7 @@ function takeContent(reader: FieldReader): Content {
   }
 }
 
-/** Every kind that is in the list is needed to know the state, so all must be known before anything else is read. */
+/** The state needs every kind in the list, so all must be known before anything else is read. */
 function takeKinds(reader: FieldReader): BlockKind[] {
   const kinds: BlockKind[] = []
   const count = takeU16(reader)

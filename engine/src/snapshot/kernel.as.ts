@@ -1,10 +1,10 @@
 /**
- * Words of one range of rows over all its nights ⇄ byte planes (codec.ts says what the bytes mean and is the oracle).
+ * Words of one range of rows over all its nights ⇄ byte planes. codec.ts defines the format and is the reference.
  *
- * AssemblyScript. No data of its own and no allocation: every address is an argument. Sixteen rows at a time, then four,
- * then one by one: tables of few rows are common, and the step of four decodes ten rows in a third of the time. A night is
- * read twice when encoded: first for the digest and for which of its planes hold anything, then, from cache, for those
- * planes. Measured by snapshot.bench.ts.
+ * AssemblyScript. No data of its own and no allocation: every address is an argument. It processes sixteen rows at a
+ * time, then four, then single rows: small tables are common, and the step of four decodes ten rows in a third of the
+ * time. A night is read twice when encoded: first for the digest and the non-empty planes, then, from cache, for
+ * those planes. Measured by snapshot.bench.ts.
  */
 
 const ROWS_A_STEP: usize = 16

@@ -1,9 +1,9 @@
 /**
- * A snapshot, from a folder or a file, → the shape of its state at once and its words where the caller wants them.
+ * Loads a snapshot from a folder or a file: the shape of its state first, then its words to addresses of the caller.
  *
- * Nothing is believed unchecked: the digest of the manifest, those of the chunks, the checksum and the length of what
- * they unpack to, every number against what it counts or points to, and at last packages and digest of each part of
- * words. Whatever does not fit is `corrupt_data` with file, offset and reason.
+ * Everything is verified: the digests of manifest and chunks, checksum and length of their unpacked content, every
+ * number against what it counts or points to, and finally packages and digest of each part of words. Any mismatch is
+ * `corrupt_data` with file, offset and reason.
  */
 
 import { type Disk, readFully } from '../env.ts'
@@ -18,35 +18,36 @@ import {
   type Part,
   verifyChunk,
 } from './format.ts'
-import { decodeManifestFile, MANIFEST_FILE_BYTES_MAX, type Note } from './note.ts'
+import { decodeManifestFile, MANIFEST_FILE_BYTES_MAX, type Note } from './manifest-file.ts'
+import { firstPlanes, type Names, type PlaneMap, type PropertyColumns, type TableShape, windowOf } from './schema.ts'
 import { decodeProperties, decodeTables } from './sections.ts'
 import { readSeedHead } from './seed.ts'
-import { firstPlanes, type Names, type PlaneMap, type PropertyColumns, type TableShape, windowOf } from './shapes.ts'
 import { decodeWords, planWords, type WordsCoder, type WordsPart } from './words.ts'
 
-/** Blocks that are read as a whole may be this large before compression. */
+/** Largest size of blocks that are read as a whole, before compression. */
 const SECTION_BYTES_MAX: Readonly<Record<Exclude<BlockKind, 'words'>, number>> = {
   properties: 2 ** 31 - 1,
   tables: 2 ** 31 - 1,
   sessions: 256 << 20,
   settings: 1 << 20,
+  replicated: 1 << 20,
 }
 
-/** Where the chunks lie: one after the other in a file, or each in a file of its own. */
+/** Location of the chunks: consecutive in one file, or each in its own file. */
 export type ChunkPlaces =
   | { readonly form: 'file'; readonly path: string; readonly start: number }
   | { readonly form: 'folder'; readonly path: string }
 
-/** One chunk of a snapshot: what it must be and where it lies. */
+/** One chunk of a snapshot: expected properties and location. */
 export type PlacedChunk = ChunkExpectation & { readonly number: number }
 
-/** A snapshot whose manifest was read, and nothing else. */
+/** A snapshot of which only the manifest was read. */
 export type SnapshotHead = {
   /** The file, or the folder with the manifest. */
   readonly path: string
   readonly manifest: Manifest
   readonly places: ChunkPlaces
-  /** How this node came by it; a file has none. */
+  /** How this node obtained it; absent for a file. */
   readonly note: Note | undefined
   /** Bytes of the chunks and, of a file, all else. */
   readonly bytes: number
@@ -58,12 +59,14 @@ export type SnapshotReader = SnapshotHead & {
   readonly tables: readonly TableShape[]
   readonly sessions: Uint8Array
   readonly settings: Uint8Array
+  /** Empty below feature level 1. */
+  readonly replicated: Uint8Array
   /** Number of the first plane of each table in a PlaneMap. */
   readonly firstPlane: Uint32Array
   readonly words: WordsJob
 }
 
-/** All that a thread needs to decode words, apart from the names of rows and the memory. */
+/** Everything a thread needs to decode words, except the names of rows and the memory. */
 export type WordsJob = {
   readonly parts: readonly WordsPart[]
   readonly chunks: readonly PlacedChunk[]
@@ -89,7 +92,7 @@ export function readSnapshotDir(disk: Disk, path: string, chunks: string): Snaps
   return { path, manifest, places: { form: 'folder', path: chunks }, note, bytes }
 }
 
-/** Reads and checks the shape of the state, everything but the words. */
+/** Reads and verifies the shape of the state: everything except words. */
 export function openSnapshot(disk: Disk, head: SnapshotHead): SnapshotReader {
   const { manifest } = head
   const file = head.path
@@ -105,6 +108,7 @@ export function openSnapshot(disk: Disk, head: SnapshotHead): SnapshotReader {
     tables,
     sessions: section('sessions'),
     settings: section('settings'),
+    replicated: section('replicated'),
     firstPlane: firstPlanes(tables),
     words: { parts: planWords(tables).flat(), chunks: placed.filter((chunk) => chunk.kind === 'words') },
   }
@@ -112,7 +116,7 @@ export function openSnapshot(disk: Disk, head: SnapshotHead): SnapshotReader {
   return reader
 }
 
-/** Reads a snapshot file but for its words. @throws corrupt_data, data_conflict, errno errors */
+/** Reads a snapshot file except its words. @throws corrupt_data, data_conflict, errno errors */
 export function openSeedFile(disk: Disk, path: string): SnapshotReader {
   return openSnapshot(disk, readSeedFile(disk, path))
 }
@@ -131,12 +135,12 @@ export function placeChunks({ manifest, places }: SnapshotHead): PlacedChunk[] {
   return chunks
 }
 
-/** Reads one chunk; not yet checked but for its length. */
+/** Reads one chunk and verifies only its length. */
 export function readChunk(disk: Disk, { file, offset, part }: PlacedChunk, form: ChunkPlaces['form']): Uint8Array {
   const stat = disk.stat(file)
   if (!stat || stat.isDirectory) throw damaged(file, 0, 'the chunk is missing')
   if (form === 'folder' && stat.bytes !== part.bytes) {
-    throw damaged(file, 0, `the chunk has ${stat.bytes} bytes, the manifest says ${part.bytes}`)
+    throw damaged(file, 0, `the chunk has ${stat.bytes} bytes, expected ${part.bytes} by the manifest`)
   }
   const descriptor = disk.open(file, 'read')
   try {
@@ -149,15 +153,15 @@ export function readChunk(disk: Disk, { file, offset, part }: PlacedChunk, form:
   }
 }
 
-/** Reads one chunk again and compares its digest (consensus.md V7). @throws corrupt_data */
+/** Reads one chunk again and compares its digest (docs/design/storage.md#scrubbing). @throws corrupt_data */
 export function scrubChunk(disk: Disk, head: SnapshotHead, chunk: PlacedChunk): void {
   verifyChunk(readChunk(disk, chunk, head.places.form), chunk)
 }
 
 /**
- * Reads, checks and decodes one part of the words into planes of empty words. Several threads may do so at once.
+ * Reads, verifies and decodes one part of the words into empty planes. Several threads may do so concurrently.
  *
- * @param part number in `reader.words`
+ * @param part index in `reader.words`
  */
 export function decodePart(
   disk: Disk,
@@ -172,7 +176,7 @@ export function decodePart(
 
 function readWhole(disk: Disk, path: string, bytesMax: number): Uint8Array {
   const stat = disk.stat(path)
-  if (!stat || stat.isDirectory) throw damaged(path, 0, 'there is no such file')
+  if (!stat || stat.isDirectory) throw damaged(path, 0, 'the file does not exist')
   if (stat.bytes > bytesMax) throw damaged(path, 0, `a file of ${stat.bytes} bytes is larger than any may be`)
   const file = disk.open(path, 'read')
   try {
@@ -211,9 +215,9 @@ function readSection(
   return joined
 }
 
-/** Blocks of their kinds stand in the order of writing, each but words at most once. */
+/** Checks that blocks are in writing order, each kind except words at most once. */
 function checkBlocks({ manifest, path }: SnapshotHead): void {
-  const order: readonly BlockKind[] = ['properties', 'tables', 'words', 'sessions', 'settings']
+  const order: readonly BlockKind[] = ['properties', 'tables', 'words', 'sessions', 'settings', 'replicated']
   let before = -1
   for (const { kind, parts } of manifest.blocks) {
     const at = order.indexOf(kind)
@@ -226,7 +230,7 @@ function checkBlocks({ manifest, path }: SnapshotHead): void {
   }
 }
 
-/** What the manifest says of properties, tables and words is what they are. */
+/** Checks properties, tables and words against the counts in the manifest. */
 function checkCounts({ path, names, properties, tables }: SnapshotReader, manifest: Manifest): void {
   const expect = (holds: boolean, reason: string) => {
     if (!holds) throw damaged(path, 0, reason)
@@ -241,21 +245,27 @@ function checkCounts({ path, names, properties, tables }: SnapshotReader, manife
       packages += part.packages
     })
   })
-  expect(packages === manifest.packages, `its parts hold ${packages} packages, its manifest says ${manifest.packages}`)
+  expect(
+    packages === manifest.packages,
+    `its parts hold ${packages} packages, expected ${manifest.packages} by its manifest`,
+  )
   expect(
     properties.count === manifest.properties,
     `it holds ${properties.count} properties, not ${manifest.properties}`,
   )
   const propertiesOf = new Array<number>(names.segments.length).fill(0)
   for (let i = 0; i < properties.count; i++) {
-    const segment = properties.segment[i] as number
-    propertiesOf[segment] = (propertiesOf[segment] as number) + 1
+    const segment = properties.segment[i]
+    propertiesOf[segment] = propertiesOf[segment] + 1
   }
   const window = windowOf(tables)
   expect(window?.from === manifest.window?.from && window?.to === manifest.window?.to, 'its manifest has other days')
-  expect(manifest.segments.length === names.segments.length, 'its manifest names other segments')
+  const held = names.segments.map((name, i) => ({ name, properties: propertiesOf[i] }))
+  const segments = held.filter((segment) => segment.properties > 0)
+  expect(manifest.segments.length === segments.length, 'its manifest names other segments')
   manifest.segments.forEach((segment, i) => {
-    expect(segment.name === names.segments[i], 'its manifest names other segments')
-    expect(segment.properties === propertiesOf[i], `segment ${segment.name} has another number of properties`)
+    expect(segment.name === segments[i]?.name, 'its manifest names other segments')
+    const properties = segments[i]?.properties
+    expect(segment.properties === properties, `segment ${segment.name} has another number of properties`)
   })
 }

@@ -13,6 +13,7 @@ import {
 } from '../store/command.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { CONTROL, STATE } from '../store/layout.ts'
+import { recountCharge } from '../store/recount.ts'
 import { encodeSessions } from '../store/sessions.ts'
 import {
   clearStore,
@@ -29,6 +30,7 @@ import { dropBefore, GAP_REASON, packagesBefore } from '../store/window.ts'
 import { createSimulatedDisk, type SimulatedDisk } from '../testing/disk.ts'
 import { runModel, TODAY } from '../testing/model.ts'
 import { ask, type NodeInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
+import { type PressureResult, runPressure } from '../testing/pressure.ts'
 import { createSimulation, type Simulation } from '../testing/simulation.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from './capture.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
@@ -97,7 +99,7 @@ function pictureOf(node: NodeInMemory) {
   }
 }
 
-test('a running node answers with the state of the snapshot, and goes on as its origin does', () => {
+test('a running node serves the state of the snapshot, and continues like its origin', () => {
   const origin = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 4000 }, MEMORY)
   const node = runModel(SEED + 1, { properties: 500, segments: 3, rooms: 3, areas: 9, steps: 5000 }, MEMORY)
   const expected = pictureOf(origin)
@@ -122,7 +124,31 @@ test('a running node answers with the state of the snapshot, and goes on as its 
   expect(second.manifest.contentDigest).toEqual(first.manifest.contentDigest)
 })
 
-test('a store is replaced again and again without losing memory', () => {
+test('at the memory limit a loaded store refuses what its origin refuses; this used to depend on allocations', () => {
+  const memory = { memoryBytes: 80 << 20, readers: 2, scratchBytes: 16 << 20, budgetBytes: 3 << 20 }
+  const grown = runPressure({ seed: SEED, commands: 8_000, ...memory })
+  expect(grown.refused).toBeGreaterThan(0)
+  const { node: origin } = grown
+  const reader = snapshotOf(origin, '/origin')
+  const { memoryBytes, readers, scratchBytes } = memory
+  const loaded = createStore({ memoryBytes, readers: readers + 1, scratchBytes, sessionBytesMax: 32 << 20 })
+  expect(replace(loaded, reader).ended).toEqual([undefined])
+
+  const after = { index: origin.index, nextId: grown.nextId }
+  const [one, other] = [origin.store, loaded].map((store) =>
+    runPressure({ seed: SEED + 1, commands: 4_000, ...memory, after: { store, ...after } }),
+  ) as [PressureResult, PressureResult]
+
+  expect(one.refused).toBeGreaterThan(0)
+  expect([other.outcomes, other.accepted, other.refused]).toEqual([one.outcomes, one.accepted, one.refused])
+  expect(stateDigest(loaded.memory)).toEqual(stateDigest(origin.store.memory))
+  expect(loaded.writer.charge.bytes).toBe(origin.store.writer.charge.bytes)
+  expect(recountCharge(loaded.memory)).toBe(loaded.writer.charge.bytes)
+  const second = snapshotOf(other.node, '/other')
+  expect(second.manifest.contentDigest).toEqual(snapshotOf(one.node, '/one').manifest.contentDigest)
+})
+
+test('a store can be replaced repeatedly without leaking memory', () => {
   const origin = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 1000 }, MEMORY)
   const node = runModel(SEED + 1, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 1000 }, MEMORY)
   const reader = snapshotOf(origin, '/origin')
@@ -138,7 +164,7 @@ test('a store is replaced again and again without losing memory', () => {
   expect(pictureOf(node)).toEqual(pictureOf(origin))
 })
 
-test('nobody reads while a state is replaced, and readers inside are waited for', () => {
+test('no reader is inside while a state is replaced', () => {
   const node = runModel(SEED, { properties: 30, segments: 1, rooms: 1, areas: 2, steps: 300 }, MEMORY)
   const reader = snapshotOf(node, '/origin')
   const { memory } = node.store
@@ -161,7 +187,7 @@ test('nobody reads while a state is replaced, and readers inside are waited for'
   endRequest(memory, 3)
 })
 
-test('a snapshot that does not fit the memory is noticed before anything is cleared', () => {
+test('a snapshot that does not fit the memory is detected before anything is cleared', () => {
   // Many segments: the last step may delete one, and what is left is still compared.
   const origin = runModel(SEED, { properties: 800, segments: 8, rooms: 2, areas: 5, steps: 4000 }, MEMORY)
   const reader = snapshotOf(origin, '/origin')
@@ -176,7 +202,7 @@ test('a snapshot that does not fit the memory is noticed before anything is clea
   expect(loadedBytes(reader)).toBeGreaterThan(used / 3)
 })
 
-test('what goes wrong after clearing is told, and the store stays closed', () => {
+test('an error after clearing is reported, and the store stays closed', () => {
   const node = runModel(SEED, { properties: 100, segments: 1, rooms: 1, areas: 2, steps: 1000 }, MEMORY)
   const reader = snapshotOf(node, '/origin')
   const ended: unknown[] = []
@@ -191,7 +217,7 @@ test('what goes wrong after clearing is told, and the store stays closed', () =>
   expect(node.store.memory.u32[CONTROL.isClosed]).toBe(1)
 })
 
-test('a cleared store is as empty as a new one, whatever lay in its memory', () => {
+test('a cleared store is as empty as a new one, whatever its memory held', () => {
   const node = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 3000 }, MEMORY)
   const { store } = node
 
@@ -219,7 +245,7 @@ function once(node: NodeInMemory, number: number): void {
   applyCommand(node.context, node.index, writer.bytes, 0, writer.at)
 }
 
-test('a bulk load replaces the data at its index; sessions and the day of maintenance stay, on all replicas alike', () => {
+test('a bulk load replaces the data at its index; sessions and the day of maintenance are kept, equally on all replicas', () => {
   const origin = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 3000 }, MEMORY)
   once(origin, 1)
   const reader = snapshotOf(origin, '/load')
@@ -255,7 +281,7 @@ test('a bulk load replaces the data at its index; sessions and the day of mainte
     const { counts } = pictureOf(node)
     expect(counts.properties).toBe(reader.manifest.properties)
     expect(counts.packages).toBe(reader.manifest.packages - gone)
-    // Counted anew, sessions aside: the days that are gone are in neither.
+    // Recounted without sessions: neither includes the passed days.
     const without = recountDigest(node.store.memory)
     expect(without.packages).toBe(counts.packages)
   }
@@ -274,7 +300,7 @@ test('an entry of a bulk load whose data was not put in place is a bug, not some
   const body = encodeBulkLoad(new Uint8Array(32), TODAY)
   writeBytes(writer, body, 0, body.length)
 
-  expect(() => applyCommand(node.context, 1, writer.bytes, 0, writer.at)).toThrow('before the entry')
+  expect(() => applyCommand(node.context, 1, writer.bytes, 0, writer.at)).toThrow('before its load entry')
 })
 
 test('snapshot/session-not-in-snapshot leaves the sessions out', () => {

@@ -1,22 +1,23 @@
 /**
- * The state of a snapshot in the place of the one that a running node holds, in its very memory (consensus.md §16.3,
- * §11): readers go out, everything is cleared, the snapshot is loaded as at a start, readers come in again.
+ * Replaces the state of a running node with that of a snapshot, in the same memory (docs/design/storage.md#transfer,
+ * docs/design/consensus.md#log-commands): readers leave, everything is cleared, the snapshot is loaded as at startup,
+ * and readers may enter again.
  *
- * In place, and not beside the old state, because a node that serves a full shard has no memory for two of them, and
- * because no thread has to learn of another memory. What can fail is done before: chunks are verified when they come,
- * `lackingBytes` and `openSnapshot` are asked before the log begins anew. What fails after that ends the process, and
- * its next start loads the same snapshot from disk.
+ * The state is replaced in place because a node with a full shard has no memory for two states, and because then no
+ * thread needs another memory. Steps that can fail come first: chunks are verified on arrival, and `lackingBytes` and
+ * `openSnapshot` are checked before the log restarts. A later failure ends the process, and its next start loads the
+ * same snapshot from disk.
  */
 
-import { assert } from '@vacancy/shared'
+import { assert, VacancyError } from '@vacancy/shared'
 import type { Disk, Env } from '../env.ts'
 import { allocate, release } from '../store/arena.ts'
 import { capacityFor, LEAF_BYTES, PROPERTY, planeBytes, SESSION, STATE, TABLE } from '../store/layout.ts'
 import {
   clearStore,
   countsOf,
-  MEMORY_RESERVE_BYTES,
   type Memory,
+  memoryReserve,
   prepareSnapshots,
   type Store,
   state,
@@ -24,11 +25,11 @@ import {
 import { areReadersOut, closeStore, openStore } from '../store/version.ts'
 import { decodePart, type SnapshotReader } from './load.ts'
 import { finishStore, type KeptState, keptStateOf, prepareStore, putBackState } from './restore.ts'
-import type { PlaneMap } from './shapes.ts'
+import type { PlaneMap } from './schema.ts'
 import { createWordsCoder, WORDS_SCRATCH_BYTES } from './words.ts'
 import { decodeAll, type WordsPool } from './words-pool.ts'
 
-/** How often the writer looks whether readers are out; a search takes milliseconds. */
+/** Polling interval for readers to leave; a search takes milliseconds. */
 const READERS_LOOK_MS = 1
 
 export type DecodeJob = {
@@ -51,7 +52,7 @@ export function inlineDecoder(disk: Disk): Decoder {
     threads: 1,
     decode({ reader, memory, planeMap, scratch }, done) {
       const { tables, properties, names, words, places, firstPlane } = reader
-      const coder = createWordsCoder(memory.wasm, scratch[0] as number, {
+      const coder = createWordsCoder(memory.wasm, scratch[0], {
         tables,
         ids: properties.ids,
         roomTypes: names.roomTypes,
@@ -73,7 +74,7 @@ export function pooledDecoder(pool: WordsPool): Decoder {
   }
 }
 
-/** Bytes that a store takes for a snapshot: planes and rows exactly, lists as they come, bitmaps not at all. */
+/** Bytes that a store needs for a snapshot: planes and rows exactly, lists approximately, without bitmaps. */
 export function loadedBytes({ properties, tables, names, sessions, manifest }: SnapshotReader): number {
   let bytes = sessions.length + manifest.sessions * SESSION.bytes
   for (const { rows, days } of tables) {
@@ -88,20 +89,42 @@ export function loadedBytes({ properties, tables, names, sessions, manifest }: S
 }
 
 /**
- * Bytes that the memory of a store is too small by for a snapshot; 0 when it fits. What the estimate leaves out, the
- * room below which a node refuses writes makes up for.
+ * Bytes by which a store's memory is too small for a snapshot; 0 when it fits. The reserve below which a node refuses
+ * writes covers what the estimate leaves out.
  */
 export function lackingBytes(store: Store, reader: SnapshotReader, decoders: number): number {
   const { records, planes } = store.writer
-  const reserve = Math.min(MEMORY_RESERVE_BYTES, store.memory.buffer.byteLength / 16)
+  const reserve = memoryReserve(store.memory)
   const room = planes.origin - records.origin - reserve
   return Math.max(0, loadedBytes(reader) + decoders * WORDS_SCRATCH_BYTES - room)
 }
 
 /**
- * Replaces the state of a store. The store must not be written to, and no snapshot of it be taken, until `done`.
+ * Why a snapshot does not fit the memory of a store; undefined when it does.
  *
- * @param done called with what went wrong; then the store holds nothing of use and the process ends
+ * @param memoryBytes the setting, memory_max_bytes
+ */
+export function memoryTooSmall(
+  store: Store,
+  reader: SnapshotReader,
+  decoders: number,
+  memoryBytes: number,
+): VacancyError | undefined {
+  const lacking = lackingBytes(store, reader, decoders)
+  if (lacking === 0) return undefined
+  const { records, planes } = store.writer
+  const room = planes.origin - records.origin
+  const reserve = memoryReserve(store.memory)
+  const { index, packages } = reader.manifest
+  const needed = Math.ceil(lacking + room - reserve)
+  return new VacancyError('memory_too_small', { index, packages, needed, room, memory: memoryBytes })
+}
+
+/**
+ * Replaces the state of a store. Until `done`, the store must not be written to, and no snapshot of it may be in
+ * progress.
+ *
+ * @param done called with the error, if any; the store is then unusable and the process ends
  */
 export function replaceStore(
   env: Pick<Env, 'schedule'>,
@@ -114,8 +137,8 @@ export function replaceStore(
 }
 
 /**
- * Replaces the data of a store and leaves sessions, settings and the day of maintenance as they were: the effect of a
- * bulk load (consensus.md §11), done before its entry is applied.
+ * Replaces the data of a store, and keeps sessions, settings and the day of maintenance: the effect of a bulk load
+ * (docs/design/consensus.md#log-commands), executed before its entry is applied.
  */
 export function replaceData(
   env: Pick<Env, 'schedule'>,
@@ -159,7 +182,7 @@ function load(
   done: (error?: unknown) => void,
 ): void {
   clearStore(store)
-  // Not the scratch areas of the readers: replies that were not sent yet lie there.
+  // Except the scratch areas of the readers, which hold unsent replies.
   const scratch = Array.from({ length: decoder.threads }, () => allocate(store.writer.planes, WORDS_SCRATCH_BYTES))
   assert(!scratch.includes(0), 'there was room for the snapshot and for decoding it')
   const { memory } = store
@@ -168,9 +191,9 @@ function load(
     if (error !== undefined) return done(error)
     guarded(() => {
       for (const address of scratch) release(store.writer.planes, address, WORDS_SCRATCH_BYTES)
-      const { manifest, sessions, settings } = reader
+      const { manifest, sessions, settings, replicated } = reader
       const { lastMaintenanceDay, digest } = manifest
-      finishStore(store, prepared, { sessions, settings, lastMaintenanceDay, digest })
+      finishStore(store, prepared, { sessions, settings, replicated, lastMaintenanceDay, digest })
       expectWhole(store, reader)
       if (kept) putBackState(store, kept)
       prepareSnapshots(store)
@@ -180,7 +203,7 @@ function load(
   })
 }
 
-/** What was loaded is what the manifest says. The digests of the words were compared when they were decoded. */
+/** Compares the loaded state with the manifest. The digests of the words were compared when they were decoded. */
 function expectWhole({ memory }: Store, { manifest }: SnapshotReader): void {
   const { properties, packages, sessions } = countsOf(memory)
   assert(properties === manifest.properties, 'all properties were loaded')

@@ -5,13 +5,16 @@ import { assert, createCodecList, formatDay } from '@vacancy/shared'
 import { afterAll, expect, test } from 'vitest'
 import { createEnv } from '../env.ts'
 import { recountDigest } from '../store/apply.ts'
+import { sumSegments } from '../store/apply-properties.ts'
 import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
-import { countsOf, createStore, scratchOf, stateDigest } from '../store/store.ts'
+import { STATE } from '../store/layout.ts'
+import { recountCharge } from '../store/recount.ts'
+import { countsOf, createStore, type Store, scratchOf, setState, state, stateDigest } from '../store/store.ts'
 import { runModel, TODAY } from '../testing/model.ts'
 import { ask, type NodeInMemory, nodeOver, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
 import { CAPTURE_SCRATCH_BYTES, captureStore } from './capture.ts'
-import { decodePart, openSeedFile } from './load.ts'
-import { finishStore, prepareStore } from './restore.ts'
+import { decodePart, openSeedFile, type SnapshotReader } from './load.ts'
+import { finishStore, forgetGenesis, prepareStore } from './restore.ts'
 import { createWordsCoder } from './words.ts'
 import { inlineEncoder, writeSeedFile } from './write.ts'
 
@@ -63,37 +66,8 @@ function searches(node: NodeInMemory): string {
   return JSON.stringify(answers)
 }
 
-test(`what is captured and restored answers every search with the same bytes (VACANCY_SEED=${SEED})`, async () => {
-  const node = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 4000 })
-  const before = {
-    digest: stateDigest(node.store.memory),
-    counts: countsOf(node.store.memory),
-    answers: searches(node),
-  }
-  const point = capture(node)
-
-  // Writes go on while the snapshot is read: none of them may show in it.
-  for (let i = 0; i < 300; i++) {
-    ask(node, 'SETROOMPKG', {
-      propertyId: `p${i}`,
-      roomType: 'room0',
-      date: formatDay(TODAY + (i % 9)),
-      finalPrice: 77,
-    })
-    if (i % 10 === 0) ask(node, 'DELPROP', { propertyId: `p${i}` })
-  }
-  const scratch = scratchOf(node.store.memory, 1) + 65_536
-  const captured = captureStore(node.store.memory, point, codecs, scratch)
-  assert(captured !== undefined, 'the epoch was kept')
-  const path = join(folder, 'seed.snapshot')
-  const source = captured.source
-  await writeSeedFile(env, path, source, { encoder: inlineEncoder(source, scratch + CAPTURE_SCRATCH_BYTES) })
-  endCopyOnWrite(node.store)
-
-  const reader = openSeedFile(env.disk, path)
-  expect(reader.manifest.membership).toEqual(MEMBERSHIP)
-  expect(reader.manifest.configuration).toEqual({ voters: ['n1'], learners: ['n2'] })
-  expect(reader.manifest.packages).toBe(before.counts.packages)
+/** A store of its own that holds what the file has. */
+function restored(reader: SnapshotReader): Store {
   const store = createStore({
     memoryBytes: 96 << 20,
     readers: 2,
@@ -118,12 +92,93 @@ test(`what is captured and restored answers every search with the same bytes (VA
   finishStore(store, prepared, {
     sessions: reader.sessions,
     settings: reader.settings,
+    replicated: reader.replicated,
     lastMaintenanceDay: reader.manifest.lastMaintenanceDay,
     digest: reader.manifest.digest,
   })
+  return store
+}
+
+test(`a captured and restored state gives the same bytes for every search (VACANCY_SEED=${SEED})`, async () => {
+  const node = runModel(SEED, { properties: 300, segments: 2, rooms: 2, areas: 5, steps: 4000 })
+  const before = {
+    digest: stateDigest(node.store.memory),
+    counts: countsOf(node.store.memory),
+    answers: searches(node),
+    charge: node.store.writer.charge.bytes,
+  }
+  const point = capture(node)
+
+  // Writes continue while the snapshot is read, and none of them may appear in it.
+  for (let i = 0; i < 300; i++) {
+    ask(node, 'SETROOMPKG', {
+      propertyId: `p${i}`,
+      roomType: 'room0',
+      date: formatDay(TODAY + (i % 9)),
+      finalPrice: 77,
+    })
+    if (i % 10 === 0) ask(node, 'DELPROP', { propertyId: `p${i}` })
+  }
+  const scratch = scratchOf(node.store.memory, 1) + 65_536
+  const captured = captureStore(node.store.memory, point, codecs, scratch)
+  assert(captured !== undefined, 'the epoch was kept')
+  const path = join(folder, 'seed.snapshot')
+  const source = captured.source
+  await writeSeedFile(env, path, source, { encoder: inlineEncoder(source, scratch + CAPTURE_SCRATCH_BYTES) })
+  endCopyOnWrite(node.store)
+
+  const reader = openSeedFile(env.disk, path)
+  expect(reader.manifest.membership).toEqual(MEMBERSHIP)
+  expect(reader.manifest.configuration).toEqual({ voters: ['n1'], learners: ['n2'] })
+  expect(reader.manifest.packages).toBe(before.counts.packages)
+  const store = restored(reader)
 
   expect(countsOf(store.memory)).toEqual(before.counts)
   expect(stateDigest(store.memory)).toEqual(before.digest)
   expect(recountDigest(store.memory).digest).toEqual(before.digest)
-  expect(searches(nodeOver(store, node.day))).toBe(before.answers)
+  expect(store.writer.charge.bytes).toBe(before.charge)
+  expect(recountCharge(store.memory)).toBe(before.charge)
+  const other = nodeOver(store, node.day)
+  expect(searches(other)).toBe(before.answers)
+
+  // A part of its digest is summed up, the rest when it is deleted.
+  sumSegments(store, 40)
+  ask(other, 'SETPROP', property('p0', 'segment1'))
+  ask(other, 'DELPROP', { propertyId: 'p1' })
+  ask(other, 'DELSEGMENT', { segment: 'segment0' })
+  const recount = recountDigest(store.memory)
+  expect(stateDigest(store.memory)).toEqual(recount.digest)
+  expect(countsOf(store.memory)).toMatchObject({ properties: recount.properties, packages: recount.packages })
+  expect(store.writer.charge.bytes).toBe(recountCharge(store.memory))
+})
+
+function property(propertyId: string, segment: string) {
+  const place = { area: 'area0', propertyType: 'hotel', category: 'budget', stars: 3, latitude: 47, longitude: 8 }
+  return { ...place, propertyId, segment, amenities: ['pool'] }
+}
+
+test('a restart used to reset the first day after a bulk load to the day of maintenance', async () => {
+  const node = runModel(SEED, { properties: 20, segments: 2, rooms: 2, areas: 5, steps: 200 })
+  const { store } = node
+  const { memory } = store
+  // What a load leaves whose snapshot had its maintenance later than the shard.
+  setState(store, STATE.droppedBefore, state(memory, STATE.lastMaintenanceDay) + 5)
+  setState(store, STATE.replicated + 3, 4_000_000_000)
+  const path = join(folder, 'level.snapshot')
+  const scratch = scratchOf(memory, 1) + 65_536
+  const captured = captureStore(memory, capture(node), codecs, scratch)
+  assert(captured !== undefined, 'the epoch was kept')
+  const { source } = captured
+  await writeSeedFile(env, path, source, { encoder: inlineEncoder(source, scratch + CAPTURE_SCRATCH_BYTES) })
+  endCopyOnWrite(store)
+
+  const copy = restored(openSeedFile(env.disk, path))
+
+  for (const cell of [STATE.droppedBefore, STATE.lastMaintenanceDay, STATE.replicated + 3, STATE.featureLevel]) {
+    expect(state(copy.memory, cell), `cell ${cell}`).toBe(state(memory, cell))
+  }
+  expect(stateDigest(copy.memory)).toEqual(stateDigest(memory))
+  forgetGenesis(store)
+  forgetGenesis(copy)
+  expect(stateDigest(copy.memory)).toEqual(stateDigest(memory))
 })

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createTestSource } from '../testing/snapshot-source.ts'
 import { isDamage } from './columns.ts'
+import { DEAD_ROW, type Names, type PropertyColumns, type TableShape } from './schema.ts'
 import { decodeProperties, decodeTables, encodeProperties, encodeTables } from './sections.ts'
-import { DEAD_ROW, type Names, type PropertyColumns, type TableShape } from './shapes.ts'
 
 const degrees = fc.oneof(
   fc.integer({ min: -180_000_000, max: 180_000_000 }).map((micro) => micro / 1e6),
@@ -58,8 +58,8 @@ function stateOf(counts: number[], latitudes: number[], seed: number, namesEach:
     type: column(),
     category: column(),
     stars: Uint8Array.from({ length: count }, () => below(256)),
-    latitude: Float64Array.from({ length: count }, (_, i) => latitudes[i % 30] as number),
-    longitude: Float64Array.from({ length: count }, (_, i) => latitudes[(i + 7) % 30] as number),
+    latitude: Float64Array.from({ length: count }, (_, i) => latitudes[i % 30]),
+    longitude: Float64Array.from({ length: count }, (_, i) => latitudes[(i + 7) % 30]),
     amenityStart: amenities.start,
     amenities: amenities.values,
     roomStart: rooms.start,
@@ -79,7 +79,7 @@ function stateOf(counts: number[], latitudes: number[], seed: number, namesEach:
   return { names, properties, tables }
 }
 
-test('properties come back as they were, exact to the last bit of their positions', () => {
+test('properties are decoded as encoded, exact to the last bit of their positions', () => {
   fc.assert(
     fc.property(states, ({ names, properties }) => {
       const decoded = decodeProperties(encodeProperties(names, properties), 'file')
@@ -93,7 +93,7 @@ test('properties come back as they were, exact to the last bit of their position
   )
 })
 
-test('tables come back as they were, dead rows and rows out of order too', () => {
+test('tables are decoded as encoded, including dead and unsorted rows', () => {
   fc.assert(
     fc.property(states, ({ names, properties, tables }) => {
       const decoded = decodeTables(encodeTables(tables), 'file', names, properties)
@@ -113,7 +113,7 @@ test('six decimals of a position cost a few bytes, not sixteen', () => {
   expect(bytes).toBeLessThan(1000 * 40)
 })
 
-/** Whatever bytes are changed, the answer is damage or a state; never a crash, a hang or memory without bound. */
+/** Any changed bytes are reported as damage or decode to some state, without a crash, a hang or unbounded memory. */
 function survivesNoise(encode: () => Uint8Array, decode: (bytes: Uint8Array) => void): void {
   const whole = encode()
   const changes = fc.array(fc.tuple(fc.nat(whole.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 })

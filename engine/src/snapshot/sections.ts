@@ -1,6 +1,6 @@
 /**
- * Names, properties and table shapes ⇄ the raw bytes of their blocks. Columns side by side, numbers as differences
- * where neighbours are alike, so that zstd finds what repeats.
+ * Names, properties and table shapes ⇄ the raw bytes of their blocks. Column-wise, with differences where neighbours
+ * are similar, so that zstd finds repetitions.
  */
 
 import { compareBytes } from '@vacancy/shared'
@@ -35,7 +35,7 @@ import {
   sharedBytes,
   sharedU32,
   type TableShape,
-} from './shapes.ts'
+} from './schema.ts'
 import { NIGHTS_MAX } from './words.ts'
 
 const ID_BYTES = 16
@@ -109,23 +109,23 @@ function takeNames(reader: FieldReader): string[] {
 
 function below(reader: FieldReader, values: Uint32Array, limit: number, what: string): Uint32Array {
   for (let i = 0; i < values.length; i++) {
-    if ((values[i] as number) >= limit) refuse(reader, `${what} ${values[i]} of ${limit}`)
+    if (values[i] >= limit) refuse(reader, `${what} ${values[i]} of ${limit}`)
   }
   return values
 }
 
 function ascending(reader: FieldReader, values: Uint32Array, what: string): void {
   for (let i = 1; i < values.length; i++) {
-    if ((values[i] as number) < (values[i - 1] as number)) refuse(reader, `${what} are not in order`)
+    if (values[i] < values[i - 1]) refuse(reader, `${what} are not in order`)
   }
 }
 
 /** A list of numbers per property: the lengths, then all numbers. */
 function putLists(writer: FieldWriter, start: Uint32Array, values: Uint32Array, count: number): void {
   const lengths = new Uint32Array(count)
-  for (let i = 0; i < count; i++) lengths[i] = (start[i + 1] as number) - (start[i] as number)
+  for (let i = 0; i < count; i++) lengths[i] = start[i + 1] - start[i]
   putColumn(writer, lengths)
-  const total = count === 0 ? 0 : (start[count] as number)
+  const total = count === 0 ? 0 : start[count]
   putU32(writer, total)
   putColumn(writer, values.subarray(0, total))
 }
@@ -141,7 +141,7 @@ function takeLists(
   const total = takeCount(reader, 1)
   let end = 0
   for (let i = 0; i < count; i++) {
-    end += lengths[i] as number
+    end += lengths[i]
     if (end > total) refuse(reader, `lists of ${what} are longer than all of them`)
     start[i + 1] = end
   }
@@ -150,8 +150,8 @@ function takeLists(
 }
 
 /**
- * Degrees as multiples of 10^-d where that is exact, d being 6 or 7, whichever leaves fewer over; what is left over
- * keeps its eight bytes. Samples have six digits.
+ * Degrees as multiples of 10^-d where that is exact, with d = 6 or 7, whichever leaves fewer exceptions. Exceptions
+ * keep their eight bytes. Samples have six digits.
  */
 function putDegrees(writer: FieldWriter, degrees: Float64Array, count: number): void {
   const six = inexact(degrees, count, 1e6)
@@ -160,10 +160,10 @@ function putDegrees(writer: FieldWriter, degrees: Float64Array, count: number): 
   const exceptions = decimals === 6 ? six : seven
   const scale = 10 ** decimals
   const scaled = new Uint32Array(count)
-  for (let i = 0; i < count; i++) scaled[i] = Math.round((degrees[i] as number) * scale)
-  for (const i of exceptions) scaled[i] = i === 0 ? 0 : (scaled[i - 1] as number)
+  for (let i = 0; i < count; i++) scaled[i] = Math.round(degrees[i] * scale)
+  for (const i of exceptions) scaled[i] = i === 0 ? 0 : scaled[i - 1]
   const raw = new Float64Array(exceptions.length)
-  for (let i = 0; i < exceptions.length; i++) raw[i] = degrees[exceptions[i] as number] as number
+  for (let i = 0; i < exceptions.length; i++) raw[i] = degrees[exceptions[i]]
   putU8(writer, decimals)
   putDeltaColumn(writer, scaled)
   putU32(writer, exceptions.length)
@@ -171,11 +171,11 @@ function putDegrees(writer: FieldWriter, degrees: Float64Array, count: number): 
   putRecordPlanes(writer, new Uint8Array(raw.buffer), 8)
 }
 
-/** Places whose value is another one after scaling and back; minus zero is one of them. */
+/** Positions whose value differs after scaling and back, including minus zero. */
 function inexact(degrees: Float64Array, count: number, scale: number): number[] {
   const places: number[] = []
   for (let i = 0; i < count; i++) {
-    const value = degrees[i] as number
+    const value = degrees[i]
     const again = (Math.round(value * scale) | 0) / scale
     if (!Object.is(again, value)) places.push(i)
   }
@@ -188,12 +188,12 @@ function takeDegrees(reader: FieldReader, count: number): Float64Array {
   const scale = 10 ** decimals
   const scaled = takeDeltaColumn(reader, count)
   const degrees = new Float64Array(count)
-  for (let i = 0; i < count; i++) degrees[i] = ((scaled[i] as number) | 0) / scale
+  for (let i = 0; i < count; i++) degrees[i] = (scaled[i] | 0) / scale
   const exceptions = takeCount(reader, 9)
   const places = below(reader, takeDeltaColumn(reader, exceptions), count, 'property')
   const raw = new Float64Array(exceptions)
   takeRecordPlanes(reader, exceptions, 8, new Uint8Array(raw.buffer))
-  for (let i = 0; i < exceptions; i++) degrees[places[i] as number] = raw[i] as number
+  for (let i = 0; i < exceptions; i++) degrees[places[i]] = raw[i]
   return degrees
 }
 
@@ -207,7 +207,7 @@ export function encodeTables(tables: readonly TableShape[]): Uint8Array {
     roomType: new Uint32Array(tables.length),
     rowCount: new Uint32Array(tables.length),
   }
-  // Most tables have the same days: each list stands once, in the order in which it is first met.
+  // Most tables have the same days: each list is stored once, in order of first use.
   const dayLists: Uint32Array[] = []
   const numberOf = new Map<string, number>()
   let last: { days: Uint32Array; number: number } | undefined
@@ -248,7 +248,7 @@ function rowSteps(tables: readonly TableShape[], rowTotal: number): Uint32Array 
   let before = 0
   for (const { rows } of tables) {
     for (let row = 0; row < rows.length; row++) {
-      const property = rows[row] as number
+      const property = rows[row]
       if (property !== DEAD_ROW) {
         const step = property - before
         steps[at] = 1 + ((step << 1) ^ (step >> 31))
@@ -272,20 +272,20 @@ export function decodeTables(bytes: Uint8Array, file: string, names: Names, prop
   const rowTotal = takeCount(reader, 1)
   const rows = takeRows(reader, rowTotal, properties.count)
   expectEnd(reader)
-  // The table in which a property was met last, plus one: none may have it twice.
+  // The last table in which a property occurred, plus one: no table may have it twice.
   const metIn = new Uint32Array(properties.count)
   const tables: TableShape[] = new Array(count)
   let start = 0
   for (let table = 0; table < count; table++) {
-    const of = segment[table] as number
+    const of = segment[table]
     if (table > 0) {
-      const step = of - (segment[table - 1] as number) || (roomType[table] as number) - (roomType[table - 1] as number)
+      const step = of - segment[table - 1] || roomType[table] - roomType[table - 1]
       if (step <= 0) refuse(reader, 'tables are not in order')
     }
-    const end = start + (rowCount[table] as number)
+    const end = start + rowCount[table]
     if (end > rowTotal) refuse(reader, 'tables have more rows than there are')
     for (let row = start; row < end; row++) {
-      const property = rows[row] as number
+      const property = rows[row]
       if (property === DEAD_ROW) continue
       if (properties.segment[property] !== of) refuse(reader, `property ${property} is in a table of another segment`)
       if (metIn[property] === table + 1) refuse(reader, `property ${property} has two rows in one table`)
@@ -293,9 +293,9 @@ export function decodeTables(bytes: Uint8Array, file: string, names: Names, prop
     }
     tables[table] = {
       segment: of,
-      roomType: roomType[table] as number,
+      roomType: roomType[table],
       rows: rows.subarray(start, end),
-      days: dayLists[dayList[table] as number] as Uint32Array,
+      days: dayLists[dayList[table]] as Uint32Array,
     }
     start = end
   }
@@ -310,7 +310,7 @@ function takeDays(reader: FieldReader): Uint32Array {
   const days = sharedU32(count)
   days.set(deltas)
   for (let i = 1; i < count; i++) {
-    if ((days[i] as number) <= (days[i - 1] as number)) refuse(reader, 'days are not in order')
+    if (days[i] <= days[i - 1]) refuse(reader, 'days are not in order')
   }
   return days
 }
@@ -320,7 +320,7 @@ function takeRows(reader: FieldReader, rowTotal: number, propertyCount: number):
   const rows = sharedU32(rowTotal)
   let before = 0
   for (let row = 0; row < rowTotal; row++) {
-    const code = steps[row] as number
+    const code = steps[row]
     if (code === 0) {
       rows[row] = DEAD_ROW
       continue

@@ -51,13 +51,13 @@ const END_MAGIC = new TextEncoder().encode('VACEND.\n')
 export type SeedWriter = {
   /** Appends the next chunk. */
   put(chunk: Uint8Array): void
-  /** Writes manifest and trailer and gives the file its name. @returns bytes of the file */
+  /** Writes manifest and trailer and renames the file. @returns bytes of the file */
   finish(manifest: Uint8Array): number
-  /** Removes what was written; after `finish` it does nothing. */
+  /** Removes the unfinished file; after `finish` it has no effect. */
   abandon(): void
 }
 
-/** Begins a file whose manifest will have `manifestBytes` bytes; until `finish` it has a temporary name. */
+/** Creates a file whose manifest will have `manifestBytes` bytes. It has a temporary name until `finish`. */
 export function beginSeed(disk: Disk, path: string, manifestBytes: number): SeedWriter {
   const temporary = `${path}.tmp`
   if (disk.stat(temporary)) unlinkFile(disk, temporary)
@@ -78,7 +78,7 @@ export function beginSeed(disk: Disk, path: string, manifestBytes: number): Seed
       length += chunk.length
     },
     finish(manifest) {
-      assert(manifest.length === manifestBytes, 'the manifest has the length that was kept for it')
+      assert(manifest.length === manifestBytes, 'the manifest has its reserved length')
       const bytes = length + SEED_TRAILER_BYTES
       const head = new Uint8Array(start)
       const view = new DataView(head.buffer)
@@ -111,21 +111,21 @@ export function beginSeed(disk: Disk, path: string, manifestBytes: number): Seed
 }
 
 /**
- * Reads and checks everything of a seed file but the chunks.
+ * Reads and verifies a seed file except the chunks.
  *
- * @returns the manifest and where the first chunk begins
- * @throws corrupt_data; data_conflict for a format this version does not know
+ * @returns the manifest and the offset of the first chunk
+ * @throws corrupt_data; data_conflict for an unknown format
  */
 export function readSeedHead(disk: Disk, path: string): { manifest: Manifest; chunksStart: number; bytes: number } {
   const stat = disk.stat(path)
-  if (!stat || stat.isDirectory) throw damaged(path, 0, 'there is no such file')
+  if (!stat || stat.isDirectory) throw damaged(path, 0, 'the file does not exist')
   const file = disk.open(path, 'read')
   try {
     const header = readAt(disk, file, path, 0, SEED_HEADER_BYTES)
     const view = new DataView(header.buffer)
-    if (!equalBytes(header.subarray(0, 8), MAGIC)) throw damaged(path, 0, 'this is no snapshot file')
+    if (!equalBytes(header.subarray(0, 8), MAGIC)) throw damaged(path, 0, 'this is not a snapshot file')
     if (crc32(header.subarray(0, 24)) !== view.getUint32(24, true)) {
-      throw damaged(path, 24, 'the checksum of the header is another one')
+      throw damaged(path, 24, 'the checksum of the header differs')
     }
     if (view.getUint32(28, true) !== 0) throw damaged(path, 28, 'the header does not end with zeros')
     const version = view.getUint32(8, true)
@@ -136,7 +136,8 @@ export function readSeedHead(disk: Disk, path: string): { manifest: Manifest; ch
     }
     const manifestBytes = view.getUint32(12, true)
     const bytes = Number(view.getBigUint64(16, true))
-    if (bytes !== stat.bytes) throw damaged(path, 16, `the file has ${stat.bytes} bytes, its header says ${bytes}`)
+    if (bytes !== stat.bytes)
+      throw damaged(path, 16, `the file has ${stat.bytes} bytes, expected ${bytes} by its header`)
     const chunksStart = SEED_HEADER_BYTES + manifestBytes
     if (manifestBytes > MANIFEST_BYTES_MAX || chunksStart + SEED_TRAILER_BYTES > bytes) {
       throw damaged(path, 12, `a manifest of ${manifestBytes} bytes does not fit the file`)
@@ -160,7 +161,7 @@ function checkTrailer(path: string, trailer: Uint8Array, bytes: number, digest: 
   if (Number(new DataView(trailer.buffer).getBigUint64(8, true)) !== bytes) {
     throw damaged(path, at + 8, 'the trailer names another length')
   }
-  if (!equalBytes(trailer.subarray(16), digest)) throw damaged(path, at + 16, 'the digest of the head is another one')
+  if (!equalBytes(trailer.subarray(16), digest)) throw damaged(path, at + 16, 'the digest of the head differs')
 }
 
 function readAt(disk: Disk, file: number, path: string, position: number, length: number): Uint8Array<ArrayBuffer> {

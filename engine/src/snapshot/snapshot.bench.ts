@@ -1,10 +1,11 @@
 /**
  * How large is a snapshot, how fast is it written and loaded, and what does it cost the writer beside it?
- * (performance.md §7, targets 12 and 13)
+ * (docs/design/storage.md#snapshot-format, targets 12 and 13)
  *
  * Data: 4 room types of each property over 366 nights; once with nights that are equal, once with availability and
- * price drawn anew for each night. Default 6 million packages, `--full` 60 million. Baselines in the same run: a copy of
- * the same words, and zstd alone over them. What is loaded is compared with what was written before a time is printed.
+ * price random for each night. Default 6 million packages, `--full` 60 million. Baselines in the same run: a copy
+ * of the same words, and zstd alone over them. The loaded state is compared with the written one before a time is
+ * printed.
  *
  * The threads that encode are workers of this file; in a build they are those of the import.
  *
@@ -25,12 +26,12 @@ import { measurePause, type Percentiles } from '../testing/snapshot-pause.ts'
 import { createTestSource, layPlanes, type TestSource, wordsOf } from '../testing/snapshot-source.ts'
 import { loadSnapshotKernel } from './codec.ts'
 import { openSeedFile, type SnapshotReader } from './load.ts'
-import { firstPlanes, type PackedTables, packTables, unpackTables } from './shapes.ts'
+import { firstPlanes, type PackedTables, packTables, unpackTables } from './schema.ts'
 import { createWordsCoder, type EncodedPart, encodeWords, planWords, type WordsPart } from './words.ts'
 import { closeWordsPool, createWordsPool, decodeAll, type WordsPool } from './words-pool.ts'
 import { type WordsEncoder, writeSeedFile, writeSnapshotDir } from './write.ts'
 
-/** What a thread that encodes is given; then part numbers, which it answers one by one. */
+/** Input of an encoding thread. Part numbers follow, each with one reply. */
 type EncodeJob = {
   readonly memory: WebAssembly.Memory
   readonly tables: PackedTables
@@ -78,8 +79,8 @@ function encodeParts({ memory, tables: packed, ids, roomTypes, words, codecsOrde
   const first = firstPlanes(tables)
   const coder = createWordsCoder(memory, scratch, { tables, ids, roomTypes })
   const place = (table: number, rowStart: number, _rows: number, addresses: Uint32Array) => {
-    const start = first[table] as number
-    for (let night = 0; night < NIGHTS; night++) addresses[night] = (words[start + night] as number) + rowStart * 8
+    const start = first[table]
+    for (let night = 0; night < NIGHTS; night++) addresses[night] = words[start + night] + rowStart * 8
     return true
   }
   parentPort?.on('message', (part: number) => {
@@ -219,9 +220,9 @@ function compare(source: TestSource, reader: SnapshotReader, target: ReturnType<
   const first = firstPlanes(source.tables)
   source.tables.forEach(({ rows, days }, table) => {
     for (let night = 0; night < days.length; night++) {
-      const plane = (first[table] as number) + night
-      const from = (source.planes.planeMap.words[plane] as number) / 4
-      const to = (target.planeMap.words[plane] as number) / 4
+      const plane = first[table] + night
+      const from = source.planes.planeMap.words[plane] / 4
+      const to = target.planeMap.words[plane] / 4
       const cells = rows.length * 2
       const a = Buffer.from(source.memory.buffer, from * 4, cells * 4)
       const b = Buffer.from(target.memory.buffer, to * 4, cells * 4)

@@ -30,12 +30,12 @@ import {
 const DATA = '/data'
 const source = createTestSource({ segments: 1, roomTypes: 2, propertiesPerSegment: 3, nights: 2, values: 'constant' })
 const target = layPlanes(source.tables)
-const encoder = inlineEncoder(source, source.planes.scratch[0] as number)
+const encoder = inlineEncoder(source, source.planes.scratch[0])
 const wanted = { shardId: 's1', codecsOrderedHash: source.codecs.orderedHash, codecsText: 'all' }
 
-/** The state at an index: one word says which it is. */
+/** The state at an index, which one word identifies. */
 function stateAt(index: number, changes: Partial<TestSource> = {}): TestSource {
-  source.planes.u32[(source.planes.planeMap.words[0] as number) / 4 + 1] = ~index
+  source.planes.u32[source.planes.planeMap.words[0] / 4 + 1] = ~index
   return { ...source, index, ...changes }
 }
 
@@ -55,16 +55,16 @@ function write(disk: SimulatedDisk, index: number, previous?: PreviousSnapshot, 
   return writeSnapshotDirAtOnce(envOf(disk), DATA, stateAt(index, changes), options)
 }
 
-/** Decodes all words; what they say of the index they were taken at. */
+/** Decodes all words, which identify the index they were taken at. */
 function loadWords(disk: SimulatedDisk, reader: SnapshotReader): number {
   for (const planes of target.planeMap.words) target.u32.fill(0, planes / 4 - 4, planes / 4 + 2 * 3)
   const { tables, properties, names, words, firstPlane, places } = reader
   const rows = { tables, ids: properties.ids, roomTypes: names.roomTypes }
-  const coder = createWordsCoder(target.memory, target.scratch[0] as number, rows)
+  const coder = createWordsCoder(target.memory, target.scratch[0], rows)
   for (let part = 0; part < words.parts.length; part++) {
     decodePart(disk, { words, form: places.form, firstPlane }, coder, target.planeMap, part)
   }
-  const index = ~(target.u32[(target.planeMap.words[0] as number) / 4 + 1] as number)
+  const index = ~target.u32[target.planeMap.words[0] / 4 + 1]
   stateAt(index)
   expect(wordsOf(target, tables)).toEqual(wordsOf(source.planes, source.tables))
   return index
@@ -85,7 +85,7 @@ test('an empty directory has no snapshot', async () => {
   expect(retainSnapshots(disk, DATA)).toEqual([])
 })
 
-test('what was written is found and loads, names, properties, sessions and settings included', async () => {
+test('a written snapshot is found and loads, with names, properties, sessions and settings', async () => {
   const written = write(disk, 7)
 
   const { loaded, refused } = await load(disk)
@@ -103,12 +103,12 @@ test('what was written is found and loads, names, properties, sessions and setti
   expect(reader.manifest.segments).toEqual([{ name: 'segment-0000', properties: 3, packages: 12 }])
 })
 
-test('equal states make equal bytes, also in another process and as a file', () => {
+test('equal states give equal bytes, also in another process and as a file', () => {
   const env = envOf(disk)
   const first = writeSeedFileAtOnce(env, `${DATA}/a`, stateAt(7), { encoder })
   const other = createTestSource({ segments: 1, roomTypes: 2, propertiesPerSegment: 3, nights: 2, values: 'constant' })
-  other.planes.u32[(other.planes.planeMap.words[0] as number) / 4 + 1] = ~7
-  const otherEncoder = inlineEncoder(other, other.planes.scratch[0] as number)
+  other.planes.u32[other.planes.planeMap.words[0] / 4 + 1] = ~7
+  const otherEncoder = inlineEncoder(other, other.planes.scratch[0])
   writeSeedFileAtOnce(env, `${DATA}/b`, { ...other, index: 7 }, { encoder: otherEncoder })
   const asFolder = write(disk, 7)
 
@@ -130,7 +130,7 @@ test('the newest comes first, and a seed file among the others by its index', as
   expect((await load(disk)).loaded?.value).toBe(100)
 })
 
-test('a damaged newest snapshot gives way to the one before, and says why', async () => {
+test('a damaged newest snapshot falls back to the previous one, with the reason', async () => {
   write(disk, 5)
   const newest = write(disk, 9)
   const head = findSnapshots(disk, DATA)[0]
@@ -145,7 +145,7 @@ test('a damaged newest snapshot gives way to the one before, and says why', asyn
   ])
 })
 
-test('a snapshot of another shard or codec list is refused, not passed over', async () => {
+test('a snapshot of another shard or codec list is refused, not skipped', async () => {
   write(disk, 5)
   const loadAs = (changes: object) => loadNewest(disk, DATA, { ...wanted, ...changes }, () => 0)
 
@@ -155,37 +155,37 @@ test('a snapshot of another shard or codec list is refused, not passed over', as
   expect(found?.state === 'readable' && foreignness(found.head, wanted)).toBeUndefined()
 })
 
-test('chunks that did not change are not written again', () => {
+test('unchanged chunks are not written again', () => {
   const first = write(disk, 5)
   const second = write(disk, 9, first?.previous)
 
-  // Only the word that says the index is another one; properties, tables, sessions and settings are not.
+  // Only the word with the index differs; properties, tables, sessions and settings are equal.
   expect(first?.newChunkBytes).toBe(first?.chunkBytes)
   expect(second?.newChunkBytes).toBeLessThan((second?.chunkBytes ?? 0) / 2)
   expect(chunkNames(disk).length).toBe(6)
 })
 
-test('tables that did not change since the snapshot before are not even encoded', () => {
+test('tables unchanged since the previous snapshot are not encoded', () => {
   const first = write(disk, 5)
-  let asked = 0
+  let requested = 0
   const words: TestSource['words'] = (...place) => {
-    asked++
+    requested++
     return source.words(...place)
   }
-  const counting = inlineEncoder({ ...source, words }, source.planes.scratch[0] as number)
+  const counting = inlineEncoder({ ...source, words }, source.planes.scratch[0])
   const options = { encoder: counting, origin: 'test', ...(first ? { previous: first.previous } : {}) }
 
   const unchanged = { ...source, index: 6, unchangedSince: (_: number, index: number) => index === 5 }
   const second = writeSnapshotDirAtOnce(envOf(disk), DATA, unchanged, options)
-  expect(asked).toBe(0)
+  expect(requested).toBe(0)
   expect(second?.manifest.contentDigest).toEqual(first?.manifest.contentDigest)
   expect(second?.newChunkBytes).toBe(0)
 
   writeSnapshotDirAtOnce(envOf(disk), DATA, { ...unchanged, unchangedSince: () => false }, options)
-  expect(asked).toBe(2)
+  expect(requested).toBe(2)
 })
 
-test('a chunk that rotted is written anew by the next process, not referred to', async () => {
+test('a rotten chunk is rewritten by the next process, not reused', async () => {
   write(disk, 5)
   const [name] = chunkNames(disk)
   damage(disk, `${DATA}/snapshots/chunks/${name}`, 20, Uint8Array.of(99, 99))
@@ -196,10 +196,10 @@ test('a chunk that rotted is written anew by the next process, not referred to',
   expect((await load(disk)).refused).toEqual([])
 })
 
-test('a source that gives up leaves no snapshot and no chunk', () => {
+test('an aborted source leaves no snapshot and no chunk', () => {
   write(disk, 5)
   const before = chunkNames(disk)
-  const failing = inlineEncoder({ ...source, words: () => false }, source.planes.scratch[0] as number)
+  const failing = inlineEncoder({ ...source, words: () => false }, source.planes.scratch[0])
   const changed = { ...stateAt(9), sessions: Uint8Array.of(1) }
 
   expect(writeSnapshotDirAtOnce(envOf(disk), DATA, changed, { encoder: failing, origin: 'test' })).toBeUndefined()
@@ -210,7 +210,7 @@ test('a source that gives up leaves no snapshot and no chunk', () => {
   expect(disk.list(DATA)).toEqual(['snapshots'])
 })
 
-test('a full disk leaves no snapshot and no chunk, and the next attempt goes through', async () => {
+test('a full disk leaves no snapshot and no chunk, and the next attempt succeeds', async () => {
   write(disk, 5)
   const before = chunkNames(disk)
   const { freeBytes, totalBytes } = disk.space(DATA)
@@ -233,7 +233,7 @@ test('a full disk leaves no snapshot and no chunk, and the next attempt goes thr
   expect((await load(disk)).loaded?.value).toBe(9)
 })
 
-test('a state whose digest is not what the store says is not written', () => {
+test('a state whose digest does not match the store is not written', () => {
   const wrong = { digest: { lo: 1, hi: 2 } }
 
   expect(() => write(disk, 5, undefined, wrong)).toThrow(expect.objectContaining({ code: 'digest_mismatch' }))
@@ -260,7 +260,7 @@ test('a damaged snapshot does not count as one of the two', () => {
   expect(names(disk)[0]).toBe('/data/snapshots/snap-12-1 refused')
 })
 
-test('what a crash left of a snapshot goes with the next clean-up', () => {
+test('remains of a snapshot after a crash are removed by the next clean-up', () => {
   write(disk, 5)
   disk.makeDirectory(`${DATA}/snapshots/snap-9-1`)
   disk.close(disk.open(`${DATA}/snapshots/snap-9-1/MANIFEST.tmp`, 'create'))
@@ -271,7 +271,7 @@ test('what a crash left of a snapshot goes with the next clean-up', () => {
   expect(chunkNames(disk).length).toBe(5)
 })
 
-test('no chunk goes while a manifest cannot be read: it may need it', () => {
+test('no chunk is removed while a manifest is unreadable, because it may refer to it', () => {
   write(disk, 5)
   write(disk, 9)
   damage(disk, '/data/snapshots/snap-5-1/MANIFEST', 40, Uint8Array.of(1, 2, 3))
@@ -280,7 +280,7 @@ test('no chunk goes while a manifest cannot be read: it may need it', () => {
   expect(chunkNames(disk).length).toBe(6)
 })
 
-test('scrubbing looks at every chunk once and finds the damaged one', () => {
+test('scrubbing verifies every chunk once and finds the damaged one', () => {
   writeSeedFileAtOnce(envOf(disk), `${DATA}/seed.snapshot`, stateAt(1), { encoder })
   write(disk, 5)
   write(disk, 9)
@@ -307,7 +307,7 @@ test('scrubbing looks at every chunk once and finds the damaged one', () => {
   expect(ofOld).toMatchObject({ snapshots: [old?.path], isNewest: false })
 })
 
-test('an export is the same file as the builder would have made, and a damaged snapshot is not exported', () => {
+test('an export is the same file as the builder would write, and a damaged snapshot is not exported', () => {
   writeSeedFileAtOnce(envOf(disk), `${DATA}/built`, stateAt(7), { encoder })
   write(disk, 7)
   const found = findSnapshots(disk, DATA)[0]
@@ -326,7 +326,7 @@ test('an export is the same file as the builder would have made, and a damaged s
   expect(disk.stat(`${DATA}/again.tmp`)).toBeUndefined()
 })
 
-test('a limit of the rate makes the writing take its time', async () => {
+test('a rate limit slows the writing down', async () => {
   const simulation = createSimulation({ disk })
   let written: Awaited<ReturnType<typeof writeSnapshotDir>>
   const writing = writeSnapshotDir(simulation.env, DATA, stateAt(5), { encoder, origin: 'test', bytesPerSecond: 1000 })
@@ -340,7 +340,7 @@ test('a limit of the rate makes the writing take its time', async () => {
   }
   await done
 
-  // All bytes at 1000 a second; the note says how long it took.
+  // All bytes at 1000 per second; the note has the duration.
   expect(written?.note.durationMs).toBeGreaterThanOrEqual(written?.newChunkBytes ?? 0)
   expect((await load(disk)).loaded?.value).toBe(5)
 })
@@ -367,9 +367,9 @@ test('the document of /snapshot-info', () => {
   expect(FIRST_DAY).toBe(Date.UTC(2026, 0, 1) / 86_400_000)
 })
 
-// Storage tests (reliability.md §8)
+// Storage tests (docs/design/testing.md#storage-tests)
 
-test('every bit of a seed file that is flipped, and every length it is cut to, is noticed', () => {
+test('every bit of a seed file that is flipped, and every length it is cut to, is detected', () => {
   writeSeedFileAtOnce(envOf(disk), `${DATA}/seed.snapshot`, stateAt(1), { encoder })
   const whole = contentOf(disk, `${DATA}/seed.snapshot`)
   const look = (bytes: Uint8Array, what: string) => {
@@ -390,7 +390,7 @@ test('every bit of a seed file that is flipped, and every length it is cut to, i
   expect(loadWords(disk, openSeedFile(disk, `${DATA}/seed.snapshot`))).toBe(1)
   for (let bit = 0; bit < whole.length * 8; bit++) {
     const flipped = whole.slice()
-    flipped[bit >>> 3] = (flipped[bit >>> 3] as number) ^ (1 << (bit & 7))
+    flipped[bit >>> 3] = flipped[bit >>> 3] ^ (1 << (bit & 7))
     look(flipped, `bit ${bit} flipped`)
   }
   for (let length = 0; length < whole.length; length++) look(whole.slice(0, length), `cut to ${length} bytes`)
@@ -448,13 +448,13 @@ function publish(on: SimulatedDisk, ledger: Ledger, index: number, previous?: Pr
   return written?.previous
 }
 
-test('publishing is atomic and durable whatever happens at whatever operation', () => {
+test('publishing is atomic and durable under any fault at any operation', () => {
   const violation = crashEverywhere(publishing, { random: createRandom(1), samples: 4, every: 3 })
 
   expect(violation).toBeUndefined()
 })
 
-test('an operation that fails leaves every snapshot that was there', () => {
+test('a failed operation preserves every existing snapshot', () => {
   for (const code of ['EIO', 'ENOSPC']) {
     const violation = failEverywhere(
       publishing,
@@ -469,13 +469,13 @@ test('an operation that fails leaves every snapshot that was there', () => {
   }
 })
 
-test('no sync can be taken out without being missed', () => {
+test('removing any sync is detected', () => {
   const sites = syncSites(publishing)
   expect(sites.size).toBeGreaterThanOrEqual(5)
   for (const [site, from] of sites) {
     const options = { random: createRandom(3), samples: 3, watcher: withoutSync(site), from }
 
-    expect(crashEverywhere(publishing, options), `nobody misses the sync at ${site}`).toBeDefined()
+    expect(crashEverywhere(publishing, options), `removing this sync is not detected:  ${site}`).toBeDefined()
   }
 })
 
@@ -507,11 +507,11 @@ function seed(on: SimulatedDisk, ledger: Ledger, index: number): void {
   ledger.done = index
 }
 
-test('a seed file is there whole or not at all, and no sync of it is idle', () => {
+test('a seed file is complete or absent, and every sync of it is needed', () => {
   expect(crashEverywhere(seeding, { random: createRandom(4), samples: 10 })).toBeUndefined()
   for (const [site, from] of syncSites(seeding)) {
     const options = { random: createRandom(5), samples: 10, watcher: withoutSync(site), from }
 
-    expect(crashEverywhere(seeding, options), `nobody misses the sync at ${site}`).toBeDefined()
+    expect(crashEverywhere(seeding, options), `removing this sync is not detected:  ${site}`).toBeDefined()
   }
 })

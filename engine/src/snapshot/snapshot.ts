@@ -1,17 +1,18 @@
 /**
- * Which snapshots a data directory has, which one to start from, and which may go.
+ * The snapshots of a data directory: finding them, choosing one to start from, and removing old ones.
  *
  *   data_dir/seed.snapshot                          one file, from build-snapshot or an export
  *   data_dir/snapshots/snap-<index>-<term>/MANIFEST written by this node (write.ts)
- *   data_dir/snapshots/load-<content digest>/MANIFEST    brought here to be loaded into the running shard
+ *   data_dir/snapshots/load-<content digest>/MANIFEST    received, to be loaded into the running shard
  *   data_dir/snapshots/before-<content digest>/MANIFEST  the state before a load, until an operator drops it
  *   data_dir/snapshots/chunks/<digest>.chk          shared by all of them
  *
- * Start here, then format.ts (what the bytes are), write.ts, load.ts, words.ts and codec.ts.
+ * Read this file first, then format.ts (the bytes), write.ts, load.ts, words.ts and codec.ts.
  */
 
 import { formatDay, VacancyError } from '@vacancy/shared'
 import { type Disk, guarded, syncFolder, unlinkFile } from '../env.ts'
+import { type Steps, settled, walk } from '../steps.ts'
 import { damaged, isDamage } from './columns.ts'
 import { chunkFileName, encodeManifest, snapshotId, verifyChunk } from './format.ts'
 import {
@@ -29,14 +30,14 @@ import { beginSeed } from './seed.ts'
 import { chunksFolder, snapshotsFolder } from './write.ts'
 
 export const SEED_FILE = 'seed.snapshot'
-/** Valid snapshots that are kept; the older one serves when the newest turns out damaged. */
+/** Valid snapshots to keep; the older one is used when the newest turns out damaged. */
 export const SNAPSHOTS_KEPT = 2
-/** Scrubbing reads no faster than this (consensus.md V7). */
+/** Maximum read rate of scrubbing (docs/design/storage.md#scrubbing). */
 export const SCRUB_BYTES_PER_SECOND = 10e6
 
 export type FoundSnapshot = { readonly path: string; readonly index: number; readonly term: number } & (
   | { readonly state: 'readable'; readonly head: SnapshotHead }
-  /** Damaged, or of a format this version does not know. */
+  /** Damaged, or of an unknown format. */
   | { readonly state: 'refused'; readonly error: VacancyError }
 )
 
@@ -44,7 +45,7 @@ export type FoundSnapshot = { readonly path: string; readonly index: number; rea
 export function findSnapshots(disk: Disk, dataDir: string): FoundSnapshot[] {
   const found: FoundSnapshot[] = []
   for (const { path, index, term } of snapshotFolders(disk, dataDir)) {
-    // A folder without a manifest is what a crash left of a snapshot that was never finished.
+    // A folder without a manifest is an unfinished snapshot, left by a crash.
     if (disk.stat(`${path}/MANIFEST`) === undefined) continue
     found.push(look(path, { index, term }, () => readFolder(disk, dataDir, path, index, term)))
   }
@@ -83,7 +84,7 @@ function snapshotFolders(disk: Disk, dataDir: string): { path: string; index: nu
   return folders
 }
 
-/** What the folder of a bulk load is for (consensus.md §11). */
+/** The purpose of a bulk load folder (docs/design/consensus.md#log-commands). */
 export type LoadFolder = 'load' | 'before'
 
 export function loadFolder(dataDir: string, purpose: LoadFolder, contentDigest: string): string {
@@ -92,7 +93,7 @@ export function loadFolder(dataDir: string, purpose: LoadFolder, contentDigest: 
 
 export type HeldSnapshot = { readonly purpose: LoadFolder; readonly contentDigest: string; readonly path: string }
 
-/** Snapshots of bulk loads. They are none to start from: nobody looks at them but by their digest. */
+/** Snapshots of bulk loads. They are not used to start from, and are only found by their digest. */
 export function heldSnapshots(disk: Disk, dataDir: string): HeldSnapshot[] {
   const folder = snapshotsFolder(dataDir)
   if (disk.stat(folder) === undefined) return []
@@ -100,7 +101,7 @@ export function heldSnapshots(disk: Disk, dataDir: string): HeldSnapshot[] {
     const match = /^(load|before)-([0-9a-f]{64})$/.exec(name)
     const path = `${folder}/${name}`
     if (!match || disk.stat(`${path}/MANIFEST`) === undefined) return []
-    return [{ purpose: match[1] as LoadFolder, contentDigest: match[2] as string, path }]
+    return [{ purpose: match[1] as LoadFolder, contentDigest: match[2], path }]
   })
 }
 
@@ -109,19 +110,19 @@ export function readHeldSnapshot(disk: Disk, dataDir: string, { path }: HeldSnap
   return readSnapshotDir(disk, path, chunksFolder(dataDir))
 }
 
-/** Note on the state before a load: which snapshot was loaded over it. */
+/** Note on the state before a load: the snapshot that replaced it. */
 const BEFORE_ORIGIN = 'before-load-'
 
 export function originBefore(loaded: string): string {
   return `${BEFORE_ORIGIN}${loaded}`
 }
 
-/** A state that a load replaced at the index behind its own. */
+/** A state that a load replaced at the next index. */
 export type StateBefore = {
   readonly path: string
   readonly contentDigest: string
   readonly index: number
-  /** Content digest of what was loaded over it. */
+  /** Content digest of the snapshot that replaced it. */
   readonly loaded: string
 }
 
@@ -136,7 +137,7 @@ export function statesBefore(disk: Disk, dataDir: string): StateBefore[] {
 
 export type Wanted = { readonly shardId: string; readonly codecsOrderedHash: string; readonly codecsText: string }
 
-/** Why a snapshot cannot serve this node, whatever its state: wrong_shard or codecs_changed. */
+/** Why a snapshot cannot be used by this node, whatever its state: wrong_shard or codecs_changed. */
 export function foreignness({ manifest, path }: SnapshotHead, wanted: Wanted): VacancyError | undefined {
   if (manifest.shardId !== wanted.shardId) {
     return new VacancyError('wrong_shard', { directory: path, found: manifest.shardId, wanted: wanted.shardId })
@@ -147,25 +148,36 @@ export function foreignness({ manifest, path }: SnapshotHead, wanted: Wanted): V
 }
 
 export type Loaded<T> = {
-  /** What `load` made of the newest snapshot that it could use; undefined when there is none. */
+  /** The result of `load` for the newest usable snapshot; undefined when there is none. */
   readonly loaded: { readonly reader: SnapshotReader; readonly value: T } | undefined
-  /** Newer ones that could not be used, and why. */
+  /** Newer snapshots that could not be used, with the reasons. */
   readonly refused: readonly { readonly path: string; readonly error: VacancyError }[]
 }
 
 /**
- * Loads the newest snapshot that verifies completely; a damaged one gives way to the one before (consensus.md §16.2).
+ * Loads the newest snapshot that verifies completely; a damaged one falls back to the previous one
+ * (docs/design/storage.md#snapshot-format).
  *
- * @param load takes the words (words-pool.ts, decodeAll); may be called again with an older snapshot when it throws
- *   corrupt_data, so it must begin from nothing each time
- * @throws wrong_shard, codecs_changed, data_conflict: those no older snapshot can cure
+ * @param load receives the words (words-pool.ts, decodeAll). It may be called again with an older snapshot after it
+ * threw corrupt_data, so each call must start from scratch
+ * @throws wrong_shard, codecs_changed, data_conflict: no older snapshot can help
  */
-export async function loadNewest<T>(
+export function loadNewest<T>(
   disk: Disk,
   dataDir: string,
   wanted: Wanted,
   load: (reader: SnapshotReader) => T | Promise<T>,
 ): Promise<Loaded<T>> {
+  return walk(loadNewestSteps(disk, dataDir, wanted, (reader) => settled(load(reader))))
+}
+
+/** The same for a load in steps. */
+export function* loadNewestSteps<T>(
+  disk: Disk,
+  dataDir: string,
+  wanted: Wanted,
+  load: (reader: SnapshotReader) => Steps<T>,
+): Steps<Loaded<T>> {
   const refused: { path: string; error: VacancyError }[] = []
   for (const found of findSnapshots(disk, dataDir)) {
     try {
@@ -174,7 +186,7 @@ export async function loadNewest<T>(
       if (foreign) throw foreign
       const reader = openSnapshot(disk, found.head)
       makeDurable(disk, dataDir, found.head)
-      return { loaded: { reader, value: await load(reader) }, refused }
+      return { loaded: { reader, value: yield* load(reader) }, refused }
     } catch (error) {
       if (!isDamage(error)) throw error
       refused.push({ path: found.path, error })
@@ -184,15 +196,16 @@ export async function loadNewest<T>(
 }
 
 /**
- * Makes the names of a snapshot durable that was found at a start: a process that was killed while it published may have
- * left them in the page cache alone, and what is built on them must not lose its ground with the next power cut (V5).
+ * Makes the names of a snapshot found at startup durable. A process killed while publishing may have left them only
+ * in the page cache, and data built on them must survive the next power failure
+ * (docs/design/storage.md#torn-tail-or-corruption).
  */
 export function makeDurable(disk: Disk, dataDir: string, { path, places }: SnapshotHead): void {
   if (places.form === 'file') {
     syncFolder(disk, dataDir)
     return
   }
-  // Chunks and the folders themselves were durable before there was a manifest.
+  // Chunks and the folders themselves were durable before the manifest existed.
   syncFolder(disk, path)
   syncFolder(disk, snapshotsFolder(dataDir))
 }
@@ -203,12 +216,12 @@ export function verifySnapshot(disk: Disk, head: SnapshotHead): void {
 }
 
 /**
- * Removes what is older than the newest `SNAPSHOTS_KEPT` snapshots that look whole, then chunks nobody refers to. The
- * seed file is the operator's and stays. Called when the log's mark of the newest one is durable, by the thread that
- * writes snapshots.
+ * Removes snapshots older than the newest `SNAPSHOTS_KEPT` that look complete, then unreferenced chunks. The seed
+ * file is the operator's and stays. Called by the thread that writes snapshots, when the log's mark of the newest one
+ * is durable.
  *
- * @param pinned indexes of snapshots that are kept beside, because they are being sent
- * @returns folders that were removed
+ * @param pinned indexes of snapshots to keep as well, because they are being sent
+ * @returns removed folders
  */
 export function retainSnapshots(disk: Disk, dataDir: string, pinned: readonly number[] = []): string[] {
   const whole = findSnapshots(disk, dataDir).filter(
@@ -223,7 +236,7 @@ export function retainSnapshots(disk: Disk, dataDir: string, pinned: readonly nu
     removeFolder(disk, path)
     removed.push(path)
   }
-  // Manifests are gone for good before the first of their chunks is: a manifest that is there has all its chunks.
+  // Manifests are removed durably before the first of their chunks: an existing manifest has all its chunks.
   if (removed.length > 0) syncFolder(disk, snapshotsFolder(dataDir))
   collectChunks(disk, dataDir)
   return removed
@@ -238,13 +251,13 @@ export function removeFolder(disk: Disk, path: string): void {
   guarded('rmdir', path, () => disk.removeDirectory(path))
 }
 
-/** Removes chunks that no manifest refers to and what crashes left of unfinished ones. @returns files removed */
+/** Removes unreferenced chunks and unfinished files of crashes. @returns files removed */
 export function collectChunks(disk: Disk, dataDir: string): number {
   const folder = chunksFolder(dataDir)
   if (disk.stat(folder) === undefined) return 0
   const used = new Set<string>()
   for (const found of findSnapshots(disk, dataDir)) {
-    // What a manifest that cannot be read refers to is not known: nothing goes until it is repaired or gone.
+    // The chunks of an unreadable manifest are unknown: nothing is removed until it is repaired or deleted.
     if (found.state === 'refused') return 0
     for (const { part } of placeChunks(found.head)) used.add(chunkFileName(part.digest))
   }
@@ -282,14 +295,14 @@ export type ScrubStep =
       readonly error: VacancyError
       /** Snapshots that need this chunk. */
       readonly snapshots: readonly string[]
-      /** Whether the newest one is among them; otherwise the next snapshot replaces what was lost. */
+      /** Whether the newest one is among them; otherwise the next snapshot replaces the lost content. */
       readonly isNewest: boolean
     }
 
 /**
- * Reads one more chunk again and compares its digest (consensus.md V7).
+ * Verifies the digest of one more chunk (docs/design/storage.md#scrubbing).
  *
- * @param after where the step before ended, '' to begin; worth remembering over a restart
+ * @param after where the previous step ended, '' to start; worth keeping across restarts
  */
 export function scrubStep(disk: Disk, dataDir: string, after: string): ScrubStep {
   const heads = findSnapshots(disk, dataDir).flatMap((found) => (found.state === 'readable' ? [found.head] : []))
@@ -312,16 +325,16 @@ export function scrubStep(disk: Disk, dataDir: string, after: string): ScrubStep
   }
 }
 
-/** Chunks that lie at the same place are the same; places sort in the order of a file. */
+/** Chunks at the same location are the same. Locations sort in file order. */
 function placeOf({ file, offset }: PlacedChunk): string {
   return `${file}@${String(offset).padStart(16, '0')}`
 }
 
 /**
- * Writes a snapshot as one file, whatever form it has now; every chunk is checked on the way. Its members stay behind:
- * what is restored from a file is a new shard (consensus.md §16.2).
+ * Exports a snapshot, in either form, as one file, and verifies every chunk on the way. Its members are omitted: a
+ * state restored from a file is a new shard (docs/design/storage.md#snapshot-format).
  *
- * @throws corrupt_data when a chunk is damaged; then there is no file
+ * @throws corrupt_data when a chunk is damaged; there is no file then
  */
 export function exportSeedFile(disk: Disk, head: SnapshotHead, path: string): number {
   const manifest = encodeManifest({ ...head.manifest, membership: undefined })
@@ -339,7 +352,7 @@ export function exportSeedFile(disk: Disk, head: SnapshotHead, path: string): nu
   }
 }
 
-/** The document of GET /snapshot-info (platform.md §7.4). */
+/** The document of GET /snapshot-info (docs/design/http.md#node-api). */
 export function snapshotInfo(head: SnapshotHead) {
   const { manifest, note } = head
   const { window } = manifest

@@ -39,10 +39,10 @@ afterEach(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const encoderOf = (source: TestSource) => inlineEncoder(source, source.planes.scratch[0] as number)
+const encoderOf = (source: TestSource) => inlineEncoder(source, source.planes.scratch[0])
 
 for (const [name, source] of Object.entries({ large, small })) {
-  test(`several threads decode what was written: ${name} tables`, async () => {
+  test(`several threads decode the written words: ${name} tables`, async () => {
     const pool = startPool()
     const path = join(folder, name)
     await writeSeedFile(env, path, source, { encoder: encoderOf(source) })
@@ -75,13 +75,13 @@ test('a snapshot folder on a real disk is found and loads', async () => {
   expect(loaded?.value).toEqual(wordsOf(small.planes, small.tables))
 })
 
-test('damage that a thread finds is told by its name', async () => {
+test('damage found by a thread is reported with its error code', async () => {
   const pool = startPool()
   const path = join(folder, 'damaged')
   await writeSeedFile(env, path, large, { encoder: encoderOf(large) })
   const chunk = placeChunks(openSeedFile(realDisk, path)).filter(({ kind }) => kind === 'words')[2]
   const bytes = readFileSync(path)
-  bytes[(chunk?.offset ?? 0) + 1000] = (bytes[(chunk?.offset ?? 0) + 1000] as number) ^ 1
+  bytes[(chunk?.offset ?? 0) + 1000] = bytes[(chunk?.offset ?? 0) + 1000] ^ 1
   writeFileSync(path, bytes)
 
   const reader = openSeedFile(realDisk, path)

@@ -1,14 +1,14 @@
 /**
- * Threads that decode the words of a snapshot when a node starts.
+ * The thread pool that decodes the words of a snapshot when a node starts.
  *
- * The threads are started before there is work, because that costs more than a part does. Parts are handed out one by
- * one, two to a thread, so that none waits for the next message.
+ * The threads are started before there is work, because starting one takes longer than a part. Parts are assigned one
+ * by one, two per thread, so that no thread waits for the next message.
  */
 
 import { Worker } from 'node:worker_threads'
 import { assert, type ErrorName, VacancyError } from '@vacancy/shared'
 import type { ChunkPlaces, PlacedChunk, SnapshotReader } from './load.ts'
-import { type PackedTables, type PlaneMap, packTables } from './shapes.ts'
+import { type PackedTables, type PlaneMap, packTables } from './schema.ts'
 
 export type Job = {
   readonly memory: WebAssembly.Memory
@@ -84,7 +84,7 @@ function give(pool: WordsPool, job: Job, scratch: readonly number[]): void {
   assert(scratch.length >= pool.threads, 'each thread has a scratch area of its own')
   assert(pool.waiting.size === 0, 'one job at a time')
   pool.workers.forEach((worker, thread) => {
-    worker.postMessage({ job, scratch: scratch[thread] as number } satisfies ToWorker)
+    worker.postMessage({ job, scratch: scratch[thread] } satisfies ToWorker)
   })
 }
 
@@ -103,8 +103,8 @@ function ask(pool: WordsPool, part: number): Promise<void> {
 function handOut(pool: WordsPool): void {
   while (pool.queue.length > 0) {
     const least = pool.load.indexOf(Math.min(...pool.load))
-    if ((pool.load[least] as number) >= PARTS_A_THREAD) return
-    pool.load[least] = (pool.load[least] as number) + 1
+    if (pool.load[least] >= PARTS_A_THREAD) return
+    pool.load[least] = pool.load[least] + 1
     pool.workers[least]?.postMessage({ part: pool.queue.shift() as number } satisfies ToWorker)
   }
 }
@@ -114,14 +114,14 @@ function settle(pool: WordsPool, thread: number, { part, error }: FromWorker): v
     fail(pool, 'code' in error ? new VacancyError(error.code, error.fields as never) : new Error(error.reason))
     return
   }
-  pool.load[thread] = (pool.load[thread] as number) - 1
+  pool.load[thread] = pool.load[thread] - 1
   const waiting = pool.waiting.get(part)
   pool.waiting.delete(part)
   waiting?.resolve()
   handOut(pool)
 }
 
-/** One part that fails ends the job, and the pool with it: what the others were doing is of no use. */
+/** A failed part ends the job and the pool: the results of the others are useless. */
 function fail(pool: WordsPool, error: Error): void {
   pool.failed ??= error
   pool.queue.length = 0

@@ -6,7 +6,7 @@ import { parentPort } from 'node:worker_threads'
 import { assert, VacancyError } from '@vacancy/shared'
 import { realDisk } from '../env.ts'
 import { decodePart } from './load.ts'
-import { firstPlanes, unpackTables } from './shapes.ts'
+import { firstPlanes, unpackTables } from './schema.ts'
 import { createWordsCoder, planWords } from './words.ts'
 import type { FromWorker, Job, ToWorker } from './words-pool.ts'
 
@@ -38,7 +38,7 @@ function begin(job: Job, scratch: number): (part: number) => void {
   return (part) => decodePart(realDisk, { words, form: job.form, firstPlane }, coder, job.planeMap, part)
 }
 
-/** An error as a message carries it: classes do not survive the way. */
+/** An error as plain data: classes do not survive a message. */
 function portable(error: unknown): NonNullable<FromWorker['error']> {
   if (error instanceof VacancyError) return { code: error.code, fields: error.fields }
   return { reason: error instanceof Error ? (error.stack ?? error.message) : String(error) }

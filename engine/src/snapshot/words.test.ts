@@ -8,10 +8,10 @@ import {
   type TestSource,
   wordsOf,
 } from '../testing/snapshot-source.ts'
-import { createTwinKernel } from './codec.ts'
+import { createFallbackKernel } from './codec.ts'
 import { isDamage } from './columns.ts'
 import { type ChunkExpectation, type Part, RAW_BYTES_MAX, sha256 } from './format.ts'
-import { firstPlanes, type TableShape } from './shapes.ts'
+import { firstPlanes, type TableShape } from './schema.ts'
 import { createWordsCoder, decodeWords, type EncodedPart, encodeWords, planWords, type WordsPart } from './words.ts'
 
 const shape = (rows: number, nights: number, segment = 0, roomType = 0): TableShape => ({
@@ -21,15 +21,15 @@ const shape = (rows: number, nights: number, segment = 0, roomType = 0): TableSh
   days: Uint32Array.from({ length: nights }, (_, night) => night + 1),
 })
 
-function coderOf(source: TestSource, twin = false) {
+function coderOf(source: TestSource, useFallback = false) {
   const { names, properties, tables, memory, planes } = source
   const rows = { tables, ids: properties.ids, roomTypes: names.roomTypes }
-  const loaded = { kernel: createTwinKernel(memory), implementation: 'typescript' } as const
-  return createWordsCoder(memory, planes.scratch[0] as number, rows, twin ? loaded : undefined)
+  const loaded = { kernel: createFallbackKernel(memory), implementation: 'typescript' } as const
+  return createWordsCoder(memory, planes.scratch[0], rows, useFallback ? loaded : undefined)
 }
 
-function encodeAll(source: TestSource, twin = false): EncodedPart[] {
-  const coder = coderOf(source, twin)
+function encodeAll(source: TestSource, useFallback = false): EncodedPart[] {
+  const coder = coderOf(source, useFallback)
   const parts = planWords(source.tables).flat()
   return parts.map((part) => encodeWords(coder, part, source.codecs.orderedHash, source.words) as EncodedPart)
 }
@@ -39,7 +39,7 @@ function expectationOf(source: TestSource, { chunk, packages, packageDigest }: E
   return { kind: 'words', part, codecsOrderedHash: source.codecs.orderedHash, file: 'file', offset: 0 }
 }
 
-test('every row of every table is in exactly one slice, and no part is larger than a part may be', () => {
+test('every row of every table is in exactly one slice, and no part exceeds the maximum size', () => {
   const sizes = fc.array(
     fc.record({
       rows: fc.oneof(fc.nat(40), fc.nat(3000), fc.constantFrom(65_536, 65_537, 140_000)),
@@ -96,7 +96,7 @@ const cases: [string, SourceOptions][] = [
 ]
 
 for (const [name, options] of cases) {
-  test(`${name}: words, bits, packages and digests come back`, () => {
+  test(`${name}: words, bits, packages and digests are decoded as encoded`, () => {
     const source = createTestSource(options)
     const { tables } = source
     const parts = planWords(tables).flat()
@@ -104,7 +104,7 @@ for (const [name, options] of cases) {
     const encoded = encodeAll(source)
 
     const rows = { tables, ids: source.properties.ids, roomTypes: source.names.roomTypes }
-    const coder = createWordsCoder(target.memory, target.scratch[0] as number, rows)
+    const coder = createWordsCoder(target.memory, target.scratch[0], rows)
     for (const [i, part] of parts.entries()) {
       const done = encoded[i] as EncodedPart
       const expected = expectationOf(source, done)
@@ -119,7 +119,7 @@ for (const [name, options] of cases) {
     expectBits(tables, target)
   })
 
-  test(`${name}: both kernels make the same chunks`, () => {
+  test(`${name}: both kernels write the same chunks`, () => {
     const source = createTestSource({
       ...options,
       propertiesPerSegment: Math.min(options.propertiesPerSegment ?? 1, 200),
@@ -137,13 +137,13 @@ function expectBits(tables: readonly TableShape[], { u32, memory, planeMap }: Re
   let wrong = 0
   tables.forEach(({ rows, days }, table) => {
     for (let night = 0; night < days.length; night++) {
-      const words = planeMap.words[(first[table] as number) + night] as number
-      const bits = words + (planeMap.availableOffset[table] as number)
+      const words = planeMap.words[first[table] + night]
+      const bits = words + planeMap.availableOffset[table]
       let packages = 0
       for (let row = 0; row < rows.length; row++) {
         const cell = words / 4 + row * 2
-        const isFree = ((u32[cell] as number) & 0xff) !== 0
-        if ((((u8[bits + (row >>> 3)] as number) >>> (row & 7)) & 1) !== (isFree ? 1 : 0)) wrong++
+        const isFree = (u32[cell] & 0xff) !== 0
+        if (((u8[bits + (row >>> 3)] >>> (row & 7)) & 1) !== (isFree ? 1 : 0)) wrong++
         if (u32[cell] !== 0 || u32[cell + 1] !== 0) packages++
       }
       if (u32[words / 4 - 3] !== packages) wrong++
@@ -152,21 +152,21 @@ function expectBits(tables: readonly TableShape[], { u32, memory, planeMap }: Re
   expect(wrong).toBe(0)
 }
 
-test('a source that gives up ends the encoding', () => {
+test('an aborted source ends the encoding', () => {
   const source = createTestSource()
   const part = planWords(source.tables).flat()[0] as WordsPart
 
   expect(encodeWords(coderOf(source), part, source.codecs.orderedHash, () => false)).toBeUndefined()
 })
 
-test('a chunk whose checksums are right but whose content is not is damage, whatever its masks say', () => {
+test('invalid content with valid checksums is reported as damage, for any masks', () => {
   const source = createTestSource({ segments: 1, roomTypes: 2, propertiesPerSegment: 20, nights: 6 })
   const { tables } = source
   const part = planWords(tables).flat()[0] as WordsPart
   const encoded = encodeAll(source)[0] as EncodedPart
   const target = layPlanes(tables)
   const rows = { tables, ids: source.properties.ids, roomTypes: source.names.roomTypes }
-  const coder = createWordsCoder(target.memory, target.scratch[0] as number, rows)
+  const coder = createWordsCoder(target.memory, target.scratch[0], rows)
   const guard = new Uint8Array(target.memory.buffer, 0, 4096)
   const raw = rawOf(encoded)
   const changes = fc.array(fc.tuple(fc.nat(raw.length - 1), fc.integer({ min: 1, max: 255 })), {
@@ -178,7 +178,7 @@ test('a chunk whose checksums are right but whose content is not is damage, what
     fc.property(changes, fc.option(fc.nat(raw.length + 20), { freq: 4 }), (changed, length) => {
       const bytes = new Uint8Array(length ?? raw.length)
       bytes.set(raw.subarray(0, bytes.length))
-      for (const [at, flip] of changed) if (at < bytes.length) bytes[at] = (bytes[at] as number) ^ flip
+      for (const [at, flip] of changed) if (at < bytes.length) bytes[at] = bytes[at] ^ flip
       fc.pre(Buffer.compare(bytes, raw) !== 0)
       const chunk = resealed(encoded, bytes)
       const expected = { ...expectationOf(source, encoded) }

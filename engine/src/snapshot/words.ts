@@ -1,14 +1,14 @@
 /**
- * Which words go into which part of a snapshot, and one such part ⇄ words in memory.
+ * Assigns words to the parts of a snapshot, and encodes and decodes one part.
  *
- * A table of more words than a part holds has a block of its own, cut into ranges of rows with all their nights; smaller
- * tables that follow each other share a block of one part, because hundreds of thousands of small tables must not make
- * as many files. So every part stands for itself: all cores encode and decode, also when a shard is one single table,
- * and a change of one word changes one chunk. Cutting by rows and not by nights keeps the nights of a row together,
- * of which most equal the night before.
+ * A table with more words than a part holds has its own block, split into ranges of rows with all their nights.
+ * Consecutive smaller tables share a block of one part, because hundreds of thousands of small tables must not make
+ * as many files. Every part is independent: all cores encode and decode even a shard with a single table, and a
+ * changed word changes one chunk. Splitting by rows, not by nights, keeps the nights of a row together, most of which
+ * equal the night before.
  *
- * Part before compression: masks, one byte a slice and night · byte plane 0 of all slices and nights · … · plane 7.
- * Which slices there are follows from the shapes of the tables alone (planWords).
+ * Part before compression: masks, one byte per slice and night · byte plane 0 of all slices and nights · … · plane 7.
+ * The slices follow from the shapes of the tables alone (planWords).
  */
 
 import { assert } from '@vacancy/shared'
@@ -16,7 +16,7 @@ import { nameHash, rowKey } from '../store/digest.ts'
 import { BYTE_PLANES, BYTES_PER_WORD, loadSnapshotKernel, type SnapshotKernel } from './codec.ts'
 import { damaged } from './columns.ts'
 import { type Chunk, type ChunkExpectation, type Digest, decodeChunk, encodeChunk, RAW_BYTES_MAX } from './format.ts'
-import { DEAD_ROW, type PlaneMap, type TableShape } from './shapes.ts'
+import { DEAD_ROW, type PlaneMap, type TableShape } from './schema.ts'
 
 /** The ring of days is far below it. */
 export const NIGHTS_MAX = 1024
@@ -129,8 +129,8 @@ export function createWordsCoder(
   names: RowNames,
   loaded = loadSnapshotKernel(memory),
 ): WordsCoder {
-  assert(scratch > 0 && scratch % 8 === 0, 'the scratch area lies on an 8-byte boundary')
-  assert(scratch + WORDS_SCRATCH_BYTES <= memory.buffer.byteLength, 'the scratch area lies in the memory')
+  assert(scratch > 0 && scratch % 8 === 0, 'the scratch area is 8-byte aligned')
+  assert(scratch + WORDS_SCRATCH_BYTES <= memory.buffer.byteLength, 'the scratch area is within the memory')
   const encoder = new TextEncoder()
   return {
     ...loaded,
@@ -158,7 +158,7 @@ export type EncodedPart = {
  * Encodes one part.
  *
  * @param words as in SnapshotSource
- * @returns undefined when the source gave up
+ * @returns undefined when the source was aborted
  */
 export function encodeWords(
   coder: WordsCoder,
@@ -178,7 +178,7 @@ export function encodeWords(
     const slice = part.slices[i] as WordsSlice
     if (!words(slice.table, slice.rowStart, slice.rows, coder.addresses)) return undefined
     prepareRows(coder, slice)
-    const before = u32[(scratch + STATS) >>> 2] as number
+    const before = u32[(scratch + STATS) >>> 2]
     kernel.encode(
       scratch + ADDRESSES,
       slice.nights,
@@ -190,14 +190,14 @@ export function encodeWords(
       scratch + CURSORS,
       scratch + STATS,
     )
-    slicePackages[i] = (u32[(scratch + STATS) >>> 2] as number) - before
+    slicePackages[i] = u32[(scratch + STATS) >>> 2] - before
     masks += slice.nights
   }
   // Planes are full only where every night needed them: move them together.
   let end = planes
   for (let plane = 0; plane < BYTE_PLANES; plane++) {
     const start = planes + plane * part.words
-    const stop = u32[cursorCell(coder, plane)] as number
+    const stop = u32[cursorCell(coder, plane)]
     assert(stop <= start + part.words, 'a plane holds at most one byte a word')
     u8.copyWithin(end, start, stop)
     end += stop - start
@@ -212,7 +212,7 @@ export function encodeWords(
 /**
  * Decodes one part into planes of empty words.
  *
- * @param firstPlane as firstPlanes of shapes.ts
+ * @param firstPlane as firstPlanes of schema.ts
  * @throws corrupt_data when the chunk is not what the manifest and the tables say
  */
 export function decodeWords(
@@ -230,23 +230,23 @@ export function decodeWords(
   const planeBytes = planeLengths(part, bytes)
   let length = part.masks
   for (const count of planeBytes) length += count
-  // All that the kernel reads lies below the cursors that follow from the masks, so this one check bounds it.
+  // The kernel reads only below the cursors that follow from the masks, so this single check bounds it.
   if (length !== bytes.length) throw wrong(`a part of words has ${bytes.length} bytes, its masks say ${length}`)
   const raw = scratch + RAW
   u8.set(bytes, raw)
   let cursor = raw + part.masks
   for (let plane = 0; plane < BYTE_PLANES; plane++) {
     u32[cursorCell(coder, plane)] = cursor
-    cursor += planeBytes[plane] as number
+    cursor += planeBytes[plane]
   }
   clearStats(coder)
   let masks = raw
   for (const slice of part.slices) {
     prepareRows(coder, slice)
-    const available = planeMap.availableOffset[slice.table] as number
-    const first = firstPlane[slice.table] as number
+    const available = planeMap.availableOffset[slice.table]
+    const first = firstPlane[slice.table]
     for (let night = 0; night < slice.nights; night++) {
-      const words = planeMap.words[first + night] as number
+      const words = planeMap.words[first + night]
       u32[((scratch + ADDRESSES) >>> 2) + night] = words + slice.rowStart * BYTES_PER_WORD
       u32[((scratch + AVAILABLE) >>> 2) + night] = words + available + (slice.rowStart >>> 3)
       u32[((scratch + NIGHT_STATS) >>> 2) + night] = words - planeMap.statsBefore
@@ -268,7 +268,7 @@ export function decodeWords(
   }
   const { packages, packageDigest } = statsOf(coder)
   if (packages !== expected.part.packages) {
-    throw wrong(`a part of words holds ${packages} packages, the manifest says ${expected.part.packages}`)
+    throw wrong(`a part of words holds ${packages} packages, expected ${expected.part.packages} by the manifest`)
   }
   const { lo, hi } = expected.part.packageDigest
   if (packageDigest.lo !== lo || packageDigest.hi !== hi) throw wrong('the digest of the packages is another one')
@@ -281,10 +281,10 @@ function planeLengths(part: WordsPart, bytes: Uint8Array): number[] {
   let at = 0
   for (const { rows, nights } of part.slices) {
     for (let night = 0; night < nights; night++) {
-      const mask = bytes[at++] as number
+      const mask = bytes[at++]
       if (mask === 0) continue
       for (let plane = 0; plane < BYTE_PLANES; plane++) {
-        if (((mask >>> plane) & 1) === 1) lengths[plane] = (lengths[plane] as number) + rows
+        if (((mask >>> plane) & 1) === 1) lengths[plane] = lengths[plane] + rows
       }
     }
   }
@@ -294,13 +294,13 @@ function planeLengths(part: WordsPart, bytes: Uint8Array): number[] {
 /** Days of the table and keys of the rows into the scratch area. */
 function prepareRows({ u32, scratch, names, roomTypeHashes }: WordsCoder, slice: WordsSlice): void {
   const { rows, days, roomType } = names.tables[slice.table] as TableShape
-  assert(slice.nights === days.length && slice.rowStart + slice.rows <= rows.length, 'a slice lies in its table')
+  assert(slice.nights === days.length && slice.rowStart + slice.rows <= rows.length, 'a slice is within its table')
   u32.set(days, (scratch + DAYS) >>> 2)
   const [hashLow, hashHigh] = roomTypeHashes[roomType] as readonly [number, number]
   const low = (scratch + KEYS_LOW) >>> 2
   const high = (scratch + KEYS_HIGH) >>> 2
   for (let row = 0; row < slice.rows; row++) {
-    const property = rows[slice.rowStart + row] as number
+    const property = rows[slice.rowStart + row]
     // Dead rows have no words and so no use for a key.
     if (property === DEAD_ROW) continue
     u32[low + row] = rowKey(0, names.ids, property * 16, hashLow)
@@ -318,6 +318,6 @@ function clearStats({ u32, scratch }: WordsCoder): void {
 
 function statsOf({ u32, scratch }: WordsCoder): { packages: number; packageDigest: Digest } {
   const cell = (scratch + STATS) >>> 2
-  const packageDigest = { lo: u32[cell + 1] as number, hi: u32[cell + 2] as number }
-  return { packages: u32[cell] as number, packageDigest }
+  const packageDigest = { lo: u32[cell + 1], hi: u32[cell + 2] }
+  return { packages: u32[cell], packageDigest }
 }

@@ -1,15 +1,16 @@
 /**
- * A state → a snapshot, as a folder of a running node or as one file to copy (consensus.md §16.2).
+ * Writes a state as a snapshot: a folder of a running node, or one file to copy
+ * (docs/design/storage.md#snapshot-format).
  *
  *   data_dir/snapshots/snap-<index>-<term>/MANIFEST
  *   data_dir/snapshots/chunks/<digest>.chk            shared by all snapshots, written once
  *
- * A chunk gets its name only after its content is durable, so a name that is there can be trusted to be whole. Then the
- * folder of chunks is synced, then the manifest appears, and only when that is durable does the caller hear of it, who
- * then may write the log's mark and let older snapshots go (snapshot.ts).
+ * A chunk gets its name only after its content is durable, so an existing name implies a complete chunk. Then the
+ * folder of chunks is synced, then the manifest appears. The caller is notified when the manifest is durable. It may
+ * then write the log's mark and remove older snapshots (snapshot.ts).
  */
 
-import { assert, VacancyError } from '@vacancy/shared'
+import { VacancyError } from '@vacancy/shared'
 import {
   type Disk,
   type Env,
@@ -23,6 +24,7 @@ import {
   unlinkFile,
   writeFully,
 } from '../env.ts'
+import { type Steps, settled, type Wait, waited, walk, walkAtOnce } from '../steps.ts'
 import {
   type Block,
   type BlockKind,
@@ -41,18 +43,18 @@ import {
   type Position,
   sha256,
 } from './format.ts'
-import { encodeManifestFile, type Note } from './note.ts'
+import { encodeManifestFile, type Note } from './manifest-file.ts'
+import { type SnapshotSource, type TableShape, windowOf } from './schema.ts'
 import { encodeProperties, encodeTables } from './sections.ts'
 import { beginSeed, SEED_HEADER_BYTES } from './seed.ts'
-import { type SnapshotSource, type TableShape, windowOf } from './shapes.ts'
 import { createWordsCoder, type EncodedPart, encodeWords, planWords, type WordsPart } from './words.ts'
 
 /**
- * Encodes parts of words by their number in the order of all. Those that take several parts at once may answer with
- * promises; undefined means that the source gave up.
+ * Encodes parts of words, by their global number. An encoder that processes several parts at once may return
+ * promises. Undefined means that the source was aborted.
  */
 export type WordsEncoder = {
-  /** Parts to ask for before the first one's answer is awaited. */
+  /** Parts to request before the first result is awaited. */
   readonly ahead: number
   encode(part: number): EncodedPart | undefined | Promise<EncodedPart | undefined>
 }
@@ -73,8 +75,8 @@ export function inlineEncoder(source: SnapshotSource, scratch: number): WordsEnc
 }
 
 /**
- * What the next snapshot may take over from this one, kept in memory. To be forgotten when a chunk turns out damaged:
- * without it every chunk that is to be used again is read and compared first, and rewritten where it is not whole.
+ * The part of this snapshot that the next one may reuse, kept in memory. Discarded when a chunk turns out damaged.
+ * Without it every chunk to be reused is first read and compared, and rewritten if it is not intact.
  */
 export type PreviousSnapshot = {
   readonly index: number
@@ -96,48 +98,25 @@ function planBlocks(source: SnapshotSource): PlannedBlock[] {
   for (const parts of planWords(source.tables)) blocks.push({ kind: 'words', parts })
   if (source.sessions.length > 0) blocks.push({ kind: 'sessions', parts: cutRaw(source.sessions) })
   if (source.settings.length > 0) blocks.push({ kind: 'settings', parts: cutRaw(source.settings) })
+  if (source.replicated.length > 0) blocks.push({ kind: 'replicated', parts: cutRaw(source.replicated) })
   return blocks
 }
 
-/** Where chunks go, in the order of the manifest. */
+/** Destination of the chunks, in manifest order. */
 type ChunkSink = {
-  put(part: Part, bytes: Uint8Array): undefined | Promise<void>
-  /** Whether a chunk is there already. */
+  put(part: Part, bytes: Uint8Array): undefined | Wait<void>
+  /** Whether a chunk already exists. */
   has(part: Part): boolean
 }
 
-/**
- * Writing as steps: what is yielded must be awaited before the next one. A promise comes only from an encoder with
- * threads or a limit of the rate; without them the very same steps run through at once, as simulations need it.
- */
-type Steps<T> = Generator<Promise<unknown>, T, unknown>
-
-async function walk<T>(steps: Steps<T>): Promise<T> {
-  let step = steps.next()
-  while (!step.done) {
-    try {
-      step = steps.next(await step.value)
-    } catch (error) {
-      // Thrown by the steps themselves it comes out here again, because they have ended.
-      step = steps.throw(error)
-    }
-  }
-  return step.value
-}
-
-function walkAtOnce<T>(steps: Steps<T>): T {
-  const step = steps.next()
-  assert(step.done, 'nothing has to be awaited')
-  return step.value
-}
-
-function* settled<T>(value: T | Promise<T>): Steps<T> {
-  return value instanceof Promise ? ((yield value) as T) : value
+function* put(sink: ChunkSink, part: Part, bytes: Uint8Array): Steps<void> {
+  const wait = sink.put(part, bytes)
+  if (wait) yield* waited(wait)
 }
 
 type EncodedBlocks = { readonly content: Content; readonly parts: Map<string, KnownPart> }
 
-/** Encodes and puts down everything but the manifest. @returns undefined when the source gave up */
+/** Encodes and writes everything except the manifest. @returns undefined when the source was aborted */
 function* encodeBlocks(
   source: SnapshotSource,
   planned: readonly PlannedBlock[],
@@ -157,7 +136,7 @@ function* encodeBlocks(
       if (!('slices' in part)) {
         const chunk = encodeChunk(block.kind, source.codecs.orderedHash, part)
         const entry = { digest: chunk.digest, bytes: chunk.bytes.length, packages: 0, packageDigest: { lo: 0, hi: 0 } }
-        yield* settled(sink.put(entry, chunk.bytes))
+        yield* put(sink, entry, chunk.bytes)
         done.push(entry)
         continue
       }
@@ -170,7 +149,7 @@ function* encodeBlocks(
       hi = (hi + known.part.packageDigest.hi) >>> 0
       part.slices.forEach((slice, i) => {
         const { segment } = source.tables[slice.table] as TableShape
-        packagesOf[segment] = (packagesOf[segment] as number) + (known.slicePackages[i] as number)
+        packagesOf[segment] = packagesOf[segment] + known.slicePackages[i]
       })
     }
     blocks.push({ kind: block.kind, parts: done })
@@ -179,9 +158,9 @@ function* encodeBlocks(
   return { content: contentOf(source, blocks, { lo, hi }, packages, packagesOf), parts }
 }
 
-/** Parts of words in their order, some of them begun before they are needed. */
+/** Parts of words in order, some of them started ahead. */
 type Ahead = {
-  /** Begins the next one. */
+  /** Starts the next one. */
   readonly begin: () => KnownPart | EncodedPart | undefined | Promise<EncodedPart | undefined>
   readonly begun: ReturnType<Ahead['begin']>[]
   left: number
@@ -202,14 +181,14 @@ function encodeAhead(
     const known = reusable(source, parts[number] as WordsPart, previous)
     if (known && sink.has(known.part)) return known
     const encoded = encoder.encode(number)
-    // Awaited in its turn; until then a failure must not count as one that nobody handles.
+    // Awaited in its turn; until then a failure must not count as an unhandled rejection.
     if (encoded instanceof Promise) encoded.catch(() => undefined)
     return encoded
   }
   return { begin, begun: [], left: parts.length, most: encoder.ahead }
 }
 
-/** The next part of words, put down. @returns undefined when the source gave up */
+/** Writes the next part of words. @returns undefined when the source was aborted */
 function* nextWords(ahead: Ahead, sink: ChunkSink): Steps<KnownPart | undefined> {
   while (ahead.left > 0 && ahead.begun.length < ahead.most) {
     ahead.left--
@@ -219,17 +198,17 @@ function* nextWords(ahead: Ahead, sink: ChunkSink): Steps<KnownPart | undefined>
   if (!ready || 'part' in ready) return ready
   const { chunk, packages, packageDigest, slicePackages } = ready
   const part: Part = { digest: chunk.digest, bytes: chunk.bytes.length, packages, packageDigest }
-  yield* settled(sink.put(part, chunk.bytes))
+  yield* put(sink, part, chunk.bytes)
   return { part, slicePackages }
 }
 
-/** What was encoded must be what the store believes it holds; anything else is a bug, and no snapshot to start from. */
+/** The encoded state must match the store's own counts. A mismatch is a bug, and the snapshot must not be used. */
 function expectDigest({ index, digest: expected }: SnapshotSource, found: Digest): void {
   if (expected === undefined || (expected.lo === found.lo && expected.hi === found.hi)) return
   throw new VacancyError('digest_mismatch', { index, found: digestText(found), wanted: digestText(expected) })
 }
 
-/** The same part of the previous snapshot, when none of its tables has changed since. */
+/** The same part of the previous snapshot, if none of its tables has changed since. */
 function reusable(
   source: SnapshotSource,
   part: WordsPart,
@@ -240,7 +219,7 @@ function reusable(
   return previous.parts.get(keyOf(source, part))
 }
 
-/** Names a part by what is in it, because numbers of tables and parts move when a table comes or goes. */
+/** Names a part by its content, because numbers of tables and parts shift when a table is added or removed. */
 function keyOf({ names, tables }: SnapshotSource, part: WordsPart): string {
   return part.slices
     .map(({ table, rowStart, rows, nights }) => {
@@ -259,8 +238,8 @@ function contentOf(
 ): Content {
   const propertiesOf = new Array<number>(source.names.segments.length).fill(0)
   for (let i = 0; i < source.properties.count; i++) {
-    const segment = source.properties.segment[i] as number
-    propertiesOf[segment] = (propertiesOf[segment] as number) + 1
+    const segment = source.properties.segment[i]
+    propertiesOf[segment] = propertiesOf[segment] + 1
   }
   return {
     shardId: source.shardId,
@@ -272,11 +251,10 @@ function contentOf(
     packages,
     sessions: source.sessionCount,
     window: windowOf(source.tables),
-    segments: source.names.segments.map((name, i) => ({
-      name,
-      properties: propertiesOf[i] as number,
-      packages: packagesOf[i] as number,
-    })),
+    // A name without a property stays among the names, but is not a segment.
+    segments: source.names.segments
+      .map((name, i) => ({ name, properties: propertiesOf[i], packages: packagesOf[i] }))
+      .filter(({ properties }) => properties > 0),
     blocks,
   }
 }
@@ -287,7 +265,7 @@ export type WrittenSnapshot = {
   readonly path: string
   readonly manifest: Manifest
   readonly note: Note
-  /** Bytes of all chunks, and of those that were not there before. */
+  /** Bytes of all chunks, and of the new ones. */
   readonly chunkBytes: number
   readonly newChunkBytes: number
   readonly previous: PreviousSnapshot
@@ -295,11 +273,13 @@ export type WrittenSnapshot = {
 
 export type WriteOptions = {
   readonly encoder: WordsEncoder
-  /** Why it is taken, for /snapshot-info. */
+  /** Why it is written, for /snapshot-info. */
   readonly origin: string
   readonly previous?: PreviousSnapshot
-  /** Bytes of new chunks a second; no limit when absent. */
+  /** Bytes of new chunks per second; unlimited when absent. */
   readonly bytesPerSecond?: number
+  /** Whether a caller waits for this snapshot, which lifts the rate limit. */
+  readonly isHurried?: () => boolean
 }
 
 export function snapshotsFolder(dataDir: string): string {
@@ -311,11 +291,12 @@ export function chunksFolder(dataDir: string): string {
 }
 
 /**
- * Writes a snapshot into `data_dir`; durable and to be found when the promise resolves. What ends otherwise leaves the
- * snapshots that were there as they are; unless it ends the process, it leaves no chunks either.
+ * Writes a snapshot into `data_dir`; durable and discoverable when the promise resolves. A failure leaves existing
+ * snapshots untouched, and, unless it ends the process, no new chunks.
  *
- * @returns undefined when the source gave up
- * @throws the errno error of a full disk; disk_failed after any other failed call, digest_mismatch: both end the process
+ * @returns undefined when the source was aborted
+ * @throws the errno error of a full disk; disk_failed after any other failed call, and digest_mismatch: both end the
+ * process
  */
 export function writeSnapshotDir(
   env: Env,
@@ -323,20 +304,21 @@ export function writeSnapshotDir(
   source: SnapshotSource,
   options: WriteOptions,
 ): Promise<WrittenSnapshot | undefined> {
-  return walk(folderSteps(env, dataDir, source, options))
+  return walk(writeSnapshotDirSteps(env, dataDir, source, options))
 }
 
-/** The same in one go, for an encoder on this thread and no limit of the rate. */
+/** The same synchronously, for an encoder on this thread and without a rate limit. */
 export function writeSnapshotDirAtOnce(
   env: Env,
   dataDir: string,
   source: SnapshotSource,
-  options: Omit<WriteOptions, 'bytesPerSecond'>,
+  options: Omit<WriteOptions, 'bytesPerSecond' | 'isHurried'>,
 ): WrittenSnapshot | undefined {
-  return walkAtOnce(folderSteps(env, dataDir, source, options))
+  return walkAtOnce(writeSnapshotDirSteps(env, dataDir, source, options))
 }
 
-function* folderSteps(
+/** The same in steps. */
+export function* writeSnapshotDirSteps(
   env: Env,
   dataDir: string,
   source: SnapshotSource,
@@ -353,7 +335,7 @@ function* folderSteps(
       sink.undo()
       return undefined
     }
-    // Also when nothing was new here: an earlier attempt may have ended between a change and its sync.
+    // Also when nothing was new: an earlier attempt may have ended between a change and its sync.
     syncFolder(disk, chunksFolder(dataDir))
     syncFolder(disk, snapshotsFolder(dataDir))
     syncFolder(disk, dataDir)
@@ -369,7 +351,7 @@ function* folderSteps(
     const previous = { index, parts: encoded.parts, chunks: sink.chunks }
     return { path, manifest, note, chunkBytes: chunkBytesOf(manifest), newChunkBytes: sink.newBytes(), previous }
   } catch (error) {
-    // A full disk is met again and again; each time it would be fuller.
+    // The attempt repeats on a full disk, which would fill up further each time.
     if (isDiskFull(error)) sink.undo()
     throw error
   }
@@ -379,14 +361,14 @@ type FolderSink = ChunkSink & {
   /** Names of all chunks of this snapshot so far. */
   readonly chunks: ReadonlySet<string>
   newBytes(): number
-  /** Removes the chunks that were not there before. */
+  /** Removes the new chunks. */
   undo(): void
 }
 
 function createFolderSink(
-  { disk, clock, schedule }: Env,
+  { disk, clock, schedule, sometimes }: Env,
   folder: string,
-  { previous, bytesPerSecond }: WriteOptions,
+  { previous, bytesPerSecond, isHurried }: WriteOptions,
   startMs: number,
 ): FolderSink {
   const chunks = new Set<string>()
@@ -395,7 +377,8 @@ function createFolderSink(
   const has = (part: Part): boolean => {
     const name = chunkFileName(part.digest)
     const isThere = disk.stat(`${folder}/${name}`)?.bytes === part.bytes
-    if (!isThere || !(chunks.has(name) || previous?.chunks.has(name) || isWhole(disk, `${folder}/${name}`, part))) {
+    const isKnown = chunks.has(name) || (previous?.chunks.has(name) && !sometimes?.('compare a chunk again', 0.5))
+    if (!isThere || !(isKnown || isWhole(disk, `${folder}/${name}`, part))) {
       return false
     }
     chunks.add(name)
@@ -411,9 +394,9 @@ function createFolderSink(
       chunks.add(name)
       added.push(name)
       newBytes += bytes.length
-      if (bytesPerSecond === undefined) return undefined
+      if (bytesPerSecond === undefined || isHurried?.()) return undefined
       const earlyMs = startMs + (newBytes / bytesPerSecond) * 1000 - clock.monotonicMs()
-      return earlyMs > 0 ? new Promise<void>((resolve) => schedule.after(earlyMs, resolve)) : undefined
+      return earlyMs > 0 ? (done) => void schedule.after(earlyMs, () => done(undefined)) : undefined
     },
     newBytes: () => newBytes,
     undo() {
@@ -422,7 +405,7 @@ function createFolderSink(
   }
 }
 
-/** Whether a chunk of an earlier process holds what its name says. */
+/** Whether the content of a chunk of an earlier process matches its name. */
 function isWhole(disk: Disk, path: string, part: Part): boolean {
   const file = disk.open(path, 'read')
   try {
@@ -433,12 +416,12 @@ function isWhole(disk: Disk, path: string, part: Part): boolean {
   }
 }
 
-/** A folder that may be there; its name is not yet durable. */
+/** Creates a folder unless it exists; its name is not yet durable. */
 export function makeFolder(disk: Disk, path: string): void {
   if (!disk.stat(path)) guarded('mkdir', path, () => disk.makeDirectory(path))
 }
 
-/** Writes a chunk under a temporary name and gives it its own when it is durable. The folder is synced once, later. */
+/** Writes a chunk under a temporary name and renames it when it is durable. The folder is synced once, later. */
 export function putChunk(disk: Disk, path: string, bytes: Uint8Array): void {
   const temporary = `${path}.tmp`
   if (disk.stat(temporary)) unlinkFile(disk, temporary)
@@ -466,10 +449,10 @@ export type SeedOptions = {
 export type WrittenSeed = { readonly manifest: Manifest; readonly bytes: number }
 
 /**
- * Writes a snapshot as one file; it appears under its name when it is whole and durable.
+ * Writes a snapshot as one file, which appears under its name when it is complete and durable.
  *
- * @returns undefined when the source gave up
- * @throws errno errors of a full disk or a folder that cannot be written; disk_failed
+ * @returns undefined when the source was aborted
+ * @throws errno errors of a full disk or an unwritable folder; disk_failed
  */
 export function writeSeedFile(
   env: Env,
@@ -480,7 +463,7 @@ export function writeSeedFile(
   return walk(seedSteps(env, path, source, options))
 }
 
-/** The same in one go, for an encoder on this thread. */
+/** The same synchronously, for an encoder on this thread. */
 export function writeSeedFileAtOnce(
   env: Env,
   path: string,
@@ -524,7 +507,7 @@ function* seedSteps(
   }
 }
 
-/** Chunks are written before the manifest, which stands in front of them; its length depends on the plan alone. */
+/** Chunks are written before the manifest, which precedes them in the file; its length depends only on the plan. */
 function manifestBytesOf(source: SnapshotSource, planned: readonly PlannedBlock[], position: Position): number {
   const none = { digest: new Uint8Array(32), bytes: 0, packages: 0, packageDigest: { lo: 0, hi: 0 } }
   const blocks = planned.map(({ kind, parts }) => ({ kind, parts: parts.map(() => none) }))

@@ -7,11 +7,11 @@ const HIGH = 1 << 20
 
 type Block = { readonly region: Region; readonly address: number; readonly bytes: number }
 
-test('blocks of both regions never overlap, lie on their grain, and leave nothing behind when all are given back', () => {
+test('blocks of both regions never overlap, are aligned, and leave no bytes in use when all are released', () => {
   const step = fc.record({
     inRecords: fc.boolean(),
     bytes: fc.integer({ min: 1, max: 5000 }),
-    /** Which of the blocks that are there is given back instead, if any. */
+    /** Index of the block to release instead, if any. */
     victim: fc.option(fc.nat(), { nil: undefined }),
   })
   fc.assert(
@@ -44,7 +44,7 @@ test('blocks of both regions never overlap, lie on their grain, and leave nothin
   )
 })
 
-test('a block that was given back is used again before the gap is', () => {
+test('a released block is reused before the gap', () => {
   const gap = { low: LOW, high: HIGH }
   const records = createRegion(gap, true)
   const first = allocate(records, 88)

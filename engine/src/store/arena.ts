@@ -1,14 +1,14 @@
 /**
- * Memory of the store: who has which bytes. Only the replica thread allocates, so the books are plain objects of that
- * thread; nothing of them is shared and a snapshot does not carry them.
+ * The memory allocator of the store. Only the replica thread allocates, so the bookkeeping is plain objects of that
+ * thread. It is not shared and not part of a snapshot.
  *
- * Two regions share what is free: `records` grows upward, `planes` downward. Freed blocks are joined with their free
- * neighbours, so that tables growing row by row leave no trail of blocks that fit nobody.
+ * Two regions share the free space: `records` grows upward, `planes` downward. Freed blocks are merged with their
+ * free neighbours, so that tables growing row by row do not leave unusable fragments.
  */
 
 import { assert } from '@vacancy/shared'
 
-/** Blocks are multiples of it: records are many and small, planes must lie on 16 bytes for the kernels. */
+/** Block sizes are multiples of it. Records are many and small; planes must be 16-byte aligned for the kernels. */
 const GRAIN = { records: 8, planes: 16 } as const
 const BINS = 128
 
@@ -20,7 +20,7 @@ export type Region = {
   readonly upward: boolean
   readonly grain: number
   readonly origin: number
-  /** The gap's edge has never been past this: bytes beyond are zero. */
+  /** Greatest extent of the region so far: bytes beyond it are zero. */
   highWater: number
   readonly sizeOf: Map<number, number>
   readonly startOf: Map<number, number>
@@ -30,7 +30,7 @@ export type Region = {
 
 export function createRegion(gap: Gap, upward: boolean): Region {
   const origin = upward ? gap.low : gap.high
-  assert(origin % 64 === 0, 'a region starts on a cache line')
+  assert(origin % 64 === 0, 'a region starts at a cache line')
   return {
     gap,
     upward,
@@ -44,7 +44,7 @@ export function createRegion(gap: Gap, upward: boolean): Region {
   }
 }
 
-/** Forgets all blocks; the caller has moved the gap's edge back and made what was used zero. */
+/** Forgets all blocks. The caller has moved the edge of the gap back and zeroed the used bytes. */
 export function emptyRegion(region: Region): void {
   const edge = region.upward ? region.gap.low : region.gap.high
   assert(edge === region.origin, 'an empty region has no blocks')
@@ -55,7 +55,7 @@ export function emptyRegion(region: Region): void {
   region.usedBytes = 0
 }
 
-/** Four bins an octave. */
+/** Four bins per octave. */
 function binOf(bytes: number): number {
   const octave = 31 - Math.clz32(bytes)
   return ((octave - 3) << 2) + ((bytes >>> (octave - 2)) & 3)
@@ -66,7 +66,8 @@ function grains({ grain }: Region, bytes: number): number {
 }
 
 /**
- * @returns address of a block of at least `bytes`, a multiple of the region's grain; 0 when there is no room. The content is undefined.
+ * @returns address of a block of at least `bytes`, a multiple of the region's grain; 0 when none is available. The
+ * content is undefined.
  */
 export function allocate(region: Region, bytes: number): number {
   const size = grains(region, bytes)
@@ -78,17 +79,17 @@ export function allocate(region: Region, bytes: number): number {
 function takeFree(region: Region, size: number): number {
   for (let bin = binOf(size); bin < BINS; bin++) {
     const stack = region.bins[bin] as number[]
-    // Blocks that were joined to others left their number behind; they are dropped when met.
+    // Blocks that were merged left their number behind; it is dropped here.
     for (let tries = 0, i = stack.length - 1; i >= 0 && tries < 16; i--, tries++) {
-      const start = stack[i] as number
+      const start = stack[i]
       const found = region.sizeOf.get(start)
       if (found === undefined || binOf(found) !== bin) {
-        stack[i] = stack[stack.length - 1] as number
+        stack[i] = stack[stack.length - 1]
         stack.pop()
         continue
       }
       if (found < size) continue
-      stack[i] = stack[stack.length - 1] as number
+      stack[i] = stack[stack.length - 1]
       stack.pop()
       region.sizeOf.delete(start)
       region.startOf.delete(start + found)
@@ -97,6 +98,59 @@ function takeFree(region: Region, size: number): number {
     }
   }
   return 0
+}
+
+/**
+ * @returns address of a free block of at least `bytes` at `least` or above, 0 when there is none. Examines every free
+ * block: for compaction when memory is short.
+ */
+export function allocateAbove(region: Region, bytes: number, least: number): number {
+  const size = grains(region, bytes)
+  for (const [start, found] of region.sizeOf) {
+    if (found < size || start + found - size < least) continue
+    region.sizeOf.delete(start)
+    region.startOf.delete(start + found)
+    // From its upper end, so that the rest is nearer to the gap.
+    if (found > size) insertFree(region, start, found - size)
+    region.usedBytes += size
+    return start + found - size
+  }
+  return 0
+}
+
+/** The same for a block that ends at `most` or below. */
+export function allocateBelow(region: Region, bytes: number, most: number): number {
+  const size = grains(region, bytes)
+  for (const [start, found] of region.sizeOf) {
+    if (found < size || start + size > most) continue
+    region.sizeOf.delete(start)
+    region.startOf.delete(start + found)
+    if (found > size) insertFree(region, start + size, found - size)
+    region.usedBytes += size
+    return start
+  }
+  return 0
+}
+
+const LENT_BYTES_MIN = 256 * 1024
+
+/**
+ * Transfers free memory inside one region to the other, permanently: the edge of a region does not move back while a
+ * used block is behind a hole. Only planes may be anywhere; records, which a snapshot copies as a range, must be in
+ * their region.
+ *
+ * @returns whether there was a block for `bytes`
+ */
+export function lend(records: Region, planes: Region, bytes: number): boolean {
+  const least = grains(planes, bytes) + planes.grain
+  for (const size of [Math.max(least, LENT_BYTES_MIN), least]) {
+    const start = takeFree(records, size)
+    if (start === 0) continue
+    const aligned = grains(planes, start)
+    insertFree(planes, aligned, (start + size - aligned) & ~(planes.grain - 1))
+    return true
+  }
+  return false
 }
 
 function takeGap(region: Region, size: number): number {
@@ -119,7 +173,7 @@ function insertFree(region: Region, start: number, size: number): void {
   ;(region.bins[binOf(size)] as number[]).push(start)
 }
 
-/** Gives a block back. `bytes` is what it was asked with. */
+/** Releases a block. `bytes` is the requested size. */
 export function release(region: Region, address: number, bytes: number): void {
   let start = address
   let size = grains(region, bytes)

@@ -1,10 +1,11 @@
 /**
- * The logged form of a command: what the serving thread has checked and the log carries (consensus.md §11).
+ * The logged form of a command: validated by the serving thread and carried by the log
+ * (docs/design/consensus.md#log-commands).
  *
  *   u16 kind · u64 time · u32 day · u8 flags · [16 B session · u64 number] · body
  *
- * Time (ms, UTC) and day are the leader's, written by the replica when it proposes; everything that depends on a clock
- * uses them, so that a replay gives the same state. Kinds are numbered for ever: a new meaning is a new number.
+ * Time (ms, UTC) and day are the leader's, set by the replica when it proposes. All time-dependent code uses them, so
+ * that a replay gives the same state. Kind numbers are permanent: a new meaning needs a new number.
  */
 
 import { assert } from '@vacancy/shared'
@@ -26,6 +27,14 @@ export const KIND = {
   digestCheck: 35,
   orderRows: 36,
   bulkLoad: 37,
+  /** Raises the feature level: from here on apply uses newer rules. Proposed when all members support it. */
+  featureLevel: 38,
+  /** Sets shard time back or forward, on request of an operator. */
+  setTime: 39,
+  /** The smallest memory budget of the voters. */
+  memoryBudget: 40,
+  /** Swaps a few rows of a table, as a step of sorting it. */
+  swapRows: 41,
 } as const
 export type CommandKind = (typeof KIND)[keyof typeof KIND]
 
@@ -37,10 +46,10 @@ const FLAGS_AT = 14
 const FLAG_REQUEST_KEY = 1
 export const REQUEST_KEY_BYTES = 24
 
-/** Which optional values of a package a command carries. */
+/** The optional package values that a command contains. */
 export const GIVEN = { availability: 1, price: 2, features: 4 } as const
 
-/** How an outcome is told; index 0 is success. The number is replicated and stored with request keys. */
+/** How each outcome is reported; index 0 is success. The number is replicated and stored with request keys. */
 export const OUTCOMES = [
   { wire: 'SUCCESS', text: '' },
   { wire: 'NOT_FOUND', text: 'property not found' },
@@ -79,7 +88,7 @@ export function outcomeText(code: number, value: number): string {
   return outcome.text === '' ? outcome.wire : `${outcome.wire}: ${outcome.text.replace('{value}', String(value))}`
 }
 
-/** Writes one command after another into a growing buffer; one a thread, reused. */
+/** Writes commands one by one into a growing buffer; one per thread, reused. */
 export type CommandWriter = { bytes: Uint8Array; view: DataView; at: number }
 
 export function createCommandWriter(bytes = 4096): CommandWriter {
@@ -95,7 +104,7 @@ function reserve(writer: CommandWriter, bytes: number): void {
   writer.view = new DataView(grown.buffer)
 }
 
-/** @param key 24 bytes at keyStart: session, number; or nothing */
+/** @param key 24 bytes at keyStart: session, number; undefined for none */
 export function beginCommand(writer: CommandWriter, kind: CommandKind, key?: Uint8Array, keyStart = 0): void {
   reserve(writer, COMMAND_HEADER_BYTES + REQUEST_KEY_BYTES)
   const { view, at } = writer
@@ -128,11 +137,11 @@ export function writeF64(writer: CommandWriter, value: number): void {
 
 export function writeBytes(writer: CommandWriter, bytes: Uint8Array, start: number, end: number): void {
   reserve(writer, end - start)
-  for (let i = start, to = writer.at; i < end; i++, to++) writer.bytes[to] = bytes[i] as number
+  for (let i = start, to = writer.at; i < end; i++, to++) writer.bytes[to] = bytes[i]
   writer.at += end - start
 }
 
-/** A name of at most 255 bytes behind its length. */
+/** A name of at most 255 bytes, preceded by its length. */
 export function writeName(writer: CommandWriter, bytes: Uint8Array, start: number, end: number): void {
   assert(end - start <= 255, 'names are checked before')
   writeU8(writer, end - start)
@@ -144,14 +153,28 @@ export function timeOfCommand(view: DataView, start: number): number {
   return view.getUint32(start + TIME_AT, true) + view.getUint32(start + TIME_AT + 4, true) * 2 ** 32
 }
 
-/** Kind of a logged command, without opening it: a bulk load is prepared before it is applied. */
+/** Body of the command that sets shard time. */
+export function encodeSetTime(timeMs: number): Uint8Array {
+  const body = new Uint8Array(8)
+  new DataView(body.buffer).setFloat64(0, timeMs, true)
+  return body
+}
+
+/** The time that a command sets as shard time. */
+export function timeSetBy(view: DataView, start: number): number {
+  return view.getFloat64(start + COMMAND_HEADER_BYTES, true)
+}
+
+/** Kind of a logged command, without parsing the rest: a bulk load is prepared before it is applied. */
 export function kindOfCommand(view: DataView, start: number): number {
   return view.getUint16(start + KIND_AT, true)
 }
 
 export const CONTENT_DIGEST_BYTES = 32
 
-/** Body of a bulk load: content digest of the snapshot, day it was proposed on (consensus.md §11). */
+/**
+ * Body of a bulk load: content digest of the snapshot, day it was proposed on (docs/design/consensus.md#log-commands).
+ */
 export function encodeBulkLoad(digest: Uint8Array, day: number): Uint8Array {
   assert(digest.length === CONTENT_DIGEST_BYTES, 'a content digest has 32 bytes')
   const body = new Uint8Array(CONTENT_DIGEST_BYTES + 4)
@@ -160,7 +183,7 @@ export function encodeBulkLoad(digest: Uint8Array, day: number): Uint8Array {
   return body
 }
 
-/** @param start where the logged command begins; it has no request key */
+/** @param start offset of the logged command, which has no request key */
 export function decodeBulkLoad(
   bytes: Uint8Array,
   start: number,
@@ -172,14 +195,14 @@ export function decodeBulkLoad(
   return { digest, day: view.getUint32(body + CONTENT_DIGEST_BYTES, true) }
 }
 
-/** Puts the leader's time and day into a command; called when it is proposed. */
+/** Sets the leader's time and day in a command that is about to be proposed. */
 export function stampCommand(view: DataView, start: number, timeMs: number, day: number): void {
   view.setUint32(start + TIME_AT, timeMs >>> 0, true)
   view.setUint32(start + TIME_AT + 4, Math.floor(timeMs / 2 ** 32), true)
   view.setUint32(start + DAY_AT, day, true)
 }
 
-/** Reads one command in place; one object, reused. `at` stands at the next unread byte of the body. */
+/** Reads one command in place; one object, reused. `at` is the offset of the next unread byte of the body. */
 export type CommandReader = {
   bytes: Uint8Array
   view: DataView
@@ -220,7 +243,7 @@ export function openCommand(reader: CommandReader, bytes: Uint8Array, start: num
 
 export function readU8(reader: CommandReader): number {
   assert(reader.at < reader.end, 'a logged command is whole')
-  return reader.bytes[reader.at++] as number
+  return reader.bytes[reader.at++]
 }
 
 export function readU32(reader: CommandReader): number {
@@ -235,7 +258,7 @@ export function readF64(reader: CommandReader): number {
   return value
 }
 
-/** Skips a name; it lies at [result, reader.at). */
+/** Skips a name; its bytes are [result, reader.at). */
 export function readName(reader: CommandReader): number {
   const length = readU8(reader)
   const start = reader.at
@@ -244,7 +267,7 @@ export function readName(reader: CommandReader): number {
   return start
 }
 
-/** Skips `bytes` bytes. @returns where they start */
+/** Skips `bytes` bytes. @returns their offset */
 export function readBytes(reader: CommandReader, bytes: number): number {
   const start = reader.at
   reader.at += bytes

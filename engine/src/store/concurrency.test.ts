@@ -6,7 +6,7 @@ import { fillSynthetic } from '../testing/synthetic.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { TABLE } from './layout.ts'
 import { createStore, scratchOf } from './store.ts'
-import { field } from './table.ts'
+import { field } from './table-fields.ts'
 
 const WORDS = 4096
 const ROUNDS = 3000
@@ -27,7 +27,7 @@ while (Atomics.load(stop, 0) === 0) {
 parentPort.postMessage(n)
 `
 
-test('a reader never sees half a word, through the kernel and through its twin, while another thread writes', async () => {
+test('a reader never sees a torn word, with the kernel and with the fallback, while another thread writes', async () => {
   const store = createStore({ memoryBytes: 64 << 20, readers: 1, scratchBytes: 1 << 20, sessionBytesMax: 1 << 20 })
   const { memory } = store
   const prepared = fillSynthetic(store, loadKernels(memory).put, {
@@ -39,8 +39,8 @@ test('a reader never sees half a word, through the kernel and through its twin, 
     ordered: true,
     seed: 1,
   })
-  const table = prepared.tables[0] as number
-  const first = prepared.planeMap.words[0] as number
+  const table = prepared.tables[0]
+  const first = prepared.planeMap.words[0]
   const stop = new SharedArrayBuffer(4)
   for (let row = 0; row < WORDS; row++) loadKernels(memory).put(first + row * 8, 7, ~Math.imul(7, 2654435761) >>> 0)
   const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(WRITER)}`), {
@@ -67,7 +67,7 @@ test('a reader never sees half a word, through the kernel and through its twin, 
       cells[PARAMETER.fieldId] = 2
       cells[PLANES_AT / 4] = first
       kernels.search(p)
-      const hits = cells[PARAMETER.hits] as number
+      const hits = cells[PARAMETER.hits]
       for (let hit = 0; hit < hits; hit++) {
         const at = out + hit * 43 + 32
         const view = new DataView(memory.buffer, at, 11)

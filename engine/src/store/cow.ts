@@ -1,59 +1,72 @@
 /**
- * Page copy-on-write: a snapshot sees all pages as they were at one log index while writes go on (performance.md §7).
+ * Page copy-on-write: a snapshot sees all pages as of one log index while writes continue
+ * (docs/design/storage.md#snapshot-format).
  *
- * Each page has an epoch and the address of a spare copy. The writer, before it changes a page for the first time in
- * the epoch of the running snapshot: copies the page to a spare, publishes where, sets the page's epoch, then writes.
- * The snapshot thread copies the page, then looks at the epoch: unequal means that nothing had been written before its
- * copy was complete; equal means that the spare holds what it wants. Nobody waits for anybody.
+ * Each page has an epoch and the address of a spare copy. Before the writer changes a page for the first time in the
+ * epoch of the running snapshot, it copies the page to a spare, publishes its address, and sets the page's epoch. The
+ * snapshot thread copies the page, then reads the epoch. If it differs, the page was unchanged when the copy was
+ * complete. If it is equal, the spare holds the old content. Neither thread waits for the other.
  *
- * The epoch is exchanged, not stored: on weakly ordered processors a plain store may pass an atomic store before it,
- * but not a read-modify-write; the reader's look is one too, for its loads.
+ * The epoch is exchanged, not stored: on weakly ordered processors a plain store may pass an earlier atomic store,
+ * but not a read-modify-write. The reader's check is one too, for the order of its loads.
  */
 
 import { assert } from '@vacancy/shared'
-import { allocate, release } from './arena.ts'
 import { CONTROL, PAGE_BYTES, PAGE_SHIFT } from './layout.ts'
 import type { Memory, SparePages, Store } from './memory.ts'
 
-const SPARE_STEP_PAGES = 128
+/** Share of a store's memory for spare copies, within these bounds. Separate from the memory for data. */
+const SPARE_SHARE = 16
+const SPARE_BYTES_MIN = 1 << 20
+const SPARE_BYTES_MAX = 256 << 20
+/** Updates wait for the snapshot when fewer spare pages than this are left. One command changes fewer. */
+const PAGES_OF_COMMAND = 64
 
-export function createSparePages(): SparePages {
-  return { addresses: [], used: 0, stepsTaken: 0, copied: 0, failed: false }
+/** Bytes at the end of a memory that are reserved for spare copies. */
+export function spareBytes(memoryBytes: number): number {
+  const bytes = Math.min(SPARE_BYTES_MAX, Math.max(SPARE_BYTES_MIN, memoryBytes / SPARE_SHARE))
+  return Math.floor(bytes / PAGE_BYTES) * PAGE_BYTES
 }
 
-/** Makes room for `pages` spare copies and touches them, so that a first write does not pay for a page fault. */
-export function reserveSparePages(store: Store, pages: number): void {
-  const spare = store.writer.spare
-  while (spare.addresses.length < pages) if (!growSpare(store, true)) return
+/** @param start first byte of the spare pages */
+export function createSparePages(start: number, bytes: number): SparePages {
+  return { start, pages: bytes / PAGE_BYTES, freshFrom: 0, freshEnd: 0, used: 0, copied: 0, failed: false }
 }
 
-function growSpare(store: Store, touched: boolean): boolean {
-  const { spare, planes, gap, promisedBytes } = store.writer
-  const start = allocate(planes, SPARE_STEP_PAGES * PAGE_BYTES)
-  if (start === 0) return false
-  if (gap.high - gap.low < promisedBytes) {
-    release(planes, start, SPARE_STEP_PAGES * PAGE_BYTES)
-    return false
-  }
-  for (let i = 0; i < SPARE_STEP_PAGES; i++) {
-    const address = start + i * PAGE_BYTES
-    if (touched) store.memory.u8[address] = 0
-    spare.addresses.push(address)
-  }
-  spare.stepsTaken++
-  return true
+/** Touches spare pages, so that the first write causes no page fault. */
+export function touchSparePages(store: Store, pages: number): void {
+  const { spare } = store.writer
+  for (let page = 0; page < Math.min(pages, spare.pages); page++) store.memory.u8[spare.start + page * PAGE_BYTES] = 0
 }
 
-/** Starts an epoch: from here on the pages' present content is kept for the snapshot. */
+/** Whether a command must wait until the snapshot is written, because it may need more spare pages than are left. */
+export function lacksSparePages({ writer: { copyOnWrite, spare } }: Store): boolean {
+  return copyOnWrite && spare.pages - spare.used < Math.min(PAGES_OF_COMMAND, spare.pages / 2)
+}
+
+/** Informs the snapshot thread that updates wait, so that it stops limiting its disk rate. */
+export function hurrySnapshot({ memory }: Store): void {
+  Atomics.store(memory.i32, CONTROL.snapshotHurry, 1)
+}
+
+export function isSnapshotHurried({ i32 }: Memory): boolean {
+  return Atomics.load(i32, CONTROL.snapshotHurry) === 1
+}
+
+/** Starts an epoch: from here on the current content of the pages is preserved for the snapshot. */
 export function beginCopyOnWrite(store: Store): number {
   const { i32 } = store.memory
   assert(!store.writer.copyOnWrite, 'one snapshot at a time')
   const epoch = Atomics.add(i32, CONTROL.snapshotEpoch, 1) + 1
+  Atomics.store(i32, CONTROL.snapshotHurry, 0)
   Atomics.store(i32, CONTROL.snapshotActive, 1)
   store.writer.copyOnWrite = true
   store.writer.epoch = epoch
-  store.writer.spare.used = 0
-  store.writer.spare.failed = false
+  const { spare, gap } = store.writer
+  spare.used = 0
+  spare.failed = false
+  spare.freshFrom = Math.ceil(gap.low / PAGE_BYTES)
+  spare.freshEnd = Math.floor(gap.high / PAGE_BYTES)
   return epoch
 }
 
@@ -65,7 +78,7 @@ export function endCopyOnWrite(store: Store): void {
 
 /** Must be called before any write to [address, address + bytes). */
 export function touch(store: Store, address: number, bytes: number): void {
-  if (!store.writer.copyOnWrite) return
+  if (!store.writer.copyOnWrite || store.writer.defects['cow/pages-not-copied']) return
   const last = (address + bytes - 1) >>> PAGE_SHIFT
   for (let page = address >>> PAGE_SHIFT; page <= last; page++) savePage(store, page)
 }
@@ -74,13 +87,15 @@ function savePage(store: Store, page: number): void {
   const { memory, writer } = store
   if (memory.i32[memory.pageEpochs + page] === writer.epoch) return
   const spare = writer.spare
-  if (spare.used === spare.addresses.length && !growSpare(store, false)) {
-    // No memory for a copy: the snapshot is given up, not the write. Its reader sees `snapshotActive` fall.
+  // The snapshot needs nothing from the gap between the regions when it began.
+  if (page >= spare.freshFrom && page < spare.freshEnd) return
+  if (spare.used === spare.pages) {
+    // No spare page: the snapshot is aborted, not the write. Its reader sees `snapshotActive` cleared.
     spare.failed = true
     endCopyOnWrite(store)
     return
   }
-  const copy = spare.addresses[spare.used++] as number
+  const copy = spare.start + spare.used++ * PAGE_BYTES
   const start = page * PAGE_BYTES
   memory.u8.copyWithin(copy, start, start + PAGE_BYTES)
   spare.copied++
@@ -89,9 +104,9 @@ function savePage(store: Store, page: number): void {
 }
 
 /**
- * Copies [address, address + bytes) as it was when the epoch began. Called by the snapshot thread.
+ * Copies [address, address + bytes) as of the start of the epoch. Called by the snapshot thread.
  *
- * @returns false when the snapshot was given up meanwhile; the copy is then worthless
+ * @returns false when the snapshot was aborted meanwhile; the copy is then invalid
  */
 export function readAtEpoch(
   memory: Memory,

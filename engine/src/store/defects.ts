@@ -1,19 +1,37 @@
 /**
- * Planted defects of the store: rules of consensus.md §12 and §13 that it breaks when it is told to, so that the
- * simulation can be shown to notice (reliability.md §7). Nothing that ships sets one.
+ * Planted defects of the store. Each breaks a rule of docs/design/consensus.md#request-keys or
+ * docs/design/consensus.md#apply when enabled, to prove that the simulation detects it
+ * (docs/design/testing.md#planted-defects). No released program enables one.
  */
 
 export const STORE_DEFECTS = [
-  /** P2: a request is known by its number alone, whatever session it is of. */
+  /** docs/design/consensus.md#promises: a request is identified by its number alone, regardless of its session. */
   'sessions/key-without-session',
-  /** P2: a request that was refused is executed again when it is repeated. */
+  /** docs/design/consensus.md#promises: the retry of a refused request is executed again. */
   'sessions/failed-not-kept',
-  /** Which session goes first depends on the order of a map of this process, not on the log. */
+  /** The session to evict is chosen by the order of a map of this process instead of by the log. */
   'sessions/evicted-by-map',
-  /** Sessions of a snapshot are in memory and not found there. */
+  /** Sessions of a snapshot are loaded into memory but not indexed. */
   'sessions/lost-at-load',
-  /** P3, A17: what is taken away is not compared with what is left. */
+  /** The digest covers sessions, but not their results. */
+  'sessions/results-not-in-digest',
+  /** A refusal for lack of memory is stored, so that its retry is refused even if memory is available by then. */
+  'sessions/refused-stored',
+  /** Whether a command fits is decided by the memory that this replica has allocated. */
+  'apply/own-memory-decides',
+  /** A replica whose memory has no free block ends as for an internal error. */
+  'memory/exhausted-as-fault',
+  /** A page changes while a snapshot is written, and the snapshot gets the new content. */
+  'cow/pages-not-copied',
+  /**
+   * docs/design/consensus.md#promises, docs/design/consensus.md#invariants: a decrement is not checked against the
+   * rooms left.
+   */
   'apply/decrement-unchecked',
+  /** Tables change without a version change that readers could detect. */
+  'version/unmarked',
+  /** Memory that a reader may still access is reused. */
+  'version/reclaims-early',
 ] as const
 
 export type StoreDefect = (typeof STORE_DEFECTS)[number]

@@ -1,10 +1,11 @@
 /**
- * The state digest: an order-independent sum of one hash a record, kept while records change (consensus.md §13).
+ * The state digest: an order-independent sum of one hash per record, maintained as records change
+ * (docs/design/consensus.md#apply).
  *
- * Two independent 32-bit lanes instead of one 64-bit sum, because JavaScript multiplies 32 bits without a BigInt. Each
- * lane is a sum modulo 2^32 over all records: add the hash of what came, subtract the hash of what went. The hashes
- * depend on names and ids only, never on numbers that one node happened to give them, so replicas can be compared.
- * The kernels compute `packageHash` with the same steps; a change here is a change of the snapshot format.
+ * Two independent 32-bit lanes instead of one 64-bit sum, because JavaScript multiplies 32 bits without a BigInt.
+ * Each lane is a sum modulo 2^32 over all records: add the hash of a new record, subtract the hash of a removed one.
+ * The hashes depend only on names and ids, never on node-local numbers, so that replicas can be compared. The kernels
+ * compute `packageHash` with the same steps. A change here changes the snapshot format.
  */
 
 export type Lane = 0 | 1
@@ -13,7 +14,7 @@ const A = [0x9e3779b1, 0x27d4eb2f] as const
 const B = [0x85ebca77, 0x165667b1] as const
 const C = [0xc2b2ae3d, 0x2545f491] as const
 
-/** Finalizer of MurmurHash3: every input bit reaches every output bit. */
+/** Finalizer of MurmurHash3: every input bit affects every output bit. */
 function finish(hash: number): number {
   let h = hash
   h ^= h >>> 16
@@ -32,15 +33,14 @@ function mixWord(hash: number, word: number, lane: Lane): number {
 /** Hash of a name's UTF-8 bytes: FNV-1a over the bytes, finished. */
 export function nameHash(lane: Lane, bytes: Uint8Array, start: number, end: number): number {
   let h = A[lane] | 0
-  for (let i = start; i < end; i++) h = Math.imul(h ^ (bytes[i] as number), 0x01000193)
+  for (let i = start; i < end; i++) h = Math.imul(h ^ bytes[i], 0x01000193)
   return finish(h)
 }
 
 function mixId(hash: number, id: Uint8Array, start: number, lane: Lane): number {
   let h = hash
   for (let i = start; i < start + 16; i += 4) {
-    const word =
-      (id[i] as number) | ((id[i + 1] as number) << 8) | ((id[i + 2] as number) << 16) | ((id[i + 3] as number) << 24)
+    const word = id[i] | (id[i + 1] << 8) | (id[i + 2] << 16) | (id[i + 3] << 24)
     h = mixWord(h, word, lane)
   }
   return h
@@ -73,7 +73,7 @@ export function roomHash(lane: Lane, key: number): number {
   return finish((key + C[lane]) | 0)
 }
 
-/** What a property's hash is made of; name hashes are of the same lane as the property's. */
+/** The inputs of a property's hash. Name hashes are of the same lane as the property's. */
 export type PropertyHashInput = {
   readonly id: Uint8Array
   readonly idStart: number
@@ -90,7 +90,7 @@ export type PropertyHashInput = {
 const float = new Float64Array(1)
 const floatWords = new Uint32Array(float.buffer)
 
-/** Hash of one property with all its attributes; the order of its amenities does not matter. */
+/** Hash of one property with all its attributes, independent of the order of its amenities. */
 export function propertyHash(lane: Lane, property: PropertyHashInput): number {
   let h = mixId(C[lane] | 0, property.id, property.idStart, lane)
   h = mixWord(h, property.segmentHash, lane)
@@ -101,8 +101,8 @@ export function propertyHash(lane: Lane, property: PropertyHashInput): number {
   for (const degrees of [property.latitude, property.longitude]) {
     // Minus zero equals zero for every reader, so it must not differ here.
     float[0] = degrees === 0 ? 0 : degrees
-    h = mixWord(h, floatWords[0] as number, lane)
-    h = mixWord(h, floatWords[1] as number, lane)
+    h = mixWord(h, floatWords[0], lane)
+    h = mixWord(h, floatWords[1], lane)
   }
   let amenities = 0
   for (const hash of property.amenityHashes) amenities = (amenities + Math.imul(hash ^ A[lane], B[lane])) | 0

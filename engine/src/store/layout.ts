@@ -1,14 +1,16 @@
 /**
- * Where every column of the store lies in shared memory (performance.md §2). No offset number appears anywhere else.
+ * The location of every column of the store in shared memory (docs/design/store.md#tables-and-planes). All offsets
+ * are defined here.
  *
- * One shared memory, cut like this:
+ * Layout of the shared memory:
  *
- *   control   page 0         words that threads talk through; never part of a snapshot
+ *   control   page 0         communication between threads; never part of a snapshot
  *   state     pages 1–2      roots, counters and digests; part of a snapshot
- *   pages     8 B a page     epoch and spare copy of each page, for snapshots (cow.ts)
- *   scratch   per reader     parameter block and reply slabs of a serving thread (given out at start)
+ *   pages     8 B per page   epoch and spare copy of each page, for snapshots (cow.ts)
+ *   scratch   per reader     parameter block and reply slabs of a serving thread (assigned at startup)
  *   records   grows upward   properties, names, tables, sessions: copied whole by a snapshot
  *   planes    grows downward words, row columns and bitmaps: read plane by plane by a snapshot
+ *   spare     at the end     copies of pages that change during a snapshot
  *
  * Addresses are byte offsets, below 4 GiB, kept as unsigned numbers. Everything little-endian.
  * Writer of all but control and scratch: the replica thread. Readers: any thread, under version.ts.
@@ -24,35 +26,41 @@ export const CONTROL = {
   memoryPages: 2,
   /** Epoch of memory reclamation: readers publish the one they entered in (version.ts). */
   reclaimEpoch: 3,
-  /** Epoch of the snapshot being taken; a page whose epoch equals it was saved or is new. */
+  /** Epoch of the current snapshot. A page with this epoch was saved or is new. */
   snapshotEpoch: 4,
   /** 1 while a snapshot reads the pages. */
   snapshotActive: 5,
-  /** Applied log index, low and high half; readers use appliedIndex(). */
+  /** Applied log index, low and high half. Readers use appliedIndex(). */
   appliedLow: 6,
   appliedHigh: 7,
-  /** Bytes that neither region has taken, in units of 4 KiB. */
+  /** Bytes of the gap between the regions, in units of 4 KiB. */
   freeUnits: 8,
-  /** 1 when growing writes must be refused: too little memory is left. */
+  /** 1 when growing writes must be refused because too little memory is left. */
   memoryFull: 9,
   /** Bytes in use, in units of 4 KiB: records, planes. */
   recordUnits: 10,
   planeUnits: 11,
-  /** First address of the scratch area and bytes of one reader's part. */
+  /** First address of the scratch area, and bytes per reader. */
   scratchStart: 12,
   scratchBytes: 13,
   readers: 14,
-  /** Even; odd while the catalog changes in more than one word (names of deleted properties, moves). */
+  /** Even; odd while several words of the catalog change (names of deleted properties, moves). */
   catalogVersion: 15,
-  /** 1 while another state takes the place of this one: nobody reads (version.ts). */
+  /** 1 while the state is being replaced by another one: no reader may enter (version.ts). */
   isClosed: 16,
-  /** 1 from a write that would have needed more memory than there was until there is more than there was then. */
+  /** 1 from a write that was refused for lack of memory until more memory is free than at that time. */
   memoryLacked: 17,
+  /** 1 while updates wait for the snapshot in progress. */
+  snapshotHurry: 18,
+  /** Counts replacements of the state: addresses found in one state are invalid in the next. */
+  generation: 19,
+  /** Day of shard time, for serving threads; 0 while unknown. */
+  today: 20,
 } as const
 
 /**
- * One cache line a reader, so that entering and leaving does not disturb the others: the epoch it entered in, and
- * whether it is at a request.
+ * One cache line per reader, so that readers do not slow each other down: the epoch it entered in, and whether it is
+ * processing a request.
  */
 export const READER_SLOT_START = 1024
 export const READER_SLOT_BYTES = 64
@@ -72,11 +80,11 @@ export const STATE = {
   segmentCapacity: 5,
   packagesLow: 6,
   packagesHigh: 7,
-  /** Digest lanes of properties, rooms and sessions; packages are in the slots. */
+  /** Digest lanes of properties, rooms and sessions. Those of packages are in the day slots. */
   digestLow: 8,
   digestHigh: 9,
   lastMaintenanceDay: 10,
-  /** Days before this one are gone for every reader, whether or not their planes were freed. */
+  /** Days before this one are invisible to every reader, whether or not their planes were freed. */
   droppedBefore: 11,
   sessionHead: 12,
   sessionTail: 13,
@@ -86,24 +94,57 @@ export const STATE = {
   roomTypesUsed: 17,
   genesis: 18,
   featureLevel: 22,
-  /** Latest time in the log, milliseconds: it never goes back (consensus.md C2). */
+  /** Latest time in the log, in milliseconds. Never decreases (docs/design/consensus.md#shard-time). */
   timeLow: 23,
   timeHigh: 24,
   /** Six dictionaries of DICTIONARY.cells each. */
   dictionaries: 32,
-  /** One record a day slot: day, packages, digest low, digest high. */
+  /**
+   * REPLICATED_CELLS cells added by feature level 1. A snapshot includes them all, so a new replicated word only
+   * needs a name here.
+   */
+  replicated: 80,
+  /** Smallest memory budget of the voters, in bytes; 0 before the first is logged (charge.ts). */
+  memoryBudgetLow: 80,
+  memoryBudgetHigh: 81,
+  /** The last command that set shard time (SET_TIME); zero before the first. */
+  setTime: 96,
+  /** One record per day slot: day, packages, digest low, digest high. */
   slots: 128,
 } as const
 
-/** Names by kind. The number of a name is this node's own and never leaves it. */
+/** Cells from STATE.replicated on that are part of the replicated state. */
+export const REPLICATED_CELLS = 48
+
+/**
+ * Cells from STATE.setTime on: how often shard time was set, the last change in milliseconds, the nights it reopened
+ * for sale after maintenance had dropped them (`importFrom` up to but without `importBefore`), and the first night it
+ * dropped at the far end of the window. Days are 0 where there are none.
+ */
+export const SET_TIME = {
+  cells: 8,
+  count: 0,
+  fromLow: 1,
+  fromHigh: 2,
+  toLow: 3,
+  toHigh: 4,
+  importFrom: 5,
+  importBefore: 6,
+  droppedFrom: 7,
+} as const
+
+/** Kinds of names. The number of a name is local to this node. */
 export const NAMES = { segment: 0, area: 1, type: 2, category: 3, roomType: 4, amenity: 5 } as const
 export type NameKind = (typeof NAMES)[keyof typeof NAMES]
 
-/** A dictionary: entries[number] = { text address, hash lane 0, hash lane 1, spare }, slots[] = number + 1. */
+/**
+ * A dictionary: entries[number] = { text address, hash lane 0, hash lane 1, counts }, slots[] = number + 1. A name
+ * that does not count is a leftover of this node: no logged command has used it since the feature level was raised.
+ */
 export const DICTIONARY = { cells: 8, count: 0, entries: 1, capacity: 2, slots: 3, mask: 4, textBytes: 5 } as const
 export const DICTIONARY_ENTRY_BYTES = 16
 
-/** The ring of day slots: the 367 visible days and 17 whose clearing may be late. */
+/** The ring of day slots: the 367 visible days, and 17 for days that are cleared late. */
 export const DAY_SLOTS = 384
 export const SLOT = { cells: 4, day: 0, packages: 1, digestLow: 2, digestHigh: 3 } as const
 
@@ -124,16 +165,16 @@ export const PROPERTY = {
   row: 44,
   latitude: 48,
   longitude: 56,
-  /** The position as a unit vector, so that a distance needs no trigonometry (kernel). */
+  /** The position as a unit vector, so that the kernel computes distances without trigonometry. */
   x: 64,
   y: 72,
   z: 80,
 } as const
 
-/** Room types of a property in order of creation: { capacity, count, (room type, table, row) … }. */
+/** Room types of a property in creation order: { capacity, count, (room type, table, row) … }. */
 export const ROOMS = { headerBytes: 8, capacity: 0, count: 4, entryBytes: 12, roomType: 0, table: 4, row: 8 } as const
 
-/** One segment, 48 bytes; found through the segment directory by the number of its name. */
+/** One segment, 48 bytes; found by the number of its name in the segment directory. */
 export const SEGMENT = {
   bytes: 48,
   name: 0,
@@ -144,7 +185,17 @@ export const SEGMENT = {
   tableCount: 16,
   packages: 20,
   properties: 24,
+  /** Share of its properties and their rooms in the state digest, up to `summedRows`. */
+  digestLow: 28,
+  digestHigh: 32,
+  /** Rows of the property table included in those sums; ALL_ROWS for all, present and future. */
+  summedRows: 36,
+  /** Charge of its properties, their lists included (charge.ts). */
+  propertyBytes: 40,
 } as const
+export const ALL_ROWS = 0xffffffff
+/** Row of a property whose segment was deleted: it can no longer be found, and its memory is freed later. */
+export const GONE_ROW = 0xffffffff
 
 /**
  * One table: the rows of one segment and room type, or all properties of a segment (roomType = PROPERTY_TABLE).
@@ -154,11 +205,11 @@ export const SEGMENT = {
  *   bits    holds                            empty word
  *   0–7     rooms left, 0–255                0
  *   8–31    features, bit 8 + i = codecs[i]  0
- *   32–63   price, inverted (~price)         0: no package, no price limit lets it through
+ *   32–63   price, inverted (~price)         0: no package, fails every price limit
  *
- * The rows of a night lie side by side: a stay of n nights reads n planes at the same row. A dead row keeps its place,
- * with rowProperties[row] = 0 and empty words, until the table is rebuilt; new rows go to the end. So the order of the
- * live rows depends on the log alone and is equal on all replicas.
+ * The rows of a night are contiguous: a stay of n nights reads n planes at the same row. A dead row keeps its position,
+ * with rowProperties[row] = 0 and empty words, until the table is rebuilt; new rows are appended. The order of
+ * the live rows therefore depends only on the log and is equal on all replicas.
  */
 export const TABLE = {
   bytes: 128,
@@ -167,9 +218,9 @@ export const TABLE = {
   roomType: 8,
   rowCount: 12,
   capacity: 16,
-  /** u32 a row: address of the property, 0 for a dead row. */
+  /** u32 per row: address of the property, 0 for a dead row. */
   rowProperties: 20,
-  /** 16 bytes a row: packed property id, as replies carry it. */
+  /** 16 bytes per row: packed property id, as in replies. */
   rowIds: 24,
   /** Slots by value (ATTRIBUTE_SLOT); 0 when the table is too small for bitmaps. */
   attributeSlots: 28,
@@ -179,13 +230,13 @@ export const TABLE = {
   bitmapCapacity: 44,
   liveRows: 48,
   packages: 52,
-  /** Snapshot epoch of the last change, so that an untouched table need not be encoded again. */
+  /** Snapshot epoch of the last change, so that an unchanged table is not encoded again. */
   changedEpoch: 56,
-  /** Rows that were appended since the rows were last in order. */
+  /** Rows appended since the table was last sorted. */
   unordered: 60,
-  /** Bit a: attribute a has more values than bitmaps; a value without one is checked row by row. */
+  /** Bit a: attribute a has more values than bitmaps. Values without a bitmap are checked row by row. */
   overflowed: 64,
-  /** Number of distinct values with a bitmap, u16 an attribute. */
+  /** Number of distinct values with a bitmap, u16 per attribute. */
   attributeCounts: 68,
   /** Twelve leaves of 32 plane addresses. */
   days: 80,
@@ -195,26 +246,29 @@ export const DAYS_PER_LEAF = 32
 export const LEAF_BYTES = DAYS_PER_LEAF * 4
 export const PROPERTY_TABLE = 0xffffffff
 
-/** A plane: header, words, then one bit a word that is set while rooms are left. */
+/** A plane: header, words, then one bit per word that is set while rooms are left. */
 export const PLANE = { day: 0, packages: 4, digestLow: 8, digestHigh: 12, words: 16 } as const
 
-/** Attributes that have bitmaps, and how many values of each; more are checked row by row. */
+/** Attributes with bitmaps, and the maximum number of values of each. Further values are checked row by row. */
 export const ATTRIBUTE = { alive: 0, type: 1, category: 2, stars: 3, area: 4, amenity: 5 } as const
 export type Attribute = (typeof ATTRIBUTE)[keyof typeof ATTRIBUTE]
 export const ATTRIBUTE_VALUES_MAX = [1, 64, 64, 5, 64, 256] as const
+/** Capacity for all values that may have a bitmap. */
+export const BITMAPS_MOST =
+  2 ** Math.ceil(Math.log2(ATTRIBUTE_VALUES_MAX.reduce((sum, most) => sum + most, 2 as number)))
 
-/** Where a value of an attribute has its bitmap. Rows lie ordered by attributes, so most bits of it are neighbours. */
+/** The bitmap of an attribute value. Rows are sorted by attributes, so most of its bits are adjacent. */
 export const ATTRIBUTE_SLOT = {
   bytes: 16,
   /** Key of attribute and value + 1; 0 in a free slot. */
   key: 0,
   bitmap: 4,
-  /** All bits that are set lie in [firstRow, endRow); bits that were cleared do not narrow it. */
+  /** All set bits are in [firstRow, endRow). Cleared bits do not narrow the range. */
   firstRow: 8,
   endRow: 12,
 } as const
 
-/** Tables up to this many rows have no bitmaps: checking each row's property costs less than finding them. */
+/** Tables up to this many rows have no bitmaps: checking each row's property is cheaper. */
 export const BITMAP_ROWS_MIN = 129
 
 /** One session of request keys, 64 bytes, in a list ordered by last use. */
@@ -222,7 +276,7 @@ export const SESSION = {
   bytes: 64,
   key: 0,
   lastUsedMs: 16,
-  /** Greatest request number that was executed. */
+  /** Greatest executed request number. */
   highest: 24,
   /** Numbers below this are closed: too old. */
   closedBelow: 32,
@@ -252,7 +306,7 @@ export function planeBytes(capacity: number): number {
   return PLANE.words + capacity * 8 + bitmapBytes(capacity)
 }
 
-/** Rows a table makes room for when it must hold `rows`: 8, 32, 128, then steps of 128 that grow with the table. */
+/** Row capacity of a table that must hold `rows`: 8, 32, 128, then steps of 128 that grow with the table. */
 export function capacityFor(rows: number): number {
   if (rows <= 8) return 8
   if (rows <= 32) return 32
@@ -260,7 +314,7 @@ export function capacityFor(rows: number): number {
   return (rows + 127) & ~127
 }
 
-/** Capacity of a table that grows row by row: a sixteenth more, so that filling one costs a bounded number of copies. */
+/** Capacity of a table that grows row by row: a sixteenth more, which bounds the number of copies while it fills. */
 export function grownCapacity(capacity: number): number {
   return capacityFor(capacity + 1 + (capacity >>> 4))
 }

@@ -1,9 +1,12 @@
-/** What a store is made of, as types: its memory, and what only the writing thread has. */
+/** The types of a store: its memory, and the state of the writing thread. */
 
 import type { Gap, Region } from './arena.ts'
 import type { StoreDefects } from './defects.ts'
 
-/** One shared memory and the views of one thread. It never grows: all of it is reserved at start, pages come with use. */
+/**
+ * The shared memory and the views of one thread. It never grows: its size is reserved at startup, and pages are
+ * committed on use.
+ */
 export type Memory = {
   readonly wasm: WebAssembly.Memory
   readonly buffer: SharedArrayBuffer
@@ -15,47 +18,108 @@ export type Memory = {
   /** Index of the first cell of the pages' epochs and spare addresses. */
   readonly pageEpochs: number
   readonly pageSpares: number
-  /** A word of this thread alone, for ordering reads. */
+  /** A word private to this thread, for ordering reads. */
   readonly fence: Int32Array
 }
 
-/** What only the writing thread has. */
+/** State of the writing thread. */
 export type Writer = {
   readonly records: Region
   readonly planes: Region
   readonly gap: Gap
   readonly limbo: Limbo
   readonly spare: SparePages
+  /** The charge of the logical state (charge.ts). */
+  readonly charge: Charge
   readonly marks: Map<number, number>
+  /** The last version given to a table; even (version.ts). */
+  versions: number
   /** Addresses of sessions by key, as 32 hexadecimal digits. */
   readonly sessions: Map<string, number>
   copyOnWrite: boolean
   epoch: number
-  /** Bytes between the regions that the command in hand may need: copies for a snapshot leave them there. */
+  /** Bytes between the regions reserved for the current command. Copies for a snapshot do not use them. */
   promisedBytes: number
-  /** Bytes between the regions when a write was last refused for want of memory; -1 once there are more. */
+  /** Bytes that were left when a write was last refused for lack of memory; -1 once more are available. */
   lackingAt: number
-  /** First byte a record may lie at. */
+  /** First possible address of a record. */
   readonly recordsStart: number
-  /** Room types a property is expected to have: what its list has room for from the start. */
+  /** Expected room types per property: the initial capacity of its list. */
   readonly roomsHint: number
-  /** Tables a sweep for passed nights has yet to visit. */
+  /** Segments that the sweep of dropped nights has not visited yet. */
   readonly sweep: number[]
-  /** Planted defects (env.ts): none in any program that ships. */
+  /** Addresses of the records of deleted segments whose memory is not freed yet. */
+  readonly deleted: number[]
+  /** Rows of the property table of the last one whose properties are freed. */
+  deletedRows: number
+  /** Properties of deleted segments that still have an index entry. */
+  goneProperties: number
+  /** The address of a session is in use: no session may move. */
+  holdsSession: boolean
+  /** Number of session moves. */
+  sessionMoves: number
+  /** Name numbers of segments whose digest is not summed yet. */
+  readonly unsummed: number[]
+  /** The table whose planes are copied ahead of growth; undefined if none. */
+  growing: GrowingTable | undefined
+  /** The index by id that is copied into a larger one; undefined if none. */
+  indexCopy: IndexCopy | undefined
+  /** Planted defects (env.ts): none in any released program. */
   defects: StoreDefects
+}
+
+/** A table whose planes are copied into planes of another capacity (growing.ts). */
+export type GrowingTable = {
+  readonly table: number
+  /** Capacity of its planes when the copying began. */
+  readonly bytes: number
+  /** Row capacity of the copies. */
+  readonly capacity: number
+  /** Copies by the addresses of their planes. */
+  readonly copies: Map<number, number>
+  nextSlot: number
+  /** Rows added to other tables since the last copy was made. */
+  waits: number
+}
+
+/** A larger index that is being filled (property-index.ts). Slots of the old one before `next` are copied. */
+export type IndexCopy = {
+  readonly slots: number
+  next: number
+  /** Slots that are not free, those of removed properties included. */
+  used: number
+}
+
+/** The charge of a table: nights that count, largest row capacity of its columns, and bytes. */
+export type TableCharge = { planes: number; capacity: number; bytes: number }
+
+/** The memory charge of the logical state (charge.ts). */
+export type Charge = {
+  /** Everything except sessions. */
+  bytes: number
+  /** By table address: nights that count, and the charge. */
+  readonly tables: Map<number, TableCharge>
+  /** Number of tables in each size class. */
+  readonly classes: Uint32Array
+  /** Names of each kind that are charged, and of segments with a directory entry. */
+  readonly names: Uint32Array
 }
 
 export type Reader = { readonly memory: Memory }
 export type Store = { readonly memory: Memory; readonly writer: Writer }
 
-/** Blocks that readers may still see, with the epoch in which they were retired. */
+/** Blocks that readers may still access, with the epoch in which they were retired. */
 export type Limbo = { addresses: number[]; sizes: number[]; planes: boolean[]; epochs: number[]; head: number }
 
-/** Spare pages of the writer: a stack of addresses. They are kept between snapshots, already touched. */
+/** Spare pages at the end of the memory, for copies of pages that change during a snapshot. */
 export type SparePages = {
-  readonly addresses: number[]
+  readonly start: number
+  readonly pages: number
+  /** Pages of the gap when the snapshot began: the first, and one past the last. */
+  freshFrom: number
+  freshEnd: number
   used: number
-  stepsTaken: number
+  /** Since the store was created. */
   copied: number
   failed: boolean
 }

@@ -1,19 +1,27 @@
 /**
- * The cheap reads: exists, lists, one night, segments (wire-protocol.md §9.1–9.2, §9.8). Each returns what it saw, or
- * `undefined` when the table kept changing while it looked; dates outside the visible window are checked by the caller.
+ * The cheap reads: exists, lists, one night, segments (docs/design/protocol.md#successes,
+ * docs/design/protocol.md#commands-that-write). Each returns its result, or `undefined` when the table kept changing.
+ * The caller checks that dates are visible.
  */
 
 import { lastVisibleDay } from '@vacancy/shared'
 import { compareBytes, findName, NAMES, nameBytes, nameText } from './dictionary.ts'
-import { PLANE, PROPERTY, ROOMS, SEGMENT, STATE } from './layout.ts'
-import { findProperty, findRoom, forEachTable, roomCount, roomEntry, segmentNames, segmentOf } from './segment.ts'
+import { CONTROL, PLANE, PROPERTY, ROOMS, SEGMENT, STATE } from './layout.ts'
+import { forEachPlane, forEachSlot, planeOf, wordAddress } from './planes.ts'
+import { findProperty } from './property-index.ts'
+import { findRoom, forEachTable, roomCount, roomEntry, segmentNames, segmentOf } from './segment.ts'
 import { type Memory, state } from './store.ts'
-import { field, forEachPlane, forEachSlot, planeOf, propertyOfRow, rowCountOf, wordAddress } from './table.ts'
+import { field, propertyOfRow, rowCountOf } from './table-fields.ts'
 import { enter, isUnchanged, leave, READ_TRIES_MAX, versionOf } from './version.ts'
 
 const PAUSE_MS = 0.05
 
-export type ReadView = { readonly memory: Memory; readonly reader: number }
+export type ReadView = {
+  readonly memory: Memory
+  readonly reader: number
+  /** Tries for a table that keeps changing, with a short pause between them; READ_TRIES_MAX by default. */
+  readonly tries?: number
+}
 
 /** Runs a read inside the reader's epoch. */
 function inEpoch<T>(view: ReadView, read: () => T): T {
@@ -25,17 +33,53 @@ function inEpoch<T>(view: ReadView, read: () => T): T {
   }
 }
 
-/** Repeats a read until the table did not change underneath. */
-function steadily<T>(view: ReadView, table: number, read: () => T): T | undefined {
-  for (let tries = 0; tries < READ_TRIES_MAX; tries++) {
-    const version = versionOf(view.memory, table)
-    if (version >= 0) {
-      const result = read()
-      if (isUnchanged(view.memory, table, version)) return result
-    }
-    Atomics.wait(view.memory.fence, 0, 0, PAUSE_MS)
+/** Nothing to find: the reply needs no table. */
+type Nowhere<M> = { readonly missing: M }
+
+/**
+ * Repeats a read until its table was unchanged during it. The table is looked up again each time, because its subject
+ * may have moved to another one.
+ *
+ * @param read undefined when the lookup was of an older state than the table
+ */
+function steadily<T, M>(
+  view: ReadView,
+  lookUp: () => number | Nowhere<M>,
+  read: (table: number) => T | undefined,
+): T | M | Changing {
+  const { memory, tries = READ_TRIES_MAX } = view
+  for (let n = 0; n < tries; n++) {
+    if (n > 0) Atomics.wait(memory.fence, 0, 0, PAUSE_MS)
+    const table = lookUp()
+    if (typeof table === 'object') return table.missing
+    const version = versionOf(memory, table)
+    if (version < 0) continue
+    const result = read(table)
+    if (result !== undefined && isUnchanged(memory, table, version)) return result
   }
-  return undefined
+  return 'changing'
+}
+
+/** Reads the row that a room of a property has in its table. */
+function inRow<T>(
+  view: ReadView,
+  id: Uint8Array,
+  roomType: number,
+  read: (table: number, row: number) => T,
+): T | Missing | Changing {
+  const { memory } = view
+  let property = 0
+  let entry = 0
+  const lookUp = (): number | Nowhere<Missing> => {
+    property = findProperty(memory, id, 0)
+    if (property === 0) return { missing: 'property' }
+    entry = findRoom(memory, property, roomType)
+    return entry === 0 ? { missing: 'room-type' } : field(memory, entry + ROOMS.table)
+  }
+  return steadily(view, lookUp, (table) => {
+    const row = rowOf(memory, entry, table, property)
+    return row < 0 ? undefined : read(table, row)
+  })
 }
 
 export function propertyExists(view: ReadView, id: Uint8Array): boolean {
@@ -49,7 +93,7 @@ export function roomExists(view: ReadView, id: Uint8Array, roomType: number): bo
   })
 }
 
-/** Room types of a property, ascending by bytes; undefined when there is no such property. */
+/** Room types of a property, in byte order; undefined when the property does not exist. */
 export function roomTypesOf(view: ReadView, id: Uint8Array): Uint8Array[] | undefined {
   const { memory } = view
   return inEpoch(view, () => {
@@ -77,18 +121,10 @@ export function daysOfRoom(
   today: number,
 ): number[] | Missing | Changing {
   const { memory } = view
-  return inEpoch(view, () => {
-    const property = findProperty(memory, id, 0)
-    if (property === 0) return 'property'
-    const entry = findRoom(memory, property, roomType)
-    if (entry === 0) return 'room-type'
-    const table = field(memory, entry + ROOMS.table)
-    const days = steadily(view, table, () => readDays(memory, table, rowOf(memory, entry, table, property), today))
-    return days ?? 'changing'
-  })
+  return inEpoch(view, () => inRow(view, id, roomType, (table, row) => readDays(memory, table, row, today)))
 }
 
-/** The row of a room entry, -1 when it was given up meanwhile. */
+/** The row of a room entry, -1 when it was removed meanwhile. */
 function rowOf(memory: Memory, entry: number, table: number, property: number): number {
   const row = field(memory, entry + ROOMS.row)
   return row < rowCountOf(memory, table) && propertyOfRow(memory, table, row) === property ? row : -1
@@ -96,12 +132,11 @@ function rowOf(memory: Memory, entry: number, table: number, property: number): 
 
 function readDays(memory: Memory, table: number, row: number, today: number): number[] {
   const days: number[] = []
-  if (row < 0) return days
   const from = Math.max(today, state(memory, STATE.droppedBefore))
   const last = lastVisibleDay(today)
   forEachPlane(memory, table, from, (plane, day) => {
     const cell = wordAddress(plane, row) >>> 2
-    if (day <= last && ((memory.u32[cell] as number) | (memory.u32[cell + 1] as number)) !== 0) days.push(day)
+    if (day <= last && (memory.u32[cell] | memory.u32[cell + 1]) !== 0) days.push(day)
   })
   return days
 }
@@ -112,19 +147,12 @@ export type Night = { readonly availability: number; readonly price: number; rea
 export function readNight(view: ReadView, id: Uint8Array, roomType: number, day: number): Night | Missing | Changing {
   const { memory } = view
   return inEpoch(view, () => {
-    const property = findProperty(memory, id, 0)
-    if (property === 0) return 'property'
-    const entry = findRoom(memory, property, roomType)
-    if (entry === 0) return 'room-type'
-    if (day < state(memory, STATE.droppedBefore)) return 'package'
-    const table = field(memory, entry + ROOMS.table)
-    const word = steadily(view, table, () => {
-      const row = rowOf(memory, entry, table, property)
-      const plane = row < 0 ? 0 : planeOf(memory, table, day)
-      // One 64-bit load: a word that is being changed is seen as it was or as it is.
+    const word = inRow(view, id, roomType, (table, row) => {
+      const plane = day < state(memory, STATE.droppedBefore) ? 0 : planeOf(memory, table, day)
+      // One 64-bit load: returns the old or the new value of a word being changed.
       return plane === 0 ? 0n : Atomics.load(wordsOf(memory), wordAddress(plane, row) / 8)
     })
-    if (word === undefined) return 'changing'
+    if (typeof word === 'string') return word
     if (word === 0n) return 'package'
     const lo = Number(word & 0xffffffffn)
     const hi = Number(word >> 32n)
@@ -150,7 +178,7 @@ export type SegmentCount = {
   readonly packages: number
 }
 
-/** Segments that have a property, ascending by the bytes of their names. */
+/** Segments that have a property, in the byte order of their names. */
 export function segmentCounts(view: ReadView): SegmentCount[] {
   const { memory } = view
   return inEpoch(view, () =>
@@ -167,6 +195,64 @@ export function segmentCounts(view: ReadView): SegmentCount[] {
   )
 }
 
+/** A segment listing that is built in steps; each segment is read once. */
+export type SegmentListing = {
+  /** Number of the next name to examine. */
+  next: number
+  generation: number
+  /** In the byte order of their names. */
+  found: { readonly bytes: Uint8Array; readonly properties: number }[]
+}
+
+export function createSegmentListing({ memory }: ReadView): SegmentListing {
+  return { next: 0, generation: Atomics.load(memory.i32, CONTROL.generation), found: [] }
+}
+
+/** Upper bound of the number of segments. */
+export function segmentNameCount({ memory }: ReadView): number {
+  return state(memory, STATE.segmentCapacity)
+}
+
+/** Examines so many more names. @returns whether all were examined */
+export function continueListing(view: ReadView, listing: SegmentListing, names: number): boolean {
+  const { memory } = view
+  return inEpoch(view, () => {
+    const generation = Atomics.load(memory.i32, CONTROL.generation)
+    if (listing.generation !== generation) Object.assign(listing, { next: 0, generation, found: [] })
+    const capacity = state(memory, STATE.segmentCapacity)
+    const end = Math.min(capacity, listing.next + names)
+    const run: SegmentListing['found'] = []
+    for (let name = listing.next; name < end; name++) {
+      const segment = segmentOf(memory, name)
+      const properties = segment === 0 ? 0 : field(memory, segment + SEGMENT.properties)
+      if (properties > 0) run.push({ bytes: nameBytes(memory, NAMES.segment, name).slice(), properties })
+    }
+    run.sort((a, b) => compareBytes(a.bytes, b.bytes))
+    listing.found = merged(listing.found, run)
+    listing.next = end
+    return end === capacity
+  })
+}
+
+/** Merges two ascending lists. Takes runs of the longer one, for few comparisons. */
+function merged(long: SegmentListing['found'], run: SegmentListing['found']): SegmentListing['found'] {
+  const all: SegmentListing['found'] = []
+  let from = 0
+  for (const entry of run) {
+    let low = from
+    let high = long.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (compareBytes((long[middle] as typeof entry).bytes, entry.bytes) < 0) low = middle + 1
+      else high = middle
+    }
+    for (; from < low; from++) all.push(long[from] as typeof entry)
+    all.push(entry)
+  }
+  for (; from < long.length; from++) all.push(long[from] as (typeof all)[0])
+  return all
+}
+
 /** Packages of a segment, by the numbers of their days. */
 export type SegmentCoverage = {
   readonly name: string
@@ -175,8 +261,8 @@ export type SegmentCoverage = {
 }
 
 /**
- * Packages by segment and day, of segments whose names come behind `after`, by name. Each table's counters are read while
- * it may be changed: what is told is what was there at some moment of the reading.
+ * Packages by segment and day, of segments with names after `after`, by name. Each table's counters are read while it
+ * may change. Each value was correct at some moment during the read.
  */
 export function segmentCoverage(
   view: ReadView,
@@ -219,16 +305,18 @@ export type PropertyDetails = {
   readonly roomTypes: string[]
 }
 
-/** All attributes of a property, for consoles and tools; undefined when there is none. */
+/** All attributes of a property, for consoles and tools; undefined when it does not exist. */
 export function propertyDetails(view: ReadView, id: Uint8Array): PropertyDetails | undefined | Changing {
   const { memory } = view
   return inEpoch(view, () => {
-    const property = findProperty(memory, id, 0)
-    if (property === 0) return undefined
-    const segment = segmentOf(memory, field(memory, property + PROPERTY.segment))
-    if (segment === 0) return undefined
-    const table = field(memory, segment + SEGMENT.propertyTable)
-    return steadily(view, table, () => readDetails(memory, property)) ?? 'changing'
+    let property = 0
+    const lookUp = (): number | Nowhere<undefined> => {
+      property = findProperty(memory, id, 0)
+      if (property === 0) return { missing: undefined }
+      const segment = segmentOf(memory, field(memory, property + PROPERTY.segment))
+      return segment === 0 ? { missing: undefined } : field(memory, segment + SEGMENT.propertyTable)
+    }
+    return steadily(view, lookUp, () => readDetails(memory, property))
   })
 }
 
@@ -247,8 +335,8 @@ function readDetails(memory: Memory, property: number): PropertyDetails {
     type: nameText(memory, NAMES.type, field(memory, property + PROPERTY.type)),
     category: nameText(memory, NAMES.category, field(memory, property + PROPERTY.category)),
     stars: field(memory, property + PROPERTY.stars),
-    latitude: f64[(property + PROPERTY.latitude) / 8] as number,
-    longitude: f64[(property + PROPERTY.longitude) / 8] as number,
+    latitude: f64[(property + PROPERTY.latitude) / 8],
+    longitude: f64[(property + PROPERTY.longitude) / 8],
     amenities: names.sort(),
     roomTypes: rooms.sort(),
   }

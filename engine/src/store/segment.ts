@@ -3,131 +3,35 @@
  */
 
 import { assert, LIMITS } from '@vacancy/shared'
+import {
+  addCharge,
+  amenitiesCharge,
+  dischargeTable,
+  propertyCharge,
+  ROOMS_AHEAD_MAX,
+  roomListCharge,
+  segmentCharge,
+} from './charge.ts'
 import { touch } from './cow.ts'
 import { compareBytes, NAMES, nameBytes } from './dictionary.ts'
-import { PROPERTY, PROPERTY_TABLE, ROOMS, SEGMENT, STATE, TABLE } from './layout.ts'
+import { ALL_ROWS, GONE_ROW, PROPERTY, PROPERTY_TABLE, ROOMS, SEGMENT, STATE, TABLE } from './layout.ts'
+import { indexProperty, unindexProperty } from './property-index.ts'
 import { allocateRecord, type Memory, type Store, setState, state } from './store.ts'
-import {
-  appendRow,
-  createTable,
-  field,
-  freeTable,
-  onRowMoved,
-  propertyOfRow,
-  removeRow,
-  rowCountOf,
-  setField,
-} from './table.ts'
+import { appendRow, createTable, freeTable, onRowMoved, removeRow } from './table.ts'
+import { field, propertyOfRow, rowCountOf, setField } from './table-fields.ts'
 import { retire } from './version.ts'
 
-const GONE = 1
-const SLOTS_MIN = 64
 const TABLE_SLOTS_MIN = 4
-
-// Properties by id
-
-function hashOfId(bytes: Uint8Array, start: number): number {
-  let h = 0x9e3779b1
-  for (let i = 0; i < 16; i++) h = Math.imul(h ^ (bytes[start + i] as number), 0x01000193)
-  h ^= h >>> 15
-  h = Math.imul(h, 0x85ebca6b)
-  return (h ^ (h >>> 13)) >>> 0
-}
-
-/** @returns address of the property with this packed id, 0 when there is none */
-export function findProperty(memory: Memory, id: Uint8Array, start: number): number {
-  const slots = state(memory, STATE.propertySlots)
-  if (slots === 0) return 0
-  const mask = field(memory, slots)
-  for (let i = hashOfId(id, start) & mask; ; i = (i + 1) & mask) {
-    const property = field(memory, slots + 4 + i * 4)
-    if (property === 0) return 0
-    if (property !== GONE && sameId(memory, property, id, start)) return property
-  }
-}
-
-function sameId(memory: Memory, property: number, id: Uint8Array, start: number): boolean {
-  for (let i = 0; i < 16; i++) if (memory.u8[property + i] !== id[start + i]) return false
-  return true
-}
-
-/** Makes room for `properties` in the index by id, so that loading does not grow it step by step. */
-export function reserveProperties(store: Store, properties: number): void {
-  if (properties > 0) rebuildSlots(store, properties)
-}
-
-function rebuildSlots(store: Store, properties: number): void {
-  const { memory } = store
-  const old = state(memory, STATE.propertySlots)
-  const oldSize = old === 0 ? 0 : field(memory, old) + 1
-  const size = Math.max(SLOTS_MIN, 2 ** Math.ceil(Math.log2(properties * 2)))
-  const slots = allocateRecord(store, 4 + size * 4)
-  touch(store, slots, 4 + size * 4)
-  memory.u32[slots >>> 2] = size - 1
-  for (let i = 0; i < oldSize; i++) {
-    const property = field(memory, old + 4 + i * 4)
-    if (property > GONE) putSlot(memory, slots, property)
-  }
-  setState(store, STATE.propertySlots, slots)
-  setState(store, STATE.propertySlotsUsed, state(memory, STATE.propertyCount))
-  if (old !== 0) retire(store, false, old, 4 + oldSize * 4)
-}
-
-function putSlot(memory: Memory, slots: number, property: number): number {
-  const mask = memory.u32[slots >>> 2] as number
-  let i = hashOfId(memory.u8, property) & mask
-  while ((memory.u32[(slots >>> 2) + 1 + i] as number) !== 0) i = (i + 1) & mask
-  const cell = (slots >>> 2) + 1 + i
-  Atomics.store(memory.u32, cell, property)
-  return cell
-}
-
-function indexProperty(store: Store, property: number): void {
-  const { memory } = store
-  const used = state(memory, STATE.propertySlotsUsed) + 1
-  const slots = state(memory, STATE.propertySlots)
-  // Removed entries count as used: a rebuild drops them.
-  if (slots === 0 || used * 2 > field(memory, slots) + 1) rebuildSlots(store, state(memory, STATE.propertyCount) + 1)
-  const target = state(memory, STATE.propertySlots)
-  const mask = field(memory, target)
-  let i = hashOfId(memory.u8, property) & mask
-  while (field(memory, target + 4 + i * 4) !== 0) i = (i + 1) & mask
-  setField(store, target + 4 + i * 4, property)
-  setState(store, STATE.propertySlotsUsed, state(memory, STATE.propertySlotsUsed) + 1)
-  setState(store, STATE.propertyCount, state(memory, STATE.propertyCount) + 1)
-}
-
-/** Bytes that indexing one more property may take at once. */
-export function indexGrowthBytes(memory: Memory): number {
-  const slots = state(memory, STATE.propertySlots)
-  const size = slots === 0 ? 0 : field(memory, slots) + 1
-  return (state(memory, STATE.propertySlotsUsed) + 1) * 2 > size ? Math.max(SLOTS_MIN, size * 4) * 4 : 0
-}
-
-function unindexProperty(store: Store, property: number): void {
-  const { memory } = store
-  const slots = state(memory, STATE.propertySlots)
-  const mask = field(memory, slots)
-  for (let i = hashOfId(memory.u8, property) & mask; ; i = (i + 1) & mask) {
-    const cell = slots + 4 + i * 4
-    const found = field(memory, cell)
-    assert(found !== 0, 'every property is indexed')
-    if (found !== property) continue
-    setField(store, cell, GONE)
-    setState(store, STATE.propertyCount, state(memory, STATE.propertyCount) - 1)
-    return
-  }
-}
 
 // Segments
 
-/** @returns address of the segment, 0 while no property is in it */
+/** @returns address of the segment, 0 when it has no property */
 export function segmentOf(memory: Memory, name: number): number {
   if (name < 0 || name >= state(memory, STATE.segmentCapacity)) return 0
   return field(memory, state(memory, STATE.segmentDirectory) + name * 4)
 }
 
-/** @param loaded a property table that is filled already, for loading */
+/** @param loaded a property table that is already filled, for loading */
 export function ensureSegment(store: Store, name: number, loaded?: number): number {
   const { memory } = store
   const found = segmentOf(memory, name)
@@ -143,8 +47,11 @@ export function ensureSegment(store: Store, name: number, loaded?: number): numb
     setState(store, STATE.segmentCapacity, next)
     if (old !== 0) retire(store, false, old, capacity * 4)
   }
+  addCharge(store, segmentCharge(0))
   const segment = allocateRecord(store, SEGMENT.bytes)
   setField(store, segment + SEGMENT.name, name)
+  // A loaded one is summed later, so that startup does not wait for it.
+  setField(store, segment + SEGMENT.summedRows, loaded === undefined ? ALL_ROWS : 0)
   setField(store, segment + SEGMENT.propertyTable, loaded ?? createTable(store, name, PROPERTY_TABLE, 1))
   setField(store, state(memory, STATE.segmentDirectory) + name * 4, segment)
   return segment
@@ -190,6 +97,7 @@ export function ensureTable(store: Store, segment: number, roomType: number, row
   if (count * 2 > size) growTables(store, segment, Math.max(TABLE_SLOTS_MIN, size * 2))
   putTable(store, field(memory, segment + SEGMENT.tableSlots), roomType, table)
   setField(store, segment + SEGMENT.tableCount, count)
+  addCharge(store, segmentCharge(count) - segmentCharge(count - 1))
   return table
 }
 
@@ -222,22 +130,128 @@ export function forEachTable(memory: Memory, segment: number, visit: (table: num
   }
 }
 
-/** Forgets a segment that has lost its last property, with all its tables. */
+/** Removes a segment that has lost its last property, with all its tables, which must be unmarked. */
 export function removeSegment(store: Store, segment: number): void {
   const { memory } = store
-  assert(field(memory, segment + SEGMENT.properties) === 0, 'a segment goes when its last property went')
-  const name = field(memory, segment + SEGMENT.name)
-  setField(store, state(memory, STATE.segmentDirectory) + name * 4, 0)
+  assert(field(memory, segment + SEGMENT.properties) === 0, 'a segment is removed after its last property')
+  hideSegment(store, segment)
   forEachTable(memory, segment, (table) => freeTable(store, table))
   freeTable(store, field(memory, segment + SEGMENT.propertyTable))
+  freeSegment(store, segment)
+}
+
+/** Removes a segment from the directory and from the charge. */
+function hideSegment(store: Store, segment: number): void {
+  const { memory } = store
+  const name = field(memory, segment + SEGMENT.name)
+  setField(store, state(memory, STATE.segmentDirectory) + name * 4, 0)
+  forEachTable(memory, segment, (table) => dischargeTable(store, table))
+  dischargeTable(store, field(memory, segment + SEGMENT.propertyTable))
+  const properties = field(memory, segment + SEGMENT.propertyBytes)
+  addCharge(store, -properties - segmentCharge(field(memory, segment + SEGMENT.tableCount)))
+}
+
+function freeSegment(store: Store, segment: number): void {
+  const { memory } = store
   const slots = field(memory, segment + SEGMENT.tableSlots)
   if (slots !== 0) retire(store, false, slots, 8 + (field(memory, slots) + 1) * 8)
   retire(store, false, segment, SEGMENT.bytes)
 }
 
+/**
+ * Deletes a segment with all its content. The caller has subtracted its share from counts and digest, and keeps its
+ * tables marked. Lookups no longer find it, and its memory is freed in slices (`freeDeleted`).
+ */
+export function deleteWholeSegment(store: Store, segment: number): void {
+  const { memory, writer } = store
+  hideSegment(store, segment)
+  let properties = 0
+  forEachProperty(memory, segment, (property) => {
+    setField(store, property + PROPERTY.row, GONE_ROW)
+    properties++
+  })
+  writer.goneProperties += properties
+  setState(store, STATE.propertyCount, state(memory, STATE.propertyCount) - properties)
+  writer.deleted.unshift(segment)
+}
+
+/** Properties and tables freed per slice. */
+const FREED_PROPERTIES = 512
+
+const FREED_TABLES = 8
+
+/** Frees a slice of the memory of deleted segments. @returns whether more is left */
+export function freeDeleted(store: Store): boolean {
+  const { memory, writer } = store
+  const segment = writer.deleted.at(-1)
+  if (segment === undefined) return false
+  const properties = field(memory, segment + SEGMENT.propertyTable)
+  const rows = rowCountOf(memory, properties)
+  const end = Math.min(rows, writer.deletedRows + FREED_PROPERTIES)
+  if (writer.deletedRows < rows) {
+    for (let row = writer.deletedRows; row < end; row++) {
+      const property = propertyOfRow(memory, properties, row)
+      if (property !== 0) freeProperty(store, property)
+    }
+    writer.deletedRows = end
+    return true
+  }
+  let freed = 0
+  forEachTable(memory, segment, (table) => {
+    // Freed tables keep their list entries; the list is freed with the last one.
+    if (table === 0 || freed === FREED_TABLES) return
+    freeTable(store, table)
+    forgetTable(store, segment, table)
+    freed++
+  })
+  if (freed === FREED_TABLES) return true
+  freeTable(store, properties)
+  freeSegment(store, segment)
+  writer.deleted.pop()
+  writer.deletedRows = 0
+  return writer.deleted.length > 0
+}
+
+function forgetTable(store: Store, segment: number, table: number): void {
+  const { memory } = store
+  const slots = field(memory, segment + SEGMENT.tableSlots)
+  const size = field(memory, slots) + 1
+  for (let i = 0; i < size; i++) {
+    const cell = slots + 8 + i * 8 + 4
+    if (field(memory, cell) === table) return setField(store, cell, 0)
+  }
+}
+
+// The share of a segment in the digest and in the charge
+
+/** Adds a property, or one of its rooms, to the segment's share of the digest. */
+export function addToSegmentDigest(store: Store, property: number, low: number, high: number): void {
+  const { memory } = store
+  const segment = segmentOf(memory, field(memory, property + PROPERTY.segment))
+  if (field(memory, property + PROPERTY.row) >= field(memory, segment + SEGMENT.summedRows)) return
+  setField(store, segment + SEGMENT.digestLow, (field(memory, segment + SEGMENT.digestLow) + low) >>> 0)
+  setField(store, segment + SEGMENT.digestHigh, (field(memory, segment + SEGMENT.digestHigh) + high) >>> 0)
+}
+
+/** Increases the charge of a property in a segment by so many bytes. */
+function chargeProperty(store: Store, property: number, bytes: number): void {
+  addCharge(store, bytes)
+  addPropertyBytes(store, segmentOf(store.memory, field(store.memory, property + PROPERTY.segment)), bytes)
+}
+
+/** The segment's part of the charge, for loading, and for added or removed properties. */
+export function addPropertyBytes(store: Store, segment: number, bytes: number): void {
+  setField(store, segment + SEGMENT.propertyBytes, field(store.memory, segment + SEGMENT.propertyBytes) + bytes)
+}
+
+function bytesOfProperty(memory: Memory, property: number): number {
+  const amenities = field(memory, property + PROPERTY.amenities)
+  return propertyCharge(amenities === 0 ? 0 : field(memory, amenities), roomCount(memory, property))
+}
+
 // Properties
 
-/** What a property is made of, its names as numbers of the dictionaries. */
+/** The attributes of a property, with names as dictionary numbers. */
 export type PropertyRecord = {
   readonly segment: number
   readonly area: number
@@ -250,22 +264,27 @@ export type PropertyRecord = {
   readonly amenities: readonly number[]
 }
 
-/** Creates the record alone: neither indexed nor in a row yet. */
+/** Creates only the record, without index entry and row. */
 export function createPropertyRecord(
   store: Store,
   id: Uint8Array,
   idStart: number,
   attributes: PropertyRecord,
 ): number {
+  addCharge(store, propertyCharge(0, 0))
   const property = allocateRecord(store, PROPERTY.bytes)
   touch(store, property, PROPERTY.bytes)
-  for (let i = 0; i < 16; i++) store.memory.u8[property + i] = id[idStart + i] as number
-  writeAttributes(store, property, attributes)
+  for (let i = 0; i < 16; i++) store.memory.u8[property + i] = id[idStart + i]
+  writeAttributes(store, property, attributes, false)
   return property
 }
 
-/** Replaces the attributes. For a property in rows: call between mark and unmark, then renew its bits. */
-export function writeAttributes(store: Store, property: number, attributes: PropertyRecord): void {
+/**
+ * Replaces the attributes. For a property in rows: call between mark and unmark, then update its bits.
+ *
+ * @param isInSegment false before a segment counts the property, as a whole
+ */
+export function writeAttributes(store: Store, property: number, attributes: PropertyRecord, isInSegment = true): void {
   const { memory } = store
   const { u32, f64 } = memory
   touch(store, property, PROPERTY.bytes)
@@ -280,18 +299,22 @@ export function writeAttributes(store: Store, property: number, attributes: Prop
   f64[wide + PROPERTY.longitude / 8] = attributes.longitude
   writeUnitVector(f64, wide + PROPERTY.x / 8, attributes.latitude, attributes.longitude)
   const old = field(memory, property + PROPERTY.amenities)
-  if (old !== 0) retire(store, false, old, 4 + field(memory, old) * 4)
+  const held = old === 0 ? 0 : field(memory, old)
+  const growth = amenitiesCharge(attributes.amenities.length) - amenitiesCharge(held)
+  if (isInSegment) chargeProperty(store, property, growth)
+  else addCharge(store, growth)
+  if (old !== 0) retire(store, false, old, 4 + held * 4)
   let list = 0
   if (attributes.amenities.length > 0) {
     list = allocateRecord(store, 4 + attributes.amenities.length * 4)
     touch(store, list, 4 + attributes.amenities.length * 4)
     u32[list >>> 2] = attributes.amenities.length
-    for (let i = 0; i < attributes.amenities.length; i++) u32[(list >>> 2) + 1 + i] = attributes.amenities[i] as number
+    for (let i = 0; i < attributes.amenities.length; i++) u32[(list >>> 2) + 1 + i] = attributes.amenities[i]
   }
   setField(store, property + PROPERTY.amenities, list)
 }
 
-/** A position as a point of the unit sphere: the chord between two such points needs no trigonometry. */
+/** A position as a point of the unit sphere, so that distances are chords and need no trigonometry. */
 export function writeUnitVector(target: Float64Array, at: number, latitude: number, longitude: number): void {
   const phi = (latitude * Math.PI) / 180
   const lambda = (longitude * Math.PI) / 180
@@ -300,27 +323,34 @@ export function writeUnitVector(target: Float64Array, at: number, latitude: numb
   target[at + 2] = Math.sin(phi)
 }
 
-/** Enters a property into the index by id and into its segment. */
+/** Adds a property to the index by id and to its segment. */
 export function admitProperty(store: Store, property: number): void {
   const { memory } = store
   const segment = ensureSegment(store, field(memory, property + PROPERTY.segment))
   const row = appendRow(store, field(memory, segment + SEGMENT.propertyTable), property)
   setField(store, property + PROPERTY.row, row)
   setField(store, segment + SEGMENT.properties, field(memory, segment + SEGMENT.properties) + 1)
+  addPropertyBytes(store, segment, bytesOfProperty(memory, property))
   indexProperty(store, property)
 }
 
-/** For loading: indexes a property whose row `fillRows` has made. */
+/** For loading: indexes a property whose row `fillRows` has created. */
 export function admitLoaded(store: Store, property: number, row: number): void {
   setField(store, property + PROPERTY.row, row)
   indexProperty(store, property)
 }
 
-/** Takes a property without rooms out of index and segment, and frees it. */
+/** Removes a property without rooms from index and segment, and frees it. */
 export function dismissProperty(store: Store, property: number): void {
+  addCharge(store, -bytesOfProperty(store.memory, property))
+  const left = leaveSegment(store, property)
+  freeProperty(store, property)
+  if (left !== 0) removeSegment(store, left)
+}
+
+function freeProperty(store: Store, property: number): void {
   const { memory } = store
   unindexProperty(store, property)
-  leaveSegment(store, property)
   const amenities = field(memory, property + PROPERTY.amenities)
   if (amenities !== 0) retire(store, false, amenities, 4 + field(memory, amenities) * 4)
   const rooms = field(memory, property + PROPERTY.rooms)
@@ -328,24 +358,32 @@ export function dismissProperty(store: Store, property: number): void {
   retire(store, false, property, PROPERTY.bytes)
 }
 
-function leaveSegment(store: Store, property: number): void {
+/** @returns the segment when this was its last property, else 0 */
+function leaveSegment(store: Store, property: number): number {
   const { memory } = store
   const segment = segmentOf(memory, field(memory, property + PROPERTY.segment))
   removeRow(store, field(memory, segment + SEGMENT.propertyTable), field(memory, property + PROPERTY.row))
   const left = field(memory, segment + SEGMENT.properties) - 1
   setField(store, segment + SEGMENT.properties, left)
-  if (left === 0) removeSegment(store, segment)
+  addPropertyBytes(store, segment, -bytesOfProperty(memory, property))
+  return left === 0 ? segment : 0
 }
 
-/** Takes the property out of its segment's rows and puts it into those of another. Its rooms are moved by the caller. */
-export function enterSegment(store: Store, property: number, attributes: PropertyRecord): void {
+/**
+ * Moves the property from its segment's rows into those of another. The caller moves its rooms.
+ *
+ * @returns the segment that lost its last property, for the caller to remove; else 0
+ */
+export function enterSegment(store: Store, property: number, attributes: PropertyRecord): number {
   const { memory } = store
   const target = ensureSegment(store, attributes.segment)
-  leaveSegment(store, property)
-  writeAttributes(store, property, attributes)
+  const left = leaveSegment(store, property)
+  writeAttributes(store, property, attributes, false)
   const row = appendRow(store, field(memory, target + SEGMENT.propertyTable), property)
   setField(store, property + PROPERTY.row, row)
   setField(store, target + SEGMENT.properties, field(memory, target + SEGMENT.properties) + 1)
+  addPropertyBytes(store, target, bytesOfProperty(memory, property))
+  return left
 }
 
 // Rooms of a property
@@ -359,7 +397,7 @@ export function roomCount(memory: Memory, property: number): number {
   return rooms === 0 ? 0 : field(memory, rooms + ROOMS.count)
 }
 
-/** @returns address of the n-th room entry, in order of creation */
+/** @returns address of the n-th room entry, in creation order */
 export function roomEntry(memory: Memory, property: number, n: number): number {
   return field(memory, property + PROPERTY.rooms) + ROOMS.headerBytes + n * ROOMS.entryBytes
 }
@@ -376,7 +414,7 @@ export function findRoom(memory: Memory, property: number, roomType: number): nu
   return 0
 }
 
-/** Notes a row in the property's list. The row must exist. */
+/** Records a row in the property's list. The row must exist. */
 export function addRoom(store: Store, property: number, roomType: number, table: number, row: number): number {
   const { memory } = store
   const count = roomCount(memory, property)
@@ -387,18 +425,22 @@ export function addRoom(store: Store, property: number, roomType: number, table:
     rooms = resizeRooms(
       store,
       property,
-      capacity === 0 ? store.writer.roomsHint : Math.min(capacity * 2, LIMITS.roomTypesPerPropertyMax),
+      capacity === 0
+        ? Math.min(store.writer.roomsHint, ROOMS_AHEAD_MAX)
+        : Math.min(capacity * 2, LIMITS.roomTypesPerPropertyMax),
     )
   }
   const entry = rooms + ROOMS.headerBytes + count * ROOMS.entryBytes
   writeRoom(store, entry, roomType, table, row)
   setField(store, rooms + ROOMS.count, count + 1)
+  chargeProperty(store, property, roomListCharge(count + 1) - roomListCharge(count))
   return entry
 }
 
-/** For loading: the whole list of a property in its order; tables and rows are filled in later. */
+/** For loading: the complete list of a property in order. Tables and rows are filled in later. */
 export function reserveRooms(store: Store, property: number, rooms: Uint32Array, roomTypes: readonly number[]): void {
   if (rooms.length === 0) return
+  addCharge(store, roomListCharge(rooms.length) - roomListCharge(0))
   const capacity = rooms.length
   const list = allocateRecord(store, roomListBytes(capacity))
   const { u32 } = store.memory
@@ -406,7 +448,7 @@ export function reserveRooms(store: Store, property: number, rooms: Uint32Array,
   u32[(list + ROOMS.count) >>> 2] = rooms.length
   for (let n = 0; n < rooms.length; n++) {
     const entry = list + ROOMS.headerBytes + n * ROOMS.entryBytes
-    u32[(entry + ROOMS.roomType) >>> 2] = roomTypes[rooms[n] as number] as number
+    u32[(entry + ROOMS.roomType) >>> 2] = roomTypes[rooms[n]]
   }
   setField(store, property + PROPERTY.rooms, list)
 }
@@ -417,7 +459,7 @@ function writeRoom(store: Store, entry: number, roomType: number, table: number,
   setField(store, entry + ROOMS.row, row)
 }
 
-/** A new list of another size with the same rooms; readers go on with the old one until they look again. */
+/** A new list of another size with the same rooms. Readers use the old one until they look it up again. */
 export function resizeRooms(store: Store, property: number, capacity: number, without = 0): number {
   const { memory } = store
   const old = field(memory, property + PROPERTY.rooms)
@@ -437,17 +479,30 @@ export function resizeRooms(store: Store, property: number, capacity: number, wi
   return rooms
 }
 
-/** Takes a room type off the list; a new list, so that readers see the old one or the new one. */
+/** Removes a room type from the list by creating a new one, so that readers see the old or the new list. */
 export function forgetRoom(store: Store, property: number, entry: number): void {
-  const capacity = field(store.memory, field(store.memory, property + PROPERTY.rooms) + ROOMS.capacity)
+  const rooms = field(store.memory, property + PROPERTY.rooms)
+  const left = field(store.memory, rooms + ROOMS.count) - 1
+  const capacity = Math.min(field(store.memory, rooms + ROOMS.capacity), Math.max(ROOMS_AHEAD_MAX, left * 2))
   resizeRooms(store, property, capacity, entry)
+  chargeProperty(store, property, roomListCharge(left) - roomListCharge(left + 1))
+}
+
+/** Sums over a part of the rows restart when the rows change positions. */
+function forgetSum(store: Store, segment: number): void {
+  const { memory, writer } = store
+  const summed = field(memory, segment + SEGMENT.summedRows)
+  if (summed === ALL_ROWS || summed === 0) return
+  for (const cell of [SEGMENT.summedRows, SEGMENT.digestLow, SEGMENT.digestHigh]) setField(store, segment + cell, 0)
+  const name = field(memory, segment + SEGMENT.name)
+  if (!writer.unsummed.includes(name)) writer.unsummed.push(name)
 }
 
 onRowMoved((store, property, table, row) => {
   const { memory } = store
   if (field(memory, table + TABLE.roomType) === PROPERTY_TABLE) {
     setField(store, property + PROPERTY.row, row)
-    return
+    return forgetSum(store, segmentOf(memory, field(memory, property + PROPERTY.segment)))
   }
   const entry = findRoom(memory, property, field(memory, table + TABLE.roomType))
   assert(entry !== 0 && field(memory, entry + ROOMS.table) === table, 'a row belongs to a room of its property')

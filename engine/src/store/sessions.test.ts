@@ -22,8 +22,8 @@ beforeEach(() => {
 const take = (requestNumber: number, amount = 1, session = SESSION) =>
   ask(node, 'DECROOMAVL', { ...NIGHT, amount, session, requestNumber })
 
-describe('request keys (consensus.md §12)', () => {
-  test('a repeat gets the stored answer and has no second effect (X2)', () => {
+describe('request keys', () => {
+  test('a retry gets the stored result and has no second effect', () => {
     expect(take(1).value).toBe(199)
     expect(take(2).value).toBe(198)
 
@@ -33,14 +33,14 @@ describe('request keys (consensus.md §12)', () => {
     expect(take(3).value).toBe(197)
   })
 
-  test('a refusal is stored like a result (X7)', () => {
+  test('a refusal is stored like a result', () => {
     expect(take(1, 255)).toMatchObject({ code: OUTCOME.underflow, value: 200 })
     ask(node, 'SETROOMAVL', { ...NIGHT, amount: 255 })
 
     expect(take(1, 255)).toMatchObject({ code: OUTCOME.underflow, value: 200 })
   })
 
-  test('the same key with another command is refused and not executed (X2)', () => {
+  test('the same key with another command is refused and not executed', () => {
     take(1)
 
     expect(take(1, 2).code).toBe(OUTCOME.keyReused)
@@ -50,7 +50,7 @@ describe('request keys (consensus.md §12)', () => {
     expect(take(2).value).toBe(198)
   })
 
-  test('a number below the window of 256 is too old (X2, X3)', () => {
+  test('a number below the window of 256 is too old', () => {
     for (let number = 1; number <= 260; number++)
       ask(node, 'SETROOMAVL', { ...NIGHT, amount: 9, session: SESSION, requestNumber: number })
 
@@ -69,11 +69,11 @@ describe('request keys (consensus.md §12)', () => {
     expect(take(5).value).toBe(197)
   })
 
-  test('a later number of an unknown session is refused: its earlier part may have been forgotten (X4)', () => {
+  test('a later number of an unknown session is refused: the session may have been evicted', () => {
     expect(take(7).code).toBe(OUTCOME.sessionExpired)
   })
 
-  test('a session that was not used for a day is forgotten, by the time in the log (X3)', () => {
+  test('a session expires a day after its last use, by the time in the log', () => {
     take(1)
     node.day += 2
     ask(node, 'SETROOMPKG', { ...NIGHT, date: formatDay(TODAY + 5), availability: 3 })
@@ -82,7 +82,7 @@ describe('request keys (consensus.md §12)', () => {
     expect(stateDigest(node.store.memory)).toEqual(recountDigest(node.store.memory).digest)
   })
 
-  test('the table is bounded by bytes: the session used longest ago goes', () => {
+  test('the table is bounded by bytes: the least recently used session is evicted', () => {
     const names = Array.from({ length: 20_000 }, (_, i) => i.toString(16).padStart(32, '0'))
     for (const session of names) take(1, 255, session)
 

@@ -16,7 +16,7 @@ describe('the store against a model of plain objects', () => {
   })
 })
 
-test('memory that one region gave back is zero when the other takes it', () => {
+test('memory released by one region is zero when the other allocates it', () => {
   const store = createStore({ memoryBytes: 5 << 20, readers: 1, scratchBytes: 4096, sessionBytesMax: 0 })
   const { memory, writer } = store
   const bytes = writer.gap.high - writer.gap.low - 4096

@@ -1,18 +1,20 @@
 /**
- * One writer, many readers, no lock (performance.md §4).
+ * One writer, many readers, no lock (docs/design/search.md#threads).
  *
- * - A word changes with one 64-bit store and needs nothing.
- * - What changes in several words lies under a table's version word: odd while changing. A reader takes the version,
- *   reads, and looks again; if it moved, what was read is thrown away and read once more.
- * - Memory that a change set free is not used again while a reader may still look at it: readers publish the epoch they
- *   entered in, the writer frees what was retired before the oldest of them.
+ * - A single word changes with one 64-bit store and needs no protection.
+ * - A change of several words is covered by the table's version word, which is odd during the change. A reader loads
+ *   the version, reads, and loads it again. If it changed, the reader discards what it read and retries. No two
+ *   tables ever have the same even version, so a reader may also compare after it has left: a freed table, and
+ *   another at the same address, do not look like one unchanged table.
+ * - Memory freed by a change is not reused while a reader may still access it. Readers publish the epoch they entered
+ *   in, and the writer frees what was retired before the oldest of them.
  *
- * After READ_TRIES_MAX tries a reader gives up and asks the replica thread, where nothing changes underneath.
+ * A reader gives up after READ_TRIES_MAX tries.
  *
- * When the state of another node takes the place of all of this (snapshot/replace.ts), nobody may be inside: the writer
- * closes the store, waits until all readers are out, and opens it again. Numbers and addresses that a reader had found
- * before mean something else then, so a request as a whole lies between `beginRequest` and `endRequest`. Each side
- * stores its own word and then looks at the other's; both are atomic, so at least one of them sees the other.
+ * When the state of another node replaces this one (snapshot/replace.ts), no reader may be inside. The writer closes
+ * the store, waits until all readers have left, and opens it again. Numbers and addresses that a reader found before
+ * are then invalid, so a complete request is enclosed in `beginRequest` and `endRequest`. Each side stores its own
+ * word and then loads the other's. Both are atomic, so at least one of them sees the other.
  */
 
 import { assert, VacancyError } from '@vacancy/shared'
@@ -32,9 +34,9 @@ function readerCell(reader: number): number {
 }
 
 /**
- * From here to `leave`, nothing this reader can reach is used for something else.
+ * From here to `leave`, no memory that this reader can reach is reused.
  *
- * @throws not_serving while the store is closed; whoever has begun a request does not meet that
+ * @throws not_serving while the store is closed, which cannot happen within a request
  */
 export function enter(memory: Memory, reader: number): void {
   Atomics.store(memory.i32, readerCell(reader), Atomics.load(memory.i32, CONTROL.reclaimEpoch))
@@ -48,9 +50,9 @@ export function leave(memory: Memory, reader: number): void {
 }
 
 /**
- * A reader is about to look at the store, perhaps several times, and to remember what it found.
+ * Marks the start of a request, which may read the store several times and keep what it found.
  *
- * @returns false while the store is closed: nothing may be read, and nothing has to be ended
+ * @returns false while the store is closed: the caller must not read, nor call the end
  */
 export function beginRequest(memory: Memory, reader: number): boolean {
   const cell = readerCell(reader) + READER_SLOT.isBusy
@@ -64,9 +66,10 @@ export function endRequest(memory: Memory, reader: number): void {
   Atomics.store(memory.i32, readerCell(reader) + READER_SLOT.isBusy, 0)
 }
 
-/** Writer: nobody comes in any more; those inside are waited for with `areReadersOut`. */
+/** Writer: no reader may enter any more. `areReadersOut` reports whether those inside have left. */
 export function closeStore(store: Store): void {
   Atomics.store(store.memory.i32, CONTROL.isClosed, 1)
+  Atomics.add(store.memory.i32, CONTROL.generation, 1)
 }
 
 export function openStore(store: Store): void {
@@ -93,16 +96,18 @@ export function versionOf(memory: Memory, table: number): number {
 }
 
 export function isUnchanged(memory: Memory, table: number, version: number): boolean {
-  // A read-modify-write of a word nobody shares: on weakly ordered processors the reads above stay above.
+  // A read-modify-write of a private word: on weakly ordered processors it keeps the reads above before it.
   Atomics.add(memory.fence, 0, 0)
   return Atomics.load(memory.i32, (table + TABLE.version) >>> 2) >>> 0 === version
 }
 
-/** Makes readers of the table wait for `unmark`, or read again. Marks nest. */
+/** Makes readers of the table wait for `unmark`, or retry. Marks nest. */
 export function mark(store: Store, table: number): void {
   const { marks } = store.writer
   const depth = marks.get(table) ?? 0
-  if (depth === 0) Atomics.add(store.memory.i32, (table + TABLE.version) >>> 2, 1)
+  if (depth === 0 && !store.writer.defects['version/unmarked']) {
+    Atomics.exchange(store.memory.i32, (table + TABLE.version) >>> 2, store.writer.versions | 1)
+  }
   marks.set(table, depth + 1)
 }
 
@@ -115,20 +120,31 @@ export function unmark(store: Store, table: number): void {
     return
   }
   marks.delete(table)
-  Atomics.add(store.memory.i32, (table + TABLE.version) >>> 2, 1)
+  if (store.writer.defects['version/unmarked']) return
+  store.writer.versions = (store.writer.versions + 2) | 0
+  Atomics.exchange(store.memory.i32, (table + TABLE.version) >>> 2, store.writer.versions)
 }
 
-/** Frees the block once no reader can see it. */
+/** Frees the block once no reader can access it. */
 export function retire(store: Store, inPlanes: boolean, address: number, bytes: number): void {
   if (address === 0) return
   const { limbo } = store.writer
   limbo.addresses.push(address)
   limbo.sizes.push(bytes)
   limbo.planes.push(inPlanes)
-  limbo.epochs.push(store.memory.i32[CONTROL.reclaimEpoch] as number)
+  limbo.epochs.push(store.memory.i32[CONTROL.reclaimEpoch])
 }
 
-/** Opens the next epoch and frees what no reader can see any more. Called after each batch of entries. */
+/** Whether a reader may still access a block that was retired. */
+export function hasReadersBefore({ memory }: Store): boolean {
+  for (let reader = 0; reader < READERS_MAX; reader++) {
+    const epoch = Atomics.load(memory.i32, readerCell(reader))
+    if (epoch !== 0 && epoch !== memory.i32[CONTROL.reclaimEpoch]) return true
+  }
+  return false
+}
+
+/** Starts the next epoch and frees what no reader can access any more. Called after each batch of entries. */
 export function reclaim(store: Store): void {
   const { limbo } = store.writer
   if (limbo.head === limbo.addresses.length) return
@@ -138,12 +154,12 @@ export function reclaim(store: Store): void {
   Atomics.store(i32, CONTROL.reclaimEpoch, next)
   let oldest = next
   for (let reader = 0; reader < READERS_MAX; reader++) {
-    const epoch = Atomics.load(i32, readerCell(reader))
+    const epoch = store.writer.defects['version/reclaims-early'] ? 0 : Atomics.load(i32, readerCell(reader))
     if (epoch !== 0 && next - epoch > next - oldest) oldest = epoch
   }
-  while (limbo.head < limbo.addresses.length && (limbo.epochs[limbo.head] as number) < oldest) {
+  while (limbo.head < limbo.addresses.length && limbo.epochs[limbo.head] < oldest) {
     const region = limbo.planes[limbo.head] ? store.writer.planes : store.writer.records
-    release(region, limbo.addresses[limbo.head] as number, limbo.sizes[limbo.head] as number)
+    release(region, limbo.addresses[limbo.head], limbo.sizes[limbo.head])
     limbo.head++
   }
   if (limbo.head === limbo.addresses.length || limbo.head > 65_536) {

@@ -1,12 +1,19 @@
 import { addOneYear, formatDay, parseDay } from '@vacancy/shared'
 import { describe, expect, test } from 'vitest'
-import { applyOwn, ask, createNodeInMemory, type NodeInMemory, orderRows } from '../testing/node-in-memory.ts'
+import {
+  applyOwn,
+  ask,
+  createNodeInMemory,
+  type NodeInMemory,
+  orderRows,
+  raiseFeatureLevel,
+} from '../testing/node-in-memory.ts'
 import { fillSynthetic } from '../testing/synthetic.ts'
-import { recountDigest, unorderedTables } from './apply.ts'
-import { allocate } from './arena.ts'
+import { recountDigest } from './apply.ts'
 import { KIND, OUTCOME, writeU8, writeU32 } from './command.ts'
-import { countsOf, createStore, isMemoryFull, memoryUse, publish, refusesForMemory, stateDigest } from './store.ts'
-import { plainPutWord } from './table.ts'
+import { plainPutWord } from './planes.ts'
+import { unorderedTables } from './row-order.ts'
+import { countsOf, createStore, memoryUse, publish, stateDigest } from './store.ts'
 import { GAP_REASON, packagesBefore, sweepOne } from './window.ts'
 
 const place = { segment: 's', area: 'a', propertyType: 'hotel', category: 'c', stars: 3, latitude: 1, longitude: 1 }
@@ -58,7 +65,7 @@ describe('the hot window', () => {
     expect(set(node, parseDay('2029-03-02') as number).error).toBe('VALIDATION_ERROR')
   })
 
-  test('at New Year yesterday is gone at once, and replies count from the new year', () => {
+  test('at New Year yesterday becomes invisible at once, and replies count from the new year', () => {
     const node = nodeAt('2026-12-31')
     set(node, node.day)
     set(node, node.day + 1)
@@ -87,7 +94,7 @@ describe('the hot window', () => {
     expect(recountDigest(node.store.memory).packages).toBe(3)
   })
 
-  test('a repeat of maintenance changes nothing (A20)', () => {
+  test('repeating maintenance changes nothing', () => {
     const node = nodeAt('2026-11-20')
     drop(node, node.day)
     const digest = stateDigest(node.store.memory)
@@ -110,7 +117,7 @@ describe('the hot window', () => {
     expect(countsOf(node.store.memory).packages).toBe(1)
   })
 
-  test('a slot of the ring is used again after a rest of more than a year', () => {
+  test('a slot of the ring is reused after more than a year of inactivity', () => {
     const node = nodeAt('2026-11-20')
     set(node, node.day)
     node.day += 384
@@ -123,7 +130,7 @@ describe('the hot window', () => {
   })
 })
 
-test('rows come into the order of type, category, stars, area and id by an entry of the log', () => {
+test('a log entry sorts rows by type, category, stars, area and id', () => {
   const node = createNodeInMemory(parseDay('2026-11-20') as number)
   const types = ['villa', 'hotel', 'apartment']
   for (let i = 0; i < 200; i++) {
@@ -146,56 +153,42 @@ test('rows come into the order of type, category, stars, area and id by an entry
   expect(recountDigest(node.store.memory).digest).toEqual(digest)
 })
 
-test('a write that needs more memory than there is is refused, and that is said, also while smaller ones still fit', () => {
-  const node = createNodeInMemory(parseDay('2026-11-20') as number, 64 << 20)
-  const { memory } = node.store
-  const setOne = (i: number) => {
-    const amenities = Array.from({ length: 60 }, (_, k) => `${i}_${k}`.padEnd(64, '.'))
-    const { code } = ask(node, 'SETPROP', { ...place, propertyId: `p${i}`, amenities })
-    publish(node.store, node.index)
-    return code
-  }
-  let count = 0
-  while (setOne(count) === OUTCOME.done) {
-    count++
-    expect(refusesForMemory(memory)).toBe(false)
-  }
-
-  // Names double here, which takes more than is kept free for all writes.
-  expect(isMemoryFull(memory)).toBe(false)
-  expect(refusesForMemory(memory)).toBe(true)
-  expect(ask(node, 'SETPROP', { ...place, propertyId: 'p0', amenities: [] }).code).toBe(OUTCOME.refused)
-  publish(node.store, node.index)
-  expect(refusesForMemory(memory)).toBe(true)
-
-  ask(node, 'DELSEGMENT', { segment: 's' })
-  for (let i = 0; i < 10; i++) publish(node.store, ++node.index)
-  expect(refusesForMemory(memory)).toBe(false)
-})
-
-test('rows stay out of order where there is no memory to put them in order', () => {
-  const node = createNodeInMemory(parseDay('2026-11-20') as number, 64 << 20)
-  for (let i = 0; i < 2_000; i++) {
-    const amenities = Array.from({ length: 20 }, (_, k) => `${i}-${k}`)
-    ask(node, 'SETPROP', { ...place, propertyId: `p${i}`, propertyType: i % 2 ? 'hotel' : 'villa', amenities })
-    for (let night = 0; night < 30; night++) {
-      const date = formatDay(node.day + night)
-      ask(node, 'SETROOMPKG', { propertyId: `p${i}`, roomType: 'r', date, availability: 1, finalPrice: i })
+test('a deleted segment disappears at once, its memory is freed in slices, and it can be recreated meanwhile', () => {
+  const node = createNodeInMemory(parseDay('2026-11-20') as number)
+  raiseFeatureLevel(node)
+  const { store } = node
+  const make = (count: number) => {
+    for (let i = 0; i < count; i++) {
+      ask(node, 'SETPROP', { ...place, propertyId: `p${i}`, amenities: [] })
+      const date = formatDay(node.day + (i % 5))
+      ask(node, 'SETROOMPKG', { propertyId: `p${i}`, roomType: `r${i % 12}`, date, availability: 1, finalPrice: i })
     }
   }
-  const digest = stateDigest(node.store.memory)
-  // All that is left but a little.
-  const { gap, planes } = node.store.writer
-  for (let bytes = gap.high - gap.low; bytes >= 4_096; bytes >>>= 1) while (allocate(planes, bytes) !== 0);
+  make(1_500)
 
-  const order = orderRows(node, 's', 'r')
+  expect(ask(node, 'DELSEGMENT', { segment: 's' }).code).toBe(OUTCOME.done)
+  expect(countsOf(store.memory)).toMatchObject({ properties: 0, packages: 0 })
+  expect(stateDigest(store.memory)).toEqual(recountDigest(store.memory).digest)
+  expect(ask(node, 'DELPROP', { propertyId: 'p7' }).error).toBe('NOT_FOUND')
+  expect(ask(node, 'SEARCHPROP', { segment: 's' }).result.propertyIds ?? []).toEqual([])
+  let slices = 1
+  sweepOne(store)
+  make(20)
+  while (sweepOne(store)) slices++
 
-  expect(order).toBe(OUTCOME.refused)
-  expect(unorderedTables(node.store.memory)).toHaveLength(2)
-  expect(stateDigest(node.store.memory)).toEqual(digest)
+  expect(slices).toBeGreaterThan(3)
+  expect(ask(node, 'SEARCHPROP', { segment: 's' }).result.propertyIds).toHaveLength(20)
+  expect(countsOf(store.memory)).toMatchObject({ properties: 20, packages: 20 })
+  expect(stateDigest(store.memory)).toEqual(recountDigest(store.memory).digest)
+  ask(node, 'DELSEGMENT', { segment: 's' })
+  while (sweepOne(store));
+  for (let i = 0; i < 3; i++) publish(store, ++node.index)
+  // Names and the tables that find them are kept.
+  expect(memoryUse(store.memory).planeBytes).toBe(0)
+  expect(store.writer.charge.tables.size).toBe(0)
 })
 
-test('small tables cost megabytes: 200 segments of 100 room types with 3 rows, a tenth of what must fit', () => {
+test('small tables cost megabytes: 200 segments of 100 room types with 3 rows, a tenth of the required capacity', () => {
   const store = createStore({ memoryBytes: 256 << 20, readers: 1, scratchBytes: 8192, sessionBytesMax: 1 << 20 })
 
   fillSynthetic(store, plainPutWord(store.memory), {

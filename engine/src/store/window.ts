@@ -1,21 +1,24 @@
 /**
- * Which days are held and which are visible. Midnight only moves what is visible; a maintenance entry drops passed days
- * from counts and digest in one step, and their memory is freed in slices between batches, so that nothing waits.
+ * Held and visible days. Midnight only moves the visible range. A maintenance entry drops passed days from counts and
+ * digest in one step, and their memory is freed in slices between batches, so that nothing waits.
  */
 
-import { DAY_SLOTS, SEGMENT, SLOT, STATE } from './layout.ts'
-import { forEachTable, segmentOf } from './segment.ts'
-import { type Memory, type Store, setState, state } from './store.ts'
-import { dropSlot, field, freePassedPlanes, setField } from './table.ts'
+import { DAY_SLOTS, SLOT, STATE } from './layout.ts'
+import { dropSlot, freePassedPlanes, freeUncountedPlanes } from './planes.ts'
+import { forEachTable, freeDeleted, segmentOf } from './segment.ts'
+import { type Memory, onMemoryShort, type Store, setState, state } from './store.ts'
 
-/** Most days a maintenance entry may go forward without a reason for the gap: a wrong clock must not empty the shard. */
+/**
+ * Maximum number of days that a maintenance entry may advance without `force`: a wrong clock must not empty the
+ * shard.
+ */
 export const MAINTENANCE_GAP_DAYS_MAX = 3
 export const GAP_REASON = { none: 0, operator: 1, rest: 2 } as const
 
 export type DropResult = 'dropped' | 'already-done' | 'gap-refused'
 
 /**
- * Drops all packages before `day` (consensus.md §11, DropBefore).
+ * Drops all packages before `day` (docs/design/consensus.md#log-commands, DropBefore).
  *
  * @returns what happened; decided by state and command alone, so equal on all replicas
  */
@@ -46,7 +49,7 @@ export function packagesBefore(memory: Memory, day: number): number {
   return packages
 }
 
-/** Notes all segments as to be visited. */
+/** Marks all segments as not yet visited. */
 export function beginSweep(store: Store): void {
   const { sweep } = store.writer
   sweep.length = 0
@@ -54,20 +57,70 @@ export function beginSweep(store: Store): void {
   for (let name = 0; name < capacity; name++) if (segmentOf(store.memory, name) !== 0) sweep.push(name)
 }
 
-/** Visits one segment and frees its planes of dropped days. @returns whether segments are left */
+/** Frees a slice of deleted segments, or one segment's planes of dropped days. @returns whether more is left */
 export function sweepOne(store: Store): boolean {
+  // Freeing may rebuild the index while memory is short, so it must not start again recursively.
+  if (isSweeping) return false
+  isSweeping = true
+  try {
+    return sweepSlice(store)
+  } finally {
+    isSweeping = false
+  }
+}
+let isSweeping = false
+
+function sweepSlice(store: Store): boolean {
   const { memory, writer } = store
+  if (writer.deleted.length > 0) return freeDeleted(store) || writer.sweep.length > 0
   const name = writer.sweep.pop()
   if (name === undefined) return false
   const segment = segmentOf(memory, name)
   if (segment === 0) return writer.sweep.length > 0
   const day = state(memory, STATE.droppedBefore)
-  let freed = 0
-  forEachTable(memory, segment, (table) => {
-    freed += freePassedPlanes(store, table, day)
-  })
-  if (freed > 0) setField(store, segment + SEGMENT.packages, field(memory, segment + SEGMENT.packages) - freed)
+  forEachTable(memory, segment, (table) => freePassedPlanes(store, table, day))
   return writer.sweep.length > 0
+}
+
+/** Whether deleted segments wait for `sweepOne`. */
+export function hasDeleted({ writer }: Store): boolean {
+  return writer.deleted.length > 0
+}
+
+/** Frees everything that sweeping has left. */
+function sweepAll(store: Store): void {
+  while (sweepOne(store));
+}
+onMemoryShort({ freeGarbage: sweepAll })
+
+/**
+ * Drops the nights from `end` on, which the ring of days cannot hold beside present ones, and frees planes that no
+ * longer count.
+ *
+ * @returns whether there were any
+ */
+export function dropFrom(store: Store, end: number): boolean {
+  const { memory } = store
+  let isAny = false
+  for (let i = 0; i < DAY_SLOTS; i++) {
+    const slot = STATE.slots + i * SLOT.cells
+    if (state(memory, slot + SLOT.day) < end) continue
+    dropSlot(store, slot)
+    isAny = true
+  }
+  if (isAny) freeUncounted(store)
+  return isAny
+}
+
+/** Frees the planes of all nights that do not count, swept or not, so that none counts again after a later write. */
+export function freeUncounted(store: Store): void {
+  const { memory, writer } = store
+  writer.sweep.length = 0
+  const capacity = state(memory, STATE.segmentCapacity)
+  for (let name = 0; name < capacity; name++) {
+    const segment = segmentOf(memory, name)
+    if (segment !== 0) forEachTable(memory, segment, (table) => freeUncountedPlanes(store, table))
+  }
 }
 
 /** First and last day that hold a package, or undefined. */

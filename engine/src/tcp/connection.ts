@@ -1,154 +1,79 @@
 /**
- * One client of a serving thread: bytes → frames → replies, with a bound on everything (performance.md §5,
- * wire-protocol.md §2).
+ * One client of a serving thread: bytes → frames → replies, with a bound on every step (docs/design/search.md#replies,
+ * docs/design/protocol.md#connection).
  *
- * Replies gather in one slab and leave with one write per read event. A write request goes to the replica thread; a
- * read behind it on the same connection waits, so that each frame sees what the frames before it did. A client that
- * does not read its replies stops being read, and nobody else notices.
+ * Replies collect in one slab and leave with one write per read event. A write request goes to the replica thread. A
+ * later read on the same connection waits, so that each frame sees the effects of earlier frames. When a client does
+ * not read its replies, reading from it pauses; other clients are not affected.
  *
- * In a shard of several nodes the cells say what this one may answer (cluster/cells.ts): writes only while it leads,
- * reads that are fresh enough, and some reads when the replica says so. Those wait beside the stream: reads behind them
- * go on, a write behind them waits, so that they do not see it.
+ * In a shard of several nodes the shared status decides which requests this node may answer (cluster/shared-status.ts):
+ * writes only while it leads, reads that are fresh enough, and some reads after a confirmation by the replica. Those
+ * wait beside the stream: later reads continue, and a later write waits, so that they do not see it.
+ *
+ * The same holds for reads that a later turn answers (deferred.ts): a search over many rows, a long list of segments,
+ * and a read of a table that is being changed.
  */
 
 import type { Socket } from 'node:net'
 import { assert } from '@vacancy/shared'
-import type { Role } from '@vacancy/shared/tokens'
 import {
-  COMMANDS,
   type CommandSpec,
   createFrameSplitter,
-  type FrameSink,
-  type FrameSplitter,
   LOGIN_FAILED,
   LOGIN_OK,
   resumeFrames,
   splitFrames,
 } from '@vacancy/shared/wire'
-import { admitRead, type Cells, isLeaderKnown, ROLE, roleOf } from '../cluster/cells.ts'
 import { READ_LIMITS } from '../cluster/reads.ts'
+import { admitRead, type Cells, isLeaderKnown, ROLE, roleOf } from '../cluster/shared-status.ts'
 import { writeError } from '../search/reply.ts'
-import { appliedIndex, isMemoryFull, type Memory } from '../store/store.ts'
+import { type Searcher, takeSlices } from '../search/search.ts'
+import { appliedIndex, isMemoryFull } from '../store/store.ts'
 import { beginRequest, endRequest } from '../store/version.ts'
-import { type AskedReads, askRead } from '../threads/reads.ts'
+import { addRead } from '../threads/reads.ts'
 import { endProposal, REFUSED, refusedText } from '../threads/writes.ts'
-import { COUNTER, type Counters, count, countCommand, countDuration, countError, countRows } from './counters.ts'
+import {
+  type Connection,
+  type DeferredRead,
+  type Held,
+  LIMITS_OF_THREAD,
+  type PendingRead,
+  type ServingThread,
+  unsentBytes,
+  type WriteReply,
+} from './connection-state.ts'
+import { COUNTER, count, countCommand, countDuration, countError, countRows } from './counters.ts'
+import {
+  createDeferred,
+  DEFERRED_LIMITS,
+  type Deferred,
+  defer,
+  deferredCount,
+  scheduleTurn,
+  type TurnOutcome,
+} from './deferred.ts'
 import {
   answerRead,
   answerWrite,
-  type Dispatcher,
+  continueSearch,
+  continueSegments,
+  createListing,
   hasApplied,
+  isSearch,
+  KEEPS_CHANGING,
   minIndexOf,
   NO_ROOM,
   needsMemory,
   openRequest,
   proposeWrite,
   readModeOf,
+  UNFINISHED,
   wantsIndex,
 } from './dispatch.ts'
-import { giveSlab, type Slabs, takeSlab } from './slabs.ts'
-
-export const LIMITS_OF_THREAD = {
-  /** Writes of one thread that wait for their answer; beyond: 429. */
-  writesInFlight: 16_384,
-  /** Writes of one connection; beyond: the connection is not read until one is answered. */
-  writesPerConnection: 1_024,
-  /** Requests handled in one turn of the event loop; beyond: 429, so that a backlog cannot grow. */
-  requestsPerTurn: 32_768,
-  /** Reads of one connection that wait for a word of the replica; beyond: it is not read until one is answered. */
-  askedPerConnection: 1_024,
-  /** A frame must be complete this long after its first byte. */
-  halfFrameMs: 20_000,
-} as const
-
-/** A write on its way. */
-type Waiting = {
-  connection: Connection | undefined
-  command: CommandSpec
-  correlationId: number
-  wantsIndex: boolean
-  since: number
-}
-
-/** A read that the replica was asked about. */
-type AskedRead = {
-  /** Undefined: it was answered by the clock, and the replica's word is still to come. */
-  connection: Connection | undefined
-  readonly command: CommandSpec
-  readonly bytes: Uint8Array
-  readonly correlationId: number
-  readonly isLinearizable: boolean
-  readonly since: number
-}
-
-/** What all connections of a thread share. */
-export type ServingThread = {
-  readonly memory: Memory
-  readonly dispatcher: Dispatcher
-  readonly counters: Counters
-  readonly slabs: Slabs
-  readonly connections: Set<Connection>
-  readonly waiting: Map<number, Waiting>
-  /** What is known of the shard; undefined on a standalone node. */
-  readonly cells: Cells | undefined
-  readonly asked: Map<number, AskedRead>
-  /** Those of this turn. */
-  readonly askedReads: AskedReads
-  readonly requireLogin: boolean
-  readonly authenticate: (token: Uint8Array) => Role | undefined
-  readonly sendBufferBytes: number
-  readonly requestBytesMax: number
-  readonly skipBytesMax: number
-  readonly monotonicMs: () => number
-  /** Asks for what the replica is to get to be sent at the end of this turn. */
-  readonly scheduleBatches: () => void
-  readonly slow: (command: CommandSpec, milliseconds: number, rows: number) => void
-  nextToken: number
-  requestsThisTurn: number
-  leaderReads: boolean
-  draining: boolean
-}
-
-type Held = {
-  readonly bytes: Uint8Array
-  readonly start: number
-  readonly end: number
-  readonly correlationId: number
-  readonly inEnvelope: boolean
-  readonly deadline: number
-}
-
-export type Connection = {
-  readonly thread: ServingThread
-  readonly socket: Socket
-  readonly splitter: FrameSplitter
-  readonly sink: FrameSink
-  role: Role | undefined
-  /** Slab being filled, 0 when none; replies of this read event are at [slabStart, slabAt). */
-  slab: number
-  slabAt: number
-  /** Writes whose answer is not out yet. */
-  writes: number
-  /** Reads that the replica was asked about. */
-  asked: number
-  /** Greatest index that something of this connection was served at: it never goes back (consensus.md P5). */
-  servedIndex: number
-  /** A frame that waits for the writes, the asked reads, or an applied index. */
-  held: Held | undefined
-  /** Replies made outside a read event: answers of writes. */
-  small: Buffer
-  smallAt: number
-  paused: boolean
-  closing: boolean
-  /** Monotonic ms of the first byte of an unfinished frame, 0 when there is none. */
-  halfSince: number
-  /** Output that has left so far, what the kernel has not taken of the write in hand, and since when neither moved. */
-  flushedBytes: number
-  unsentBytes: number
-  stalledSince: number
-}
+import { giveSlab, takeSlab } from './slabs.ts'
 
 const SMALL_BYTES = 4096
+
 const HEAP_REPLY_BYTES = 256 * 1024
 
 export function openConnection(thread: ServingThread, socket: Socket): Connection {
@@ -162,20 +87,23 @@ export function openConnection(thread: ServingThread, socket: Socket): Connectio
       refuse: (correlationId, text) => refuseFrame(connection, correlationId, text),
       fatal: () => {
         count(thread.counters, COUNTER.protocolErrors)
-        closeAfterFlush(connection)
+        if (connection.deferred === 0) closeAfterFlush(connection)
+        else connection.isLast = true
       },
     },
     role: thread.requireLogin ? undefined : 'client',
     slab: 0,
     slabAt: 0,
     writes: 0,
-    asked: 0,
+    pendingReads: 0,
+    deferred: 0,
     servedIndex: 0,
     held: undefined,
     small: Buffer.allocUnsafe(0),
     smallAt: 0,
     paused: false,
     closing: false,
+    isLast: false,
     halfSince: 0,
     flushedBytes: 0,
     unsentBytes: 0,
@@ -202,7 +130,7 @@ function onData(connection: Connection, chunk: Buffer): void {
   afterFrames(connection)
 }
 
-/** Sends what the frames produced and decides whether to go on reading. */
+/** Sends the replies of the frames and decides whether to continue reading. */
 function afterFrames(connection: Connection): void {
   const { thread, splitter } = connection
   flush(connection)
@@ -249,14 +177,16 @@ function onFrame(
   if (!command) {
     count(counters, COUNTER.clientErrors)
     count(counters, COUNTER.protocolErrors)
-    return reply(connection, (target, at, stop) => writeError(target, at, stop, correlationId, dispatcher.error))
+    reply(connection, (target, at, stop) => writeError(target, at, stop, correlationId, dispatcher.error))
+    return
   }
   countCommand(counters, command.code)
   const refusal = refusalOf(connection, command)
   if (refusal !== '') return replyError(connection, correlationId, command.code, refusal)
   if (command.access === 'write') {
-    // A read that waits for the replica must not see what was sent behind it.
-    if (connection.asked > 0) return hold(connection, bytes, start, end, correlationId, inEnvelope, false)
+    // A waiting read must not see a write sent after it.
+    if (connection.pendingReads > 0 || connection.deferred > 0)
+      return hold(connection, bytes, start, end, correlationId, inEnvelope, false)
     return propose(connection, command, correlationId)
   }
   const mustWait = !thread.cells && !isApplied(thread, command)
@@ -264,10 +194,10 @@ function onFrame(
     return hold(connection, bytes, start, end, correlationId, inEnvelope, mustWait)
   }
   if (thread.cells) readInShard(connection, thread.cells, command, bytes, start, end, correlationId)
-  else read(connection, command, correlationId, 0)
+  else read(connection, command, bytes, start, end, correlationId, 0)
 }
 
-/** LOGIN is known by its name alone: a malformed one is answered in its own way. */
+/** LOGIN is recognized by its name alone: a malformed one gets its own reply. */
 function isLogin(bytes: Uint8Array, start: number, end: number): boolean {
   return (
     end - start >= 6 &&
@@ -294,18 +224,23 @@ function refusalOf(connection: Connection, command: CommandSpec): string {
   return ''
 }
 
-/** What the role of this node does not allow. A write is refused here only before it is in any log (X5). */
+/**
+ * Refuses requests that the role of this node does not allow. A write is refused here only before it is in any log
+ * (docs/design/consensus.md#retryable-errors).
+ */
 function refusalInShard(cells: Cells, command: CommandSpec, leaderReads: boolean): string {
   const role = roleOf(cells)
   if (role === ROLE.unavailable) return '503'
   const isLeader = role === ROLE.leader
-  // A leader that has not begun its term yet is none, and there is nobody else to send the client to.
+  // A leader that has not begun its term does not count, and the client cannot be redirected to another node.
   const isElsewhere = role !== ROLE.none && isLeaderKnown(cells)
   if (command.access === 'write') return isLeader ? '' : isElsewhere ? '308' : '503'
   return isLeader && !leaderReads ? '405' : ''
 }
 
-/** Answers a read from what is applied here, or asks the replica when that may be done (consensus.md §14). */
+/**
+ * Serves a read from the applied state, or requests a confirmation from the replica (docs/design/consensus.md#reads).
+ */
 function readInShard(
   connection: Connection,
   cells: Cells,
@@ -321,11 +256,12 @@ function readInShard(
   switch (admitRead(cells, mode, thread.monotonicMs(), applied, connection.servedIndex)) {
     case 'serve':
       connection.servedIndex = applied
-      return read(connection, command, correlationId, 0)
-    case 'ask': {
-      if (thread.asked.size >= READ_LIMITS.waiting) return replyError(connection, correlationId, command.code, '429')
+      return read(connection, command, bytes, start, end, correlationId, 0)
+    case 'confirm': {
+      if (thread.pendingReads.size >= READ_LIMITS.waiting)
+        return replyError(connection, correlationId, command.code, '429')
       const token = takeToken(thread)
-      thread.asked.set(token, {
+      thread.pendingReads.set(token, {
         connection,
         command,
         bytes: copyOf(bytes, start, end),
@@ -333,9 +269,9 @@ function readInShard(
         isLinearizable: mode.isLinearizable,
         since: thread.monotonicMs(),
       })
-      askRead(thread.askedReads, token, mode.isLinearizable, Math.max(mode.minIndex, connection.servedIndex))
-      connection.asked++
-      if (connection.asked >= LIMITS_OF_THREAD.askedPerConnection) connection.splitter.stopped = true
+      addRead(thread.readBatch, token, mode.isLinearizable, Math.max(mode.minIndex, connection.servedIndex))
+      connection.pendingReads++
+      if (connection.pendingReads >= LIMITS_OF_THREAD.readsPerConnection) connection.splitter.stopped = true
       return thread.scheduleBatches()
     }
     default:
@@ -343,7 +279,7 @@ function readInShard(
   }
 }
 
-/** Not bytes.slice: of a Buffer that is a view, and the chunk is gone after this turn. */
+/** Not bytes.slice: for a Buffer that is a view, and the chunk is reused after this turn. */
 function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes, start, end)
 }
@@ -354,24 +290,154 @@ function takeToken(thread: ServingThread): number {
   return token
 }
 
-function read(connection: Connection, command: CommandSpec, correlationId: number, waitedMs: number): void {
+function read(
+  connection: Connection,
+  command: CommandSpec,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  correlationId: number,
+  waitedMs: number,
+): void {
   const { thread } = connection
-  const { dispatcher, counters } = thread
+  const { dispatcher } = thread
+  const { searcher } = dispatcher
   const { memory, reader } = dispatcher.view
-  // A snapshot of another node is taking the place of the state (store/version.ts).
+  // A snapshot of another node is replacing the state (store/version.ts).
   if (!beginRequest(memory, reader)) return replyError(connection, correlationId, command.code, '503')
   const started = thread.monotonicMs()
+  let stop = 0
   try {
-    reply(connection, (target, at, end) => answerRead(dispatcher, command, correlationId, target, at, end, waitedMs))
+    stop = reply(connection, (target, at, limit) =>
+      answerRead(dispatcher, command, correlationId, target, at, limit, waitedMs),
+    )
   } finally {
     endRequest(memory, reader)
   }
   const took = thread.monotonicMs() - started
-  countDuration(counters, command.code, 1, took / 1000)
-  const isSearch = command === COMMANDS.SEARCHAVAIL || command === COMMANDS.SEARCHPROP
+  if (searcher.workLeft < searcher.sliceWork) scheduleTurn(thread.deferred)
+  if (isSearch(command)) count(thread.counters, COUNTER.searchRetries, searcher.retries)
+  if (stop === KEEPS_CHANGING || stop === UNFINISHED) {
+    const isBegun = stop === UNFINISHED
+    return deferRead(connection, {
+      connection,
+      command,
+      bytes: copyOf(bytes, start, end),
+      correlationId,
+      since: started - waitedMs,
+      slices: isBegun && isSearch(command) ? takeSlices(searcher, took) : undefined,
+      listing: isBegun && !isSearch(command) ? createListing(dispatcher) : undefined,
+      tries: isBegun ? 0 : 1,
+    })
+  }
+  noteRead(thread, command, took, waitedMs)
+}
+
+/** Counts an answered read. */
+function noteRead(thread: ServingThread, command: CommandSpec, tookMs: number, waitedMs: number): void {
+  const { dispatcher, counters } = thread
+  countDuration(counters, command.code, 1, tookMs / 1000)
+  const rows = isSearch(command) ? dispatcher.searcher.hits : 0
   if (dispatcher.error !== '') countError(counters, command.code, dispatcher.error)
-  else if (isSearch) countRows(counters, command.code, dispatcher.searcher.hits)
-  thread.slow(command, took + waitedMs, isSearch ? dispatcher.searcher.hits : 0)
+  else if (isSearch(command)) countRows(counters, command.code, rows)
+  thread.slow(command, tookMs + waitedMs, rows)
+}
+
+/** Leaves a read to a later turn. Later frames continue, except writes. */
+function deferRead(connection: Connection, read: DeferredRead): void {
+  const { thread, socket } = connection
+  const { deferred } = thread
+  if (deferredCount(deferred) >= DEFERRED_LIMITS.waiting) {
+    return replyError(connection, read.correlationId, read.command.code, '429')
+  }
+  connection.deferred++
+  if (connection.deferred >= LIMITS_OF_THREAD.deferredPerConnection) connection.splitter.stopped = true
+  // A client that has closed its sending side still gets its reply.
+  socket.allowHalfOpen = true
+  // Later searches wait their turn.
+  thread.dispatcher.searcher.workLeft = 0
+  defer(deferred, read, read.tries > 0)
+}
+
+/** The deferred reads of a thread. */
+export function createDeferredReads(searcher: Searcher): Deferred<DeferredRead> {
+  return createDeferred(
+    runDeferred,
+    () => searcher.workLeft > 0,
+    () => {
+      searcher.workLeft = searcher.sliceWork
+    },
+  )
+}
+
+/** Answers a deferred read, or runs its next slice. */
+function runDeferred(read: DeferredRead): TurnOutcome {
+  const { connection } = read
+  if (connection.closing) return 'done'
+  const outcome = tryDeferred(read)
+  if (outcome !== 'done') return outcome
+  connection.deferred--
+  if (connection.deferred === 0) afterDeferred(connection)
+  if (!connection.closing) sendAnswers(connection)
+  return 'done'
+}
+
+function afterDeferred(connection: Connection): void {
+  const { socket } = connection
+  socket.allowHalfOpen = false
+  flush(connection)
+  if (connection.isLast) closeAfterFlush(connection)
+  // The client has closed its sending side meanwhile, and no other request is in flight.
+  else if (socket.readableEnded) socket.end()
+}
+
+function tryDeferred(read: DeferredRead): TurnOutcome {
+  const { connection, command, bytes, correlationId, since } = read
+  const { thread } = connection
+  const { dispatcher, counters, slabs } = thread
+  const { searcher } = dispatcher
+  const { memory, reader } = dispatcher.view
+  const refuse = (text: string): TurnOutcome => {
+    replyError(connection, correlationId, command.code, text)
+    return 'done'
+  }
+  if (thread.cells !== undefined && roleOf(thread.cells) === ROLE.unavailable) return refuse('503')
+  const opened = openRequest(dispatcher, bytes, 0, bytes.length)
+  assert(opened === command, 'a deferred read was checked before')
+  if (!beginRequest(memory, reader)) return refuse('503')
+  const started = thread.monotonicMs()
+  const waitedMs = started - since - (read.slices?.workedMs ?? 0)
+  let stop = 0
+  try {
+    if (read.listing) stop = continueSegments(dispatcher, correlationId, read.listing)
+    else if (read.slices) {
+      const end = slabs.spare + slabs.bytes
+      stop = continueSearch(dispatcher, command, correlationId, read.slices, slabs.spare, end, waitedMs)
+    } else {
+      stop = reply(connection, (target, at, end) =>
+        answerRead(dispatcher, command, correlationId, target, at, end, waitedMs),
+      )
+    }
+  } finally {
+    endRequest(memory, reader)
+  }
+  const took = thread.monotonicMs() - started
+  if (isSearch(command)) count(counters, COUNTER.searchRetries, searcher.retries)
+  if (stop === KEEPS_CHANGING) return ++read.tries > DEFERRED_LIMITS.triesMax ? refuse('429') : 'rest'
+  if (stop === UNFINISHED && read.listing) return 'again'
+  if (stop === UNFINISHED) {
+    read.slices ??= takeSlices(searcher, took)
+    return read.slices.restarts > DEFERRED_LIMITS.triesMax ? refuse('429') : 'again'
+  }
+  countDuration(counters, command.code, 0, waitedMs / 1000)
+  const done = read.slices ?? read.listing
+  if (done) {
+    flush(connection)
+    send(connection, Buffer.from(done.reply.bytes.buffer, 0, stop))
+    stopWhenFull(connection)
+  }
+  noteRead(thread, command, read.slices?.workedMs ?? took, waitedMs)
+  return 'done'
 }
 
 function propose(connection: Connection, command: CommandSpec, correlationId: number): void {
@@ -392,7 +458,7 @@ function propose(connection: Connection, command: CommandSpec, correlationId: nu
   thread.scheduleBatches()
 }
 
-/** Keeps one frame and everything behind it until what is before it is answered. */
+/** Keeps one frame and all later ones until the earlier requests are answered. */
 function hold(
   connection: Connection,
   bytes: Uint8Array,
@@ -409,14 +475,14 @@ function hold(
   connection.splitter.stopped = true
 }
 
-/** Goes on with held frames when what they wait for has happened. Called after answers and by the thread's timer. */
+/** Continues with held frames when their wait is over. Called after replies and by the thread's timer. */
 export function resumeFramesOf(connection: Connection): void {
   if (connection.closing) return
   const { thread, splitter, held } = connection
   if (held) {
     const command = openRequest(thread.dispatcher, held.bytes, held.start, held.end)
     assert(command !== undefined, 'a held frame was checked before')
-    if (!mayGoOn(connection, held, command)) return
+    if (!mayContinue(connection, held, command)) return
     connection.held = undefined
     goOn(connection, held, command)
   }
@@ -428,13 +494,21 @@ export function resumeFramesOf(connection: Connection): void {
   if (!splitter.stopped) resumeReading(connection)
 }
 
-/** As much on its way as one connection may have. */
-function isBusy({ writes, asked }: Connection): boolean {
-  return writes >= LIMITS_OF_THREAD.writesPerConnection || asked >= LIMITS_OF_THREAD.askedPerConnection
+/** Whether the connection has as many requests in flight as allowed. */
+function isBusy({ writes, pendingReads, deferred }: Connection): boolean {
+  return (
+    writes >= LIMITS_OF_THREAD.writesPerConnection ||
+    pendingReads >= LIMITS_OF_THREAD.readsPerConnection ||
+    deferred >= LIMITS_OF_THREAD.deferredPerConnection
+  )
 }
 
-function mayGoOn({ thread, asked, writes }: Connection, held: Held, command: CommandSpec): boolean {
-  if (command.access === 'write') return asked === 0
+function mayContinue(
+  { thread, pendingReads, deferred, writes }: Connection,
+  held: Held,
+  command: CommandSpec,
+): boolean {
+  if (command.access === 'write') return pendingReads === 0 && deferred === 0
   if (writes > 0) return false
   return thread.cells !== undefined || isApplied(thread, command) || thread.monotonicMs() >= held.deadline
 }
@@ -444,7 +518,7 @@ function goOn(connection: Connection, held: Held, command: CommandSpec): void {
   const { bytes, start, end, correlationId } = held
   if (command.access === 'write') propose(connection, command, correlationId)
   else if (thread.cells) readInShard(connection, thread.cells, command, bytes, start, end, correlationId)
-  else if (isApplied(thread, command)) read(connection, command, correlationId, 0)
+  else if (isApplied(thread, command)) read(connection, command, bytes, start, end, correlationId, 0)
   else replyError(connection, correlationId, command.code, '308')
 }
 
@@ -456,14 +530,13 @@ function logIn(connection: Connection, command: CommandSpec | undefined): void {
   const { thread } = connection
   const { scan } = thread.dispatcher.values
   const role = command
-    ? thread.authenticate(
-        scan.bytes.subarray(scan.start[0] as number, (scan.start[0] as number) + (scan.length[0] as number)),
-      )
+    ? thread.authenticate(scan.bytes.subarray(scan.start[0], scan.start[0] + scan.length[0]))
     : undefined
   flush(connection)
   if (role === undefined) {
     count(thread.counters, COUNTER.loginFailures)
-    connection.socket.write(LOGIN_FAILED)
+    const isAnswered = !thread.noteLoginFailure(connection.socket.remoteAddress ?? '')
+    if (isAnswered) connection.socket.write(LOGIN_FAILED)
     closeAfterFlush(connection)
     return
   }
@@ -482,18 +555,21 @@ function replyError(connection: Connection, correlationId: number, command: numb
   reply(connection, (target, at, end) => writeError(target, at, end, correlationId, text))
 }
 
-// Output
-
-/** Writes a reply behind those of this read event; into a new slab, or into heap memory, when there is no room. */
-function reply(connection: Connection, write: (target: Uint8Array, at: number, end: number) => number): void {
+/**
+ * Appends a reply to those of this read event; in a new slab, or in heap memory, when there is no room.
+ *
+ * @returns the result of `write`; below NO_ROOM no reply was written, for a reason of its own
+ */
+function reply(connection: Connection, write: WriteReply): number {
   const { thread } = connection
   const { u8 } = thread.memory
   if (connection.slab === 0) openSlab(connection)
   if (connection.slab !== 0) {
     const stop = write(u8, connection.slabAt, connection.slab + thread.slabs.bytes)
+    if (stop < NO_ROOM) return stop
     if (stop !== NO_ROOM) {
       connection.slabAt = stop
-      return
+      return stop
     }
     if (connection.slabAt > connection.slab) {
       flush(connection)
@@ -501,40 +577,44 @@ function reply(connection: Connection, write: (target: Uint8Array, at: number, e
       return reply(connection, write)
     }
   }
-  replyFromHeap(connection, write)
+  return replyFromHeap(connection, write)
 }
 
 /**
- * For replies that no slab holds: long lists, and everything while all slabs are with slow readers. Searches write
- * into the store's memory only, so they borrow the thread's spare slab and are copied out.
+ * For replies that no slab holds: long lists, and all replies while slow readers hold every slab. Searches write into
+ * the store's memory only, so they use the thread's spare slab and are copied out.
  */
-function replyFromHeap(connection: Connection, write: (target: Uint8Array, at: number, end: number) => number): void {
+function replyFromHeap(connection: Connection, write: WriteReply): number {
   const { thread } = connection
   flush(connection)
   const { spare } = thread.slabs
   const stop = write(thread.memory.u8, spare, spare + thread.slabs.bytes)
+  if (stop < NO_ROOM) return stop
   if (stop !== NO_ROOM) {
     count(thread.counters, COUNTER.slabsMissing)
     send(connection, Buffer.from(thread.memory.u8.slice(spare, stop).buffer))
     stopWhenFull(connection)
-    return
+    return stop
   }
   for (let bytes = Math.max(HEAP_REPLY_BYTES, thread.slabs.bytes * 2); ; bytes *= 2) {
     const heap = Buffer.allocUnsafeSlow(bytes)
     const end = write(heap, 0, bytes)
+    if (end < NO_ROOM) return end
     if (end === NO_ROOM) continue
     send(connection, heap.subarray(0, end))
     stopWhenFull(connection)
-    return
+    return end
   }
 }
 
-/** One read event may bring thousands of requests: their replies must not all queue up at a client that does not read. */
+/**
+ * One read event may bring thousands of requests: their replies must not all queue up for a client that does not read.
+ */
 function stopWhenFull(connection: Connection): void {
   if (hasMuchQueued(connection)) connection.splitter.stopped = true
 }
 
-/** A write has left for the kernel. Not the event `drain`: that has a threshold of its own, and may never come. */
+/** The kernel has taken a write. Not the event `drain`, which has its own threshold and may never come. */
 function onSent(connection: Connection): void {
   if (!connection.paused || connection.closing || hasMuchQueued(connection)) return
   if (connection.splitter.stopped) resumeFramesOf(connection)
@@ -551,7 +631,7 @@ function releaseSlab(connection: Connection): void {
   connection.slab = 0
 }
 
-/** Sends what the slab holds with one write. */
+/** Sends the content of the slab with one write. */
 function flush(connection: Connection): void {
   const { thread, socket, slab } = connection
   if (slab === 0) return
@@ -568,7 +648,7 @@ function flush(connection: Connection): void {
     if (handed) giveSlab(thread.slabs, slab)
     onSent(connection)
   })
-  // Nothing queued: the kernel took all of it, and the memory is free at once.
+  // The queue is empty: the kernel took all bytes, and the memory is free at once.
   if (socket.writableLength === 0) giveSlab(thread.slabs, slab)
   else handed = true
 }
@@ -586,9 +666,9 @@ function closeAfterFlush(connection: Connection): void {
   connection.socket.destroySoon()
 }
 
-// Answers of writes
+// Replies of writes
 
-/** Puts the answer of one write behind others for the same client; `sendAnswers` sends them. */
+/** Appends the reply of a write to others for the same client; `sendAnswers` sends them. */
 export function takeAnswer(
   thread: ServingThread,
   token: number,
@@ -626,65 +706,70 @@ function makeRoom(connection: Connection): void {
   connection.small = grown
 }
 
-// Answers of the replica about reads
+// Confirmations of reads by the replica
 
 /**
- * Answers a read that the replica has spoken about.
+ * Answers a read after the replica has confirmed or refused it.
  *
- * @returns its connection, for `sendAnswers`; undefined when nobody waits for it any more
+ * @returns its connection, for `sendAnswers`; undefined when no client waits for it any more
  */
-export function takeWord(thread: ServingThread, token: number, code: number, index: number): Connection | undefined {
-  const asked = thread.asked.get(token)
-  assert(asked !== undefined, 'the replica speaks once about each read')
-  thread.asked.delete(token)
-  const { connection } = asked
-  if (connection) answerAsked(connection, asked, code, index)
+export function takeConfirmation(
+  thread: ServingThread,
+  token: number,
+  code: number,
+  index: number,
+): Connection | undefined {
+  const read = thread.pendingReads.get(token)
+  assert(read !== undefined, 'the replica replies once to each read')
+  thread.pendingReads.delete(token)
+  const { connection } = read
+  if (connection) answerPending(connection, read, code, index)
   return connection
 }
 
-function answerAsked(connection: Connection, asked: AskedRead, code: number, index: number): void {
-  connection.asked--
+function answerPending(connection: Connection, pending: PendingRead, code: number, index: number): void {
+  connection.pendingReads--
   if (connection.closing) return
   const { thread } = connection
-  const { command, bytes, correlationId, since } = asked
+  const { command, bytes, correlationId, since } = pending
   const waitedMs = thread.monotonicMs() - since
   countDuration(thread.counters, command.code, 0, waitedMs / 1000)
   const isUnavailable = thread.cells !== undefined && roleOf(thread.cells) === ROLE.unavailable
   const refusal = code !== 0 ? refusedText(code) : isUnavailable ? '503' : undefined
   if (refusal !== undefined) return replyError(connection, correlationId, command.code, refusal)
   const applied = appliedIndex(thread.memory)
-  assert(applied >= index, 'what the replica has applied is there for its readers (P5)')
+  assert(applied >= index, 'readers see the index that the replica has applied')
   connection.servedIndex = Math.max(connection.servedIndex, applied)
   const opened = openRequest(thread.dispatcher, bytes, 0, bytes.length)
   assert(opened === command, 'a read that waits was checked before')
-  read(connection, command, correlationId, waitedMs)
+  read(connection, command, bytes, 0, bytes.length, correlationId, waitedMs)
 }
 
-/** Answers reads whose time is over, should the replica be late. Called by the thread's timer. */
-export function expireAsked(thread: ServingThread, now: number): void {
+/** Answers reads that have timed out without the replica. Called by the thread's timer. */
+export function expireReads(thread: ServingThread, now: number): void {
   const touched = new Set<Connection>()
-  for (const asked of thread.asked.values()) {
-    const { connection, isLinearizable, since } = asked
+  for (const read of thread.pendingReads.values()) {
+    const { connection, isLinearizable, since } = read
     const waitMs = isLinearizable ? READ_LIMITS.linearizableWaitMs : READ_LIMITS.minIndexWaitMs
     if (!connection || now - since < waitMs) continue
-    asked.connection = undefined
-    answerAsked(connection, asked, isLinearizable ? REFUSED.noLeader : REFUSED.notCaughtUp, 0)
+    read.connection = undefined
+    answerPending(connection, read, isLinearizable ? REFUSED.noLeader : REFUSED.notCaughtUp, 0)
     touched.add(connection)
   }
   for (const connection of touched) sendAnswers(connection)
 }
 
-/** Sends gathered answers and lets held frames go on. */
+/** Sends collected replies and lets held frames continue. */
 export function sendAnswers(connection: Connection): void {
   flush(connection)
   if (connection.smallAt > 0) send(connection, connection.small.subarray(0, connection.smallAt))
-  // The socket may still hold what was sent: the next answers get memory of their own.
+  // The socket may still hold the sent bytes: the next replies get their own memory.
   connection.small = connection.small.subarray(connection.smallAt)
   connection.smallAt = 0
   if (connection.held || connection.splitter.stopped) resumeFramesOf(connection)
 }
 
-/** Looks after time limits. Called by the thread's timer. */
+/** Checks time limits. Called by the thread's timer. */
 export function checkTimes(connection: Connection, now: number, userTimeoutMs: number): void {
   const { socket, thread } = connection
   if (connection.halfSince > 0 && now - connection.halfSince > LIMITS_OF_THREAD.halfFrameMs) {
@@ -706,13 +791,4 @@ export function checkTimes(connection: Connection, now: number, userTimeoutMs: n
     count(thread.counters, COUNTER.timeouts)
     socket.destroy()
   }
-}
-
-/**
- * Bytes of the write in hand that the kernel has not taken. Node counts a write when all of it is gone, and one may be
- * a megabyte: without this a slow client that reads all the time looks like one that does not.
- */
-function unsentBytes(socket: Socket): number {
-  const { _handle: handle } = socket as { readonly _handle?: { readonly writeQueueSize?: number } | null }
-  return handle?.writeQueueSize ?? 0
 }

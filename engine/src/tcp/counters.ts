@@ -1,6 +1,6 @@
 /**
- * Counters of a serving thread, in shared memory: the thread adds, the main thread reads and sums (metrics.ts). One
- * block a thread, so that nobody waits for a cache line.
+ * Counters of a serving thread in shared memory: the thread adds, the main thread reads and sums (metrics.ts). Each
+ * thread has its own block, so that threads do not contend for a cache line.
  */
 
 import { assert } from '@vacancy/shared'
@@ -8,13 +8,13 @@ import { COMMAND_LIST } from '@vacancy/shared/wire'
 
 const COMMANDS_MAX = 32
 
-/** Upper bounds of the duration buckets in seconds; one more counts what is above. */
+/** Upper bounds of the duration buckets in seconds; one more bucket is above the last. */
 export const DURATION_BUCKETS = [
   0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
 ] as const
 export const ROW_BUCKETS = [0, 1, 10, 50, 100, 200, 500, 1000, 10_000, 32_767] as const
 
-/** Error codes that are counted apart; everything else counts as `other`. */
+/** Error codes with their own counter; all others count as `other`. */
 export const ERROR_CODES = [
   'VALIDATION_ERROR',
   'NOT_FOUND',
@@ -71,11 +71,11 @@ export function attachCounters(buffer: SharedArrayBuffer): Counters {
 }
 
 export function count(counters: Counters, counter: number, by = 1): void {
-  counters.cells[counter] = (counters.cells[counter] as number) + by
+  counters.cells[counter] = counters.cells[counter] + by
 }
 
 function add(counters: Counters, cell: number, by: number): void {
-  counters.cells[cell] = (counters.cells[cell] as number) + by
+  counters.cells[cell] = counters.cells[cell] + by
 }
 
 function base(command: number): number {
@@ -84,7 +84,7 @@ function base(command: number): number {
 
 function bucketOf(buckets: readonly number[], value: number): number {
   let i = 0
-  while (i < buckets.length && value > (buckets[i] as number)) i++
+  while (i < buckets.length && value > buckets[i]) i++
   return i
 }
 
@@ -106,7 +106,7 @@ export function countRows(counters: Counters, command: number, rows: number): vo
   add(counters, first + ROW_CELLS - 1, rows)
 }
 
-/** @param text the whole error text: its code is what stands before the first colon */
+/** @param text the whole error text; its code is before the first colon */
 export function countError(counters: Counters, command: number, text: string): void {
   const colon = text.indexOf(':')
   const code = colon < 0 ? text : text.slice(0, colon)
@@ -129,14 +129,14 @@ export type CommandCounts = {
 
 /** Sum of a counter over threads. */
 export function total(all: readonly Counters[], counter: number): number {
-  return all.reduce((sum, { cells }) => sum + (cells[counter] as number), 0)
+  return all.reduce((sum, { cells }) => sum + cells[counter], 0)
 }
 
 /** The greatest stall of any thread since the last call, in seconds. */
 export function takeStallMax(all: readonly Counters[]): number {
   let worst = 0
   for (const { cells } of all) {
-    worst = Math.max(worst, cells[COUNTER.stallMicrosMax] as number)
+    worst = Math.max(worst, cells[COUNTER.stallMicrosMax])
     cells[COUNTER.stallMicrosMax] = 0
   }
   return worst / 1e6
@@ -144,7 +144,7 @@ export function takeStallMax(all: readonly Counters[]): number {
 
 /** Sums of one command over threads. */
 export function commandCounts(all: readonly Counters[], command: number): CommandCounts {
-  const sumAt = (cell: number) => all.reduce((sum, { cells }) => sum + (cells[cell] as number), 0)
+  const sumAt = (cell: number) => all.reduce((sum, { cells }) => sum + cells[cell], 0)
   const range = (first: number, cells: number) => Array.from({ length: cells }, (_, i) => sumAt(first + i))
   const histogram = (first: number, cells: number): Histogram => ({
     counts: range(first, cells - 1),

@@ -1,11 +1,12 @@
 /**
- * One frame → its answer: a search or a cheap read here and now, a write on the replica thread (architecture.md,
- * journeys a and b). Everything that can be checked without state is checked here.
+ * One frame → its reply: a search or a cheap read at once, a write on the replica thread
+ * (docs/design/overview.md#a-search, docs/design/overview.md#a-write-in-a-shard). All checks that need no state are
+ * made here.
  */
 
 import { assert, type CodecList, dayOf, formatDay, unpackPropertyId } from '@vacancy/shared'
 import { COMMAND_LIST, COMMANDS, type CommandSpec, scanRequest } from '@vacancy/shared/wire'
-import type { ReadMode } from '../cluster/cells.ts'
+import type { ReadMode } from '../cluster/shared-status.ts'
 import {
   addBytes,
   addExtra,
@@ -13,11 +14,23 @@ import {
   addU8,
   addU32,
   beginReply,
+  createReplyWriter,
+  FIELD_HEADER_BYTES,
   finishReply,
+  growReply,
+  REPLY_HEADER_BYTES,
   type ReplyWriter,
   writeError,
 } from '../search/reply.ts'
-import { KEEPS_CHANGING, runSearch, type Searcher } from '../search/search.ts'
+import {
+  KEEPS_CHANGING,
+  runSearch,
+  runSlice,
+  type Searcher,
+  type Slices,
+  triesOfTurn,
+  UNFINISHED,
+} from '../search/search.ts'
 import {
   checkName,
   checkSegment,
@@ -53,6 +66,8 @@ import {
 import { findName, NAMES } from '../store/dictionary.ts'
 import {
   type Changing,
+  continueListing,
+  createSegmentListing,
   daysOfRoom,
   type Missing,
   propertyExists,
@@ -60,18 +75,22 @@ import {
   readNight,
   roomExists,
   roomTypesOf,
+  type SegmentListing,
   segmentCounts,
+  segmentNameCount,
 } from '../store/read.ts'
-import { appliedIndex } from '../store/store.ts'
+import { appliedIndex, shardDay } from '../store/store.ts'
 import { beginProposal, dropProposal, type Proposals } from '../threads/writes.ts'
 
-export { NO_ROOM } from '../search/search.ts'
+export { KEEPS_CHANGING, NO_ROOM, UNFINISHED } from '../search/search.ts'
 
 const SEGMENTS_MAX = 32_767
+/** Names checked and segments written in one turn of a thread: longer lists take several turns. */
+const SEGMENTS_OF_TURN = 512
 
 export type Dispatcher = {
   readonly searcher: Searcher
-  readonly view: ReadView
+  readonly view: { -readonly [Key in keyof ReadView]: ReadView[Key] }
   readonly values: Values
   readonly codecs: CodecList
   readonly codecBytes: Uint8Array
@@ -80,7 +99,7 @@ export type Dispatcher = {
   readonly propertyId: Uint8Array
   readonly requestKey: Uint8Array
   readonly mode: { -readonly [Key in keyof ReadMode]: ReadMode[Key] }
-  /** Error text of the last answer, '' after SUCCESS. */
+  /** Error text of the last reply, '' after SUCCESS. */
   error: string
 }
 
@@ -119,7 +138,8 @@ export function openRequest(
 ): CommandSpec | undefined {
   const { values } = dispatcher
   values.fault = ''
-  setToday(values, dayOf(dispatcher.wallMs()))
+  // Shard time decides which nights are past, as it does when a write is applied.
+  setToday(values, shardDay(dispatcher.view.memory) || dayOf(dispatcher.wallMs()))
   dispatcher.error = scanRequest(values.scan, bytes, start, end)
   return dispatcher.error === '' ? values.scan.command : undefined
 }
@@ -146,17 +166,17 @@ const minIndexFields = fieldsNamed('minIndex')
 const stalenessFields = fieldsNamed('maxStalenessMs')
 const linearizableFields = fieldsNamed('linearizable')
 
-/** The applied index a read asks for; 0 without one (wire-protocol.md §12). */
+/** The applied index that a read requires; 0 without one (docs/design/protocol.md#extension-fields). */
 export function minIndexOf(dispatcher: Dispatcher, command: CommandSpec): number {
-  const field = minIndexFields[command.code] as number
+  const field = minIndexFields[command.code]
   return field >= 0 && isGiven(dispatcher.values, field) ? readU64(dispatcher.values, field) : 0
 }
 
-/** What a read asks for; valid until the next request is opened. The codec list of a shard never changes. */
+/** Options of a read, valid until the next request is opened. The codec list of a shard never changes. */
 export function readModeOf(dispatcher: Dispatcher, command: CommandSpec): ReadMode {
   const { values, mode } = dispatcher
-  const staleness = stalenessFields[command.code] as number
-  const linearizable = linearizableFields[command.code] as number
+  const staleness = stalenessFields[command.code]
+  const linearizable = linearizableFields[command.code]
   const isBound = staleness >= 0 && isGiven(values, staleness)
   mode.maxStalenessMs = isBound ? readU32(values, staleness) : command === GETCODECS ? NEVER_STALE : undefined
   mode.minIndex = minIndexOf(dispatcher, command)
@@ -166,10 +186,14 @@ export function readModeOf(dispatcher: Dispatcher, command: CommandSpec): ReadMo
 
 const NEVER_STALE = Number.POSITIVE_INFINITY
 
+export function isSearch(command: CommandSpec): boolean {
+  return command === SEARCHAVAIL || command === SEARCHPROP
+}
+
 /**
- * Answers a read into [at, end) of `target`; searches need the store's own memory there.
+ * Writes the reply of a read into [at, end) of `target`; searches need the store's own memory there.
  *
- * @returns end of the frame, or NO_ROOM
+ * @returns end of the frame, NO_ROOM, or why it must be resumed later: KEEPS_CHANGING, or UNFINISHED
  */
 export function answerRead(
   dispatcher: Dispatcher,
@@ -182,17 +206,82 @@ export function answerRead(
 ): number {
   const { searcher, values } = dispatcher
   dispatcher.error = ''
-  if (command === SEARCHAVAIL || command === SEARCHPROP) {
+  if (isSearch(command)) {
     const stop = runSearch(searcher, command === SEARCHAVAIL, correlationId, at, end, waitedMs)
-    dispatcher.error = stop === KEEPS_CHANGING ? '429' : values.fault
-    return stop === KEEPS_CHANGING ? writeError(target, at, end, correlationId, '429') : stop
+    dispatcher.error = values.fault
+    return stop
   }
+  if (command === GETSEGMENTS && isLongListing(dispatcher)) return UNFINISHED
   const { writer } = searcher
+  dispatcher.view.tries = triesOfTurn(searcher)
   beginReply(writer, target, at, end, correlationId)
   const error = readInto(dispatcher, command, writer)
   if (error === '') return finishReply(writer)
+  if (error === MISSING_TEXT.changing) return KEEPS_CHANGING
   dispatcher.error = error
   return writeError(target, at, end, correlationId, error)
+}
+
+/**
+ * Runs the next slice of a search that was opened again.
+ *
+ * @param at,end an area in the store's memory for the hits of one slice
+ * @returns end of the frame in `slices.reply`, KEEPS_CHANGING or UNFINISHED
+ */
+export function continueSearch(
+  dispatcher: Dispatcher,
+  command: CommandSpec,
+  correlationId: number,
+  slices: Slices,
+  at: number,
+  end: number,
+  waitedMs: number,
+): number {
+  const { searcher, values } = dispatcher
+  const stop = runSlice(searcher, command === SEARCHAVAIL, correlationId, slices, at, end, waitedMs)
+  dispatcher.error = values.fault
+  return stop
+}
+
+/** A list of segments that takes several turns: collected first, then written. */
+export type Listing = {
+  readonly segments: SegmentListing
+  readonly reply: ReplyWriter
+  isFound: boolean
+  written: number
+}
+
+function isLongListing({ searcher, view }: Dispatcher): boolean {
+  return searcher.sliceWork !== Number.POSITIVE_INFINITY && segmentNameCount(view) > SEGMENTS_OF_TURN
+}
+
+export function createListing({ view }: Dispatcher): Listing {
+  return { segments: createSegmentListing(view), reply: createReplyWriter(), isFound: false, written: 0 }
+}
+
+/** Takes the next step of a list of segments. @returns end of the frame in `listing.reply`, or UNFINISHED */
+export function continueSegments(dispatcher: Dispatcher, correlationId: number, listing: Listing): number {
+  const { searcher, view } = dispatcher
+  const { segments, reply } = listing
+  dispatcher.error = ''
+  // Half of a turn.
+  searcher.workLeft -= searcher.sliceWork / 2
+  if (!listing.isFound) {
+    listing.isFound = continueListing(view, segments, SEGMENTS_OF_TURN)
+    return UNFINISHED
+  }
+  if (listing.written === 0) {
+    growReply(reply, REPLY_HEADER_BYTES)
+    beginReply(reply, reply.bytes, 0, reply.end, correlationId)
+  }
+  const end = Math.min(segments.found.length, SEGMENTS_MAX, listing.written + SEGMENTS_OF_TURN)
+  for (const { bytes, properties } of segments.found.slice(listing.written, end)) {
+    growReply(reply, reply.at + bytes.length + 2 * FIELD_HEADER_BYTES + 4)
+    addBytes(reply, 1, bytes)
+    addU32(reply, properties)
+  }
+  listing.written = end
+  return end === Math.min(segments.found.length, SEGMENTS_MAX) ? finishReply(reply) : UNFINISHED
 }
 
 function readInto(dispatcher: Dispatcher, command: CommandSpec, writer: ReplyWriter): string {
@@ -229,7 +318,7 @@ function exists(dispatcher: Dispatcher, writer: ReplyWriter): string {
   return values.fault
 }
 
-/** Property id and room type stand at the same places in all commands that have both. */
+/** Property id and room type have the same positions in all commands with both. */
 const ROOM_ID = position(PROPROOMEXIST, 'propertyId')
 const ROOM_TYPE = position(PROPROOMEXIST, 'roomType')
 const ROOM_DATE = position(GETPROPROOMDAY, 'date')
@@ -312,41 +401,41 @@ const dateFields = fieldsNamed('date')
 const amountFields = fieldsNamed('amount')
 const segmentFields = fieldsNamed('segment')
 
-/** Place of a field that the command has. */
+/** Position of a field of a command. */
 function fieldOf(fields: readonly number[], command: CommandSpec): number {
-  const field = fields[command.code] as number
-  assert(field >= 0, 'a command is asked for a field that it has')
+  const field = fields[command.code]
+  assert(field >= 0, 'the command has the field')
   return field
 }
 
-/** Commands that may need memory: refused while there is too little, where others go on. */
+/** Commands that may need memory: refused while there is too little, while others continue. */
 export function needsMemory(command: CommandSpec): boolean {
   return command === SETPROP || command === SETROOMPKG
 }
 
-/** Whether a write asked for the index at which it was applied. */
+/** Whether a write requests the index at which it was applied. */
 export function wantsIndex(dispatcher: Dispatcher, command: CommandSpec): boolean {
-  const field = wantIndexFields[command.code] as number
+  const field = wantIndexFields[command.code]
   return field >= 0 && isGiven(dispatcher.values, field) && readU8(dispatcher.values, field) === 1
 }
 
 /**
- * Checks a write and puts its logged form into the batch. The caller ends the proposal with a token.
+ * Checks a write and adds its logged form to the batch. The caller ends the proposal with a token.
  *
- * @returns '' or the error text; then nothing was added
+ * @returns '' or the error text; nothing was added then
  */
 export function proposeWrite(dispatcher: Dispatcher, command: CommandSpec): string {
   const { values, proposals, requestKey } = dispatcher
   const kind = kinds[command.code]
   assert(kind !== undefined, 'every write has a logged form')
-  const session = sessionFields[command.code] as number
+  const session = sessionFields[command.code]
   const writer = beginProposal(proposals)
-  // Checked in the order of the ids: the request key comes last, but lies first in the log.
-  const keyed = isGiven(values, session) || isGiven(values, numberFields[command.code] as number)
+  // Checked in the order of the ids: the request key comes last, but is first in the log.
+  const keyed = isGiven(values, session) || isGiven(values, numberFields[command.code])
   beginCommand(writer, kind, keyed ? requestKey : undefined)
   const keyAt = writer.at - requestKey.length
   writeBody(dispatcher, command, writer)
-  if (keyed) readRequestKey(values, session, numberFields[command.code] as number, requestKey)
+  if (keyed) readRequestKey(values, session, numberFields[command.code], requestKey)
   if (values.fault !== '') {
     dropProposal(proposals)
     return values.fault
@@ -388,7 +477,7 @@ function writeId(dispatcher: Dispatcher, writer: CommandWriter, field: number): 
   writeBytes(writer, propertyId, 0, 16)
 }
 
-/** A name that is checked here, too, unless it was before. Nothing is written after a fault. */
+/** Writes a name, checked here unless it was checked before. Writes nothing after a fault. */
 function writeText(dispatcher: Dispatcher, writer: CommandWriter, field: number): void {
   const { values } = dispatcher
   checkName(values, field)
@@ -429,7 +518,7 @@ function writeProperty(dispatcher: Dispatcher, writer: CommandWriter): void {
   }
   writeU8(writer, values.entries)
   for (let i = 0; i < values.entries; i++) {
-    writeName(writer, values.scan.bytes, values.starts[i] as number, values.ends[i] as number)
+    writeName(writer, values.scan.bytes, values.starts[i], values.ends[i])
   }
 }
 
@@ -483,13 +572,13 @@ function writeNight(dispatcher: Dispatcher, command: CommandSpec, writer: Comman
   writeText(dispatcher, writer, roomType)
 }
 
-// Answers of writes
+// Replies of writes
 
 const indexBytes = new Uint8Array(8)
 const indexView = new DataView(indexBytes.buffer)
 
 /**
- * A SUCCESS reply of a write: empty, or the new availability; the index when it was asked for.
+ * A SUCCESS reply of a write: empty, or the new availability; the index if requested.
  *
  * @returns end of the frame, or NO_ROOM
  */
@@ -512,7 +601,7 @@ export function answerWrite(
   return finishReply(writer)
 }
 
-/** Whether a read at `minIndex` may be answered now. */
+/** Whether a read at `minIndex` may be served now. */
 export function hasApplied(dispatcher: Dispatcher, minIndex: number): boolean {
   return minIndex === 0 || appliedIndex(dispatcher.view.memory) >= minIndex
 }

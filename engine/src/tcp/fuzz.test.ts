@@ -20,7 +20,7 @@ import {
 import { createRandom, type Random } from '../testing/random.ts'
 
 const SEED = Number(process.env['VACANCY_SEED'] ?? Date.now() % 1_000_000)
-/** Connections of one run, each with a stream of its own. `VACANCY_FUZZ=100000` for half an hour. */
+/** Connections of one run, each with its own stream. `VACANCY_FUZZ=100000` for half an hour. */
 const STREAMS = Number(process.env['VACANCY_FUZZ'] ?? 600)
 const FRAMES_A_STREAM = 12
 const GROWTH_BYTES_MAX = 128 << 20
@@ -29,7 +29,7 @@ const { cases, malformed } = JSON.parse(
   readFileSync(new URL('../../../shared/vectors/requests.json', import.meta.url), 'utf8'),
 ) as { cases: { hex: string; json: { command: CommandName | null } }[]; malformed: { hex: string }[] }
 
-/** Frames that change nothing while they are whole: reads, and writes to what is not there. */
+/** Frames that change no data while they are intact: reads, and writes to unknown objects. */
 const seeds = [...cases, ...malformed].map(({ hex }) => Buffer.from(hex, 'hex'))
 for (const fields of [
   { segment: 'alpine', roomType: 'double', dates: [dateIn(1), dateIn(2)], rateFeatures: ['breakfast'], limit: 3 },
@@ -86,11 +86,11 @@ const MUTATIONS: readonly Mutation[] = [
     const other = pick(random, seeds)
     return Buffer.concat([frame.subarray(0, random.below(frame.length)), other.subarray(random.below(other.length))])
   },
-  // Lengths: of the frame, and anything that may be one.
+  // Lengths: that of the frame, and any bytes that may be one.
   (random, frame) => withLength(frame, 5, frame.length - FRAME_HEADER_BYTES + (random.below(2) === 0 ? 1 : -1)),
   (random, frame) => withLength(frame, 5, pick(random, LENGTHS)),
   (random, frame) => withLength(frame, random.below(Math.max(1, frame.length - 4)), pick(random, LENGTHS)),
-  // Bytes of no kind.
+  // Random bytes.
   (random) => Buffer.from(Array.from({ length: 1 + random.below(200) }, () => random.below(256))),
 ]
 
@@ -100,7 +100,7 @@ function pick<T>(random: Random, list: readonly T[]): T {
 
 function changed(frame: Buffer, at: number, change: (byte: number) => number): Buffer {
   const copy = Buffer.from(frame)
-  if (copy.length > 0) copy[at] = change(copy[at] as number) & 255
+  if (copy.length > 0) copy[at] = change(copy[at]) & 255
   return copy
 }
 
@@ -110,7 +110,7 @@ function withLength(frame: Buffer, at: number, length: number): Buffer {
   return copy
 }
 
-/** Whether bytes hold the name of a write from any place on: such a stream may change the state rightly. */
+/** Whether bytes contain the name of a write at any position: such a stream may legitimately change the state. */
 const WRITES = cases.flatMap(({ json }) =>
   json.command && /^(SET|INC|DEC|DEL)/.test(json.command) ? [json.command] : [],
 )
@@ -120,19 +120,19 @@ async function sendStream(random: Random, bytes: Buffer): Promise<void> {
   const client = await openClient(node)
   const pieces = random.below(3)
   if (pieces === 0) client.socket.write(bytes)
-  // One byte at a time, or in pieces that end anywhere.
+  // One byte at a time, or in pieces of any length.
   for (let at = 0; pieces > 0 && at < bytes.length && !client.isClosed; ) {
     const end = pieces === 1 ? at + 1 : at + 1 + random.below(bytes.length - at)
     client.socket.write(bytes.subarray(at, end))
     at = end
     if (random.below(50) === 0) await new Promise(setImmediate)
   }
-  // The end of the stream is answered by the end of the connection, whatever was in it.
+  // The node answers the end of the stream by closing the connection, whatever the stream contained.
   client.socket.end()
   await until('the node closes the connection', () => client.isClosed || undefined)
 }
 
-test(`${STREAMS} streams of broken frames leave node, state, memory and other clients as they were`, async () => {
+test(`${STREAMS} streams of broken frames do not affect node, state, memory and other clients`, async () => {
   const before = await digestOf(node)
   const { rss } = (await statusOf(node)).memory
   let hasWritten = false
@@ -140,7 +140,7 @@ test(`${STREAMS} streams of broken frames leave node, state, memory and other cl
   for (let stream = 0; stream < STREAMS; stream += 10) {
     await Promise.all(
       Array.from({ length: 10 }, async (_, i) => {
-        // Each stream has numbers of its own: what goes on side by side may not change them.
+        // Each stream has its own random numbers, independent of the others.
         const random = createRandom(SEED * 2 + (stream + i) * 7919)
         const frames = Array.from({ length: 1 + random.below(FRAMES_A_STREAM) }, () =>
           pick(random, MUTATIONS)(random, pick(random, seeds)),

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
+import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { type CommandName, encodeLogin, encodeRequest, type RequestFields } from '@vacancy/shared/wire'
@@ -80,7 +82,7 @@ async function fill(client: WireClient, properties: number, nights = 14): Promis
 const allNights = (nights = 14) => Array.from({ length: nights }, (_, i) => night(i + 1))
 const broadSearch = { segment: 'alpine', roomType: 'double', dates: allNights() }
 
-test('what is written is found: property, package, search and night', async () => {
+test('written data is found: property, package, search and night', async () => {
   const client = await connectTo(await start())
 
   await succeed(client, 'SETPROP', somewhere('hotel_1'))
@@ -105,7 +107,7 @@ test('what is written is found: property, package, search and night', async () =
   expect((await succeed(client, 'GETPROPROOMDAY', place)).availability).toBe(0)
 })
 
-test('a read sent behind writes on one connection sees all of them', async () => {
+test('a read sent after writes on one connection sees all of them', async () => {
   const node = await start({ serving_threads: 2 })
   const client = await connectTo(node)
   await succeed(client, 'SETPROP', somewhere('hotel_1'))
@@ -132,7 +134,7 @@ const AUTH = `tokens:
   - {token: "watch-token", role: monitoring}
 `
 
-test('tcp_require_login: nothing is answered before LOGIN; roles and wrong tokens are told apart', async () => {
+test('tcp_require_login: no command is served before LOGIN; roles and wrong tokens are distinguished', async () => {
   const folder = folderOfTest()
   const file = join(folder, 'auth.yml')
   writeFileSync(file, AUTH)
@@ -162,7 +164,7 @@ async function logIn(client: WireClient, token: string): Promise<void> {
   client.rest = Buffer.alloc(0)
 }
 
-test('without tcp_require_login a client need not log in, and a wrong token is refused all the same', async () => {
+test('without tcp_require_login a client need not log in, and a wrong token is still refused', async () => {
   const folder = folderOfTest()
   const file = join(folder, 'auth.yml')
   writeFileSync(file, AUTH)
@@ -194,21 +196,101 @@ test('both listeners speak TLS', async () => {
   expect(await httpsStatus(node.apiPort)).toBe(200)
 })
 
+/** A node with TLS on its TCP listener. */
+async function startTls(config: ConfigLines) {
+  const folder = folderOfTest()
+  const cert = join(folder, 'cert.pem')
+  const key = join(folder, 'key.pem')
+  writeFileSync(cert, FIRST_CERTIFICATE.cert)
+  writeFileSync(key, FIRST_CERTIFICATE.key)
+  const node = await start(config, ['--tcp-cert-path', cert, '--tcp-key-path', key], folder)
+  const connections = (count: number) =>
+    until(`${count} connections count`, async () => (await statusOf(node)).connections === count || undefined)
+  return { node, connections }
+}
+
+test('a TLS handshake counts as a connection (it used not to)', async () => {
+  const { node, connections } = await startTls({ tcp_max_connections: 1 })
+  const silent = await connectTo(node)
+  await connections(1)
+
+  await closed(await connectTo(node))
+  closeClient(silent)
+  await connections(0)
+
+  const client = await connectTo(node, { tls: FIRST_CERTIFICATE.cert })
+  expect((await ask(client, 'GETCODECS', {})).ok).toBe(true)
+  await connections(1)
+  closeClient(client)
+  await connections(0)
+})
+
+test('a TLS handshake that never begins times out (it used to keep its connection for two minutes)', async () => {
+  const { node, connections } = await startTls({})
+  const silent = await connectTo(node)
+  await connections(1)
+
+  // Within 10 s; waiting ends before those two minutes.
+  await closed(silent)
+  await connections(0)
+})
+
+test('failed LOGINs of an address are limited (they used not to be); a known token is still accepted', async () => {
+  const folder = folderOfTest()
+  const file = join(folder, 'auth.yml')
+  writeFileSync(file, AUTH)
+  const node = await start({ serving_threads: 2 }, ['--auth-file', file], folder)
+  const answers: string[] = []
+  for (let i = 0; i < 25; i++) {
+    const stranger = await connectTo(node)
+    stranger.socket.write(encodeLogin(`wrong-${i}`))
+    await closed(stranger)
+    answers.push(stranger.rest.toString())
+  }
+
+  // The minute may change within.
+  const answered = answers.filter((answer) => answer === 'LOGIN FAILED').length
+  expect(answers.slice(0, 20)).toEqual(Array(20).fill('LOGIN FAILED'))
+  expect(answers.filter((answer) => answer === '').length).toBe(25 - answered)
+  expect(answered).toBeLessThan(25)
+  await logIn(await connectTo(node), 'client-token')
+})
+
+test('a stop does not wait for peers that are idle or do not close their side (it used to)', async () => {
+  const node = await start({ serving_threads: 2 }, ['--drain-secs', '600'])
+  const sockets: Socket[] = []
+  const open = async () => {
+    // Keeps its own side open when the node has closed its side.
+    const socket = connect({ host: '127.0.0.1', port: node.tcpPort, allowHalfOpen: true })
+    sockets.push(socket.on('error', () => undefined))
+    await once(socket, 'connect')
+    return socket
+  }
+  cleanUp.push(() => sockets.forEach((socket) => void socket.destroy()))
+  const [, used, half] = [await open(), await open(), await open()]
+  used.write(encode('GETCODECS', 1, {}))
+  await once(used, 'data')
+  half.write(encode('GETCODECS', 2, {}).subarray(0, 9))
+
+  // A drain of ten minutes is longer than the wait for the end of the process.
+  expect(await node.stop()).toEqual({ code: 0, signal: null })
+})
+
 function httpsStatus(port: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const asked = request(
+    const outgoing = request(
       { host: '127.0.0.1', port, path: '/healthz', ca: FIRST_CERTIFICATE.cert, servername: 'localhost' },
       (answer) => {
         answer.resume()
         resolve(answer.statusCode)
       },
     )
-    asked.once('error', reject)
-    asked.end()
+    outgoing.once('error', reject)
+    outgoing.end()
   })
 }
 
-test('tcp_max_connections: one more is closed at once; a place that is free again is given away', async () => {
+test('tcp_max_connections: one more is closed at once; a free place is used again', async () => {
   const node = await start({ tcp_max_connections: 2, serving_threads: 2 })
   const first = await connectTo(node)
   const second = await connectTo(node)
@@ -257,7 +339,28 @@ test('max_dates_in_query and query_limit bound a query', async () => {
   expect((await succeed(client, 'SEARCHPROP', { segment: 'alpine' })).propertyIds).toHaveLength(3)
 })
 
-test('a search that asks to be explained gets one field more, and no other search a byte (wire-protocol.md §12)', async () => {
+test('minStars finds properties with that many stars or more, by both searches', async () => {
+  const client = await connectTo(await start())
+  for (let stars = 1; stars <= 5; stars++) {
+    await succeed(client, 'SETPROP', { ...somewhere(`p_${stars}`, 'rated'), stars })
+    const place = { propertyId: `p_${stars}`, roomType: 'double', date: night(1) }
+    await succeed(client, 'SETROOMPKG', { ...place, availability: 1 })
+  }
+  const stay = { segment: 'rated', roomType: 'double', dates: [night(1)] }
+
+  for (let minStars = 1; minStars <= 5; minStars++) {
+    const found = (await succeed(client, 'SEARCHPROP', { segment: 'rated', minStars })).propertyIds
+    expect(found).toEqual(Array.from({ length: 6 - minStars }, (_, i) => `p_${minStars + i}`))
+    const { properties } = await succeed(client, 'SEARCHAVAIL', { ...stay, minStars })
+    expect(properties.map(({ propertyId }) => propertyId)).toEqual(found)
+  }
+  for (const minStars of [0, 6, 255]) {
+    const refused = await ask(client, 'SEARCHPROP', { segment: 'rated', minStars })
+    expect(refused).toMatchObject({ ok: false, code: 'VALIDATION_ERROR' })
+  }
+})
+
+test('a search with explain gets one field more, and other replies do not change', async () => {
   const client = await connectTo(await start())
   await fill(client, 5, 3)
   await succeed(client, 'SETPROP', { ...somewhere('p_far'), segment: 'coast' })
@@ -277,14 +380,14 @@ test('a search that asks to be explained gets one field more, and no other searc
     ['SEARCHPROP', { segment: 'alpine' }],
   ] as const) {
     const plain = await payloadOf(command, fields)
-    const asked = await payloadOf(command, { ...fields, explain: 1 })
+    const explained = await payloadOf(command, { ...fields, explain: 1 })
 
     expect(await payloadOf(command, { ...fields, explain: 0 })).toEqual(plain)
-    expect(asked).toHaveLength(plain.length + EXPLAIN_FIELD_BYTES)
-    expect(asked.readUInt16LE(COUNT_AT)).toBe(plain.readUInt16LE(COUNT_AT) + 1)
-    asked.writeUInt16LE(plain.readUInt16LE(COUNT_AT), COUNT_AT)
-    expect(asked.subarray(0, plain.length)).toEqual(plain)
-    expect(asked.subarray(plain.length, plain.length + 7)).toEqual(Buffer.from([0xff, 0xff, 0x09, 20, 0, 0, 0]))
+    expect(explained).toHaveLength(plain.length + EXPLAIN_FIELD_BYTES)
+    expect(explained.readUInt16LE(COUNT_AT)).toBe(plain.readUInt16LE(COUNT_AT) + 1)
+    explained.writeUInt16LE(plain.readUInt16LE(COUNT_AT), COUNT_AT)
+    expect(explained.subarray(0, plain.length)).toEqual(plain)
+    expect(explained.subarray(plain.length, plain.length + 7)).toEqual(Buffer.from([0xff, 0xff, 0x09, 20, 0, 0, 0]))
   }
 
   const { explain } = await succeed(client, 'SEARCHAVAIL', { ...stay, explain: 1 })
@@ -303,13 +406,13 @@ test('a search that asks to be explained gets one field more, and no other searc
 
 const BURST = 100
 
-/** Sends searches and reads no reply of them, until the node takes no more. @returns searches it took */
+/** Sends searches without reading a reply, until the node accepts no more. @returns accepted searches */
 async function neverRead(client: WireClient, searches: number): Promise<number> {
   client.socket.pause()
   const one = encode('SEARCHAVAIL', 1, broadSearch)
   const burst = Buffer.concat(Array.from({ length: BURST }, () => one))
   let taken = 0
-  // One behind the other: several together count as one write to Node.
+  // One after the other: Node counts several together as one write.
   const next = () => {
     taken += BURST
     if (taken < searches) client.socket.write(burst, next)
@@ -324,7 +427,7 @@ async function neverRead(client: WireClient, searches: number): Promise<number> 
   })
 }
 
-test('a client that reads no replies costs only itself: others get theirs, and memory stays bounded', async () => {
+test('a client that reads no replies does not affect others, and memory stays bounded', async () => {
   const node = await start({ tcp_user_timeout_ms: 0 })
   const other = await connectTo(node)
   await fill(other, 200)
@@ -340,7 +443,7 @@ test('a client that reads no replies costs only itself: others get theirs, and m
   expect(grown).toBeLessThan(160 << 20)
 })
 
-test('a client that stops reading and goes on gets every reply, however little was queued', async () => {
+test('a client that pauses reading gets every reply, however little was queued', async () => {
   const node = await start({ tcp_user_timeout_ms: 0, tcp_send_buffer_size: 4_096 })
   const client = await connectTo(node)
   await fill(client, 100)
@@ -350,7 +453,7 @@ test('a client that stops reading and goes on gets every reply, however little w
   client.socket.pause()
   for (let i = 0; i < searches; i++) {
     client.socket.write(encode('SEARCHAVAIL', 50_000 + i, broadSearch))
-    // One at a time when the kernel's buffers are near their end: then a single reply is what waits.
+    // One at a time near the end of the kernel's buffers, so that a single reply waits.
     if (i > 150) await new Promise((resolve) => setTimeout(resolve, 1))
   }
   client.socket.resume()
@@ -358,8 +461,8 @@ test('a client that stops reading and goes on gets every reply, however little w
   await until('all replies are there', () => replies() === searches || undefined)
 })
 
-test('a client that reads slowly but all the time is not closed', async () => {
-  // The kernel asks for more only when a third of its buffer is free: that is the step in which progress is seen.
+test('a client that reads slowly but steadily is not closed', async () => {
+  // The kernel requests more only when a third of its buffer is free: progress is visible in these steps.
   const node = await start({ tcp_user_timeout_ms: 1_500 })
   const client = await connectTo(node)
   await fill(client, 150)
@@ -378,7 +481,7 @@ test('a client that reads slowly but all the time is not closed', async () => {
   expect(client.isClosed).toBe(false)
 })
 
-test('tcp_user_timeout_ms: a client that reads no replies is closed, and nobody else', async () => {
+test('tcp_user_timeout_ms: a client that reads no replies is closed, and no other', async () => {
   const node = await start({ tcp_user_timeout_ms: 200 })
   const other = await connectTo(node)
   await fill(other, 100)
@@ -390,7 +493,7 @@ test('tcp_user_timeout_ms: a client that reads no replies is closed, and nobody 
   await succeed(other, 'SEARCHAVAIL', broadSearch)
 })
 
-test('tcp_send_buffer_size: more of it, more replies wait for a slow reader', async () => {
+test('tcp_send_buffer_size: with a larger value more replies wait for a slow reader', async () => {
   const queued = async (bytes: number) => {
     const node = await start({ tcp_user_timeout_ms: 0, tcp_send_buffer_size: bytes, tcp_recv_buffer_size: 4_096 })
     const other = await connectTo(node)
@@ -402,7 +505,7 @@ test('tcp_send_buffer_size: more of it, more replies wait for a slow reader', as
   expect(await queued(64 << 20)).toBeGreaterThan(1.5 * (await queued(4_096)))
 })
 
-test('tcp_recv_buffer_size: more of it, more requests wait for a client that does not read', async () => {
+test('tcp_recv_buffer_size: with a larger value more requests wait for a client that does not read', async () => {
   const taken = async (size: number) => {
     const node = await start({ tcp_user_timeout_ms: 0, tcp_recv_buffer_size: size })
     const other = await connectTo(node)
@@ -421,7 +524,7 @@ async function repliesOf(node: NodeProcess, command: string): Promise<number> {
   return Number(line?.split(' ').at(-1))
 }
 
-test('more writes than may wait for an answer get 429, and each of them exactly one answer', async () => {
+test('writes beyond the limit get 429, and each gets exactly one reply', async () => {
   const node = await start()
   const clients = await Promise.all(Array.from({ length: 24 }, () => connectTo(node)))
   await succeed(clients[0] as WireClient, 'SETPROP', somewhere('hotel_1'))
@@ -451,8 +554,8 @@ test('more writes than may wait for an answer get 429, and each of them exactly 
   await succeed(clients[0] as WireClient, 'SETROOMPKG', place)
 })
 
-test('memory_max_bytes: what needs memory gets 503, updates and reads go on, and the node lives', async () => {
-  // The buffers of the threads lie in it, too.
+test('memory_max_bytes: writes that need memory get 503, updates and reads continue, and the node keeps running', async () => {
+  // The buffers of the threads are in it, too.
   const memory = (48 + 16 * availableParallelism()) << 20
   const node = await start({ memory_max_bytes: memory, session_table_bytes: 1_048_576 })
   const client = await connectTo(node)
@@ -466,7 +569,7 @@ test('memory_max_bytes: what needs memory gets 503, updates and reads go on, and
         const property = await ask(client, 'SETPROP', attributes)
         const fields = { ...place(from + n), date: night((from + n) % 300), availability: 3 }
         const reply = property.ok ? await ask(client, 'SETROOMPKG', fields) : property
-        // 408: a machine that is busy with something else did not answer in time (X6).
+        // 408: a busy machine did not reply in time (docs/design/consensus.md#outcome-of-a-proposal).
         return reply.ok || reply.code === '408' ? '' : reply.code
       }),
     )
@@ -474,16 +577,20 @@ test('memory_max_bytes: what needs memory gets 503, updates and reads go on, and
   }
 
   expect(refused).toBe('503')
-  await until('the node says so', async () => {
+  await until('the node reports it', async () => {
     const { reasons } = await statusOf(node)
     return reasons.some(({ reason }) => reason === 'memory_full') || undefined
   })
-  expect(await succeed(client, 'SETROOMAVL', { ...place(0), date: night(0), amount: 9 })).toEqual({ availability: 9 })
+  const update = await until('an update is answered in time', async () => {
+    const reply = await ask(client, 'SETROOMAVL', { ...place(0), date: night(0), amount: 9 })
+    return !reply.ok && reply.code === '408' ? undefined : reply
+  })
+  expect(update).toMatchObject({ ok: true, result: { availability: 9 } })
   expect((await succeed(client, 'PROPEXIST', { propertyId: 'p_0' })).exists).toBe(true)
   expect((await succeed(client, 'SEARCHPROP', { segment: 'segment_0', limit: 5 })).propertyIds).toHaveLength(5)
 }, 120_000)
 
-test('an orderly stop answers what was asked and keeps it', async () => {
+test('a graceful shutdown answers accepted requests and keeps their effects', async () => {
   const folder = folderOfTest()
   const node = await start({}, [], folder)
   const client = await connectTo(node)

@@ -1,22 +1,23 @@
 /**
- * The serving threads of a node: each listens on tcp_port for itself; shared limits, tokens and certificates; drain
- * (performance.md §4).
+ * The serving threads of a node: each has its own listener on tcp_port. Shared limits, tokens and certificates;
+ * draining (docs/design/search.md#threads).
  */
 
 import { type MessagePort, Worker } from 'node:worker_threads'
 import { assert, VacancyError } from '@vacancy/shared'
 import { type Counters, createCounters } from './counters.ts'
+import { createLoginFailures } from './login-failures.ts'
 import type { FromServing, ServingOptions, ToServing } from './serving-worker.ts'
 
 export type ServerOptions = Omit<
   ServingOptions,
-  'counters' | 'connectionsOpen' | 'replica' | 'reader' | 'port' | 'reusePort'
+  'counters' | 'connectionsOpen' | 'loginFailures' | 'replica' | 'reader' | 'port' | 'reusePort'
 > & {
   readonly threads: number
   readonly port: number
   /** Reader slot of the first thread; the others follow. */
   readonly firstReader: number
-  /** The serving ends of the channels to the replica thread, one a thread. */
+  /** The serving ends of the channels to the replica thread, one per thread. */
   readonly channels: readonly MessagePort[]
 }
 
@@ -27,7 +28,7 @@ export type TcpServer = {
   readonly kernels: 'wasm' | 'typescript'
   readonly counters: readonly Counters[]
   readonly connectionsOpen: () => number
-  /** No new connections; resolves when all are gone or the deadline is over. */
+  /** Accepts no new connections; resolves when all are closed or at the deadline. */
   readonly drain: (deadlineMs: number) => Promise<void>
   readonly stop: () => Promise<void>
   readonly send: (message: ToServing) => void
@@ -41,6 +42,7 @@ export async function startTcpServer(
   onFailure: (error: Error) => void,
 ): Promise<TcpServer> {
   const open = new SharedArrayBuffer(4)
+  const loginFailures = createLoginFailures()
   const workers: Worker[] = []
   let port = options.port
   let kernels: 'wasm' | 'typescript' = 'typescript'
@@ -54,9 +56,10 @@ export async function startTcpServer(
         reader: firstReader + thread,
         counters: (counters[thread] as Counters).cells.buffer as SharedArrayBuffer,
         connectionsOpen: open,
+        loginFailures,
         replica,
         port,
-        // Several listeners share a port only when all of them ask for it; one alone must not let others in.
+        // Several listeners share a port only if all of them request it. A single one must not allow others.
         reusePort: threads > 1,
       }
       const worker = new Worker(new URL('./serving-worker.ts', import.meta.url), {

@@ -1,6 +1,6 @@
 /**
- * Thread entry of a serving thread: its own listener on tcp_port, its sockets, searches and cheap reads; writes go to
- * the replica thread and come back (performance.md §4).
+ * Thread entry of a serving thread: its own listener on tcp_port, its sockets, searches and cheap reads. Writes go to
+ * the replica thread and back (docs/design/search.md#threads).
  */
 
 import { createServer, type Server, type Socket } from 'node:net'
@@ -8,38 +8,41 @@ import { createServer as createTlsServer } from 'node:tls'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { assert, createCodecList } from '@vacancy/shared'
 import { checkToken, type TokenHash } from '@vacancy/shared/tokens'
-import { attachCells } from '../cluster/cells.ts'
+import { attachCells } from '../cluster/shared-status.ts'
 import { PARAMETER_BYTES } from '../search/parameters.ts'
 import { createSearcher } from '../search/search.ts'
 import { outcomeText } from '../store/command.ts'
 import { attachMemory, scratchOf } from '../store/store.ts'
 import { commonClockOffsetMs } from '../threads/clock.ts'
 import { loadKernels } from '../threads/kernels.ts'
-import { createAskedReads, takeAskedReads } from '../threads/reads.ts'
+import { createReadBatch, takeReadBatch } from '../threads/reads.ts'
 import { ANSWER_BYTES, createProposals, takeProposals } from '../threads/writes.ts'
 import {
-  type Connection,
   checkTimes,
-  expireAsked,
+  createDeferredReads,
+  expireReads,
   openConnection,
   resumeFramesOf,
-  type ServingThread,
   sendAnswers,
   takeAnswer,
-  takeWord,
+  takeConfirmation,
 } from './connection.ts'
+import type { Connection, ServingThread } from './connection-state.ts'
 import { attachCounters, COUNTER, count } from './counters.ts'
 import { createDispatcher } from './dispatch.ts'
+import { noteLoginFailure } from './login-failures.ts'
 import { createSlabs } from './slabs.ts'
 
-/** What the main thread hands to a serving thread. */
+/** Options of a serving thread. */
 export type ServingOptions = {
   readonly memory: WebAssembly.Memory
   readonly reader: number
   readonly counters: SharedArrayBuffer
   /** One cell: connections open on all threads. */
   readonly connectionsOpen: SharedArrayBuffer
-  /** What the replica tells of the shard (cluster/cells.ts); absent on a standalone node. */
+  /** Failed LOGINs of all threads (login-failures.ts). */
+  readonly loginFailures: SharedArrayBuffer
+  /** Status of the shard from the replica (cluster/shared-status.ts); absent on a standalone node. */
   readonly cells?: SharedArrayBuffer | undefined
   readonly replica: MessagePort
   readonly host: string
@@ -59,8 +62,10 @@ export type ServingOptions = {
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly slabBytes: number
   readonly slabs: number
+  /** Work of one slice of a search (search/search.ts). */
+  readonly searchSliceWork: number
   readonly forceTypescript: boolean
-  /** Added to the wall clock, for tests that turn it; 0 in production. */
+  /** Added to the wall clock, for tests that change it; 0 in production. */
   readonly clockOffsetMs: number
 }
 
@@ -84,14 +89,20 @@ export type FromServing =
 
 const TIMER_MS = 50
 const SLOW_MS = 20
+const FALLBACK_FACTOR = 4
 const FRAME_BYTES_MAX = 65_536 + 300 + 6
 const SKIP_BYTES_MAX = 1 << 20
 const BACKLOG = 4096
+/** Longest duration of a TLS handshake. */
+const HANDSHAKE_MS = 10_000
+/** How long a stopping node waits for a peer to close its side of an idle connection. */
+const HALF_CLOSED_MS = 100
 
 function serve(options: ServingOptions, send: (message: FromServing) => void): (message: ToServing) => void {
   const memory = attachMemory(options.memory)
   const counters = attachCounters(options.counters)
   const open = new Int32Array(options.connectionsOpen)
+  const loginFailures = new Int32Array(options.loginFailures)
   const kernels = loadKernels(memory, options.forceTypescript ? 'typescript' : undefined)
   const codecs = createCodecList(options.codecs)
   const scratch = scratchOf(memory, options.reader)
@@ -99,43 +110,48 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   const monotonicMs = () => performance.now()
   let tokens = options.tokens
   let isScheduled = false
-  const askedReads = createAskedReads()
+  const readBatch = createReadBatch()
   const sendBatches = () => {
     isScheduled = false
     if (proposals.count > 0) {
       const batch = takeProposals(proposals)
       options.replica.postMessage(batch, [batch])
     }
-    if (askedReads.cells.length > 0) {
-      const batch = takeAskedReads(askedReads)
+    if (readBatch.cells.length > 0) {
+      const batch = takeReadBatch(readBatch)
       options.replica.postMessage(batch, [batch.buffer])
     }
   }
+  const dispatcher = createDispatcher({
+    searcher: createSearcher({
+      memory,
+      reader: options.reader,
+      parameters: scratch,
+      kernel: kernels.search,
+      limits: { datesMax: options.datesMax, queryLimit: options.queryLimit },
+      codecs,
+      monotonicMs,
+      // The fallback kernel takes several times as long for the same work.
+      sliceWork: kernels.kind === 'wasm' ? options.searchSliceWork : options.searchSliceWork / FALLBACK_FACTOR,
+    }),
+    codecs,
+    proposals,
+    wallMs: () => Date.now() + options.clockOffsetMs,
+  })
   const thread: ServingThread = {
     memory,
-    dispatcher: createDispatcher({
-      searcher: createSearcher({
-        memory,
-        reader: options.reader,
-        parameters: scratch,
-        kernel: kernels.search,
-        limits: { datesMax: options.datesMax, queryLimit: options.queryLimit },
-        codecs,
-        monotonicMs,
-      }),
-      codecs,
-      proposals,
-      wallMs: () => Date.now() + options.clockOffsetMs,
-    }),
+    dispatcher,
     counters,
     slabs: createSlabs(scratch + slabsStart(), options.slabBytes, options.slabs),
     connections: new Set(),
     waiting: new Map(),
     cells: options.cells && attachCells(options.cells, commonClockOffsetMs()),
-    asked: new Map(),
-    askedReads,
+    pendingReads: new Map(),
+    readBatch,
+    deferred: createDeferredReads(dispatcher.searcher),
     requireLogin: options.requireLogin,
     authenticate: (token) => (tokens ? checkToken(tokens, token, Date.now()) : 'admin'),
+    noteLoginFailure: (address) => noteLoginFailure(loginFailures, address, process.hrtime.bigint()),
     sendBufferBytes: options.sendBufferBytes,
     requestBytesMax: 65_536,
     skipBytesMax: SKIP_BYTES_MAX,
@@ -143,7 +159,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
     scheduleBatches: () => {
       if (isScheduled) return
       isScheduled = true
-      // After all sockets of this turn were read: one message for what they brought.
+      // After all sockets of this turn were read: one message for all their requests.
       setImmediate(sendBatches)
     },
     slow: (command, milliseconds, rows) => {
@@ -173,7 +189,7 @@ function serve(options: ServingOptions, send: (message: FromServing) => void): (
   }
 }
 
-/** Slabs start behind the parameter block, on a page of their own. */
+/** Slabs start after the parameter block, on their own page. */
 export function slabsStart(): number {
   return Math.ceil(PARAMETER_BYTES / 8192) * 8192
 }
@@ -184,23 +200,34 @@ function listen(
   open: Int32Array,
   send: (message: { type: 'listening'; port: number } | { type: 'failed'; code: string; message: string }) => void,
 ): Server {
-  const accept = (socket: Socket) => {
+  // A connection counts from its first moment, with TLS before its handshake.
+  const admit = (socket: Socket): boolean => {
     if (Atomics.add(open, 0, 1) >= options.connectionsMax) {
       Atomics.sub(open, 0, 1)
       count(thread.counters, COUNTER.rejectedConnections)
       socket.destroy()
-      return
+      return false
     }
     socket.once('close', () => Atomics.sub(open, 0, 1))
     socket.setNoDelay(true)
     if (options.keepaliveSeconds > 0) socket.setKeepAlive(true, options.keepaliveSeconds * 1000)
-    openConnection(thread, socket)
+    return true
   }
   const highWaterMark = Math.max(options.receiveBufferBytes, FRAME_BYTES_MAX)
   const server = options.tls
-    ? createTlsServer({ ...options.tls, minVersion: 'TLSv1.2', highWaterMark }, accept)
-    : createServer({ highWaterMark, noDelay: true }, accept)
-  server.on('tlsClientError', () => count(thread.counters, COUNTER.protocolErrors))
+    ? createTlsServer(
+        { ...options.tls, minVersion: 'TLSv1.2', highWaterMark, handshakeTimeout: HANDSHAKE_MS },
+        (socket) => openConnection(thread, socket),
+      )
+    : createServer({ highWaterMark, noDelay: true })
+  server.on('connection', (socket: Socket) => {
+    if (admit(socket) && !options.tls) openConnection(thread, socket)
+  })
+  server.on('tlsClientError', (_error: Error, socket: Socket) => {
+    count(thread.counters, COUNTER.protocolErrors)
+    // Node reports a failed or slow handshake, but leaves the connection open.
+    socket.destroy()
+  })
   server.on('error', (error: NodeJS.ErrnoException) =>
     send({ type: 'failed', code: error.code ?? 'unknown', message: error.message }),
   )
@@ -219,8 +246,8 @@ function receiveAnswers(thread: ServingThread, answers: ArrayBuffer): void {
     const token = view.getUint32(at, true)
     const code = view.getUint8(at + 4)
     const index = view.getFloat64(at + 8, true)
-    const connection = thread.asked.has(token)
-      ? takeWord(thread, token, code, index)
+    const connection = thread.pendingReads.has(token)
+      ? takeConfirmation(thread, token, code, index)
       : takeAnswer(thread, token, code, view.getUint8(at + 5), index, outcomeText)
     if (connection) touched.add(connection)
   }
@@ -237,20 +264,21 @@ function startTimer(thread: ServingThread, userTimeoutMs: number): NodeJS.Timeou
     const stallMicros = Math.round(Math.max(0, now - last - TIMER_MS) * 1000)
     last = now
     const { cells } = thread.counters
-    if (stallMicros > (cells[COUNTER.stallMicrosMax] as number)) cells[COUNTER.stallMicrosMax] = stallMicros
+    if (stallMicros > cells[COUNTER.stallMicrosMax]) cells[COUNTER.stallMicrosMax] = stallMicros
     for (const connection of thread.connections) checkTimes(connection, now, userTimeoutMs)
-    if (thread.asked.size > 0) expireAsked(thread, now)
+    if (thread.pendingReads.size > 0) expireReads(thread, now)
     nextTurn()
   }, TIMER_MS)
 }
 
-/** No new connections; what was asked is answered; then connections close. */
+/** Accepts no new connections; closes connections after their requests are answered. */
 function drain(thread: ServingThread, server: Server, send: (message: FromServing) => void): void {
   server.close()
   thread.draining = true
   const closeIdle = () => {
     for (const connection of thread.connections) {
-      if (isIdle(connection)) connection.socket.end()
+      if (connection.closing) continue
+      if (isIdle(connection)) endConnection(connection)
       else resumeFramesOf(connection)
     }
     if (thread.connections.size === 0) send({ type: 'drained' })
@@ -259,8 +287,15 @@ function drain(thread: ServingThread, server: Server, send: (message: FromServin
   closeIdle()
 }
 
-function isIdle({ writes, asked, socket, held }: Connection): boolean {
-  return writes === 0 && asked === 0 && socket.writableLength === 0 && !held
+/** The peer gets the end after its replies, without a wait for its own. */
+function endConnection(connection: Connection): void {
+  connection.closing = true
+  connection.socket.end()
+  setTimeout(() => connection.socket.destroy(), HALF_CLOSED_MS)
+}
+
+function isIdle({ writes, pendingReads, deferred, socket, held }: Connection): boolean {
+  return writes === 0 && pendingReads === 0 && deferred === 0 && socket.writableLength === 0 && !held
 }
 
 const port = parentPort

@@ -1,7 +1,7 @@
 import { encodeRequest } from '@vacancy/shared/wire'
 import { afterEach, describe, expect, test } from 'vitest'
-import { ROLE, type RoleCode, STALENESS_MS_DEFAULT } from '../cluster/cells.ts'
 import { READ_LIMITS } from '../cluster/reads.ts'
+import { ROLE, type RoleCode, STALENESS_MS_DEFAULT } from '../cluster/shared-status.ts'
 import { ask as askInMemory, SAMPLE_CODECS } from '../testing/node-in-memory.ts'
 import {
   answerTo,
@@ -39,36 +39,36 @@ async function connectTo(thread: TestedThread): Promise<WireClient> {
 const HOTEL = { propertyId: 'hotel_1' }
 const NIGHT = { ...HOTEL, roomType: 'double', date: dateIn(3) }
 const refusal = (code: string) => ({ ok: false, code, message: '' })
-const takeAsked = (thread: TestedThread) => until('the replica is asked', () => thread.asked.shift())
+const takeRead = (thread: TestedThread) => until('the replica gets the read', () => thread.pendingReads.shift())
 const takeWrite = (thread: TestedThread) => until('a write is proposed', () => thread.writes.shift())
 
 describe('a write', () => {
   test.each<[string, RoleCode, boolean, string]>([
     ['on a follower', ROLE.follower, true, '308'],
     ['on a learner', ROLE.learner, true, '308'],
-    ['while nobody leads', ROLE.none, false, '503'],
+    ['without a leader', ROLE.none, false, '503'],
     ['on a leader that has not begun its term', ROLE.none, true, '503'],
     ['on a follower that lost its leader', ROLE.follower, false, '503'],
     ['on a node that is not serving', ROLE.unavailable, true, '503'],
   ])('%s is refused, bare, and reaches no log', async (_, role, isLeaderKnown, code) => {
     const [thread, client] = await start()
-    thread.tell(role, { isLeaderKnown })
+    thread.setStatus(role, { isLeaderKnown })
 
     expect(await ask(client, 'SETPROP', somewhere('hotel_1'))).toEqual(refusal(code))
     expect(thread.batches.writes).toBe(0)
   })
 
-  test('on the leader goes to the log, and its answer names the index when asked for', async () => {
+  test('on the leader goes to the log, and its reply has the index if requested', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.leader)
+    thread.setStatus(ROLE.leader)
 
     const plain = ask(client, 'SETPROP', somewhere('hotel_1'))
     thread.apply(await takeWrite(thread))
     expect(await plain).toEqual({ ok: true, result: {} })
-    const asked = ask(client, 'SETROOMPKG', { ...NIGHT, availability: 2, wantIndex: 1 })
+    const indexed = ask(client, 'SETROOMPKG', { ...NIGHT, availability: 2, wantIndex: 1 })
     thread.apply(await takeWrite(thread))
 
-    expect(await asked).toEqual({ ok: true, result: { index: 2 } })
+    expect(await indexed).toEqual({ ok: true, result: { index: 2 } })
   })
 
   test.each<[keyof typeof REFUSED, string]>([
@@ -77,21 +77,21 @@ describe('a write', () => {
     ['transferring', '503'],
     ['overloaded', '429'],
     ['outcomeUnknown', '408'],
-  ])('that the replica answers %s gets %s', async (name, code) => {
+  ])('with the replica outcome %s gets %s', async (name, code) => {
     const [thread, client] = await start()
-    thread.tell(ROLE.leader)
+    thread.setStatus(ROLE.leader)
 
     const answer = ask(client, 'DELPROP', HOTEL)
-    thread.say((await takeWrite(thread)).token, REFUSED[name])
+    thread.reply((await takeWrite(thread)).token, REFUSED[name])
 
     expect(await answer).toEqual(refusal(code))
   })
 })
 
 describe('a read on a follower', () => {
-  test('is served while the data is fresh, and writes of others show as they are applied', async () => {
+  test('is served while the data is fresh, and writes of others are visible once applied', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.follower)
+    thread.setStatus(ROLE.follower)
     expect(await succeed(client, 'PROPEXIST', HOTEL)).toEqual({ exists: false })
 
     askInMemory(thread.node, 'SETPROP', somewhere('hotel_1'))
@@ -101,16 +101,16 @@ describe('a read on a follower', () => {
     expect(thread.batches).toEqual({ reads: 0, writes: 0 })
   })
 
-  test('goes on while nobody leads: a failover costs no read (§14)', async () => {
+  test('continues without a leader: no read fails in a failover', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.none, { isLeaderKnown: false, ageMs: 1_000 })
+    thread.setStatus(ROLE.none, { isLeaderKnown: false, ageMs: 1_000 })
 
     expect(await succeed(client, 'PROPEXIST', HOTEL)).toEqual({ exists: false })
   })
 
   test('beyond the bound is refused, until it is fresh again; a read may accept more or less', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.follower, { ageMs: STALENESS_MS_DEFAULT + 1 })
+    thread.setStatus(ROLE.follower, { ageMs: STALENESS_MS_DEFAULT + 1 })
 
     expect(await ask(client, 'PROPEXIST', HOTEL)).toEqual(refusal('503'))
     expect(await ask(client, 'SEARCHPROP', { segment: 'alpine' })).toEqual(refusal('503'))
@@ -118,14 +118,14 @@ describe('a read on a follower', () => {
     expect(await succeed(client, 'GETCODECS', {})).toEqual({ rateFeatures: SAMPLE_CODECS })
     expect(await ask(client, 'GETCODECS', { maxStalenessMs: 1 })).toEqual(refusal('503'))
 
-    thread.tell(ROLE.follower, { ageMs: 1_000 })
+    thread.setStatus(ROLE.follower, { ageMs: 1_000 })
     expect(await succeed(client, 'PROPEXIST', HOTEL)).toEqual({ exists: false })
     expect(await ask(client, 'PROPEXIST', { ...HOTEL, maxStalenessMs: 999 })).toEqual(refusal('503'))
   })
 
-  test('is refused by a node that serves nothing, the codec list included', async () => {
+  test('is refused by a node that does not serve, the codec list included', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.unavailable)
+    thread.setStatus(ROLE.unavailable)
 
     expect(await ask(client, 'PROPEXIST', HOTEL)).toEqual(refusal('503'))
     expect(await ask(client, 'GETCODECS', {})).toEqual(refusal('503'))
@@ -135,23 +135,23 @@ describe('a read on a follower', () => {
 
 test('leader_reads off: the leader answers reads 405, followers answer them', async () => {
   const [thread, client] = await start({ leaderReads: false })
-  thread.tell(ROLE.leader)
+  thread.setStatus(ROLE.leader)
   expect(await ask(client, 'PROPEXIST', HOTEL)).toEqual(refusal('405'))
 
-  thread.tell(ROLE.follower)
+  thread.setStatus(ROLE.follower)
 
   expect(await succeed(client, 'PROPEXIST', HOTEL)).toEqual({ exists: false })
 })
 
 describe('a linearizable read', () => {
-  test('is served when the replica says so, at what is applied then', async () => {
+  test('is served at the applied index when the replica confirms it', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.follower, { ageMs: 60_000 })
+    thread.setStatus(ROLE.follower, { ageMs: 60_000 })
 
     const answer = ask(client, 'PROPEXIST', { ...HOTEL, linearizable: 1 })
-    const { token, isLinearizable, minIndex } = await takeAsked(thread)
+    const { token, isLinearizable, minIndex } = await takeRead(thread)
     askInMemory(thread.node, 'SETPROP', somewhere('hotel_1'))
-    thread.say(token, 0, 1)
+    thread.reply(token, 0, 1)
 
     expect({ isLinearizable, minIndex }).toEqual({ isLinearizable: true, minIndex: 0 })
     expect(await answer).toEqual({ ok: true, result: { exists: true } })
@@ -159,17 +159,17 @@ describe('a linearizable read', () => {
 
   test('is refused when it cannot be confirmed', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.follower)
+    thread.setStatus(ROLE.follower)
 
     const answer = ask(client, 'PROPEXIST', { ...HOTEL, linearizable: 1 })
-    thread.say((await takeAsked(thread)).token, REFUSED.noLeader)
+    thread.reply((await takeRead(thread)).token, REFUSED.noLeader)
 
     expect(await answer).toEqual(refusal('503'))
   })
 
-  test('many of one turn go to the replica in one message; other reads pass them by', async () => {
+  test('many of one turn go to the replica in one message; other reads overtake them', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.leader)
+    thread.setStatus(ROLE.leader)
     const ids = Array.from({ length: 50 }, (_, i) => 100 + i)
     const answers = ids.map((id) => answerTo(client, id))
     const plain = answerTo(client, 99)
@@ -184,17 +184,17 @@ describe('a linearizable read', () => {
     )
 
     expect(await plain).toBeDefined()
-    await until('all are asked', () => thread.asked.length === 50 || undefined)
+    await until('all reads are sent', () => thread.pendingReads.length === 50 || undefined)
     expect(thread.batches.reads).toBe(1)
-    for (const { token } of thread.asked) thread.say(token, 0, 0)
+    for (const { token } of thread.pendingReads) thread.reply(token, 0, 0)
     for (const answer of answers) {
       expect(readAnswer(client, 'PROPEXIST', await answer)).toEqual({ ok: true, result: { exists: false } })
     }
   })
 
-  test('does not see a write that was sent behind it, and sees those before it (§2.1)', async () => {
+  test('does not see a later write, and sees earlier ones', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.leader)
+    thread.setStatus(ROLE.leader)
     const [before, read, behind] = [answerTo(client, 1), answerTo(client, 2), answerTo(client, 3)]
 
     client.socket.write(
@@ -205,11 +205,11 @@ describe('a linearizable read', () => {
       ]),
     )
     const first = await takeWrite(thread)
-    expect(thread.asked).toEqual([])
+    expect(thread.pendingReads).toEqual([])
     thread.apply(first)
-    const { token } = await takeAsked(thread)
+    const { token } = await takeRead(thread)
     expect(thread.writes).toEqual([])
-    thread.say(token, 0, 1)
+    thread.reply(token, 0, 1)
     thread.apply(await takeWrite(thread))
 
     expect(readAnswer(client, 'SETPROP', await before).ok).toBe(true)
@@ -217,18 +217,18 @@ describe('a linearizable read', () => {
     expect(readAnswer(client, 'DELPROP', await behind).ok).toBe(true)
   })
 
-  test('of a client that left is forgotten, and so is the word about it', async () => {
+  test('of a disconnected client is dropped, and so is its confirmation', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.leader)
+    thread.setStatus(ROLE.leader)
     const answer = answerTo(client, 1)
     client.socket.write(
       encodeRequest({ command: 'PROPEXIST', correlationId: 1, fields: { ...HOTEL, linearizable: 1 } }),
     )
-    const { token } = await takeAsked(thread)
+    const { token } = await takeRead(thread)
     closeClient(client)
     expect(await answer).toBeUndefined()
 
-    thread.say(token, 0, 0)
+    thread.reply(token, 0, 0)
 
     expect(await succeed(await connectTo(thread), 'PROPEXIST', HOTEL)).toEqual({ exists: false })
   })
@@ -238,21 +238,21 @@ describe('a read with a least index', () => {
   test('that is applied is served at once', async () => {
     const [thread, client] = await start()
     askInMemory(thread.node, 'SETPROP', somewhere('hotel_1'))
-    thread.tell(ROLE.follower)
+    thread.setStatus(ROLE.follower)
 
     expect(await succeed(client, 'PROPEXIST', { ...HOTEL, minIndex: 1 })).toEqual({ exists: true })
     expect(thread.batches.reads).toBe(0)
   })
 
-  test('that is not waits for the word of the replica', async () => {
+  test('that is not applied waits for the replica', async () => {
     const [thread, client] = await start()
-    thread.tell(ROLE.follower)
+    thread.setStatus(ROLE.follower)
 
     const answer = ask(client, 'PROPEXIST', { ...HOTEL, minIndex: 1 })
-    const { token, isLinearizable, minIndex } = await takeAsked(thread)
+    const { token, isLinearizable, minIndex } = await takeRead(thread)
     expect({ isLinearizable, minIndex }).toEqual({ isLinearizable: false, minIndex: 1 })
     askInMemory(thread.node, 'SETPROP', somewhere('hotel_1'))
-    thread.say(token, 0, 1)
+    thread.reply(token, 0, 1)
 
     expect(await answer).toEqual({ ok: true, result: { exists: true } })
   })
@@ -260,22 +260,22 @@ describe('a read with a least index', () => {
   test.each([
     ['minIndex', { minIndex: 9 }, '308'],
     ['linearizable', { linearizable: 1 }, '503'],
-  ])('%s: is answered by the clock when the replica says nothing; its word may still come', async (_, mode, code) => {
+  ])('%s: times out without the replica, whose reply may still come', async (_, mode, code) => {
     const [thread, client] = await start()
-    thread.tell(ROLE.follower)
+    thread.setStatus(ROLE.follower)
 
     const answer = ask(client, 'PROPEXIST', { ...HOTEL, ...mode })
-    const { token } = await takeAsked(thread)
+    const { token } = await takeRead(thread)
     expect(await answer).toEqual(refusal(code))
-    thread.say(token, REFUSED.notCaughtUp)
+    thread.reply(token, REFUSED.notCaughtUp)
 
     expect(await succeed(client, 'PROPEXIST', HOTEL)).toEqual({ exists: false })
   })
 })
 
-test('more waiting reads than a node may have are refused at once (§21)', async () => {
+test('more waiting reads than a node may have are refused at once', async () => {
   const [thread] = await start()
-  thread.tell(ROLE.follower)
+  thread.setStatus(ROLE.follower)
   const clients = await Promise.all(Array.from({ length: 10 }, () => connectTo(thread)))
   const each = READ_LIMITS.waiting / clients.length
   const read = (correlationId: number) =>
@@ -284,13 +284,13 @@ test('more waiting reads than a node may have are refused at once (§21)', async
   for (const client of clients) {
     client.socket.write(Buffer.concat(Array.from({ length: each }, (_, i) => read(1_000 + i))))
   }
-  await until('all are asked', () => thread.asked.length === READ_LIMITS.waiting || undefined)
+  await until('all reads are sent', () => thread.pendingReads.length === READ_LIMITS.waiting || undefined)
   const last = clients[0] as WireClient
 
   expect(await ask(last, 'PROPEXIST', { ...HOTEL, linearizable: 1 })).toEqual(refusal('429'))
 })
 
-test('a standalone node has no cells: nothing is asked, and it is never behind', async () => {
+test('a standalone node has no shared status: no read is sent, and it is never stale', async () => {
   const [thread, client] = await start({ isStandalone: true })
   const modes = { maxStalenessMs: 0, linearizable: 1, minIndex: 0 }
 

@@ -1,8 +1,9 @@
 /**
- * Reply slabs of a serving thread: parts of its scratch area that kernels write replies into (performance.md §5).
+ * Reply slabs of a serving thread: parts of its scratch area that kernels write replies into
+ * (docs/design/search.md#replies).
  *
- * A slab may be used again right after a write only if the socket took everything; otherwise it belongs to that socket
- * until the write's callback. The stack gives back the slab used last, so that few of them are ever touched.
+ * A slab is reusable right after a write only if the socket took all bytes. Otherwise it belongs to that socket until
+ * the write's callback. The stack returns the slab used last, so that only few of them are ever touched.
  */
 
 import { assert } from '@vacancy/shared'
@@ -14,12 +15,12 @@ export type Slabs = {
   readonly bytes: number
   readonly free: number[]
   readonly total: number
-  /** One more, which is never handed to a socket: replies are copied out of it while all others are taken. */
+  /** One more slab, never handed to a socket: replies are copied out of it while all others are in use. */
   readonly spare: number
 }
 
 export function createSlabs(start: number, slabBytes: number, slabs: number): Slabs {
-  // The last one comes first: addresses are pushed downward.
+  // The last one comes first: addresses are pushed in descending order.
   const free = Array.from({ length: slabs }, (_, i) => start + (slabs - 1 - i) * slabBytes)
   return { bytes: slabBytes, free, total: slabs, spare: start + slabs * slabBytes }
 }
@@ -29,12 +30,12 @@ export function slabAreaBytes(slabBytes: number, slabs: number): number {
   return slabBytes * (slabs + 1)
 }
 
-/** @returns address of a slab, 0 when all are with sockets */
+/** @returns address of a slab, 0 when sockets hold all */
 export function takeSlab(slabs: Slabs): number {
   return slabs.free.pop() ?? 0
 }
 
 export function giveSlab(slabs: Slabs, address: number): void {
-  assert(slabs.free.length < slabs.total, 'a slab is given back once')
+  assert(slabs.free.length < slabs.total, 'a slab is returned once')
   slabs.free.push(address)
 }

@@ -37,7 +37,7 @@ const logins = cases.filter(({ json }) => json.command === 'LOGIN')
 const requests = cases.filter(({ json }) => json.command !== 'LOGIN')
 const commands = requests.filter(({ json }) => json.command !== null)
 
-/** What a request that is well formed may be refused for: dates and names are examples, and no session is open. */
+/** Valid refusals of a well-formed request: dates and names are examples, and no session is open. */
 const REFUSALS = ['VALIDATION_ERROR', 'NOT_FOUND', 'UNDERFLOW', 'OVERFLOW', '408']
 
 const folder = temporaryFolder()
@@ -45,7 +45,7 @@ let node: NodeProcess
 let bystander: WireClient
 
 beforeAll(async () => {
-  // Long idle connections are part of it: nobody is closed for being slow here.
+  // Includes long idle connections: no slow client is closed here.
   node = await startNodeProcess({ folder, config: { tcp_user_timeout_ms: 0, max_dates_in_query: 366 } })
   bystander = await openClient(node)
 })
@@ -67,7 +67,7 @@ const WAYS: readonly (readonly [string, (client: WireClient, bytes: Buffer) => v
   ['byte by byte', sendByteByByte],
 ]
 
-/** Reads a reply as one to its command: throws when it is not well formed. */
+/** Reads a reply to its command: throws when it is malformed. */
 function checkReply(vector: Case, payload: Uint8Array | undefined, client: WireClient): void {
   const reply = readAnswer(client, vector.json.command as CommandName, payload)
   if (!reply.ok) expect(REFUSALS, `${vector.name}: ${reply.code}: ${reply.message}`).toContain(reply.code)
@@ -88,14 +88,14 @@ test.each(WAYS)('each of the 76 requests, sent %s, is answered under its correla
   closeClient(client)
 })
 
-test('the extension fields of a shard are understood by a node that is alone (§12)', async () => {
+test('a standalone node understands the extension fields of a shard', async () => {
   const client = await openClient(node)
 
   for (const vector of extensions.requests) {
     const answer = answerTo(client, vector.json.correlationId)
     client.socket.write(bytesOf(vector))
     const reply = readAnswer(client, vector.json.command as CommandName, await answer)
-    // An index that the node has never had is waited for, and is no reason to go on.
+    // The node waits for an index it never had, and the read fails.
     if (vector.name.includes('beyond-32-bits')) expect(reply).toMatchObject({ ok: false, code: '308' })
     else if (!reply.ok) expect(REFUSALS, `${vector.name}: ${reply.code}`).toContain(reply.code)
   }
@@ -141,7 +141,7 @@ test.each(WAYS)('a LOGIN, sent %s, is answered with bare text', async (_, send) 
 })
 
 test.each(malformed.flatMap((vector) => WAYS.map(([way, send]) => [vector.name, way, vector, send] as const)))(
-  'malformed %s, sent %s, gets what the vector says and touches nobody else',
+  'malformed %s, sent %s, gets the reply of the vector without effect on other clients',
   async (_name, _way, vector, send) => {
     const { reply, code, connection } = vector.expect
     const client = await openClient(node)
@@ -163,7 +163,7 @@ test.each(malformed.flatMap((vector) => WAYS.map(([way, send]) => [vector.name, 
 )
 
 test.each(malformed.map((vector) => [vector.name, vector] as const))(
-  'malformed %s between other requests: those before are answered, those behind if the connection stays',
+  'malformed %s between other requests: earlier ones are answered, later ones if the connection stays',
   async (_name, vector) => {
     const client = await openClient(node)
     const before = answerTo(client, 70_001)
@@ -174,12 +174,12 @@ test.each(malformed.map((vector) => [vector.name, vector] as const))(
 
     expect(await before).toBeDefined()
     const isAnswered = (await behind) !== undefined
-    // What follows an announced 4 GiB is part of it; what follows a broken stream is not read.
+    // Data after an announced 4 GiB belongs to it. Data after a broken stream is not read.
     expect(isAnswered).toBe(vector.expect.connection === 'open')
     closeClient(client)
   },
 )
 
-test('28 malformed vectors are there', () => {
+test('there are 28 malformed vectors', () => {
   expect(malformed).toHaveLength(28)
 })

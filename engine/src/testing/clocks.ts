@@ -1,6 +1,6 @@
 /**
  * The clocks of one node: a monotonic one that runs too fast or too slow, a wall clock that is wrong and jumps
- * (reliability.md §3). Both outlive the process; the monotonic one belongs to the machine.
+ * (docs/design/testing.md#simulation). Both outlive the process; the monotonic one belongs to the machine.
  */
 
 import type { Clock } from '@vacancy/shared'
@@ -15,18 +15,37 @@ export type NodeClock = {
   readonly rate: number
   /** Wall clock minus true time, beside the drift. */
   offsetMs: number
+  /** The greatest that offset has been. */
+  offsetMostMs: number
+  /** For how long the machine was suspended: its monotonic clock stood still. */
+  suspendedMs: number
+  /** When it last resumed, in true time. */
+  resumedUs: number
 }
 
 export function createClock(scheduler: Scheduler, rate: number, offsetMs: number, bootMs: number): NodeClock {
+  let latestMs = 0
   const node: NodeClock = {
     rate,
     offsetMs,
+    offsetMostMs: offsetMs,
+    suspendedMs: 0,
+    resumedUs: Number.NEGATIVE_INFINITY,
     clock: {
-      monotonicMs: () => bootMs + (scheduler.nowUs / 1000) * rate,
+      monotonicMs: () => {
+        latestMs = Math.max(latestMs, bootMs + (scheduler.nowUs / 1000) * rate - node.suspendedMs)
+        return latestMs
+      },
       wallMs: () => Math.floor(EPOCH_MS + (scheduler.nowUs / 1000) * rate + node.offsetMs),
     },
   }
   return node
+}
+
+/** Steps the wall clock to another offset from true time. */
+export function stepClock(node: NodeClock, offsetMs: number): void {
+  node.offsetMs = offsetMs
+  node.offsetMostMs = Math.max(node.offsetMostMs, offsetMs)
 }
 
 /** Microseconds of true time until the clock has moved on by so much. */

@@ -59,7 +59,7 @@ export function randomPackages(random: Random, options: FileOptions): Uint8Array
     if (isChange || random.below(3) === 0) features = randomFeatures(random)
     day = isChange ? FIRST_DAY - 8 + random.below(DAYS + 16) : day + 1
     const cells = [
-      PROPERTIES[property] as string,
+      PROPERTIES[property],
       ROOMS[room] ?? LONG_ROOM,
       formatDay(day),
       String(random.below(random.below(8) === 0 ? 256 : 20)),
@@ -73,7 +73,7 @@ export function randomPackages(random: Random, options: FileOptions): Uint8Array
     if (options.spoilOneIn > 0 && random.below(options.spoilOneIn) === 0) {
       const column = random.below(cells.length)
       const values = EDGES[column] as readonly string[]
-      cells[column] = values[random.below(values.length)] as string
+      cells[column] = values[random.below(values.length)]
     }
     const isVaried = options.varyOneIn > 0 && random.below(options.varyOneIn) === 0
     const text =
@@ -197,7 +197,7 @@ function spoiled(random: Random, bytes: Uint8Array): Uint8Array {
   const line = [...bytes]
   for (let changes = 1 + random.below(3); changes > 0; changes--) {
     const at = random.below(line.length)
-    const odd = ODD_BYTES[random.below(ODD_BYTES.length)] as number
+    const odd = ODD_BYTES[random.below(ODD_BYTES.length)]
     switch (random.below(4)) {
       case 0:
         line[at] = odd
@@ -267,7 +267,7 @@ function readRecordObviously(text: string, start: number): { cells?: string[]; i
     const match = quoted.exec(text)
     if (match) {
       isQuoted = true
-      cells.push((match[1] as string).replaceAll('""', '"'))
+      cells.push(match[1].replaceAll('""', '"'))
       at = quoted.lastIndex
       if (text[at] !== ',' && text[at] !== '\n') return { next: text.indexOf('\n', at) + 1 }
     } else if (/^[ \t]*"/.test(text.slice(at, at + 1000))) {

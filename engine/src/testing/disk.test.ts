@@ -123,7 +123,7 @@ test('a full disk takes a part of a write, then none, and still overwrites what 
   expect(disk.space('/').freeBytes).toBe(0)
 })
 
-test('short writes are continued and interrupted ones repeated (W2)', () => {
+test('short writes are continued and interrupted ones repeated', () => {
   const disk = createSimulatedDisk()
   const file = disk.open('/a', 'create')
   const answers = [

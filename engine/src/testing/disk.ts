@@ -1,5 +1,6 @@
 /**
- * A disk in memory that forgets what was not synced (reliability.md §3, §8).
+ * A disk in memory that forgets what was not synced (docs/design/testing.md#simulation,
+ * docs/design/testing.md#storage-tests).
  *
  * Every change is an effect. A file's effects are its writes, cut into 512-byte sectors, and its changes of length; a
  * folder's effects are names that came, went or moved. A sync makes the effects so far durable: `syncData` those of one

@@ -1,6 +1,7 @@
 /** The node as the HTTP side sees it, as plain data: for tests of http/ and metrics.ts. */
 
 import { type CodecList, createCodecList } from '@vacancy/shared'
+import type { NodeSetTime } from '@vacancy/shared/contract'
 import type { ClusterHandle, NodeHandle } from '../http/handle.ts'
 import type { Buckets, ClusterStatus, MemberStatus, RegistryStatus, ReplicaStatus, SnapshotInfo } from '../status.ts'
 import { createCounters } from '../tcp/counters.ts'
@@ -28,11 +29,13 @@ export const REPLICA: ReplicaStatus = {
   repeatsAnswered: 5,
   digestChecks: 7,
   digest: { lo: 0x89abcdef, hi: 0x01234567 },
-  lastDigestCheckIndex: 100,
+  newestMark: { index: 100, lo: 0x33445566, hi: 0x00001122 },
   snapshotRunning: false,
   snapshotFailures: 1,
   snapshotDuration: buckets([0, 0, 1], 2),
   sparePages: 512,
+  budget: { budgetBytes: 1_000_000, chargedBytes: 250_000, leftBytes: 700_000 },
+  clock: { timeMs: NOON - 250, offsetMs: 250, state: 'following', lastSet: undefined },
   maintenanceRunning: false,
   lastMaintenanceDay: 20_619,
   lastMaintenanceMs: NOON - 43_200_000,
@@ -59,6 +62,16 @@ export const SNAPSHOT: SnapshotInfo = {
   durationMs: 12,
 }
 
+/** What setting the time of that node would do. */
+export const SET_TIME: NodeSetTime = {
+  applied: false,
+  shard_time: '2026-01-17T12:00:00.000Z',
+  new_time: '2026-01-15T12:00:00.000Z',
+  import_nights: { from: '2026-01-15', to: '2026-01-16' },
+  missed_nights: { from: '2026-01-15', to: '2026-01-16' },
+  dropped_from: null,
+}
+
 /** A standalone node that serves and holds nothing, but for what a test says. */
 export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
   return {
@@ -82,6 +95,7 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
     wallMs: () => NOON,
     saveSnapshot: () => 'started',
     maintain: () => 'started',
+    setTime: () => Promise.resolve({ status: 202, text: JSON.stringify(SET_TIME) }),
     shutdown: () => {},
     reloadTokens: () => 0,
     rotateTls: () => {},
@@ -205,7 +219,7 @@ export function fakeCluster(differs: Partial<ClusterHandle> = {}): ClusterHandle
   return {
     info: () => LEADING,
     leaderUrl: () => 'http://127.0.0.1:8080',
-    ask: async () => ({ status: 202, text: '' }),
+    request: async () => ({ status: 202, text: '' }),
     pull: () => ({ status: 202, text: '' }),
     pulled: () => undefined,
     setPeers: () => {},

@@ -7,14 +7,14 @@ import { deepStrictEqual } from 'node:assert'
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { assert, createCodecList, PROPERTY_ID_BYTES, packPropertyId, unpackPropertyId } from '@vacancy/shared'
 import { createPackageParser, LINE_BYTES_MAX } from '../import/csv.ts'
-import type { Fault } from '../import/faults.ts'
 import { compileImportKernel, createImportKernel } from '../import/kernel.ts'
+import { wordAt } from '../import/kernel-fallback.ts'
 import { CONTEXT, HEADER, hashId, ROOM, ROOM_TEXT_AT, ROW } from '../import/layout.ts'
 import { explainPackages, type PackageThread, readSharedRanges } from '../import/packages.ts'
 import type { PropertyIndex } from '../import/properties.ts'
+import type { Fault } from '../import/row-errors.ts'
 import { createBlocks } from '../import/split.ts'
 import { beginPass, createMemory, createStaging, FAILED, forEachRecord, type Staging } from '../import/staging.ts'
-import { wordAt } from '../import/twin.ts'
 import { CODECS, DAYS, FIRST_DAY, type FileOptions, PROPERTIES, randomPackages, readObviously } from './csv-files.ts'
 import type { Random } from './random.ts'
 
@@ -56,7 +56,7 @@ function readWith(kind: 'wasm' | 'typescript', path: string, bytes: Uint8Array, 
   try {
     const { staging, thread } = createMachine(kind, path, file, bytes.length, cut.block)
     const data = { start: 0, end: bytes.length, firstLine: 1 }
-    const counter = (offset: number) => thread.f64[(thread.context + offset) >>> 3] as number
+    const counter = (offset: number) => thread.f64[(thread.context + offset) >>> 3]
     beginPass(staging, { explain: false, strictWindow: cut.strict, threads: 1 })
     readSharedRanges(thread, data, cut.range)
     const failed = thread.u32[HEADER.failed] !== FAILED.no
@@ -87,8 +87,8 @@ function createMachine(
   const parser = createPackageParser(codecs)
   const { kernel, implementation } = createImportKernel(memory, kind === 'wasm' ? module : undefined, parser)
   assert(implementation === kind, 'the kernel is built; npm test builds it')
-  const context = staging.contexts[0] as number
-  const buffer = staging.buffers[0] as number
+  const context = staging.contexts[0]
+  const buffer = staging.buffers[0]
   const { buffer: bytes } = memory
   const thread = {
     memory,
@@ -126,12 +126,12 @@ function packagesOf({ memory }: Staging): string[] {
   const packages: string[] = []
   forEachRecord(memory, HEADER.rowSlots, (row) => {
     const id = unpackPropertyId(u8, row)
-    const room = u32[(row >>> 2) + ROW.room] as number
-    const length = u32[(room >>> 2) + ROOM.length] as number
+    const room = u32[(row >>> 2) + ROW.room]
+    const length = u32[(room >>> 2) + ROOM.length]
     const name = decoder.decode(u8.slice(room + ROOM_TEXT_AT, room + ROOM_TEXT_AT + length))
     for (let night = 0; night < DAYS; night++) {
       const word = wordAt(u32, row, night) >>> 2
-      const [lo, hi] = [u32[word] as number, u32[word + 1] as number]
+      const [lo, hi] = [u32[word], u32[word + 1]]
       if (word === 0 || (lo | hi) === 0) continue
       packages.push(`${id}|${name}|${FIRST_DAY + night}|${lo & 255}|${~hi >>> 0}|${lo >>> 8}`)
     }

@@ -6,6 +6,7 @@ import { formatDay, parseDay } from '@vacancy/shared'
 import type { CommandName } from '@vacancy/shared/wire'
 import { expect } from 'vitest'
 import { recountDigest } from '../store/apply.ts'
+import { recountCharge } from '../store/recount.ts'
 import { countsOf, stateDigest } from '../store/store.ts'
 import {
   ask,
@@ -13,6 +14,7 @@ import {
   type LooseFields,
   type NodeInMemory,
   orderRows,
+  raiseFeatureLevel,
   SAMPLE_CODECS,
 } from './node-in-memory.ts'
 
@@ -79,6 +81,7 @@ function matches(attributes: LooseFields, query: LooseFields): boolean {
   for (const name of ['segment', 'area', 'propertyType', 'category', 'stars']) {
     if (query[name] !== undefined && attributes[name] !== query[name]) return false
   }
+  if ((attributes['stars'] as number) < ((query['minStars'] as number | undefined) ?? 1)) return false
   const wanted = (query['amenities'] as string[] | undefined) ?? []
   if (!wanted.every((amenity) => (attributes['amenities'] as string[]).includes(amenity))) return false
   if (query['latitude'] === undefined) return true
@@ -181,6 +184,7 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
     ...(next(4) === 0 ? { propertyType: 'hotel' } : {}),
     ...(next(6) === 0 ? { category: pick(['luxury', 'nobody']) } : {}),
     ...(next(6) === 0 ? { stars: 1 + next(5) } : {}),
+    ...(next(6) === 0 ? { minStars: 1 + next(5) } : {}),
     ...(next(5) === 0 ? { amenities: some(['pool', 'bar', 'spa']) } : {}),
     ...(next(6) === 0 ? { latitude: 47.05, longitude: 8.05, radiusMetres: 500 + next(4000) } : {}),
   })
@@ -197,7 +201,10 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
       ...(next(8) === 0 ? { propertyId: pick(ids) } : {}),
     }
   }
+  // Most of the run under the newest rules, its begin under those of older logs.
+  const raisedAt = next(shape.steps / 4)
   for (let step = 0; step < shape.steps; step++) {
+    if (step === raisedAt) raiseFeatureLevel(node)
     // In order and then no longer: bounds of what a bitmap holds are narrow first.
     if (next(200) === 0) orderRows(node, pick(segments), next(2) === 0 ? pick(rooms) : undefined)
     const [command, fields] = write()
@@ -225,6 +232,7 @@ export function runModel(seed: number, shape: Shape, memoryBytes = 64 << 20): No
   const recount = recountDigest(node.store.memory)
   expect(stateDigest(node.store.memory)).toEqual(recount.digest)
   expect(countsOf(node.store.memory)).toMatchObject({ properties: recount.properties, packages: recount.packages })
+  expect(node.store.writer.charge.bytes).toBe(recountCharge(node.store.memory))
   const packages = [...model.values()].flatMap(({ rooms: all }) => [...all.values()].map((nights) => nights.size))
   expect(recount.packages).toBe(packages.reduce((sum, size) => sum + size, 0))
   return node

@@ -6,7 +6,8 @@
 import { assert, type CodecList, createCodecList, yearOf } from '@vacancy/shared'
 import { COMMANDS, type CommandName, decodeReply, encodeRequest } from '@vacancy/shared/wire'
 import { createSearcher } from '../search/search.ts'
-import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
+import { applyCommand } from '../store/apply.ts'
+import { type ApplyContext, createApplyContext } from '../store/apply-context.ts'
 import {
   beginCommand,
   type CommandKind,
@@ -16,9 +17,11 @@ import {
   outcomeText,
   stampCommand,
   writeBytes,
+  writeF64,
   writeU8,
+  writeU32,
 } from '../store/command.ts'
-import { createStore, publish, type Store, scratchOf } from '../store/store.ts'
+import { createStore, FEATURE_LEVEL, publish, type Store, scratchOf } from '../store/store.ts'
 import { answerRead, createDispatcher, type Dispatcher, openRequest, proposeWrite } from '../tcp/dispatch.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { createProposals } from '../threads/writes.ts'
@@ -139,7 +142,22 @@ export function applyOwn(node: NodeInMemory, kind: CommandKind, body: (writer: C
   return code
 }
 
-/** Puts the rows of a room type's table in order, without one those of the property table, as maintenance does. */
+/** The same with a body that is there already. */
+export function applyCommandOf(node: NodeInMemory, kind: CommandKind, body: Uint8Array): number {
+  return applyOwn(node, kind, (writer) => writeBytes(writer, body, 0, body.length))
+}
+
+/** From here on apply follows the newest rules. */
+export function raiseFeatureLevel(node: NodeInMemory): void {
+  applyOwn(node, KIND.featureLevel, (writer) => writeU32(writer, FEATURE_LEVEL))
+}
+
+/** Logs a memory budget, bytes. */
+export function setMemoryBudget(node: NodeInMemory, bytes: number): void {
+  applyOwn(node, KIND.memoryBudget, (writer) => writeF64(writer, bytes))
+}
+
+/** Puts the rows of a room type's table in order in one step, without one those of the property table. */
 export function orderRows(node: NodeInMemory, segment: string, roomType?: string): number {
   const encoder = new TextEncoder()
   return applyOwn(node, KIND.orderRows, (writer) => {

@@ -235,12 +235,16 @@ export async function statusOf(node: AtApi): Promise<NodeStatus> {
   return JSON.parse(text) as NodeStatus
 }
 
-/** The state digest when everything that was answered is in it: figures reach the API a little later. */
+/**
+ * The state digest when everything that was answered is in it, and the first maintenance, which a node does a second
+ * after its start: figures reach the API a little later.
+ */
 export async function digestOf(node: AtApi): Promise<string> {
   let before = ''
   let since = 0
   return await until('the digest rests', async () => {
-    const { digest, replica } = await statusOf(node)
+    const { digest, replica, maintenance } = await statusOf(node)
+    if (!maintenance?.last_day) return undefined
     const now = `${digest?.value}/${replica?.applied_index}`
     since = now === before ? since + 1 : 0
     before = now

@@ -27,7 +27,7 @@ export function createRandom(seed: number): Random {
 
 /**
  * A source of its own for one part of a simulation: a number drawn more in one part does not shift the others
- * (reliability.md §3).
+ * (docs/design/testing.md#simulation).
  */
 export function streamOf(seed: number, name: string): Random {
   let hash = 0x811c9dc5 ^ (seed % 2 ** 32)

@@ -8,11 +8,11 @@ import {
   resetConnection,
   sendPayload,
   unblock,
-} from './network.ts'
-import { poison } from './poison.ts'
+} from '../../sim/network.ts'
+import { poison } from '../../sim/poison.ts'
+import { createTrace, note, traceHash } from '../../sim/trace.ts'
 import { createRandom, streamOf } from './random.ts'
 import { cancelEvent, createScheduler, runNext, scheduleAt, scheduleIn } from './scheduler.ts'
-import { createTrace, note, traceHash } from './trace.ts'
 
 test('events run in order of time, and those of one time in the order they were made', () => {
   const scheduler = createScheduler()

@@ -1,5 +1,5 @@
 /**
- * Simulated time: events in order of (time, number), one at a time (reliability.md §3).
+ * Simulated time: events in order of (time, number), one at a time (docs/design/testing.md#simulation).
  *
  * A binary heap over plain objects. An event that was cancelled stays in it until its time comes and is then passed
  * over, so that cancelling costs nothing.

@@ -2,7 +2,8 @@
 
 import { MessageChannel } from 'node:worker_threads'
 import { dayOf } from '@vacancy/shared'
-import { attachCells, createCells, publishCells, type RoleCode } from '../cluster/cells.ts'
+import { attachCells, createCells, publishCells, type RoleCode } from '../cluster/shared-status.ts'
+import { SLICE_WORK } from '../search/search.ts'
 import { applyCommand } from '../store/apply.ts'
 import { stampCommand } from '../store/command.ts'
 import { publish } from '../store/store.ts'
@@ -14,7 +15,7 @@ import { createNodeInMemory, type NodeInMemory, SAMPLE_CODECS } from './node-in-
 
 const SERVING_READER = 1
 
-export type AskedOfReplica = { readonly token: number; readonly isLinearizable: boolean; readonly minIndex: number }
+export type ReadOfReplica = { readonly token: number; readonly isLinearizable: boolean; readonly minIndex: number }
 export type ProposedWrite = { readonly token: number; readonly command: Uint8Array }
 
 export type TestedThread = {
@@ -22,24 +23,30 @@ export type TestedThread = {
   readonly server: TcpServer
   readonly tcpPort: number
   /** Reads that came, in order; taken by the test. */
-  readonly asked: AskedOfReplica[]
+  readonly pendingReads: ReadOfReplica[]
   readonly writes: ProposedWrite[]
   /** Messages that came: a batch each. */
   readonly batches: { reads: number; writes: number }
   /** @param ageMs how long ago everything acknowledged was applied here */
-  tell(role: RoleCode, options?: { isLeaderKnown?: boolean; ageMs?: number }): void
+  setStatus(role: RoleCode, options?: { isLeaderKnown?: boolean; ageMs?: number }): void
   /** Says one word about a read or a write. */
-  say(token: number, code: number, index?: number, value?: number): void
+  reply(token: number, code: number, index?: number, value?: number): void
   /** Applies a write, shows it to readers and answers it. @returns its index */
   apply(write: ProposedWrite): number
   stop(): Promise<void>
 }
 
-/** @param isStandalone without cells, as a node that is alone */
-export async function startServingThread(
-  options: { isStandalone?: boolean; leaderReads?: boolean } = {},
-): Promise<TestedThread> {
-  const node = createNodeInMemory(dayOf(Date.now()))
+export type ServingThreadOptions = {
+  /** Without cells, as a node that is alone. */
+  readonly isStandalone?: boolean
+  readonly leaderReads?: boolean
+  readonly searchSliceWork?: number
+  /** What it serves; an empty one when absent. */
+  readonly node?: NodeInMemory
+}
+
+export async function startServingThread(options: ServingThreadOptions = {}): Promise<TestedThread> {
+  const node = options.node ?? createNodeInMemory(dayOf(Date.now()))
   const buffer = createCells()
   const cells = attachCells(buffer, commonClockOffsetMs())
   const { port1, port2 } = new MessageChannel()
@@ -66,6 +73,7 @@ export async function startServingThread(
       tls: undefined,
       slabBytes: 1 << 20,
       slabs: 4,
+      searchSliceWork: options.searchSliceWork ?? SLICE_WORK,
       forceTypescript: false,
       clockOffsetMs: 0,
     },
@@ -75,15 +83,15 @@ export async function startServingThread(
       throw error
     },
   )
-  const asked: AskedOfReplica[] = []
+  const pendingReads: ReadOfReplica[] = []
   const writes: ProposedWrite[] = []
   const batches = { reads: 0, writes: 0 }
   port2.on('message', (batch: ArrayBuffer | Float64Array) => {
     batches[batch instanceof Float64Array ? 'reads' : 'writes']++
-    if (batch instanceof Float64Array) asked.push(...readsOf(batch))
+    if (batch instanceof Float64Array) pendingReads.push(...readsOf(batch))
     else writes.push(...writesOf(batch))
   })
-  const say = (token: number, code: number, index = 0, value = 0) => {
+  const reply = (token: number, code: number, index = 0, value = 0) => {
     const answer = new ArrayBuffer(ANSWER_BYTES)
     const view = new DataView(answer)
     view.setUint32(0, token, true)
@@ -96,18 +104,18 @@ export async function startServingThread(
     node,
     server,
     tcpPort: server.port,
-    asked,
+    pendingReads,
     writes,
     batches,
-    tell: (role, { isLeaderKnown = true, ageMs = 0 } = {}) =>
+    setStatus: (role, { isLeaderKnown = true, ageMs = 0 } = {}) =>
       publishCells(cells, { role, isLeaderKnown, applied: node.index, freshMs: performance.now() - ageMs }),
-    say,
+    reply,
     apply({ token, command }) {
       stampCommand(new DataView(command.buffer), 0, Date.now(), node.day)
       node.index++
       const { code, value } = applyCommand(node.context, node.index, command, 0, command.length)
       publish(node.store, node.index)
-      say(token, code, node.index, value)
+      reply(token, code, node.index, value)
       return node.index
     },
     async stop() {
@@ -117,7 +125,7 @@ export async function startServingThread(
   }
 }
 
-function readsOf(batch: Float64Array): AskedOfReplica[] {
+function readsOf(batch: Float64Array): ReadOfReplica[] {
   return Array.from({ length: batch.length / READ_CELLS }, (_, i) => {
     const [token = 0, linearizable = 0, minIndex = 0] = batch.subarray(i * READ_CELLS)
     return { token, isLinearizable: linearizable === 1, minIndex }

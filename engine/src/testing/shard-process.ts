@@ -56,6 +56,8 @@ export type ShardPlan = {
   readonly flags?: readonly string[]
   /** Makes an authority and a certificate for each node. */
   readonly tls?: boolean
+  /** The flags of each node name its certificate. */
+  readonly ownCertificates?: boolean
 }
 
 export type NodePlan = {
@@ -71,6 +73,8 @@ export type NodePlan = {
   readonly registryUrl?: string
   readonly resolverUrl?: string
   readonly environment?: { readonly [name: string]: string }
+  /** Turns the wall clock of the process. */
+  readonly clockOffsetMs?: number
 }
 
 export type ShardNode = AtApi & {
@@ -194,11 +198,12 @@ export async function openShard(plan: ShardPlan = {}): Promise<Shard> {
           ...['--resolver-addr', options.resolverUrl ?? resolverUrl],
           ...['--auth-file', authFile],
           ...['tcp', 'api', 'quic'].flatMap((listener) => [`--${listener}-listen-addr`, host(name)]),
-          ...(plan.tls ? certificateFlags(certificates, options.certificate ?? name) : ['--insecure-cluster']),
+          ...(plan.tls ? certificateFlags(certificates, options.certificate ?? name) : []),
+          ...(plan.tls || plan.ownCertificates ? [] : ['--insecure-cluster']),
           ...(plan.flags ?? []),
           ...(options.flags ?? []),
         ],
-        { environment: options.environment ?? {} },
+        { environment: options.environment ?? {}, clockOffsetMs: options.clockOffsetMs ?? 0 },
       )
       const ports = { tcpPort: Number(config.tcp_port), apiPort: Number(config.api_port) }
       const node = { ...processOf(running), name, host: host(name), ...ports, quicPort: PORTS.quic, dataDir: path }
@@ -349,7 +354,8 @@ export async function sameDigest(nodes: readonly ShardNode[]): Promise<string> {
     const [first] = states
     if (!first || first.index === 0 || states.some(({ index }) => index !== first.index)) return undefined
     const digests = new Set(states.map(({ digest }) => digest))
-    // At the same index they must never differ (P4); what is not reported yet is looked at again.
+    // At the same index they must never differ (docs/design/consensus.md#promises); what is not reported yet is looked
+    // at again.
     return digests.size === 1 ? first.digest : undefined
   })
 }

@@ -102,7 +102,7 @@ export function startWriters(shard: Shard, propertyId = 'hotel_1'): Writers {
         continue
       }
       await done('INCROOMAVL', { ...place(writer), amount: 1 })
-      writer.counts[writer.night - 1] = (writer.counts[writer.night - 1] as number) + 1
+      writer.counts[writer.night - 1] = writer.counts[writer.night - 1] + 1
     }
     if (way.client) closeClient(way.client)
   }

@@ -1,6 +1,6 @@
 /**
  * The other env: one seed gives a disk that forgets, a clock that moves when told, numbers that can be had again
- * (reliability.md §3).
+ * (docs/design/testing.md#simulation).
  *
  * Timers are events in a queue ordered by time and then by when they were set; `advance` runs them one by one.
  */

@@ -1,12 +1,12 @@
 /**
- * What a snapshot costs the writer beside it (performance.md §7, target 13).
+ * What a snapshot costs the writer beside it (docs/design/storage.md#snapshot-format, target 13).
  *
  * A store in memory, the thread that writes snapshots in a real node, and this thread, which applies availability
  * writes spread over all pages at a steady pace. Each write is timed by itself, alone and beside a snapshot in turns,
  * so that a noisy machine is noisy for both; medians of the rounds, so that one burst of noise does not decide.
  *
- * First writes to a page are told apart: they are the dear ones, and their share depends on how long the snapshot takes.
- * So is the first snapshot of the process, which pays for the growing pool of spare pages and for cold code.
+ * First writes to a page are told apart: they are the dear ones, and their share depends on how long the snapshot
+ * takes. So is the first snapshot of the process, which pays for the growing pool of spare pages and for cold code.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,7 +16,8 @@ import type { BulkOptions, FromBulk, ToBulk } from '../snapshot/bulk-worker.ts'
 import { CAPTURE_SCRATCH_BYTES } from '../snapshot/capture.ts'
 import type { Prepared } from '../snapshot/restore.ts'
 import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
-import { type ApplyContext, applyCommand, createApplyContext } from '../store/apply.ts'
+import { applyCommand } from '../store/apply.ts'
+import { type ApplyContext, createApplyContext } from '../store/apply-context.ts'
 import {
   beginCommand,
   type CommandWriter,
@@ -32,7 +33,7 @@ import { beginCopyOnWrite, endCopyOnWrite } from '../store/cow.ts'
 import { NAMES, nameBytes } from '../store/dictionary.ts'
 import { TABLE } from '../store/layout.ts'
 import { createStore, prepareSnapshots, publish, type Store } from '../store/store.ts'
-import { field } from '../store/table.ts'
+import { field } from '../store/table-fields.ts'
 import { loadKernels } from '../threads/kernels.ts'
 import { fillSynthetic, SYNTHETIC_CODECS, seeded } from './synthetic.ts'
 
@@ -171,7 +172,7 @@ function createWrites(store: Store, { tables, shapes }: Prepared, today: number)
   const writer: CommandWriter = createCommandWriter()
   for (let i = 0; i < COMMANDS; i++) {
     const n = below(tables.length)
-    const id = field(memory, (tables[n] as number) + TABLE.rowIds) + below(shapes[n]?.rows.length ?? 0) * 16
+    const id = field(memory, tables[n] + TABLE.rowIds) + below(shapes[n]?.rows.length ?? 0) * 16
     const name = names[n] as Uint8Array
     const start = writer.at
     beginCommand(writer, KIND.setAvailability)

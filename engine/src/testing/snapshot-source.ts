@@ -10,7 +10,7 @@ import {
   type SnapshotSource,
   sharedU32,
   type TableShape,
-} from '../snapshot/shapes.ts'
+} from '../snapshot/schema.ts'
 import { WORDS_SCRATCH_BYTES } from '../snapshot/words.ts'
 import { createRandom, type Random } from './random.ts'
 
@@ -20,7 +20,10 @@ export type SourceOptions = {
   propertiesPerSegment?: number
   roomTypes?: number
   nights?: number
-  /** `constant`: nights of a row are equal; `random`: each draws 20 availabilities and 128 prices anew (performance.md §7). */
+  /**
+   * `constant`: nights of a row are equal; `random`: each draws 20 availabilities and 128 prices anew
+   * (docs/design/storage.md#snapshot-format).
+   */
   values?: 'constant' | 'random'
   /** Of a hundred words, so many are absent; of a hundred rows, so many are dead. */
   absent?: number
@@ -44,7 +47,7 @@ export const FIRST_DAY = 20_454 // 2026-01-01
 
 export function layPlanes(tables: readonly TableShape[], threads = 1): LaidPlanes {
   const first = firstPlanes(tables)
-  const words = sharedU32(first[tables.length] as number)
+  const words = sharedU32(first[tables.length])
   const availableOffset = sharedU32(tables.length)
   let at = 65_536
   const scratch = Array.from({ length: threads }, () => {
@@ -55,7 +58,7 @@ export function layPlanes(tables: readonly TableShape[], threads = 1): LaidPlane
   tables.forEach(({ rows, days }, table) => {
     availableOffset[table] = rows.length * 8
     for (let night = 0; night < days.length; night++) {
-      words[(first[table] as number) + night] = at + HEADER_BYTES
+      words[first[table] + night] = at + HEADER_BYTES
       at += Math.ceil((HEADER_BYTES + rows.length * 8 + rows.length / 8 + 8) / 16) * 16
     }
   })
@@ -110,11 +113,12 @@ export function createTestSource(options: SourceOptions = {}): TestSource {
     sessionCount: 2,
     sessions: new TextEncoder().encode('two sessions'),
     settings: Uint8Array.of(1, 2, 3, 4),
+    replicated: new Uint8Array(0),
     memory: planes.memory,
     words(table, rowStart, _rows, addresses) {
-      const start = first[table] as number
+      const start = first[table]
       for (let night = 0; night < nights; night++) {
-        addresses[night] = (planes.planeMap.words[start + night] as number) + rowStart * 8
+        addresses[night] = planes.planeMap.words[start + night] + rowStart * 8
       }
       return true
     },
@@ -179,7 +183,7 @@ export function wordsOf({ u32, planeMap }: LaidPlanes, tables: readonly TableSha
   const first = firstPlanes(tables)
   return tables.flatMap(({ rows, days }, table) =>
     Array.from({ length: days.length }, (_, night) => {
-      const cell = (planeMap.words[(first[table] as number) + night] as number) / 4
+      const cell = planeMap.words[first[table] + night] / 4
       return u32.slice(cell, cell + rows.length * 2)
     }),
   )

@@ -1,6 +1,6 @@
 /**
  * Crashes a scenario at every disk operation, in every way a disk may come back, and looks whether anything was broken
- * (reliability.md §8, tests 3 and 4).
+ * (docs/design/testing.md#storage-tests, tests 3 and 4).
  *
  * A scenario is a run of a node over one disk that notes in a ledger what it was promised and what it is just doing. A
  * check opens what is left of the disk, compares it with the ledger, goes on working, crashes once more and compares

@@ -5,13 +5,13 @@
 
 import { createCodecList } from '@vacancy/shared'
 import { finishStore, type Prepared, prepareStore } from '../snapshot/restore.ts'
-import type { Names, PropertyColumns, TableShape } from '../snapshot/shapes.ts'
+import type { Names, PropertyColumns, TableShape } from '../snapshot/schema.ts'
 import { hashOfName, NAMES } from '../store/dictionary.ts'
 import { packageHash, rowKey } from '../store/digest.ts'
 import { PLANE, TABLE } from '../store/layout.ts'
+import type { PutWord } from '../store/planes.ts'
 import type { Store } from '../store/store.ts'
-import type { PutWord } from '../store/table.ts'
-import { field } from '../store/table.ts'
+import { field } from '../store/table-fields.ts'
 
 export const SYNTHETIC_CODECS = createCodecList([
   'free_cancellation',
@@ -76,6 +76,7 @@ export function fillSynthetic(store: Store, put: PutWord, options: SyntheticOpti
   finishStore(store, prepared, {
     sessions: new Uint8Array(0),
     settings: new Uint8Array(0),
+    replicated: new Uint8Array(0),
     lastMaintenanceDay: 0,
     digest: { lo: 0, hi: 0 },
   })
@@ -152,17 +153,17 @@ function fillWords(store: Store, put: PutWord, prepared: Prepared, below: (n: nu
   const { memory } = store
   let plane = 0
   for (const [n, shape] of prepared.shapes.entries()) {
-    const table = prepared.tables[n] as number
+    const table = prepared.tables[n]
     const bits = field(memory, table + TABLE.capacity) * 8
     for (const day of shape.days) {
-      const words = prepared.planeMap.words[plane++] as number
+      const words = prepared.planeMap.words[plane++]
       let packages = 0
       for (let row = 0; row < shape.rows.length; row++) {
         const availability = below(10) === 0 ? 0 : 1 + below(12)
         const price = 40 + below(160)
         put(words + row * 8, ((below(64) << 8) | availability) >>> 0, ~price >>> 0)
         const cell = (words + bits + ((row >>> 5) << 2)) >>> 2
-        if (availability > 0) memory.u32[cell] = (memory.u32[cell] as number) | (1 << (row & 31))
+        if (availability > 0) memory.u32[cell] = memory.u32[cell] | (1 << (row & 31))
         packages++
       }
       memory.u32[(words - PLANE.words + PLANE.packages) >>> 2] = packages

@@ -1,6 +1,7 @@
 /**
- * A state machine small enough to be obviously right: registers and request keys (consensus.md §12), nothing else. It
- * stands in for the store in most simulated runs, and beside it as the reference that every replica is compared with.
+ * A state machine small enough to be obviously right: registers and request keys
+ * (docs/design/consensus.md#request-keys), nothing else. It stands in for the store in most simulated runs, and beside
+ * it as the reference that every replica is compared with.
  *
  * A command is one of the product's (store/command.ts), with a body of its own:
  *
@@ -8,7 +9,8 @@
  *                                             in a log
  */
 
-import { assert } from '@vacancy/shared'
+import { assert, dayOf } from '@vacancy/shared'
+import type { OperationKind } from '../../sim/history.ts'
 import { viewOf } from '../raft/entry.ts'
 import {
   beginCommand,
@@ -18,10 +20,10 @@ import {
   KIND,
   OUTCOME,
   REQUEST_KEY_BYTES,
+  timeSetBy,
   writeU8,
   writeU32,
 } from '../store/command.ts'
-import type { OperationKind } from './history.ts'
 
 export const REGISTERS_MAX = 64
 const KIND_OF = {
@@ -46,10 +48,14 @@ export type ToyMachine = {
   digestHi: number
   applied: number
   lastMaintenanceDay: number
-  /** Random bits of the shard (G6); zeros until its first entry. */
+  /** Random bits of the shard (docs/design/consensus.md#formation); zeros until its first entry. */
   readonly genesis: Uint8Array
   /** Leader time of the last command, ms. */
   timeMs: number
+  /** How often shard time was set, and the last change. */
+  timeSets: number
+  setFromMs: number
+  setToMs: number
   readonly result: ToyResult
 }
 
@@ -73,6 +79,9 @@ export function createToyMachine(): ToyMachine {
     lastMaintenanceDay: 0,
     genesis: new Uint8Array(16),
     timeMs: 0,
+    timeSets: 0,
+    setFromMs: 0,
+    setToMs: 0,
     result: { code: 0, value: 0, index: 0 },
   }
 }
@@ -130,7 +139,7 @@ export function applyToy(machine: ToyMachine, index: number, bytes: Uint8Array, 
   const { result } = machine
   const view = viewOf(bytes)
   const kind = view.getUint16(start, true)
-  assert(index > machine.applied, 'entries are applied in order (A9)')
+  assert(index > machine.applied, 'entries are applied in order')
   machine.applied = index
   result.code = OUTCOME.done
   result.value = 0
@@ -141,11 +150,24 @@ export function applyToy(machine: ToyMachine, index: number, bytes: Uint8Array, 
     const isFirst = kind === KIND.genesis && machine.genesis.every((byte) => byte === 0)
     if (isFirst) machine.genesis.set(bytes.subarray(body, body + 16))
     if (kind === KIND.dropBefore) dropBefore(machine, view.getUint32(body, true))
+    if (kind === KIND.setTime) setTime(machine, timeSetBy(view, start))
     return result
   }
   if (body === start + COMMAND_HEADER_BYTES) execute(machine, kind, bytes, body)
   else executeOnce(machine, kind, bytes, view, body)
   return result
+}
+
+function setTime(machine: ToyMachine, timeMs: number): void {
+  machine.timeSets++
+  machine.setFromMs = machine.timeMs
+  machine.setToMs = timeMs
+  machine.timeMs = timeMs
+  machine.lastMaintenanceDay = Math.min(machine.lastMaintenanceDay, dayOf(timeMs))
+}
+
+export function lastToySetTime({ timeSets: count, setFromMs: fromMs, setToMs: toMs }: ToyMachine) {
+  return count === 0 ? undefined : { count, fromMs, toMs, importNights: undefined, droppedFrom: undefined }
 }
 
 function dropBefore(machine: ToyMachine, day: number): void {
@@ -197,9 +219,9 @@ function hashOf(session: number, number: number, { code, value, index }: ToyResu
 
 function execute(machine: ToyMachine, kind: number, bytes: Uint8Array, body: number): void {
   const { values, result } = machine
-  const register = bytes[body] as number
-  const amount = bytes[body + 1] as number
-  const before = values[register] as number
+  const register = bytes[body]
+  const amount = bytes[body + 1]
+  const before = values[register]
   let after = before
   if (kind === KIND.setAvailability) after = amount
   else if (before === MISSING) result.code = OUTCOME.noPackage
@@ -237,7 +259,8 @@ function hash(a: number, b: number, c: number, d: number): number {
 export function encodeToy(machine: ToyMachine): Uint8Array {
   const sessions = [...machine.sessions].map(([session, results]) => [session, [...results]])
   const { values, digestLo, digestHi, applied, lastMaintenanceDay, genesis, timeMs } = machine
-  const state = { digestLo, digestHi, applied, lastMaintenanceDay, timeMs }
+  const { timeSets, setFromMs, setToMs } = machine
+  const state = { digestLo, digestHi, applied, lastMaintenanceDay, timeMs, timeSets, setFromMs, setToMs }
   const plain = { values: [...values], sessions, genesis: [...genesis], ...state }
   return new TextEncoder().encode(JSON.stringify(plain))
 }
@@ -253,9 +276,15 @@ export function restoreToy(machine: ToyMachine, bytes: Uint8Array): void {
     lastMaintenanceDay: number
     genesis: number[]
     timeMs: number
+    timeSets: number
+    setFromMs: number
+    setToMs: number
   }
   machine.genesis.set(plain.genesis)
   machine.timeMs = plain.timeMs
+  machine.timeSets = plain.timeSets
+  machine.setFromMs = plain.setFromMs
+  machine.setToMs = plain.setToMs
   machine.values.set(plain.values)
   machine.sessions.clear()
   for (const [session, results] of plain.sessions) machine.sessions.set(session, new Map(results))

@@ -4,19 +4,16 @@
  */
 
 import { assert } from '@vacancy/shared'
-import {
-  addSink,
-  createReplica,
-  onLogMessage,
-  proposeBatch,
-  pump,
-  type Replica,
-  snapshotWritten,
-  tick,
-} from '../cluster/replica.ts'
+import { onLogMessage } from '../cluster/log-answers.ts'
+import { snapshotWritten } from '../cluster/maintenance.ts'
+import { proposeBatch, pump } from '../cluster/proposals.ts'
+import { tick } from '../cluster/replica.ts'
+import { addSink, createReplica, type Replica } from '../cluster/replica-state.ts'
 import { ENTRY_HEADER_BYTES, ENTRY_KIND, entryKind, entryLength, viewOf } from '../raft/entry.ts'
 import { campaign, createRaft } from '../raft/raft.ts'
-import { beginCommand, COMMAND_HEADER_BYTES, KIND, writeU32 } from '../store/command.ts'
+import type { DigestMark } from '../store/apply-context.ts'
+import { beginCommand, COMMAND_HEADER_BYTES, KIND, timeOfCommand, timeSetBy, writeU32 } from '../store/command.ts'
+import type { LastSetTime } from '../store/set-time.ts'
 import { ANSWER_BYTES, beginProposal, createProposals, endProposal, takeProposals } from '../threads/writes.ts'
 import { assertConnects, createWal, openWal, type Recovered, recoveredTerm } from '../wal/open.ts'
 import { listLogFiles, replayEntries } from '../wal/scan.ts'
@@ -53,6 +50,8 @@ export type ToyReplica = {
   /** Whole on disk, oldest first; the product keeps them in snapshots/. */
   readonly snapshots: ToySnapshot[]
   readonly failures: unknown[]
+  /** Days that readers were given. */
+  readonly days: number[]
 }
 
 export type ToyOptions = {
@@ -64,6 +63,8 @@ export type ToyOptions = {
   snapshots?: ToySnapshot[]
   wallMs?: number
   snapshotTakesMs?: number
+  /** From 1 on a leader has digests noted after writes. */
+  featureLevel?: number
 }
 
 const DIRECTORY = '/wal'
@@ -93,13 +94,14 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
     refusals: 0,
-    refusedEntries: 0,
   }
   const flush = (): void => {
     handleWalMessages(thread, queue.splice(0))
     prepareNext(thread.wal, 1024)
   }
   let turn = 0
+  let newestMark: DigestMark | undefined
+  const known = { timeMs: times.at(-1)?.timeMs ?? 0, lastSet: undefined as LastSetTime | undefined }
   const toy: ToyReplica = {
     simulation,
     disk,
@@ -111,6 +113,7 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
     answers: new Map(),
     snapshots,
     failures: [],
+    days: [],
     sinks: [],
     replica: createReplica({
       env,
@@ -119,12 +122,14 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
         apply(index, bytes, start, end) {
           turn++
           const view = viewOf(bytes)
-          if (view.getUint16(start, true) !== KIND.setAvailability) return { code: 0, value: 0, index }
+          const kind = view.getUint16(start, true)
+          if (kind === KIND.digestCheck && view.getFloat64(start + COMMAND_HEADER_BYTES, true) === 0)
+            newestMark = { index, lo: values.length, hi: 0 }
+          if (kind === KIND.setTime) noteSetTime(known, timeOfCommand(view, start), timeSetBy(view, start))
+          if (kind !== KIND.setAvailability) return { code: 0, value: 0, index }
           assert(end - start >= COMMAND_HEADER_BYTES + 4, 'a toy command has a value')
-          times.push({
-            timeMs: view.getUint32(start + 2, true) + view.getUint32(start + 6, true) * 2 ** 32,
-            day: view.getUint32(start + 10, true),
-          })
+          known.timeMs = timeOfCommand(view, start)
+          times.push({ timeMs: known.timeMs, day: view.getUint32(start + 10, true) })
           const value = view.getUint32(start + COMMAND_HEADER_BYTES, true)
           if (value === UNLUCKY) return { code: UNLUCKY_CODE, value: 0, index }
           values.push(value)
@@ -136,12 +141,25 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
           turn = 0
         },
         digestMarks: () => [{ index: Math.floor(values.length / 4_096) * 4_096, lo: values.length, hi: 0 }],
+        newestMark: () => newestMark,
         digest: () => ({ lo: values.length, hi: values.reduce((sum, value) => (sum * 31 + value) >>> 0, 7) }),
         lastMaintenanceDay: () => 0,
-        latestTimeMs: () => times.at(-1)?.timeMs ?? 0,
+        latestTimeMs: () => known.timeMs,
         packagesBefore: () => 0,
-        unorderedTables: () => [],
+        isUnordered: () => false,
+        orderTables: () => [].values(),
         sweep: () => false,
+        featureLevel: () => options.featureLevel ?? 0,
+        hasDeleted: () => false,
+        prepareDeletes: () => undefined,
+        budgetUse: () => ({ budgetBytes: 0, chargedBytes: 0, leftBytes: 0 }),
+        lacksSparePages: () => false,
+        hurrySnapshot: () => undefined,
+        time: {
+          noteDay: (day) => toy.days.push(day),
+          effectsOf: () => ({ importNights: undefined, droppedFrom: undefined }),
+          lastSet: () => known.lastSet,
+        },
       },
       snapshots: {
         start(index, term) {
@@ -183,6 +201,14 @@ export function startToy(disk: SimulatedDisk, options: ToyOptions = {}): ToyRepl
   return toy
 }
 
+type Known = { timeMs: number; lastSet: LastSetTime | undefined }
+
+function noteSetTime(known: Known, fromMs: number, toMs: number): void {
+  const count = (known.lastSet?.count ?? 0) + 1
+  known.lastSet = { count, fromMs, toMs, importNights: undefined, droppedFrom: undefined }
+  known.timeMs = toMs
+}
+
 function restore(
   disk: SimulatedDisk,
   recovered: Recovered | undefined,
@@ -214,7 +240,7 @@ function noteAnswers(toy: ToyReplica, answers: ArrayBuffer): void {
   const view = new DataView(answers)
   for (let at = 0; at < answers.byteLength; at += ANSWER_BYTES) {
     const token = view.getUint32(at, true)
-    assert(!toy.answers.has(token), 'every proposal has exactly one outcome (A21)')
+    assert(!toy.answers.has(token), 'every proposal has exactly one outcome')
     toy.answers.set(token, {
       code: view.getUint8(at + 4),
       value: view.getUint8(at + 5),

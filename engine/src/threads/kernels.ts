@@ -1,13 +1,13 @@
 /**
- * Which kernel a thread uses: the compiled one, or its TypeScript twin where WebAssembly SIMD, shared memory or the
- * compiled file is missing.
+ * Selects the kernel of a thread: the compiled one, or the TypeScript fallback kernel if WebAssembly SIMD, shared
+ * memory or the compiled file is missing.
  */
 
 import { readFileSync } from 'node:fs'
 import { createTypescriptKernel } from '../search/kernel.ts'
 import type { SearchKernel } from '../search/parameters.ts'
+import { type PutWord, plainPutWord } from '../store/planes.ts'
 import type { Memory } from '../store/store.ts'
-import { type PutWord, plainPutWord } from '../store/table.ts'
 
 export type Kernels = {
   readonly kind: 'wasm' | 'typescript'
@@ -17,7 +17,7 @@ export type Kernels = {
 
 const KERNEL_FILE = new URL('../../build/search-kernel.wasm', import.meta.url)
 
-/** @param only 'typescript' forces the twin; for tests and for comparing */
+/** @param only 'typescript' forces the fallback kernel; for tests and comparisons */
 export function loadKernels(memory: Memory, only?: 'typescript'): Kernels {
   const module = only === 'typescript' ? undefined : compile()
   if (!module) {
@@ -40,7 +40,7 @@ function compile(): WebAssembly.Module | undefined {
   try {
     bytes = new Uint8Array(readFileSync(KERNEL_FILE))
   } catch {
-    // Not built: the twin serves, and /status says so.
+    // Not built: the fallback kernel serves, and /status reports it.
     return undefined
   }
   return WebAssembly.validate(bytes) ? new WebAssembly.Module(bytes) : undefined

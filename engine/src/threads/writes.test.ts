@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { answerOfLogged, REFUSED, refusedText } from './writes.ts'
 
-test('every refusal of the replica is a bare code, and only an outcome that is not known says 408 (X5)', () => {
+test('every refusal of the replica is a bare code, and only an unknown outcome is 408', () => {
   const texts = Object.entries(REFUSED).map(([name, code]) => [name, refusedText(code)])
 
   expect(Object.fromEntries(texts)).toEqual({
@@ -17,13 +17,13 @@ test('every refusal of the replica is a bare code, and only an outcome that is n
   })
 })
 
-test('a logged write is called refused only when another entry is committed in its place (X6)', () => {
+test('a logged write is reported as refused only when another entry is committed in its place', () => {
   expect(answerOfLogged('overwritten')).toBe(REFUSED.notLeader)
   expect(answerOfLogged('unsure')).toBeUndefined()
   expect(answerOfLogged('given-up')).toBe(REFUSED.outcomeUnknown)
 })
 
-test('the planted defects call a write refused that may still be applied', () => {
+test('the planted defects report a write as refused that may still be applied', () => {
   expect(answerOfLogged('unsure', new Set(['writes/retryable-though-logged']))).toBe(REFUSED.notLeader)
   expect(refusedText(answerOfLogged('given-up', new Set(['writes/unknown-as-failed'])) ?? 0)).toBe('503')
 })

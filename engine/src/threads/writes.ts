@@ -1,8 +1,8 @@
 /**
- * Write requests of a serving thread on their way to the replica thread and back: one message a turn of the event loop
- * in each direction, not one a write.
+ * Write requests on their way from a serving thread to the replica thread and back: one message per turn of the event
+ * loop in each direction, not one per write.
  *
- *   to the replica   u32 token · u32 length · command, again and again (store/command.ts)
+ *   to the replica   u32 token · u32 length · command, repeated (store/command.ts)
  *   back             ANSWER_BYTES each: u32 token · u8 outcome · u8 value · u16 0 · f64 index
  */
 
@@ -11,8 +11,9 @@ import { type CommandWriter, createCommandWriter } from '../store/command.ts'
 
 export const ANSWER_BYTES = 16
 /**
- * Outcomes that the replica gives itself, above those of the store. But for `outcomeUnknown` the command is certainly in
- * no log, or certainly overwritten there by an entry of another term that is committed (consensus.md X5, X6, X8).
+ * Outcomes of the replica itself, above those of the store. Except for `outcomeUnknown` the command is certainly in no
+ * log, or certainly overwritten there by a committed entry of another term (docs/design/consensus.md#retryable-errors,
+ * docs/design/consensus.md#outcome-of-a-proposal).
  */
 export const REFUSED = {
   overloaded: 240,
@@ -20,12 +21,12 @@ export const REFUSED = {
   diskFull: 242,
   memoryFull: 243,
   notLeader: 244,
-  /** In a log, and its fate was not learnt before the deadline, the disconnect or the end of the node. */
+  /** In a log, and its outcome was unknown at the deadline, the disconnect or the end of the node. */
   outcomeUnknown: 245,
   noLeader: 246,
-  /** Leadership is on its way to another node. */
+  /** Leadership is being transferred to another node. */
   transferring: 247,
-  /** A read asks for an index that was not applied in time. */
+  /** A read requires an index that was not applied in time. */
   notCaughtUp: 248,
 } as const
 
@@ -47,19 +48,20 @@ export function refusedText(code: number): string | undefined {
 }
 
 /**
- * What has become of a write that is in the log of this node:
+ * The state of a write in the log of this node:
  *
  * - `overwritten`: an entry of another term is committed in its slot.
  * - `unsure`: the node no longer leads, and the slot is not committed.
- * - `given-up`: the same, and it is the deadline, the end of the connection or of the node.
+ * - `given-up`: the same, at the deadline, the end of the connection or of the node.
  */
 export type LoggedFate = 'overwritten' | 'unsure' | 'given-up'
 
 /**
- * How a write that was logged and not applied is answered (consensus.md X5, X6, X8). Only what is certainly in no log any
- * more may be called refused: clients repeat a refused write, and a write that is applied after all would count twice.
+ * The reply to a write that was logged and not applied (docs/design/consensus.md#retryable-errors,
+ * docs/design/consensus.md#outcome-of-a-proposal). Only a write that is certainly in no log may be refused: clients
+ * repeat a refused write, and one that is applied later would count twice.
  *
- * @returns one of REFUSED; undefined: its writer goes on waiting for its fate
+ * @returns one of REFUSED; undefined: its writer waits for the outcome
  */
 export function answerOfLogged(fate: LoggedFate, defects?: ReadonlySet<string>): number | undefined {
   switch (fate) {
@@ -74,14 +76,14 @@ export function answerOfLogged(fate: LoggedFate, defects?: ReadonlySet<string>):
 
 const BATCH_HEADER_BYTES = 8
 
-/** Commands of one turn, being gathered. */
+/** Commands of one turn being collected. */
 export type Proposals = { readonly writer: CommandWriter; count: number; startOfLast: number }
 
 export function createProposals(): Proposals {
   return { writer: createCommandWriter(64 * 1024), count: 0, startOfLast: 0 }
 }
 
-/** Leaves room for the header of the next command; write it to `proposals.writer`, then call `endProposal`. */
+/** Reserves the header of the next command. Write it to `proposals.writer`, then call `endProposal`. */
 export function beginProposal(proposals: Proposals): CommandWriter {
   const { writer } = proposals
   proposals.startOfLast = writer.at
@@ -89,7 +91,7 @@ export function beginProposal(proposals: Proposals): CommandWriter {
   return writer
 }
 
-/** Takes back a proposal whose values turned out to be wrong. */
+/** Removes a proposal whose values turned out to be invalid. */
 export function dropProposal(proposals: Proposals): void {
   proposals.writer.at = proposals.startOfLast
 }
@@ -101,7 +103,7 @@ export function endProposal(proposals: Proposals, token: number): void {
   proposals.count++
 }
 
-/** The batch as bytes of its own, to be transferred. */
+/** Returns the batch as its own bytes, to be transferred. */
 export function takeProposals(proposals: Proposals): ArrayBuffer {
   const { writer } = proposals
   const bytes = writer.bytes.slice(0, writer.at).buffer as ArrayBuffer

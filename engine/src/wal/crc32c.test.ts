@@ -14,7 +14,7 @@ function slowCrc32c(bytes: Uint8Array): number {
   return ~crc >>> 0
 }
 
-test('the check value of CRC32C is E3069283 (consensus.md §15.2)', () => {
+test('the check value of CRC32C is E3069283', () => {
   expect(crc32c(ascii('123456789'), 0, 9)).toBe(0xe3069283)
 })
 
@@ -39,7 +39,7 @@ test('eight bytes a step give what one bit a step gives, from any offset', () =>
   )
 })
 
-test('a checksum goes on from that of what came before', () => {
+test('a checksum continues from that of the previous bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), fc.nat(60), (bytes, cut) => {
       const middle = Math.min(cut, bytes.length)

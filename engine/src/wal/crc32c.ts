@@ -18,23 +18,18 @@ export function crc32c(bytes: Uint8Array, start: number, end: number, seed = 0):
   let i = start
   // The indices are masked, so the loads need no `undefined`; the casts only say so.
   for (const stop = end - 7; i < stop; i += 8) {
-    const low =
-      crc ^
-      ((bytes[i] as number) |
-        ((bytes[i + 1] as number) << 8) |
-        ((bytes[i + 2] as number) << 16) |
-        ((bytes[i + 3] as number) << 24))
+    const low = crc ^ (bytes[i] | (bytes[i + 1] << 8) | (bytes[i + 2] << 16) | (bytes[i + 3] << 24))
     crc =
-      (t[1792 + (low & 255)] as number) ^
-      (t[1536 + ((low >>> 8) & 255)] as number) ^
-      (t[1280 + ((low >>> 16) & 255)] as number) ^
-      (t[1024 + (low >>> 24)] as number) ^
-      (t[768 + (bytes[i + 4] as number)] as number) ^
-      (t[512 + (bytes[i + 5] as number)] as number) ^
-      (t[256 + (bytes[i + 6] as number)] as number) ^
-      (t[bytes[i + 7] as number] as number)
+      t[1792 + (low & 255)] ^
+      t[1536 + ((low >>> 8) & 255)] ^
+      t[1280 + ((low >>> 16) & 255)] ^
+      t[1024 + (low >>> 24)] ^
+      t[768 + bytes[i + 4]] ^
+      t[512 + bytes[i + 5]] ^
+      t[256 + bytes[i + 6]] ^
+      t[bytes[i + 7]]
   }
-  for (; i < end; i++) crc = (t[(crc ^ (bytes[i] as number)) & 255] as number) ^ (crc >>> 8)
+  for (; i < end; i++) crc = t[(crc ^ bytes[i]) & 255] ^ (crc >>> 8)
   return ~crc >>> 0
 }
 
@@ -47,8 +42,8 @@ function createTables(): Int32Array {
   }
   for (let k = 1; k < 8; k++) {
     for (let byte = 0; byte < 256; byte++) {
-      const before = tables[(k - 1) * 256 + byte] as number
-      tables[k * 256 + byte] = (tables[before & 255] as number) ^ (before >>> 8)
+      const before = tables[(k - 1) * 256 + byte]
+      tables[k * 256 + byte] = tables[before & 255] ^ (before >>> 8)
     }
   }
   return tables

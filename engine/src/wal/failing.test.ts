@@ -1,6 +1,7 @@
 /**
  * The log over a disk whose every operation fails in turn: what was stored stays, an error ends the process with
- * `disk_failed`, a full disk is an answer (consensus.md W2, W4). The long form, with the replica, is cluster/storage.test.ts.
+ * `disk_failed`, a full disk is an answer (docs/design/storage.md#disk-errors, docs/design/storage.md#group-commit).
+ * The long form, with the replica, is cluster/storage.test.ts.
  */
 
 import { VacancyError } from '@vacancy/shared'
@@ -14,10 +15,10 @@ import { appendGroup, closeWal, compactWal, installWal, isFull, prepareNext, ret
 
 const OPTIONS = { fileBytes: 8_192, reserveBytes: 512, prepareSyncBytes: 2_048 }
 
-type Told = { lastIndex: number; commit: number; installed: number }
+type Reported = { lastIndex: number; commit: number; installed: number }
 
-/** Writes over several files, with marks, compaction, a start in the middle, and a snapshot that begins the log anew. */
-function live(disk: SimulatedDisk, told: Told, ...defects: WalDefect[]): void {
+/** Writes several files, with marks, compaction, a restart, and a snapshot that restarts the log. */
+function live(disk: SimulatedDisk, reported: Reported, ...defects: WalDefect[]): void {
   const env = { ...createSimulation({ disk }).env, defects: new Set<string>(defects) }
   const store = (wal: Wal, from: number, count: number, term = 1): void => {
     const hardState = { term, vote: 1, commit: Math.max(wal.hardState.commit, from - 1) }
@@ -27,8 +28,8 @@ function live(disk: SimulatedDisk, told: Told, ...defects: WalDefect[]): void {
       disk.capacityBytes = 2 ** 40
       if (!retryNext(wal) || appendGroup(wal, group) === 'full') return
     }
-    told.lastIndex = from + count - 1
-    told.commit = hardState.commit
+    reported.lastIndex = from + count - 1
+    reported.commit = hardState.commit
   }
   const next = (wal: Wal): number => wal.lastIndex + 1
   let wal = createWal(env, '/wal', IDENTITY, { index: 0, term: 0 }, OPTIONS)
@@ -42,15 +43,15 @@ function live(disk: SimulatedDisk, told: Told, ...defects: WalDefect[]): void {
   wal = openWal(env, '/wal', IDENTITY, { ...OPTIONS, isClean: false }).wal
   for (let i = 0; i < 4; i++) store(wal, next(wal), 12, 2)
   const index = wal.lastIndex + 50
-  if (installWal(wal, { index, term: 2 })) told.installed = index
-  if (told.installed > 0) store(wal, index + 1, 3, 2)
+  if (installWal(wal, { index, term: 2 })) reported.installed = index
+  if (reported.installed > 0) store(wal, index + 1, 3, 2)
   closeWal(wal)
 }
 
 /** The same, with an end that the disk explains. */
-function liveToTheEnd(disk: SimulatedDisk, told: Told, where: string, ...defects: WalDefect[]): void {
+function liveToTheEnd(disk: SimulatedDisk, reported: Reported, where: string, ...defects: WalDefect[]): void {
   try {
-    live(disk, told, ...defects)
+    live(disk, reported, ...defects)
   } catch (error) {
     const isExplained = error instanceof CrashError || error instanceof VacancyError || 'code' in (error as object)
     expect(isExplained, `${where}: ${String(error)}`).toBe(true)
@@ -80,18 +81,18 @@ for (const [name, fault] of Object.entries(FAULTS)) {
       if (fault.kind === 'short' && call !== 'write') continue
       const disk = fresh()
       disk.fault = (operation) => (operation.number === number ? fault : undefined)
-      const told: Told = { lastIndex: 0, commit: 0, installed: 0 }
+      const reported: Reported = { lastIndex: 0, commit: 0, installed: 0 }
       const where = `operation ${number}, ${call} ${whole.operations[number]?.path}`
-      liveToTheEnd(disk, told, where)
+      liveToTheEnd(disk, reported, where)
       const left = fault.kind === 'crash' ? crash(disk, () => false) : restart(disk)
       left.capacityBytes = 2 ** 40
       const found = tryOpen(createSimulation({ disk: left }).env, '/wal', OPTIONS)
       // Before the first group there may be no log at all.
-      if (told.lastIndex === 0) continue
+      if (reported.lastIndex === 0) continue
       expect(found.code, `${where}: ${found.message}`).toBe('')
       const last = Math.max(found.markIndex, Number(found.texts.at(-1)?.split('@')[0] ?? 0))
-      expect(last, where).toBeGreaterThanOrEqual(told.lastIndex)
-      expect(found.commit, where).toBeGreaterThanOrEqual(told.commit)
+      expect(last, where).toBeGreaterThanOrEqual(reported.lastIndex)
+      expect(found.commit, where).toBeGreaterThanOrEqual(reported.commit)
     }
   })
 }
@@ -99,18 +100,18 @@ for (const [name, fault] of Object.entries(FAULTS)) {
 test('on a disk that copies on write, groups and votes wait for room and nothing stored is lost', () => {
   for (let roomBytes = 0; roomBytes <= 24_576; roomBytes += 512) {
     const disk = fresh()
-    const told: Told = { lastIndex: 0, commit: 0, installed: 0 }
+    const reported: Reported = { lastIndex: 0, commit: 0, installed: 0 }
     disk.fault = ({ number }) => {
       if (number !== 30) return undefined
       disk.copiesOnWrite = true
       disk.capacityBytes = 2 ** 40 - disk.space('/').freeBytes + roomBytes
       return undefined
     }
-    live(disk, told)
+    live(disk, reported)
     const found = tryOpen(createSimulation({ disk: restart(disk) }).env, '/wal', OPTIONS)
     expect(found.code, `${roomBytes}: ${found.message}`).toBe('')
     const last = Math.max(found.markIndex, Number(found.texts.at(-1)?.split('@')[0] ?? 0))
-    expect(last, `${roomBytes}`).toBeGreaterThanOrEqual(told.lastIndex)
+    expect(last, `${roomBytes}`).toBeGreaterThanOrEqual(reported.lastIndex)
   }
 })
 
@@ -121,19 +122,19 @@ function isNoticed(defect: WalDefect): boolean {
   return whole.operations.some((_, number) => {
     const disk = fresh()
     disk.fault = (operation) => (operation.number === number ? { kind: 'crash' } : undefined)
-    const told: Told = { lastIndex: 0, commit: 0, installed: 0 }
-    liveToTheEnd(disk, told, `operation ${number}`, defect)
-    if (told.lastIndex === 0) return false
+    const reported: Reported = { lastIndex: 0, commit: 0, installed: 0 }
+    liveToTheEnd(disk, reported, `operation ${number}`, defect)
+    if (reported.lastIndex === 0) return false
     const found = tryOpen(createSimulation({ disk: crash(disk, () => false) }).env, '/wal', OPTIONS)
     const last = Math.max(found.markIndex, Number(found.texts.at(-1)?.split('@')[0] ?? 0))
-    return found.code !== '' || last < told.lastIndex || found.commit < told.commit
+    return found.code !== '' || last < reported.lastIndex || found.commit < reported.commit
   })
 }
 
 test('what is reported stored and is not, and a name that is not synced, are noticed', () => {
   for (const defect of ['wal/ack-before-sync', 'wal/no-directory-sync'] as const)
     expect(isNoticed(defect), defect).toBe(true)
-  // The start in the middle already refuses a snapshot mark that stands over nothing committed.
-  const told: Told = { lastIndex: 0, commit: 0, installed: 0 }
-  expect(() => live(fresh(), told, 'wal/commit-not-stored')).toThrow(VacancyError)
+  // The restart already refuses a snapshot mark above the commit index.
+  const reported: Reported = { lastIndex: 0, commit: 0, installed: 0 }
+  expect(() => live(fresh(), reported, 'wal/commit-not-stored')).toThrow(VacancyError)
 })

@@ -1,6 +1,6 @@
 /**
- * What an operator is told about a log, and what can be saved of a damaged one: `vacancy inspect` and
- * `run --accept-loss`. Nothing is changed on disk.
+ * Describes a log for operators and salvages the valid part of a damaged one: `vacancy inspect` and `run
+ * --accept-loss`. Does not change the disk.
  */
 
 import type { Disk } from '../env.ts'

@@ -1,6 +1,6 @@
 /**
  * Makes and opens a log: verifies what lies there, cuts a torn tail, makes sure that what it read is on disk
- * (consensus.md §15.4). Everything is verified before anything is changed.
+ * (docs/design/storage.md#recovery). Everything is verified before anything is changed.
  */
 
 import { join } from 'node:path'
@@ -25,13 +25,16 @@ import { damaged, type FileReport, type LogScan, listLogFiles, scanLog, termAt }
 import { buildWal, fillNext, lastFile, PIECE_BYTES, startFile, type Wal, type WalOptions } from './wal.ts'
 
 export type OpenOptions = WalOptions & {
-  /** The last stop was orderly: what is read back is known to be on disk (V5). */
+  /**
+   * The last shutdown was clean: the data read back is known to be on disk
+   * (docs/design/storage.md#torn-tail-or-corruption).
+   */
   isClean: boolean
   /** Called when everything verified, before the first change on disk. */
   onVerified?: () => void
 }
 
-/** What a log says when it is opened. `scan` is what `replayEntries` reads from. */
+/** State of a log when it is opened. `replayEntries` reads from `scan`. */
 export type Recovered = {
   readonly scan: LogScan
   readonly hardState: HardState
@@ -78,7 +81,7 @@ function removeLeftovers(disk: Disk, directory: string, files: FileReport[]): vo
   const scan = scanLog(disk, files)
   const last = files.at(-1) as FileReport
   const holds = scan.lastIndex >= scan.firstIndex || scan.hardState.vote !== 0 || scan.lostThrough > 0
-  const reason = 'a log with content lies here and CLUSTER, which says whose it is, is missing'
+  const reason = 'the folder has a log with content, but CLUSTER, which identifies it, is missing'
   if (holds || files.length > 1 || scan.damage) throw damaged(scan.damage ?? { file: last.path, offset: 0, reason })
   unlinkFile(disk, last.path)
   syncFolder(disk, directory)
@@ -87,7 +90,8 @@ function removeLeftovers(disk: Disk, directory: string, files: FileReport[]): vo
 /**
  * Opens the log of a formed node: verifies all of it, cuts a torn tail, makes sure that what it read is on disk.
  *
- * @throws `corrupt_data` naming file, offset and reason, with nothing changed on disk (V4)
+ * @throws `corrupt_data` naming file, offset and reason, with nothing changed on disk
+ *   (docs/design/storage.md#torn-tail-or-corruption)
  */
 export function openWal(
   env: Env,
@@ -112,7 +116,7 @@ function verifyAndOpen(
   if (scan.damage) throw damaged(scan.damage)
   const newest = reports.at(-1) as FileReport
   if (options.isClean && newest.tornBytes > 0) {
-    const reason = 'the last group does not verify, and the last stop was orderly: nothing was being written'
+    const reason = 'the last group does not verify, and the last shutdown was clean: no write was in progress'
     throw damaged({ file: newest.path, offset: newest.validBytes, reason })
   }
   options.onVerified?.()
@@ -144,7 +148,8 @@ function verifyAndOpen(
 }
 
 /**
- * V6: the log continues the snapshot the node starts from. Called when it is known which one verifies.
+ * docs/design/storage.md#torn-tail-or-corruption: the log continues the snapshot the node starts from. Called when it
+ * is known which one verifies.
  *
  * @throws `corrupt_data`
  */
@@ -167,7 +172,7 @@ function discardTemporaries(disk: Disk, directory: string): void {
   for (const name of disk.list(directory)) if (name.endsWith('.tmp')) unlinkFile(disk, join(directory, name))
 }
 
-/** V3 and V5, then opens the last file for writing. */
+/** docs/design/storage.md#torn-tail-or-corruption, then opens the last file for writing. */
 function takeUpLastFile(env: Env, wal: Wal, last: FileReport, isClean: boolean): void {
   const { disk } = wal
   const isLeft = wal.defects['wal/torn-tail-left']
@@ -190,8 +195,9 @@ function takeUpLastFile(env: Env, wal: Wal, last: FileReport, isClean: boolean):
 }
 
 /**
- * V5: pages read back may have been in the page cache only, so the valid part is written to a new file that takes the
- * old one's name. This is V3 as well: behind it the copy holds zeros.
+ * docs/design/storage.md#torn-tail-or-corruption: pages read back may have been in the page cache only, so the valid
+ * part is written to a new file that takes the old one's name. This is docs/design/storage.md#torn-tail-or-corruption
+ * as well: behind it the copy holds zeros.
  *
  * @returns false when there is no room; nothing has changed then
  */
@@ -222,7 +228,10 @@ function copyLastFile(wal: Wal, last: FileReport): boolean {
   return true
 }
 
-/** The same promise as V5 without room for a copy: pages that were written again are on disk after the sync. */
+/**
+ * The same promise as docs/design/storage.md#torn-tail-or-corruption without room for a copy: pages that were written
+ * again are on disk after the sync.
+ */
 function rewriteInPlace(wal: Wal, last: FileReport): void {
   const { disk } = wal
   const file = disk.open(last.path, 'write')

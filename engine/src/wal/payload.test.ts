@@ -17,7 +17,7 @@ import {
 /** A number that JavaScript cannot hold exactly. */
 const TOO_LARGE = 0xffffffff
 
-test('a payload of another length, or with numbers that are none, is no hard state, mark or identity', () => {
+test('a payload with a wrong length or invalid numbers is not a hard state, mark or identity', () => {
   const view = viewOf(new Uint8Array(64))
   writeHardState(view, 0, { term: 3, vote: 2, commit: 9 })
   expect(readHardState(view, 0, HARD_STATE_BYTES)).toEqual({ term: 3, vote: 2, commit: 9 })
@@ -49,7 +49,7 @@ function payloadOf(count: number, term = 2): { bytes: Uint8Array; view: DataView
   return { bytes, view }
 }
 
-test('entries are told by their terms and kinds, and what does not fill its payload is none', () => {
+test('entries have valid terms and kinds, and fill their payload', () => {
   const { bytes, view } = payloadOf(3)
   const second = ENTRIES_HEADER_BYTES + ENTRY_HEADER_BYTES + 8
   const wrong = (change: (view: DataView) => void, length = bytes.length) => {
@@ -84,7 +84,7 @@ test('entries are told by their terms and kinds, and what does not fill its payl
     'fewer entries than there are': wrong((of) => of.setUint32(8, 2, true)),
     'a term that goes back': wrong((of) => writeEntryHeader(of, second, 1, ENTRY_KIND.command, 8)),
     'no term': wrong((of) => writeEntryHeader(of, ENTRIES_HEADER_BYTES, 0, ENTRY_KIND.command, 8)),
-    'a kind that is none': wrong((of) => writeEntryHeader(of, second, 2, 9 as never, 8)),
+    'an invalid kind': wrong((of) => writeEntryHeader(of, second, 2, 9 as never, 8)),
   }
   for (const [name, found] of Object.entries(faults)) expect(found, name).toBeUndefined()
 })

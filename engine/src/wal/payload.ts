@@ -1,5 +1,5 @@
 /**
- * What the records of the log say: payloads as bytes and as values (consensus.md §15.2).
+ * What the records of the log say: payloads as bytes and as values (docs/design/storage.md#log-files).
  *
  *   entries        first index u64 · count u32 · entries (raft/entry.ts)
  *   hard state     term u64 · vote u64 · commit u64
@@ -23,7 +23,7 @@ export type HardState = { readonly term: number; readonly vote: number; readonly
 /** A snapshot that is whole on disk; index 0 for the beginning of an empty shard. */
 export type SnapshotMark = { readonly index: number; readonly term: number }
 
-/** Entries of `term` begin at `firstIndex` and go on to the next run. */
+/** Entries of `term` begin at `firstIndex` and continue up to the next run. */
 export type TermRun = { readonly term: number; readonly firstIndex: number }
 
 export function writeHardState(view: DataView, at: number, state: HardState): void {

@@ -49,7 +49,7 @@ test('a peer that catches up reads everything that is committed, also what was r
       if (found === 'compacted') expect.fail(`seed ${seed}: entry ${ask.firstIndex} is there`)
       const bytes = found.reduce((sum, batch) => sum + batch.bytes.length, 0)
       const isOne = found.length === 1 && found[0]?.count === 1
-      expect(bytes <= ask.bytesMax || isOne, `seed ${seed}: ${bytes} bytes of ${ask.bytesMax} (R1)`).toBe(true)
+      expect(bytes <= ask.bytesMax || isOne, `seed ${seed}: ${bytes} bytes of ${ask.bytesMax}`).toBe(true)
       read.push(...batchTexts(found))
     }
     expect(read, `seed ${seed}`).toEqual(texts.slice(0, commit))
@@ -72,7 +72,7 @@ test('what was compacted, or lies before an installed snapshot, is not there', (
   expect(readEntries(disk, DIRECTORY, SEED, new Map(), { ...behind, firstIndex: mark.index })).toBe('compacted')
 })
 
-test('files that go while they are read are compacted, and any other failure is told as it is', () => {
+test('a file deleted during a read counts as compacted, and any other error is reported unchanged', () => {
   const { disk, wal } = begin()
   while (wal.files.length < 3) append(wal, entries(wal.lastIndex + 1, 10, 1, 100), 1, wal.lastIndex)
   const ask = { firstIndex: 1, lastIndex: wal.lastIndex, bytesMax: 2 ** 20, terms: [{ term: 1, firstIndex: 1 }] }
@@ -93,7 +93,7 @@ test('so many places where reads stopped are remembered, and the oldest is forgo
   const { disk, wal } = begin()
   append(wal, entries(1, 100, 1, 8), 1, 0)
   const cursors: LogCursors = new Map()
-  // Peers that ask once and never go on where they stopped.
+  // Peers that send one request and never continue.
   for (let firstIndex = 1; firstIndex <= 99; firstIndex += 2) {
     const ask = { firstIndex, lastIndex: firstIndex, bytesMax: 1, terms: [{ term: 1, firstIndex: 1 }] }
     expect(readEntries(disk, DIRECTORY, SEED, cursors, ask)).toHaveLength(1)

@@ -1,10 +1,11 @@
 /**
- * Entries read back from the log while it is being written: for a peer that lags further than memory goes back
- * (consensus.md §6, §17). Reading takes nothing from the thread that writes. An entry that was replaced stands in the
- * log before the one that replaced it, and has another term: whoever asks says which terms the entries have (A16).
+ * Reads entries back from the log during writes, for a peer that lags behind the entries in memory
+ * (docs/design/consensus.md#replication, docs/design/storage.md#log-compaction). Reading does not block the writing
+ * thread. A replaced entry is in the log before its replacement and has another term, so the caller passes the terms of
+ * the entries (docs/design/consensus.md#invariants).
  *
- * A file is read from its beginning, since only records say where they end; where the last read stopped is remembered,
- * so that a peer that catches up reads each file once.
+ * A file is read from its beginning, since only records show where they end. The position of the last read is
+ * remembered, so that a peer that catches up reads each file once.
  */
 
 import { type Disk, errnoOf } from '../env.ts'
@@ -67,7 +68,7 @@ export function readEntries(
       if (isDone(reading)) cursors.set(reading.next, { sequence: file.sequence, offset })
     }
   } catch (error) {
-    // Compaction deletes files, oldest first, without asking whether somebody reads them.
+    // Compaction deletes files, oldest first, regardless of readers.
     if (errnoOf(error) !== 'ENOENT') throw error
   }
   return reading.found.length > 0 ? reading.found : 'compacted'

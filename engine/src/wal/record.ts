@@ -1,5 +1,5 @@
 /**
- * Bytes of a log file: its header, its records, and how one that does not fit looks (consensus.md §15.1–15.2).
+ * Bytes of a log file: its header, its records, and how one that does not fit looks (docs/design/storage.md#log-files).
  *
  * A file is a header of 4,096 bytes, records at multiples of eight, then zeros to its end.
  *
@@ -17,8 +17,8 @@
  *   108   4   its group number
  *   4092  4   CRC32C of bytes 0 … 4091
  *
- * Numbers are little endian. Record checksums are seeded with the cluster id, so that no record of another cluster, nor
- * one inside somebody's command, is ever taken for ours.
+ * Numbers are little endian. Record checksums are seeded with the cluster id, so that a record of another cluster, or
+ * one inside the bytes of a command, is never mistaken for a record of this log.
  */
 
 import { assert } from '@vacancy/shared'
@@ -41,7 +41,7 @@ const MAGIC = Uint8Array.of(0x56, 0x41, 0x43, 0x41, 0x4e, 0x57, 0x41, 0x4c)
 const HEADER_CHECKSUM_AT = FILE_HEADER_BYTES - 4
 const LAST_OF_GROUP = 1
 
-/** Whose log this is. All of it stands in every file header and is compared when files are read. */
+/** Identity of a log. Every file header contains it, and it is compared when files are read. */
 export type LogIdentity = {
   readonly clusterId: Uint8Array
   readonly incarnation: Uint8Array
@@ -195,7 +195,7 @@ export function readRecordHeader(record: RecordView, view: DataView, at: number)
   return true
 }
 
-/** Whether the checksum of a record fits the bytes it stands in. */
+/** Whether the checksum of a record matches its bytes. */
 export function isSelfValid(record: RecordView, bytes: Uint8Array, seed: number): boolean {
   const start = record.payloadStart - RECORD_HEADER_BYTES + 8
   return crc32c(bytes, start, record.payloadEnd, seed) === record.checksum

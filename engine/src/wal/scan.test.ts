@@ -55,12 +55,12 @@ type Groups = readonly (readonly Payload[])[]
 type Crafted = {
   readonly firstIndex: number
   readonly groups: Groups
-  /** What its header says instead of the truth. */
+  /** False values of its header. */
   readonly header?: Partial<FileHeader>
   readonly bytes?: number
 }
 
-/** A log whose groups say what they are told to, with everything else right. */
+/** A log whose groups have the given contents and are otherwise valid. */
 function craftFiles(files: readonly Crafted[]): SimulatedDisk {
   const disk = createSimulatedDisk()
   disk.makeDirectory('/wal')
@@ -149,7 +149,7 @@ test.each<[string, (readonly Payload[])[], string]>([
 const FIVE: Crafted = { firstIndex: 1, groups: [HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 5), end(5)]] }
 const otherCluster = { ...IDENTITY, clusterId: IDENTITY.clusterId.map((byte) => byte ^ 1) }
 
-test('behind an installed snapshot a file may begin anywhere, and nothing before it counts any more (§16.3)', () => {
+test('behind an installed snapshot a file may begin anywhere, and nothing before it counts any more', () => {
   const next: Crafted = { firstIndex: 20, groups: [[identity, state(2, 1, 19), mark(19, 2)], [log(20, 3, 2)]] }
 
   const scan = scanned(craftFiles([FIVE, next]))
@@ -191,13 +191,13 @@ test('only the newest marks are kept, and the same one is kept once', () => {
   expect(scan.marks.map(({ index }) => index)).toEqual(Array.from({ length: 16 }, (_, i) => i + 5))
 })
 
-test('a log that begins at a snapshot nobody marked takes entries of any term', () => {
+test('a log that begins at a snapshot without a mark accepts entries of any term', () => {
   const disk = craftFiles([{ firstIndex: 42, groups: [[identity, state(3, 1, 41), mark(30, 2)], [log(42, 2, 1)]] }])
 
   expect(scanned(disk)).toMatchObject({ damage: undefined, firstIndex: 42, lastIndex: 43 })
 })
 
-test('what stands behind the damage and makes no sense adds nothing to what is known to be lost', () => {
+test('inconsistent records after the damage do not extend the known loss', () => {
   const nonsense: Payload = [RECORD_TYPE.entries, new Uint8Array(40)]
   const scan = scanned(craft([HEAD, [state(1, 1, 9), log(1, 5, 1)], [nonsense], [state(1, 1, 9), log(6, 2, 1)]]))
 
@@ -216,7 +216,7 @@ test('where no header can be read, nothing is believed and no checksum is looked
   expect(found?.files[0]?.identity).toBeUndefined()
 })
 
-test('a file that is none of ours, or of a later format, is told apart from a damaged one', () => {
+test('a foreign file or one of a later format is distinguished from a damaged one', () => {
   const path = `/wal/${logFileName(1, 1)}`
   const foreign = craft([HEAD])
   damage(foreign, path, 0, Uint8Array.of(1))
@@ -231,7 +231,7 @@ test('a file that is none of ours, or of a later format, is told apart from a da
   expect(scanned(later).damage?.reason).toBe('format version 2 is not known to this program')
 })
 
-test('entries that were replaced stay replaced; wal/replaced-entries-read is noticed (§15.2)', () => {
+test('entries that were replaced stay replaced; wal/replaced-entries-read is noticed', () => {
   const groups: Groups = [HEAD, [state(2, 1, 2), log(1, 6, 1)], [state(2, 1, 2), log(4, 3, 2)]]
   const replayed = (...defects: WalDefect[]) => {
     const disk = craft(groups)
@@ -267,7 +267,7 @@ test('where no log is, or one of another cluster, nothing is saved', () => {
   })
 })
 
-test('a file that is shorter than its header says so', () => {
+test('a file shorter than its header is reported as such', () => {
   const disk = craft([HEAD])
   cut(disk, `/wal/${logFileName(1, 1)}`, 1_000)
 
@@ -275,7 +275,7 @@ test('a file that is shorter than its header says so', () => {
   expect(scanned(disk, { identity: IDENTITY }).damage).toMatchObject({ reason: 'the header has 1000 of 4096 bytes' })
 })
 
-test('a disk that refuses to read is damage wherever it does so, never the end of the log (V4)', () => {
+test('a disk that refuses to read is damage wherever it does so, never the end of the log', () => {
   const large = 10 * 1024 * 1024
   const groups: Groups = [HEAD, [state(1, 1, 0), log(1, 5, 1)]]
   const failing = (read: number): SimulatedDisk => {
@@ -301,7 +301,7 @@ test('a disk that refuses to read is damage wherever it does so, never the end o
   expect(scanned({ ...craft(groups), read }, { identity: IDENTITY }).damage?.reason).toContain('the cable is out')
 })
 
-test('a record that cannot be read is damage, not a torn tail (V4)', () => {
+test('a record that cannot be read is damage, not a torn tail', () => {
   // Entries as large as they may be: few of them are more than is read at once.
   const wide = Array.from({ length: 9 }, (_, i): readonly Payload[] => [log(1 + i, 1, 1, ENTRY_BYTES_MAX)])
   const disk = craftFiles([{ firstIndex: 1, groups: [HEAD, ...wide], bytes: 12 * 1024 * 1024 }])
@@ -316,7 +316,7 @@ test('a record that cannot be read is damage, not a torn tail (V4)', () => {
   expect(lastIndex).toBeLessThan(9)
 })
 
-test('entries that rot between two looks are not given out (A15)', () => {
+test('entries damaged between two reads are not returned', () => {
   const disk = craft([HEAD, [state(1, 1, 0), log(1, 5, 1)], [state(1, 1, 0), log(6, 5, 1)]])
   const scan = scanned(disk)
   const path = `/wal/${logFileName(1, 1)}`
@@ -333,7 +333,7 @@ test('entries that rot between two looks are not given out (A15)', () => {
   expect(seen).toEqual(textsOf(1, 5, entries(1, 5, 1).bytes))
 })
 
-test('two membership entries above the commit index are damage (M10, A23)', () => {
+test('two membership entries above the commit index are damage', () => {
   const change = (index: number): Payload => {
     const [type, bytes] = log(index, 1, 1)
     bytes[12 + 8] = ENTRY_KIND.configuration
@@ -375,7 +375,7 @@ function salvaged(disk: SimulatedDisk, index: number) {
 
 const allTexts = textsOf(1, 100, entries(1, 100, 1, 80).bytes)
 
-test('inspect tells what each file holds and where it is damaged', () => {
+test('inspect reports the contents of each file and the position of damage', () => {
   const { disk, wal } = wholeLog()
   const clean = inspectWal(disk, '/wal')
   expect(clean).toMatchObject({
@@ -406,7 +406,7 @@ test('a whole log is saved whole', () => {
   expect(salvage).toMatchObject({ lastIndex: 100, lastTerm: 1, damage: undefined, lost: undefined })
 })
 
-test('what is behind the damage is lost, and how far that goes is told', () => {
+test('entries after the damage are lost, and their range is reported', () => {
   const { disk, wal } = wholeLog()
   damage(disk, wal.files[1]?.path ?? '', 5000, Uint8Array.of(1, 2, 3))
   const before = wal.files[0]?.lastIndex ?? 0
@@ -434,7 +434,7 @@ test('damage to what the snapshot holds costs nothing, in another file or the sa
   expect(salvage.damage?.reason).toContain('checksum')
 })
 
-test('a gap behind the snapshot saves nothing and says what was seen', () => {
+test('a gap after the snapshot salvages no entry and reports the entries found', () => {
   const { disk, wal } = wholeLog()
   const first = wal.files[0]
   disk.unlink(first?.path ?? '')

@@ -1,10 +1,12 @@
 /**
- * Reads a log and says where its valid part ends and why: recovery, `inspect` and `--accept-loss` all look through
- * these eyes (consensus.md §15.4). Nothing is changed on disk and only one window of a file is in memory at a time.
+ * Reads a log and reports where its valid part ends and why, for recovery, `inspect` and `--accept-loss`
+ * (docs/design/storage.md#recovery). The disk is not changed, and only one window of a file is in memory at a time.
  *
- * A group counts only when complete (V1). Where the first record does not fit, the rest is searched for records that
- * are valid by themselves (V2): if there are only such as the group being written can have left, the tail is torn (V3);
- * anything else is damage (V4).
+ * A group counts only when complete (docs/design/storage.md#torn-tail-or-corruption). Where the first record does not
+ * fit, the rest is searched for records that are valid by themselves (docs/design/storage.md#torn-tail-or-corruption):
+ * if there are only such as the group being written can have left, the tail is torn
+ * (docs/design/storage.md#torn-tail-or-corruption); anything else is damage
+ * (docs/design/storage.md#torn-tail-or-corruption).
  */
 
 import { join } from 'node:path'
@@ -42,7 +44,7 @@ import {
 
 export type Damage = { readonly file: string; readonly offset: number; readonly reason: string }
 
-/** The error of V4, which ends the process with exit code 71. */
+/** The error of docs/design/storage.md#torn-tail-or-corruption, which ends the process with exit code 71. */
 export function damaged({ file, offset, reason }: Damage): VacancyError {
   return new VacancyError('corrupt_data', { file, offset, reason })
 }
@@ -57,7 +59,7 @@ export type FileReport = {
   header: FileHeader | undefined
   /** Records and entries in complete groups. */
   records: number
-  /** The highest index recorded in it; `firstIndex` − 1 when there is none. */
+  /** The highest index recorded in it; `firstIndex` − 1 for an empty file. */
   lastIndex: number
   /** Where reading began: behind the header, but for what is salvaged from the middle of a damaged file. */
   validFrom: number
@@ -140,7 +142,7 @@ export function listLogFiles(disk: Disk, directory: string): FileReport[] {
 export type ScanOptions = {
   /** The files must be of this node, cluster and codec list; absent: all of the same one. */
   identity?: LogIdentity
-  /** Salvage: look for a whole group from here on in the first of `files`, whatever stands before. */
+  /** Salvage: search for a whole group from here on in the first of `files`, ignoring earlier bytes. */
   resumeAt?: number
   defects?: WalDefects
 }
@@ -182,7 +184,7 @@ export function scanLog(disk: Disk, files: FileReport[], options: ScanOptions = 
   return scan
 }
 
-/** From the identity that is expected or, where nobody expects one, from the first header that can be read. */
+/** The expected identity or, without one, that of the first readable header. */
 function checksumSeedOf(disk: Disk, files: readonly FileReport[], expected: LogIdentity | undefined): number {
   if (expected) return checksumSeed(expected)
   for (const file of files) {
@@ -245,7 +247,7 @@ function load(window: Window, offset: number, length: number): number {
   return length <= window.length ? 0 : -1
 }
 
-/** Reads the record at `offset`. @returns why there is none; empty when `window.record` is valid by itself */
+/** Reads the record at `offset`. @returns why it is invalid; empty when `window.record` is valid by itself */
 function readRecord(window: Window, offset: number): string {
   const at = load(window, offset, RECORD_HEADER_BYTES)
   if (window.fault) return `it cannot be read (${window.fault})`
@@ -330,7 +332,7 @@ function openFile(
   if (previous.sequence !== scan.sequence || previous.checksum !== scan.chain || previous.group !== scan.group) {
     return 'it does not continue the log file before it'
   }
-  // Behind an installed snapshot a log begins anew; the first group says so, and is checked for it.
+  // After an installed snapshot a log restarts. Its first group records that, and is checked for it.
   scan.isJump = header.firstIndex !== scan.lastIndex + 1
   return ''
 }
@@ -345,7 +347,7 @@ function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i])
 }
 
-/** What one record of the group being read says, until the group is complete. */
+/** Contents of the records of the group being read, until the group is complete. */
 type Pending =
   | { type: typeof RECORD_TYPE.entries; offset: number; sequence: number; entries: EntriesSummary }
   | { type: typeof RECORD_TYPE.hardState; offset: number; state: HardState }
@@ -383,11 +385,14 @@ function readGroups(scan: LogScan, file: FileReport, window: Window, from: numbe
   return { offset, reason: '', isDamage: false }
 }
 
-/** V1. @returns why a record that is valid by itself does not continue the log here; empty when it does */
+/**
+ * docs/design/storage.md#torn-tail-or-corruption. @returns why a record that is valid by itself does not continue the
+ * log here; empty when it does
+ */
 function misfit(scan: LogScan, record: RecordView, sequence: number, chain: number): string {
   if (record.sequence !== sequence + 1) return `record ${record.sequence} stands where ${sequence + 1} is due`
   if (record.chain !== chain) return 'the record does not follow the one before it'
-  // A group that was begun goes on until its last record; only then comes the next number.
+  // A group continues until its last record. Only then comes the next number.
   const group = nextGroup(scan.group)
   return record.group === group ? '' : `a record of group ${record.group} stands where group ${group} is due`
 }
@@ -419,7 +424,10 @@ function decodePayload(window: Window, offset: number): Pending | undefined {
   }
 }
 
-/** V6, A1–A4: what a complete group may say after everything before it. Changes nothing. */
+/**
+ * docs/design/storage.md#torn-tail-or-corruption, docs/design/consensus.md#invariants: what a complete group may say
+ * after everything before it. Changes nothing.
+ */
 function checkGroup(scan: LogScan, file: FileReport, group: readonly Pending[]): Omit<Stop, 'isDamage'> | undefined {
   let { hardState, lastIndex } = scan
   let lastTerm = termOf(scan)
@@ -562,7 +570,10 @@ function termOf(scan: LogScan): number {
   return mark && mark.index === scan.lastIndex ? mark.term : 0
 }
 
-/** V2–V4 for the last file: what stands behind the place where reading stopped? */
+/**
+ * Checks the bytes after the position where reading stopped, in the last file
+ * (docs/design/storage.md#torn-tail-or-corruption).
+ */
 function searchTail(scan: LogScan, file: FileReport, window: Window, from: number, reason: string): void {
   const unfinished = nextGroup(scan.group)
   let end = file.validBytes
@@ -582,7 +593,10 @@ function searchTail(scan: LogScan, file: FileReport, window: Window, from: numbe
   if (scan.damage) noteLost(scan, window, from)
 }
 
-/** Visits every record from `from` on that is valid by itself (V2), until the visitor returns something. */
+/**
+ * Visits every record from `from` on that is valid by itself (docs/design/storage.md#torn-tail-or-corruption), until
+ * the visitor returns something.
+ */
 function forEachRecord<T>(
   window: Window,
   from: number,
@@ -604,7 +618,7 @@ function forEachRecord<T>(
   return undefined
 }
 
-/** End of the last byte at or behind `from` that is not zero; `from` when there is none. */
+/** End of the last nonzero byte at or after `from`; `from` if all are zero. */
 function lastByteSet(window: Window, from: number): number {
   let end = from
   for (let offset = from; offset < window.fileBytes; ) {
@@ -622,7 +636,7 @@ function lastByteSet(window: Window, from: number): number {
   return end
 }
 
-/** Notes the highest index that stands in records behind a damaged place. */
+/** Notes the highest index in records after a damaged position. */
 function noteLost(scan: LogScan, window: Window, from: number): void {
   forEachRecord(window, from, (record) => {
     if (record.type !== RECORD_TYPE.entries) return undefined
@@ -645,7 +659,10 @@ function findGroup(scan: LogScan, window: Window, from: number): number {
   return found ?? window.fileBytes
 }
 
-/** M10, A23: at most one membership entry above the durable commit index. */
+/**
+ * docs/design/consensus.md#when-a-configuration-takes-effect, docs/design/consensus.md#invariants: at most one
+ * membership entry above the durable commit index.
+ */
 function checkWhole(scan: LogScan): void {
   const open = scan.configurations.filter((index) => index > scan.hardState.commit)
   if (open.length <= 1) return
@@ -659,7 +676,7 @@ export type EntryVisitor = (firstIndex: number, count: number, bytes: Uint8Array
 
 /**
  * Streams the entries from index `from` on out of the valid part of the files, each index once, as the log has it in
- * the end: what was replaced later is left out. Checksums are verified again (A15).
+ * the end: what was replaced later is left out. Checksums are verified again (docs/design/consensus.md#invariants).
  *
  * @throws `corrupt_data` when what was valid a moment ago no longer is
  */
@@ -693,7 +710,7 @@ function visitRecord(window: Window, next: number, last: number, visit: EntryVis
   const first = Math.max(firstIndex, next)
   const end = Math.min(firstIndex + count - 1, last)
   if (first > end) return next
-  assert(first === next, 'entries come in order, without a gap (A3)')
+  assert(first === next, 'entries come in order, without a gap')
   const at = skipEntries(view, record.payloadStart + ENTRIES_HEADER_BYTES, first - firstIndex)
   const stop = end === firstIndex + count - 1 ? record.payloadEnd : skipEntries(view, at, end - first + 1)
   assert(stop - at >= ENTRY_HEADER_BYTES + entryLength(view, at), 'a range holds at least one entry')
@@ -737,7 +754,7 @@ type CutLimits = { readonly sequences: readonly number[]; readonly limits: reado
 /** For each cut the lowest index that it or a later one replaced. */
 function cutLimits(cuts: readonly Cut[]): CutLimits {
   const limits = cuts.map((cut) => cut.firstIndex)
-  for (let i = limits.length - 2; i >= 0; i--) limits[i] = Math.min(limits[i] as number, limits[i + 1] as number)
+  for (let i = limits.length - 2; i >= 0; i--) limits[i] = Math.min(limits[i], limits[i + 1])
   return { sequences: cuts.map((cut) => cut.sequence), limits, at: 0 }
 }
 

@@ -1,4 +1,4 @@
-/** consensus.md V7: what was written long ago is read again, and every damaged byte of it is found. */
+/** docs/design/storage.md#scrubbing: what was written long ago is read again, and every damaged byte of it is found. */
 import { expect, test } from 'vitest'
 import { readFully } from '../env.ts'
 import { damage, type SimulatedDisk } from '../testing/disk.ts'
@@ -70,7 +70,7 @@ test('a bit that is set and flips is found, in the file that has it and in no ot
     // Zeros between records, which pad them, carry nothing.
     let offset = random.below(data.length)
     while (data[offset] === 0) offset = random.below(data.length)
-    damage(disk, file.path, offset, Uint8Array.of((data[offset] as number) ^ (1 << random.below(8))))
+    damage(disk, file.path, offset, Uint8Array.of(data[offset] ^ (1 << random.below(8))))
 
     const found = walk(disk).filter((step) => step.damage !== undefined)
 

@@ -1,8 +1,11 @@
-/** Reads the log back while the node runs, a file a step, so that rot is found before a recovery needs it (consensus.md V7). */
+/**
+ * Reads the log back while the node runs, a file a step, so that rot is found before a recovery needs it
+ * (docs/design/storage.md#scrubbing).
+ */
 import { type Disk, errnoOf } from '../env.ts'
 import { type Damage, type FileReport, listLogFiles, scanLog } from './scan.ts'
 
-/** `file`: the one that was read; the next step goes on behind it. */
+/** `file`: the one that was read; the next step continues after it. */
 export type LogScrubStep = { readonly file: string; readonly damage: Damage | undefined }
 
 /**

@@ -20,31 +20,33 @@ function startWith(options: WalOptions, flushThreshold: number, defects: readonl
     monotonicMs: env.clock.monotonicMs,
     isRefusing: false,
     refusals: 0,
-    refusedEntries: 0,
   }
   return { disk, env, thread, sent }
 }
 
 const start = (flushThreshold = 100, ...defects: string[]) => startWith(OPTIONS, flushThreshold, defects)
 
-function append(token: number, batches: ReturnType<typeof entries>[], commit = 0, term = 1): ToWal {
-  return { type: 'append', token, hardState: { term, vote: 1, commit }, entries: batches }
+/** @param refusals refusals that had arrived when it was sent */
+function append(token: number, batches: ReturnType<typeof entries>[], commit = 0, term = 1, refusals = 0): ToWal {
+  return { type: 'append', token, hardState: { term, vote: 1, commit }, entries: batches, refusals }
 }
 
-const told = (sent: FromWal[]) => sent.map((message) => [message.type, 'token' in message ? message.token : 0])
+const refusalsIn = (sent: FromWal[]) => sent.filter(({ type }) => type === 'refused').length
 
-test('everything queued goes into one group, and its last token is told', () => {
+const reported = (sent: FromWal[]) => sent.map((message) => [message.type, 'token' in message ? message.token : 0])
+
+test('all queued entries go into one group, and its last token is reported', () => {
   const { thread, sent } = start()
   handleWalMessages(thread, [
     append(1, [entries(1, 3, 1)]),
     append(2, [entries(4, 2, 1)]),
     append(3, [entries(6, 1, 1)]),
   ])
-  expect(told(sent)).toEqual([['stored', 3]])
+  expect(reported(sent)).toEqual([['stored', 3]])
   expect(thread.wal.lastIndex).toBe(6)
 })
 
-test('a hand-over larger than a group goes into several and is told once it is whole', () => {
+test('a hand-over larger than a group goes into several and is reported once it is complete', () => {
   const { thread, sent, env } = start(10)
   const batches = [entries(1, 25, 1), entries(26, 7, 1)]
   handleWalMessages(thread, [
@@ -53,7 +55,7 @@ test('a hand-over larger than a group goes into several and is told once it is w
     append(3, [entries(33, 1, 1)], 0),
   ])
 
-  expect(told(sent)).toEqual([
+  expect(reported(sent)).toEqual([
     ['stored', 1],
     ['stored', 1],
     ['stored', 1],
@@ -63,41 +65,40 @@ test('a hand-over larger than a group goes into several and is told once it is w
   expect(replayTexts(env.disk, recovered.scan)).toEqual(batchTexts([...batches, entries(33, 1, 1)]))
 })
 
-test('a commit index beyond the group it travels with is cut to what is stored (A2, M10)', () => {
+test('a commit index beyond the group it travels with is cut to what is stored', () => {
   const { thread } = start(10)
-  // A follower is told by one message what is new and that it is committed.
+  // One message tells a follower both the new entries and their commit.
   handleWalMessages(thread, [append(1, [entries(1, 25, 1)], 20)])
   expect(thread.wal.hardState.commit).toBe(20)
   expect(thread.wal.lastIndex).toBe(25)
 })
 
-test('what comes behind a refusal is refused, but votes are stored (W4)', () => {
+test('entries are refused until there is room again, but votes are stored', () => {
   const { disk, thread, sent } = start(1000)
   fillDisk(disk)
   const large = Array.from({ length: 12 }, (_, i) => entries(1 + i * 20, 20, 1, 48))
   handleWalMessages(thread, [append(1, large.slice(0, 1)), append(2, large.slice(1)), append(3, [entries(241, 1, 1)])])
   const last = thread.wal.lastIndex
-  expect(sent.at(-2)).toMatchObject({ type: 'refused', token: 2 })
-  expect(sent.at(-1)).toEqual({ type: 'refused', token: 3, storedTo: undefined })
+  expect(sent.at(-1)).toMatchObject({ type: 'refused', token: 2 })
 
-  handleWalMessages(thread, [append(4, [], 0, 7), append(5, [entries(last + 1, 1, 7)], 0, 7)])
+  handleWalMessages(thread, [append(4, [], 0, 7, 1), append(5, [entries(last + 1, 1, 7)], 0, 7, 1)])
 
-  expect(told(sent).slice(-2)).toEqual([
+  expect(reported(sent).slice(-2)).toEqual([
     ['stored', 4],
     ['refused', 5],
   ])
   expect(thread.wal.hardState).toMatchObject({ term: 7 })
-  handleWalMessages(thread, [{ type: 'resume', refusals: 3 }])
+  handleWalMessages(thread, [{ type: 'resume' }])
   expect(sent.at(-1)).toEqual({ type: 'resumed', takesEntries: false })
   disk.capacityBytes *= 4
-  handleWalMessages(thread, [{ type: 'resume', refusals: 3 }, append(6, [entries(last + 1, 1, 7)], 0, 7)])
-  expect(told(sent).slice(-2)).toEqual([
+  handleWalMessages(thread, [{ type: 'resume' }, append(6, [entries(last + 1, 1, 7)], 0, 7, 2)])
+  expect(reported(sent).slice(-2)).toEqual([
     ['resumed', 0],
     ['stored', 6],
   ])
 })
 
-test('entries that continue what was refused are not taken, also when there is room again (A3)', () => {
+test('entries that continue what was refused are not taken, also when there is room again', () => {
   const { disk, thread, sent } = start(1000)
   const { capacityBytes } = fillDisk(disk)
   const large = Array.from({ length: 12 }, (_, i) => entries(1 + i * 20, 20, 1, 48))
@@ -105,23 +106,83 @@ test('entries that continue what was refused are not taken, also when there is r
   const last = thread.wal.lastIndex
   expect(sent.at(-1)).toMatchObject({ type: 'refused', token: 1 })
 
-  // The disk was slow meanwhile: what stands in front of this resume is refused, and was built upon behind it.
+  // The disk was slow meanwhile: what is in front of this resume is refused, and was built upon behind it.
   disk.capacityBytes = capacityBytes * 4
-  const queue = [append(2, [entries(last + 1, 2, 1)]), append(4, [entries(last + 3, 1, 1)])] as const
-  handleWalMessages(thread, [queue[0], { type: 'resume', refusals: 1 }, queue[1]])
-  expect(sent.slice(-3)).toMatchObject([
-    { type: 'refused', token: 2 },
-    { type: 'resumed', takesEntries: false },
-    { type: 'refused', token: 4 },
-  ])
-  handleWalMessages(thread, [{ type: 'resume', refusals: 3 }, append(5, [entries(last + 1, 2, 1)])])
+  const queue = [append(2, [entries(last + 1, 2, 1)], 0, 1, 1), append(4, [entries(last + 3, 1, 1)], 0, 1, 1)] as const
+  handleWalMessages(thread, [queue[0], { type: 'resume' }, queue[1]])
   expect(sent.slice(-2)).toMatchObject([
+    { type: 'refused', token: 2 },
     { type: 'resumed', takesEntries: true },
-    { type: 'stored', token: 5 },
   ])
+  expect(thread.wal.lastIndex).toBe(last)
+  handleWalMessages(thread, [append(5, [entries(last + 1, 2, 1)], 0, 1, 2)])
+  expect(sent.at(-1)).toMatchObject({ type: 'stored', token: 5 })
 })
 
-test('what a refusal kept from being replaced does not become committed behind it (M10)', () => {
+/** The log as it is when even the room for votes and marks is used up. */
+function usedUp(...defects: string[]) {
+  const started = start(1_000, ...defects)
+  const { disk, thread, sent } = started
+  handleWalMessages(thread, [append(1, [entries(1, 20, 1)], 20)])
+  fillDisk(disk)
+  for (let i = 0; i < 40; i++) {
+    handleWalMessages(thread, [append(2 + i, [entries(21 + i * 20, 20, 1, 48)], 20, 1, thread.refusals)])
+  }
+  for (let term = 2; term <= 40; term++) {
+    handleWalMessages(thread, [append(100 + term, [], 20, term, thread.refusals)])
+  }
+  expect(sent.at(-1)).toMatchObject({ type: 'refused' })
+  return started
+}
+
+test('a refused vote let the log store entries that the core had taken back with it (seed 6963925)', () => {
+  const lastAfter = (...defects: string[]): { before: number; after: number } => {
+    const { disk, thread, sent } = usedUp(...defects)
+    const before = thread.wal.lastIndex
+    // There is room when the log comes to a resume that was under way, and to entries behind it that were sent before
+    // the refusal of this vote arrived.
+    const refusals = thread.refusals
+    disk.capacityBytes = 2 ** 40
+    const behind = append(200, [entries(before + 1, 3, 41)], before + 3, 41, refusals)
+    handleWalMessages(thread, [append(199, [], 20, 41, refusals), { type: 'resume' }, behind])
+    if (defects.length === 0) {
+      expect(sent.slice(-2)).toMatchObject([
+        { type: 'refused', token: 199 },
+        { type: 'resumed', takesEntries: true },
+      ])
+    }
+    return { before, after: thread.wal.lastIndex }
+  }
+
+  const { before, after } = lastAfter()
+  expect(after).toBe(before)
+  const defect = lastAfter('wal/stores-taken-back')
+  expect(defect.after).toBe(defect.before + 3)
+})
+
+test('a commit index refused where writes copy let entries behind it through (seed 6963925)', () => {
+  const { disk, thread, sent } = start()
+  handleWalMessages(thread, [append(1, [entries(1, 5, 1)], 3)])
+  // A refused write leaves bytes that are written over before the next group; that takes room where writes copy.
+  fillDisk(disk).copiesOnWrite = true
+  disk.capacityBytes += 600
+  handleWalMessages(thread, [append(2, [entries(6, 60, 1, 48)], 3)])
+  expect(sent.at(-1)).toMatchObject({ type: 'refused', token: 2 })
+  disk.capacityBytes = 2 ** 40
+  handleWalMessages(thread, [{ type: 'resume' }])
+  fillDisk(disk).copiesOnWrite = true
+  handleWalMessages(thread, [append(3, [], 5, 1, 1)])
+  const isRefused = reported(sent).some(([type, token]) => type === 'refused' && token === 3)
+  expect(isRefused).toBe(true)
+
+  disk.capacityBytes = 2 ** 40
+  handleWalMessages(thread, [append(4, [entries(6, 1, 1)], 5, 1, 1)])
+  expect(thread.wal.lastIndex).toBe(5)
+  handleWalMessages(thread, [append(5, [entries(6, 1, 1)], 5, 1, 2)])
+  expect(thread.wal).toMatchObject({ lastIndex: 6, hardState: { commit: 5 } })
+})
+
+test('what a refusal kept from being replaced does not become committed behind it', () => {
   const commitBehind = (...defects: string[]): number => {
     const { disk, thread, sent } = start(30, ...defects)
     // The rest of the file has no room for a group, and the disk none for another file.
@@ -129,8 +190,9 @@ test('what a refusal kept from being replaced does not become committed behind i
     expect(thread.wal.lastIndex).toBe(170)
     fillDisk(disk)
     // Another leader replaces entries 165 to 170 and more, which are committed before the disk comes to them.
-    handleWalMessages(thread, [append(2, [entries(165, 60, 2, 48)], 160, 2), append(3, [], 170, 3)])
-    expect(told(sent).slice(-2)).toEqual([
+    handleWalMessages(thread, [append(2, [entries(165, 60, 2, 48)], 160, 2)])
+    handleWalMessages(thread, [append(3, [], 170, 3, 1)])
+    expect(reported(sent).slice(-2)).toEqual([
       ['refused', 2],
       ['stored', 3],
     ])
@@ -140,7 +202,7 @@ test('what a refusal kept from being replaced does not become committed behind i
   expect(commitBehind('wal/commit-behind-refusal')).toBe(170)
 })
 
-test('a group takes the commit index of its own hand-overs: behind it other entries may come (M10)', () => {
+test('a group takes the commit index of its own hand-overs: behind it other entries may come', () => {
   const replace = (...defects: string[]) => {
     const { thread } = start(10, ...defects)
     // Another leader replaces entries 5 to 10, and has committed up to 8.
@@ -149,10 +211,10 @@ test('a group takes the commit index of its own hand-overs: behind it other entr
   }
 
   expect(replace()).toEqual({ term: 2, vote: 1, commit: 8 })
-  expect(() => replace('wal/commit-of-next')).toThrow('(A4)')
+  expect(() => replace('wal/commit-of-next')).toThrow('nothing at or below the commit index')
 })
 
-test('a group holds so many batches as their records fit beside them (W1)', () => {
+test('a group holds so many batches as their records fit beside them', () => {
   const { thread, sent } = startWith({ fileBytes: 4 * 1024 * 1024, reserveBytes: 1_024 }, 100_000, [])
   const batches = Array.from({ length: 8_200 }, (_, i) => entries(1 + i, 1, 1))
 
@@ -164,27 +226,29 @@ test('a group holds so many batches as their records fit beside them (W1)', () =
   ])
 })
 
-test('when even the room for votes and marks is used up they are refused, and wait for more (W4)', () => {
+test('when even the room for votes and marks is used up they are refused, and wait for more', () => {
   const { disk, thread, sent } = start(1_000)
   handleWalMessages(thread, [append(1, [entries(1, 20, 1)], 20)])
   fillDisk(disk)
-  for (let i = 0; i < 40; i++) handleWalMessages(thread, [append(2 + i, [entries(21 + i * 20, 20, 1, 48)], 20)])
+  for (let i = 0; i < 40; i++)
+    handleWalMessages(thread, [append(2 + i, [entries(21 + i * 20, 20, 1, 48)], 20, 1, refusalsIn(sent))])
   const before = sent.length
-  for (let term = 2; term <= 40; term++) handleWalMessages(thread, [append(100 + term, [], 20, term)])
+  for (let term = 2; term <= 40; term++) handleWalMessages(thread, [append(100 + term, [], 20, term, refusalsIn(sent))])
   const votes = sent.slice(before)
   const stored = votes.filter(({ type }) => type === 'stored').length
   expect(stored).toBeGreaterThan(0)
   expect(votes.slice(stored).every(({ type }) => type === 'refused')).toBe(true)
   expect(thread.wal.hardState.term).toBe(1 + stored)
 
-  // Nobody is told of a mark that found no room.
+  // A mark without room is not reported.
   handleWalMessages(thread, [{ type: 'mark', mark: { index: 20, term: 1 } }])
   expect(sent.at(-1)).toMatchObject({ type: 'refused' })
 
-  // The next vote is on its way already when the word to go on is: it is refused first, and must not be in its way.
+  // The next vote is on its way already when the resume is: it is refused first, and must not be in its way.
   disk.capacityBytes = 2 ** 40
-  const refusals = sent.filter(({ type }) => type === 'refused').length
-  handleWalMessages(thread, [append(199, [], 20, 41), { type: 'resume', refusals }, append(200, [], 20, 41)])
+  const refusals = refusalsIn(sent)
+  handleWalMessages(thread, [append(199, [], 20, 41, refusals), { type: 'resume' }])
+  handleWalMessages(thread, [append(200, [], 20, 41, refusals + 1)])
   expect(sent.slice(-3)).toMatchObject([
     { type: 'refused', token: 199 },
     { type: 'resumed', takesEntries: true },
@@ -203,7 +267,7 @@ test('a mark brings the commit index that covers it, and compaction follows', ()
   expect(sent.slice(-2)).toMatchObject([{ type: 'marked' }, { type: 'compacted', deleted: files - 1, files: 1 }])
 })
 
-test('closing wipes what a refused write left, so that an orderly stop looks like one', () => {
+test('closing wipes the remains of a refused write, so that a clean shutdown is recognized', () => {
   const { disk, thread, sent } = start()
   handleWalMessages(thread, [append(1, [entries(1, 3, 1)])])
   const { offset, files } = thread.wal
@@ -228,7 +292,7 @@ test('closing wipes what a refused write left, so that an orderly stop looks lik
   ).toBe(true)
 })
 
-test('what waits is stored before a mark, a load and an end behind it, and each is told (§16, §17)', () => {
+test('queued entries are stored before a later mark, load and end, and each is reported', () => {
   const { disk, thread, sent } = start()
   handleWalMessages(thread, [append(1, [entries(1, 5, 1)], 3), { type: 'mark', mark: { index: 5, term: 1 } }])
   expect(sent.map(({ type }) => type)).toEqual(['stored', 'marked'])
@@ -236,7 +300,7 @@ test('what waits is stored before a mark, a load and an end behind it, and each 
 
   handleWalMessages(thread, [append(2, [entries(6, 2, 1)], 5), { type: 'install', mark: { index: 40, term: 1 } }])
   expect(sent.at(-1)).toEqual({ type: 'installed', mark: { index: 40, term: 1 }, isDone: true })
-  handleWalMessages(thread, [append(3, [entries(41, 1, 1)], 40), { type: 'resume', refusals: 0 }])
+  handleWalMessages(thread, [append(3, [entries(41, 1, 1)], 40), { type: 'resume' }])
   expect(sent.at(-1)).toEqual({ type: 'resumed', takesEntries: true })
 
   fillDisk(disk)

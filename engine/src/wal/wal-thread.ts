@@ -1,7 +1,7 @@
 /**
- * The log's side of the conversation with the replica, without a thread around it, so that a simulator can drive it:
- * takes everything queued, writes it with one write and one sync, reports (performance.md §8). While it waits for the
- * disk the next group gathers; there is no timer and no window to tune.
+ * The log's side of the protocol with the replica, without a thread around it, so that a simulator can drive it: takes
+ * all queued messages, writes them with one write and one sync, and reports (docs/design/storage.md#group-commit).
+ * While it waits for the disk the next group collects; there is no timer and no window to tune.
  */
 
 import { realDisk } from '../env.ts'
@@ -20,7 +20,7 @@ import {
   walBytes,
 } from './wal.ts'
 
-/** A log as data: descriptors are the process's, so another thread can go on with them. */
+/** A log as data: descriptors belong to the process, so another thread can continue with them. */
 export type WalState = Omit<Wal, 'disk' | 'view'>
 
 export function packWal({ disk: _disk, view: _view, ...state }: Wal): WalState {
@@ -39,18 +39,19 @@ export type ToWal =
       readonly token: number
       readonly hardState: HardState
       readonly entries: readonly EntryBatch[]
+      /**
+       * Refusals that the sender had received when it sent this. If the count differs from the log's, it was sent
+       * before a refusal arrived, and the sender has taken it back or is about to.
+       */
+      readonly refusals: number
     }
   /** A snapshot of this node is whole on disk. */
   | { readonly type: 'mark'; readonly mark: SnapshotMark }
-  /** A snapshot of the leader's is whole on disk: the log begins anew behind it. */
+  /** A snapshot of the leader is complete on disk: the log restarts after it. */
   | { readonly type: 'install'; readonly mark: SnapshotMark }
   | { readonly type: 'compact'; readonly floor: number }
-  /**
-   * Try to make room, and take entries again. `refusals`: how many the sender has heard of, and taken back what they
-   * were about; while entries were refused since, others of its may be under way that continue them. Votes that are
-   * refused, once even their room is used up, are handed over again at once: they must not keep the log from trying.
-   */
-  | { readonly type: 'resume'; readonly refusals: number }
+  /** Try to make room, and take entries again. */
+  | { readonly type: 'resume' }
   | { readonly type: 'close' }
 
 export type FromWal =
@@ -64,7 +65,8 @@ export type FromWal =
       readonly files: number
     }
   /**
-   * No room for this token's entries, nor for any token behind it. `storedTo`: the last one of them that is stored all
+   * No room for this token's entries, nor for any token behind it: those are dropped without a message of their own.
+   * `storedTo`: the last one of them that is stored all
    * the same, because a hand-over can be larger than a group; absent when none is.
    */
   | { readonly type: 'refused'; readonly token: number; readonly storedTo?: number | undefined }
@@ -81,7 +83,7 @@ export type FromWal =
       readonly files: number
     }
   | { readonly type: 'failed'; readonly failure: Failure }
-  /** `isClean`: the log ends as an orderly stop leaves it. */
+  /** `isClean`: the log ends as after a clean shutdown. */
   | { readonly type: 'closed'; readonly isClean: boolean }
 
 export type WalThread = {
@@ -89,11 +91,10 @@ export type WalThread = {
   readonly flushThreshold: number
   readonly send: (message: FromWal) => void
   readonly monotonicMs: () => number
-  /** Set by a full disk until `resume`: everything queued behind the refused group is refused, too. */
+  /** Set by a full disk until `resume`: entries are refused, votes are not. */
   isRefusing: boolean
-  /** How many refusals were sent, and how many there were when entries were refused last. */
+  /** Refusals sent. */
   refusals: number
-  refusedEntries: number
 }
 
 type Append = Extract<ToWal, { type: 'append' }>
@@ -118,7 +119,7 @@ type Gathering = {
 
 /**
  * Handles everything that is queued, in order. Appends are put together into groups of at most `flushThreshold` entries
- * and 1 MiB (W1); a hand-over that is larger goes into several.
+ * and 1 MiB (docs/design/storage.md#group-commit); a hand-over that is larger goes into several.
  */
 export function handleWalMessages(thread: WalThread, queue: readonly ToWal[]): void {
   let group: Gathering | undefined
@@ -136,13 +137,14 @@ export function handleWalMessages(thread: WalThread, queue: readonly ToWal[]): v
 
 /** Adds a hand-over to the group, storing groups that are full on the way. @returns the group that is still open */
 function gather(thread: WalThread, open: Gathering | undefined, message: Append): Gathering | undefined {
-  const { token, entries } = message
+  const { token, entries, refusals } = message
   let { hardState } = message
-  // Behind a refusal only votes and terms are taken: there is room kept for them (W4).
+  // The core takes back everything behind a refusal, also where the refused group carried no entries: what is stored
+  // all the same would be unknown to it.
+  if (refusals !== thread.refusals && !thread.wal.defects['wal/stores-taken-back']) return open
+  // Behind a refusal only votes and terms are taken: there is room kept for them (docs/design/storage.md#group-commit).
   if (thread.isRefusing && entries.length > 0) {
-    if (open) storeGroup(thread, open)
-    refuse(thread, token)
-    thread.refusedEntries = thread.refusals
+    if (!open || storeGroup(thread, open)) refuse(thread, token)
     return undefined
   }
   // What was refused may have been meant to replace entries that are still here: they must not become committed.
@@ -162,7 +164,8 @@ function gather(thread: WalThread, open: Gathering | undefined, message: Append)
       const last: number = left.firstIndex + left.count - 1
       const piece: EntryBatch = sliceBatch(left, left.firstIndex, left.firstIndex + count - 1)
       group.batches.push(piece)
-      // Not before its entries: a commit index that covers them covers others until they are there (M10).
+      // Not before its entries: a commit index that covers them covers others until they are there
+      // (docs/design/consensus.md#when-a-configuration-takes-effect).
       group.hardState = hardState
       group.lastToken = token
       group.bytes += piece.bytes.length
@@ -197,20 +200,18 @@ function fittingEntries({ wal, flushThreshold }: WalThread, group: Gathering, ba
   return most
 }
 
-/** @returns false when it was refused; then everything queued behind it is, too */
+/** @returns false when it was refused; then everything behind it that was sent before the refusal arrived is dropped */
 function storeGroup(thread: WalThread, group: Gathering): boolean {
   const { wal } = thread
   const started = thread.monotonicMs()
   const last = group.batches.at(-1)
   const lastIndex = last ? last.firstIndex + last.count - 1 : wal.lastIndex
-  // A hand-over that goes on in the next group may commit more than this one brings (A2).
+  // A hand-over that continues in the next group may commit more than this one brings
+  // (docs/design/consensus.md#invariants).
   const hardState = { ...group.hardState, commit: Math.min(group.hardState.commit, lastIndex) }
   if (appendGroup(wal, { hardState, batches: group.batches }) === 'full') {
     refuse(thread, group.firstToken, group.storedTo)
-    if (group.batches.length > 0) {
-      thread.isRefusing = true
-      thread.refusedEntries = thread.refusals
-    }
+    if (group.batches.length > 0) thread.isRefusing = true
     return false
   }
   const syncMs = thread.monotonicMs() - started
@@ -232,8 +233,9 @@ function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
   const { wal } = thread
   switch (message.type) {
     case 'mark':
-      // A mark has its place in the reserve of each file, so a full disk does not keep it out (W4).
-      // What is in a snapshot is committed, whether the log says so already or not.
+      // A mark has its place in the reserve of each file, so a full disk does not prevent it
+      // (docs/design/storage.md#group-commit). A snapshot only contains committed entries, even if the log does not
+      // show that yet.
       if (appendGroup(wal, { mark: message.mark, hardState: committedTo(wal, message.mark), batches: [] }) === 'stored')
         thread.send({ type: 'marked', mark: message.mark })
       return
@@ -245,8 +247,7 @@ function handleOne(thread: WalThread, message: Exclude<ToWal, Append>): void {
       return thread.send({ type: 'compacted', deleted, firstIndex, bytes: walBytes(wal), files: wal.files.length })
     }
     case 'resume':
-      if (message.refusals >= thread.refusedEntries && (thread.isRefusing || isFull(wal)))
-        thread.isRefusing = !retryNext(wal)
+      if (thread.isRefusing || isFull(wal)) thread.isRefusing = !retryNext(wal)
       return thread.send({ type: 'resumed', takesEntries: !thread.isRefusing })
     default:
       return thread.send({ type: 'closed', isClean: closeWal(wal) })

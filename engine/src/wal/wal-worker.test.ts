@@ -45,10 +45,10 @@ function until(port: MessagePort, isLast: (message: FromWal) => boolean): Promis
 }
 
 function append(token: number, batches: EntryBatch[], commit: number): ToWal {
-  return { type: 'append', token, hardState: { term: 1, vote: 1, commit }, entries: batches }
+  return { type: 'append', token, hardState: { term: 1, vote: 1, commit }, entries: batches, refusals: 0 }
 }
 
-test('the thread stores what it is sent, tells up to which token, and lets go of the files', async () => {
+test('the thread stores its messages, reports up to which token, and closes the files', async () => {
   const { folder, worker, port, send } = start()
   const batches = Array.from({ length: 300 }, (_, i) => entries(1 + i * 20, 20, 1, 48))
   const ended = new Promise((resolve) => worker.on('exit', resolve))
@@ -72,7 +72,7 @@ test('the thread stores what it is sent, tells up to which token, and lets go of
   expect(recovered.hardState.commit).toBe(6000)
 })
 
-test('a failed write ends the conversation with disk_failed, and nothing is confirmed (W2)', async () => {
+test('a failed write ends the conversation with disk_failed, and nothing is confirmed', async () => {
   const { port, send, worker } = start((state) => {
     state.descriptor = 987_654
   })

@@ -20,7 +20,6 @@ function run(port: MessagePort, options: WalOptionsOfThread): void {
     monotonicMs: () => performance.now(),
     isRefusing: false,
     refusals: 0,
-    refusedEntries: 0,
   }
   let filling: NodeJS.Immediate | undefined
   let isOpen = true
@@ -28,7 +27,7 @@ function run(port: MessagePort, options: WalOptionsOfThread): void {
     try {
       return work()
     } catch (error) {
-      // After a failed write or sync nothing more is written: the node ends (W2).
+      // After a failed write or sync nothing more is written: the node ends (docs/design/storage.md#disk-errors).
       isOpen = false
       clearImmediate(filling)
       port.postMessage({ type: 'failed', failure: failureOf(error) } satisfies FromWal)

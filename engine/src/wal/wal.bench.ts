@@ -1,5 +1,6 @@
 /**
- * How close is a group commit to a bare write and fdatasync of the same size? (performance.md §8, target 14)
+ * How close is a group commit to a bare write and fdatasync of the same size? (docs/design/storage.md#group-commit,
+ * target 14)
  *
  * Data: groups of 1 to 20,000 entries of 48 bytes, appended by one thread to files of 64 MiB on a real disk, the next
  * file prepared between groups as the wal thread does it. Baseline: the same bytes at growing offsets of a file filled

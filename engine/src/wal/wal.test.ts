@@ -87,7 +87,7 @@ test('what was appended is there after a restart, with term, vote and commit ind
   expect([3, 4].map((index) => recoveredTerm(recovered, index))).toEqual([1, 2])
 })
 
-test('appending goes on after a restart where it ended', () => {
+test('appending continues after a restart where it ended', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 2, 1)] })
   const again = reopen(disk)
@@ -108,7 +108,7 @@ test('an acknowledged group survives a crash that loses everything unsynced', ()
   expect(tryOpen(after.env, DIRECTORY)).toMatchObject({ code: '', texts: batchTexts([batch]), term: 1, vote: 1 })
 })
 
-test('a group is one write and one sync (W1)', () => {
+test('a group is one write and one sync', () => {
   const { disk, wal } = begin()
   const before = disk.operations.length
 
@@ -154,7 +154,7 @@ test('a log over many files reads as one, and each file can stand first', () => 
   }
 })
 
-test('the bytes of a log do not depend on whether the next file was prepared ahead (§15.1)', () => {
+test('the bytes of a log do not depend on whether the next file was prepared ahead', () => {
   const eager = begin()
   const lazy = begin()
   for (let i = 0; i < 20; i++) {
@@ -167,7 +167,7 @@ test('the bytes of a log do not depend on whether the next file was prepared ahe
   for (const { path } of eager.wal.files) expect(contentOf(eager.disk, path)).toEqual(contentOf(lazy.disk, path))
 })
 
-test('no sync waits for more than a step of the next file (§15.1)', () => {
+test('no sync waits for more than a step of the next file', () => {
   const { disk, wal } = begin()
   let unsynced = 0
   let worst = 0
@@ -199,7 +199,7 @@ test('a log begins behind the snapshot a member starts with', () => {
   })
 })
 
-test('recovery cuts the log at the first torn record and keeps all before it (V3)', () => {
+test('recovery cuts the log at the first torn record and keeps all before it', () => {
   const { disk, wal } = begin()
   const kept = entries(1, 5, 1)
   appendGroup(wal, { hardState: hardState(1, 0), batches: [kept] })
@@ -220,7 +220,7 @@ test('recovery cuts the log at the first torn record and keeps all before it (V3
   ).toBe(true)
 })
 
-test('damage before an acknowledged group is refused with file, offset and reason, and nothing changes (V4)', () => {
+test('damage before an acknowledged group is refused with file, offset and reason, and nothing changes', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
   const middle = wal.offset
@@ -237,7 +237,7 @@ test('damage before an acknowledged group is refused with file, offset and reaso
   expect(picture(disk)).toEqual(before)
 })
 
-test('damage in a file that others follow is never taken for a torn tail (V4)', () => {
+test('damage in a file that others follow is never taken for a torn tail', () => {
   const { disk, wal } = begin()
   fill(wal, 3)
   const first = wal.files[0]?.path ?? ''
@@ -249,7 +249,7 @@ test('damage in a file that others follow is never taken for a torn tail (V4)', 
   })
 })
 
-test('a missing file, a foreign file and a changed name are refused (V4)', () => {
+test('a missing file, a foreign file and a changed name are refused', () => {
   const { disk, wal } = begin()
   fill(wal, 4)
   const [first, second] = wal.files.map((file) => file.path) as [string, string]
@@ -258,17 +258,17 @@ test('a missing file, a foreign file and a changed name are refused (V4)', () =>
     ['name', (copy) => copy.rename(first, first.replace('-0000000000000001.', '-0000000000000002.')), 'its name'],
     ['all', (copy) => wal.files.forEach(({ path }) => void copy.unlink(path)), 'the log is missing'],
   ]
-  for (const [, change, says] of cases) {
+  for (const [, change, reason] of cases) {
     const copy = copyDisk(disk)
     change(copy)
     expect(tryOpen(createSimulation({ disk: copy }).env, DIRECTORY)).toMatchObject({
       code: 'corrupt_data',
-      message: expect.stringContaining(says),
+      message: expect.stringContaining(reason),
     })
   }
 })
 
-test('a log of another cluster, incarnation or codec list is refused by name (V4)', () => {
+test('a log of another cluster, incarnation or codec list is refused by name', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
   const { env } = createSimulation({ disk: restart(disk) })
@@ -280,7 +280,7 @@ test('a log of another cluster, incarnation or codec list is refused by name (V4
   expect(open(other('codecHash'))).toThrow('the codec list differs')
 })
 
-test('a file that cannot be read is damage, not a torn tail (V4)', () => {
+test('a file that cannot be read is damage, not a torn tail', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
   const simulation = createSimulation({ disk: restart(disk) })
@@ -292,7 +292,7 @@ test('a file that cannot be read is damage, not a torn tail (V4)', () => {
   })
 })
 
-test('a process killed between write and sync may have been seen: what is read back is synced first (V5)', () => {
+test('a process killed between write and sync may have been seen: what is read back is synced first', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
   disk.fault = ({ call }) => (call === 'syncData' ? { kind: 'crash' } : undefined)
@@ -305,7 +305,7 @@ test('a process killed between write and sync may have been seen: what is read b
   expect(tryOpen(after.env, DIRECTORY)).toMatchObject({ texts: batchTexts([entries(1, 10, 1)]) })
 })
 
-test('a log must connect to the snapshot the node starts from (V6)', () => {
+test('a log must connect to the snapshot the node starts from', () => {
   const { disk, wal } = begin(SMALL, { index: 10, term: 2 })
   appendGroup(wal, { hardState: hardState(3, 10), batches: [entries(11, 5, 3)] })
   const { recovered } = reopen(disk)
@@ -321,7 +321,7 @@ test('a log must connect to the snapshot the node starts from (V6)', () => {
     [12, 2, 'entry 12 is of term 3'],
     [10, 1, 'entry 10 is of term 2'],
   ]
-  for (const [index, term, says] of bad) expect(() => assertConnects(recovered, { index, term })).toThrow(says)
+  for (const [index, term, reason] of bad) expect(() => assertConnects(recovered, { index, term })).toThrow(reason)
 })
 
 test('a log is made again where a formation was cut short, and never over one with content', () => {
@@ -336,7 +336,7 @@ test('a log is made again where a formation was cut short, and never over one wi
   expect(() => createWal(env, DIRECTORY, IDENTITY, EMPTY, SMALL)).toThrow('CLUSTER')
 })
 
-test('compaction deletes whole files below the floor, oldest first, each one durably (§17)', () => {
+test('compaction deletes whole files below the floor, oldest first, each one durably', () => {
   const { disk, wal } = begin()
   fill(wal, 5)
   appendGroup(wal, { hardState: hardState(1, wal.lastIndex), batches: [] })
@@ -362,7 +362,7 @@ test('the file that is written is never deleted, so term and vote stay', () => {
   expect(reopen(disk).recovered.hardState).toEqual({ term: 7, vote: 3, commit: 5 })
 })
 
-test('on a full disk entries are refused whole, votes and marks are still stored (W4, §19)', () => {
+test('on a full disk entries are refused whole, votes and marks are still stored', () => {
   const { disk, wal } = begin()
   disk.capacityBytes = 8192 + 1000
   const texts: string[] = []
@@ -382,7 +382,7 @@ test('on a full disk entries are refused whole, votes and marks are still stored
   expect(opened).toMatchObject({ code: '', texts, term: 9, vote: 2, markIndex: wal.mark.index })
 })
 
-test('writing goes on without a restart when space returns (§19)', () => {
+test('writing continues without a restart when space returns', () => {
   const { disk, wal } = begin()
   disk.capacityBytes = 8192 + 1000
   while (
@@ -444,7 +444,7 @@ test('what a refused write left is wiped before anything is written there, and u
   }
 })
 
-test('wal/refused-write-left is noticed: what is left of the group stands behind the next one', () => {
+test('wal/refused-write-left is noticed: the rest of the group remains after the next one', () => {
   const textsAfter = (...defects: WalDefect[]) => {
     const { disk, wal } = begin(SMALL, EMPTY, defects)
     appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
@@ -464,7 +464,7 @@ test('wal/refused-write-left is noticed: what is left of the group stands behind
   expect(textsAfter('wal/refused-write-left')).toMatchObject({ code: 'corrupt_data' })
 })
 
-test('wal/sync-error-retried is noticed: a second sync says that it is there, and it is gone (W2)', () => {
+test('wal/sync-error-retried is noticed: a second sync reports success, and the data is gone', () => {
   const append = (...defects: WalDefect[]) => {
     const { disk, wal } = begin(SMALL, EMPTY, defects)
     let failures = 0
@@ -477,7 +477,7 @@ test('wal/sync-error-retried is noticed: a second sync says that it is there, an
   expect(append('wal/sync-error-retried')).toMatchObject({ result: 'stored', found: { code: '', texts: [] } })
 })
 
-test('wal/compacts-too-much is noticed: a file goes whose entries are needed (§17)', () => {
+test('wal/compacts-too-much is noticed: a file goes whose entries are needed', () => {
   const firstAfter = (...defects: WalDefect[]): number => {
     const { disk, wal } = begin(SMALL, EMPTY, defects)
     fill(wal, 3)
@@ -491,7 +491,7 @@ test('wal/compacts-too-much is noticed: a file goes whose entries are needed (§
   expect(firstAfter('wal/compacts-too-much')).toBeGreaterThan(0)
 })
 
-test('a next file without a name waits for room for it, and an installation waits as well (W3)', () => {
+test('a next file without a name waits for room for it, and an installation waits as well', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [] })
   disk.fault = ({ call }) => (call === 'rename' ? { kind: 'fail', code: 'ENOSPC' } : undefined)
@@ -513,7 +513,7 @@ test('a next file without a name waits for room for it, and an installation wait
   expect(reopen(disk).recovered).toMatchObject({ firstIndex: last + 51, hardState: { term: 1, commit: last + 50 } })
 })
 
-test('a start that finds the end of a file and no room for the next one waits for it (§19)', () => {
+test('a start that finds the end of a file and no room for the next one waits for it', () => {
   const { disk, wal } = begin()
   disk.fault = ({ call }) => (call === 'rename' ? { kind: 'crash' } : undefined)
   expect(() => fill(wal, 2)).toThrow('machine stops')
@@ -533,7 +533,7 @@ test('a start that finds the end of a file and no room for the next one waits fo
   expect(reopen(again.disk).recovered.lastIndex).toBe(last + 1)
 })
 
-test('a torn group behind an orderly stop is damage: nothing was being written (V4)', () => {
+test('a torn group after a clean shutdown is damage, because no write was in progress', () => {
   const { disk, wal } = begin()
   appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
   const end = wal.offset
@@ -543,11 +543,11 @@ test('a torn group behind an orderly stop is damage: nothing was being written (
   const { env } = createSimulation({ disk: restart(disk) })
   expect(tryOpen(env, DIRECTORY, SMALL, true)).toMatchObject({
     code: 'corrupt_data',
-    message: expect.stringContaining('the last stop was orderly'),
+    message: expect.stringContaining('the last shutdown was clean'),
   })
 })
 
-test('a disk that fails while the last file is written again ends the process (V5, W2)', () => {
+test('a disk that fails while the last file is written again ends the process', () => {
   for (const call of ['create', 'write', 'syncData', 'rename', 'syncDirectory'] as const) {
     const { disk, wal } = begin()
     appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
@@ -560,15 +560,15 @@ test('a disk that fails while the last file is written again ends the process (V
     const { disk, wal } = begin()
     appendGroup(wal, { hardState: hardState(1, 0), batches: [entries(1, 5, 1)] })
     const { env, disk: again } = createSimulation({ disk: restart(disk) })
-    again.fault = ({ call: asked, path }) => {
-      if (path.endsWith('.tmp') && asked === 'create') return { kind: 'fail', code: 'ENOSPC' }
-      return asked === call && path.endsWith('.log') ? { kind: 'fail', code: 'EIO' } : undefined
+    again.fault = ({ call: tried, path }) => {
+      if (path.endsWith('.tmp') && tried === 'create') return { kind: 'fail', code: 'ENOSPC' }
+      return tried === call && path.endsWith('.log') ? { kind: 'fail', code: 'EIO' } : undefined
     }
     expect(tryOpen(env, DIRECTORY), `${call} in place`).toMatchObject({ code: 'disk_failed' })
   }
 })
 
-test('a log that finds no room when it is made says so, and is made once there is some', () => {
+test('creating a log without room is reported, and succeeds once there is some', () => {
   const { env, disk } = createSimulation()
   disk.makeDirectory(DIRECTORY)
   fillDisk(disk)
@@ -602,7 +602,7 @@ test('the bytes of the next file count as soon as they are on the disk', () => {
   expect(walBytes(wal)).toBe(2 * 8_192)
 })
 
-test('any other failure of a write or a sync ends the process with disk_failed (W2)', () => {
+test('any other failure of a write or a sync ends the process with disk_failed', () => {
   for (const call of ['write', 'syncData', 'rename', 'syncDirectory', 'create'] as const) {
     const { disk, wal } = begin()
     disk.fault = (operation) => (operation.call === call ? { kind: 'fail', code: 'EIO' } : undefined)
@@ -649,7 +649,7 @@ test('closing lets go of the files, and a clean start changes nothing', () => {
   expect(picture(disk)).toEqual(before)
 })
 
-test('a group is bounded, but for a single entry (W1)', () => {
+test('a group is bounded, but for a single entry', () => {
   const { wal } = begin({})
   const entry = entries(1, 1, 1, GROUP_BYTES_MAX)
   expect(fitsGroup(wal, 0, entry)).toBe(true)
@@ -658,17 +658,17 @@ test('a group is bounded, but for a single entry (W1)', () => {
   expect(walBytes(wal)).toBe(64 * 1024 * 1024)
 })
 
-test('what cannot be true is not written (A1–A4)', () => {
+test('what cannot be true is not written', () => {
   const { wal } = begin()
   appendGroup(wal, { hardState: hardState(5, 3), batches: [entries(1, 5, 5)] })
   const refused: [string, Parameters<typeof appendGroup>[1]][] = [
-    ['A1', { hardState: hardState(4, 3), batches: [] }],
-    ['A1', { hardState: hardState(5, 3, 2), batches: [] }],
-    ['A2', { hardState: hardState(5, 2), batches: [] }],
-    ['A2', { hardState: hardState(5, 6), batches: [] }],
-    ['A2', { mark: { index: 4, term: 5 }, batches: [] }],
-    ['A3', { batches: [entries(7, 1, 5)] }],
-    ['A4', { batches: [entries(3, 1, 6)] }],
+    ['the term never decreases', { hardState: hardState(4, 3), batches: [] }],
+    ['the vote changes only with the term', { hardState: hardState(5, 3, 2), batches: [] }],
+    ['commit', { hardState: hardState(5, 2), batches: [] }],
+    ['commit', { hardState: hardState(5, 6), batches: [] }],
+    ['commit', { mark: { index: 4, term: 5 }, batches: [] }],
+    ['indexes are contiguous', { batches: [entries(7, 1, 5)] }],
+    ['at or below the commit index', { batches: [entries(3, 1, 6)] }],
   ]
   for (const [id, group] of refused) expect(() => appendGroup(wal, group)).toThrow(id)
 })
@@ -702,7 +702,7 @@ test('bytes behind the data that make no record are wiped at the next start', ()
   ).toBe(true)
 })
 
-test('behind an installed snapshot the log begins anew, whatever it held (§16.3)', () => {
+test('after an installed snapshot the log restarts, whatever it held', () => {
   const { disk, wal } = begin()
   fill(wal, 3)
   vote(wal, 5)
@@ -755,7 +755,7 @@ test('a crash at any operation of an installation leaves the old log or the new 
   expect([...seen].sort()).toEqual(['new', 'old'])
 })
 
-test('a file that begins elsewhere without naming a snapshot is refused (V4)', () => {
+test('a file that begins elsewhere without naming a snapshot is refused', () => {
   const { disk, wal } = begin()
   fill(wal, 3)
   const mark = { index: wal.lastIndex + 10, term: 1 }
@@ -766,7 +766,7 @@ test('a file that begins elsewhere without naming a snapshot is refused (V4)', (
   expect(() => reopen(disk)).toThrow(/log file before it is missing/)
 })
 
-test('on a full disk nothing is installed and the log goes on (§19)', () => {
+test('on a full disk no snapshot is installed and the log continues', () => {
   const { disk, wal } = begin()
   fill(wal, 2)
   const mark = { index: wal.lastIndex + 10, term: 1 }

@@ -1,20 +1,22 @@
 /**
  * The log of one node on disk: groups of records appended and synced as one, replayed at start, cut behind a snapshot
- * (consensus.md §15).
+ * (docs/design/storage.md#data-directory).
  *
  *   wal/wal-<seq>-<firstIndex>.log   one after another; the last one is written
  *   wal/next.tmp                     the one after it, filled with zeros ahead of need
  *
- * Every group is synced before the next one is written, also one that only moves the commit index. W5 would allow to
- * leave that sync out; but two groups without a sync between them can survive a crash in the wrong order, and then a
- * record of a later group stands behind a hole: what V4 must call corruption.
+ * Every group is synced before the next one is written, even one that only moves the commit index.
+ * docs/design/storage.md#group-commit would allow skipping that sync. But two groups without a sync between them can
+ * survive a crash in the wrong order. A record of a later group then follows a hole, which
+ * docs/design/storage.md#torn-tail-or-corruption must treat as corruption.
  *
  * A new file begins with a group of its own (identity, hard state, snapshot mark), so that any file can be deleted when
  * the ones behind it hold all entries that are needed. It is written, with the header, before the file gets its name;
  * the end record of the file before is durable by then. So a named file that is not the last one always has an end.
  *
- * One thread uses a `Wal`, and its calls block (W6). A full disk is an answer (`'full'`), every other failure of a
- * write or sync ends the process: `disk_failed`, exit code 70 (W2).
+ * One thread uses a `Wal`, and its calls block (docs/design/storage.md#group-commit). A full disk is an answer
+ * (`'full'`), every other failure of a write or sync ends the process: `disk_failed`, exit code 70
+ * (docs/design/storage.md#disk-errors).
  */
 
 import { join } from 'node:path'
@@ -49,9 +51,12 @@ import {
 import { logFileName } from './scan.ts'
 
 export const LOG_FILE_BYTES = 64 * 1024 * 1024
-/** Kept at the end of each file for hard states, marks and the end record, also on a full disk (W4). */
+/**
+ * Kept at the end of each file for hard states, marks and the end record, also on a full disk
+ * (docs/design/storage.md#group-commit).
+ */
 export const FILE_RESERVE_BYTES = 64 * 1024
-/** W1. One group holds at most this much and one entry. */
+/** docs/design/storage.md#group-commit. One group holds at most this much and one entry. */
 export const GROUP_BYTES_MAX = 1024 * 1024
 /** The next file is synced in steps: one sync of 64 MiB would hold up the commits behind it. */
 export const PREPARE_SYNC_BYTES = 4 * 1024 * 1024
@@ -82,7 +87,7 @@ export type Group = {
 /** `'full'`: nothing was written, the disk has no room for the next log file. */
 export type AppendResult = 'stored' | 'full'
 
-/** Where a log begins anew: a snapshot that was installed, and what is promised from then on. */
+/** Where a log restarts: an installed snapshot, and the promises from then on. */
 type Start = { readonly mark: SnapshotMark; readonly hardState: HardState }
 
 type LogFile = {
@@ -140,7 +145,7 @@ export function buildWal(disk: Disk, directory: string, identity: LogIdentity, o
   const { fileBytes = LOG_FILE_BYTES, reserveBytes = FILE_RESERVE_BYTES } = options
   // A group with its records' headers; no more than a file in tests, which open logs by the hundred thousand.
   const buffer = new Uint8Array(Math.min(fileBytes, GROUP_BYTES_MAX + ENTRY_BYTES_MAX + PIECE_BYTES))
-  assert(reserveBytes >= 4 * FILE_END_RECORD_BYTES, 'the reserve holds an end record and some hard states (W4)')
+  assert(reserveBytes >= 4 * FILE_END_RECORD_BYTES, 'the reserve holds an end record and some hard states')
   assert(fileBytes >= FILE_HEADER_BYTES + HEAD_GROUP_BYTES + 2 * reserveBytes, 'a log file holds more than its reserve')
   return {
     disk,
@@ -169,13 +174,17 @@ export function buildWal(disk: Disk, directory: string, identity: LogIdentity, o
   }
 }
 
-/** Whether a group that holds `bytes` of entries may take another batch: the bound of W1. */
+/**
+ * Whether a group that holds `bytes` of entries may take another batch: the bound of
+ * docs/design/storage.md#group-commit.
+ */
 export function fitsGroup(wal: Wal, bytes: number, batch: EntryBatch): boolean {
   return bytes === 0 || bytes + batch.bytes.length <= wal.groupBytesMax
 }
 
 /**
- * Writes a group with one write and one sync (W1). When it returns `'stored'`, everything in it survives anything.
+ * Writes a group with one write and one sync (docs/design/storage.md#group-commit). When it returns `'stored'`,
+ * everything in it survives anything.
  *
  * @returns `'full'` when the next log file could not be made; then nothing of the group is in the log
  */
@@ -183,11 +192,11 @@ export function appendGroup(wal: Wal, group: Group): AppendResult {
   const hardState = group.hardState ?? wal.hardState
   assertFollows(wal, group, hardState)
   const bytes = groupBytes(group)
-  assert(bytes <= wal.buffer.length, 'a group is bounded (W1)')
+  assert(bytes <= wal.buffer.length, 'a group is bounded')
   if (!makeRoom(wal, group, bytes)) return 'full'
   const { sequence, chain, group: number } = wal
   const end = encodeGroup(wal, group, hardState)
-  // W6: what is about to be written against what is known to be there.
+  // docs/design/storage.md#group-commit: what is about to be written against what is known to be there.
   assert(end === bytes, 'a group takes as many bytes as it was counted to')
   assert(wal.offset % 8 === 0, 'records begin at multiples of eight')
   assert(wal.offset + end <= lastFileBytes(wal) - FILE_END_RECORD_BYTES, 'the end record keeps its place')
@@ -226,26 +235,29 @@ function syncGroup(wal: Wal): void {
   }
 }
 
-/** A1–A4 on the side of the disk: the same facts are asserted again when the log is read (L7). */
+/**
+ * docs/design/consensus.md#invariants on the side of the disk: the same facts are asserted again when the log is read
+ * (docs/design/consensus.md#determinism).
+ */
 function assertFollows(wal: Wal, group: Group, hardState: HardState): void {
   const before = wal.hardState
-  assert(hardState.term >= before.term, 'the term never decreases (A1)')
+  assert(hardState.term >= before.term, 'the term never decreases')
   assert(
     hardState.term > before.term || before.vote === 0 || hardState.vote === before.vote,
-    'the vote changes only with the term or from none (A1)',
+    'the vote changes only with the term or from none',
   )
-  assert(hardState.commit >= before.commit, 'the commit index never decreases (A2)')
+  assert(hardState.commit >= before.commit, 'the commit index never decreases')
   let last = wal.lastIndex
   for (const batch of group.batches) {
     assert(batch.count > 0, 'a batch holds entries')
-    assert(batch.firstIndex <= last + 1, 'indexes are contiguous (A3)')
-    assert(batch.firstIndex > before.commit, 'nothing at or below the commit index is replaced (A4)')
+    assert(batch.firstIndex <= last + 1, 'indexes are contiguous')
+    assert(batch.firstIndex > before.commit, 'nothing at or below the commit index is replaced')
     assert(batch.bytes.length <= GROUP_BYTES_MAX || batch.count === 1, 'a batch fits a group')
     assert(batch.bytes.length <= ENTRY_BYTES_MAX + ENTRY_HEADER_BYTES, 'an entry has at most 1 MiB')
     last = batch.firstIndex + batch.count - 1
   }
-  assert(hardState.commit <= last, 'only entries of the log are committed (A2)')
-  assert(!group.mark || group.mark.index <= hardState.commit, 'a snapshot holds committed entries only (A2)')
+  assert(hardState.commit <= last, 'only entries of the log are committed')
+  assert(!group.mark || group.mark.index <= hardState.commit, 'a snapshot holds committed entries only')
   assert(!group.mark || group.mark.index >= wal.mark.index, 'snapshots go forward')
 }
 
@@ -276,7 +288,8 @@ function makeRoom(wal: Wal, group: Group, bytes: number): boolean {
     assert(wal.offset + bytes <= lastFileBytes(wal) - wal.reserveBytes, 'a group fits an empty log file')
     return true
   }
-  // W4: votes and terms are stored on a full disk too, and so is a mark, which lets older files go.
+  // docs/design/storage.md#group-commit: votes and terms are stored on a full disk too, and so is a mark, which lets
+  // older files go.
   const { hardState = wal.hardState } = group
   const isPromise = hardState.term !== wal.hardState.term || hardState.vote !== wal.hardState.vote
   const mayUseReserve = group.batches.length === 0 && (isPromise || group.mark !== undefined)
@@ -303,7 +316,8 @@ function encodeGroup(wal: Wal, group: Group, hardState: HardState): number {
   const { buffer, view } = wal
   const number = nextGroup(wal.group)
   let left = 1 + group.batches.length + (group.mark ? 1 : 0)
-  // H8, M10: the hard state, with the commit index, stands before the entries it belongs to.
+  // docs/design/consensus.md#hand-over, docs/design/consensus.md#when-a-configuration-takes-effect: the hard state,
+  // with the commit index, stands before the entries it belongs to.
   const isLate = wal.defects['wal/commit-not-stored']
   writeHardState(view, RECORD_HEADER_BYTES, isLate ? { ...hardState, commit: wal.mark.index } : hardState)
   let at = addRecord(wal, 0, RECORD_TYPE.hardState, HARD_STATE_BYTES, number, --left === 0)
@@ -331,8 +345,8 @@ function addRecord(wal: Wal, at: number, type: RecordType, length: number, group
 }
 
 /**
- * Goes on filling the next log file, by at most `bytesMax`; called between groups and when there is nothing else to do
- * (§15.1).
+ * Continues to fill the next log file by at most `bytesMax`; called between groups and when idle
+ * (docs/design/storage.md#log-files).
  *
  * @returns true while there is more to do
  */
@@ -372,7 +386,7 @@ export function prepareNext(wal: Wal, bytesMax: number): boolean {
   return false
 }
 
-/** Gives the room of an unfinished next file back: somebody else may need it more. */
+/** Releases the space of an unfinished next file for other writers. */
 function discardNext(wal: Wal, descriptor: number): void {
   wal.disk.close(descriptor)
   unlinkFile(wal.disk, join(wal.directory, NEXT_FILE))
@@ -398,8 +412,9 @@ export function fillNext(wal: Wal): boolean {
 }
 
 /**
- * Ends the last file and begins the next one (W3): header and first group, synced · end record, synced · name, folder
- * synced. At each point a crash leaves the old file as the last one, or a new one that is whole.
+ * Ends the last file and begins the next one (docs/design/storage.md#log-files): header and first group, synced · end
+ * record, synced · name, folder synced. At each point a crash leaves the old file as the last one, or a new one that is
+ * whole.
  *
  * @returns false when there was no room; the log is as it was
  */
@@ -412,7 +427,7 @@ export function startFile(wal: Wal, start?: Start): boolean {
   try {
     renameFile(disk, temporary, path)
   } catch (error) {
-    // No room for the longer name. The file before has ended, so nothing goes on until this succeeds.
+    // No room for the longer name. The previous file has ended, so the log waits until this succeeds.
     if (isDiskFull(error)) return false
     throw error
   }
@@ -433,14 +448,15 @@ export function startFile(wal: Wal, start?: Start): boolean {
 }
 
 /**
- * Begins anew behind a snapshot that is whole on disk and that this log does not lead to: one of the leader's (§16.3).
- * What the log held is dropped with its files; a crash on the way leaves the old log or the new one.
+ * Restarts after a complete snapshot on disk that this log does not lead to: one of the leader
+ * (docs/design/storage.md#transfer). The old entries are dropped with their files; a crash on the way leaves the old log
+ * or the new one.
  *
- * @returns false when there was no room; the log is as it was
+ * @returns false when there was no room; the log is unchanged
  */
 export function installWal(wal: Wal, mark: SnapshotMark): boolean {
-  assert(mark.index > wal.hardState.commit, 'an installed snapshot is ahead of what is committed here (A2)')
-  assert(mark.term <= wal.hardState.term, 'the term of whoever sent it was stored before (A1, H8)')
+  assert(mark.index > wal.hardState.commit, 'an installed snapshot is ahead of what is committed here')
+  assert(mark.term <= wal.hardState.term, 'the term of its sender is stored')
   const hardState = { ...wal.hardState, commit: mark.index }
   if (wal.dirtyBytes > 0 && !wipe(wal)) return false
   if (wal.next.state === 'nameless' && !startFile(wal)) return false
@@ -526,7 +542,7 @@ function encodeHead(
 
 /**
  * Deletes whole files that hold only entries below `floor`, oldest first, each deletion synced before the next: a crash
- * leaves no hole (§17, W3).
+ * leaves no hole (docs/design/storage.md#log-compaction, docs/design/storage.md#log-files).
  *
  * @returns how many went
  */
@@ -555,9 +571,9 @@ export function walBytes(wal: Wal): number {
 }
 
 /**
- * Lets go of the files; everything in the log is synced already.
+ * Closes the files; all entries are synced already.
  *
- * @returns false when a refused write could not be wiped: then the log does not end as after an orderly stop
+ * @returns false when a refused write could not be wiped: then the log does not end as after a clean shutdown
  */
 export function closeWal(wal: Wal): boolean {
   const isClean = wal.dirtyBytes === 0 || wipe(wal)

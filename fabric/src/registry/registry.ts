@@ -1,6 +1,6 @@
 /**
- * The registry as a service: HTTP around its state, a sweep that takes off who is silent, and a keeper that writes what
- * changed (platform.md §2).
+ * The registry service: HTTP around its state, a sweep that removes silent components, and a writer that persists
+ * changes (docs/design/http.md#registry).
  */
 
 import type { IncomingMessage } from 'node:http'
@@ -46,11 +46,11 @@ import * as registry from './state.ts'
 import type { RegistryStorage } from './storage.ts'
 import { restoreState, storedOf } from './stored.ts'
 
-/** How often who is silent is looked for. */
+/** Interval of the sweep for silent components. */
 const SWEEP_MS = 1_000
-/** Between two log lines about one identity that two processes use. */
+/** Minimum interval between two log lines about one id used by two processes. */
 const CLASH_LOG_MS = 60_000
-/** Bytes of answers that are kept ready: lists of segments are long and asked for often. */
+/** Bytes of cached responses: segment lists are long and requested often. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 export type RegistryOptions = {
@@ -62,7 +62,7 @@ export type RegistryOptions = {
   readonly bufferMs: number
   /** A push with segments of others changes nothing. */
   readonly rejectsConflicts: boolean
-  /** State that cannot be read is set aside instead of ending the start. */
+  /** Unreadable state is set aside instead of failing the start. */
   readonly resetsState: boolean
   readonly tokens: AccessRules['tokens']
   readonly publicRead: boolean
@@ -70,7 +70,7 @@ export type RegistryOptions = {
   readonly version: string
   readonly clock: Clock
   readonly log: Log
-  /** What is still being answered this long after the stop is cut off. */
+  /** Requests still in progress this long after the stop are cut off. */
   readonly drainMs: number
   /** 16 random hexadecimal digits. */
   readonly newEpoch: () => string
@@ -79,7 +79,7 @@ export type RegistryOptions = {
 export type RunningRegistry = {
   readonly port: number
   readonly setTls: (tls: TlsMaterial) => void
-  /** Answers what waits, takes no more, writes what is to be written. */
+  /** Answers waiting requests, accepts no more, and writes pending changes. */
   readonly stop: () => Promise<void>
 }
 
@@ -94,7 +94,7 @@ type Service = {
   readonly clashes: Map<string, number>
   keptBytes: number
   keptVersions: { readonly version: number; readonly isWarming: boolean; readonly body: string } | undefined
-  /** Changes so far, and how many of them are on disk. */
+  /** Number of changes so far, and of those on disk. */
   changes: number
   saved: number
   saving: Promise<void> | undefined
@@ -141,7 +141,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
   })
   const port = await listener.listening
   try {
-    // A place that cannot be written to is found now, not with the first change.
+    // An unwritable location is detected now, not with the first change.
     await save(service)
   } catch (cause) {
     await listener.close(0)
@@ -173,7 +173,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
   }
 }
 
-// State, its life.
+// State and its lifecycle.
 
 async function loadState(options: RegistryOptions): Promise<RegistryState> {
   const { storage, codecs, clock, log } = options
@@ -189,7 +189,7 @@ async function loadState(options: RegistryOptions): Promise<RegistryState> {
   } catch (error) {
     if (!(error instanceof VacancyError) || error.code !== 'data_conflict' || !options.resetsState) throw error
     await storage.setAside(`reset-${new Date(clock.wallMs()).toISOString().replaceAll(/[:.]/g, '-')}`)
-    log.error({ err: error }, 'the state cannot be read: set aside, as --reset-state says; everything registers anew')
+    log.error({ err: error }, 'unreadable state set aside (--reset-state); components must register again')
   }
   if (state === undefined) {
     const firstVersion = Math.floor(clock.wallMs() / 1000)
@@ -211,12 +211,12 @@ async function loadState(options: RegistryOptions): Promise<RegistryState> {
       shards: state.claims.size,
       storage: storage.name,
     },
-    'goes on with its state; everybody counts as just heard of',
+    'state restored; every component has a fresh heartbeat',
   )
   return state
 }
 
-/** Nobody is taken off until everybody had the time to be heard of (platform.md §2.8). */
+/** No component is removed before all had time for a heartbeat (docs/design/http.md#heartbeats-and-versions). */
 function isWarming({ options, startedMs }: Service): boolean {
   return options.clock.monotonicMs() - startedMs <= options.heartbeatTimeoutMs
 }
@@ -228,12 +228,12 @@ function sweep(service: Service): void {
   const gone = isWarming(service) ? [] : registry.expire(state, options.clock.monotonicMs(), options.heartbeatTimeoutMs)
   for (const { kind, id, zone, shard } of gone) {
     metrics.of.registry_heartbeat_timeout_total.inc({ kind })
-    options.log.warn({ kind, id, zone, shard }, `taken off: ${kind} ${id} was not heard of in time`)
+    options.log.warn({ kind, id, zone, shard }, `removed ${kind} ${id}: no heartbeat in time`)
   }
   if (ended.length + gone.length > 0) changed(service)
 }
 
-/** After each change: it is to be written, and who waits for one is answered. */
+/** After each change: schedules the write and answers requests that wait for a change. */
 function changed(service: Service): void {
   service.changes += 1
   notify(service)
@@ -252,7 +252,7 @@ async function keep(service: Service): Promise<void> {
     await service.saving
     service.readiness.set('storage', '')
   } catch (error) {
-    // It is tried again with the next look; until then what is served is right, and not on disk.
+    // Retried at the next sweep. Until then the served state is correct, but not on disk.
     const { name } = service.options.storage
     service.readiness.set('storage', `${name} cannot be written: ${(error as Error).message}`)
     service.options.log.error({ err: error, storage: name }, 'the state cannot be written, trying again')
@@ -368,9 +368,9 @@ function rejected({ metrics }: Service, reason: RejectReason): void {
   metrics.of.registry_rejected_total.inc({ reason })
 }
 
-function refuse(service: Service, status: number, reason: RejectReason, says: string): HttpError {
+function refuse(service: Service, status: number, reason: RejectReason, message: string): HttpError {
   rejected(service, reason)
-  return new HttpError(status, says)
+  return new HttpError(status, message)
 }
 
 /** @throws HttpError 400 naming the field */
@@ -511,7 +511,7 @@ function conflictAnswer(result: { readonly accepted: number; readonly conflicts:
   }
 }
 
-/** The first shards have a series each, for as long as the process lives. */
+/** The first shards have a series each, for the life of the process. */
 function shardLabel(service: Service, shard: string): string {
   const known = shardsWithSeries.get(service) ?? new Set<string>()
   shardsWithSeries.set(service, known)
@@ -549,7 +549,7 @@ function deleteShard(service: Service, query: Query): Answer {
     case 'has nodes':
       throw refuse(service, 409, 'conflict', `shard ${shard} has live nodes`)
     case 'forgotten':
-      service.options.log.warn({ shard }, `shard ${shard} was forgotten, as an admin asked`)
+      service.options.log.warn({ shard }, `shard ${shard} was forgotten by an admin`)
       changed(service)
       return empty()
   }
@@ -612,7 +612,7 @@ function isKnown(headers: Query['headers'], etag: string): boolean {
   return known.split(',').some((each) => each.trim().replace(/^W\//, '') === etag)
 }
 
-/** A list with its version: 304 when the caller has it, and written once for each version. */
+/** A list with its version: 304 when the caller has it; serialized once per version. */
 function listAnswer(
   service: Service,
   headers: Query['headers'],
@@ -632,7 +632,7 @@ function listAnswer(
 function keepAnswer(service: Service, dataset: string, version: number, body: string): void {
   const { kept } = service
   service.keptBytes += body.length - (kept.get(dataset)?.body.length ?? 0)
-  // Removed first, so that the map stays in the order in which answers were made.
+  // Deleted first, so that the map keeps the order of creation.
   kept.delete(dataset)
   kept.set(dataset, { version, body })
   for (const [oldest, { body: old }] of kept) {
@@ -656,7 +656,7 @@ async function getVersions(service: Service, { parameters, headers, gone }: Quer
   return jsonText(200, versionsText(service), etag)
 }
 
-/** Written once for all who waited for the same change. */
+/** Serialized once for all requests that waited for the same change. */
 function versionsText(service: Service): string {
   const { state, keptVersions } = service
   const warming = isWarming(service)
@@ -671,7 +671,7 @@ function versionsText(service: Service): string {
   return body
 }
 
-/** Resolves when the state has another version, when the time is over, or when nobody waits any more. */
+/** Resolves when the state has another version, after the timeout, or when no request waits any more. */
 function nextChange(service: Service, waitSeconds: number, gone: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const end = () => {
@@ -693,7 +693,7 @@ function wholeParameter(service: Service, parameters: URLSearchParams, name: str
   throw refuse(service, 400, 'invalid', `${name}: must be a whole number from 0 to ${max}`)
 }
 
-/** The hash is a u64 and goes out digit for digit: as a Number it would lose its end (platform.md §2.5). */
+/** The hash is a u64 and is sent as digits: a Number would lose the last ones (docs/design/http.md#codec-list). */
 function codecsText({ names, hash, hashHex, orderedHash }: CodecList): string {
   return `{"rate_features":${JSON.stringify(names)},"hash":${hash},"hash_hex":"${hashHex}","ordered_hash":"${orderedHash}"}`
 }

@@ -46,7 +46,7 @@ function put(
 const push = (state: RegistryState, shard: string, zone: string, segments: readonly string[], term?: number) =>
   pushSegments(state, shard, { zone, segments, term }, false)
 
-/** Which versions a change moved, and by how much. */
+/** The versions that a change bumped, and by how much. */
 function bumps(state: RegistryState, change: () => void): { readonly [dataset: string]: number } {
   const before = new Map(state.versions)
   const global = state.globalVersion
@@ -231,7 +231,7 @@ test('of two shards that claim a segment the first has it, until it lets go', ()
 
   push(state, 's1', 'z1', ['a'])
   expect(segmentsOfShard(state, 's2')).toEqual(['b', 'c'])
-  // Who lets go and comes back stands at the end.
+  // A shard that releases and reclaims a segment is last in the queue.
   push(state, 's1', 'z1', ['a', 'b'])
   expect(ownerOf(state, 'b')).toEqual({ shard: 's2', zone: 'z2' })
   expect(segmentsOfZone(state, 'z2')).toEqual(['b', 'c'])
@@ -317,7 +317,7 @@ test('a reserved segment goes to its shard until the shard claims it', () => {
     'zones/z1/segments': 1,
   })
   expect(segmentsOfShard(state, 's1')).toEqual(['a', 'new'])
-  // The leader goes on pushing what it has: the reservation stays.
+  // The leader continues to push its list: the reservation stays.
   expect(bumps(state, () => push(state, 's1', 'z1', ['a']))).toEqual({})
   expect(push(state, 's2', 'z2', ['new'])).toMatchObject({ accepted: 0 })
 
@@ -327,7 +327,7 @@ test('a reserved segment goes to its shard until the shard claims it', () => {
   expect(endReservation(state, 'new')).toBe(false)
 })
 
-test('a reservation that nobody uses ends after its time, and the next claimant has the segment', () => {
+test('an unused reservation expires, and the next claimant has the segment', () => {
   const state = fresh()
   put(state, 'bridge', 'b1', 'z1', 's1')
   reserve(state, 'new', 's1', 1_000)
@@ -359,7 +359,7 @@ test('two processes under one id are seen when they take turns; a restart is not
   expect(beat('c')).toBe(false)
 })
 
-test('details are kept as last told, and counts of segments only as long as there is room', () => {
+test('the last reported details are kept, and segment counts up to a limit', () => {
   const state = fresh()
   const counts = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`s${i}`, i]))
   for (let i = 0; i < 1_001; i++) put(state, 'node', `n${i}`, 'z1', 's1', 0, { role: 'leader', segment_counts: counts })
@@ -372,7 +372,7 @@ test('details are kept as last told, and counts of segments only as long as ther
   expect(state.segmentCountsKept).toBe(REGISTRY_LIMITS.segmentCountsKeptMax)
 })
 
-test('components have a limit, and those that are there go on', () => {
+test('components are limited, and existing ones continue', () => {
   const state = fresh()
   for (let i = 0; i < REGISTRY_LIMITS.componentsMax; i++) put(state, 'node', `n${i}`, 'z1', 's1')
 
@@ -394,7 +394,7 @@ test('claims and reservations have limits', () => {
   expect(reserve(state, 'one-more', 's1', 0)).toMatchObject({ ok: false, refused: 'limit' })
 })
 
-// Laws, over random changes.
+// Properties, over random changes.
 
 type Change =
   | {
@@ -444,7 +444,7 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 
 const TIMEOUT_MS = 100
 
-/** Does a change to the state, and the same to a queue of claims a segment that is kept the slow way. */
+/** Applies a change to the state, and to a naive queue of claims per segment. */
 function apply(state: RegistryState, next: Change, world: { nowMs: number; queues: Map<string, string[]> }): void {
   const { queues } = world
   const reserved = (name: string, of: string) => state.reservations.get(name)?.shard === of
@@ -510,7 +510,7 @@ function apply(state: RegistryState, next: Change, world: { nowMs: number; queue
 const SHARDS = ['s1', 's2', 's3', '__proto__']
 const ZONES = ['z1', 'z2']
 
-/** What every GET of a list answers, without versions. */
+/** The response of every list GET, without versions. */
 function answers(state: RegistryState): Map<string, string> {
   const lists = new Map<string, string>()
   for (const each of ZONES) {
@@ -575,7 +575,7 @@ test('what is stored and restored answers the same, with the same versions', () 
     expect(restored.state.globalVersion).toBe(state.globalVersion)
     expect(restored.state.queues).toEqual(state.queues)
     expect(restored.state.reservations).toEqual(state.reservations)
-    // And it goes on as the other would have: nothing derived was lost.
+    // It continues like the original: no derived data was lost.
     const [a, b] = [
       { ...world, queues: new Map(world.queues) },
       { ...world, queues: new Map(world.queues) },
@@ -590,8 +590,8 @@ test('what is stored and restored answers the same, with the same versions', () 
 })
 
 test.each([
-  ['', 'is no JSON'],
-  ['{"format":1', 'is no JSON'],
+  ['', 'is not valid JSON'],
+  ['{"format":1', 'is not valid JSON'],
   ['[]', 'the document'],
   ['{"format":2}', 'format'],
   [(stored: object) => ({ ...stored, epoch: 'x' }), 'epoch'],
@@ -604,11 +604,11 @@ test.each([
   ],
   [(stored: object) => ({ ...stored, contested: [{ segment: 'a', shards: ['s1', 's2'] }] }), 'contested'],
   [(stored: object) => ({ ...stored, reservations: [{ segment: 'a', shard: 's1', until_ms: 1 }] }), 'reservations'],
-])('a stored state that is none (%#) is told with its place', (damage, says) => {
+])('an invalid stored state (%#) is reported with its location', (damage, message) => {
   const text = typeof damage === 'string' ? damage : JSON.stringify(damage(storedOf(fresh())))
   const restored = restoreState(text, 0)
 
-  expect('fault' in restored && restored.fault).toContain(says)
+  expect('fault' in restored && restored.fault).toContain(message)
 })
 
 test('any cut of a stored state is refused', () => {

@@ -1,17 +1,18 @@
 /**
- * What the registry knows, and every change to it: who is registered, which shard has which segments, and the versions
- * by which callers see what changed (platform.md §2.1, §2.3, §2.8). Pure: time and randomness come in as arguments.
+ * The state of the registry and all changes to it: registered components, the segments of each shard, and the versions
+ * by which callers detect changes (docs/design/http.md#registry, docs/design/http.md#heartbeats-and-versions). Pure:
+ * time and randomness come in as arguments.
  *
  * A segment has a queue of the shards that claim it, in the order in which they first did. The first owns it; only
  * owners are listed to routers, so no router ever sees two ways. A reservation is a place in the queue that is held
  * for a shard until it claims the segment itself.
  *
- *   dataset                    what bumps its version
- *   zones/{zone}/routers       a router comes, goes, or moves
- *   zones/{zone}/shards        a bridge comes, goes, or moves
+ *   dataset                    changes that bump its version
+ *   zones/{zone}/routers       a router is added, removed, or moved
+ *   zones/{zone}/shards        a bridge is added, removed, or moved
  *   zones/{zone}/segments      another set of owned segments in the zone; its first live router
  *   shards/{shard}/segments    other owned segments or another zone; its first live bridge
- *   shards/{shard}/nodes       a node comes, goes, or moves
+ *   shards/{shard}/nodes       a node is added, removed, or moved
  */
 
 import { assert } from '@vacancy/shared'
@@ -33,23 +34,23 @@ export type Component = {
   /** Monotonic time of the last heartbeat. */
   seenMs: number
   details: ComponentDetails
-  /** The process that was known under this id before the present one: when it comes back, two of them live. */
+  /** The previous process with this id. If it registers again, two processes use the id. */
   instanceBefore: string | undefined
 }
 
 export type Claim = {
   zone: string
-  /** Highest term of a push while nodes of the shard lived; 0 when none told one. */
+  /** Highest term of a push while nodes of the shard lived; 0 if none reported one. */
   term: number
-  /** Sorted, without repeats: everything the shard says it holds, whether it owns it or not. */
+  /** Sorted, without repeats: everything the shard claims to hold, whether it owns it or not. */
   segments: readonly string[]
 }
 
-/** `untilMs` is wall time: a reservation outlives a restart. */
+/** `untilMs` is wall time: a reservation survives a restart. */
 export type Reservation = { readonly shard: string; readonly untilMs: number }
 
 export type RegistryState = {
-  /** Random, made with the state: another one says that everything remembered is worth nothing. */
+  /** Random, created with the state. A different epoch invalidates everything that callers remember. */
   readonly epoch: string
   /** Version of a dataset before its first change. */
   readonly firstVersion: number
@@ -57,13 +58,13 @@ export type RegistryState = {
   readonly versions: Map<string, number>
   codecs: readonly string[]
   readonly components: { readonly [kind in ComponentKind]: Map<string, Component> }
-  /** Shard → what it claims. */
+  /** Shard → its claims. */
   readonly claims: Map<string, Claim>
-  /** Segment → shards that claim it or for which it is reserved, the owner first; never empty. */
+  /** Segment → shards that claim it or have it reserved, the owner first; never empty. */
   readonly queues: Map<string, readonly string[]>
   readonly reservations: Map<string, Reservation>
 
-  // Derived, kept along.
+  // Derived, maintained with every change.
   readonly routersOf: Groups
   readonly nodesOf: Groups
   readonly bridgesOf: Groups
@@ -80,14 +81,17 @@ export type RegistryState = {
 
 type Groups = Map<string, Set<string>>
 
-/** A refused change: nothing happened. `field` is what the caller has to look at. */
+/** A refused change: nothing happened. `field` is the invalid field. */
 export type Refused = { readonly ok: false; readonly field: string; readonly reason: string }
 
 export const RESERVATION_MS = 24 * 3_600_000
 
 export function createState(options: {
   readonly epoch: string
-  /** Unix time in seconds: no version of a state that was lost comes again (platform.md §2.8). */
+  /**
+   * Unix time in seconds, so that no version of a lost state occurs again
+   * (docs/design/http.md#heartbeats-and-versions).
+   */
   readonly firstVersion: number
   readonly codecs: readonly string[]
 }): RegistryState {
@@ -123,7 +127,7 @@ export const datasets = {
   nodes: (shard: string) => `shards/${shard}/nodes`,
 } as const
 
-/** Version of a dataset; 0 when there never was anything in it. */
+/** Version of a dataset; 0 if it never had content. */
 export function versionOf(state: RegistryState, dataset: string): number {
   return state.versions.get(dataset) ?? 0
 }
@@ -133,7 +137,7 @@ function bump(state: RegistryState, dataset: string): void {
   state.globalVersion += 1
 }
 
-/** Whether a change that begins these datasets still fits. */
+/** Whether a change that creates these datasets is within the limit. */
 function hasRoomFor(state: RegistryState, names: readonly string[]): boolean {
   const fresh = names.filter((name) => !state.versions.has(name)).length
   return fresh === 0 || state.versions.size + fresh <= REGISTRY_LIMITS.datasetsMax
@@ -153,13 +157,13 @@ export type Registration = {
 
 export type Registered = {
   readonly ok: true
-  /** Something that is worth to be kept: not for a heartbeat that says what is known. */
+  /** The change must be persisted. False for a heartbeat without news. */
   readonly changed: boolean
-  /** Two processes live under this id and register in turns. */
+  /** Two processes use this id and register in turns. */
   readonly clash: boolean
 }
 
-/** Registers a component, or hears its heartbeat. */
+/** Registers a component, or records its heartbeat. */
 export function register(state: RegistryState, registration: Registration, nowMs: number): Registered | Refused {
   const { kind, id, zone, details } = registration
   const shard = kind === 'router' ? undefined : registration.shard
@@ -219,7 +223,7 @@ function keepDetails(state: RegistryState, component: Component, details: Compon
   const before = countsIn(component.details)
   const room = REGISTRY_LIMITS.segmentCountsKeptMax - state.segmentCountsKept + before
   const { segment_counts: counts, ...others } = details
-  // Shown and never needed: what is too much is left out, the registration counts.
+  // For display only: excess values are dropped, and the registration succeeds.
   component.details = counts !== undefined && Object.keys(counts).length <= room ? details : others
   state.segmentCountsKept += countsIn(component.details) - before
   return clash
@@ -232,7 +236,8 @@ function countsIn({ segment_counts: counts }: ComponentDetails): number {
 function join(state: RegistryState, { kind, id, zone, shard }: Component): void {
   if (kind === 'router') {
     const isFirst = add(state.routersOf, zone, id) === 1
-    // An edge router that asked before there was a way threw the list away and kept its version (platform.md §2.8).
+    // An edge router that asked before a route existed discarded the list but kept its version
+    // (docs/design/http.md#heartbeats-and-versions).
     if (isFirst && state.versions.has(datasets.zoneSegments(zone))) bump(state, datasets.zoneSegments(zone))
     return
   }
@@ -261,12 +266,12 @@ function leave(state: RegistryState, { kind, id, zone, shard }: Component): void
   }
   drop(state.nodesOf, shard, id)
   const claim = state.claims.get(shard)
-  // A shard that is restored from a backup begins at an older term. All of its nodes were stopped for that, and none
-  // of them can be the old leader that the fence is against.
+  // A shard restored from a backup starts at an older term. All of its nodes were stopped for that, so none of them
+  // can be the old leader that the fence protects against.
   if (claim && !state.nodesOf.has(shard)) claim.term = 0
 }
 
-/** Takes a component away. @returns false when it is not known */
+/** Removes a component. @returns false when it is unknown */
 export function deregister(state: RegistryState, kind: ComponentKind, id: string): boolean {
   const component = state.components[kind].get(id)
   if (!component) return false
@@ -281,7 +286,7 @@ function remove(state: RegistryState, component: Component): void {
   leave(state, component)
 }
 
-/** Takes away what was not heard of for longer than the timeout. Each dataset is bumped once. */
+/** Removes components without a heartbeat for longer than the timeout. Each dataset is bumped once. */
 export function expire(state: RegistryState, nowMs: number, timeoutMs: number): readonly Component[] {
   const gone: Component[] = []
   for (const kind of COMPONENT_KINDS) {
@@ -313,10 +318,10 @@ export type Pushed =
   | { readonly ok: false; readonly refused: 'limit'; readonly reason: string }
 
 /**
- * Takes the complete list of a shard's segments: what is new in it goes to the end of its queue, what is missing gives
- * its place to the next claimant.
+ * Applies the complete list of a shard's segments: new ones are appended to their queues, missing ones pass to the
+ * next claimant.
  *
- * @param rejectsConflicts refuses a list with segments of others, and changes nothing
+ * @param rejectsConflicts refuses a list with segments of other shards, and changes nothing
  */
 export function pushSegments(state: RegistryState, shard: string, push: Push, rejectsConflicts: boolean): Pushed {
   const known = state.claims.get(shard)
@@ -346,7 +351,7 @@ export function pushSegments(state: RegistryState, shard: string, push: Push, re
   return { ok: true, changed: changed || isNewTerm, accepted: segments.length - conflicts.length, conflicts }
 }
 
-/** The zone in which a shard's nodes live when none of them lives in `zone`. */
+/** The zone of a shard's nodes when none of them is in `zone`. */
 function zoneOfNodes(state: RegistryState, shard: string, zone: string): string | undefined {
   let other: string | undefined
   for (const id of state.nodesOf.get(shard) ?? []) {
@@ -388,7 +393,7 @@ function setClaim(state: RegistryState, shard: string, zone: string, segments: r
   state.claimCount += segments.length - before.length
   for (const segment of removed) leaveQueue(state, segment, shard)
   for (const segment of added) {
-    // The place that was held for the shard is now its own.
+    // The position reserved for the shard is now its own.
     if (state.reservations.get(segment)?.shard === shard) state.reservations.delete(segment)
     else setQueue(state, segment, [...(state.queues.get(segment) ?? []), shard])
   }
@@ -406,7 +411,7 @@ function leaveQueue(state: RegistryState, segment: string, shard: string): void 
 
 function setQueue(state: RegistryState, segment: string, queue: readonly string[]): void {
   const before = state.queues.get(segment) ?? []
-  assert(new Set(queue).size === queue.length, 'a shard stands in a queue once')
+  assert(new Set(queue).size === queue.length, 'a shard is in a queue once')
   if (before.length > 1) state.conflictCount -= 1
   if (queue.length > 1) state.conflictCount += 1
   if (before[0] !== undefined && before[0] !== queue[0]) drop(state.ownedBy, before[0], segment)
@@ -420,7 +425,7 @@ function createView(state: RegistryState) {
   const before = new Map<string, { readonly shard: string; readonly zone: string } | undefined>()
   const shards = new Set<string>()
   return {
-    /** Its list or its zone changed, whoever owns what. */
+    /** Its list or its zone changed, regardless of ownership. */
     touchShard: (shard: string) => shards.add(shard),
     watch: (segment: string) => before.set(segment, ownerOf(state, segment)),
     bumpWhatChanged() {
@@ -436,7 +441,7 @@ function createView(state: RegistryState) {
   }
 }
 
-/** Where a segment goes. */
+/** The shard that a segment is routed to. */
 export function ownerOf(
   state: RegistryState,
   segment: string,
@@ -445,7 +450,7 @@ export function ownerOf(
   return shard === undefined ? undefined : { shard, zone: (state.claims.get(shard) as Claim).zone }
 }
 
-/** What stands in one of two sorted lists and not in the other. */
+/** Entries of exactly one of two sorted lists. */
 function difference(before: readonly string[], after: readonly string[]): { added: string[]; removed: string[] } {
   const added: string[] = []
   const removed: string[] = []
@@ -462,7 +467,7 @@ function difference(before: readonly string[], after: readonly string[]): { adde
   return { added, removed }
 }
 
-/** Forgets what a shard claims. @returns whether it may: not while it has live nodes */
+/** Removes the claims of a shard. @returns whether it was allowed: not while it has live nodes */
 export function forgetShard(state: RegistryState, shard: string): 'forgotten' | 'unknown' | 'has nodes' {
   const claim = state.claims.get(shard)
   if (!claim) return 'unknown'
@@ -487,7 +492,7 @@ export type Reserved =
   | { readonly ok: false; readonly refused: 'owned'; readonly owner: string }
   | { readonly ok: false; readonly refused: 'limit'; readonly reason: string }
 
-/** Sends a segment to a shard that does not have it yet, for RESERVATION_MS or until the shard claims it. */
+/** Routes a segment to a shard that does not have it yet, for RESERVATION_MS or until the shard claims it. */
 export function reserve(state: RegistryState, segment: string, shard: string, nowMs: number): Reserved {
   const owner = state.queues.get(segment)?.[0]
   if (owner !== undefined && owner !== shard) return { ok: false, refused: 'owned', owner }
@@ -521,7 +526,7 @@ function zoneOfComponents(state: RegistryState, shard: string): string | undefin
   return bridge === undefined ? undefined : state.components.bridge.get(bridge)?.zone
 }
 
-/** Ends a reservation. @returns false when there is none */
+/** Ends a reservation. @returns false when it does not exist */
 export function endReservation(state: RegistryState, segment: string): boolean {
   const reservation = state.reservations.get(segment)
   if (!reservation) return false
@@ -533,7 +538,7 @@ export function endReservation(state: RegistryState, segment: string): boolean {
   return true
 }
 
-/** Ends the reservations whose time is over. @returns their segments */
+/** Ends expired reservations. @returns their segments */
 export function expireReservations(state: RegistryState, nowMs: number): readonly string[] {
   const over = [...state.reservations].flatMap(([segment, { untilMs }]) => (untilMs <= nowMs ? [segment] : []))
   for (const segment of over) endReservation(state, segment)
@@ -541,9 +546,9 @@ export function expireReservations(state: RegistryState, nowMs: number): readonl
 }
 
 /**
- * Puts claims and reservations back into a fresh state, as they were kept.
+ * Restores persisted claims and reservations into a new state.
  *
- * @returns '' or what does not fit together
+ * @returns '' or what is inconsistent
  */
 export function restoreClaims(
   state: RegistryState,
@@ -580,7 +585,7 @@ export function restoreClaims(
 
 // Codecs.
 
-/** Takes another codec list. @returns whether it is another one */
+/** Applies a codec list. @returns whether it differs from the previous one */
 export function setCodecs(state: RegistryState, codecs: readonly string[]): boolean {
   const same = codecs.length === state.codecs.length && codecs.every((name, i) => name === state.codecs[i])
   if (same) return false
@@ -589,7 +594,7 @@ export function setCodecs(state: RegistryState, codecs: readonly string[]): bool
   return true
 }
 
-// What is read.
+// Reads.
 
 export function routersIn(state: RegistryState, zone: string): string[] {
   return sorted(state.routersOf.get(zone))
@@ -613,11 +618,11 @@ export function segmentsOfShard(state: RegistryState, shard: string): string[] {
 }
 
 export function segmentsOfZone(state: RegistryState, zone: string): string[] {
-  // A segment has one owner and an owner one zone: nothing comes twice.
+  // A segment has one owner and an owner one zone, so there are no repeats.
   return sorted([...(state.shardsIn.get(zone) ?? [])].flatMap((shard) => [...(state.ownedBy.get(shard) ?? [])]))
 }
 
-/** Every zone somebody is in. */
+/** Every zone with at least one component. */
 export function zones(state: RegistryState): string[] {
   const nodes = [...state.components.node.values()].map(({ zone }) => zone)
   return sorted([...state.routersOf.keys(), ...state.bridgesIn.keys(), ...state.shardsIn.keys(), ...nodes])
@@ -628,7 +633,7 @@ export function shards(state: RegistryState): string[] {
   return sorted([...state.claims.keys(), ...state.nodesOf.keys(), ...state.bridgesOf.keys()])
 }
 
-/** Zone of a shard: where it pushed from, else where its nodes or bridges are. */
+/** Zone of a shard: where it pushed from, else the zone of its nodes or bridges. */
 export function zoneOfShard(state: RegistryState, shard: string): string | undefined {
   return state.claims.get(shard)?.zone ?? zoneOfComponents(state, shard)
 }

@@ -26,7 +26,7 @@ test('nothing was kept in a place that is not there', async () => {
   expect(await open().load(anything)).toBeUndefined()
 })
 
-test('what was saved last is loaded, and the one before lies beside it', async () => {
+test('the last save is loaded, and the previous one is kept as a backup', async () => {
   const storage = open()
   for (const text of ['one', 'two', 'three']) await storage.save(text)
 
@@ -48,7 +48,7 @@ test('a file that cannot be used is put aside, and the one before is loaded and 
   expect(await open().load(anything)).toBe('three')
 })
 
-test('when nothing can be used the start is told what to do, and setting aside deletes nothing', async () => {
+test('when no file is usable the error names the action, and setting aside deletes nothing', async () => {
   const storage = open()
   for (const text of ['one', 'two']) await storage.save(text)
 
@@ -62,7 +62,7 @@ test('when nothing can be used the start is told what to do, and setting aside d
   expect(readFileSync(`${file}.bak.old`, 'utf8')).toBe('one')
 })
 
-/** The folder as each step of a save leaves it when the process dies there. */
+/** The folder after each step of a save, if the process dies there. */
 test.each([
   ['before anything', []],
   ['in the middle of writing the new one', [['.tmp', 'thr']]],
@@ -115,7 +115,7 @@ test('a file that another process has written is not written over', async () => 
 
   await expect(one.save('three')).rejects.toThrow('is a second registry using it?')
   expect(await open().load(anything)).toBe('two')
-  // A file that was taken away is nobody's.
+  // A deleted file belongs to no other process.
   rmSync(file)
   await one.save('four')
   expect(await open().load(anything)).toBe('four')

@@ -1,7 +1,7 @@
 /**
- * Where the registry keeps its state. The interface has room for a store that several registries share; here is the
- * embedded one: a file that is replaced as a whole, so that after a crash the old or the new state is there, and the
- * one before beside it as `.bak` (platform.md §2.7).
+ * Storage of the registry's state. The interface allows a store shared by several registries. This is the embedded
+ * one: a file that is replaced as a whole, so that after a crash the old or the new state exists, with the previous
+ * one as `.bak` (docs/design/http.md#registry-storage).
  */
 
 import { copyFile, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
@@ -13,28 +13,28 @@ export type RegistryStorage = {
   /** For messages. */
   readonly name: string
   /**
-   * What was kept last.
+   * Loads the last saved state.
    *
    * @param isUsable '' when a text can be used, else what is wrong with it: then an older one is tried
-   * @returns undefined when nothing was ever kept
-   * @throws VacancyError data_conflict when something is there and none of it can be used
+   * @returns undefined when no state was ever saved
+   * @throws VacancyError data_conflict when files exist and none can be used
    */
   load(isUsable: (text: string) => string): Promise<string | undefined>
-  /** Keeps a state: when it resolves, that state survives a power loss. Calls must not overlap. */
+  /** Saves a state. When it resolves, the state survives a power loss. Calls must not overlap. */
   save(text: string): Promise<void>
-  /** Puts what is there out of the way, without deleting it; the next load finds nothing. */
+  /** Sets existing files aside, without deleting them; the next load finds none. */
   setAside(suffix: string): Promise<void>
 }
 
 /**
  * The embedded store.
  *
- * @param file its folder is made when it is missing
+ * @param file its folder is created when it is missing
  */
 export function fileStorage(file: string, log: Log): RegistryStorage {
   const folder = path.dirname(file)
   const [backup, fresh, spare] = [`${file}.bak`, `${file}.tmp`, `${file}.bak.tmp`]
-  /** The file as we know it; another one is somebody else's, and is not written over. */
+  /** The file as last read or written. A different one belongs to another process, and is not overwritten. */
   let known: string | undefined
   return {
     name: file,
@@ -46,7 +46,7 @@ export function fileStorage(file: string, log: Log): RegistryStorage {
         const fault = isUsable(text)
         if (fault === '') {
           if (faults.length > 0) {
-            // Out of the way: the next save makes what stands here the backup.
+            // Moved away, because the next save turns the current file into the backup.
             await rename(file, `${file}.damaged`)
             log.error({ file, used: each }, `${faults.join('; ')}: kept as .damaged, and the state before it is used`)
           }
@@ -91,13 +91,13 @@ async function lookOf(file: string): Promise<string | undefined> {
     const { dev, ino, size, mtimeNs } = await stat(file, { bigint: true })
     return `${dev}/${ino}/${size}/${mtimeNs}`
   } catch (error) {
-    // ENOTDIR: a part of the path is a file; the write says so.
+    // ENOTDIR: a part of the path is a file; the write reports it.
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined
     throw error
   }
 }
 
-/** Makes `.bak` the file as it is, so that there is no moment in which there is none under its own name. */
+/** Links `.bak` to the current file, so that the main name never disappears. */
 async function keepPrevious(file: string, backup: string, spare: string): Promise<void> {
   await rm(spare, { force: true })
   try {

@@ -1,6 +1,6 @@
 /**
- * The state of the registry as it is kept: what cannot be told again by those who register. Pure. Ages are not kept:
- * whatever is loaded counts as just heard of (platform.md §2.7).
+ * The persisted state of the registry: everything that components do not report again when they register. Pure. Ages
+ * are not persisted: every loaded component has a fresh heartbeat (docs/design/http.md#registry-storage).
  */
 
 import { ID_RULE, parseId } from '@vacancy/shared'
@@ -8,7 +8,7 @@ import { COMPONENT_KINDS, segmentFault } from '@vacancy/shared/contract'
 import { z } from 'zod'
 import { createState, type RegistryState, register, restoreClaims } from './state.ts'
 
-/** Another number is a file of another program version. */
+/** A different number belongs to another program version. */
 export const STORED_FORMAT = 1
 
 const count = z.int().nonnegative()
@@ -32,7 +32,7 @@ const storedState = z.object({
   ),
   // Rows, not keys: a shard or a segment may be called __proto__.
   claims: z.array(z.object({ shard: id, zone: id, term: count, segments: z.array(segment) })),
-  /** Queues of more than one shard; the others follow from the claims. */
+  /** Queues with more than one shard; the others follow from the claims. */
   contested: z.array(z.object({ segment, shards: z.array(id).min(2) })),
   /** `until_ms`: wall time. */
   reservations: z.array(z.object({ segment, shard: id, until_ms: count })),
@@ -40,7 +40,7 @@ const storedState = z.object({
 
 export type StoredState = z.infer<typeof storedState>
 
-/** What is to be kept of a state. */
+/** The part of a state to persist. */
 export function storedOf(state: RegistryState): StoredState {
   const contested = [...state.queues].filter(([, queue]) => queue.length > 1)
   return {
@@ -74,7 +74,7 @@ export function storedOf(state: RegistryState): StoredState {
 }
 
 /**
- * Reads what was kept.
+ * Parses a persisted state.
  *
  * @returns the state, or what is wrong with the text
  */
@@ -86,7 +86,7 @@ export function restoreState(
   try {
     value = JSON.parse(text)
   } catch (error) {
-    return { fault: `is no JSON: ${(error as Error).message}` }
+    return { fault: `is not valid JSON: ${(error as Error).message}` }
   }
   const { success, data, error } = storedState.safeParse(value)
   if (!success) {
@@ -103,7 +103,7 @@ export function restoreState(
     reservations: data.reservations.map(({ segment, shard, until_ms: untilMs }) => [segment, { shard, untilMs }]),
   })
   if (fault !== '') return { fault }
-  // Last: putting the parts back counted versions of its own.
+  // Last, because restoring the parts bumped versions.
   state.versions.clear()
   for (const [dataset, version] of Object.entries(data.versions)) state.versions.set(dataset, version)
   state.globalVersion = data.global_version

@@ -1,6 +1,6 @@
 /**
- * An authority, two certificates of it for localhost and 127.0.0.1, and one of nobody: good for a hundred years, and of
- * no use for anything but these tests.
+ * An authority, two certificates issued by it for localhost and 127.0.0.1, and one self-signed. Valid for a hundred
+ * years, for these tests only.
  */
 
 export const AUTHORITY = `-----BEGIN CERTIFICATE-----

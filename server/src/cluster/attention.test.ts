@@ -1,12 +1,12 @@
 import type { Operation, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { goneNode, HASH, NOW, seenNode, shardOf, statusOf } from '../testing/seen-nodes.ts'
+import { goneNode, HASH, MISMATCH, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
 import { type AttentionSeed, attentionSeeds, settleAttention, wordsOf } from './attention.ts'
-import type { NodeLimits, Seen } from './seen.ts'
+import type { NodeLimits, NodeObservation } from './observation.ts'
 
 const REFUSED = { code: 'refused', message: 'connection refused' }
 const healthy = ['n1', 'n2', 'n3'].map((id) => seenNode({ id }))
-const view = (nodes: readonly Seen[], change: Partial<ShardView> = {}): ShardView => ({
+const view = (nodes: readonly NodeObservation[], change: Partial<ShardView> = {}): ShardView => ({
   ...shardOf(nodes).view,
   ...change,
 })
@@ -54,12 +54,12 @@ const refused = {
   endedAt: null,
 } as unknown as Operation
 
-/** §6.1, rule by rule. */
+/** docs/design/control-plane.md#attention, rule by rule. */
 const RULES: readonly (readonly [rule: number, says: string, seeds: AttentionSeed[]])[] = [
   [
     1,
     's1 has lost its quorum: 1 of 3 voters answer, 2 needed',
-    seedsOf(view([healthy[0] as Seen, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)])),
+    seedsOf(view([healthy[0] as NodeObservation, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)])),
   ],
   [1, 's1 has no leader', seedsOf(view(healthy, { state: 'no-leader', level: 'crit' }))],
   [1, 'Nodes of s1 disagree on who leads', seedsOf(view(healthy, { state: 'disagree', level: 'crit' }))],
@@ -72,7 +72,13 @@ const RULES: readonly (readonly [rule: number, says: string, seeds: AttentionSee
   [
     2,
     's1 / n2 claims to lead, a majority names n1',
-    seedsOf(view([healthy[0] as Seen, seenNode({ id: 'n2', health: 'active_leader' }), healthy[2] as Seen])),
+    seedsOf(
+      view([
+        healthy[0] as NodeObservation,
+        seenNode({ id: 'n2', health: 'active_leader' }),
+        healthy[2] as NodeObservation,
+      ]),
+    ),
   ],
   [3, 's1 cannot lose another voter', seedsOf(view([...healthy.slice(0, 2), goneNode({ id: 'n3' }, REFUSED)]))],
   [
@@ -217,4 +223,25 @@ test('a shard that has just started from a built snapshot, which tells no time, 
     ).filter(({ rule }) => rule === 8).length
 
   expect([saidAfter(170_000), saidAfter(190_000)]).toEqual([0, 1])
+})
+
+test('a node whose state differed is one item, apart from nodes that are away for another reason, until it is back', () => {
+  const [n1] = healthy as [NodeObservation]
+  const five = { voters: ['n1', 'n2', 'n3', 'n4', 'n5'] }
+  const mismatched = { status: { value: statusOf({ reasons: [MISMATCH] }), at: NOW } }
+  const others = [n1, goneNode({ id: 'n3', ...five }, REFUSED), ...['n4', 'n5'].map((id) => seenNode({ id, ...five }))]
+  const items = (n2: NodeObservation) => seedsOf(view([...others, n2])).map(({ id, says }) => [id, says])
+  const away = ['2:unreachable:s1', 's1 / n3 is unreachable: connection refused']
+  const differs = '2:digest-mismatch:s1'
+
+  expect(items(seenNode({ id: 'n2', ...five, health: 'unavailable' }, mismatched))).toEqual(
+    expect.arrayContaining([
+      [differs, 's1 / n2 is unavailable: its state differs from the log (digest_mismatch)'],
+      away,
+    ]),
+  )
+  expect(items(goneNode({ id: 'n2', ...five }, REFUSED, mismatched))).toEqual(
+    expect.arrayContaining([[differs, 's1 / n2 stopped: its state differed from the log (digest_mismatch)'], away]),
+  )
+  expect(items(seenNode({ id: 'n2', ...five })).map(([id]) => id)).not.toContain(differs)
 })

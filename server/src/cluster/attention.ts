@@ -1,4 +1,4 @@
-/** What needs somebody, ranked (console.md §6.1). Pure: what was known before and the time come in as arguments. */
+/** What needs somebody, ranked. Pure: what was known before and the time come in as arguments. */
 import type {
   AttentionItem,
   Environment,
@@ -10,8 +10,9 @@ import type {
   ShardView,
   Summary,
 } from '@vacancy/shared/contract'
-import { grouped, lagText, secondsText, time } from './derive.ts'
-import type { NodeLimits } from './seen.ts'
+import { secondsText } from '../history/figures.ts'
+import { grouped, hasMismatch, lagText, time } from './derive.ts'
+import type { NodeLimits } from './observation.ts'
 
 export const ATTENTION = {
   memoryShare: 0.85,
@@ -22,6 +23,7 @@ export const ATTENTION = {
 } as const
 
 const DAY_MS = 86_400_000
+const AWAY = new Set(['unreachable', 'not-answering', 'unavailable'])
 
 /** An item before it is known since when it is so. `value` tells whether it gets worse. */
 export type AttentionSeed = Pick<
@@ -101,8 +103,11 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
   }
   const says = broken[shard.state]
   if (says !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, says)
+  // One item for as long as it lasts: from the moment in which a node finds it until it is back.
+  const mismatched = shard.nodes.filter((node) => AWAY.has(node.state) && hasMismatch(node))
+  if (mismatched.length > 0) add(2, 'digest-mismatch', 'crit', nodesSay(id, mismatched), mismatched)
   for (const state of ['unreachable', 'not-answering', 'cores-changed', 'unavailable', 'conflicting-leader'] as const) {
-    const nodes = shard.nodes.filter((node) => node.state === state)
+    const nodes = shard.nodes.filter((node) => node.state === state && !mismatched.includes(node))
     // With no node at all there is nothing to tell apart.
     if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesSay(id, nodes), nodes)
   }
@@ -261,8 +266,8 @@ export function summarise(facts: {
   const { shards, attention } = facts
   const nodes = shards.flatMap((shard) => shard.nodes)
   const sum = (values: readonly (number | null)[]) => {
-    const told = values.filter((value) => value !== null)
-    return told.length === 0 ? null : told.reduce((all, each) => all + each, 0)
+    const reported = values.filter((value) => value !== null)
+    return reported.length === 0 ? null : reported.reduce((all, each) => all + each, 0)
   }
   const windows = shards.flatMap(({ window }) => (window ? [window] : []))
   const isAside = ({ asideUntil }: AttentionItem) => asideUntil !== null

@@ -19,7 +19,7 @@ export type NodeAnswer = {
   readonly milliseconds: number
 }
 
-export type AskOptions = {
+export type RequestOptions = {
   readonly method?: 'GET' | 'POST'
   /** JSON. */
   readonly body?: unknown
@@ -37,7 +37,7 @@ export type Cluster = {
   /** Nodes of a shard that are known, answering or not, by id. */
   addresses(shard: string): readonly NodeAddress[]
   /** One request to a node. Rejects with a ProblemError 502 or 504 that names the node. */
-  ask(node: NodeAddress, path: string, options?: AskOptions): Promise<NodeAnswer>
+  request(node: NodeAddress, path: string, options?: RequestOptions): Promise<NodeAnswer>
   /** Looks at a shard's nodes every 50 ms for 3 s, then every 200 ms, until the returned function is called. */
   watchClosely(shard: string): () => void
   /** Called after each change of what is known of a shard; returns how to stop. */

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
-import { goneNode, infoOf, NOW, seenNode, shardOf, statusOf } from '../testing/seen-nodes.ts'
-import { briefOf, DERIVE_LIMITS, grouped, lagText, type ShardMemory, secondsText } from './derive.ts'
-import { nothingSeen, type Seen } from './seen.ts'
+import { secondsText } from '../history/figures.ts'
+import { goneNode, infoOf, MISMATCH, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import { briefOf, DERIVE_LIMITS, grouped, lagText, type ShardMemory } from './derive.ts'
+import { type DigestMark, emptyObservation, type NodeObservation, withDigest } from './observation.ts'
 
 const REFUSED = { code: 'refused', message: 'connection refused' }
 const LATE = { code: 'timeout', message: 'no answer within 800 ms' }
 const [n1, n2, n3] = [seenNode({ id: 'n1' }), seenNode({ id: 'n2' }), seenNode({ id: 'n3' })]
-const nodeOf = (nodes: readonly Seen[], id: string) => {
+const nodeOf = (nodes: readonly NodeObservation[], id: string) => {
   const node = shardOf(nodes).view.nodes.find((each) => each.id === id)
   if (!node) throw new Error(`${id} is missing`)
   return node
@@ -19,11 +20,11 @@ const falling = (entries: number) => [
   { at: NOW, entries },
 ]
 
-/** §4.2, row by row. */
+/** docs/design/control-plane.md#node-state, row by row. */
 const NODE_ROWS: readonly (readonly [
   row: number,
   what: string,
-  nodes: readonly Seen[],
+  nodes: readonly NodeObservation[],
   state: string,
   level: string,
   says: string,
@@ -104,14 +105,8 @@ const NODE_ROWS: readonly (readonly [
     6,
     'another state at the same index',
     [
-      seenNode(
-        { id: 'n1' },
-        { status: { value: statusOf({ digest: { value: '0'.repeat(16), checked_index: 10_000 } }), at: NOW } },
-      ),
-      seenNode(
-        { id: 'n2' },
-        { status: { value: statusOf({ digest: { value: '1'.repeat(16), checked_index: 10_000 } }), at: NOW } },
-      ),
+      seenNode({ id: 'n1' }, { digests: [{ index: 10_000, value: '0'.repeat(16) }] }),
+      seenNode({ id: 'n2' }, { digests: [{ index: 10_000, value: '1'.repeat(16) }] }),
       n3,
     ],
     'different-data',
@@ -143,7 +138,7 @@ const NODE_ROWS: readonly (readonly [
   ],
   [10, 'nothing is wrong', [n1, n2, n3], 'healthy', 'ok', 'Healthy'],
   [10, 'exactly at the limits', [withLag(1_000, 1), n2, n3], 'healthy', 'ok', 'Healthy'],
-  [11, 'it was never asked', [n1, nothingSeen(n2.address), n3], 'unknown', 'unk', 'Unknown: has not answered yet'],
+  [11, 'it was never asked', [n1, emptyObservation(n2.address), n3], 'unknown', 'unk', 'Unknown: has not answered yet'],
   [
     11,
     'it does not say how it is',
@@ -191,15 +186,16 @@ const long = (change: Partial<ShardMemory>): ShardMemory => ({
     leaderSince: NOW - 60_000,
     leaderlessSince: null,
     disagreeSince: null,
+    differing: new Map(),
   },
   ...change,
 })
 const standalone = seenNode({ id: 'n1', health: 'active' }, { isStandalone: true, info: undefined })
 
-/** §4.3, row by row. */
+/** docs/design/control-plane.md#shard-state, row by row. */
 const SHARD_ROWS: readonly (readonly [
   what: string,
-  nodes: readonly Seen[],
+  nodes: readonly NodeObservation[],
   memory: ShardMemory | undefined,
   state: string,
   level: string,
@@ -273,7 +269,7 @@ const SHARD_ROWS: readonly (readonly [
   ['it has no copies', [standalone], undefined, 'standalone', 'info', 'Standalone, no copies'],
   [
     'its nodes were not asked yet',
-    [n1, nothingSeen(n2.address), n3],
+    [n1, emptyObservation(n2.address), n3],
     undefined,
     'unknown',
     'unk',
@@ -391,4 +387,140 @@ test('numbers and times are words of their size', () => {
     '2 h',
   ])
   expect(lagText(1, null)).toBe('1 entry')
+})
+
+// Digests
+
+const A = 'a'.repeat(16)
+const B = 'b'.repeat(16)
+/** A status under writes: the state now, and the newest digest that was noted to be compared. */
+const digestStatus = (applied: number, value: string, checked?: DigestMark) =>
+  statusOf({
+    replica: {
+      ...{ role: 'follower', term: 4, first_index: 1, last_index: applied, commit_index: applied },
+      ...{ applied_index: applied, lag_entries: 0 },
+    },
+    digest: { value, checked_index: checked?.index ?? 0, ...(checked && { checked_value: checked.value }) },
+  })
+const reporting = (id: string, digests: readonly DigestMark[], status = digestStatus(1, A)) =>
+  seenNode({ id }, { digests, status: { value: status, at: NOW } })
+const statesOf = (nodes: readonly NodeObservation[], memory?: ShardMemory) => {
+  const derived = shardOf(nodes, { memory })
+  return { states: derived.view.nodes.map(({ state }) => state), memory: derived.memory }
+}
+const HEALTHY = ['healthy', 'healthy', 'healthy']
+
+test('digests of different moments used to be compared, so that healthy followers differed under writes', () => {
+  // As nodes report before the first check: index 0, and each the state it had when it was polled.
+  const before = ['n1', 'n2', 'n3'].map((id, i) => reporting(id, [], digestStatus(100 + i, `${i}`.repeat(16))))
+  // Equal marks, and again states of different moments.
+  const mark = { index: 64, value: A }
+  const after = ['n1', 'n2', 'n3'].map((id, i) => reporting(id, [mark], digestStatus(100 + i, `${i}`.repeat(16), mark)))
+
+  expect(statesOf(before).states).toEqual(HEALTHY)
+  expect(statesOf(after).states).toEqual(HEALTHY)
+})
+
+test('nodes that report different newest marks are compared at the newest common one', () => {
+  const leader = reporting('n1', [
+    { index: 10, value: A },
+    { index: 20, value: A },
+    { index: 30, value: A },
+  ])
+  const behind = reporting('n2', [{ index: 20, value: A }])
+  const different = reporting('n3', [
+    { index: 10, value: A },
+    { index: 20, value: B },
+  ])
+
+  const { view } = shardOf([leader, behind, different])
+
+  expect(view.nodes.map(({ state, says }) => [state, says])).toEqual([
+    ['healthy', 'Healthy'],
+    ['healthy', 'Healthy'],
+    ['different-data', 'Different data: another state than n1 at index 20'],
+  ])
+})
+
+test('a difference is shown until a later common index agrees, also when the marks no longer meet', () => {
+  const leader = (...marks: DigestMark[]) => reporting('n1', marks)
+  const other = (...marks: DigestMark[]) => [reporting('n2', marks), n3] as const
+
+  const first = statesOf([leader({ index: 20, value: A }), ...other({ index: 20, value: B })])
+  const apart = statesOf([leader({ index: 30, value: A }), ...other({ index: 20, value: B })], first.memory)
+  const equal = statesOf([leader({ index: 40, value: A }), ...other({ index: 40, value: A })], apart.memory)
+
+  expect(first.states[1]).toBe('different-data')
+  expect(apart.states[1]).toBe('different-data')
+  expect(equal.states).toEqual(HEALTHY)
+  expect(equal.memory.differing.size).toBe(0)
+})
+
+test('nodes without a digest of the checked index are compared only where both have applied the same entry', () => {
+  const leader = reporting('n1', [], digestStatus(100, A))
+
+  expect(statesOf([leader, reporting('n2', [], digestStatus(101, B)), n3]).states).toEqual(HEALTHY)
+  expect(statesOf([leader, reporting('n2', [], digestStatus(100, A)), n3]).states).toEqual(HEALTHY)
+  expect(statesOf([leader, reporting('n2', [], digestStatus(100, B)), n3]).states[1]).toBe('different-data')
+})
+
+test('a mere lag is no difference', () => {
+  const leader = reporting(
+    'n1',
+    Array.from({ length: 64 }, (_, i) => ({ index: 1_000 + i, value: A })),
+  )
+
+  expect(statesOf([leader, reporting('n2', [{ index: 12, value: B }]), n3]).states).toEqual(HEALTHY)
+})
+
+test('marks of a node are kept, each once and no more than 64, and forgotten when its log begins again', () => {
+  let marks: readonly DigestMark[] = []
+  for (let i = 1; i <= 70; i++) {
+    marks = withDigest(marks, digestStatus(i, A, { index: i, value: A }))
+    marks = withDigest(marks, digestStatus(i + 1, B, { index: i, value: A }))
+  }
+
+  expect(marks.map(({ index }) => index)).toEqual(Array.from({ length: 64 }, (_, i) => i + 7))
+  expect(withDigest(marks, digestStatus(80, A))).toBe(marks)
+  expect(withDigest(marks, digestStatus(5, B, { index: 3, value: B }))).toEqual([{ index: 3, value: B }])
+})
+
+test('the digest that is shown is the one at the index beside it', () => {
+  const digestOf = (status: ReturnType<typeof statusOf>) => shardOf([reporting('n1', [], status)]).view.nodes[0]?.digest
+
+  expect(digestOf(digestStatus(100, B, { index: 64, value: A }))).toEqual({ value: A, index: 64 })
+  expect(digestOf(digestStatus(100, B))).toEqual({ value: B, index: 100 })
+  expect(digestOf(statusOf({}))).toBeNull()
+})
+
+const mismatched = { status: { value: statusOf({ reasons: [MISMATCH] }), at: NOW } }
+
+test('a node that ended because its state differed used to be shown as one that refuses connections', () => {
+  const ending = seenNode({ id: 'n2', health: 'unavailable' }, mismatched)
+
+  expect(nodeOf([n1, ending, n3], 'n2')).toMatchObject({
+    ...{ state: 'unavailable', level: 'crit', reasons: [MISMATCH] },
+    says: 'Unavailable: its state differs from the log (digest_mismatch)',
+  })
+  for (const [error, state, number] of [
+    [REFUSED, 'unreachable', 1],
+    [LATE, 'not-answering', 2],
+  ] as const) {
+    expect(nodeOf([n1, goneNode({ id: 'n2' }, error, mismatched), n3], 'n2')).toMatchObject({
+      ...{ state, level: 'crit', rule: { number, inputs: { 'last error': error.message } } },
+      says: 'Stopped: its state differed from the log (digest_mismatch)',
+      reasons: [MISMATCH],
+    })
+  }
+  // Started again, it has not told its figures yet.
+  expect(nodeOf([n1, seenNode({ id: 'n2' }, mismatched), n3], 'n2')).toMatchObject({ state: 'healthy' })
+})
+
+test('a voter that is about to end used to be counted as one that can be relied on', () => {
+  const { view } = shardOf([n1, seenNode({ id: 'n2', health: 'unavailable' }, mismatched), n3])
+
+  expect(view).toMatchObject({
+    ...{ state: 'degraded-last', level: 'crit', votersUp: 3, spare: 0 },
+    says: 'Degraded, cannot lose another (3 of 3 voters answer, 1 of them ends soon, 2 needed)',
+  })
 })

@@ -1,5 +1,5 @@
 /**
- * What state nodes and shards are in, from what nodes told (console.md §4.2, §4.3). Pure: time comes in as an argument,
+ * What state nodes and shards are in, from what nodes told. Pure: time comes in as an argument,
  * missing stays null, and no sentence says how long something is so, since that would be new each second.
  */
 import type {
@@ -8,13 +8,15 @@ import type {
   Level,
   MissingSource,
   NodeState,
+  NodeStatus,
   NodeView,
   ShardBrief,
   ShardState,
   ShardView,
   ViewRole,
 } from '@vacancy/shared/contract'
-import type { Seen, Told } from './seen.ts'
+import { secondsText, significant } from '../history/figures.ts'
+import type { NodeObservation, Observed } from './observation.ts'
 
 export const DERIVE_LIMITS = {
   missedRounds: 3,
@@ -38,11 +40,15 @@ export type ShardMemory = {
   /** Since when nobody is named by a majority. */
   readonly leaderlessSince: number | null
   readonly disagreeSince: number | null
+  /** Nodes whose state differed from the leader's at the newest index at which both could be compared. */
+  readonly differing: ReadonlyMap<string, Divergence>
 }
+
+export type Divergence = { readonly leader: string; readonly index: number }
 
 export type ShardFacts = {
   readonly id: string
-  readonly nodes: readonly Seen[]
+  readonly nodes: readonly NodeObservation[]
   readonly now: number
   readonly memory: ShardMemory | undefined
   readonly operation: string | null
@@ -63,9 +69,11 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
     nodes.length > 0 && nodes.every((seen) => seen.isStandalone || seen.status?.value.mode === 'standalone')
   const claims = nodes.map((seen) => ({ seen, names: namedLeader(seen) }))
   const believed = membershipOf(nodes, undefined)
-  const isVoter = (seen: Seen) => believed.voters.includes(seen.address.id)
+  const isVoter = (seen: NodeObservation) => believed.voters.includes(seen.address.id)
   const majority = Math.floor(believed.voters.length / 2) + 1
   const votersUp = nodes.filter((seen) => isVoter(seen) && isUp(seen)).length
+  // It answers, and votes no more.
+  const votersEnding = nodes.filter((seen) => isVoter(seen) && isUp(seen) && isEnding(seen)).length
   const leader = observedLeader(
     claims.filter(({ seen }) => isVoter(seen) && isUp(seen)),
     believed.voters.length,
@@ -74,23 +82,25 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   const electionTimeoutMs =
     nodes.find((seen) => seen.limits)?.limits?.electionTimeoutMs ?? DERIVE_LIMITS.electionTimeoutMs
   const leaderSeen = nodes.find((seen) => seen.address.id === leader)
-  const views = nodes.map((seen) => deriveNode(seen, { now, leader, leaderSeen, members, isStandalone }))
+  const differing = divergences(nodes, leaderSeen, memory?.differing)
+  const views = nodes.map((seen) => deriveNode(seen, { now, leader, leaderSeen, members, isStandalone, differing }))
 
   const isAnswering = nodes.some(isUp)
   const names = new Set(claims.flatMap(({ seen, names: named }) => (isUp(seen) && named ? [named] : [])))
   const leaderlessSince = isAnswering && leader === null ? (memory?.leaderlessSince ?? now) : null
   const disagreeSince = names.size > 1 ? (memory?.disagreeSince ?? now) : null
-  const spare = believed.voters.length === 0 ? null : votersUp - majority
+  const spare = believed.voters.length === 0 ? null : Math.max(0, votersUp - votersEnding - majority)
   const forming = nodes.find((seen) => isUp(seen) && seen.info?.value.bootstrap)?.info?.value.bootstrap ?? null
-  const isFirstLook = memory === undefined || memory.state === 'unknown'
+  const isFirst = memory === undefined || memory.state === 'unknown'
   const verdict = judgeShard({
     // Who was not asked yet is not away: at the start nothing is said before all were asked once.
-    isBeingRead: isFirstLook && nodes.some(isUnasked),
+    isBeingRead: isFirst && nodes.some(isUnpolled),
     isAnswering,
     isStandalone,
     isForming: forming !== null && leader === null && forming.waits_for !== 'join',
     voters: believed.voters.length,
     votersUp,
+    votersEnding,
     majority,
     hasLeader: leader !== null,
     isLeaderlessLong: leaderlessSince !== null && now - leaderlessSince > electionTimeoutMs,
@@ -101,17 +111,8 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   })
   const since = memory?.state === verdict.state ? memory.since : now
   const leaderSince = leader === null ? null : memory?.leader === leader ? memory.leaderSince : now
-  const rateOf = (key: keyof NodeView['rates'], combine: (values: number[]) => number) => {
-    const values = views.flatMap(({ rates, freshness }) => {
-      const value = rates[key]
-      return value === null || freshness === 'gone' ? [] : [value]
-    })
-    return values.length === 0 ? null : combine(values)
-  }
-  const sum = (values: number[]) => significant(values.reduce((all, each) => all + each, 0))
-  const greatest = (values: number[]) => Math.max(...values)
-  const teller = views.find((view) => view.id === leader) ?? views.find(({ packages }) => packages !== null)
-  const told = leaderSeen ?? nodes.find((seen) => isUp(seen) && seen.info)
+  const reporter = views.find((view) => view.id === leader) ?? views.find(({ packages }) => packages !== null)
+  const reported = leaderSeen ?? nodes.find((seen) => isUp(seen) && seen.info)
   const lags = views.flatMap(({ lagEntries }) => (lagEntries === null ? [] : [lagEntries]))
   const snapshotTimes = views.flatMap(({ snapshot }) => (snapshot ? [snapshot.createdAt] : []))
   const view: ShardView = {
@@ -122,35 +123,52 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
     since: time(since),
     leader,
     leaderSince: leaderSince === null ? null : time(leaderSince),
-    term: told?.info?.value.term ?? null,
+    term: reported?.info?.value.term ?? null,
     voters: believed.voters.length,
     votersUp,
     majority: believed.voters.length === 0 ? 0 : majority,
     spare,
     nodes: views,
     maxLagEntries: lags.length === 0 ? null : Math.max(...lags),
-    packages: teller?.packages ?? null,
-    properties: teller?.properties ?? null,
-    segments: teller?.segments ?? null,
-    window: teller?.window ?? null,
+    packages: reporter?.packages ?? null,
+    properties: reporter?.properties ?? null,
+    segments: reporter?.segments ?? null,
+    window: reporter?.window ?? null,
     snapshotAt: snapshotTimes.sort().at(-1) ?? null,
-    rates: {
-      queries: rateOf('queries', sum),
-      // Each write is counted where it was asked for, and so by one node.
-      writes: rateOf('writes', sum),
-      errors: rateOf('errors', sum),
-      p50: rateOf('p50', greatest),
-      p99: rateOf('p99', greatest),
-    },
-    change: changeOf(told?.info?.value),
-    lastChange: lastChangeOf(told?.info?.value),
+    rates: ratesOf(views),
+    change: changeOf(reported?.info?.value),
+    lastChange: lastChangeOf(reported?.info?.value),
     operation: facts.operation,
     writePause: facts.writePause,
     waitsFor: waitsFor(verdict.state, views, forming?.why ?? ''),
     electionTimeoutMs,
     missing: nodes.flatMap(missingOf),
   }
-  return { view, memory: { state: verdict.state, since, leader, leaderSince, leaderlessSince, disagreeSince } }
+  return {
+    view,
+    memory: { state: verdict.state, since, leader, leaderSince, leaderlessSince, disagreeSince, differing },
+  }
+}
+
+/** The rates of a shard: its nodes' together, and the worst of their latencies. */
+function ratesOf(views: readonly NodeView[]): NodeView['rates'] {
+  const rateOf = (key: keyof NodeView['rates'], combine: (values: number[]) => number) => {
+    const values = views.flatMap(({ rates, freshness }) => {
+      const value = rates[key]
+      return value === null || freshness === 'gone' ? [] : [value]
+    })
+    return values.length === 0 ? null : combine(values)
+  }
+  const sum = (values: number[]) => significant(values.reduce((all, each) => all + each, 0))
+  const greatest = (values: number[]) => Math.max(...values)
+  return {
+    queries: rateOf('queries', sum),
+    // Each write is counted by one node, the one that received it.
+    writes: rateOf('writes', sum),
+    errors: rateOf('errors', sum),
+    p50: rateOf('p50', greatest),
+    p99: rateOf('p99', greatest),
+  }
 }
 
 // Nodes
@@ -158,13 +176,14 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
 type NodeContext = {
   readonly now: number
   readonly leader: string | null
-  readonly leaderSeen: Seen | undefined
+  readonly leaderSeen: NodeObservation | undefined
   readonly members: Membership
   readonly isStandalone: boolean
+  readonly differing: ReadonlyMap<string, Divergence>
 }
 
 /** A node as it is shown. */
-export function deriveNode(seen: Seen, context: NodeContext): NodeView {
+export function deriveNode(seen: NodeObservation, context: NodeContext): NodeView {
   const { address, status, info } = seen
   const { now, leader, members, leaderSeen } = context
   const member = (leaderSeen?.info?.value ?? info?.value)?.nodes.find(({ id }) => id === address.id)
@@ -235,7 +254,7 @@ export function deriveNode(seen: Seen, context: NodeContext): NodeView {
     startedAt: document?.started_at ?? null,
     cores: document?.cores ?? null,
     orderedHash: orderedHash(seen) ?? null,
-    digest: document?.digest ? { value: document.digest.value, index: document.digest.checked_index } : null,
+    digest: shownDigest(document),
     reasons: document?.reasons ?? [],
     rates: seen.rates?.value ?? { queries: null, writes: null, errors: null, p50: null, p99: null },
     ages: {
@@ -263,10 +282,10 @@ const LEVEL_OF: { readonly [state in NodeState]: Level } = {
   unknown: 'unk',
 }
 
-/** The rows of §4.2; the first that holds. */
+/** The states of a node in order of precedence: the first that applies. */
 function judgeNode(
   facts: NodeContext & {
-    readonly seen: Seen
+    readonly seen: NodeObservation
     readonly role: ViewRole
     readonly lag: number | null
     readonly lagSeconds: number | null
@@ -291,14 +310,22 @@ function judgeNode(
       inputs['cores'] = `${cores.start} at start, ${cores.now} last told`
       return is(3, 'cores-changed', `Stopped: cores changed ${cores.start} → ${cores.now}`)
     }
+    const isRefused = seen.error !== undefined && REFUSED.has(seen.error.code)
+    if (hasMismatch(seen.status?.value)) {
+      const says = 'Stopped: its state differed from the log (digest_mismatch)'
+      return isRefused ? is(1, 'unreachable', says) : is(2, 'not-answering', says)
+    }
     const was = seen.answeredAt === undefined ? seen.before?.role : undefined
     const why = `${seen.error?.message ?? 'no answer'}${was === undefined ? '' : `; ${was} when it was last seen`}`
-    if (seen.error && REFUSED.has(seen.error.code)) return is(1, 'unreachable', `Unreachable: ${why}`)
+    if (isRefused) return is(1, 'unreachable', `Unreachable: ${why}`)
     return is(2, 'not-answering', `Not answering: ${why}`)
   }
   const health = seen.health?.value
   inputs['/healthz'] = health ?? 'not told'
   if (health === 'unavailable') {
+    if (isEnding(seen)) {
+      return is(4, 'unavailable', 'Unavailable: its state differs from the log (digest_mismatch)')
+    }
     const reason = seen.status?.value.reasons.find(({ stops }) => stops === 'all') ?? seen.status?.value.reasons[0]
     return is(
       4,
@@ -310,7 +337,7 @@ function judgeNode(
   if (health === 'active_leader' && leader !== null && leader !== seen.address.id) {
     return is(5, 'conflicting-leader', `Claims to lead, a majority names ${leader}`)
   }
-  const difference = leaderSeen && leaderSeen !== seen ? differenceOf(seen, leaderSeen) : undefined
+  const difference = leaderSeen && leaderSeen !== seen ? differenceOf(seen, leaderSeen, facts.differing) : undefined
   if (difference) {
     inputs['difference'] = difference
     return is(6, 'different-data', difference)
@@ -336,25 +363,76 @@ function judgeNode(
   return is(11, 'unknown', `Unknown: ${fault ?? 'does not say how it is'}`)
 }
 
-/** Why a node does not hold what its leader holds, as far as both told. */
-function differenceOf(seen: Seen, leader: Seen): string | undefined {
+/** A node found that its state is not the one of the log: it serves and votes no more, and ends seconds later. */
+export function hasMismatch(reported: Pick<NodeStatus, 'reasons'> | undefined): boolean {
+  return reported?.reasons.some(({ reason }) => reason === 'digest_mismatch') ?? false
+}
+
+function isEnding({ health, status }: NodeObservation): boolean {
+  return health?.value === 'unavailable' && hasMismatch(status?.value)
+}
+
+/** Why a node does not hold what its leader holds, as far as both reported it. */
+function differenceOf(
+  seen: NodeObservation,
+  leader: NodeObservation,
+  differing: ReadonlyMap<string, Divergence>,
+): string | undefined {
   const [hash, leaderHash] = [orderedHash(seen), orderedHash(leader)]
   if (hash !== undefined && leaderHash !== undefined && hash !== leaderHash) {
     return `Different data: another codec list than ${leader.address.id}`
   }
-  const [digest, leaderDigest] = [seen.status?.value.digest, leader.status?.value.digest]
-  if (
-    digest &&
-    leaderDigest &&
-    digest.checked_index === leaderDigest.checked_index &&
-    digest.value !== leaderDigest.value
-  ) {
-    return `Different data: another state than ${leader.address.id} at index ${grouped(digest.checked_index)}`
-  }
-  return undefined
+  const difference = differing.get(seen.address.id)
+  return difference && `Different data: another state than ${difference.leader} at index ${grouped(difference.index)}`
 }
 
-function roleOf(seen: Seen, { members, isStandalone }: NodeContext): ViewRole {
+/**
+ * Which nodes have another state than the leader. States are compared at one index only: two nodes are seldom at the same
+ * one when they are polled. A difference remains until both are equal at an index that was compared later.
+ */
+function divergences(
+  nodes: readonly NodeObservation[],
+  leader: NodeObservation | undefined,
+  before: ReadonlyMap<string, Divergence> | undefined,
+): ReadonlyMap<string, Divergence> {
+  const differing = new Map<string, Divergence>()
+  for (const seen of nodes) {
+    const { id } = seen.address
+    const known = before?.get(id)
+    const compared = leader && leader !== seen && isUp(seen) ? compareDigests(seen, leader) : undefined
+    if (compared && !compared.isEqual) differing.set(id, { leader: leader?.address.id ?? '', index: compared.index })
+    else if (!compared && known && leader !== seen) differing.set(id, known)
+  }
+  return differing
+}
+
+/** @returns undefined when there is no index at which both are known */
+function compareDigests(
+  a: NodeObservation,
+  b: NodeObservation,
+): { readonly index: number; readonly isEqual: boolean } | undefined {
+  for (const { index, value } of a.digests.toReversed()) {
+    const other = b.digests.find((mark) => mark.index === index)
+    if (other) return { index, isEqual: other.value === value }
+  }
+  if (a.digests.length > 0 && b.digests.length > 0) return undefined
+  // A node that reports no such marks: its state now counts when both have applied the same entries.
+  const [own, other] = [a.status?.value, b.status?.value]
+  const index = own?.replica?.applied_index
+  if (!own?.digest || !other?.digest || index === undefined || index !== other.replica?.applied_index) return undefined
+  return { index, isEqual: own.digest.value === other.digest.value }
+}
+
+function shownDigest(status: NodeStatus | undefined): NodeView['digest'] {
+  const { digest, replica } = status ?? {}
+  if (!digest) return null
+  if (digest.checked_value !== undefined && digest.checked_index > 0) {
+    return { value: digest.checked_value, index: digest.checked_index }
+  }
+  return replica ? { value: digest.value, index: replica.applied_index } : null
+}
+
+function roleOf(seen: NodeObservation, { members, isStandalone }: NodeContext): ViewRole {
   if (!isUp(seen)) return 'unknown'
   if (isStandalone) return 'standalone'
   const { id } = seen.address
@@ -368,40 +446,40 @@ function roleOf(seen: Seen, { members, isStandalone }: NodeContext): ViewRole {
 }
 
 /** By whichever told it last: the list itself is read once a minute, its hash with the figures. */
-function orderedHash({ codecs, status }: Seen): string | undefined {
+function orderedHash({ codecs, status }: NodeObservation): string | undefined {
   const isStatusNewer = status !== undefined && (codecs === undefined || status.at > codecs.at)
   return isStatusNewer ? status.value.ordered_hash : codecs?.value.ordered_hash
 }
 
 /** Whether it counts as there: it has answered, and has not missed three rounds since. */
-export function isUp(seen: Seen): boolean {
+export function isUp(seen: NodeObservation): boolean {
   return seen.answeredAt !== undefined && seen.missed < DERIVE_LIMITS.missedRounds
 }
 
 /** Of a node that answers, an old word about leader and members is no word. */
-function withoutOld(seen: Seen, now: number): Seen {
+function withoutOld(seen: NodeObservation, now: number): NodeObservation {
   const isOld = isUp(seen) && seen.info !== undefined && now - seen.info.at > DERIVE_LIMITS.delayedMs
   return isOld ? { ...seen, info: undefined } : seen
 }
 
-function isUnasked(seen: Seen): boolean {
+function isUnpolled(seen: NodeObservation): boolean {
   return seen.answeredAt === undefined && seen.error === undefined && seen.address.apiUrl !== ''
 }
 
-function freshnessOf(seen: Seen, now: number): Freshness {
+function freshnessOf(seen: NodeObservation, now: number): Freshness {
   if (seen.answeredAt === undefined) return seen.before === undefined ? 'never' : 'gone'
   if (!isUp(seen) || now - seen.answeredAt > DERIVE_LIMITS.delayedMs) return 'gone'
   return now - seen.answeredAt <= DERIVE_LIMITS.liveMs ? 'live' : 'delayed'
 }
 
 /** Entries a second; negative while it catches up. */
-function lagTrend(lags: Seen['lags']): number {
+function lagTrend(lags: NodeObservation['lags']): number {
   const [first, last] = [lags[0], lags.at(-1)]
   if (!first || !last || last.at <= first.at) return 0
   return (last.entries - first.entries) / ((last.at - first.at) / 1000)
 }
 
-function missingOf(seen: Seen): MissingSource[] {
+function missingOf(seen: NodeObservation): MissingSource[] {
   const source = `${seen.address.shard}/${seen.address.id}`
   if (!isUp(seen) && seen.error) return [{ source, ...seen.error, since: time(seen.error.since) }]
   return Object.entries(seen.sources).flatMap(([path, { error }]) =>
@@ -412,14 +490,14 @@ function missingOf(seen: Seen): MissingSource[] {
 // Shards
 
 /** The newest of what a node says about who leads; '' when it knows none. */
-function namedLeader(seen: Seen): string | undefined {
-  const told: (Told<string> | undefined)[] = [
+function namedLeader(seen: NodeObservation): string | undefined {
+  const reported: (Observed<string> | undefined)[] = [
     seen.info && { at: seen.info.at, value: seen.info.value.leader_id },
     seen.nodeInfo && { at: seen.nodeInfo.at, value: seen.nodeInfo.value.leader_id },
     seen.namesLeader,
   ]
-  let newest: Told<string> | undefined
-  for (const each of told) if (each && (newest === undefined || each.at > newest.at)) newest = each
+  let newest: Observed<string> | undefined
+  for (const each of reported) if (each && (newest === undefined || each.at > newest.at)) newest = each
   return newest?.value
 }
 
@@ -432,9 +510,9 @@ function observedLeader(claims: readonly { readonly names: string | undefined }[
 }
 
 /** By the leader where it answers, else by whoever has committed most. */
-function membershipOf(nodes: readonly Seen[], leader: string | undefined): Membership {
-  let best: Seen | undefined
-  const rank = (seen: Seen) => {
+function membershipOf(nodes: readonly NodeObservation[], leader: string | undefined): Membership {
+  let best: NodeObservation | undefined
+  const rank = (seen: NodeObservation) => {
     const info = seen.info?.value as ClusterInfo
     return [isUp(seen) ? 1 : 0, seen.address.id === leader ? 1 : 0, info.term, info.commit_index] as const
   }
@@ -451,7 +529,7 @@ function isMore(a: readonly number[], b: readonly number[]): boolean {
   return at >= 0 && (a[at] as number) > (b[at] as number)
 }
 
-/** The rows of §4.3; the first that holds. */
+/** The states of a shard in order of precedence: the first that applies. */
 function judgeShard(facts: {
   readonly isBeingRead: boolean
   readonly isAnswering: boolean
@@ -459,6 +537,8 @@ function judgeShard(facts: {
   readonly isForming: boolean
   readonly voters: number
   readonly votersUp: number
+  /** Of these, how many are about to end. */
+  readonly votersEnding: number
   readonly majority: number
   readonly hasLeader: boolean
   readonly isLeaderlessLong: boolean
@@ -466,9 +546,10 @@ function judgeShard(facts: {
   readonly isUneasy: boolean
   readonly standalone: NodeView | undefined
 }): { readonly state: ShardState; readonly level: Level; readonly says: string } {
-  const { voters, votersUp, majority } = facts
+  const { voters, votersUp, votersEnding, majority } = facts
   const is = (state: ShardState, level: Level, says: string) => ({ state, level, says })
-  const answer = `${votersUp} of ${voters} voters ${votersUp === 1 ? 'answers' : 'answer'}, ${majority} needed`
+  const ending = votersEnding === 0 ? '' : `, ${votersEnding} of them ${votersEnding === 1 ? 'ends' : 'end'} soon`
+  const answer = `${votersUp} of ${voters} voters ${votersUp === 1 ? 'answers' : 'answer'}${ending}, ${majority} needed`
   if (facts.isBeingRead) return is('unknown', 'unk', 'Unknown: its nodes are being read')
   if (!facts.isAnswering) return is('unknown', 'unk', 'Unknown: no node answers')
   if (facts.isStandalone) {
@@ -484,8 +565,8 @@ function judgeShard(facts: {
       : is('electing', 'info', `Electing (${answer})`)
   }
   if (facts.doDisagree) return is('disagree', 'crit', `Nodes disagree on who leads (${answer})`)
-  const spare = votersUp - majority
-  if (votersUp < voters) {
+  const spare = votersUp - votersEnding - majority
+  if (votersUp - votersEnding < voters) {
     return spare > 0
       ? is('degraded', 'warn', `Degraded, can lose ${spare} more (${answer})`)
       : is('degraded-last', 'crit', `Degraded, cannot lose another (${answer})`)
@@ -501,7 +582,8 @@ function waitsFor(state: ShardState, nodes: readonly NodeView[], forming: string
   if (state === 'forming') return forming
   if (state === 'quorum-lost') return `Waits for ${names === '' ? 'its voters' : names}.`
   if (state !== 'no-leader' && state !== 'electing') return ''
-  const best = nodes.filter(({ voter, lastIndex }) => voter && lastIndex !== null)
+  // A node that does not answer cannot be elected, whatever its log holds.
+  const best = nodes.filter((node) => node.voter && node.lastIndex !== null && !away.includes(node))
   best.sort((a, b) => (b.lastIndex as number) - (a.lastIndex as number))
   const candidate = best[0] ? `${best[0].id} has most: its log ends at ${grouped(best[0].lastIndex as number)}` : ''
   return [names === '' ? '' : `${names} is missing`, candidate].filter((part) => part !== '').join('; ')
@@ -555,21 +637,10 @@ export function grouped(value: number): string {
   return String(value).replace(/\B(?=(?:\d{3})+(?!\d))/g, ',')
 }
 
-/** Three significant digits: more would only be noise that has to be sent. */
-export function significant(value: number): number {
-  return Number(value.toPrecision(3))
-}
-
 function roundedOrNull(value: number | null): number | null {
   return value === null ? null : significant(value)
 }
 
 export function lagText(entries: number, seconds: number | null): string {
   return `${grouped(entries)} ${entries === 1 ? 'entry' : 'entries'}${seconds === null ? '' : `, ${secondsText(seconds)}`}`
-}
-
-export function secondsText(seconds: number): string {
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`
-  if (seconds < 90) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`
-  return seconds < 5_400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`
 }

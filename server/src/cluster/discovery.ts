@@ -10,7 +10,7 @@ import type { z } from 'zod'
 import type { NodeAddress } from './cluster.ts'
 import { isUp } from './derive.ts'
 import { type HttpReply, NODE_HTTP, type NodeHttp, NodeHttpError } from './node-http.ts'
-import type { Seen } from './seen.ts'
+import type { NodeObservation } from './observation.ts'
 
 export const DISCOVERY = {
   intervalMs: 5_000,
@@ -49,149 +49,179 @@ export type NamedBy = 'registry' | 'list' | 'member' | 'memory'
 
 export type Found = { readonly address: NodeAddress; readonly by: NamedBy }
 /** A node of the round before, and when somebody last named it. */
-export type Remembered = { readonly seen: Seen; readonly namedAt: number }
+export type Remembered = { readonly seen: NodeObservation; readonly namedAt: number }
 
+/** Where nodes are looked for, and what registry and resolver answered last. */
 export type Discovery = {
-  /** One round: every node that is known now. */
-  look(known: readonly Remembered[]): Promise<readonly Found[]>
-  registry(): RegistryState
-  /** Asks the resolver again for a node that does not answer. */
-  forget(node: NodeAddress): void
+  readonly config: DiscoveryConfig
+  readonly http: NodeHttp
+  readonly clock: Clock
+  registry: RegistryState
+  /** Places from the resolver, by shard and node. */
+  readonly resolved: Map<string, { readonly host: string; readonly apiPort: number; readonly tcpPort: number }>
+  /** Nodes of the configured list that have identified themselves, by their entry. */
+  readonly listed: Map<string, NodeAddress>
 }
+
+type Place = { readonly apiUrl: string; readonly host: string; readonly port: number }
 
 /** Of a node in the list that has not said yet who it is. */
 const UNKNOWN_SHARD = 'unknown'
 
 export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: Clock): Discovery {
-  let state: RegistryState = {
-    address: config.registry ?? null,
-    isUp: false,
-    error: '',
-    since: undefined,
-    at: undefined,
-    topology: undefined,
-  }
-  const resolved = new Map<string, { readonly host: string; readonly apiPort: number; readonly tcpPort: number }>()
-  const listed = new Map<string, NodeAddress>()
-
-  async function lookAtRegistry(): Promise<void> {
-    if (config.registry === undefined) return
-    const now = clock.wallMs()
-    try {
-      const ask = { timeoutMs: DISCOVERY.timeoutMs, bytesMax: NODE_HTTP.registryBytesMax, token: config.registryToken }
-      const topology = readAnswer(await http.ask(`${config.registry}/topology`, ask), topologyBody)
-      state = { ...state, isUp: true, error: '', since: undefined, at: now, topology }
-    } catch (error) {
-      if (!(error instanceof NodeHttpError)) throw error
-      // What it told last stays: nodes do not go away because the registry did.
-      state = { ...state, isUp: false, error: error.message, since: state.since ?? now }
-    }
-  }
-
-  async function placeOf(
-    shard: string,
-    id: string,
-    apiUrl: string | undefined,
-  ): Promise<(NodeAddress['tcp'] & { apiUrl: string }) | undefined> {
-    const url = apiUrl === undefined ? undefined : reachable(apiUrl)
-    const key = `${shard}/${id}`
-    const known = resolved.get(key)
-    if (!known && config.resolver !== undefined) {
-      const path = `/shards/${encodeURIComponent(shard)}/nodes/${encodeURIComponent(id)}`
-      const reply = await askQuietly(() => http.ask(`${config.resolver}${path}`, { timeoutMs: DISCOVERY.timeoutMs }))
-      const address = reply?.status === 200 ? readResolverAnswer(reply.type, reply.body) : undefined
-      if (address) {
-        const { host, apiPort = config.apiPort, port: tcpPort = config.tcpPort } = address
-        resolved.set(key, { host, apiPort, tcpPort })
-      }
-    }
-    const place = resolved.get(key)
-    if (url) return { apiUrl: url.origin, host: place?.host ?? hostOf(url), port: place?.tcpPort ?? config.tcpPort }
-    if (place)
-      return { apiUrl: `http://${bracketed(place.host)}:${place.apiPort}`, host: place.host, port: place.tcpPort }
-    return undefined
-  }
-
-  async function registered(): Promise<NodeAddress[]> {
-    const nodes = (state.topology?.nodes ?? []).slice(0, DISCOVERY.nodesMax)
-    const found: NodeAddress[] = []
-    for (let at = 0; at < nodes.length; at += ASKED_AT_ONCE) {
-      const batch = nodes.slice(at, at + ASKED_AT_ONCE).map(async (node) => {
-        const place = await placeOf(node.shard, node.id, node.api_url)
-        return addressOf(node.id, node.shard, node.zone, place)
-      })
-      found.push(...(await Promise.all(batch)))
-    }
-    return found
-  }
-
-  /** Who each node of the list is: a clustered one says so, a standalone one has no id but its address. */
-  async function fromList(known: readonly Remembered[]): Promise<NodeAddress[]> {
-    return await Promise.all(
-      config.nodes.map(async (entry) => {
-        const told = listed.get(entry)
-        if (told) return told
-        const url = new URL(originOf(entry))
-        const place = { apiUrl: url.origin, host: hostOf(url), port: config.tcpPort }
-        const identity = await identify(url.origin)
-        if (!identity) {
-          // Who stood there before the restart, until somebody there says who it is.
-          const before = known.find(({ seen: { address } }) => isNamed(address) && address.apiUrl === url.origin)
-          return before?.seen.address ?? addressOf(url.host, UNKNOWN_SHARD, '', place)
-        }
-        const address = addressOf(identity.id ?? url.host, identity.shard, identity.zone, place)
-        listed.set(entry, address)
-        return address
-      }),
-    )
-  }
-
-  async function identify(
-    origin: string,
-  ): Promise<{ id: string | undefined; shard: string; zone: string } | undefined> {
-    const ask = { timeoutMs: DISCOVERY.timeoutMs, token: config.nodeToken }
-    const info = await askQuietly(() => http.ask(`${origin}/node-info`, ask))
-    if (info?.status === 200) {
-      const body = await askQuietly(async () => readAnswer(info, nodeInfoBody))
-      return body && { id: body.node_id, shard: body.shard_id, zone: body.zone_id }
-    }
-    if (info?.status !== 404) return undefined
-    const status = await askQuietly(() => http.ask(`${origin}/status`, ask))
-    const body = status?.status === 200 ? await askQuietly(async () => readAnswer(status, statusBody)) : undefined
-    return body && { id: undefined, shard: body.shard_id, zone: '' }
-  }
-
   return {
-    async look(known) {
-      const [, list] = await Promise.all([lookAtRegistry(), fromList(known)])
-      const found = new Map<string, Found>()
-      const add = (address: NodeAddress, by: NamedBy) => {
-        const key = `${address.shard}/${address.id}`
-        found.set(key, { address, by: found.get(key)?.by ?? by })
-      }
-      for (const node of await registered()) add(node, 'registry')
-      for (const node of list) add(node, 'list')
-      const tellers = known.map(({ seen }) => seen).filter((seen) => isUp(seen) && seen.info !== undefined)
-      for (const node of await membersOf(tellers, known, placeOf)) {
-        if (!found.has(`${node.shard}/${node.id}`)) add(node, 'member')
-      }
-      const now = clock.wallMs()
-      const told = new Set(tellers.flatMap(({ address, info }) => (info?.value.nodes.length ? [address.shard] : [])))
-      for (const { seen, namedAt } of known) {
-        const { address, answeredAt } = seen
-        if (!isNamed(address) || found.has(`${address.shard}/${address.id}`)) continue
-        const isHere = answeredAt !== undefined && now - answeredAt <= DISCOVERY.forgetMs
-        const isOpen = !told.has(address.shard) && now - namedAt <= DISCOVERY.forgetSilentMs
-        if (isHere || isOpen) add(address, 'memory')
-      }
-      return [...found.values()].slice(0, DISCOVERY.nodesMax)
+    config,
+    http,
+    clock,
+    registry: {
+      address: config.registry ?? null,
+      isUp: false,
+      error: '',
+      since: undefined,
+      at: undefined,
+      topology: undefined,
     },
-    registry: () => state,
-    forget: ({ shard, id }) => void resolved.delete(`${shard}/${id}`),
+    resolved: new Map(),
+    listed: new Map(),
   }
 }
 
-const ASKED_AT_ONCE = 64
+async function readRegistry(discovery: Discovery): Promise<void> {
+  if (discovery.config.registry === undefined) return
+  const now = discovery.clock.wallMs()
+  try {
+    const request = {
+      timeoutMs: DISCOVERY.timeoutMs,
+      bytesMax: NODE_HTTP.registryBytesMax,
+      token: discovery.config.registryToken,
+    }
+    const topology = readAnswer(
+      await discovery.http.request(`${discovery.config.registry}/topology`, request),
+      topologyBody,
+    )
+    discovery.registry = { ...discovery.registry, isUp: true, error: '', since: undefined, at: now, topology }
+  } catch (error) {
+    if (!(error instanceof NodeHttpError)) throw error
+    // What it told last stays: nodes do not go away because the registry did.
+    discovery.registry = {
+      ...discovery.registry,
+      isUp: false,
+      error: error.message,
+      since: discovery.registry.since ?? now,
+    }
+  }
+}
+
+async function placeOf(
+  discovery: Discovery,
+  shard: string,
+  id: string,
+  apiUrl: string | undefined,
+): Promise<Place | undefined> {
+  const url = apiUrl === undefined ? undefined : reachable(apiUrl)
+  const key = `${shard}/${id}`
+  const known = discovery.resolved.get(key)
+  if (!known && discovery.config.resolver !== undefined) {
+    const path = `/shards/${encodeURIComponent(shard)}/nodes/${encodeURIComponent(id)}`
+    const reply = await requestQuietly(() =>
+      discovery.http.request(`${discovery.config.resolver}${path}`, { timeoutMs: DISCOVERY.timeoutMs }),
+    )
+    const address = reply?.status === 200 ? readResolverAnswer(reply.type, reply.body) : undefined
+    if (address) {
+      const { host, apiPort = discovery.config.apiPort, port: tcpPort = discovery.config.tcpPort } = address
+      discovery.resolved.set(key, { host, apiPort, tcpPort })
+    }
+  }
+  const place = discovery.resolved.get(key)
+  if (url)
+    return { apiUrl: url.origin, host: place?.host ?? hostOf(url), port: place?.tcpPort ?? discovery.config.tcpPort }
+  if (place)
+    return { apiUrl: `http://${bracketed(place.host)}:${place.apiPort}`, host: place.host, port: place.tcpPort }
+  return undefined
+}
+
+async function registeredNodes(discovery: Discovery): Promise<NodeAddress[]> {
+  const nodes = (discovery.registry.topology?.nodes ?? []).slice(0, DISCOVERY.nodesMax)
+  const found: NodeAddress[] = []
+  for (let at = 0; at < nodes.length; at += REQUESTS_AT_ONCE) {
+    const batch = nodes.slice(at, at + REQUESTS_AT_ONCE).map(async (node) => {
+      const place = await placeOf(discovery, node.shard, node.id, node.api_url)
+      return addressOf(node.id, node.shard, node.zone, place)
+    })
+    found.push(...(await Promise.all(batch)))
+  }
+  return found
+}
+
+/** Who each node of the list is: a clustered one says so, a standalone one has no id but its address. */
+async function listedNodes(discovery: Discovery, known: readonly Remembered[]): Promise<NodeAddress[]> {
+  return await Promise.all(
+    discovery.config.nodes.map(async (entry) => {
+      const reported = discovery.listed.get(entry)
+      if (reported) return reported
+      const url = new URL(originOf(entry))
+      const place = { apiUrl: url.origin, host: hostOf(url), port: discovery.config.tcpPort }
+      const identity = await identifyNode(discovery, url.origin)
+      if (!identity) {
+        // Who stood there before the restart, until somebody there says who it is.
+        const before = known.find(({ seen: { address } }) => isNamed(address) && address.apiUrl === url.origin)
+        return before?.seen.address ?? addressOf(url.host, UNKNOWN_SHARD, '', place)
+      }
+      const address = addressOf(identity.id ?? url.host, identity.shard, identity.zone, place)
+      discovery.listed.set(entry, address)
+      return address
+    }),
+  )
+}
+
+async function identifyNode(
+  discovery: Discovery,
+  origin: string,
+): Promise<{ id: string | undefined; shard: string; zone: string } | undefined> {
+  const request = { timeoutMs: DISCOVERY.timeoutMs, token: discovery.config.nodeToken }
+  const info = await requestQuietly(() => discovery.http.request(`${origin}/node-info`, request))
+  if (info?.status === 200) {
+    const body = await requestQuietly(async () => readAnswer(info, nodeInfoBody))
+    return body && { id: body.node_id, shard: body.shard_id, zone: body.zone_id }
+  }
+  if (info?.status !== 404) return undefined
+  const status = await requestQuietly(() => discovery.http.request(`${origin}/status`, request))
+  const body = status?.status === 200 ? await requestQuietly(async () => readAnswer(status, statusBody)) : undefined
+  return body && { id: undefined, shard: body.shard_id, zone: '' }
+}
+
+/** One round: every node that is known now. */
+export async function discoverNodes(discovery: Discovery, known: readonly Remembered[]): Promise<readonly Found[]> {
+  const [, list] = await Promise.all([readRegistry(discovery), listedNodes(discovery, known)])
+  const found = new Map<string, Found>()
+  const add = (address: NodeAddress, by: NamedBy) => {
+    const key = `${address.shard}/${address.id}`
+    found.set(key, { address, by: found.get(key)?.by ?? by })
+  }
+  for (const node of await registeredNodes(discovery)) add(node, 'registry')
+  for (const node of list) add(node, 'list')
+  const reporters = known.map(({ seen }) => seen).filter((seen) => isUp(seen) && seen.info !== undefined)
+  for (const node of await membersOf(reporters, known, (shard, id) => placeOf(discovery, shard, id, undefined))) {
+    if (!found.has(`${node.shard}/${node.id}`)) add(node, 'member')
+  }
+  const now = discovery.clock.wallMs()
+  const reported = new Set(reporters.flatMap(({ address, info }) => (info?.value.nodes.length ? [address.shard] : [])))
+  for (const { seen, namedAt } of known) {
+    const { address, answeredAt } = seen
+    if (!isNamed(address) || found.has(`${address.shard}/${address.id}`)) continue
+    const isHere = answeredAt !== undefined && now - answeredAt <= DISCOVERY.forgetMs
+    const isOpen = !reported.has(address.shard) && now - namedAt <= DISCOVERY.forgetSilentMs
+    if (isHere || isOpen) add(address, 'memory')
+  }
+  return [...found.values()].slice(0, DISCOVERY.nodesMax)
+}
+
+/** Asks the resolver again for a node that does not answer. */
+export function forgetPlace(discovery: Discovery, { shard, id }: NodeAddress): void {
+  discovery.resolved.delete(`${shard}/${id}`)
+}
+
+const REQUESTS_AT_ONCE = 64
 
 /** An entry of the configured list. */
 export function originOf(entry: string): string {
@@ -205,45 +235,36 @@ export function isNamed({ shard }: NodeAddress): boolean {
 
 /** Members that nobody registered: those that answer say which, and where the resolver says they are. */
 async function membersOf(
-  tellers: readonly Seen[],
+  reporters: readonly NodeObservation[],
   known: readonly Remembered[],
-  placeOf: (
-    shard: string,
-    id: string,
-    apiUrl: string | undefined,
-  ) => Promise<(NodeAddress['tcp'] & { apiUrl: string }) | undefined>,
+  placeOf: (shard: string, id: string) => Promise<Place | undefined>,
 ): Promise<NodeAddress[]> {
-  const told = new Map<string, { readonly teller: Seen; readonly id: string; readonly host: string }>()
+  const reported = new Map<string, { readonly reporter: NodeObservation; readonly id: string; readonly host: string }>()
   const addresses = new Map(known.map(({ seen: { address } }) => [`${address.shard}/${address.id}`, address]))
-  for (const teller of tellers) {
-    const { shard } = teller.address
-    for (const { id, host } of teller.info?.value.nodes ?? []) {
+  for (const reporter of reporters) {
+    const { shard } = reporter.address
+    for (const { id, host } of reporter.info?.value.nodes ?? []) {
       const key = `${shard}/${id}`
-      const is = told.get(key)
-      if (parseId(id) !== undefined && (!is || (is.host === '' && host !== ''))) told.set(key, { teller, id, host })
+      const is = reported.get(key)
+      if (parseId(id) !== undefined && (!is || (is.host === '' && host !== '')))
+        reported.set(key, { reporter, id, host })
     }
   }
   return await Promise.all(
-    [...told].map(async ([key, { teller, id, host }]) => {
+    [...reported].map(async ([key, { reporter, id, host }]) => {
       const known = addresses.get(key)
       if (known && known.apiUrl !== '') return known
-      const { shard, zone, apiUrl, tcp } = teller.address
+      const { shard, zone, apiUrl, tcp } = reporter.address
       const own = new URL(apiUrl)
       const there = host === '' ? undefined : `${own.protocol}//${bracketed(host)}:${own.port || '80'}`
-      const place =
-        there === undefined ? await placeOf(shard, id, undefined) : { apiUrl: there, host, port: tcp?.port ?? 0 }
+      const place = there === undefined ? await placeOf(shard, id) : { apiUrl: there, host, port: tcp?.port ?? 0 }
       return addressOf(id, shard, zone, place)
     }),
   )
 }
 
 /** Without a place it is known, shown and not asked. */
-function addressOf(
-  id: string,
-  shard: string,
-  zone: string,
-  place: { readonly apiUrl: string; readonly host: string; readonly port: number } | undefined,
-): NodeAddress {
+function addressOf(id: string, shard: string, zone: string, place: Place | undefined): NodeAddress {
   const tcp = place && place.port > 0 ? { host: place.host, port: place.port } : undefined
   return { id, shard, zone, apiUrl: place?.apiUrl ?? '', tcp }
 }
@@ -290,9 +311,9 @@ export function readAnswer<S extends z.ZodType>(reply: Pick<HttpReply, 'status' 
 }
 
 /** Nothing instead of an answer: it is asked again with the next round, and what is missing is shown as missing. */
-async function askQuietly<T>(ask: () => Promise<T>): Promise<T | undefined> {
+async function requestQuietly<T>(request: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await ask()
+    return await request()
   } catch (error) {
     if (error instanceof NodeHttpError) return undefined
     throw error

@@ -1,37 +1,37 @@
 /**
  * Transfer, promote, demote, and the first before the last, as kinds of operations: each is sent once, to the leader, and
- * over when a majority shows it (console.md §6.6).
+ * over when a majority shows it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { OperationStep } from '@vacancy/shared/contract'
 import type { NodeAddress } from './cluster.ts'
 import { DERIVE_LIMITS, lagText } from './derive.ts'
-import type { EndState, Kind, Kinds, Run } from './kinds.ts'
 import { NodeHttpError } from './node-http.ts'
-import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
 import {
-  judgeMember,
-  judgeTransfer,
-  type LookAtShard,
-  lookAtTransfer,
   type MemberTrack,
   memberEvidence,
+  memberOutcome,
+  OUTCOME_LIMITS,
+  type Outcome,
+  observeTransfer,
+  type ShardObservation,
   type TransferTrack,
-  VERDICTS,
-  type Verdict,
-} from './verdicts.ts'
+  transferOutcome,
+} from './operation-outcome.ts'
+import type { EndState, OperationType, OperationTypes, Run } from './operation-types.ts'
+import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
 
 const ARMED_MS = 10 * 60_000
 /** How long an operation that was not confirmed is still watched. */
 export const LATE_MS = 10 * 60_000
 const NO_ANSWER_MS = 3_000
 const SEND_MS = 10_000
-const LOOK_MS = 200
+const POLL_MS = 200
 const RESUMED_MS = 10_000
 
 export type MembershipDeps = {
   /** What is known of a shard now; undefined while it is not known at all. */
-  readonly look: (shard: string) => LookAtShard | undefined
+  readonly observe: (shard: string) => ShardObservation | undefined
   readonly onShard: (listener: (id: string) => void) => () => void
   readonly watchClosely: (shard: string) => () => void
   readonly address: (shard: string, node: string) => NodeAddress | undefined
@@ -45,8 +45,8 @@ type Answer = { readonly status: number; readonly body: string }
 /** What is sent, and the path of engines that only have that one. */
 type Request = { readonly path: string; readonly body: object; readonly engine: string; readonly expects: string }
 
-export function membershipKinds(deps: MembershipDeps): Kinds {
-  const kinds: [Parameters<Kinds['set']>[0], Kind][] = [
+export function membershipTypes(deps: MembershipDeps): OperationTypes {
+  const kinds: [Parameters<OperationTypes['set']>[0], OperationType][] = [
     ['transfer', { plan: planTransfer, run: (run) => runTransfer(deps, run) }],
     ['promote', { plan: planPromote, run: (run) => runMember(deps, run, 'promote') }],
     ['demote', { plan: planDemote, run: (run) => runMember(deps, run, 'demote') }],
@@ -82,9 +82,9 @@ async function runBoth(deps: MembershipDeps, run: Run): Promise<void> {
   const isSecond = run.operation().steps.some(({ id, state }) => id === 'demote-requested' && state !== 'waiting')
   if (!isSecond) {
     const first = transferHalf(deps, run, target, '')
-    const verdict = await follow(deps, run, first)
-    if (verdict === undefined) return
-    if (verdict.end !== 'done') return await finish(deps, run, first, verdict, async () => {})
+    const outcome = await follow(deps, run, first)
+    if (outcome === undefined) return
+    if (outcome.end !== 'done') return await finish(deps, run, first, outcome, async () => {})
     const { pauseMs, id } = run.operation()
     if (pauseMs !== null) await deps.keepPause(id, shard, pauseMs)
   }
@@ -97,13 +97,13 @@ async function finish(
   deps: MembershipDeps,
   run: Run,
   half: Half,
-  verdict: End | undefined,
+  outcome: End | undefined,
   onDone: () => Promise<void>,
 ): Promise<void> {
-  if (verdict === undefined) return
-  if (verdict.end === 'done') await onDone()
-  if (run.operation().state !== 'unconfirmed') await run.end(verdict.end, verdict.says)
-  if (verdict.end !== 'unconfirmed') return
+  if (outcome === undefined) return
+  if (outcome.end === 'done') await onDone()
+  if (run.operation().state !== 'unconfirmed') await run.end(outcome.end, outcome.says)
+  if (outcome.end !== 'unconfirmed') return
   const late = await watchLate(deps, run, half)
   if (late === undefined) return
   if (late.end === 'done') await onDone()
@@ -118,11 +118,11 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
   await run.set({ cancellable: true })
   for (;;) {
     if (run.signal.aborted) return false
-    const look = deps.look(shard)
-    const target = look?.shard.nodes.find(({ id }) => id === node)
+    const observation = deps.observe(shard)
+    const target = observation?.shard.nodes.find(({ id }) => id === node)
     const lag = target?.lagEntries ?? null
-    if (look?.shard.leader !== run.plan.basis.leader) {
-      const who = look?.shard.leader ?? 'nobody'
+    if (observation?.shard.leader !== run.plan.basis.leader) {
+      const who = observation?.shard.leader ?? 'nobody'
       await run.end('cancelled', `Not begun: the leader changed meanwhile, ${who} leads now. Make a new plan.`)
       return false
     }
@@ -133,7 +133,7 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
     }
     const says = `waits until ${node} is at most 100 entries behind: ${lag === null ? 'not known' : lagText(lag, null)}`
     if (run.operation().says !== says) await run.set({ says })
-    await pause(LOOK_MS, run.signal)
+    await pause(POLL_MS, run.signal)
   }
   return !run.signal.aborted
 }
@@ -148,9 +148,9 @@ type Half = {
   readonly request: Request
   readonly sendTo: () => string | null
   /** Looks once more; steps that became true are written down. */
-  readonly look: (look: LookAtShard) => Promise<void>
-  readonly judge: (look: LookAtShard, sinceRequestMs: number) => Verdict
-  readonly evidence: (look: LookAtShard) => string
+  readonly observe: (observation: ShardObservation) => Promise<void>
+  readonly outcome: (observation: ShardObservation, sinceRequestMs: number) => Outcome
+  readonly evidence: (observation: ShardObservation) => string
 }
 
 function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: string): Half {
@@ -160,7 +160,7 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
     target,
     oldLeader: leader,
     term,
-    lastChange: deps.look(shard)?.shard.lastChange ?? null,
+    lastChange: deps.observe(shard)?.shard.lastChange ?? null,
     oldLeaderAt: undefined,
     steppedDown: undefined,
     leads: undefined,
@@ -172,7 +172,9 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
     before: unknown,
     sighting: { at: number; evidence: string } | undefined,
   ) => {
-    if (before !== undefined || sighting === undefined) return
+    // Measured before a restart, it keeps its time.
+    const isMeasured = run.operation().steps.some((step) => step.id === prefix + id && step.state === 'done')
+    if (before !== undefined || sighting === undefined || isMeasured) return
     await run.step(prefix + id, { text, state: 'done', evidence: sighting.evidence })
   }
   return {
@@ -183,20 +185,23 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
       engine: `/admin/transfer-leader/${encodeURIComponent(target)}`,
       expects: 'transfer in progress',
     },
-    sendTo: () => deps.look(shard)?.shard.leader ?? leader,
-    async look(look) {
+    sendTo: () => deps.observe(shard)?.shard.leader ?? leader,
+    async observe(observation) {
       const previous = track
-      track = lookAtTransfer(track, look)
+      track = observeTransfer(track, observation)
       await stepOf('stepped-down', `${leader} stepped down`, previous.steppedDown, track.steppedDown)
       await stepOf('leads', `${target} leads`, previous.leads, track.leads)
       const confirms =
         track.confirmed?.evidence === 'no writes to confirm' ? 'No writes to confirm' : 'Writes confirmed'
       await stepOf('writes', confirms, previous.confirmed, track.confirmed)
-      if (!previous.leads && track.leads && track.oldLeaderAt !== undefined) {
-        await run.set({ pauseMs: Math.max(0, track.leads.at - track.oldLeaderAt) })
+      const { requestedAt, pauseMs } = run.operation()
+      if (!previous.leads && track.leads && track.oldLeaderAt !== undefined && pauseMs === null) {
+        // The old leader was seen last before the request; writes went on at least until that was sent.
+        const from = Math.max(track.oldLeaderAt, requestedAt === null ? 0 : Date.parse(requestedAt))
+        await run.set({ pauseMs: Math.max(0, track.leads.at - from) })
       }
     },
-    judge: (look, since) => judgeTransfer(track, look, since),
+    outcome: (observation, since) => transferOutcome(track, observation, since),
     evidence: ({ shard: seen }) =>
       seen.nodes
         .map((node) => `${node.id} names ${node.namesLeader === '' ? 'nobody' : (node.namesLeader ?? '?')}`)
@@ -206,7 +211,7 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
 
 function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', node: string, prefix: string): Half {
   const { shard } = run.operation()
-  const track: MemberTrack = { kind, node, lastChange: deps.look(shard)?.shard.lastChange ?? null }
+  const track: MemberTrack = { kind, node, lastChange: deps.observe(shard)?.shard.lastChange ?? null }
   let isShown = false
   return {
     prefix,
@@ -216,18 +221,18 @@ function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', 
       engine: `/admin/${kind === 'promote' ? 'add' : 'remove'}-member/${encodeURIComponent(node)}`,
       expects: kind === 'promote' ? 'add in progress' : 'remove in progress',
     },
-    sendTo: () => deps.look(shard)?.shard.leader ?? run.plan.basis.leader,
-    async look(look) {
-      const { isDone, evidence } = memberEvidence(track, look)
+    sendTo: () => deps.observe(shard)?.shard.leader ?? run.plan.basis.leader,
+    async observe(observation) {
+      const { isDone, evidence } = memberEvidence(track, observation)
       if (isShown || !isDone) return
       isShown = true
       const text = kind === 'promote' ? `${node} is a voter` : `${node} is no voter`
       await run.step(`${prefix}listed`, { text, state: 'done', evidence })
     },
-    judge: (look, since) => judgeMember(track, look, since),
-    evidence: (look) => {
-      const { change } = look.shard
-      return change ? `the shard says: ${change.step || change.kind}` : memberEvidence(track, look).evidence
+    outcome: (observation, since) => memberOutcome(track, observation, since),
+    evidence: (observation) => {
+      const { change } = observation.shard
+      return change ? `the shard says: ${change.step || change.kind}` : memberEvidence(track, observation).evidence
     },
   }
 }
@@ -276,19 +281,19 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
     }
     const requestedAt = Date.parse(stepRequested?.at ?? run.operation().requestedAt ?? run.operation().createdAt)
     // After a restart the nodes have to be heard first, however long ago it was sent.
-    const since = isFresh ? run.now() : Math.max(requestedAt, run.now() - VERDICTS.endMs + RESUMED_MS)
+    const since = isFresh ? run.now() : Math.max(requestedAt, run.now() - OUTCOME_LIMITS.endMs + RESUMED_MS)
     for (;;) {
       if (run.signal.aborted) return undefined
       const { sent } = sending
       const ended = await readAnswer(run, half, sent)
       if (ended) return ended
       if (sent.state === 'answered' || sent.state === 'lost') sending.sent = { state: 'gone' }
-      const look = deps.look(shard)
-      if (look) {
-        await half.look(look)
-        const verdict = half.judge(look, run.now() - since)
-        if (verdict.end !== undefined) return verdict
-        await tellHow(run, half, look, sent, run.now() - since)
+      const observation = deps.observe(shard)
+      if (observation) {
+        await half.observe(observation)
+        const outcome = half.outcome(observation, run.now() - since)
+        if (outcome.end !== undefined) return outcome
+        await reportProgress(run, half, observation, sent, run.now() - since)
       }
       await wake.wait(run.signal)
     }
@@ -304,11 +309,11 @@ async function watchLate(deps: MembershipDeps, run: Run, half: Half): Promise<En
   const wake = createWake(deps, shard)
   try {
     while (!run.signal.aborted && run.now() < until) {
-      const look = deps.look(shard)
-      if (look) {
-        await half.look(look)
-        const verdict = half.judge(look, 0)
-        if (verdict.end === 'done' || verdict.end === 'elsewhere') return verdict
+      const observation = deps.observe(shard)
+      if (observation) {
+        await half.observe(observation)
+        const outcome = half.outcome(observation, 0)
+        if (outcome.end === 'done' || outcome.end === 'elsewhere') return outcome
       }
       await wake.wait(run.signal)
     }
@@ -399,12 +404,18 @@ function textOf(body: string): string {
   }
 }
 
-async function tellHow(run: Run, half: Half, look: LookAtShard, sent: Sent, sinceMs: number): Promise<void> {
+async function reportProgress(
+  run: Run,
+  half: Half,
+  observation: ShardObservation,
+  sent: Sent,
+  sinceMs: number,
+): Promise<void> {
   const { notice, uncertaintyMs } = run.operation()
   let next = ''
   if (sent.state === 'waiting' && sinceMs > NO_ANSWER_MS) next = `No answer from ${sent.leader} yet`
-  if (sinceMs > VERDICTS.slowMs) next = `Longer than usual: ${half.evidence(look)}`
-  const uncertainty = sinceMs <= NO_ANSWER_MS ? 50 : LOOK_MS
+  if (sinceMs > OUTCOME_LIMITS.slowMs) next = `Longer than usual: ${half.evidence(observation)}`
+  const uncertainty = sinceMs <= NO_ANSWER_MS ? 50 : POLL_MS
   if (next !== notice || uncertainty !== uncertaintyMs) await run.set({ notice: next, uncertaintyMs: uncertainty })
 }
 
@@ -429,7 +440,7 @@ function createWake(deps: MembershipDeps, shard: string) {
         const woken = new Promise<void>((done) => {
           resolve = done
         })
-        await Promise.race([woken, pause(LOOK_MS, signal)])
+        await Promise.race([woken, pause(POLL_MS, signal)])
       }
       isDue = false
     },

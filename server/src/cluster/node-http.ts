@@ -22,7 +22,7 @@ export class NodeHttpError extends Error {
   }
 }
 
-export type HttpAsk = {
+export type HttpRequest = {
   readonly method?: 'GET' | 'POST'
   readonly body?: unknown
   readonly token?: string | undefined
@@ -40,7 +40,7 @@ export type HttpReply = {
 
 export type NodeHttp = {
   /** @throws NodeHttpError */
-  ask(url: string, ask?: HttpAsk): Promise<HttpReply>
+  request(url: string, ask?: HttpRequest): Promise<HttpReply>
   close(): void
 }
 
@@ -55,7 +55,7 @@ export function createNodeHttp(ca?: string): NodeHttp {
   const agent = new Agent(kept)
   const agentTls = new AgentTls({ ...kept, ...(ca !== undefined && { ca }) })
   return {
-    async ask(url, ask = {}) {
+    async request(url, ask = {}) {
       const once = () => send(url, ask, url.startsWith('https:') ? agentTls : agent)
       try {
         return await once()
@@ -72,7 +72,7 @@ export function createNodeHttp(ca?: string): NodeHttp {
   }
 }
 
-function send(url: string, ask: HttpAsk, agent: Agent): Promise<HttpReply> {
+function send(url: string, ask: HttpRequest, agent: Agent): Promise<HttpReply> {
   const { promise, resolve, reject } = Promise.withResolvers<HttpReply>()
   const { timeoutMs = NODE_HTTP.timeoutMs, bytesMax = NODE_HTTP.answerBytesMax } = ask
   const started = performance.now()

@@ -2,6 +2,8 @@ import { afterEach, expect, test } from 'vitest'
 import { ADMIN, CALLER, type ClusterWorld, openClusterWorld, until } from '../testing/cluster-world.ts'
 import { onBothDatabases } from '../testing/databases.ts'
 import { type Simulated, startSimulated } from '../testing/simulated.ts'
+import { planOperation, startOperation } from './operation-start.ts'
+import { listOperations } from './operations.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -30,26 +32,36 @@ onBothDatabases((newDatabase) => {
     const { world } = await openWorld()
     const done = [await transfer(world, 's1'), await transfer(world, 's2')]
 
-    const first = await world.operations.list({ limit: 1 })
-    const second = await world.operations.list({ limit: 1, cursor: first.next as string })
-    const ofShard = await world.operations.list({ limit: 10, shard: 's1', state: 'ended' })
+    const first = await listOperations(world.operations, { limit: 1 })
+    const second = await listOperations(world.operations, { limit: 1, cursor: first.next as string })
+    const ofShard = await listOperations(world.operations, { limit: 10, shard: 's1', state: 'ended' })
 
     expect(done.map(({ state }) => state)).toEqual(['done', 'done'])
     expect([...first.operations, ...second.operations].map(({ id }) => id)).toEqual([done[1]?.id, done[0]?.id])
     expect(second.next).toBeNull()
     expect(ofShard.operations.map(({ id }) => id)).toEqual([done[0]?.id])
-    expect(await world.operations.list({ limit: 10, state: 'running' })).toEqual({ operations: [], next: null })
+    expect(await listOperations(world.operations, { limit: 10, state: 'running' })).toEqual({
+      operations: [],
+      next: null,
+    })
   })
 
   test('two that are started at the same moment: one runs, the other is told of it', async () => {
     const { world, sim } = await openWorld()
     await sim.act('never', { shard: 's1' })
     const request = { kind: 'transfer', shard: 's1', node: targetOf(world, 's1') } as const
-    const plans = [await world.operations.plan(request, ADMIN), await world.operations.plan(request, ADMIN)]
+    const plans = [
+      await planOperation(world.operations, request, ADMIN),
+      await planOperation(world.operations, request, ADMIN),
+    ]
 
     const results = await Promise.allSettled(
       plans.map(({ id }) =>
-        world.operations.start({ plan: id, reason: 'both at once, please', confirm: 's1', key: undefined }, CALLER),
+        startOperation(
+          world.operations,
+          { plan: id, reason: 'both at once, please', confirm: 's1', key: undefined },
+          CALLER,
+        ),
       ),
     )
 
@@ -76,6 +88,9 @@ onBothDatabases((newDatabase) => {
   test.each(['nonsense', '12', 'x.y'])('cursor %o is refused', async (cursor) => {
     const { world } = await openWorld()
 
-    await expect(world.operations.list({ limit: 1, cursor })).rejects.toMatchObject({ status: 400, code: 'bad-cursor' })
+    await expect(listOperations(world.operations, { limit: 1, cursor })).rejects.toMatchObject({
+      status: 400,
+      code: 'invalid-cursor',
+    })
   })
 })

@@ -1,17 +1,21 @@
 import type { Operation, PlanCheck, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { goneNode, NOW, seenNode, shardOf, statusOf } from '../testing/seen-nodes.ts'
-import type { Look, PlanDraft } from './kinds.ts'
+import { goneNode, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import type { NodeObservation } from './observation.ts'
+import type { PlanContext, PlanDraft } from './operation-types.ts'
 import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
-import type { Seen } from './seen.ts'
 
 const members = { voters: ['n1', 'n2', 'n3'], learners: ['n4'] }
 const REFUSED = { code: 'refused', message: 'connection refused' }
 
 /** Three voters and a learner, n1 leads since long ago. */
 function lookAt(
-  change: { readonly nodes?: readonly Seen[]; readonly shard?: Partial<ShardView>; readonly look?: Partial<Look> } = {},
-): Look {
+  change: {
+    readonly nodes?: readonly NodeObservation[]
+    readonly shard?: Partial<ShardView>
+    readonly look?: Partial<PlanContext>
+  } = {},
+): PlanContext {
   const nodes = change.nodes ?? ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, ...members }))
   const { view } = shardOf(nodes)
   return {
@@ -33,9 +37,9 @@ const lagging = (entries: number, seconds: number, id = 'n2') => [
   ...['n2', 'n3', 'n4'].map((each) => seenNode({ id: each, ...members })),
 ]
 const find = (draft: PlanDraft, id: string): PlanCheck | undefined => draft.checks.find((check) => check.id === id)
-const transfer = (look: Look) => planTransfer({ kind: 'transfer', shard: 's1', node: 'n2' }, look)
-const promote = (look: Look) => planPromote({ kind: 'promote', shard: 's1', node: 'n4' }, look)
-const demote = (look: Look) => planDemote({ kind: 'demote', shard: 's1', node: 'n3' }, look)
+const transfer = (context: PlanContext) => planTransfer({ kind: 'transfer', shard: 's1', node: 'n2' }, context)
+const promote = (context: PlanContext) => planPromote({ kind: 'promote', shard: 's1', node: 'n4' }, context)
+const demote = (context: PlanContext) => planDemote({ kind: 'demote', shard: 's1', node: 'n3' }, context)
 
 test('a transfer to a voter that is up to date has nothing against it', () => {
   const draft = transfer(lookAt())
@@ -57,8 +61,8 @@ test('a transfer to a voter that is up to date has nothing against it', () => {
   expect(draft.alternatives.map(({ node }) => node)).toEqual(['n3'])
 })
 
-/** §6.5, transfer. */
-const TRANSFER: readonly (readonly [check: string, level: string, what: string, look: Look])[] = [
+/** docs/design/control-plane.md#checks, transfer. */
+const TRANSFER: readonly (readonly [check: string, level: string, what: string, context: PlanContext])[] = [
   ['leader', 'block', 'nobody leads', lookAt({ shard: { leader: null } })],
   ['leader', 'block', 'nodes disagree', lookAt({ shard: { state: 'disagree' } })],
   ['target', 'block', 'it leads already', lookAt({ shard: { leader: 'n2' } })],
@@ -151,16 +155,19 @@ const TRANSFER: readonly (readonly [check: string, level: string, what: string, 
   ],
 ]
 
-test.each(TRANSFER)('transfer, check %s fails as %s: %s', (id, level, _what, look) => {
-  expect(find(transfer(look), id)).toMatchObject({ level })
+test.each(TRANSFER)('transfer, check %s fails as %s: %s', (id, level, _what, context) => {
+  expect(find(transfer(context), id)).toMatchObject({ level })
 })
 
 test('a target that is far behind can be waited for', () => {
-  const look = lookAt({ nodes: lagging(12_400, 14) })
+  const context = lookAt({ nodes: lagging(12_400, 14) })
 
-  const waiting = planTransfer({ kind: 'transfer', shard: 's1', node: 'n2', waitForLag: true }, look)
+  const waiting = planTransfer({ kind: 'transfer', shard: 's1', node: 'n2', waitForLag: true }, context)
 
-  expect(find(transfer(look), 'lag')?.fix).toMatchObject({ label: 'Wait, then transfer', plan: { waitForLag: true } })
+  expect(find(transfer(context), 'lag')?.fix).toMatchObject({
+    label: 'Wait, then transfer',
+    plan: { waitForLag: true },
+  })
   expect(find(waiting, 'lag')?.level).toBe('info')
   expect(waiting.isArmed).toBe(true)
 })
@@ -181,7 +188,7 @@ test('what is not known is a warning that says so', () => {
 })
 
 test('the pause is told from transfers of the shard, else of others, else from the configuration', () => {
-  const effectOf = (look: Look) => transfer(look).effects[0]
+  const effectOf = (context: PlanContext) => transfer(context).effects[0]
   const rates = { queries: null, writes: 1_240, errors: null, p50: null, p99: null }
   const own = effectOf(lookAt({ shard: { writePause: { median: 180, worst: 420, count: 20 }, rates } }))
   const others = effectOf(lookAt({ look: { clusterPause: { median: 90, worst: 100, count: 3 } } }))
@@ -202,8 +209,8 @@ test('the same thing without the console goes to the leader by name', () => {
   })
 })
 
-/** §6.5, promote. */
-const PROMOTE: readonly (readonly [check: string, level: string, what: string, look: Look])[] = [
+/** docs/design/control-plane.md#checks, promote. */
+const PROMOTE: readonly (readonly [check: string, level: string, what: string, context: PlanContext])[] = [
   ['quorum', 'block', 'the quorum is lost', lookAt({ shard: { votersUp: 1 } })],
   ['leader', 'block', 'nobody leads', lookAt({ shard: { leader: null } })],
   [
@@ -227,8 +234,8 @@ const PROMOTE: readonly (readonly [check: string, level: string, what: string, l
   ['odd', 'warn', 'four voters', lookAt()],
 ]
 
-test.each(PROMOTE)('promote, check %s fails as %s: %s', (id, level, _what, look) => {
-  expect(find(promote(look), id)).toMatchObject({ level })
+test.each(PROMOTE)('promote, check %s fails as %s: %s', (id, level, _what, context) => {
+  expect(find(promote(context), id)).toMatchObject({ level })
 })
 
 test('four voters tolerate what three do, and need more', () => {
@@ -236,8 +243,8 @@ test('four voters tolerate what three do, and need more', () => {
   expect(promote(lookAt()).after).toMatchObject({ voters: 4, majority: 3, spare: 1 })
 })
 
-/** §6.5, demote. */
-const DEMOTE: readonly (readonly [check: string, level: string, what: string, look: Look])[] = [
+/** docs/design/control-plane.md#checks, demote. */
+const DEMOTE: readonly (readonly [check: string, level: string, what: string, context: PlanContext])[] = [
   ['not-leader', 'block', 'it leads', lookAt({ shard: { leader: 'n3' } })],
   ['majority-after', 'block', 'too few would be left', lookAt({ shard: { votersUp: 2 } })],
   ['voter-remains', 'block', 'it is the last', lookAt({ shard: { voters: 1, votersUp: 1 } })],
@@ -251,17 +258,21 @@ const DEMOTE: readonly (readonly [check: string, level: string, what: string, lo
   ['odd', 'warn', 'two voters', lookAt()],
 ]
 
-test.each(DEMOTE)('demote, check %s fails as %s: %s', (id, level, _what, look) => {
-  expect(find(demote(look), id)).toMatchObject({ level })
+test.each(DEMOTE)('demote, check %s fails as %s: %s', (id, level, _what, context) => {
+  expect(find(demote(context), id)).toMatchObject({ level })
 })
 
 test('a leader is offered to hand over first, as one operation of two halves', () => {
-  const look = lookAt({ shard: { leader: 'n3' } })
+  const context = lookAt({ shard: { leader: 'n3' } })
   const nodes = ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, leader: 'n3', ...members }))
 
   const both = planTransferThenDemote({ kind: 'transfer-then-demote', shard: 's1', node: 'n3' }, lookAt({ nodes }))
 
-  expect(find(demote(look), 'not-leader')?.fix?.plan).toEqual({ kind: 'transfer-then-demote', shard: 's1', node: 'n3' })
+  expect(find(demote(context), 'not-leader')?.fix?.plan).toEqual({
+    kind: 'transfer-then-demote',
+    shard: 's1',
+    node: 'n3',
+  })
   expect(both.title).toBe('Transfer leadership of s1 to n1, then demote n3')
   expect(both.after).toMatchObject({ leader: 'n1', voters: 2, spare: 0 })
   expect(both.after.nodes.map(({ node, role }) => `${node} ${role}`)).toEqual([

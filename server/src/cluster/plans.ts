@@ -1,10 +1,11 @@
 /**
- * Plans of leadership and membership (console.md §6.4, §6.5): what would happen, and every check with its level. Pure. A
+ * Plans of leadership and membership: what would happen, and every check with its level. Pure. A
  * check that cannot be made is listed as not known, never passed over.
  */
 import type { NodeView, Plan, PlanCheck, PlanRequest, ShardView } from '@vacancy/shared/contract'
-import { DERIVE_LIMITS, grouped, lagText, secondsText } from './derive.ts'
-import type { Look, PlanDraft } from './kinds.ts'
+import { secondsText } from '../history/figures.ts'
+import { DERIVE_LIMITS, grouped, lagText } from './derive.ts'
+import type { PlanContext, PlanDraft } from './operation-types.ts'
 
 const NODE_LEAD_RECENT_MS = 60_000
 const MAINTENANCE_NEAR_MS = 5 * 60_000
@@ -36,21 +37,21 @@ export type CheckId =
   | 'not-leader'
   | 'member-change'
 
-export function planTransfer(request: PlanRequest, look: Look): PlanDraft {
-  const { shard } = look
-  const candidates = transferTargets(look)
+export function planTransfer(request: PlanRequest, context: PlanContext): PlanDraft {
+  const { shard } = context
+  const candidates = transferTargets(context)
   const target = nodeOf(shard, request.node ?? candidates.find(({ blocked }) => !blocked)?.node)
   const name = target?.id ?? request.node ?? ''
   const isWaiting = request.waitForLag === true
   const checks = [
-    ...common(look),
-    ...transferChecks(look, target, request),
+    ...common(context),
+    ...transferChecks(context, target, request),
     check('spare', (shard.spare ?? 0) >= 1, 'warn', {
       ok: `can lose ${shard.spare}`,
       bad: 'no voter to spare: if one fails meanwhile, writes stop',
     }),
     ...machineChecks(shard, target),
-    ...timeChecks(look),
+    ...timeChecks(context),
   ]
   const before = pictureOf(shard)
   return {
@@ -60,27 +61,27 @@ export function planTransfer(request: PlanRequest, look: Look): PlanDraft {
     before,
     after: target ? withLeader(before, target.id) : before,
     effects: [
-      ...pauseEffects(look),
+      ...pauseEffects(context),
       { text: 'Reads continue on followers.', source: 'how shards work' },
-      ...bridgeEffects(look),
+      ...bridgeEffects(context),
     ],
     checks,
-    writePause: pauseOf(look),
-    commands: commandsOf(look, ['transfer', name], '/cluster/transfer-leader', { target_node_id: name }),
+    writePause: pauseOf(context),
+    commands: commandsOf(context, ['transfer', name], '/cluster/transfer-leader', { target_node_id: name }),
     alternatives: candidates.filter(({ node }) => node !== target?.id),
     isArmed: isWaiting && (target?.lagEntries ?? 0) > DERIVE_LIMITS.caughtUpEntries,
   }
 }
 
-export function planPromote(request: PlanRequest, look: Look): PlanDraft {
-  const { shard } = look
+export function planPromote(request: PlanRequest, context: PlanContext): PlanDraft {
+  const { shard } = context
   const learner = nodeOf(shard, request.node)
   const name = learner?.id ?? request.node ?? ''
   const votersAfter = shard.voters + 1
   const lag = learner?.lagEntries ?? null
   const isFalling = learner?.etaSeconds !== null || lag === 0
   const checks = [
-    ...common(look),
+    ...common(context),
     ...quorumChecks(shard),
     answersCheck(learner, name),
     check('learner', learner ? (learner.voter === null ? undefined : !learner.voter) : false, 'block', {
@@ -122,26 +123,26 @@ export function planPromote(request: PlanRequest, look: Look): PlanDraft {
     ],
     checks,
     writePause: null,
-    commands: commandsOf(look, ['promote', name], '/cluster/promote-learner', { node_id: name }),
+    commands: commandsOf(context, ['promote', name], '/cluster/promote-learner', { node_id: name }),
     alternatives: others(shard, name, (node) => node.voter === false),
   }
 }
 
-export function planDemote(request: PlanRequest, look: Look): PlanDraft {
-  const { shard } = look
+export function planDemote(request: PlanRequest, context: PlanContext): PlanDraft {
+  const { shard } = context
   const voter = nodeOf(shard, request.node)
   const name = voter?.id ?? request.node ?? ''
   const checks = [
-    ...common(look),
+    ...common(context),
     ...quorumChecks(shard),
     check('not-leader', shard.leader !== name, 'block', {
       ok: `${name} is not the leader`,
       bad: `${name} leads ${shard.id}`,
       fix: { label: 'Transfer, then demote', plan: { kind: 'transfer-then-demote', shard: shard.id, node: name } },
     }),
-    ...demoteChecks(look, voter, name),
+    ...demoteChecks(context, voter, name),
   ]
-  return demotion(look, voter, name, checks, {
+  return demotion(context, voter, name, checks, {
     title: `Demote ${name} of ${shard.id} to learner`,
     action: `Demote ${name}`,
     leader: shard.leader,
@@ -150,34 +151,34 @@ export function planDemote(request: PlanRequest, look: Look): PlanDraft {
   })
 }
 
-export function planTransferThenDemote(request: PlanRequest, look: Look): PlanDraft {
-  const { shard } = look
+export function planTransferThenDemote(request: PlanRequest, context: PlanContext): PlanDraft {
+  const { shard } = context
   const voter = nodeOf(shard, request.node)
   const name = voter?.id ?? request.node ?? ''
-  const targetId = transferTargets(look).find(({ blocked, node }) => !blocked && node !== name)?.node
+  const targetId = transferTargets(context).find(({ blocked, node }) => !blocked && node !== name)?.node
   const target = nodeOf(shard, targetId)
   const checks = [
-    ...common(look),
+    ...common(context),
     check('not-leader', shard.leader === name, 'block', {
       ok: `${name} leads ${shard.id}`,
       bad: `${name} does not lead ${shard.id}`,
       fix: { label: `Demote ${name}`, plan: { kind: 'demote', shard: shard.id, node: name } },
     }),
-    ...(target ? transferChecks(look, target, {}) : [blocked('target', 'no voter can take over now')]),
-    ...demoteChecks(look, voter, name),
-    ...timeChecks(look),
+    ...(target ? transferChecks(context, target, {}) : [blocked('target', 'no voter can take over now')]),
+    ...demoteChecks(context, voter, name),
+    ...timeChecks(context),
   ]
-  return demotion(look, voter, name, checks, {
+  return demotion(context, voter, name, checks, {
     title: `Transfer leadership of ${shard.id} to ${target?.id ?? 'another voter'}, then demote ${name}`,
     action: `Transfer, then demote ${name}`,
     leader: target?.id ?? shard.leader,
-    effects: [...pauseEffects(look), ...bridgeEffects(look)],
+    effects: [...pauseEffects(context), ...bridgeEffects(context)],
     command: ['demote', name],
   })
 }
 
 function demotion(
-  look: Look,
+  context: PlanContext,
   voter: NodeView | undefined,
   name: string,
   checks: PlanCheck[],
@@ -189,7 +190,7 @@ function demotion(
     readonly command: readonly string[]
   },
 ): PlanDraft {
-  const { shard } = look
+  const { shard } = context
   const before = pictureOf(shard)
   const demoted = withRole(before, shard, name, 'learner', -1)
   const votersAfter = demoted.voters
@@ -211,28 +212,32 @@ function demotion(
       },
     ],
     checks,
-    writePause: more.leader === shard.leader ? null : pauseOf(look),
-    commands: commandsOf(look, more.command, '/cluster/demote-voter', { node_id: name }),
+    writePause: more.leader === shard.leader ? null : pauseOf(context),
+    commands: commandsOf(context, more.command, '/cluster/demote-voter', { node_id: name }),
     alternatives: others(shard, name, (node) => node.voter === true && node.id !== shard.leader),
   }
 }
 
 /** Voters that could lead, the best first, with why not. */
-function transferTargets(look: Look): { node: string; says: string; blocked: boolean }[] {
-  const { shard } = look
+function transferTargets(context: PlanContext): { node: string; says: string; blocked: boolean }[] {
+  const { shard } = context
   return shard.nodes
     .filter((node) => node.voter === true && node.id !== shard.leader)
     .sort((a, b) => (a.lagEntries ?? Number.MAX_SAFE_INTEGER) - (b.lagEntries ?? Number.MAX_SAFE_INTEGER))
     .map((node) => {
-      const against = transferChecks(look, node, {}).filter(({ level }) => level === 'block')
+      const against = transferChecks(context, node, {}).filter(({ level }) => level === 'block')
       const lag = node.lagEntries === null ? 'lag not known' : `lag ${lagText(node.lagEntries, node.lagSeconds)}`
       return { node: node.id, says: against[0]?.text ?? lag, blocked: against.length > 0 }
     })
     .sort((a, b) => Number(a.blocked) - Number(b.blocked))
 }
 
-function transferChecks(look: Look, target: NodeView | undefined, request: Partial<PlanRequest>): PlanCheck[] {
-  const { shard } = look
+function transferChecks(
+  context: PlanContext,
+  target: NodeView | undefined,
+  request: Partial<PlanRequest>,
+): PlanCheck[] {
+  const { shard } = context
   const name = target?.id ?? request.node ?? ''
   const lag = target?.lagEntries ?? null
   const far = DERIVE_LIMITS.farBehind.entries
@@ -289,11 +294,11 @@ function transferChecks(look: Look, target: NodeView | undefined, request: Parti
   ]
 }
 
-function common(look: Look): PlanCheck[] {
-  const { running, shard } = look
+function common(context: PlanContext): PlanCheck[] {
+  const { running, shard } = context
   return [
-    check('admin', look.isAdmin, 'block', { ok: 'you may do this', bad: 'needs the admin role' }),
-    check('token', look.hasAdminToken, 'block', {
+    check('admin', context.isAdmin, 'block', { ok: 'you may do this', bad: 'needs the admin role' }),
+    check('token', context.hasAdminToken, 'block', {
       ok: 'this control plane has an admin token for the nodes',
       bad: 'this control plane has no admin token for the nodes: set node_admin_token',
     }),
@@ -322,8 +327,8 @@ function quorumChecks(shard: ShardView): PlanCheck[] {
   ]
 }
 
-function demoteChecks(look: Look, voter: NodeView | undefined, name: string): PlanCheck[] {
-  const { shard } = look
+function demoteChecks(context: PlanContext, voter: NodeView | undefined, name: string): PlanCheck[] {
+  const { shard } = context
   const after = shard.voters - 1
   const upAfter = shard.votersUp - (voter && voter.freshness !== 'gone' && voter.freshness !== 'never' ? 1 : 0)
   const spareAfter = upAfter - majorityOf(after)
@@ -381,8 +386,8 @@ function machineChecks(shard: ShardView, target: NodeView | undefined): PlanChec
   ]
 }
 
-function timeChecks(look: Look): PlanCheck[] {
-  const { shard, now, seen } = look
+function timeChecks(context: PlanContext): PlanCheck[] {
+  const { shard, now, seen } = context
   const since = shard.leaderSince === null ? undefined : now - Date.parse(shard.leaderSince)
   const hour = seen.find(({ limits }) => limits)?.limits?.maintenanceHour
   const intoDay = now % DAY_MS
@@ -482,19 +487,19 @@ function others(shard: ShardView, name: string, fits: (node: NodeView) => boolea
 
 // What it costs
 
-export function pauseOf(look: Look): Plan['writePause'] {
-  const { shard, clusterPause } = look
-  const told = shard.writePause ?? clusterPause
-  if (!told) return null
+export function pauseOf(context: PlanContext): Plan['writePause'] {
+  const { shard, clusterPause } = context
+  const reported = shard.writePause ?? clusterPause
+  if (!reported) return null
   const where = shard.writePause
-    ? `last ${told.count} transfers of ${shard.id}`
-    : `last ${told.count} transfers of other shards`
-  return { expected: told.median, worst: told.worst, source: where }
+    ? `last ${reported.count} transfers of ${shard.id}`
+    : `last ${reported.count} transfers of other shards`
+  return { expected: reported.median, worst: reported.worst, source: where }
 }
 
-function pauseEffects(look: Look): PlanDraft['effects'] {
-  const { shard } = look
-  const pause = pauseOf(look)
+function pauseEffects(context: PlanContext): PlanDraft['effects'] {
+  const { shard } = context
+  const pause = pauseOf(context)
   const writes = shard.rates.writes
   const waiting =
     writes === null || !pause?.expected
@@ -514,7 +519,7 @@ function pauseEffects(look: Look): PlanDraft['effects'] {
   ]
 }
 
-function bridgeEffects({ bridges }: Look): PlanDraft['effects'] {
+function bridgeEffects({ bridges }: PlanContext): PlanDraft['effects'] {
   if (bridges.length === 0) return []
   const names = bridges.slice(0, 5).join(', ')
   const them =
@@ -522,8 +527,8 @@ function bridgeEffects({ bridges }: Look): PlanDraft['effects'] {
   return [{ text: `${them} write target; open connections stay.`, source: 'registry' }]
 }
 
-function commandsOf(look: Look, words: readonly string[], path: string, body: object): Plan['commands'] {
-  const { shard, baseUrl } = look
+function commandsOf(context: PlanContext, words: readonly string[], path: string, body: object): Plan['commands'] {
+  const { shard, baseUrl } = context
   const node = nodeOf(shard, shard.leader) ?? shard.nodes[0]
   const host = node && node.apiUrl !== '' ? new URL(node.apiUrl).host : '127.0.0.1:8080'
   return {

@@ -1,4 +1,4 @@
-/** What the registry knows beside what is seen, the codec lists of all, and the resolver asked by hand (console.md §14). */
+/** What the registry knows beside what is seen, the codec lists of all, and the resolver asked by hand. */
 
 import { createCodecList } from '@vacancy/shared'
 import {
@@ -10,11 +10,11 @@ import {
   type ShardView,
 } from '@vacancy/shared/contract'
 import type { z } from 'zod'
-import { ProblemError } from '../route.ts'
+import { problem } from '../http/errors.ts'
 import { time } from './derive.ts'
 import { DISCOVERY, type RegistryState, readAnswer } from './discovery.ts'
 import { type NodeHttp, NodeHttpError } from './node-http.ts'
-import type { Seen } from './seen.ts'
+import type { NodeObservation } from './observation.ts'
 
 type Services = z.infer<typeof registryBody>
 
@@ -76,7 +76,7 @@ export function servicesOf(registry: RegistryState, shards: readonly ShardView[]
 }
 
 function differenceOf(
-  told: {
+  reported: {
     readonly role?: string | undefined
     readonly version?: string | undefined
     readonly leader_id?: string | undefined
@@ -84,10 +84,10 @@ function differenceOf(
   node: ShardView['nodes'][number],
 ): string {
   const differs: string[] = []
-  if (told.role !== undefined && node.role !== 'unknown' && told.role !== node.role)
-    differs.push(`says ${told.role}, is seen as ${node.role}`)
-  if (told.version !== undefined && node.version !== null && told.version !== node.version) {
-    differs.push(`says version ${told.version}, runs ${node.version}`)
+  if (reported.role !== undefined && node.role !== 'unknown' && reported.role !== node.role)
+    differs.push(`says ${reported.role}, is seen as ${node.role}`)
+  if (reported.version !== undefined && node.version !== null && reported.version !== node.version) {
+    differs.push(`says version ${reported.version}, runs ${node.version}`)
   }
   return differs.join('; ')
 }
@@ -96,15 +96,15 @@ function differenceOf(
 export function codecsOf(
   shards: readonly ShardView[],
   ofRegistry: NodeCodecs | undefined,
-  seen: readonly Seen[],
+  seen: readonly NodeObservation[],
   address: string | null,
 ): z.infer<typeof registryCodecsView> {
-  const told = seen.flatMap(({ codecs, address: of }) =>
+  const reported = seen.flatMap(({ codecs, address: of }) =>
     codecs ? [{ value: codecs.value, where: `${of.shard}/${of.id}` }] : [],
   )
   const counts = new Map<string, number>()
-  for (const { value } of told) counts.set(value.ordered_hash, (counts.get(value.ordered_hash) ?? 0) + 1)
-  const most = [...told].sort(
+  for (const { value } of reported) counts.set(value.ordered_hash, (counts.get(value.ordered_hash) ?? 0) + 1)
+  const most = [...reported].sort(
     (a, b) => (counts.get(b.value.ordered_hash) as number) - (counts.get(a.value.ordered_hash) as number),
   )[0]
   const codecs = ofRegistry ?? most?.value ?? null
@@ -121,13 +121,13 @@ export function codecsOf(
 }
 
 /** Undefined while the registry does not answer. */
-export async function askRegistryCodecs(
+export async function fetchRegistryCodecs(
   http: NodeHttp,
   address: string,
   token: string | undefined,
 ): Promise<NodeCodecs | undefined> {
   try {
-    const reply = await http.ask(`${address}/codecs`, { token, timeoutMs: DISCOVERY.timeoutMs })
+    const reply = await http.request(`${address}/codecs`, { token, timeoutMs: DISCOVERY.timeoutMs })
     const { rate_features: names } = readAnswer(reply, registryCodecsBody)
     const list = listOf(names)
     return {
@@ -154,34 +154,29 @@ function listOf(names: readonly unknown[]) {
   }
 }
 
-export type ResolveAsked = {
+export type ResolveRequest = {
   readonly kind: 'node' | 'router' | 'bridge'
   readonly id: string
   readonly shard?: string | undefined
 }
 
 /** What the resolver says, and what is made of it. */
-export async function askResolver(http: NodeHttp, resolver: string | undefined, asked: ResolveAsked) {
+export async function queryResolver(http: NodeHttp, resolver: string | undefined, request: ResolveRequest) {
   if (resolver === undefined) {
-    throw new ProblemError(409, 'no-resolver', 'this control plane has no resolver', {
-      hint: 'Set the key resolver in its configuration.',
-    })
+    throw problem('no-resolver')
   }
-  if (asked.kind === 'node' && asked.shard === undefined) {
-    throw new ProblemError(400, 'shard-required', 'a node is looked up within its shard', {
-      field: 'shard',
-      hint: 'Give its shard.',
-    })
+  if (request.kind === 'node' && request.shard === undefined) {
+    throw problem('shard-required', { field: 'shard' })
   }
-  const id = encodeURIComponent(asked.id)
+  const id = encodeURIComponent(request.id)
   const paths = {
-    node: `/shards/${encodeURIComponent(asked.shard ?? '')}/nodes/${id}`,
+    node: `/shards/${encodeURIComponent(request.shard ?? '')}/nodes/${id}`,
     router: `/routers/${id}`,
     bridge: `/bridges/${id}`,
   }
-  const url = resolver + paths[asked.kind]
+  const url = resolver + paths[request.kind]
   try {
-    const { status, body, type, milliseconds } = await http.ask(url, { timeoutMs: DISCOVERY.timeoutMs })
+    const { status, body, type, milliseconds } = await http.request(url, { timeoutMs: DISCOVERY.timeoutMs })
     const place = status === 200 ? readResolverAnswer(type, body) : undefined
     const address = place ? `${place.host}${place.port === undefined ? '' : `:${place.port}`}` : null
     const error = place

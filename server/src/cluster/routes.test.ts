@@ -102,7 +102,7 @@ test('a viewer may plan and sees why it may not start; an admin starts with a re
   expect(refused.status).toBe(403)
   expect(plan).toMatchObject({ confirm: 3, confirmText: 's1', blocked: false })
   expect(without.body).toMatchObject({ status: 400, code: 'reason-required', field: 'reason' })
-  expect(untyped.body).toMatchObject({ status: 400, code: 'confirm-required', field: 'confirm' })
+  expect(untyped.body).toMatchObject({ status: 400, code: 'not-confirmed', field: 'confirm' })
   expect(sim.shards[0]?.asked).toEqual([])
 })
 

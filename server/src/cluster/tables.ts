@@ -1,4 +1,8 @@
 /** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
+import type { Kysely } from 'kysely'
+import type { AuditTables } from '../access/tables.ts'
+import type { HistoryTables } from '../history/tables.ts'
+
 export type ClusterTables = {
   operations: {
     id: string
@@ -14,33 +18,6 @@ export type ClusterTables = {
     document: string
     /** The plan it began with, JSON. */
     plan: string
-  }
-  /** What changed in the cluster, for 72 h. */
-  cluster_events: {
-    id: string
-    at: number
-    shard: string
-    node: string | null
-    kind: string
-    level: string
-    says: string
-  }
-  /** Time without writes of the last confirmed transfers of each shard. */
-  write_pauses: {
-    operation: string
-    shard: string
-    at: number
-    milliseconds: number
-  }
-  /** Who led a shard from when to when; what no row covers was not seen. */
-  leadership: {
-    shard: string
-    from_at: number
-    /** When it was last seen to go on. */
-    to_at: number
-    /** Null: those who answered named none. */
-    leader: string | null
-    term: number | null
   }
   attention_aside: {
     item: string
@@ -67,3 +44,6 @@ export type ClusterTables = {
     answered_at: number | null
   }
 }
+
+/** Operations and nodes, with the history and the audit entries that go with them. */
+export type ClusterDatabase = Kysely<ClusterTables & HistoryTables & AuditTables>

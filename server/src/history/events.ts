@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import type { ClusterEvent, NodeView, ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
-import { secondsText } from '../cluster/derive.ts'
-import type { Database } from '../database.ts'
+import { secondsText } from './figures.ts'
+import type { HistoryDatabase } from './tables.ts'
 
 export const EVENTS = {
   keptMs: 72 * 3_600_000,
@@ -79,96 +79,105 @@ function nodeEvents(shard: string, old: NodeView, node: NodeView): Found[] {
   return found
 }
 
+/** The newest events, and those that are not in the database yet. */
 export type Events = {
-  add(found: readonly Found[], at: number): void
+  readonly database: HistoryDatabase
+  readonly log: Log
+  readonly wallMs: () => number
   /** Newest first. */
-  recent(): readonly ClusterEvent[]
-  of(shard: string, node: string | undefined, limit: number): Promise<ClusterEvent[]>
-  start(): Promise<void>
-  stop(): Promise<void>
+  recent: ClusterEvent[]
+  waiting: ClusterEvent[]
+  writing: Promise<void>
+  readonly timers: NodeJS.Timeout[]
 }
 
-export function createEvents(database: Database, log: Log, wallMs: () => number): Events {
-  let recent: ClusterEvent[] = []
-  let waiting: ClusterEvent[] = []
-  let writing = Promise.resolve()
-  const timers: NodeJS.Timeout[] = []
+export function createEvents(database: HistoryDatabase, log: Log, wallMs: () => number): Events {
+  return { database, log, wallMs, recent: [], waiting: [], writing: Promise.resolve(), timers: [] }
+}
 
-  /** What cannot be written now is tried again with the next; what is too much is dropped, oldest first, and said. */
-  async function write(): Promise<void> {
-    const batch = waiting.slice(0, BATCH)
-    if (batch.length === 0) return
-    await database
-      .insertInto('cluster_events')
-      .values(batch.map((event) => ({ ...event, at: Date.parse(event.at) })))
-      .execute()
-    waiting = waiting.slice(batch.length)
+async function writeEvents(events: Events): Promise<void> {
+  const batch = events.waiting.slice(0, BATCH)
+  if (batch.length === 0) return
+  await events.database
+    .insertInto('cluster_events')
+    .values(batch.map((event) => ({ ...event, at: Date.parse(event.at) })))
+    .execute()
+  events.waiting = events.waiting.slice(batch.length)
+}
+
+async function pruneEvents(events: Events): Promise<void> {
+  await events.database
+    .deleteFrom('cluster_events')
+    .where('at', '<', events.wallMs() - EVENTS.keptMs)
+    .execute()
+  const edge = await events.database
+    .selectFrom('cluster_events')
+    .select('at')
+    .orderBy('at', 'desc')
+    .offset(EVENTS.rowsMax)
+    .limit(1)
+    .executeTakeFirst()
+  if (edge) await events.database.deleteFrom('cluster_events').where('at', '<=', edge.at).execute()
+}
+
+function schedule(events: Events, work: () => Promise<void>): void {
+  events.writing = events.writing
+    .then(work)
+    .catch((error) => events.log.error({ err: error }, 'events could not be written'))
+}
+
+export function addEvents(events: Events, found: readonly Found[], at: number): void {
+  if (found.length === 0) return
+  const added = found.map((event) => ({ id: randomUUID(), at: new Date(at).toISOString(), ...event }))
+  // A snapshot a minute is no news.
+  const news = added.filter(({ kind }) => kind !== 'snapshot')
+  events.recent = [...news.reverse(), ...events.recent].slice(0, EVENTS.recentMax)
+  events.waiting.push(...added)
+  if (events.waiting.length > EVENTS.waitingMax) {
+    events.log.warn(
+      { dropped: events.waiting.length - EVENTS.waitingMax },
+      'events come faster than they can be written',
+    )
+    events.waiting = events.waiting.slice(-EVENTS.waitingMax)
   }
+}
 
-  async function prune(): Promise<void> {
-    await database
-      .deleteFrom('cluster_events')
-      .where('at', '<', wallMs() - EVENTS.keptMs)
-      .execute()
-    const edge = await database
-      .selectFrom('cluster_events')
-      .select('at')
-      .orderBy('at', 'desc')
-      .offset(EVENTS.rowsMax)
-      .limit(1)
-      .executeTakeFirst()
-    if (edge) await database.deleteFrom('cluster_events').where('at', '<=', edge.at).execute()
-  }
+export async function eventsOf(
+  events: Events,
+  shard: string,
+  node: string | undefined,
+  limit: number,
+): Promise<ClusterEvent[]> {
+  schedule(events, () => writeEvents(events))
+  await events.writing
+  let query = events.database.selectFrom('cluster_events').selectAll().where('shard', '=', shard)
+  if (node !== undefined) query = query.where('node', '=', node)
+  const rows = await query.orderBy('at', 'desc').orderBy('id').limit(limit).execute()
+  return rows.map(eventOf)
+}
 
-  function soon(work: () => Promise<void>): void {
-    writing = writing.then(work).catch((error) => log.error({ err: error }, 'events could not be written'))
-  }
+export async function startEvents(events: Events): Promise<void> {
+  const rows = await events.database
+    .selectFrom('cluster_events')
+    .selectAll()
+    .where('kind', '<>', 'snapshot')
+    .orderBy('at', 'desc')
+    .limit(EVENTS.recentMax)
+    .execute()
+  events.recent = rows.map(eventOf)
+  events.timers.push(
+    setInterval(() => schedule(events, () => writeEvents(events)), EVENTS.writeMs),
+    setInterval(() => schedule(events, () => pruneEvents(events)), EVENTS.pruneMs),
+  )
+}
 
-  return {
-    add(found, at) {
-      if (found.length === 0) return
-      const events = found.map((event) => ({ id: randomUUID(), at: new Date(at).toISOString(), ...event }))
-      // A snapshot a minute is no news.
-      const news = events.filter(({ kind }) => kind !== 'snapshot')
-      recent = [...news.reverse(), ...recent].slice(0, EVENTS.recentMax)
-      waiting.push(...events)
-      if (waiting.length > EVENTS.waitingMax) {
-        log.warn({ dropped: waiting.length - EVENTS.waitingMax }, 'events come faster than they can be written')
-        waiting = waiting.slice(-EVENTS.waitingMax)
-      }
-    },
-    recent: () => recent,
-    async of(shard, node, limit) {
-      soon(write)
-      await writing
-      let query = database.selectFrom('cluster_events').selectAll().where('shard', '=', shard)
-      if (node !== undefined) query = query.where('node', '=', node)
-      const rows = await query.orderBy('at', 'desc').orderBy('id').limit(limit).execute()
-      return rows.map(eventOf)
-    },
-    async start() {
-      const rows = await database
-        .selectFrom('cluster_events')
-        .selectAll()
-        .where('kind', '<>', 'snapshot')
-        .orderBy('at', 'desc')
-        .limit(EVENTS.recentMax)
-        .execute()
-      recent = rows.map(eventOf)
-      timers.push(
-        setInterval(() => soon(write), EVENTS.writeMs),
-        setInterval(() => soon(prune), EVENTS.pruneMs),
-      )
-    },
-    async stop() {
-      for (const timer of timers) clearInterval(timer)
-      while (waiting.length > 0) {
-        const before = waiting.length
-        soon(write)
-        await writing
-        if (waiting.length === before) return
-      }
-    },
+export async function stopEvents(events: Events): Promise<void> {
+  for (const timer of events.timers) clearInterval(timer)
+  while (events.waiting.length > 0) {
+    const before = events.waiting.length
+    schedule(events, () => writeEvents(events))
+    await events.writing
+    if (events.waiting.length === before) return
   }
 }
 

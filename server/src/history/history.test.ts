@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { goneNode, NOW, seenNode, shardOf } from '../testing/seen-nodes.ts'
+import { goneNode, NOW, seenNode, shardOf } from '../testing/observed-nodes.ts'
 import { eventsBetween } from './events.ts'
 import { changeBetween, quantile, type Reading, readMetrics } from './reading.ts'
 import { createSeries, loadSeries, readSeries, readTime, recordSeries, saveSeries } from './series.ts'
@@ -91,9 +91,9 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const OWNER = { shard: 's1', node: 'n1' }
-const asked = { shard: 's1', node: 'n1', names: 'queries', from: 'now-1m', to: 'now' }
-const valuesOf = (store: ReturnType<typeof createSeries>, now: number, more: Partial<typeof asked> = {}) =>
-  readSeries(store, { ...asked, ...more }, now).series[0]?.values
+const request = { shard: 's1', node: 'n1', names: 'queries', from: 'now-1m', to: 'now' }
+const valuesOf = (store: ReturnType<typeof createSeries>, now: number, more: Partial<typeof request> = {}) =>
+  readSeries(store, { ...request, ...more }, now).series[0]?.values
 
 test('a slot belongs to a time: what was not told is a gap', () => {
   const store = createSeries()
@@ -128,7 +128,7 @@ test('beyond an hour there is one value a minute, the mean of what came', () => 
   const store = createSeries()
   for (const [at, queries] of [10, 20, 30].entries()) recordSeries(store, OWNER, NOW + at * 10_000, { queries })
 
-  const body = readSeries(store, { ...asked, from: 'now-6h' }, NOW + 50_000)
+  const body = readSeries(store, { ...request, from: 'now-6h' }, NOW + 50_000)
 
   expect(body.stepSeconds).toBe(60)
   expect(body.series[0]?.values.at(-1)).toBe(20)
@@ -190,7 +190,7 @@ test.each([
   [{ names: '' }, 'unknown-series'],
   [{ from: 'now', to: 'now-1h' }, 'bad-range'],
 ])('%o is refused as %s', (more, code) => {
-  expect(() => readSeries(createSeries(), { ...asked, ...more }, NOW)).toThrow(
+  expect(() => readSeries(createSeries(), { ...request, ...more }, NOW)).toThrow(
     expect.objectContaining({ status: 400, code }),
   )
 })

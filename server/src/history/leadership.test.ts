@@ -4,9 +4,17 @@ import { join } from 'node:path'
 import { SHARD_LEADERSHIP } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
 import { expect, test } from 'vitest'
-import { openDatabase } from '../database.ts'
+import { openDatabase } from '../database/database.ts'
+import type { Tables } from '../parts.ts'
 import { onBothDatabases } from '../testing/databases.ts'
-import { createLeadership, type LeaderSpan, leadershipOf } from './leadership.ts'
+import {
+  createLeadership,
+  type LeaderSpan,
+  leadershipOf,
+  observeLeader,
+  shardLeadership,
+  stopLeadership,
+} from './leadership.ts'
 
 const HOUR = 3_600_000
 const NOW = Date.parse('2026-11-22T12:00:00.000Z')
@@ -80,12 +88,12 @@ test('of very many changes the newest are shown, and it is said that there were 
 
 onBothDatabases((newDatabase) => {
   async function open(where: string, clock: { now: number }) {
-    const database = await openDatabase(where)
+    const database = await openDatabase<Tables>(where)
     const lines: string[] = []
     const log = createLogger({ level: 'warn', format: 'json', component: 'test', write: (line) => lines.push(line) })
     const leadership = createLeadership(database, log, () => clock.now)
     const close = async () => {
-      await leadership.stop()
+      await stopLeadership(leadership)
       await database.destroy()
       expect(lines).toEqual([])
     }
@@ -98,27 +106,27 @@ onBothDatabases((newDatabase) => {
     const clock = { now: NOW }
     const where = await newWhere()
     const before = await open(where, clock)
-    before.leadership.look({ id: 's1', leader: 'n1', term: 4 }, true)
+    observeLeader(before.leadership, { id: 's1', leader: 'n1', term: 4 }, true)
     clock.now += 30_000
-    before.leadership.look({ id: 's1', leader: null, term: 4 }, true)
+    observeLeader(before.leadership, { id: 's1', leader: null, term: 4 }, true)
     clock.now += 2_000
-    before.leadership.look({ id: 's1', leader: 'n2', term: 5 }, true)
-    before.leadership.look({ id: 's2', leader: 'm1', term: 9 }, true)
+    observeLeader(before.leadership, { id: 's1', leader: 'n2', term: 5 }, true)
+    observeLeader(before.leadership, { id: 's2', leader: 'm1', term: 9 }, true)
     clock.now += 10_000
     const spans = [
       { from: at(NOW), to: at(NOW + 30_000), leader: 'n1', term: 4 },
       { from: at(NOW + 30_000), to: at(NOW + 32_000), leader: null, term: null },
       { from: at(NOW + 32_000), to: at(NOW + 42_000), leader: 'n2', term: 5 },
     ]
-    expect(await before.leadership.of('s1')).toMatchObject({ spans, elections: 1, longestGapMs: 2_000 })
+    expect(await shardLeadership(before.leadership, 's1')).toMatchObject({ spans, elections: 1, longestGapMs: 2_000 })
     await before.close()
 
     clock.now += 60_000
     const after = await open(where, clock)
-    after.leadership.look({ id: 's1', leader: 'n2', term: 5 }, true)
+    observeLeader(after.leadership, { id: 's1', leader: 'n2', term: 5 }, true)
     clock.now += 5_000
 
-    expect(await after.leadership.of('s1')).toMatchObject({
+    expect(await shardLeadership(after.leadership, 's1')).toMatchObject({
       spans: [...spans, { from: at(NOW + 102_000), to: at(NOW + 107_000), leader: 'n2', term: 5 }],
       ...{ elections: 1, knownMs: 47_000, isCut: false },
     })
@@ -128,14 +136,14 @@ onBothDatabases((newDatabase) => {
   test('a time in which nothing is known ends what was known, and so does a machine that slept', async () => {
     const clock = { now: NOW }
     const { leadership, close } = await open(await newWhere(), clock)
-    leadership.look({ id: 's1', leader: 'n1', term: 4 }, true)
+    observeLeader(leadership, { id: 's1', leader: 'n1', term: 4 }, true)
     clock.now += 10_000
-    leadership.look({ id: 's1', leader: null, term: null }, false)
+    observeLeader(leadership, { id: 's1', leader: null, term: null }, false)
     clock.now += 10_000
-    leadership.look({ id: 's1', leader: 'n1', term: 4 }, true)
+    observeLeader(leadership, { id: 's1', leader: 'n1', term: 4 }, true)
     clock.now += 8 * HOUR
 
-    const { spans, elections } = await leadership.of('s1')
+    const { spans, elections } = await shardLeadership(leadership, 's1')
 
     expect(spans).toEqual([
       { from: at(NOW), to: at(NOW + 10_000), leader: 'n1', term: 4 },
@@ -154,12 +162,13 @@ onBothDatabases((newDatabase) => {
       [500, 4],
       [500, 5],
       [50_000, 6],
+      [6_000, 6],
     ] as const) {
       clock.now += afterMs
-      leadership.look({ id: 's1', leader: 'n1', term }, true)
+      observeLeader(leadership, { id: 's1', leader: 'n1', term }, true)
     }
 
-    expect(await leadership.of('s1')).toMatchObject({
+    expect(await shardLeadership(leadership, 's1')).toMatchObject({
       spans: [
         { leader: 'n1', term: 5 },
         { leader: 'n1', term: 6 },
@@ -169,12 +178,40 @@ onBothDatabases((newDatabase) => {
     await close()
   })
 
+  test('a term that rises before its leader is known used to be an election of the old leader', async () => {
+    const clock = { now: NOW }
+    const { leadership, close } = await open(await newWhere(), clock)
+    for (const [afterMs, leader, term] of [
+      [0, 'n1', 2],
+      [60_000, 'n1', 3],
+      [41, 'n2', 3],
+      [60_000, 'n2', 4],
+      [500, 'n2', 4],
+      [300, 'n1', 5],
+    ] as const) {
+      clock.now += afterMs
+      observeLeader(leadership, { id: 's1', leader, term }, true)
+    }
+
+    const { spans, elections } = await shardLeadership(leadership, 's1')
+
+    // The second time n2 led on in its new term: n1 won a later one.
+    expect(spans.map(({ leader, term }) => [leader, term])).toEqual([
+      ['n1', 2],
+      ['n2', 3],
+      ['n2', 4],
+      ['n1', 5],
+    ])
+    expect(elections).toBe(3)
+    await close()
+  })
+
   test('changes faster than the clock are kept in their order', async () => {
     const clock = { now: NOW }
     const { leadership, close } = await open(await newWhere(), clock)
-    for (const leader of ['n1', 'n2', 'n3', 'n1']) leadership.look({ id: 's1', leader, term: null }, true)
+    for (const leader of ['n1', 'n2', 'n3', 'n1']) observeLeader(leadership, { id: 's1', leader, term: null }, true)
 
-    const { spans } = await leadership.of('s1')
+    const { spans } = await shardLeadership(leadership, 's1')
 
     expect(spans.map(({ leader }) => leader)).toEqual(['n1', 'n2', 'n3', 'n1'])
     await close()

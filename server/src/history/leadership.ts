@@ -4,7 +4,7 @@
  */
 import { SHARD_LEADERSHIP, type ShardLeadership, type ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
-import type { Database } from '../database.ts'
+import type { HistoryDatabase } from './tables.ts'
 
 export const LEADERSHIP = {
   keptMs: 72 * 3_600_000,
@@ -30,142 +30,189 @@ export type LeaderSpan = {
 
 type Row = { shard: string; from_at: number; to_at: number; leader: string | null; term: number | null }
 
+/** The spans that are not in the database yet, of all shards. */
 export type Leadership = {
-  /** Takes a shard as it is seen now; with `known` false nothing can be said of its leader yet. */
-  look(shard: Pick<ShardView, 'id' | 'leader' | 'term'>, known: boolean): void
-  gone(shard: string): void
-  of(shard: string): Promise<ShardLeadership>
-  start(): void
-  stop(): Promise<void>
+  readonly database: HistoryDatabase
+  readonly log: Log
+  readonly wallMs: () => number
+  /** Spans without an end; `to_at` is when each was last seen to continue. */
+  readonly open: Map<string, Row>
+  /** Terms above that of the open span, which may already be those of the next leader. */
+  readonly later: Map<string, { readonly term: number; readonly at: number }>
+  ended: Row[]
+  writing: Promise<void>
+  readonly timers: NodeJS.Timeout[]
 }
 
-export function createLeadership(database: Database, log: Log, wallMs: () => number): Leadership {
-  /** What goes on now, and has no end yet; `to_at` is when it was last seen to go on. */
-  const open = new Map<string, Row>()
-  let ended: Row[] = []
-  let writing = Promise.resolve()
-  const timers: NodeJS.Timeout[] = []
-
-  function end(shard: string, at: number): void {
-    const row = open.get(shard)
-    if (!row) return
-    open.delete(shard)
-    ended.push({ ...row, to_at: endOf(row, at) })
-    if (ended.length > LEADERSHIP.waitingMax) {
-      log.warn({ dropped: ended.length - LEADERSHIP.waitingMax }, 'leaders change faster than they can be written')
-      ended = ended.slice(-LEADERSHIP.waitingMax)
-    }
-  }
-
-  /** Everything that goes on was seen to go on until now. */
-  function goOn(): void {
-    const now = wallMs()
-    for (const [shard, row] of open) {
-      if (now - row.to_at > SLEPT_MS) {
-        end(shard, now)
-        open.set(shard, { ...row, from_at: now, to_at: now })
-      } else row.to_at = Math.max(row.to_at, now)
-    }
-  }
-
-  async function write(): Promise<void> {
-    const done = ended.slice(0, LEADERSHIP.waitingMax)
-    const rows = [...done, ...open.values()]
-    for (let at = 0; at < rows.length; at += BATCH) {
-      await database
-        .insertInto('leadership')
-        .values(rows.slice(at, at + BATCH))
-        .onConflict((conflict) =>
-          conflict.columns(['shard', 'from_at']).doUpdateSet((given) => ({
-            to_at: given.ref('excluded.to_at'),
-            leader: given.ref('excluded.leader'),
-            term: given.ref('excluded.term'),
-          })),
-        )
-        .execute()
-    }
-    const written = new Set(done)
-    ended = ended.filter((row) => !written.has(row))
-  }
-
-  async function prune(): Promise<void> {
-    await database
-      .deleteFrom('leadership')
-      .where('to_at', '<', wallMs() - LEADERSHIP.keptMs)
-      .execute()
-    const edge = await database
-      .selectFrom('leadership')
-      .select('from_at')
-      .orderBy('from_at', 'desc')
-      .offset(LEADERSHIP.rowsMax)
-      .limit(1)
-      .executeTakeFirst()
-    if (edge) await database.deleteFrom('leadership').where('from_at', '<=', edge.from_at).execute()
-  }
-
-  /** What cannot be written now is tried again with the next. */
-  function soon(work: () => Promise<void>): void {
-    writing = writing.then(work).catch((error) => log.error({ err: error }, 'leadership could not be written'))
-  }
-
+export function createLeadership(database: HistoryDatabase, log: Log, wallMs: () => number): Leadership {
   return {
-    look({ id, leader, term }, known) {
-      const now = wallMs()
-      const row = open.get(id)
-      if (!known) return end(id, now)
-      if (row?.leader === leader) {
-        // A later term of the same leader is another election that it won; one that is told late is the same.
-        const isLater = leader !== null && row.term !== null && term !== null && term > row.term
-        if (!isLater || now - row.from_at < SETTLE_MS) {
-          if (isLater || row.term === null) row.term = leader === null ? null : term
-          return
-        }
-      }
-      end(id, now)
-      const from = freeFrom(id, now)
-      open.set(id, { shard: id, from_at: from, to_at: from, leader, term: leader === null ? null : term })
-    },
-    gone: (shard) => end(shard, wallMs()),
-    async of(shard) {
-      goOn()
-      const to = wallMs()
-      const from = to - SHARD_LEADERSHIP.hours * 3_600_000
-      const rows = await database
-        .selectFrom('leadership')
-        .selectAll()
-        .where('shard', '=', shard)
-        .where('to_at', '>', from)
-        .orderBy('from_at', 'desc')
-        .limit(SHARD_LEADERSHIP.spansMax)
-        .execute()
-      // What is not written down yet, over what is.
-      const spans = new Map(rows.map((row) => [Number(row.from_at), spanOf(row)]))
-      for (const row of [...ended, ...open.values()]) if (row.shard === shard) spans.set(row.from_at, spanOf(row))
-      return leadershipOf([...spans.values()], from, to)
-    },
-    start() {
-      timers.push(
-        setInterval(() => {
-          goOn()
-          soon(write)
-        }, LEADERSHIP.writeMs),
-        setInterval(() => soon(prune), LEADERSHIP.pruneMs),
-      )
-    },
-    async stop() {
-      for (const timer of timers) clearInterval(timer)
-      goOn()
-      for (const shard of [...open.keys()]) end(shard, wallMs())
-      soon(write)
-      await writing
-    },
+    database,
+    log,
+    wallMs,
+    open: new Map(),
+    later: new Map(),
+    ended: [],
+    writing: Promise.resolve(),
+    timers: [],
   }
+}
 
-  /** Two spans of a shard never begin at once, however fast they follow each other. */
-  function freeFrom(shard: string, now: number): number {
-    const last = ended.findLast((row) => row.shard === shard)
-    return last && last.from_at >= now ? last.from_at + 1 : now
+function endSpan(leadership: Leadership, shard: string, at: number): void {
+  const row = leadership.open.get(shard)
+  if (!row) return
+  leadership.open.delete(shard)
+  leadership.ended.push({ ...row, to_at: endOf(row, at) })
+  if (leadership.ended.length > LEADERSHIP.waitingMax) {
+    leadership.log.warn(
+      { dropped: leadership.ended.length - LEADERSHIP.waitingMax },
+      'leaders change faster than they can be written',
+    )
+    leadership.ended = leadership.ended.slice(-LEADERSHIP.waitingMax)
   }
+}
+
+/** Everything that goes on was seen to go on until now. */
+function extendSpans(leadership: Leadership): void {
+  const now = leadership.wallMs()
+  for (const [shard, row] of leadership.open) {
+    if (now - row.to_at > SLEPT_MS) {
+      endSpan(leadership, shard, now)
+      leadership.open.set(shard, { ...row, from_at: now, to_at: now })
+    } else row.to_at = Math.max(row.to_at, now)
+  }
+}
+
+async function writeSpans(leadership: Leadership): Promise<void> {
+  const done = leadership.ended.slice(0, LEADERSHIP.waitingMax)
+  const rows = [...done, ...leadership.open.values()]
+  for (let at = 0; at < rows.length; at += BATCH) {
+    await leadership.database
+      .insertInto('leadership')
+      .values(rows.slice(at, at + BATCH))
+      .onConflict((conflict) =>
+        conflict.columns(['shard', 'from_at']).doUpdateSet((given) => ({
+          to_at: given.ref('excluded.to_at'),
+          leader: given.ref('excluded.leader'),
+          term: given.ref('excluded.term'),
+        })),
+      )
+      .execute()
+  }
+  const written = new Set(done)
+  leadership.ended = leadership.ended.filter((row) => !written.has(row))
+}
+
+async function pruneSpans(leadership: Leadership): Promise<void> {
+  await leadership.database
+    .deleteFrom('leadership')
+    .where('to_at', '<', leadership.wallMs() - LEADERSHIP.keptMs)
+    .execute()
+  const edge = await leadership.database
+    .selectFrom('leadership')
+    .select('from_at')
+    .orderBy('from_at', 'desc')
+    .offset(LEADERSHIP.rowsMax)
+    .limit(1)
+    .executeTakeFirst()
+  if (edge) await leadership.database.deleteFrom('leadership').where('from_at', '<=', edge.from_at).execute()
+}
+
+/** What cannot be written now is tried again with the next. */
+function schedule(leadership: Leadership, work: () => Promise<void>): void {
+  leadership.writing = leadership.writing
+    .then(work)
+    .catch((error) => leadership.log.error({ err: error }, 'leadership could not be written'))
+}
+
+/** A leader was elected again: its span is two, from where the later term was seen first. */
+function leadsOn(leadership: Leadership, row: Row, { term, at }: { readonly term: number; readonly at: number }): void {
+  const { shard, leader, to_at } = row
+  leadership.later.delete(shard)
+  leadership.open.delete(shard)
+  leadership.ended.push({ ...row, to_at: at })
+  leadership.open.set(shard, {
+    shard,
+    from_at: freeFrom(leadership, shard, at),
+    to_at: Math.max(to_at, at),
+    leader,
+    term,
+  })
+}
+
+/** Two spans of a shard never begin at once, however fast they follow each other. */
+function freeFrom(leadership: Leadership, shard: string, now: number): number {
+  const last = leadership.ended.findLast((row) => row.shard === shard)
+  return last && last.from_at >= now ? last.from_at + 1 : now
+}
+
+/** Takes a shard as it is seen now; with `known` false its leader is unknown. */
+export function observeLeader(
+  leadership: Leadership,
+  { id, leader, term }: Pick<ShardView, 'id' | 'leader' | 'term'>,
+  known: boolean,
+): void {
+  const now = leadership.wallMs()
+  const row = leadership.open.get(id)
+  const seen = leadership.later.get(id)
+  if (row?.leader === leader && known) {
+    // A later term of the same leader is another election that it won; one that is told late is the same.
+    const isLater = leader !== null && row.term !== null && term !== null && term > row.term
+    if (!isLater || now - row.from_at < SETTLE_MS) {
+      if (isLater || row.term === null) row.term = leader === null ? null : term
+      return
+    }
+    // Nodes know the term of an election before its leader: it is this one's only if it leads on in it.
+    if (seen?.term !== term) leadership.later.set(id, { term, at: now })
+    else if (now - seen.at >= SETTLE_MS) leadsOn(leadership, row, seen)
+    return
+  }
+  if (row && seen && term !== null && term > seen.term) leadsOn(leadership, row, seen)
+  leadership.later.delete(id)
+  endSpan(leadership, id, now)
+  if (!known) return
+  const from = freeFrom(leadership, id, now)
+  leadership.open.set(id, { shard: id, from_at: from, to_at: from, leader, term: leader === null ? null : term })
+}
+
+export function forgetLeader(leadership: Leadership, shard: string): void {
+  endSpan(leadership, shard, leadership.wallMs())
+}
+
+export async function shardLeadership(leadership: Leadership, shard: string): Promise<ShardLeadership> {
+  extendSpans(leadership)
+  const to = leadership.wallMs()
+  const from = to - SHARD_LEADERSHIP.hours * 3_600_000
+  const rows = await leadership.database
+    .selectFrom('leadership')
+    .selectAll()
+    .where('shard', '=', shard)
+    .where('to_at', '>', from)
+    .orderBy('from_at', 'desc')
+    .limit(SHARD_LEADERSHIP.spansMax)
+    .execute()
+  // What is not written down yet, over what is.
+  const spans = new Map(rows.map((row) => [Number(row.from_at), spanOf(row)]))
+  for (const row of [...leadership.ended, ...leadership.open.values()])
+    if (row.shard === shard) spans.set(row.from_at, spanOf(row))
+  return leadershipOf([...spans.values()], from, to)
+}
+
+export function startLeadership(leadership: Leadership): void {
+  leadership.timers.push(
+    setInterval(() => {
+      extendSpans(leadership)
+      schedule(leadership, () => writeSpans(leadership))
+    }, LEADERSHIP.writeMs),
+    setInterval(() => schedule(leadership, () => pruneSpans(leadership)), LEADERSHIP.pruneMs),
+  )
+}
+
+export async function stopLeadership(leadership: Leadership): Promise<void> {
+  for (const timer of leadership.timers) clearInterval(timer)
+  extendSpans(leadership)
+  for (const shard of [...leadership.open.keys()]) endSpan(leadership, shard, leadership.wallMs())
+  schedule(leadership, () => writeSpans(leadership))
+  await leadership.writing
 }
 
 /** What nobody looked at for long is not said to have gone on until now. */

@@ -1,6 +1,6 @@
 /** Time without writes of confirmed transfers: what the next one is expected to take. */
 import type { ShardView } from '@vacancy/shared/contract'
-import type { Database } from '../database.ts'
+import type { HistoryDatabase } from './tables.ts'
 
 const KEPT_PER_SHARD = 20
 const KEPT = 2_000
@@ -15,7 +15,7 @@ export type Pauses = {
   load(): Promise<void>
 }
 
-export function createPauses(database: Database): Pauses {
+export function createPauses(database: HistoryDatabase): Pauses {
   let kept: readonly Pause[] = []
   return {
     of: (shard) => summaryOf(kept.filter((pause) => pause.shard === shard)),

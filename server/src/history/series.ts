@@ -1,5 +1,5 @@
 /**
- * Figures over time (console.md §12): rings, 10 s for 1 h and 1 min for 24 h, for each node, each shard and the whole. A
+ * Figures over time: rings, 10 s for 1 h and 1 min for 24 h, for each node, each shard and the whole. A
  * slot belongs to a time, so what was not told is a gap and never an old value.
  *
  *   fine[name * FINE + slot % FINE]         slot = floor(ms / 10,000)
@@ -20,8 +20,8 @@ import { readFile, rename, rm } from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
 import { crc32 } from 'node:zlib'
 import { SERIES, type SeriesBody, type SeriesName } from '@vacancy/shared/contract'
-import { significant } from '../cluster/derive.ts'
-import { ProblemError } from '../route.ts'
+import { problem } from '../http/errors.ts'
+import { significant } from './figures.ts'
 
 const FINE = { slots: 360, ms: 10_000 } as const
 const COARSE = { slots: 1_440, ms: 60_000 } as const
@@ -157,7 +157,7 @@ function keyOf({ shard, node }: Owner): string {
   return `${shard}\n${node}`
 }
 
-export type SeriesAsked = {
+export type SeriesRequest = {
   readonly shard?: string | undefined
   readonly node?: string | undefined
   readonly names: string
@@ -166,33 +166,31 @@ export type SeriesAsked = {
 }
 
 /** Answers `GET /series`. Fine values as far as they reach, else one a minute. */
-export function readSeries(store: SeriesStore, asked: SeriesAsked, now: number): SeriesBody {
-  const names = asked.names.split(',').filter((name) => name !== '') as SeriesName[]
+export function readSeries(store: SeriesStore, request: SeriesRequest, now: number): SeriesBody {
+  const names = request.names.split(',').filter((name) => name !== '') as SeriesName[]
   for (const name of names) {
     if (!Object.hasOwn(SERIES, name)) {
-      throw new ProblemError(400, 'unknown-series', `there is no series ${name.slice(0, 64)}`, {
+      throw problem('unknown-series', {
+        detail: `there is no series ${name.slice(0, 64)}`,
         hint: `There are ${NAMES.join(', ')}.`,
         field: 'names',
       })
     }
   }
   if (names.length === 0 || names.length > SERIES_LIMITS.namesMax) {
-    throw new ProblemError(400, 'unknown-series', `names are 1 to ${SERIES_LIMITS.namesMax} series`, {
+    throw problem('unknown-series', {
+      detail: `names are 1 to ${SERIES_LIMITS.namesMax} series`,
       field: 'names',
       hint: NAMES.join(', '),
     })
   }
-  const [from, to] = [readTime(asked.from, now, 'from'), readTime(asked.to, now, 'to')]
-  if (from >= to)
-    throw new ProblemError(400, 'bad-range', 'from must be before to', {
-      field: 'from',
-      hint: 'Such as from=now-1h and to=now.',
-    })
+  const [from, to] = [readTime(request.from, now, 'from'), readTime(request.to, now, 'to')]
+  if (from >= to) throw problem('bad-range', { field: 'from' })
   const isFine = now - from <= FINE.slots * FINE.ms
   const { ms, slots } = isFine ? FINE : COARSE
   const first = Math.max(Math.floor(from / ms), Math.floor(now / ms) - slots + 1)
   const last = Math.min(Math.floor(to / ms), Math.floor(now / ms))
-  const owners = [...store.rings.values()].filter(({ owner }) => isWanted(owner, asked))
+  const owners = [...store.rings.values()].filter(({ owner }) => isWanted(owner, request))
   return {
     from: time(first * ms),
     to: time(Math.max(first, last) * ms),
@@ -208,10 +206,10 @@ export function readSeries(store: SeriesStore, asked: SeriesAsked, now: number):
   }
 }
 
-function isWanted({ shard, node }: Owner, asked: SeriesAsked): boolean {
-  if (asked.shard === undefined) return shard === '' && node === ''
-  if (shard !== asked.shard) return false
-  return asked.node === undefined || node === asked.node
+function isWanted({ shard, node }: Owner, request: SeriesRequest): boolean {
+  if (request.shard === undefined) return shard === '' && node === ''
+  if (shard !== request.shard) return false
+  return request.node === undefined || node === request.node
 }
 
 function valuesOf(rings: Rings, at: number, isFine: boolean, first: number, last: number): (number | null)[] {
@@ -234,10 +232,7 @@ export function readTime(text: string, now: number, field: string): number {
   if (ago) return now - Number(ago[1]) * (UNITS[ago[2] as keyof typeof UNITS] as number)
   const at = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(at)) return at
-  throw new ProblemError(400, 'bad-time', `${text.slice(0, 40)} is no time`, {
-    hint: 'Such as now, now-1h or 2026-11-20T18:00:00Z.',
-    field,
-  })
+  throw problem('bad-time', { detail: `${text.slice(0, 40)} is no time`, field })
 }
 
 const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Clock, createCodecList } from '@vacancy/shared'
+import { createCodecList, IMPORT_COLUMNS } from '@vacancy/shared'
 import {
   BUILD_PHASES,
   type BuildDone,
@@ -18,14 +18,15 @@ import {
   type ImportView,
 } from '@vacancy/shared/contract'
 import { grouped } from '../cluster/derive.ts'
-import { ProblemError } from '../route.ts'
+import { ProblemError } from '../http/route.ts'
 import { buildArguments, inspectSnapshot, memoryOf, runBuild } from './builder.ts'
-import { type CodecSource, type Codecs, codecFile } from './codecs.ts'
-import type { FileNote, ImportDetail, Item, Row } from './item.ts'
+import { type Codecs, codecFile } from './codecs.ts'
+import { addLogLine, buildFolder, type Imports, reportChange, saveImport } from './import-state.ts'
+import type { FileNote, Item } from './item.ts'
 import { FileFault, type Reading, readUpload } from './reading.ts'
 import { keptOf, type RejectedLines } from './rejected.ts'
-import type { Snapshots } from './snapshots.ts'
-import type { Uploads } from './uploads.ts'
+import { addSnapshot } from './snapshot-store.ts'
+import { storeDigest, uploadPath } from './uploads.ts'
 
 /** The codec list is asked for this long before an import gives up. */
 const CODECS_MS = 60_000
@@ -43,241 +44,244 @@ const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> 
 
 export type BuildEnd = { readonly state: 'built' | 'failed'; readonly says: string; readonly hint: string }
 
-type BuildParts = {
-  readonly clock: Clock
-  readonly uploads: Uploads
-  readonly snapshots: Snapshots
-  readonly codecs: CodecSource
-  readonly folderOf: (id: string) => string
-  readonly save: (item: Item, row: Partial<Row>, detail?: Partial<ImportDetail>) => Promise<void>
-  /** A line for the log of the import. */
-  readonly note: (item: Item, line: string) => void
-  /** Something changed that followers are told. */
-  readonly tell: (item: Item) => void
+/** @throws FileFault for a file that cannot be read at all; an error of the system; the reason of the signal */
+export async function buildImport(imports: Imports, item: Item, signal: AbortSignal): Promise<BuildEnd> {
+  const folder = buildFolder(imports, item.row.id)
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder, { recursive: true })
+  const attempts = item.row.attempts + 1
+  addLogLine(imports, item, attempts === 1 ? 'begun' : `begun again, attempt ${attempts}`)
+  item.rates = []
+  item.progress = null
+  const begun = { state: 'checking', attempts, started_at: imports.clock.wallMs() }
+  await saveImport(imports, item, begun, { says: 'Both files are being read.', hint: '', errors: null, counters: null })
+  const list = await codecsFor(imports, item, signal)
+  addLogLine(imports, item, `codec list of ${list.source}: ${list.names.join(', ')}`)
+  await writeFile(join(folder, 'codecs.yml'), codecFile(list.names))
+  const readings = await readBoth(imports, item, folder, signal)
+
+  await saveImport(imports, item, { state: 'building' }, { says: 'The snapshot is being built.' })
+  const done = await buildWith(imports, item, folder, signal)
+  if ('state' in done) return done
+
+  await saveImport(imports, item, { state: 'verifying' }, { says: 'The snapshot is read back and counted.' })
+  addLogLine(imports, item, 'reading the snapshot back')
+  showProgress(imports, item, { phase: 'verify', done: 0, total: 1 })
+  const document = await inspectSnapshot(done.path, signal)
+  const counters = countersOf(readings, done, document)
+  for (const line of counters.differs) addLogLine(imports, item, line)
+  addLogLine(imports, item, counters.agree ? 'all counters agree' : 'counters differ')
+  await addSnapshot(imports.snapshots, {
+    path: done.path,
+    document,
+    counters,
+    import: item.row,
+    sources: FILE_KINDS.map((kind) => {
+      const { name, bytes, sha256, rows } = item.detail.files[kind]
+      return { name, bytes, sha256: sha256 ?? '', rows: rows ?? 0 }
+    }),
+  })
+  const { seconds, recordsPerSecond, threads, kernel, notes } = done
+  const command = `vacancy ${buildArguments({ ...optionsOf(item), inputPath: 'DIR', outputPath: 'DIR' }).join(' ')}`
+  item.detail = {
+    ...item.detail,
+    counters,
+    snapshot: document.id,
+    result: { seconds, recordsPerSecond, threads, kernel, notes: [...notes], command },
+  }
+  showProgress(imports, item, { phase: 'verify', done: 1, total: 1 })
+  const built = `Built in ${seconds.toFixed(1)} s: ${grouped(done.packages)} packages of ${grouped(done.properties)} properties.`
+  const differ = 'Counters differ, so it cannot be installed.'
+  const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
+  return { state: 'built', says: counters.agree ? built : `${built} ${differ}`, hint }
 }
 
-export type Build = (item: Item, signal: AbortSignal) => Promise<BuildEnd>
-
-/** @throws FileFault for a file that cannot be read at all; an error of the system; the reason of the signal */
-export function createBuild(parts: BuildParts): Build {
-  const { clock, uploads, snapshots, codecs, folderOf, save, note, tell } = parts
-
-  return run
-
-  async function run(item: Item, signal: AbortSignal): Promise<BuildEnd> {
-    const folder = folderOf(item.row.id)
-    await rm(folder, { recursive: true, force: true })
-    await mkdir(folder, { recursive: true })
-    const attempts = item.row.attempts + 1
-    note(item, attempts === 1 ? 'begun' : `begun again, attempt ${attempts}`)
-    item.rates = []
-    item.progress = null
-    const begun = { state: 'checking', attempts, started_at: clock.wallMs() }
-    await save(item, begun, { says: 'Both files are being read.', hint: '', errors: null, counters: null })
-    const list = await codecsFor(item, signal)
-    note(item, `codec list of ${list.source}: ${list.names.join(', ')}`)
-    await writeFile(join(folder, 'codecs.yml'), codecFile(list.names))
-    const readings = await readBoth(item, folder, signal)
-
-    await save(item, { state: 'building' }, { says: 'The snapshot is being built.' })
-    const done = await buildWith(item, folder, signal)
-    if ('state' in done) return done
-
-    await save(item, { state: 'verifying' }, { says: 'The snapshot is read back and counted.' })
-    note(item, 'reading the snapshot back')
-    showProgress(item, { phase: 'verify', done: 0, total: 1 })
-    const document = await inspectSnapshot(done.path, signal)
-    const counters = countersOf(readings, done, document)
-    for (const line of counters.differs) note(item, line)
-    note(item, counters.agree ? 'all counters agree' : 'counters differ')
-    await snapshots.add({
-      path: done.path,
-      document,
-      counters,
-      import: item.row,
-      sources: FILE_KINDS.map((kind) => {
-        const { name, bytes, sha256, rows } = item.detail.files[kind]
-        return { name, bytes, sha256: sha256 ?? '', rows: rows ?? 0 }
-      }),
-    })
-    const { seconds, recordsPerSecond, threads, kernel, notes } = done
-    const command = `vacancy ${buildArguments({ ...optionsOf(item), inputPath: 'DIR', outputPath: 'DIR' }).join(' ')}`
-    item.detail = {
-      ...item.detail,
-      counters,
-      snapshot: document.id,
-      result: { seconds, recordsPerSecond, threads, kernel, notes: [...notes], command },
-    }
-    showProgress(item, { phase: 'verify', done: 1, total: 1 })
-    const built = `Built in ${seconds.toFixed(1)} s: ${grouped(done.packages)} packages of ${grouped(done.properties)} properties.`
-    const differ = 'Counters differ, so it cannot be installed.'
-    const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
-    return { state: 'built', says: counters.agree ? built : `${built} ${differ}`, hint }
+/** A control plane that has just started knows no node yet, and a node may be starting as well. */
+async function codecsFor(imports: Imports, item: Item, signal: AbortSignal): Promise<Codecs> {
+  if (item.row.codecs !== null) {
+    const { names, orderedHash } = createCodecList(JSON.parse(item.row.codecs) as string[])
+    return { names: [...names], hash: orderedHash, source: 'the file that came with it' }
   }
-
-  /** A control plane that has just started knows no node yet, and a node may be starting as well. */
-  async function codecsFor(item: Item, signal: AbortSignal): Promise<Codecs> {
-    if (item.row.codecs !== null) {
-      const { names, orderedHash } = createCodecList(JSON.parse(item.row.codecs) as string[])
-      return { names: [...names], hash: orderedHash, source: 'the file that came with it' }
-    }
-    const until = clock.monotonicMs() + CODECS_MS
-    for (;;) {
-      try {
-        return await codecs(item.row.shard)
-      } catch (error) {
-        if (!(error instanceof ProblemError)) throw error
-        if (clock.monotonicMs() > until) throw new FileFault(error.message, error.hint)
-        await sleep(CODECS_AGAIN_MS, undefined, { signal })
-      }
+  const until = imports.clock.monotonicMs() + CODECS_MS
+  for (;;) {
+    try {
+      return await imports.codecs(item.row.shard)
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      if (imports.clock.monotonicMs() > until) throw new FileFault(error.message, error.hint)
+      await sleep(CODECS_AGAIN_MS, undefined, { signal })
     }
   }
+}
 
-  async function readBoth(item: Item, folder: string, signal: AbortSignal): Promise<Record<FileKind, Reading>> {
-    const { files } = item.detail
-    const total = files.properties.bytes + files.packages.bytes
-    const readings: Partial<Record<FileKind, Reading>> = {}
-    const without = await linesToLeaveOut(item)
-    let before = 0
-    for (const kind of FILE_KINDS) {
-      const upload = item.row[`${kind}_upload`]
-      const { name, bytes } = files[kind]
-      readings[kind] = await readUpload({
-        source: uploads.pathOf(upload),
-        target: join(folder, `${kind}.csv`),
-        name,
-        signal,
-        without: without?.[kind],
-        onProgress: (done) => showProgress(item, { phase: 'settings', done: before + done, total }),
-      })
-      before += bytes
-    }
-    const read = readings as Record<FileKind, Reading>
-    if (read.properties.kind === 'packages' && read.packages.kind === 'properties') {
-      throw new FileFault(
-        `${files.properties.name} has the columns of packages, ${files.packages.name} those of properties.`,
-        'Upload them the other way round.',
-      )
-    }
-    for (const kind of FILE_KINDS) {
-      if (read[kind].kind === kind || read[kind].rows === 0) continue
-      const columns = kind === 'properties' ? 9 : 6
-      throw new FileFault(
-        `The first line of ${files[kind].name} has not the ${columns} columns of ${kind}.csv.`,
-        'Check the file: cells are separated by commas, one record a line.',
-      )
-    }
-    const noted = (kind: FileKind): FileNote => {
-      const { sha256, rows, isUnpacked } = read[kind]
-      note(item, `${files[kind].name}: ${rows} rows, sha256 ${sha256}${isUnpacked ? ', unpacked' : ''}`)
-      return { ...files[kind], sha256, rows, unpacked: isUnpacked }
-    }
-    item.detail = { ...item.detail, files: { properties: noted('properties'), packages: noted('packages') } }
-    for (const kind of FILE_KINDS) await uploads.noteDigest(item.row[`${kind}_upload`], read[kind].sha256)
-    return read
-  }
-
-  async function linesToLeaveOut({ row }: Item): Promise<RejectedLines | undefined> {
-    if (row.without_rows_of === null) return undefined
-    const file = join(folderOf(row.without_rows_of), 'errors.jsonl')
-    if (existsSync(file)) return (await keptOf(file)).lines
-    throw new FileFault('Which rows were rejected is not known any more.', 'Mend the files and import them again.')
-  }
-
-  /** @returns what was built, or how it failed for what is in the files */
-  async function buildWith(item: Item, folder: string, signal: AbortSignal): Promise<BuildDone | BuildEnd> {
-    let done: BuildDone | undefined
-    let failed: Extract<BuildEvent, { event: 'failed' }> | undefined
-    let pid = 0
-    let memory: number | null = null
-    let phase = ''
-    const errorsFile = join(folder, 'errors.jsonl')
-    const sampling = setInterval(() => {
-      if (pid !== 0) void memoryOf(pid).then((bytes) => (memory = bytes))
-      if (item.progress && item.progress.phase === 'packages') {
-        item.rates = [...item.rates, item.progress.recordsPerSecond].slice(-IMPORT_LIMITS.ratesMax)
-      }
-    }, 1_000)
-    const { code, stderr } = await runBuild({
-      ...optionsOf(item),
-      inputPath: folder,
-      outputPath: join(folder, 'out'),
-      errorsFile,
+async function readBoth(
+  imports: Imports,
+  item: Item,
+  folder: string,
+  signal: AbortSignal,
+): Promise<Record<FileKind, Reading>> {
+  const { files } = item.detail
+  const total = files.properties.bytes + files.packages.bytes
+  const readings: Partial<Record<FileKind, Reading>> = {}
+  const without = await linesToLeaveOut(imports, item)
+  let before = 0
+  for (const kind of FILE_KINDS) {
+    const upload = item.row[`${kind}_upload`]
+    const { name, bytes } = files[kind]
+    readings[kind] = await readUpload({
+      source: uploadPath(imports.uploads, upload),
+      target: join(folder, `${kind}.csv`),
+      name,
       signal,
-      onStart: (started) => {
-        pid = started
-      },
-      onEvent: (event) => {
-        if (event.event === 'done') done = event
-        else if (event.event === 'failed') failed = event
-        else {
-          if (event.phase !== phase) note(item, event.phase === 'errors' ? 'looking for all errors' : event.phase)
-          phase = event.phase
-          showProgress(item, event, memory)
-        }
-      },
-    }).finally(() => clearInterval(sampling))
-    signal.throwIfAborted()
-    if (done) return done
-    if (failed) {
-      const { count, countByKind } = failed
-      const kept = Math.min(count, IMPORT_LIMITS.errorsKept)
-      const { of, rows, lines } = await keptOf(errorsFile)
-      const reason = whyNotAgain({ count, kept, countByKind, rows })
-      const errors = { count, countByKind: { ...countByKind }, kept, keptOf: of }
-      item.detail = {
-        ...item.detail,
-        errors: { ...errors, rows: reason === '' ? (rows ?? null) : null, again: reason },
-      }
-      if (reason === '')
-        note(item, `rejected: ${lines.properties.size} lines of properties, ${lines.packages.size} of packages`)
-      const hint =
-        countByKind['feature'] !== undefined
-          ? 'Rate features are missing in the codec list: mend the file, or change the list first.'
-          : 'Download the rejected rows, mend the file and upload it again; the other one can stay.'
-      const says = `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
-      return { state: 'failed', says, hint }
-    }
-    for (const line of stderr.trim().split('\n').slice(-20)) note(item, line)
-    if (stderr.includes('ENOSPC')) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
-    const [last = `build-snapshot ended with ${code}`] = stderr.trim().split('\n').slice(-1)
-    throw new FileFault(last.replace(/^vacancy build-snapshot: /, ''), 'The log of this import says what it was doing.')
+      without: without?.[kind],
+      onProgress: (done) => showProgress(imports, item, { phase: 'settings', done: before + done, total }),
+    })
+    before += bytes
   }
-
-  function showProgress(
-    item: Item,
-    event: { phase: BuildPhase | 'errors'; done: number; total: number } & Partial<{
-      packages: number
-      recordsPerSecond: number
-      etaSeconds: number | undefined
-    }>,
-    memoryBytes: number | null = null,
-  ): void {
-    const { phase, done, total, packages = 0, recordsPerSecond = 0, etaSeconds = null } = event
-    const before = item.progress?.percent ?? 0
-    const [from, to] = phase === 'errors' ? [before, before] : SHARES[phase]
-    const share = total === 0 ? 1 : Math.min(1, done / total)
-    // 100 only when everything is verified; and what was shown once is never taken back.
-    const percent = Math.max(
-      before,
-      Math.min(phase === 'verify' && done >= total ? 100 : 99.9, from + (to - from) * share),
+  const read = readings as Record<FileKind, Reading>
+  if (read.properties.kind === 'packages' && read.packages.kind === 'properties') {
+    throw new FileFault(
+      `${files.properties.name} has the columns of packages, ${files.packages.name} those of properties.`,
+      'Upload them the other way round.',
     )
-    const startedAt = item.row.started_at ?? clock.wallMs()
-    item.progress = {
-      phase,
-      number: phase === 'errors' ? (item.progress?.number ?? 0) : BUILD_PHASES.indexOf(phase) + 1,
-      of: BUILD_PHASES.length,
-      done,
-      total,
-      percent: Math.round(percent * 10) / 10,
-      records: Math.max(packages, item.progress?.records ?? 0),
-      recordsPerSecond: recordsPerSecond || (item.progress?.recordsPerSecond ?? 0),
-      etaSeconds,
-      seconds: Math.round((clock.wallMs() - startedAt) / 100) / 10,
-      memoryBytes,
-    }
-    tell(item)
   }
+  for (const kind of FILE_KINDS) {
+    if (read[kind].kind === kind || read[kind].rows === 0) continue
+    const [found, wanted] = [read[kind].columns, IMPORT_COLUMNS[kind].length]
+    throw new FileFault(
+      `The first row of ${files[kind].name} has ${found} ${found === 1 ? 'column' : 'columns'}; ${kind}.csv has ${wanted}.`,
+      'Check the file: cells are separated by commas, one record a line.',
+    )
+  }
+  const noted = (kind: FileKind): FileNote => {
+    const { sha256, rows, isUnpacked } = read[kind]
+    addLogLine(imports, item, `${files[kind].name}: ${rows} rows, sha256 ${sha256}${isUnpacked ? ', unpacked' : ''}`)
+    return { ...files[kind], sha256, rows, unpacked: isUnpacked }
+  }
+  item.detail = { ...item.detail, files: { properties: noted('properties'), packages: noted('packages') } }
+  for (const kind of FILE_KINDS) await storeDigest(imports.uploads, item.row[`${kind}_upload`], read[kind].sha256)
+  return read
+}
+
+async function linesToLeaveOut(imports: Imports, { row }: Item): Promise<RejectedLines | undefined> {
+  if (row.without_rows_of === null) return undefined
+  const file = join(buildFolder(imports, row.without_rows_of), 'errors.jsonl')
+  if (existsSync(file)) return (await keptOf(file)).lines
+  throw new FileFault('Which rows were rejected is not known any more.', 'Mend the files and import them again.')
+}
+
+/** @returns what was built, or how it failed for what is in the files */
+async function buildWith(
+  imports: Imports,
+  item: Item,
+  folder: string,
+  signal: AbortSignal,
+): Promise<BuildDone | BuildEnd> {
+  let done: BuildDone | undefined
+  let failed: Extract<BuildEvent, { event: 'failed' }> | undefined
+  let pid = 0
+  let memory: number | null = null
+  let phase = ''
+  const errorsFile = join(folder, 'errors.jsonl')
+  const sampling = setInterval(() => {
+    if (pid !== 0) void memoryOf(pid).then((bytes) => (memory = bytes))
+    if (item.progress && item.progress.phase === 'packages') {
+      item.rates = [...item.rates, item.progress.recordsPerSecond].slice(-IMPORT_LIMITS.ratesMax)
+    }
+  }, 1_000)
+  const { code, stderr } = await runBuild({
+    ...optionsOf(item),
+    inputPath: folder,
+    outputPath: join(folder, 'out'),
+    errorsFile,
+    signal,
+    onStart: (started) => {
+      pid = started
+    },
+    onEvent: (event) => {
+      if (event.event === 'done') done = event
+      else if (event.event === 'failed') failed = event
+      else {
+        if (event.phase !== phase)
+          addLogLine(imports, item, event.phase === 'errors' ? 'looking for all errors' : event.phase)
+        phase = event.phase
+        showProgress(imports, item, event, memory)
+      }
+    },
+  }).finally(() => clearInterval(sampling))
+  signal.throwIfAborted()
+  if (done) return done
+  if (failed) return await recordErrors(imports, item, failed, errorsFile)
+  for (const line of stderr.trim().split('\n').slice(-20)) addLogLine(imports, item, line)
+  if (stderr.includes('ENOSPC')) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+  const [last = `build-snapshot ended with ${code}`] = stderr.trim().split('\n').slice(-1)
+  throw new FileFault(last.replace(/^vacancy build-snapshot: /, ''), 'The log of this import says what it was doing.')
+}
+
+/** The errors of the files, kept for downloads and for a repetition without the rejected rows. */
+async function recordErrors(
+  imports: Imports,
+  item: Item,
+  failed: Extract<BuildEvent, { event: 'failed' }>,
+  errorsFile: string,
+): Promise<BuildEnd> {
+  const { count, countByKind } = failed
+  const kept = Math.min(count, IMPORT_LIMITS.errorsKept)
+  const { of, rows, lines } = await keptOf(errorsFile)
+  const reason = whyNotAgain({ count, kept, countByKind, rows })
+  const errors = { count, countByKind: { ...countByKind }, kept, keptOf: of }
+  item.detail = {
+    ...item.detail,
+    errors: { ...errors, rows: reason === '' ? (rows ?? null) : null, again: reason },
+  }
+  if (reason === '')
+    addLogLine(
+      imports,
+      item,
+      `rejected: ${lines.properties.size} lines of properties, ${lines.packages.size} of packages`,
+    )
+  const hint =
+    countByKind['feature'] !== undefined
+      ? 'Rate features are missing in the codec list: mend the file, or change the list first.'
+      : 'Download the rejected rows, mend the file and upload it again; the other one can stay.'
+  const says = `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
+  return { state: 'failed', says, hint }
+}
+
+function showProgress(
+  imports: Imports,
+  item: Item,
+  event: { phase: BuildPhase | 'errors'; done: number; total: number } & Partial<{
+    packages: number
+    recordsPerSecond: number
+    etaSeconds: number | undefined
+  }>,
+  memoryBytes: number | null = null,
+): void {
+  const { phase, done, total, packages = 0, recordsPerSecond = 0, etaSeconds = null } = event
+  const before = item.progress?.percent ?? 0
+  const [from, to] = phase === 'errors' ? [before, before] : SHARES[phase]
+  const share = total === 0 ? 1 : Math.min(1, done / total)
+  // 100 only when everything is verified; and what was shown once is never taken back.
+  const percent = Math.max(
+    before,
+    Math.min(phase === 'verify' && done >= total ? 100 : 99.9, from + (to - from) * share),
+  )
+  const startedAt = item.row.started_at ?? imports.clock.wallMs()
+  item.progress = {
+    phase,
+    number: phase === 'errors' ? (item.progress?.number ?? 0) : BUILD_PHASES.indexOf(phase) + 1,
+    of: BUILD_PHASES.length,
+    done,
+    total,
+    percent: Math.round(percent * 10) / 10,
+    records: Math.max(packages, item.progress?.records ?? 0),
+    recordsPerSecond: recordsPerSecond || (item.progress?.recordsPerSecond ?? 0),
+    etaSeconds,
+    seconds: Math.round((imports.clock.wallMs() - startedAt) / 100) / 10,
+    memoryBytes,
+  }
+  reportChange(imports, item)
 }
 
 function optionsOf({ row }: Item): { readonly shard: string; readonly from: string; readonly to: string } {

@@ -13,6 +13,7 @@ import {
   type SnapshotFile,
   snapshotFileBody,
 } from '@vacancy/shared/contract'
+import { endingWithUs } from '@vacancy/shared/node'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 /** A snapshot of a hundred thousand segments is told in less. */
@@ -101,7 +102,7 @@ export async function memoryOf(pid: number): Promise<number | null> {
 }
 
 function start(args: readonly string[]): ChildProcess {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [PROGRAM, ...args], endingWithUs(['pipe', 'pipe']))
   if (child.pid !== undefined) lowerPriority(child.pid)
   return child
 }

@@ -3,8 +3,8 @@ import type { CodecEntries, SnapshotView } from '@vacancy/shared/contract'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { startNode, TEST_CODECS } from '../testing/nodes.ts'
-import { goneNode, NOW, seenNode, shardOf, statusOf } from '../testing/seen-nodes.ts'
-import { planOf, type Reported, stepsOf } from './codec-change.ts'
+import { goneNode, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import { planOf, type Reported, stepsOf } from './codec-plan.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
@@ -64,7 +64,7 @@ function planned(next: CodecEntries, now: Partial<Reported> = {}) {
     query('q-other', 'ana', 1, ['breakfast']),
   ]
   const reported: Reported = { registry: null, shards: [], snapshots, ...now }
-  return planOf({ before, after, entries: next, snapshots, queries, asker: { id: 'me' } }, reported)
+  return planOf({ before, after, entries: next, snapshots, queries, principal: { id: 'me' } }, reported)
 }
 
 test('a plan names what differs, what becomes invalid and who used what goes', () => {

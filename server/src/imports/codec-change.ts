@@ -1,56 +1,43 @@
 /**
- * Another codec list, rehearsed and then followed (console.md §14). The registry reads its list once at its start and all
+ * Another codec list, rehearsed and then followed. The registry reads its list once at its start and all
  * nodes of all shards must have the same, so the change is made by hand, everywhere at once: what is told here is what it
  * costs, which steps it takes, and which of them registry and nodes report as done. Nothing here changes any of them.
  */
 import { randomUUID } from 'node:crypto'
-import { type Clock, type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
+import type { Clock } from '@vacancy/shared'
 import {
   type CODEC_ROUTES,
   type CodecChange,
   type CodecEntries,
   type CodecPlan,
-  type CodecStep,
   type CodecUsage,
   codecPlan,
-  type ShardView,
   type SnapshotFile,
   type SnapshotView,
 } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
-import type { WriteAudit } from '../audit.ts'
+import type { WriteAudit } from '../access/audit.ts'
 import type { Cluster } from '../cluster/cluster.ts'
-import type { Database } from '../database.ts'
-import { type Asked, type Asker, type Handlers, ProblemError } from '../route.ts'
-import { type Codecs, codecFile } from './codecs.ts'
-import type { ImportTables } from './tables.ts'
+import { problem } from '../http/errors.ts'
+import type { Handlers, Principal, RouteRequest } from '../http/route.ts'
+import {
+  type Counted,
+  checkOrigins,
+  listOf,
+  nodesOf,
+  planOf,
+  type Reported,
+  type SavedQuery,
+  stepsOf,
+} from './codec-plan.ts'
+import type { Codecs } from './codecs.ts'
+import type { ImportDatabase, ImportTables } from './tables.ts'
 
 type Row = Selectable<ImportTables['codec_changes']>
-/** Packages by rate feature. */
-type Counted = { readonly [feature: string]: number }
-/** What a plan is made of. */
-export type PlanParts = {
-  readonly before: Codecs
-  readonly after: CodecList
-  readonly entries: CodecEntries
-  readonly snapshots: readonly SnapshotView[]
-  readonly queries: readonly SavedQuery[]
-  readonly asker: Pick<Asker, 'id'>
-}
-type SavedQuery = Pick<
-  { id: string; name: string; owner: string; owner_name: string; shared: number; fields: string },
-  'id' | 'name' | 'owner' | 'owner_name' | 'shared' | 'fields'
->
-/** What registry and nodes report now. */
-export type Reported = {
-  /** Null: there is none. Undefined: it does not answer. */
-  readonly registry: { readonly address: string; readonly hash: string | undefined } | null
-  readonly shards: readonly ShardView[]
-  readonly snapshots: readonly SnapshotView[]
-}
 
-export type CodecChangeParts = {
-  readonly database: Database
+/** Planned changes of the codec list, and what they are planned from. */
+export type CodecChanges = {
+  readonly database: ImportDatabase
   readonly audit: WriteAudit
   readonly clock: Clock
   readonly cluster: Cluster
@@ -61,415 +48,156 @@ export type CodecChangeParts = {
   /** What the registry tells now; undefined while it does not answer. */
   readonly ofRegistry: () => Promise<Codecs | undefined>
   readonly snapshots: () => Promise<readonly SnapshotView[]>
+  /** Everybody's queries of the playground. */
+  readonly savedQueries: () => Promise<readonly SavedQuery[]>
+  /** Packages by rate feature, by snapshot: they are long to read and never change. */
+  readonly counted: Map<string, Counted>
 }
 
-export function codecChangeHandlers(parts: CodecChangeParts): Handlers<typeof CODEC_ROUTES> {
-  const { database, audit, clock, cluster } = parts
-
-  const openRow = () =>
-    database.selectFrom('codec_changes').selectAll().where('ended_at', 'is', null).executeTakeFirst()
-
-  async function reported(): Promise<Reported> {
-    const [told, snapshots] = await Promise.all([
-      parts.registry === '' ? undefined : parts.ofRegistry(),
-      parts.snapshots(),
-    ])
-    return {
-      registry: parts.registry === '' ? null : { address: parts.registry, hash: told?.hash },
-      shards: cluster.shards(),
-      snapshots,
-    }
+export function codecChangeHandlers(changes: CodecChanges): Handlers<typeof CODEC_ROUTES> {
+  return {
+    'GET /api/v1/registry/codec-usage': () => codecUsage(changes),
+    'POST /api/v1/registry/codec-plan': ({ body, principal }) => planFor(changes, body.entries, principal),
+    'GET /api/v1/registry/codec-change': () => getChange(changes),
+    'POST /api/v1/registry/codec-change': (request) => keepChange(changes, request),
+    'DELETE /api/v1/registry/codec-change/{id}': (request) => putChangeAway(changes, request),
   }
+}
 
-  async function planFor(entries: CodecEntries, asker: Asker): Promise<CodecPlan> {
-    const after = listOf(entries)
-    const before = await parts.current()
-    checkOrigins(entries, before.names)
-    const [now, queries] = await Promise.all([
-      reported(),
-      database
-        .selectFrom('saved_queries')
-        .select(['id', 'name', 'owner', 'owner_name', 'shared', 'fields'])
-        .orderBy('name')
-        .execute(),
-    ])
-    return planOf({ before, after, entries, snapshots: now.snapshots, queries, asker }, now)
+function openChange(changes: CodecChanges) {
+  return changes.database.selectFrom('codec_changes').selectAll().where('ended_at', 'is', null).executeTakeFirst()
+}
+
+async function reportedNow(changes: CodecChanges): Promise<Reported> {
+  const [reported, snapshots] = await Promise.all([
+    changes.registry === '' ? undefined : changes.ofRegistry(),
+    changes.snapshots(),
+  ])
+  return {
+    registry: changes.registry === '' ? null : { address: changes.registry, hash: reported?.hash },
+    shards: changes.cluster.shards(),
+    snapshots,
   }
+}
 
-  async function changeOf(row: Row): Promise<CodecChange> {
-    const kept = codecPlan.parse(JSON.parse(row.plan))
-    const now = await reported()
-    const steps = stepsOf(kept, now)
-    return {
-      id: row.id,
-      by: row.by_name,
-      reason: row.reason,
-      createdAt: new Date(Number(row.created_at)).toISOString(),
-      plan: { ...kept, nodes: nodesOf(now.shards), steps },
-      complete: steps.every(({ state }) => state === 'done' || state === 'hand'),
-    }
+async function planFor(changes: CodecChanges, entries: CodecEntries, principal: Principal): Promise<CodecPlan> {
+  const after = listOf(entries)
+  const before = await changes.current()
+  checkOrigins(entries, before.names)
+  const [now, queries] = await Promise.all([reportedNow(changes), changes.savedQueries()])
+  return planOf({ before, after, entries, snapshots: now.snapshots, queries, principal }, now)
+}
+
+async function changeOf(changes: CodecChanges, row: Row): Promise<CodecChange> {
+  const kept = codecPlan.parse(JSON.parse(row.plan))
+  const now = await reportedNow(changes)
+  const steps = stepsOf(kept, now)
+  return {
+    id: row.id,
+    by: row.by_name,
+    reason: row.reason,
+    createdAt: new Date(Number(row.created_at)).toISOString(),
+    plan: { ...kept, nodes: nodesOf(now.shards), steps },
+    complete: steps.every(({ state }) => state === 'done' || state === 'hand'),
   }
+}
 
-  async function keep(asked: Asked<'POST /api/v1/registry/codec-change'>): Promise<CodecChange> {
-    const { body, asker, address, requestId } = asked
-    const plan = await planFor(body.entries, asker)
-    if (plan.same) {
-      throw new ProblemError(400, 'no-change', 'This is the list that is in force.', {
-        field: 'entries',
-        hint: 'Add, remove, rename or move an entry first.',
+async function keepChange(
+  changes: CodecChanges,
+  request: RouteRequest<'POST /api/v1/registry/codec-change'>,
+): Promise<CodecChange> {
+  const { body, principal, address, requestId } = request
+  const plan = await planFor(changes, body.entries, principal)
+  if (plan.same) {
+    throw problem('no-change', { field: 'entries' })
+  }
+  if (body.confirm !== plan.after.hash) {
+    throw problem('not-confirmed', { field: 'confirm', hint: 'Ask for the plan again and send after.hash of it.' })
+  }
+  const row: Row = {
+    id: randomUUID(),
+    by_name: principal.name,
+    reason: body.reason,
+    created_at: changes.clock.wallMs(),
+    ended_at: null,
+    plan: JSON.stringify(plan),
+  }
+  await changes.database.transaction().execute(async (transaction) => {
+    const open = await transaction
+      .selectFrom('codec_changes')
+      .select(['id', 'by_name'])
+      .where('ended_at', 'is', null)
+      .executeTakeFirst()
+    if (open) {
+      throw problem('change-open', {
+        detail: `A plan of ${open.by_name} is being followed already.`,
+        more: { change: open.id },
       })
     }
-    if (body.confirm !== plan.after.hash) {
-      throw new ProblemError(400, 'not-confirmed', 'The hash in confirm is not that of the new list.', {
-        field: 'confirm',
-        hint: 'Ask for the plan again and send after.hash of it.',
-      })
-    }
-    const row: Row = {
-      id: randomUUID(),
-      by_name: asker.name,
-      reason: body.reason,
-      created_at: clock.wallMs(),
-      ended_at: null,
-      plan: JSON.stringify(plan),
-    }
-    await database.transaction().execute(async (transaction) => {
-      const open = await transaction
-        .selectFrom('codec_changes')
-        .select(['id', 'by_name'])
-        .where('ended_at', 'is', null)
-        .executeTakeFirst()
-      if (open) {
-        throw new ProblemError(409, 'change-open', `A plan of ${open.by_name} is being followed already.`, {
-          hint: 'Put it away first.',
-          more: { change: open.id },
-        })
-      }
-      await transaction.insertInto('codec_changes').values(row).execute()
-      const detail = `${plan.before.names.join(', ')} → ${plan.after.names.join(', ')}`
-      const what = { action: 'codecs.plan', target: plan.after.hash, result: 'kept', reason: body.reason, detail }
-      await audit({ asker, address, requestId, ...what }, transaction)
-    })
-    return await changeOf(row)
-  }
-
-  async function putAway(asked: Asked<'DELETE /api/v1/registry/codec-change/{id}'>): Promise<undefined> {
-    const { params, asker, address, requestId } = asked
-    await database.transaction().execute(async (transaction) => {
-      const { numUpdatedRows } = await transaction
-        .updateTable('codec_changes')
-        .set({ ended_at: clock.wallMs() })
-        .where('id', '=', params.id)
-        .where('ended_at', 'is', null)
-        .executeTakeFirst()
-      if (Number(numUpdatedRows) === 0) {
-        throw new ProblemError(404, 'no-such-change', 'There is no such plan, or it was put away.', {
-          hint: 'Load the page of the codec list again.',
-        })
-      }
-      const what = { action: 'codecs.plan', target: params.id, result: 'put away' }
-      await audit({ asker, address, requestId, ...what }, transaction)
-    })
-    return undefined
-  }
-
-  /** What was counted of a snapshot does not change, and is long. */
-  const counted = new Map<string, Counted>()
-  async function countedOf(id: string): Promise<Counted | undefined> {
-    const known = counted.get(id)
-    if (known) return known
-    const row = await database.selectFrom('snapshots').select('document').where('id', '=', id).executeTakeFirst()
-    const document = row && (JSON.parse(row.document) as SnapshotFile)
-    const counts = document?.packagesPerFeature
-    // A file that was built before features were counted may be built again.
-    if (!counts) return undefined
-    const packages = Object.fromEntries(document.codecs.map((name, i) => [name, counts[i] ?? 0]))
-    counted.set(id, packages)
-    return packages
-  }
-
-  async function usage(): Promise<CodecUsage> {
-    const snapshots = await parts.snapshots()
-    const shards: CodecUsage['shards'][number][] = []
-    for (const { id: shard } of cluster.shards()) {
-      const serving = snapshots.find(({ servedBy, stored }) => stored && servedBy.includes(shard))
-      const of = serving && {
-        snapshot: serving.id,
-        name: serving.name,
-        at: serving.createdAt,
-        packages: serving.packages,
-      }
-      shards.push({ shard, of: of ?? null, packages: (serving && (await countedOf(serving.id))) ?? null })
-    }
-    for (const id of counted.keys()) if (!snapshots.some((each) => each.id === id)) counted.delete(id)
-    return { shards }
-  }
-
-  return {
-    'GET /api/v1/registry/codec-usage': usage,
-    'POST /api/v1/registry/codec-plan': ({ body, asker }) => planFor(body.entries, asker),
-    async 'GET /api/v1/registry/codec-change'() {
-      const row = await openRow()
-      return { change: row ? await changeOf(row) : null }
-    },
-    'POST /api/v1/registry/codec-change': keep,
-    'DELETE /api/v1/registry/codec-change/{id}': putAway,
-  }
-}
-
-function listOf(entries: CodecEntries): CodecList {
-  try {
-    return createCodecList(entries.map(({ name }) => name))
-  } catch (error) {
-    if (!(error instanceof VacancyError)) throw error
-    throw new ProblemError(400, 'invalid-codecs', error.message, {
-      field: 'entries',
-      hint: 'Mend that entry; the others may stay as they are.',
-      cause: error,
-    })
-  }
-}
-
-/** Each entry of the list in force goes on as one entry at most. */
-function checkOrigins(entries: CodecEntries, before: readonly string[]): void {
-  const taken = new Set<string>()
-  for (const { name, was } of entries) {
-    if (was === null) continue
-    if (before.includes(was) && !taken.has(was)) {
-      taken.add(was)
-      continue
-    }
-    const why = taken.has(was) ? 'goes on as another entry already' : 'is not in the list that is in force'
-    throw new ProblemError(409, 'list-moved-on', `${name}: ${was} ${why}.`, {
-      field: 'entries',
-      hint: 'The list may have changed meanwhile: begin with the one that is in force now.',
-    })
-  }
-}
-
-/** Pure. */
-export function planOf(parts: PlanParts, now: Reported): CodecPlan {
-  const { before, after, entries, snapshots, queries, asker } = parts
-  const gone = before.names.filter((name) => !after.names.includes(name))
-  const using = queries
-    .map((query) => ({ query, uses: gone.filter((name) => namesIn(query.fields).has(name)) }))
-    .filter(({ uses }) => uses.length > 0)
-  const isShown = ({ query }: (typeof using)[number]) => query.shared === 1 || query.owner === asker.id
-  const plan: CodecPlan = {
-    before: { names: before.names, hash: before.hash, source: before.source },
-    after: { names: [...after.names], hash: after.orderedHash },
-    file: codecFile(after.names),
-    same: before.hash === after.orderedHash,
-    changes: changesOf(before.names, entries),
-    snapshots: snapshots
-      .filter(({ codecHash }) => codecHash !== after.orderedHash)
-      .map(({ id, name, shard, stored, bytes, heldBy }) => ({
-        ...{ id, name, shard, stored, bytes },
-        heldBy: heldBy.map(({ node }) => node),
-      })),
-    queries: using
-      .filter(isShown)
-      .map(({ query: { id, name, owner_name }, uses }) => ({ id, name, owner: owner_name, uses })),
-    hiddenQueries: using.filter((one) => !isShown(one)).length,
-    nodes: nodesOf(now.shards),
-    steps: [],
-  }
-  return { ...plan, steps: stepsOf(plan, now) }
-}
-
-function changesOf(before: readonly string[], entries: CodecEntries): CodecPlan['changes'] {
-  const changes: CodecPlan['changes'] = []
-  for (const [at, { name, was }] of entries.entries()) {
-    if (was === null) {
-      changes.push({ kind: 'added', name, says: `${name} is new, at place ${at}` })
-      continue
-    }
-    const from = before.indexOf(was)
-    if (was !== name) changes.push({ kind: 'renamed', name, says: `${was} is called ${name}` })
-    if (from !== at) {
-      changes.push({
-        kind: 'moved',
-        name,
-        says: `${name} moves from place ${from} to ${at}: what has bit ${from} now would be read as another feature`,
-      })
-    }
-  }
-  for (const name of before) {
-    if (entries.some(({ was }) => was === name)) continue
-    changes.push({ kind: 'removed', name, says: `${name} goes; nothing can have it any more` })
-  }
-  return changes
-}
-
-/** Rate features that a saved request names. */
-function namesIn(fields: string): ReadonlySet<string> {
-  const given = (JSON.parse(fields) as { readonly rateFeatures?: unknown }).rateFeatures
-  const list = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : []
-  return new Set(list.map((name) => String(name).trim()))
-}
-
-function nodesOf(shards: readonly ShardView[]): CodecPlan['nodes'] {
-  return shards.flatMap(({ id: shard, nodes }) =>
-    nodes.map(({ id: node, orderedHash, freshness }) => ({
-      ...{ shard, node, hash: orderedHash },
-      answers: freshness === 'live' || freshness === 'delayed',
-    })),
-  )
-}
-
-// Steps
-
-/** In the order in which they are to be done, each with what is reported of it. Pure. */
-export function stepsOf(
-  plan: Pick<CodecPlan, 'before' | 'after' | 'snapshots' | 'queries' | 'hiddenQueries'>,
-  now: Reported,
-): CodecStep[] {
-  const { registry } = now
-  return [
-    keepStep(plan),
-    stopStep(plan, now),
-    ...(registry ? [registryStep(plan, registry)] : []),
-    startStep(plan, now),
-    dataStep(plan, now),
-    ...(plan.queries.length + plan.hiddenQueries > 0 ? [queriesStep()] : []),
-  ]
-}
-
-type Hashes = Pick<CodecPlan, 'before' | 'after'>
-
-function keepStep({ snapshots }: Pick<CodecPlan, 'snapshots'>): CodecStep {
-  const stored = snapshots.filter((each) => each.stored).length
-  return {
-    id: 'keep',
-    title: 'Keep what will be invalid',
-    text: `${stored === 0 ? 'Export the data of each shard first.' : `Download what is stored here (${stored}) and export the data of each shard first.`} They fit the old list only: they are the way back, and nothing makes new ones of them but the files that they were built from.`,
-    commands: [
-      { label: 'Of each shard, on a node that is stopped', code: 'vacancy export DATA_DIR --output-path backup' },
-    ],
-    state: 'hand',
-    evidence: '',
-  }
-}
-
-const isUp = ({ answers }: CodecPlan['nodes'][number]) => answers
-
-function stopStep({ after }: Hashes, { shards }: Reported): CodecStep {
-  const nodes = nodesOf(shards)
-  const left = nodes.filter((node) => isUp(node) && node.hash !== after.hash)
-  const urls = shards.flatMap(({ nodes: own }) => own.map(({ apiUrl }) => apiUrl)).filter((url) => url !== '')
-  const shown = urls.slice(0, COMMANDS_MAX)
-  return {
-    id: 'stop',
-    title: 'Stop all nodes of all shards',
-    text: 'Nodes with different lists refuse each other, so this cannot be done one by one. From here until the data are back, searches and writes are answered by nobody.',
-    commands: [
-      {
-        label: `Each node${urls.length > shown.length ? `, ${urls.length - shown.length} more like these` : ''}`,
-        code: shown
-          .map(
-            (url) =>
-              `curl -X POST ${url}/shutdown -H "authorization: Bearer $ADMIN_TOKEN" -H 'content-type: application/json' -d '{"confirm":true}'`,
-          )
-          .join('\n'),
-      },
-    ],
-    state: nodes.length === 0 ? 'unknown' : left.length === 0 ? 'done' : 'open',
-    evidence:
-      nodes.length === 0
-        ? 'no node is known'
-        : left.length === 0
-          ? 'no node answers with another list'
-          : `${left.length} of ${nodes.length} nodes run with another list: ${namesOf(left)}`,
-  }
-}
-
-const COMMANDS_MAX = 12
-
-function registryStep({ after }: Hashes, registry: NonNullable<Reported['registry']>): CodecStep {
-  const { address, hash } = registry
-  return {
-    id: 'registry',
-    title: 'Start the registry with the new file',
-    text: 'Put the new codecs.yml where --codecs-path points, and start the registry again with the flags that it had. It takes the new list, keeps everything else, and says so in its log.',
-    commands: [
-      { label: 'On the machine of the registry', code: 'vacancy registry --codecs-path codecs.yml …' },
-      { label: 'What it must answer', code: `curl ${address}/codecs\n# "ordered_hash":"${after.hash}"` },
-    ],
-    state: hash === undefined ? 'unknown' : hash === after.hash ? 'done' : 'open',
-    evidence:
-      hash === undefined
-        ? `the registry at ${address} does not answer`
-        : hash === after.hash
-          ? 'the registry serves the new list'
-          : `the registry serves another list, ${hash.slice(0, 12)}`,
-  }
-}
-
-function startStep({ after }: Hashes, { shards, registry }: Reported): CodecStep {
-  const nodes = nodesOf(shards)
-  const ready = nodes.filter((node) => isUp(node) && node.hash === after.hash)
-  return {
-    id: 'start',
-    title: 'Start all nodes',
-    text: `Each ${registry ? 'takes the list of the registry' : 'reads the new codecs.yml that its --codecs names'}, finds that its data were made with another one, and moves them to quarantine/ in its data_dir, where nothing reads or deletes them but you (vacancy quarantine list, restore, remove). It starts empty.`,
-    commands: [
-      { label: 'On each machine, to see what was set aside', code: 'vacancy quarantine list --data-dir DATA_DIR' },
-    ],
-    state: nodes.length === 0 ? 'unknown' : ready.length === nodes.length ? 'done' : 'open',
-    evidence:
-      nodes.length === 0
-        ? 'no node is known'
-        : ready.length === nodes.length
-          ? `all ${nodes.length} nodes run with the new list`
-          : `${ready.length} of ${nodes.length} nodes run with the new list; not yet: ${namesOf(nodes.filter((node) => !ready.includes(node)))}`,
-  }
-}
-
-function dataStep({ after }: Hashes, { shards, snapshots }: Reported): CodecStep {
-  const back = shards.filter(({ nodes, packages }) => {
-    const isNew = nodes.some(({ orderedHash }) => orderedHash === after.hash)
-    return isNew && (packages ?? 0) > 0
+    await transaction.insertInto('codec_changes').values(row).execute()
+    const detail = `${plan.before.names.join(', ')} → ${plan.after.names.join(', ')}`
+    const what = { action: 'codecs.plan', target: plan.after.hash, result: 'kept', reason: body.reason, detail }
+    await changes.audit({ principal, address, requestId, ...what }, transaction)
   })
-  const built = shards.filter(({ id }) => snapshots.some((each) => each.shard === id && each.codecHash === after.hash))
-  const open = shards.filter((shard) => !back.includes(shard))
-  return {
-    id: 'data',
-    title: 'Import the files of each shard again, and install',
-    text: 'A snapshot is built with the list that is in force, so this comes after the registry. Rows with a feature that is not in the list any more stop the build.',
-    commands: [
-      {
-        label: 'Without the console',
-        code: 'vacancy build-snapshot --shard-id SHARD --codecs codecs.yml --input-path DIR --output-path DIR',
-      },
-    ],
-    state: shards.length === 0 ? 'unknown' : open.length === 0 ? 'done' : 'open',
-    evidence:
-      shards.length === 0
-        ? 'no shard is known'
-        : open.length === 0
-          ? `all ${shards.length} shards serve packages with the new list`
-          : `${back.length} of ${shards.length} shards serve packages with the new list, ${built.length} have a snapshot for it; not yet: ${limited(open.map(({ id }) => id))}`,
+  return await changeOf(changes, row)
+}
+
+async function putChangeAway(
+  changes: CodecChanges,
+  request: RouteRequest<'DELETE /api/v1/registry/codec-change/{id}'>,
+): Promise<undefined> {
+  const { params, principal, address, requestId } = request
+  await changes.database.transaction().execute(async (transaction) => {
+    const { numUpdatedRows } = await transaction
+      .updateTable('codec_changes')
+      .set({ ended_at: changes.clock.wallMs() })
+      .where('id', '=', params.id)
+      .where('ended_at', 'is', null)
+      .executeTakeFirst()
+    if (Number(numUpdatedRows) === 0) {
+      throw problem('no-such-change')
+    }
+    const what = { action: 'codecs.plan', target: params.id, result: 'put away' }
+    await changes.audit({ principal, address, requestId, ...what }, transaction)
+  })
+  return undefined
+}
+
+async function packagesPerFeature(changes: CodecChanges, id: string): Promise<Counted | undefined> {
+  const known = changes.counted.get(id)
+  if (known) return known
+  const row = await changes.database.selectFrom('snapshots').select('document').where('id', '=', id).executeTakeFirst()
+  const document = row && (JSON.parse(row.document) as SnapshotFile)
+  const counts = document?.packagesPerFeature
+  // A file that was built before features were counted may be built again.
+  if (!counts) return undefined
+  const packages = Object.fromEntries(document.codecs.map((name, i) => [name, counts[i] ?? 0]))
+  changes.counted.set(id, packages)
+  return packages
+}
+
+async function codecUsage(changes: CodecChanges): Promise<CodecUsage> {
+  const snapshots = await changes.snapshots()
+  const shards: CodecUsage['shards'][number][] = []
+  for (const { id: shard } of changes.cluster.shards()) {
+    const serving = snapshots.find(({ servedBy, stored }) => stored && servedBy.includes(shard))
+    const of = serving && {
+      snapshot: serving.id,
+      name: serving.name,
+      at: serving.createdAt,
+      packages: serving.packages,
+    }
+    shards.push({
+      shard,
+      of: of ?? null,
+      packages: (serving && (await packagesPerFeature(changes, serving.id))) ?? null,
+    })
   }
+  for (const id of changes.counted.keys()) if (!snapshots.some((each) => each.id === id)) changes.counted.delete(id)
+  return { shards }
 }
 
-function queriesStep(): CodecStep {
-  return {
-    id: 'queries',
-    title: 'Mend the saved queries',
-    text: 'Those that name an entry that is gone are refused from now on. They are listed above; everybody mends their own.',
-    commands: [],
-    state: 'hand',
-    evidence: '',
-  }
-}
-
-const NAMES_MAX = 6
-
-function namesOf(nodes: readonly CodecPlan['nodes'][number][]): string {
-  return limited(nodes.map(({ shard, node }) => `${shard}/${node}`))
-}
-
-function limited(ids: readonly string[]): string {
-  const more = ids.length - NAMES_MAX
-  return more > 0 ? `${ids.slice(0, NAMES_MAX).join(', ')} and ${more} more` : ids.join(', ')
+async function getChange(changes: CodecChanges): Promise<{ change: CodecChange | null }> {
+  const row = await openChange(changes)
+  return { change: row ? await changeOf(changes, row) : null }
 }

@@ -2,7 +2,7 @@
 import { createCodecList } from '@vacancy/shared'
 import { codecsBody } from '@vacancy/shared/contract'
 import type { Cluster } from '../cluster/cluster.ts'
-import { ProblemError } from '../route.ts'
+import { problem } from '../http/errors.ts'
 
 export type Codecs = { readonly names: string[]; readonly hash: string; readonly source: string }
 
@@ -13,7 +13,7 @@ export type Codecs = { readonly names: string[]; readonly hash: string; readonly
  */
 export type CodecSource = (shard: string | undefined) => Promise<Codecs>
 
-const ASK_MS = 3_000
+const REQUEST_MS = 3_000
 
 /** @param registry address of the registry, '' without one */
 export function codecSource(cluster: Cluster, registry: () => string, registryToken: string): CodecSource {
@@ -24,7 +24,7 @@ export function codecSource(cluster: Cluster, registry: () => string, registryTo
     for (const id of order) {
       for (const node of cluster.addresses(id)) {
         try {
-          const { status, body } = await cluster.ask(node, '/codecs', { as: 'monitoring', timeoutMs: ASK_MS })
+          const { status, body } = await cluster.request(node, '/codecs', { as: 'monitoring', timeoutMs: REQUEST_MS })
           if (status === 200) return fromBody(body, `node ${node.id}`)
           said.push(`${node.id} answered ${status}`)
         } catch (error) {
@@ -35,22 +35,20 @@ export function codecSource(cluster: Cluster, registry: () => string, registryTo
     const address = registry()
     if (address !== '') {
       try {
-        return fromBody(await askRegistry(address, registryToken), 'the registry')
+        return fromBody(await fetchRegistry(address, registryToken), 'the registry')
       } catch (error) {
         said.push(`registry: ${(error as Error).message}`)
       }
     }
     const detail = said.length === 0 ? 'no node and no registry is known' : said.slice(0, 5).join('; ')
-    throw new ProblemError(503, 'no-codec-list', `The codec list is not to be had: ${detail}.`, {
-      hint: 'Start a node of the shard or the registry, then try again.',
-    })
+    throw problem('no-codec-list', { detail: `The codec list is not to be had: ${detail}.` })
   }
 }
 
 /** What the registry tells now; undefined while it does not answer. */
 export async function codecsOfRegistry(address: string, token: string): Promise<Codecs | undefined> {
   try {
-    return fromBody(await askRegistry(address, token), `the registry at ${address}`)
+    return fromBody(await fetchRegistry(address, token), `the registry at ${address}`)
   } catch {
     // Whatever keeps it from telling, its list is not known; that is what is said of it.
     return undefined
@@ -62,11 +60,11 @@ export function codecFile(names: readonly string[]): string {
   return `rate_features:\n${names.map((name) => `  - ${JSON.stringify(name)}\n`).join('')}`
 }
 
-async function askRegistry(address: string, token: string): Promise<string> {
+async function fetchRegistry(address: string, token: string): Promise<string> {
   const response = await fetch(new URL('/codecs', address), {
     headers: token === '' ? {} : { authorization: `Bearer ${token}` },
     redirect: 'error',
-    signal: AbortSignal.timeout(ASK_MS),
+    signal: AbortSignal.timeout(REQUEST_MS),
   })
   if (!response.ok) throw new Error(`answered ${response.status}`)
   return await response.text()

@@ -3,7 +3,8 @@ import type { Clock } from '@vacancy/shared'
 import { formatDay, parseDay } from '@vacancy/shared'
 import { type Comparison, type NodeCoverage, nodeCoverageBody, type SnapshotFile } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
-import { ProblemError } from '../route.ts'
+import { problem } from '../http/errors.ts'
+import { ProblemError } from '../http/route.ts'
 
 const SHARD = 'shard:'
 /** Pages of segments that are asked of a node. */
@@ -32,9 +33,7 @@ async function sideOf(parts: CompareParts, what: string): Promise<Side> {
     return await shardSide(cluster, what.slice(SHARD.length), new Date(clock.wallMs()).toISOString())
   }
   if (!/^[0-9a-f]{64}$/.test(what)) {
-    throw new ProblemError(400, 'invalid-side', `${JSON.stringify(what.slice(0, 80))} names nothing to compare.`, {
-      hint: 'Give the digest of a snapshot, or shard: and the id of a shard.',
-    })
+    throw problem('invalid-side', { detail: `${JSON.stringify(what.slice(0, 80))} names nothing to compare.` })
   }
   const { name, document: text, created_at } = await parts.find(what)
   const document = JSON.parse(text) as SnapshotFile
@@ -65,9 +64,7 @@ export async function shardSide(cluster: Cluster, shard: string, at: string): Pr
   const view = cluster.shard(shard)
   const nodes = cluster.addresses(shard)
   if (!view || nodes.length === 0) {
-    throw new ProblemError(404, 'no-such-shard', `No node of shard ${shard.slice(0, 128)} is known.`, {
-      hint: 'The page of shards lists those that there are.',
-    })
+    throw problem('shard-not-found', { detail: `No node of shard ${shard.slice(0, 128)} is known.` })
   }
   const order = [...nodes].sort((a, b) => Number(b.id === view.leader) - Number(a.id === view.leader))
   let last: unknown
@@ -84,12 +81,10 @@ export async function shardSide(cluster: Cluster, shard: string, at: string): Pr
 
 /** One page of what a node holds. @throws ProblemError that names the node */
 export async function coverageOf(cluster: Cluster, node: NodeAddress, query: string): Promise<NodeCoverage> {
-  const { status, body } = await cluster.ask(node, `/coverage?${query}`, { as: 'client', timeoutMs: 10_000 })
+  const { status, body } = await cluster.request(node, `/coverage?${query}`, { as: 'client', timeoutMs: 10_000 })
   const parsed = status === 200 ? nodeCoverageBody.safeParse(parseJson(body)) : undefined
   if (!parsed?.success) {
-    throw new ProblemError(502, 'no-coverage', `${node.id} did not tell what it holds: it answered ${status}.`, {
-      hint: 'It may be starting, or of an older version; its page says more.',
-    })
+    throw problem('no-coverage', { detail: `${node.id} did not tell what it holds: it answered ${status}.` })
   }
   return parsed.data
 }
@@ -101,9 +96,9 @@ export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string):
   let after = ''
   let [from, to] = [Number.POSITIVE_INFINITY, 0]
   for (let page = 0; page < PAGES_MAX; page++) {
-    const told = await coverageOf(cluster, node, `after=${encodeURIComponent(after)}`)
-    for (const { name, properties, packages } of told.segments) {
-      const segment = daysOf(told.window?.from, properties, packages)
+    const reported = await coverageOf(cluster, node, `after=${encodeURIComponent(after)}`)
+    for (const { name, properties, packages } of reported.segments) {
+      const segment = daysOf(reported.window?.from, properties, packages)
       segments.set(name, segment)
       for (const day of segment.days.keys()) [from, to] = [Math.min(from, day), Math.max(to, day)]
       after = name
@@ -114,16 +109,14 @@ export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string):
       id: node.shard,
       node: node.id,
       at,
-      properties: told.properties,
-      packages: told.packages,
+      properties: reported.properties,
+      packages: reported.packages,
       window: to === 0 ? null : { from: formatDay(from), to: formatDay(to) },
-      codecHash: told.ordered_hash,
+      codecHash: reported.ordered_hash,
     }
-    if (!told.more) return { head, segments }
+    if (!reported.more) return { head, segments }
   }
-  throw new ProblemError(502, 'too-many-segments', `${node.id} names segments without end.`, {
-    hint: 'The log of that node may say why.',
-  })
+  throw problem('too-many-segments', { detail: `${node.id} names segments without end.` })
 }
 
 export function parseJson(text: string): unknown {

@@ -6,7 +6,8 @@ import type { Stats } from 'node:fs'
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, sep } from 'node:path'
 import { type FolderFile, IMPORT_LIMITS } from '@vacancy/shared/contract'
-import { ProblemError } from '../route.ts'
+import { problem } from '../http/errors.ts'
+import type { ProblemError } from '../http/route.ts'
 
 /** Folders within folders that are looked through. */
 const DEPTH_MAX = 3
@@ -49,16 +50,17 @@ export async function listFolder(folder: string): Promise<{ files: FolderFile[];
 /** Where a file of the folder really lies. @throws ProblemError 400, 404 */
 export async function fileOf(folder: string, path: string): Promise<{ path: string; bytes: number }> {
   const root = await rootOf(folder)
-  const refused = new ProblemError(404, 'no-such-file', `${path.slice(0, 200)} is no CSV file of the import folder.`, {
+  const refused = problem('no-such-file', {
+    detail: `${path.slice(0, 200)} is no CSV file of the import folder.`,
     field: 'path',
-    hint: 'Ask for the list of its files; links that lead out of it are not followed.',
   })
   const isPlain = !isAbsolute(path) && !path.includes('\0') && !path.split(/[\\/]/).includes('..') && TAKEN.test(path)
   const found = isPlain ? await fileIn(root, path) : undefined
   if (!found) throw refused
   const { size: bytes } = found.stats
   if (bytes > 0 && bytes <= IMPORT_LIMITS.fileBytesMax) return { path: found.path, bytes }
-  throw new ProblemError(400, 'wrong-size', `${path.slice(0, 200)} has ${bytes} bytes.`, {
+  throw problem('wrong-size', {
+    detail: `${path.slice(0, 200)} has ${bytes} bytes.`,
     field: 'path',
     hint: `A file has 1 to ${IMPORT_LIMITS.fileBytesMax} bytes.`,
   })
@@ -66,9 +68,7 @@ export async function fileOf(folder: string, path: string): Promise<{ path: stri
 
 async function rootOf(folder: string): Promise<string> {
   if (folder === '') {
-    throw new ProblemError(404, 'no-import-folder', 'This control plane has no import folder.', {
-      hint: 'Upload the files, or set import_folder in its configuration.',
-    })
+    throw problem('no-import-folder')
   }
   return await realpath(folder).catch((cause: unknown) => {
     throw unreadable(folder, cause)
@@ -91,8 +91,5 @@ async function fileIn(root: string, path: string): Promise<{ path: string; stats
 }
 
 function unreadable(folder: string, cause: unknown): ProblemError {
-  return new ProblemError(503, 'folder-unreadable', `The import folder ${folder} cannot be read.`, {
-    hint: 'Make it, or let the user of the control plane read it.',
-    cause,
-  })
+  return problem('folder-unreadable', { detail: `The import folder ${folder} cannot be read.`, cause })
 }

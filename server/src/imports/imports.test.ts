@@ -110,7 +110,35 @@ test('two files become a snapshot whose three counters agree, with coverage by s
     [1, 2, 3].map(() => [100, 100, 100, 100]),
   )
   const none = await operator.call('GET', `/api/v1/snapshots/compare?a=shard:nobody&b=${view.snapshot}`)
-  expect(none).toMatchObject({ status: 404, body: { code: 'no-such-shard' } })
+  expect(none).toMatchObject({ status: 404, body: { code: 'shard-not-found' } })
+})
+
+test('columns exchanged in the header used to exchange price and rooms; now they are read by name', async () => {
+  const files = csvFiles(6, 2)
+  const inOrder = await failed(files)
+  const rows = files.packages.toString().trim().split('\n')
+  const exchanged = rows
+    .map((row) => row.split(','))
+    .map(([id, room, day, left, price, rest]) => [id, room, day, price, left, rest].join(','))
+  const header = (names: string) => Buffer.from(`${[names, ...exchanged].join('\n')}\n`)
+
+  const byName = await failed({
+    ...files,
+    packages: header('PropertyID,"Room\nType",Date,FinalPrice,Availability,RateFeature'),
+  })
+
+  expect(byName).toMatchObject({ state: 'built', snapshot: inOrder.snapshot, counters: { agree: true } })
+  expect(byName.result?.notes).toContain('packages.csv: columns are read by the names in its header')
+  const refused = await failed({
+    ...files,
+    packages: header('PropertyID,RoomType,Date,Price,Availability,RateFeature'),
+  })
+  expect(refused).toMatchObject({ state: 'failed' })
+  const { body } = await operator.call('GET', `/api/v1/imports/${refused.id}/errors`)
+  expect(body.errors).toHaveLength(1)
+  expect(body.errors[0]).toMatchObject({ file: 'packages.csv', line: 0, kind: 'header' })
+  expect(body.errors[0].message).toContain('line 1 is a header that has the unknown name "Price"')
+  for (const { upload } of Object.values(refused.files)) await operator.call('DELETE', `/api/v1/uploads/${upload}`)
 })
 
 test('an upload goes on where it was, and refuses what does not belong there', async () => {
@@ -358,7 +386,11 @@ test('files of the import folder are imported where they lie, and nothing outsid
 const right = csvFiles(3, 2)
 test.each<[string, { properties: Buffer; packages: Buffer }, RegExp]>([
   ['a picture', { ...right, packages: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex') }, /NUL bytes/],
-  ['a web page', { ...right, packages: Buffer.from('<!doctype html>\n<p>hello\n') }, /has not the 6 columns/],
+  [
+    'a web page',
+    { ...right, packages: Buffer.from('<!doctype html>\n<p>hello\n') },
+    /has 1 column; packages.csv has 6/,
+  ],
   ['both files swapped', { properties: right.packages, packages: right.properties }, /has the columns of packages/],
   ['UTF-16', { ...right, packages: Buffer.from('\ufeffp,r', 'utf16le') }, /UTF-16/],
   ['a ZIP archive', { ...right, packages: Buffer.from('504b03040a00000000', 'hex') }, /ZIP archive/],

@@ -1,5 +1,5 @@
 /**
- * Installing a snapshot, and going back, as kinds of operations (console.md §8.6). Nodes fetch the file from here by its
+ * Installing a snapshot, and going back, as kinds of operations. Nodes fetch the file from here by its
  * digest: of a running shard the leader, from which the others get it and which then loads it at one entry of the log;
  * of a shard that has not formed each empty node that waits, which founds the shard with it. It is over when a majority
  * of the voters has said that it loaded it, and has told what it holds.
@@ -16,12 +16,12 @@ import {
 } from '@vacancy/shared/contract'
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { grouped } from '../cluster/derive.ts'
-import type { Kind, Look, PlanDraft, Run } from '../cluster/kinds.ts'
-import { ProblemError } from '../route.ts'
+import type { OperationType, PlanContext, PlanDraft, Run } from '../cluster/operation-types.ts'
+import { ProblemError } from '../http/route.ts'
 import { coverageOf, nodeSide } from './compare.ts'
-import type { Snapshots, StoredSnapshot } from './snapshots.ts'
+import { createPullToken, findSnapshot, type Snapshots, type StoredSnapshot, storeInstall } from './snapshot-store.ts'
 
-const LOOK_MS = 500
+const POLL_MS = 500
 /** Nothing new for this long: nobody knows whether it will still happen. */
 const SILENT_MS = 15 * 60_000
 /** Clocks of nodes differ from ours by less, when only times tell whether an entry is of this operation. */
@@ -39,14 +39,14 @@ export type InstallParts = {
   readonly baseUrl: () => string
 }
 
-export function installKind(parts: InstallParts): Kind {
+export function installType(parts: InstallParts): OperationType {
   return {
     plan: (request, look) => planInstall(parts, request.snapshot ?? '', look),
     run: (run) => runInstall(parts, run),
   }
 }
 
-export function undoInstallKind(parts: InstallParts): Kind {
+export function undoInstallType(parts: InstallParts): OperationType {
   return { plan: (_request, look) => planUndo(parts, look), run: (run) => runUndo(parts, run) }
 }
 
@@ -65,7 +65,7 @@ function check(
 }
 
 /** Nodes of the shard that wait to found it. */
-function waitingOf({ seen }: Look): string[] {
+function waitingOf({ seen }: PlanContext): string[] {
   return seen.filter(({ info }) => info?.value.bootstrap != null).map(({ address }) => address.id)
 }
 
@@ -73,7 +73,7 @@ function waitingOf({ seen }: Look): string[] {
  * Whether anything would be replaced, asked of the leader itself: what was collected a moment ago may be from before
  * the last load. Who cannot tell counts as holding data, since a plan must never ask for less care than is due.
  */
-async function mayHoldData({ cluster }: InstallParts, { shard }: Look): Promise<boolean> {
+async function mayHoldData({ cluster }: InstallParts, { shard }: PlanContext): Promise<boolean> {
   const leader = cluster.addresses(shard.id).find(({ id }) => id === shard.leader)
   if (!leader) return true
   try {
@@ -85,9 +85,9 @@ async function mayHoldData({ cluster }: InstallParts, { shard }: Look): Promise<
   }
 }
 
-async function planInstall(parts: InstallParts, digest: string, look: Look): Promise<PlanDraft> {
+async function planInstall(parts: InstallParts, digest: string, look: PlanContext): Promise<PlanDraft> {
   const { shard } = look
-  const snapshot = await parts.snapshots.find(digest)
+  const snapshot = await findSnapshot(parts.snapshots, digest)
   const name = snapshot?.name ?? `${digest.slice(0, 12)}…`
   const waiting = waitingOf(look)
   const isForming = shard.leader === null && waiting.length > 0
@@ -127,7 +127,7 @@ async function planInstall(parts: InstallParts, digest: string, look: Look): Pro
   }
 }
 
-function commonChecks({ isAdmin, hasAdminToken, running, shard }: Look): PlanCheck[] {
+function commonChecks({ isAdmin, hasAdminToken, running, shard }: PlanContext): PlanCheck[] {
   return [
     check('admin', isAdmin, 'block', ['you may do this', 'needs the admin role']),
     check('token', hasAdminToken, 'block', [
@@ -145,7 +145,10 @@ function commonChecks({ isAdmin, hasAdminToken, running, shard }: Look): PlanChe
   ]
 }
 
-function snapshotChecks({ shard }: Look, { document, installable, shard: madeFor }: StoredSnapshot): PlanCheck[] {
+function snapshotChecks(
+  { shard }: PlanContext,
+  { document, installable, shard: madeFor }: StoredSnapshot,
+): PlanCheck[] {
   const hashes = new Set(shard.nodes.flatMap(({ orderedHash }) => (orderedHash === null ? [] : [orderedHash])))
   const isSame = hashes.size === 0 ? undefined : hashes.size === 1 && hashes.has(document.codecHash)
   return [
@@ -161,7 +164,7 @@ function snapshotChecks({ shard }: Look, { document, installable, shard: madeFor
   ]
 }
 
-function targetChecks(look: Look, isForming: boolean, waiting: readonly string[]): PlanCheck[] {
+function targetChecks(look: PlanContext, isForming: boolean, waiting: readonly string[]): PlanCheck[] {
   const { shard, seen } = look
   if (shard.mode === 'standalone') {
     const text = 'a node by itself takes a snapshot only at its start: put the file into its data_dir as seed.snapshot'
@@ -191,7 +194,7 @@ function targetChecks(look: Look, isForming: boolean, waiting: readonly string[]
 }
 
 /** Initial voters that wait with nothing: only these may be given something to found the shard with. */
-function emptyVoters({ seen }: Look): string[] {
+function emptyVoters({ seen }: PlanContext): string[] {
   return seen.flatMap(({ address, info }) => {
     const bootstrap = info?.value.bootstrap
     const own = bootstrap?.voters.find(({ id }) => id === address.id)
@@ -199,7 +202,7 @@ function emptyVoters({ seen }: Look): string[] {
   })
 }
 
-function spaceChecks({ shard }: Look, { bytes }: StoredSnapshot, targets: readonly string[]): PlanCheck[] {
+function spaceChecks({ shard }: PlanContext, { bytes }: StoredSnapshot, targets: readonly string[]): PlanCheck[] {
   const needed = bytes * SPACE_FACTOR + SPACE_RESERVE
   const nodes = shard.nodes.filter(({ id, voter }) => voter !== false || targets.includes(id))
   const short = nodes.filter(({ disk }) => disk !== null && disk.freeBytes < needed)
@@ -213,7 +216,7 @@ function spaceChecks({ shard }: Look, { bytes }: StoredSnapshot, targets: readon
 }
 
 /** A control plane that only this machine reaches is of no use to nodes elsewhere. */
-function reachCheck({ shard }: Look, baseUrl: string, targets: readonly string[]): PlanCheck {
+function reachCheck({ shard }: PlanContext, baseUrl: string, targets: readonly string[]): PlanCheck {
   const { hostname } = new URL(baseUrl)
   const isLocal = (host: string) => /^(?:localhost|127\..*|\[::1?\]|0\.0\.0\.0)$/.test(host)
   const far = shard.nodes.filter(
@@ -226,7 +229,7 @@ function reachCheck({ shard }: Look, baseUrl: string, targets: readonly string[]
 }
 
 function effectsOf(
-  { shard }: Look,
+  { shard }: PlanContext,
   snapshot: StoredSnapshot | undefined,
   isForming: boolean,
   holdsData: boolean,
@@ -265,7 +268,7 @@ function effectsOf(
   ]
 }
 
-function pictureOf({ shard }: Look): Plan['before'] {
+function pictureOf({ shard }: PlanContext): Plan['before'] {
   return {
     nodes: shard.nodes.map(({ id, role, level, says }) => ({ node: id, role, level, says })),
     leader: shard.leader,
@@ -282,7 +285,7 @@ function daysOf(
   return window && { from: window.from, to: window.to }
 }
 
-function commandsOf({ shard }: Look, baseUrl: string, digest: string): Plan['commands'] {
+function commandsOf({ shard }: PlanContext, baseUrl: string, digest: string): Plan['commands'] {
   const node = shard.nodes.find(({ id }) => id === shard.leader) ?? shard.nodes[0]
   const host = node && node.apiUrl !== '' ? new URL(node.apiUrl).host : '127.0.0.1:8080'
   const download = `curl -H "authorization: Bearer $TOKEN" -o seed.snapshot '${baseUrl}/api/v1/snapshots/${digest}/download'`
@@ -299,7 +302,7 @@ function sizeOf(bytes: number): string {
   return `${power === 0 ? bytes : Number(value.toPrecision(3))} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`
 }
 
-async function planUndo(parts: InstallParts, look: Look): Promise<PlanDraft> {
+async function planUndo(parts: InstallParts, look: PlanContext): Promise<PlanDraft> {
   const { shard } = look
   const last = await lastLoad(parts.cluster, shard.id, shard.leader)
   const before = pictureOf(look)
@@ -346,17 +349,17 @@ async function runInstall(parts: InstallParts, run: Run): Promise<void> {
   const { snapshots, cluster } = parts
   const { id: operation, shard } = run.operation()
   const digest = run.plan.request.snapshot ?? ''
-  const snapshot = await snapshots.find(digest)
+  const snapshot = await findSnapshot(snapshots, digest)
   if (!snapshot) return await run.end('refused', 'The snapshot was deleted meanwhile.')
   const note = (state: string) =>
-    snapshots.noteInstall({ operation, shard, snapshot: digest, state, at: parts.clock.wallMs() })
+    storeInstall(snapshots, { operation, shard, snapshot: digest, state, at: parts.clock.wallMs() })
   await note('running')
   const isForming = run.plan.before.leader === null
   const targets = isForming ? await waitingVoters(cluster, shard) : leaderOf(cluster, shard)
   const seen = run.isResumed ? undefined : await loadsSeen(cluster, shard)
   if (!run.isResumed) {
     await run.step('request', { text: 'Nodes are asked to fetch it', state: 'running' })
-    const token = await snapshots.makeToken(digest)
+    const token = await createPullToken(snapshots, digest)
     const url = `${parts.baseUrl()}/api/v1/pull/${digest}`
     const refusal = await askAll(run, cluster, targets, { url, digest, token })
     if (refusal !== '') {
@@ -386,7 +389,7 @@ async function askAll(
   const answers: string[] = []
   for (const node of targets) {
     try {
-      const { status, body: says } = await cluster.ask(node, '/cluster/load', {
+      const { status, body: says } = await cluster.request(node, '/cluster/load', {
         method: 'POST',
         body,
         as: 'admin',
@@ -423,16 +426,16 @@ async function watch(parts: InstallParts, run: Run, watched: Watched): Promise<s
   let before = ''
   try {
     for (;;) {
-      await sleep(LOOK_MS, undefined, { signal: run.signal }).catch(() => undefined)
+      await sleep(POLL_MS, undefined, { signal: run.signal }).catch(() => undefined)
       if (run.signal.aborted) return undefined
       const news: string[] = []
-      const fetched = watched.snapshot ? await lookAtPulls(run, cluster, watched, news) : 'done'
+      const fetched = watched.snapshot ? await readPulls(run, cluster, watched, news) : 'done'
       if (fetched.startsWith('failed')) {
         await run.step('fetch', { state: 'failed', evidence: fetched })
         await run.end('refused', fetched.slice('failed: '.length))
         return 'refused'
       }
-      const loaded = await lookAtLoads(cluster, shard, run, watched)
+      const loaded = await readLoads(cluster, shard, run, watched)
       news.push(loaded.holders.join(','))
       if (loaded.failure !== '') {
         await run.step('load', { state: 'failed', evidence: loaded.failure })
@@ -472,7 +475,7 @@ async function watch(parts: InstallParts, run: Run, watched: Watched): Promise<s
   }
 }
 
-async function lookAtPulls(run: Run, cluster: Cluster, { digest, targets }: Watched, news: string[]): Promise<string> {
+async function readPulls(run: Run, cluster: Cluster, { digest, targets }: Watched, news: string[]): Promise<string> {
   let [done, total] = [0, 0]
   const states: string[] = []
   for (const node of targets) {
@@ -502,7 +505,7 @@ type Loaded = {
 }
 
 /** Which voters have told that they loaded it; of a shard that forms, which are formed with it. */
-async function lookAtLoads(cluster: Cluster, shard: string, run: Run, watched: Watched): Promise<Loaded> {
+async function readLoads(cluster: Cluster, shard: string, run: Run, watched: Watched): Promise<Loaded> {
   const { digest, isForming, seen } = watched
   const requestedAt = Date.parse(run.operation().requestedAt ?? run.operation().createdAt)
   const nodes = cluster.addresses(shard)
@@ -591,7 +594,7 @@ async function runUndo(parts: InstallParts, run: Run): Promise<void> {
   await run.step('counts', { text: 'A majority tells what it holds', state: 'waiting' })
   const ended = await watch(parts, run, { digest, snapshot: undefined, isForming: false, targets: leader, seen })
   if (ended === 'done') {
-    await snapshots.noteInstall({ operation, shard, snapshot: digest, state: 'done', at: clock.wallMs() })
+    await storeInstall(snapshots, { operation, shard, snapshot: digest, state: 'done', at: clock.wallMs() })
   }
 }
 
@@ -604,7 +607,7 @@ async function read<T>(
   parse: (body: unknown) => T,
 ): Promise<T | undefined> {
   try {
-    const { status, body } = await cluster.ask(node, path, { as: 'monitoring' })
+    const { status, body } = await cluster.request(node, path, { as: 'monitoring' })
     return status === 200 ? parse(JSON.parse(body)) : undefined
   } catch {
     // Silent, or says what is no answer: the next look may tell more, and silence for long ends the operation.

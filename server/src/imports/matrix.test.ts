@@ -1,14 +1,18 @@
 import type { ClusterInfo } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import type { Seen } from '../cluster/seen.ts'
-import { HASH, NOW, seenNode, shardOf, statusOf } from '../testing/seen-nodes.ts'
+import type { NodeObservation } from '../cluster/observation.ts'
+import { HASH, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
 import { matrixOf, restorableOf } from './matrix.ts'
 
-const viewOf = (nodes: readonly Seen[]) => shardOf(nodes).view
+const viewOf = (nodes: readonly NodeObservation[]) => shardOf(nodes).view
 const digest = (letter: string) => letter.repeat(64)
 
 /** A node whose newest snapshot is this one; null: it has none, undefined: it did not tell. */
-function holding(id: string, snapshot: string | null | undefined, change: Partial<Seen> = {}): Seen {
+function holding(
+  id: string,
+  snapshot: string | null | undefined,
+  change: Partial<NodeObservation> = {},
+): NodeObservation {
   const own = snapshot && {
     ...{ id: snapshot, created_at: '2026-11-22T11:00:00.000Z', shard_id: 's1', last_index: 40, last_term: 4 },
     ...{ properties: 1, packages: 2, segments: 1, window: null, codec_hash: HASH, bytes: 300, duration_ms: 1 },

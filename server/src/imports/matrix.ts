@@ -1,6 +1,6 @@
 /**
  * Which node of a shard holds which snapshot, and what follows from it: whether the shard would come back with its data
- * after all of its nodes had stopped (console.md §10). Pure. A shard that has formed comes back when a majority of its
+ * after all of its nodes had stopped. Pure. A shard that has formed comes back when a majority of its
  * voters start with log and snapshot of their own, whatever entry each snapshot is of; one that has not forms from a
  * snapshot only when a majority of the initial voters hold that very one. What nobody told counts as not known.
  */
@@ -26,9 +26,9 @@ export function restorableOf(shard: ShardView, founders: Founders | undefined): 
   if (voters.length === 0) {
     return { shard: shard.id, verdict: 'unknown', says: 'Not known: no node told who the voters are', same }
   }
-  const told = voters.filter((node) => wordOf(node) === 'told')
-  const having = told.filter(({ snapshot, wal }) => snapshot !== null || wal !== null)
-  const unknown = voters.filter((node) => !told.includes(node))
+  const reported = voters.filter((node) => wordOf(node) === 'told')
+  const having = reported.filter(({ snapshot, wal }) => snapshot !== null || wal !== null)
+  const unknown = voters.filter((node) => !reported.includes(node))
   const all = shard.mode === 'standalone' ? 1 : Math.max(shard.voters, voters.length)
   const what = 'have log and snapshots on disk'
   const many = `${having.length} of ${all} ${shard.mode === 'standalone' ? 'nodes' : 'voters'} ${what}, ${needed} needed`

@@ -8,13 +8,13 @@ import { link, open, realpath, rm, statfs, symlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
+import { importFileOf, readImportHeader } from '@vacancy/shared'
 import { type FileKind, IMPORT_LIMITS } from '@vacancy/shared/contract'
 
 const PIECE_BYTES = 1 << 20
 const NEWLINE = 0x0a
 const RETURN = 0x0d
 const QUOTE = 0x22
-const COMMA = 0x2c
 const BLANKS = new Set([0x20, 0x09, RETURN])
 /** The first line with data is looked at for its columns, no further than this. */
 const FIRST_LINE_BYTES_MAX = 65_536
@@ -42,8 +42,10 @@ export type Reading = {
   /** Of these, how many were left out of what the builder gets. */
   readonly rejected: number
   readonly isUnpacked: boolean
-  /** By the number of columns of its first line; undefined when it is neither. */
+  /** By the names or the number of columns of its first line; undefined when it is neither. */
   readonly kind: FileKind | undefined
+  /** Columns of its first line with data. */
+  readonly columns: number
 }
 
 export type ReadingParts = {
@@ -114,7 +116,7 @@ async function writeLines(
   { target, name }: ReadingParts,
   pieces: AsyncIterable<Buffer>,
   without: ReadonlySet<number> | undefined,
-): Promise<Pick<Reading, 'rows' | 'rejected' | 'kind'>> {
+): Promise<Pick<Reading, 'rows' | 'rejected' | 'kind' | 'columns'>> {
   const [all, left] = [createLines(name), createLines(name)]
   const file = await open(target, 'w')
   let written = 0
@@ -137,8 +139,8 @@ async function writeLines(
   } finally {
     await file.close()
   }
-  const { rows, kind } = endLines(all)
-  return { rows, kind, rejected: without ? rows - endLines(left).rows : 0 }
+  const { rows, kind, columns } = endLines(all)
+  return { rows, kind, columns, rejected: without ? rows - endLines(left).rows : 0 }
 }
 
 /** @param line number of the line that the piece begins in. @returns what stays, and the line that it ends in */
@@ -230,7 +232,10 @@ type Lines = {
   hasData: boolean
   first: Buffer[]
   firstBytes: number
+  /** The first line with data ends, so far, inside of quotes. */
+  isInQuotes: boolean
   kind: FileKind | undefined
+  columns: number
   isFirstDone: boolean
   isHeader: boolean
 }
@@ -242,7 +247,9 @@ function createLines(name: string): Lines {
     hasData: false,
     first: [],
     firstBytes: 0,
+    isInQuotes: false,
     kind: undefined,
+    columns: 0,
     isFirstDone: false,
     isHeader: false,
   }
@@ -274,15 +281,22 @@ function keepFirst(lines: Lines, part: Buffer): void {
   const kept = Buffer.from(part.subarray(0, room))
   lines.first.push(kept)
   lines.firstBytes += kept.length
+  for (const byte of kept) if (byte === QUOTE) lines.isInQuotes = !lines.isInQuotes
 }
 
 function endLine(lines: Lines): void {
   if (lines.hasData) {
+    if (!lines.isFirstDone && lines.isInQuotes && lines.firstBytes < FIRST_LINE_BYTES_MAX) {
+      // A quoted name spans several lines: the header continues on the next one.
+      keepFirst(lines, Buffer.from('\n'))
+      return
+    }
     lines.rows++
     if (!lines.isFirstDone) lookAtFirst(lines)
   } else if (!lines.isFirstDone) {
     lines.first = []
     lines.firstBytes = 0
+    lines.isInQuotes = false
   }
   lines.hasData = false
 }
@@ -292,24 +306,30 @@ function lookAtFirst(lines: Lines): void {
   const line = Buffer.concat(lines.first)
   lines.first = []
   const start = line.subarray(0, 3).toString('hex') === 'efbbbf' ? 3 : 0
-  let columns = 1
-  let isQuoted = false
-  for (let at = start; at < line.length; at++) {
-    if (line[at] === QUOTE) isQuoted = !isQuoted
-    else if (line[at] === COMMA && !isQuoted) columns++
-  }
-  lines.kind = columns === 9 ? 'properties' : columns === 6 ? 'packages' : undefined
-  const [cell = ''] = line.subarray(start).toString('utf8').split(',')
-  // As build-snapshot tells a header (csv.ts of the engine).
-  lines.isHeader =
-    cell
-      .trim()
-      .replaceAll('"', '')
-      .toLowerCase()
-      .replace(/[_\-\s]/g, '') === 'propertyid'
+  const cells = cellsOf(line.subarray(start).toString('utf8'))
+  const kind = importFileOf(cells)
+  lines.kind = kind
+  lines.columns = cells.length
+  lines.isHeader = kind !== undefined && readImportHeader(kind, cells).kind !== 'none'
 }
 
-function endLines(lines: Lines): { rows: number; kind: FileKind | undefined } {
-  if (lines.hasData) endLine(lines)
-  return { rows: lines.rows - (lines.isHeader ? 1 : 0), kind: lines.kind }
+/** The cells of a first line: a comma inside of quotes is data. */
+function cellsOf(line: string): string[] {
+  const cells = ['']
+  let isQuoted = false
+  for (const character of line) {
+    if (character === '"') isQuoted = !isQuoted
+    else if (character === ',' && !isQuoted) cells.push('')
+    else cells.push((cells.pop() ?? '') + character)
+  }
+  return cells.map((cell) => cell.trim())
+}
+
+function endLines(lines: Lines): Pick<Reading, 'rows' | 'kind' | 'columns'> {
+  if (lines.hasData) {
+    // A quote that never closes: what was kept of it is a row.
+    if (!lines.isFirstDone) lookAtFirst(lines)
+    lines.rows++
+  }
+  return { rows: lines.rows - (lines.isHeader ? 1 : 0), kind: lines.kind, columns: lines.columns }
 }

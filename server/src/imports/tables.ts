@@ -1,4 +1,6 @@
 /** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
+import type { Kysely } from 'kysely'
+import type { AuditTables } from '../access/tables.ts'
 export type ImportTables = {
   uploads: {
     id: string
@@ -76,3 +78,6 @@ export type ImportTables = {
     at: number
   }
 }
+
+/** Uploads, imports and snapshots, with the audit entries of their changes. */
+export type ImportDatabase = Kysely<ImportTables & AuditTables>

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { countersOf } from './build-import.ts'
 import { difference, type Side } from './compare.ts'
 import { csvCell } from './rejected.ts'
-import { cleanName } from './uploads.ts'
+import { cleanName } from './upload-files.ts'
 
 test.each([
   ['packages.csv', 'packages.csv'],

@@ -1,31 +1,40 @@
 /** The cluster part of a control plane by itself, on a database of its own, in front of nodes that a test gives it. */
+
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '@vacancy/shared'
 import type { Environment, Operation, PlanRequest, ShardView } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
-import { createAudit } from '../audit.ts'
-import { type ClusterArea, type ClusterConfig, createClusterArea } from '../cluster/area.ts'
-import { type Database, openDatabase } from '../database.ts'
-import { createLive, type LiveChannel } from '../live.ts'
-import type { Asker } from '../route.ts'
+import type { Kysely } from 'kysely'
+import { createAudit } from '../access/audit.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import { clusterOf, createClusterModule, startCluster, stopCluster } from '../cluster/cluster-module.ts'
+import type { ClusterConfig, ClusterModule } from '../cluster/cluster-state.ts'
+import { planOperation, startOperation } from '../cluster/operation-start.ts'
+import { getOperation } from '../cluster/operations.ts'
+import { openDatabase } from '../database/database.ts'
+import type { Principal } from '../http/route.ts'
+import { createLive, stopLive } from '../live/live.ts'
+import type { Live } from '../live/state.ts'
+import type { Tables } from '../parts.ts'
 
-export const ADMIN: Asker = { kind: 'person', id: 'p1', name: 'ana', role: 'admin' }
-export const CALLER = { asker: ADMIN, address: '127.0.0.1', requestId: 'r1' }
+export const ADMIN: Principal = { kind: 'person', id: 'p1', name: 'ana', role: 'admin' }
+export const CALLER = { principal: ADMIN, address: '127.0.0.1', requestId: 'r1' }
 const HAPPENS_MS = 45_000
 const LOOK_MS = 20
 
-export type ClusterWorld = ClusterArea & {
-  readonly database: Database
-  readonly live: LiveChannel
+export type ClusterWorld = Pick<ClusterModule, 'collector' | 'operations' | 'leadership'> & {
+  readonly cluster: Cluster
+  readonly database: Kysely<Tables>
+  readonly live: Live
   readonly log: readonly string[]
   readonly folder: string
   shard(id: string): ShardView
   /** Plans and starts. */
   start(
     request: PlanRequest,
-    asked?: { readonly reason?: string; readonly confirm?: string; readonly key?: string },
+    options?: { readonly reason?: string; readonly confirm?: string; readonly key?: string },
   ): Promise<Operation>
   /** The operation once it is over. */
   ended(id: string): Promise<Operation>
@@ -42,10 +51,10 @@ export async function openClusterWorld(
   const { environment = { label: 'TEST', kind: 'production' } } = options
   const lines: string[] = []
   const log = createLogger({ level: 'debug', format: 'json', component: 'test', write: (line) => lines.push(line) })
-  const database = await openDatabase(options.databaseUrl ?? join(folder, 'state.sqlite'))
+  const database = await openDatabase<Tables>(options.databaseUrl ?? join(folder, 'state.sqlite'))
   const live = createLive({ server: 'test', log })
   const audit = createAudit(database, systemClock, () => {})
-  const area = createClusterArea(
+  const module = createClusterModule(
     {
       ...{ registry: undefined, resolver: undefined, nodes: [], apiPort: 8080, tcpPort: 7777 },
       ...{ tokens: { admin: 'operator-of-the-test' }, folder },
@@ -61,33 +70,38 @@ export async function openClusterWorld(
       baseUrl: () => 'http://console',
     },
   )
-  await area.area.start?.()
+  await startCluster(module)
+  const cluster = clusterOf(module)
+  const { collector, operations, leadership } = module
   let isStopped = false
   const world: ClusterWorld = {
-    ...area,
+    cluster,
+    collector,
+    operations,
+    leadership,
     database,
     live,
     log: lines,
     folder,
     shard(id) {
-      const shard = area.cluster.shard(id)
+      const shard = cluster.shard(id)
       if (!shard) throw new Error(`${id} is not known`)
       return shard
     },
     async start(request, { reason = 'because the test says so', confirm = request.shard, key } = {}) {
-      const plan = await area.operations.plan(request, ADMIN)
-      return await area.operations.start({ plan: plan.id, reason, confirm, key }, CALLER)
+      const plan = await planOperation(operations, request, ADMIN)
+      return await startOperation(operations, { plan: plan.id, reason, confirm, key }, CALLER)
     },
     ended: (id) =>
       until(`operation ${id} ends`, async () => {
-        const operation = await area.operations.get(id)
+        const operation = await getOperation(operations, id)
         return operation?.endedAt ? operation : undefined
       }),
     async stop() {
       if (isStopped) return
       isStopped = true
-      await area.area.stop?.()
-      await live.stop()
+      await stopCluster(module)
+      await stopLive(live)
       await database.destroy()
     },
     async close() {

@@ -1,5 +1,5 @@
 /**
- * `npm run console:sim`: the control plane with its console in front of a simulated cluster (console.md §18). What goes
+ * `npm run dev` and `npm run console:sim`: the control plane with its console in front of a simulated cluster. What goes
  * wrong is told to the simulation by `POST /sim/{verb}`; `--help` lists the flags.
  */
 import { spawn } from 'node:child_process'
@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { SCENARIOS, startSimulated } from './simulated.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
-const HELP = `npm run console:sim -- [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [-- FLAGS OF vacancy control-plane]
+const HELP = `npm run console:sim -- [--nodes 40] [--shards 12] [--zones 3] [--seed 7] [--scenario ${SCENARIOS.join('|')}] [--hot] [-- FLAGS OF vacancy control-plane]
 `
 
 const { values, positionals } = parseArgs({
@@ -22,6 +22,8 @@ const { values, positionals } = parseArgs({
     zones: { type: 'string', default: '3' },
     seed: { type: 'string', default: '7' },
     scenario: { type: 'string', multiple: true, default: [] },
+    // Pages are compiled when they are requested, and again when their source changes.
+    hot: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
@@ -53,7 +55,7 @@ async function run(): Promise<void> {
       ...[PROGRAM, 'control-plane', '--registry', sim.registryUrl, '--resolver', sim.registryUrl, '--data-dir', folder],
       ...['--node-admin-token', `file:${token}`, ...positionals],
     ],
-    { stdio: 'inherit' },
+    { stdio: 'inherit', env: { ...process.env, ...(values.hot ? { VACANCY_CONSOLE: 'development' } : {}) } },
   )
   const end = () => child.kill('SIGTERM')
   process.on('SIGINT', end)

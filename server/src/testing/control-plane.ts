@@ -6,9 +6,11 @@ import { join } from 'node:path'
 import { systemClock } from '@vacancy/shared'
 import type { Me, PersonRole, TokenRole } from '@vacancy/shared/contract'
 import { createLogger } from '@vacancy/shared/node'
-import { type ControlPlane, databaseOf, startControlPlane } from '../app.ts'
+import { type ControlPlane, startControlPlane } from '../app.ts'
 import { type ControlConfig, loadControlConfig } from '../config.ts'
-import { openDatabase } from '../database.ts'
+import { databaseOf } from '../data-folder.ts'
+import { openDatabase } from '../database/database.ts'
+import type { Tables } from '../parts.ts'
 
 export type TestControlPlane = ControlPlane & {
   /** Its log so far, a line an entry. */
@@ -86,7 +88,7 @@ export async function startTestControlPlane(
     },
     nobody: () => callerOf(plane.url, {}),
     async spoil(person) {
-      const database = await openDatabase(databaseOf(config))
+      const database = await openDatabase<Tables>(databaseOf(config))
       await database.updateTable('people').set({ preferences: 'no JSON' }).where('id', '=', person).execute()
       await database.destroy()
     },

@@ -1,5 +1,5 @@
 /**
- * What the control plane costs (console.md §17): its processor time and memory over a simulated cluster with browsers
+ * What the control plane costs: its processor time and memory over a simulated cluster with browsers
  * that look at it, as its own metrics tell them. Cluster and browsers are in this process, the control plane is in
  * another, as it is run by operators.
  *

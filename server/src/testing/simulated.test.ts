@@ -41,6 +41,7 @@ const SHOWS: readonly (readonly [scenario: string, shows: (world: ClusterWorld) 
   ['flap', (world) => hasShard(world, 'degraded-last')],
   ['partial', (world) => hasNode(world, 'not-answering')],
   ['codec-mismatch', (world) => hasNode(world, 'different-data')],
+  ['divergence', (world) => hasNode(world, 'different-data')],
   ['cores-changed', (world) => hasNode(world, 'cores-changed')],
 ]
 

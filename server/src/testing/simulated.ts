@@ -1,7 +1,8 @@
 /**
- * A cluster that is not there (console.md §18): every node has a real listener and answers the paths of the contract from
+ * A cluster that is not there: every node has a real listener and answers the paths of the contract from
  * one model, with a registry in front. What goes wrong is told to it; the same seed gives the same picture.
  */
+import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createCodecList } from '@vacancy/shared'
@@ -39,6 +40,8 @@ type SimNode = {
   believes: { leader: string; term: number } | undefined
   isVoter: boolean
   lagEntries: number
+  /** Holds another state than the other nodes of its shard. */
+  isDivergent: boolean
   /** Entries a second that it catches up. */
   catchUp: number
   coresStart: number
@@ -105,6 +108,7 @@ export const SCENARIOS = [
   'slow-node',
   'partial',
   'codec-mismatch',
+  'divergence',
   'cores-changed',
 ] as const
 
@@ -180,6 +184,8 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
     },
     cores: (body) => set(body, { coresNow: body.cores ?? 6 }),
     codecs: (body) => set(body, { codecs: ['breakfast', 'sea_view', 'refundable'] }),
+    diverge: (body) => set(body, { isDivergent: true }),
+    agree: (body) => set(body, { isDivergent: false }),
     elsewhere: (body) => setNext(body, { how: 'elsewhere', node: find(body.shard, body.node).id }),
     never: (body) => setNext(body, { how: 'never' }),
     hang: (body) => setNext(body, { how: 'hang' }),
@@ -234,6 +240,8 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
         return
       case 'codec-mismatch':
         return void act('codecs', { shard: first.id, node: follower.id })
+      case 'divergence':
+        return void act('diverge', { shard: first.id, node: follower.id })
       case 'cores-changed': {
         const node = last.nodes.at(-1) as SimNode
         node.coresNow = Math.max(1, node.coresStart - 2)
@@ -307,6 +315,7 @@ function makeNode(shard: SimShard, at: number, isVoter: boolean, random: () => n
     believes: undefined,
     isVoter,
     lagEntries: 0,
+    isDivergent: false,
     catchUp: 0,
     coresStart: 8,
     coresNow: 8,
@@ -572,7 +581,7 @@ function statusOf(node: SimNode): NodeStatus {
     },
     wal: { bytes: 128 << 20, files: 2 },
     disk: { free_bytes: 200 * 2 ** 30, full: false },
-    digest: { value: '00000000000000ff', checked_index: Math.floor(shard.commit / 10_000) * 10_000 },
+    digest: digestOf(shard, node, info.applied_index),
     snapshot: {
       ...{
         id: `snap-${shard.id}`,
@@ -589,6 +598,17 @@ function statusOf(node: SimNode): NodeStatus {
     maintenance: null,
     cluster: null,
   }
+}
+
+/** From one digest to the next that nodes compare; with many more of them, those that are polled would seldom meet. */
+const DIGEST_SECONDS = 5
+
+function digestOf(shard: SimShard, node: SimNode, applied: number) {
+  const entries = Math.max(1, Math.floor(shard.writesPerSecond * DIGEST_SECONDS))
+  const checked = Math.floor(applied / entries) * entries
+  const at = (index: number) =>
+    createHash('sha256').update(`${shard.id} ${index} ${node.isDivergent}`).digest('hex').slice(0, 16)
+  return { value: at(applied), checked_index: checked, checked_value: at(checked) }
 }
 
 function codecsOf(names: readonly string[]) {

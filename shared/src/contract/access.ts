@@ -1,4 +1,4 @@
-/** Signing in, people, tokens, audit and settings of the control plane (console.md §15). */
+/** Sign-in, people, tokens, audit and settings of the control plane (docs/design/control-plane.md#access). */
 
 import { z } from 'zod'
 import { type ControlRoute, count, noBody, PERSON_ROLES, pageQuery, TOKEN_ROLES, time } from './control.ts'
@@ -13,12 +13,12 @@ export const ACCESS_LIMITS = {
   tokensMax: 1_000,
 } as const
 
-/** Names of people: what is typed at sign-in, compared in lower case. */
+/** User names, as typed at sign-in; compared in lower case. */
 const userName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ @ -')
 const password = z.string().min(ACCESS_LIMITS.passwordMin).max(ACCESS_LIMITS.passwordMax)
 const personRole = z.enum(PERSON_ROLES)
 const tokenRole = z.enum(TOKEN_ROLES)
-/** One line of text, said by a person. */
+/** One line of text entered by a person. */
 const line = (max: number) =>
   z
     .string()
@@ -27,25 +27,25 @@ const line = (max: number) =>
     .max(max)
     .regex(/^[^\p{Cc}]*$/u, 'must be one line')
 
-/** `development` asks for less confirmation (console.md §6.4); the label is shown everywhere. */
+/** `development` requires less confirmation (docs/design/control-plane.md#plan). The label is shown on every page. */
 export const environmentBody = z.object({
   label: line(24),
   kind: z.enum(['development', 'staging', 'production']),
 })
 export type Environment = z.infer<typeof environmentBody>
 
-/** How somebody likes a table. All of it comes with each first page: it stays small. */
+/** A person's display preferences of a table. They are sent whole with each first page, so they stay small. */
 export const TABLE_LIMITS = { columnsMax: 32, widthMin: 48, widthMax: 800, viewsMax: 20, filterMax: 300 } as const
 
 const columnId = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/)
-/** In the order in which they stand; null is as the console chooses. */
+/** In display order; null for the console's default. */
 const shownColumns = z.array(columnId).min(1).max(TABLE_LIMITS.columnsMax).nullable()
 
-/** A filter, an order and columns under a name; of one person. */
+/** A named filter, order and column set of one person. */
 export const savedView = z.object({
   name: line(ACCESS_LIMITS.nameMax),
   filter: z.string().max(TABLE_LIMITS.filterMax),
-  /** As it stands in the address of the page. */
+  /** As it appears in the URL of the page. */
   sort: z.string().max(64),
   columns: shownColumns,
 })
@@ -77,7 +77,7 @@ export const preferences = z.object({
 })
 export type Preferences = z.infer<typeof preferences>
 
-/** What is left out stays as it is: another tab may have changed it meanwhile. */
+/** An omitted key is unchanged: another tab may have changed it meanwhile. */
 export const preferencesChange = preferenceFields.extend({ shards: tableFields.partial() }).partial()
 export type PreferencesChange = z.infer<typeof preferencesChange>
 
@@ -91,16 +91,20 @@ export const personBody = z.object({
 })
 export type PersonView = z.infer<typeof personBody>
 
-/** `GET /me`: who asks, and everything the shell needs at once. `csrf` goes into `x-csrf` of every change. */
+/**
+ * `GET /me`: the signed-in principal, and everything the shell needs at once. `csrf` goes into `x-csrf` of every
+ * change.
+ */
 export const meBody = z.object({
   person: personBody,
   csrf: z.string(),
   /**
-   * Who came in by a link may choose a password without telling the current one. Who came in with a token stands as
-   * `person` by the token's name and the role whose pages it may use, has no password, and is signed out with the token.
+   * A person who signed in by a link may choose a password without giving the current one. A session signed in with a
+   * token is shown as a `person` with the token's name and the role whose pages it may use. It has no password, and
+   * it ends with the token.
    */
   signedInBy: z.enum(['password', 'link', 'set-up', 'token']),
-  /** The session ends then unless something is asked before. */
+  /** The session ends at this time unless a request extends it. */
   endsAt: time,
   environment: environmentBody,
   preferences,
@@ -108,9 +112,9 @@ export const meBody = z.object({
 })
 export type Me = z.infer<typeof meBody>
 
-/** What the sign-in page needs before anybody is known. */
+/** What the sign-in page needs before a person signs in. */
 export const signInState = z.object({
-  /** Nobody exists yet: the one-time code of the server's log makes the first admin. */
+  /** No person exists yet: the one-time code in the server's log creates the first admin. */
   setUp: z.boolean(),
   environment: environmentBody,
 })
@@ -131,7 +135,7 @@ export type TokenView = z.infer<typeof tokenBody>
 export const auditEntry = z.object({
   seq: count,
   at: time,
-  /** Person or token, `system` for what the control plane does by itself. */
+  /** Person or token; `system` for actions of the control plane itself. */
   actor: z.string(),
   actorKind: z.enum(['person', 'token', 'system', 'nobody']),
   address: z.string(),
@@ -143,7 +147,7 @@ export const auditEntry = z.object({
   detail: z.string(),
   operation: z.string().nullable(),
   requestId: z.string(),
-  /** SHA-256 of this entry and the hash of the one before. */
+  /** SHA-256 of this entry and the hash of the previous one. */
   hash: z.string(),
 })
 export type AuditEntry = z.infer<typeof auditEntry>
@@ -161,7 +165,7 @@ export const auditQuery = pageQuery.extend({
 export const ACCESS_ROUTES = {
   'GET /api/v1/sign-in': {
     access: 'open',
-    summary: 'What the sign-in page shows.',
+    summary: 'Data for the sign-in page.',
     status: 200,
     response: signInState,
   },
@@ -175,31 +179,32 @@ export const ACCESS_ROUTES = {
   'POST /api/v1/session/token': {
     access: 'open',
     summary:
-      'Signs in with an API token: the session may do what the token may, and ends when the token is revoked or expires.',
+      'Signs in with an API token: the session has the rights of the token, and ends when the token is revoked or expires.',
     body: z.object({ token: z.string().trim().min(1).max(128) }),
     status: 200,
     response: meBody,
   },
   'POST /api/v1/session/link': {
     access: 'open',
-    summary: 'Signs in by the one-time code of a sign-in link. The link itself only opens a page; this uses it up.',
+    summary:
+      'Signs in by the one-time code of a sign-in link. The link itself only opens a page; this call consumes it.',
     body: z.object({ code: z.string().min(16).max(128) }),
     status: 200,
     response: meBody,
   },
   'POST /api/v1/set-up': {
     access: 'open',
-    summary: 'Makes the first admin by the one-time code that the server printed.',
+    summary: 'Creates the first admin with the one-time code that the server printed.',
     body: z.object({ code: z.string().min(16).max(128), name: userName, password }),
     status: 201,
     response: meBody,
   },
   'DELETE /api/v1/session': { access: 'session', summary: 'Signs out.', status: 204, response: noBody },
-  'GET /api/v1/me': { access: 'session', summary: 'Who asks.', status: 200, response: meBody },
+  'GET /api/v1/me': { access: 'session', summary: 'The signed-in principal.', status: 200, response: meBody },
   'PUT /api/v1/me/password': {
     access: 'session',
     summary:
-      'Changes the own password; all other sessions end. After a sign-in by link `current` is not looked at; who signed in with a token has none.',
+      'Changes your password and ends all your other sessions. After a sign-in by link, `current` is ignored. A session of a token has no password.',
     body: z.object({ current: z.string().max(ACCESS_LIMITS.passwordMax).default(''), next: password }),
     status: 204,
     response: noBody,
@@ -207,27 +212,27 @@ export const ACCESS_ROUTES = {
   'PUT /api/v1/me/preferences': {
     access: 'session',
     summary:
-      'Theme, density, keys, and how the table of shards looks: columns, widths, saved views. What is left out stays.',
+      'Theme, density, keys, and the layout of the shard table: columns, widths, saved views. Omitted keys are unchanged.',
     body: preferencesChange,
     status: 200,
     response: preferences,
   },
   'GET /api/v1/people': {
     access: 'admin',
-    summary: 'Everybody who may sign in.',
+    summary: 'All people who may sign in.',
     status: 200,
     response: z.object({ people: z.array(personBody) }),
   },
   'POST /api/v1/people': {
     access: 'admin',
-    summary: 'Adds a person; the answer has a one-time sign-in link, shown once.',
+    summary: 'Adds a person. The response holds a one-time sign-in link, shown once.',
     body: z.object({ name: userName, role: personRole }),
     status: 201,
     response: z.object({ person: personBody, link: z.string() }),
   },
   'PUT /api/v1/people/{id}': {
     access: 'admin',
-    summary: 'Role, or whether the person may sign in. The last admin stays one.',
+    summary: 'Changes the role, or whether the person may sign in. The last admin cannot be demoted or disabled.',
     params: idParams,
     body: z.object({ role: personRole.optional(), disabled: z.boolean().optional() }),
     status: 200,
@@ -235,7 +240,7 @@ export const ACCESS_ROUTES = {
   },
   'POST /api/v1/people/{id}/link': {
     access: 'admin',
-    summary: 'A new one-time sign-in link for somebody who forgot the password.',
+    summary: 'Creates a one-time sign-in link, for a person who forgot the password.',
     params: idParams,
     status: 201,
     response: z.object({ link: z.string() }),
@@ -248,21 +253,21 @@ export const ACCESS_ROUTES = {
   },
   'POST /api/v1/tokens': {
     access: 'admin',
-    summary: 'Makes a token; its value is in this answer and nowhere else.',
+    summary: 'Creates a token. Only this response holds its value.',
     body: z.object({ name: line(ACCESS_LIMITS.nameMax), role: tokenRole, expiresAt: time.nullable().default(null) }),
     status: 201,
     response: z.object({ token: tokenBody, value: z.string() }),
   },
   'DELETE /api/v1/tokens/{id}': {
     access: 'admin',
-    summary: 'Revokes a token at once.',
+    summary: 'Revokes a token immediately.',
     params: idParams,
     status: 204,
     response: noBody,
   },
   'GET /api/v1/audit': {
     access: 'viewer',
-    summary: 'What was changed or refused, newest first.',
+    summary: 'Changes and refusals, newest first.',
     query: auditQuery,
     status: 200,
     response: z.object({ entries: z.array(auditEntry), next: z.string().nullable(), total: count }),
@@ -277,17 +282,17 @@ export const ACCESS_ROUTES = {
   },
   'POST /api/v1/audit/verify': {
     access: 'viewer',
-    summary: 'Checks the chain of hashes; names the first broken entry.',
+    summary: 'Verifies the hash chain, and names the first broken entry.',
     status: 200,
     response: z.object({ entries: count, brokenAt: count.nullable() }),
   },
   'GET /api/v1/settings': {
     access: 'viewer',
-    summary: 'Settings of this control plane.',
+    summary: 'Control-plane settings.',
     status: 200,
     response: z.object({
       environment: environmentBody,
-      /** Address that copied commands use; '' is the one of the page. */
+      /** Base address in copied commands; '' for the address of the page. */
       baseUrl: z.string(),
       version: z.string(),
       database: z.enum(['sqlite', 'postgresql']),

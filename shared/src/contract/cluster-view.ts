@@ -1,6 +1,7 @@
 /**
- * What the control plane knows of shards and nodes, how it says it, and what can be done to them (console.md §4–§6).
- * Every value was told by a node and carries its age; null is "not told", never zero.
+ * The control plane's view of shards and nodes: their observed state, its descriptions, and the operations on them
+ * (docs/design/control-plane.md#collector). Every value was reported by a node and carries its age. Null means "not
+ * reported", never zero.
  */
 
 import { z } from 'zod'
@@ -8,7 +9,7 @@ import { ACCESS_LIMITS, environmentBody } from './access.ts'
 import { type ControlRoute, count, missingSource, time } from './control.ts'
 import { codecsBody, reason as nodeReason, SNAPSHOT_ORIGINS } from './node.ts'
 
-/** §4.2, in order: the first that holds. */
+/** docs/design/control-plane.md#node-state, in order; the first state whose condition holds applies. */
 export const NODE_STATES = [
   'unreachable',
   'not-answering',
@@ -24,7 +25,7 @@ export const NODE_STATES = [
 ] as const
 export type NodeState = (typeof NODE_STATES)[number]
 
-/** §4.3; `forming` is a shard that waits for its founders. */
+/** docs/design/control-plane.md#shard-state. `forming` is a shard that waits for its founding voters. */
 export const SHARD_STATES = [
   'unknown',
   'forming',
@@ -43,11 +44,11 @@ export type ShardState = (typeof SHARD_STATES)[number]
 export const LEVELS = ['ok', 'info', 'warn', 'crit', 'unk'] as const
 export type Level = (typeof LEVELS)[number]
 
-/** `standalone` has no copies; `unknown` did not say, or answers nothing. */
+/** `standalone` has no replicas. `unknown` did not report a role, or does not respond. */
 export const VIEW_ROLES = ['leader', 'follower', 'learner', 'candidate', 'standalone', 'unknown'] as const
 export type ViewRole = (typeof VIEW_ROLES)[number]
 
-/** Age of the newest answer: ≤ 3 s live, ≤ 15 s delayed, older gone; `never`: no answer is remembered. */
+/** Age of the newest response: ≤ 3 s is live, ≤ 15 s delayed, older is gone. `never`: no response is recorded. */
 export const FRESHNESS = ['live', 'delayed', 'gone', 'never'] as const
 export type Freshness = (typeof FRESHNESS)[number]
 
@@ -57,7 +58,7 @@ const index = count.nullable()
 const day = z.iso.date()
 export const dayWindow = z.object({ from: day, to: day })
 
-/** The last answer of one path of a node, or why there is none. */
+/** The last response of one path of a node, or why there is none. */
 const sourceState = z.object({
   path: z.string(),
   status: count.nullable(),
@@ -66,7 +67,7 @@ const sourceState = z.object({
   error: z.object({ code: z.string(), message: z.string(), since: time }).nullable(),
 })
 
-/** What is measured of a node, per second unless said otherwise, from its metrics. */
+/** Rates and values from the metrics of a node, per second unless noted. */
 const rates = z.object({
   queries: number,
   writes: number,
@@ -81,34 +82,34 @@ export const nodeView = z.object({
   shard: z.string(),
   zone: z.string(),
   apiUrl: z.string(),
-  /** `host:port` of the wire protocol; null when nobody said. */
+  /** `host:port` of the wire protocol; null when not reported. */
   tcp: z.string().nullable(),
   role: z.enum(VIEW_ROLES),
   voter: z.boolean().nullable(),
   state: z.enum(NODE_STATES),
   level,
-  /** "Far behind: 12,400 entries, 14 s". Never how long it is so: that would be new each second. */
+  /** "Far behind: 12,400 entries, 14 s". Excludes how long the state has lasted, which would change every second. */
   says: z.string(),
-  /** Which row of §4.2 held, and what it looked at. */
+  /** The row of docs/design/control-plane.md#node-state that applied, and the values it tested. */
   rule: z.object({ number: count, inputs: z.record(z.string(), z.string()) }),
   freshness: z.enum(FRESHNESS),
   answeredAt: time.nullable(),
   error: z.object({ code: z.string(), message: z.string(), since: time }).nullable(),
   health: z.string().nullable(),
-  /** The leader by this node's own word; '' knows none. */
+  /** The leader that this node reports; '' when it knows none. */
   namesLeader: z.string().nullable(),
   term: index,
   firstIndex: index,
   lastIndex: index,
   commitIndex: index,
   appliedIndex: index,
-  /** By the leader. */
+  /** As reported by the leader. */
   matchIndex: index,
   lagEntries: index,
   lagSeconds: number,
-  /** Seconds until it has caught up, while it does. */
+  /** Estimated seconds until it has caught up, while it is catching up. */
   etaSeconds: number,
-  /** Its newest own: what a restart of it would begin with. */
+  /** Its newest own snapshot: what a restart would load. */
   snapshot: z
     .object({
       id: z.string(),
@@ -127,11 +128,11 @@ export const nodeView = z.object({
   packages: index,
   properties: index,
   segments: index,
-  /** `share` of the store's memory is in use, 0 to 1. */
+  /** `share` is the part of the store's memory in use, 0 to 1. */
   memory: z.object({ rss: count, free: count.nullable(), share: number }).nullable(),
   wal: z.object({ bytes: count, files: count }).nullable(),
   disk: z.object({ freeBytes: count, full: z.boolean() }).nullable(),
-  /** Cores in use, over the last reading of its metrics. */
+  /** Cores in use, between the last two readings of its metrics. */
   cpu: number,
   connections: index,
   connectionsLimit: index,
@@ -142,7 +143,7 @@ export const nodeView = z.object({
   digest: z.object({ value: z.string(), index: count }).nullable(),
   reasons: z.array(nodeReason),
   rates,
-  /** When each group of values was told. */
+  /** When each group of values was reported. */
   ages: z.object({ health: time.nullable(), info: time.nullable(), status: time.nullable(), metrics: time.nullable() }),
 })
 export type NodeView = z.infer<typeof nodeView>
@@ -155,9 +156,9 @@ export const shardView = z.object({
   level,
   /** "Degraded, cannot lose another (2 of 3 voters answer, 2 needed)". */
   says: z.string(),
-  /** Since when the state is this one. */
+  /** When the shard entered this state. */
   since: time,
-  /** Named by a majority of the voters in the newest round. */
+  /** The leader named by a majority of the voters in the newest poll. */
   leader: z.string().nullable(),
   leaderSince: time.nullable(),
   term: index,
@@ -166,7 +167,7 @@ export const shardView = z.object({
   majority: count,
   /** How many more voters may fail. */
   spare: z.int().nullable(),
-  /** By id, so that a picture stays comparable. */
+  /** Sorted by id, so that the order on screen is stable. */
   nodes: z.array(nodeView),
   maxLagEntries: index,
   packages: index,
@@ -175,16 +176,16 @@ export const shardView = z.object({
   window: dayWindow.nullable(),
   snapshotAt: time.nullable(),
   rates,
-  /** What goes on by the word of the nodes, whoever asked for it. */
+  /** The change in progress that the nodes report, whoever requested it. */
   change: z.object({ kind: z.string(), node: z.string(), startedAt: time, step: z.string() }).nullable(),
   lastChange: z
     .object({ kind: z.string(), node: z.string(), result: z.enum(['done', 'failed']), reason: z.string(), at: time })
     .nullable(),
-  /** Operation of this control plane that runs on the shard. */
+  /** The operation of this control plane that is running on the shard. */
   operation: z.string().nullable(),
-  /** Milliseconds without writes in the last transfers seen here (≤ 20); null when none was. */
+  /** Milliseconds without writes in the last transfers observed here (≤ 20); null when none was observed. */
   writePause: z.object({ median: z.number(), worst: z.number(), count }).nullable(),
-  /** Why it has no leader, or does not form: who misses whom. */
+  /** Why it has no leader, or does not form: which nodes miss which. */
   waitsFor: z.string(),
   electionTimeoutMs: z.number(),
   missing: z.array(missingSource),
@@ -204,39 +205,39 @@ export type ClusterEvent = z.infer<typeof clusterEvent>
 
 export const SHARD_LEADERSHIP = { hours: 24, spansMax: 1_000 } as const
 
-/** Who led a shard, as this control plane saw it. What lies between two spans was not seen by anybody. */
+/** Leaders of a shard over time, as this control plane observed them. Gaps between spans were not observed. */
 export const shardLeadership = z.object({
   from: time,
   to: time,
-  /** Oldest first. A null leader: those who answered named none. */
+  /** Oldest first. A null leader: the responding nodes named none. */
   spans: z
     .array(z.object({ from: time, to: time, leader: z.string().nullable(), term: index }))
     .max(SHARD_LEADERSHIP.spansMax),
   elections: count,
-  /** Milliseconds without a leader, the longest stretch; null when none was seen. */
+  /** The longest stretch without a leader, in milliseconds; null when none was observed. */
   longestGapMs: count.nullable(),
-  /** How much of the time is covered by spans. */
+  /** The share of the time that spans cover. */
   knownMs: count,
-  /** There are more spans than are given: the oldest are left out. */
+  /** More spans exist; the oldest are omitted. */
   isCut: z.boolean(),
 })
 export type ShardLeadership = z.infer<typeof shardLeadership>
 
-/** §6.1, ranked; `rule` is its number there. */
+/** docs/design/control-plane.md#attention, ranked. `rule` is its number there. */
 export const attentionItem = z.object({
-  /** Same thing, same id: what was put aside stays aside until it changes. */
+  /** The same problem keeps its id, so that an item put aside stays aside until it changes. */
   id: z.string(),
   rule: count,
   level,
   shard: z.string().nullable(),
   node: z.string().nullable(),
-  /** "s7 has no leader"; how long stands in `since`. */
+  /** "s7 has no leader"; `since` holds the time. */
   says: z.string(),
   since: time,
   trend: z.enum(['growing', 'steady', 'shrinking']).nullable(),
-  /** Path in the console that lands on the row. */
+  /** The console path of the affected row. */
   href: z.string(),
-  /** What the button says: "Open s7". */
+  /** The label of the button: "Open s7". */
   action: z.string(),
   asideUntil: z.union([time, z.literal('change')]).nullable(),
 })
@@ -252,7 +253,7 @@ const slot = z.object({
   freshness: z.enum(FRESHNESS),
 })
 
-/** A shard as a row of the overview and of the table of shards. */
+/** A shard as a row of the overview and of the shard table. */
 export const shardBrief = shardView
   .pick({
     id: true,
@@ -304,7 +305,7 @@ export const OPERATION_STATES = [
   'cancelled',
 ] as const
 export type OperationState = (typeof OPERATION_STATES)[number]
-/** States in which it is over; `unconfirmed` may still turn into done or elsewhere for ten minutes. */
+/** End states. `unconfirmed` may still become done or elsewhere for ten minutes. */
 export const END_STATES: readonly OperationState[] = [
   'done',
   'elsewhere',
@@ -317,11 +318,11 @@ export const END_STATES: readonly OperationState[] = [
 export const planRequest = z.object({
   kind: z.enum(OPERATION_KINDS),
   shard: z.string().max(128),
-  /** Target of a transfer, or whom to promote or demote. */
+  /** The target of a transfer, or the node to promote or demote. */
   node: z.string().max(128).optional(),
-  /** Of an install: the built snapshot, by its content digest. */
+  /** Of an install: the content digest of the built snapshot. */
   snapshot: z.string().max(128).optional(),
-  /** Transfer: begin only when the target is at most 100 entries behind, for ten minutes at most. */
+  /** Transfer: wait, for at most ten minutes, until the target is at most 100 entries behind. */
   waitForLag: z.boolean().optional(),
 })
 export type PlanRequest = z.infer<typeof planRequest>
@@ -353,31 +354,31 @@ export const plan = z.object({
   shard: z.string(),
   node: z.string().nullable(),
   takenAt: time,
-  /** 60 s later: then a new plan is needed. */
+  /** 60 s after creation; later a new plan is needed. */
   validUntil: time,
-  /** When the nodes said what it was computed from. */
+  /** When the nodes reported the values that the plan was computed from. */
   observedAt: time.nullable(),
   basis: z.object({ leader: z.string().nullable(), term: index, peersHash: z.string() }),
   /** "Transfer leadership of s3 to n3". */
   title: z.string(),
-  /** What the button says: "Transfer leadership to n3". */
+  /** The label of the button: "Transfer leadership to n3". */
   action: z.string(),
   before: shardPicture,
   after: shardPicture,
-  /** Sentences with their numbers, and where each number is from. */
+  /** Sentences with their numbers, and the source of each number. */
   effects: z.array(z.object({ text: z.string(), source: z.string() })),
   checks: z.array(planCheck),
-  /** A check blocks it. */
+  /** A check blocks the plan. */
   blocked: z.boolean(),
-  /** §6.4: 1 the button, 2 with a reason, 3 types the id shown, with a reason. */
+  /** docs/design/control-plane.md#plan: 1 needs the button, 2 also a reason, 3 also the displayed id, typed in. */
   confirm: z.union([z.literal(1), z.literal(2), z.literal(3)]),
-  /** What level 3 asks to be typed. */
+  /** The text to type at level 3. */
   confirmText: z.string(),
   /** Milliseconds that writes are expected to wait; null when nothing was measured. */
   writePause: z.object({ expected: number, worst: number, source: z.string() }).nullable(),
   commands: z.object({ cli: z.string(), curl: z.string() }),
   environment: environmentBody,
-  /** Other nodes that could be the target, the best first. */
+  /** Other possible targets, best first. */
   alternatives: z.array(z.object({ node: z.string(), says: z.string(), blocked: z.boolean() })),
 })
 export type Plan = z.infer<typeof plan>
@@ -389,7 +390,7 @@ export const operationStep = z.object({
   at: time.nullable(),
   /** Since the request. */
   milliseconds: number,
-  /** What was seen that shows it. */
+  /** The observation that proves it. */
   evidence: z.string(),
 })
 export type OperationStep = z.infer<typeof operationStep>
@@ -405,20 +406,20 @@ export const operation = z.object({
   state: z.enum(OPERATION_STATES),
   /** The state in a sentence: "Leadership went to n2, not n3". */
   says: z.string(),
-  /** Behind `requested`: "Longer than usual …", '' otherwise. */
+  /** Follows `requested`: "Longer than usual …", '' otherwise. */
   notice: z.string(),
   createdAt: time,
   requestedAt: time.nullable(),
   endedAt: time.nullable(),
   steps: z.array(operationStep),
-  /** Of what the times are uncertain: how often the nodes are looked at. */
+  /** Uncertainty of the times: the polling interval of the nodes. */
   uncertaintyMs: z.number(),
   pauseMs: number,
   expectedPauseMs: number,
-  /** What a node answered, word for word. */
+  /** The node's response, verbatim. */
   answer: z.string(),
   cancellable: z.boolean(),
-  /** Way back: the plan that undoes it, when there is one. */
+  /** The plan that undoes the operation, when there is one. */
   undo: planRequest.nullable(),
   progress: z.object({ done: count, total: count, unit: z.string() }).nullable(),
 })
@@ -440,7 +441,7 @@ export const summary = z.object({
   window: dayWindow.nullable(),
   attention: z.array(attentionItem),
   shards: z.array(shardBrief),
-  /** Operations and imports that run. */
+  /** Running operations and imports. */
   running: z.array(
     z.object({
       id: z.string(),
@@ -458,7 +459,7 @@ export type Summary = z.infer<typeof summary>
 
 // Series
 
-/** Metrics kept of each node and each shard: 10 s for 1 h, 1 min for 24 h. */
+/** Metrics kept for each node and each shard: 10 s for 1 h, 1 min for 24 h. */
 export const SERIES = {
   queries: { unit: '1/s', of: 'both', label: 'queries' },
   writes: { unit: '1/s', of: 'both', label: 'writes' },
@@ -490,7 +491,7 @@ export const seriesBody = z.object({
   from: time,
   to: time,
   stepSeconds: z.number(),
-  /** One value a step; null is a gap. */
+  /** One value per step; null is a gap. */
   series: z.array(
     z.object({ name: z.string(), node: z.string().nullable(), unit: z.string(), values: z.array(number) }),
   ),
@@ -507,9 +508,9 @@ export const serviceView = z.object({
   role: z.string().nullable(),
   version: z.string().nullable(),
   heartbeatAgeSeconds: number,
-  /** Seen by the control plane itself. */
+  /** Observed by the control plane itself. */
   seen: z.boolean(),
-  /** Where what it says of itself differs from what is seen; '' when nothing does. */
+  /** How its own report differs from the observation; '' when they agree. */
   difference: z.string(),
 })
 
@@ -522,18 +523,18 @@ export const registryBody = z.object({
   conflicts: z.array(z.object({ segment: z.string(), owner: z.string(), claims: z.array(z.string()) })),
 })
 
-/** Values that are each allowed and do not go together. */
+/** Values that are valid one by one but not together. */
 export const configWarning = z.object({
   level: z.enum(['warn', 'crit']),
   keys: z.array(z.string()),
-  /** Who has them; of values that differ between nodes, the fewest. */
+  /** The nodes that have them; where nodes differ, the smallest group. */
   nodes: z.array(z.string()),
   says: z.string(),
 })
 export type ConfigWarning = z.infer<typeof configWarning>
 
 export const registryCodecsView = z.object({
-  /** Of the registry, or of the nodes where there is none. */
+  /** From the registry, or from the nodes when there is none. */
   codecs: codecsBody.nullable(),
   source: z.string(),
   nodes: z.array(
@@ -546,7 +547,7 @@ export const registryCodecsView = z.object({
   ),
 })
 
-// Contract of a shard's cluster management (platform.md §7.3), for tools that know it
+// Contract of a shard's cluster management (docs/design/http.md#cluster-changes), for existing tools.
 
 const shardQuery = z.object({ shard: z.string().max(128).optional() })
 const shardParams = z.object({ shard: z.string().max(128) })
@@ -583,14 +584,15 @@ export const CLUSTER_ROUTES = {
   },
   'DELETE /api/v1/shards/{shard}/nodes/{node}': {
     access: 'admin',
-    summary: 'Forgets a node that is away for good. 409 `node-named` says who still names it, or that it answers.',
+    summary:
+      'Forgets a node that is gone permanently. 409 `node-named` lists what still names it, or reports that it responds.',
     params: nodeParams,
     status: 204,
     response: z.undefined(),
   },
   'GET /api/v1/shards/{shard}/events': {
     access: 'viewer',
-    summary: 'What happened on a shard, newest first.',
+    summary: 'Events of a shard, newest first.',
     params: shardParams,
     query: z.object({
       node: z.string().max(128).optional(),
@@ -601,14 +603,14 @@ export const CLUSTER_ROUTES = {
   },
   'GET /api/v1/shards/{shard}/leadership': {
     access: 'viewer',
-    summary: 'Who led a shard within the last 24 h, elections and the longest time without a leader.',
+    summary: 'Leaders of a shard over the last 24 h, elections, and the longest time without a leader.',
     params: shardParams,
     status: 200,
     response: shardLeadership,
   },
   'GET /api/v1/shards/{shard}/config': {
     access: 'viewer',
-    summary: 'Effective configuration of each node, differences marked.',
+    summary: 'Effective configuration of each node, with differences marked.',
     params: shardParams,
     status: 200,
     response: z.object({
@@ -633,7 +635,7 @@ export const CLUSTER_ROUTES = {
   },
   'POST /api/v1/attention/{id}/aside': {
     access: 'operator',
-    summary: 'Puts an item aside for an hour, a day, or until it changes; null takes it back.',
+    summary: 'Puts an item aside for an hour, a day, or until it changes; null restores it.',
     params: z.object({ id: z.string().max(256) }),
     body: z.object({ until: z.enum(['hour', 'day', 'change']).nullable() }),
     status: 204,
@@ -641,7 +643,7 @@ export const CLUSTER_ROUTES = {
   },
   'POST /api/v1/plans': {
     access: 'viewer',
-    summary: 'What an operation would do, and whether it may. Changes nothing.',
+    summary: 'Plans an operation: its effects, and whether it is allowed. Changes nothing.',
     body: planRequest,
     status: 200,
     response: plan,
@@ -679,26 +681,26 @@ export const CLUSTER_ROUTES = {
   },
   'POST /api/v1/operations/{id}/cancel': {
     access: 'admin',
-    summary: 'Cancels what is still armed.',
+    summary: 'Cancels an operation that is still armed.',
     params: idParams,
     status: 200,
     response: operation,
   },
   'GET /api/v1/registry/services': {
     access: 'viewer',
-    summary: 'What the registry knows beside what is seen.',
+    summary: 'Services in the registry, compared with the observed state.',
     status: 200,
     response: registryBody,
   },
   'GET /api/v1/registry/codecs': {
     access: 'viewer',
-    summary: 'The codec list and who works with it.',
+    summary: 'The codec list, and the list that each node uses.',
     status: 200,
     response: registryCodecsView,
   },
   'POST /api/v1/registry/resolve': {
     access: 'operator',
-    summary: 'Asks the resolver by hand.',
+    summary: 'Queries the resolver.',
     body: z.object({
       kind: z.enum(['node', 'router', 'bridge']),
       id: z.string().max(128),
@@ -716,14 +718,14 @@ export const CLUSTER_ROUTES = {
   },
   'GET /cluster/info': {
     access: 'viewer',
-    summary: 'Cluster management interface of a shard: who leads, who is a member.',
+    summary: 'Cluster management interface of a shard: leader and members.',
     query: shardQuery,
     status: 200,
     response: z.unknown(),
   },
   'POST /cluster/promote-learner': {
     access: 'admin',
-    summary: 'Passed to the leader of the shard: makes a learner a voter.',
+    summary: 'Forwarded to the leader of the shard: promotes a learner to a voter.',
     query: shardQuery,
     body: z.object({ node_id: z.string().optional() }),
     status: 202,
@@ -732,7 +734,7 @@ export const CLUSTER_ROUTES = {
   },
   'POST /cluster/demote-voter': {
     access: 'admin',
-    summary: 'Passed to the leader of the shard: makes a voter a learner.',
+    summary: 'Forwarded to the leader of the shard: demotes a voter to a learner.',
     query: shardQuery,
     body: z.object({ node_id: z.string().optional() }),
     status: 202,
@@ -741,7 +743,7 @@ export const CLUSTER_ROUTES = {
   },
   'POST /cluster/transfer-leader': {
     access: 'admin',
-    summary: 'Passed to the leader of the shard: hands leadership over.',
+    summary: 'Forwarded to the leader of the shard: transfers leadership.',
     query: shardQuery,
     body: z.object({ target_node_id: z.string().optional() }),
     status: 202,

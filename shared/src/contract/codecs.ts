@@ -1,6 +1,7 @@
 /**
- * Changing the codec list, rehearsed (console.md §14). The registry takes its list from its file at its start, so nobody
- * can run such a change from here: it is a plan with a checklist, which follows what registry and nodes report.
+ * Codec list changes (docs/design/control-plane.md#codec-list-change). The registry reads its list from a file at
+ * startup, so the control plane cannot apply a change. It keeps a plan with a checklist instead, and follows it by
+ * what registry and nodes report.
  */
 
 import { z } from 'zod'
@@ -8,14 +9,14 @@ import { LIMITS } from '../domain.ts'
 import { ACCESS_LIMITS } from './access.ts'
 import { type ControlRoute, count, noBody, time } from './control.ts'
 
-/** Longer ones are refused by name where the list is read. */
+/** Longer names are refused when the list is read. */
 const entryName = z.string().max(4 * LIMITS.featureBytesMax)
 
 export const codecEntries = z
   .array(
     z.object({
       name: entryName,
-      /** Entry of the list in force that this one was; null: it is new. */
+      /** The entry of the current list that this one was; null when it is new. */
       was: entryName.nullable(),
     }),
   )
@@ -26,12 +27,12 @@ export type CodecEntries = z.infer<typeof codecEntries>
 const step = z.object({
   id: z.enum(['keep', 'stop', 'registry', 'start', 'data', 'queries']),
   title: z.string(),
-  /** What to do, and what happens then. */
+  /** What to do, and its effect. */
   text: z.string(),
   commands: z.array(z.object({ label: z.string(), code: z.string() })),
-  /** `hand`: nobody reports it, so nothing ticks it. */
+  /** `hand`: no component reports it, so it is never checked off automatically. */
   state: z.enum(['hand', 'open', 'done', 'unknown']),
-  /** What was reported that shows the state; '' where nothing is. */
+  /** The report that proves the state; '' when there is none. */
   evidence: z.string(),
 })
 export type CodecStep = z.infer<typeof step>
@@ -39,9 +40,9 @@ export type CodecStep = z.infer<typeof step>
 export const codecPlan = z.object({
   before: z.object({ names: z.array(z.string()), hash: z.string(), source: z.string() }),
   after: z.object({ names: z.array(z.string()), hash: z.string() }),
-  /** The new file, whole. */
+  /** The complete new file. */
   file: z.string(),
-  /** Nothing differs. */
+  /** The lists are equal. */
   same: z.boolean(),
   changes: z.array(
     z.object({
@@ -50,26 +51,26 @@ export const codecPlan = z.object({
       says: z.string(),
     }),
   ),
-  /** Every snapshot that is known and was made with another list than the new one. */
+  /** Every known snapshot that was built with another list than the new one. */
   snapshots: z.array(
     z.object({
       id: z.string(),
       name: z.string(),
       shard: z.string(),
-      /** It can be downloaded here. */
+      /** It can be downloaded from this control plane. */
       stored: z.boolean(),
       bytes: count,
       heldBy: z.array(z.string()),
     }),
   ),
-  /** Saved queries that name an entry that goes; of private ones of others only how many there are. */
+  /** Saved queries that name a removed entry. Other people's private queries are only counted. */
   queries: z.array(z.object({ id: z.string(), name: z.string(), owner: z.string(), uses: z.array(z.string()) })),
   hiddenQueries: count,
   nodes: z.array(
     z.object({
       shard: z.string(),
       node: z.string(),
-      /** Null: it did not tell. */
+      /** Null: not reported. */
       hash: z.string().nullable(),
       answers: z.boolean(),
     }),
@@ -78,26 +79,29 @@ export const codecPlan = z.object({
 })
 export type CodecPlan = z.infer<typeof codecPlan>
 
-/** A plan that somebody carries out. What it lists as invalid is as it was when it was kept; its steps are of now. */
+/**
+ * A plan being carried out. The invalid queries and snapshots are those at the time it was saved; its steps are
+ * current.
+ */
 export const codecChange = z.object({
   id: z.string(),
   by: z.string(),
   reason: z.string(),
   createdAt: time,
   plan: codecPlan,
-  /** All that reports itself is done. */
+  /** Every step that components report is done. */
   complete: z.boolean(),
 })
 export type CodecChange = z.infer<typeof codecChange>
 
 export const codecUsage = z.object({
-  /** By shard: packages that have each entry, in the order of the list. */
+  /** By shard: packages that have each entry, in list order. */
   shards: z.array(
     z.object({
       shard: z.string(),
-      /** Counted of the snapshot that it was given last, as it was built; null: of none that was built here. */
+      /** From the snapshot installed last, as it was built; null when it was not built here. */
       of: z.object({ snapshot: z.string(), name: z.string(), at: time, packages: count }).nullable(),
-      /** By entry; null where nobody counted. */
+      /** By entry; null when not counted. */
       packages: z.record(z.string(), count).nullable(),
     }),
   ),
@@ -107,26 +111,27 @@ export type CodecUsage = z.infer<typeof codecUsage>
 export const CODEC_ROUTES = {
   'GET /api/v1/registry/codec-usage': {
     access: 'viewer',
-    summary: 'Packages that have each rate feature, by shard, as counted of the snapshots that were built here.',
+    summary: 'Packages that have each rate feature, by shard, counted in the snapshots that were built here.',
     status: 200,
     response: codecUsage,
   },
   'POST /api/v1/registry/codec-plan': {
     access: 'admin',
-    summary: 'What another codec list would mean, and how it is brought into force. Changes nothing.',
+    summary: 'The effects of another codec list, and the steps to apply it. Changes nothing.',
     body: z.object({ entries: codecEntries }),
     status: 200,
     response: codecPlan,
   },
   'GET /api/v1/registry/codec-change': {
     access: 'viewer',
-    summary: 'The plan that is carried out, with how far registry and nodes are; null without one.',
+    summary: 'The saved plan, with the progress of registry and nodes; null without one.',
     status: 200,
     response: z.object({ change: codecChange.nullable() }),
   },
   'POST /api/v1/registry/codec-change': {
     access: 'admin',
-    summary: 'Keeps a plan to follow it. Changes nothing at registry and nodes. 409 while another one is kept.',
+    summary:
+      'Saves a plan to follow its progress. Changes nothing on registry and nodes. 409 while another plan is saved.',
     body: z.object({
       entries: codecEntries,
       reason: z.string().trim().min(ACCESS_LIMITS.reasonMin).max(ACCESS_LIMITS.reasonMax),
@@ -138,7 +143,7 @@ export const CODEC_ROUTES = {
   },
   'DELETE /api/v1/registry/codec-change/{id}': {
     access: 'admin',
-    summary: 'Puts a plan away, carried out or not. Changes nothing at registry and nodes.',
+    summary: 'Discards the plan, finished or not. Changes nothing on registry and nodes.',
     params: z.object({ id: z.string().max(64) }),
     status: 204,
     response: noBody,

@@ -1,4 +1,4 @@
-/** Every path of the control plane. The console takes only its types: schemas stay out of what a browser loads. */
+/** Every path of the control plane. The console imports only its types, so that browsers do not load the schemas. */
 
 import { z } from 'zod'
 import { ACCESS_ROUTES } from './access.ts'
@@ -9,17 +9,17 @@ import { IMPORT_ROUTES } from './imports.ts'
 import { LIVE_ROUTES } from './live.ts'
 import { PLAYGROUND_ROUTES } from './playground.ts'
 
-/** What the program itself answers. */
+/** Paths that the program itself serves. */
 export const PROGRAM_ROUTES = {
   'GET /health': {
     access: 'open',
-    summary: 'Whether the process lives.',
+    summary: 'Whether the process is alive.',
     status: 200,
     response: z.object({ status: z.literal('ok') }),
   },
   'GET /ready': {
     access: 'open',
-    summary: 'Whether it does all of its work, and why not; 503 when it does not.',
+    summary: 'Whether it is fully working, and why not; 503 when it is not.',
     status: 200,
     response: z.object({ ready: z.boolean(), reasons: z.array(z.object({ name: z.string(), says: z.string() })) }),
   },
@@ -45,13 +45,13 @@ export const CONTROL_ROUTES = {
 export type ControlRoutes = typeof CONTROL_ROUTES
 export type ControlRouteName = keyof ControlRoutes
 type Side<R, K extends string, D> = R extends { readonly [key in K]: infer S extends z.ZodType } ? S : D
-/** What a caller passes, before defaults are filled in. */
+/** The caller's input, before defaults are filled in. */
 export type RouteInput<N extends ControlRouteName> = {
   readonly params: z.input<Side<ControlRoutes[N], 'params', z.ZodUndefined>>
   readonly query: z.input<Side<ControlRoutes[N], 'query', z.ZodUndefined>>
   readonly body: z.input<Side<ControlRoutes[N], 'body', z.ZodUndefined>>
 }
-/** What a handler is given. */
+/** The handler's input. */
 export type RouteAsked<N extends ControlRouteName> = {
   readonly params: z.output<Side<ControlRoutes[N], 'params', z.ZodUndefined>>
   readonly query: z.output<Side<ControlRoutes[N], 'query', z.ZodUndefined>>

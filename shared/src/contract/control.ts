@@ -1,14 +1,14 @@
 /**
- * How a path of the control plane is written down (console.md §4.5): one table row a path, named `METHOD /path`. The
- * server checks and documents itself by it, the console takes its types from it.
+ * How a path of the control plane is described (docs/design/control-plane.md#structure): one table row per path,
+ * named `METHOD /path`. The server validates and documents itself from it; the console takes its types from it.
  */
 
 import { z } from 'zod'
 
 /**
- * Who may ask. People: viewer < operator < admin. API tokens: a monitoring token reads what a viewer reads, a client
- * token may run queries as well, an admin token may do what an admin does. `session` is for who signed in, as a person or
- * with a token, and for no token by itself.
+ * Required access. People: viewer < operator < admin. API tokens: a monitoring token reads what a viewer reads, a
+ * client token may also run queries, an admin token may do what an admin does. `session` requires a signed-in
+ * session, of a person or a token; a bare API token is not enough.
  */
 export const CONTROL_ACCESS = ['open', 'session', 'viewer', 'query', 'operator', 'admin'] as const
 export type ControlAccess = (typeof CONTROL_ACCESS)[number]
@@ -27,7 +27,7 @@ export type ControlRoute = {
   readonly body?: z.ZodType
   /** `bytes`: the body is a stream that the handler reads itself. */
   readonly takes?: 'bytes'
-  /** `bytes`: the answer is a stream or a file; `text`: plain text. JSON otherwise. */
+  /** `bytes`: the response is a stream or a file; `text`: plain text. JSON otherwise. */
   readonly gives?: 'bytes' | 'text'
   readonly status: 200 | 201 | 202 | 204
   readonly response: z.ZodType
@@ -38,7 +38,7 @@ export type ControlRoute = {
 export const CONTROL_BODY_BYTES_MAX = 65_536
 export const API = '/api/v1'
 
-/** The body of every answer from 400 on, `application/problem+json`. `hint` says what to do. */
+/** The body of every response with status 400 or above, `application/problem+json`. `hint` is the action to take. */
 export const problemBody = z.object({
   status: z.int(),
   code: z.string(),
@@ -50,7 +50,7 @@ export const problemBody = z.object({
 })
 export type Problem = z.infer<typeof problemBody>
 
-/** A source that did not answer; what it would have told is left out, never filled in. */
+/** A source that did not respond. Its values are omitted, never filled in. */
 export const missingSource = z.object({
   source: z.string(),
   code: z.string(),
@@ -62,7 +62,7 @@ export type MissingSource = z.infer<typeof missingSource>
 /** RFC 3339, UTC. */
 export const time = z.iso.datetime()
 export const count = z.int().nonnegative()
-/** `?cursor=&limit=` of lists: the cursor is what the page before gave as `next`. */
+/** `?cursor=&limit=` of lists: the cursor is `next` of the previous page. */
 export const pageQuery = z.object({
   cursor: z.string().max(512).optional(),
   limit: z.coerce.number().int().min(1).max(500).default(100),

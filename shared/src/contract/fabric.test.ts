@@ -18,11 +18,11 @@ test.each([
   [['segment_1', 'segment_2', 'segment_3', 'segment_4'], 'd9342b8f9e70e800113c2f7a803565ae'],
   [['münchen', 'paris'], '05dd3c9a2775c95f4ec8a2f208d92edd'],
   [[], 'e3b0c44298fc1c149afbf4c8996fb924'],
-])('the checksum of %j is the one of platform.md §2.6', (names, checksum) => {
+])('the checksum of %j matches the contract', (names, checksum) => {
   expect(segmentsChecksum(sortedSegments([...names].reverse()))).toBe(checksum)
 })
 
-test('texts are in the order of their bytes', () => {
+test('texts are ordered by their UTF-8 bytes', () => {
   const encoder = new TextEncoder()
   law([fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' })], (a, b) => {
     expect(Math.sign(compareText(a, b))).toBe(Math.sign(compareBytes(encoder.encode(a), encoder.encode(b))))
@@ -44,7 +44,7 @@ test.each([
   expect(segmentFault(name) === '').toBe(fault === '')
 })
 
-test('a registration as existing components send it fits, and so does one with all we add', () => {
+test('a registration is valid as existing components send it, and with all extensions', () => {
   const plain = { kind: 'router', id: 'r1', zone: 'z1', shard: null }
   expect(registerRequest.parse(plain)).toEqual(plain)
   const full = {
@@ -72,13 +72,13 @@ test.each([
   [{ shard: 'x'.repeat(129) }, 'shard'],
   [{ term: -1 }, 'term'],
   [{ segment_counts: Object.fromEntries(Array.from({ length: 1_001 }, (_, i) => [`s${i}`, 1])) }, 'segment_counts'],
-])('a registration with %j is refused at its field', (change, path) => {
+])('a registration with %j is refused, naming its field', (change, path) => {
   const { error } = registerRequest.safeParse({ kind: 'node', id: 'n1', zone: 'z1', shard: 's1', ...change })
 
   expect(error?.issues[0]?.path).toEqual([path])
 })
 
-test('a list of segments has a bound, and every name is checked', () => {
+test('a segment list is bounded, and every name is validated', () => {
   const names = Array.from({ length: REGISTRY_LIMITS.segmentsPerPushMax + 1 }, (_, i) => `s${i}`)
 
   expect(segmentsRequest.safeParse({ zone: 'z1', segments: names.slice(1) }).success).toBe(true)
@@ -96,7 +96,7 @@ test.each([
   ['', '{"address":"a:5","port":6}', { host: 'a', port: 6 }],
   ['', '{"host":"a","quic_port":3}', { host: 'a', quicPort: 3 }],
   ['application/json', '"a:7"', { host: 'a', port: 7 }],
-])('an answer of type %j with %j is read', (type, body, address) => {
+])('a reply of type %j with %j is parsed', (type, body, address) => {
   expect(readResolverAnswer(type, body)).toEqual(address)
 })
 
@@ -115,11 +115,11 @@ test.each([
   ['', '{'],
   ['application/json', 'plain'],
   ['application/json', '[1]'],
-])('an answer of type %j with %j names no host', (type, body) => {
+])('a reply of type %j with %j has no host', (type, body) => {
   expect(readResolverAnswer(type, body)).toBeUndefined()
 })
 
-test('whatever a resolver answers, it is an address or none', () => {
+test('any resolver reply parses to an address or to undefined', () => {
   law([fc.string(), fc.string()], (type, body) => {
     const address = readResolverAnswer(type, body)
     if (address) expect(parseAddress(address.host.includes(':') ? `[${address.host}]` : address.host)).toBeDefined()

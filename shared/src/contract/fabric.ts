@@ -1,7 +1,7 @@
 /**
- * HTTP of the registry and of the resolver: what routers, bridges and nodes say to them and are told (platform.md §2
- * and §3). Paths and fields that existing components use are served as they know them; everything else is an addition
- * that they pass over. Readers take keys they do not know for later additions.
+ * HTTP of the registry and of the resolver, for routers, bridges and nodes (docs/design/http.md#registry,
+ * docs/design/http.md#resolver). Paths and fields of existing components are unchanged; everything else is an
+ * extension that they ignore. Readers ignore unknown keys, so that later versions can add some.
  */
 
 import { sha256 } from '@noble/hashes/sha2.js'
@@ -13,20 +13,20 @@ import { textFault } from '../text.ts'
 
 export const REGISTRY_LIMITS = {
   bodyBytesMax: 65_536,
-  /** A list of segments is the one large body. */
+  /** A segment list is the only large body. */
   segmentsBodyBytesMax: 32 * 1024 * 1024,
   segmentsPerPushMax: 100_000,
   componentsMax: 100_000,
-  /** Lists with a version of their own: three a zone, two a shard. */
+  /** Versioned lists: three per zone, two per shard. */
   datasetsMax: 400_000,
-  /** Segments claimed or reserved by all shards together, each claim counted. */
+  /** Segments claimed or reserved by all shards together. Each claim counts. */
   claimsMax: 1_000_000,
   reservationsMax: 10_000,
-  /** Entries of `segment_counts` that one leader may send, and that are kept of all together. */
+  /** Entries of `segment_counts` that one leader may send, and that are kept in total. */
   segmentCountsMax: 1_000,
   segmentCountsKeptMax: 1_000_000,
   waitSecondsMax: 60,
-  /** Requests of `GET /versions` that wait at once; more are answered at once. */
+  /** Concurrent waiting `GET /versions` requests. Further ones are answered immediately. */
   waitersMax: 10_000,
 } as const
 
@@ -38,7 +38,7 @@ const id = z.string().refine((text) => parseId(text) !== undefined, `must be ${I
 const text = (bytesMax: number) => z.string().max(bytesMax)
 const ids = z.array(z.string())
 
-/** What a segment's name must be; '' or what is wrong, to be put behind the name of the field. */
+/** The rule for segment names: '' or what is wrong, to follow the name of the field. */
 export function segmentFault(name: string): string {
   if (!name.isWellFormed()) return 'is not valid Unicode'
   const bytes = encoder.encode(name)
@@ -54,9 +54,9 @@ const segment = z.string().superRefine((name, context) => {
   if (fault !== '') context.addIssue({ code: 'custom', message: fault })
 })
 
-/** What a component may tell of itself with each heartbeat; kept and shown, never needed. */
+/** What a component may report with each heartbeat. Stored and displayed only. */
 export const componentDetails = z.object({
-  /** Random, another one each time the process starts. */
+  /** Random, and different each time the process starts. */
   instance: text(128).optional(),
   version: text(64).optional(),
   role: z.enum(['leader', 'follower', 'learner']).optional(),
@@ -75,7 +75,7 @@ export const componentDetails = z.object({
 })
 export type ComponentDetails = z.infer<typeof componentDetails>
 
-/** `POST /register`: registers, and is the heartbeat. `shard` is passed over for routers. */
+/** `POST /register`: registers, and is the heartbeat. `shard` is ignored for routers. */
 export const registerRequest = componentDetails.extend({
   kind: z.string(),
   id,
@@ -84,16 +84,16 @@ export const registerRequest = componentDetails.extend({
 })
 export type RegisterRequest = z.infer<typeof registerRequest>
 
-/** What `POST /register` answers; existing registries answer nothing. */
+/** The reply to `POST /register`. Existing registries reply without a body. */
 export const registerBody = z.object({
   epoch: z.string(),
   global_version: count,
   heartbeat_timeout_secs: count,
-  /** Of the codec list in force: who works with another one learns it with its next heartbeat. */
+  /** Hash of the current codec list, so that a component with another list learns of it with its next heartbeat. */
   ordered_hash: z.string().optional(),
 })
 
-/** `POST /shards/{shard}/segments`: the complete list of what the shard holds. */
+/** `POST /shards/{shard}/segments`: the complete list of the shard's segments. */
 export const segmentsRequest = z.object({
   zone: id,
   segments: z.array(segment).max(REGISTRY_LIMITS.segmentsPerPushMax),
@@ -111,13 +111,13 @@ export const conflictBody = z.object({
   owner_zone: z.string(),
 })
 
-/** The answer to a push of which not everything is the shard's; else the body is empty. */
+/** The reply to a push when some of the segments belong to other shards; else the body is empty. */
 export const pushedBody = z.object({ accepted: count, conflicts: z.array(conflictBody) })
 
-/** A push that comes too late: another leader of the shard has pushed in a later term. */
+/** The reply to an outdated push: another leader of the shard has pushed in a later term. */
 export const staleTermBody = z.object({ error: z.literal('stale term'), term: count })
 
-/** `GET /versions`. `epoch` and `warming` are missing in the answers of existing registries. */
+/** `GET /versions`. Existing registries omit `epoch` and `warming`. */
 export const versionsBody = z.object({
   global_version: count,
   versions: z.record(z.string(), count),
@@ -136,19 +136,19 @@ export const shardSegmentsBody = z.object({ version: count, zone: z.string(), se
 /** `GET /shards/{shard}/nodes`. */
 export const shardNodesBody = z.object({ version: count, nodes: ids })
 
-/** `GET /codecs` as far as a node needs it: `hash` is a u64, which JSON.parse only comes near, so nobody reads it. */
+/** `GET /codecs`, as far as a node needs it. `hash` is a u64, which JSON.parse rounds, so it is not read. */
 export const registryCodecsBody = z.object({ rate_features: z.array(z.unknown()) })
 
-/** `PUT /segments/{segment}`: the segment goes to that shard before it is there. */
+/** `PUT /segments/{segment}`: routes the segment to the shard before the shard has it. */
 export const reserveRequest = z.object({ shard: id })
 
-/** `GET /segments/{segment}`: where it goes, and who says that it is theirs, the owner first. */
+/** `GET /segments/{segment}`: the shard it is routed to, and the shards that claim it, the owner first. */
 export const segmentBody = z.object({
   segment: z.string(),
   shard: z.string(),
   zone: z.string(),
   claims: z.array(z.object({ shard: z.string(), zone: z.string() })),
-  /** Only while it is reserved and not claimed yet. */
+  /** Only while it is reserved and not yet claimed. */
   reserved_until: z.iso.datetime().optional(),
 })
 
@@ -163,7 +163,7 @@ export const conflictsBody = z.object({
 const component = componentDetails.extend({ id: z.string(), zone: z.string(), age_secs: z.number().nonnegative() })
 const sharded = component.extend({ shard: z.string() })
 
-/** `GET /topology`: everything the registry knows, in one document. */
+/** `GET /topology`: the complete state of the registry in one document. */
 export const topologyBody = z.object({
   epoch: z.string(),
   global_version: count,
@@ -174,7 +174,7 @@ export const topologyBody = z.object({
   routers: z.array(component),
   bridges: z.array(sharded),
   nodes: z.array(sharded),
-  /** Segment → the shard it goes to. */
+  /** Segment → the shard it is routed to. */
   segments: z.record(z.string(), z.string()),
   conflicts: conflictsBody.shape.conflicts,
   versions: z.record(z.string(), count),
@@ -188,7 +188,7 @@ export const fabricReadyBody = z.object({
 })
 
 /**
- * Sorted by UTF-8 bytes, without repeats: the form in which lists of segments are kept, compared and hashed.
+ * Sorted by UTF-8 bytes, without repeats: the canonical form in which segment lists are stored, compared and hashed.
  */
 export function sortedSegments(names: Iterable<string>): string[] {
   return [...new Set(names)].sort(compareText)
@@ -205,16 +205,16 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Surrogates stand for what is above everything else; as code units they lie below 0xE000. */
+/** Surrogates encode the code points above all others, but as code units they are below 0xE000. */
 function rankOf(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
 
 /**
- * Tells two lists of segments apart: SHA-256 over the names, each behind its byte length as u32 LE; the first 32
- * hexadecimal digits (platform.md §2.6).
+ * Fingerprint of a segment list: SHA-256 over the names, each preceded by its byte length as u32 LE; the first 32
+ * hexadecimal digits (docs/design/http.md#segment-ownership).
  *
- * @param sorted as sortedSegments gives them
+ * @param sorted as returned by sortedSegments
  */
 export function segmentsChecksum(sorted: readonly string[]): string {
   const state = sha256.create()
@@ -227,12 +227,12 @@ export function segmentsChecksum(sorted: readonly string[]): string {
   return bytesToHex(state.digest()).slice(0, 32)
 }
 
-/** What a resolver's answer may be, at most. */
+/** Largest reply of a resolver. */
 export const RESOLVER_ANSWER_BYTES_MAX = 4_096
 
 /**
- * Where a component is. Without a port the caller's own setting counts. `port` is the one that clients and bridges
- * use, `quicPort` the one that nodes of a shard use among themselves.
+ * Where a component listens. Without a port, the caller's own setting applies. Clients and bridges use `port`; the
+ * nodes of a shard use `quicPort` among themselves.
  */
 export type ResolvedAddress = {
   readonly host: string
@@ -242,11 +242,11 @@ export type ResolvedAddress = {
 }
 
 /**
- * Reads the answer of a resolver: a JSON object with `hostname`, `host`, `address` or `addr`, a JSON string, or text
- * (platform.md §3.2). The host may carry a port: `host:port`, `[v6]:port`.
+ * Parses a resolver's reply: a JSON object with `hostname`, `host`, `address` or `addr`, a JSON string, or text
+ * (docs/design/http.md#resolver). The host may include a port: `host:port`, `[v6]:port`.
  *
- * @param contentType of the answer; '' when there is none
- * @returns undefined when it names no valid host
+ * @param contentType of the reply; '' when it has none
+ * @returns undefined when the reply has no valid host
  */
 export function readResolverAnswer(contentType: string, body: string): ResolvedAddress | undefined {
   if (body.length > RESOLVER_ANSWER_BYTES_MAX) return undefined
@@ -279,7 +279,7 @@ function parseJson(source: string): unknown {
   try {
     return JSON.parse(source)
   } catch {
-    // An answer that says JSON and is none names no host, which is all that the caller asks.
+    // Invalid JSON has no host. The caller needs no more detail.
     return undefined
   }
 }
@@ -291,7 +291,7 @@ function isPort(value: unknown): value is number {
 const HOST = /^[A-Za-z0-9._-]{1,253}$/
 const V6 = /^[0-9A-Fa-f:.]{2,45}$/
 
-/** `host`, `host:port`, an IPv6 literal, or `[v6]:port`; undefined when it is none of them. */
+/** `host`, `host:port`, an IPv6 literal, or `[v6]:port`; undefined for anything else. */
 export function parseAddress(written: string): ResolvedAddress | undefined {
   const bracketed = /^\[([^\]]+)\](?::(\d{1,5}))?$/.exec(written)
   if (bracketed) return V6.test(bracketed[1] as string) ? withPort(bracketed[1] as string, bracketed[2]) : undefined

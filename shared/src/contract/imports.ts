@@ -1,4 +1,7 @@
-/** Uploads, imports and snapshots of the control plane (console.md §8 and §10). */
+/**
+ * Uploads, imports and snapshots of the control plane (docs/design/control-plane.md#imports,
+ * docs/design/control-plane.md#snapshots).
+ */
 
 import { z } from 'zod'
 import { ACCESS_LIMITS } from './access.ts'
@@ -7,15 +10,15 @@ import { type ControlRoute, count, noBody, time } from './control.ts'
 import { SNAPSHOT_ORIGINS } from './node.ts'
 
 export const IMPORT_LIMITS = {
-  /** Of one file as it is sent, and as it is unpacked. */
+  /** Of one file, as sent and as unpacked. */
   fileBytesMax: 64 * 2 ** 30,
   chunkBytes: 8 * 2 ** 20,
-  /** A file that is sent as gzip may grow by this factor at most. */
+  /** Largest expansion factor of a gzip file. */
   unpackFactorMax: 250,
-  /** Uploads that are not finished, and finished ones no import has taken. */
+  /** Unfinished uploads, and finished ones that no import uses yet. */
   uploadsMax: 32,
   uploadKeptMs: 48 * 3_600_000,
-  /** Imports that are not over. */
+  /** Unfinished imports. */
   importsOpenMax: 16,
   nameMax: 128,
   codecFileCharactersMax: 16_384,
@@ -23,7 +26,7 @@ export const IMPORT_LIMITS = {
   errorsKept: 10_000,
   logLinesMax: 200,
   ratesMax: 60,
-  /** A node has this long to fetch a snapshot, however often it comes back. */
+  /** Time a node has to fetch a snapshot, retries included. */
   pullMs: 3_600_000,
 } as const
 
@@ -37,11 +40,11 @@ const idParams = z.object({ id })
 const shardId = z.string().min(1).max(128)
 
 export const uploadRequest = z.object({
-  /** As the file is called where it comes from; only shown, never a path. */
+  /** The original file name. Only displayed, never used as a path. */
   name: z.string().min(1).max(1_024),
   bytes: z.int().min(1).max(IMPORT_LIMITS.fileBytesMax),
   kind: z.enum(FILE_KINDS),
-  /** SHA-256 of size, first and last MiB: tells whether a file chosen again is the same. */
+  /** SHA-256 of size, first and last MiB: identifies a file that is chosen again. */
   fingerprint: digest,
 })
 
@@ -50,23 +53,23 @@ export const uploadView = z.object({
   name: z.string(),
   kind: z.enum(FILE_KINDS),
   bytes: count,
-  /** Where the next chunk begins. */
+  /** Offset of the next chunk. */
   offset: count,
   chunkBytes: count,
   fingerprint: z.string(),
   complete: z.boolean(),
-  /** Of the whole file, once it was read after the last chunk. */
+  /** Digest of the whole file, computed after the last chunk. */
   sha256: z.string().nullable(),
   import: z.string().nullable(),
   by: z.string(),
   createdAt: time,
   touchedAt: time,
-  /** It is dropped then unless a chunk comes before. */
+  /** The upload is dropped at this time unless another chunk arrives. */
   expiresAt: time,
 })
 export type UploadView = z.infer<typeof uploadView>
 
-/** In their order; `errors` only when something is wrong. */
+/** In order. `errors` only if there are errors. */
 export const BUILD_PHASES = ['settings', 'properties', 'packages', 'tables', 'write', 'verify'] as const
 export type BuildPhase = (typeof BUILD_PHASES)[number]
 
@@ -89,21 +92,21 @@ const importFile = z.object({
   bytes: count,
   received: count,
   sha256: z.string().nullable(),
-  /** Lines with data, counted by the reader; null before it has. */
+  /** Lines with data, counted by the reader; null before the count is known. */
   rows: count.nullable(),
-  /** It came as gzip and was unpacked. */
+  /** The file was sent as gzip and unpacked. */
   unpacked: z.boolean(),
 })
 
-/** What each of three counted: the lines of the files, the builder, and the snapshot read back from disk. */
+/** Three independent counts: lines of the files, rows in the builder, and rows of the snapshot read back from disk. */
 export const importCounters = z.object({
   reader: z.object({ properties: count, packages: count }),
   builder: z.object({ properties: count, packages: count, outOfWindow: count }),
   readBack: z.object({ properties: count, packages: count }),
   agree: z.boolean(),
-  /** Rows that were left out because an import before had rejected them; absent: none were. */
+  /** Rows left out because an earlier import had rejected them; absent when none were. */
   rejected: z.object({ properties: count, packages: count }).optional(),
-  /** In words, which two differ. */
+  /** Which two counts differ. */
   differs: z.array(z.string()),
 })
 
@@ -114,7 +117,7 @@ export const importView = z.object({
   state: z.enum(IMPORT_STATES),
   /** The state in a sentence. */
   says: z.string(),
-  /** What to do about it; '' when nothing is to be done. */
+  /** The action to take; '' when there is none. */
   hint: z.string(),
   by: z.string(),
   createdAt: time,
@@ -125,13 +128,13 @@ export const importView = z.object({
   progress: z
     .object({
       phase: z.enum([...BUILD_PHASES, 'errors']),
-      /** From 1. */
+      /** Starts at 1. */
       number: count,
       of: count,
       /** Bytes or parts of this phase. */
       done: count,
       total: count,
-      /** Of the whole; never goes back, 100 only when all is verified. */
+      /** Of the whole import. Never decreases, and reaches 100 only after verification. */
       percent: z.number(),
       records: count,
       recordsPerSecond: count,
@@ -141,7 +144,7 @@ export const importView = z.object({
       memoryBytes: count.nullable(),
     })
     .nullable(),
-  /** Records a second of late, the newest last. */
+  /** Recent records per second, newest last. */
   rates: z.array(count),
   log: z.array(z.string()),
   errors: z
@@ -149,19 +152,19 @@ export const importView = z.object({
       count,
       countByKind: z.record(z.string(), count),
       kept: count,
-      /** Of the kept ones, by file: only these have rows to download. */
+      /** Of the kept errors, by file. Only these have rows to download. */
       keptOf: z.object({ properties: count, packages: count }),
-      /** Rows that a build could leave out; null: it cannot, and `again` says why. */
+      /** Rows that a rebuild can leave out; null when it cannot, for the reason in `again`. */
       rows: count.nullable(),
       again: z.string(),
     })
     .nullable(),
-  /** Import whose rejected rows are left out. */
+  /** The import whose rejected rows are left out. */
   withoutRowsOf: z.string().nullable(),
-  /** The codec list that came with the files; null: that of the shard, or of the registry. */
+  /** The codec list uploaded with the files; null to use that of the shard or the registry. */
   codecs: z.array(z.string()).nullable(),
   counters: importCounters.nullable(),
-  /** Content digest of what was built. */
+  /** Content digest of the result. */
   snapshot: z.string().nullable(),
   result: z
     .object({
@@ -179,14 +182,16 @@ export type ImportView = z.infer<typeof importView>
 
 export const importsBody = z.object({ imports: z.array(importView), uploads: z.array(uploadView) })
 
-/** What `/imports/new` needs: the codec list to check by, shards to choose, room, and how fast builds were here. */
+/**
+ * Data for `/imports/new`: the codec list to validate with, shards to choose from, free space, and past build speed.
+ */
 export const importOptions = z.object({
   codecs: z.object({ names: z.array(z.string()), hash: z.string(), source: z.string() }).nullable(),
   codecsError: z.string(),
   shards: z.array(z.string()),
   freeBytes: count.nullable(),
   recordsPerSecond: count.nullable(),
-  /** Files may be taken from a folder of the control plane. */
+  /** Files may be taken from an import folder of the control plane. */
   folder: z.boolean(),
   today: day,
   window: z.object({ from: day, to: day }),
@@ -195,31 +200,31 @@ export type ImportOptions = z.infer<typeof importOptions>
 
 const codecNames = z.array(z.string().max(256)).min(1).max(24)
 
-/** A file of the import folder, by its path in there. */
+/** A file of the import folder, by its relative path. */
 export const folderFile = z.object({ path: z.string(), bytes: count, changedAt: time })
 export type FolderFile = z.infer<typeof folderFile>
 
 export const importError = z.object({
   file: z.string(),
-  /** From 1; 0 when it is the file as a whole. */
+  /** Starts at 1; 0 for the file as a whole. */
   line: count,
   column: count,
   name: z.string(),
   value: z.string(),
   kind: z.string(),
   message: z.string(),
-  /** The line as it stands in the file; null where none was kept. */
+  /** The original line; null when it was not kept. */
   row: z.string().nullable(),
 })
 export type ImportError = z.infer<typeof importError>
 
 export const REJECTED_FILES = ['rejected-properties.csv', 'rejected-packages.csv', 'errors.csv', 'errors.json'] as const
 
-/** Packages of a segment, day by day from the first day of the window. */
+/** Packages of a segment, by day from the first day of the window. */
 const segmentCoverage = z.object({
   name: z.string(),
   properties: count,
-  /** Rooms left on all days; null where it was not counted. */
+  /** Rooms left on all days; null when not counted. */
   rooms: count.nullable(),
   packages: z.array(count),
 })
@@ -233,7 +238,7 @@ export const snapshotView = z.object({
   /** Content digest. */
   id: z.string(),
   name: z.string(),
-  /** `import`: built here; else why a node wrote it. */
+  /** `import`: built here; otherwise why a node wrote it. */
   origin: z.enum(['import', ...SNAPSHOT_ORIGINS]),
   shard: z.string(),
   /** False: only a node has it. */
@@ -244,16 +249,16 @@ export const snapshotView = z.object({
   roomTypes: count.nullable(),
   window: z.object({ from: day, to: day }).nullable(),
   codecHash: z.string(),
-  /** False: the list in force is another one, so it can be loaded nowhere. Null: the list is not known. */
+  /** False: the current list differs, so no shard can load it. Null: the current list is unknown. */
   codecsCurrent: z.boolean().nullable(),
   bytes: count,
   sha256: z.string().nullable(),
   createdAt: time,
   by: z.string(),
   import: z.string().nullable(),
-  /** Counters agree, so it may be installed. */
+  /** The counts agree, so it may be installed. */
   installable: z.boolean(),
-  /** Shards that serve it now, by what the nodes and the operations say. */
+  /** Shards that serve it now, from the reports of nodes and the operations. */
   servedBy: z.array(z.string()),
   /** Nodes whose newest own snapshot it is. */
   heldBy: z.array(z.object({ shard: z.string(), node: z.string() })),
@@ -270,18 +275,18 @@ export const snapshotDetails = snapshotView.extend({
 })
 export type SnapshotDetails = z.infer<typeof snapshotDetails>
 
-/** Whether a shard would come back with its data after all of its nodes had stopped. */
+/** Whether a shard would recover its data after all of its nodes had stopped. */
 export const restorable = z.object({
   shard: z.string(),
   verdict: z.enum(['yes', 'no', 'unknown']),
   /** "Yes: 3 of 3 voters have a snapshot and the log behind it on disk, 2 needed". */
   says: z.string(),
-  /** Of the files themselves: "2 of 3 voters hold 8f3a…"; '' while no node told of one. */
+  /** Of the files themselves: "2 of 3 voters hold 8f3a…"; '' while no node has reported one. */
   same: z.string(),
 })
 export type Restorable = z.infer<typeof restorable>
 
-/** The nodes of a shard beside the snapshots that are known of it. A node tells of its newest one only. */
+/** The nodes of a shard with their known snapshots. A node reports only its newest. */
 export const snapshotMatrix = z.object({
   shard: z.string(),
   voters: count,
@@ -290,11 +295,11 @@ export const snapshotMatrix = z.object({
     z.object({
       id: z.string(),
       name: z.string(),
-      /** Its file lies here as well. */
+      /** Its file is also stored here. */
       stored: z.boolean(),
       codecsCurrent: z.boolean().nullable(),
       createdAt: time.nullable(),
-      /** Voters whose newest it is, by what they told last. */
+      /** Voters whose newest snapshot it is, by their last report. */
       voters: count,
       /** A majority of the voters has it. */
       majority: z.boolean(),
@@ -305,14 +310,16 @@ export const snapshotMatrix = z.object({
       node: z.string(),
       role: z.enum(VIEW_ROLES),
       voter: z.boolean().nullable(),
-      /** `told`: of late; `last`: it does not answer, this is the last that it told; `silent`: it never told. */
+      /**
+       * `told`: a recent report. `last`: the node does not respond; this is its last report. `silent`: no report yet.
+       */
       word: z.enum(['told', 'last', 'silent']),
       at: time.nullable(),
-      /** Why it does not answer; '' when it does. */
+      /** Why it does not respond; '' when it does. */
       error: z.string(),
-      /** Id of its newest snapshot; null: it has none, or did not tell. */
+      /** Id of its newest snapshot; null when it has none or reported none. */
       holds: z.string().nullable(),
-      /** Last entry of its log, which goes on from the snapshot. */
+      /** Last entry of its log, which continues from the snapshot. */
       lastIndex: count.nullable(),
     }),
   ),
@@ -323,7 +330,7 @@ const side = z.object({
   title: z.string(),
   kind: z.enum(['snapshot', 'shard']),
   id: z.string(),
-  /** Node that was asked; null for a snapshot. */
+  /** The node queried; null for a snapshot. */
   node: z.string().nullable(),
   at: time,
   properties: count,
@@ -336,7 +343,7 @@ export const comparison = z.object({
   b: side,
   equal: z.boolean(),
   codecsEqual: z.boolean().nullable(),
-  /** Both sides' days together. */
+  /** The days of both sides. */
   window: z.object({ from: day, to: day }).nullable(),
   segments: z.array(
     z.object({
@@ -344,7 +351,7 @@ export const comparison = z.object({
       in: z.enum(['a', 'b', 'both']),
       properties: z.object({ a: count, b: count }),
       packages: z.object({ a: count, b: count }),
-      /** b − a, day by day from window.from. */
+      /** b − a, by day from window.from. */
       days: z.array(z.int()),
     }),
   ),
@@ -354,7 +361,7 @@ export type Comparison = z.infer<typeof comparison>
 export const IMPORT_ROUTES = {
   'POST /api/v1/uploads': {
     access: 'operator',
-    summary: 'Begins an upload; chunks follow with PATCH. 507 when the disk has no room for it.',
+    summary: 'Starts an upload; chunks follow with PATCH. 507 when the disk has too little space.',
     body: uploadRequest,
     status: 201,
     response: uploadView,
@@ -365,33 +372,33 @@ export const IMPORT_ROUTES = {
     status: 200,
     response: z.object({
       files: z.array(folderFile),
-      /** There are more than are listed. */
+      /** More files exist than are listed. */
       more: z.boolean(),
     }),
   },
   'POST /api/v1/import-folder': {
     access: 'operator',
-    summary: 'Takes a file of the import folder as an upload that is complete; it is read where it lies.',
+    summary: 'Registers a file of the import folder as a complete upload. The file is read in place.',
     body: z.object({ path: z.string().min(1).max(1_024), kind: z.enum(FILE_KINDS) }),
     status: 201,
     response: uploadView,
   },
   'POST /api/v1/import-codecs': {
     access: 'operator',
-    summary: 'Reads a codec file for an import. Keeps nothing.',
+    summary: 'Parses a codec file for an import. Stores nothing.',
     body: z.object({ text: z.string().max(IMPORT_LIMITS.codecFileCharactersMax) }),
     status: 200,
     response: z.object({ names: z.array(z.string()), hash: z.string() }),
   },
   'GET /api/v1/uploads': {
     access: 'operator',
-    summary: 'Uploads that are under way or wait for an import.',
+    summary: 'Uploads that are in progress or wait for an import.',
     status: 200,
     response: z.object({ uploads: z.array(uploadView) }),
   },
   'GET /api/v1/uploads/{id}': {
     access: 'operator',
-    summary: 'One upload; `upload-offset` of the answer (also to HEAD) says where the next chunk begins.',
+    summary: 'One upload; `upload-offset` of the response (also to HEAD) is the offset of the next chunk.',
     params: idParams,
     status: 200,
     response: uploadView,
@@ -399,7 +406,7 @@ export const IMPORT_ROUTES = {
   'PATCH /api/v1/uploads/{id}': {
     access: 'operator',
     summary:
-      'One chunk at `upload-offset` with `x-chunk-sha256`. 409 `wrong-offset` has the true one in `offset`; 460: the checksum differs, send it again.',
+      'One chunk at `upload-offset` with `x-chunk-sha256`. 409 `wrong-offset` has the expected one in `offset`. 460: checksum mismatch, send the chunk again.',
     params: idParams,
     takes: 'bytes',
     status: 200,
@@ -407,28 +414,28 @@ export const IMPORT_ROUTES = {
   },
   'DELETE /api/v1/uploads/{id}': {
     access: 'operator',
-    summary: 'Drops an upload.',
+    summary: 'Deletes an upload.',
     params: idParams,
     status: 204,
     response: noBody,
   },
   'GET /api/v1/import-options': {
     access: 'viewer',
-    summary: 'What an import can be made with.',
+    summary: 'The options for a new import.',
     status: 200,
     response: importOptions,
   },
   'POST /api/v1/imports': {
     access: 'operator',
-    summary: 'Makes a snapshot of two uploads; begins as soon as both are complete.',
+    summary: 'Builds a snapshot from two uploads. Starts when both are complete.',
     body: z.object({
       name: z.string().trim().min(1).max(IMPORT_LIMITS.nameMax),
       shard: shardId,
       properties: id,
       packages: id,
-      /** For nodes that read a file of their own; refused where a registry has the list, unless it is the same. */
+      /** For nodes that read a codec file of their own. Refused if a registry has a different list. */
       codecs: codecNames.optional(),
-      /** Nights to keep; today and a year unless given. */
+      /** Nights to keep; a year from today by default. */
       from: day.optional(),
       to: day.optional(),
     }),
@@ -437,7 +444,7 @@ export const IMPORT_ROUTES = {
   },
   'GET /api/v1/imports': {
     access: 'viewer',
-    summary: 'Imports, newest first, and uploads that are not taken by one.',
+    summary: 'Imports, newest first, and uploads without an import.',
     status: 200,
     response: importsBody,
   },
@@ -450,14 +457,14 @@ export const IMPORT_ROUTES = {
   },
   'POST /api/v1/imports/{id}/cancel': {
     access: 'operator',
-    summary: 'Ends an import that is not over and removes what it has written.',
+    summary: 'Cancels a running import and removes its output.',
     params: idParams,
     status: 200,
     response: importView,
   },
   'POST /api/v1/imports/{id}/again': {
     access: 'operator',
-    summary: 'Builds from the same files without the rows that were rejected. 409 when these are not known one by one.',
+    summary: 'Rebuilds from the same files without the rejected rows. 409 when not every rejected row is known.',
     params: idParams,
     body: z.object({ reason: z.string().trim().min(ACCESS_LIMITS.reasonMin).max(ACCESS_LIMITS.reasonMax) }),
     status: 201,
@@ -465,7 +472,7 @@ export const IMPORT_ROUTES = {
   },
   'GET /api/v1/imports/{id}/errors': {
     access: 'viewer',
-    summary: 'What is wrong with the files, in their order.',
+    summary: 'Errors in the files, in file order.',
     params: idParams,
     query: z.object({
       kind: z.string().max(64).optional(),
@@ -477,13 +484,13 @@ export const IMPORT_ROUTES = {
     response: z.object({
       errors: z.array(importError),
       next: count.nullable(),
-      /** Kept ones that match. */
+      /** Kept errors that match. */
       total: count,
     }),
   },
   'GET /api/v1/imports/{id}/files/{file}': {
     access: 'viewer',
-    summary: 'Rejected rows as they stand in their files, or the errors as CSV or JSON.',
+    summary: 'Rejected rows exactly as in their files, or the errors as CSV or JSON.',
     params: z.object({ id, file: z.enum(REJECTED_FILES) }),
     status: 200,
     gives: 'bytes',
@@ -497,9 +504,9 @@ export const IMPORT_ROUTES = {
   },
   'GET /api/v1/snapshots/matrix': {
     access: 'viewer',
-    summary: 'Which node holds which snapshot, and whether each shard would come back after a full stop.',
+    summary: 'Which node holds which snapshot, and whether each shard would recover after a full stop.',
     query: z.object({
-      /** Whose nodes are listed; without it those of the only shard there is. */
+      /** The shard whose nodes are listed. May be omitted when there is only one. */
       shard: shardId.optional(),
     }),
     status: 200,
@@ -507,14 +514,14 @@ export const IMPORT_ROUTES = {
   },
   'GET /api/v1/snapshots/compare': {
     access: 'viewer',
-    summary: 'What differs by segment and day: two snapshots, or one and a running shard (`shard:s1`).',
+    summary: 'Differences by segment and day between two snapshots, or a snapshot and a running shard (`shard:s1`).',
     query: z.object({ a: z.string().max(160), b: z.string().max(160) }),
     status: 200,
     response: comparison,
   },
   'GET /api/v1/snapshots/{id}': {
     access: 'viewer',
-    summary: 'One snapshot with its coverage.',
+    summary: 'One snapshot, with its coverage.',
     params: z.object({ id: digest }),
     status: 200,
     response: snapshotDetails,
@@ -529,7 +536,7 @@ export const IMPORT_ROUTES = {
   },
   'GET /api/v1/snapshots/{id}/archive': {
     access: 'operator',
-    summary: 'A tar with the snapshot file, a manifest of what it holds and was made from, and SHA256SUMS.',
+    summary: 'A tar with the snapshot file, a manifest of its content and sources, and SHA256SUMS.',
     params: z.object({ id: digest }),
     status: 200,
     gives: 'bytes',
@@ -541,7 +548,7 @@ export const IMPORT_ROUTES = {
     params: z.object({ id: digest }),
     body: z.object({
       reason: z.string().trim().max(ACCESS_LIMITS.reasonMax).default(''),
-      /** The digest once more. */
+      /** The digest, repeated. */
       confirm: z.string().max(128),
     }),
     status: 204,
@@ -549,7 +556,7 @@ export const IMPORT_ROUTES = {
   },
   'GET /api/v1/pull/{id}': {
     access: 'open',
-    summary: 'For nodes: the snapshot file, with the short-lived token that was made for it; takes `range`.',
+    summary: 'For nodes: the snapshot file, authorized by a short-lived token issued for it; takes `range`.',
     params: z.object({ id: digest }),
     status: 200,
     gives: 'bytes',

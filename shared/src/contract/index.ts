@@ -1,4 +1,4 @@
-/** The door of the HTTP contracts: what programs say to each other, as schemas. Pure, and so fit for browsers. */
+/** Entry point of the HTTP contracts between programs, as schemas. Pure, so usable in browsers. */
 
 export * from './access.ts'
 export * from './cluster-view.ts'

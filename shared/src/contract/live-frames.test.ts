@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyOps, diffValues, TOPIC } from './live-frames.ts'
 
-/** JSON as it comes over the wire: own keys only, no minus zero. */
+/** JSON as received: own keys only, no minus zero. */
 const json = fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown)
 
-test('what is found to differ, applied to the value before, gives the value after', () => {
+test('applying the differences to the old value gives the new one', () => {
   fc.assert(
     fc.property(json, json, (before, after) => {
       const ops = JSON.parse(JSON.stringify(diffValues(before, after)))
@@ -14,7 +14,7 @@ test('what is found to differ, applied to the value before, gives the value afte
   )
 })
 
-test('equal values differ in nothing', () => {
+test('equal values have no differences', () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(diffValues(value, structuredClone(value))).toEqual([])
@@ -22,7 +22,7 @@ test('equal values differ in nothing', () => {
   )
 })
 
-test('parts that no change touches stay the same objects', () => {
+test('unchanged parts stay the same objects', () => {
   const before = {
     shards: [
       { id: 's1', lag: 1 },
@@ -37,11 +37,11 @@ test('parts that no change touches stay the same objects', () => {
   expect(before.shards[1]?.lag).toBe(2)
 })
 
-test('a key without a value leaves, one with null stays', () => {
+test('an op without a value removes the key, and null sets it', () => {
   expect(applyOps({ a: 1, b: 2 }, [[['a']], [['b'], null]])).toEqual({ b: null })
 })
 
-test('a key called __proto__ is a key like others', () => {
+test('a key named __proto__ is an ordinary key', () => {
   const after = JSON.parse('{"__proto__": {"lag": 1}}') as object
   const ops = diffValues({}, after)
 

@@ -1,11 +1,11 @@
-/** Limits, frames and changes of the live channel: the part that browsers run, and so without schemas. */
+/** Limits, frames and deltas of the live channel: the part that browsers run, without schemas. */
 
 export const LIVE = {
   path: '/api/v1/live',
   frameBytesMax: 4_096,
-  /** Topics one connection may follow. */
+  /** Topics that one connection may subscribe to. */
   topicsMax: 64,
-  /** Deltas kept a topic, for who comes back. */
+  /** Deltas kept per topic, for clients that reconnect. */
   keptMax: 1_000,
   framesPerSecond: 4,
   framesPerSecondFast: 10,
@@ -13,10 +13,10 @@ export const LIVE = {
   pingMs: 5_000,
 } as const
 
-/** Followed by a name: `shard:s1`, `node:s1/n1`, `op:{id}`, `import:{id}`. */
+/** Prefixes that are followed by a name: `shard:s1`, `node:s1/n1`, `op:{id}`, `import:{id}`. */
 export const TOPIC = /^(?:summary|ops|audit|imports|(?:shard|node|op|import):[^\s]{1,260})$/
 
-/** A change of a topic's value: at each path the new value; without one it is removed. */
+/** A change of a topic's value: a path and its new value. Without a value the key is removed. */
 export type LiveOp = readonly [path: readonly (string | number)[], value?: unknown]
 
 export type ServerFrame =
@@ -34,8 +34,8 @@ export type ServerFrame =
   | { readonly t: 'bye'; readonly code: string; readonly retryMs: number }
 
 /**
- * Applies a delta to a value without changing it: what the ops do not touch is shared with the value before, so that
- * equal parts stay equal by identity.
+ * Applies a delta to a value without changing it. Parts that the ops do not touch are shared with the old value, so
+ * that equal parts stay identical.
  */
 export function applyOps(value: unknown, ops: readonly LiveOp[]): unknown {
   return ops.reduce((before, [path, ...after]) => replaceAt(before, path, 0, after), value)
@@ -58,13 +58,14 @@ function replaceAt(value: unknown, path: LiveOp[0], depth: number, after: readon
   return copy
 }
 
-/** Keys are names of nodes and segments, too: an assignment to one called `__proto__` would set no key. */
+/** Keys include names of nodes and segments: assigning to one named `__proto__` would not create a key. */
 function setOwn(target: object, key: string | number, value: unknown): void {
   Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true })
 }
 
 /**
- * What turns one JSON value into another. Arrays of equal length are compared place by place, others replaced whole.
+ * The difference between two JSON values. Arrays of equal length are compared element by element, others replaced as
+ * a whole.
  */
 export function diffValues(before: unknown, after: unknown, path: LiveOp[0] = [], ops: LiveOp[] = []): LiveOp[] {
   if (Object.is(before, after)) return ops

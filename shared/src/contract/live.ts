@@ -1,4 +1,7 @@
-/** The live channel between console and control plane, `/api/v1/live` (console.md §4.4): JSON in text frames. */
+/**
+ * The live channel between console and control plane, `/api/v1/live` (docs/design/control-plane.md#live-channel):
+ * JSON in text frames.
+ */
 
 import { z } from 'zod'
 import { type ControlRoute, count, time } from './control.ts'
@@ -28,7 +31,7 @@ export const pollBody = z.object({
 export const LIVE_ROUTES = {
   'GET /api/v1/poll': {
     access: 'viewer',
-    summary: 'Whole values of live topics, for where WebSockets cannot pass.',
+    summary: 'Complete values of live topics, for networks that block WebSockets.',
     query: pollQuery,
     status: 200,
     response: pollBody,

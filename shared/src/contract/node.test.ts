@@ -82,7 +82,7 @@ const STARTING: NodeStatus = {
   cluster: null,
 }
 
-test('the status of a node that starts and of one that serves fit the schema', () => {
+test('the status of a starting and of a serving node fits the schema', () => {
   expect(statusBody.parse(STARTING)).toEqual(STARTING)
 
   const serving = {
@@ -102,26 +102,26 @@ test('the status of a node that starts and of one that serves fit the schema', (
     },
     wal: { bytes: 4_096, files: 1 },
     disk: { free_bytes: 1, full: false },
-    digest: { value: '0123456789abcdef', checked_index: 5 },
+    digest: { value: '0123456789abcdef', checked_index: 5, checked_value: '00000000000000ff' },
     snapshot: SNAPSHOT,
     maintenance: { last_day: 20_000, last_success_at: null, removed_packages: 0 },
   }
   expect(statusBody.parse(serving)).toEqual(serving)
 })
 
-test('a number of the wrong kind is refused with its path', () => {
+test('a value of the wrong type is refused with its path', () => {
   const { success, error } = statusBody.safeParse({ ...STARTING, cores: { start: 2, now: 'two' } })
 
   expect(success).toBe(false)
   expect(error?.issues[0]?.path).toEqual(['cores', 'now'])
 })
 
-test('keys of a later version do not make an answer unreadable', () => {
+test('unknown keys of a later version are ignored', () => {
   expect(errorBody.parse({ error: 'no', code: 'later' })).toEqual({ error: 'no' })
   expect(statusBody.safeParse({ ...STARTING, later: 1 }).success).toBe(true)
 })
 
-test('the codec list of the sample fits, its u64 as near as a number comes', () => {
+test('the sample codec list fits the schema, with its u64 rounded to a number', () => {
   const list = createCodecList([
     'free_cancellation',
     'non_refundable',
@@ -140,7 +140,7 @@ test('the codec list of the sample fits, its u64 as near as a number comes', () 
   expect(body.hash_hex).toBe('1fbe79d405deae0f')
 })
 
-test('answers fit their schemas', () => {
+test('responses fit their schemas', () => {
   const property = {
     id: 'p1',
     segment: 'paris',
@@ -168,7 +168,7 @@ test('answers fit their schemas', () => {
   expect(healthzText.safeParse('fine').success).toBe(false)
 })
 
-test('requests have defaults, and a shutdown is never one', () => {
+test('requests have defaults, but shutdown must be explicit', () => {
   expect(maintenanceRequest.parse({})).toEqual({ force: false })
   expect(wordsQuery.parse({})).toEqual({ kind: 'segment', prefix: '', limit: 100 })
   expect(wordsQuery.parse({ limit: '20', kind: 'area' })).toMatchObject({ limit: 20, kind: 'area' })
@@ -208,7 +208,7 @@ const INFO: ClusterInfo = {
   last_operation: { kind: 'demote', node: 'n5', result: 'failed', reason: 'n5 was lost', at: SNAPSHOT.created_at },
 }
 
-test('what a node tells of its shard fits, and a member of no known role does not', () => {
+test('the shard info of a node fits the schema, but a member with an unknown role does not', () => {
   expect(clusterInfoBody.parse(INFO)).toEqual(INFO)
   const voters = [{ id: 'n1', state: 'seeded', snapshot: 'a'.repeat(64), index: 1, detail: '' }] as const
   const bootstrap = { waits_for: 'snapshot', why: 'on 1 of 3 voters', needed: 2, voters } as const
@@ -219,7 +219,7 @@ test('what a node tells of its shard fits, and a member of no known role does no
   expect(nodeInfoBody.safeParse({ leader_id: null, shard_id: 's1', zone_id: 'z1', node_id: 'n1' }).success).toBe(false)
 })
 
-test('changes name a node by a valid id, loads a file by its whole path or a digest', () => {
+test('changes require a valid node id, and loads an absolute path or a digest', () => {
   for (const id of ['n1', 'a.b_c-D9', 'x'.repeat(128)])
     expect(memberRequest.safeParse({ node_id: id }).success).toBe(true)
   for (const id of ['', '.', '..', 'a b', 'a/b', 'ü', 'x'.repeat(129), 7, null]) {
@@ -235,7 +235,7 @@ test('changes name a node by a valid id, loads a file by its whole path or a dig
   }
 })
 
-test('paths that take a node id are of clustered mode, and say so', () => {
+test('paths that take a node id exist in clustered mode only', () => {
   const routes: NodeRoute[] = Object.values(NODE_ROUTES)
 
   for (const { path, mode } of routes)
@@ -243,7 +243,7 @@ test('paths that take a node id are of clustered mode, and say so', () => {
   for (const { path, mode } of routes) if (path.startsWith('/cluster/')) expect(mode).toBe('clustered')
 })
 
-test('every path stands once, and what changes something is for admins', () => {
+test('every path is listed once, and changes require the admin role', () => {
   const routes: NodeRoute[] = Object.values(NODE_ROUTES)
 
   expect(new Set(routes.map(({ method, path }) => `${method} ${path}`)).size).toBe(routes.length)

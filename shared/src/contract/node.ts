@@ -1,6 +1,6 @@
 /**
- * HTTP of a node on api_port: every path, what it takes and gives (platform.md §7.2–7.6). Those of clustered mode answer
- * 404 in standalone mode. Readers take keys they do not know for later additions: no schema here refuses them.
+ * HTTP of a node on api_port: every path with its request and response (docs/design/http.md#node-api). Paths of
+ * clustered mode answer 404 in standalone mode. No schema refuses unknown keys, so that later versions can add some.
  */
 
 import { z } from 'zod'
@@ -20,31 +20,32 @@ export const NODE_HTTP_LIMITS = {
 } as const
 
 const count = z.int().nonnegative()
+const digestText = z.string().regex(/^[0-9a-f]{16}$/)
 /** RFC 3339, UTC. */
 const time = z.iso.datetime()
 const day = z.iso.date()
 const name = z.string().min(1)
 const hexDigest = z.string().regex(/^[0-9a-f]{64}$/)
 
-/** `candidate` is told of a node by itself only. */
+/** Only a node itself reports `candidate`. */
 export const MEMBER_ROLES = ['leader', 'follower', 'learner', 'candidate'] as const
 
-/** The body of every answer from 400 on. */
+/** The body of every response with status 400 or above. */
 export const errorBody = z.object({ error: z.string() })
 
-/** What is answered to a request that does something. */
+/** The response to a request for an action. */
 export const messageBody = z.object({ message: z.string() })
 
-/** `GET /health`: the process lives. */
+/** `GET /health`: the process is alive. */
 export const healthBody = z.object({ status: z.literal('ok') })
 
 /** `GET /healthz`, text: 200 with `active…`, 503 with `unavailable`. */
 export const healthzText = z.enum(['active', 'active_leader', 'active_follower', 'unavailable'])
 
-/** One reason for which a node does not do all of its work, with what to look at and what to type. */
+/** One reason why a node is not fully working, with its evidence and the command that helps. */
 export const reason = z.object({
   reason: name,
-  /** `all`: it is unavailable. `writes`: searches go on. `nothing`: it is ready, and somebody should look. */
+  /** `all`: the node is unavailable. `writes`: searches continue. `nothing`: the node is ready, but needs attention. */
   stops: z.enum(['all', 'writes', 'nothing']),
   detail: z.string(),
   since: time,
@@ -53,12 +54,12 @@ export const reason = z.object({
   type: z.string(),
 })
 
-/** `GET /ready`: 503 with a reason that stops something. */
+/** `GET /ready`: 503 with a reason that stops reads or writes. */
 export const readyBody = z.object({ ready: z.boolean(), reasons: z.array(reason) })
 
 /**
- * `GET /codecs`. `hash` is a u64 written digit for digit: after JSON.parse it is only near it; `hash_hex` is exact, and
- * `ordered_hash` is the one that sees the order.
+ * `GET /codecs`. `hash` is a u64 in decimal digits, which JSON.parse rounds. `hash_hex` is exact, and `ordered_hash`
+ * also depends on the order.
  */
 export const codecsBody = z.object({
   rate_features: z.array(name).min(1).max(LIMITS.featuresMax),
@@ -70,7 +71,7 @@ export const codecsBody = z.object({
 /** Why a node wrote a snapshot; `seed` was built from files. */
 export const SNAPSHOT_ORIGINS = ['seed', 'periodic', 'requested', 'maintenance', 'shutdown', 'recovery'] as const
 
-/** `GET /snapshot-info`: the snapshot a restart would begin with; 404 without one. */
+/** `GET /snapshot-info`: the snapshot that a restart would load; 404 without one. */
 export const snapshotInfoBody = z.object({
   id: name,
   created_at: time,
@@ -88,11 +89,11 @@ export const snapshotInfoBody = z.object({
   duration_ms: z.number().nonnegative(),
 })
 
-/** Id of a node (platform.md §2.11). */
+/** Id of a node (docs/design/http.md#identifiers). */
 const nodeId = z.string().refine((id) => parseId(id) !== undefined, { error: `must be ${ID_RULE}` })
 const total = z.record(z.string(), count)
 
-/** `GET /node-info`: exactly these four, and `leader_url` where the configuration says so. '' is unknown. */
+/** `GET /node-info`: exactly these four keys, and `leader_url` if configured. '' is unknown. */
 export const nodeInfoBody = z.object({
   leader_id: z.string(),
   shard_id: z.string(),
@@ -104,10 +105,10 @@ export const nodeInfoBody = z.object({
 /** `GET /leader`: its id as a JSON string, '' when unknown. */
 export const leaderBody = z.string()
 
-/** `GET /peers`: ids of all nodes of the shard, ascending, its own among them. */
+/** `GET /peers`: ids of all nodes of the shard, itself included, ascending. */
 export const peersBody = z.array(name)
 
-/** `POST /peers`: which nodes to look for through the resolver. */
+/** `POST /peers`: the nodes to look up through the resolver. */
 export const peersRequest = z.array(nodeId).min(1).max(NODE_HTTP_LIMITS.peersMax)
 
 /** Body of `POST /cluster/promote-learner` and `/cluster/demote-voter`. */
@@ -116,9 +117,9 @@ export const memberRequest = z.object({ node_id: nodeId })
 export const transferRequest = z.object({ target_node_id: nodeId })
 
 /**
- * `POST /cluster/load`: a snapshot file on the machine of the node that is asked; one that this node is to fetch from an
- * address, and is the one with this content digest; or one that the shard holds, by its content digest. A node that
- * waits for its shard to form takes only the second: it founds the shard with it.
+ * `POST /cluster/load`: names a snapshot file on the machine of this node, a file to fetch from a URL with its
+ * content digest, or a snapshot that the shard already holds, by its content digest. A node that waits for its shard
+ * to form accepts only the second: it founds the shard with that snapshot.
  */
 export const loadRequest = z.union([
   z.object({ file: z.string().startsWith('/') }),
@@ -128,7 +129,7 @@ export const loadRequest = z.union([
 
 export const dropLoadRequest = z.object({ digest: hexDigest })
 
-/** What membership calls answer with 202, as text. */
+/** The text bodies of membership calls, with status 202. */
 export const CLUSTER_TEXTS = {
   promote: 'add in progress',
   demote: 'remove in progress',
@@ -137,15 +138,25 @@ export const CLUSTER_TEXTS = {
   'drop-load': 'drop in progress',
 } as const
 
-const OPERATION_KINDS = ['promote', 'demote', 'remove', 'transfer', 'join', 'replace', 'load', 'drop-load'] as const
+const OPERATION_KINDS = [
+  'promote',
+  'demote',
+  'remove',
+  'transfer',
+  'join',
+  'replace',
+  'load',
+  'drop-load',
+  'set-time',
+] as const
 const operationKind = z.enum(OPERATION_KINDS)
 
-/** A change that goes on. `node` is a content digest for loads. */
+/** A change in progress. `node` is a content digest for loads, and the shard's id for `set-time`. */
 const runningOperation = z.object({ kind: operationKind, node: name, started_at: time, step: z.string() })
 
 /**
- * A change that ended after it was accepted. `reason` says why it failed; of a load that is done, which snapshot holds
- * the data before it; else it is ''.
+ * A finished change. `reason` is the cause of a failure; for a successful load, the snapshot that holds the data
+ * before it; else ''.
  */
 export const finishedOperation = z.object({
   kind: operationKind,
@@ -189,7 +200,7 @@ const bootstrapBody = z.object({
   ),
 })
 
-/** `GET /cluster/info`; the first two keys are the contract's. */
+/** `GET /cluster/info`. The first two keys are those of existing tools. */
 export const clusterInfoBody = z.object({
   leader_id: z.string(),
   members: z.object({ voters: z.array(name), learners: z.array(name) }),
@@ -210,6 +221,41 @@ export const clusterInfoBody = z.object({
   last_operation: finishedOperation.nullable(),
 })
 
+const nights = z.object({ from: day, to: day })
+
+/** `POST /admin/set-time`: the effect, or the expected effect without `confirm`. */
+export const setTimeBody = z.object({
+  /** False without `confirm`: nothing was changed. */
+  applied: z.boolean(),
+  shard_time: time,
+  new_time: time,
+  /** Nights that maintenance dropped as past and that are open for sale again: they need a new import. */
+  import_nights: nights.nullable(),
+  /** Nights whose writes were refused as past while shard time was ahead. */
+  missed_nights: nights.nullable(),
+  /** Packages of this night and later ones are dropped: they are outside the window at the new time. */
+  dropped_from: day.nullable(),
+})
+
+/** Without `confirm` nothing changes, and the response shows the expected effect. */
+export const setTimeRequest = z.object({ confirm: z.boolean().default(false) })
+
+export const CLOCK_STATES = ['following', 'holding', 'suspect'] as const
+
+/** Shard time and the clock of the node. */
+const clockBody = z.object({
+  /** Null before a new shard has a time. */
+  shard_time: time.nullable(),
+  /** The reference clock minus shard time. */
+  offset_seconds: z.number(),
+  /** `holding`: the clock differs and is not followed. `suspect`: shard time is ahead of trusted clocks. */
+  state: z.enum(CLOCK_STATES),
+  /** The last time an operator set shard time. */
+  last_set: z
+    .object({ from: time, to: time, import_nights: nights.nullable(), dropped_from: day.nullable() })
+    .nullable(),
+})
+
 /** The part of `/status` that only a clustered node has. */
 const clusterStatusBody = z.object({
   info: clusterInfoBody,
@@ -218,7 +264,7 @@ const clusterStatusBody = z.object({
   peers: peersBody,
   installing: z.object({ from: name, index: count, bytes_done: count, bytes_total: count }).nullable(),
   awaited_load: z.object({ digest: z.string(), bytes_missing: count }).nullable(),
-  /** The last snapshot that this process was told to fetch. */
+  /** The last snapshot that this process was ordered to fetch. */
   pull: z
     .object({
       digest: hexDigest,
@@ -239,16 +285,16 @@ const clusterStatusBody = z.object({
       error: z.string(),
       heartbeat_age_seconds: z.number().nonnegative().nullable(),
       codec_mismatch: z.string().nullable(),
-      /** The list of segments that it last took of this leader. */
+      /** The segment list that it last accepted from this leader. */
       published: z.object({ segments: count, conflicts: count }).nullable(),
-      /** Why it did not take the last list; '' when it did. */
+      /** Why it refused the last list; '' when it accepted it. */
       refusal: z.string(),
     })
     .nullable(),
   resolver: z.object({ address: z.string(), error: z.string(), errors: total }).nullable(),
 })
 
-/** `GET /status`: one document with everything a console shows of a node. Parts are null until the node has them. */
+/** `GET /status`: the complete state of a node for the console. Parts are null until the node has them. */
 export const statusBody = z.object({
   mode: z.enum(['standalone', 'clustered']),
   version: name,
@@ -262,7 +308,7 @@ export const statusBody = z.object({
   connections: count,
   kernels: z.enum(['wasm', 'typescript']),
   ordered_hash: hexDigest,
-  /** Why data of another codec list was set aside; null when none was. */
+  /** Why data with another codec list was set aside; null when none was. */
   codec_mismatch: z.string().nullable(),
   /** Bytes by kind. */
   memory: z.object({
@@ -272,6 +318,12 @@ export const statusBody = z.object({
     indexes: count.optional(),
     packages: count.optional(),
     free: count.optional(),
+    /** The smallest data memory of any voter, from the log; 0 while unknown. */
+    budget: count.optional(),
+    /** Upper bound of the data's size on any replica. */
+    charged: count.optional(),
+    /** How much the data may still grow. */
+    left: count.optional(),
   }),
   properties: count,
   packages: count,
@@ -290,15 +342,21 @@ export const statusBody = z.object({
     .nullable(),
   wal: z.object({ bytes: count, files: count }).nullable(),
   disk: z.object({ free_bytes: count, full: z.boolean() }).nullable(),
-  digest: z.object({ value: z.string().regex(/^[0-9a-f]{16}$/), checked_index: count }).nullable(),
+  /**
+   * `value` is the current digest. `checked_value` is the digest at `checked_index`, which all replicas record about
+   * every 5 s after writes. Only checked values are comparable, and only at equal indexes. 0 before the first one.
+   */
+  digest: z.object({ value: digestText, checked_index: count, checked_value: digestText.optional() }).nullable(),
   snapshot: snapshotInfoBody.nullable(),
   snapshot_running: z.boolean(),
   maintenance: z.object({ last_day: count, last_success_at: time.nullable(), removed_packages: count }).nullable(),
+  /** Absent from nodes of version 0.1.0; null until the node has one. */
+  clock: clockBody.nullable().optional(),
   /** Null in standalone mode. */
   cluster: clusterStatusBody.nullable(),
 })
 
-/** `GET /properties?ids=a,b`: attributes and room types; ids of no property are listed apart. */
+/** `GET /properties?ids=a,b`: attributes and room types. Unknown ids are listed separately. */
 export const propertiesBody = z.object({
   properties: z.array(
     z.object({
@@ -327,7 +385,7 @@ export const wordsQuery = z.object({
   limit: z.coerce.number().int().min(1).max(NODE_HTTP_LIMITS.wordsMax).default(NODE_HTTP_LIMITS.wordsDefault),
 })
 
-/** `GET /words`: names in use, ascending, with the number of properties that have them. */
+/** `GET /words`: names in use, ascending, each with its number of properties. */
 export const wordsBody = z.object({
   kind: z.enum(WORD_KINDS),
   segment: z.string().nullable(),
@@ -346,26 +404,26 @@ export const configBody = z.record(
   }),
 )
 
-/** `GET /debug/slow`: the slowest requests of late, slowest first. */
+/** `GET /debug/slow`: the slowest recent requests, slowest first. */
 export const slowBody = z.object({
   requests: z.array(z.object({ command: name, milliseconds: z.number().nonnegative(), rows: count, at: time })),
 })
 
 /** The parameters of `GET /coverage`. */
 export const coverageQuery = z.object({
-  /** Segments behind this one, by name. */
+  /** Segments after this one, by name. */
   after: z.string().default(''),
   limit: z.coerce.number().int().min(1).max(NODE_HTTP_LIMITS.coverageMax).default(NODE_HTTP_LIMITS.coverageMax),
 })
 
-/** `GET /coverage`: packages by segment and day, as they are while it looks; a page of segments, by name. */
+/** `GET /coverage`: current packages by segment and day; a page of segments, by name. */
 export const nodeCoverageBody = z.object({
   properties: count,
   packages: count,
   ordered_hash: hexDigest,
-  /** Entry of the log up to which the state is; null in standalone mode before anything was read. */
+  /** The log entry up to which the state is counted; null in standalone mode before the first read. */
   applied_index: count.nullable(),
-  /** First and last day that a segment of this page has packages of. */
+  /** First and last day with packages in a segment of this page. */
   window: z.object({ from: day, to: day }).nullable(),
   /** `packages[i]` are those of day `window.from + i`. */
   segments: z.array(z.object({ name, properties: count, packages: z.array(count) })),
@@ -375,15 +433,15 @@ export const nodeCoverageBody = z.object({
 /** `POST /shutdown`: 400 `confirmation required` without it. */
 export const shutdownRequest = z.object({ confirm: z.literal(true) })
 
-/** `POST /admin/maintenance`: `force` lets the day jump further than a clock should. */
+/** `POST /admin/maintenance`: `force` allows a larger jump of the day than a clock should make. */
 export const maintenanceRequest = z.object({ force: z.boolean().default(false) })
 
-/** `POST /reload-tokens`: how many tokens are in force now. */
+/** `POST /reload-tokens`: the number of tokens now in force. */
 export const reloadTokensBody = z.object({ message: z.literal('tokens reloaded'), tokens: count })
 
 /**
- * Who may ask: everybody at any time, or a role and those above it (platform.md §7.5). `adminToken` asks for a token
- * even where there is no auth file, and so for one that cannot be given.
+ * Required access: public, or a role and those above it (docs/design/http.md#access). `adminToken` requires a token
+ * even without an auth file, in which case no token is valid.
  */
 export type NodeAccess = 'open' | 'monitoring' | 'client' | 'admin' | 'adminToken'
 
@@ -392,30 +450,30 @@ export type NodeRoute = {
   /** `{node_id}` at its end stands for a node id, percent-encoded. */
   readonly path: string
   readonly access: NodeAccess
-  /** Where the path exists; elsewhere it answers 404 and says so. */
+  /** Where the path exists; elsewhere it answers 404 with a message that names the mode. */
   readonly mode: 'both' | 'clustered'
   readonly summary: string
   /** The body it takes; without one a body is ignored. */
   readonly body?: z.ZodType
-  /** Its parameters, where they are more than text. */
+  /** Its parameters, if they need more than text. */
   readonly query?: z.ZodType
-  /** Status when all is well. */
+  /** Status on success. */
   readonly status: 200 | 202
-  /** JSON, unless `text` says otherwise. */
+  /** JSON unless `text` is set. */
   readonly response: z.ZodType
   readonly text?: true
 }
 
 /** Every path of a node. */
 export const NODE_ROUTES = {
-  health: route('GET', '/health', 'open', 200, healthBody, 'Whether the process lives.'),
-  healthz: { ...route('GET', '/healthz', 'open', 200, healthzText, 'Whether it answers searches.'), text: true },
-  ready: route('GET', '/ready', 'open', 200, readyBody, 'Whether it does all of its work, and why not.'),
+  health: route('GET', '/health', 'open', 200, healthBody, 'Whether the process is alive.'),
+  healthz: { ...route('GET', '/healthz', 'open', 200, healthzText, 'Whether it serves searches.'), text: true },
+  ready: route('GET', '/ready', 'open', 200, readyBody, 'Whether it is fully working, and why not.'),
   metrics: { ...route('GET', '/metrics', 'monitoring', 200, z.string(), 'Metrics for Prometheus.'), text: true },
   codecs: route('GET', '/codecs', 'monitoring', 200, codecsBody, 'The rate features, in order.'),
-  status: route('GET', '/status', 'monitoring', 200, statusBody, 'Everything a console shows of a node.'),
+  status: route('GET', '/status', 'monitoring', 200, statusBody, 'The complete state of a node.'),
   snapshotInfo: route('GET', '/snapshot-info', 'monitoring', 200, snapshotInfoBody, 'The newest snapshot.'),
-  slow: route('GET', '/debug/slow', 'monitoring', 200, slowBody, 'The slowest requests of late.'),
+  slow: route('GET', '/debug/slow', 'monitoring', 200, slowBody, 'The slowest recent requests.'),
   properties: route('GET', '/properties', 'client', 200, propertiesBody, 'Properties by their ids.'),
   words: { ...route('GET', '/words', 'client', 200, wordsBody, 'Names in use, by prefix.'), query: wordsQuery },
   coverage: {
@@ -428,35 +486,46 @@ export const NODE_ROUTES = {
     ...route('POST', '/admin/maintenance', 'admin', 202, messageBody, 'Starts the daily maintenance now.'),
     body: maintenanceRequest,
   },
+  setTime: {
+    ...route('POST', '/admin/set-time', 'admin', 200, setTimeBody, 'Sets shard time to the clock of its voters.'),
+    body: setTimeRequest,
+  },
   shutdown: {
-    ...route('POST', '/shutdown', 'admin', 202, messageBody, 'Stops the node in order.'),
+    ...route('POST', '/shutdown', 'admin', 202, messageBody, 'Shuts the node down gracefully.'),
     body: shutdownRequest,
   },
-  reloadTokens: route('POST', '/reload-tokens', 'admin', 200, reloadTokensBody, 'Reads the auth file again.'),
-  tlsRotate: route('POST', '/tls-rotate', 'admin', 202, messageBody, 'Reads the certificates again.'),
+  reloadTokens: route('POST', '/reload-tokens', 'admin', 200, reloadTokensBody, 'Reloads the auth file.'),
+  tlsRotate: route('POST', '/tls-rotate', 'admin', 202, messageBody, 'Reloads the certificates.'),
 
-  nodeInfo: clustered('GET', '/node-info', 'monitoring', 200, nodeInfoBody, 'Who this node is, and who leads.'),
+  nodeInfo: clustered(
+    'GET',
+    '/node-info',
+    'monitoring',
+    200,
+    nodeInfoBody,
+    'Ids of this node, its shard and the leader.',
+  ),
   leader: clustered('GET', '/leader', 'monitoring', 200, leaderBody, 'The id of the leader.'),
   peers: clustered('GET', '/peers', 'monitoring', 200, peersBody, 'The ids of the nodes of the shard.'),
   setPeers: {
-    ...clustered('POST', '/peers', 'admin', 202, messageBody, 'Which nodes to look for.'),
+    ...clustered('POST', '/peers', 'admin', 202, messageBody, 'Sets the nodes to look up.'),
     body: peersRequest,
   },
-  addMember: change('/admin/add-member/{node_id}', 'admin', CLUSTER_TEXTS.promote, 'Makes a learner a voter.'),
+  addMember: change('/admin/add-member/{node_id}', 'admin', CLUSTER_TEXTS.promote, 'Promotes a learner to a voter.'),
   removeMember: change(
     '/admin/remove-member/{node_id}',
     'admin',
     CLUSTER_TEXTS.demote,
-    'Makes a voter a learner; a learner leaves the shard.',
+    'Demotes a voter to a learner; a learner leaves the shard.',
   ),
-  adminTransfer: change('/admin/transfer-leader/{node_id}', 'admin', CLUSTER_TEXTS.transfer, 'Hands leadership over.'),
+  adminTransfer: change('/admin/transfer-leader/{node_id}', 'admin', CLUSTER_TEXTS.transfer, 'Transfers leadership.'),
   clusterInfo: clustered(
     'GET',
     '/cluster/info',
     'monitoring',
     200,
     clusterInfoBody,
-    'Leader, members, running change.',
+    'Leader, members and the change in progress.',
   ),
   clusterOperations: clustered(
     'GET',
@@ -464,10 +533,10 @@ export const NODE_ROUTES = {
     'monitoring',
     200,
     operationsBody,
-    'The changes of late and how they ended.',
+    'Recent changes and their results.',
   ),
   promote: {
-    ...change('/cluster/promote-learner', 'adminToken', CLUSTER_TEXTS.promote, 'Makes a learner a voter.'),
+    ...change('/cluster/promote-learner', 'adminToken', CLUSTER_TEXTS.promote, 'Promotes a learner to a voter.'),
     body: memberRequest,
   },
   demote: {
@@ -475,16 +544,16 @@ export const NODE_ROUTES = {
       '/cluster/demote-voter',
       'adminToken',
       CLUSTER_TEXTS.demote,
-      'Makes a voter a learner; a learner leaves the shard.',
+      'Demotes a voter to a learner; a learner leaves the shard.',
     ),
     body: memberRequest,
   },
   transfer: {
-    ...change('/cluster/transfer-leader', 'adminToken', CLUSTER_TEXTS.transfer, 'Hands leadership over.'),
+    ...change('/cluster/transfer-leader', 'adminToken', CLUSTER_TEXTS.transfer, 'Transfers leadership.'),
     body: transferRequest,
   },
   load: {
-    ...change('/cluster/load', 'adminToken', CLUSTER_TEXTS.load, 'Replaces the data of the shard by a snapshot.'),
+    ...change('/cluster/load', 'adminToken', CLUSTER_TEXTS.load, 'Replaces the data of the shard with a snapshot.'),
     body: loadRequest,
   },
   dropLoad: {
@@ -492,7 +561,7 @@ export const NODE_ROUTES = {
       '/cluster/drop-load',
       'adminToken',
       CLUSTER_TEXTS['drop-load'],
-      'Drops the snapshot of the data that a load replaced.',
+      'Deletes the snapshot of the data that a load replaced.',
     ),
     body: dropLoadRequest,
   },
@@ -513,9 +582,9 @@ function clustered<R extends z.ZodType>(...row: Parameters<typeof route<R>>) {
   return { ...route(...row), mode: 'clustered' } as const
 }
 
-/** A change of the shard: begun at once, done later. */
-function change(path: string, access: NodeAccess, says: string, summary: string) {
-  return { ...clustered('POST', path, access, 202, z.literal(says), summary), text: true } as const
+/** A membership or data change: accepted at once, completed later. */
+function change(path: string, access: NodeAccess, text: string, summary: string) {
+  return { ...clustered('POST', path, access, 202, z.literal(text), summary), text: true } as const
 }
 
 export type NodeErrorBody = z.infer<typeof errorBody>
@@ -531,6 +600,8 @@ export type NodeConfig = z.infer<typeof configBody>
 export type NodeSlow = z.infer<typeof slowBody>
 export type NodeInfo = z.infer<typeof nodeInfoBody>
 export type NodeMember = z.infer<typeof memberBody>
+export type NodeSetTime = z.infer<typeof setTimeBody>
+export type NodeClock = z.infer<typeof clockBody>
 export type ClusterInfo = z.infer<typeof clusterInfoBody>
 export type ClusterOperation = z.infer<typeof finishedOperation>
 export type ClusterOperations = z.infer<typeof operationsBody>

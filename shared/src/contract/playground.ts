@@ -1,6 +1,7 @@
 /**
- * The playground's part of the control plane (console.md §9): requests of the wire protocol as JSON by the names of the
- * table of commands, what they answered and how long each hop took, and why a property is not among the results.
+ * The playground's part of the control plane (docs/design/control-plane.md#playground): requests of the wire protocol
+ * as JSON, with the names of the command table; their results and the time of each hop; and why a property is not in
+ * a result.
  */
 
 import { z } from 'zod'
@@ -11,12 +12,12 @@ import { type ControlRoute, count, missingSource, time } from './control.ts'
 import { propertiesBody, WORD_KINDS } from './node.ts'
 
 export const PLAYGROUND_LIMITS = {
-  /** Runs kept a person; pinned ones are not counted. */
+  /** Runs kept per person. Pinned runs do not count. */
   historyMax: 500,
   pinnedMax: 100,
   savedMax: 2_000,
   nameMax: 80,
-  /** JSON of a request that is kept. */
+  /** JSON of a stored request. */
   requestCharsMax: 65_536,
   /** Bytes of a reply that are shown. */
   replyBytesMax: 16_384,
@@ -25,7 +26,9 @@ export const PLAYGROUND_LIMITS = {
   wordsMax: 200,
   wordsSeconds: 60,
   queryMs: 5_000,
-  /** Ids in one question for attributes. */
+  /** Time after which a silent node is left out of a response that other nodes provide. */
+  silentMs: 800,
+  /** Ids in one request for attributes. */
   propertiesMax: 1_000,
   /** Filters tried one by one on an empty result. */
   relaxMax: 40,
@@ -33,19 +36,19 @@ export const PLAYGROUND_LIMITS = {
   resultBytesMax: 1_048_576,
   resultsMax: 50,
   resultsDays: 30,
-  /** Saved results in one answer. */
+  /** Saved results in one response. */
   resultsListed: 200,
-  /** Requests behind short links a person may have made, and how long one is kept that nobody opens. */
+  /** Requests behind short links per person, and how long an unopened one is kept. */
   sharedRequestsMax: 500,
   sharedRequestsDays: 365,
-  /** Tabs a person whose unsaved requests are kept, and how long. */
+  /** Tabs per person whose unsaved requests are kept, and for how long. */
   unsavedMax: 20,
   unsavedDays: 7,
   /** Runs of one measurement. */
   repeatsMax: 100,
 } as const
 
-/** What can be sent: the playground has connections of its own, so nobody logs in here. */
+/** The allowed commands. The playground logs in on its own connections, so LOGIN is not among them. */
 export const QUERY_COMMANDS = COMMAND_LIST.map(({ name }) => name).filter((name) => name !== 'LOGIN')
 export type QueryCommand = Exclude<CommandName, 'LOGIN'>
 
@@ -56,14 +59,14 @@ const fieldValue = z.union([
   z.number(),
   z.array(z.string().max(LIMITS.nameBytesMax)).max(4_096),
 ])
-/** By the names of the table; numbers beyond 2^53 − 1 as decimal text. */
+/** By the names of the table. Numbers beyond 2^53 − 1 are decimal text. */
 const fields = z.record(z.string().max(64), fieldValue)
 export type QueryFields = z.infer<typeof fields>
 
 const target = {
-  /** May be left out where there is one shard. */
+  /** May be omitted when there is one shard. */
   shard: name.optional(),
-  /** Without one: any that may answer it. */
+  /** Without a node, any node that may serve the command. */
   node: name.optional(),
 }
 
@@ -71,49 +74,49 @@ export const queryRequest = z.object({
   ...target,
   command,
   fields,
-  /** Must be true for commands that write: nothing is written by mistake. */
+  /** Must be true for commands that write, to prevent accidental writes. */
   write: z.boolean().default(false),
-  /** A delete names twice what it removes: what the preview told. */
+  /** A delete must name what it removes, as returned by the preview. */
   confirm: z.string().max(256).default(''),
-  /** Into the history of the person; measurements are not. */
+  /** Whether to record the run in the person's history. Measurements are not recorded. */
   keep: z.boolean().default(true),
 })
 export type QueryRequest = z.input<typeof queryRequest>
 
-/** A read at one place, without a way to write. */
+/** A read at one node. It cannot write. */
 const readRequest = z.object({ ...target, command, fields })
 export type ReadRequest = z.input<typeof readRequest>
 
 export const HOPS = ['control-plane', 'network', 'waiting', 'searching'] as const
-/** Microseconds of one hop; null where nobody tells, and then its time is part of the hop around it. */
+/** Microseconds of one hop; null where no component reports it. That time is then part of the enclosing hop. */
 const hop = z.object({ hop: z.enum(HOPS), micros: z.number().nonnegative().nullable() })
 export type Hop = z.infer<typeof hop>
 
 export const commandAnswer = z.object({
   shard: z.string(),
-  /** Who answered. */
+  /** The node that replied. */
   node: z.string(),
   role: z.string(),
   command,
   at: time,
-  /** As the client library returns it (`Result` of shared/wire); numbers beyond 2^53 − 1 as text. */
+  /** As returned by the client library (`Result` of shared/wire). Numbers beyond 2^53 − 1 are text. */
   result: z.record(z.string(), z.unknown()),
-  /** Rows: properties, segments, dates, room types; 1 for a single value, 0 for none. */
+  /** Rows: properties, segments, dates or room types; 1 for a single value, 0 for none. */
   count,
-  /** Properties at most, when the command has such a bound; `limited`: it was reached, more may exist. */
+  /** The command's limit of properties, if it has one. `limited`: it was reached, so more may exist. */
   limit: count.nullable(),
   limited: z.boolean(),
-  /** Applied index of the answer; null when it did not say. */
+  /** Applied index of the reply; null when not reported. */
   index: z.string().nullable(),
-  /** Rows looked at, told by searches with `explain: 1`. */
+  /** Rows examined, reported by searches with `explain: 1`. */
   examined: count.nullable(),
-  /** Nodes asked before one answered, this one included. */
+  /** Nodes tried until one replied, including that one. */
   attempts: count,
   totalMicros: z.number().nonnegative(),
   hops: z.array(hop),
   bytesOut: count,
   bytesIn: count,
-  /** Hexadecimal, as it went over the wire; a long reply is cut after 16 KiB. */
+  /** The wire bytes in hexadecimal. A long reply is truncated after 16 KiB. */
   requestFrame: z.string(),
   replyFrame: z.string(),
   replyCut: z.boolean(),
@@ -121,16 +124,16 @@ export const commandAnswer = z.object({
 export type CommandAnswer = z.infer<typeof commandAnswer>
 
 export const queryAnswer = commandAnswer.extend({
-  /** By this the control plane knows its own answer again when it is to be saved; '' for what cannot be. */
+  /** Identifies this result when it is saved; '' for results that cannot be saved. */
   seal: z.string().max(64),
 })
 export type QueryAnswer = z.infer<typeof queryAnswer>
 
-/** What a write would change; nothing is changed by asking. */
+/** What a write would change. The preview changes nothing. */
 export const previewAnswer = z.object({
   shard: z.string(),
   node: z.string(),
-  /** One line a value: what is now and what would be; null is "nothing there". */
+  /** One row per value: the current and the new one. Null is "nothing". */
   changes: z.array(z.object({ what: z.string(), before: z.string().nullable(), after: z.string().nullable() })),
   removes: z.object({ properties: count, packages: count }).nullable(),
   /** What must be repeated in `confirm`; '' when nothing. */
@@ -148,30 +151,30 @@ export const replicasAnswer = z.object({
       index: z.string().nullable(),
       micros: z.number().nullable(),
       count: count.nullable(),
-      /** SHA-256 of the result, its rows sorted. */
+      /** SHA-256 of the result with its rows sorted. */
       hash: z.string().nullable(),
       error: z.string(),
     }),
   ),
-  /** All that answered answered the same. */
+  /** All nodes that replied have the same result. */
   equal: z.boolean(),
   answered: count,
   asked: count,
-  /** How often it was read: again while indexes moved on. */
+  /** Number of rounds: the read is repeated while indexes advance. */
   reads: count,
   differences: z.array(z.object({ row: z.string(), values: z.array(z.string().nullable()) })),
   differencesCut: z.boolean(),
 })
 export type ReplicasAnswer = z.infer<typeof replicasAnswer>
 
-/** One thing that was looked at, in the engine's order. */
+/** One check of the search, in the engine's order. */
 export const whyCheck = z.object({
   /** Name of the field of the request. */
   field: z.string(),
   /** Of a night. */
   date: z.string().nullable(),
   ok: z.boolean(),
-  /** "stars 3, asked 4". */
+  /** "stars 3, required 4". */
   says: z.string(),
 })
 export type WhyCheck = z.infer<typeof whyCheck>
@@ -184,25 +187,25 @@ export const whyAnswer = z.object({
   verdict: z.enum(['in-result', 'beyond-limit', 'filtered', 'elsewhere', 'nowhere', 'unsettled']),
   /** The verdict in a sentence. */
   says: z.string(),
-  /** Place among all that match; null when unknown. */
+  /** Position among all matches; null when unknown. */
   rank: z.object({ place: count, of: count, ofAtLeast: z.boolean(), limit: count }).nullable(),
   checks: z.array(whyCheck),
-  /** All of these together would let it in. */
+  /** Relaxing all of these would include the property. */
   wouldMatchIf: z.array(z.string()),
-  /** Shards that have it, when this one does not. */
+  /** Shards that have the property, when this one does not. */
   foundIn: z.array(z.string()),
   missing: z.array(missingSource),
 })
 export type WhyAnswer = z.infer<typeof whyAnswer>
 
-/** Results of the same search without one of its filters, most first. */
+/** Results of the same search without one of its filters, most results first. */
 export const relaxAnswer = z.object({
   shard: z.string(),
   node: z.string(),
   tried: z.array(
     z.object({
       field: z.string(),
-      /** The entry of a list that was left out; null for the whole field. */
+      /** The omitted entry of a list; null for the whole field. */
       entry: z.string().nullable(),
       count,
       limited: z.boolean(),
@@ -211,12 +214,12 @@ export const relaxAnswer = z.object({
 })
 export type RelaxAnswer = z.infer<typeof relaxAnswer>
 
-/** Attributes of properties of a result: what maps and columns show beside it. */
+/** Attributes of the properties of a result, for maps and columns. */
 export const propertiesAnswer = z.object({
   shard: z.string(),
   node: z.string(),
   properties: propertiesBody.shape.properties,
-  /** Ids of nothing, or that cannot be looked up. */
+  /** Ids of no property, or that could not be looked up. */
   missing: z.array(z.string()),
 })
 export type PropertiesAnswer = z.infer<typeof propertiesAnswer>
@@ -232,7 +235,7 @@ export const completionQuery = z.object({
 export const completionAnswer = z.object({
   shard: z.string(),
   kind: z.enum(COMPLETION_KINDS),
-  /** By name; rate features in the order of the codec list. `properties` is null where it is not counted. */
+  /** By name; rate features in codec list order. `properties` is null where it is not counted. */
   words: z.array(z.object({ word: z.string(), properties: count.nullable() })),
   more: z.boolean(),
   at: time,
@@ -242,7 +245,7 @@ export type CompletionAnswer = z.infer<typeof completionAnswer>
 export const segmentDaysAnswer = z.object({
   shard: z.string(),
   segment: z.string(),
-  /** First and last night that is counted; null when the segment is not there. */
+  /** First and last night counted; null when the segment does not exist. */
   window: z.object({ from: z.iso.date(), to: z.iso.date() }).nullable(),
   /** `packages[i]` are those of night `window.from + i`, of all room types. */
   packages: z.array(count),
@@ -252,23 +255,23 @@ export type SegmentDaysAnswer = z.infer<typeof segmentDaysAnswer>
 
 export const playgroundShard = z.object({
   id: z.string(),
-  /** In the order of their bits; [] while no node answers. */
+  /** In the order of their bits; [] while no node responds. */
   rateFeatures: z.array(z.string()),
   window: z.object({ from: z.iso.date(), to: z.iso.date() }).nullable(),
-  /** null: no node said, and the node itself is the one that refuses. */
+  /** Null: no node reported it, so the node itself refuses. */
   datesMax: count.nullable(),
   queryLimit: count.nullable(),
-  /** For code that is copied. `tcp` is null while nobody said. */
+  /** For copied code. `tcp` is null while no node reported it. */
   nodes: z.array(z.object({ id: z.string(), role: z.string(), state: z.string(), tcp: z.string().nullable() })),
   segments: count.nullable(),
-  /** A search that finds something; null when nothing was found to begin with. */
+  /** A search with results; null when none was found. */
   example: z.object({ command, fields }).nullable(),
 })
 export type PlaygroundShard = z.infer<typeof playgroundShard>
 
 export const playgroundAnswer = z.object({
   shards: z.array(z.object({ id: z.string(), level: z.enum(LEVELS), says: z.string() })),
-  /** The shard that was asked for, or the first that answers; null when there is none. */
+  /** The requested shard, or the first one that responds; null when there is none. */
   shard: playgroundShard.nullable(),
   missing: z.array(missingSource),
 })
@@ -283,13 +286,13 @@ export const historyEntry = z.object({
   ok: z.boolean(),
   count: count.nullable(),
   totalMicros: z.number().nullable(),
-  /** Code and sentence of what went wrong; '' when nothing did. */
+  /** Error code and message; '' when there was no error. */
   error: z.string(),
   pinned: z.boolean(),
 })
 export type HistoryEntry = z.infer<typeof historyEntry>
 
-/** `{{name}}` in a text of the fields is a parameter: it becomes an input. */
+/** `{{name}}` in a text field is a parameter, shown as an input. */
 export const savedQuery = z.object({
   id: z.string(),
   name: z.string(),
@@ -320,19 +323,19 @@ export const savedQueryBody = z.object({
 
 const request = { shard: name.default(''), node: name.nullable().default(null), command, fields }
 
-/** Behind a link: too long for the address itself. It may be unfinished. */
+/** The request behind a short link, too long for the URL itself. It may be incomplete. */
 export const sharedRequest = z.object(request)
 export type SharedRequest = z.infer<typeof sharedRequest>
 
-/** What is being written in a tab of the playground. */
+/** The unsaved request of a playground tab. */
 export const unsavedRequest = z.object({
   ...request,
-  /** Of the JSON editor, while it is no request; null otherwise. */
+  /** The text of the JSON editor while it is not a valid request; null otherwise. */
   text: z.string().max(PLAYGROUND_LIMITS.requestCharsMax).nullable().default(null),
 })
 
 const micros = z.number().nonnegative()
-/** The same run again and again: microseconds in the control plane and behind it. */
+/** The same run repeated: microseconds in the control plane and behind it. */
 const repeats = z.object({
   runs: z.array(micros).min(1).max(PLAYGROUND_LIMITS.repeatsMax),
   failed: count.max(PLAYGROUND_LIMITS.repeatsMax),
@@ -340,18 +343,18 @@ const repeats = z.object({
 })
 
 export const savedResultBody = z.object({
-  /** As they were asked with the answer. */
+  /** As requested together with the result. */
   node: name.nullable().default(null),
   fields,
   answer: queryAnswer,
-  /** What the browser measured. */
+  /** Measured by the browser. */
   browserMicros: micros,
   repeats: repeats.nullable().default(null),
 })
 
 export const savedResultLine = z.object({
   id: z.string(),
-  /** Who ran the request, and saved what came. */
+  /** The person who ran the request and saved the result. */
   owner: z.string(),
   mine: z.boolean(),
   takenAt: time,
@@ -365,7 +368,7 @@ export const savedResultLine = z.object({
 export type SavedResultLine = z.infer<typeof savedResultLine>
 
 export const savedResult = savedResultLine.extend({
-  /** The node that was asked for; null: any that may answer. Who answered stands in the answer. */
+  /** The requested node; null for any. The result names the node that replied. */
   node: z.string().nullable(),
   answer: commandAnswer,
   browserMicros: micros,
@@ -375,13 +378,13 @@ export type SavedResult = z.infer<typeof savedResult>
 
 const idParams = z.object({ id: z.string().max(64) })
 const QUERY_BODY_BYTES_MAX = 262_144
-/** Above what is kept, so that who saves too much is told how much it is. */
+/** Larger than the storage limit, so that the error can name the size. */
 const RESULT_BODY_BYTES_MAX = 8 * PLAYGROUND_LIMITS.resultBytesMax
 
 export const PLAYGROUND_ROUTES = {
   'GET /api/v1/playground': {
     access: 'query',
-    summary: 'What a form of requests needs of a shard, and a search that finds something.',
+    summary: 'What a request form needs to know of a shard, and a search with results.',
     query: z.object({ shard: name.optional() }),
     status: 200,
     response: playgroundAnswer,
@@ -396,7 +399,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'POST /api/v1/query/preview': {
     access: 'query',
-    summary: 'What a command that writes would change. Changes nothing.',
+    summary: 'Previews the effect of a command that writes. Changes nothing.',
     body: readRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 200,
@@ -404,15 +407,18 @@ export const PLAYGROUND_ROUTES = {
   },
   'POST /api/v1/query/replicas': {
     access: 'query',
-    summary: 'The same read at every node of a shard, and where the answers differ.',
-    body: readRequest.omit({ node: true }),
+    summary:
+      'Runs the same read on every node of a shard and compares the results. waitMs limits the wait for a silent node.',
+    body: readRequest
+      .omit({ node: true })
+      .extend({ waitMs: z.int().min(0).max(PLAYGROUND_LIMITS.silentMs).default(PLAYGROUND_LIMITS.silentMs) }),
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 200,
     response: replicasAnswer,
   },
   'POST /api/v1/query/why-not': {
     access: 'query',
-    summary: 'Why a property is, or is not, in the result of a search.',
+    summary: 'Explains why a property is, or is not, in the result of a search.',
     body: readRequest.extend({ property: z.string().min(1).max(64) }),
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 200,
@@ -420,7 +426,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'POST /api/v1/query/relax': {
     access: 'query',
-    summary: 'How many results a search has without one of its filters.',
+    summary: 'Counts the results of a search without each of its filters.',
     body: readRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 200,
@@ -428,7 +434,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'POST /api/v1/query/properties': {
     access: 'query',
-    summary: 'Attributes, positions and room types of properties by their ids.',
+    summary: 'Attributes, positions and room types of properties by id.',
     body: z.object({ ...target, ids: z.array(z.string().min(1).max(64)).min(1).max(PLAYGROUND_LIMITS.propertiesMax) }),
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 200,
@@ -450,7 +456,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'GET /api/v1/history': {
     access: 'session',
-    summary: 'Own runs of the playground, newest first, pinned ones before them.',
+    summary: 'Your runs of the playground, pinned ones first, then newest first.',
     query: z.object({
       search: z.string().max(256).default(''),
       limit: z.coerce.number().int().min(1).max(PLAYGROUND_LIMITS.historyMax).default(100),
@@ -460,7 +466,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'PUT /api/v1/history/{id}': {
     access: 'session',
-    summary: 'Pins a run, so that it stays, or lets it go.',
+    summary: 'Pins a run, so that it is kept, or unpins it.',
     params: idParams,
     body: z.object({ pinned: z.boolean() }),
     status: 200,
@@ -468,13 +474,13 @@ export const PLAYGROUND_ROUTES = {
   },
   'DELETE /api/v1/history': {
     access: 'session',
-    summary: 'Forgets the own runs that are not pinned.',
+    summary: 'Deletes your unpinned runs.',
     status: 204,
     response: z.undefined(),
   },
   'GET /api/v1/saved-queries': {
     access: 'viewer',
-    summary: 'Own saved queries and those that all may see, by folder and name.',
+    summary: 'Your saved queries and the shared ones, by folder and name.',
     status: 200,
     response: z.object({ queries: z.array(savedQuery) }),
   },
@@ -495,7 +501,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'PUT /api/v1/saved-queries/{id}': {
     access: 'session',
-    summary: 'Changes an own saved query.',
+    summary: 'Changes one of your saved queries.',
     params: idParams,
     body: savedQueryBody,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
@@ -504,14 +510,14 @@ export const PLAYGROUND_ROUTES = {
   },
   'DELETE /api/v1/saved-queries/{id}': {
     access: 'session',
-    summary: 'Removes an own saved query; an admin removes any.',
+    summary: 'Deletes one of your saved queries; an admin may delete any.',
     params: idParams,
     status: 204,
     response: z.undefined(),
   },
   'GET /api/v1/saved-results': {
     access: 'session',
-    summary: 'Saved results of everybody, newest first, without their rows.',
+    summary: 'Saved results of all people, newest first, without their rows.',
     status: 200,
     response: z.object({ results: z.array(savedResultLine), total: count }),
   },
@@ -524,7 +530,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'POST /api/v1/saved-results': {
     access: 'session',
-    summary: 'Saves an own answer as it came, 1 MiB at most, for 30 days and for everybody who may sign in.',
+    summary: 'Saves a result of yours, up to 1 MiB, for 30 days. Everyone who may sign in can open it.',
     body: savedResultBody,
     bodyBytesMax: RESULT_BODY_BYTES_MAX,
     status: 201,
@@ -532,7 +538,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'DELETE /api/v1/saved-results/{id}': {
     access: 'session',
-    summary: 'Removes an own saved result; an admin removes any.',
+    summary: 'Deletes one of your saved results; an admin may delete any.',
     params: idParams,
     status: 204,
     response: z.undefined(),
@@ -546,7 +552,7 @@ export const PLAYGROUND_ROUTES = {
   },
   'POST /api/v1/shared-requests': {
     access: 'session',
-    summary: 'Keeps a request that is too long for a link, until nobody opens it for a year.',
+    summary: 'Stores a request that is too long for a link. It expires after a year without use.',
     body: sharedRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,
     status: 201,
@@ -554,14 +560,14 @@ export const PLAYGROUND_ROUTES = {
   },
   'GET /api/v1/unsaved-requests/{id}': {
     access: 'session',
-    summary: 'What was last written in an own tab of the playground; null when nothing is kept of it.',
+    summary: 'The last draft in one of your playground tabs; null when none is stored.',
     params: idParams,
     status: 200,
     response: z.object({ request: unsavedRequest.extend({ at: time }).nullable() }),
   },
   'PUT /api/v1/unsaved-requests/{id}': {
     access: 'session',
-    summary: 'Keeps what is being written in a tab for 7 days; of the 20 tabs that were written in last.',
+    summary: 'Stores the draft of a tab for 7 days. Only the 20 most recent tabs are kept.',
     params: idParams,
     body: unsavedRequest,
     bodyBytesMax: QUERY_BODY_BYTES_MAX,

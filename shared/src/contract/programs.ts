@@ -1,4 +1,4 @@
-/** What programs of the engine print for other programs, as JSON: of snapshot files, and while one is built. */
+/** JSON output of the engine's programs: about snapshot files, and while one is built. */
 
 import { z } from 'zod'
 import { count } from './control.ts'
@@ -6,7 +6,7 @@ import { count } from './control.ts'
 const day = z.iso.date()
 const days = z.object({ from: day, to: day }).readonly()
 
-/** `vacancy inspect FILE --json` of a snapshot file that is whole. */
+/** `vacancy inspect FILE --json` of a valid snapshot file. */
 export const snapshotFileBody = z
   .object({
     path: z.string(),
@@ -20,9 +20,9 @@ export const snapshotFileBody = z
     packages: count,
     roomTypes: count,
     window: days.nullable(),
-    /** Place n: properties with n room types; the last place counts all that have more. */
+    /** Index n: properties with n room types. The last index counts all that have more. */
     roomsPerProperty: z.array(count).readonly(),
-    /** Packages that have entry i of the codec list; absent in what was counted before this was. */
+    /** Packages that have entry i of the codec list; absent in coverage written by earlier versions. */
     packagesPerFeature: z.array(count).readonly().optional(),
     /** By name. `packages[i]` are those of day `window.from + i`, `rooms` all rooms left on all days. */
     segments: z
@@ -34,7 +34,7 @@ export const snapshotFileBody = z
   .readonly()
 export type SnapshotFile = z.infer<typeof snapshotFileBody>
 
-/** The same of one that is not: why. */
+/** The same of an invalid file: the reason. */
 export const damagedFileBody = z.object({ path: z.string(), damage: z.string() })
 
 /** A line of `vacancy build-snapshot --progress json`. */
@@ -49,7 +49,7 @@ export const buildEvent = z.discriminatedUnion('event', [
     packages: count,
     seconds: z.number(),
     recordsPerSecond: z.number(),
-    /** To the end of this phase; absent before anything is done. */
+    /** Estimate until the end of this phase; absent before any progress. */
     etaSeconds: z.number().optional(),
   }),
   z.object({

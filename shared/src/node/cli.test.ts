@@ -43,7 +43,7 @@ function fault(args: string[], env = {}): string {
   throw new Error('no fault was found')
 }
 
-test('flags are given with a blank or an equals sign', () => {
+test('a flag takes its value after a blank or an equals sign', () => {
   const { flags } = parse(['--codecs', 'c.yml', '--threads=3', '--progress=json', '--overwrite', '--voters', 'a, b,c'])
 
   expect(flags).toEqual({
@@ -56,7 +56,7 @@ test('flags are given with a blank or an equals sign', () => {
   })
 })
 
-test('what is not given is its default, false, or undefined', () => {
+test('an omitted flag has its default, false, or undefined', () => {
   expect(parse([]).flags).toEqual({
     shardId: 's1',
     codecs: undefined,
@@ -84,7 +84,7 @@ test('each flag is also a variable, and the flag wins', () => {
   expect(parseCommand(COMMAND, ['--threads=6'], env).flags.threads).toBe(6)
 })
 
-test('configuration keys are flags and variables too, and reach the configuration with their place', () => {
+test('configuration keys are flags and variables too, and reach the configuration with their origin', () => {
   const { given } = parse(['--tcp-port', '0', '--cpu-watch=false'], { VACANCY_NODE_DATA_DIR: '/env' })
 
   const config = loadConfig({ schema: COMMAND.settings, given })
@@ -115,13 +115,13 @@ test.each([
   expect(fault(args)).toEqual(line)
 })
 
-test('a wrong variable is named as such', () => {
+test('an invalid variable is named in the error', () => {
   expect(fault(NEEDED, { VACANCY_NODE_THREADS: 'x' })).toContain('VACANCY_NODE_THREADS: "x" is not a whole number')
 })
 
-test('a variable that looks like ours and is not is a warning, no fault', () => {
+test('an unknown variable with our prefix is a warning, not an error', () => {
   expect(parse([], { VACANCY_NODE_TREADS: '3', VACANCY_PROXY_PORT: '1' }).warnings).toEqual([
-    'VACANCY_NODE_TREADS is set and means nothing here; did you mean VACANCY_NODE_THREADS?',
+    'VACANCY_NODE_TREADS is set but unknown; did you mean VACANCY_NODE_THREADS?',
   ])
 })
 
@@ -141,7 +141,7 @@ test('help names every flag and key with range and default', () => {
   expect(help).toContain('VACANCY_NODE_SHARD_ID')
 })
 
-// A real program, for what only a process shows: streams and exit codes.
+// A real process: streams and exit codes exist nowhere else.
 let folder: string
 
 beforeAll(() => {
@@ -152,16 +152,16 @@ beforeAll(() => {
      import { assert, VacancyError } from ${JSON.stringify(path.join(import.meta.dirname, '../index.ts'))}
      const flags = { ending: { type: 'text', summary: 'How it ends.', required: true } } as const
      const run = defineCommand({
-       name: 'vacancy run', component: 'node', summary: 'Ends as it is told.', flags,
+       name: 'vacancy run', component: 'node', summary: 'Ends as configured.', flags,
        async run({ flags }) {
-         setInterval(() => {}, 1000) // something open, as a node has
+         setInterval(() => {}, 1000) // keeps the process alive, as a server would
          if (flags.ending === 'data') throw new VacancyError('data_conflict', { reason: 'first line\\nsecond line' })
          if (flags.ending === 'bug') assert(1 > 2, 'one is more than two')
          if (flags.ending === 'other') throw new Error('something else')
          process.exit(0)
        },
      })
-     const count = defineCommand({ name: 'vacancy count', component: 'node', summary: 'Gives a code.', flags: {}, run: async () => 3 })
+     const count = defineCommand({ name: 'vacancy count', component: 'node', summary: 'Returns an exit code.', flags: {}, run: async () => 3 })
      await runCommands([run, count], process.argv.slice(2))`,
   )
 })
@@ -184,7 +184,7 @@ test.each([
     64,
     expect.stringMatching(/^vacancy run: unknown flag --endign; did you mean --ending\?.*\n$/),
   ],
-  [['rnu'], 64, 'vacancy: unknown command rnu; there are: vacancy run, vacancy count\n'],
+  [['rnu'], 64, 'vacancy: unknown command rnu; available: vacancy run, vacancy count\n'],
   [['count'], 3, ''],
 ])('%j ends with exit code %d and its reason on stderr', (args, code, words) => {
   expect(program(...args)).toEqual({ status: code, stdout: '', stderr: words })

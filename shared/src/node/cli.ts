@@ -1,6 +1,6 @@
 /**
- * Command lines: a command is a table of flags, from which parsing, the environment, --help and exit codes follow
- * (platform.md §9).
+ * Command lines. A command is a table of flags, which drives parsing, environment variables, --help and exit codes
+ * (docs/design/http.md#process-rules).
  */
 
 import { readFileSync, writeSync } from 'node:fs'
@@ -24,12 +24,12 @@ import { exitCodeOf, reportOf } from './process.ts'
 type FlagBase = {
   /** One sentence for --help. */
   readonly summary: string
-  /** What stands for the value in --help, e.g. FILE. */
+  /** Placeholder of the value in --help, e.g. FILE. */
   readonly value?: string
   readonly unit?: string
 }
 
-/** One flag. Without `default` and `required` its value may be undefined; a boolean is false unless it is given. */
+/** One flag. Without `default` and `required` its value may be undefined. An omitted boolean is false. */
 export type Flag = FlagBase &
   (
     | (Extract<Kind, { type: 'integer' }> & { readonly default?: number; readonly required?: true })
@@ -48,7 +48,7 @@ type FlagValue<F> = F extends { readonly type: 'boolean' }
       | (F extends { readonly type: 'list' } ? readonly string[] : ValueOf<F>)
       | (F extends { readonly default: unknown } | { readonly required: true } ? never : undefined)
 
-/** What was said, under camelCase names. */
+/** The parsed values, under camelCase names. */
 export type FlagValues<F extends Flags> = { readonly [K in keyof F & string as Camel<K>]: FlagValue<F[K]> }
 
 export type Parsed<F extends Flags> = {
@@ -56,12 +56,12 @@ export type Parsed<F extends Flags> = {
   /** Configuration keys given as flags or variables, for loadConfig. */
   readonly given: ReadonlyMap<string, Given>
   readonly operands: readonly string[]
-  /** Variables that look like ours and are not, to be logged. */
+  /** Unknown variables with our prefix, to be logged. */
   readonly warnings: readonly string[]
 }
 
 export type CommandSpec<F extends Flags> = {
-  /** As it is typed, e.g. `vacancy run`. */
+  /** As typed, e.g. `vacancy run`. */
   readonly name: string
   /** The middle of VACANCY_<COMPONENT>_<FLAG>. */
   readonly component: string
@@ -69,17 +69,17 @@ export type CommandSpec<F extends Flags> = {
   readonly flags: F
   /** Configuration keys, each of which is a flag as well. */
   readonly settings?: ConfigSchema
-  /** What may follow the flags, e.g. a folder. */
+  /** The operands after the flags, e.g. a folder. */
   readonly operands?: { readonly name: string; readonly min: number; readonly max: number; readonly summary: string }
 }
 
-/** A command and what it does. */
+/** A command and its implementation. */
 export type Command = CommandSpec<Flags> & {
-  /** Resolves when it is done, or has started what goes on by itself; a number is the exit code. */
+  /** Resolves when the command is done, or has started its long-running work. A number is the exit code. */
   readonly run: (parsed: Parsed<Flags>) => Promise<number | undefined>
 }
 
-/** Puts a command together; only here are its flags and what runs on them of one type. */
+/** Builds a command. Ties the type of the flags to that of `run`. */
 export function defineCommand<const F extends Flags>(
   command: CommandSpec<F> & { readonly run: (parsed: Parsed<F>) => Promise<number | undefined> },
 ): Command {
@@ -94,8 +94,8 @@ export const VERSION = (
 type Environment = { readonly [name: string]: string | undefined }
 
 /**
- * Runs one of a program's commands by the first word of its arguments, and sets the exit code. Failures end in one
- * line on stderr for each thing to mend, and in the exit code of their error.
+ * Runs the command named by the first argument, and sets the exit code. A failure prints one line per problem on
+ * stderr, and its error determines the exit code.
  */
 export async function runCommands(
   commands: readonly Command[],
@@ -108,7 +108,7 @@ export async function runCommands(
   const known = commands.map(({ name }) => name).join(', ')
   process.exitCode = report(
     'vacancy',
-    new VacancyError('usage_error', { reason: `unknown command ${word ?? ''}; there are: ${known}` }),
+    new VacancyError('usage_error', { reason: `unknown command ${word ?? ''}; available: ${known}` }),
   )
 }
 
@@ -130,7 +130,7 @@ export async function runCommand(
     const code = await command.run(parseCommand(command, args, env))
     if (code !== undefined) process.exitCode = code
   } catch (error) {
-    // Threads and sockets that were open already must not keep a failed program alive.
+    // Open threads and sockets must not keep a failed program alive.
     process.exit(report(command.name, error))
   }
 }
@@ -146,9 +146,9 @@ function print(text: string): void {
 }
 
 /**
- * Reads arguments and environment by a command's table.
+ * Parses arguments and environment by a command's table.
  *
- * @throws VacancyError usage: unknown flags, missing ones, values outside their range, in one line
+ * @throws VacancyError usage_error: unknown or missing flags and values out of range, in one line
  */
 export function parseCommand<const F extends Flags>(
   command: CommandSpec<F>,
@@ -178,7 +178,7 @@ export function parseCommand<const F extends Flags>(
   return { flags: flags as FlagValues<F>, given, operands, warnings }
 }
 
-/** Every flag of a command: its own and its configuration keys. */
+/** All flags of a command: its own and its configuration keys. */
 function kindsOf<F extends Flags>(command: CommandSpec<F>): ReadonlyMap<string, Flag['type']> {
   const kinds = new Map<string, Flag['type']>()
   for (const [name, flag] of Object.entries<Flag>(command.flags)) kinds.set(name, flag.type)
@@ -199,18 +199,17 @@ function readEnvironment(
   const flags = new Map([...kinds.keys()].map((name) => [variableOf(component, name), name]))
   const warnings: string[] = []
   for (const [variable, text] of Object.entries(env)) {
-    // An empty variable is one that somebody unset.
+    // An empty variable counts as unset.
     if (!variable.startsWith(prefix) || text === undefined || text === '') continue
     const name = flags.get(variable)
     if (name !== undefined) texts.set(name, { text, at: variable, from: 'env' })
-    // Only a warning: orchestrators make variables from service names, and one may be named like us.
-    else
-      warnings.push(`${variable} is set and means nothing here${suggestion(nearestName(variable, flags.keys()), '')}`)
+    // Only a warning: orchestrators derive variables from service names, and may collide with our prefix.
+    else warnings.push(`${variable} is set but unknown${suggestion(nearestName(variable, flags.keys()), '')}`)
   }
   return warnings
 }
 
-/** Reads the arguments into texts and returns the operands. */
+/** Splits the arguments into flag texts and returns the operands. */
 function readArguments(
   kinds: ReadonlyMap<string, Flag['type']>,
   args: readonly string[],
@@ -220,7 +219,7 @@ function readArguments(
   const options = Object.fromEntries(
     [...kinds].map(([name, type]) => [name, { type: type === 'boolean' ? ('boolean' as const) : ('string' as const) }]),
   )
-  // Not strict: our own sentences, and a value may begin with a dash.
+  // Not strict, so that the errors are ours and a value may begin with a dash.
   const { tokens, positionals } = parseArgs({
     args: [...args],
     options,
@@ -274,7 +273,7 @@ function kebabCase(key: string): string {
   return key.replaceAll('_', '-')
 }
 
-/** The text of --help, from the same tables as everything else. */
+/** The text of --help, generated from the table. */
 export function helpOf<F extends Flags>(command: CommandSpec<F>): string {
   const { name, component, summary, flags, settings = {}, operands } = command
   const own = Object.entries<Flag>(flags).map(([flag, spec]) =>
@@ -308,9 +307,9 @@ const PLACEHOLDERS = { integer: 'N', boolean: '', text: 'TEXT', choice: 'WORD', 
 const HELP_COLUMN = 34
 
 function row(flag: string, placeholder: string, summary: string, notes: readonly (string | undefined)[]): string {
-  const said = notes.filter((note) => note !== undefined)
+  const details = notes.filter((note) => note !== undefined)
   const head = `  --${flag}${placeholder === '' ? '' : ` ${placeholder}`}`
-  const text = `${summary}${said.length > 0 ? ` (${said.join('; ')})` : ''}`
+  const text = `${summary}${details.length > 0 ? ` (${details.join('; ')})` : ''}`
   return head.length < HELP_COLUMN ? `${head.padEnd(HELP_COLUMN)}${text}` : `${head}\n${' '.repeat(HELP_COLUMN)}${text}`
 }
 

@@ -1,4 +1,4 @@
-/** The file with the codec list: of a standalone node, and of the registry, from which all others have it. */
+/** The codec list file, of a standalone node or of the registry, which distributes it. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { type CodecList, createCodecList } from '../codecs.ts'
@@ -6,13 +6,13 @@ import { VacancyError } from '../errors.ts'
 import { readYamlKeys } from './yaml.ts'
 
 /**
- * Reads `rate_features` of a codec file; other keys are ignored (platform.md §2.5).
+ * Reads `rate_features` of a codec file; other keys are ignored (docs/design/http.md#codec-list).
  *
- * @param flag the one that names the file, for the error when it is not there
+ * @param flag the flag that names the file, for the error when the file does not exist
  * @throws VacancyError invalid_config when the file cannot be read, invalid_codecs naming the entry
  */
 export function loadCodecFile(file: string, flag: string): CodecList {
-  if (!existsSync(file)) throw invalid(`${file}: does not exist; name the codec file with --${flag}`)
+  if (!existsSync(file)) throw invalid(`${file}: does not exist. Name the codec file with --${flag}`)
   let source: string
   try {
     source = readFileSync(file, 'utf8')
@@ -23,9 +23,9 @@ export function loadCodecFile(file: string, flag: string): CodecList {
 }
 
 /**
- * The same of text that is there already.
+ * The same, for the text of a codec file.
  *
- * @param file what it is called in errors
+ * @param file its name in errors
  */
 export function parseCodecFile(source: string, file: string): CodecList {
   const faults: string[] = []

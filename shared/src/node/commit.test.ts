@@ -15,7 +15,7 @@ beforeEach(() => {
 
 test('a folder without history has no commit', () => expect(commitOf(folder)).toBe('unknown'))
 
-test.runIf(hasGit)('a commit is named short, and whether there are changes since', () => {
+test.runIf(hasGit)('a commit is abbreviated, and uncommitted changes are noted', () => {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' }).trim()
   git('init', '-q')
   const identity = ['-c', 'user.name=t', '-c', 'user.email=t@localhost', '-c', 'commit.gpgsign=false']

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** The commit a folder is at, short, with ` with changes` when there are any; `unknown` without history or git. */
+/** The abbreviated commit of a folder, with ` with changes` for uncommitted ones; `unknown` without history or git. */
 export function commitOf(folder: string): string {
   try {
     const git = (...args: string[]) =>

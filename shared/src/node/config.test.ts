@@ -50,7 +50,7 @@ function load(text: string, more: Partial<ConfigSources<typeof SCHEMA>> = {}) {
   return loadConfig({ schema: SCHEMA, file: file(text), ...more })
 }
 
-/** The lines of faults, without the folder. */
+/** The error lines, without the folder. */
 function faults(run: () => unknown): string[] {
   try {
     run()
@@ -65,7 +65,7 @@ function faults(run: () => unknown): string[] {
 const given = (key: string, text: string, from: 'env' | 'flag', at: string) =>
   [key, { text, from, at }] as const satisfies [string, Given]
 
-test('without any source every value is its default and says so', () => {
+test('without any source every value is its default, with that origin', () => {
   const config = loadConfig({ schema: SCHEMA })
 
   expect(config.values).toEqual({
@@ -103,7 +103,7 @@ test('the values cannot be changed', () => {
   expect(() => Object.assign(values, { tcpPort: 2 })).toThrow(TypeError)
 })
 
-test('all faults are told at once, each with file, line, key, value and range', () => {
+test('all errors are reported at once, each with file, line, key, value and range', () => {
   const text = [
     'tcp_port: 70000',
     'api_port: "8080"',
@@ -123,7 +123,7 @@ test('all faults are told at once, each with file, line, key, value and range', 
     'vacancy.yml:4: data_dir: 12 is not text; put it in quotes',
     'vacancy.yml:5: log_level: "loud" is not one of debug, info, warn',
     'vacancy.yml:6: raft_tick_ms: 30.5 is not a whole number from 5 to 1000 (ms)',
-    'vacancy.yml:7: tcp_prot: is no key of this configuration; did you mean tcp_port?',
+    'vacancy.yml:7: tcp_prot: is not a known key; did you mean tcp_port?',
     'vacancy.yml:8: registry_heartbeat_secs: nothing is not a whole number from 1 to 3600 (s)',
     'vacancy.yml:9: password: ******** is not text; put it in quotes',
   ])
@@ -159,16 +159,16 @@ test.each([
     `a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [${'*a,'.repeat(20)}]\nc: [${'*b,'.repeat(20)}]`,
     /vacancy.yml:3: Excessive alias count/,
   ],
-])('a file that is no mapping of keys is refused with its place: %j', (text, line) => {
+])('a file that is not a mapping is refused with its position: %j', (text, line) => {
   expect(faults(() => load(text)).join('\n')).toMatch(new RegExp(line, 'm'))
 })
 
-test('an empty file and one of comments are defaults', () => {
+test('an empty file and one with only comments give the defaults', () => {
   expect(load('').values.tcpPort).toBe(7777)
   expect(load('# nothing yet\n').values.tcpPort).toBe(7777)
 })
 
-test('a file that was asked for must be there; of those searched the first that exists is read', () => {
+test('a named file must exist; of the searched files the first existing one is read', () => {
   const here = file('tcp_port: 5')
   const missing = path.join(folder, 'missing.yml')
 
@@ -181,16 +181,16 @@ test('a file that was asked for must be there; of those searched the first that 
   expect(faults(() => loadConfig({ schema: SCHEMA, searched: [folder, here] }))[0]).toMatch(/cannot be read: EISDIR/)
 })
 
-test('another spelling is taken for its key, but not beside it', () => {
+test('an alias sets its key, unless the key is set as well', () => {
   const alias = (key: string) => (/^[a-z]+_heartbeat_secs$/.test(key) ? 'registry_heartbeat_secs' : undefined)
 
   expect(load('brand_heartbeat_secs: 30', { alias }).values.registryHeartbeatSecs).toBe(30)
   expect(faults(() => load('brand_heartbeat_secs: 30\nregistry_heartbeat_secs: 20', { alias }))).toEqual([
-    'vacancy.yml:2: registry_heartbeat_secs: stands in line 1 already',
+    'vacancy.yml:2: registry_heartbeat_secs: is already set in line 1',
   ])
 })
 
-test('an old form gets a hint of its own', () => {
+test('an old form has its own hint', () => {
   const hint = (key: string, value: unknown) =>
     key === 'tcp'
       ? `tcp: is the older nested form; write ${Object.keys(value as object).map((name) => `tcp_${name}`)}`
@@ -198,11 +198,11 @@ test('an old form gets a hint of its own', () => {
 
   expect(faults(() => load('tcp:\n  port: 1\nother: 2', { hint }))).toEqual([
     'vacancy.yml:1: tcp: is the older nested form; write tcp_port',
-    expect.stringContaining('vacancy.yml:3: other: is no key of this configuration'),
+    expect.stringContaining('vacancy.yml:3: other: is not a known key'),
   ])
 })
 
-test('keys are compared with each other only when each is right by itself', () => {
+test('checks across keys run only when each key is valid', () => {
   const check = (values: { tcpPort: number; apiPort: number }) =>
     values.tcpPort === values.apiPort ? ['tcp_port and api_port must differ'] : []
 
@@ -210,7 +210,7 @@ test('keys are compared with each other only when each is right by itself', () =
   expect(faults(() => load('tcp_port: 8080\ncpu_watch: 1', { check }))).toHaveLength(1)
 })
 
-test('the view tells values and origins and hides secrets', () => {
+test('the view shows values and origins, and hides secrets', () => {
   const config = load('password: hunter2\ntcp_port: 1')
 
   const view = configView(SCHEMA, config)
@@ -221,11 +221,11 @@ test('the view tells values and origins and hides secrets', () => {
   expect(configView(SCHEMA, load(''))['password']?.value).toBe('')
 })
 
-test('a key named like a part of every object is an unknown key', () => {
+test('a key named like an Object member is an unknown key', () => {
   expect(faults(() => load('__proto__: 1\nconstructor: 2\ntoString: 3'))).toHaveLength(3)
 })
 
-test('the reference table has a row a key', () => {
+test('the reference table has one row per key', () => {
   expect(configTable(SCHEMA).split('\n').slice(2)).toEqual(
     expect.arrayContaining(['| `raft_tick_ms` | `30` | a whole number from 5 to 1000 (ms) | A tick. (clustered) |']),
   )
@@ -240,17 +240,17 @@ test('names become camelCase', () => {
   ])
 })
 
-test('the type of a value is that of its key', () => {
+test('the type of a value follows from its key', () => {
   const { values } = loadConfig({ schema: SCHEMA })
   const port: number = values.tcpPort
   const level: 'debug' | 'info' | 'warn' = values.logLevel
-  // @ts-expect-error: a boolean is no text.
+  // @ts-expect-error: a boolean is not text.
   const watch: string = values.cpuWatch
 
   expect([port, level, watch]).toEqual([7777, 'info', true])
 })
 
-test('a list is a sequence in YAML, has commas between in a variable, and is shown as one text', () => {
+test('a list is a YAML sequence, comma-separated in a variable, and shown as one text', () => {
   const schema = { nodes: { type: 'list', default: [], summary: 'Nodes.' } } as const satisfies ConfigSchema
   const given = new Map([['nodes', { text: 'a, b', at: 'VACANCY_NODES', from: 'env' as const }]])
   const file = path.join(mkdtempSync(path.join(tmpdir(), 'vacancy-list-')), 'x.yml')

@@ -1,6 +1,7 @@
 /**
- * Configuration: a schema of keys, filled from defaults, a YAML file, the environment and flags, in that order; checked
- * as a whole, frozen, and every value knows where it came from (platform.md §7.8 and §9).
+ * Configuration: a schema of keys, filled from defaults, a YAML file, the environment and flags, in that order. The
+ * result is validated as a whole and frozen, and every value has its origin (docs/design/http.md#configuration,
+ * docs/design/http.md#process-rules).
  */
 
 import { readFileSync } from 'node:fs'
@@ -8,27 +9,27 @@ import { nearestName } from '../codecs.ts'
 import { VacancyError } from '../errors.ts'
 import { readYamlKeys } from './yaml.ts'
 
-/** What a value may be. */
+/** The allowed values of a setting. */
 export type Kind =
   | { readonly type: 'integer'; readonly min: number; readonly max: number }
   | { readonly type: 'boolean' }
   | { readonly type: 'text' }
   | { readonly type: 'choice'; readonly choices: readonly string[] }
-  /** Texts: a sequence in YAML, with commas between in a variable or a flag. */
+  /** Texts: a YAML sequence, or comma-separated in a variable or a flag. */
   | { readonly type: 'list' }
 
 type Described = {
   /** One sentence, for --help and the reference page. */
   readonly summary: string
-  /** Of what a number is: ms, bytes, seconds, … */
+  /** Unit of a number: ms, bytes, seconds, … */
   readonly unit?: string
 }
 
-/** One key: what it may be and what it is unless something else is said. */
+/** One key: its allowed values and its default. */
 export type Setting = Described & {
-  /** Where the key has an effect when that is not everywhere, e.g. `clustered`. */
+  /** Where the key applies, if not everywhere, e.g. `clustered`. */
   readonly appliesTo?: string
-  /** Never shown: views and messages hide the value. */
+  /** Never shown: views and messages mask the value. */
   readonly secret?: boolean
 } & (
     | { readonly type: 'integer'; readonly default: number; readonly min: number; readonly max: number }
@@ -64,14 +65,14 @@ export type Camel<K extends string> = K extends `${infer A}_${infer B}`
 /** The values of a schema, under camelCase names. */
 export type ConfigValues<S extends ConfigSchema> = { readonly [K in keyof S & string as Camel<K>]: ValueOf<S[K]> }
 
-/** Where a value came from: `at` is the file and line, the variable, or the flag; '' for a default. */
+/** Where a value came from. `at` is the file and line, the variable, or the flag; '' for a default. */
 export type Origin = { readonly from: 'default' | 'file' | 'env' | 'flag'; readonly at: string }
 
 export type Config<S extends ConfigSchema> = {
   readonly values: ConfigValues<S>
-  /** By key, in the operator's form. */
+  /** By key, in snake_case. */
   readonly origins: { readonly [K in keyof S]: Origin }
-  /** The file that was read; '' without one. */
+  /** The file that was read; '' if none. */
   readonly file: string
 }
 
@@ -80,20 +81,20 @@ export type Given = { readonly text: string; readonly at: string; readonly from:
 
 export type ConfigSources<S extends ConfigSchema> = {
   readonly schema: S
-  /** `--config`: must be there. Without it the first of `searched` that exists is read. */
+  /** `--config`: must exist. Without it the first existing file of `searched` is read. */
   readonly file?: string | undefined
   readonly searched?: readonly string[]
   /** Values from flags and variables, by key, as parseCommand gives them. */
   readonly given?: ReadonlyMap<string, Given>
-  /** The key meant by another spelling of the file, for names that older components use. */
+  /** Maps another spelling in the file to its key, for names used by older components. */
   readonly alias?: (key: string) => string | undefined
-  /** A sentence for an unknown key of the file instead of the usual one. */
+  /** A specific error text for an unknown key of the file. */
   readonly hint?: (key: string, value: unknown) => string | undefined
-  /** Checks across keys; a sentence names the keys it is about. */
+  /** Checks across keys. Each text names the keys concerned. */
   readonly check?: (values: ConfigValues<S>) => readonly string[]
 }
 
-/** Hides a secret wherever values are shown. */
+/** Shown instead of a secret. */
 export const MASK = '********'
 /** Longest value a message quotes. */
 const QUOTE_MAX = 60
@@ -101,7 +102,7 @@ const QUOTE_MAX = 60
 /**
  * Fills a schema from its sources.
  *
- * @throws VacancyError invalid_config, one line a fault: place, key, value, range
+ * @throws VacancyError invalid_config, one line per error: position, key, value, range
  */
 export function loadConfig<const S extends ConfigSchema>(sources: ConfigSources<S>): Config<S> {
   const { schema } = sources
@@ -126,7 +127,7 @@ export function loadConfig<const S extends ConfigSchema>(sources: ConfigSources<
   const named = Object.freeze(
     Object.fromEntries(Object.entries(values).map(([key, value]) => [camelCase(key), value])),
   ) as ConfigValues<S>
-  // Across keys only what is right key by key can be compared.
+  // Checks across keys need valid values.
   if (faults.length === 0) faults.push(...(sources.check?.(named) ?? []))
   if (faults.length > 0) throw new VacancyError('invalid_config', { reason: faults.join('\n') })
   return Object.freeze({
@@ -138,7 +139,7 @@ export function loadConfig<const S extends ConfigSchema>(sources: ConfigSources<
 
 type Set = (key: string, value: unknown, origin: Origin) => void
 
-/** Reads the file into the values; returns its name, '' without one. */
+/** Reads the file into the values. Returns its name, '' if none. */
 function readFile<S extends ConfigSchema>(sources: ConfigSources<S>, set: Set, faults: string[]): string {
   const { schema, file, searched = [], alias, hint } = sources
   for (const candidate of file === undefined ? searched : [file]) {
@@ -156,7 +157,7 @@ function readFile<S extends ConfigSchema>(sources: ConfigSources<S>, set: Set, f
       const at = `${candidate}:${line}`
       const earlier = lines.get(key)
       if (!Object.hasOwn(schema, key)) faults.push(`${at}: ${hint?.(written, value) ?? unknownKey(written, schema)}`)
-      else if (earlier !== undefined) faults.push(`${at}: ${written}: stands in line ${earlier} already`)
+      else if (earlier !== undefined) faults.push(`${at}: ${written}: is already set in line ${earlier}`)
       else set(key, value, { from: 'file', at })
       lines.set(key, line)
     }
@@ -167,10 +168,10 @@ function readFile<S extends ConfigSchema>(sources: ConfigSources<S>, set: Set, f
 
 function unknownKey(key: string, schema: ConfigSchema): string {
   const nearest = nearestName(key, Object.keys(schema))
-  return `${cut(key)}: is no key of this configuration${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
+  return `${cut(key)}: is not a known key${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
 }
 
-/** What is wrong with a value, worded to follow it; '' when nothing is. */
+/** What is wrong with a value, worded to follow it; '' if nothing. */
 export function faultOf(kind: Kind & { readonly unit?: string }, value: unknown): string {
   switch (kind.type) {
     case 'integer': {
@@ -192,7 +193,7 @@ export function faultOf(kind: Kind & { readonly unit?: string }, value: unknown)
   }
 }
 
-/** A value as a variable or a flag writes it. What cannot be one stays text, for faultOf to say so. */
+/** Parses the text of a variable or a flag. Invalid text is returned unchanged, so that faultOf reports it. */
 export function valueOfText(kind: Kind, text: string): SettingValue {
   if (kind.type === 'integer' && /^-?\d{1,15}$/.test(text)) return Number(text)
   if (kind.type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
@@ -200,7 +201,7 @@ export function valueOfText(kind: Kind, text: string): SettingValue {
   return text
 }
 
-/** What a value may be, in words: `a whole number from 0 to 65535`. */
+/** The allowed values in words: `a whole number from 0 to 65535`. */
 export function rangeOf(kind: Kind & { readonly unit?: string }): string {
   switch (kind.type) {
     case 'integer':
@@ -216,7 +217,7 @@ export function rangeOf(kind: Kind & { readonly unit?: string }): string {
   }
 }
 
-/** `tcp_port` and `tcp-port` as `tcpPort`: the one place where the operator's names become ours. */
+/** `tcp_port` and `tcp-port` as `tcpPort`: the only conversion from the operator's names. */
 export function camelCase(name: string): string {
   return name.replaceAll(/[_-]([a-z0-9])/g, (_whole, letter: string) => letter.toUpperCase())
 }
@@ -229,7 +230,7 @@ function cut(text: string): string {
   return text.length > QUOTE_MAX ? `${text.slice(0, QUOTE_MAX)}…` : text
 }
 
-/** The effective values with their origins, for `GET /config`: a row a key, secrets hidden. */
+/** The effective values with their origins, for `GET /config`. Secrets are masked. */
 export function configView<S extends ConfigSchema>(
   schema: S,
   config: Config<S>,

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { freePort } from './free-port.ts'
 
-test('ports are free, no two are equal, and none is one that the system hands out', async () => {
+test('ports are free, distinct, and outside the ephemeral range', async () => {
   const ports = await Promise.all(Array.from({ length: 50 }, freePort))
 
   expect(new Set(ports).size).toBe(50)

@@ -1,16 +1,16 @@
 import { createServer } from 'node:net'
 
-/** Below the ports that systems hand out by themselves (Linux from 32,768 on), and above those of well-known programs. */
+/** Below the ephemeral ports (from 32,768 on Linux), and above the ports of well-known programs. */
 const FIRST = 10_240
 const LAST = 32_767
 const TRIES_MAX = 100
 
-/** Given out by this process: not once more, also while nobody listens on them yet. */
+/** Ports already returned by this process, even if no server listens on them yet. */
 const given = new Set<number>()
 
 /**
- * A port of 127.0.0.1 for a program that must be told its port before it starts. One that the system chooses may be
- * taken by any connection until then; these are taken only by who asks for them.
+ * A port of 127.0.0.1 for a program that needs its port before it starts. An ephemeral port could be taken by any
+ * connection in the meantime. Ports from this range are taken only on request.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {

@@ -1,4 +1,6 @@
-/** The door to the machine: configuration, command lines, log, tokens, TLS, metrics, start and stop. Node only. */
+/**
+ * Entry point of the Node-only modules: configuration, command lines, log, tokens, TLS, metrics, process life cycle.
+ */
 
 export {
   type Command,
@@ -32,6 +34,7 @@ export {
   type Setting,
   type SettingValue,
 } from './config.ts'
+export { followConnections } from './connections.ts'
 export { freePort } from './free-port.ts'
 export {
   createLogger,
@@ -66,6 +69,7 @@ export {
   runProgram,
   type Stop,
 } from './process.ts'
+export { endingWithUs, isRunning } from './starter.ts'
 export {
   loadTls,
   openTls,
@@ -75,14 +79,21 @@ export {
   type TlsStore,
   validityFault,
 } from './tls.ts'
-export { checkToken, findToken, ROLES, type Role, roleMay, type TokenHash } from './token-check.ts'
+export {
+  checkToken,
+  findToken,
+  ROLES,
+  type Role,
+  roleMay,
+  TOKEN_FAILURES_MAX,
+  type TokenHash,
+} from './token-check.ts'
 export {
   bearerToken,
   createFailureLimiter,
   type FailureLimiter,
   openTokens,
   parseTokens,
-  TOKEN_FAILURES_MAX,
   type TokenRules,
   type TokenStore,
 } from './tokens.ts'

@@ -40,7 +40,7 @@ test('a line has time, level, component, id, shard, message and fields', () => {
   expect(lines[0]).toMatch(/}\n$/)
 })
 
-test('levels below the one asked for are left out', () => {
+test('levels below the configured one are omitted', () => {
   const { log, entries } = logger({ level: 'warn' })
 
   log.info('one')
@@ -49,7 +49,7 @@ test('levels below the one asked for are left out', () => {
   expect(entries().map(({ msg }) => msg)).toEqual(['two'])
 })
 
-test('a repeated message comes once a second, the next one says how often it was held back', () => {
+test('a repeated message is logged once a second, with the number of suppressed repeats', () => {
   const { log, clock, entries } = logger()
 
   for (let i = 0; i < 5; i++) log.warn({ i }, 'slow reader')
@@ -64,7 +64,7 @@ test('a repeated message comes once a second, the next one says how often it was
   ])
 })
 
-test('messages held back are told when the second is over, even if none follows', async () => {
+test('suppressed messages are reported after a second, even if none follows', async () => {
   const { log, entries } = logger()
 
   log.error(new Error('no'), 'cannot write')
@@ -75,7 +75,7 @@ test('messages held back are told when the second is over, even if none follows'
   expect(entries()[1]).toMatchObject({ msg: 'cannot write', repeats: 2, err: { message: 'no' } })
 })
 
-test('the limiter remembers a bounded number of messages and tells what it forgets', () => {
+test('the limiter tracks a bounded number of messages and reports those it evicts', () => {
   const limiter = createRepeatLimiter(turnableClock(0))
   const late = vi.fn()
   limiter.admit('first', late)
@@ -87,7 +87,7 @@ test('the limiter remembers a bounded number of messages and tells what it forge
   expect(limiter.admit('first', late)).toBe(0)
 })
 
-test('tokens and passwords do not come out', () => {
+test('tokens and passwords are not logged', () => {
   const { log, lines } = logger()
 
   log.info({ token: 'abc123', headers: { authorization: 'Bearer abc123' }, password: 'abc123' }, 'request')
@@ -112,7 +112,7 @@ test('an error is logged with code, message, stack and cause, without its fields
   expect(JSON.stringify(err)).not.toContain('secret')
 })
 
-test('text has the same in one line, control characters escaped', () => {
+test('text format has the same fields in one line, with control characters escaped', () => {
   const { log, lines } = logger({ format: 'text', zone: 'z1' })
 
   log.warn({ file: 'a b', count: 3, list: [1] }, 'odd \u001b[31m name\nsecond line')
@@ -122,7 +122,7 @@ test('text has the same in one line, control characters escaped', () => {
   )
 })
 
-test('text has the stack of an error below its line', () => {
+test('text format has the stack of an error below its line', () => {
   const line = JSON.stringify({
     time: 't',
     level: 'error',
@@ -134,7 +134,7 @@ test('text has the stack of an error below its line', () => {
   expect(formatLine(line)).toBe('t error node: failed\n  Error: no\n      at x\n')
 })
 
-test('lines go to stderr and are there when the process ends at once', () => {
+test('lines go to stderr, and survive an immediate exit', () => {
   const code = `import { createLogger } from ${JSON.stringify(path.join(import.meta.dirname, 'log.ts'))}
     const log = createLogger({ level: 'info', format: 'json', component: 'node' })
     for (let i = 0; i < 3000; i++) log.info({ filler: 'x'.repeat(100) }, 'line ' + i)

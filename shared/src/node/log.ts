@@ -1,6 +1,6 @@
 /**
- * The logger: JSON lines on stderr, or the same as text (platform.md §9). Made once and passed down; a message says what
- * happened, its fields with what: `log.info({ term, index }, 'became leader')`.
+ * The logger: JSON lines on stderr, or the same as text (docs/design/http.md#process-rules). It is created once and
+ * passed down. The message names the event, the fields hold its data: `log.info({ term, index }, 'became leader')`.
  */
 
 import { writeSync } from 'node:fs'
@@ -14,7 +14,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number]
 export const LOG_FORMATS = ['json', 'text'] as const
 export type LogFormat = (typeof LOG_FORMATS)[number]
 
-/** What most of the code needs of a logger, so that tests can hand in a plain object. */
+/** The subset of a logger that most of the code uses, so that tests can pass a plain object. */
 export type Log = {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -31,17 +31,18 @@ export type LogOptions = {
   readonly zone?: string | undefined
   readonly shard?: string | undefined
   readonly clock?: Clock
-  /** Where lines go; stderr unless a test says otherwise. Called with one whole line. */
+  /** Destination of lines, stderr by default. Called with one complete line. */
   readonly write?: (line: string) => void
 }
 
-/** Within this time a message is logged once; the line after says how often it came. */
+/** Within this time a message is logged once. The next line has the number of repeats. */
 export const REPEAT_MS = 1_000
-/** Different messages watched for repeats at once; beyond, the oldest is forgotten. */
+/** Distinct messages tracked at once. Beyond it, the oldest is evicted. */
 const REPEATS_MAX = 1_000
 
 /**
- * A logger with its own thread's limiter of repeats. Lines are written at once: what was logged before a crash is there.
+ * A logger with a repeat limiter per thread. Lines are written synchronously, so that those before a crash are not
+ * lost.
  */
 export function createLogger(options: LogOptions): Logger {
   const { component, id, zone, shard, clock = systemClock, write = writeToStderr } = options
@@ -56,7 +57,7 @@ export function createLogger(options: LogOptions): Logger {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: serializeError },
-      // Nobody should log these; if somebody does, they do not come out.
+      // Secrets should never be logged. If one is, it is redacted.
       redact: ['token', 'authorization', 'password', '*.token', '*.authorization', '*.password'],
       hooks: {
         logMethod(args, method, level) {
@@ -81,24 +82,24 @@ function withRepeats(args: readonly unknown[], repeats: number): unknown[] {
 
 function serializeError(error: Error): SerializedError {
   const serialized = stdSerializers.err(error)
-  // Fields may hold what was in a request; the sentence holds what is fit to be read.
+  // Fields may hold request data, so only the message is logged.
   if (error instanceof VacancyError) delete serialized['fields']
   return serialized
 }
 
 export type RepeatLimiter = {
   /**
-   * Says whether a message may be logged now.
+   * Decides whether a message may be logged now.
    *
-   * @param late called with the count when the time is over and messages were held back
-   * @returns how many were held back before this one; undefined when this one is held back too
+   * @param late called with the count after the interval, if messages were suppressed
+   * @returns how many were suppressed before this one; undefined when this one is suppressed too
    */
   admit(key: string, late: (count: number) => void): number | undefined
 }
 
 type Repeat = { untilMs: number; heldBack: number; late: (count: number) => void; timer: NodeJS.Timeout | undefined }
 
-/** Lets each message through once in REPEAT_MS and counts what it holds back. */
+/** Admits each message once in REPEAT_MS and counts the suppressed ones. */
 export function createRepeatLimiter(clock: Clock): RepeatLimiter {
   const repeats = new Map<string, Repeat>()
   const tell = (repeat: Repeat): void => {
@@ -120,7 +121,7 @@ export function createRepeatLimiter(clock: Clock): RepeatLimiter {
       }
       const heldBack = known?.heldBack ?? 0
       clearTimeout(known?.timer)
-      // Removed first, so that the map stays in the order in which messages were last let through.
+      // Deleted first, so that the map keeps the order of the last admissions.
       repeats.delete(key)
       const [oldest] = repeats.entries()
       if (repeats.size >= REPEATS_MAX && oldest) {
@@ -133,7 +134,7 @@ export function createRepeatLimiter(clock: Clock): RepeatLimiter {
   }
 }
 
-/** The line of text for a line of JSON: `2026-11-20T08:00:00.000Z warn  node n1: became leader term=3`. */
+/** Formats a JSON line as text: `2026-11-20T08:00:00.000Z warn  node n1: became leader term=3`. */
 export function formatLine(line: string): string {
   const { time, level, component, id, zone, shard, msg, err, ...fields } = JSON.parse(line) as {
     [name: string]: unknown
@@ -154,12 +155,12 @@ function wordOf(value: unknown): string {
   return /^[^\s"=]+$/.test(value) ? textOf(value) : JSON.stringify(value)
 }
 
-/** Control characters escaped: a value from outside must not end a line or paint the terminal. */
+/** Escapes control characters: a value from outside must not end a line or control the terminal. */
 function textOf(value: unknown): string {
   return String(value ?? '').replaceAll(/\p{Cc}/gu, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** A pipe that is full is waited for this long, this often, before the rest of the line is given up. */
+/** Time per wait for a full pipe, and number of waits, before the rest of the line is dropped. */
 const PIPE_WAIT_MS = 5
 const PIPE_WAITS_MAX = 20
 const pipeWait = new Int32Array(new SharedArrayBuffer(4))
@@ -172,7 +173,7 @@ function writeToStderr(line: string): void {
     try {
       written += writeSync(2, bytes, written)
     } catch (error) {
-      // Nobody reads any more, or the disk under the log is full: a node does not stop for that.
+      // The reader is gone, or the disk under the log is full. Neither must stop a node.
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || waits === PIPE_WAITS_MAX) return
       waits += 1
       Atomics.wait(pipeWait, 0, 0, PIPE_WAIT_MS)

@@ -14,7 +14,7 @@ async function lines(metrics: { text(): Promise<string> }): Promise<string[]> {
   return (await metrics.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
 }
 
-test('the page has every row of the table with what was counted', async () => {
+test('the page has every row of the table with its count', async () => {
   const metrics = registerMetrics(TABLE)
 
   metrics.of.tcp_connections.set(3)
@@ -35,12 +35,12 @@ test('the page has every row of the table with what was counted', async () => {
   expect(await metrics.text()).toContain('# HELP tcp_connections Connections open now.\n# TYPE tcp_connections gauge\n')
 })
 
-test('rows for elsewhere are left out unless this is there', async () => {
+test('rows of another mode are left out', async () => {
   expect(await registerMetrics(TABLE).text()).not.toContain('cluster_')
   expect(await registerMetrics(TABLE, { appliesTo: 'clustered' }).text()).toContain('cluster_message_sent_total 0')
 })
 
-test('a histogram that was counted elsewhere appears with its buckets added up', async () => {
+test('a histogram counted elsewhere appears with cumulative buckets', async () => {
   const metrics = registerMetrics(TABLE)
 
   metrics.readHistogram('vacancy_result_rows', () => [
@@ -57,7 +57,7 @@ test('a histogram that was counted elsewhere appears with its buckets added up',
   expect(await metrics.text()).toContain('# TYPE vacancy_result_rows histogram')
 })
 
-test('a total kept elsewhere is read when the page is made, and begins anew when it went down', async () => {
+test('a total kept elsewhere is read per page, and restarts when it decreased', async () => {
   const metrics = registerMetrics(TABLE)
   let total = 7
   metrics.onCollect(() => setTotal(metrics.of.vacancy_commands_total, total, { command: 'PING' }))
@@ -77,14 +77,14 @@ test('two programs in one process do not share metrics', async () => {
   expect(await lines(two)).toContain('tcp_commands_total 0')
 })
 
-test('the process itself is measured on request', async () => {
+test('process metrics are included on request', async () => {
   const text = await registerMetrics(TABLE, { process: true }).text()
 
   expect(text).toMatch(/^process_resident_memory_bytes \d+$/m)
   expect(text).toMatch(/^nodejs_eventloop_lag_seconds /m)
 })
 
-test('the reference table has a row a metric', () => {
+test('the reference table has one row per metric', () => {
   expect(metricsTable(TABLE).split('\n').slice(4, 8)).toEqual([
     '| `vacancy_commands_total` | counter | `command` | Commands by name. |',
     '| `vacancy_wal_fsync_seconds` | histogram | – | Time of a sync. |',

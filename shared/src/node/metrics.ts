@@ -1,6 +1,6 @@
 /**
- * Metrics from a table: name, type, help and labels stand in one place of each workspace; registering, serving and the
- * reference page follow from it.
+ * Metrics from a table. Each workspace declares name, type, help and labels once; registration, the metrics page and
+ * the reference page derive from it.
  */
 
 import { createRequire } from 'node:module'
@@ -16,16 +16,16 @@ export type MetricSpec = {
   readonly labels?: readonly string[]
   /** Upper bounds of a histogram, ascending. */
   readonly buckets?: readonly number[]
-  /** Where it appears when that is not everywhere, e.g. `clustered`. */
+  /** Where it appears, if not everywhere, e.g. `clustered`. */
   readonly appliesTo?: string
 }
 
-/** Metrics by name: with unit at the end (`_seconds`, `_bytes`, `_total`), labels of bounded size. */
+/** Metrics by name, with the unit last (`_seconds`, `_bytes`, `_total`) and labels of bounded cardinality. */
 export type MetricsTable = { readonly [name: string]: MetricSpec }
 
 type Label<S> = S extends { readonly labels: readonly (infer L extends string)[] } ? L : never
 
-/** The metric of a row, typed by it. */
+/** The metric of a row, with its type. */
 export type MetricOf<S extends MetricSpec> = S['type'] extends 'counter'
   ? Counter<Label<S>>
   : S['type'] extends 'gauge'
@@ -37,23 +37,23 @@ type Labels = { readonly [label: string]: string }
 /** A histogram counted elsewhere, such as in memory shared by threads. */
 export type HistogramReading = {
   readonly labels: Labels
-  /** Observations a bucket, not added up; one more than there are bounds, for what is above all of them. */
+  /** Observations per bucket, not cumulative. One more than there are bounds, for values above all of them. */
   readonly counts: ArrayLike<number>
   readonly sum: number
 }
 
 export type Metrics<T extends MetricsTable> = {
-  /** The metrics by name, to be set, increased and observed. */
+  /** The metrics by name, to set, increase and observe. */
   readonly of: { readonly [K in keyof T]: MetricOf<T[K]> }
-  /** Calls `collect` before each page is made: for values that are read, not counted. */
+  /** Calls `collect` before each page, for values that are read instead of counted. */
   onCollect(collect: () => void): void
-  /** Takes the readings of a histogram from elsewhere instead of observing it here. */
+  /** Reads a histogram from elsewhere instead of observing it here. */
   readHistogram(name: keyof T & string, read: () => readonly HistogramReading[]): void
-  /** The page. */
+  /** The text of the page. */
   text(): Promise<string>
 }
 
-/** Loaded with the first page: it takes more memory than the rest of a program's start. */
+/** Loaded with the first page: it takes more memory than the rest of a program's startup. */
 const library = (): typeof import('prom-client') => createRequire(import.meta.url)('prom-client')
 
 /** The content type of the page. */
@@ -62,7 +62,7 @@ export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4'
 /**
  * Registers a table.
  *
- * @param options.appliesTo rows for somewhere else are left out of the page; they can be counted all the same
+ * @param options.appliesTo rows of other modes are left out of the page, but can still be counted
  * @param options.process adds `process_*` and `nodejs_*`
  */
 export function registerMetrics<const T extends MetricsTable>(
@@ -84,9 +84,9 @@ export function registerMetrics<const T extends MetricsTable>(
     onCollect: (collect) => collectors.push(collect),
     readHistogram(name, read) {
       const { help, buckets = [] } = table[name] as MetricSpec
-      assert(buckets.length > 0, 'a histogram that is read names its buckets')
+      assert(buckets.length > 0, 'a histogram read from elsewhere declares its buckets')
       registry.removeSingleMetric(name)
-      // prom-client asks a metric for its values by get() and for nothing else; it has no way to set bucket counts.
+      // prom-client reads a metric only through get(), and has no way to set bucket counts.
       registry.registerMetric({
         name,
         get: async () => ({
@@ -119,7 +119,7 @@ function createMetric(name: string, spec: MetricSpec, registry: Registry): Count
 }
 
 function valuesOf(name: string, buckets: readonly number[], { labels, counts, sum }: HistogramReading): object[] {
-  assert(counts.length === buckets.length + 1, 'a reading has a count for each bucket and one for what is above')
+  assert(counts.length === buckets.length + 1, 'a reading has a count per bucket and one for larger values')
   let total = 0
   const values: object[] = [...buckets, '+Inf'].map((le, i) => {
     total += counts[i] as number
@@ -129,7 +129,7 @@ function valuesOf(name: string, buckets: readonly number[], { labels, counts, su
   return values
 }
 
-/** Sets a counter to a total that is counted elsewhere. A total that went down starts the counter anew, as restarts do. */
+/** Sets a counter to a total counted elsewhere. A total that decreased resets the counter, as a restart does. */
 export function setTotal<L extends string>(
   counter: Counter<L>,
   total: number,
@@ -147,7 +147,7 @@ export function setTotal<L extends string>(
 
 const totals = new WeakMap<object, Map<string, number>>()
 
-/** The rows of a table as Markdown, for docs/metrics.md. */
+/** The rows of a table in Markdown, for docs/metrics.md. */
 export function metricsTable(table: MetricsTable): string {
   const rows = Object.entries(table).map(([name, { type, help, labels = [], appliesTo }]) => {
     const shown = labels.length > 0 ? labels.map((label) => `\`${label}\``).join(', ') : '–'

@@ -1,12 +1,12 @@
-/** Pages of docs/ that are made from tables: whether they are current, and writing them. */
+/** Generated pages of docs/: whether they are current, and writing them. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** File name → text, as the tables say now. */
+/** File name → text, generated from the current tables. */
 export type Pages = { readonly [file: string]: string }
 
-/** Pages whose text in `folder` is not what the tables say. */
+/** Pages in `folder` whose text differs from the generated one. */
 export function staleAmong(pages: Pages, folder: string): string[] {
   return Object.entries(pages).flatMap(([file, text]) => (readOrNothing(join(folder, file)) === text ? [] : [file]))
 }
@@ -20,7 +20,7 @@ function readOrNothing(file: string): string {
   }
 }
 
-/** The program around it: says which pages are not current, or writes them with `--write`. Sets the exit code. */
+/** The command around it: lists outdated pages, or writes them with `--write`. Sets the exit code. */
 export function pagesMain(pages: Pages, folder: string): void {
   const stale = staleAmong(pages, folder)
   if (process.argv.includes('--write')) {

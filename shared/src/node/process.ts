@@ -1,6 +1,7 @@
 /**
- * The life of a program: start, ready, drain, deadline, signals, exit code (platform.md §9, consensus.md §18). The
- * program says how to start and how to stop; when, and what happens if it does not, is decided here.
+ * The life cycle of a program: start, ready, drain, deadline, signals, exit code (docs/design/http.md#process-rules,
+ * docs/design/storage.md#shutdown). The program provides start and stop. This module decides when they run, and what
+ * happens if they fail.
  */
 
 import { AssertionError } from '../assert.ts'
@@ -8,53 +9,54 @@ import type { Clock } from '../clock.ts'
 import { EXIT, errorRow, VacancyError } from '../errors.ts'
 import type { Log } from './log.ts'
 
-/** Time a program has to finish what is in flight (`--drain-secs`). */
+/** Time a program has to finish requests in flight (`--drain-secs`). */
 export const DRAIN_MS = 10_000
 /**
- * One Ctrl-C may arrive twice: from the terminal, and passed on by npm or a launcher. Within this time it is one.
+ * One Ctrl-C may arrive twice: from the terminal, and forwarded by npm or a launcher. Two signals within this time
+ * count as one.
  */
 export const SIGNAL_ECHO_MS = 500
 
-/** The exit code of a program that ends with an error (platform.md §9). */
+/** The exit code of a program that ends with an error (docs/design/http.md#process-rules). */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof AssertionError) return EXIT.assertion
   if (error instanceof VacancyError) return errorRow(error.code).exit ?? EXIT.failure
   return EXIT.failure
 }
 
-/** What to print about an error: its sentence when it is one of ours, everything it knows when it is a bug. */
+/** The printed text of an error: the message of a VacancyError, all details of a bug. */
 export function reportOf(error: unknown): string {
   if (error instanceof VacancyError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** Why a program stops: with which exit code, and in words for the log. */
+/** Why a program stops: its exit code, and a text for the log. */
 export type Stop = { readonly code: number; readonly reason: string }
 
 export type Life = {
-  /** Asks for the orderly stop. A second call changes nothing. */
+  /** Requests a graceful shutdown. A second call has no effect. */
   stop(why: Stop): void
-  /** Aborted when the stop begins: for what waits or repeats. */
+  /** Aborted when the shutdown begins: for code that waits or repeats. */
   readonly stopping: AbortSignal
 }
 
 export type Program = {
-  /** Opens everything; resolves when it serves. */
+  /** Opens all resources. Resolves when the program serves. */
   readonly start: (life: Life) => Promise<void>
-  /** Stops accepting, finishes what is in flight, flushes, closes. Called once, and after a start that failed, too. */
+  /** Stops accepting, drains, flushes and closes. Called once, also after a failed start. */
   readonly stop: (why: Stop) => Promise<void>
-  /** SIGHUP: reads tokens and certificates again. */
+  /** SIGHUP: reloads tokens and certificates. */
   readonly reload?: () => void | Promise<void>
 }
 
 /**
  * Runs a program to its end and exits.
  *
- * - SIGTERM and SIGINT stop it in order; a second one, or the deadline, ends it at once.
- * - An error nobody caught ends it at once, with the exit code of the error: its state is not to be trusted.
+ * - SIGTERM and SIGINT shut it down gracefully; a second one, or the deadline, ends it immediately.
+ * - An uncaught error ends it immediately with the exit code of the error: its state cannot be trusted.
  *
  * @returns when the program serves
- * @throws what its start threw, after stop was called
+ * @throws the error of a failed start, after stop was called
  */
 export async function runProgram(
   program: Program,
@@ -66,7 +68,7 @@ export async function runProgram(
 
   const end = (code: number): never => process.exit(code)
   const crash = (error: unknown): void => {
-    log.error({ err: error, exitCode: exitCodeOf(error) }, 'ended by an error that nobody expected')
+    log.error({ err: error, exitCode: exitCodeOf(error) }, 'uncaught error')
     end(exitCodeOf(error))
   }
   const stop = (why: Stop): void => {
@@ -75,7 +77,7 @@ export async function runProgram(
     log.info({ reason: why.reason, exitCode: why.code }, 'stopping')
     stopping.abort()
     setTimeout(() => {
-      log.error({ drainMs }, 'not done in time, ending at once')
+      log.error({ drainMs }, 'shutdown timed out, exiting immediately')
       end(why.code === EXIT.ok ? EXIT.failure : why.code)
     }, drainMs)
     program.stop(why).then(() => {
@@ -86,15 +88,15 @@ export async function runProgram(
   const onStopSignal = (signal: NodeJS.Signals): void => {
     if (!stopping.signal.aborted) return stop({ code: EXIT.ok, reason: signal })
     if (performance.now() - askedAtMs < SIGNAL_ECHO_MS) return
-    log.warn({ signal }, 'told to stop twice, ending at once')
+    log.warn({ signal }, 'second stop signal, exiting immediately')
     end(EXIT.failure)
   }
   const onReloadSignal = async (): Promise<void> => {
     try {
       await program.reload?.()
     } catch (error) {
-      // A file with a slip must not stop what runs with the old one.
-      log.error({ err: error }, 'reload failed, everything stays as it was')
+      // An invalid file must not stop a process that runs with the previous one.
+      log.error({ err: error }, 'reload failed, keeping the previous settings')
     }
   }
 
@@ -107,14 +109,14 @@ export async function runProgram(
   try {
     await program.start({ stop, stopping: stopping.signal })
   } catch (error) {
-    // A stop that came during the start is what made it fail, and goes on by itself.
+    // A stop during the start made it fail, and is already in progress.
     if (stopping.signal.aborted) return
     await closeAfterFailedStart(program, { log, drainMs, code: exitCodeOf(error) })
     throw error
   }
 }
 
-/** Whatever happens here, the error that is told is the one of the start. */
+/** Whatever fails here, the reported error is that of the start. */
 async function closeAfterFailedStart(
   program: Program,
   { log, drainMs, code }: { readonly log: Log; readonly drainMs: number; readonly code: number },
@@ -124,7 +126,7 @@ async function closeAfterFailedStart(
   try {
     await Promise.race([program.stop({ code, reason: 'the start failed' }), deadline.promise])
   } catch (error) {
-    log.warn({ err: error }, 'closing after a failed start failed as well')
+    log.warn({ err: error }, 'cleanup after a failed start failed')
   } finally {
     clearTimeout(timer)
   }
@@ -133,13 +135,13 @@ async function closeAfterFailedStart(
 export type Reason = { readonly name: string; readonly says: string; readonly since: string }
 
 export type Readiness = {
-  /** States why the program cannot do its work under a name; an empty sentence takes the reason away. */
+  /** Sets the named reason why the program is not ready. An empty text removes it. */
   set(name: string, says: string): void
-  /** For `/ready`: whether it can, why not, and since when. */
+  /** For `/ready`: whether it is ready, why not, and since when. */
   read(): { readonly ready: boolean; readonly since: string; readonly reasons: readonly Reason[] }
 }
 
-/** What keeps a program from its work, by name. It is ready when nothing does. */
+/** Reasons why a program is not ready, by name. It is ready without any. */
 export function createReadiness(clock: Clock): Readiness {
   const reasons = new Map<string, Reason>()
   const now = (): string => new Date(clock.wallMs()).toISOString()

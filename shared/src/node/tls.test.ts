@@ -44,7 +44,7 @@ function silentLog(lines: string[] = []) {
   return { debug: keep, info: keep, warn: keep, error: keep }
 }
 
-test('a certificate that fits its key is loaded with its end and its fingerprint', () => {
+test('a certificate that fits its key is loaded with its expiry and fingerprint', () => {
   const notAfterMs = Date.parse('2030-01-31T12:00:00Z')
   const material = loadTls(putPair(makeCertificate({ subject: 'node', notAfterMs })))
 
@@ -61,7 +61,7 @@ test('the key of another certificate is refused', () => {
   expect(fault(() => loadTls(files))).toBe('other.pem is not the key of the certificate in cert.pem')
 })
 
-test('files that are missing or hold something else are refused by name', () => {
+test('missing and invalid files are refused by name', () => {
   const pair = makeCertificate({ subject: 'node' })
   const files = putPair(pair)
   const text = put('text.pem', 'no certificate')
@@ -78,7 +78,7 @@ test('files that are missing or hold something else are refused by name', () => 
   expect(fault(() => loadTls({ ...files, clientCa: text }))).toBe('text.pem holds no certificate in PEM form')
 })
 
-test('validity is warned about 14 days before its end, at its end, and before its beginning', () => {
+test('a warning is given 14 days before expiry, after it, and before the validity starts', () => {
   const startMs = Date.parse('2026-01-01T00:00:00Z')
   const endMs = Date.parse('2026-06-30T00:00:00Z')
   const material = loadTls(putPair(makeCertificate({ subject: 'node', notBeforeMs: startMs, notAfterMs: endMs })))
@@ -89,7 +89,7 @@ test('validity is warned about 14 days before its end, at its end, and before it
   expect(validityFault(material, startMs - 1)).toBe('the certificate is not valid before 2026-01-01T00:00:00.000Z')
 })
 
-test('a certificate that ends soon is warned about at the start', () => {
+test('a certificate that expires soon causes a warning at startup', () => {
   const lines: string[] = []
   const clock = turnableClock(Date.parse('2026-06-20T00:00:00Z'))
   const notBeforeMs = Date.parse('2026-01-01T00:00:00Z')
@@ -101,7 +101,7 @@ test('a certificate that ends soon is warned about at the start', () => {
   expect(lines).toEqual(['the certificate expires at 2026-06-30T00:00:00.000Z'])
 })
 
-test('a rotated certificate is shown to the next connection, and half a rotation changes nothing', async () => {
+test('a rotated certificate applies to the next connection, and half a rotation changes nothing', async () => {
   const [first, second] = [makeCertificate({ subject: 'first' }), makeCertificate({ subject: 'second' })]
   const files = putPair(first)
   const lines: string[] = []
@@ -113,7 +113,7 @@ test('a rotated certificate is shown to the next connection, and half a rotation
 
   put('cert.pem', second.cert)
   await vi.waitUntil(() =>
-    lines.includes('the certificate files changed but cannot be used; the old certificate stays'),
+    lines.includes('the certificate files changed but cannot be used; keeping the previous certificate'),
   )
   expect(fault(() => store.reload())).toContain('is not the key of')
   expect(await subjectShown(server.address() as { port: number }, first.cert)).toBe('first')
@@ -126,7 +126,7 @@ test('a rotated certificate is shown to the next connection, and half a rotation
   server.close()
 })
 
-test('a certificate that its listener will not take is not in force', () => {
+test('a certificate that its listener refuses is not in force', () => {
   const [first, second] = [makeCertificate({ subject: 'first' }), makeCertificate({ subject: 'second' })]
   const files = putPair(first)
   const onReload = (): never => {
@@ -158,7 +158,7 @@ test('with a client authority a client without its certificate is refused', asyn
       socket.setEncoding('utf8').on('data', (data) => {
         text += data
       })
-      // TLS 1.3 tells a client that it is refused only after it thinks itself connected.
+      // A TLS 1.3 server refuses a client only after the client considers itself connected.
       socket.on('error', () => resolve('refused')).on('close', () => resolve(text || 'refused'))
     })
 

@@ -1,6 +1,6 @@
 /**
- * Certificates of listeners: loaded, checked against their key, followed when the files change, and their end told in
- * time (platform.md §9).
+ * Certificates of listeners: loading, checking them against their key, following file changes, and warning before
+ * they expire (docs/design/http.md#process-rules).
  */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
@@ -11,12 +11,12 @@ import { VacancyError } from '../errors.ts'
 import type { Log } from './log.ts'
 import { FILE_LOOK_MS, watchFiles } from './watch.ts'
 
-/** From this long before its end a certificate is warned about, once a day. */
+/** From this long before its expiry a certificate causes a warning once a day. */
 export const EXPIRY_WARNING_MS = 14 * 24 * 3_600_000
 const WARNING_REPEAT_MS = 24 * 3_600_000
 
 export type TlsFiles = {
-  /** PEM: the certificate, followed by those between it and its authority. */
+  /** PEM: the certificate, followed by its intermediates. */
   readonly cert: string
   /** PEM, without a passphrase. */
   readonly key: string
@@ -24,7 +24,7 @@ export type TlsFiles = {
   readonly clientCa?: string | undefined
 }
 
-/** What a listener needs. Plain data, so that it can be sent to other threads. */
+/** The material of a listener. Plain data, so that it can be sent to other threads. */
 export type TlsMaterial = {
   readonly cert: string
   readonly key: string
@@ -92,13 +92,13 @@ function invalid(reason: string, cause?: unknown): VacancyError {
   return new VacancyError('invalid_tls', { reason }, { cause })
 }
 
-/** Options for `tls.createServer` and, after a reload, for `server.setSecureContext`. */
+/** Options for `tls.createServer`, and for `server.setSecureContext` after a reload. */
 export function secureContextOf(material: TlsMaterial): SecureContextOptions {
   const { cert, key, clientCa } = material
   return { cert, key, minVersion: 'TLSv1.2', ...(clientCa === undefined ? {} : { ca: clientCa }) }
 }
 
-/** What is to be said about the time a certificate is valid; '' when nothing is. */
+/** The warning about a certificate's validity; '' if there is none. */
 export function validityFault(material: TlsMaterial, nowMs: number): string {
   const { notBeforeMs, notAfterMs } = material
   const day = (ms: number): string => new Date(ms).toISOString()
@@ -108,26 +108,26 @@ export function validityFault(material: TlsMaterial, nowMs: number): string {
 }
 
 export type TlsStore = {
-  /** What is in force; another object after each reload. */
+  /** The current certificate; a new object after each reload. */
   material(): TlsMaterial
   /**
-   * Reads the files again, as `/tls-rotate` and SIGHUP do.
+   * Reloads the files, as `/tls-rotate` and SIGHUP do.
    *
-   * @throws VacancyError invalid_tls; the old certificate stays in force
+   * @throws VacancyError invalid_tls; the previous certificate stays in force
    */
   reload(): TlsMaterial
   close(): void
 }
 
 /**
- * Opens a certificate, follows its files and warns before it ends.
+ * Opens a certificate, follows its files and warns before it expires.
  *
  * @throws VacancyError invalid_tls
  */
 export function openTls(options: {
   readonly files: TlsFiles
   readonly log: Log
-  /** Called with what is new at each reload: listeners take it for connections to come. If it throws, the old stays. */
+  /** Called with each reloaded certificate, for new connections of listeners. If it throws, the previous one stays. */
   readonly onReload?: (material: TlsMaterial) => void
   readonly clock?: Clock
   readonly lookMs?: number
@@ -156,8 +156,8 @@ export function openTls(options: {
       try {
         reload()
       } catch (error) {
-        // Certificate and key are two files: between the two writes they do not fit each other.
-        log.error({ err: error }, 'the certificate files changed but cannot be used; the old certificate stays')
+        // Certificate and key are two files: between the two writes they do not match.
+        log.error({ err: error }, 'the certificate files changed but cannot be used; keeping the previous certificate')
       }
     },
     options.lookMs ?? FILE_LOOK_MS,

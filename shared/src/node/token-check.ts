@@ -1,4 +1,4 @@
-/** Tokens as hashes, compared in constant time: what a thread needs to let somebody in, and nothing more. */
+/** Tokens as hashes, compared in constant time: the part that threads need to authenticate a request. */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 
@@ -7,21 +7,24 @@ export type Role = 'admin' | 'client' | 'monitoring'
 export const ROLES: readonly Role[] = ['admin', 'client', 'monitoring']
 
 /**
- * One entry of an auth file. Plain data, so that it can be sent to other threads. Programs with roles of their own say
- * which; those above are a node's.
+ * One entry of an auth file. Plain data, so that it can be sent to other threads. A program may define its own roles;
+ * the default ones are a node's.
  */
 export type TokenHash<R extends string = Role> = {
   /** SHA-256 of the token's UTF-8 bytes. */
   readonly hash: Uint8Array
   readonly role: R
-  /** What the operator calls it; '' without a name. For logs, instead of the token. */
+  /** The operator's name for it; '' if unnamed. Logged instead of the token. */
   readonly name: string
-  /** Milliseconds since 1970 from which the token is unknown; Infinity when it does not expire. */
+  /** Milliseconds since 1970 at which the token expires; Infinity if it does not. */
   readonly expiresMs: number
-  /** The one shard or zone that the token is good for; absent when it is good for all. */
+  /** The only shard or zone that the token is valid for; absent when it is valid for all. */
   readonly shard?: string
   readonly zone?: string
 }
+
+/** Failed attempts that an address has per minute before it is blocked for the rest of the minute. */
+export const TOKEN_FAILURES_MAX = 20
 
 /** SHA-256 of a token. */
 export function hashToken(token: string | Uint8Array): Uint8Array {
@@ -29,16 +32,16 @@ export function hashToken(token: string | Uint8Array): Uint8Array {
 }
 
 /**
- * The role of a token; undefined when it is unknown or has expired. Compares with every entry, whichever fits, so that
- * the time it takes tells nothing.
+ * The role of a token; undefined when it is unknown or expired. Compares with every entry, so that the time taken
+ * reveals nothing.
  *
- * @param token as it came: UTF-8 bytes or text
+ * @param token as received: UTF-8 bytes or text
  */
 export function checkToken(tokens: readonly TokenHash[], token: string | Uint8Array, nowMs: number): Role | undefined {
   return findToken(tokens, token, nowMs)?.role
 }
 
-/** The entry of a token, for a log line that names who did something; compares as checkToken does. */
+/** The entry of a token, for log lines that name the principal. Compares as checkToken does. */
 export function findToken<R extends string = Role>(
   tokens: readonly TokenHash<R>[],
   token: string | Uint8Array,
@@ -52,7 +55,7 @@ export function findToken<R extends string = Role>(
   return found
 }
 
-/** Whether a role may do what asks for another: an admin everything, a client also what monitoring may. */
+/** Whether a role satisfies another: an admin satisfies all, a client also monitoring. */
 export function roleMay(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) <= ROLES.indexOf(needed)
 }

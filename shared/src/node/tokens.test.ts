@@ -27,7 +27,7 @@ function faults(text: string): string[] {
   throw new Error('no fault was found')
 }
 
-test('a token has the role of its entry, given as itself or as its hash', () => {
+test('a token has the role of its entry, given in plain text or as its hash', () => {
   const tokens = parseTokens(
     `tokens:\n  - token: abc123\n    role: admin\n  - token: "sha256:${sha256('def456')}"\n    role: client\n    name: bridge\n`,
     'auth.yml',
@@ -48,7 +48,7 @@ test('a token is unknown from the moment it expires', () => {
   expect(checkToken(tokens, 'abc', NOW_MS)).toBeUndefined()
 })
 
-test('entries can be sent to other threads and tell no token', () => {
+test('entries can be sent to other threads and reveal no token', () => {
   const tokens = parseTokens('tokens:\n  - {token: abc, role: monitoring}', 'auth.yml')
 
   const copy = structuredClone(tokens)
@@ -90,18 +90,18 @@ test.each([
   expect(faults(text)).toEqual([line])
 })
 
-test('faults name the line and never the token', () => {
+test('errors name the line and never the token', () => {
   const lines = faults('tokens:\n  - token: hunter2\n    role: root\n  - token: "hunter 3"\n    role: admin')
 
   expect(lines).toHaveLength(2)
   expect(lines.join()).not.toMatch(/hunter/)
 })
 
-test('an empty list is a file that lets nobody in', () => {
+test('an empty list admits no token', () => {
   expect(parseTokens('tokens: []', 'auth.yml')).toEqual([])
 })
 
-test('a Bearer header has a token, another one has none', () => {
+test('only a Bearer header has a token', () => {
   expect(bearerToken('Bearer abc123')).toBe('abc123')
   expect(bearerToken('bearer  abc123 ')).toBe('abc123')
   for (const header of [undefined, '', 'Bearer', 'Bearer ', 'Basic abc123', 'abc123', 'Bearer a b']) {
@@ -109,7 +109,7 @@ test('a Bearer header has a token, another one has none', () => {
   }
 })
 
-test('an admin may do everything, a client what monitoring may', () => {
+test('an admin may do everything, a client also what monitoring may', () => {
   const may = ROLES.map((role) => ROLES.map((needed) => roleMay(role, needed)))
 
   expect(may).toEqual([
@@ -119,7 +119,7 @@ test('an admin may do everything, a client what monitoring may', () => {
   ])
 })
 
-test('a changed file is read by itself, a broken one leaves the old tokens, a mended one is taken', async () => {
+test('a changed file is reloaded, a broken one keeps the old tokens, a repaired one applies', async () => {
   const file = path.join(folder, 'auth.yml')
   const put = (text: string) => {
     writeFileSync(`${file}.new`, text)
@@ -158,7 +158,7 @@ test('a file that is missing at the start is refused', () => {
   expect(() => openTokens({ file: path.join(folder, 'none.yml'), log })).toThrow(/none.yml: cannot be read/)
 })
 
-test('after 20 refused tokens in a minute an address waits for the rest of it', () => {
+test('an address is blocked for the rest of a minute after 20 refused tokens', () => {
   const clock = turnableClock(NOW_MS)
   const limiter = createFailureLimiter(clock)
 
@@ -175,7 +175,7 @@ test('after 20 refused tokens in a minute an address waits for the rest of it', 
   expect(limiter.waitSeconds('10.0.0.1')).toBe(0)
 })
 
-test('an attacker with many addresses costs bounded memory, and is forgotten first when oldest', () => {
+test('an attacker with many addresses costs bounded memory; the oldest are evicted first', () => {
   const clock = turnableClock(NOW_MS)
   const limiter = createFailureLimiter(clock)
   for (let i = 0; i < 20; i++) limiter.failed('old')
@@ -187,7 +187,7 @@ test('an attacker with many addresses costs bounded memory, and is forgotten fir
   expect(limiter.waitSeconds('old')).toBe(0)
 })
 
-test('a program has roles of its own, some bound to a shard and a zone', () => {
+test('a program may define roles, some bound to a shard and a zone', () => {
   const rules = { roles: ['admin', 'component'], scoped: ['component'] } as const
   const hash = (text: string) => `"sha256:${sha256(text)}"`
   const text = `tokens:
@@ -213,13 +213,13 @@ test.each([
   expect(() => parseTokens(`tokens:\n  - ${entry}\n`, 'auth.yml', rules)).toThrow(fault)
 })
 
-test("a node's own tokens are bound to nothing", () => {
+test('tokens of a node have no shard or zone', () => {
   expect(faults('tokens:\n  - { token: a, role: client, shard: s1 }\n')).toEqual([
     'auth.yml:2: shard: an entry has token, role, name and expires',
   ])
 })
 
-test('a try that turned out well is taken back, and how many are allowed can be said', () => {
+test('a successful attempt is uncounted, and the limit is configurable', () => {
   const clock = turnableClock(NOW_MS)
   const limiter = createFailureLimiter(clock, 2)
 

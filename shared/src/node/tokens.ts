@@ -1,6 +1,6 @@
 /**
- * Tokens of an auth file: who may do what. They are kept as hashes, compared in constant time and never told again
- * (platform.md §7.5).
+ * Tokens of an auth file and their roles. They are kept as hashes, compared in constant time and never revealed
+ * (docs/design/http.md#access).
  */
 
 import { readFileSync } from 'node:fs'
@@ -8,17 +8,17 @@ import type { Clock } from '../clock.ts'
 import { VacancyError } from '../errors.ts'
 import { ID_RULE, parseId } from '../ids.ts'
 import type { Log } from './log.ts'
-import { hashToken, ROLES, type Role, type TokenHash } from './token-check.ts'
+import { hashToken, ROLES, type Role, TOKEN_FAILURES_MAX, type TokenHash } from './token-check.ts'
 import { FILE_LOOK_MS, watchFiles } from './watch.ts'
 import { readYamlList, type YamlEntry } from './yaml.ts'
 
 const HASH_PREFIX = 'sha256:'
-/** What one LOGIN frame can carry, and far below what an HTTP header can. */
+/** Fits one LOGIN frame, and is far below the limit of an HTTP header. */
 export const TOKEN_BYTES_MAX = 255
 export const TOKENS_MAX = 10_000
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
-/** What an auth file of some program may say. */
+/** The allowed content of a program's auth file. */
 export type TokenRules<R extends string> = {
   readonly roles: readonly R[]
   /** Roles whose tokens may be bound to a `shard` and a `zone`. */
@@ -28,10 +28,10 @@ export type TokenRules<R extends string> = {
 const NODE_RULES: TokenRules<Role> = { roles: ROLES }
 
 /**
- * Reads an auth file: `tokens`, a list of entries with `token` (itself or `sha256:` and 64 hexadecimal digits), `role`,
- * and if wished `name` and `expires` (RFC 3339), and where the role allows it `shard` and `zone`.
+ * Parses an auth file: `tokens`, a list of entries with `token` (plain text, or `sha256:` and 64 hexadecimal digits),
+ * `role`, optionally `name` and `expires` (RFC 3339), and, where the role allows it, `shard` and `zone`.
  *
- * @throws VacancyError invalid_tokens, one line a fault, with file and line and never a token
+ * @throws VacancyError invalid_tokens, one line per error, with file and line and never a token
  */
 export function parseTokens(text: string, file: string): readonly TokenHash[]
 export function parseTokens<R extends string>(text: string, file: string, rules: TokenRules<R>): readonly TokenHash<R>[]
@@ -119,19 +119,19 @@ function readTime(expires: unknown): number {
   return typeof expires === 'string' && RFC_3339.test(expires) ? Date.parse(expires) : Number.NaN
 }
 
-/** The token of an `Authorization: Bearer` header; undefined when the header is missing or of another scheme. */
+/** The token of an `Authorization: Bearer` header; undefined without one or with another scheme. */
 export function bearerToken(header: string | undefined): string | undefined {
   return /^Bearer +([\x21-\x7e]+) *$/i.exec(header ?? '')?.[1]
 }
 
 export type TokenStore<R extends string = Role> = {
-  /** The entries in force; another array after each reload. */
+  /** The current entries; a new array after each reload. */
   tokens(): readonly TokenHash<R>[]
   /**
-   * Reads the file again, as `/reload-tokens` and SIGHUP do.
+   * Reloads the file, as `/reload-tokens` and SIGHUP do.
    *
-   * @returns how many tokens it has
-   * @throws VacancyError invalid_tokens; the old tokens stay in force
+   * @returns the number of tokens
+   * @throws VacancyError invalid_tokens; the previous tokens stay in force
    */
   reload(): number
   close(): void
@@ -140,14 +140,14 @@ export type TokenStore<R extends string = Role> = {
 /**
  * Opens an auth file and follows its changes.
  *
- * @throws VacancyError invalid_tokens when it cannot be read or has faults
+ * @throws VacancyError invalid_tokens when it cannot be read or is invalid
  */
 export function openTokens<R extends string = Role>(options: {
   readonly file: string
   readonly log: Log
-  /** Of a program with roles of its own; else those of a node. */
+  /** The roles of the program; those of a node by default. */
   readonly rules?: TokenRules<R>
-  /** Called with the new entries after each reload: other threads need them too. */
+  /** Called with the new entries after each reload, to pass them to other threads. */
   readonly onReload?: (tokens: readonly TokenHash<R>[]) => void
   readonly lookMs?: number
 }): TokenStore<R> {
@@ -166,8 +166,8 @@ export function openTokens<R extends string = Role>(options: {
       try {
         reload()
       } catch (error) {
-        // A file that is just being written, or a slip: who may come in today may come in until it is mended.
-        log.error({ file, err: error }, 'the auth file changed but cannot be used; the old tokens stay')
+        // The file may be half-written or invalid. Current tokens stay valid until it is fixed.
+        log.error({ file, err: error }, 'the auth file changed but cannot be used; keeping the previous tokens')
       }
     },
     options.lookMs ?? FILE_LOOK_MS,
@@ -189,24 +189,22 @@ function readTokens<R extends string>(file: string, rules: TokenRules<R>): reado
   return parseTokens(text, file, rules)
 }
 
-/** Failed tries an address has in a minute before it has to wait for the rest of it. */
-export const TOKEN_FAILURES_MAX = 20
 const FAILURE_WINDOW_MS = 60_000
-/** Addresses remembered at once; beyond, the oldest is forgotten. */
+/** Addresses tracked at once. Beyond it, the oldest is evicted. */
 const FAILURE_ADDRESSES_MAX = 10_000
 
 export type FailureLimiter = {
-  /** Whole seconds an address has to wait, for Retry-After; 0 when it may try. */
+  /** Whole seconds that an address has to wait, for Retry-After; 0 when it may try. */
   waitSeconds(address: string): number
-  /** Counts a token that was refused. */
+  /** Counts a refused token. */
   failed(address: string): void
-  /** Takes one back: for tries that are counted before it is known how they end. */
+  /** Uncounts an attempt, for attempts counted before their result is known. */
   forgive(address: string): void
 }
 
 /**
- * Slows down guessing: after so many refused tokens in a minute an address is not heard, with any token, until it is
- * over.
+ * Slows down guessing: after too many refused tokens in a minute, every request of an address is refused until the
+ * minute is over.
  */
 export function createFailureLimiter(clock: Clock, failuresMax: number = TOKEN_FAILURES_MAX): FailureLimiter {
   const failures = new Map<string, { count: number; endsMs: number }>()
@@ -223,7 +221,7 @@ export function createFailureLimiter(clock: Clock, failuresMax: number = TOKEN_F
         record.count += 1
         return
       }
-      // Removed first, so that the map stays in the order in which the minutes began.
+      // Deleted first, so that the map keeps the order in which the minutes began.
       failures.delete(address)
       const [oldest] = failures.keys()
       if (failures.size >= FAILURE_ADDRESSES_MAX && oldest !== undefined) failures.delete(oldest)

@@ -1,24 +1,24 @@
 /**
- * Notices that files changed, by looking. Notifications of the system miss what matters here: secrets that an
- * orchestrator swaps by a link, editors that replace a file, network file systems.
+ * Detects file changes by polling. System notifications miss important cases: secrets that an orchestrator swaps
+ * through a symlink, editors that replace a file, network file systems.
  */
 
 import { statSync } from 'node:fs'
 
-/** How often the files are looked at. */
+/** Polling interval. */
 export const FILE_LOOK_MS = 2_000
 
 /**
- * Calls back after one or more of the files changed, appeared or went away. Looking does not keep a process alive.
+ * Calls back after a watched file changed, appeared or disappeared. Polling does not keep a process alive.
  *
- * @returns ends it
+ * @returns stops watching
  */
 export function watchFiles(paths: readonly string[], onChange: () => void, lookMs: number = FILE_LOOK_MS): () => void {
   let seen = paths.map(lookOf).join()
   const timer = setInterval(() => {
     const now = paths.map(lookOf).join()
     if (now === seen) return
-    // Taken before the caller reads: what is written while it reads is a change of its own.
+    // Read before the caller reads the files, so that a write during its read counts as a change.
     seen = now
     onChange()
   }, lookMs).unref()

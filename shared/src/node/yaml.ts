@@ -1,10 +1,10 @@
-/** Reads the YAML files of operators: one mapping at the top, every key with the line it stands in. */
+/** Parses the YAML files of operators: one top-level mapping, with the line of every key. */
 
 import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml'
 
-/** No configuration, codec list or auth file comes near it. */
+/** Far above any real configuration, codec list or auth file. */
 export const YAML_BYTES_MAX = 4 * 1024 * 1024
-/** Aliases a value may use; more is a file that was made to blow up. */
+/** Aliases that a value may expand. More indicates an expansion attack. */
 const ALIASES_MAX = 100
 
 export type YamlKey = { readonly key: string; readonly line: number; readonly value: unknown }
@@ -20,7 +20,7 @@ type Reader = {
 /**
  * The keys of a file and their values as plain data. An empty file has none.
  *
- * @param faults gets a line `file:line:column: …` for everything that is no such mapping
+ * @param faults receives a line `file:line:column: …` for everything that is not such a mapping
  */
 export function readYamlKeys(text: string, file: string, faults: string[]): readonly YamlKey[] {
   const reader = openReader(text, file, faults)
@@ -28,9 +28,9 @@ export function readYamlKeys(text: string, file: string, faults: string[]): read
 }
 
 /**
- * The entries of a file whose one key holds a list of mappings.
+ * The entries of a file whose only key is a list of mappings.
  *
- * @param faults gets a line for every entry that is none, for other keys, and when the key is missing
+ * @param faults receives a line for every invalid entry, for other keys, and for a missing key
  */
 export function readYamlList(text: string, file: string, name: string, faults: string[]): readonly YamlEntry[] {
   const reader = openReader(text, file, faults)

@@ -1,6 +1,6 @@
 /**
- * Certificates for tests, made when they are needed: Node can sign but not put an X.509 certificate together, so the
- * few structures of RFC 5280 §4.1 that one needs are written here.
+ * Certificates for tests, created on demand. Node can sign but cannot build an X.509 certificate, so the few
+ * structures of RFC 5280 §4.1 that one needs are written here.
  */
 
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
@@ -10,9 +10,9 @@ export type TestCertificate = { readonly cert: string; readonly key: string; rea
 const DAY_MS = 24 * 3_600_000
 
 /**
- * Makes a P-256 certificate for localhost and 127.0.0.1, in PEM form with its key.
+ * Creates a P-256 certificate for localhost and 127.0.0.1, in PEM form with its key.
  *
- * @param options.issuer who signs it; itself when nobody is given
+ * @param options.issuer the signer; self-signed by default
  */
 export function makeCertificate(options: {
   readonly subject: string

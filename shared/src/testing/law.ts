@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 
-/** Checks a law on random values; a failure prints its seed, which VACANCY_SEED takes back, and the smallest counterexample. */
+/**
+ * Checks a property on random values. A failure prints its seed, which VACANCY_SEED accepts, and the smallest
+ * counterexample.
+ */
 export function law<Values extends [unknown, ...unknown[]]>(
   values: { [I in keyof Values]: fc.Arbitrary<Values[I]> },
   check: (...values: Values) => void,

@@ -53,7 +53,9 @@ export const replyVectors = read<{
   cases: ReplyVector[]
 }>('responses.json')
 
-/** Fields that only clients of ours send to a shard of several nodes (wire-protocol.md §12). */
+/**
+ * Fields that only Vacancy's own clients send to a shard of several nodes (docs/design/protocol.md#extension-fields).
+ */
 export const extensionVectors = read<{
   requests: RequestVector[]
   replies: ReplyVector[]

@@ -10,7 +10,7 @@ function find(text: string): number {
   return findCommand(bytes, 1, bytes.length - 2)
 }
 
-test('there are 20 commands, LOGIN first, of the classes of wire-protocol.md §8', () => {
+test('there are 20 commands, LOGIN first, each of a class', () => {
   const named = (access: string) => COMMAND_LIST.filter((spec) => spec.access === access).map(({ name }) => name)
 
   expect(COMMAND_LIST).toHaveLength(20)
@@ -31,7 +31,7 @@ test('there are 20 commands, LOGIN first, of the classes of wire-protocol.md §8
   ])
 })
 
-test.each(COMMAND_LIST)('$name has its fields in ascending ids, each of the type of its width', ({ fields }) => {
+test.each(COMMAND_LIST)('$name has its fields in ascending id order, each with the type of its width', ({ fields }) => {
   const ids = fields.map(({ id }) => id)
   const types = { text: 1, list: 1, u8: 2, u32: 3, u64: 3, f64: 3 }
 
@@ -44,7 +44,7 @@ test.each(COMMAND_LIST)('$name has its fields in ascending ids, each of the type
   }
 })
 
-// wire-protocol.md §12.
+// docs/design/protocol.md#extension-fields.
 test.each([
   [0x8001, (name: string) => name === 'SEARCHAVAIL'],
   [0x8002, (name: string) => name.startsWith('SEARCH')],
@@ -76,7 +76,7 @@ test('every command is found by the bytes of its name, and no other text is', ()
   })
 })
 
-test('names of objects are no commands', () => {
+test('names of Object members are not commands', () => {
   expect(isCommandName('toString')).toBe(false)
   expect(isCommandName('SETPROP')).toBe(true)
 })

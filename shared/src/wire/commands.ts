@@ -1,11 +1,13 @@
 /**
- * THE TABLE of commands (wire-protocol.md §8, §9, §12). The node, the client, the bridge's choice between leader and
- * follower, the playground and docs/commands.md read these rows. A new command is a row, an effect and a test.
+ * THE TABLE of commands (docs/design/protocol.md#wire-protocol, docs/design/protocol.md#successes,
+ * docs/design/protocol.md#extension-fields). The node, the client, the bridge's choice between leader and follower,
+ * the playground and docs/commands.md read these rows. A new command needs a row, an effect and a test.
  */
 
 import { assert } from '../assert.ts'
+import { LIMITS } from '../domain.ts'
 
-/** How the data of a field is laid out. A list is text with commas; numbers are little-endian. */
+/** Encoding of a field's data. A list is comma-separated text; numbers are little-endian. */
 export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64'
 /** Type code on the wire: 1 text, 2 small number, 3 number. */
 export type FieldType = 1 | 2 | 3
@@ -21,13 +23,32 @@ export type FieldSpec<
   readonly width: Width
   readonly required: Required
   readonly summary: string
-  /** Ours, id 0x8000 and above: existing clients never send it and other servers refuse it. */
+  /** Vacancy's own fields, with ids from 0x8000 on. Existing clients never send them, and other servers refuse them. */
   readonly extension: boolean
-  /** Zero-length data of an optional text means "absent", but here "clear" (wire-protocol.md §9.6). */
+  /**
+   * Zero-length data of an optional text means "absent", but here "clear"
+   * (docs/design/protocol.md#commands-that-write).
+   */
   readonly keepsEmpty: boolean
+  /** Least and greatest value of a number; undefined where its width is the only bound. */
+  readonly min: number | undefined
+  readonly max: number | undefined
+  /** What people read; undefined for the name with a capital letter. */
+  readonly label: string | undefined
+  /** Narrows a search: without it as many properties are found, or more. */
+  readonly isFilter: boolean
 }
 
-/** What a SUCCESS reply holds (reply.ts). */
+/** What a field may have beside its place, name and width. */
+type FieldExtras = {
+  readonly keepsEmpty?: boolean
+  readonly min?: number
+  readonly max?: number
+  readonly label?: string
+  readonly isFilter?: boolean
+}
+
+/** The content of a SUCCESS reply (reply.ts). */
 export type ReplyKind =
   | 'login'
   | 'codecs'
@@ -48,14 +69,14 @@ type CommandRow = {
   readonly access: Access
   readonly group: CommandGroup
   readonly summary: string
-  /** Ascending ids. */
+  /** In ascending id order. */
   readonly fields: readonly FieldSpec[]
   readonly reply: ReplyKind
 }
 
 export type CommandSpec = CommandRow & {
   readonly name: CommandName
-  /** Place in COMMAND_LIST. */
+  /** Index in COMMAND_LIST. */
   readonly code: number
 }
 
@@ -68,42 +89,79 @@ function spec<const N extends string, W extends FieldWidth, R extends boolean>(
   width: W,
   required: R,
   summary: string,
-  keepsEmpty = false,
+  { keepsEmpty = false, min, max, label, isFilter = false }: FieldExtras = {},
 ): FieldSpec<N, W, R> {
-  return { id, name, type: TYPE_OF[width], width, required, summary, extension: id >= EXTENSION_IDS, keepsEmpty }
+  const extension = id >= EXTENSION_IDS
+  return { id, name, type: TYPE_OF[width], width, required, summary, extension, keepsEmpty, min, max, label, isFilter }
 }
 
-function need<const N extends string, W extends FieldWidth>(id: number, name: N, width: W, summary: string) {
-  return spec(id, name, width, true, summary)
+function need<const N extends string, W extends FieldWidth>(
+  id: number,
+  name: N,
+  width: W,
+  summary: string,
+  extras?: FieldExtras,
+) {
+  return spec(id, name, width, true, summary, extras)
 }
 
-function may<const N extends string, W extends FieldWidth>(id: number, name: N, width: W, summary: string) {
-  return spec(id, name, width, false, summary)
+function may<const N extends string, W extends FieldWidth>(
+  id: number,
+  name: N,
+  width: W,
+  summary: string,
+  extras?: FieldExtras,
+) {
+  return spec(id, name, width, false, summary, extras)
 }
+
+const STARS = { min: LIMITS.starsMin, max: LIMITS.starsMax }
+const LATITUDE = { min: -90, max: 90 }
+const LONGITUDE = { min: -180, max: 180 }
+const FILTER = { isFilter: true }
 
 const property = (id: number) =>
-  need(id, 'propertyId', 'text', 'UUID of version 1 to 5 or 7, or 1 to 14 printable ASCII characters.')
+  need(id, 'propertyId', 'text', 'UUID of version 1 to 5 or 7, or 1 to 14 printable ASCII characters.', {
+    label: 'Property',
+  })
 const segment = (id: number) => need(id, 'segment', 'text', 'Segment, 1 to 255 bytes.')
-const roomType = (id: number) => need(id, 'roomType', 'text', 'Room type, 1 to 255 bytes.')
+const roomType = (id: number) => need(id, 'roomType', 'text', 'Room type, 1 to 255 bytes.', { label: 'Room type' })
 const date = (id: number) => need(id, 'date', 'text', 'YYYY-MM-DD, from today to today plus one year.')
-const amount = (says: string) => need(0x04, 'amount', 'u8', says)
+const amount = (summary: string) => need(0x04, 'amount', 'u8', summary)
 
 const ON_READS = [
-  may(0x8020, 'maxStalenessMs', 'u32', 'Greatest staleness accepted, in milliseconds; beyond it 503.'),
-  may(0x8021, 'minIndex', 'u64', 'Least applied index: waits up to 200 ms for it, then 308.'),
+  may(0x8020, 'maxStalenessMs', 'u32', 'Greatest staleness accepted, in milliseconds; beyond it 503.', {
+    label: 'Staleness at most, ms',
+  }),
+  may(0x8021, 'minIndex', 'u64', 'Least applied index: waits up to 200 ms for it, then 308.', {
+    label: 'Index at least',
+  }),
   may(0x8022, 'linearizable', 'u8', '1 = sees every write that was answered before it.'),
 ] as const
 
 const ON_SEARCHES = [
-  may(0x8002, 'radiusMetres', 'u32', 'Radius around the position, 1 to 100000 instead of 5000.'),
-  may(0x8003, 'explain', 'u8', '1 = the reply says how many rows were examined and how long it took.'),
+  may(0x8002, 'radiusMetres', 'u32', 'Radius around the position, 1 to 100000 instead of 5000.', {
+    min: 1,
+    max: LIMITS.radiusMetresMax,
+    label: 'Radius, metres',
+  }),
+  may(0x8003, 'explain', 'u8', '1 = the reply reports the rows examined and the time taken.', {
+    label: 'Explain: rows examined, times',
+  }),
+  may(0x8004, 'minStars', 'u8', '1 to 5, at least.', { ...STARS, ...FILTER, label: 'Stars from' }),
   ...ON_READS,
 ] as const
 
 const ON_WRITES = [
-  may(0x8010, 'session', 'text', 'Request key: session, 32 lower-case hexadecimal digits.'),
-  may(0x8011, 'requestNumber', 'u64', 'Request key: number within the session, from 1. Both or neither.'),
-  may(0x8023, 'wantIndex', 'u8', '1 = the reply names the index at which the write was applied.'),
+  may(0x8010, 'session', 'text', 'Request key: session, 32 lower-case hexadecimal digits.', {
+    label: 'Request key: session',
+  }),
+  may(0x8011, 'requestNumber', 'u64', 'Request key: number within the session, from 1. Both or neither.', {
+    label: 'Request key: number',
+  }),
+  may(0x8023, 'wantIndex', 'u8', '1 = the reply names the index at which the write was applied.', {
+    label: 'Tell the index of the write',
+  }),
 ] as const
 
 const ROWS = {
@@ -136,11 +194,11 @@ const ROWS = {
       segment(0x01),
       need(0x02, 'area', 'text', 'Area, 1 to 255 bytes.'),
       property(0x03),
-      need(0x04, 'propertyType', 'text', 'Property type, 1 to 255 bytes.'),
+      need(0x04, 'propertyType', 'text', 'Property type, 1 to 255 bytes.', { label: 'Type' }),
       need(0x05, 'category', 'text', 'Category, 1 to 255 bytes.'),
-      need(0x06, 'stars', 'u8', '1 to 5.'),
-      need(0x07, 'latitude', 'f64', 'Degrees, -90 to 90.'),
-      need(0x08, 'longitude', 'f64', 'Degrees, -180 to 180.'),
+      need(0x06, 'stars', 'u8', '1 to 5.', STARS),
+      need(0x07, 'latitude', 'f64', 'Degrees, -90 to 90.', LATITUDE),
+      need(0x08, 'longitude', 'f64', 'Degrees, -180 to 180.', LONGITUDE),
       need(0x09, 'amenities', 'list', 'Up to 64 amenities of 1 to 64 bytes; may be empty.'),
       ...ON_WRITES,
     ],
@@ -152,13 +210,16 @@ const ROWS = {
     summary: 'Properties of a segment by their attributes.',
     fields: [
       segment(0x01),
-      may(0x02, 'area', 'text', 'Area, equal.'),
-      may(0x03, 'propertyType', 'text', 'Property type, equal.'),
-      may(0x04, 'stars', 'u8', '1 to 5, equal.'),
-      may(0x05, 'category', 'text', 'Category, equal.'),
-      may(0x06, 'amenities', 'list', 'The property has all of them.'),
-      may(0x07, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.'),
-      may(0x08, 'latitude', 'f64', 'Degrees; with longitude.'),
+      may(0x02, 'area', 'text', 'Area, equal.', FILTER),
+      may(0x03, 'propertyType', 'text', 'Property type, equal.', { ...FILTER, label: 'Type' }),
+      may(0x04, 'stars', 'u8', '1 to 5, equal.', { ...STARS, ...FILTER }),
+      may(0x05, 'category', 'text', 'Category, equal.', FILTER),
+      may(0x06, 'amenities', 'list', 'The property has all of them.', FILTER),
+      may(0x07, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.', {
+        ...LONGITUDE,
+        ...FILTER,
+      }),
+      may(0x08, 'latitude', 'f64', 'Degrees; with longitude.', { ...LATITUDE, ...FILTER }),
       may(0x09, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
       ...ON_SEARCHES,
     ],
@@ -171,20 +232,33 @@ const ROWS = {
     fields: [
       segment(0x01),
       roomType(0x02),
-      may(0x03, 'area', 'text', 'Area, equal.'),
-      may(0x04, 'propertyId', 'text', 'This property only.'),
-      may(0x05, 'propertyType', 'text', 'Property type, equal.'),
-      may(0x06, 'stars', 'u8', '1 to 5, equal.'),
-      may(0x07, 'category', 'text', 'Category, equal.'),
-      may(0x08, 'amenities', 'list', 'The property has all of them.'),
-      may(0x09, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.'),
-      may(0x0a, 'latitude', 'f64', 'Degrees; with longitude.'),
-      need(0x0b, 'dates', 'list', '1 to max_dates_in_query distinct dates, YYYY-MM-DD.'),
-      may(0x0c, 'availability', 'u8', 'Rooms left on every date, at least; 1 when absent.'),
-      may(0x0d, 'finalPrice', 'u32', 'Price on every date, at most; 4294967295 = no bound.'),
-      may(0x0e, 'rateFeatures', 'list', 'The package of every date has all of them.'),
+      may(0x03, 'area', 'text', 'Area, equal.', FILTER),
+      may(0x04, 'propertyId', 'text', 'This property only.', { ...FILTER, label: 'Property' }),
+      may(0x05, 'propertyType', 'text', 'Property type, equal.', { ...FILTER, label: 'Type' }),
+      may(0x06, 'stars', 'u8', '1 to 5, equal.', { ...STARS, ...FILTER }),
+      may(0x07, 'category', 'text', 'Category, equal.', FILTER),
+      may(0x08, 'amenities', 'list', 'The property has all of them.', FILTER),
+      may(0x09, 'longitude', 'f64', 'Degrees; with latitude, properties within the radius.', {
+        ...LONGITUDE,
+        ...FILTER,
+      }),
+      may(0x0a, 'latitude', 'f64', 'Degrees; with longitude.', { ...LATITUDE, ...FILTER }),
+      need(0x0b, 'dates', 'list', '1 to max_dates_in_query distinct dates, YYYY-MM-DD.', FILTER),
+      may(0x0c, 'availability', 'u8', 'Rooms left on every date, at least; 1 when absent.', {
+        ...FILTER,
+        max: LIMITS.availabilityMax,
+        label: 'Rooms at least',
+      }),
+      may(0x0d, 'finalPrice', 'u32', 'Price on every date, at most; 4294967295 = no bound.', {
+        ...FILTER,
+        label: 'Price up to',
+      }),
+      may(0x0e, 'rateFeatures', 'list', 'The package of every date has all of them.', {
+        ...FILTER,
+        label: 'Rate features',
+      }),
       may(0x0f, 'limit', 'u64', 'Properties at most, 1 to query_limit.'),
-      may(0x8001, 'minPrice', 'u32', 'Price on every date, at least.'),
+      may(0x8001, 'minPrice', 'u32', 'Price on every date, at least.', { ...FILTER, label: 'Price from' }),
       ...ON_SEARCHES,
     ],
     reply: 'stays',
@@ -197,9 +271,18 @@ const ROWS = {
       property(0x01),
       roomType(0x02),
       date(0x03),
-      may(0x04, 'availability', 'u8', 'Rooms left, 0 to 255; 0 in a new package.'),
-      may(0x05, 'finalPrice', 'u32', 'Price of the night, 0 to 4294967294; 0 in a new package.'),
-      spec(0x06, 'rateFeatures', 'list', false, 'Replaces the rate features; empty clears them.', true),
+      may(0x04, 'availability', 'u8', 'Rooms left, 0 to 255; 0 in a new package.', {
+        max: LIMITS.availabilityMax,
+        label: 'Rooms left',
+      }),
+      may(0x05, 'finalPrice', 'u32', 'Price of the night, 0 to 4294967294; 0 in a new package.', {
+        max: LIMITS.priceMax,
+        label: 'Price',
+      }),
+      spec(0x06, 'rateFeatures', 'list', false, 'Replaces the rate features; empty clears them.', {
+        keepsEmpty: true,
+        label: 'Rate features',
+      }),
       ...ON_WRITES,
     ],
     reply: 'empty',
@@ -299,7 +382,7 @@ const ROWS = {
 
 export type CommandName = keyof typeof ROWS
 
-/** Rows by name. Their types know their fields: requests and results are derived from them. */
+/** Rows by name. The types of requests and results derive from the fields of the rows. */
 export const COMMANDS = Object.fromEntries(
   Object.entries(ROWS).map(([name, { access, group, summary, fields, reply }], code) => [
     name,
@@ -307,7 +390,7 @@ export const COMMANDS = Object.fromEntries(
   ]),
 ) as unknown as { readonly [Name in CommandName]: CommandSpec & (typeof ROWS)[Name] & { readonly name: Name } }
 
-/** Rows by code: LOGIN is 0. */
+/** Rows by code; LOGIN is 0. */
 export const COMMAND_LIST: readonly CommandSpec[] = Object.values(COMMANDS)
 
 type ValueOf<Width extends FieldWidth> = Width extends 'text'
@@ -323,8 +406,8 @@ type FieldOf<Name extends CommandName> = (typeof ROWS)[Name]['fields'][number]
 export type FieldValue = string | number | bigint | readonly string[] | undefined
 
 /**
- * The fields of a request by name: of the command that is named, or of any. Numbers of 64 bits may be given either way, and are read as a number where that is
- * exact, as a bigint beyond 2^53 − 1.
+ * The fields of a request by name, for one command or for any. A 64-bit number may be given as a number or a bigint.
+ * It is read as a number where that is exact, as a bigint beyond 2^53 − 1.
  */
 export type RequestFields<Name extends CommandName = never> = [Name] extends [never]
   ? { readonly [name: string]: FieldValue }
@@ -344,7 +427,7 @@ const NAME_BYTES_MAX = 16
 const HASH_SLOTS = 64
 const encoder = new TextEncoder()
 
-/** Open addressing over the names: slot → code, −1 for none; a name's bytes lie at code × 16. */
+/** Open addressing over the names: slot → code, −1 for none. The bytes of a name start at code × 16. */
 const SLOTS = new Int8Array(HASH_SLOTS).fill(-1)
 const NAME_LENGTHS = new Uint8Array(COMMAND_LIST.length)
 const NAME_BYTES = new Uint8Array(COMMAND_LIST.length * NAME_BYTES_MAX)
@@ -359,7 +442,7 @@ for (const { name, code } of COMMAND_LIST) {
   SLOTS[slot] = code
 }
 
-/** Three letters and the length keep the 20 names apart well enough; findCommand compares the rest. */
+/** Three letters and the length separate the 20 names well enough; findCommand compares the rest. */
 function hashOfName(bytes: Uint8Array, start: number, length: number): number {
   const first = bytes[start] as number
   const middle = bytes[start + (length >> 1)] as number
@@ -367,7 +450,7 @@ function hashOfName(bytes: Uint8Array, start: number, length: number): number {
   return (length * 7 + first * 5 + middle * 3 + last) % HASH_SLOTS
 }
 
-/** Code of the command whose name are the `length` ≥ 1 bytes at `start`; −1 for an unknown one. Allocates nothing. */
+/** Code of the command whose name is the `length` ≥ 1 bytes at `start`; −1 for an unknown one. Allocates nothing. */
 export function findCommand(bytes: Uint8Array, start: number, length: number): number {
   for (let slot = hashOfName(bytes, start, length); ; slot = (slot + 1) % HASH_SLOTS) {
     const code = SLOTS[slot] as number

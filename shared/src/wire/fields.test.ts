@@ -25,7 +25,7 @@ function faultOf(payload: Uint8Array): string {
 const text = (id: number, value = 'x'): Field => ({ id, type: 1, data: [...new TextEncoder().encode(value)] })
 const u8 = (id: number, value = 1): Field => ({ id, type: 2, data: [value] })
 
-test('fields are found in any order, at their places in the table', () => {
+test('fields are found in any order, at their index in the table', () => {
   const payload = payloadOf('SETROOMAVL', [u8(4, 20), text(3, '2026-12-24'), text(1, 'p'), text(2, 'suite')])
   const padded = Uint8Array.of(9, 9, 9, ...payload, 9)
   const scan = createRequestScan()
@@ -40,7 +40,7 @@ test('fields are found in any order, at their places in the table', () => {
   expect(found.slice(4)).toEqual([undefined, undefined, undefined])
 })
 
-test('a scan forgets the request before it', () => {
+test('a scan keeps nothing of the previous request', () => {
   const scan = createRequestScan()
   const full = payloadOf('SEARCHPROP', [text(1), text(2), u8(4)])
   const bare = payloadOf('SEARCHPROP', [text(1)])
@@ -51,7 +51,7 @@ test('a scan forgets the request before it', () => {
   expect(scan.start[3]).toBe(-1)
 })
 
-test('zero-length optional text is absent, but a required one and features that are to be cleared are there', () => {
+test('zero-length optional text is absent, but a required field and cleared features are present', () => {
   const scan = createRequestScan()
   const search = payloadOf('SEARCHPROP', [text(1, ''), text(2, ''), text(6, '')])
   const package_ = payloadOf('SETROOMPKG', [text(1), text(2), text(3), text(6, '')])
@@ -96,17 +96,17 @@ test.each([
   ['a missing field', payloadOf('SEARCHPROP', []), 'VALIDATION_ERROR: segment is required'],
   ['two missing fields', payloadOf('PROPROOMEXIST', []), 'VALIDATION_ERROR: propertyId is required'],
   ['the later one missing', payloadOf('PROPROOMEXIST', [text(1)]), 'VALIDATION_ERROR: roomType is required'],
-])('%s is refused', (_, payload, says) => {
-  expect(faultOf(payload)).toContain(says)
+])('%s is refused', (_, payload, message) => {
+  expect(faultOf(payload)).toContain(message)
 })
 
-test('structure comes before required fields, and the name before both (wire-protocol.md §5)', () => {
+test('structure is checked before required fields, and the name before both', () => {
   expect(faultOf(payloadOf('NOPE', [{ ...text(1), claimed: 9 }]))).toMatch(/unknown command/)
   expect(faultOf(payloadOf('PROPROOMEXIST', [{ ...text(2), claimed: 9 }]))).toMatch(/^PARSE_ERROR/)
   expect(faultOf(payloadOf('PROPROOMEXIST', [text(77)]))).toMatch(/no field 77/)
 })
 
-test('no payload makes the scan throw, and whatever it says keeps the rules of §7.1', () => {
+test('the scan never throws, and its errors follow the rules for error texts', () => {
   const name = fc.constantFrom(...COMMAND_LIST.map((spec) => spec.name), 'X')
   const field = fc.record({
     id: fc.oneof(fc.integer({ min: 0, max: 18 }), fc.integer({ min: 0x8000, max: 0x8030 }), fc.nat(0xffff)),
@@ -125,9 +125,9 @@ test('no payload makes the scan throw, and whatever it says keeps the rules of �
   law(
     [fc.oneof(fc.uint8Array({ maxLength: 80 }), built, damaged)],
     (payload) => {
-      const says = scanRequest(scan, payload, 0, payload.length)
+      const text = scanRequest(scan, payload, 0, payload.length)
 
-      if (says !== '') return expect(says).toBe(fitErrorText(says))
+      if (text !== '') return expect(text).toBe(fitErrorText(text))
       for (const [place, { required }] of scan.command.fields.entries()) {
         const start = scan.start[place] as number
         if (required) expect(start).toBeGreaterThan(0)

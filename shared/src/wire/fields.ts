@@ -1,6 +1,6 @@
 /**
- * Typed fields over bytes (wire-protocol.md §5): a scanner that checks the structure of a request in place, and a
- * writer for frames that are made from objects.
+ * Typed fields over bytes (docs/design/protocol.md#payload): a scanner that checks the structure of a request in place,
+ * and a writer for frames that are made from objects.
  *
  *   payload   u8 length · command or status · u16 field count · fields
  *   field     u16 id · u8 type · u32 length · bytes
@@ -12,14 +12,14 @@ import { COMMAND_LIST, type CommandSpec, type FieldWidth, findCommand } from './
 import { readU32 } from './frame.ts'
 import { FRAME_HEADER_BYTES, MAGIC_FRAME } from './routing.ts'
 
-/** Id, type code and length in front of the data of a field. */
+/** Id, type code and length before the data of a field. */
 export const FIELD_HEADER_BYTES = 7
 
 /**
- * A request, looked into but not copied. One object a thread, reused; it holds until the bytes change.
+ * A request, indexed but not copied. One object per thread, reused; valid until the bytes change.
  *
- * `start[i]` is where in `bytes` the data of `command.fields[i]` begins, −1 when it is absent; `length[i]` are its
- * bytes. Zero-length data of an optional text or list counts as absent unless the field `keepsEmpty`.
+ * `start[i]` is the offset in `bytes` of the data of `command.fields[i]`, −1 when absent; `length[i]` is its size in
+ * bytes. Zero-length data of an optional text or list counts as absent unless the field has `keepsEmpty`.
  */
 export type RequestScan = {
   command: CommandSpec
@@ -27,19 +27,19 @@ export type RequestScan = {
   view: DataView
   readonly start: Int32Array
   readonly length: Int32Array
-  /** Bit i: field i was there, be it empty. */
+  /** Bit i: field i was present, even if empty. */
   seen: number
 }
 
-/** One bit a field in `seen`. */
+/** One bit per field in `seen`. */
 const FIELDS_MAX = 32
-/** Ids 0–15 and 0x8000–0x803f; any other is unknown. */
+/** Ids 0–15 and 0x8000–0x803f. Any other id is unknown. */
 const ID_SLOTS = 16 + 64
 const EXTENSION_IDS = 0x8000
 
-/** Per command, at code × ID_SLOTS + slot of the id: place of the field in `command.fields`, −1 for none. */
+/** Per command, at code × ID_SLOTS + slot of the id: index of the field in `command.fields`, −1 for none. */
 const PLACES = new Int8Array(COMMAND_LIST.length * ID_SLOTS).fill(-1)
-/** Per command, at code × FIELDS_MAX + place. */
+/** Per command, at code × FIELDS_MAX + index. */
 const TYPES = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
 /** Bytes of a number, 0 for text of any length. */
 const WIDTHS = new Uint8Array(COMMAND_LIST.length * FIELDS_MAX)
@@ -83,10 +83,10 @@ export function createRequestScan(): RequestScan {
 }
 
 /**
- * Reads name and structure of the payload at [start, end) and checks that all required fields are there; values are
- * not looked at. Allocates nothing, but one view when `bytes` are others than last time.
+ * Parses name and structure of the payload at [start, end) and checks that all required fields are present. Values
+ * are not validated. Allocates nothing, except one view when `bytes` differ from the last call.
  *
- * @returns '' or the text of the ERROR reply; the scan then means nothing
+ * @returns '' or the text of the ERROR reply; the scan is then undefined
  */
 export function scanRequest(scan: RequestScan, bytes: Uint8Array, start: number, end: number): string {
   if (scan.bytes !== bytes) {
@@ -153,12 +153,12 @@ function quote(bytes: Uint8Array, start: number, end: number): string {
   return cleanErrorText(decoder.decode(bytes.subarray(start, end)))
 }
 
-/** One frame being written, in memory that grows. Reused from frame to frame. */
+/** A frame being written, in a growing buffer. Reused from frame to frame. */
 export type FieldWriter = {
   bytes: Uint8Array
   view: DataView
   at: number
-  /** Where the field count lies, and how many fields there are. */
+  /** Offset of the field count, and the number of fields. */
   countAt: number
   fields: number
 }
@@ -171,7 +171,7 @@ export function createFieldWriter(): FieldWriter {
   return { bytes, view: new DataView(bytes.buffer), at: 0, countAt: 0, fields: 0 }
 }
 
-/** Begins a frame: header, then the command name or the status. */
+/** Starts a frame: header, then the command name or the status. */
 export function beginFrame(writer: FieldWriter, correlationId: number, name: string): void {
   assert(name.length < 256, 'a command name has one length byte')
   writer.at = 0
@@ -185,7 +185,7 @@ export function beginFrame(writer: FieldWriter, correlationId: number, name: str
   writer.at = writer.countAt + 2
 }
 
-/** Ends the frame. @returns a copy of its bytes */
+/** Finishes the frame. @returns a copy of its bytes */
 export function finishFrame(writer: FieldWriter): Uint8Array {
   assert(writer.fields <= 0xffff, 'the field count of a frame is a u16')
   writer.view.setUint32(5, writer.at - FRAME_HEADER_BYTES, true)
@@ -193,7 +193,7 @@ export function finishFrame(writer: FieldWriter): Uint8Array {
   return writer.bytes.slice(0, writer.at)
 }
 
-/** A field whose data the caller writes. @returns where the data begins */
+/** A field whose data the caller writes. @returns the offset of the data */
 export function addField(writer: FieldWriter, id: number, type: number, length: number): number {
   makeRoom(writer, FIELD_HEADER_BYTES + length)
   const { view, at } = writer
@@ -211,7 +211,7 @@ export function addBytes(writer: FieldWriter, id: number, type: number, data: Ui
 }
 
 export function addText(writer: FieldWriter, id: number, type: number, text: string): void {
-  // Three bytes a UTF-16 unit are always enough.
+  // Three bytes per UTF-16 unit are always enough.
   makeRoom(writer, FIELD_HEADER_BYTES + text.length * 3)
   const start = writer.at + FIELD_HEADER_BYTES
   const { written } = encoder.encodeInto(text, writer.bytes.subarray(start))

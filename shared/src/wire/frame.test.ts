@@ -7,12 +7,12 @@ import { createFrameSplitter, type FrameSplitter, resumeFrames, splitFrames } fr
 import { encodeEnvelope } from './routing.ts'
 
 const ENGINE = { payloadBytesMax: LIMITS.requestPayloadBytesMax, skipBytesMax: LIMITS.skippedPayloadBytesMax }
-/** Small limits, so that random streams reach them; the envelope may have 300 bytes more. */
+/** Small limits, so that random streams reach them. An envelope may have 300 bytes more. */
 const SMALL = { payloadBytesMax: 40, skipBytesMax: 2000 }
 
 type Event = string
 
-/** Everything a sink hears, as text. */
+/** Records every call of a sink as text. */
 function collector(events: Event[]) {
   return {
     frame: (bytes: Uint8Array, start: number, end: number, id: number, inEnvelope: boolean) => {
@@ -27,7 +27,7 @@ function split(chunks: readonly Uint8Array[], limits = SMALL): Event[] {
   const events: Event[] = []
   const splitter = createFrameSplitter(limits)
   for (const chunk of chunks) {
-    // A chunk of its own, gone after the call: what is kept must be a copy.
+    // Passes each chunk as a temporary copy, so that kept bytes must have been copied.
     const copy = chunk.slice()
     splitFrames(splitter, copy, collector(events))
     copy.fill(0xee)
@@ -79,7 +79,7 @@ const stream = fc
   .map(concat)
 const cuts = fc.array(fc.nat(10_000), { maxLength: 12 })
 
-test('any cut of a stream gives the same frames', () => {
+test('a stream split at any offsets gives the same frames', () => {
   law(
     [stream, cuts],
     (bytes, places) => {
@@ -92,7 +92,7 @@ test('any cut of a stream gives the same frames', () => {
   )
 })
 
-test('stopping after every frame and going on gives the same frames', () => {
+test('stopping after every frame and resuming gives the same frames', () => {
   law(
     [stream, cuts],
     (bytes, places) => {
@@ -110,7 +110,7 @@ test('stopping after every frame and going on gives the same frames', () => {
         const copy = chunk.slice()
         splitFrames(splitter, copy, stopping)
         copy.fill(0xee)
-        // Some chunks come while the splitter is still stopped.
+        // Some chunks arrive while the splitter is still stopped.
         if (i % 3 !== 0) resumeFrames(splitter, stopping)
       }
       while (splitter.stopped) resumeFrames(splitter, stopping)
@@ -121,7 +121,7 @@ test('stopping after every frame and going on gives the same frames', () => {
   )
 })
 
-test('no bytes make the splitter throw, and after a fatal one nothing more is heard', () => {
+test('the splitter never throws, and is silent after a fatal error', () => {
   const junk = fc.array(fc.oneof(fc.constantFrom(0xff, 0xfe, 0, 1, 9), fc.integer({ min: 0, max: 255 })), {
     maxLength: 200,
   })
@@ -137,7 +137,7 @@ test('no bytes make the splitter throw, and after a fatal one nothing more is he
   )
 })
 
-test('a damaged vector never throws, however it is damaged', () => {
+test('a damaged vector never throws', () => {
   const hex = fc.constantFrom(...requestVectors.cases.map((vector) => vector.hex))
   law(
     [hex, fc.nat(2000), fc.integer({ min: 0, max: 255 }), cuts],
@@ -151,7 +151,7 @@ test('a damaged vector never throws, however it is damaged', () => {
   )
 })
 
-test('a frame that is whole in its chunk is handed on where it lies', () => {
+test('a frame that is whole in its chunk is passed on without a copy', () => {
   const chunk = concat([frame(1, Uint8Array.of(65)), frame(2, Uint8Array.of(66, 67))])
   const seen: [Uint8Array, number, number][] = []
   splitFrames(createFrameSplitter(ENGINE), chunk, {
@@ -167,20 +167,20 @@ test('a frame that is whole in its chunk is handed on where it lies', () => {
   for (const [bytes] of seen) expect(bytes).toBe(chunk)
 })
 
-test('an empty payload and a keepalive are not answered', () => {
+test('an empty payload and a keepalive get no reply', () => {
   const keepalive = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(5, new Uint8Array()))
   const talkative = encodeEnvelope({ segment: '__keepalive__', write: false }, frame(6, Uint8Array.of(1)))
 
   expect(split([concat([frame(4, new Uint8Array()), keepalive, talkative])])).toEqual([])
 })
 
-test('the segments that routers know are commands like any other to an engine', () => {
+test('an engine treats the reserved segments of routers like any other', () => {
   const codecs = encodeEnvelope({ segment: '__codecs__', write: false }, frame(1, Uint8Array.of(9)))
 
   expect(split([codecs])).toEqual(['envelope 1 9'])
 })
 
-test('a payload of the limit is taken, one more byte is skipped and refused, and the next frame is heard', () => {
+test('a payload at the limit is accepted, one byte more is skipped and refused, and the next frame is read', () => {
   const next = frame(3, Uint8Array.of(1))
   const fits = frame(1, new Uint8Array(65_536))
   const large = frame(2, new Uint8Array(65_537))
@@ -192,7 +192,7 @@ test('a payload of the limit is taken, one more byte is skipped and refused, and
   expect(split([fits], ENGINE)[0]).toMatch(/^frame 1 0,0/)
 })
 
-test('a refusal comes when the frame has passed, not before', () => {
+test('a frame is refused after it was skipped, not before', () => {
   const events: Event[] = []
   const splitter = createFrameSplitter(ENGINE)
   const large = frame(2, new Uint8Array(70_000))
@@ -205,7 +205,7 @@ test('a refusal comes when the frame has passed, not before', () => {
   expect(splitter.pendingBytes).toBe(0)
 })
 
-test('a frame of 1 MiB is skipped, a larger one ends the connection at its header', () => {
+test('a frame of 1 MiB is skipped, a larger one closes the connection at its header', () => {
   const header = (bytes: number) => frame(9, new Uint8Array(), bytes)
 
   expect(split([header(1_048_576), new Uint8Array(1_048_576)], ENGINE)).toHaveLength(1)
@@ -232,14 +232,14 @@ test('an unfinished frame is pending until its last byte', () => {
   expect(pending).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0])
 })
 
-test('memory grows with what came, not with what a header claims', () => {
+test('memory grows with the received bytes, not with the length in a header', () => {
   const splitter = createFrameSplitter(ENGINE)
   splitFrames(splitter, frame(1, Uint8Array.of(1), 65_000), collector([]))
 
   expect(splitter.kept.length).toBeLessThanOrEqual(1024)
 })
 
-test('memory of a large frame is let go when it is done', () => {
+test('the memory of a large frame is released afterwards', () => {
   const splitter = createFrameSplitter(ENGINE)
   const bytes = frame(1, new Uint8Array(60_000))
   splitFrames(splitter, bytes.subarray(0, 59_000), collector([]))
@@ -249,7 +249,7 @@ test('memory of a large frame is let go when it is done', () => {
   expect(splitter.kept.length).toBe(0)
 })
 
-test('chunks that come while stopped wait in their order', () => {
+test('chunks that arrive while stopped are kept in order', () => {
   const events: Event[] = []
   const splitter: FrameSplitter = createFrameSplitter(ENGINE)
   const sink = collector(events)
@@ -264,9 +264,9 @@ test('chunks that come while stopped wait in their order', () => {
   expect(splitter.pendingBytes).toBe(0)
 })
 
-test('a sink that cuts frames itself is found out', () => {
+test('a sink that splits frames itself fails an assertion', () => {
   const splitter = createFrameSplitter(ENGINE)
   const sink = { ...collector([]), frame: () => splitFrames(splitter, frame(2, Uint8Array.of(1)), sink) }
 
-  expect(() => splitFrames(splitter, frame(1, Uint8Array.of(1)), sink)).toThrow('a sink does not cut frames itself')
+  expect(() => splitFrames(splitter, frame(1, Uint8Array.of(1)), sink)).toThrow('a sink does not split frames itself')
 })

@@ -1,8 +1,9 @@
 /**
- * Cuts a byte stream into frames (wire-protocol.md §3, §11). A frame that lies whole in a chunk is handed on where it
- * is; only the unfinished end of a chunk is copied. Nothing is allocated per frame.
+ * Splits a byte stream into frames (docs/design/protocol.md#frames, docs/design/protocol.md#malformed-input). A frame
+ * that is whole in its chunk is passed on without a copy. Only the unfinished end of a chunk is copied, and nothing
+ * is allocated per frame.
  *
- * Bare frame:   FF · u32 correlation id · u32 n · n bytes of payload          (envelopes: routing.ts)
+ * Bare frame: FF · u32 correlation id · u32 n · n bytes of payload. Envelopes: routing.ts.
  */
 
 import { assert } from '../assert.ts'
@@ -20,29 +21,29 @@ import {
 
 export type FrameSink = {
   /**
-   * A whole frame with a payload of at least one byte. The bytes are the sink's during this call only: what it keeps
-   * it copies. Setting `splitter.stopped` holds back what follows.
+   * A whole frame with a payload of at least one byte. The bytes are valid during this call only: the sink copies
+   * what it keeps. Setting `splitter.stopped` holds back the following frames.
    */
   frame(bytes: Uint8Array, payloadStart: number, payloadEnd: number, correlationId: number, inEnvelope: boolean): void
-  /** A frame that is answered with an ERROR reply of this text; the connection stays. */
+  /** A frame to answer with an ERROR reply of this text. The connection stays open. */
   refuse(correlationId: number, text: string): void
-  /** The stream cannot be followed any further: close. The splitter takes nothing more. */
+  /** The stream cannot be parsed any further: close the connection. The splitter ignores all further bytes. */
   fatal(reason: string): void
 }
 
 export type FrameLimits = {
-  /** Largest payload; larger ones are skipped and refused. */
+  /** Largest payload. Larger ones are skipped and refused. */
   readonly payloadBytesMax: number
-  /** Largest frame that is skipped; a larger one is fatal. */
+  /** Largest frame that is skipped. A larger one is fatal. */
   readonly skipBytesMax: number
 }
 
-/** Cutting state of one connection. The sink may set `stopped`; the rest is this module's. */
+/** Splitter state of one connection. The sink may set `stopped`; the rest is private to this module. */
 export type FrameSplitter = {
   readonly limits: FrameLimits
-  /** Set by the sink: what follows is kept until `resumeFrames`. */
+  /** Set by the sink. Later bytes are kept until `resumeFrames`. */
   stopped: boolean
-  /** Bytes received that belong to no finished frame: an unfinished one, or all that is kept while stopped. */
+  /** Bytes received beyond the last finished frame: an unfinished frame, or everything kept while stopped. */
   pendingBytes: number
   closed: boolean
   running: boolean
@@ -50,9 +51,9 @@ export type FrameSplitter = {
   kept: Uint8Array
   keptStart: number
   keptEnd: number
-  /** How many bytes from keptStart on are needed to get any further. */
+  /** How many bytes from keptStart on are needed to make progress. */
   need: number
-  /** Bytes of a refused frame still to come, those that came, its id and the text of its refusal. */
+  /** The refused frame being skipped: bytes to come, bytes received, its id and the text of the refusal. */
   skipLeft: number
   skipped: number
   skipCorrelationId: number
@@ -61,12 +62,12 @@ export type FrameSplitter = {
 
 const NOTHING = new Uint8Array(0)
 const KEPT_BYTES_MIN = 256
-/** A kept buffer larger than this is let go when it is empty: many connections are idle. */
+/** A larger empty buffer is released, because many connections are idle. */
 const KEPT_BYTES_IDLE_MAX = 4096
 const KEEPALIVE = new TextEncoder().encode(KEEPALIVE_SEGMENT)
 
 export function createFrameSplitter(limits: FrameLimits): FrameSplitter {
-  assert(limits.payloadBytesMax <= limits.skipBytesMax, 'a frame that is taken is not too large to be skipped')
+  assert(limits.payloadBytesMax <= limits.skipBytesMax, 'the payload limit is within the skip limit')
   return {
     limits,
     stopped: false,
@@ -84,7 +85,7 @@ export function createFrameSplitter(limits: FrameLimits): FrameSplitter {
   }
 }
 
-/** Takes the next bytes of the stream and hands their frames to the sink. A sink that throws ends the stream. */
+/** Appends bytes of the stream and passes their frames to the sink. A sink that throws ends the stream. */
 export function splitFrames(splitter: FrameSplitter, chunk: Uint8Array, sink: FrameSink): void {
   let at = 0
   while (splitter.keptStart < splitter.keptEnd && !splitter.stopped && !splitter.closed && at < chunk.length) {
@@ -101,7 +102,7 @@ export function splitFrames(splitter: FrameSplitter, chunk: Uint8Array, sink: Fr
   countPending(splitter)
 }
 
-/** Goes on with what was kept while the splitter was stopped. Not to be called from within the sink. */
+/** Resumes with the bytes kept while the splitter was stopped. Must not be called from within the sink. */
 export function resumeFrames(splitter: FrameSplitter, sink: FrameSink): void {
   splitter.stopped = false
   if (splitter.keptStart < splitter.keptEnd && !splitter.closed) cutKept(splitter, sink)
@@ -120,7 +121,7 @@ function cutKept(splitter: FrameSplitter, sink: FrameSink): void {
   if (splitter.kept.length > KEPT_BYTES_IDLE_MAX || splitter.closed) splitter.kept = NOTHING
 }
 
-/** Appends to the kept bytes; grows with what has come, not with what a header claims. */
+/** Appends to the kept bytes. Grows with the received bytes, not with the length in a header. */
 function keep(splitter: FrameSplitter, chunk: Uint8Array, start: number, end: number): void {
   const held = splitter.keptEnd - splitter.keptStart
   const bytes = held + end - start
@@ -139,9 +140,9 @@ function keep(splitter: FrameSplitter, chunk: Uint8Array, start: number, end: nu
   splitter.keptEnd += end - start
 }
 
-/** Cuts [start, end). @returns where it stopped; then `need` says how many bytes from there would help */
+/** Splits [start, end). @returns where it stopped; `need` is then the number of bytes needed from there */
 function cut(splitter: FrameSplitter, bytes: Uint8Array, start: number, end: number, sink: FrameSink): number {
-  assert(!splitter.running, 'a sink does not cut frames itself')
+  assert(!splitter.running, 'a sink does not split frames itself')
   splitter.running = true
   const { payloadBytesMax, skipBytesMax } = splitter.limits
   let at = start
@@ -228,14 +229,14 @@ function wait(splitter: FrameSplitter, at: number, need: number): number {
   return at
 }
 
-/** @returns `end`: nothing of what follows is looked at */
+/** @returns `end`: all following bytes are ignored */
 function close(splitter: FrameSplitter, sink: FrameSink, end: number, reason: string): number {
   splitter.closed = true
   sink.fatal(reason)
   return end
 }
 
-/** Begins to pass over the `left` bytes that remain of a frame that is too large. */
+/** Starts to skip the `left` remaining bytes of a frame that is too large. */
 function beginSkip(
   splitter: FrameSplitter,
   headerBytes: number,

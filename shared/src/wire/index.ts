@@ -1,4 +1,4 @@
-/** The wire protocol: frames, envelopes, the table of commands, requests and replies. Pure, and so fit for browsers. */
+/** The wire protocol: frames, envelopes, the command table, requests and replies. Pure, so usable in browsers. */
 
 export { cleanErrorText, fitErrorText, isUtf8, textFault } from '../text.ts'
 export {

@@ -6,7 +6,7 @@ import { fieldsFromJson, fieldsToJson } from './json.ts'
 import { decodeRequest, encodeRequest } from './request.ts'
 import { FRAME_HEADER_BYTES } from './routing.ts'
 
-test('fields go to JSON, to the wire and back, for every command of the table', () => {
+test('fields survive JSON and the wire, for every command of the table', () => {
   law(
     [anyRequest],
     ({ command, correlationId, fields }) => {
@@ -14,7 +14,7 @@ test('fields go to JSON, to the wire and back, for every command of the table', 
       const again = fieldsFromJson(command, JSON.parse(text))
       const frame = encodeRequest({ command, correlationId, fields: again })
 
-      // JSON has one zero.
+      // JSON has a single zero.
       const plain = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value === 0 ? 0 : value]))
       expect(frame).toEqual(encodeRequest({ command, correlationId, fields: plain }))
       const decoded = decodeRequest(frame.subarray(FRAME_HEADER_BYTES))
@@ -25,7 +25,7 @@ test('fields go to JSON, to the wire and back, for every command of the table', 
   )
 })
 
-test('whatever JSON holds, it is taken or refused with the field that is wrong', () => {
+test('any JSON is accepted, or refused with the invalid field', () => {
   law(
     [fc.constantFrom('SEARCHAVAIL', 'SETPROP', 'DELPROP', 'GETCODECS'), fc.jsonValue()],
     (command, value) => {

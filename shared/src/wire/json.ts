@@ -1,6 +1,6 @@
 /**
- * The fields of a request as JSON, by the names of the table: what people type, links carry and the query API takes.
- * The only difference to the fields themselves are numbers beyond 2^53 − 1, which are decimal text in JSON.
+ * The fields of a request as JSON, with the names of the table: for typed input, links and the query API. The only
+ * difference from the fields is that numbers beyond 2^53 − 1 are decimal text.
  */
 
 import { VacancyError } from '../errors.ts'
@@ -13,8 +13,8 @@ export type JsonFields = { readonly [name: string]: JsonFieldValue }
 const U64_TEXT = /^(?:0|[1-9]\d{0,19})$/
 
 /**
- * Fields as `encodeRequest` takes them, checked by the table: names, presence, types and widths. `null` counts as
- * absent.
+ * Parses fields for `encodeRequest` and validates them by the table: names, presence, types and widths. `null` counts
+ * as absent.
  *
  * @throws VacancyError validation_error that names the field
  */
@@ -30,7 +30,7 @@ export function fieldsFromJson(command: CommandName, given: unknown): RequestFie
     fields[name] =
       spec?.width === 'u64' && typeof value === 'string' && U64_TEXT.test(value) ? exact(BigInt(value)) : value
   }
-  // The encoder is the one that knows what fits: its frame is thrown away.
+  // Validated by the encoder, whose frame is discarded.
   encodeRequest({ command, correlationId: 0, fields })
   return fields
 }
@@ -39,7 +39,7 @@ function exact(value: bigint): number | bigint {
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value
 }
 
-/** The other way round: names in the order of the table, absent ones left out. */
+/** The reverse: names in table order, absent fields omitted. */
 export function fieldsToJson(command: CommandName, fields: RequestFields): JsonFields {
   const json: { [name: string]: JsonFieldValue } = {}
   for (const { name } of COMMANDS[command].fields) {

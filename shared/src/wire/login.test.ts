@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { hexOf } from '../testing/vectors.ts'
 import { encodeLogin, LOGIN_FAILED, LOGIN_OK, readLoginAnswer } from './login.ts'
 
-test('LOGIN goes out with correlation id 0 (wire-protocol.md §4)', () => {
+test('LOGIN is sent with correlation id 0', () => {
   expect(hexOf(encodeLogin('abc123'))).toBe('ff0000000015000000054c4f47494e010001000106000000616263313233')
 })
 
@@ -22,6 +22,6 @@ test.each([
   expect(readLoginAnswer(bytes(text))).toEqual({ answer, bytes: length })
 })
 
-test('the answers are 8 and 12 bytes, without an end', () => {
+test('the replies are 8 and 12 bytes, without a terminator', () => {
   expect([LOGIN_OK.length, LOGIN_FAILED.length]).toEqual([8, 12])
 })

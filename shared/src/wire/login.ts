@@ -1,27 +1,28 @@
 /**
- * The handshake of a connection (wire-protocol.md §4). The request is an ordinary frame, the answer bare text: no
- * frame, no newline, one write of its own, because clients compare what one read gives them with the whole text.
+ * The handshake of a connection (docs/design/protocol.md#login). The request is an ordinary frame. The reply is bare
+ * text in a single write, without frame or newline, because clients compare the result of one read with the whole
+ * text.
  */
 
 import { encodeRequest } from './request.ts'
 
 const encoder = new TextEncoder()
 
-/** Sent when the token is accepted. Not to be written to. */
+/** Sent when the token is accepted. Read-only. */
 export const LOGIN_OK = encoder.encode('LOGIN OK')
-/** Sent when it is not, before the connection is closed. Not to be written to. */
+/** Sent when the token is refused, before the connection is closed. Read-only. */
 export const LOGIN_FAILED = encoder.encode('LOGIN FAILED')
 
-/** The frame a client sends first, with correlation id 0. */
+/** The first frame of a client, with correlation id 0. */
 export function encodeLogin(token: string): Uint8Array {
   return encodeRequest({ command: 'LOGIN', correlationId: 0, fields: { token } })
 }
 
 /**
- * Reads the answer from what has come so far.
+ * Parses the reply from the bytes received so far.
  *
- * @returns `pending` while it may still become an answer, `malformed` when it cannot; `bytes` are those of the answer,
- *   frames follow them
+ * @returns `pending` while it may still become a reply, `malformed` when it cannot; `bytes` is the length of the
+ * reply, after which frames follow
  */
 export function readLoginAnswer(received: Uint8Array): {
   readonly answer: 'ok' | 'failed' | 'pending' | 'malformed'

@@ -5,7 +5,7 @@ import { anyRequest } from '../testing/requests.ts'
 import { outlineFrame } from './outline.ts'
 import { encodeRequest } from './request.ts'
 
-test('the parts of any bytes cover them in order, without gaps', () => {
+test('the parts cover any bytes in order, without gaps', () => {
   const frame = anyRequest.map((request) => encodeRequest({ ...request, envelope: { segment: 's', write: false } }))
   const cut = fc.tuple(frame, fc.nat()).map(([bytes, n]) => bytes.subarray(0, n % (bytes.length + 1)))
   const bent = fc.tuple(frame, fc.nat(), fc.nat(255)).map(([bytes, n, to]) => bytes.with(n % bytes.length, to))

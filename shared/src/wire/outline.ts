@@ -1,6 +1,6 @@
 /**
- * What each byte of a frame is: for hex views. Total: whatever the bytes are, the parts cover all of them in order, and
- * what cannot be read is one last part that says so.
+ * Describes each byte of a frame, for hex views. Works for any bytes: the parts cover them in order, and the first
+ * unreadable byte starts a last part with the reason.
  */
 
 import { COMMANDS, type FieldSpec, isCommandName } from './commands.ts'
@@ -11,11 +11,11 @@ import { decodeEnvelope, FRAME_HEADER_BYTES, MAGIC_ENVELOPE, MAGIC_FRAME } from 
 export type FramePart = {
   readonly from: number
   readonly to: number
-  /** What it is: `correlation id`, `segment: length`, `segment`. */
+  /** Description: `correlation id`, `segment: length`, `segment`. */
   readonly says: string
   /** Name of the field it belongs to; '' for the frame's own parts. */
   readonly field: string
-  /** Its value in words; '' where the bytes say enough. */
+  /** Its value in words; '' when the bytes suffice. */
   readonly value: string
 }
 
@@ -81,7 +81,7 @@ function envelopeEnd(bytes: Uint8Array): number {
   try {
     return decodeEnvelope(bytes).frameStart
   } catch {
-    // A pasted piece of an envelope: that it is one is all there is to say.
+    // A fragment of an envelope: only its type can be shown.
     return -1
   }
 }

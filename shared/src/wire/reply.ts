@@ -1,6 +1,6 @@
 /**
- * Replies as objects ↔ frames (wire-protocol.md §7, §9, §12): for clients, tests and tools. The engine writes replies
- * in place.
+ * Replies as objects ↔ frames (docs/design/protocol.md#replies, docs/design/protocol.md#successes,
+ * docs/design/protocol.md#extension-fields), for clients, tests and tools. The engine writes replies in place.
  */
 
 import { assert } from '../assert.ts'
@@ -27,7 +27,7 @@ import {
 } from './fields.ts'
 import { readU32 } from './frame.ts'
 
-/** A package as replies show it. */
+/** A package as in replies. */
 export type NightPackage = {
   /** YYYY-MM-DD. */
   date: string
@@ -35,11 +35,11 @@ export type NightPackage = {
   availability: number
   /** Price of the night, in the operator's unit. */
   finalPrice: number
-  /** Names, in the order of the codec list. */
+  /** Names, in codec list order. */
   rateFeatures: string[]
 }
 
-/** How a search went; asked for with `explain: 1`. */
+/** Statistics of a search, requested with `explain: 1`. */
 export type SearchExplained = {
   rowsExamined: number
   waitingMicros: number
@@ -47,7 +47,7 @@ export type SearchExplained = {
   appliedIndex: number | bigint
 }
 
-/** What a SUCCESS reply holds, by its kind. `index` only when a write asked with `wantIndex`. */
+/** The content of a SUCCESS reply, by its kind. `index` only for a write with `wantIndex`. */
 type Results = {
   login: Record<never, never>
   codecs: { rateFeatures: string[] }
@@ -64,17 +64,17 @@ type Results = {
 
 export type Result<Name extends CommandName = CommandName> = Results[(typeof COMMANDS)[Name]['reply']]
 
-/** Any result, with what the commands have between them. */
+/** Any result: the union of all results' fields. */
 export type ReplyResult = { readonly [Key in AllKeys]?: ValueIn<Results[ReplyKind], Key> }
 
 type AllKeys = { [Kind in ReplyKind]: keyof Results[Kind] }[ReplyKind]
 type ValueIn<Of, Key extends PropertyKey> = Of extends unknown ? (Key extends keyof Of ? Of[Key] : never) : never
 
-/** What dates and masks of a reply are relative to. */
+/** The context of the dates and masks of a reply. */
 export type ReplyContext = {
-  /** Year of packed dates: that of the calendar day when the reply is written or read. */
+  /** Base year of packed dates: the calendar year when the reply is written or read. */
   readonly baseYear: number
-  /** Undefined while it is not known, as before GETCODECS is answered: then replies with rate features are refused. */
+  /** Undefined while unknown, as before the reply to GETCODECS. Replies with rate features are then refused. */
   readonly codecs: CodecList | undefined
 }
 
@@ -107,7 +107,7 @@ export function encodeReply<Name extends CommandName>(
 const ENCODE: {
   readonly [Kind in ReplyKind]: (to: FieldWriter, result: Results[Kind], context: ReplyContext) => void
 } = {
-  login: () => assert(false, 'the answer to LOGIN is bare text'),
+  login: () => assert(false, 'the reply to LOGIN is bare text'),
   codecs: (to, { rateFeatures }) => addText(to, 1, TYPE_CODECS, rateFeatures.join(',')),
   segments: (to, { segments }) => {
     for (const { segment, propertyCount } of segments) {
@@ -167,7 +167,7 @@ function addDays(to: FieldWriter, days: readonly NightPackage[], context: ReplyC
   at += 2
   for (const { date, availability, finalPrice, rateFeatures } of days) {
     const day = parseDay(date)
-    assert(day !== undefined, 'a reply holds real dates')
+    assert(day !== undefined, 'the dates of a reply are valid')
     to.view.setUint16(at, packDay(day, context.baseYear), true)
     to.view.setUint8(at + 2, availability)
     to.view.setUint32(at + 3, finalPrice, true)
@@ -178,17 +178,20 @@ function addDays(to: FieldWriter, days: readonly NightPackage[], context: ReplyC
 
 function packed(id: string): Uint8Array {
   const bytes = packPropertyId(id)
-  assert(bytes !== undefined, 'a reply holds valid property ids')
+  assert(bytes !== undefined, 'the property ids of a reply are valid')
   return bytes
 }
 
 function packedFeatures(names: readonly string[], { codecs }: ReplyContext): number {
   const mask = names.length === 0 ? 0 : codecs && maskOf(codecs, names)
-  assert(mask !== undefined, 'a reply holds rate features of the codec list')
+  assert(mask !== undefined, 'the rate features of a reply are in the codec list')
   return mask
 }
 
-/** The frame of an ERROR reply. The text is a bare number or `CODE: explanation`; it is made to keep §7.1. */
+/**
+ * The frame of an ERROR reply. The text is a bare number or `CODE: explanation`. It is changed as needed to follow
+ * docs/design/protocol.md#errors.
+ */
 export function encodeError(correlationId: number, text: string): Uint8Array {
   beginFrame(writer, correlationId, ERROR)
   addText(writer, 1, TYPE_TEXT, fitErrorText(text))
@@ -199,13 +202,13 @@ export type Reply<Name extends CommandName = CommandName> =
   | { readonly ok: true; readonly result: Result<Name> }
   | {
       readonly ok: false
-      /** What stands before the colon: one of WIRE_CODES, from other servers anything. */
+      /** The part before the colon: one of WIRE_CODES, or any text from other servers. */
       readonly code: string
-      /** What stands behind it; '' for a bare number. */
+      /** The part after it; '' for a bare number. */
       readonly message: string
     }
 
-/** Fields of a reply, read one after the other. */
+/** Reads the fields of a reply in order. */
 type Cursor = {
   readonly bytes: Uint8Array
   readonly view: DataView
@@ -217,15 +220,15 @@ type Cursor = {
   type: number
   start: number
   length: number
-  /** Fields taken so far: the id of the next must be one more. */
+  /** Fields read so far. The id of the next field must be one more. */
   taken: number
 }
 
 /**
- * A reply as an object, from the payload of its frame.
+ * Decodes a reply from the payload of its frame.
  *
- * @param command that of the request
- * @throws VacancyError malformed_reply when it is not what the command's reply must be
+ * @param command the command of the request
+ * @throws VacancyError malformed_reply when the payload is not a valid reply to the command
  */
 export function decodeReply<Name extends CommandName>(
   command: Name,
@@ -268,13 +271,13 @@ function malformed(command: CommandName, reason: string): VacancyError {
   return new VacancyError('malformed_reply', { command, reason })
 }
 
-/** Where the code lies in the error frames of existing routers and bridges. */
+/** The offset of the code in the error frames of existing routers and bridges. */
 const ROUTER_ERROR = { claimedBytes: 4, sentBytes: 7, codeBytes: 3 }
 
 function decodeError(cursor: Cursor): Reply<never> {
   const { bytes, at, command } = cursor
   if (cursor.fieldsLeft === 0) throw malformed(command, 'it is an error without a text')
-  // Existing routers claim 4 bytes and send a u32 of 3 and three digits (platform.md §1.4).
+  // Existing routers claim 4 bytes and send a u32 of 3 and three digits (docs/design/protocol.md#errors).
   const isRouterError =
     bytes.length - at === FIELD_HEADER_BYTES + ROUTER_ERROR.sentBytes &&
     bytes[at + 2] === TYPE_TEXT &&
@@ -289,7 +292,7 @@ function decodeError(cursor: Cursor): Reply<never> {
   return { ok: false, code: text.slice(0, colon), message: text.slice(colon + 1).trim() }
 }
 
-/** Takes the next field, of the id that is due. `length` −1 allows any. */
+/** Reads the next field, which must have the expected id. `length` −1 allows any. */
 function takeField(cursor: Cursor, type: number, length: number): void {
   if (cursor.fieldsLeft === 0) throw malformed(cursor.command, 'a field is missing')
   readField(cursor)
@@ -313,7 +316,7 @@ function readField(cursor: Cursor): void {
   cursor.taken++
 }
 
-/** Takes the field of our own that stands last, if there is one. @returns whether there is */
+/** Reads the trailing extension field, if there is one. @returns whether there is */
 function takeExtra(cursor: Cursor, type: number, length: number): boolean {
   const { bytes, view, at } = cursor
   if (cursor.fieldsLeft !== 1 || bytes.length - at < FIELD_HEADER_BYTES) return false
@@ -323,7 +326,10 @@ function takeExtra(cursor: Cursor, type: number, length: number): boolean {
   return true
 }
 
-/** A search reply may have EXTRA_ID properties: only the length tells the last of them from a field of ours. */
+/**
+ * A search reply may have EXTRA_ID properties. Only the length distinguishes the last of them from an extension
+ * field.
+ */
 function isExtra(cursor: Cursor): boolean {
   const { view, at, bytes } = cursor
   return (
@@ -406,7 +412,10 @@ function takePropertyId(from: Cursor): string {
   return unpackPropertyId(from.bytes, from.start)
 }
 
-/** Plain text from us; some servers send the packed form here (wire-protocol.md §1.2, row 3). */
+/**
+ * Vacancy sends plain text; some servers send the packed form here (docs/design/protocol.md#generations-of-clients,
+ * row 3).
+ */
 function takeNightId(from: Cursor): string {
   takeField(from, TYPE_TEXT, -1)
   // No property id is text of 16 bytes.
@@ -431,7 +440,7 @@ function takeDays(from: Cursor, numDays: number, context: ReplyContext): NightPa
   return days
 }
 
-/** Names of the u32 mask at `at`. A bit without a name means that the codec list is another one by now. */
+/** Names of the u32 mask at `at`. A bit without a name means that the codec list has changed. */
 function featuresAt(from: Cursor, at: number, { codecs }: ReplyContext): string[] {
   const mask = from.view.getUint32(at, true)
   if (mask === 0) return []

@@ -5,7 +5,7 @@ import type { CommandName, RequestFields } from './commands.ts'
 import { decodeRequest, encodeRequest } from './request.ts'
 import { FRAME_HEADER_BYTES } from './routing.ts'
 
-test('what is written is read again', () => {
+test('a request is decoded as it was encoded', () => {
   law(
     [anyRequest],
     ({ command, correlationId, fields }) => {
@@ -49,20 +49,20 @@ test.each<[string, CommandName, RequestFields, string]>([
   ['a u64 of 65 bits', 'SEARCHAVAIL', { ...STAY, limit: 1n << 64n }, 'limit must be a whole number'],
   ['a position that is no number', 'SEARCHPROP', { segment: 's', latitude: Number.NaN }, 'must be a finite number'],
   ['more than 64 KiB', 'SEARCHPROP', { segment: 's'.repeat(65_536) }, 'exceeds 65536'],
-])('%s is refused before it is sent', (_, command, fields, says) => {
+])('%s is refused before it is sent', (_, command, fields, message) => {
   expect(() => encodeRequest({ command, correlationId: 1, fields })).toThrow(
-    expect.objectContaining({ code: 'validation_error', message: expect.stringContaining(says) }),
+    expect.objectContaining({ code: 'validation_error', message: expect.stringContaining(message) }),
   )
 })
 
-test('a request that was refused leaves nothing behind in the next', () => {
+test('a refused request leaves no trace in the next', () => {
   const before = encodeRequest({ command: 'PROPEXIST', correlationId: 1, fields: { propertyId: 'p' } })
   expect(() => encodeRequest({ command: 'SETROOMAVL', correlationId: 2, fields: { ...NIGHT, amount: 999 } })).toThrow()
 
   expect(encodeRequest({ command: 'PROPEXIST', correlationId: 1, fields: { propertyId: 'p' } })).toEqual(before)
 })
 
-test('entries of a list lose blanks around them, empty ones and repeats (wire-protocol.md §6.2)', () => {
+test('entries of a list lose blanks around them, empty ones and repeats', () => {
   const frame = encodeRequest({
     command: 'SEARCHPROP',
     correlationId: 1,

@@ -1,4 +1,4 @@
-/** Requests as objects ↔ frames: for clients, tests and tools. The engine reads requests in place (fields.ts). */
+/** Requests as objects ↔ frames, for clients, tests and tools. The engine parses requests in place (fields.ts). */
 
 import { LIMITS } from '../domain.ts'
 import { VacancyError } from '../errors.ts'
@@ -23,18 +23,18 @@ import { type Envelope, encodeEnvelope, FRAME_HEADER_BYTES } from './routing.ts'
 
 export type RequestMessage = {
   readonly command: CommandName
-  /** u32; the reply carries the same. */
+  /** u32, repeated in the reply. */
   readonly correlationId: number
   readonly fields: RequestFields
-  /** Given, the frame travels in an envelope, for routers. */
+  /** If given, the frame is sent in an envelope, for routers. */
   readonly envelope?: Envelope | undefined
 }
 
 const writer = createFieldWriter()
 
 /**
- * The whole frame of a request. Fields go out in ascending ids; absent ones are `undefined` or left out. An empty list
- * is a zero-length field.
+ * The whole frame of a request, with fields in ascending id order. Absent fields are `undefined` or omitted. An empty
+ * list is a zero-length field.
  *
  * @throws VacancyError validation_error when a field is missing, unknown, or does not fit its type
  */
@@ -91,7 +91,7 @@ function joinList(spec: FieldSpec, value: unknown): string {
   if (!Array.isArray(value)) throw invalid(`${spec.name} must be a list`)
   for (const entry of value) {
     if (typeof entry !== 'string') throw invalid(`${spec.name} must be a list of texts`)
-    // A comma would make two entries of one, and an empty entry is dropped on the way.
+    // A comma would split an entry in two, and empty entries are dropped by the receiver.
     if (entry === '' || entry.includes(','))
       throw invalid(`an entry of ${spec.name} must not be empty nor hold a comma`)
   }
@@ -117,11 +117,11 @@ export type DecodedRequest = { readonly command: CommandName; readonly fields: R
 const scan = createRequestScan()
 
 /**
- * A request as an object, from the payload of its frame. Lists lose blanks around their entries, empty entries and
- * repeats; ranges, dates and ids are not checked.
+ * Decodes a request from the payload of its frame. Lists lose blanks around their entries, empty entries and repeats.
+ * Ranges, dates and ids are not validated.
  *
- * @throws VacancyError parse_error or validation_error, as the engine would refuse it: structure, required fields,
- *   invalid UTF-8, coordinates that are no finite number
+ * @throws VacancyError parse_error or validation_error, for what the engine would refuse: structure, required fields,
+ * invalid UTF-8, coordinates that are not finite
  */
 export function decodeRequest(payload: Uint8Array): DecodedRequest {
   const text = scanRequest(scan, payload, 0, payload.length)
@@ -176,7 +176,7 @@ function readFinite(value: number, spec: FieldSpec): number {
   return value
 }
 
-/** Entries of a list: trimmed, without empty ones and repeats (wire-protocol.md §6.2). */
+/** Entries of a list: trimmed, without empty ones and repeats (docs/design/protocol.md#text-and-lists). */
 function splitList(text: string): string[] {
   const entries = text.split(',').map((entry) => entry.replace(/^ +| +$/g, ''))
   return [...new Set(entries)].filter((entry) => entry !== '')

@@ -6,7 +6,7 @@ import { decodeEnvelope, encodeEnvelope, encodeKeepalive } from './routing.ts'
 
 const frame = bytesOfHex('ff0700000003000000616263')
 
-test('an envelope gives back its segment, its flag and the frame it holds', () => {
+test('an envelope opens to its segment, its flag and its frame', () => {
   const segment = fc
     .string({ unit: 'grapheme', maxLength: 60 })
     .filter((text) => new TextEncoder().encode(text).length < 256)
@@ -20,7 +20,7 @@ test('an envelope gives back its segment, its flag and the frame it holds', () =
   })
 })
 
-test('the keepalive is the 29 bytes of wire-protocol.md §3.2, with any id', () => {
+test('the keepalive is the 29 bytes of the contract, with any id', () => {
   expect(hexOf(encodeKeepalive())).toBe('fe180000000d5f5f6b656570616c6976655f5f00ff0000000000000000')
   expect(hexOf(encodeKeepalive(0x01020304))).toBe('fe180000000d5f5f6b656570616c6976655f5f00ff0403020100000000')
 })

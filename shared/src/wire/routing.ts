@@ -1,6 +1,6 @@
 /**
- * Envelopes: router frames, with a segment and a write flag around a bare frame that stays closed
- * (wire-protocol.md §3.2).
+ * Envelopes: router frames, with a segment and a write flag around an opaque bare frame
+ * (docs/design/protocol.md#envelope).
  *
  *   offset   size   content
  *   0        1      FE
@@ -18,9 +18,9 @@ export const MAGIC_FRAME = 0xff
 export const MAGIC_ENVELOPE = 0xfe
 /** Magic, correlation id, payload length. */
 export const FRAME_HEADER_BYTES = 9
-/** Magic and length: what must be there to know how long an envelope is. */
+/** Magic and length: the bytes needed to know the size of an envelope. */
 export const ENVELOPE_HEADER_BYTES = 5
-/** Bytes of an envelope around its bare frame, but for the segment. */
+/** Bytes of an envelope around its bare frame, without the segment. */
 export const ENVELOPE_BYTES = ENVELOPE_HEADER_BYTES + 2
 /** Least length an envelope can claim: no segment, no payload. */
 export const ENVELOPE_CONTENT_BYTES_MIN = 2 + FRAME_HEADER_BYTES
@@ -34,7 +34,7 @@ export const STATUS_SEGMENT = '__status__'
 
 export type Envelope = {
   readonly segment: string
-  /** The client's claim; routers and bridges go by it, an engine does not. */
+  /** The client's claim. Routers and bridges use it, an engine ignores it. */
   readonly write: boolean
 }
 
@@ -42,7 +42,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /**
- * Bytes in front of a bare frame of `frameBytes` bytes that make it an envelope.
+ * The bytes that precede a bare frame of `frameBytes` bytes to make it an envelope.
  *
  * @throws VacancyError validation_error when the segment has more than 255 bytes
  */
@@ -70,10 +70,10 @@ export function encodeEnvelope(envelope: Envelope, frame: Uint8Array): Uint8Arra
 }
 
 /**
- * Opens one whole envelope.
+ * Parses one whole envelope.
  *
- * @returns segment, flag and where in `bytes` the bare frame begins; it ends with them
- * @throws VacancyError parse_error when lengths do not add up or the segment is not UTF-8
+ * @returns segment, flag, and the offset in `bytes` of the bare frame, which ends with them
+ * @throws VacancyError parse_error when lengths are inconsistent or the segment is not UTF-8
  */
 export function decodeEnvelope(bytes: Uint8Array): Envelope & { readonly frameStart: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -97,7 +97,7 @@ export function decodeEnvelope(bytes: Uint8Array): Envelope & { readonly frameSt
   }
 }
 
-/** A keepalive: activity of the side that opened the connection, never answered. */
+/** A keepalive from the side that opened the connection. It gets no reply. */
 export function encodeKeepalive(correlationId = 0): Uint8Array {
   const frame = new Uint8Array(FRAME_HEADER_BYTES)
   frame[0] = MAGIC_FRAME

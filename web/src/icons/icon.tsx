@@ -1,6 +1,6 @@
 /**
- * Our own icons (console.md §16): 16 px grid, 1.5 px stroke, one colour. Each state and each role has a shape of its
- * own, so that 14 px of it in one colour tell it apart.
+ * Our own icons (docs/design/control-plane.md#appearance): 16 px grid, 1.5 px stroke, one colour. Each state and each
+ * role has a shape of its own, so that 14 px of it in one colour tell it apart.
  */
 import type { ReactNode } from 'react'
 

@@ -11,7 +11,7 @@ export type FirstData = {
   readonly summary: string
 }
 
-/** The other end is server/src/web.ts: the text of an answer, undefined for a refusal. */
+/** The other end is server/src/http/web.ts: the text of an answer, undefined for a refusal. */
 type Ask = (path: string, cookie: string) => Promise<string | undefined>
 const ASKABLE = Symbol.for('vacancy.control-planes')
 

@@ -1,5 +1,6 @@
 /**
- * One connection to the live channel (console.md §4.4): follows topics, keeps their values, comes back by itself.
+ * One connection to the live channel (docs/design/control-plane.md#live-channel): follows topics, keeps their values,
+ * comes back by itself.
  *
  *   connecting → live → offline → connecting …     a socket that breaks comes back after 0.25 s, doubling up to 8 s
  *   connecting → polling                           no socket passes but HTTP does: whole values each 2 s

@@ -1,5 +1,8 @@
 'use client'
-/** What can be linked lives in the URL: filters, sort, tab, selection (console.md §2). Unknown parameters stay. */
+/**
+ * What can be linked lives in the URL: filters, sort, tab, selection (docs/design/control-plane.md#pages-and-state).
+ * Unknown parameters stay.
+ */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { setAddress, usePath, useSearch } from './address.tsx'
 

@@ -1,4 +1,7 @@
-/** What is asked of somebody before a change that is hard to take back (console.md §6.4): its name typed, and why. */
+/**
+ * What is asked of somebody before a change that is hard to take back (docs/design/control-plane.md#plan): its name
+ * typed, and why.
+ */
 import { Field, Input } from './field.tsx'
 
 const REASON_MIN = 8

@@ -10,8 +10,9 @@ const CENTRED = 'enter inset-0 m-auto h-fit max-h-dvh w-full sm:max-h-[calc(100d
 const ASIDE = 'enter-side inset-y-0 end-0 w-full sm:w-120 sm:max-w-[90vw] sm:border-s'
 
 export default function DialogLayer(props: DialogProps & { readonly side: boolean }) {
-  const { open, onClose, title, label, children, footer, wide, keep, side } = props
+  const { open, onClose, title, label, children, footer, wide, keep, typing, side } = props
   const heading = useRef<HTMLHeadingElement>(null)
+  const body = useRef<HTMLDivElement>(null)
   const [opener] = useState(() => document.activeElement)
   return (
     <Primitive.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
@@ -21,7 +22,8 @@ export default function DialogLayer(props: DialogProps & { readonly side: boolea
           aria-describedby={undefined}
           onOpenAutoFocus={(event) => {
             event.preventDefault()
-            heading.current?.focus()
+            const field = typing ? body.current?.querySelector<HTMLElement>('input, select, textarea') : undefined
+            ;(field ?? heading.current)?.focus()
           }}
           onCloseAutoFocus={(event) => giveBackFocus(event, opener)}
           onPointerDownOutside={(event) => keep && event.preventDefault()}
@@ -45,7 +47,9 @@ export default function DialogLayer(props: DialogProps & { readonly side: boolea
             {label}
             <IconButton label="Close" icon="cross" onClick={onClose} />
           </header>
-          <div className="min-h-0 grow overflow-y-auto px-5 py-4 -outline-offset-2">{children}</div>
+          <div ref={body} className="min-h-0 grow overflow-y-auto px-5 py-4 -outline-offset-2">
+            {children}
+          </div>
           {footer && (
             <footer className="flex flex-wrap items-center justify-end gap-2 border-line border-t px-5 py-3">
               {footer}

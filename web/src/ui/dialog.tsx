@@ -15,6 +15,8 @@ export type DialogProps = {
   readonly wide?: boolean
   /** A click beside it does not close: something typed would be lost. */
   readonly keep?: boolean
+  /** Begins in its first field instead of at its title. */
+  readonly typing?: boolean
 }
 
 // Headless dialogs weigh as much as a page: they come when the first one opens.

@@ -1,10 +1,10 @@
 'use client'
-/** A part of a page with every state it can be in (console.md §5): designed, not left over. */
+/** A part of a page with every state it can be in (docs/design/control-plane.md#panels): designed, not left over. */
 import type { MissingSource } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { Component, createContext, type ErrorInfo, type ReactNode, useContext, useEffect, useId, useState } from 'react'
 import { Icon } from '../icons/icon.tsx'
-import { counted } from '../lib/format.ts'
+import { missingSays } from '../lib/missing.ts'
 import { ApiProblem } from '../lib/problem.ts'
 import { Age } from './age.tsx'
 import { Button } from './button.tsx'
@@ -289,14 +289,13 @@ const NAMED_AT_MOST = 4
 /** Who did not answer: what they would have told is left out, not filled in. */
 export function PartialStrip({ missing, of }: PartialProps) {
   const named = missing.slice(0, NAMED_AT_MOST)
-  const total = of === undefined ? counted(missing.length, 'source') : `${missing.length} of ${counted(of, 'node')}`
   return (
     <div
       role="status"
       data-missing={missing.length}
       className="hatch mx-4 my-1 flex flex-wrap items-baseline gap-x-2 rounded-control bg-unk-bg px-3 py-1.5 text-small text-unk"
     >
-      <span className="font-medium">{total} did not answer:</span>
+      <span className="font-medium">{missingSays(missing, of)}:</span>
       <span className="min-w-0 break-words">
         {named.map(({ source, message }) => `${source} (${message})`).join(', ')}
         {missing.length > named.length && ', …'}

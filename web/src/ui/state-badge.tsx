@@ -2,7 +2,10 @@ import type { Level, NodeState, ShardState } from '@vacancy/shared/contract'
 import type { IconName } from '../icons/icon.tsx'
 import { Badge } from './badge.tsx'
 
-/** A shape for each state (console.md §4.2, §4.3): told apart without colour. */
+/**
+ * A shape for each state (docs/design/control-plane.md#node-state, docs/design/control-plane.md#shard-state): told
+ * apart without colour.
+ */
 export const STATE_ICONS: Record<NodeState | ShardState, IconName> = {
   unreachable: 'plug-off',
   'not-answering': 'hourglass',

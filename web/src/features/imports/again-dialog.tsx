@@ -1,5 +1,8 @@
 'use client'
-/** Level 2: a build that leaves rows out on purpose, with the reason for it in the audit log (console.md §8.5). */
+/**
+ * Level 2: a build that leaves rows out on purpose, with the reason for it in the audit log
+ * (docs/design/control-plane.md#imports).
+ */
 import type { ImportView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'

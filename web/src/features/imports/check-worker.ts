@@ -1,15 +1,24 @@
 /**
- * Looks at the files of an import beside the page: a sample at once (the first MiB, the last 64 KiB and pieces in
- * between), every row when that is asked for; and the digests that uploads need.
+ * Checks the files of an import in a worker: a sample at once (the first MiB, the last 64 KiB and pieces in between), every
+ * row on request; and computes the digests that uploads need.
  */
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
 import type { FileKind } from '@vacancy/shared/contract'
-import { type Checker, checkLines, createChecker, type Finding, kindOf, type Preview } from './check.ts'
+import {
+  type Checker,
+  checkLines,
+  checkPiece,
+  createChecker,
+  type Finding,
+  HEAD_BYTES,
+  kindOf,
+  PIECE_BYTES,
+  type Preview,
+  samplePlaces,
+} from './check.ts'
 
 const MEBIBYTE = 1 << 20
-const PIECE_BYTES = 64 << 10
-const PIECES = 32
 const READ_BYTES = 4 << 20
 const TELL_MS = 200
 
@@ -96,9 +105,7 @@ async function sortOut(file: File): Promise<Sorted> {
   if (begin === 0x504b)
     return { kind: undefined, fault: 'is a ZIP archive: unpack it, or compress it with gzip', zipped }
   if (head.includes(0)) return { kind: undefined, fault: 'holds NUL bytes: it is no text', zipped }
-  const kind = kindOf(new TextDecoder().decode(head))
-  const fault = kind ? '' : 'has neither the 9 positions of properties nor the 6 of packages'
-  return { kind, fault, zipped }
+  return { ...kindOf(new TextDecoder().decode(head)), zipped }
 }
 
 async function isGzip(file: File): Promise<boolean> {
@@ -175,27 +182,17 @@ function reportOf(checker: Checker, file: File, isWhole: boolean): FileReport {
 
 async function readSample(checker: Checker, file: File, zipped: boolean): Promise<void> {
   const source = textOf(file, zipped)
-  const decoder = new TextDecoder()
-  const head = await source.slice(0, MEBIBYTE)
-  const text = decoder.decode(head)
-  const isWhole = head.byteLength < MEBIBYTE
-  const lines = isWhole ? text : text.slice(0, text.lastIndexOf('\n') + 1)
-  checkLines(checker, lines, 1)
-  checker.bytes += head.byteLength
+  const places = zipped ? undefined : samplePlaces(file.size, Math.random)
+  const headBytes = places || zipped ? HEAD_BYTES : file.size
+  const head = await source.slice(0, headBytes)
   // Of a compressed file only the beginning can be had without unpacking all of it.
-  if (isWhole || zipped) return
-  const places = Array.from(
-    { length: PIECES },
-    () => MEBIBYTE + Math.random() * Math.max(0, file.size - MEBIBYTE - PIECE_BYTES),
-  )
-  for (const start of [...places, Math.max(MEBIBYTE, file.size - PIECE_BYTES)]) {
-    const from = Math.floor(start)
+  const isWhole = zipped ? head.byteLength < HEAD_BYTES : places === undefined
+  checkLines(checker, new TextDecoder().decode(head), 1, isWhole)
+  checker.bytes += head.byteLength
+  for (const from of places ?? []) {
     const piece = await source.slice(from, from + PIECE_BYTES)
-    const middle = decoder.decode(piece)
-    const first = middle.indexOf('\n') + 1
-    const last = from + piece.byteLength >= file.size ? middle.length : middle.lastIndexOf('\n') + 1
-    checkLines(checker, middle.slice(first, last), null)
-    checker.bytes += piece.byteLength
+    const isEnd = from + piece.byteLength >= file.size
+    if (checkPiece(checker, new TextDecoder().decode(piece), isEnd)) checker.bytes += piece.byteLength
   }
 }
 
@@ -214,8 +211,8 @@ async function readAll(
   let pendingBytes = 0
   const take = (isLast: boolean) => {
     const text = rest + pending.map((piece) => decoder.decode(piece, { stream: true })).join('')
-    const end = isLast ? text.length : text.lastIndexOf('\n') + 1
-    line += checkLines(checker, text.slice(0, end), line)
+    const { lines, end } = checkLines(checker, text, line, isLast)
+    line += lines
     rest = text.slice(end)
     pending = []
     pendingBytes = 0

@@ -1,10 +1,21 @@
 import { expect, test } from 'vitest'
-import { cellsOf, checkLines, createChecker, isDay, kindOf } from './check.ts'
+import {
+  cellsOf,
+  checkLines,
+  checkPiece,
+  createChecker,
+  HEAD_BYTES,
+  isDay,
+  kindOf,
+  PIECE_BYTES,
+  samplePlaces,
+} from './check.ts'
 
 const OPTIONS = { codecs: ['breakfast', 'free_wifi'], today: '2026-11-20', lastDay: '2027-11-20' }
 
 function packages(...lines: string[]) {
-  const checker = createChecker({ kind: 'packages', ...OPTIONS, knownIds: new Set(['p1', 'p2']) })
+  const known = properties('p1,a,b,c,d,5,1.123456,2.123456,', 'p2,a,b,c,d,5,1.123456,2.123456,')
+  const checker = createChecker({ kind: 'packages', ...OPTIONS, knownIds: known.ids })
   checkLines(checker, lines.join('\n'), 1)
   return checker
 }
@@ -26,6 +37,7 @@ test('a right file has no findings, with a header or without, and whatever its l
 
   expect(kindsOf(right)).toEqual([])
   expect([right.rows, right.header]).toEqual([1, true])
+  expect(kindsOf(packages('\ufeff"PropertyID",RoomType,Date,Availability,FinalPrice,RateFeature'))).toEqual([])
   expect(kindsOf(properties('p1,alpine,valley,hotel,luxury,4,47.123456,11.123456,wifi|pool'))).toEqual([])
 })
 
@@ -59,7 +71,7 @@ test.each([
 
 test('repeats and many room types are told once a property, with the first line', () => {
   const rooms = Array.from({ length: 12 }, (_, i) => `p1,room ${i},2026-11-24,3,120,`)
-  const checker = packages(...rooms, 'p2,double,2026-11-24,3,120,', 'P2,double,2026-11-24,1,1,')
+  const checker = packages(...rooms, 'p2,double,2026-11-24,3,120,', 'p2,double,2026-11-24,1,1,')
 
   expect(checker.findings.get('rooms')).toMatchObject({ count: 1, line: 11 })
   expect(checker.findings.get('package-twice')).toMatchObject({ count: 1, line: 14 })
@@ -75,15 +87,131 @@ test('a wrong rate feature is told with the nearest one', () => {
 })
 
 test('cells in quotes hold commas and doubled quotes', () => {
-  expect(cellsOf('a, "b,""c""" ,d')).toEqual(['a', 'b,"c"', 'd'])
+  expect(cellsOf('a, " b,""c""" ,d')).toEqual(['a', ' b,"c"', 'd'])
   expect(cellsOf('a,"b')).toBeUndefined()
   expect(cellsOf('a,b,')).toEqual(['a', 'b', ''])
 })
 
 test('the two files are told apart by their first line with data', () => {
-  expect(kindOf('\ufeff\n\np1,a,b,c,d,5,1.1,2.2,x\n')).toBe('properties')
-  expect(kindOf('p1,double,2026-11-24,3,120,\r\n')).toBe('packages')
-  expect(kindOf('<!doctype html>\n')).toBeUndefined()
+  expect(kindOf('\ufeff\n\np1,a,b,c,d,5,1.1,2.2,x\n').kind).toBe('properties')
+  expect(kindOf('p1,double,2026-11-24,3,120,\r\n').kind).toBe('packages')
+  expect(kindOf('Date,PropertyID,RoomType,RateFeature,FinalPrice,Availability\n').kind).toBe('packages')
+})
+
+test.each([
+  ['<!doctype html>\n', 'has 1 column in line 1; properties have 9, packages 6'],
+  ['\n\np1,a,b,c,d,5,1.1,2.2\n', 'has 8 columns in line 3; properties have 9, packages 6'],
+  ['p1,r,2026-11-24,1,1,\rp1,r,2026-11-25,1,1,\r', /^has 11 columns in line 1; .*carriage return alone$/],
+  ['p1,"a,b\nc', /quote that is not closed.* in line 1/],
+  ['\n', 'has no rows'],
+])('%j is neither file, and how many columns it has in which line is named', (text, fault) => {
+  expect(kindOf(text)).toEqual({
+    kind: undefined,
+    fault: typeof fault === 'string' ? fault : expect.stringMatching(fault),
+  })
+})
+
+test('columns that a header exchanged used to be checked by position; now their names count', () => {
+  const checker = packages(
+    'PropertyID,RoomType,Date,FinalPrice,Availability,RateFeature',
+    'p1,double,2026-11-24,120,3,breakfast',
+    'p1,double,2026-11-25,3,300,breakfast',
+  )
+
+  expect(kindsOf(checker)).toEqual(['order', 'availability'])
+  expect(checker.preview[1]).toEqual({ cells: ['p1', 'double', '2026-11-25', '300', '3', 'breakfast'], bad: [3] })
+})
+
+test('a header that cannot be mapped is the one finding, with the names and the line', () => {
+  const checker = packages(
+    'PropertyID,RoomType,Date,FinalPrice,Rooms,RateFeature',
+    'p1,double,2026-11-24,120,3000,breakfast',
+  )
+
+  expect(kindsOf(checker)).toEqual(['header'])
+  expect(checker.findings.get('header')?.example).toContain('line 1 is a header that has the unknown name "Rooms"')
+  expect(checker.rows).toBe(1)
+})
+
+test('unknown names in the places of known columns are a warning', () => {
+  const checker = packages('PropertyID,RoomType,Date,Rooms,FinalPrice,RateFeature', 'p1,double,2026-11-24,3,120,')
+
+  expect(kindsOf(checker)).toEqual(['header-names'])
+  expect(checker.findings.get('header-names')?.level).toBe('warn')
+})
+
+test('a wrong number of columns is reported with the number', () => {
+  expect(packages('p1,double,2026-11-24,3').findings.get('columns')?.example).toBe(
+    '4 columns instead of 6: p1,double,2026-11-24,3',
+  )
+})
+
+test('a quoted cell of several lines used to be several broken lines; now it is one record as in the builder', () => {
+  const header = packages('PropertyID,"Room\nType",Date,Availability,FinalPrice,RateFeature', 'p1,a,2026-11-24,3,120,')
+  const name = packages('p1,"a\nb",2026-11-24,3,120,', 'p1,a,2026-11-25,x,120,')
+  const unclosed = packages('p1,"a,2026-11-24,3,120,', 'p1,a,2026-11-25,x,120,')
+
+  expect([kindsOf(header), header.rows]).toEqual([[], 1])
+  expect(name.findings.get('text')).toMatchObject({ count: 1, line: 1 })
+  expect(name.findings.get('availability')?.line).toBe(3)
+  expect(kindsOf(name)).toEqual(['text', 'availability'])
+  expect(kindsOf(unclosed)).toEqual(['quote', 'availability'])
+  expect(unclosed.findings.get('availability')?.line).toBe(2)
+})
+
+test('a record cut by the end of a block is left for the next one', () => {
+  const checker = createChecker({ kind: 'packages', ...OPTIONS })
+  const whole = 'p1,a,2026-11-24,3,120,\n'
+
+  expect(checkLines(checker, `${whole}p1,"b\nc`, 1, false)).toEqual({ lines: 1, end: whole.length })
+  expect(checkLines(checker, whole.slice(0, -1), 2, false)).toEqual({ lines: 0, end: 0 })
+})
+
+test('a line of five megabytes is one finding, also where blocks and pieces cut it', () => {
+  const long = 'x'.repeat(5_000_000)
+  const checker = createChecker({ kind: 'packages', ...OPTIONS })
+  checkLines(checker, `p1,a,2026-11-24,3,120,\n${long.slice(0, 3_000_000)}`, 1, false)
+  checkLines(checker, `${long.slice(3_000_000)}\np1,a,2026-11-25,x,120,\n`, 2, true)
+  const sampled = createChecker({ kind: 'packages', ...OPTIONS })
+  checkPiece(sampled, long.slice(0, PIECE_BYTES), false)
+
+  expect(checker.findings.get('long')).toMatchObject({ count: 1, line: 2 })
+  expect(checker.findings.get('availability')?.line).toBe(3)
+  expect(kindsOf(sampled)).toEqual(['long'])
+})
+
+test('ids that differ in case used to be one property; short ones are two, UUIDs are one', () => {
+  const line = (id: string) => `${id},a,b,c,d,5,1.123456,2.123456,`
+  const uuid = '550e8400-e29b-41d4-a716-446655440000'
+
+  expect(kindsOf(properties(line('Hotel'), line('hotel')))).toEqual([])
+  expect(kindsOf(properties(line(uuid), line(uuid.toUpperCase())))).toEqual(['twice'])
+})
+
+test('packages that are wrong or left out are not repeats as well', () => {
+  expect(kindsOf(packages('p1,a,2026-11-19,3,120,', 'p1,a,2026-11-19,3,120,'))).toEqual(['past'])
+  expect(kindsOf(packages('p1,a,2026-11-24,x,120,', 'p1,a,2026-11-24,3,120,'))).toEqual(['availability'])
+})
+
+test.each([0, 0.5, 0.999_999])('pieces of a sample used to overlap; now none shares a byte (%d)', (random) => {
+  for (const bytes of [3.3e6, 11e6, 207e6]) {
+    const places = samplePlaces(bytes, () => random) ?? []
+    expect(places.length).toBe(33)
+    expect(places[0]).toBeGreaterThanOrEqual(HEAD_BYTES)
+    for (const [i, place] of places.entries()) {
+      expect((places[i + 1] ?? bytes) - place).toBeGreaterThanOrEqual(PIECE_BYTES)
+    }
+  }
+  expect(samplePlaces(3e6, () => random)).toBeUndefined()
+})
+
+test('a piece that may have begun inside of quotes is not judged', () => {
+  const checker = createChecker({ kind: 'packages', ...OPTIONS })
+  checkPiece(checker, 'rest of a line\nof a name\n of three lines",2026-11-24,3,120,\np1,a,2026-11-25,3,1,\n', false)
+
+  expect([kindsOf(checker), checker.rows]).toEqual([[], 0])
+  checkPiece(checker, 'rest\np1,"a, b",2026-11-24,3,120,\np1,a,x', false)
+  expect([kindsOf(checker), checker.rows]).toEqual([[], 1])
 })
 
 test('days are real days', () => {

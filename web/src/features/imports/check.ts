@@ -1,37 +1,51 @@
 /**
- * What is wrong with a file, told before a byte of it is sent (console.md §8.2): the same rules as `build-snapshot`, read
- * line by line from whichever pieces of the file are looked at. Pure: the worker brings the bytes.
+ * What is wrong with a file, found before a byte of it is sent: the same rules as `build-snapshot`, record by record from
+ * whichever pieces of the file are read. Pure: the worker brings the text.
  */
+import { IMPORT_COLUMNS, importFileOf, LIMITS, packPropertyId, readImportHeader } from '@vacancy/shared'
 import type { FileKind } from '@vacancy/shared/contract'
+import { distance } from 'fastest-levenshtein'
 
-export const COLUMNS: Readonly<Record<FileKind, readonly string[]>> = {
-  properties: [
-    'PropertyID',
-    'Segment',
-    'Area',
-    'PropertyType',
-    'Category',
-    'Stars',
-    'Latitude',
-    'Longitude',
-    'Amenities',
-  ],
-  packages: ['PropertyID', 'RoomType', 'Date', 'Availability', 'FinalPrice', 'RateFeature'],
-}
+export const COLUMNS: Readonly<Record<FileKind, readonly string[]>> = IMPORT_COLUMNS
 
 type Level = 'error' | 'warn' | 'info'
 type Spec = { readonly level: Level; readonly says: string; readonly act: string }
 
 export const FINDINGS = {
+  header: {
+    level: 'error',
+    says: 'the header does not name the columns of the file',
+    act: 'Correct the header, or remove it: files without a header are read by position.',
+  },
+  'header-names': {
+    level: 'warn',
+    says: 'unknown column names: read by position',
+    act: 'Verify in the preview that each column holds what its heading says.',
+  },
+  order: {
+    level: 'info',
+    says: 'columns in another order: read by name',
+    act: 'Nothing; packages in the documented order are read faster.',
+  },
   columns: {
     level: 'error',
-    says: 'wrong number of positions',
+    says: 'wrong number of columns',
     act: 'Separate cells by commas; put a cell that holds one into quotes.',
   },
   quote: {
     level: 'error',
     says: 'a quote is not closed, or text follows it',
     act: 'Double quotes inside a quoted cell.',
+  },
+  long: {
+    level: 'error',
+    says: 'line longer than 65,536 bytes',
+    act: 'Check its line ends and quotes.',
+  },
+  text: {
+    level: 'error',
+    says: 'name with a line end or another control character, blank, or longer than 255 bytes',
+    act: 'Correct the name.',
   },
   utf8: { level: 'error', says: 'not UTF-8', act: 'Export the file as UTF-8.' },
   nul: { level: 'error', says: 'holds NUL bytes: no text', act: 'Export the file as CSV.' },
@@ -63,7 +77,7 @@ export const FINDINGS = {
   id: {
     level: 'error',
     says: 'property id is neither a UUID nor 1–14 printable ASCII characters',
-    act: 'Shorten the id.',
+    act: 'Use a UUID, or 1–14 letters, digits and signs of ASCII.',
   },
   stars: { level: 'error', says: 'stars are not a whole number 1–5', act: 'Round them.' },
   twice: { level: 'error', says: 'the same property twice', act: 'Keep one of the lines.' },
@@ -115,14 +129,30 @@ export type Checker = {
   rows: number
   bytes: number
   header: boolean
+  /** Where the file holds each column, when its header names them in another order. */
+  order: readonly number[] | undefined
+  /** The header was refused: rows are counted, but what their cells mean is not known. */
+  isRefused: boolean
+  /** Inside a line that is too long, up to its end. */
+  isInLongLine: boolean
+  lastId: { readonly text: string; readonly key: string | undefined } | undefined
 }
 
 /** Keys that are kept to find repeats: of a larger file only some are found. */
 const KEPT_MAX = 2_000_000
 const PREVIEW_ROWS = 50
+/** A sample is the beginning of a file, and pieces that are as long as the longest line. */
+export const HEAD_BYTES = 1 << 20
+export const PIECE_BYTES = 64 << 10
+const PIECES = 32
 const EXAMPLE_CHARACTERS = 80
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-57][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
-const SHORT_ID = /^[\x20-\x7e]{1,14}$/
+const HEADER_CHARACTERS = 400
+/** A longer record is refused, by the builder, too. */
+const LINE_BYTES_MAX = 65_536
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+const CONTROL = /[\u0000-\u001f\u007f]/
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
+const encoder = new TextEncoder()
 
 export function createChecker(options: {
   readonly kind: FileKind
@@ -146,78 +176,267 @@ export function createChecker(options: {
     rows: 0,
     bytes: 0,
     header: false,
+    order: undefined,
+    isRefused: false,
+    isInLongLine: false,
+    lastId: undefined,
   }
 }
 
-/** Reads whole lines. @param firstLine number of the first of them; null when nobody knows */
-export function checkLines(checker: Checker, text: string, firstLine: number | null): number {
-  let line = firstLine
-  let start = 0
+/**
+ * Reads the whole records of a text.
+ *
+ * @param firstLine number of its first line; null when that is not known
+ * @param isLast nothing follows the text: a record that has no line end is whole
+ * @returns the lines that were read, and where in the text the next record begins
+ */
+export function checkLines(
+  checker: Checker,
+  text: string,
+  firstLine: number | null,
+  isLast = true,
+): { readonly lines: number; readonly end: number } {
+  let at = firstLine === 1 && text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0
   let lines = 0
-  while (start < text.length) {
-    const newline = text.indexOf('\n', start)
-    const end = newline < 0 ? text.length : newline
-    const isReturn = end > start && text.charCodeAt(end - 1) === 13
-    checkLine(checker, text.slice(start, isReturn ? end - 1 : end), line)
-    lines++
-    if (line !== null) line++
-    start = end + 1
+  if (checker.isInLongLine) {
+    at = text.indexOf('\n') + 1
+    if (at === 0) return { lines: 0, end: text.length }
+    checker.isInLongLine = false
+    lines = 1
   }
-  return lines
+  while (at < text.length) {
+    const record = nextRecord(text, at, isLast)
+    if (record === undefined) break
+    checkRecord(checker, record, text.slice(at, record.next), firstLine === null ? null : firstLine + lines)
+    if (record.next > text.length) checker.isInLongLine = true
+    lines += record.lines
+    at = Math.min(record.next, text.length)
+  }
+  return { lines, end: at }
 }
 
-function checkLine(checker: Checker, given: string, line: number | null): void {
-  const text = line === 1 && given.charCodeAt(0) === 0xfeff ? given.slice(1) : given
-  if (text.trim() === '') return
-  const isFirst = checker.rows === 0 && !checker.header && line !== null
-  const cells = cellsOf(text)
+type TextRecord = {
+  /** Absent when the record has a fault. */
+  readonly cells?: readonly string[]
+  readonly fault?: 'quote' | 'long'
+  /** Where the next one begins; behind the text when the line continues there. */
+  readonly next: number
+  readonly lines: number
+}
+
+/** @returns undefined when the text ends before the record does */
+function nextRecord(text: string, start: number, isLast: boolean): TextRecord | undefined {
+  const newline = text.indexOf('\n', start)
+  const end = newline < 0 ? text.length : newline
+  const line = text.slice(start, end > start && text.charCodeAt(end - 1) === RETURN ? end - 1 : end)
+  if (line.includes('"')) return quotedRecord(text, start, isLast)
+  if (isTooLong(line)) return { fault: 'long', next: newline < 0 && !isLast ? text.length + 1 : end + 1, lines: 1 }
+  if (newline < 0 && !isLast) return undefined
+  return { cells: line.split(',').map(withoutBlanks), next: end + 1, lines: 1 }
+}
+
+const RETURN = 0x0d
+const BYTE_ORDER_MARK = 0xfeff
+
+/** A record with quotes: commas and line ends inside of them are data. */
+function quotedRecord(text: string, start: number, isLast: boolean): TextRecord | undefined {
+  const bound = start + LINE_BYTES_MAX
+  const limit = Math.min(text.length, bound)
+  const isEnd = isLast && text.length <= bound
+  const cells: string[] = []
+  let secondLine = -1
+  let lines = 0
+  let at = start
+  const cut = (): TextRecord | undefined => {
+    const isLong = limit === bound && !isEnd
+    if (!isLong && !isLast) return undefined
+    if (secondLine >= 0) return { fault: 'quote', next: secondLine, lines: 1 }
+    const newline = text.indexOf('\n', at)
+    if (newline >= 0) return { fault: isLong ? 'long' : 'quote', next: newline + 1, lines: 1 }
+    return { fault: isLong ? 'long' : 'quote', next: isLast ? text.length : text.length + 1, lines: 1 }
+  }
+  for (;;) {
+    while (isBlank(text.charCodeAt(at))) at++
+    if (text[at] === '"') {
+      let cell = ''
+      for (at++; ; ) {
+        const quote = text.indexOf('"', at)
+        const part = text.slice(at, quote < 0 ? limit : Math.min(quote, limit))
+        const newline = part.indexOf('\n')
+        if (newline >= 0) {
+          if (secondLine < 0) secondLine = at + newline + 1
+          lines += part.split('\n').length - 1
+        }
+        if (quote < 0 || quote >= limit || (quote + 1 >= limit && !isEnd)) return cut()
+        cell += part
+        at = quote + 1
+        if (text[at] !== '"') break
+        cell += '"'
+        at++
+      }
+      while (isBlank(text.charCodeAt(at))) at++
+      cells.push(cell)
+      if (text.charCodeAt(at) === RETURN && (at + 1 >= limit || text[at + 1] === '\n')) {
+        if (at + 1 >= limit && !isEnd) return cut()
+        at++
+      }
+      if (at < limit && text[at] !== ',' && text[at] !== '\n') {
+        const newline = text.indexOf('\n', at)
+        if (newline < 0 && !isLast) return cut()
+        return { fault: 'quote', next: newline < 0 ? text.length : newline + 1, lines: lines + 1 }
+      }
+    } else {
+      const from = at
+      while (at < limit && text[at] !== ',' && text[at] !== '\n') at++
+      if (at >= limit && !isEnd) return cut()
+      const isLineEnd = at >= limit || text[at] === '\n'
+      cells.push(withoutBlanks(text.slice(from, isLineEnd && text.charCodeAt(at - 1) === RETURN ? at - 1 : at)))
+    }
+    if (at >= limit) return isEnd ? { cells, next: text.length, lines: lines + 1 } : cut()
+    if (text[at] === '\n') return { cells, next: at + 1, lines: lines + 1 }
+    at++
+  }
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09
+}
+
+function withoutBlanks(cell: string): string {
+  let [start, end] = [0, cell.length]
+  while (start < end && isBlank(cell.charCodeAt(start))) start++
+  while (end > start && isBlank(cell.charCodeAt(end - 1))) end--
+  return start === 0 && end === cell.length ? cell : cell.slice(start, end)
+}
+
+function isTooLong(line: string): boolean {
+  // A UTF-16 unit has at most three bytes, so most lines need no count.
+  return line.length * 3 > LINE_BYTES_MAX && encoder.encode(line).length > LINE_BYTES_MAX
+}
+
+/**
+ * Whether a piece from the middle of a file may be read by itself. A line with an odd number of quotes begins or ends a
+ * cell of several lines, or a broken one: then whether the piece began inside of quotes is not known, nor what its lines are.
+ */
+function isCertain(piece: string): boolean {
+  if (!piece.includes('"')) return true
+  return piece.split('\n').every((line) => line.split('"').length % 2 === 1)
+}
+
+/** Reads the whole lines of a piece from the middle of a file. @returns false when it cannot be judged by itself */
+export function checkPiece(checker: Checker, piece: string, isEnd: boolean): boolean {
+  const first = piece.indexOf('\n') + 1
+  if (first === 0 && isTooLong(`${piece}\n`)) note(checker, 'long', null, piece)
+  const last = isEnd ? piece.length : piece.lastIndexOf('\n') + 1
+  const lines = piece.slice(first, last)
+  if (first === 0 || !isCertain(lines)) return false
+  checker.isInLongLine = false
+  checkLines(checker, lines, null)
+  return true
+}
+
+/**
+ * Where the pieces of a sample begin, behind the first MiB: one in each of equal slots, so that no two of them share a
+ * line, and one at the end.
+ *
+ * @param random 0 to 1
+ * @returns undefined for a file that is small enough to be read whole
+ */
+export function samplePlaces(fileBytes: number, random: () => number): number[] | undefined {
+  const end = fileBytes - PIECE_BYTES
+  const slotBytes = Math.floor((end - HEAD_BYTES) / PIECES)
+  if (slotBytes < PIECE_BYTES) return undefined
+  const places = Array.from(
+    { length: PIECES },
+    (_, slot) => HEAD_BYTES + slot * slotBytes + Math.floor(random() * (slotBytes - PIECE_BYTES)),
+  )
+  return [...places, end]
+}
+
+function checkRecord(checker: Checker, { cells, fault }: TextRecord, given: string, line: number | null): void {
+  const text = given.replace(/\r?\n$/, '')
+  if (cells?.length === 1 && cells[0] === '' && !text.includes('"')) return
+  if (cells && checker.rows === 0 && !checker.header && line !== null && isHeader(checker, cells, line)) return
+  checker.rows++
+  if (checker.isRefused) return
   const bad: number[] = []
   const report = (kind: FindingKind, cell: number, value: string) => {
     if (cell >= 0) bad.push(cell)
     note(checker, kind, line, value)
   }
-  if (cells && isFirst && isHeaderCell(cells[0] ?? '')) {
-    checker.header = true
-    return
-  }
-  checker.rows++
   if (text.includes('\ufffd')) report('utf8', -1, text)
   if (text.includes('\0')) report('nul', -1, text)
-  if (!cells) report('quote', -1, text)
-  else if (cells.length !== COLUMNS[checker.kind].length) report('columns', -1, text)
-  else if (checker.kind === 'properties') checkProperty(checker, cells, report)
-  else checkPackage(checker, cells, report)
-  if (checker.preview.length < PREVIEW_ROWS && line !== null) checker.preview.push({ cells: cells ?? [text], bad })
+  const { kind, order } = checker
+  const wanted = COLUMNS[kind].length
+  let shown: readonly string[] = cells ?? [text]
+  if (!cells) report(fault ?? 'quote', -1, text)
+  else if (cells.length !== wanted) report('columns', -1, `${cells.length} columns instead of ${wanted}: ${text}`)
+  else {
+    shown = order ? order.map((place) => cells[place] as string) : cells
+    if (kind === 'properties') checkProperty(checker, shown, report)
+    else checkPackage(checker, shown, report)
+  }
+  if (checker.preview.length < PREVIEW_ROWS && line !== null) checker.preview.push({ cells: shown, bad })
+}
+
+function isHeader(checker: Checker, cells: readonly string[], line: number): boolean {
+  const header = readImportHeader(checker.kind, cells)
+  if (header.kind === 'none') return false
+  checker.header = true
+  if (header.kind === 'refused') {
+    checker.isRefused = true
+    note(checker, 'header', line, `line ${line} ${header.reason}`, HEADER_CHARACTERS)
+    return true
+  }
+  checker.order = header.order
+  if (header.order) note(checker, 'order', line, cells.join(','), HEADER_CHARACTERS)
+  if (header.warning) note(checker, 'header-names', line, `line ${line} ${header.warning}`, HEADER_CHARACTERS)
+  return true
 }
 
 type Report = (kind: FindingKind, cell: number, value: string) => void
 
 function checkProperty(checker: Checker, cells: readonly string[], report: Report): void {
   const [id = '', segment = '', area = '', type = '', category = '', stars = '', latitude = '', longitude = ''] = cells
-  checkId(id, report)
-  for (const [at, name] of [segment, area, type, category].entries())
-    if (name === '') report('empty', at + 1, cells.join(','))
-  if (!/^[1-5]$/.test(stars)) report('stars', 5, stars)
-  if (!isDegrees(latitude, 90)) report('latitude', 6, latitude)
-  if (!isDegrees(longitude, 180)) report('longitude', 7, longitude)
+  let isRight = true
+  const wrong: Report = (...found) => {
+    isRight = false
+    report(...found)
+  }
+  const key = keyOf(checker, id, wrong)
+  for (const [at, name] of [segment, area, type, category].entries()) checkName(name, at + 1, cells, wrong)
+  if (!/^0*[1-5]$/.test(stars)) wrong('stars', 5, stars)
+  if (!isDegrees(latitude, 90)) wrong('latitude', 6, latitude)
+  if (!isDegrees(longitude, 180)) wrong('longitude', 7, longitude)
   if (!/\.\d{6}$/.test(latitude) || !/\.\d{6}$/.test(longitude)) report('digits', -1, `${latitude}, ${longitude}`)
-  const key = id.toLowerCase()
-  if (checker.ids.has(key)) report('twice', 0, id)
-  else checker.ids.add(key)
+  if (key === undefined) return
+  // As the builder: a line that is wrong in itself is not a repeat as well.
+  if (!checker.ids.has(key)) checker.ids.add(key)
+  else if (isRight) report('twice', 0, id)
 }
 
 function checkPackage(checker: Checker, cells: readonly string[], report: Report): void {
   const [id = '', room = '', date = '', availability = '', price = '', features = ''] = cells
-  checkId(id, report)
-  if (room === '') report('empty', 1, cells.join(','))
-  if (!isDay(date)) report('date', 2, date)
-  else if (date < checker.today || date > checker.lastDay) report('past', 2, date)
-  if (!/^\d{1,3}$/.test(availability) || Number(availability) > 255) report('availability', 3, availability)
-  if (!/^\d{1,10}(?:\.0*)?$/.test(price) || Number(price) > 4_294_967_294) report('price', 4, price)
+  let isRight = true
+  const wrong: Report = (...found) => {
+    isRight = false
+    report(...found)
+  }
+  const key = keyOf(checker, id, wrong)
+  checkName(room, 1, cells, wrong)
+  const isInWindow = date >= checker.today && date <= checker.lastDay
+  if (!isDay(date)) wrong('date', 2, date)
+  else if (!isInWindow) report('past', 2, date)
+  if (!/^\d+$/.test(availability) || Number(availability) > LIMITS.availabilityMax) {
+    wrong('availability', 3, availability)
+  }
+  if (!/^\d+(?:\.0+)?$/.test(price) || Number(price) > LIMITS.priceMax) wrong('price', 4, price)
   else if (Number(price) === 0) report('free', 4, price)
-  checkFeatures(checker, features, report)
-  const key = id.toLowerCase()
-  if (checker.knownIds && !checker.knownIds.has(key)) report('unknown', 0, id)
+  checkFeatures(checker, features, wrong)
+  if (key === undefined) return
+  if (checker.knownIds && !checker.knownIds.has(key)) wrong('unknown', 0, id)
+  // Neither what is wrong nor what is left out takes the place of a package.
+  if (!isRight || !isInWindow) return
   const rooms = checker.roomsOf.get(key)
   if (rooms) {
     if (!rooms.has(room)) {
@@ -230,84 +449,79 @@ function checkPackage(checker: Checker, cells: readonly string[], report: Report
   else if (checker.nights.size < KEPT_MAX) checker.nights.add(night)
 }
 
+/** @returns what two spellings of one id have in common; undefined when it is not an id */
+function keyOf(checker: Checker, id: string, report: Report): string | undefined {
+  // Neighbours in a file mostly share their id.
+  if (checker.lastId?.text !== id) {
+    const packed = packPropertyId(id)
+    checker.lastId = { text: id, key: packed && String.fromCharCode(...packed) }
+  }
+  const { key } = checker.lastId
+  if (key === undefined) report(id === '' ? 'empty' : 'id', 0, id)
+  return key
+}
+
+function checkName(name: string, cell: number, cells: readonly string[], report: Report): void {
+  if (name === '') return report('empty', cell, cells.join(','))
+  const isLong = name.length * 3 > LIMITS.nameBytesMax && encoder.encode(name).length > LIMITS.nameBytesMax
+  if (isLong || CONTROL.test(name) || /^ +$/.test(name)) report('text', cell, JSON.stringify(name))
+}
+
 function checkFeatures({ codecs }: Checker, features: string, report: Report): void {
   if (features === '') return
-  const names = features.split('|')
-  let known = 0
-  for (const given of names) {
-    const name = given.trim()
-    if (name === '') continue
-    known++
+  const names = new Set(features.split('|').map(withoutBlanks))
+  names.delete('')
+  for (const name of names) {
     if (codecs && !codecs.has(name)) report('feature', 5, withNearest(name, codecs))
   }
-  if (known > 24) report('features', 5, features)
+  if (names.size > 24) report('features', 5, features)
 }
 
-function checkId(id: string, report: Report): void {
-  if (id === '') report('empty', 0, id)
-  else if (!SHORT_ID.test(id) && !UUID.test(id)) report('id', 0, id)
-}
-
-function note({ findings, kind: file }: Checker, kind: FindingKind, line: number | null, value: string): void {
+function note(
+  { findings, kind: file }: Checker,
+  kind: FindingKind,
+  line: number | null,
+  value: string,
+  charactersMax = EXAMPLE_CHARACTERS,
+): void {
   const found = findings.get(kind)
   if (found) found.count++
-  else
-    findings.set(kind, {
-      file,
-      kind,
-      level: FINDINGS[kind].level,
-      count: 1,
-      line,
-      example: value.slice(0, EXAMPLE_CHARACTERS),
-    })
+  else {
+    const { level } = FINDINGS[kind]
+    findings.set(kind, { file, kind, level, count: 1, line, example: value.slice(0, charactersMax) })
+  }
 }
 
-/** The cells of a line, unquoted and trimmed; undefined when its quotes are wrong. */
-export function cellsOf(text: string): string[] | undefined {
-  if (!text.includes('"')) return text.split(',').map((cell) => cell.trim())
-  const cells: string[] = []
-  let at = 0
-  for (;;) {
-    while (text[at] === ' ' || text[at] === '\t') at++
-    if (text[at] === '"') {
-      let cell = ''
-      for (at++; ; at++) {
-        if (at >= text.length) return undefined
-        if (text[at] !== '"') cell += text[at]
-        else if (text[at + 1] === '"') cell += text[at++]
-        else break
+/** The cells of one record, unquoted and trimmed; undefined when its quotes are wrong. */
+export function cellsOf(text: string): readonly string[] | undefined {
+  return nextRecord(text, 0, true)?.cells
+}
+
+/** Which of the two files a text is the beginning of, or what its first line with data looks like instead. */
+export function kindOf(
+  text: string,
+): { readonly kind: FileKind; readonly fault: '' } | { readonly kind: undefined; readonly fault: string } {
+  const start = text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0
+  let line = 1
+  for (let at = start; at < text.length; ) {
+    const { cells, next, lines } = nextRecord(text, at, true) as TextRecord
+    if (!cells)
+      return { kind: undefined, fault: `has a quote that is not closed, or a line that is too long, in line ${line}` }
+    if (cells.length > 1 || cells[0] !== '') {
+      const kind = importFileOf(cells)
+      if (kind) return { kind, fault: '' }
+      const hint = cells.some((cell) => cell.includes('\r')) ? '; lines end with a carriage return alone' : ''
+      const [properties, packages] = [COLUMNS.properties.length, COLUMNS.packages.length]
+      const found = `${cells.length} ${cells.length === 1 ? 'column' : 'columns'}`
+      return {
+        kind: undefined,
+        fault: `has ${found} in line ${line}; properties have ${properties}, packages ${packages}${hint}`,
       }
-      at++
-      while (text[at] === ' ' || text[at] === '\t') at++
-      if (at < text.length && text[at] !== ',') return undefined
-      cells.push(cell.trim())
-    } else {
-      const comma = text.indexOf(',', at)
-      const end = comma < 0 ? text.length : comma
-      cells.push(text.slice(at, end).trim())
-      at = end
     }
-    if (at >= text.length) return cells
-    at++
+    at = next
+    line += lines
   }
-}
-
-/** Which of the two files a beginning is of; undefined when neither. */
-export function kindOf(text: string): FileKind | undefined {
-  for (const line of text.replace(/^\ufeff/, '').split('\n')) {
-    if (line.trim() === '') continue
-    const cells = cellsOf(line.replace(/\r$/, ''))
-    if (!cells) return undefined
-    if (isHeaderCell(cells[0] ?? ''))
-      return cells.length === 9 ? 'properties' : cells.length === 6 ? 'packages' : undefined
-    if (cells.length === 9) return 'properties'
-    return cells.length === 6 ? 'packages' : undefined
-  }
-  return undefined
-}
-
-function isHeaderCell(cell: string): boolean {
-  return cell.toLowerCase().replaceAll(/[_\-\s]/g, '') === 'propertyid'
+  return { kind: undefined, fault: 'has no rows' }
 }
 
 export function isDay(text: string): boolean {
@@ -318,30 +532,17 @@ export function isDay(text: string): boolean {
 }
 
 function isDegrees(text: string, most: number): boolean {
-  return /^[+-]?(?:\d+\.?\d*|\.\d+)$/.test(text) && Math.abs(Number(text)) <= most
+  return NUMBER.test(text) && Math.abs(Number(text)) <= most
 }
 
 function withNearest(name: string, codecs: ReadonlySet<string>): string {
   let nearest = ''
   let least = 3
   for (const codec of codecs) {
-    const distance = editDistance(name.toLowerCase(), codec.toLowerCase(), least)
-    if (distance < least) [nearest, least] = [codec, distance]
+    // No text is nearer than their lengths are: a cell of 64 KB is not compared.
+    if (Math.abs(name.length - codec.length) >= least) continue
+    const far = distance(name.toLowerCase(), codec.toLowerCase())
+    if (far < least) [nearest, least] = [codec, far]
   }
   return nearest === '' ? name : `${name} (nearest: ${nearest})`
-}
-
-/** Levenshtein's, as far as it is below `most`. */
-function editDistance(a: string, b: string, most: number): number {
-  if (Math.abs(a.length - b.length) >= most) return most
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1))
-    }
-    row = next
-  }
-  return row[b.length] as number
 }

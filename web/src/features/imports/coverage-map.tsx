@@ -1,5 +1,7 @@
 'use client'
-/** Packages by segment and day: a picture of all of it, and the same as a table (console.md §8.6). */
+/**
+ * Packages by segment and day: a picture of all of it, and the same as a table (docs/design/control-plane.md#imports).
+ */
 import type { CoverageBody } from '@vacancy/shared/contract'
 import { type PointerEvent, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { count, counted, day } from '../../lib/format.ts'

@@ -1,5 +1,8 @@
 'use client'
-/** What was wrong with the files of an import, a row an error, and all of it to download (console.md §8.5). */
+/**
+ * What was wrong with the files of an import, a row an error, and all of it to download
+ * (docs/design/control-plane.md#imports).
+ */
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import type { ImportError, ImportView } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'

@@ -1,5 +1,7 @@
 'use client'
-/** The files of an import, chosen in any order and told apart by what is in them (console.md §8.1). */
+/**
+ * The files of an import, chosen in any order and told apart by what is in them (docs/design/control-plane.md#imports).
+ */
 import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
 import { type DragEvent, useState } from 'react'

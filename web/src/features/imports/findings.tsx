@@ -1,5 +1,7 @@
 'use client'
-/** What the check found, by kind, and the first rows with what is wrong in them (console.md §8.2). */
+/**
+ * What the check found, by kind, and the first rows with what is wrong in them (docs/design/control-plane.md#imports).
+ */
 import type { Level } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'

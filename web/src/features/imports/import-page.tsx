@@ -1,5 +1,5 @@
 'use client'
-/** Every state of an import after its files were chosen, from top to bottom (console.md §8.3 to §8.6). */
+/** Every state of an import after its files were chosen, from top to bottom (docs/design/control-plane.md#imports). */
 import { useQuery } from '@tanstack/react-query'
 import type { ImportView } from '@vacancy/shared/contract'
 import { useState } from 'react'

@@ -1,5 +1,8 @@
 'use client'
-/** The start of an import, from top to bottom: for which shard, which files, what is wrong with them, send them (§8.1–8.3). */
+/**
+ * The start of an import, from top to bottom: for which shard, which files, what is wrong with them, send them
+ * (docs/design/control-plane.md#imports).
+ */
 import { useQuery } from '@tanstack/react-query'
 import type { FileKind } from '@vacancy/shared/contract'
 import { useEffect, useRef, useState } from 'react'

@@ -1,5 +1,8 @@
 'use client'
-/** What an import or a snapshot holds: counters side by side, coverage, how many room types (console.md §8.6). */
+/**
+ * What an import or a snapshot holds: counters side by side, coverage, how many room types
+ * (docs/design/control-plane.md#imports).
+ */
 import type { ImportView, SnapshotDetails } from '@vacancy/shared/contract'
 import { Icon } from '../../icons/icon.tsx'
 import { count, counted } from '../../lib/format.ts'

@@ -1,5 +1,8 @@
 'use client'
-/** One operation: its steps with times and what showed them, how it ended, and what can be done next (§6.6). */
+/**
+ * One operation: its steps with times and what showed them, how it ended, and what can be done next
+ * (docs/design/control-plane.md#running-an-operation).
+ */
 
 import type { Operation } from '@vacancy/shared/contract'
 import clsx from 'clsx'

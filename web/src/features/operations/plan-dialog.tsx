@@ -1,8 +1,8 @@
 'use client'
 
 /**
- * A rehearsal before anything is done (console.md §6.4): checks, before and after, what it costs, the same thing without
- * the console. It is made anew each second; the button runs the plan that is shown and no other.
+ * A rehearsal before anything is done (docs/design/control-plane.md#plan): checks, before and after, what it costs, the
+ * same thing without the console. It is made anew each second; the button runs the plan that is shown and no other.
  */
 
 import { useQueryClient } from '@tanstack/react-query'

@@ -1,4 +1,7 @@
-/** A plan as part of an address: `?plan=transfer:s3:n3` opens its dialog and never runs it (console.md §6.4). */
+/**
+ * A plan as part of an address: `?plan=transfer:s3:n3` opens its dialog and never runs it
+ * (docs/design/control-plane.md#plan).
+ */
 
 import type { OperationKind, PlanRequest } from '@vacancy/shared/contract'
 

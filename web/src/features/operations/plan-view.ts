@@ -1,4 +1,7 @@
-/** What the plan dialog makes of a plan: how much it asks for, why its button does nothing, what changed (§6.4). */
+/**
+ * What the plan dialog makes of a plan: how much it asks for, why its button does nothing, what changed
+ * (docs/design/control-plane.md#plan).
+ */
 
 import type { Plan } from '@vacancy/shared/contract'
 

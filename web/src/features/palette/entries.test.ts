@@ -40,6 +40,11 @@ test('the leader is neither led to nor promoted, and only admins are offered pla
   expect(clusterEntries(summary, me('viewer')).some(({ group }) => group === 'Actions')).toBe(false)
 })
 
+test('no two entries have one id: the highlight used to stop at Settings and its first page', () => {
+  const ids = pageEntries().map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
 test('with nothing typed the recent ones stand first, in their order', () => {
   const groups = found('', pageEntries(), ['page /audit', 'gone', 'page /shards'])
 

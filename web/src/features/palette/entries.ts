@@ -3,8 +3,7 @@ import type { Me, SavedView, Summary } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
 import { routes } from '../../lib/routes.ts'
 import { viewHref } from '../shards/views.ts'
-import { DEEPER_PAGES } from '../shell/deeper-pages.ts'
-import { MAIN_PAGES, MORE_PAGES } from '../shell/pages.ts'
+import { LINKED_PAGES } from '../shell/pages.ts'
 import { bestRank } from './rank.ts'
 
 export type Entry = {
@@ -25,7 +24,7 @@ export type Saved = {
 }
 
 export function pageEntries(): Entry[] {
-  return [...MAIN_PAGES, ...MORE_PAGES, ...DEEPER_PAGES].map((page) => ({
+  return LINKED_PAGES.map((page) => ({
     id: `page ${page.href}`,
     group: 'Pages',
     label: page.label,

@@ -14,7 +14,10 @@ const GAP = 1
 const HEAD_HEIGHT = 40
 const OVERSCAN = 2
 const FIRST_HEIGHT = 480
-/** Ground and ink of each step: black or white, whichever is easier to read on it (console.md §16). */
+/**
+ * Ground and ink of each step: black or white, whichever is easier to read on it
+ * (docs/design/control-plane.md#appearance).
+ */
 const COLOURS = [
   'bg-price-1 text-[#fff]',
   'bg-price-2 text-[#fff]',

@@ -24,17 +24,9 @@ const WORDS: { readonly [field: string]: WordKind } = {
 }
 const LISTS: { readonly [field: string]: WordKind } = { amenities: 'amenity', rateFeatures: 'rate_feature' }
 const SWITCHES = new Set(['explain', 'linearizable', 'wantIndex'])
-const BOUNDS: { readonly [field: string]: readonly [number, number] } = {
-  stars: [1, 5],
-  latitude: [-90, 90],
-  longitude: [-180, 180],
-  radiusMetres: [1, 100_000],
-  availability: [0, 255],
-  amount: [0, 255],
-}
 const MAX = { u8: 0xff, u32: 0xffff_ffff, u64: Number.MAX_SAFE_INTEGER, f64: Number.MAX_VALUE }
 
-export function widgetOf({ name, width }: FieldSpec): Widget {
+export function widgetOf({ name, width, ...spec }: FieldSpec): Widget {
   if (name === 'dates') return { as: 'dates' }
   if (name === 'date') return { as: 'date' }
   if (SWITCHES.has(name)) return { as: 'switch' }
@@ -44,33 +36,14 @@ export function widgetOf({ name, width }: FieldSpec): Widget {
   if (words) return { as: 'words', kind: words }
   if (width === 'text') return { as: 'text' }
   if (width === 'list') return { as: 'list' }
-  const [min, max] = BOUNDS[name] ?? [width === 'f64' ? -MAX.f64 : 0, MAX[width]]
+  const { min = width === 'f64' ? -MAX.f64 : 0, max = MAX[width] } = spec
   return { as: 'number', min, max, step: width === 'f64' ? 'any' : 1 }
-}
-
-const LABELS: { readonly [field: string]: string } = {
-  propertyId: 'Property',
-  roomType: 'Room type',
-  propertyType: 'Type',
-  finalPrice: 'Price',
-  minPrice: 'Price from',
-  availability: 'Rooms at least',
-  rateFeatures: 'Rate features',
-  radiusMetres: 'Radius, metres',
-  explain: 'Explain: rows examined, times',
-  maxStalenessMs: 'Staleness at most, ms',
-  minIndex: 'Index at least',
-  linearizable: 'Linearizable',
-  session: 'Request key: session',
-  requestNumber: 'Request key: number',
-  wantIndex: 'Tell the index of the write',
 }
 
 /** "Rooms at least", "Price up to". */
 export function labelOf(command: QueryCommand, field: string): string {
-  if (field === 'finalPrice' && command === 'SEARCHAVAIL') return 'Price up to'
-  if (field === 'availability' && command === 'SETROOMPKG') return 'Rooms left'
-  return LABELS[field] ?? `${field.charAt(0).toUpperCase()}${field.slice(1)}`
+  const label = COMMANDS[command].fields.find(({ name }) => name === field)?.label
+  return label ?? `${field.charAt(0).toUpperCase()}${field.slice(1)}`
 }
 
 /** Seen at once: what is required, and the filters most searches use. */

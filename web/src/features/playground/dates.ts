@@ -97,28 +97,3 @@ export function isUnsold(day: number, { window, packages }: Sold): boolean {
   const from = window && dayOf(window.from)
   return typeof from === 'number' && !packages[day - from]
 }
-
-/** The days of the month of a day, filled up to whole weeks from Monday. */
-export function monthOf(day: number): {
-  readonly title: string
-  readonly weeks: readonly (readonly (number | undefined)[])[]
-} {
-  const date = new Date(day * DAY_MS)
-  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
-  const first = Date.UTC(year, month, 1) / DAY_MS
-  const length = Date.UTC(year, month + 1, 1) / DAY_MS - first
-  const lead = (new Date(first * DAY_MS).getUTCDay() + 6) % 7
-  const cells = [...Array(lead).fill(undefined), ...Array.from({ length }, (_, n) => first + n)]
-  const weeks = Array.from({ length: Math.ceil(cells.length / 7) }, (_, week) =>
-    Array.from({ length: 7 }, (_, n) => cells[week * 7 + n] as number | undefined),
-  )
-  return { title: `${date.toLocaleString('en', { month: 'long', timeZone: 'UTC' })} ${year}`, weeks }
-}
-
-/** The same day of another month, or its last one. */
-export function monthsOn(day: number, months: number): number {
-  const date = new Date(day * DAY_MS)
-  const target = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1)
-  const last = new Date(Date.UTC(new Date(target).getUTCFullYear(), new Date(target).getUTCMonth() + 1, 0)).getUTCDate()
-  return target / DAY_MS + Math.min(date.getUTCDate(), last) - 1
-}

@@ -2,7 +2,7 @@ import { COMMAND_LIST } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { commandGroups, TITLES, widgetOf } from './catalogue.ts'
-import { countText, dateOf, dayOf, formatDates, isUnsold, monthOf, monthsOn, parseDates, whyNotDay } from './dates.ts'
+import { countText, dateOf, dayOf, formatDates, isUnsold, parseDates, whyNotDay } from './dates.ts'
 import { hexagons, neighbourOf, project, scaleBar } from './projection.ts'
 import { csvOf, gridOf } from './rows.ts'
 import { percentile, scaleOf, stepOf } from './scale.ts'
@@ -62,15 +62,6 @@ test('days that cannot be chosen say why', () => {
   expect(why('2026-12-03', '2026-11-20')).toBeUndefined()
   expect(why('2026-12-04', '2026-11-20')).toBe('14 dates at most on s3')
   expect(whyNotDay(0, { window: null, datesMax: null, shard: 's3' }, 400)).toBeUndefined()
-})
-
-test('months begin on Monday and keep the day as far as it goes', () => {
-  const month = monthOf(dayOf('2026-11-22') as number)
-  expect(month.title).toBe('November 2026')
-  expect(month.weeks[0]?.findIndex((day) => day !== undefined)).toBe(6)
-  expect(month.weeks.flat().filter((day) => day !== undefined)).toHaveLength(30)
-  expect(dateOf(monthsOn(dayOf('2026-12-31') as number, 2))).toBe('2027-02-28')
-  expect(dateOf(monthsOn(dayOf('2026-01-15') as number, -1))).toBe('2025-12-15')
 })
 
 test('no cell of a file is a formula', () => {

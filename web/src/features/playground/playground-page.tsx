@@ -1,5 +1,5 @@
 'use client'
-/** Write a request, run it, look at what came back (console.md §9). */
+/** Write a request, run it, look at what came back (docs/design/control-plane.md#playground). */
 import { useQuery } from '@tanstack/react-query'
 import type { HistoryEntry, PlaygroundAnswer, PlaygroundShard } from '@vacancy/shared/contract'
 import { curlOf, goOf, typescriptOf } from '@vacancy/shared/snippets'

@@ -13,18 +13,31 @@ import type { Draft } from './request.ts'
 
 type ReplicasProps = { readonly draft: Draft; readonly shard: string | undefined; readonly onClose: () => void }
 
+/** Nodes that answer at once are shown; only then are those waited for that did not. */
+const FIRST_MS = 100
+const WAITING = 'waiting for an answer'
+
 export function ReplicasDialog({ draft, shard, onClose }: ReplicasProps) {
   const { command, fields } = draft
-  const query = useQuery({
-    queryKey: ['playground-replicas', shard, command, fields],
-    queryFn: ({ signal }) =>
+  const read = (name: string, more: { readonly waitMs?: number }) => ({
+    queryKey: ['playground-replicas', name, shard, command, fields],
+    queryFn: ({ signal }: { readonly signal: AbortSignal }) =>
       call('POST /api/v1/query/replicas', {
-        body: { command, fields: { ...fields } as never, ...(shard && { shard }) },
+        body: { command, fields: { ...fields } as never, ...(shard && { shard }), ...more },
         signal,
       }),
     gcTime: 0,
     staleTime: Number.POSITIVE_INFINITY,
   })
+  const first = useQuery(read('first', { waitMs: FIRST_MS }))
+  const isPartial = first.data !== undefined && first.data.answered < first.data.asked
+  const whole = useQuery({ ...read('whole', {}), enabled: isPartial })
+  const query = isPartial && whole.data && !first.isFetching ? whole : first
+  const isWaiting = isPartial && query === first && whole.isFetching
+  const again = async () => {
+    const { data } = await first.refetch()
+    if (data && data.answered < data.asked) await whole.refetch()
+  }
   return (
     <Dialog
       open
@@ -32,16 +45,20 @@ export function ReplicasDialog({ draft, shard, onClose }: ReplicasProps) {
       title={`${command} on every replica`}
       wide
       footer={
-        <Button icon="refresh" busy={query.isFetching} onClick={() => query.refetch()}>
+        <Button icon="refresh" busy={first.isFetching || whole.isFetching} onClick={() => void again()}>
           Read them again
         </Button>
       }
     >
       <Panel title="Replicas" level={3} hideTitle query={query} at={({ at }) => at}>
-        {(answer) => <ReplicasResult answer={answer} />}
+        {(answer) => <ReplicasResult answer={isWaiting ? waitingFor(answer) : answer} />}
       </Panel>
     </Dialog>
   )
+}
+
+function waitingFor(answer: ReplicasAnswer): ReplicasAnswer {
+  return { ...answer, nodes: answer.nodes.map((row) => (row.hash === null ? { ...row, error: WAITING } : row)) }
 }
 
 function ReplicasResult({ answer }: { readonly answer: ReplicasAnswer }) {
@@ -85,7 +102,7 @@ function ReplicasResult({ answer }: { readonly answer: ReplicasAnswer }) {
                   {hash.slice(0, 12)}
                 </span>
               ) : (
-                <span className="whitespace-normal text-crit">{error}</span>
+                <span className={`whitespace-normal ${error === WAITING ? 'text-text-2' : 'text-crit'}`}>{error}</span>
               ),
           },
         ]}

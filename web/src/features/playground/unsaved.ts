@@ -1,7 +1,8 @@
 'use client'
 /**
  * What is being written stays with the control plane, by tab, and is there again after a crash or a reload of the tab
- * (console.md §9.9). The browser keeps no more than the tab's own name; one that may keep nothing only forgets that.
+ * (docs/design/control-plane.md#playground). The browser keeps no more than the tab's own name; one that may keep
+ * nothing only forgets that.
  */
 import { useEffect, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'

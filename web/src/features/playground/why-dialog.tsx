@@ -42,7 +42,7 @@ export function WhyDialog({ draft, shard, property, onClose }: WhyProps) {
       }),
   })
   return (
-    <Dialog open onClose={onClose} title="Why is a property here, or not?" wide>
+    <Dialog open onClose={onClose} title="Why is a property here, or not?" wide typing>
       <form
         className="flex items-end gap-2"
         onSubmit={(event) => {

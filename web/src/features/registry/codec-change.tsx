@@ -1,5 +1,8 @@
 'use client'
-/** What another codec list costs and how it is brought into force, and the same as a checklist that ticks itself (§14). */
+/**
+ * What another codec list costs and how it is brought into force, and the same as a checklist that ticks itself
+ * (docs/design/control-plane.md#codec-list-change).
+ */
 import type { CodecChange, CodecPlan, CodecStep } from '@vacancy/shared/contract'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'

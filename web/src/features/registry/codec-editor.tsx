@@ -3,6 +3,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import type { CodecPlan } from '@vacancy/shared/contract'
 import { useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { call } from '../../lib/api.ts'
 import { counted } from '../../lib/format.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -117,9 +118,9 @@ function EntryList({ draft, before, onChange }: EntryListProps) {
     announce(`${entry.name || 'The entry'} is at place ${entries.indexOf(entry) + by}`, 'polite')
   }
   const add = () => {
-    onChange(added(draft))
-    // Behind the drawing: the field is there then.
-    requestAnimationFrame(() => list.current?.querySelector<HTMLInputElement>('li:last-child input')?.focus())
+    // Drawn at once: a key that is pressed right after belongs to the new field.
+    flushSync(() => onChange(added(draft)))
+    list.current?.querySelector<HTMLInputElement>('li:last-child input')?.focus()
   }
   return (
     <>

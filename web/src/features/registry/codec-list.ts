@@ -8,7 +8,7 @@ export type Entry = {
 }
 export type Draft = { readonly entries: readonly Entry[]; readonly nextKey: number }
 
-/** platform.md §2.5; the control plane has the last word. */
+/** docs/design/http.md#codec-list; the control plane has the last word. */
 export const ENTRIES_MAX = 24
 const NAME_BYTES_MAX = 64
 const encoder = new TextEncoder()

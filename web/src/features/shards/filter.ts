@@ -1,4 +1,7 @@
-/** What the filter of the table of shards looks at (console.md §6.2); the language itself stands in lib/filter.ts. */
+/**
+ * What the filter of the table of shards looks at (docs/design/control-plane.md#tables); the language itself stands in
+ * lib/filter.ts.
+ */
 
 import type { ShardBrief } from '@vacancy/shared/contract'
 import { type Filter, parseFilter } from '../../lib/filter.ts'

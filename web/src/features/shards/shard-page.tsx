@@ -23,7 +23,7 @@ import { useOpenPlan } from '../operations/plan-host.tsx'
 import { useDownloadDiagnostics } from './diagnostics.ts'
 import { NotThere } from './not-there.tsx'
 import { openInPlayground } from './open-in-playground.ts'
-import { bestTarget, shardText, whyNoTransfer } from './shard-view.ts'
+import { bestTarget, shardText, spareSays, whyNoTransfer } from './shard-view.ts'
 
 export type ShardTab = 'members' | 'snapshots' | 'events' | 'metrics' | 'config'
 
@@ -119,11 +119,7 @@ function Lead({ shard }: { readonly shard: ShardView }) {
           )}
         </span>
       )}
-      {shard.spare !== null && shard.mode === 'clustered' && (
-        <span>
-          {shard.spare > 0 ? `can lose ${shard.spare} of ${shard.voters}` : `cannot lose another of ${shard.voters}`}
-        </span>
-      )}
+      {shard.spare !== null && shard.mode === 'clustered' && <span>{spareSays(shard)}</span>}
       {shard.term !== null && <span>term {count(shard.term)}</span>}
       <span className="text-text-3">
         in this state for <Duration from={shard.since} />

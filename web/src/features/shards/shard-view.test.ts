@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest'
-import { bestCandidate, bestTarget, leaderWords, shardText, troubleOf, whyNoTransfer } from './shard-view.ts'
+import {
+  bestCandidate,
+  bestTarget,
+  leaderWords,
+  shardText,
+  spareSays,
+  troubleOf,
+  waitSays,
+  whyNoTransfer,
+} from './shard-view.ts'
 import { nodeOf, shardOf } from './testing/shards.ts'
 
 test('the target of a transfer is the healthiest voter with the shortest lag', () => {
@@ -56,6 +65,30 @@ test('the best candidate is the voter with the longest log', () => {
   ]
 
   expect(bestCandidate(shardOf({ nodes }))).toBe('n2')
+})
+
+test('the best candidate used to be a dead node although a live one has the same entry', () => {
+  const nodes = [
+    nodeOf({ id: 'n1', lastIndex: 120, freshness: 'gone' }),
+    nodeOf({ id: 'n2', lastIndex: 120 }),
+    nodeOf({ id: 'n3', lastIndex: 90 }),
+  ]
+
+  expect(bestCandidate(shardOf({ nodes, voters: 3, votersUp: 2, majority: 2 }))).toBe('n2')
+  expect(bestCandidate(shardOf({ nodes, voters: 3, votersUp: 1, majority: 2 }))).toBeUndefined()
+})
+
+test('with the quorum lost, no new leader is promised and no further loss is counted', () => {
+  const lost = shardOf({ voters: 3, votersUp: 1, majority: 2, spare: 0 })
+  const last = shardOf({ voters: 3, votersUp: 2, majority: 2, spare: 0, electionTimeoutMs: 1_800 })
+
+  expect([spareSays(lost), waitSays(lost)]).toEqual([
+    'needs 1 more of 3 voters',
+    'No leader can be chosen until 1 more voter answers.',
+  ])
+  expect(spareSays(last)).toBe('cannot lose another of 3')
+  expect(waitSays(last)).toMatch(/^A new leader is usually chosen within one election timeout, 1\.8/)
+  expect(spareSays(shardOf({ voters: 5, votersUp: 5, majority: 3, spare: 2 }))).toBe('can lose 2 of 5')
 })
 
 test('states without writes say what usually causes them, others nothing', () => {

@@ -1,6 +1,7 @@
 /** What the page of a shard makes of what is known of it: sentences, candidates, who says what. Pure. */
 
 import type { NodeView, ShardView } from '@vacancy/shared/contract'
+import { counted, duration } from '../../lib/format.ts'
 
 /** States in which nobody can be asked to hand leadership over, or the shard cannot write. */
 const LEADERLESS: readonly ShardView['state'][] = ['unknown', 'forming', 'quorum-lost', 'no-leader', 'electing']
@@ -85,13 +86,29 @@ export function troubleOf(shard: ShardView): Trouble | undefined {
   }
 }
 
+/** How many voters more may fail, or how many have to come back. */
+export function spareSays({ spare, voters, votersUp, majority }: ShardView): string {
+  if (votersUp < majority) return `needs ${majority - votersUp} more of ${voters} voters`
+  return (spare ?? 0) > 0 ? `can lose ${spare} of ${voters}` : `cannot lose another of ${voters}`
+}
+
+/** What has to happen before there is a leader. */
+export function waitSays({ votersUp, majority, electionTimeoutMs }: ShardView): string {
+  if (votersUp >= majority) {
+    return `A new leader is usually chosen within one election timeout, ${duration(electionTimeoutMs)}.`
+  }
+  return `No leader can be chosen until ${counted(majority - votersUp, 'more voter')} ${majority - votersUp === 1 ? 'answers' : 'answer'}.`
+}
+
 export function isLeaderless(shard: ShardView): boolean {
   return LEADERLESS.includes(shard.state)
 }
 
-/** The voter whose log is furthest, the one that could be elected; undefined when no voter told a position. */
+/** Of the voters that answer, the one whose log is furthest; undefined when none can be elected. */
 export function bestCandidate(shard: ShardView): string | undefined {
-  const voters = shard.nodes.filter((node) => node.voter !== false && node.lastIndex !== null)
+  if (shard.votersUp < shard.majority) return undefined
+  const isUp = ({ freshness }: ShardView['nodes'][number]) => freshness === 'live' || freshness === 'delayed'
+  const voters = shard.nodes.filter((node) => node.voter !== false && node.lastIndex !== null && isUp(node))
   const [best] = voters.toSorted(
     (a, b) => (b.lastIndex ?? 0) - (a.lastIndex ?? 0) || (b.term ?? 0) - (a.term ?? 0) || (a.id < b.id ? -1 : 1),
   )

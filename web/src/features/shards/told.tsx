@@ -1,4 +1,6 @@
-/** A value that a node told: as old as it is, and a dash when it was not told (console.md §4.1). */
+/**
+ * A value that a node told: as old as it is, and a dash when it was not told (docs/design/control-plane.md#collector).
+ */
 
 import type { Freshness } from '@vacancy/shared/contract'
 import clsx from 'clsx'

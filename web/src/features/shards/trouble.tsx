@@ -1,12 +1,15 @@
 'use client'
-/** A shard that cannot write: since when, who is waited for, which voter could lead, and what usually causes it (§5). */
+/**
+ * A shard that cannot write: since when, who is waited for, which voter could lead, and what usually causes it
+ * (docs/design/control-plane.md#panels).
+ */
 
 import type { ShardView } from '@vacancy/shared/contract'
-import { count, duration } from '../../lib/format.ts'
+import { count } from '../../lib/format.ts'
 import { Age, Duration } from '../../ui/age.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import { bestCandidate, troubleOf } from './shard-view.ts'
+import { bestCandidate, troubleOf, waitSays } from './shard-view.ts'
 
 export function TroublePanel({ shard }: { readonly shard: ShardView }) {
   const trouble = troubleOf(shard)
@@ -18,7 +21,7 @@ export function TroublePanel({ shard }: { readonly shard: ShardView }) {
       <div className="grid gap-2 px-4 pb-2">
         <p>
           For <Duration from={shard.since} />. {shard.votersUp} of {shard.voters} voters answer, {shard.majority} are
-          needed. A new leader is usually chosen within one election timeout, {duration(shard.electionTimeoutMs)}.
+          needed. {waitSays(shard)}
         </p>
         {shard.waitsFor !== '' && <p className="font-medium">{shard.waitsFor}</p>}
         <p className="prose text-text-2">{trouble.causes}</p>

@@ -1,6 +1,6 @@
 'use client'
-import { counted } from '../../lib/format.ts'
 import { type LiveValue, resumeLive, retryLive, useLive, useLiveStatus } from '../../lib/live.ts'
+import { missingSays } from '../../lib/missing.ts'
 import { may, useMe } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Banner } from '../../ui/banner.tsx'
@@ -48,12 +48,12 @@ export function Banners() {
         </Banner>
       )}
       {missing.length > 0 && (
-        <Banner level="warn" title={`${missing.length} of ${counted(nodes, 'node')} did not answer`}>
+        <Banner level="warn" title={missingSays(missing, nodes)}>
           {missing
             .slice(0, NAMED_AT_MOST)
             .map(({ source, message }) => `${source} (${message})`)
             .join(', ')}
-          {missing.length > NAMED_AT_MOST ? ', …' : '.'} What they would tell is left out, not filled in.
+          {missing.length > NAMED_AT_MOST ? ', …' : '.'} Their values are missing below.
         </Banner>
       )}
       {isReader && (

@@ -3,19 +3,17 @@ import { usePathname } from 'next/navigation'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState } from '../../ui/panel.tsx'
-import { DEEPER_PAGES } from './deeper-pages.ts'
 import { nearest } from './nearest.ts'
-import { MAIN_PAGES, MORE_PAGES } from './pages.ts'
+import { LINKED_PAGES } from './pages.ts'
 
 const SHOWN = 4
 
 /** What was looked for, and the pages whose addresses are nearest to it. */
 export function NotFoundPage() {
   const path = usePathname()
-  const pages = [...MAIN_PAGES, ...MORE_PAGES, ...DEEPER_PAGES]
   const near = nearest(
     path,
-    pages.map(({ href }) => href),
+    LINKED_PAGES.map(({ href }) => href),
   ).slice(0, SHOWN)
   return (
     <Page id="not-found" title="There is no such page" ready>
@@ -24,7 +22,7 @@ export function NotFoundPage() {
         <ul className="flex flex-col gap-2">
           {near.map((href) => (
             <li key={href}>
-              <Link href={href}>{pages.find((page) => page.href === href)?.label}</Link>{' '}
+              <Link href={href}>{LINKED_PAGES.find((page) => page.href === href)?.label}</Link>{' '}
               <span className="font-mono text-small text-text-3">{href}</span>
             </li>
           ))}

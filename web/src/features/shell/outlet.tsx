@@ -21,8 +21,8 @@ import { usePath } from '../../lib/address.tsx'
 import { hasGoneTo, listenForLinks } from '../../lib/go.ts'
 import { routes } from '../../lib/routes.ts'
 import { useIsAlive } from '../../ui/first-paint.ts'
-import { KNOWN_PAGES, pageAt, paramsOf, preload } from './known-pages.ts'
 import { PageFailed } from './page-failed.tsx'
+import { KNOWN_PAGES, pageAt, paramsOf, preload } from './pages.ts'
 
 /** Pages that the server draws with their data. Others are drawn in the browser, once they have asked for theirs. */
 const DRAWN_BY_SERVER = new Set([routes.overview(), routes.shards()])

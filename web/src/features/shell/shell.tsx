@@ -1,5 +1,5 @@
 'use client'
-/** The frame around every page: who, where, how fresh, and ways to everywhere (console.md §3). */
+/** The frame around every page: who, where, how fresh, and ways to everywhere (docs/design/control-plane.md#shell). */
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'

@@ -1,5 +1,8 @@
 'use client'
-/** What differs between two snapshots, or between one and what a shard serves, by segment and day (console.md §8.6). */
+/**
+ * What differs between two snapshots, or between one and what a shard serves, by segment and day
+ * (docs/design/control-plane.md#imports).
+ */
 import { useQuery } from '@tanstack/react-query'
 import type { Comparison } from '@vacancy/shared/contract'
 import { Icon } from '../../icons/icon.tsx'

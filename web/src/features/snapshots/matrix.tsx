@@ -1,5 +1,8 @@
 'use client'
-/** Which node of a shard holds which snapshot, and whether the shard would come back after a full stop (console.md §10). */
+/**
+ * Which node of a shard holds which snapshot, and whether the shard would come back after a full stop
+ * (docs/design/control-plane.md#snapshots).
+ */
 import { useQuery } from '@tanstack/react-query'
 import type { Restorable, RouteAnswer, SnapshotMatrix } from '@vacancy/shared/contract'
 import type { ReactNode } from 'react'

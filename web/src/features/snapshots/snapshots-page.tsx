@@ -1,5 +1,7 @@
 'use client'
-/** Every snapshot that is known: built here, or the newest own one of a node (console.md §10). */
+/**
+ * Every snapshot that is known: built here, or the newest own one of a node (docs/design/control-plane.md#snapshots).
+ */
 import { useQuery } from '@tanstack/react-query'
 import type { SnapshotView } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { pages, runsTable, stalePages, withBlock } from './pages.ts'
+import { measureOf, readResults, refusePartialWrite } from './results.ts'
+
+test('every page has the figures of the results files', () => {
+  expect(stalePages(), 'node bench/src/pages.ts --write').toEqual([])
+})
+
+test('the README quotes figures as recorded, with their commit, and every missed target', () => {
+  const readme = pages()['README.md'] ?? ''
+  const { report, failover, replicated } = readResults()
+
+  expect(readme).toContain(`at commit ${report.machine.commit}`)
+  const missed = [report, failover, replicated].flatMap(({ rows }) =>
+    rows.filter(({ verdict }) => verdict === 'missed'),
+  )
+  expect(missed.length).toBeGreaterThan(0)
+  for (const { what } of missed) expect(readme.replaceAll('\n  ', ' ')).toContain(`- ${what}: `)
+})
+
+test('a block takes the place of the one before it and changes nothing else', () => {
+  const page = 'Above.\n\n<!-- figures: made from x -->\nold\n<!-- end of figures -->\n\nBelow.\n'
+
+  const written = withBlock(page, 'figures', 'new')
+
+  expect(written).toBe('Above.\n\n<!-- figures: made from x -->\n\nnew\n\n<!-- end of figures -->\n\nBelow.\n')
+  expect(withBlock(written, 'figures', 'new')).toBe(written)
+  expect(() => withBlock(page, 'runs', 'new')).toThrow('the page has no block "runs"')
+})
+
+test('the newest run of each kind is shown', () => {
+  const run = { title: 'a', command: 'npm run chaos', date: '2026-11-23', lines: ['Nothing lost.', 'All agreed.'] }
+  const table = runsTable([
+    {
+      kind: 'Chaos',
+      runs: [
+        { ...run, commit: 'abc' },
+        { ...run, lines: ['older'] },
+      ],
+    },
+  ])
+
+  expect(table).toContain('| Chaos | Nothing lost. All agreed. | `npm run chaos` | 2026-11-23 | abc |')
+  expect(table).not.toContain('older')
+})
+
+test('a figure that no run has is an error, one of a failed row has no value', () => {
+  const { report } = readResults()
+  const failed = { id: 4, what: 'searches', verdict: 'missed' as const, measures: [], why: 'the node stopped' }
+
+  expect(() => measureOf(report, 4, 'p98')).toThrow('must have "p98" in row 4')
+  expect(measureOf({ rows: [failed] }, 4, 'p50')).toMatchObject({ value: Number.NaN, verdict: 'missed' })
+})
+
+test('figures of some rows do not replace those of a whole run', () => {
+  expect(() => refusePartialWrite({ write: true, only: ['4'] })).toThrow('leave out --only')
+  refusePartialWrite({ write: true, only: undefined })
+  refusePartialWrite({ write: false, only: ['4'] })
+})

@@ -1,0 +1,185 @@
+/**
+ * A client of a chaos run, on a thread of its own: writes and reads a few hot packages and many cold ones, and notes
+ * each call and each return (chaos-records.ts).
+ *
+ * Three kinds. `library`: the client library gives each write a request key and repeats it until its deadline. `own`:
+ * the keys are drawn here, a write is repeated until its fate is known however long that takes, and now and then an
+ * answered one is asked again, which must be answered the same. `keyless`: nothing is repeated.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+import { connect, type NodeAddress, type VacancyClient } from '@vacancy/client'
+import type { OperationKind } from '../sim/history.ts'
+import { between, betweenDecades, chance, pick, type Random, streamOf } from '../src/testing/random.ts'
+import {
+  type Answer,
+  type Asked,
+  acknowledgedIndex,
+  attempt,
+  boardOn,
+  closeRecorder,
+  epochOf,
+  isOver,
+  noteCall,
+  noteRepeat,
+  noteReturn,
+  openRecorder,
+  type Recorder,
+  type RequestKey,
+} from './recorder.ts'
+import { type Ground, isConserved, packagesOf } from './records.ts'
+
+export type ClientPlan = {
+  readonly client: number
+  readonly kind: 'library' | 'own' | 'keyless'
+  readonly seed: number
+  readonly file: string
+  readonly board: SharedArrayBuffer
+  readonly nodes: readonly NodeAddress[]
+  readonly ground: Ground
+  /** Operations under way at once. */
+  readonly lanes: number
+  readonly thinkMsMax: number
+}
+
+const HOT_PACKAGES = 4
+const DEADLINES_MS = [1_000, 2_000, 4_000] as const
+const READS_FROM = ['followers', 'any', 'leader'] as const
+/** What cannot be told within this time after the end stays unknown. */
+const FATE_MS = 45_000
+/** One answered write in so many is asked again. */
+const REPEATS = 12
+/** So many answers in a row that tell nothing: nobody knows the session any more. */
+const FORGOTTEN_MAX = 20
+/** A session begins anew after so many: its window is 256 (docs/design/consensus.md#request-keys). */
+const SESSION_WRITES = 500
+
+type Self = {
+  readonly plan: ClientPlan
+  readonly random: Random
+  readonly client: VacancyClient
+  readonly recorder: Recorder
+  overMs: number
+}
+
+async function run(plan: ClientPlan): Promise<void> {
+  const random = streamOf(plan.seed, `client ${plan.client}`)
+  const board = boardOn(plan.board)
+  const client = await connect({
+    nodes: plan.nodes,
+    reads: READS_FROM[plan.client % READS_FROM.length] as (typeof READS_FROM)[number],
+    requestKeys: plan.kind !== 'keyless',
+    deadlineMs: pick(random, DEADLINES_MS),
+    connectDeadlineMs: 60_000,
+  })
+  const self: Self = { plan, random, client, recorder: openRecorder(plan.file, board), overMs: 0 }
+  parentPort?.postMessage('connected')
+  await Promise.all(
+    Array.from({ length: plan.lanes }, (_, lane) => work(self, streamOf(plan.seed, `${plan.client}/${lane}`))),
+  )
+  closeRecorder(self.recorder)
+  await client.close()
+}
+
+async function work(self: Self, random: Random): Promise<void> {
+  const { recorder, plan } = self
+  let session: Session | undefined
+  while (!isOver(recorder.board)) {
+    const asked = nextOperation(self, random)
+    if (asked.kind === 'read') await read(self, random, asked)
+    else if (plan.kind === 'own') session = await writeUntilKnown(self, random, asked, session)
+    else {
+      const id = noteCall(recorder, asked, plan.kind)
+      noteReturn(recorder, id, await attempt(self.client, plan.ground, asked))
+    }
+    await wait(betweenDecades(random, 1, plan.thinkMsMax))
+  }
+}
+
+const CONSERVED_KINDS: readonly OperationKind[] = [
+  'decrease',
+  'decrease',
+  'decrease',
+  'increase',
+  'increase',
+  'read',
+  'read',
+]
+const KINDS: readonly OperationKind[] = [...CONSERVED_KINDS, ...CONSERVED_KINDS, 'set', 'set', 'delete']
+
+function nextOperation({ plan, recorder }: Self, random: Random): Asked {
+  const count = packagesOf(plan.ground)
+  // The same ones for all clients; others after a while, so that each history stays short enough to be judged.
+  const hot = streamOf(plan.seed, `hot ${epochOf(recorder.board)} ${random.below(HOT_PACKAGES)}`).below(count)
+  const key = chance(random, 0.5) ? hot : random.below(count)
+  const kind = pick(random, isConserved(key) ? CONSERVED_KINDS : KINDS)
+  // Few different amounts: what nobody knows of is then soon explained one way or the other.
+  const amount =
+    kind === 'set' ? between(random, 20, 200) : kind === 'read' || kind === 'delete' ? 0 : between(random, 1, 3)
+  return { key, kind, amount }
+}
+
+async function read({ client, plan, recorder }: Self, random: Random, asked: Asked): Promise<void> {
+  const { ground } = plan
+  const draw = random.below(10)
+  if (draw < 4) {
+    const id = noteCall(recorder, asked, 'linearizable')
+    return noteReturn(recorder, id, await attempt(client, ground, asked, { linearizable: true }))
+  }
+  if (draw < 6) {
+    const id = noteCall(recorder, asked, 'default', 10_000)
+    return noteReturn(recorder, id, await attempt(client, ground, asked))
+  }
+  if (draw < 8) {
+    const maxStalenessMs = betweenDecades(random, 50, 5_000)
+    const id = noteCall(recorder, asked, 'stale', maxStalenessMs)
+    return noteReturn(recorder, id, await attempt(client, ground, asked, { maxStalenessMs }))
+  }
+  const minIndex = acknowledgedIndex(recorder.board)
+  const id = noteCall(recorder, asked, 'index', minIndex)
+  noteReturn(recorder, id, await attempt(client, ground, asked, { minIndex }))
+}
+
+/**
+ * Used by one lane, one write at a time: nothing overtakes its first number (docs/design/consensus.md#request-keys).
+ */
+type Session = { readonly id: string; nextNumber: number }
+
+/** @returns the session for the next write; undefined when a new one is needed */
+async function writeUntilKnown(
+  self: Self,
+  random: Random,
+  asked: Asked,
+  before: Session | undefined,
+): Promise<Session | undefined> {
+  const { recorder, plan, client } = self
+  const session = before ?? { id: randomBytes(16).toString('hex'), nextNumber: 1 }
+  const requestKey: RequestKey = { session: session.id, requestNumber: session.nextNumber++ }
+  const id = noteCall(recorder, asked, 'own')
+  let answer: Answer
+  let forgotten = 0
+  do {
+    answer = await attempt(client, plan.ground, asked, { requestKey })
+    // A leader that could not learn the fate in time says the same as one that has forgotten the session.
+    if (answer.code === '408' && ++forgotten > FORGOTTEN_MAX) break
+    if (answer.outcome === 'none') answer = { ...answer, outcome: 'unknown' }
+    if (answer.outcome === 'unknown') await wait(50)
+  } while (answer.outcome === 'unknown' && mayGoOn(self))
+  noteReturn(recorder, id, answer)
+  if (answer.outcome === 'unknown') return undefined
+  if (random.below(REPEATS) === 0) {
+    const again = await attempt(client, plan.ground, asked, { requestKey })
+    if (again.outcome !== 'unknown' && again.outcome !== 'none') noteRepeat(recorder, id, answer, again)
+  }
+  return session.nextNumber > SESSION_WRITES ? undefined : session
+}
+
+function mayGoOn(self: Self): boolean {
+  if (!isOver(self.recorder.board)) return true
+  self.overMs ||= performance.now()
+  return performance.now() - self.overMs < FATE_MS
+}
+
+await run(workerData as ClientPlan)

@@ -1,0 +1,254 @@
+/**
+ * The clients of a chaos run: eight of them on threads of their own (chaos-client.ts), and one of the run itself, which lays
+ * the ground, floods logs, and reads everything at the end.
+ */
+
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import { connect, VacancyCallError, type VacancyClient } from '@vacancy/client'
+import { dateIn } from '../src/testing/node-process.ts'
+import { PORTS } from '../src/testing/shard-process.ts'
+import type { ClientPlan } from './client.ts'
+import type { Fleet } from './fleet.ts'
+import {
+  attempt,
+  BOARD_BYTES,
+  type Board,
+  boardOn,
+  closeRecorder,
+  endClients,
+  machineMs,
+  nextEpoch,
+  noteCall,
+  noteReturn,
+  openRecorder,
+  type Recorder,
+} from './recorder.ts'
+import { CONSERVED_ROOMS, type Ground, isConserved, packagesOf, placeOf, type Records, readRecords } from './records.ts'
+
+const CLIENTS: readonly ClientPlan['kind'][] = [
+  'library',
+  'library',
+  'library',
+  'own',
+  'own',
+  'own',
+  'keyless',
+  'keyless',
+]
+/** Operations of one client under way at once. */
+const LANES = 2
+const THINK_MS_MAX = 40
+const PROPERTIES = 40
+const NIGHTS_A_MINUTE = 30
+const NIGHTS_MAX = 360
+/** Hot packages change this often. */
+const EPOCH_MS = 4_000
+const CONNECTED_MS = 60_000
+const END_MS = 75_000
+
+export type Crowd = {
+  /** When all clients were at work. */
+  readonly fromMs: number
+  readonly count: number
+  readonly flood: (over: AbortSignal) => Promise<void>
+  readonly fillMemory: (over: AbortSignal) => Promise<void>
+  /** Waits until the clients have ended, which they do when they know the fate of what they asked. */
+  readonly end: () => Promise<void>
+  /** What is there at the end; then the histories are whole. */
+  readonly readAll: () => Promise<Records>
+  /** Ends what is left, whatever it does. */
+  readonly close: () => Promise<void>
+}
+
+/** Lays the ground and sets the clients to work. */
+export async function startCrowd(fleet: Fleet, seed: number, seconds: number): Promise<Crowd> {
+  const { shard, network } = fleet
+  const nights = Math.min(NIGHTS_MAX, NIGHTS_A_MINUTE * Math.max(1, Math.ceil(seconds / 60)))
+  const ground: Ground = { properties: PROPERTIES, dates: Array.from({ length: nights }, (_, i) => dateIn(2 + i)) }
+  const histories = join(shard.folder, 'history')
+  mkdirSync(histories)
+  const memory = new SharedArrayBuffer(BOARD_BYTES)
+  const board = boardOn(memory)
+  const files = CLIENTS.map((_, client) => join(histories, `client-${client}.jsonl`))
+  const ownFile = join(histories, 'setup-and-end.jsonl')
+  const own = openRecorder(ownFile, board)
+  const nodes = network.nodes.map((node) => ({ host: network.clientHost(node), port: PORTS.tcp }))
+  const client = await connect({ nodes, deadlineMs: 20_000, connectDeadlineMs: CONNECTED_MS, reads: 'leader' })
+  try {
+    await layGround(client, ground, own)
+  } catch (error) {
+    void client.close()
+    throw error
+  }
+  // Half of them are told of the APIs, too, and ask there who leads.
+  const withApis = nodes.map((node, i) => ({
+    ...node,
+    api: `http://${shard.host(network.nodes[i])}:${PORTS.api}`,
+  }))
+  const plans = CLIENTS.map((kind, at): ClientPlan => {
+    const common = { seed, board: memory, ground, lanes: LANES, thinkMsMax: THINK_MS_MAX }
+    return { ...common, client: at, kind, file: files[at], nodes: at % 2 === 0 ? withApis : nodes }
+  })
+  const { workers, ended } = await startWorkers(fleet, plans)
+  const epochs = setInterval(() => nextEpoch(board), EPOCH_MS)
+  return {
+    fromMs: machineMs(),
+    count: CLIENTS.length,
+    flood: (over) => flood(client, over),
+    fillMemory: (over) => fillMemory(client, over),
+    end: () => endWorkers(board, ended),
+    async readAll() {
+      const touched = readRecords(files).operations.map(({ key }) => key)
+      const unread = await readPackages(client, ground, own, new Set(touched))
+      if (unread > 0) fleet.violations.push(`${unread} packages could not be read after the last fault was mended`)
+      closeRecorder(own)
+      await client.close()
+      return readRecords([...files, ownFile])
+    },
+    async close() {
+      clearInterval(epochs)
+      // What it still asks for ends by its deadline.
+      void client.close()
+      await Promise.all(workers.map((worker) => worker.terminate()))
+    },
+  }
+}
+
+async function startWorkers(
+  { violations }: Fleet,
+  plans: readonly ClientPlan[],
+): Promise<{ readonly workers: readonly Worker[]; readonly ended: Promise<unknown> }> {
+  const program = new URL('./client.ts', import.meta.url)
+  const workers = plans.map((workerData) => new Worker(program, { workerData }))
+  const ends = workers.map((worker, at) => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    worker.once('error', (error) => violations.push(`client ${at} failed: ${(error as Error).stack}`))
+    worker.once('exit', () => resolve())
+    return promise
+  })
+  const connected = workers.map((worker) => new Promise<void>((resolve) => worker.once('message', () => resolve())))
+  try {
+    await within(CONNECTED_MS, Promise.all(connected), 'all clients are connected')
+  } catch (error) {
+    await Promise.all(workers.map((worker) => worker.terminate()))
+    throw error
+  }
+  return { workers, ended: Promise.all(ends) }
+}
+
+async function endWorkers(board: Board, ended: Promise<unknown>): Promise<void> {
+  endClients(board)
+  await within(END_MS, ended, 'the clients end')
+}
+
+async function within<T>(milliseconds: number, awaited: Promise<T>, what: string): Promise<T> {
+  const late = wait(milliseconds, undefined, { ref: false }).then(() =>
+    Promise.reject(new Error(`it did not happen in time: ${what}`)),
+  )
+  return await Promise.race([awaited, late])
+}
+
+/** Attributes that nothing depends on. */
+const SOMEWHERE = {
+  segment: 'alpine',
+  area: 'valley',
+  propertyType: 'hotel',
+  category: 'standard',
+  stars: 3,
+  latitude: 47,
+  longitude: 11,
+  amenities: ['wifi'],
+} as const
+
+/** Properties, and the packages whose sums are kept. */
+async function layGround(client: VacancyClient, ground: Ground, recorder: Recorder): Promise<void> {
+  for (let i = 0; i < ground.properties; i++) {
+    const { propertyId } = placeOf(ground, i)
+    await client.setProperty({ ...SOMEWHERE, propertyId })
+  }
+  const keys = Array.from({ length: packagesOf(ground) }, (_, key) => key).filter(isConserved)
+  await Promise.all(
+    keys.map(async (key) => {
+      const asked = { key, kind: 'set', amount: CONSERVED_ROOMS } as const
+      const id = noteCall(recorder, asked, 'library')
+      const answer = await attempt(client, ground, asked)
+      noteReturn(recorder, id, answer)
+      if (answer.outcome !== 'done') throw new Error(`the ground could not be laid: ${answer.code}`)
+    }),
+  )
+}
+
+const FLOOD_LANES = 8
+const FLOOD_WORDS = 48
+const WORD_LENGTH = 60
+
+const BALLAST_SEGMENT = 'chaos_ballast'
+const BALLAST_LANES = 64
+
+/**
+ * Makes properties with lists of known amenities until the shard refuses them for want of memory, goes on asking until it
+ * is over, then deletes their segment: what the other clients do must not notice.
+ */
+async function fillMemory(client: VacancyClient, over: AbortSignal): Promise<void> {
+  const amenities = Array.from({ length: 60 }, (_, i) => `ballast_${i}`)
+  let count = 0
+  const lane = async () => {
+    while (!over.aborted) {
+      const property = { ...SOMEWHERE, segment: BALLAST_SEGMENT, propertyId: `ballast_${count++}`, amenities }
+      // Refused for want of memory, or nobody leads.
+      await client.setProperty(property, { deadlineMs: 2_000 }).catch(() => wait(50))
+    }
+  }
+  await Promise.all(Array.from({ length: BALLAST_LANES }, lane))
+  for (let tries = 0; tries < 50; tries++) {
+    try {
+      return await client.deleteSegment({ segment: BALLAST_SEGMENT }, { deadlineMs: 5_000 })
+    } catch (error) {
+      // A try whose outcome was unknown has done it.
+      if (error instanceof VacancyCallError && error.code === 'NOT_FOUND') return
+      await wait(200)
+    }
+  }
+  throw new Error('the ballast could not be deleted')
+}
+
+/** Fills the logs of all nodes: the same large property again and again. */
+async function flood(client: VacancyClient, over: AbortSignal): Promise<void> {
+  const amenities = Array.from({ length: FLOOD_WORDS }, (_, i) => `${i}_`.padEnd(WORD_LENGTH, 'x'))
+  const lane = async () => {
+    while (!over.aborted) {
+      const written = client.setProperty({ ...SOMEWHERE, propertyId: 'chaos_flood', amenities }, { deadlineMs: 2_000 })
+      // While nobody leads there is nothing to be written.
+      await written.catch(() => wait(100))
+    }
+  }
+  await Promise.all(Array.from({ length: FLOOD_LANES }, lane))
+}
+
+const READ_LANES = 256
+
+/** @returns packages that could not be read */
+async function readPackages(
+  client: VacancyClient,
+  ground: Ground,
+  recorder: Recorder,
+  keys: ReadonlySet<number>,
+): Promise<number> {
+  let unread = 0
+  const left = keys.values()
+  // Lanes share what is left: a client refuses more requests at once than it has room for.
+  const lane = async () => {
+    for (const key of left) {
+      const asked = { key, kind: 'read', amount: 0 } as const
+      const id = noteCall(recorder, asked, 'linearizable')
+      const answer = await attempt(client, ground, asked, { linearizable: true })
+      noteReturn(recorder, id, answer)
+      if (answer.outcome === 'unknown') unread++
+    }
+  }
+  await Promise.all(Array.from({ length: READ_LANES }, lane))
+  return unread
+}

@@ -1,0 +1,307 @@
+/**
+ * The processes of a chaos run: starts and ends them, sees it when one ends by itself, and looks at what the shard says
+ * of itself all the time, so that faults meet its leader.
+ */
+
+import { execFileSync } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { EXIT } from '@vacancy/shared'
+import type { ClusterInfo, NodeStatus } from '@vacancy/shared/contract'
+import { ADMIN_TOKEN, type Service, type Shard, type ShardNode } from '../src/testing/shard-process.ts'
+import type { Network } from './network.ts'
+
+const LOOK_MS = 250
+const ANSWER_MS = 1_500
+/**
+ * An orderly stop ends by itself before (docs/design/storage.md#shutdown); later it is killed, and that is a fault of
+ * the node.
+ */
+const STOP_MS = 25_000
+/** Room for two log files, the reserve and snapshots. */
+const DISK_BYTES = 448 << 20
+const BALLAST_FILE = 'ballast'
+const BALLAST_PIECE_BYTES = 1 << 20
+
+export type FleetNode = {
+  readonly name: string
+  process: ShardNode | undefined
+  /** A fault is at work on it. */
+  isBusy: boolean
+  isPaused: boolean
+  /** The end of its process is our doing. */
+  isEnding: boolean
+  /** A full disk may end it, or keep it from starting. */
+  mayRefuse: boolean
+  /** How far the wall clock of its next life is off. */
+  clockOffsetMs: number
+  starts: number
+}
+
+export type Fleet = {
+  readonly shard: Shard
+  readonly network: Network
+  readonly nodes: ReadonlyMap<string, FleetNode>
+  /** All processes of nodes that there were. */
+  readonly lives: ShardNode[]
+  readonly services: { registry: Service; resolver: Service }
+  /** Everything the processes printed, a file a life. */
+  readonly logs: string
+  /** What nodes did that they must not do. */
+  readonly violations: string[]
+  /** What the node of the greatest term says. */
+  view: View
+  /** The node whose data lies on a small disk of its own; undefined where none may be mounted. */
+  smallDisk: string | undefined
+  isClosed: boolean
+}
+
+export type View = {
+  readonly leader: string
+  readonly term: number
+  readonly voters: readonly string[]
+  readonly learners: readonly string[]
+  readonly isChanging: boolean
+  readonly applied: ReadonlyMap<string, number>
+  /** Nodes that say that they serve. */
+  readonly serving: ReadonlySet<string>
+}
+
+export function createFleet(shard: Shard, network: Network): Fleet {
+  const logs = join(shard.folder, 'logs')
+  mkdirSync(logs, { recursive: true })
+  const nodes = shard.nodes.map((name): FleetNode => {
+    return {
+      name,
+      process: undefined,
+      isBusy: false,
+      isPaused: false,
+      isEnding: false,
+      mayRefuse: false,
+      clockOffsetMs: 0,
+      starts: 0,
+    }
+  })
+  return {
+    shard,
+    network,
+    lives: [],
+
+    nodes: new Map(nodes.map((node) => [node.name, node])),
+    services: { registry: shard.startRegistry(), resolver: shard.startResolver() },
+    logs,
+    violations: [],
+    view: { leader: '', term: 0, voters: [], learners: [], isChanging: false, applied: new Map(), serving: new Set() },
+    smallDisk: undefined,
+    isClosed: false,
+  }
+}
+
+export function nodeOf(fleet: Fleet, name: string): FleetNode {
+  return fleet.nodes.get(name) as FleetNode
+}
+
+export function runningNodes(fleet: Fleet): FleetNode[] {
+  return [...fleet.nodes.values()].filter(({ process }) => process !== undefined)
+}
+
+// Lives of a node
+
+export async function startNode(fleet: Fleet, node: FleetNode, flags: readonly string[] = []): Promise<void> {
+  if (fleet.isClosed || node.process) return
+  await fleet.network.setUp(node.name, true)
+  node.starts++
+  node.isEnding = false
+  const { clockOffsetMs } = node
+  const resolverUrl = fleet.network.resolverUrl(node.name)
+  const process = fleet.shard.start(node.name, { resolverUrl, flags, clockOffsetMs })
+  node.process = process
+  fleet.lives.push(process)
+  void process.ended.then(({ code, signal }) => {
+    writeFileSync(join(fleet.logs, `${node.name}.${node.starts}.log`), process.output())
+    if (node.process === process) node.process = undefined
+    if (node.isEnding || fleet.isClosed) return
+    void fleet.network.setUp(node.name, false)
+    // What a full disk ends says so; whoever looks after it starts it again.
+    if (node.mayRefuse && code === EXIT.write) return
+    fleet.violations.push(
+      `${node.name} ended by itself: code ${code}, signal ${signal}\n${lastLines(process.output())}`,
+    )
+  })
+}
+
+export async function killNode(fleet: Fleet, node: FleetNode): Promise<void> {
+  const { process } = node
+  if (!process) return
+  node.isEnding = true
+  const killed = process.kill()
+  await fleet.network.setUp(node.name, false)
+  await killed
+  node.process = undefined
+  node.isPaused = false
+}
+
+/** SIGTERM. A node that needs longer than it may, or ends with another code than 0, is a violation. */
+export async function stopNode(fleet: Fleet, node: FleetNode): Promise<void> {
+  const { process } = node
+  if (!process) return
+  node.isEnding = true
+  const late = setTimeout(() => {
+    fleet.violations.push(`${node.name} did not end within ${STOP_MS} ms of SIGTERM\n${lastLines(process.output())}`)
+    process.signal('SIGKILL')
+  }, STOP_MS)
+  const { code, signal } = await process.stop()
+  clearTimeout(late)
+  await fleet.network.setUp(node.name, false)
+  node.process = undefined
+  if (code !== 0 && signal === null) {
+    fleet.violations.push(`${node.name} ended with code ${code} after SIGTERM\n${lastLines(process.output())}`)
+  }
+}
+
+export function pauseNode(node: FleetNode): void {
+  node.isPaused = true
+  node.process?.signal('SIGSTOP')
+}
+
+export function resumeNode(node: FleetNode): void {
+  node.isPaused = false
+  node.process?.signal('SIGCONT')
+}
+
+/** Empties the disk of a node that does not run. The folder stays: a file system may be mounted there. */
+export function wipeNode(fleet: Fleet, { name }: FleetNode): void {
+  const folder = fleet.shard.dataDir(name)
+  for (const file of readdirSync(folder)) rmSync(join(folder, file), { recursive: true, force: true })
+}
+
+const LINES = 25
+
+function lastLines(text: string): string {
+  return text.trimEnd().split('\n').slice(-LINES).join('\n')
+}
+
+// A small disk
+
+/** Gives a node a file system of its own. @returns whether that is permitted here */
+export function mountSmallDisk(fleet: Fleet, name: string): boolean {
+  const folder = fleet.shard.dataDir(name)
+  mkdirSync(folder, { recursive: true })
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', folder], { stdio: 'ignore' })
+  } catch {
+    return false
+  }
+  fleet.smallDisk = name
+  return true
+}
+
+export function unmountSmallDisk(fleet: Fleet): void {
+  if (fleet.smallDisk === undefined) return
+  execFileSync('umount', ['-l', fleet.shard.dataDir(fleet.smallDisk)], { stdio: 'ignore' })
+  fleet.smallDisk = undefined
+}
+
+/** Writes until there is no room at all. */
+export function fillDisk(fleet: Fleet): void {
+  const file = openSync(join(fleet.shard.dataDir(fleet.smallDisk as string), BALLAST_FILE), 'a')
+  try {
+    for (let bytes = BALLAST_PIECE_BYTES; bytes >= 1; ) {
+      try {
+        if (writeSync(file, new Uint8Array(bytes)) < bytes) bytes >>>= 1
+      } catch {
+        // No room for this much: what remains is filled by less.
+        bytes >>>= 1
+      }
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+export function emptyDisk(fleet: Fleet): void {
+  if (fleet.smallDisk !== undefined) rmSync(join(fleet.shard.dataDir(fleet.smallDisk), BALLAST_FILE), { force: true })
+}
+
+// What nodes say
+
+export async function ask(
+  node: FleetNode,
+  path: string,
+  method = 'GET',
+): Promise<{ readonly status: number; readonly body: string } | undefined> {
+  const { process } = node
+  if (!process) return undefined
+  try {
+    const signal = AbortSignal.timeout(method === 'GET' ? ANSWER_MS : 8_000)
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${ADMIN_TOKEN}` }
+    const response = await fetch(`http://${process.host}:${process.apiPort}${path}`, {
+      method,
+      signal,
+      ...(method === 'POST' && { body: '{}', headers }),
+    })
+    return { status: response.status, body: await response.text() }
+  } catch {
+    // It is starting, stopped, or gone.
+    return undefined
+  }
+}
+
+async function read<T>(node: FleetNode, path: string): Promise<T | undefined> {
+  const answer = await ask(node, path)
+  return answer?.status === 200 ? (JSON.parse(answer.body) as T) : undefined
+}
+
+/** Looks until the fleet is closed. */
+export async function watchFleet(fleet: Fleet): Promise<void> {
+  while (!fleet.isClosed) {
+    await lookAtFleet(fleet)
+    await wait(LOOK_MS)
+  }
+}
+
+export async function lookAtFleet(fleet: Fleet): Promise<void> {
+  const asked = runningNodes(fleet).filter(({ isPaused }) => !isPaused)
+  const infos = await Promise.all(asked.map(async (node) => await read<ClusterInfo>(node, '/cluster/info')))
+  const healths = await Promise.all(asked.map(async (node) => (await ask(node, '/healthz'))?.body ?? ''))
+  const told = infos
+    .filter((info) => info !== undefined)
+    .sort((a, b) => b.term - a.term || b.applied_index - a.applied_index)
+  // Who leads knows best.
+  const best = told.find((info) => info.leader_id === info.node_id) ?? told[0]
+  if (!best) return
+  fleet.view = {
+    leader: best.leader_id,
+    term: best.term,
+    voters: best.members.voters,
+    learners: best.members.learners,
+    isChanging: best.operation !== null || best.joint,
+    serving: new Set(asked.filter((_, i) => healths[i]?.startsWith('active')).map(({ name }) => name)),
+    applied: new Map(told.map((info) => [info.node_id, info.applied_index])),
+  }
+}
+
+export type Standing = {
+  readonly name: string
+  readonly health: string
+  readonly digest: string
+  readonly index: number
+  readonly leader: string
+}
+
+/** Where the running nodes stand; a node that does not answer has health ''. */
+export async function standings(fleet: Fleet): Promise<Standing[]> {
+  return await Promise.all(
+    runningNodes(fleet).map(async (node) => {
+      const status = await read<NodeStatus>(node, '/status')
+      return {
+        name: node.name,
+        health: status?.health ?? '',
+        digest: status?.digest?.value ?? '',
+        index: status?.replica?.applied_index ?? 0,
+        leader: status?.cluster?.info.leader_id ?? '',
+      }
+    }),
+  )
+}

@@ -1,0 +1,196 @@
+/**
+ * What a chaos run must hold (docs/design/testing.md#oracles): docs/design/testing.md#oracles over the recorded
+ * histories of all clients, and what can be said of gaps.
+ *
+ * Reads that are not linearizable are judged by indexes: acknowledged writes of a package stand in the order in which
+ * they were applied, so what a read may show begins with the last one that it had to know of. Where a write of unknown
+ * outcome could be among them nothing is said.
+ */
+
+import { checkHistory, type Operation } from '../sim/history.ts'
+import { CONSERVED_ROOMS, type Doubled, isConserved, type Recorded, type Records } from './records.ts'
+
+const ROOMS_MAX = 255
+
+export type Judgement = {
+  readonly operations: number
+  readonly packages: number
+  readonly acknowledged: number
+  /** Certainly without effect: refused by a rule, missing, or in no log. */
+  readonly refused: number
+  readonly withoutEffect: number
+  readonly unknown: number
+  readonly reads: number
+  readonly staleReadsJudged: number
+  readonly repeats: number
+  /** Writes without which, or with which twice, the history of a package would be explained. */
+  readonly lost: number
+  readonly doubled: number
+  readonly negative: number
+  readonly undecided: number
+  /** Why the run failed, a line each; packages, indexes, sums, stale reads. */
+  readonly violations: readonly string[]
+  readonly longestWriteGapMs: number
+  readonly longestReadGapMs: number
+}
+
+/** Judges a run; `from` and `to` are the milliseconds between which clients were at work. */
+export function judge(records: Records, fromMs: number, toMs: number): Judgement {
+  const { operations, repeats, doubled } = records
+  const violations: string[] = []
+  const byKey = Map.groupBy(operations, ({ key }) => key)
+  const found = { lost: 0, doubled: 0, undecided: 0, staleReadsJudged: 0 }
+  for (const [key, own] of byKey) {
+    checkPackage(key, own, found, violations)
+    if (isConserved(key)) checkSum(key, own, violations)
+    found.staleReadsJudged += checkStaleReads(own, violations)
+  }
+  checkIndexes(operations, violations)
+  for (const each of doubled) violations.push(textOfDoubled(each))
+  const negative = operations.filter(({ value }) => value < 0 || value > ROOMS_MAX)
+  for (const each of negative) violations.push(`a value that cannot be: ${textOf(each)}`)
+  for (const each of operations)
+    if (each.code.startsWith('unexpected')) violations.push(`${each.code}: ${textOf(each)}`)
+  const writes = operations.filter(({ kind }) => kind !== 'read')
+  const acknowledged = writes.filter(({ outcome }) => outcome === 'done')
+  const reads = operations.filter(({ kind, outcome }) => kind === 'read' && outcome !== 'unknown')
+  const count = (outcome: string) => writes.filter((each) => each.outcome === outcome).length
+  return {
+    operations: operations.length,
+    packages: byKey.size,
+    acknowledged: acknowledged.length,
+    refused: count('refused') + count('missing'),
+    withoutEffect: count('none'),
+    unknown: count('unknown'),
+    reads: reads.length,
+    repeats,
+    ...found,
+    doubled: found.doubled + doubled.length,
+    negative: negative.length,
+    violations,
+    longestWriteGapMs: longestGap(acknowledged, fromMs, toMs),
+    longestReadGapMs: longestGap(reads, fromMs, toMs),
+  }
+}
+
+/** docs/design/testing.md#oracles: one order explains all that was answered of a package. */
+function checkPackage(
+  key: number,
+  own: readonly Recorded[],
+  found: { lost: number; doubled: number; undecided: number },
+  violations: string[],
+): void {
+  const judged = own.filter(({ kind, mode }) => kind !== 'read' || mode === 'linearizable')
+  const verdict = checkHistory(judged)
+  if (verdict.verdict === 'linearizable') return
+  if (verdict.verdict === 'undecided') {
+    found.undecided++
+    violations.push(`package ${key}: ${judged.length} operations, too many at once to decide`)
+    return
+  }
+  const culprit = explainBy(judged)
+  if (culprit?.what === 'lost') found.lost++
+  if (culprit?.what === 'doubled') found.doubled++
+  const why = culprit ? `${culprit.what}: ${textOf(culprit.operation)}` : 'by no single write lost or doubled'
+  const stuck = verdict.stuck.map((each) => textOf(each as Recorded)).join('\n  ')
+  violations.push(`package ${key} cannot be explained (${why}); stuck before one of\n  ${stuck}`)
+}
+
+type Culprit = { readonly what: 'lost' | 'doubled'; readonly operation: Recorded }
+
+/** A write that explains all once it has no effect, or a second one. */
+function explainBy(judged: readonly Recorded[]): Culprit | undefined {
+  const writes = judged.filter(({ kind, outcome }) => kind !== 'read' && outcome === 'done')
+  const isExplained = (operations: readonly Operation[]) =>
+    checkHistory(operations, { stepsMax: 100_000 }).verdict === 'linearizable'
+  for (const operation of writes) {
+    if (isExplained(judged.filter((each) => each !== operation))) return { what: 'lost', operation }
+  }
+  for (const operation of writes) {
+    const again: Operation = { ...operation, id: -1, outcome: 'unknown', returnedAt: Number.POSITIVE_INFINITY }
+    if (isExplained([...judged, again])) return { what: 'doubled', operation }
+  }
+  return undefined
+}
+
+/** docs/design/testing.md#oracles: what is left follows from what was taken and given back. */
+function checkSum(key: number, own: readonly Recorded[], violations: string[]): void {
+  const last = own.at(-1) as Recorded
+  if (last.kind !== 'read' || last.outcome !== 'done') return
+  let [least, most] = [CONSERVED_ROOMS, CONSERVED_ROOMS]
+  for (const { kind, outcome, amount } of own) {
+    if (outcome !== 'done' && outcome !== 'unknown') continue
+    if (kind === 'increase') most += amount
+    if (kind === 'increase' && outcome === 'done') least += amount
+    if (kind === 'decrease') least -= amount
+    if (kind === 'decrease' && outcome === 'done') most -= amount
+  }
+  if (last.value >= least && last.value <= most) return
+  violations.push(`package ${key} has ${last.value} rooms at the end, not ${least} to ${most}`)
+}
+
+/** Indexes are given once, and in the order in which writes that did not overlap were asked. */
+function checkIndexes(operations: readonly Recorded[], violations: string[]): void {
+  const written = operations.filter(({ index }) => index > 0).sort((a, b) => a.index - b.index)
+  // Whoever was called after another one had returned has the greater index: the least call of all that come later.
+  let earliestReturn = Number.POSITIVE_INFINITY
+  for (let i = written.length - 1; i >= 0; i--) {
+    const each = written[i] as Recorded
+    if (each.calledAt > earliestReturn)
+      violations.push(`index ${each.index} is less than that of an earlier write: ${textOf(each)}`)
+    earliestReturn = Math.min(earliestReturn, each.returnedAt)
+    if (written[i - 1]?.index === each.index) violations.push(`index ${each.index} was given twice: ${textOf(each)}`)
+  }
+}
+
+/** docs/design/testing.md#oracles @returns reads that could be judged */
+function checkStaleReads(own: readonly Recorded[], violations: string[]): number {
+  const reads = own.filter(
+    ({ kind, mode, outcome }) => kind === 'read' && mode !== 'linearizable' && outcome !== 'unknown',
+  )
+  if (reads.length === 0) return 0
+  const writes = own.filter(({ kind, index }) => kind !== 'read' && index > 0).sort((a, b) => a.index - b.index)
+  const doubtful = own.filter(({ kind, outcome }) => kind !== 'read' && outcome === 'unknown')
+  const firstDoubt = Math.min(...doubtful.map(({ calledAt }) => calledAt))
+  let judged = 0
+  for (const each of reads) {
+    if (firstDoubt < each.returnedAt) continue
+    judged++
+    const floor = writes.findLastIndex((write) =>
+      each.mode === 'index' ? write.index <= each.bound : write.returnedMs < each.calledMs - each.bound,
+    )
+    const mayBeMissing =
+      floor < 0 || writes.slice(floor).some((write) => write.kind === 'delete' && write.calledAt < each.returnedAt)
+    const isKnown =
+      each.outcome === 'missing'
+        ? mayBeMissing
+        : writes
+            .slice(Math.max(0, floor))
+            .some((write) => write.kind !== 'delete' && write.value === each.value && write.calledAt < each.returnedAt)
+    if (!isKnown) violations.push(`a read showed what was not there, or not any more: ${textOf(each)}`)
+  }
+  return judged
+}
+
+function longestGap(answered: readonly Recorded[], fromMs: number, toMs: number): number {
+  const times = answered.map(({ returnedMs }) => returnedMs).filter((ms) => ms >= fromMs && ms <= toMs)
+  times.sort((a, b) => a - b)
+  let longest = 0
+  let before = fromMs
+  for (const ms of [...times, toMs]) {
+    longest = Math.max(longest, ms - before)
+    before = ms
+  }
+  return Math.round(longest)
+}
+
+function textOf(operation: Recorded): string {
+  const { client, key, kind, amount, mode, outcome, value, index, calledAt, returnedAt, code, bound } = operation
+  const what = `${kind}${amount > 0 ? ` ${amount}` : ''} of package ${key}`
+  const times = `${calledAt}–${returnedAt}, ${Math.round(operation.calledMs)}–${Math.round(operation.returnedMs)} ms`
+  return `client ${client} ${mode}${bound > 0 ? ` ${bound}` : ''}: ${what} → ${outcome} ${value}${code && ` ${code}`}${index > 0 ? `, index ${index}` : ''} (${times})`
+}
+
+function textOfDoubled({ operation, first, second }: Doubled): string {
+  return `answered twice, differently: ${textOf(operation)}: ${first}, then ${second}`
+}

@@ -1,0 +1,130 @@
+/**
+ * Clients that change the structure of the store in simulated runs: batches of commands to the leader, some with
+ * request keys and sent twice. What they are answered is compared with the log like every other answer; what they did is
+ * compared record by record with the model of the store.
+ */
+
+import { OUTCOME } from '../src/store/command.ts'
+import { betweenDecades, chance, pick, type Random, streamOf } from '../src/testing/random.ts'
+import { scheduleIn } from '../src/testing/scheduler.ts'
+import { leaderOf } from './faults.ts'
+import { onAcknowledged, onFailed } from './oracles.ts'
+import { type Built, drawBatch, firstCommands, todayAt } from './store-workload.ts'
+import { checkAcknowledged, type Workload } from './workload.ts'
+import { runIn, type SimulatedNode } from './world.ts'
+
+type Builder = {
+  readonly random: Random
+  readonly built: Built
+  isFounded: boolean
+  sent: number
+  open: number
+  sentAtUs: number
+}
+
+/** From so many commands on a builder continues in small steps: each is applied and checked on every node. */
+const COMMANDS_MAX = 3_000
+const PATIENCE_US = 20_000_000
+/** While so many entries wait for a majority nothing is added: small messages and slow disks would never work them off. */
+const WAITING_MAX = 100
+/** What registers are packages of comes first: without it no client can write anything. */
+const FOUND_US = 50_000
+const FOUND_PATIENCE_US = 500_000
+
+export function startBuilders(workload: Workload): void {
+  const { world } = workload
+  const { knobs, seed } = world
+  // Where nothing is to be built one comes all the same, for the properties that registers are packages of.
+  const builders = knobs.usesStore ? Math.max(1, knobs.builders) : knobs.builders
+  for (let n = 0; n < builders; n++) {
+    const random = streamOf(seed, `builder ${n}`)
+    // They meet on the same properties.
+    const built = {
+      properties: 0,
+      propertiesMax: knobs.builtProperties,
+      fillsMemory: knobs.memoryBudget > 0,
+      session: n << 16,
+    }
+    next(workload, { random, built, isFounded: false, sent: 0, open: 0, sentAtUs: 0 })
+  }
+}
+
+function next(workload: Workload, builder: Builder): void {
+  const { scheduler, knobs } = workload.world
+  if (builder.isFounded && knobs.builders === 0) return
+  const isFirst = knobs.usesStore && !builder.isFounded
+  const meanUs = isFirst ? Math.min(knobs.buildUs, FOUND_US) : knobs.buildUs
+  scheduleIn(scheduler, builder.random.below(2 * meanUs + 1), () => build(workload, builder))
+}
+
+function build(workload: Workload, builder: Builder): void {
+  if (workload.isStopped) return
+  const { world } = workload
+  const { random, built } = builder
+  next(workload, builder)
+  // The next batch goes when the last one is answered, or given up.
+  const { nowUs } = world.scheduler
+  const patienceUs = builder.isFounded ? PATIENCE_US : FOUND_PATIENCE_US
+  if (builder.open > 0 && nowUs - builder.sentAtUs < patienceUs) return
+  const leader = chance(random, 0.9) ? leaderOf(world) : pick(random, world.nodes)
+  if (!leader || isBehind(leader)) return
+  builder.open = 0
+  builder.sentAtUs = nowUs
+  if (!builder.isFounded) {
+    send(workload, builder, leader, firstCommands(random), () => {
+      builder.isFounded = true
+    })
+    return
+  }
+  const batch = drawBatch(random, built, todayAt(nowUs))
+  builder.sent += batch.length
+  send(workload, builder, leader, builder.sent > COMMANDS_MAX ? batch.slice(0, 2) : batch)
+  // Those with request keys may come twice, also at another node; without one a second effect would be allowed.
+  if (!chance(random, 0.3) || !isKeyed(batch)) return
+  scheduleIn(world.scheduler, betweenDecades(random, 1_000, 2_000_000), () => {
+    const other = leaderOf(world) ?? pick(random, world.nodes)
+    send(workload, builder, other, batch)
+  })
+}
+
+function isBehind({ process }: SimulatedNode): boolean {
+  const raft = process?.running?.raft
+  return raft !== undefined && raft.lastIndex - raft.commit > WAITING_MAX
+}
+
+const FLAGS_AT = 14
+
+function isKeyed(batch: readonly Uint8Array[]): boolean {
+  return batch.every((bytes) => bytes[FLAGS_AT] !== 0)
+}
+
+function send(
+  workload: Workload,
+  builder: Builder,
+  node: SimulatedNode,
+  batch: readonly Uint8Array[],
+  onDone?: () => void,
+): void {
+  const { world } = workload
+  const { process } = node
+  const proposeAll = process?.running?.proposeAll
+  if (!process || !proposeAll) return
+  const commands = batch.map((bytes) => ({ token: workload.nextToken++, bytes }))
+  const { sentAtUs } = builder
+  builder.open += commands.length
+  for (const { token } of commands) {
+    world.onAnswer.set(token, (answer) => {
+      world.counts.built++
+      if (builder.sentAtUs === sentAtUs) builder.open--
+      if (answer.kind === 'none') onFailed(world.oracles, token)
+      if (answer.kind !== 'result') return
+      if (answer.code === OUTCOME.refused) world.counts.memoryRefusals++
+      if (answer.code === OUTCOME.outsideWindow) world.counts.outsideWindow++
+      // One of a batch is looked up on the disks, like those of other clients.
+      if (token === commands[0]?.token) checkAcknowledged(world, token, answer)
+      else onAcknowledged(world.oracles, world.scheduler.nowUs, token, answer)
+      if (answer.code === OUTCOME.done) onDone?.()
+    })
+  }
+  runIn(world, process, 'request', commands.length, () => proposeAll(commands))
+}

@@ -1,0 +1,409 @@
+/**
+ * One seed from beginning to end: a cluster under faults and load, then a healed majority that must get on with its
+ * work, then everything healed, then the whole history judged (docs/design/testing.md#simulation).
+ */
+
+import { streamOf as randomOf, shuffle } from '../src/testing/random.ts'
+import { runNext, scheduleIn } from '../src/testing/scheduler.ts'
+import { startBuilders } from './builders.ts'
+import { drawSchedule, heal, leaderOf, startSchedule } from './faults.ts'
+import { checkHistory, exportHistory, type Operation } from './history.ts'
+import type { Fault } from './knobs.ts'
+import { drawKnobs, FAULT_PHASE_US_MAX, type FaultClass, type Knobs, type Profile } from './knobs.ts'
+import { isForgotten } from './machine.ts'
+import { block } from './network.ts'
+import { type OracleName, onRecords, onState, ViolationError, violate } from './oracles.ts'
+import { poison } from './poison.ts'
+import { orderOf } from './store-order.ts'
+import { traceHash } from './trace.ts'
+import { createWorkload, isIdle, outcomeOf, startWorkload, stopWorkload, type Workload } from './workload.ts'
+import {
+  type Counts,
+  createWorld,
+  endProcess,
+  nodeOf,
+  type Program,
+  runIn,
+  type SimulatedNode,
+  startNode,
+  type World,
+} from './world.ts'
+
+export type RunOptions = {
+  readonly seed: number
+  readonly profile: Profile
+  readonly program: Program
+  readonly defects?: ReadonlySet<string>
+  readonly keepsWords?: boolean
+  /** Scales the length of the run. */
+  readonly length?: number
+  /** Overrides for the shrinker and for replays of a schedule. */
+  readonly knobs?: Partial<Knobs>
+  readonly schedule?: readonly Fault[]
+}
+
+export type Failure = { readonly oracle: OracleName | 'crash'; readonly message: string; readonly atUs: number }
+
+export type RunResult = {
+  readonly seed: number
+  readonly profile: Profile
+  readonly knobs: Knobs
+  readonly schedule: readonly Fault[]
+  readonly hash: string
+  readonly events: number
+  readonly simulatedUs: number
+  readonly counts: Counts & { readonly [name: string]: unknown }
+  readonly network: World['network']['counts']
+  readonly checks: Record<OracleName, number>
+  readonly operations: number
+  readonly checkSteps: number
+  readonly failure: Failure | undefined
+  readonly lines: readonly string[]
+  readonly history: string
+}
+
+const PROBE_REGISTER = 63
+const STABLE_ATTEMPTS = 3
+/** A sync of a slow disk that had begun before everything was healed. */
+const SLOW_SYNC_US = 1_100_000
+/** Checkpoints are this many events apart. */
+const CHECKPOINT_EVENTS = 512
+/** At one checkpoint in so many all records are compared. */
+const RECORDS_EVERY = 8
+
+export function runSeed(options: RunOptions): RunResult {
+  const { seed, profile, length = 1 } = options
+  const usesStore = options.program.usesStore ?? false
+  const knobs = { ...drawKnobs(seed, profile, length, usesStore), ...options.knobs }
+  const schedule = options.schedule ?? drawSchedule(seed, knobs, FAULT_PHASE_US_MAX)
+  const restore = poison()
+  let world: World | undefined
+  let failure: Failure | undefined
+  let checkSteps = 0
+  try {
+    world = createWorld({ ...options, knobs })
+    checkSteps = runPhases(world, schedule)
+  } catch (error) {
+    const atUs = world?.scheduler.nowUs ?? 0
+    if (error instanceof ViolationError) failure = { oracle: error.oracle, message: error.message, atUs }
+    else
+      failure = {
+        oracle: 'crash',
+        message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        atUs,
+      }
+  } finally {
+    restore()
+  }
+  if (!world) throw new Error(`seed ${seed}: no world: ${failure?.message}`)
+  return {
+    seed,
+    profile,
+    knobs,
+    schedule,
+    hash: traceHash(world.trace),
+    events: world.scheduler.ran,
+    simulatedUs: world.scheduler.nowUs,
+    counts: { ...world.counts, ...world.oracles.reference.counts },
+    network: world.network.counts,
+    checks: world.oracles.checks,
+    operations: world.history.operations.length,
+    checkSteps,
+    failure,
+    lines: world.trace.lines ?? [],
+    history: failure && options.keepsWords ? exportHistory(world.history.operations) : '',
+  }
+}
+
+function runPhases(world: World, schedule: readonly Fault[]): number {
+  const { scheduler, knobs } = world
+  const start = randomOf(world.seed, 'start')
+  for (const node of world.nodes) scheduleIn(scheduler, start.below(50_000), () => startNode(world, node))
+  startSchedule(world, schedule)
+  const workload = createWorkload(world)
+  startWorkload(workload)
+  startBuilders(workload)
+  let next = CHECKPOINT_EVENTS
+  let checkpoints = 0
+  while (scheduler.ran < knobs.events && runNext(scheduler, FAULT_PHASE_US_MAX)) {
+    if (scheduler.ran < next) continue
+    next = scheduler.ran + CHECKPOINT_EVENTS
+    checkpoint(world, ++checkpoints % RECORDS_EVERY === 0)
+  }
+  checkpoint(world, true)
+  if (hasMajority(world)) {
+    liveness(world, workload)
+    converge(world, workload)
+  } else world.counts.lostMajorities++
+  return judge(world)
+}
+
+/** docs/design/testing.md#oracles on every node that runs. @param comparesRecords one by one, which takes its time */
+function checkpoint(world: World, comparesRecords: boolean): void {
+  for (const node of world.nodes) {
+    const running = node.process?.running
+    if (!running) continue
+    world.oracles.checks.O14++
+    running.checkBounds()
+    const digest = running.digest()
+    if (digest) onState(world.oracles, node.number, running.raft.applied, digest.lo, digest.hi)
+    const memory = digest && running.memory?.()
+    if (memory && comparesRecords) onRecords(world.oracles, node.number, running.raft.applied, memory, orderOf(memory))
+  }
+}
+
+/** The longest election time-out there is, on the slowest clock, with what the network and the disk add. */
+function electionUs({ knobs }: World): number {
+  const ticks = 2 * knobs.electionTicks * knobs.tickMs * 1_000
+  return ticks / (1 - knobs.clockErrorPercent / 100) + 6 * knobs.latencyUsMax + 4 * knobs.syncUsMax
+}
+
+/** Time-outs until a leader must be there; with few ticks to choose from candidates meet more often. */
+function electionsMax({ knobs }: World): number {
+  return knobs.electionTicks >= 16 ? 5 : 20
+}
+
+/** Runs until the condition holds. @returns false when it does not within the time */
+function runUntil(world: World, us: number, holds: () => boolean): boolean {
+  const { scheduler } = world
+  const end = scheduler.nowUs + us
+  let next = scheduler.ran + CHECKPOINT_EVENTS
+  while (!holds()) {
+    if (!runNext(scheduler, end)) return holds()
+    if (scheduler.ran < next) continue
+    next = scheduler.ran + CHECKPOINT_EVENTS
+    checkpoint(world, false)
+  }
+  return true
+}
+
+/** A random majority of every half of the configuration that is in force, and the learners left out. */
+function chooseGroup(world: World): number[] {
+  const random = randomOf(world.seed, 'liveness')
+  const known = world.nodes
+    .filter(({ process }) => process?.running)
+    .sort((a, b) => (b.process?.running?.raft.applied ?? 0) - (a.process?.running?.raft.applied ?? 0))[0]
+  const voters = known?.process?.running?.voters() ?? []
+  const isJoint = known?.process?.running?.isJoint() ?? false
+  // While joint both halves need a majority; a change that is under way may make any of them voters.
+  if (voters.length === 0 || isJoint || world.counts.membershipChanges > 0)
+    return world.nodes.filter(({ isDamaged }) => !isDamaged).map(({ number }) => number)
+  const whole = voters.filter((number) => isWhole(nodeOf(world, number)))
+  return shuffle(random, whole).slice(0, Math.floor(voters.length / 2) + 1 + random.below(2))
+}
+
+/** Its disk has everything that it promised as a voter. */
+function isWhole({ isDamaged, wasVoter }: SimulatedNode): boolean {
+  return !isDamaged && wasVoter
+}
+
+/**
+ * Whether enough disks are left for a majority: otherwise a shard must stop, not go on
+ * (docs/design/testing.md#the-simulated-world). Voters whose disks were never theirs, or are not any more, count for
+ * nothing until a leader has taken them in.
+ */
+function hasMajority(world: World): boolean {
+  const configurations = world.nodes.flatMap(({ process }) => (process?.running ? [process.running] : []))
+  const newest = configurations.sort((a, b) => b.raft.applied - a.raft.applied)[0]
+  const voters = newest?.voters() ?? []
+  if (voters.length === 0) return world.nodes.every((node) => !node.isDamaged && node.wipedAt === 0)
+  const whole = voters.filter((number) => isWhole(nodeOf(world, number)))
+  return whole.length * 2 > voters.length
+}
+
+function liveness(world: World, workload: Workload): void {
+  const { network, oracles, counts } = world
+  const group = chooseGroup(world)
+  world.isCalm = true
+  world.group = group
+  network.isCalm = true
+  heal(world, group)
+  breakOthers(world, group)
+  oracles.checks.O13++
+  hinder(world, group)
+  const election = electionUs(world)
+  const probe = startProbe(world, workload)
+  const slack = (world.program.slackUs ?? 0) + SLOW_SYNC_US
+  if (!runUntil(world, (electionsMax(world) + 2) * election + slack, () => probe.index > 0)) {
+    const what = leaderOf(world) ? 'acknowledge no write' : 'have no leader'
+    violate(
+      'O13',
+      `nodes ${group.join(', ')} ${what} ${electionsMax(world) + 2} election time-outs after they were healed`,
+    )
+  }
+  const behind = () => {
+    const leader = leaderOf(world)?.process?.running
+    // Who was removed meanwhile gets nothing any more.
+    const members = new Set([...(leader?.voters() ?? []), ...(leader?.learners() ?? [])])
+    return group.filter((number) => members.has(number) && appliedAt(world, number) < probe.index)
+  }
+  if (!runUntil(world, 20 * election + 2 * slack, () => behind().length === 0)) {
+    violate('O13', `nodes ${behind().join(', ')} have not caught up with index ${probe.index}`)
+  }
+  oracles.checks.O12++
+  const isJoint = () => group.some((number) => nodeOf(world, number).process?.running?.isJoint())
+  if (!runUntil(world, 10 * election + slack, () => !isJoint())) violate('O12', 'the joint phase does not end')
+  // The end of a joint phase may have taken the leader out of the voters: then it steps down
+  // (docs/design/consensus.md#when-a-configuration-takes-effect).
+  const isSettled = () => {
+    const leader = leaderOf(world)
+    return leader?.process?.running?.voters().includes(leader.number) === true
+  }
+  if (!runUntil(world, electionsMax(world) * election + slack, isSettled)) violate('O13', 'no voter leads')
+  stopWorkload(workload)
+  // Whoever lacks nothing has the best chance to win against a leader that does not need to go.
+  const index = () => leaderOf(world)?.process?.running?.raft.lastIndex ?? 0
+  const isQuiet = () => isIdle(workload) && group.every((number) => appliedAt(world, number) === index())
+  runUntil(world, 10 * election + slack, isQuiet)
+  muffle(world, group)
+  // What was asked for before, a transfer or a removal, may take its leader from it once more, on frames that are late.
+  for (let attempt = 1; ; attempt++) {
+    const before = counts.elections
+    runUntil(world, 20 * world.knobs.heartbeatTicks * world.knobs.tickMs * 1_000 + 2 * election, () => false)
+    if (counts.elections === before) break
+    if (attempt === STABLE_ATTEMPTS) violate('O13', 'leaders are elected although nothing happened to those before')
+    if (!runUntil(world, electionsMax(world) * election + slack, isSettled)) violate('O13', 'no voter leads')
+  }
+}
+
+/** An operator asks for a transfer to a node that will not answer: it must end by itself. */
+function hinder(world: World, group: readonly number[]): void {
+  const random = randomOf(world.seed, 'hinder')
+  const outside = world.nodes.filter(({ number }) => !group.includes(number))
+  const leader = leaderOf(world)
+  const target = outside[random.below(Math.max(1, outside.length))]
+  const process = leader?.process
+  if (!target || !leader || !process?.running || !group.includes(leader.number) || random.below(3) > 0) return
+  runIn(world, process, 'request', target.number, () =>
+    process.running?.act({ kind: 'transfer', target: target.number }),
+  )
+}
+
+/**
+ * One follower no longer hears the leader, and everybody hears it: as long as the others hear the leader they do not
+ * let it depose him (docs/design/consensus.md#voter-leases). Only for a majority without it.
+ */
+function muffle(world: World, group: readonly number[]): void {
+  const leader = leaderOf(world)
+  const voters = leader?.process?.running?.voters() ?? []
+  if (!leader || !group.includes(leader.number)) return
+  const others = group.filter((number) => number !== leader.number && voters.includes(number))
+  const whole = others.length
+  if (whole * 2 <= voters.length) return
+  block(world.network, leader.number, others[0])
+}
+
+/**
+ * What is outside the group stays broken, in one of four ways: dead, cut off, deaf, or heard by nobody. None of them may
+ * keep the group from its work; a node that sends and hears nothing is the one that tries hardest.
+ */
+function breakOthers(world: World, group: readonly number[]): void {
+  const random = randomOf(world.seed, 'others')
+  const { network, nodes } = world
+  for (const { number } of nodes) {
+    if (group.includes(number)) continue
+    const kind = random.below(4)
+    if (kind === 0) endProcess(world, nodeOf(world, number), 'left dead', random.below(2) === 0)
+    for (const other of nodes) {
+      if (other.number === number) continue
+      if (kind === 1 || kind === 2) block(network, other.number, number)
+      if (kind === 1 || kind === 3) block(network, number, other.number)
+    }
+  }
+}
+
+/** Writes to everybody who leads, until one write is acknowledged. */
+function startProbe(world: World, workload: Workload): { index: number } {
+  const probe = { index: 0 }
+  const ask = (): void => {
+    if (probe.index > 0) return
+    for (const { process } of world.nodes) {
+      if (process?.running?.raft.role !== 'leader') continue
+      const token = workload.nextToken++
+      // A register of its own, with nothing in it: that is logged like any other command, also where memory is short.
+      const probed = { kind: 'increase', register: PROBE_REGISTER, amount: 1, attempt: token } as const
+      const bytes = world.program.encode({ ...probed, session: 0, number: 0 })
+      world.onAnswer.set(token, (answer) => {
+        if (answer.kind === 'result') probe.index = answer.index
+      })
+      runIn(world, process, 'request', token, () => process.running?.propose(token, bytes))
+    }
+    scheduleIn(world.scheduler, electionUs(world) / 4, ask)
+  }
+  ask()
+  return probe
+}
+
+/** Everything is healed: all nodes come to the same state. */
+function converge(world: World, workload: Workload): void {
+  stopWorkload(workload)
+  const all = world.nodes.filter(({ isRemoved }) => !isRemoved).map(({ number }) => number)
+  world.group = all
+  heal(world, all)
+  const election = electionUs(world)
+  const isEven = () => {
+    if (!isIdle(workload)) return false
+    const leader = leaderOf(world)
+    const index = leader?.process?.running?.raft.lastIndex ?? -1
+    const members = [...(leader?.process?.running?.voters() ?? []), ...(leader?.process?.running?.learners() ?? [])]
+    return index >= world.oracles.committed && members.every((number) => hasApplied(nodeOf(world, number), index))
+  }
+  if (!runUntil(world, 60 * election + 4 * (world.program.slackUs ?? 0), isEven)) {
+    const where = world.nodes.map(
+      ({ number, process, lastEnd }) => `${number}: ${process?.running ? process.running.raft.applied : lastEnd}`,
+    )
+    violate('O13', `everything is healed and the nodes do not come to the same state: ${where.join('; ')}`)
+  }
+  checkpoint(world, true)
+}
+
+function appliedAt(world: World, number: number): number {
+  return nodeOf(world, number).process?.running?.raft.applied ?? 0
+}
+
+/** A node whose disk rotted may be down for good, after saying so. */
+function hasApplied({ isDamaged, process }: SimulatedNode, index: number): boolean {
+  return isDamaged || process?.running?.raft.applied === index
+}
+
+function judge(world: World): number {
+  const { oracles, history } = world
+  oracles.checks.O6 += history.operations.length
+  const verdict = checkHistory(history.operations, { order: orderInLog(world) })
+  if (verdict.verdict === 'linearizable') return verdict.steps
+  const stuck = verdict.verdict === 'impossible' ? ` before one of ${JSON.stringify(verdict.stuck.slice(0, 4))}` : ''
+  return violate('O6', `register ${verdict.key}: ${verdict.verdict} after ${verdict.steps} steps${stuck}`)
+}
+
+/** Where the log has each write first, but for the places where it was refused and nothing is remembered of it. */
+function orderInLog({ oracles, sent, loaded }: World): Map<Operation, number> {
+  const order = new Map(loaded)
+  for (const [attempt, index] of oracles.attempts) {
+    const operation = sent.get(attempt)
+    const code = oracles.codes[index]
+    if (!operation || isForgotten(code) || outcomeOf(operation.kind, code) === 'none') continue
+    order.set(operation, Math.min(index, order.get(operation) ?? index))
+  }
+  return order
+}
+
+/** The same run with a part of its faults. */
+export function withoutClasses(
+  result: RunResult,
+  classes: readonly FaultClass[],
+): Pick<RunOptions, 'knobs' | 'schedule'> {
+  const kept = result.knobs.classes.filter((name) => !classes.includes(name))
+  const rate = (name: FaultClass, value: number) => (kept.includes(name) ? value : 0)
+  const { dropP, duplicateP, lateP, damageP } = result.knobs
+  return {
+    knobs: {
+      ...result.knobs,
+      classes: kept,
+      dropP: rate('drop', dropP),
+      duplicateP: rate('duplicate', duplicateP),
+      lateP: rate('late', lateP),
+      damageP: rate('damage', damageP),
+    },
+    schedule: result.schedule.filter(({ kind }) => kept.includes(kind)),
+  }
+}

@@ -1,0 +1,341 @@
+/**
+ * The settings of one simulated run, drawn from its seed: sizes that make rare paths common, and which faults there are
+ * (docs/design/testing.md#simulation, hostile settings and the swarm rule).
+ */
+
+import { between, betweenDecades, chance, pick, type Random, streamOf } from '../src/testing/random.ts'
+
+/** Classes of faults that can be switched off one by one, by the generator and by the shrinker. */
+export const FAULT_CLASSES = [
+  'drop',
+  'duplicate',
+  'late',
+  'damage',
+  'partition',
+  'oneway',
+  'slowlink',
+  'reset',
+  'kill',
+  'power',
+  'killall',
+  'rolling',
+  'stall',
+  'slowdisk',
+  'fulldisk',
+  'cut',
+  'diskerror',
+  'corrupt',
+  'clock',
+  'transfer',
+  'membership',
+  'wipe',
+  'shutdown',
+  'slowapply',
+  'snapshot',
+  'maintenance',
+  'load',
+  'exhaust',
+] as const
+export type FaultClass = (typeof FAULT_CLASSES)[number]
+
+export const PROFILES = [
+  'mixed',
+  'calm',
+  'network',
+  'crash',
+  'elections',
+  'conflicts',
+  'reads',
+  'membership',
+  'snapshot',
+  'disk',
+  'fulldisk',
+  'refusals',
+] as const
+export type Profile = (typeof PROFILES)[number]
+
+export type Knobs = {
+  readonly voters: number
+  readonly learners: number
+  readonly tickMs: number
+  readonly electionTicks: number
+  readonly heartbeatTicks: number
+  readonly latencyUsMin: number
+  readonly latencyUsMax: number
+  readonly dropP: number
+  readonly duplicateP: number
+  readonly lateP: number
+  readonly damageP: number
+  readonly syncUsMin: number
+  readonly syncUsMax: number
+  readonly logFileBytes: number
+  readonly flushThreshold: number
+  readonly messageBytes: number
+  readonly inflightMessages: number
+  readonly inflightBytes: number
+  readonly keepBytes: number
+  readonly snapshotEvery: number
+  readonly keptEntries: number
+  readonly clockErrorPercent: number
+  readonly clients: number
+  readonly registers: number
+  readonly thinkUs: number
+  readonly keylessPercent: number
+  readonly readPercent: number
+  /** Attempts that go to any node, whoever leads. */
+  readonly roamPercent: number
+  readonly classes: readonly FaultClass[]
+  /** Mean time between two faults of the schedule. */
+  readonly faultEveryUs: number
+  /** Length of the part with faults. */
+  readonly events: number
+  readonly sometimesP: number
+  readonly usesStore: boolean
+  readonly memoryBytes: number
+  /** What a shard has for its data, which its writers then fill; 0 for more than they write. */
+  readonly memoryBudget: number
+  /** Clients that change the structure of the store; properties that one of them makes at most, and how often it writes. */
+  readonly builders: number
+  readonly builtProperties: number
+  readonly buildUs: number
+  readonly snapshotBytesPerSecond: number
+  /** Of the table of request keys, beside the store: from all to none. */
+  readonly sessionBytes: number
+  /** How often, each tick, a leader of bare cores looks further back in the log of a peer than it must. */
+  readonly probeBackP: number
+}
+
+/** Longest simulated time of the part with faults, whatever the number of events. */
+export const FAULT_PHASE_US_MAX = 600_000_000
+
+const OF_PROFILE: { readonly [profile in Profile]?: readonly FaultClass[] } = {
+  calm: [],
+  network: ['drop', 'duplicate', 'late', 'damage', 'partition', 'oneway', 'slowlink', 'reset', 'stall'],
+  crash: ['kill', 'power', 'cut', 'killall', 'rolling', 'stall', 'drop', 'partition', 'slowdisk', 'maintenance'],
+  elections: ['kill', 'power', 'killall', 'late', 'stall', 'partition', 'oneway', 'slowdisk', 'transfer'],
+  conflicts: [
+    'kill',
+    'power',
+    'cut',
+    'partition',
+    'oneway',
+    'late',
+    'drop',
+    'slowdisk',
+    'stall',
+    'transfer',
+    'fulldisk',
+  ],
+  reads: ['partition', 'oneway', 'stall', 'late', 'kill', 'slowapply', 'transfer'],
+  membership: ['membership', 'transfer', 'wipe', 'kill', 'power', 'partition', 'oneway', 'drop', 'late', 'load'],
+  snapshot: [
+    ...(['snapshot', 'kill', 'power', 'cut', 'partition', 'drop', 'late', 'duplicate', 'slowlink'] as const),
+    ...(['maintenance', 'load'] as const),
+  ],
+  disk: ['slowdisk', 'fulldisk', 'cut', 'diskerror', 'corrupt', 'power', 'kill', 'killall'],
+  fulldisk: ['fulldisk', 'cut', 'kill', 'power', 'partition', 'oneway', 'late', 'drop', 'slowdisk', 'transfer'],
+  refusals: ['fulldisk', 'slowdisk', 'partition', 'kill', 'power', 'oneway', 'transfer'],
+}
+
+/** What a profile is for. */
+const ALWAYS: { readonly [profile in Profile]?: readonly FaultClass[] } = {
+  membership: ['membership'],
+  snapshot: ['snapshot'],
+  conflicts: ['cut', 'partition'],
+  fulldisk: ['fulldisk'],
+  refusals: ['fulldisk', 'slowdisk', 'partition', 'kill'],
+}
+
+/** @param length scales the number of events */
+export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore = false): Knobs {
+  const random = streamOf(seed, 'knobs')
+  const ofStore = streamOf(seed, 'store')
+  const ofProbes = streamOf(seed, 'probes')
+  const voters = pick(random, profile === 'membership' ? [1, 3, 3, 5] : [1, 3, 3, 3, 3, 5, 5, 7])
+  const electionTicks = betweenDecades(random, 4, 60)
+  const heartbeatTicks = between(random, 1, Math.max(1, Math.floor(electionTicks / 4)))
+  const tickMs = between(random, 2, 30)
+  const latencyUsMax = betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 40))
+  const drawn = drawClasses(random, profile)
+  const classes = withExhaustion(streamOf(seed, 'exhaust'), profile, drawn, usesStore)
+  const has = (name: FaultClass) => classes.includes(name)
+  const lengthClass = random.below(10)
+  const clients = between(random, 1, 8)
+  const logFileBytes = 16_384 << random.below(5)
+  const knobs: Knobs = {
+    voters,
+    learners: random.below(3) === 0 ? between(random, 1, 3) : 0,
+    tickMs,
+    electionTicks,
+    heartbeatTicks,
+    latencyUsMin: Math.ceil(latencyUsMax / betweenDecades(random, 1, 50)),
+    latencyUsMax,
+    dropP: has('drop') ? betweenDecades(random, 1, 300) / 1_000 : 0,
+    duplicateP: has('duplicate') ? betweenDecades(random, 1, 200) / 1_000 : 0,
+    lateP: has('late') ? betweenDecades(random, 1, 200) / 1_000 : 0,
+    damageP: has('damage') ? betweenDecades(random, 1, 30) / 1_000 : 0,
+    syncUsMin: betweenDecades(random, 10, 200),
+    // A disk as slow as an election is a fault, not a setting.
+    syncUsMax: betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 60)),
+    logFileBytes,
+    // A group of single entries fits a file of this size.
+    flushThreshold: Math.min(betweenDecades(random, 1, 2_000), Math.floor((logFileBytes - 8_192) / 100)),
+    messageBytes: betweenDecades(random, 64, 1 << 20),
+    inflightMessages: betweenDecades(random, 1, 256),
+    inflightBytes: betweenDecades(random, 256, 16 << 20),
+    keepBytes: betweenDecades(random, 64, 1 << 20),
+    // One of a store costs as much as a thousand events.
+    snapshotEvery: betweenDecades(random, usesStore ? 60 : 5, has('snapshot') ? (usesStore ? 400 : 100) : 3_000),
+    keptEntries: chance(random, 0.5) ? 0 : betweenDecades(random, 1, 1_000),
+    clockErrorPercent: between(random, 0, 20),
+    clients,
+    // Few at once on each: what many did at once, with unknown ends, takes for ever to judge.
+    registers: between(random, Math.ceil(clients / 2), 6),
+    thinkUs: betweenDecades(random, 500, tickMs * electionTicks * 500),
+    keylessPercent: pick(random, [0, 20, 100]),
+    readPercent: pick(random, [0, 20, 50]),
+    roamPercent: pick(random, [1, 5, 30]),
+    classes,
+    faultEveryUs: Math.max(20_000, tickMs * electionTicks * betweenDecades(random, 500, 20_000)),
+    events: Math.round((lengthClass < 5 ? 2_000 : lengthClass < 9 ? 10_000 : 60_000) * length),
+    sometimesP: chance(random, 0.3) ? betweenDecades(random, 10, 1_000) / 1_000 : 0,
+    usesStore,
+    probeBackP: chance(ofProbes, profile === 'conflicts' ? 0.5 : 0.1) ? betweenDecades(ofProbes, 10, 300) / 1_000 : 0,
+    sessionBytes: chance(ofStore, 0.5) ? 1 << 20 : betweenDecades(ofStore, 1_000, 20_000),
+    builders: chance(ofStore, 0.85) ? between(ofStore, 1, 2) : 0,
+    builtProperties: pick(ofStore, [10, 60, 400, 900]),
+    buildUs: betweenDecades(ofStore, 100_000, 2_000_000),
+    memoryBudget: chance(ofStore, 0.3) ? betweenDecades(ofStore, 1 << 20, 8 << 20) : 0,
+    memoryBytes: 64 << 20,
+    snapshotBytesPerSecond: betweenDecades(ofStore, 20_000, 20_000_000),
+  }
+  return { ...knobs, ...ofProfile(random, profile, knobs) }
+}
+
+/** What makes the rare things of a profile common. */
+function ofProfile(random: Random, profile: Profile, knobs: Knobs): Partial<Knobs> {
+  const electionUs = knobs.tickMs * knobs.electionTicks * 1_000
+  const often = { faultEveryUs: Math.round(electionUs * (0.5 + random.below(30) / 10)) }
+  const voters = pick(random, [3, 3, 5])
+  switch (profile) {
+    case 'elections':
+      // Slow disks and short time-outs: votes and terms are on their way to the disk when the process ends.
+      return {
+        ...often,
+        voters,
+        learners: 0,
+        electionTicks: between(random, 4, 8),
+        heartbeatTicks: 1,
+        syncUsMin: Math.round(knobs.tickMs * 500),
+        syncUsMax: Math.round(knobs.tickMs * 2_500),
+        thinkUs: betweenDecades(random, 5_000, 50_000),
+      }
+    case 'conflicts':
+      return {
+        ...often,
+        voters,
+        syncUsMin: 200,
+        // As slow as an election: what one leader sent is stored in one turn with what the next one puts in its place.
+        syncUsMax: Math.round(electionUs / pick(random, [8, 8, 1, 0.5])),
+        flushThreshold: pick(random, [1, 2, 8, knobs.flushThreshold]),
+        snapshotEvery: 2_000,
+        clients: 4,
+        thinkUs: 5_000,
+      }
+    case 'reads':
+      return {
+        ...often,
+        voters,
+        readPercent: 50,
+        roamPercent: 40,
+        clients: 6,
+        registers: 3,
+        thinkUs: betweenDecades(random, 500, 5_000),
+        clockErrorPercent: 20,
+      }
+    case 'snapshot':
+      // Snapshots and ends of files close together, while entries are under way.
+      return {
+        logFileBytes: 16_384,
+        flushThreshold: Math.min(80, knobs.flushThreshold),
+        keptEntries: pick(random, [0, 0, 8]),
+        clients: 6,
+        thinkUs: betweenDecades(random, 300, 3_000),
+      }
+    case 'membership':
+      return { ...often, learners: between(random, 0, 3), snapshotEvery: betweenDecades(random, 20, 3_000) }
+    case 'fulldisk':
+      // Entries are on their way to a disk that is full, and others are to take their places.
+      return {
+        ...often,
+        voters,
+        learners: 0,
+        electionTicks: between(random, 4, 12),
+        heartbeatTicks: 1,
+        syncUsMin: 200,
+        syncUsMax: Math.round(electionUs / 4),
+        snapshotEvery: 2_000,
+        clients: 6,
+        thinkUs: betweenDecades(random, 1_000, 10_000),
+      }
+    case 'refusals':
+      // The disk is full and slower than elections: what is refused, and what comes behind it, waits for it together.
+      return {
+        ...often,
+        voters,
+        learners: 0,
+        electionTicks: between(random, 4, 8),
+        heartbeatTicks: 1,
+        latencyUsMin: 100,
+        latencyUsMax: 1_000,
+        syncUsMin: 200,
+        syncUsMax: electionUs,
+        logFileBytes: 16_384,
+        flushThreshold: between(random, 1, 3),
+        messageBytes: 1 << 16,
+        snapshotEvery: 2_000,
+        clients: 6,
+        thinkUs: betweenDecades(random, 500, 5_000),
+      }
+    default:
+      return {}
+  }
+}
+
+/** One run in ten has no fault, one in ten a single class, the others any subset. */
+function drawClasses(random: Random, profile: Profile): readonly FaultClass[] {
+  const all = OF_PROFILE[profile] ?? WITHOUT_STORE
+  if (all.length === 0) return []
+  const kind = random.below(10)
+  if (kind === 0) return []
+  if (kind === 1) return [pick(random, all)]
+  const p = pick(random, [0.25, 0.5, 0.75])
+  const always = ALWAYS[profile] ?? []
+  return all.filter((name) => always.includes(name) || chance(random, p))
+}
+
+const WITHOUT_STORE = FAULT_CLASSES.filter((name) => name !== 'exhaust')
+const EXHAUSTING: readonly Profile[] = ['mixed', 'crash', 'snapshot', 'membership', 'disk']
+
+/** Only a store can be out of memory; what else is drawn stays as it is. */
+function withExhaustion(
+  random: Random,
+  profile: Profile,
+  drawn: readonly FaultClass[],
+  usesStore: boolean,
+): readonly FaultClass[] {
+  const isDrawn = usesStore && drawn.length > 0 && EXHAUSTING.includes(profile) && chance(random, 0.4)
+  return isDrawn ? [...drawn, 'exhaust'] : drawn
+}
+
+export type Fault = {
+  readonly atUs: number
+  readonly kind: FaultClass
+  /** A node, or 0 for the leader. */
+  readonly target: number
+  readonly lengthUs: number
+  /** A number that the kind gives its meaning. */
+  readonly detail: number
+  /** Nodes on one side of a partition, or directed links as from · 16 + to. */
+  readonly nodes?: readonly number[]
+}

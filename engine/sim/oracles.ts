@@ -1,0 +1,338 @@
+/**
+ * What must hold in every run, looked at while it goes on (docs/design/testing.md#oracles).
+ *
+ * The oracles see what replicas apply, answer and say of themselves, and know what no replica knows: everything at
+ * once. The first replica that applies an index says what is there; from then on every other one, and every restart,
+ * has to agree. Beside the replicas runs a reference state machine over the same entries.
+ */
+
+import { assert } from '@vacancy/shared'
+import { viewOf } from '../src/raft/entry.ts'
+import { KIND, kindOfCommand } from '../src/store/command.ts'
+import type { Memory } from '../src/store/store.ts'
+import type { NodeClock } from '../src/testing/clocks.ts'
+import { attemptOf } from '../src/testing/toy-machine.ts'
+import type { Reference } from './machine.ts'
+import { digestOf } from './trace.ts'
+
+export const ORACLES = {
+  O1: 'at most one leader per term; a leader has every entry committed before its term',
+  O2: 'every index holds the same entry on every node and after every restart',
+  O3: 'no acknowledged write is missing, none that certainly failed is there',
+  O4: 'each request takes effect once, and repeats get the same result',
+  O5: 'availability is never negative, and changes by what was acknowledged or is unknown',
+  O6: 'writes and linearizable reads are linearizable',
+  O7: 'a follower read is not older than it says, and never goes back within a connection',
+  O8: 'equal state at equal indexes',
+  O9: 'what was acknowledged is durable on a majority',
+  O10: 'damage is found before the data is used; a torn tail is no refusal',
+  O11: 'nothing ends but for a fault',
+  O12: 'joint phases end, and configurations agree',
+  O13: 'a healthy majority gets on with its work',
+  O14: 'nothing grows beyond its bound',
+  O15: 'time and maintenance go back by set-time alone, and time runs ahead only with a clock that a majority shares',
+} as const
+export type OracleName = keyof typeof ORACLES
+
+/** A broken promise; ends the run. */
+export class ViolationError extends Error {
+  readonly oracle: OracleName
+  constructor(oracle: OracleName, message: string) {
+    super(`${oracle}: ${message}`)
+    this.oracle = oracle
+  }
+}
+
+export function violate(oracle: OracleName, message: string): never {
+  throw new ViolationError(oracle, message)
+}
+
+export type Oracles = {
+  readonly checks: Record<OracleName, number>
+  /** By index: term (0: nobody said), digest of the entry, digest of the state behind it, result. */
+  readonly terms: number[]
+  readonly entries: number[]
+  readonly statesLo: number[]
+  readonly statesHi: number[]
+  readonly codes: number[]
+  readonly values: number[]
+  /** Order of rows by index, as the first replica that was looked at there has it. */
+  readonly orders: Map<number, number>
+  readonly reference: Reference
+  /** Attempt → first index at which it was applied. */
+  readonly attempts: Map<number, number>
+  /** Attempts whose client was told that they are certainly in no log. */
+  readonly failed: Set<number>
+  readonly leaders: Map<number, number>
+  /** Greatest index that is known to be committed, and when. */
+  committed: number
+  committedAtUs: number
+  /** Attempts that were acknowledged, with their index. */
+  readonly acknowledged: Map<number, number>
+  /** Acknowledgements with a greater index than any before, oldest first. */
+  readonly acknowledgedAt: { readonly us: number; readonly index: number }[]
+  /** Voters as they were in force, oldest first; two groups while joint. Only where they differ from those before. */
+  readonly configurations: { readonly index: number; readonly halves: Halves }[]
+  configurationIndex: number
+  maintenanceDay: number
+  timeMs: number
+  timeAtUs: number
+  /** Of the voters, where these never change. */
+  clocks: readonly NodeClock[]
+}
+
+/** Numbers of nodes, each group with a majority of its own. */
+type Halves = readonly (readonly number[])[]
+
+export function createOracles(reference: Reference): Oracles {
+  const checks = Object.fromEntries(Object.keys(ORACLES).map((name) => [name, 0])) as Record<OracleName, number>
+  return {
+    checks,
+    terms: [0],
+    entries: [0],
+    statesLo: [0],
+    statesHi: [0],
+    codes: [0],
+    values: [0],
+    orders: new Map(),
+    reference,
+    attempts: new Map(),
+    failed: new Set(),
+    leaders: new Map(),
+    committed: 0,
+    committedAtUs: 0,
+    acknowledged: new Map(),
+    acknowledgedAt: [],
+    configurations: [],
+    configurationIndex: -1,
+    maintenanceDay: 0,
+    timeMs: 0,
+    timeAtUs: 0,
+    clocks: [],
+  }
+}
+
+type Digest = { readonly lo: number; readonly hi: number }
+
+/** What a replica came to by applying one command. */
+export type AppliedEntry = {
+  readonly node: number
+  readonly index: number
+  readonly term: number
+  readonly bytes: Uint8Array
+  readonly start: number
+  readonly end: number
+  readonly code: number
+  readonly value: number
+  readonly resultIndex: number
+  /** Time that the leader gave it; 0 where there is none. */
+  readonly timeMs?: number
+  /** The sending that it came from, where the bytes do not say so; 0 for none. */
+  readonly attempt?: number
+  /** Of the state behind it, where the reference has none. */
+  readonly digest?: Digest
+}
+
+/** A replica applied a command. */
+export function onApplied(oracles: Oracles, nowUs: number, applied: AppliedEntry): void {
+  const { node, index, term, bytes, start, end } = applied
+  const { terms, entries, checks, reference } = oracles
+  // The leader stamps its time on a command before it is logged, so all bytes are those of the entry.
+  const digest = digestOf(bytes.subarray(start, end))
+  checks.O2++
+  if (index < terms.length && terms[index] !== 0) {
+    if (terms[index] !== term || entries[index] !== digest) {
+      violate('O2', `node ${node} applied another entry at index ${index}: term ${term}, it was ${terms[index]}`)
+    }
+  } else {
+    if (index < terms.length) violate('O2', `node ${node} applied a command at index ${index}, where others had none`)
+    fill(oracles, index - 1)
+    terms.push(term)
+    entries.push(digest)
+    const observed = { code: applied.code, value: applied.value, index: applied.resultIndex }
+    const result = reference.apply(index, bytes, start, end, observed)
+    oracles.codes.push(result.code)
+    oracles.values.push(result.value)
+    pushState(oracles, reference.digest?.() ?? applied.digest)
+    noteAttempt(oracles, applied.attempt ?? attemptOf(bytes, start, end), index)
+    const isSet = kindOfCommand(viewOf(bytes), start) === KIND.setTime
+    noteReference(oracles, isSet)
+    noteTime(oracles, nowUs, index, applied.timeMs ?? 0, isSet)
+  }
+  if (index > oracles.committed) {
+    oracles.committed = index
+    oracles.committedAtUs = nowUs
+  }
+  if (applied.digest) onState(oracles, node, index, applied.digest.lo, applied.digest.hi)
+  checks.O4++
+  if (oracles.codes[index] !== applied.code || oracles.values[index] !== applied.value) {
+    violate(
+      'O4',
+      `node ${node} came to ${applied.code}/${applied.value} at index ${index}, not ${oracles.codes[index]}/${oracles.values[index]}`,
+    )
+  }
+}
+
+function noteAttempt(oracles: Oracles, attempt: number, index: number): void {
+  if (attempt === 0) return
+  if (!oracles.attempts.has(attempt)) oracles.attempts.set(attempt, index)
+  oracles.checks.O3++
+  if (oracles.failed.has(attempt)) violate('O3', `attempt ${attempt} was told to be in no log; index ${index} has it`)
+}
+
+/** A little more than drift, slew and the age of reports add to what a minute allows. */
+const CLOCKS_AGREE_MS = 65_000
+const FASTEST = 1.4
+
+/** Whoever leads, and whatever the clocks do. */
+function noteTime(oracles: Oracles, nowUs: number, index: number, timeMs: number, isSet: boolean): void {
+  if (timeMs === 0) return
+  const { timeMs: before, timeAtUs, clocks, checks } = oracles
+  checks.O15++
+  if (timeMs < before && !isSet) violate('O15', `the time of the log goes back at index ${index}`)
+  const ranMs = ((nowUs - timeAtUs) / 1_000) * FASTEST + CLOCKS_AGREE_MS
+  if (before > 0 && clocks.length > 1 && timeMs > before + ranMs) {
+    const latestMs = (clock: NodeClock) => clock.clock.wallMs() - clock.offsetMs + clock.offsetMostMs
+    const near = clocks.filter((clock) => latestMs(clock) + CLOCKS_AGREE_MS >= timeMs)
+    if (near.length * 2 <= clocks.length)
+      violate('O15', `the time of the log jumps by ${timeMs - before} ms at index ${index}, with ${near.length} clocks`)
+  }
+  oracles.timeMs = timeMs
+  oracles.timeAtUs = nowUs
+}
+
+function noteReference(oracles: Oracles, isSet: boolean): void {
+  const { reference, checks } = oracles
+  checks.O5++
+  checks.O15++
+  const day = reference.lastMaintenanceDay()
+  if (day < oracles.maintenanceDay && !isSet) violate('O15', 'the date of maintenance went back')
+  oracles.maintenanceDay = day
+}
+
+function fill(oracles: Oracles, to: number): void {
+  while (oracles.terms.length <= to) {
+    oracles.terms.push(0)
+    oracles.entries.push(0)
+    oracles.codes.push(0)
+    oracles.values.push(0)
+    pushState(oracles, undefined)
+  }
+}
+
+/** @param digest undefined: nothing changed */
+function pushState({ statesLo, statesHi }: Oracles, digest: Digest | undefined): void {
+  statesLo.push(digest?.lo ?? (statesLo.at(-1) as number))
+  statesHi.push(digest?.hi ?? (statesHi.at(-1) as number))
+}
+
+/** A replica's state behind an index, after applying or installing a snapshot. */
+export function onState(oracles: Oracles, node: number, index: number, lo: number, hi: number): void {
+  oracles.checks.O8++
+  // Entries that are no commands change nothing, and nobody may have told of them.
+  const known = Math.min(index, oracles.statesLo.length - 1)
+  if (oracles.statesLo[known] === lo && oracles.statesHi[known] === hi) return
+  violate('O8', `node ${node} has another state at index ${index} than the log up to there gives`)
+}
+
+/** What a replica holds, record by record, where the reference has come as far as it. @param order of its rows, as a hash */
+export function onRecords(oracles: Oracles, node: number, index: number, memory: Memory, order: number): void {
+  const { reference, terms, orders } = oracles
+  oracles.checks.O8++
+  const known = orders.get(index)
+  if (known !== undefined && known !== order)
+    violate('O8', `node ${node} has its rows in another order at index ${index} than another node`)
+  orders.set(index, order)
+  if (!reference.differenceFrom || index < terms.length - 1) return
+  const difference = reference.differenceFrom(memory)
+  if (difference !== '')
+    violate('O8', `node ${node} holds at index ${index} not what the log up to there gives: ${difference}`)
+}
+
+/** A replica says that it leads a term. @param lastIndex of its log */
+export function onLeader(oracles: Oracles, node: number, term: number, lastIndex: number): void {
+  const { leaders, checks, committed } = oracles
+  const known = leaders.get(term)
+  checks.O1++
+  if (known !== undefined && known !== node) violate('O1', `nodes ${known} and ${node} both lead term ${term}`)
+  if (known !== undefined) return
+  leaders.set(term, node)
+  // What is committed now was committed in an earlier term, unless a later leader was there before.
+  const isNewest = [...leaders.keys()].every((other) => other <= term)
+  if (isNewest && lastIndex < committed) {
+    violate('O1', `node ${node} leads term ${term} with a log up to ${lastIndex}; index ${committed} is committed`)
+  }
+}
+
+/** A client was told that its write took effect at an index, or was refused there with a value. */
+export function onAcknowledged(
+  oracles: Oracles,
+  nowUs: number,
+  attempt: number,
+  { code, value, index }: { readonly code: number; readonly value: number; readonly index: number },
+): void {
+  const { attempts, checks, acknowledged, acknowledgedAt } = oracles
+  checks.O3++
+  const at = attempts.get(attempt)
+  if (at === undefined) violate('O3', `attempt ${attempt} was acknowledged and nobody has applied it`)
+  if (index > at) violate('O3', `attempt ${attempt} was acknowledged with index ${index} and applied at ${at}`)
+  checks.O4++
+  if (oracles.codes[at] !== code || oracles.values[at] !== value) {
+    violate(
+      'O4',
+      `attempt ${attempt} was answered ${code}/${value}; index ${at} gives ${oracles.codes[at]}/${oracles.values[at]}`,
+    )
+  }
+  acknowledged.set(attempt, at)
+  if (index > (acknowledgedAt.at(-1)?.index ?? 0)) acknowledgedAt.push({ us: nowUs, index })
+}
+
+/** A node says that everything that was acknowledged before a moment is applied there: what reads of an age rest on. */
+export function onFresh({ checks, acknowledgedAt }: Oracles, node: number, atUs: number, applied: number): void {
+  checks.O7++
+  const last = acknowledgedAt.findLast(({ us }) => us < atUs)
+  if (last && last.index > applied)
+    violate('O7', `node ${node} says that it is fresh, and lacks index ${last.index}; it has applied ${applied}`)
+}
+
+/** A replica has applied the change of members at `index`, or begins with what was in force there. */
+export function onConfiguration(oracles: Oracles, index: number, halves: Halves): void {
+  // A node that is about to join knows of nobody yet.
+  if (index <= oracles.configurationIndex || halves.every((half) => half.length === 0)) return
+  oracles.configurationIndex = index
+  const last = oracles.configurations.at(-1)
+  if (JSON.stringify(last?.halves) !== JSON.stringify(halves)) oracles.configurations.push({ index, halves })
+}
+
+/**
+ * A change is in force where it is applied (docs/design/consensus.md#when-a-configuration-takes-effect): what stands
+ * behind it may have been committed by those before it.
+ */
+const IN_FORCE_MAX = 3
+
+/**
+ * docs/design/testing.md#oracles: an entry was acknowledged, and these nodes have it on their disks, or may have it.
+ */
+export function checkDurable({ configurations }: Oracles, index: number, holders: readonly number[]): void {
+  const before = configurations.filter((each) => each.index < index).slice(-IN_FORCE_MAX)
+  const isHeld = (half: readonly number[]) => half.filter((number) => holders.includes(number)).length * 2 > half.length
+  if (before.length === 0 || before.some(({ halves }) => halves.every(isHeld))) return
+  violate(
+    'O9',
+    `index ${index} was acknowledged, is durable on nodes ${holders}, and voters are ${JSON.stringify(before)}`,
+  )
+}
+
+/** A client was told that an attempt is certainly in no log. */
+export function onFailed(oracles: Oracles, attempt: number): void {
+  oracles.checks.O3++
+  const at = oracles.attempts.get(attempt)
+  if (at !== undefined) violate('O3', `attempt ${attempt} is at index ${at} and was told to be in no log`)
+  oracles.failed.add(attempt)
+}
+
+/** Term of a committed command; 0 when nobody has applied one there. */
+export function committedTerm(oracles: Oracles, index: number): number {
+  assert(index >= 0, 'indexes are not negative')
+  return oracles.terms[index] ?? 0
+}

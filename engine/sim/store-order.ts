@@ -1,0 +1,36 @@
+/** The order in which a store's rows are, as a number: answers come in it, so it must be the same on all replicas. */
+
+import { hashOfName, NAMES } from '../src/store/dictionary.ts'
+import { PROPERTY, SEGMENT, STATE } from '../src/store/layout.ts'
+import { forEachTable, segmentOf } from '../src/store/segment.ts'
+import { type Memory, state } from '../src/store/store.ts'
+import { liveRowsOf } from '../src/store/table.ts'
+import { field, propertyOfRow } from '../src/store/table-fields.ts'
+
+/** A hash over the properties of each table, row by row, added up. A node numbers names for itself, so they are hashed. */
+export function orderOf(memory: Memory): number {
+  let sum = 0
+  const add = (table: number, seed: number): void => {
+    let hash = seed
+    const mix = (value: number): void => {
+      hash = Math.imul(hash ^ value, 0x9e3779b1)
+      hash ^= hash >>> 15
+    }
+    for (const row of liveRowsOf(memory, table)) {
+      const id = propertyOfRow(memory, table, row) + PROPERTY.id
+      for (let word = 0; word < 4; word++) mix(field(memory, id + word * 4))
+    }
+    sum = (sum + hash) >>> 0
+  }
+  const capacity = state(memory, STATE.segmentCapacity)
+  for (let name = 0; name < capacity; name++) {
+    const segment = segmentOf(memory, name)
+    if (segment === 0) continue
+    const seed = hashOfName(memory, NAMES.segment, name, 0)
+    add(field(memory, segment + SEGMENT.propertyTable), seed)
+    forEachTable(memory, segment, (table, roomType) => {
+      add(table, Math.imul(seed, 31) + hashOfName(memory, NAMES.roomType, roomType, 0))
+    })
+  }
+  return sum
+}

@@ -1,0 +1,264 @@
+/**
+ * What clients write into the product's store in simulated runs. Registers are packages that nothing but the clients of
+ * the history changes, though their properties move and their tables grow, shrink and are sorted around them. Everything
+ * else is of builders: properties by the hundred, nights at both edges of the calendar, and all that deletes.
+ */
+
+import { dayOf } from '@vacancy/shared'
+import {
+  beginCommand,
+  type CommandKind,
+  type CommandWriter,
+  createCommandWriter,
+  GIVEN,
+  KIND,
+  REQUEST_KEY_BYTES,
+  writeBytes,
+  writeF64,
+  writeName,
+  writeU8,
+  writeU32,
+} from '../src/store/command.ts'
+import { EPOCH_MS } from '../src/testing/clocks.ts'
+import { between, chance, pick, type Random } from '../src/testing/random.ts'
+import type { ToyCommand } from '../src/testing/toy-machine.ts'
+
+const PROPERTIES = 4
+const ROOM_TYPES = 4
+/** True days: a node may believe in others. */
+const FIRST_DAY = dayOf(EPOCH_MS)
+/** Far enough ahead that no clock of these runs makes it the past, within the year that can be sold. */
+const REGISTER_DAYS_AHEAD = 300
+const YEAR = 365
+
+/** Registers are in these segments and move between them; nothing deletes them. */
+const KEPT_SEGMENTS = ['valley', 'lake', 'city'] as const
+const PASSING_SEGMENTS = ['camp', 'fair'] as const
+const SEGMENTS = [...KEPT_SEGMENTS, ...PASSING_SEGMENTS]
+const AREAS = ['north', 'south', 'old town', 'hills', 'station']
+const TYPES = ['hotel', 'hostel', 'flat']
+const CATEGORIES = ['budget', 'luxury', 'großzügig']
+const AMENITIES = ['pool', 'bar', 'spa', 'gym', 'sauna', 'parking']
+
+const encoder = new TextEncoder()
+const ROOM_NAMES = Array.from({ length: ROOM_TYPES }, (_, n) => encoder.encode(`room${n}`))
+const PROPERTY_IDS = Array.from({ length: PROPERTIES }, (_, n) => new Uint8Array(16).fill(n + 1))
+
+/** The package that a register is. */
+export function placeOf(register: number): {
+  readonly id: Uint8Array
+  readonly room: Uint8Array
+  readonly day: number
+} {
+  return {
+    id: PROPERTY_IDS[register % PROPERTIES] as Uint8Array,
+    room: ROOM_NAMES[(register >>> 2) % ROOM_TYPES] as Uint8Array,
+    day: FIRST_DAY + REGISTER_DAYS_AHEAD + (register >>> 4),
+  }
+}
+
+const writer = createCommandWriter(512)
+const key = new Uint8Array(REQUEST_KEY_BYTES)
+const keyView = new DataView(key.buffer)
+
+export type RequestKey = { readonly session: number; readonly number: number }
+
+function command(
+  kind: CommandKind,
+  requestKey: RequestKey | undefined,
+  body: (writer: CommandWriter) => void,
+): Uint8Array {
+  writer.at = 0
+  if (requestKey) {
+    keyView.setUint32(0, requestKey.session, true)
+    keyView.setUint32(16, requestKey.number, true)
+    beginCommand(writer, kind, key)
+  } else beginCommand(writer, kind)
+  body(writer)
+  return writer.bytes.slice(0, writer.at)
+}
+
+function putName(to: CommandWriter, name: string | Uint8Array): void {
+  const bytes = typeof name === 'string' ? encoder.encode(name) : name
+  writeName(to, bytes, 0, bytes.length)
+}
+
+const KIND_OF = {
+  increase: KIND.increaseAvailability,
+  decrease: KIND.decreaseAvailability,
+  delete: KIND.deletePackage,
+} as const
+
+/** A command on a register. To set what may not be there yet is to put a package there. */
+export function encodeOnStore({ kind, register, amount, session, number }: ToyCommand): Uint8Array {
+  const { id, room, day } = placeOf(register)
+  const requestKey = session === 0 ? undefined : { session, number }
+  if (kind === 'set') return putPackage(id, room, day, amount, 100 + register, 0, requestKey)
+  return command(KIND_OF[kind], requestKey, (to) => {
+    writeBytes(to, id, 0, 16)
+    writeU32(to, day)
+    if (kind !== 'delete') writeU8(to, amount)
+    putName(to, room)
+  })
+}
+
+function putPackage(
+  id: Uint8Array,
+  room: string | Uint8Array,
+  day: number,
+  availability: number,
+  price: number,
+  features: number,
+  requestKey?: RequestKey,
+): Uint8Array {
+  return command(KIND.setPackage, requestKey, (to) => {
+    writeBytes(to, id, 0, 16)
+    writeU32(to, day)
+    writeU8(to, GIVEN.availability | GIVEN.price | (features > 0 ? GIVEN.features : 0))
+    writeU8(to, availability)
+    writeU32(to, price)
+    writeU32(to, features)
+    putName(to, room)
+  })
+}
+
+function putProperty(random: Random, id: Uint8Array, segment: string, requestKey?: RequestKey): Uint8Array {
+  return command(KIND.setProperty, requestKey, (to) => {
+    writeBytes(to, id, 0, 16)
+    writeU8(to, between(random, 1, 5))
+    writeF64(to, 47 + random.below(1_000) / 10_000)
+    writeF64(to, 8 + random.below(1_000) / 10_000)
+    for (const name of [segment, pick(random, AREAS), pick(random, TYPES), pick(random, CATEGORIES)]) putName(to, name)
+    const amenities = AMENITIES.filter(() => chance(random, 0.3))
+    writeU8(to, amenities.length)
+    for (const amenity of amenities) putName(to, amenity)
+  })
+}
+
+function builtId(number: number): Uint8Array {
+  const id = new Uint8Array(16).fill(0xb0)
+  new DataView(id.buffer).setUint32(0, number, true)
+  return id
+}
+
+/** The properties that registers are packages of: what every run begins with. */
+export function firstCommands(random: Random): Uint8Array[] {
+  return PROPERTY_IDS.map((id) => putProperty(random, id, pick(random, KEPT_SEGMENTS)))
+}
+
+/** What a bulk load brings: everything with registers in it, and so many other properties. */
+export function imageCommands(random: Random, properties: number): Uint8Array[] {
+  const commands = firstCommands(random)
+  for (let register = 0; register < IMAGE_REGISTERS; register++) {
+    const { id, room, day } = placeOf(register)
+    commands.push(putPackage(id, room, day, imageValue(register), 100 + register, 0))
+  }
+  for (let number = 0; number < properties; number++) {
+    const id = builtId(number)
+    commands.push(putProperty(random, id, pick(random, SEGMENTS)))
+    for (let night = 0; night < 3; night++)
+      commands.push(putPackage(id, `room${random.below(2)}`, FIRST_DAY + 60 + random.below(200), 5, 80, 1))
+  }
+  return commands
+}
+
+/** Registers that clients use are below it. */
+export const IMAGE_REGISTERS = 6
+export const imageValue = (register: number): number => 7 + register
+
+/** What a builder knows of what it has built. */
+export type Built = {
+  properties: number
+  readonly propertiesMax: number
+  readonly fillsMemory: boolean
+  session: number
+}
+
+/** The next batch of a builder. @param today true days since the run began */
+export function drawBatch(random: Random, built: Built, today: number): Uint8Array[] {
+  const total = built.fillsMemory ? 22 : 20
+  const drawn = random.below(total)
+  if (built.properties < built.propertiesMax && drawn < 8) return grow(random, built, today)
+  const some = between(random, 1, 12)
+  const each = (most: number, draw: () => Uint8Array) => Array.from({ length: Math.min(some, most) }, draw)
+  const anyId = () => builtId(random.below(Math.max(1, built.properties)))
+  if (drawn < 10) return each(12, () => writeNight(random, anyId(), today, undefined))
+  if (drawn < 12) {
+    // A property of registers moves now and then, with all its packages.
+    return each(6, () => {
+      const isRegisters = chance(random, 0.2)
+      const id = isRegisters ? pick(random, PROPERTY_IDS) : anyId()
+      return putProperty(random, id, pick(random, isRegisters ? KEPT_SEGMENTS : SEGMENTS))
+    })
+  }
+  if (drawn < 15) return each(6, () => deletion(random, anyId(), today))
+  if (drawn === 15)
+    return each(4, () => command(KIND.deleteProperty, undefined, (to) => writeBytes(to, anyId(), 0, 16)))
+  if (drawn === 16) return [command(KIND.deleteSegment, undefined, (to) => putName(to, pick(random, PASSING_SEGMENTS)))]
+  if (drawn < 19) {
+    // Each with a session of its own: those of others are forgotten for them.
+    return Array.from({ length: between(random, 5, 60) }, () =>
+      writeNight(random, anyId(), today, { session: 1_000_000 + built.session++, number: 1 }),
+    )
+  }
+  return calendar(random, anyId(), today, built.fillsMemory ? YEAR : 30)
+}
+
+/** Rows by the dozen in one table. */
+function grow(random: Random, built: Built, today: number): Uint8Array[] {
+  const segment = pick(random, SEGMENTS)
+  const room = `room${random.below(2)}`
+  const count = Math.min(between(random, 30, 150), built.propertiesMax - built.properties)
+  return Array.from({ length: count }, () => {
+    const id = builtId(built.properties++)
+    return [putProperty(random, id, segment), putPackage(id, room, today + random.below(5), 3, 90, random.below(4))]
+  }).flat()
+}
+
+function dayNear(random: Random, today: number): number {
+  // Both edges of what may be written, on either side, and some in between.
+  return pick(random, [
+    today - 1,
+    today,
+    today + 1,
+    today + YEAR - 1,
+    today + YEAR,
+    today + YEAR + 1,
+    today + random.below(YEAR),
+  ])
+}
+
+function writeNight(random: Random, id: Uint8Array, today: number, requestKey: RequestKey | undefined): Uint8Array {
+  const room = `room${random.below(ROOM_TYPES)}`
+  const day = dayNear(random, today)
+  if (chance(random, 0.5))
+    return putPackage(id, room, day, random.below(256), random.below(300), random.below(4), requestKey)
+  const kind = pick(random, [KIND.setAvailability, KIND.increaseAvailability, KIND.decreaseAvailability])
+  return command(kind, requestKey, (to) => {
+    writeBytes(to, id, 0, 16)
+    writeU32(to, day)
+    writeU8(to, random.below(60))
+    putName(to, room)
+  })
+}
+
+function deletion(random: Random, id: Uint8Array, today: number): Uint8Array {
+  const kind = pick(random, [KIND.deletePackage, KIND.deleteDay, KIND.deleteRoom])
+  return command(kind, undefined, (to) => {
+    writeBytes(to, id, 0, 16)
+    if (kind !== KIND.deleteRoom) writeU32(to, dayNear(random, today))
+    if (kind !== KIND.deleteDay) putName(to, `room${random.below(ROOM_TYPES)}`)
+  })
+}
+
+/** Many nights of one row: each takes as much memory as the whole table has rows. */
+function calendar(random: Random, id: Uint8Array, today: number, nights: number): Uint8Array[] {
+  const room = `room${random.below(ROOM_TYPES)}`
+  const first = random.below(YEAR)
+  return Array.from({ length: nights }, (_, n) => putPackage(id, room, today + ((first + n) % YEAR), 2, 70, 0))
+}
+
+/** True today, in days. */
+export function todayAt(nowUs: number): number {
+  return dayOf(EPOCH_MS + nowUs / 1_000)
+}

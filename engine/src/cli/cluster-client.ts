@@ -1,0 +1,246 @@
+/** HTTP client for the commands of `vacancy cluster`: reads the state of a shard and requests changes. */
+
+import { readFileSync } from 'node:fs'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { VacancyError } from '@vacancy/shared'
+import {
+  type ClusterInfo,
+  type ClusterOperations,
+  clusterInfoBody,
+  errorBody,
+  NODE_ROUTES,
+  type NodeSetTime,
+  operationsBody,
+  setTimeBody,
+} from '@vacancy/shared/contract'
+import { VERSION } from '@vacancy/shared/node'
+
+/** A node gives up after 6 s (http/cluster.ts); its caller waits a little longer. */
+const ANSWER_MS = 10_000
+const ANSWER_BYTES_MAX = 4 << 20
+
+export type Access = {
+  /** `HOST:PORT` each; the first reachable one is used. */
+  readonly nodes: readonly string[]
+  readonly token: string | undefined
+  /** Authorities of the nodes, PEM: selects TLS. */
+  readonly ca: string | undefined
+}
+
+/** The reply of a node. */
+export type Reply = { readonly status: number; readonly body: string; readonly atMs: number }
+
+export type Body = { readonly [key: string]: string | boolean }
+
+export type ClusterClient = {
+  /** The node in use, as `http://HOST:PORT`. */
+  readonly url: string
+  /** The document of the leader, since other nodes know less; that of the node in use if the leader is unreachable. */
+  readonly info: () => Promise<ClusterInfo>
+  readonly operations: () => Promise<ClusterOperations>
+  /** @returns the text of the 202 reply, and its time by the clock of the node */
+  readonly change: (path: string, body: Body) => Promise<{ readonly text: string; readonly atMs: number }>
+  /** Sets shard time, or returns the plan without `confirm`. Also for a standalone node. */
+  readonly setTime: (confirm: boolean) => Promise<NodeSetTime>
+}
+
+/**
+ * Finds the first node that responds.
+ *
+ * @throws VacancyError failure when none does, with a line per node
+ */
+export async function openClient(access: Access): Promise<ClusterClient> {
+  const faults: string[] = []
+  for (const node of access.nodes) {
+    const url = `${schemeOf(access)}//${node}`
+    try {
+      await send(access, 'GET', `${url}/health`)
+      return clientOf(access, url)
+    } catch (error) {
+      if (!(error instanceof VacancyError)) throw error
+      faults.push(error.message)
+    }
+  }
+  throw new VacancyError('failure', { reason: faults.join('\n') })
+}
+
+const schemeOf = ({ ca }: Access) => (ca === undefined ? 'http:' : 'https:')
+
+function clientOf(access: Access, url: string): ClusterClient {
+  const infoFrom = (from: string) => read(access, `${from}/cluster/info`, clusterInfoBody)
+  // A token sent over TLS must not be sent without.
+  const isElsewhere = (info: ClusterInfo) =>
+    info.leader_id !== info.node_id && info.leader_url.startsWith(schemeOf(access))
+  const orElse = async <T>(first: Promise<T>, second: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await first
+    } catch (error) {
+      if (!(error instanceof VacancyError)) throw error
+      return await second()
+    }
+  }
+  return {
+    url,
+    async info() {
+      const info = await infoFrom(url)
+      return isElsewhere(info) ? await orElse(infoFrom(info.leader_url), () => info) : info
+    },
+    async operations() {
+      const operationsFrom = (from: string) => read(access, `${from}/cluster/operations`, operationsBody)
+      const info = await infoFrom(url)
+      return await (isElsewhere(info)
+        ? orElse(operationsFrom(info.leader_url), () => operationsFrom(url))
+        : operationsFrom(url))
+    },
+    async change(path, body) {
+      const reply = await send(access, 'POST', `${url}${path}`, JSON.stringify(body))
+      if (reply.status !== 202) throw refusal(url, reply)
+      return { text: reply.body, atMs: reply.atMs }
+    },
+    async setTime(confirm) {
+      const at = `${url}${NODE_ROUTES.setTime.path}`
+      return parse(at, await send(access, 'POST', at, JSON.stringify({ confirm })), setTimeBody)
+    },
+  }
+}
+
+type Schema<T> = { readonly safeParse: (value: unknown) => { readonly data?: T | undefined } }
+
+async function read<T>(access: Access, url: string, schema: Schema<T>): Promise<T> {
+  return parse(url, await send(access, 'GET', url), schema)
+}
+
+function parse<T>(url: string, reply: Reply, schema: Schema<T>): T {
+  if (reply.status !== 200) throw refusal(url, reply)
+  const { data } = schema.safeParse(jsonOf(reply.body))
+  if (data === undefined) {
+    throw new VacancyError('failure', { reason: `${url} does not respond like a node of version ${VERSION}` })
+  }
+  return data
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The caller reports it with the expected form.
+    return undefined
+  }
+}
+
+const HINTS: { readonly [status: number]: string } = {
+  401: ' (give a token of its auth file with --token-file; without an auth file a node accepts no changes here)',
+  403: ' (the role of the token is below admin)',
+}
+
+function refusal(url: string, { status, body }: Reply): VacancyError {
+  const { host } = new URL(url)
+  return new VacancyError('failure', { reason: `${host} answered ${status}: ${errorText(body)}${HINTS[status] ?? ''}` })
+}
+
+function errorText(body: string): string {
+  // A proxy before the node may have replied with its own text.
+  return errorBody.safeParse(jsonOf(body)).data?.error ?? body.slice(0, 200)
+}
+
+/** @throws VacancyError connection_failed, connection_lost; failure for any reply except 200 with the schema */
+export async function fetchDocument<T>(access: Access, url: string, schema: Schema<T>): Promise<T> {
+  return await read(access, url, schema)
+}
+
+/** @returns undefined for 404 */
+export async function fetchBytes(access: Access, url: string, bytesMax: number): Promise<Uint8Array | undefined> {
+  const reply = await sendFor(access, 'GET', url, '', bytesMax)
+  if (reply.status === 404) return undefined
+  if (reply.status !== 200) throw refusal(url, { ...reply, body: reply.bytes.toString() })
+  return reply.bytes
+}
+
+/** @throws VacancyError failure for a status that is not among `expected` */
+export async function post(access: Access, url: string, expected: readonly number[]): Promise<void> {
+  const reply = await send(access, 'POST', url, '{}')
+  if (!expected.includes(reply.status)) throw refusal(url, reply)
+}
+
+async function send(access: Access, method: 'GET' | 'POST', url: string, body = ''): Promise<Reply> {
+  const { bytes, ...reply } = await sendFor(access, method, url, body, ANSWER_BYTES_MAX)
+  return { ...reply, body: bytes.toString() }
+}
+
+function sendFor(
+  { token, ca }: Access,
+  method: 'GET' | 'POST',
+  url: string,
+  body: string,
+  bytesMax: number,
+): Promise<Omit<Reply, 'body'> & { readonly bytes: Buffer }> {
+  const { promise, resolve, reject } = Promise.withResolvers<Omit<Reply, 'body'> & { readonly bytes: Buffer }>()
+  const { host } = new URL(url)
+  let isConnected = false
+  const fail = (error: NodeJS.ErrnoException) => {
+    const code = isConnected ? 'connection_lost' : 'connection_failed'
+    reject(new VacancyError(code, { address: host, reason: error.code ?? error.message }, { cause: error }))
+  }
+  const headers = {
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(method === 'POST' && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+  }
+  const options = { method, headers, agent: false, timeout: ANSWER_MS } as const
+  const request = url.startsWith('https:')
+    ? requestHttps(url, { ...options, ...(ca !== undefined && { ca }) })
+    : requestHttp(url, options)
+  request.on('socket', (socket) => {
+    socket.once('connect', () => {
+      isConnected = true
+    })
+  })
+  request.on('timeout', () => request.destroy(new Error(`no response within ${ANSWER_MS / 1000} s`)))
+  request.on('error', fail)
+  request.on('response', (response: IncomingMessage) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > bytesMax) request.destroy(new Error(`the response exceeds ${bytesMax} bytes`))
+      else chunks.push(chunk)
+    })
+    response.on('error', fail)
+    response.on('end', () => {
+      const atMs = Date.parse(response.headers.date ?? '')
+      resolve({ status: response.statusCode ?? 0, bytes: Buffer.concat(chunks), atMs: atMs || 0 })
+    })
+  })
+  request.end(body)
+  return promise
+}
+
+/**
+ * The token in a file: its first line.
+ *
+ * @throws VacancyError usage_error
+ */
+export function readToken(file: string | undefined): string | undefined {
+  if (file === undefined) return undefined
+  const [token = ''] = readText(file, '--token-file').split('\n')
+  // Never printed, not even when it is invalid.
+  if (!/^[\x21-\x7e]+$/.test(token.trim())) throw usage(`--token-file ${file}: its first line is not a token`)
+  return token.trim()
+}
+
+/** @throws VacancyError usage_error */
+export function readAuthorities(file: string | undefined): string | undefined {
+  return file === undefined ? undefined : readText(file, '--tls-ca')
+}
+
+function readText(file: string, flag: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw usage(`${flag} ${file}: cannot be read: ${(cause as Error).message}`, cause)
+  }
+}
+
+export function usage(reason: string, cause?: unknown): VacancyError {
+  return new VacancyError('usage_error', { reason }, { cause })
+}

@@ -1,0 +1,426 @@
+/**
+ * `vacancy cluster`: the state of a shard, and its changes (docs/design/http.md#cluster-changes). An accepted change
+ * has only been started. With --wait a command ends when the shard shows the result, or with the reason of the failure.
+ */
+
+import { isAbsolute } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EXIT, ID_RULE, parseId, VacancyError } from '@vacancy/shared'
+import type { ClusterInfo, ClusterOperation, NodeMember, NodeSetTime } from '@vacancy/shared/contract'
+import { type Command, defineCommand, runCommands } from '@vacancy/shared/node'
+import { type Body, type ClusterClient, openClient, readAuthorities, readToken, usage } from './cluster-client.ts'
+
+/** Polling interval of a waiting command. */
+const POLL_MS = 250
+/** A leader waits 10 minutes for a learner to catch up; after that its entry must be committed. */
+const WAIT_SECONDS = 660
+/** Tolerated clock difference between nodes when earlier operations are distinguished from the present one. */
+const CLOCKS_DIFFER_MS = 60_000
+
+const CLIENT_FLAGS = {
+  node: {
+    type: 'list',
+    value: 'HOST:PORT,…',
+    default: ['127.0.0.1:8080'],
+    summary: 'HTTP address of any node of the shard; of several, the first that responds is used.',
+  },
+  'token-file': { type: 'text', value: 'FILE', summary: 'File whose first line is a token of the auth file.' },
+  'tls-ca': { type: 'text', value: 'FILE', summary: 'Authorities of the nodes, PEM. Selects TLS.' },
+  json: { type: 'boolean', summary: 'One JSON document instead of text.' },
+} as const
+
+const CHANGE_FLAGS = {
+  ...CLIENT_FLAGS,
+  wait: { type: 'boolean', summary: 'Ends when the shard shows the result; progress goes to stderr.' },
+  'wait-secs': {
+    type: 'integer',
+    default: WAIT_SECONDS,
+    min: 1,
+    max: 86_400,
+    unit: 'seconds',
+    summary: 'How long to wait, with --wait. The change continues after that.',
+  },
+} as const
+
+type ClientFlags = {
+  readonly node: readonly string[]
+  readonly tokenFile: string | undefined
+  readonly tlsCa: string | undefined
+}
+type ChangeFlags = ClientFlags & { readonly json: boolean; readonly wait: boolean; readonly waitSecs: number }
+
+function open({ node, tokenFile, tlsCa }: ClientFlags): Promise<ClusterClient> {
+  for (const each of node) {
+    if (!/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(each)) throw usage(`--node: ${each} is not HOST:PORT`)
+  }
+  return openClient({ nodes: node, token: readToken(tokenFile), ca: readAuthorities(tlsCa) })
+}
+
+function print(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+const infoCommand = defineCommand({
+  name: 'vacancy cluster info',
+  component: 'CLUSTER',
+  summary: 'Shows the leader, the members with their progress, and what the shard waits for.',
+  flags: CLIENT_FLAGS,
+  run: async ({ flags }) => {
+    const client = await open(flags)
+    const info = await client.info()
+    print(flags.json ? [JSON.stringify(info, undefined, 2)] : infoLines(info))
+    return EXIT.ok
+  },
+})
+
+const operationsCommand = defineCommand({
+  name: 'vacancy cluster operations',
+  component: 'CLUSTER',
+  summary: 'Shows the running change and the latest finished ones with their results.',
+  flags: CLIENT_FLAGS,
+  run: async ({ flags }) => {
+    const client = await open(flags)
+    const shown = await client.operations()
+    print(flags.json ? [JSON.stringify(shown, undefined, 2)] : operationLines(shown.operation, shown.operations))
+    return EXIT.ok
+  },
+})
+
+/** A requested change, and how its result is recognized. */
+type Change = {
+  readonly label: string
+  readonly path: string
+  readonly body: Body
+  /** Its possible kinds among the operations. */
+  readonly kinds: readonly ClusterOperation['kind'][]
+  /** Undefined where it is unknown beforehand: a file's digest. */
+  readonly node: string | undefined
+  /** Whether the shard shows the result, given its earlier state; undefined when only the operations show it. */
+  readonly isShown?: (now: ClusterInfo, before: ClusterInfo) => boolean
+}
+
+const promoteCommand = defineCommand({
+  name: 'vacancy cluster promote',
+  component: 'CLUSTER',
+  summary: 'Promotes a learner to voter once it has caught up.',
+  flags: CHANGE_FLAGS,
+  operands: { name: 'NODE', min: 1, max: 1, summary: 'Id of the learner.' },
+  run: ({ flags, operands }) => {
+    const node = nodeOf(operands)
+    return run(flags, {
+      label: `promote ${node}`,
+      path: '/cluster/promote-learner',
+      body: { node_id: node },
+      kinds: ['promote'],
+      node,
+      isShown: ({ members }) => members.voters.includes(node),
+    })
+  },
+})
+
+const demoteCommand = defineCommand({
+  name: 'vacancy cluster demote',
+  component: 'CLUSTER',
+  summary: 'Demotes a voter to learner. A learner leaves the shard.',
+  flags: CHANGE_FLAGS,
+  operands: { name: 'NODE', min: 1, max: 1, summary: 'Id of the voter or learner.' },
+  run: ({ flags, operands }) => {
+    const node = nodeOf(operands)
+    return run(flags, {
+      label: `demote ${node}`,
+      path: '/cluster/demote-voter',
+      body: { node_id: node },
+      kinds: ['demote', 'remove'],
+      node,
+      isShown: ({ members: now }, { members: before }) =>
+        before.voters.includes(node)
+          ? now.learners.includes(node) && !now.voters.includes(node)
+          : ![...now.voters, ...now.learners].includes(node),
+    })
+  },
+})
+
+const transferCommand = defineCommand({
+  name: 'vacancy cluster transfer',
+  component: 'CLUSTER',
+  summary: 'Transfers leadership to another voter.',
+  flags: CHANGE_FLAGS,
+  operands: { name: 'NODE', min: 1, max: 1, summary: 'Id of the voter.' },
+  run: ({ flags, operands }) => {
+    const node = nodeOf(operands)
+    return run(flags, {
+      label: `transfer to ${node}`,
+      path: '/cluster/transfer-leader',
+      body: { target_node_id: node },
+      kinds: ['transfer'],
+      node,
+      isShown: (now) => now.leader_id === node,
+    })
+  },
+})
+
+const loadCommand = defineCommand({
+  name: 'vacancy cluster load',
+  component: 'CLUSTER',
+  summary: 'Replaces the data of the running shard with a snapshot, at one log index on all nodes.',
+  flags: CHANGE_FLAGS,
+  operands: {
+    name: 'FILE|DIGEST',
+    min: 1,
+    max: 1,
+    summary:
+      'A seed.snapshot on the machine of --node, by its absolute path; or one that the shard holds, by its content digest.',
+  },
+  run: ({ flags, operands }) => {
+    const [what = ''] = operands
+    const isHeld = isDigest(what)
+    if (!isHeld && !isAbsolute(what)) throw usage(`${what} is neither an absolute path nor 64 hexadecimal digits`)
+    return run(flags, {
+      label: `load ${what}`,
+      path: '/cluster/load',
+      body: isHeld ? { digest: what } : { file: what },
+      kinds: ['load'],
+      node: isHeld ? what : undefined,
+    })
+  },
+})
+
+const dropLoadCommand = defineCommand({
+  name: 'vacancy cluster drop-load',
+  component: 'CLUSTER',
+  summary: 'Deletes the snapshot of the data that a load replaced. This cannot be undone.',
+  flags: CHANGE_FLAGS,
+  operands: {
+    name: 'DIGEST',
+    min: 1,
+    max: 1,
+    summary: 'Content digest, as shown by `vacancy cluster operations`.',
+  },
+  run: ({ flags, operands }) => {
+    const [digest = ''] = operands
+    if (!isDigest(digest)) throw usage(`${digest} is not 64 hexadecimal digits`)
+    const label = `drop ${digest}`
+    return run(flags, { label, path: '/cluster/drop-load', body: { digest }, kinds: ['drop-load'], node: digest })
+  },
+})
+
+const setTimeCommand = defineCommand({
+  name: 'vacancy cluster set-time',
+  component: 'CLUSTER',
+  summary:
+    'Sets shard time, back or forward, to the clock that a majority of the voters shares. Also for a standalone node.',
+  flags: {
+    ...CLIENT_FLAGS,
+    'dry-run': { type: 'boolean', summary: 'Prints the plan, as without --yes.' },
+    yes: { type: 'boolean', summary: 'Does it.' },
+  },
+  run: async ({ flags }) => {
+    if (flags.yes && flags.dryRun) throw usage('--yes and --dry-run exclude each other')
+    const client = await open(flags)
+    const done = await client.setTime(flags.yes)
+    print(flags.json ? [JSON.stringify(done, undefined, 2)] : setTimeLines(done))
+    return EXIT.ok
+  },
+})
+
+function setTimeLines({ applied, ...plan }: NodeSetTime): string[] {
+  const { shard_time, new_time, import_nights, missed_nights, dropped_from } = plan
+  const range = ({ from, to }: { readonly from: string; readonly to: string }) =>
+    from === to ? from : `${from} to ${to}`
+  return [
+    `shard time   ${shard_time}`,
+    `new time     ${new_time}`,
+    ...(import_nights
+      ? [`new import   ${range(import_nights)}: maintenance dropped these nights; they can be sold again`]
+      : []),
+    ...(missed_nights ? [`missed       ${range(missed_nights)}: writes for these nights were refused as past`] : []),
+    ...(dropped_from ? [`dropped      ${dropped_from} and later: too far ahead to be held with the new time`] : []),
+    '',
+    applied ? 'The time is set.' : 'Nothing was changed. Add --yes to set the time.',
+  ]
+}
+
+function nodeOf([text = '']: readonly string[]): string {
+  const node = parseId(text)
+  if (node === undefined) throw usage(`${text}: a node id is ${ID_RULE}`)
+  return node
+}
+
+const isDigest = (text: string) => /^[0-9a-f]{64}$/.test(text)
+
+export const CLUSTER_COMMANDS: readonly Command[] = [
+  infoCommand,
+  promoteCommand,
+  demoteCommand,
+  transferCommand,
+  operationsCommand,
+  loadCommand,
+  dropLoadCommand,
+  setTimeCommand,
+]
+
+/** Runs one command of `vacancy cluster`; sets the exit code. */
+export async function clusterMain(args: readonly string[]): Promise<void> {
+  const [word] = args
+  if (word === undefined || word === '--help') {
+    print(help())
+    process.exitCode = word === undefined ? EXIT.usage : EXIT.ok
+    return
+  }
+  await runCommands(CLUSTER_COMMANDS, args)
+}
+
+function help(): string[] {
+  const rows = CLUSTER_COMMANDS.map(({ name, summary }) => `  ${(name.split(' ').at(-1) ?? '').padEnd(12)}${summary}`)
+  return [
+    'usage: vacancy cluster <command> [flags]',
+    '',
+    'Queries a node of a shard over HTTP. Any node forwards changes to the leader. Changes need an admin token.',
+    '',
+    ...rows,
+    '',
+    'flags of all       --node HOST:PORT,…  --token-file FILE  --tls-ca FILE  --json',
+    'of changes, also   --wait  --wait-secs N',
+    'of set-time, also  --yes  --dry-run',
+    '',
+    'Each has --help. For example:',
+    '  vacancy cluster info --node 127.0.0.1:8080',
+    '  vacancy cluster promote n4 --node 127.0.0.1:8080 --token-file admin.token --wait',
+  ]
+}
+
+/** Requests a change and, with --wait, follows it to its end. */
+async function run(flags: ChangeFlags, change: Change): Promise<number> {
+  const client = await open(flags)
+  const before = await client.info()
+  const known = await client.operations()
+  const { text, atMs } = await client.change(change.path, change.body)
+  const report = (result: string, reason = '') => {
+    const { label } = change
+    const { url: node } = client
+    print([
+      flags.json
+        ? JSON.stringify({ asked: label, node, answer: text, result, reason })
+        : wordsOf(label, text, result, reason),
+    ])
+  }
+  if (!flags.wait) {
+    report('begun')
+    return EXIT.ok
+  }
+  const old = new Set(known.operations.map((operation) => JSON.stringify(operation)))
+  const isNew = (operation: ClusterOperation) =>
+    !old.has(JSON.stringify(operation)) && Date.parse(operation.at) > atMs - CLOCKS_DIFFER_MS
+  const ended = await follow(client, change, { before, isNew, waitMs: flags.waitSecs * 1000 })
+  if (ended.result === 'done' || flags.json) report(ended.result, ended.reason)
+  if (ended.result === 'done') return EXIT.ok
+  throw new VacancyError('failure', { reason: `${change.label}: ${ended.reason}` })
+}
+
+function wordsOf(label: string, text: string, result: string, reason: string): string {
+  if (result === 'begun') return `${label}: ${text}; see \`vacancy cluster operations\` for the result`
+  return `${label}: ${result}${result === 'done' && reason !== '' ? ` (${reason})` : ''}`
+}
+
+type Watch = {
+  readonly before: ClusterInfo
+  readonly isNew: (operation: ClusterOperation) => boolean
+  readonly waitMs: number
+}
+
+/** Polls until the shard shows the result, the leader reports a failure, or the time is over. */
+async function follow(
+  client: ClusterClient,
+  change: Change,
+  { before, isNew, waitMs }: Watch,
+): Promise<{ result: 'done' | 'failed' | 'unknown'; reason: string }> {
+  const started = performance.now()
+  let printed = ''
+  const progress = (line: string) => {
+    if (line === printed) return
+    printed = line
+    process.stderr.write(`${change.label}: ${line}\n`)
+  }
+  const isOurs = ({ kind, node }: { readonly kind: ClusterOperation['kind']; readonly node: string }) =>
+    change.kinds.includes(kind) && (change.node === undefined || change.node === node)
+  while (performance.now() - started < waitMs) {
+    try {
+      const info = await client.info()
+      const { operations } = await client.operations()
+      const ended = operations.find((operation) => isNew(operation) && isOurs(operation))
+      if (change.isShown?.(info, before)) return { result: 'done', reason: '' }
+      if (ended && (ended.result === 'failed' || !change.isShown)) return ended
+      const running = info.operation && isOurs(info.operation) ? info.operation.step : undefined
+      progress(running ?? (info.leader_id === '' ? 'no leader at the moment' : 'the shard does not show it yet'))
+    } catch (error) {
+      if (!(error instanceof VacancyError)) throw error
+      // Nodes may restart, and the leader may change: the change continues.
+      progress(error.message)
+    }
+    await sleep(POLL_MS)
+  }
+  return { result: 'unknown', reason: `not seen within ${waitMs / 1000} s; the change continues` }
+}
+
+function infoLines(info: ClusterInfo): string[] {
+  const { bootstrap, operation, last_operation: last } = info
+  const place = `shard ${info.shard_id}${info.zone_id === '' ? '' : `, zone ${info.zone_id}`}`
+  const leader = info.leader_id === '' ? 'no leader' : `leader ${info.leader_id}`
+  return [
+    `${place}: ${leader}, term ${info.term}, committed to ${info.commit_index}, as ${info.node_id} sees it`,
+    ...(info.joint ? ['a change of the voters is running: both the old and the new majority count'] : []),
+    ...(info.nodes.length === 0 ? [] : ['', ...table(MEMBER_COLUMNS, info.nodes.map(memberRow))]),
+    ...(bootstrap
+      ? [
+          '',
+          `not formed: ${bootstrap.why}`,
+          ...table(
+            ['voter', 'state', 'snapshot', 'index', 'details'],
+            bootstrap.voters.map(({ id, state, snapshot, index, detail }) => [
+              id,
+              state,
+              snapshot.slice(0, 12),
+              snapshot === '' ? '' : index,
+              detail,
+            ]),
+          ),
+        ]
+      : []),
+    ...(operation
+      ? ['', `running: ${operation.kind} ${operation.node}, since ${operation.started_at}: ${operation.step}`]
+      : []),
+    ...(last ? ['', `last change: ${last.kind} ${last.node} ${last.result} at ${last.at}${because(last)}`] : []),
+  ]
+}
+
+const MEMBER_COLUMNS = ['node', 'role', 'voter', 'health', 'index', 'behind', 'seconds', 'host']
+
+function memberRow(member: NodeMember): (string | number)[] {
+  const { id, role, voter, health, match_index, lag_entries, lag_seconds, host } = member
+  return [id, role, voter ? 'yes' : 'no', health, match_index ?? '', lag_entries ?? '', lag_seconds ?? '', host]
+}
+
+function because({ reason }: ClusterOperation): string {
+  return reason === '' ? '' : `: ${reason}`
+}
+
+function operationLines(running: ClusterInfo['operation'], ended: readonly ClusterOperation[]): string[] {
+  const rows = ended.map(({ at, kind, node, result, reason }) => [at, kind, node, result, reason])
+  const lines = [
+    ...(running ? [`running: ${running.kind} ${running.node}, since ${running.started_at}: ${running.step}`] : []),
+    ...(rows.length > 0 ? table(['ended', 'change', 'node', 'result', 'details'], rows) : []),
+  ]
+  return lines.length === 0 ? ['no changes since the leader began to lead'] : lines
+}
+
+/** Aligned columns, numbers to the right. */
+function table(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
+  const isNumber = columns.map((_, at) => rows.some((row) => typeof row[at] === 'number'))
+  const widths = columns.map((name, at) => Math.max(name.length, ...rows.map((row) => String(row[at]).length)))
+  return [columns, ...rows].map((row) =>
+    row
+      .map((cell, at) => (isNumber[at] ? String(cell).padStart(widths[at] ?? 0) : String(cell).padEnd(widths[at] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  )
+}

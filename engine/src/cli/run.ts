@@ -1,0 +1,299 @@
+/**
+ * Commands `vacancy run` and `vacancy run-clustered`: a standalone node, or a member of a shard
+ * (docs/design/http.md#node-flags).
+ */
+
+import { ID_RULE, parseDay, parseId, VacancyError } from '@vacancy/shared'
+import {
+  createLogger,
+  defineCommand,
+  LOG_FORMATS,
+  type Log,
+  loadCodecFile,
+  loadTls,
+  runProgram,
+  type TlsFiles,
+  VERSION,
+} from '@vacancy/shared/node'
+import type { ClusterNodeOptions } from '../cluster-node.ts'
+import { codecsFileOf, ENGINE_SCHEMA, type EngineConfig, loadEngineConfig, requireNodeIdOf } from '../config.ts'
+import { type NodeOptions, type RunningNode, startNode } from '../node.ts'
+import { checkPeerTls } from '../transport/peer-tls.ts'
+
+const TLS_FLAGS = {
+  'tcp-cert-path': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'Certificate of the TCP listener, PEM; with --tcp-key-path.',
+  },
+  'tcp-key-path': { type: 'text', value: 'FILE', summary: 'Its key.' },
+  'api-cert-path': {
+    type: 'text',
+    value: 'FILE',
+    summary: 'Certificate of the HTTP listener, PEM; with --api-key-path.',
+  },
+  'api-key-path': { type: 'text', value: 'FILE', summary: 'Its key.' },
+} as const
+
+const COMMON_FLAGS = {
+  config: {
+    type: 'text',
+    value: 'FILE',
+    summary: 'Configuration. Default: ./vacancy.yml, then /etc/vacancy/vacancy.yml.',
+  },
+  'auth-file': { type: 'text', value: 'FILE', summary: 'Tokens and roles; read again when it changes.' },
+  'tcp-listen-addr': { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address of the TCP listener.' },
+  'api-listen-addr': { type: 'text', value: 'HOST', default: '127.0.0.1', summary: 'Address of the HTTP listener.' },
+  ...TLS_FLAGS,
+  'accept-date': {
+    type: 'text',
+    value: 'YYYY-MM-DD',
+    summary: 'Lets maintenance advance to this date, however long ago the last one was.',
+  },
+  'drain-secs': {
+    type: 'integer',
+    default: 10,
+    min: 0,
+    max: 600,
+    unit: 'seconds',
+    summary: 'Time to finish requests in flight when stopping.',
+  },
+  'log-format': { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
+} as const
+
+export const runCommand = defineCommand({
+  name: 'vacancy run',
+  component: 'RUN',
+  summary: 'Starts a standalone node: TCP protocol and HTTP API over the data in its folder.',
+  flags: {
+    codecs: { type: 'text', value: 'FILE', summary: 'Codec list. Default: codecs.yml beside the configuration.' },
+    'shard-id': { type: 'text', value: 'ID', summary: 'Shard that the data must belong to. Default: any.' },
+    'node-id': { type: 'text', value: 'ID', default: 'node-1', summary: 'Id of this node, kept in its folder.' },
+    'accept-loss': {
+      type: 'boolean',
+      summary: 'Sets damaged data aside, starts from the valid part, and prints the loss.',
+    },
+    ...COMMON_FLAGS,
+  },
+  settings: ENGINE_SCHEMA,
+  run: async ({ flags, given, warnings }) => {
+    const config = loadEngineConfig({ file: flags.config, given })
+    const codecs = loadCodecFile(flags.codecs ?? codecsFileOf(config), 'codecs')
+    const log = openLog(config, flags, warnings)
+    await runNode(log, flags, () =>
+      Promise.resolve({
+        ...commonOptions(config, flags, log),
+        codecs,
+        shardId: flags.shardId,
+        acceptLoss: flags.acceptLoss,
+        rejoin: false,
+        cluster: undefined,
+      }),
+    )
+    return undefined
+  },
+})
+
+export const runClusteredCommand = defineCommand({
+  name: 'vacancy run-clustered',
+  component: 'RUN_CLUSTERED',
+  summary:
+    'Starts a member of a shard: as `run`, with every write on a majority of the voters before it is acknowledged.',
+  flags: {
+    'node-id': { type: 'text', value: 'ID', required: true, summary: 'Id of this node, kept in its folder.' },
+    'shard-id': { type: 'text', value: 'ID', required: true, summary: 'The shard it belongs to.' },
+    'zone-id': { type: 'text', value: 'ID', required: true, summary: 'The zone of the node.' },
+    'initial-voters': {
+      type: 'text',
+      value: 'ID,ID,…',
+      required: true,
+      summary: 'The nodes that found the shard, the same list on each; a node not in it joins as a learner.',
+    },
+    'registry-addr': { type: 'text', value: 'URL', required: true, summary: 'The registry: http://host:port.' },
+    'resolver-addr': { type: 'text', value: 'URL', required: true, summary: 'The resolver: http://host:port.' },
+    seed: {
+      type: 'text',
+      value: 'ID,ID,…',
+      summary: 'Nodes to contact first; one that responds is enough. Default: the initial voters.',
+    },
+    'cert-path': { type: 'text', value: 'FILE', summary: 'Certificate of this node for its peers, PEM.' },
+    'key-path': { type: 'text', value: 'FILE', summary: 'Its key.' },
+    'ca-cert-path': { type: 'text', value: 'FILE', summary: 'Certificate authority of the shard, PEM.' },
+    'insecure-cluster': {
+      type: 'boolean',
+      summary: 'Plain TCP between nodes, without certificates: for development on one machine.',
+    },
+    'quic-listen-addr': {
+      type: 'text',
+      value: 'HOST',
+      default: '127.0.0.1',
+      summary: 'Address of the listener for other nodes.',
+    },
+    'registry-token-file': { type: 'text', value: 'FILE', summary: 'Token for the registry.' },
+    'registry-ca': { type: 'text', value: 'FILE', summary: 'Certificate authority of an https registry, PEM.' },
+    'resolver-token-file': { type: 'text', value: 'FILE', summary: 'Token for the resolver.' },
+    'form-with-majority': {
+      type: 'boolean',
+      summary: 'Lets a strict majority of empty initial voters found an empty shard. Set it on each of them.',
+    },
+    rejoin: {
+      type: 'boolean',
+      summary: 'Sets the data of this node aside and rejoins as a new member, which gets its data from the others.',
+    },
+    ...COMMON_FLAGS,
+  },
+  settings: ENGINE_SCHEMA,
+  run: async ({ flags, given, warnings }) => {
+    const config = loadEngineConfig({ file: flags.config, given })
+    const { shardId, zoneId, nodeId } = flags
+    for (const [flag, id] of Object.entries({ 'node-id': nodeId, 'shard-id': shardId, 'zone-id': zoneId })) {
+      requireId(flag, id)
+    }
+    const voters = idList('initial-voters', flags.initialVoters)
+    const cluster: ClusterNodeOptions = {
+      zoneId,
+      initialVoters: voters,
+      seeds: flags.seed === undefined ? voters : idList('seed', flags.seed),
+      formWithMajority: flags.formWithMajority,
+      host: flags.quicListenAddr,
+      tls: clusterTls(flags.certPath, flags.keyPath, flags.caCertPath, flags.insecureCluster),
+      registry: { url: flags.registryAddr, tokenFile: flags.registryTokenFile, caFile: flags.registryCa },
+      resolver: { url: flags.resolverAddr, tokenFile: flags.resolverTokenFile },
+    }
+    const log = openLog(config, flags, warnings)
+    if (voters.length % 2 === 0)
+      log.warn({ voters }, `${voters.length} voters tolerate no more failures than ${voters.length - 1}`)
+    if (flags.insecureCluster) log.warn({}, 'traffic between nodes is not encrypted (--insecure-cluster)')
+    // Checked before any file is opened or the node registers.
+    if (cluster.tls) {
+      const { cert, key, ca } = cluster.tls
+      checkPeerTls(loadTls({ cert, key, clientCa: ca }), nodeId, requireNodeIdOf(config))
+    }
+    const { codecsOfRegistry } = await import('../cluster-node.ts')
+    await runNode(log, flags, async () => ({
+      ...commonOptions(config, flags, log),
+      codecs: await codecsOfRegistry(cluster, { nodeId, shardId, zoneId }, config.values.dataDir, log),
+      shardId,
+      acceptLoss: false,
+      rejoin: flags.rejoin,
+      cluster,
+    }))
+    return undefined
+  },
+})
+
+type CommonFlags = {
+  readonly nodeId: string
+  readonly shardId: string | undefined
+  readonly authFile: string | undefined
+  readonly tcpListenAddr: string
+  readonly apiListenAddr: string
+  readonly tcpCertPath: string | undefined
+  readonly tcpKeyPath: string | undefined
+  readonly apiCertPath: string | undefined
+  readonly apiKeyPath: string | undefined
+  readonly acceptDate: string | undefined
+  readonly drainSecs: number
+  readonly logFormat: (typeof LOG_FORMATS)[number]
+}
+
+function openLog(config: EngineConfig, flags: CommonFlags, warnings: readonly string[]): Log {
+  const log = createLogger({
+    level: config.values.logLevel,
+    format: flags.logFormat,
+    component: 'node',
+    id: flags.nodeId,
+    ...(flags.shardId === undefined ? {} : { shard: flags.shardId }),
+  })
+  for (const warning of warnings) log.warn({}, warning)
+  return log
+}
+
+type Given = Omit<NodeOptions, 'onEnd'>
+
+function commonOptions(
+  config: EngineConfig,
+  flags: CommonFlags,
+  log: Log,
+): Omit<Given, 'codecs' | 'shardId' | 'acceptLoss' | 'rejoin' | 'cluster'> {
+  return {
+    config,
+    dataDir: config.values.dataDir,
+    nodeId: flags.nodeId,
+    version: VERSION,
+    tcpHost: flags.tcpListenAddr,
+    apiHost: flags.apiListenAddr,
+    authFile: flags.authFile,
+    tcpTls: tlsFiles('tcp', flags.tcpCertPath, flags.tcpKeyPath),
+    apiTls: tlsFiles('api', flags.apiCertPath, flags.apiKeyPath),
+    acceptDay: acceptDay(flags.acceptDate),
+    drainSeconds: flags.drainSecs,
+    logFormat: flags.logFormat,
+    clockOffsetMs: 0,
+    log,
+  }
+}
+
+async function runNode(log: Log, flags: CommonFlags, options: () => Promise<Given>): Promise<void> {
+  let node: RunningNode | undefined
+  await runProgram(
+    {
+      start: async (life) => {
+        node = await startNode({
+          ...(await options()),
+          onEnd: (code) => life.stop({ code, reason: 'the node ends on its own' }),
+        })
+        process.stdout.write(
+          `serving: tcp ${flags.tcpListenAddr}:${node.tcpPort}, http ${flags.apiListenAddr}:${node.apiPort}\n`,
+        )
+      },
+      stop: async () => await node?.stop(),
+      reload: () => node?.reload(),
+    },
+    { log, drainMs: (flags.drainSecs + 5) * 1000 },
+  )
+}
+
+function clusterTls(
+  cert: string | undefined,
+  key: string | undefined,
+  ca: string | undefined,
+  isInsecure: boolean,
+): ClusterNodeOptions['tls'] {
+  if (isInsecure) {
+    if (cert === undefined && key === undefined && ca === undefined) return undefined
+    throw new VacancyError('usage_error', { reason: '--insecure-cluster excludes certificates' })
+  }
+  if (cert !== undefined && key !== undefined && ca !== undefined) return { cert, key, ca }
+  throw new VacancyError('usage_error', {
+    reason:
+      '--cert-path, --key-path and --ca-cert-path are needed; `vacancy certs` creates them; --insecure-cluster works without',
+  })
+}
+
+function requireId(flag: string, id: string): void {
+  if (parseId(id) === undefined)
+    throw new VacancyError('usage_error', { reason: `--${flag}: "${id}" is not an id (${ID_RULE})` })
+}
+
+function idList(flag: string, text: string): string[] {
+  const ids = text.split(',').map((id) => id.trim())
+  for (const id of ids) requireId(flag, id)
+  const twice = ids.find((id, at) => ids.indexOf(id) !== at)
+  if (twice !== undefined) throw new VacancyError('usage_error', { reason: `--${flag}: "${twice}" is listed twice` })
+  return ids
+}
+
+function tlsFiles(what: string, cert: string | undefined, key: string | undefined): TlsFiles | undefined {
+  if (cert === undefined && key === undefined) return undefined
+  if (cert !== undefined && key !== undefined) return { cert, key }
+  throw new VacancyError('usage_error', { reason: `--${what}-cert-path and --${what}-key-path require each other` })
+}
+
+function acceptDay(text: string | undefined): number {
+  if (text === undefined) return 0
+  const day = parseDay(text)
+  if (day === undefined)
+    throw new VacancyError('usage_error', { reason: `--accept-date: ${text} is not a date YYYY-MM-DD` })
+  return day
+}

@@ -1,0 +1,111 @@
+/** Operator requests: a member forwards them to its leader, which answers. */
+
+import { unreachable } from '@vacancy/shared'
+import type { AdminFrame } from '../transport/frames.ts'
+import { sendFrame } from '../transport/peers.ts'
+import { obtainSnapshot, onDrop, onHold, startDrop, startLoad } from './bulk-load-coordinator.ts'
+import { type AdminAnswer, isReady, type Member, nodeOf } from './member-state.ts'
+import { startDemote, startPromote, startTransfer } from './membership.ts'
+import { pump } from './proposals.ts'
+import { setShardTime } from './set-time.ts'
+
+/** Longer than the caller waits, so the caller already knows that the outcome is open (http/cluster.ts). */
+const ADMIN_MS = 6_000
+
+const ADMIN_WAITING_MAX = 64
+
+/** An operator's request to a shard. */
+export type AdminRequest =
+  | { readonly kind: 'promote' | 'demote' | 'transfer'; readonly node: string }
+  | { readonly kind: 'load'; readonly file: string }
+  | { readonly kind: 'load' | 'drop-load'; readonly digest: string }
+  | { readonly kind: 'set-time'; readonly confirm: boolean }
+
+/** The request as the leader receives it. */
+type AdminCommand = Pick<AdminFrame, 'kind' | 'node' | 'digest' | 'detail'>
+
+type OnAdmin = (answer: AdminAnswer) => void
+
+/** Requests a change. A node that does not lead forwards it to the leader. Calls back once. */
+export function requestAdmin(member: Member, what: AdminRequest, onAnswer: OnAdmin): void {
+  switch (what.kind) {
+    case 'load':
+      // This node brings the snapshot in; the leader only learns its digest.
+      return obtainSnapshot(member.loads, what, (result) => {
+        if ('status' in result) onAnswer(result)
+        else sendToLeader(member, { kind: 'load', node: '', ...result }, onAnswer)
+      })
+    case 'drop-load':
+      return sendToLeader(member, { kind: what.kind, node: '', digest: what.digest, detail: '' }, onAnswer)
+    case 'set-time': {
+      // A leader of an older version does not know the frame.
+      if (member.replica.machine.featureLevel() < 1) return setShardTime(member.replica, false, onAnswer)
+      const detail = what.confirm ? CONFIRMED : ''
+      return sendToLeader(member, { kind: what.kind, node: '', digest: '', detail }, onAnswer)
+    }
+    default:
+      return sendToLeader(member, { kind: what.kind, node: what.node, digest: '', detail: '' }, onAnswer)
+  }
+}
+
+function sendToLeader(member: Member, command: AdminCommand, onAnswer: OnAdmin): void {
+  const { raft } = member.replica
+  if (raft.role === 'leader') {
+    decideAdmin(member, command, onAnswer)
+    pump(member.replica)
+    return
+  }
+  const leader = nodeOf(member, raft.leader)
+  if (leader === undefined || raft.leader === 0) return onAnswer({ status: 503, text: 'no leader' })
+  if (member.admin.size >= ADMIN_WAITING_MAX) return onAnswer({ status: 503, text: 'cluster busy, please retry' })
+  const id = member.nextAdmin++
+  if (!sendFrame(member.peers, leader, { type: 'admin', id, ...command }))
+    return onAnswer({ status: 503, text: 'no leader' })
+  member.admin.set(id, { onAnswer, deadlineMs: member.env.clock.monotonicMs() + ADMIN_MS })
+}
+
+const CONFIRMED = 'confirm'
+
+function decideAdmin(member: Member, command: AdminCommand, onAnswer: OnAdmin): void {
+  const { membership, loads, replica } = member
+  switch (command.kind) {
+    case 'promote':
+      return onAnswer(startPromote(membership, command.node))
+    case 'demote':
+      return onAnswer(startDemote(membership, command.node))
+    case 'transfer':
+      return onAnswer(startTransfer(membership, command.node))
+    case 'load':
+      return startLoad(loads, command.digest, command.detail, onAnswer)
+    case 'drop-load':
+      return startDrop(loads, command.digest, onAnswer)
+    case 'set-time':
+      if (!isReady(member)) return onAnswer({ status: 503, text: 'no leader' })
+      return setShardTime(replica, command.detail === CONFIRMED, onAnswer)
+    default:
+      return unreachable(command.kind)
+  }
+}
+
+/** Forwarded once, not twice: a leader that has just changed answers that it does not lead. */
+export function onAdminFrame(member: Member, peer: string, frame: AdminFrame): void {
+  const { id, kind } = frame
+  // Not an operator's request but a command of the leader to its members.
+  if (id === 0) return kind === 'load' ? onHold(member.loads, peer, frame) : onDrop(member.loads, frame)
+  const reply = ({ status: code, text }: AdminAnswer) =>
+    void sendFrame(member.peers, peer, { type: 'adminReply', id, ok: code === 202, status: code, text })
+  if (member.replica.raft.role === 'leader') decideAdmin(member, frame, reply)
+  else reply({ status: 503, text: 'no leader' })
+}
+
+export function adminStatus(code: number): AdminAnswer['status'] {
+  return code === 202 || code === 404 || code === 409 ? code : 503
+}
+
+export function expireAdmin({ admin }: Member, now: number): void {
+  for (const [id, { deadlineMs, onAnswer }] of admin) {
+    if (now < deadlineMs) continue
+    admin.delete(id)
+    onAnswer({ status: 503, text: 'the leader did not answer' })
+  }
+}

@@ -1,0 +1,276 @@
+import { createHash } from 'node:crypto'
+import { createCodecList } from '@vacancy/shared'
+import { expect, test } from 'vitest'
+import {
+  contentOf,
+  copyDisk,
+  crash,
+  createSimulatedDisk,
+  cut,
+  damage,
+  fillDisk,
+  picture,
+  restart,
+  type SimulatedDisk,
+} from '../testing/disk.ts'
+import { createSimulation } from '../testing/simulation.ts'
+import {
+  beginWriting,
+  closeDataDirectory,
+  createCluster,
+  type DataDirectory,
+  ensureReserve,
+  logIdentity,
+  openDataDirectory,
+  releaseReserve,
+  setAside,
+  writeClean,
+  writeCluster,
+} from './data-directory.ts'
+
+const PATH = '/srv/vacancy/data'
+const CODECS = createCodecList(['breakfast', 'wifi'])
+const sha256 = (bytes: Uint8Array) => Uint8Array.from(createHash('sha256').update(bytes).digest())
+
+const GENESIS = {
+  shardId: 's1',
+  codecs: CODECS,
+  base: { index: 1, term: 1 },
+  snapshotDigest: 'abcd',
+  voters: ['n1'],
+}
+
+function open(disk = createSimulatedDisk(), processId = 100, nodeId = 'n1', processes?: Map<number, string>) {
+  const simulation = createSimulation({ disk, processId, seed: processId, ...(processes && { processes }) })
+  return { simulation, disk, directory: openDataDirectory(simulation.env, PATH, { nodeId }) }
+}
+
+/** Names in the folder except LOCK, which is never synced and is void after a reboot. */
+function namesOf(disk: SimulatedDisk): string[] {
+  return disk.list(PATH).filter((name) => name !== 'LOCK')
+}
+
+function formed(): { disk: SimulatedDisk; directory: DataDirectory } {
+  const { disk, directory } = open()
+  writeCluster(directory, createCluster(GENESIS, sha256))
+  return { disk, directory }
+}
+
+test('a folder is created with its parents and survives an immediate crash', () => {
+  const { disk, directory } = open()
+  const after = crash(disk, () => false)
+
+  expect(namesOf(after)).toEqual(['IDENTITY', 'snapshots', 'wal'])
+  expect(directory).toMatchObject({ cluster: undefined, isClean: false, identity: { nodeId: 'n1' } })
+  expect(directory.identity.incarnation).toMatch(/^[0-9a-f]{32}$/)
+  expect(open(after).directory.identity).toEqual(directory.identity)
+})
+
+test('a folder that another node creates at the same moment is used', () => {
+  const disk = createSimulatedDisk()
+  const made = disk.makeDirectory.bind(disk)
+  let others = 0
+  disk.makeDirectory = (path) => {
+    if (path === '/srv/vacancy' && others++ === 0) made(path)
+    made(path)
+  }
+
+  const { directory } = open(disk)
+
+  expect(others).toBe(1)
+  expect(directory.path).toBe(PATH)
+  expect(disk.stat(PATH)?.isDirectory).toBe(true)
+})
+
+test('a wiped folder gets another incarnation', () => {
+  const first = open(createSimulatedDisk(), 100).directory.identity.incarnation
+  const second = open(createSimulatedDisk(), 101).directory.identity.incarnation
+  expect(first).not.toBe(second)
+})
+
+test('the genesis is a pure function of the values that the voters agree on', () => {
+  const cluster = createCluster({ ...GENESIS, voters: ['b', 'a'] }, sha256)
+  expect(cluster).toEqual(createCluster({ ...GENESIS, voters: ['a', 'b'] }, sha256))
+  const others = [
+    { shardId: 's2' },
+    { voters: ['a', 'b', 'c'] },
+    { snapshotDigest: '' },
+    { base: { index: 2, term: 1 } },
+    { base: { index: 1, term: 2 } },
+  ]
+  const ids = others.map((other) => createCluster({ ...GENESIS, voters: ['a', 'b'], ...other }, sha256).clusterId)
+  expect(new Set([cluster.clusterId, ...ids]).size).toBe(others.length + 1)
+})
+
+test('a formed node finds its genesis again, whole', () => {
+  const { disk, directory } = formed()
+  const again = open(crash(disk, () => false)).directory
+
+  expect(again.cluster).toEqual(directory.cluster)
+  expect(again.cluster?.codecs).toEqual(['breakfast', 'wifi'])
+  const identity = logIdentity(again, again.cluster as NonNullable<typeof again.cluster>)
+  expect([identity.clusterId.length, identity.incarnation.length, identity.codecHash.length]).toEqual([16, 16, 32])
+})
+
+test('the error names a live owner, which keeps the folder', () => {
+  const { disk, simulation } = open()
+  const before = picture(disk)
+
+  expect(() => open(restart(disk), 101, 'n1', simulation.processes)).toThrow(
+    expect.objectContaining({ code: 'directory_in_use', fields: { directory: PATH, pid: 100 } }),
+  )
+  expect(picture(disk)).toEqual(before)
+})
+
+test('a lock of a dead process, of another boot, or half written is taken over', () => {
+  const { disk } = open()
+  expect(open(restart(disk), 101).directory.identity.nodeId).toBe('n1')
+
+  const sameIdAgain = new Map([[100, 'another start']])
+  expect(open(restart(disk), 102, 'n1', sameIdAgain).directory).toBeDefined()
+
+  cut(disk, `${PATH}/LOCK`, 5)
+  expect(open(restart(disk), 103).directory).toBeDefined()
+  expect(disk.list(PATH)).toContain('LOCK')
+})
+
+test('of two processes that find a stale lock only one continues', () => {
+  const { disk } = open()
+  const processes = new Map<number, string>()
+  const slow = createSimulation({ disk: restart(disk), processId: 101, processes })
+  processes.delete(100)
+  let isRaced = false
+  slow.disk.fault = ({ call, path }) => {
+    // Just before the slow process moves the stale lock away, a fast one takes it over.
+    if (call === 'rename' && path.includes('LOCK') && !isRaced) {
+      isRaced = true
+      open(restart(disk), 102, 'n1', processes)
+    }
+    return undefined
+  }
+
+  expect(() => openDataDirectory(slow.env, PATH, { nodeId: 'n1' })).toThrow(
+    expect.objectContaining({ code: 'directory_in_use', fields: expect.objectContaining({ pid: 102 }) }),
+  )
+  expect(new TextDecoder().decode(contentOf(disk, `${PATH}/LOCK`))).toContain('"processId":102')
+})
+
+test('a clean shutdown leaves CLEAN and no lock; the next run deletes CLEAN before it writes', () => {
+  const { disk, directory } = formed()
+  writeClean(directory)
+  closeDataDirectory(directory)
+  const stopped = crash(disk, () => false)
+  expect(namesOf(stopped)).toEqual(['CLEAN', 'CLUSTER', 'IDENTITY', 'snapshots', 'wal'])
+
+  const next = open(stopped)
+  expect(next.directory.isClean).toBe(true)
+  beginWriting(next.directory)
+
+  expect(open(crash(next.disk, () => false)).directory.isClean).toBe(false)
+})
+
+test('a folder of another node is refused (65)', () => {
+  const { disk, directory } = open()
+  closeDataDirectory(directory)
+  expect(() => open(restart(disk), 101, 'n2')).toThrow(expect.objectContaining({ code: 'data_conflict' }))
+  expect(disk.list(PATH)).not.toContain('LOCK')
+})
+
+test('a folder that cannot be written is refused with the reason (64)', () => {
+  const cases: [string, string][] = [
+    ['EROFS', 'read-only'],
+    ['EACCES', 'is not writable'],
+  ]
+  for (const [code, message] of cases) {
+    const { disk } = formed()
+    const copy = copyDisk(disk)
+    copy.fault = ({ call }) => (call === 'create' || call === 'makeDirectory' ? { kind: 'fail', code } : undefined)
+    expect(() => open(copy)).toThrow(expect.objectContaining({ code: 'invalid_config' }))
+    expect(() => open(copy)).toThrow(message)
+  }
+  const file = createSimulatedDisk()
+  file.open('/srv', 'create')
+  expect(() => open(file)).toThrow('is not a folder')
+})
+
+test('a node starts on a full disk by releasing the reserve, and reports when there is none', () => {
+  const { disk, directory } = formed()
+  expect(ensureReserve(directory, 4096)).toBe(true)
+  closeDataDirectory(directory)
+  const full = fillDisk(restart(disk))
+
+  const { simulation, directory: again } = open(full)
+  expect(simulation.lines.some(({ message }) => message.includes('reserve released'))).toBe(true)
+  expect(again.cluster).toBeDefined()
+  closeDataDirectory(again)
+  expect(() => open(fillDisk(restart(full)))).toThrow(expect.objectContaining({ code: 'no_room' }))
+})
+
+test('the reserve is created when there is room, released once, and never fills the disk', () => {
+  const { disk, directory } = formed()
+  expect(ensureReserve(directory, 8192)).toBe(true)
+  expect(disk.stat(`${PATH}/reserve.bin`)?.bytes).toBe(8192)
+  expect(releaseReserve(directory)).toBe(true)
+  expect(releaseReserve(directory)).toBe(false)
+
+  disk.capacityBytes = 20_000
+  expect(ensureReserve(directory, 8192)).toBe(false)
+  expect(disk.list(PATH)).not.toContain('reserve.bin')
+})
+
+test('data is set aside whole, in order, and durably', () => {
+  const { disk, directory } = formed()
+  const file = disk.open(`${PATH}/wal/a`, 'create')
+  disk.write(file, Uint8Array.of(1), 0, 1, 0)
+  disk.syncData(file)
+  disk.syncDirectory(`${PATH}/wal`)
+
+  const place = setAside(directory, ['wal', 'nothing', 'CLUSTER'], 'codecs-changed')
+
+  expect(place).toBe('quarantine/20260115T120000Z-codecs-changed')
+  const after = crash(disk, () => false)
+  expect(namesOf(after)).toEqual(['IDENTITY', 'quarantine', 'snapshots'])
+  expect(after.list(`${PATH}/${place}/wal`)).toEqual(['a'])
+  expect(setAside(directory, ['nothing', 'CLUSTER'], 'codecs-changed')).toBe('')
+  expect(disk.list(`${PATH}/wal`)).toEqual([])
+})
+
+test('a long reason becomes a short name that can be typed', () => {
+  const { directory } = formed()
+
+  const place = setAside(directory, ['CLUSTER'], `/data/wal is damaged: ${'breakfast, '.repeat(40)}`)
+
+  expect(place).toBe('quarantine/20260115T120000Z-data-wal-is-damaged-breakfast-breakfast-')
+})
+
+test('each damaged byte of IDENTITY and CLUSTER is refused with exit code 71, or has no effect', () => {
+  const { disk, directory } = formed()
+  closeDataDirectory(directory)
+  const whole = open(copyDisk(disk)).directory
+  for (const name of ['IDENTITY', 'CLUSTER']) {
+    const bytes = contentOf(disk, `${PATH}/${name}`)
+    for (let at = 0; at < bytes.length; at++) {
+      const copy = copyDisk(disk)
+      damage(copy, `${PATH}/${name}`, at, Uint8Array.of(bytes[at] ^ (1 << (at % 8))))
+      expect(() => open(copy)).toThrow(expect.objectContaining({ code: 'corrupt_data' }))
+      cut(copy, `${PATH}/${name}`, at)
+      expect(() => open(copy)).toThrow(expect.objectContaining({ code: 'corrupt_data' }))
+    }
+  }
+  expect(whole.identity).toEqual(directory.identity)
+})
+
+test('CLUSTER without IDENTITY is damage: a new incarnation would not know its votes', () => {
+  const { disk, directory } = formed()
+  closeDataDirectory(directory)
+  disk.unlink(`${PATH}/IDENTITY`)
+  expect(() => open(restart(disk))).toThrow('IDENTITY')
+})
+
+test('with a damaged CLEAN the last shutdown counts as unclean', () => {
+  const { disk, directory } = formed()
+  writeClean(directory)
+  closeDataDirectory(directory)
+  damage(disk, `${PATH}/CLEAN`, 30, Uint8Array.of(0))
+  expect(open(restart(disk)).directory.isClean).toBe(false)
+})

@@ -1,0 +1,145 @@
+/** Wrong clocks of a standalone node: real processes under libfaketime, whose monotonic time stays true. */
+
+import { expect, test } from 'vitest'
+import { createFakeClock } from './testing/faketime.ts'
+import {
+  ask,
+  dateIn,
+  getText,
+  type NodeProcess,
+  post,
+  runVacancy,
+  somewhere,
+  statusOf,
+  succeed,
+  until,
+  type WireClient,
+} from './testing/node-process.ts'
+import { nodesOfTest } from './testing/nodes-of-test.ts'
+
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+
+const { folderOfTest, start, connectTo } = nodesOfTest()
+
+/** A night `days` from true today. */
+const place = (days: number) => ({ propertyId: 'hotel_1', roomType: 'double', date: dateIn(days) })
+
+type Ready = {
+  readonly ready: boolean
+  readonly reasons: readonly { readonly reason: string; readonly type: string }[]
+}
+
+async function readyOf(node: NodeProcess): Promise<Ready> {
+  const [, text] = await getText(node, '/ready')
+  return JSON.parse(text) as Ready
+}
+
+const clockOf = async (node: NodeProcess) => (await statusOf(node)).clock
+
+/** Shard time minus true time, in hours. */
+async function hoursAhead(node: NodeProcess): Promise<number> {
+  const clock = await clockOf(node)
+  return Math.round((Date.parse(clock?.shard_time ?? '') - Date.now()) / HOUR_MS) + 0
+}
+
+const writes = async (client: WireClient, days: number) =>
+  (await ask(client, 'SETROOMPKG', { ...place(days), availability: 3 })).ok
+
+const setTime = (node: NodeProcess, ...flags: string[]) =>
+  runVacancy(['cluster', 'set-time', '--node', `127.0.0.1:${node.apiPort}`, ...flags])
+
+test('a log written under a clock two days ahead refused today for two days; set-time corrects it for good', async () => {
+  const folder = folderOfTest()
+  const clock = createFakeClock(folder, 'node', 2 * DAY_MS)
+  const config = { maintenance_hour: 0 }
+  const ahead = await start({ folder, config, environment: clock.environment })
+  const first = await connectTo(ahead)
+  await succeed(first, 'SETPROP', somewhere('hotel_1'))
+  await succeed(first, 'SETROOMPKG', { ...place(5), availability: 2 })
+  await until('maintenance has dropped the wrong days', async () => {
+    const { maintenance } = await statusOf(ahead)
+    return (maintenance?.last_day ?? 0) > 0 || undefined
+  })
+  await ahead.stop()
+
+  clock.set(0)
+  const node = await start({ folder, config, environment: clock.environment })
+  const client = await connectTo(node)
+  const ready = await until('it is not ready', async () => {
+    const answer = await readyOf(node)
+    return answer.ready ? undefined : answer
+  })
+  expect(ready.reasons.map(({ reason }) => reason)).toEqual(['clock'])
+  expect(ready.reasons[0]?.type).toContain('vacancy cluster set-time')
+  expect(await writes(client, 0)).toBe(false)
+  expect(await writes(client, 5)).toBe(true)
+
+  const shown = await setTime(node)
+  expect([shown.code, shown.output]).toEqual([0, expect.stringContaining('Nothing was changed')])
+  expect(shown.output).toContain(`${dateIn(0)} to ${dateIn(1)}: maintenance dropped`)
+  expect((await clockOf(node))?.state).toBe('suspect')
+  const done = await setTime(node, '--yes')
+  expect([done.code, done.output]).toEqual([0, expect.stringContaining('The time is set.')])
+
+  await until('it is ready', async () => (await readyOf(node)).ready || undefined)
+  expect(await writes(client, 0)).toBe(true)
+  expect(await writes(client, 365)).toBe(true)
+  const last = (await clockOf(node))?.last_set
+  expect(last?.import_nights).toEqual({ from: dateIn(0), to: dateIn(1) })
+  expect(await post(node, '/save-snapshot')).toBe(202)
+  await until('it is in a snapshot', async () => (await statusOf(node)).snapshot?.origin === 'requested' || undefined)
+  await node.kill()
+
+  const again = await start({ folder, config, environment: clock.environment })
+  const reader = await connectTo(again)
+  expect((await readyOf(again)).ready).toBe(true)
+  expect((await succeed(reader, 'GETPROPROOMDAY', place(0))).availability).toBe(3)
+  expect(await writes(reader, 0)).toBe(true)
+  expect((await clockOf(again))?.last_set).toEqual(last)
+  const nothing = await setTime(again, '--yes')
+  expect([nothing.code, nothing.output]).toEqual([1, expect.stringContaining('agrees with the clock')])
+}, 120_000)
+
+test('a standalone node that was off for twenty-nine days serves at once, with a warning', async () => {
+  const folder = folderOfTest()
+  const clock = createFakeClock(folder, 'node', -29 * DAY_MS)
+  const old = await start({ folder, environment: clock.environment })
+  await succeed(await connectTo(old), 'SETPROP', somewhere('hotel_1'))
+  await old.stop()
+
+  clock.set(0)
+  const node = await start({ folder, environment: clock.environment })
+  expect(node.output()).toContain('clock jumped forward')
+  expect((await readyOf(node)).ready).toBe(true)
+  expect(await hoursAhead(node)).toBe(0)
+  const client = await connectTo(node)
+  // Both edges of the window.
+  expect([await writes(client, 0), await writes(client, 365)]).toEqual([true, true])
+  expect([await writes(client, -1), await writes(client, 368)]).toEqual([false, false])
+})
+
+test('a running node follows a step forward, and is not ready after one far back', async () => {
+  const folder = folderOfTest()
+  const clock = createFakeClock(folder, 'node', 0)
+  const node = await start({ folder, environment: clock.environment })
+  const client = await connectTo(node)
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+
+  clock.set(3 * HOUR_MS)
+  expect(await writes(client, 2)).toBe(true)
+  await until('shard time follows', async () => (await hoursAhead(node)) === 3 || undefined)
+  expect((await readyOf(node)).ready).toBe(true)
+
+  clock.set(0)
+  const ready = await until('it is not ready', async () => {
+    const answer = await readyOf(node)
+    return answer.ready ? undefined : answer
+  })
+  expect(ready.reasons.map(({ reason }) => reason)).toEqual(['clock'])
+  expect(await hoursAhead(node)).toBe(3)
+  expect(await writes(client, 2)).toBe(true)
+
+  clock.set(3 * HOUR_MS)
+  await until('a clock that is right again ends it', async () => (await readyOf(node)).ready || undefined)
+})

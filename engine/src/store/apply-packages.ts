@@ -1,0 +1,156 @@
+/** Package commands: one night of one room type, and all nights of a property's date. */
+
+import { assert, LIMITS } from '@vacancy/shared'
+import {
+  type ApplyContext,
+  addRoomDigest,
+  change,
+  exceedsBudget,
+  fail,
+  forEachRoomTable,
+  inWindow,
+  lacksMemory,
+  missing,
+  readProperty,
+  readRoomType,
+} from './apply-context.ts'
+import { GIVEN, KIND, OUTCOME, readName, readU8, readU32 } from './command.ts'
+import { dictionaryGrowthBytes, findName, internName, NAMES } from './dictionary.ts'
+import { measurePackage } from './growth.ts'
+import { PROPERTY, ROOMS } from './layout.ts'
+import { ensurePlane, nightGrowthBytes, planeOf, wordAddress } from './planes.ts'
+import { addRoom, ensureTable, findRoom, roomCount, roomEntry, segmentOf, tableOf } from './segment.ts'
+import { featureLevel, type Store } from './store.ts'
+import { appendRow, rowGrowthBytes } from './table.ts'
+import { field } from './table-fields.ts'
+import { mark, unmark } from './version.ts'
+
+export function setPackage(context: ApplyContext): void {
+  const { reader, store } = context
+  const { memory } = store
+  const property = readProperty(context)
+  const day = readU32(reader)
+  const given = readU8(reader)
+  const availability = readU8(reader)
+  const price = readU32(reader)
+  const features = readU32(reader)
+  const nameStart = readName(reader)
+  if (!inWindow(context, day)) return
+  if (property === 0) return fail(context, OUTCOME.unknownProperty)
+  let roomType = findName(memory, NAMES.roomType, reader.bytes, nameStart, reader.at)
+  let room = findRoom(memory, property, roomType)
+  const isMeasured = featureLevel(memory) >= 1
+  if (room === 0 && roomCount(memory, property) === LIMITS.roomTypesPerPropertyMax)
+    return fail(context, OUTCOME.tooManyRoomTypes)
+  let plane = room === 0 ? 0 : planeOf(memory, field(memory, room + ROOMS.table), day)
+  if (isMeasured && plane === 0) {
+    const { growth, largest } = measurePackage(store, reader, property, roomType, room, day, nameStart)
+    if (exceedsBudget(context, growth, largest)) return
+  }
+  if (room === 0) {
+    const segment = segmentOf(memory, field(memory, property + PROPERTY.segment))
+    const growth = rowGrowthBytes(memory, tableOf(memory, segment, roomType)) + dictionaryGrowthBytes(memory, 1)
+    if (!isMeasured && lacksMemory(context, growth)) return
+    roomType = internName(store, NAMES.roomType, reader.bytes, nameStart, reader.at)
+    room = createRoom(store, property, roomType)
+  }
+  const table = field(memory, room + ROOMS.table)
+  if (plane === 0) {
+    const isNewNight = planeOf(memory, table, day) === 0
+    if (!isMeasured && isNewNight && lacksMemory(context, nightGrowthBytes(memory, table))) return
+    plane = ensurePlane(store, table, day)
+  }
+  const row = field(memory, room + ROOMS.row)
+  const cell = wordAddress(plane, row) >>> 2
+  const oldLo = memory.u32[cell]
+  const oldHi = memory.u32[cell + 1]
+  const exists = (oldLo | oldHi) !== 0
+  const left = given & GIVEN.availability ? availability : oldLo & 0xff
+  const mask = given & GIVEN.features ? features : oldLo >>> 8
+  const inverted = given & GIVEN.price ? ~price >>> 0 : exists ? oldHi : 0xffffffff
+  change(context, table, plane, row, property, roomType, ((mask << 8) | left) >>> 0, inverted)
+}
+
+function createRoom(store: Store, property: number, roomType: number): number {
+  const { memory } = store
+  const segment = segmentOf(memory, field(memory, property + PROPERTY.segment))
+  const table = ensureTable(store, segment, roomType, 1)
+  const row = appendRow(store, table, property)
+  addRoomDigest(store, property, roomType, 1)
+  return addRoom(store, property, roomType, table, row)
+}
+
+/** The target of a command on one night; one reused object. */
+const night = { property: 0, roomType: 0, table: 0, plane: 0, row: 0, lo: 0, hi: 0 }
+
+/** Finds the package of (property, room type, day). @returns false, with the outcome set, when a part is missing */
+function findNight(context: ApplyContext, property: number, roomType: number, day: number): boolean {
+  const { memory } = context.store
+  if (property === 0) return missing(context, OUTCOME.unknownProperty)
+  const room = findRoom(memory, property, roomType)
+  if (room === 0) return missing(context, OUTCOME.unknownRoomType)
+  night.property = property
+  night.roomType = roomType
+  night.table = field(memory, room + ROOMS.table)
+  night.row = field(memory, room + ROOMS.row)
+  night.plane = planeOf(memory, night.table, day)
+  if (night.plane === 0) return missing(context, OUTCOME.noPackage)
+  const cell = wordAddress(night.plane, night.row) >>> 2
+  night.lo = memory.u32[cell]
+  night.hi = memory.u32[cell + 1]
+  return (night.lo | night.hi) !== 0 || missing(context, OUTCOME.noPackage)
+}
+
+function changeNight(context: ApplyContext, lo: number, hi: number): void {
+  change(context, night.table, night.plane, night.row, night.property, night.roomType, lo, hi)
+}
+
+export function changeAvailability(context: ApplyContext): void {
+  const { reader } = context
+  const property = readProperty(context)
+  const day = readU32(reader)
+  const amount = readU8(reader)
+  const roomType = readRoomType(context)
+  if (!inWindow(context, day) || !findNight(context, property, roomType, day)) return
+  const left = night.lo & 0xff
+  if (reader.kind === KIND.increaseAvailability && left + amount > LIMITS.availabilityMax) {
+    return fail(context, OUTCOME.overflow, left)
+  }
+  const isUnchecked = context.store.writer.defects['apply/decrement-unchecked']
+  if (reader.kind === KIND.decreaseAvailability && left < amount && !isUnchecked)
+    return fail(context, OUTCOME.underflow, left)
+  let next = amount
+  if (reader.kind === KIND.increaseAvailability) next = left + amount
+  if (reader.kind === KIND.decreaseAvailability) next = isUnchecked ? (left - amount) & 0xff : left - amount
+  // docs/design/consensus.md#invariants.
+  assert(next >= 0 && next <= LIMITS.availabilityMax, 'availability stays within 0 to 255')
+  changeNight(context, ((night.lo & 0xffffff00) | next) >>> 0, night.hi)
+  context.applied.value = next
+}
+
+export function deletePackage(context: ApplyContext): void {
+  const property = readProperty(context)
+  const day = readU32(context.reader)
+  const roomType = readRoomType(context)
+  if (inWindow(context, day) && findNight(context, property, roomType, day)) changeNight(context, 0, 0)
+}
+
+export function deleteDay(context: ApplyContext): void {
+  const { store } = context
+  const { memory } = store
+  const property = readProperty(context)
+  const day = readU32(context.reader)
+  if (!inWindow(context, day)) return
+  if (property === 0) return fail(context, OUTCOME.unknownProperty)
+  const rooms = roomCount(memory, property)
+  forEachRoomTable(memory, property, (table) => mark(store, table))
+  for (let n = 0; n < rooms; n++) {
+    const entry = roomEntry(memory, property, n)
+    const table = field(memory, entry + ROOMS.table)
+    const plane = planeOf(memory, table, day)
+    const row = field(memory, entry + ROOMS.row)
+    if (plane === 0) continue
+    change(context, table, plane, row, property, field(memory, entry + ROOMS.roomType), 0, 0)
+  }
+  forEachRoomTable(memory, property, (table) => unmark(store, table))
+}

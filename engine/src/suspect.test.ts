@@ -1,0 +1,37 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ask, dateIn, getText, runNodeToEnd, somewhere, succeed, until } from './testing/node-process.ts'
+import { nodesOfTest } from './testing/nodes-of-test.ts'
+import { plantedIn } from './testing/planted.ts'
+
+const { folderOfTest, start, connectTo } = nodesOfTest()
+const NIGHT = { propertyId: 'hotel_1', roomType: 'double', date: dateIn(5) }
+
+test('a digest mismatch at run time used to end a node with 72 as an internal error', async () => {
+  const folder = folderOfTest()
+  const environment = plantedIn(folder, '/store/apply.ts', 'if (expected.lo !== own.lo', 'if (expected.lo === own.lo')
+  const node = await start({ folder, environment })
+  const client = await connectTo(node)
+  await succeed(client, 'SETPROP', somewhere('hotel_1'))
+  await succeed(client, 'SETROOMPKG', { ...NIGHT, availability: 7, finalPrice: 100 })
+
+  let ready = ''
+  await until('the reason is reported', async () => {
+    ready = (await getText(node, '/ready'))[1]
+    return ready.includes('digest_mismatch')
+  })
+  expect(ready).toContain('The state after index')
+  expect((await node.ended).code).toBe(73)
+
+  // It does not start from a history that may contain the difference, until an operator decides so.
+  const refused = await runNodeToEnd({ folder })
+  expect(refused.code).toBe(73)
+  expect(refused.output).toContain('--accept-loss')
+  expect(existsSync(join(folder, 'data', 'SUSPECT'))).toBe(true)
+  const accepted = await start({ folder, flags: ['--accept-loss'] })
+  const reply = await ask(await connectTo(accepted), 'GETPROPROOMDAY', NIGHT)
+  expect(reply).toMatchObject({ ok: true, result: { availability: 7 } })
+  expect(existsSync(join(folder, 'data', 'SUSPECT'))).toBe(false)
+  expect(readdirSync(join(folder, 'data', 'quarantine'))).toHaveLength(1)
+})

@@ -1,0 +1,154 @@
+/** Types of a client connection and of the serving thread that owns it. */
+
+import type { Socket } from 'node:net'
+import type { Role } from '@vacancy/shared/tokens'
+import type { CommandSpec, FrameSink, FrameSplitter } from '@vacancy/shared/wire'
+import type { Cells } from '../cluster/shared-status.ts'
+import type { Slices } from '../search/search.ts'
+import type { Memory } from '../store/store.ts'
+import type { ReadBatch } from '../threads/reads.ts'
+import type { Counters } from './counters.ts'
+import type { Deferred } from './deferred.ts'
+import type { Dispatcher, Listing } from './dispatch.ts'
+import type { Slabs } from './slabs.ts'
+
+export const LIMITS_OF_THREAD = {
+  /** Unanswered writes of one thread; beyond: 429. */
+  writesInFlight: 16_384,
+  /** Unanswered writes of one connection; beyond: reading from it pauses until one is answered. */
+  writesPerConnection: 1_024,
+  /** Requests handled in one turn of the event loop; beyond: 429, so that a backlog cannot grow. */
+  requestsPerTurn: 32_768,
+  /** Reads of one connection that wait for the replica; beyond: reading from it pauses until one is answered. */
+  readsPerConnection: 1_024,
+  /** Deferred reads of one connection; beyond: reading from it pauses until one is answered. */
+  deferredPerConnection: 64,
+  /** A frame must be complete this long after its first byte. */
+  halfFrameMs: 20_000,
+} as const
+
+/** A write in flight. */
+type Waiting = {
+  connection: Connection | undefined
+  command: CommandSpec
+  correlationId: number
+  wantsIndex: boolean
+  since: number
+}
+
+/** A read that waits for a confirmation of the replica. */
+export type PendingRead = {
+  /** Undefined: it was answered by the timeout, and the confirmation is still to come. */
+  connection: Connection | undefined
+  readonly command: CommandSpec
+  readonly bytes: Uint8Array
+  readonly correlationId: number
+  readonly isLinearizable: boolean
+  readonly since: number
+}
+
+/** A read that a later turn answers. */
+export type DeferredRead = {
+  readonly connection: Connection
+  readonly command: CommandSpec
+  readonly bytes: Uint8Array
+  readonly correlationId: number
+  readonly since: number
+  /** Progress of a search; undefined for a read that has not begun. */
+  slices: Slices | undefined
+  /** Progress of a list of segments. */
+  readonly listing: Listing | undefined
+  /** Tries while its table was being changed. */
+  tries: number
+}
+
+/** State shared by all connections of a thread. */
+export type ServingThread = {
+  readonly memory: Memory
+  readonly dispatcher: Dispatcher
+  readonly counters: Counters
+  readonly slabs: Slabs
+  readonly connections: Set<Connection>
+  readonly waiting: Map<number, Waiting>
+  /** Status of the shard; undefined on a standalone node. */
+  readonly cells: Cells | undefined
+  readonly pendingReads: Map<number, PendingRead>
+  /** Reads of this turn. */
+  readonly readBatch: ReadBatch
+  readonly deferred: Deferred<DeferredRead>
+  readonly requireLogin: boolean
+  readonly authenticate: (token: Uint8Array) => Role | undefined
+  /** @returns whether the address has too many failures to get a reply */
+  readonly noteLoginFailure: (address: string) => boolean
+  readonly sendBufferBytes: number
+  readonly requestBytesMax: number
+  readonly skipBytesMax: number
+  readonly monotonicMs: () => number
+  /** Schedules the batches for the replica to be sent at the end of this turn. */
+  readonly scheduleBatches: () => void
+  readonly slow: (command: CommandSpec, milliseconds: number, rows: number) => void
+  nextToken: number
+  requestsThisTurn: number
+  leaderReads: boolean
+  draining: boolean
+}
+
+export type Held = {
+  readonly bytes: Uint8Array
+  readonly start: number
+  readonly end: number
+  readonly correlationId: number
+  readonly inEnvelope: boolean
+  readonly deadline: number
+}
+
+export type Connection = {
+  readonly thread: ServingThread
+  readonly socket: Socket
+  readonly splitter: FrameSplitter
+  readonly sink: FrameSink
+  role: Role | undefined
+  /** Slab being filled, 0 when none; replies of this read event are at [slabStart, slabAt). */
+  slab: number
+  slabAt: number
+  /** Writes without a reply yet. */
+  writes: number
+  /** Reads waiting for a confirmation of the replica. */
+  pendingReads: number
+  /** Reads that a later turn answers. */
+  deferred: number
+  /**
+   * Greatest index that a request of this connection was served at; it never decreases
+   * (docs/design/consensus.md#promises).
+   */
+  servedIndex: number
+  /** A frame that waits for the writes, the confirmed reads, or an applied index. */
+  held: Held | undefined
+  /** Replies made outside a read event: those of writes. */
+  small: Buffer
+  smallAt: number
+  paused: boolean
+  closing: boolean
+  /** No frame follows: the connection closes when its deferred reads are answered. */
+  isLast: boolean
+  /** Monotonic ms of the first byte of an unfinished frame, 0 for none. */
+  halfSince: number
+  /**
+   * Output sent so far, the bytes of the current write that the kernel has not taken, and since when neither changed.
+   */
+  flushedBytes: number
+  unsentBytes: number
+  stalledSince: number
+}
+
+/** Writes a reply. @returns its end, or a negative number if it was not written */
+export type WriteReply = (target: Uint8Array, at: number, end: number) => number
+
+/**
+ * Bytes of the current write that the kernel has not taken. Node counts a write only when it is complete, and one may
+ * be a megabyte: without this, a client that reads slowly but steadily would look stalled.
+ */
+export function unsentBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { readonly _handle?: { readonly writeQueueSize?: number } | null }
+  return handle?.writeQueueSize ?? 0
+}

@@ -1,0 +1,52 @@
+/**
+ * A wall clock of its own for a process, which a test can step while the process runs: libfaketime, installed when it
+ * is missing. Monotonic time stays real, as it does for a program whose machine's clock is set.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { globSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export type FakeClock = {
+  /** For the process. */
+  readonly environment: { readonly [name: string]: string }
+  /** Steps the clock to true time plus this. */
+  readonly set: (offsetMs: number) => void
+}
+
+/** @param name of the file in the folder that holds the offset */
+export function createFakeClock(folder: string, name: string, offsetMs = 0): FakeClock {
+  const file = join(folder, `${name}.clock`)
+  const set = (offset: number): void => writeFileSync(file, `${offset < 0 ? '-' : '+'}${Math.abs(offset) / 1000}\n`)
+  set(offsetMs)
+  return {
+    environment: {
+      LD_PRELOAD: findLibrary(),
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_NO_CACHE: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      FAKETIME_DONT_RESET: '1',
+      NO_FAKE_STAT: '1',
+    },
+    set,
+  }
+}
+
+function findLibrary(): string {
+  const found = lookForLibrary()
+  if (found !== undefined) return found
+  if (process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0) {
+    const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } }
+    spawnSync('apt-get', ['update'], options)
+    spawnSync('apt-get', ['install', '-y', '--no-install-recommends', 'faketime'], options)
+    const installed = lookForLibrary()
+    if (installed !== undefined) return installed
+  }
+  throw new Error(
+    'These tests need libfaketime on Linux: install it (Debian: apt-get install faketime) so that libfaketimeMT.so.1 is in /usr/lib/*/faketime.',
+  )
+}
+
+function lookForLibrary(): string | undefined {
+  return globSync(['/usr/lib/*/faketime/libfaketimeMT.so.1', '/usr/lib*/faketime/libfaketimeMT.so.1'])[0]
+}

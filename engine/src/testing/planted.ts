@@ -1,0 +1,27 @@
+/**
+ * Mistakes planted into real processes: the module is changed while it is loaded, so nothing that ships has a switch for
+ * it. The environment of one process, and of its threads.
+ */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** @returns the environment of a process in which `text` of the module that ends with `module` reads `instead` */
+export function plantedIn(folder: string, module: string, text: string, instead: string): { NODE_OPTIONS: string } {
+  const file = join(folder, 'planted.mjs')
+  writeFileSync(
+    file,
+    `import { registerHooks } from 'node:module'
+registerHooks({
+  load(url, context, next) {
+    const loaded = next(url, context)
+    if (!url.endsWith(${JSON.stringify(module)})) return loaded
+    const source = String(loaded.source).replace(${JSON.stringify(text)}, ${JSON.stringify(instead)})
+    if (source === String(loaded.source)) throw new Error('there is no such text to change: ' + url)
+    return { ...loaded, source }
+  },
+})
+`,
+  )
+  return { NODE_OPTIONS: `--import ${file}` }
+}

@@ -1,0 +1,88 @@
+/** Accounts: what the handlers of sign-in, people, tokens and settings work with. */
+import type { Clock } from '@vacancy/shared'
+import { createFailureLimiter, type FailureLimiter } from '@vacancy/shared/node'
+import type { Transaction } from 'kysely'
+import { problem } from '../http/errors.ts'
+import type { ProblemError, RouteRequest } from '../http/route.ts'
+import type { Access } from './access.ts'
+import type { Audit, AuditNote } from './audit.ts'
+import type { Settings } from './settings.ts'
+import type { AccessDatabase, AccessTables } from './tables.ts'
+
+/** Sign-in attempts a minute: for one name, and from one address, behind which there may be many people. */
+const TRIES_A_NAME = 5
+const TRIES_AN_ADDRESS = 20
+
+export type AnyRequest = Pick<
+  RouteRequest<'GET /api/v1/me'>,
+  'principal' | 'address' | 'requestId' | 'session' | 'isSecure' | 'origin' | 'reply'
+>
+
+/** Who may sign in and how: people, their sessions, API tokens and the settings of the console. */
+export type Accounts = {
+  readonly database: AccessDatabase
+  readonly clock: Clock
+  readonly access: Access
+  readonly audit: Audit
+  readonly settings: Settings
+  /** What the settings page shows of the process. */
+  readonly facts: () => ProcessFacts
+  readonly onSignIn: (result: 'done' | 'refused') => void
+  /** Sign-in attempts, by name and by address. */
+  readonly nameTries: FailureLimiter
+  readonly addressTries: FailureLimiter
+}
+
+type ProcessFacts = {
+  readonly database: 'sqlite' | 'postgresql'
+  readonly registry: string | null
+  readonly resolver: string | null
+  readonly nodes: number
+  readonly startedAt: string
+}
+
+export function createAccounts(options: Omit<Accounts, 'nameTries' | 'addressTries'>): Accounts {
+  return {
+    ...options,
+    nameTries: createFailureLimiter(options.clock, TRIES_A_NAME),
+    addressTries: createFailureLimiter(options.clock, TRIES_AN_ADDRESS),
+  }
+}
+
+/** The audit entry of a change. */
+export function noteOf(request: AnyRequest, action: string, target: string, detail = ''): AuditNote {
+  return {
+    principal: request.principal,
+    address: request.address,
+    requestId: request.requestId,
+    action,
+    target,
+    result: 'done',
+    detail,
+  }
+}
+
+/** One after the other: two admins who take each other's role away at once must see what the other did. */
+export function change<T>(accounts: Accounts, work: (within: Transaction<AccessTables>) => Promise<T>): Promise<T> {
+  return accounts.database.transaction().execute(async (within) => {
+    await accounts.audit.lock(within)
+    return await work(within)
+  })
+}
+
+export function linkOf(accounts: Accounts, request: AnyRequest, code: string): string {
+  return signInLink(accounts.settings.baseUrl() || request.origin, code)
+}
+
+/** The code stands behind the #: browsers send that to nobody, and no log of a proxy keeps it. */
+export function signInLink(origin: string, code: string): string {
+  return `${origin}/sign-in#code=${code}`
+}
+
+export function tooMany(what: string, most: number): ProblemError {
+  return problem('too-many', { detail: `There are ${most} ${what} already, and no more can be added.` })
+}
+
+export function timeOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}

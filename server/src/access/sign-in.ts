@@ -1,0 +1,273 @@
+/** Signing in and out, and what signed-in principals see and change of themselves. */
+import {
+  type Me,
+  type PersonRole,
+  type PersonView,
+  type Preferences,
+  preferences as preferencesSchema,
+  type TokenRole,
+} from '@vacancy/shared/contract'
+import { VERSION } from '@vacancy/shared/node'
+import type { Transaction } from 'kysely'
+import { problem } from '../http/errors.ts'
+import type { ProblemError, RouteRequest, Session } from '../http/route.ts'
+import { notifyEnded, sessionEndMs, type Token, tooManyTries } from './access.ts'
+import { type Accounts, type AnyRequest, change, noteOf } from './accounts.ts'
+import { hashPassword, isPassword } from './passwords.ts'
+import { addPerson, countPeople, type Person, personOf, viewOf } from './people.ts'
+import { sessionCookie } from './secrets.ts'
+import { beginSession, beginTokenSession, endSession, endSessions, useLink } from './sessions.ts'
+import type { AccessDatabase, AccessTables } from './tables.ts'
+
+/** Whose pages somebody sees who signed in with a token. What it may do is checked as that of the token itself. */
+const TOKEN_PAGES: { readonly [role in TokenRole]: PersonRole } = {
+  monitoring: 'viewer',
+  client: 'viewer',
+  admin: 'admin',
+}
+
+/** Begins a session for whom `who` finds, in one transaction with it, and gives the browser its cookie. */
+async function beginFor(
+  accounts: Accounts,
+  request: AnyRequest,
+  signedInBy: Exclude<Me['signedInBy'], 'token'>,
+  who: (within: Transaction<AccessTables>) => Promise<Person>,
+): Promise<Me> {
+  const { person, secret, session } = await change(accounts, async (within) => {
+    const person = await who(within)
+    const principal = { kind: 'person', id: person.id, name: person.name, role: person.role } as const
+    await accounts.audit.write(
+      { ...noteOf(request, 'session.start', person.name, `by ${signedInBy}`), principal },
+      within,
+    )
+    if (request.session !== undefined) await endSession(within, request.session.key)
+    const begun = await beginSession(accounts.access, within, {
+      personId: person.id,
+      signedInBy,
+      address: request.address,
+    })
+    return { person: { ...person, last_seen_at: begun.session.lastSeenAt }, ...begun }
+  })
+  welcome(accounts, request, secret)
+  return meOf(accounts, person, session)
+}
+
+/** Gives the browser its cookie; the session that it had before has ended. */
+function welcome(accounts: Accounts, request: AnyRequest, secret: string): void {
+  if (request.session !== undefined) notifyEnded(accounts.access, [request.session.key])
+  accounts.onSignIn('done')
+  request.reply.header('set-cookie', sessionCookie(secret, request.isSecure))
+}
+
+function meOf(accounts: Accounts, person: Person, session: Session): Me {
+  return { person: viewOf(person), ...sessionView(accounts, session, preferencesOf(person)) }
+}
+
+function tokenMeOf(accounts: Accounts, token: Token, session: Session): Me {
+  const person: PersonView = {
+    id: token.id,
+    name: token.name,
+    role: TOKEN_PAGES[token.role],
+    createdAt: new Date(token.created_at).toISOString(),
+    lastSeenAt: new Date(session.lastSeenAt).toISOString(),
+    disabled: false,
+  }
+  return { person, ...sessionView(accounts, session, preferencesOf(token)) }
+}
+
+function sessionView(accounts: Accounts, session: Session, preferences: Preferences): Omit<Me, 'person'> {
+  return {
+    csrf: session.csrf,
+    signedInBy: session.signedInBy,
+    endsAt: new Date(sessionEndMs(accounts.access, session)).toISOString(),
+    environment: accounts.settings.environment(),
+    preferences,
+    version: VERSION,
+  }
+}
+
+/** Codes cannot be guessed; this keeps somebody who tries from costing anything. */
+function guardLinks(accounts: Accounts, address: string): void {
+  const wait = accounts.addressTries.waitSeconds(address)
+  if (wait > 0) throw tooManyTries(wait, 'tries to sign in')
+  accounts.addressTries.failed(address)
+}
+
+export async function readSignIn(accounts: Accounts) {
+  return {
+    setUp: (await countPeople(accounts.database)) === 0,
+    environment: accounts.settings.environment(),
+  }
+}
+
+export async function signIn(accounts: Accounts, request: RouteRequest<'POST /api/v1/session'>) {
+  const { name, password } = request.body
+  const key = name.toLowerCase()
+  const wait = Math.max(accounts.nameTries.waitSeconds(key), accounts.addressTries.waitSeconds(request.address))
+  if (wait > 0) throw tooManyTries(wait, 'tries to sign in')
+  // Counted before it is known how they end: a hundred at once are a hundred tries.
+  accounts.nameTries.failed(key)
+  accounts.addressTries.failed(request.address)
+  const person = await accounts.database.selectFrom('people').selectAll().where('name_key', '=', key).executeTakeFirst()
+  const isRight = await isPassword(password, person?.password ?? null)
+  if (person === undefined || person.disabled === 1 || !isRight) {
+    accounts.onSignIn('refused')
+    await accounts.audit.write({
+      ...noteOf(request, 'session.start', name),
+      result: 'refused',
+      detail: 'name or password',
+    })
+    throw problem('sign-in-failed')
+  }
+  accounts.nameTries.forgive(key)
+  accounts.addressTries.forgive(request.address)
+  return await beginFor(accounts, request, 'password', async () => person)
+}
+
+export async function signInByToken(accounts: Accounts, request: RouteRequest<'POST /api/v1/session/token'>) {
+  guardLinks(accounts, request.address)
+  const me = await change(accounts, async (within) => {
+    const begun = await beginTokenSession(accounts.access, within, {
+      value: request.body.token,
+      address: request.address,
+    })
+    if (begun === undefined) return undefined
+    const { token, secret, session } = begun
+    const principal = { kind: 'token', id: token.id, name: token.name, role: token.role } as const
+    await accounts.audit.write({ ...noteOf(request, 'session.start', token.name, 'by token'), principal }, within)
+    if (request.session !== undefined) await endSession(within, request.session.key)
+    return { secret, me: tokenMeOf(accounts, token, session) }
+  })
+  if (me === undefined) {
+    accounts.onSignIn('refused')
+    await accounts.audit.write({ ...noteOf(request, 'session.start', 'a token'), result: 'refused', detail: 'token' })
+    throw problem('sign-in-failed', {
+      detail: 'The token is unknown, revoked or expired.',
+      hint: 'Check that all of it was pasted; an admin can make a new one under Settings, API tokens.',
+    })
+  }
+  accounts.addressTries.forgive(request.address)
+  welcome(accounts, request, me.secret)
+  return me.me
+}
+
+export async function signInByLink(accounts: Accounts, request: RouteRequest<'POST /api/v1/session/link'>) {
+  guardLinks(accounts, request.address)
+  const me = await beginFor(accounts, request, 'link', async (within) => {
+    const used = await useLink(accounts.access, within, request.body.code)
+    if (used === undefined) throw badLink()
+    if (used.personId === null) throw problem('set-up-needed')
+    const person = await within
+      .selectFrom('people')
+      .selectAll()
+      .where('id', '=', used.personId)
+      .where('disabled', '=', 0)
+      .executeTakeFirst()
+    if (person === undefined) throw badLink()
+    return person
+  })
+  accounts.addressTries.forgive(request.address)
+  return me
+}
+
+export async function setUp(accounts: Accounts, request: RouteRequest<'POST /api/v1/set-up'>) {
+  guardLinks(accounts, request.address)
+  const { code, name, password } = request.body
+  const hash = await hashPassword(password)
+  const me = await beginFor(accounts, request, 'set-up', async (within) => {
+    const used = await useLink(accounts.access, within, code)
+    if (used === undefined || used.personId !== null || (await countPeople(within)) > 0) throw badLink()
+    const person = await addPerson(accounts, within, name, 'admin', hash)
+    await accounts.audit.write(noteOf(request, 'person.add', person.name, 'admin, by set-up'), within)
+    return person
+  })
+  accounts.addressTries.forgive(request.address)
+  request.reply.status(201)
+  return me
+}
+
+export async function signOut(accounts: Accounts, request: RouteRequest<'DELETE /api/v1/session'>): Promise<undefined> {
+  const { key } = sessionOf(request)
+  await change(accounts, async (within) => {
+    await accounts.audit.write(noteOf(request, 'session.end', request.principal.name), within)
+    await endSession(within, key)
+  })
+  notifyEnded(accounts.access, [key])
+  request.reply.header('set-cookie', sessionCookie(undefined, request.isSecure))
+}
+
+export async function readMe(accounts: Accounts, request: RouteRequest<'GET /api/v1/me'>) {
+  const session = sessionOf(request)
+  return session.owner.kind === 'token'
+    ? tokenMeOf(accounts, await tokenOf(accounts.database, session.owner.id), session)
+    : meOf(accounts, await personOf(accounts.database, session.owner.id), session)
+}
+
+export async function changePassword(
+  accounts: Accounts,
+  request: RouteRequest<'PUT /api/v1/me/password'>,
+): Promise<undefined> {
+  const { current, next } = request.body
+  const session = sessionOf(request)
+  if (session.owner.kind === 'token') throw problem('no-password')
+  const person = await personOf(accounts.database, session.owner.id)
+  if (session.signedInBy !== 'link') {
+    const key = person.name_key
+    const wait = accounts.nameTries.waitSeconds(key)
+    if (wait > 0) throw tooManyTries(wait, 'tries')
+    accounts.nameTries.failed(key)
+    if (!(await isPassword(current, person.password))) {
+      await accounts.audit.write({ ...noteOf(request, 'person.password', person.name), result: 'refused' })
+      throw problem('wrong-password', { field: 'current' })
+    }
+    accounts.nameTries.forgive(key)
+  }
+  const password = await hashPassword(next)
+  const ended = await change(accounts, async (within) => {
+    await accounts.audit.write(noteOf(request, 'person.password', person.name), within)
+    await within.updateTable('people').set({ password }).where('id', '=', person.id).execute()
+    // From now on this session is as one that was begun with the new password.
+    await within.updateTable('sessions').set({ signed_in_by: 'password' }).where('hash', '=', session.key).execute()
+    await within.deleteFrom('sign_in_links').where('person_id', '=', person.id).execute()
+    return await endSessions(within, person.id, session.key)
+  })
+  notifyEnded(accounts.access, ended)
+}
+
+// Nobody else is touched by how a person likes the pages to look: no line in the audit log.
+export async function changePreferences(accounts: Accounts, request: RouteRequest<'PUT /api/v1/me/preferences'>) {
+  const { kind, id } = sessionOf(request).owner
+  const table = kind === 'token' ? 'tokens' : 'people'
+  return await change(accounts, async (within) => {
+    const row = await within.selectFrom(table).select('preferences').where('id', '=', id).executeTakeFirstOrThrow()
+    const before = preferencesOf(row)
+    const next = preferencesSchema.parse({
+      ...before,
+      ...request.body,
+      shards: { ...before.shards, ...request.body.shards },
+    })
+    await within
+      .updateTable(table)
+      .set({ preferences: JSON.stringify(next) })
+      .where('id', '=', id)
+      .execute()
+    return next
+  })
+}
+
+function badLink(): ProblemError {
+  return problem('link-not-good')
+}
+
+function sessionOf({ session }: AnyRequest): Session {
+  if (session === undefined) throw problem('not-signed-in')
+  return session
+}
+
+async function tokenOf(database: AccessDatabase, id: string): Promise<Token> {
+  return await database.selectFrom('tokens').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
+}
+
+function preferencesOf(row: { readonly preferences: string }): Preferences {
+  return preferencesSchema.parse(JSON.parse(row.preferences))
+}

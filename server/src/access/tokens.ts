@@ -1,0 +1,87 @@
+/** API tokens: their list, and making and revoking them. */
+import { randomUUID } from 'node:crypto'
+import { ACCESS_LIMITS, type TokenView } from '@vacancy/shared/contract'
+import type { Selectable } from 'kysely'
+import { problem } from '../http/errors.ts'
+import type { RouteRequest } from '../http/route.ts'
+import { notifyEnded } from './access.ts'
+import { type Accounts, change, noteOf, timeOf, tooMany } from './accounts.ts'
+import { hashSecret, newToken } from './secrets.ts'
+import { endTokenSessions } from './sessions.ts'
+import type { AccessTables } from './tables.ts'
+
+export async function listTokens(accounts: Accounts) {
+  const tokens = await accounts.database.selectFrom('tokens').selectAll().orderBy('created_at', 'desc').execute()
+  return { tokens: tokens.map(tokenView) }
+}
+
+export async function createToken(accounts: Accounts, request: RouteRequest<'POST /api/v1/tokens'>) {
+  const { name, role } = request.body
+  const nowMs = accounts.clock.wallMs()
+  const expiresMs = request.body.expiresAt === null ? null : Date.parse(request.body.expiresAt)
+  if (expiresMs !== null && expiresMs <= nowMs)
+    throw problem('invalid-request', {
+      detail: 'expiresAt: is over already.',
+      hint: 'Choose a time to come, or none.',
+      field: 'expiresAt',
+    })
+  const value = newToken()
+  const row: Selectable<AccessTables['tokens']> = {
+    id: randomUUID(),
+    hash: hashSecret(value),
+    name,
+    role,
+    created_by: request.principal.name,
+    created_at: nowMs,
+    expires_at: expiresMs,
+    last_used_at: null,
+    last_used_from: null,
+    revoked_at: null,
+    preferences: '{}',
+  }
+  await change(accounts, async (within) => {
+    await accounts.audit.write(noteOf(request, 'token.create', name, role), within)
+    const { tokens } = await within
+      .selectFrom('tokens')
+      .select((column) => column.fn.countAll<number>().as('tokens'))
+      .where('revoked_at', 'is', null)
+      .executeTakeFirstOrThrow()
+    if (Number(tokens) >= ACCESS_LIMITS.tokensMax) throw tooMany('tokens', ACCESS_LIMITS.tokensMax)
+    await within.insertInto('tokens').values(row).execute()
+  })
+  return { token: tokenView(row), value }
+}
+
+export async function revokeToken(
+  accounts: Accounts,
+  request: RouteRequest<'DELETE /api/v1/tokens/{id}'>,
+): Promise<undefined> {
+  const { id } = request.params
+  const ended = await change(accounts, async (within) => {
+    const revoked = await within
+      .updateTable('tokens')
+      .set({ revoked_at: accounts.clock.wallMs() })
+      .where('id', '=', id)
+      .where('revoked_at', 'is', null)
+      .returning('name')
+      .executeTakeFirst()
+    if (revoked === undefined) throw problem('no-token')
+    await accounts.audit.write(noteOf(request, 'token.revoke', revoked.name), within)
+    return await endTokenSessions(within, id)
+  })
+  notifyEnded(accounts.access, [id, ...ended])
+}
+
+function tokenView(token: Selectable<AccessTables['tokens']>): TokenView {
+  return {
+    id: token.id,
+    name: token.name,
+    role: token.role,
+    createdBy: token.created_by,
+    createdAt: new Date(token.created_at).toISOString(),
+    expiresAt: timeOf(token.expires_at),
+    lastUsedAt: timeOf(token.last_used_at),
+    lastUsedFrom: token.last_used_from,
+    revokedAt: timeOf(token.revoked_at),
+  }
+}

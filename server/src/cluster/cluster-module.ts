@@ -1,0 +1,257 @@
+/** The cluster module: everything the control plane does with nodes. It polls them, keeps their history, plans and runs changes. */
+import { join } from 'node:path'
+import { CLUSTER_ROUTES, LIVE_ROUTES } from '@vacancy/shared/contract'
+import { createEvents, startEvents, stopEvents } from '../history/events.ts'
+import { createLeadership, startLeadership, stopLeadership } from '../history/leadership.ts'
+import { createPauses } from '../history/pauses.ts'
+import { createSeries, loadSeries } from '../history/series.ts'
+import { type ControlModule, moduleOf } from '../http/route.ts'
+import { offerTopics, pollTopics } from '../live/topics.ts'
+import { forgetShard, observeOperation, observeShard } from './changes.ts'
+import type { Cluster } from './cluster.ts'
+import {
+  addressesOf,
+  type ClusterConfig,
+  type ClusterDeps,
+  type ClusterModule,
+  nodeView,
+  onShardChange,
+  shardOf,
+} from './cluster-state.ts'
+import {
+  createCollector,
+  knownNodes,
+  observationsOf,
+  shardView,
+  shardViews,
+  startCollector,
+  stopCollector,
+  watchClosely,
+} from './collector.ts'
+import { type CollectorConfig, type CollectorHooks, touchShard } from './collector-state.ts'
+import { type MembershipDeps, membershipTypes } from './membership.ts'
+import { nodeDocument } from './node-documents.ts'
+import { createNodeHttp } from './node-http.ts'
+import { requestNode, sendToNode } from './node-requests.ts'
+import { createNodeStore } from './node-store.ts'
+import { runningOperations } from './operation-state.ts'
+import type { PlanContext } from './operation-types.ts'
+import { createOperations, resumeOperations, stopOperations } from './operations.ts'
+import { recordReading, recordShards, saveSeriesFile } from './recording.ts'
+import { fetchRegistryCodecs } from './registry.ts'
+import { clusterHandlers } from './routes.ts'
+import { readAside, summaryOf, updateSummary } from './summary.ts'
+
+const FIGURES_MS = 5_000
+
+const SAVE_MS = 60_000
+
+const SUMMARY_MS = 500
+
+const CODECS_MS = 60_000
+
+const KNOWN_MS = 5_000
+
+export function createClusterModule(config: ClusterConfig, deps: ClusterDeps): ClusterModule {
+  const { database, live, log, clock } = deps
+  const http = createNodeHttp(config.ca)
+  const types = membershipTypes(membershipDeps(() => module))
+  const module: ClusterModule = {
+    config,
+    deps,
+    http,
+    collector: createCollector(
+      collectorConfigOf(config),
+      http,
+      collectorHooks(() => module),
+      log,
+      clock,
+    ),
+    operations: createOperations({
+      database,
+      live,
+      log,
+      clock,
+      types,
+      audit: deps.audit,
+      environment: deps.environment,
+      planContext: (id, isAdmin) => planContext(module, id, isAdmin),
+      onChange: (operation) => observeOperation(module, operation),
+    }),
+    types,
+    known: createNodeStore(database),
+    events: createEvents(database, log, () => clock.wallMs()),
+    leadership: createLeadership(database, log, () => clock.wallMs()),
+    pauses: createPauses(database),
+    series: createSeries(),
+    seriesFile: join(config.folder, 'series'),
+    runningSources: [],
+    listeners: new Set(),
+    briefs: new WeakMap(),
+    timers: [],
+    registryCodecs: undefined,
+    attention: [],
+    attentionMemory: new Map(),
+    aside: new Map(),
+    lost: new Map(),
+    settled: new Set(),
+    moves: new Map(),
+    isSummaryDue: false,
+    savedAt: 0,
+    saving: Promise.resolve(),
+  }
+  offerTopics(live, /^summary$/, () => summaryOf(module))
+  offerTopics(live, /^shard:/, (topic) => shardView(module.collector, topic.slice('shard:'.length)))
+  offerTopics(live, /^node:/, (topic) => {
+    const [, shard = '', node = ''] = /^node:([^/]+)\/(.+)$/.exec(topic) ?? []
+    return nodeDocument(module, shard, node)
+  })
+  return module
+}
+
+function collectorConfigOf(config: ClusterConfig): CollectorConfig {
+  const { registry, resolver, nodes, apiPort, tcpPort, tokens } = config
+  return {
+    registry,
+    resolver,
+    nodes,
+    apiPort,
+    tcpPort,
+    registryToken: tokens.registry,
+    nodeToken: tokens.monitoring ?? tokens.admin,
+    monitoringToken: tokens.monitoring,
+    adminToken: tokens.admin,
+  }
+}
+
+/** @param current the module, which is being made while its collector is */
+function collectorHooks(current: () => ClusterModule): CollectorHooks {
+  return {
+    facts: (shard) => ({
+      operation: runningOperations(current().operations).find((each) => each.shard === shard)?.id ?? null,
+      writePause: current().pauses.of(shard),
+    }),
+    onShard: (view, before) => observeShard(current(), view, before),
+    onShardGone: (id) => forgetShard(current(), id),
+    onReading: (node, reading, change) => recordReading(current(), node, reading, change),
+  }
+}
+
+function membershipDeps(current: () => ClusterModule): MembershipDeps {
+  return {
+    observe(id) {
+      const { collector, deps } = current()
+      const shard = shardView(collector, id)
+      return shard && { now: deps.clock.wallMs(), shard, seen: observationsOf(collector, id) }
+    },
+    onShard: (listener) => onShardChange(current(), ({ id }) => listener(id)),
+    watchClosely: (id) => watchClosely(current().collector, id),
+    address: (shard, node) => addressesOf(current(), shard).find(({ id }) => id === node),
+    send: (node, path, body, timeoutMs) => sendToNode(current(), node, path, body, timeoutMs),
+    async keepPause(operation, shard, milliseconds) {
+      const { pauses, collector, deps } = current()
+      await pauses.add({ operation, shard, milliseconds, at: deps.clock.wallMs() })
+      touchShard(collector, shard)
+    },
+  }
+}
+
+/** The cluster as other modules see it. */
+export function clusterOf(module: ClusterModule): Cluster {
+  const { collector } = module
+  return {
+    summary: () => summaryOf(module),
+    shards: () => shardViews(collector),
+    shard: (id) => shardView(collector, id),
+    node: (shard, id) => nodeView(module, shard, id),
+    addresses: (shard) => addressesOf(module, shard),
+    request: (node, path, options) => requestNode(module, node, path, options),
+    watchClosely: (id) => watchClosely(collector, id),
+    onShard: (listener) => onShardChange(module, listener),
+  }
+}
+
+export function clusterRoutes(module: ClusterModule): ControlModule {
+  return moduleOf(
+    'cluster',
+    { ...CLUSTER_ROUTES, ...LIVE_ROUTES },
+    { ...clusterHandlers(module), 'GET /api/v1/poll': (request) => pollTopics(module.deps.live, request) },
+    { start: () => startCluster(module), stop: () => stopCluster(module) },
+  )
+}
+
+export async function startCluster(module: ClusterModule): Promise<void> {
+  const { deps, collector, known } = module
+  const fault = await loadSeries(module.series, module.seriesFile)
+  if (fault !== '') deps.log.warn({ file: module.seriesFile, fault }, 'saved series ignored')
+  module.aside = await readAside(deps.database)
+  await module.pauses.load()
+  await startEvents(module.events)
+  startLeadership(module.leadership)
+  await startCollector(collector, await known.load())
+  await resumeOperations(module.operations)
+  every(module, SUMMARY_MS, 'updating the summary failed', () => updateSummary(module))
+  every(module, KNOWN_MS, 'storing known nodes failed', () => known.write(knownNodes(collector)))
+  every(module, FIGURES_MS, 'recording figures failed', () => recordShards(module))
+  every(module, SAVE_MS, 'saving series failed', () => saveSeriesFile(module))
+  every(module, CODECS_MS, 'reading the codec list of the registry failed', () => readRegistryCodecs(module))
+  await readRegistryCodecs(module)
+}
+
+export async function stopCluster(module: ClusterModule): Promise<void> {
+  for (const timer of module.timers) clearInterval(timer)
+  await stopOperations(module.operations)
+  await stopCollector(module.collector)
+  await storeKnownNodes(module)
+  await stopEvents(module.events)
+  await stopLeadership(module.leadership)
+  module.savedAt = Number.NEGATIVE_INFINITY
+  saveSeriesFile(module)
+  await module.saving
+  module.http.close()
+}
+
+function planContext(module: ClusterModule, id: string, isAdmin: boolean): PlanContext {
+  const shard = shardOf(module, id)
+  const bridges = module.collector.discovery.registry.topology?.shards[id]?.bridges ?? []
+  return {
+    now: module.deps.clock.wallMs(),
+    shard,
+    seen: observationsOf(module.collector, id),
+    running: runningOperations(module.operations).find((each) => each.shard === id),
+    isAdmin,
+    hasAdminToken: module.config.tokens.admin !== undefined,
+    clusterPause: module.pauses.ofAll(),
+    bridges,
+    baseUrl: module.deps.baseUrl(),
+  }
+}
+
+/** At the end, to the millisecond: this is what the next start begins with. */
+async function storeKnownNodes(module: ClusterModule): Promise<void> {
+  try {
+    await module.known.write(knownNodes(module.collector), 1)
+  } catch (error) {
+    // The database may be why it stops; what was written within the last minute does as well.
+    module.deps.log.error({ err: error }, 'storing known nodes failed')
+  }
+}
+
+async function readRegistryCodecs(module: ClusterModule): Promise<void> {
+  if (module.config.registry === undefined) return
+  module.registryCodecs =
+    (await fetchRegistryCodecs(module.http, module.config.registry, module.config.tokens.registry)) ??
+    module.registryCodecs
+}
+
+function every(module: ClusterModule, ms: number, failure: string, work: () => void | Promise<void>): void {
+  module.timers.push(
+    setInterval(async () => {
+      try {
+        await work()
+      } catch (error) {
+        module.deps.log.error({ err: error }, failure)
+      }
+    }, ms),
+  )
+}

@@ -1,0 +1,140 @@
+/** State of the cluster module, and how its parts find shards and nodes in it. */
+import type { Clock } from '@vacancy/shared'
+import type { Environment, NodeCodecs, NodeView, ShardBrief, ShardView, Summary } from '@vacancy/shared/contract'
+import type { Log } from '@vacancy/shared/node'
+import type { WriteAudit } from '../access/audit.ts'
+import type { Events } from '../history/events.ts'
+import type { Leadership } from '../history/leadership.ts'
+import type { Pauses } from '../history/pauses.ts'
+import type { SeriesStore } from '../history/series.ts'
+import { problem } from '../http/errors.ts'
+import type { Live } from '../live/state.ts'
+import type { Aside, AttentionMemory } from './attention.ts'
+import type { NodeAddress } from './cluster.ts'
+import { observationsOf, shardView, shardViews } from './collector.ts'
+import type { Collector } from './collector-state.ts'
+import { briefOf } from './derive.ts'
+import type { NodeHttp } from './node-http.ts'
+import type { NodeStore } from './node-store.ts'
+import type { Operations } from './operation-state.ts'
+import type { OperationTypes } from './operation-types.ts'
+import type { ClusterDatabase } from './tables.ts'
+
+export type ClusterConfig = {
+  readonly registry: string | undefined
+  readonly resolver: string | undefined
+  /** `host:port` or `http://host:port` of nodes, where there is no registry. */
+  readonly nodes: readonly string[]
+  /** Where a resolver tells a host alone. */
+  readonly apiPort: number
+  readonly tcpPort: number
+  readonly tokens: {
+    readonly monitoring?: string | undefined
+    readonly client?: string | undefined
+    readonly admin?: string | undefined
+    readonly registry?: string | undefined
+  }
+  /** Authorities of nodes over TLS, PEM; by default those of the system. */
+  readonly ca?: string | undefined
+  /** Folder for saved series; it is there. */
+  readonly folder: string
+}
+
+export type ClusterDeps = {
+  readonly database: ClusterDatabase
+  readonly live: Live
+  readonly audit: WriteAudit
+  readonly log: Log
+  readonly clock: Clock
+  readonly environment: () => Environment
+  /** `http://host:port` for copied commands. */
+  readonly baseUrl: () => string
+}
+
+/** All that is known of the cluster, and the parts that find it out, keep it and change it. */
+export type ClusterModule = {
+  readonly config: ClusterConfig
+  readonly deps: ClusterDeps
+  readonly http: NodeHttp
+  readonly collector: Collector
+  readonly operations: Operations
+  /** Types of operations: other modules add theirs before the start. */
+  readonly types: OperationTypes
+  readonly known: NodeStore
+  readonly events: Events
+  readonly leadership: Leadership
+  readonly pauses: Pauses
+  readonly series: SeriesStore
+  readonly seriesFile: string
+  readonly runningSources: (() => Summary['running'])[]
+  readonly listeners: Set<(shard: ShardView) => void>
+  readonly briefs: WeakMap<ShardView, ShardBrief>
+  readonly timers: NodeJS.Timeout[]
+  registryCodecs: NodeCodecs | undefined
+  /** What needs attention, what it was derived from, and what somebody put aside. */
+  attention: Summary['attention']
+  attentionMemory: AttentionMemory
+  aside: Map<string, Aside>
+  /** Shards without a leader: the last one, and since when there is none. */
+  readonly lost: Map<string, { readonly leader: string; readonly at: number }>
+  /** Shards that have been known: from now on a difference is a change. */
+  readonly settled: Set<string>
+  /** Changes of leader since figures were last recorded, by shard. */
+  moves: Map<string, number>
+  isSummaryDue: boolean
+  savedAt: number
+  saving: Promise<void>
+}
+
+export function nodeView(module: ClusterModule, shard: string, id: string): NodeView | undefined {
+  return shardView(module.collector, shard)?.nodes.find((node) => node.id === id)
+}
+
+/** @returns how to stop listening */
+export function onShardChange(module: ClusterModule, listener: (shard: ShardView) => void): () => void {
+  module.listeners.add(listener)
+  return () => void module.listeners.delete(listener)
+}
+
+export function shardOf(module: ClusterModule, id: string): ShardView {
+  const shard = shardView(module.collector, id)
+  if (shard) return shard
+  throw problem('shard-not-found', {
+    detail: `there is no shard ${id.slice(0, 128)}`,
+    hint: `Known are ${
+      nearest(
+        id,
+        shardViews(module.collector).map((each) => each.id),
+      ) || 'none yet: no node was found'
+    }.`,
+  })
+}
+
+/** Nodes of a shard that are known, answering or not, by id. */
+export function addressesOf(module: ClusterModule, shard: string): readonly NodeAddress[] {
+  return observationsOf(module.collector, shard)
+    .map(({ address }) => address)
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+export function briefsOf(module: ClusterModule, shards: readonly ShardView[]): ShardBrief[] {
+  return shards.map((view) => {
+    const brief = module.briefs.get(view) ?? briefOf(view)
+    module.briefs.set(view, brief)
+    return brief
+  })
+}
+
+/** More that runs, for the summary, such as imports. */
+export function addRunningSource(module: ClusterModule, source: () => Summary['running']): void {
+  module.runningSources.push(source)
+}
+
+/** A few ids, those with the longest common beginning first. */
+function nearest(id: string, ids: readonly string[]): string {
+  const score = (other: string) => [...other].findIndex((character, at) => character !== id[at])
+  return [...ids]
+    .sort((a, b) => score(b) - score(a))
+    .slice(0, 5)
+    .join(', ')
+}

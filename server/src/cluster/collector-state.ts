@@ -1,0 +1,144 @@
+/** State of the collector: the nodes that are polled and the shards they form. */
+import type { Clock } from '@vacancy/shared'
+import type { ShardView, ViewRole } from '@vacancy/shared/contract'
+import type { Log } from '@vacancy/shared/node'
+import type { Change, Reading } from '../history/reading.ts'
+import type { NodeAddress } from './cluster.ts'
+import type { ShardMemory } from './derive.ts'
+import type { Discovery, DiscoveryConfig, NamedBy } from './discovery.ts'
+import type { NodeHttp } from './node-http.ts'
+import type { NodeObservation } from './observation.ts'
+
+export const COLLECTOR = {
+  roundMs: 1_000,
+  /** Above this many nodes a round takes twice as long. */
+  manyNodes: 300,
+  figuresMs: 5_000,
+  codecsMs: 60_000,
+  atOnce: 64,
+  /** Of these, how many may be spent on nodes that have not answered of late. */
+  silentAtOnce: 16,
+  closeMs: 50,
+  closeForMs: 3_000,
+  closeAfterMs: 200,
+  tickMs: 20,
+  deriveMs: 100,
+  /** A shard is looked at no more often than this, and above `manyNodes` once a round, unless somebody looks closely. */
+  deriveShardMs: 250,
+  bodyKept: 16_384,
+  lagsForMs: 30_000,
+} as const
+
+export type CollectorHooks = {
+  readonly facts: (shard: string) => { readonly operation: string | null; readonly writePause: ShardView['writePause'] }
+  /** After each look at a shard; `before` is undefined at the first. */
+  readonly onShard: (view: ShardView, before: ShardView | undefined) => void
+  readonly onShardGone: (id: string) => void
+  readonly onReading: (node: NodeAddress, reading: Reading, change: Change | undefined) => void
+}
+
+export type CollectorCounts = {
+  readonly nodes: number
+  readonly requests: number
+  readonly failures: number
+  readonly roundMs: number
+}
+
+/** A node that is polled; only the collector changes it. */
+export type PolledNode = {
+  seen: NodeObservation
+  by: NamedBy
+  /** When somebody last named it. */
+  namedAt: number
+  /** What it was when it last answered. */
+  role: ViewRole | undefined
+  nextAt: number
+  figuresAt: number
+  codecsAt: number
+  isBusy: boolean
+  reading: Reading | undefined
+}
+
+type ShardState = {
+  view: ShardView | undefined
+  memory: ShardMemory | undefined
+  derivedAt: number
+  isDirty: boolean
+  readonly nodes: Map<string, PolledNode>
+  /** Monotonic times at which somebody began to look closely. */
+  readonly closely: Set<{ readonly since: number }>
+}
+
+export type CollectorConfig = DiscoveryConfig & {
+  readonly monitoringToken: string | undefined
+  readonly adminToken: string | undefined
+}
+
+/** Every node and shard that is known, and how busy the polling is. */
+export type Collector = {
+  readonly config: CollectorConfig
+  readonly http: NodeHttp
+  readonly hooks: CollectorHooks
+  readonly log: Log
+  readonly clock: Clock
+  readonly discovery: Discovery
+  readonly nodes: Map<string, PolledNode>
+  readonly shards: Map<string, ShardState>
+  /** The shards in the order in which they are shown; undefined after one came or went. */
+  sorted: readonly ShardState[] | undefined
+  readonly timers: NodeJS.Timeout[]
+  isStopped: boolean
+  /** Nodes that are being polled, and those among them that have not answered of late. */
+  busy: number
+  busySilent: number
+  /** While nodes are being discovered. */
+  refreshing: Promise<void> | undefined
+  readonly counts: { requests: number; failures: number; roundMs: number }
+}
+
+export function keyOf({ shard, id }: Pick<NodeAddress, 'shard' | 'id'>): string {
+  return `${shard}/${id}`
+}
+
+export function roundMs(collector: Collector): number {
+  return COLLECTOR.roundMs * (collector.nodes.size > COLLECTOR.manyNodes ? 2 : 1)
+}
+
+export function addNode(
+  collector: Collector,
+  seen: NodeObservation,
+  more: Pick<PolledNode, 'by' | 'namedAt' | 'role' | 'nextAt'>,
+): void {
+  const { address } = seen
+  const node: PolledNode = { seen, ...more, figuresAt: 0, codecsAt: 0, isBusy: false, reading: undefined }
+  collector.nodes.set(keyOf(address), node)
+  shardStateOf(collector, address.shard).nodes.set(address.id, node)
+  touchShard(collector, address.shard)
+}
+
+export function removeNode(collector: Collector, node: Pick<NodeAddress, 'shard' | 'id'>): void {
+  collector.nodes.delete(keyOf(node))
+  shardStateOf(collector, node.shard).nodes.delete(node.id)
+  touchShard(collector, node.shard)
+}
+
+/** Derives a shard again, because something beside its nodes changed. */
+export function touchShard(collector: Collector, shard: string): void {
+  shardStateOf(collector, shard).isDirty = true
+}
+
+function shardStateOf(collector: Collector, shard: string): ShardState {
+  const known = collector.shards.get(shard)
+  if (known) return known
+  const state: ShardState = {
+    view: undefined,
+    memory: undefined,
+    derivedAt: 0,
+    isDirty: true,
+    nodes: new Map(),
+    closely: new Set(),
+  }
+  collector.shards.set(shard, state)
+  collector.sorted = undefined
+  return state
+}

@@ -1,0 +1,144 @@
+/** Answers of nodes, path by path: parsed against the contract, or refused. */
+import { parseId } from '@vacancy/shared'
+import {
+  clusterInfoBody,
+  codecsBody,
+  configBody,
+  healthzText,
+  leaderBody,
+  type NodeConfig,
+  nodeInfoBody,
+  peersBody,
+  statusBody,
+} from '@vacancy/shared/contract'
+import { z } from 'zod'
+import { significant } from '../history/figures.ts'
+import { changeBetween, readMetrics } from '../history/reading.ts'
+import type { NodeAddress } from './cluster.ts'
+import { COLLECTOR, type Collector, type PolledNode } from './collector-state.ts'
+import { isNamed, readAnswer } from './discovery.ts'
+import { type HttpReply, NodeHttpError } from './node-http.ts'
+import { type NodeLimits, type NodeObservation, type Source, type SourcePath, withDigest } from './observation.ts'
+
+/** @throws NodeHttpError garbage, other-node */
+export function parseReply(
+  collector: Collector,
+  node: PolledNode,
+  path: SourcePath,
+  reply: HttpReply,
+  now: number,
+): Partial<NodeObservation> {
+  const { seen } = node
+  const is404 = reply.status === 404
+  switch (path) {
+    case '/healthz':
+      return { health: { value: healthOf(reply), at: now } }
+    case '/node-info': {
+      if (is404) return { isStandalone: true, nodeInfo: undefined }
+      const value = readAnswer(reply, nodeInfoBody)
+      sameNode(seen.address, value.node_id, value.shard_id)
+      return { isStandalone: false, nodeInfo: { value, at: now } }
+    }
+    case '/leader':
+      return is404 ? {} : { namesLeader: { value: readAnswer(reply, leaderBody), at: now } }
+    case '/peers':
+      if (!is404) readAnswer(reply, peersBody)
+      return {}
+    case '/cluster/info': {
+      if (is404) return { info: undefined }
+      const value = readAnswer(reply, clusterInfoBody)
+      sameNode(seen.address, value.node_id, value.shard_id)
+      return { info: { value, at: now } }
+    }
+    case '/status': {
+      const value = readAnswer(reply, statusBody)
+      if (value.mode === 'standalone') sameNode(seen.address, seen.address.id, value.shard_id)
+      // A standalone node is asked for the rest again when it became part of a shard.
+      return {
+        status: { value, at: now },
+        digests: withDigest(seen.digests, value),
+        isStandalone: value.mode === 'standalone',
+      }
+    }
+    case '/metrics':
+      return readFigures(collector, node, reply, now)
+    case '/codecs':
+      return { codecs: { value: readAnswer(reply, codecsBody), at: now } }
+    case '/config':
+      return reply.status === 200 ? { limits: limitsOf(readAnswer(reply, configBody)) } : {}
+  }
+}
+
+function readFigures(collector: Collector, node: PolledNode, reply: HttpReply, now: number): Partial<NodeObservation> {
+  if (reply.status !== 200) readAnswer(reply, z.unknown())
+  const reading = readMetrics(reply.body, now)
+  if (!reading) throw new NodeHttpError('garbage', 'the answer is no page of metrics of a node')
+  const change = node.reading && changeBetween(node.reading, reading)
+  node.reading = reading
+  collector.hooks.onReading(node.seen.address, reading, change)
+  const rounded = (value: number | null) => (value === null ? null : significant(value))
+  const rates = change && {
+    queries: rounded(change.queries),
+    writes: rounded(change.writes),
+    errors: rounded(change.errors),
+    p50: rounded(change.p50),
+    p99: rounded(change.p99),
+  }
+  const { connectionsLimit } = reading
+  const cpu = rounded(change?.cpu ?? null) ?? undefined
+  return { rates: rates ? { value: rates, at: now } : undefined, cpu, connectionsLimit }
+}
+
+/** What is known of a path stays, told once more just now. */
+export function ageOf(seen: NodeObservation, path: SourcePath, now: number): Partial<NodeObservation> {
+  switch (path) {
+    case '/healthz':
+      return seen.health ? { health: { ...seen.health, at: now } } : {}
+    case '/node-info':
+      return seen.nodeInfo ? { nodeInfo: { ...seen.nodeInfo, at: now } } : {}
+    case '/leader':
+      return seen.namesLeader ? { namesLeader: { ...seen.namesLeader, at: now } } : {}
+    case '/cluster/info':
+      return seen.info ? { info: { ...seen.info, at: now } } : {}
+    case '/status':
+      return seen.status ? { status: { ...seen.status, at: now } } : {}
+    case '/codecs':
+      return seen.codecs ? { codecs: { ...seen.codecs, at: now } } : {}
+    case '/peers':
+    case '/metrics':
+    case '/config':
+      return {}
+  }
+}
+
+function healthOf({ status, body }: HttpReply): string {
+  const { data } = healthzText.safeParse(body.trim())
+  if (data === undefined) throw new NodeHttpError('garbage', `answered ${status} and no health`)
+  return data
+}
+
+export const OTHER_NODE = 'other-node'
+
+/** Behind an address may stand another node than the one that is looked for. */
+function sameNode(address: NodeAddress, id: string, shard: string): void {
+  if (!isNamed(address) || (address.id === id && address.shard === shard)) return
+  const reported = `${parseId(shard) ?? 'another shard'}/${parseId(id) ?? 'another node'}`
+  throw new NodeHttpError(OTHER_NODE, `${reported} answers at the address of ${address.shard}/${address.id}`)
+}
+
+export function sourceOf({ status, body, milliseconds }: HttpReply, at: number): Source {
+  // Cut and copied: a piece of a string keeps the whole of it alive.
+  const text = body.length <= COLLECTOR.bodyKept ? body : Buffer.from(body.slice(0, COLLECTOR.bodyKept)).toString()
+  return { status, at, milliseconds: Math.round(milliseconds * 10) / 10, error: undefined, body: text }
+}
+
+function limitsOf(config: NodeConfig): NodeLimits | undefined {
+  const number = (key: string) => Number(config[key]?.value)
+  const limits = {
+    electionTimeoutMs: number('raft_tick_ms') * number('raft_election_tick'),
+    snapshotIntervalSeconds: number('snapshot_interval_sec'),
+    snapshotTriggerCount: number('snapshot_trigger_count'),
+    maintenanceHour: number('maintenance_hour'),
+  }
+  return Object.values(limits).every(Number.isFinite) ? limits : undefined
+}

@@ -1,0 +1,65 @@
+/** Requests to nodes for the rest of the control plane, each with the token that it needs. */
+
+import { problem } from '../http/errors.ts'
+import type { NodeAddress, NodeAnswer, RequestOptions } from './cluster.ts'
+import type { ClusterConfig, ClusterModule } from './cluster-state.ts'
+import { type HttpReply, NodeHttpError } from './node-http.ts'
+
+/** One request to a node. @throws ProblemError 502 or 504 that names the node */
+export async function requestNode(
+  module: ClusterModule,
+  node: NodeAddress,
+  path: string,
+  options: RequestOptions = {},
+): Promise<NodeAnswer> {
+  const { as = 'monitoring', method = 'GET', body, timeoutMs, signal } = options
+  try {
+    if (node.apiUrl === '') throw new NodeHttpError('address', 'its address is not known')
+    const token = tokenOf(module.config.tokens, as)
+    return await module.http.request(node.apiUrl + path, {
+      method,
+      body,
+      token,
+      signal,
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    })
+  } catch (error) {
+    if (!(error instanceof NodeHttpError)) throw error
+    const isLate = error.code === 'timeout'
+    throw problem(isLate ? 'node-timeout' : 'node-unreachable', {
+      detail: `${node.shard}/${node.id}: ${error.message}`,
+      hint: `Look at ${node.apiUrl || 'where it is'}: is the node running, and can this machine reach it?`,
+      more: { node: node.id, shard: node.shard, why: error.code },
+      cause: error,
+    })
+  }
+}
+
+/** A change of members or leader, with the admin token. @throws NodeHttpError */
+export async function sendToNode(
+  module: ClusterModule,
+  node: NodeAddress,
+  path: string,
+  body: object | undefined,
+  timeoutMs: number,
+): Promise<HttpReply> {
+  return await module.http.request(node.apiUrl + path, {
+    method: 'POST',
+    body: body ?? {},
+    token: module.config.tokens.admin,
+    timeoutMs,
+  })
+}
+
+function tokenOf(tokens: ClusterConfig['tokens'], as: NonNullable<RequestOptions['as']>): string | undefined {
+  switch (as) {
+    case 'none':
+      return undefined
+    case 'monitoring':
+      return tokens.monitoring ?? tokens.admin
+    case 'client':
+      return tokens.client ?? tokens.admin
+    case 'admin':
+      return tokens.admin
+  }
+}

@@ -1,0 +1,68 @@
+/** State of the runner of operations, and what all of its parts need. */
+import type { Clock } from '@vacancy/shared'
+import { END_STATES, type Environment, type Operation, type Plan } from '@vacancy/shared/contract'
+import type { Log } from '@vacancy/shared/node'
+import type { WriteAudit } from '../access/audit.ts'
+import type { Principal } from '../http/route.ts'
+import type { Live } from '../live/state.ts'
+import type { OperationTypes, PlanContext } from './operation-types.ts'
+import type { ClusterDatabase } from './tables.ts'
+
+export const OPERATIONS = {
+  planMs: 60_000,
+  /** So long a plan is remembered after it ran out, to make it anew for who starts it late. */
+  planKeptMs: 600_000,
+  plansMax: 2_000,
+  answerCharsMax: 2_000,
+  stepsMax: 64,
+} as const
+
+export type Caller = { readonly principal: Principal; readonly address: string; readonly requestId: string }
+
+export type OperationsOptions = {
+  readonly database: ClusterDatabase
+  readonly live: Live
+  readonly audit: WriteAudit
+  readonly log: Log
+  readonly clock: Clock
+  readonly types: OperationTypes
+  readonly environment: () => Environment
+  /** Throws ProblemError 404 for a shard that is not known. */
+  readonly planContext: (shard: string, isAdmin: boolean) => PlanContext
+  /** An operation of the shard began, moved on or ended. */
+  readonly onChange: (operation: Operation) => void
+}
+
+/** The runner of operations: what it works with, and what it knows without the database. */
+export type Operations = OperationsOptions & {
+  /** Plans that may still be started, by id; oldest first. */
+  readonly plans: Map<string, Plan>
+  readonly active: Map<string, ActiveOperation>
+  /** The last that ended of each shard. */
+  readonly ended: Map<string, Operation>
+}
+
+export type ActiveOperation = {
+  operation: Operation
+  readonly plan: Plan
+  readonly abort: AbortController
+  /** Writes one after the other. */
+  writing: Promise<void>
+  done: Promise<void>
+}
+
+export function runningOperations(operations: Operations): readonly Operation[] {
+  return [...operations.active.values()].map(({ operation }) => operation).filter(isRunning)
+}
+
+export function isRunning({ state }: Operation): boolean {
+  return !END_STATES.includes(state)
+}
+
+export function targetOf({ shard, node }: Pick<Operation, 'shard' | 'node'>): string {
+  return node === null ? shard : `${shard}/${node}`
+}
+
+export function time(ms: number): string {
+  return new Date(ms).toISOString()
+}

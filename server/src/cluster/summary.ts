@@ -1,0 +1,74 @@
+/** The summary of all shards, and what needs attention. */
+import type { Summary } from '@vacancy/shared/contract'
+import { touchTopic } from '../live/topics.ts'
+import { type Aside, attentionSeeds, settleAttention, summarise } from './attention.ts'
+import { briefsOf, type ClusterModule } from './cluster-state.ts'
+import { observationsOf, shardViews } from './collector.ts'
+import { runningOperations } from './operation-state.ts'
+import { lastEndedOperations } from './operations.ts'
+import type { ClusterDatabase } from './tables.ts'
+
+export async function readAside(database: ClusterDatabase): Promise<Map<string, Aside>> {
+  const rows = await database.selectFrom('attention_aside').selectAll().execute()
+  return new Map(
+    rows.map(({ item, until_at: untilAt, says }) => [
+      item,
+      { untilAt: untilAt === null ? null : Number(untilAt), says },
+    ]),
+  )
+}
+
+export function updateSummary(module: ClusterModule): void {
+  if (!module.isSummaryDue) return
+  module.isSummaryDue = false
+  refreshAttention(module)
+  touchTopic(module.deps.live, 'summary')
+}
+
+export function setAside(module: ClusterModule, item: string, aside: Aside | undefined): void {
+  if (aside) module.aside.set(item, aside)
+  else module.aside.delete(item)
+  refreshAttention(module)
+  touchTopic(module.deps.live, 'summary')
+}
+
+function refreshAttention(module: ClusterModule): void {
+  const now = module.deps.clock.wallMs()
+  const shards = shardViews(module.collector)
+  const seeds = attentionSeeds({
+    shards,
+    now,
+    operations: lastEndedOperations(module.operations),
+    limitsOf: (shard) => observationsOf(module.collector, shard).find(({ limits }) => limits)?.limits,
+    registryHash: module.registryCodecs?.ordered_hash,
+  })
+  const settled = settleAttention(seeds, module.attentionMemory, module.aside, now)
+  module.attentionMemory = settled.memory
+  module.attention = settled.items
+}
+
+const MISSING_MAX = 200
+
+export function summaryOf(module: ClusterModule): Summary {
+  const shards = shardViews(module.collector)
+  const registry = module.collector.discovery.registry
+  const running = runningOperations(module.operations).map(({ id, kind, title, says, progress }) => ({
+    ...{ id, kind, title, says, href: `/operations/${id}` },
+    percent: progress && progress.total > 0 ? Math.round((progress.done / progress.total) * 100) : null,
+  }))
+  const missing = shards.flatMap((shard) => shard.missing).slice(0, MISSING_MAX)
+  if (registry.address !== null && !registry.isUp && registry.since !== undefined) {
+    const since = new Date(registry.since).toISOString()
+    missing.unshift({ source: `registry ${registry.address}`, code: 'registry', message: registry.error, since })
+  }
+  return summarise({
+    at: module.deps.clock.wallMs(),
+    environment: module.deps.environment(),
+    shards,
+    briefs: briefsOf(module, shards),
+    attention: module.attention,
+    running: [...running, ...module.runningSources.flatMap((source) => source())],
+    events: [...module.events.recent],
+    missing,
+  })
+}

@@ -1,0 +1,140 @@
+/** Which requests are admitted: under this host, from our own pages, by a principal with the right, and not too many. */
+import { timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
+import type { ControlRoute } from '@vacancy/shared/contract'
+import type { FastifyRequest } from 'fastify'
+import { isAllowed, tooManyTries, type Visitor } from '../access/access.ts'
+import { identify } from '../access/identify.ts'
+import { problem } from './errors.ts'
+import type { HttpOptions } from './options.ts'
+import { cut } from './problems.ts'
+import type { ProblemError } from './route.ts'
+
+/** Whether a caller may ask this; the refusal of a change by somebody known goes into the audit log. */
+export async function admit(
+  request: FastifyRequest,
+  name: string,
+  access: ControlRoute['access'],
+  options: HttpOptions,
+): Promise<void> {
+  const { principal, session, fault } = request.visitor
+  const isChange = request.method !== 'GET' && request.method !== 'HEAD'
+  if (isChange && isForeignPage(request.headers, options)) throw foreignPage(options)
+  if (access === 'open') return
+  if (principal.kind === 'nobody') {
+    options.onRefusal('unauthenticated')
+    if (fault === 'token') throw problem('invalid-token', { more: { error: 'invalid token' } })
+    throw problem(fault === 'session' ? 'session-ended' : 'not-signed-in', {
+      more: { error: 'missing authorization header' },
+    })
+  }
+  const refused = (detail: string) =>
+    options.audit({
+      principal,
+      address: request.ip,
+      requestId: request.id,
+      action: name,
+      target: cut(request.url),
+      result: 'refused',
+      detail,
+    })
+  if (isChange && session !== undefined && !isSame(request.headers['x-csrf'], session.csrf)) {
+    options.onRefusal('cross-site')
+    await refused('csrf: the change does not show that it comes from the console')
+    throw problem('csrf')
+  }
+  if (isAllowed(principal, access, session)) return
+  options.onRefusal('forbidden')
+  if (isChange) await refused(`needs ${access}, is ${principal.role}`)
+  throw problem('forbidden', {
+    detail: `This needs ${ACCESS_SAYS[access]}; you are ${principal.role}.`,
+    hint: access === 'session' ? 'Sign in as a person.' : 'Ask an admin for the role, or for somebody to do it.',
+    more: { error: 'insufficient permissions' },
+  })
+}
+
+const ACCESS_SAYS = {
+  session: 'somebody who is signed in',
+  viewer: 'the viewer role',
+  query: 'the viewer role or a client token',
+  operator: 'the operator role',
+  admin: 'the admin role',
+} as const
+
+/**
+ * Whether the Host header names this control plane. A page of another site whose name was made to point here
+ * (DNS rebinding) sends its own name.
+ */
+export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, 'allowedHosts' | 'baseUrl'>): boolean {
+  const host = URL.parse(`http://${request.headers.host ?? ''}`)?.hostname
+  if (host === undefined || host === '') return false
+  const address = request.socket.localAddress ?? ''
+  const own = bare(address)
+  if (bare(host) === own) return true
+  if (isLoopback(own) && (host === 'localhost' || (isIP(bare(host)) !== 0 && isLoopback(bare(host))))) return true
+  const base = options.baseUrl()
+  return (base !== '' && URL.parse(base)?.hostname === host) || options.allowedHosts().includes(host)
+}
+
+/**
+ * Who opens a WebSocket. The same doors as for requests, which upgrades do not pass.
+ *
+ * @throws ProblemError
+ */
+export async function admitUpgrade(request: IncomingMessage, options: HttpOptions): Promise<Visitor> {
+  if (!isOwnHost(request, options)) throw foreignHost(request, options)
+  if (isForeignPage(request.headers, options)) throw foreignPage(options)
+  const address = request.socket.remoteAddress ?? ''
+  const wait = options.upgradeFailures.waitSeconds(address)
+  if (wait > 0) {
+    options.onRefusal('too-many')
+    throw tooManyTries(wait, 'live channels that were refused')
+  }
+  const visitor = await identify(options.access, request.headers, address)
+  if (isAllowed(visitor.principal, 'viewer')) return visitor
+  options.upgradeFailures.failed(address)
+  options.onRefusal('unauthenticated')
+  throw problem('not-signed-in')
+}
+
+export function foreignHost(request: IncomingMessage, options: HttpOptions): ProblemError {
+  options.onRefusal('host')
+  const host = cut(request.headers.host)
+  return problem('foreign-host', { detail: `This control plane is not reached as ${host}.` })
+}
+
+function foreignPage(options: HttpOptions): ProblemError {
+  options.onRefusal('cross-site')
+  return problem('cross-site')
+}
+
+/** An address without brackets, and IPv4 as itself. */
+function bare(address: string): string {
+  return address.replace(/^\[(.*)\]$/, '$1').replace(/^::ffff:(?=\d+\.)/, '')
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^127\./.test(address)
+}
+
+/** Whether a browser says that another site's page asks. Programs say nothing of the kind. */
+export function isForeignPage(headers: IncomingHttpHeaders, { baseUrl }: Pick<HttpOptions, 'baseUrl'>): boolean {
+  const { origin, host } = headers
+  const fetchSite = headers['sec-fetch-site']
+  if (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none') return true
+  if (origin === undefined) return false
+  const page = URL.parse(origin)
+  if (page === null) return true
+  const base = baseUrl()
+  return (
+    page.host !== URL.parse(`${page.protocol}//${host ?? ''}`)?.host &&
+    (base === '' || page.origin !== URL.parse(base)?.origin)
+  )
+}
+
+function isSame(given: string | string[] | undefined, wanted: string): boolean {
+  if (typeof given !== 'string') return false
+  const [a, b] = [Buffer.from(given), Buffer.from(wanted)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}

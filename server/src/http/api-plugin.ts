@@ -1,0 +1,104 @@
+/** The API as Fastify plugins: what all of its paths share, its reference at /docs, and the routes of each module. */
+import { promisify } from 'node:util'
+import { gzip, type ZlibOptions } from 'node:zlib'
+import rateLimit from '@fastify/rate-limit'
+import swaggerUi from '@fastify/swagger-ui'
+import { assert } from '@vacancy/shared'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { identify } from '../access/identify.ts'
+import { admit } from './admission.ts'
+import { problem } from './errors.ts'
+import { type App, HTTP_LIMITS, type HttpOptions } from './options.ts'
+import type { ControlModule } from './route.ts'
+import { type AnyHandler, registerRoute } from './routes.ts'
+import { accepts } from './static-files.ts'
+
+/** Adds the paths of modules, and `/docs`, which lists them. */
+export async function registerModules(
+  app: App,
+  modules: readonly ControlModule[],
+  options: HttpOptions,
+): Promise<void> {
+  await app.register(async (api: App) => {
+    addVisitor(api, options)
+    addCompression(api)
+    await addRateLimit(api, options)
+    await api.register(docsPlugin, options)
+    for (const module of modules) await api.register(modulePlugin, { module, http: options })
+  })
+}
+
+/** The principal of each request, before anything else looks at it. */
+function addVisitor(api: App, options: HttpOptions): void {
+  api.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
+    reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
+    reply.header('cache-control', 'no-store')
+    // An open path may have tokens of its own, as that of snapshots for nodes has: they are not API tokens that failed.
+    const { cookie } = request.headers
+    const isOpen = request.routeOptions.config?.isOpen === true
+    const shown = isOpen ? (cookie === undefined ? {} : { cookie }) : request.headers
+    request.visitor = await identify(options.access, shown, request.ip)
+  })
+}
+
+function addCompression(api: App): void {
+  api.addHook('onSend', async (request: FastifyRequest, reply: FastifyReply, payload: unknown) => {
+    if (typeof payload !== 'string' || payload.length < COMPRESSED_FROM || !takesGzip(request)) return payload
+    reply.header('content-encoding', 'gzip').header('vary', 'accept-encoding')
+    return await compress(payload, { level: 1 })
+  })
+}
+
+async function addRateLimit(api: App, options: HttpOptions): Promise<void> {
+  await api.register(rateLimit, {
+    max: (request) => (isKnown(request) ? HTTP_LIMITS.requestsKnown : HTTP_LIMITS.requestsUnknown),
+    timeWindow: 60_000,
+    keyGenerator: (request) => (isKnown(request) ? request.visitor.principal.id : request.ip),
+    errorResponseBuilder: (_request, { ttl }) => {
+      options.onRefusal('too-many')
+      const seconds = Math.ceil(ttl / 1000)
+      return problem('too-many-requests', {
+        detail: `Too many requests: wait ${seconds} s.`,
+        more: { retryAfterSeconds: seconds },
+      })
+    },
+  })
+}
+
+/** The reference of all paths, for those who may read. */
+async function docsPlugin(docs: App, options: HttpOptions): Promise<void> {
+  await docs.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: DOCS_POLICY,
+    uiHooks: { onRequest: async (request) => admit(request as FastifyRequest, 'GET /docs', 'viewer', options) },
+  })
+}
+
+/** The routes of one module. */
+async function modulePlugin(
+  api: App,
+  { module, http }: { readonly module: ControlModule; readonly http: HttpOptions },
+): Promise<void> {
+  for (const [name, row] of Object.entries(module.routes)) {
+    const handler = module.handlers[name]
+    assert(handler !== undefined, 'every route of a module has its handler')
+    await registerRoute(api, name, row, handler as AnyHandler, http)
+  }
+}
+
+/** A picture of a thousand nodes is 0.3 MB of JSON, and a tenth of that compressed; small answers fit into a packet anyway. */
+const COMPRESSED_FROM = 1_024
+
+const compress = promisify<string, ZlibOptions, Buffer>(gzip)
+
+function takesGzip({ headers }: FastifyRequest): boolean {
+  return accepts(String(headers['accept-encoding'] ?? ''), 'gzip')
+}
+
+/** The page of the library has inline styles; it loads nothing from elsewhere. */
+const DOCS_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+function isKnown(request: FastifyRequest): boolean {
+  return request.visitor.principal.kind !== 'nobody'
+}

@@ -1,0 +1,131 @@
+import { request } from 'node:http'
+import { afterEach, expect, test } from 'vitest'
+import { startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
+import { HTTP_LIMITS } from './options.ts'
+
+const PROXIED = { host: 'vacancy.example.com', 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' }
+
+let plane: TestControlPlane
+afterEach(async () => await plane.stop())
+
+/** As fetch, but with a Host header of one's own. */
+function ask(method: string, path: string, headers: { [name: string]: string }, body?: object) {
+  return new Promise<{ status: number; headers: { [name: string]: unknown }; text: string }>((resolve, reject) => {
+    const asked = request(`${plane.url}${path}`, { method, headers }, (answer) => {
+      let text = ''
+      answer.on('data', (chunk) => {
+        text += chunk
+      })
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text }))
+    })
+    asked.on('error', reject)
+    if (body) asked.setHeader('content-type', 'application/json')
+    asked.end(body && JSON.stringify(body))
+  })
+}
+
+test('behind a trusted proxy the cookie is for https alone, and the audit log names the caller', async () => {
+  plane = await startTestControlPlane({
+    config: { baseUrl: 'https://vacancy.example.com', trustProxy: ['127.0.0.0/8'] },
+  })
+  const code = await plane.people.signInCode('ada', 'admin')
+  const origin = 'https://vacancy.example.com'
+
+  const signedIn = await ask('POST', '/api/v1/session/link', { ...PROXIED, origin }, { code })
+
+  expect(signedIn.status).toBe(200)
+  expect(String(signedIn.headers['set-cookie'])).toContain('; Secure;')
+  const cookie = String(signedIn.headers['set-cookie']).split(';')[0] as string
+  const { entries } = JSON.parse((await ask('GET', '/api/v1/audit', { ...PROXIED, cookie })).text)
+  expect(entries[0]).toMatchObject({ action: 'session.start', address: '203.0.113.9' })
+  const csrf = JSON.parse(signedIn.text).csrf as string
+  const added = await ask(
+    'POST',
+    '/api/v1/people',
+    { ...PROXIED, origin, cookie, 'x-csrf': csrf },
+    { name: 'bob', role: 'viewer' },
+  )
+  expect(JSON.parse(added.text).link).toMatch(/^https:\/\/vacancy\.example\.com\/sign-in#code=/)
+})
+
+test('what somebody else writes into these headers is not believed', async () => {
+  plane = await startTestControlPlane()
+  const code = await plane.people.signInCode('ada', 'admin')
+
+  expect((await ask('GET', '/health', PROXIED)).status).toBe(421)
+  const { host: _host, ...forged } = PROXIED
+  const signedIn = await ask(
+    'POST',
+    '/api/v1/session/link',
+    { ...forged, 'x-forwarded-host': 'evil.example' },
+    { code },
+  )
+
+  expect(String(signedIn.headers['set-cookie'])).not.toContain('Secure')
+  const cookie = String(signedIn.headers['set-cookie']).split(';')[0] as string
+  const { entries } = JSON.parse((await ask('GET', '/api/v1/audit', { cookie })).text)
+  expect(entries[0].address).toBe('127.0.0.1')
+})
+
+test('names that are allowed pass', async () => {
+  plane = await startTestControlPlane({ config: { allowedHosts: ['console.internal'] } })
+
+  expect((await ask('GET', '/health', { host: 'console.internal:8000' })).status).toBe(200)
+  expect((await ask('GET', '/health', { host: 'other.internal' })).status).toBe(421)
+})
+
+test('who asks too often is told how long to wait, and others go on', async () => {
+  plane = await startTestControlPlane({ config: { trustProxy: ['127.0.0.1'] } })
+  const viewer = await plane.signIn('viewer')
+  const from = (address: string) => ask('GET', '/health', { 'x-forwarded-for': address })
+  const statuses: number[] = []
+  for (let i = 0; i <= HTTP_LIMITS.requestsUnknown; i++) statuses.push((await from('203.0.113.1')).status)
+
+  expect(statuses.slice(0, -1).every((status) => status === 200)).toBe(true)
+  expect(statuses.at(-1)).toBe(429)
+  const waiting = await from('203.0.113.1')
+  expect(Number(waiting.headers['retry-after'])).toBeGreaterThan(0)
+  expect(JSON.parse(waiting.text)).toMatchObject({ code: 'too-many-requests' })
+  expect((await from('203.0.113.2')).status).toBe(200)
+  expect((await viewer.call('GET', '/api/v1/me')).status).toBe(200)
+})
+
+test('long answers are compressed for who takes that, short ones and those of others are not', async () => {
+  plane = await startTestControlPlane()
+  const { headers } = await plane.signIn('viewer')
+  const asked = async (path: string, encoding: string) => {
+    const answer = await fetch(plane.url + path, { headers: { ...headers, 'accept-encoding': encoding } })
+    return {
+      encoding: answer.headers.get('content-encoding'),
+      vary: answer.headers.get('vary'),
+      body: await answer.json(),
+    }
+  }
+
+  const plain = await asked('/docs/json', 'identity')
+  const packed = await asked('/docs/json', 'br, gzip;q=0.8')
+
+  expect(plain.encoding).toBeNull()
+  expect(packed).toMatchObject({ encoding: 'gzip', vary: 'accept-encoding' })
+  expect(packed.body).toEqual(plain.body)
+  expect((await asked('/docs/json', 'gzip;q=0')).encoding).toBeNull()
+  expect((await asked('/health', 'gzip')).encoding).toBeNull()
+})
+
+test('a fault of ours is told with its id and nothing of its inside, and logged with the same id', async () => {
+  plane = await startTestControlPlane()
+  const admin = await plane.signIn('admin')
+  // A row that nothing writes: reading it is a fault.
+  const broken = admin.me?.person.id as string
+  await plane.spoil(broken)
+
+  const answer = await admin.call('GET', '/api/v1/me')
+
+  expect(answer.status).toBe(500)
+  expect(answer.body).toMatchObject({
+    code: 'internal',
+    detail: 'Internal error. The log of the control plane has the details.',
+  })
+  expect(answer.text).not.toContain('JSON')
+  expect(plane.log.some((line) => line.includes(answer.body.requestId) && line.includes('SyntaxError'))).toBe(true)
+})

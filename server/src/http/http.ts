@@ -1,0 +1,117 @@
+/** The HTTP server of the control plane: the instance, and the headers, hooks and limits that all of its paths share. */
+import { randomUUID } from 'node:crypto'
+import { type AddressInfo, Socket } from 'node:net'
+import { Server as TlsServer } from 'node:tls'
+import cookies from '@fastify/cookie'
+import helmet from '@fastify/helmet'
+import swagger from '@fastify/swagger'
+import { assert } from '@vacancy/shared'
+import { CONTROL_BODY_BYTES_MAX } from '@vacancy/shared/contract'
+import { secureContextOf, type TlsMaterial, VERSION } from '@vacancy/shared/node'
+import fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import { jsonSchemaTransform, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
+import { foreignHost, isOwnHost } from './admission.ts'
+import { problem } from './errors.ts'
+import { type App, HTTP_LIMITS, type HttpOptions } from './options.ts'
+import { cut, refuseBytes, sendProblem } from './problems.ts'
+
+const DAY_SECONDS = 86_400
+
+/** An instance with everything but paths. */
+export async function createHttp(options: HttpOptions): Promise<App> {
+  const { tls } = options
+  const limits = {
+    maxHeaderSize: HTTP_LIMITS.headerBytesMax,
+    headersTimeout: HTTP_LIMITS.headersMs,
+    connectionsCheckingInterval: HTTP_LIMITS.checkMs,
+  }
+  const app: App = fastify({
+    loggerInstance: options.log as unknown as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    trustProxy: options.trustProxy.length === 0 ? false : [...options.trustProxy],
+    bodyLimit: CONTROL_BODY_BYTES_MAX,
+    requestTimeout: HTTP_LIMITS.requestMs,
+    forceCloseConnections: 'idle',
+    routerOptions: { maxParamLength: 512 },
+    genReqId: () => randomUUID(),
+    ...(tls === undefined
+      ? { http: limits }
+      : { https: { ...limits, handshakeTimeout: HTTP_LIMITS.headersMs, ...secureContextOf(tls) } }),
+    clientErrorHandler: refuseBytes,
+    frameworkErrors: (error, request, reply) => sendProblem(error, request as FastifyRequest, reply as FastifyReply),
+  })
+  app.server.maxConnections = HTTP_LIMITS.connectionsMax
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(serializerCompiler)
+  app.setErrorHandler(sendProblem)
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(
+      problem('no-such-path', { detail: `There is no ${request.method} ${cut(request.url)}.` }),
+      request,
+      reply,
+    ),
+  )
+  // Forms of other sites can post these without asking first; nothing here takes them.
+  app.removeContentTypeParser('text/plain')
+  app.decorateRequest('visitor')
+  await addSecurity(app, options)
+  await addReference(app)
+  return app
+}
+
+/** Headers of every answer, and the host it may be requested under. The paths of all plugins inherit its hooks. */
+async function addSecurity(app: App, options: HttpOptions): Promise<void> {
+  // Loads what access.ts reads and writes cookies with; upgrades pass no hook of it.
+  await app.register(cookies, { hook: false })
+  await app.register(helmet, {
+    // Pages of the console bring their own, with a nonce.
+    contentSecurityPolicy: false,
+    // It holds for all ports of the name: behind a proxy that ends TLS, that one decides.
+    hsts: options.tls !== undefined &&
+      options.hstsDays > 0 && { maxAge: options.hstsDays * DAY_SECONDS, includeSubDomains: false },
+    referrerPolicy: { policy: 'no-referrer' },
+    frameguard: { action: 'deny' },
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    reply.header('server', `vacancy/${VERSION}`)
+    // Without a socket it is an internal request for a page, which was itself requested under an allowed host.
+    if (request.raw.socket instanceof Socket && !isOwnHost(request.raw, options))
+      throw foreignHost(request.raw, options)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.config?.route ?? (request.routeOptions.url === undefined ? 'none' : 'pages')
+    options.onAnswer(route, reply.statusCode, reply.elapsedTime / 1000)
+  })
+}
+
+/** Collects what /docs lists. */
+async function addReference(app: App): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Vacancy control plane', version: VERSION },
+      components: {
+        securitySchemes: {
+          token: { type: 'http', scheme: 'bearer' },
+          session: { type: 'apiKey', in: 'cookie', name: 'vacancy_session' },
+        },
+      },
+    },
+    transform: jsonSchemaTransform,
+  })
+}
+
+/** Connections to come use this certificate. @throws when it cannot be used, and the one before stays */
+export function setTls(app: App, tls: TlsMaterial): void {
+  assert(app.server instanceof TlsServer, 'a listener without TLS has no certificate to change')
+  app.server.setSecureContext(secureContextOf(tls))
+}
+
+/** The address that a listening server can be reached at from this machine. */
+export function listeningUrl(app: App): string {
+  const { address, port, family } = app.server.address() as AddressInfo
+  const host =
+    address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '[::1]' : family === 'IPv6' ? `[${address}]` : address
+  return `${app.server instanceof TlsServer ? 'https' : 'http'}://${host}:${port}`
+}

@@ -1,0 +1,128 @@
+/** Errors as `application/problem+json`: the one place where an error becomes an answer. */
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { errorRow, VacancyError } from '@vacancy/shared'
+import type { Problem } from '@vacancy/shared/contract'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { hasZodFastifySchemaValidationErrors, isResponseSerializationError } from 'fastify-type-provider-zod'
+import { problem } from './errors.ts'
+import { HTTP_LIMITS } from './options.ts'
+import { ProblemError } from './route.ts'
+
+/** Malformed or unfinished requests: there is no reply object yet. */
+export function refuseBytes(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (socket.destroyed || !socket.writable) return
+  endWith(socket, UNREADABLE[error.code ?? ''] ?? NO_HTTP)
+}
+
+const NO_HTTP = problem('no-http')
+
+const UNREADABLE: { readonly [code: string]: ProblemError } = {
+  ERR_HTTP_REQUEST_TIMEOUT: problem('request-timeout', {
+    hint: `Send its headers within ${HTTP_LIMITS.headersMs / 1000} s and all of it within ${HTTP_LIMITS.requestMs / 1000} s.`,
+  }),
+  HPE_HEADER_OVERFLOW: problem('headers-too-large', {
+    hint: `Send at most ${HTTP_LIMITS.headerBytesMax} bytes of headers; delete the cookies of this address.`,
+  }),
+}
+
+/** Writes a problem to a connection that has no reply object, and ends the connection. */
+export function endWith(socket: Duplex, { status, code, message, hint, more }: ProblemError): void {
+  const title = STATUS_CODES[status] ?? 'Error'
+  const body = JSON.stringify({ status, code, title, detail: message, hint, requestId: randomUUID() })
+  const wait = more['retryAfterSeconds']
+  const lines = [
+    `HTTP/1.1 ${status} ${title}`,
+    'content-type: application/problem+json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...(typeof wait === 'number' ? [`retry-after: ${wait}`] : []),
+    'connection: close',
+    '',
+    body,
+  ]
+  socket.end(lines.join('\r\n'))
+  // Cut at once, what was sent last could be lost on the way; never cut, who does not close would keep it open.
+  setTimeout(() => socket.destroy(), HTTP_LIMITS.farewellMs).unref()
+}
+
+/** The one place where an error becomes an answer. */
+export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const problem = isGone(error, request) ? GONE : problemOf(error)
+  const { status } = problem
+  if (status >= 500)
+    request.log.error({ err: error, requestId: request.id, path: request.routeOptions?.url }, 'a request failed')
+  // What is refused before it has a path passes no hook.
+  reply.header('x-request-id', request.id)
+  if (status === 401) reply.header('www-authenticate', 'Bearer')
+  const wait = problem.more['retryAfterSeconds']
+  if (typeof wait === 'number') reply.header('retry-after', String(wait))
+  const { error: word, ...more } = problem.more
+  const body: Problem & { [name: string]: unknown } = {
+    ...more,
+    status,
+    code: problem.code,
+    title: STATUS_CODES[status] ?? 'Error',
+    detail: problem.message,
+    hint: problem.hint,
+    ...(problem.field !== undefined && { field: problem.field }),
+    requestId: request.id,
+    // Tools of the cluster management interface look for this.
+    ...(!request.url.startsWith('/api/') && { error: word ?? problem.message }),
+  }
+  return reply
+    .code(status)
+    .type('application/problem+json; charset=utf-8')
+    .serializer((value: unknown) => JSON.stringify(value))
+    .send(body)
+}
+
+/** The caller went away in the middle of what it sent: no fault of ours, and nobody hears the answer. */
+function isGone(error: unknown, { raw }: FastifyRequest): boolean {
+  return raw.destroyed && !raw.complete && (error as NodeJS.ErrnoException | undefined)?.code === 'ECONNRESET'
+}
+
+const GONE = problem('incomplete')
+
+function problemOf(error: unknown): ProblemError {
+  if (error instanceof ProblemError) return error
+  if (hasZodFastifySchemaValidationErrors(error)) {
+    const [first] = error.validation
+    const path = (first?.instancePath ?? '').replace(/^\//, '').replaceAll('/', '.')
+    const place = path === '' ? (error.validationContext ?? 'the request') : path
+    return problem('invalid-request', {
+      detail: cut(`${place}: ${first?.message ?? 'is not valid'}`, 500),
+      ...(path !== '' && { field: path }),
+    })
+  }
+  if (error instanceof VacancyError) {
+    const { http } = errorRow(error.code)
+    return new ProblemError(http, error.code.replaceAll('_', '-'), error.message, { cause: error })
+  }
+  const { statusCode = 500, code, message } = error as FastifyError
+  if (statusCode < 500 && !isResponseSerializationError(error))
+    return new ProblemError(
+      statusCode,
+      (code ?? 'invalid-request')
+        .toLowerCase()
+        .replace(/^fst_err_/, '')
+        .replaceAll('_', '-'),
+      cut(message, 500),
+      {
+        hint: HINTS[statusCode] ?? 'What each path takes is listed at /docs.',
+      },
+    )
+  return problem('internal', { cause: error })
+}
+
+const HINTS: { readonly [status: number]: string } = {
+  413: 'Send less at once.',
+  415: 'Send JSON, as content-type: application/json.',
+}
+
+/** What came from outside, short enough to be told. */
+export function cut(text: string | undefined, most = 120): string {
+  const clean = (text ?? 'nothing').replaceAll(/\p{Cc}/gu, ' ')
+  return clean.length > most ? `${clean.slice(0, most)}…` : clean
+}

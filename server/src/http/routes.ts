@@ -1,0 +1,124 @@
+/** A row of the contract as a route: schema, admission, handler and answer. */
+import { Readable } from 'node:stream'
+import { CONTROL_BODY_BYTES_MAX, type ControlRoute, problemBody } from '@vacancy/shared/contract'
+import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
+import { admit } from './admission.ts'
+import type { App, HttpOptions } from './options.ts'
+import { cut } from './problems.ts'
+import { ProblemError } from './route.ts'
+
+/** Of answers that are no JSON, unless the handler says another. */
+const CONTENT_TYPES = { text: 'text/plain; charset=utf-8', bytes: 'application/octet-stream' } as const
+
+export type AnyHandler = (request: unknown) => unknown
+
+export async function registerRoute(
+  app: App,
+  name: string,
+  row: ControlRoute,
+  handler: AnyHandler,
+  options: HttpOptions,
+): Promise<void> {
+  const [method = '', path = ''] = name.split(' ')
+  const route = {
+    method,
+    url: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    schema: schemaOf(path, row),
+    bodyLimit: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
+    config: { route: name, isOpen: row.access === 'open' },
+    // After who asks and how often, and before a byte of the body is read.
+    preParsing: async (request: FastifyRequest) => admit(request, name, row.access, options),
+    handler: async (request: FastifyRequest, reply: FastifyReply) => {
+      const answer = await answerOf(handler, request, reply, { name, row }, options)
+      // A handler may have said another status.
+      if (reply.statusCode === 200) reply.code(row.status)
+      if (answer === undefined) return reply.send()
+      // The contract has a schema for the usual status; errors pass elsewhere (sendProblem).
+      if (row.gives === undefined && reply.statusCode !== row.status)
+        reply.type('application/json; charset=utf-8').serializer((value: unknown) => JSON.stringify(value))
+      const type = row.gives === undefined ? undefined : CONTENT_TYPES[row.gives]
+      if (type !== undefined && !reply.hasHeader('content-type')) reply.type(type)
+      return reply.send(answer)
+    },
+  }
+  if (row.takes !== 'bytes') {
+    app.route(route)
+    return
+  }
+  await app.register(async (bytes: App) => {
+    bytes.removeAllContentTypeParsers()
+    bytes.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+    bytes.route(route)
+  })
+}
+
+/** Refusals of a change that others may have made meanwhile, or that this caller may not make. */
+const AUDITED_STATUS: readonly number[] = [403, 409]
+
+async function answerOf(
+  handler: AnyHandler,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { name, row }: { readonly name: string; readonly row: ControlRoute },
+  options: HttpOptions,
+): Promise<unknown> {
+  try {
+    return await handler(requestOf(request, reply, row, options))
+  } catch (error) {
+    const isChange = request.method !== 'GET' && (row.access === 'operator' || row.access === 'admin')
+    if (isChange && error instanceof ProblemError && AUDITED_STATUS.includes(error.status) && !error.isAudited) {
+      error.isAudited = true
+      await options.audit({
+        principal: request.visitor.principal,
+        address: request.ip,
+        requestId: request.id,
+        action: name,
+        target: cut(request.url),
+        result: 'refused',
+        detail: `${error.code}: ${error.message}`,
+      })
+    }
+    throw error
+  }
+}
+
+function schemaOf(path: string, row: ControlRoute): FastifySchema & { [name: string]: unknown } {
+  const answers = row.gives === undefined && row.status !== 204 ? { [row.status]: row.response } : {}
+  return {
+    summary: row.summary,
+    description: `Access: ${row.access}.`,
+    tags: [path.startsWith('/api/v1/') ? (path.split('/')[3] ?? '') : (path.split('/')[1] ?? '')],
+    security: row.access === 'open' ? [] : [{ token: [] }, { session: [] }],
+    ...(row.params && { params: row.params }),
+    ...(row.query && { querystring: row.query }),
+    ...(row.body && row.takes !== 'bytes' && { body: row.body }),
+    response: { ...answers, default: problemBody.describe('Refused or failed, as application/problem+json.') },
+  }
+}
+
+function requestOf(request: FastifyRequest, reply: FastifyReply, row: ControlRoute, options: HttpOptions): unknown {
+  const gone = new AbortController()
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort()
+  })
+  const isStream = row.takes === 'bytes'
+  return {
+    params: request.params,
+    query: request.query,
+    body: isStream ? undefined : request.body,
+    // Without a body there is no parser either, and nothing to read.
+    stream: isStream ? (request.body instanceof Readable ? request.body : Readable.from([])) : undefined,
+    principal: request.visitor.principal,
+    session: request.visitor.session,
+    isSecure: request.protocol === 'https' || options.baseUrl().startsWith('https:'),
+    origin: `${request.protocol}://${request.headers.host ?? ''}`,
+    address: request.ip,
+    requestId: request.id,
+    signal: gone.signal,
+    headers: request.headers,
+    reply: {
+      header: (name: string, value: string) => void reply.header(name, value),
+      status: (code: number) => void reply.code(code),
+    },
+  }
+}

@@ -1,0 +1,180 @@
+/** The queue of imports: one is built at a time, and what was interrupted begins again at the next start. */
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { FILE_KINDS } from '@vacancy/shared/contract'
+import { touchTopic } from '../live/topics.ts'
+import { buildImport } from './build-import.ts'
+import { addLogLine, buildFolder, type Imports, ordered, reportChange, saveImport } from './import-state.ts'
+import { detailOf, type Item, isOver, itemOf } from './item.ts'
+import { FileFault } from './reading.ts'
+import { isDiskFull } from './upload-files.ts'
+import { assignUploads, dropStaleUploads, dropUpload, findUpload, listUploads, type UploadRow } from './uploads.ts'
+
+/** Imports that are over and still listed. */
+const ENDED_KEPT = 200
+
+/** A process that ends while it works on an import so often is ended by the import. */
+const ATTEMPTS_MAX = 3
+
+export async function beginWhenComplete(imports: Imports, item: Item): Promise<void> {
+  if (item.row.state !== 'uploading') return
+  const rows = await Promise.all(FILE_KINDS.map((kind) => findUpload(imports.uploads, item.row[`${kind}_upload`])))
+  if (rows.some((row) => row === undefined)) {
+    return await finishImport(
+      imports,
+      item,
+      'failed',
+      'A file of this import is gone.',
+      'Begin a new import with both files.',
+    )
+  }
+  if (rows.some((row) => row && row.received < row.bytes)) return reportChange(imports, item)
+  await saveImport(imports, item, { state: 'queued' }, { says: 'It waits for its turn.' })
+  startNext(imports)
+}
+
+/** One import after the other: a build uses all cores by itself. */
+function startNext(imports: Imports): void {
+  if (imports.working || imports.isStopping) return
+  const next = ordered(imports).findLast(({ row }) => row.state === 'queued')
+  if (!next) return
+  imports.working = buildItem(imports, next)
+    .catch((error: unknown) => imports.log.error({ err: error, import: next.row.id }, 'an import could not be ended'))
+    .finally(() => {
+      imports.working = undefined
+      startNext(imports)
+    })
+}
+
+async function buildItem(imports: Imports, item: Item): Promise<void> {
+  const end = new AbortController()
+  item.end = end
+  try {
+    const { state, says, hint } = await buildImport(imports, item, end.signal)
+    await finishImport(imports, item, state, says, hint)
+  } catch (error) {
+    // At a stop it stays as it is: the next start begins it again.
+    if (imports.isStopping && !item.isCancelled) return
+    if (item.isCancelled)
+      await finishImport(imports, item, 'cancelled', 'It was cancelled. What it had written is removed.', '')
+    else await failImport(imports, item, error)
+  } finally {
+    item.end = undefined
+  }
+}
+
+async function failImport(imports: Imports, item: Item, error: unknown): Promise<void> {
+  if (error instanceof FileFault) return await finishImport(imports, item, 'failed', error.message, error.hint)
+  if (isDiskFull(error)) {
+    const hint = 'Delete old snapshots or unfinished uploads, then begin a new import with the same uploads.'
+    return await finishImport(imports, item, 'failed', 'The disk of the control plane is full.', hint)
+  }
+  imports.log.error({ err: error, import: item.row.id }, 'an import failed')
+  await finishImport(
+    imports,
+    item,
+    'failed',
+    (error as Error).message,
+    'The log of the import and of the control plane say more.',
+  )
+}
+
+export async function finishImport(
+  imports: Imports,
+  item: Item,
+  state: 'built' | 'failed' | 'cancelled',
+  says: string,
+  hint: string,
+): Promise<void> {
+  addLogLine(imports, item, says)
+  if (state !== 'built') item.progress = null
+  const ids = FILE_KINDS.map((kind) => item.row[`${kind}_upload`])
+  await saveImport(imports, item, { state, ended_at: imports.clock.wallMs() }, { says, hint })
+  // A snapshot is there: its files have done their work. Otherwise they can be used again.
+  if (state === 'built') for (const id of ids) await dropUpload(imports.uploads, id)
+  else await assignUploads(imports.uploads, ids, null)
+  await clearBuild(imports, item.row.id, item.detail.errors !== null)
+  await imports.audit({
+    principal: 'system',
+    address: '',
+    requestId: '',
+    action: 'import.end',
+    target: item.row.name,
+    result: state,
+    detail: says,
+  })
+  reportChange(imports, item)
+}
+
+async function clearBuild(imports: Imports, id: string, keepsErrors: boolean): Promise<void> {
+  const folder = buildFolder(imports, id)
+  if (!keepsErrors) return await rm(folder, { recursive: true, force: true })
+  for (const name of await readdir(folder)) {
+    if (name !== 'errors.jsonl') await rm(join(folder, name), { recursive: true, force: true })
+  }
+}
+
+export async function forgetOldImports(imports: Imports): Promise<void> {
+  const ended = ordered(imports).filter(({ row }) => isOver(row))
+  for (const { row } of ended.slice(ENDED_KEPT)) {
+    imports.items.delete(row.id)
+    await imports.database.deleteFrom('imports').where('id', '=', row.id).execute()
+    await rm(buildFolder(imports, row.id), { recursive: true, force: true })
+  }
+}
+
+export async function startImports(imports: Imports): Promise<void> {
+  const rows = await imports.database.selectFrom('imports').selectAll().execute()
+  for (const row of rows) imports.items.set(row.id, itemOf(row, detailOf(row.detail)))
+  for (const upload of await listUploads(imports.uploads)) imports.received.set(upload.id, upload.offset)
+  await removeUnknownFolders(imports)
+  for (const item of ordered(imports)) {
+    if (isOver(item.row)) continue
+    if (item.row.state === 'uploading') {
+      await beginWhenComplete(imports, item)
+      continue
+    }
+    if (item.row.attempts >= ATTEMPTS_MAX) {
+      const says = `The control plane ended ${ATTEMPTS_MAX} times while it worked on this import.`
+      await finishImport(
+        imports,
+        item,
+        'failed',
+        says,
+        'Look into its log for what ended it, memory above all; then import again.',
+      )
+      continue
+    }
+    addLogLine(imports, item, 'the control plane was started anew')
+    await saveImport(imports, item, { state: 'queued' }, { says: 'It was interrupted and begins again.' })
+  }
+  await dropStaleUploads(imports.uploads)
+  startNext(imports)
+}
+
+async function removeUnknownFolders(imports: Imports): Promise<void> {
+  const folder = join(imports.folder, 'builds')
+  await mkdir(folder, { recursive: true })
+  for (const name of await readdir(folder)) {
+    if (!imports.items.has(name)) await rm(join(folder, name), { recursive: true, force: true })
+  }
+}
+
+export async function stopImports(imports: Imports): Promise<void> {
+  imports.isStopping = true
+  for (const item of imports.items.values()) {
+    item.end?.abort()
+  }
+  await imports.working
+}
+
+/** Something about an upload has changed; `isComplete` with its last chunk. */
+export function observeUpload(imports: Imports, row: UploadRow, isComplete: boolean): void {
+  imports.received.set(row.id, row.received)
+  const item = row.import_id === null ? undefined : imports.items.get(row.import_id)
+  if (!item) return touchTopic(imports.live, 'imports')
+  if (!isComplete) return reportChange(imports, item)
+  beginWhenComplete(imports, item).catch((error: unknown) => {
+    imports.log.error({ err: error, import: item.row.id }, 'an import could not be begun')
+  })
+}

@@ -1,0 +1,143 @@
+/** Imports as they are listed and worked on: their state, how it is stored and shown, and who is told of a change. */
+import { join } from 'node:path'
+import type { Clock } from '@vacancy/shared'
+import { type FileKind, IMPORT_LIMITS, type ImportState, type ImportView, type Summary } from '@vacancy/shared/contract'
+import type { Logger } from 'pino'
+import type { WriteAudit } from '../access/audit.ts'
+import { problem } from '../http/errors.ts'
+import type { Live } from '../live/state.ts'
+import { touchTopic } from '../live/topics.ts'
+import type { CodecSource } from './codecs.ts'
+import { type ImportDetail, type Item, isOver, type Row } from './item.ts'
+import type { Snapshots } from './snapshot-store.ts'
+import type { ImportDatabase } from './tables.ts'
+import type { Uploads } from './uploads.ts'
+
+const LOG_LINE_CHARACTERS_MAX = 500
+
+export type ImportsOptions = {
+  readonly database: ImportDatabase
+  readonly audit: WriteAudit
+  readonly clock: Clock
+  readonly log: Logger
+  readonly live: Live
+  readonly folder: string
+  readonly uploads: Uploads
+  readonly snapshots: Snapshots
+  readonly codecs: CodecSource
+  readonly shards: () => readonly string[]
+  /** Files may be taken from a folder of this machine. */
+  readonly hasFolder: boolean
+  /** Whether nodes of a shard read a codec file of their own. */
+  readonly ownCodecs: (shard: string) => boolean
+}
+
+/** Imports that are listed, and which of them is worked on. */
+export type Imports = ImportsOptions & {
+  readonly items: Map<string, Item>
+  /** Bytes that have arrived, by upload. */
+  readonly received: Map<string, number>
+  /** While an import is being built. */
+  working: Promise<void> | undefined
+  isStopping: boolean
+}
+
+/** Where an import is built, and its errors are kept. */
+export function buildFolder(imports: Imports, id: string): string {
+  return join(imports.folder, 'builds', id)
+}
+
+function nowText(imports: Imports): string {
+  return new Date(imports.clock.wallMs()).toISOString()
+}
+
+/** Newest first. */
+export function ordered(imports: Imports): Item[] {
+  return [...imports.items.values()].sort((a, b) => b.row.created_at - a.row.created_at)
+}
+
+export function importView(imports: Imports, { row, detail, progress, rates }: Item): ImportView {
+  const state = row.state as ImportState
+  const file = (kind: FileKind) => {
+    const note = detail.files[kind]
+    const upload = row[`${kind}_upload`]
+    return { upload, ...note, received: state === 'uploading' ? (imports.received.get(upload) ?? 0) : note.bytes }
+  }
+  return {
+    id: row.id,
+    name: row.name,
+    shard: row.shard,
+    state,
+    says: detail.says,
+    hint: detail.hint,
+    by: row.by_name,
+    createdAt: iso(row.created_at),
+    startedAt: row.started_at === null ? null : iso(row.started_at),
+    endedAt: row.ended_at === null ? null : iso(row.ended_at),
+    window: { from: row.window_from, to: row.window_to },
+    files: { properties: file('properties'), packages: file('packages') },
+    progress,
+    rates,
+    log: [...detail.log],
+    errors: detail.errors,
+    withoutRowsOf: row.without_rows_of,
+    codecs: row.codecs === null ? null : (JSON.parse(row.codecs) as string[]),
+    counters: detail.counters,
+    snapshot: detail.snapshot,
+    result: detail.result,
+    cancellable: !isOver(row),
+  }
+}
+
+/** How often followers are told, the channel decides. */
+export function reportChange(imports: Imports, item: Item): void {
+  touchTopic(imports.live, `import:${item.row.id}`)
+  touchTopic(imports.live, 'imports')
+}
+
+export async function saveImport(
+  imports: Imports,
+  item: Item,
+  row: Partial<Row>,
+  detail: Partial<ImportDetail> = {},
+): Promise<void> {
+  item.row = { ...item.row, ...row }
+  item.detail = { ...item.detail, ...detail }
+  const { id: _id, ...columns } = item.row
+  await imports.database
+    .updateTable('imports')
+    .set({ ...columns, detail: JSON.stringify(item.detail) })
+    .where('id', '=', item.row.id)
+    .execute()
+  reportChange(imports, item)
+}
+
+/** A line for the log of the import. */
+export function addLogLine(imports: Imports, item: Item, line: string): void {
+  const lines = [...item.detail.log, `${nowText(imports).slice(11, 19)} ${line.slice(0, LOG_LINE_CHARACTERS_MAX)}`]
+  item.detail = { ...item.detail, log: lines.slice(-IMPORT_LIMITS.logLinesMax) }
+}
+
+export function requireImport(imports: Imports, id: string): Item {
+  const item = imports.items.get(id)
+  if (item) return item
+  throw problem('no-such-import', { detail: `There is no import ${id.slice(0, 64)}.` })
+}
+
+/** For the overview. */
+export function runningImports(imports: Imports): Summary['running'] {
+  return ordered(imports)
+    .filter(({ row }) => !isOver(row))
+    .map((item) => ({
+      id: item.row.id,
+      kind: 'import',
+      title: `Import ${item.row.name}`,
+      says: item.detail.says,
+      href: `/imports/${item.row.id}`,
+      percent: item.progress?.percent ?? null,
+    }))
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString()
+}

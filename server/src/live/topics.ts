@@ -1,0 +1,157 @@
+/** Topics: their values, the changes that are kept of each, and bringing followers up to date. */
+import { diffValues, LIVE, type LiveOp, type ServerFrame, TOPIC } from '@vacancy/shared/contract'
+import { problem } from '../http/errors.ts'
+import type { RouteRequest } from '../http/route.ts'
+import { type Client, LIVE_LIMITS, type Live, type Offer, sendBytes, type Topic, time } from './state.ts'
+
+export function topicOf(live: Live, name: string): Topic {
+  const known = live.topics.get(name)
+  if (known) return known
+  const made: Topic = {
+    name,
+    value: undefined,
+    // Numbers of a process before this one, or of a topic that was let go, are below all that come now.
+    seq: live.clock.wallMs(),
+    at: live.clock.wallMs(),
+    hasValue: false,
+    kept: [],
+    keptBytes: 0,
+    followers: new Map(),
+    isTouched: false,
+    reading: undefined,
+    sentAt: 0,
+    emptySince: live.clock.monotonicMs(),
+  }
+  live.topics.set(name, made)
+  return made
+}
+
+function takeValue(live: Live, topic: Topic, value: unknown): void {
+  const isIdle = topic.followers.size === 0 && live.clock.monotonicMs() - topic.emptySince > LIVE_LIMITS.idleMs
+  const ops = topic.hasValue && !isIdle ? diffValues(topic.value, value) : []
+  if (topic.hasValue && !isIdle && ops.length === 0) return
+  topic.value = value
+  topic.seq++
+  topic.at = live.clock.wallMs()
+  if (isIdle || !topic.hasValue) forgetChanges(topic)
+  else keepChange(topic, ops)
+  topic.hasValue = true
+}
+
+function keepChange(topic: Topic, ops: readonly LiveOp[]): void {
+  const text = JSON.stringify(ops).slice(1, -1)
+  topic.kept.push({ seq: topic.seq, ops: text })
+  topic.keptBytes += text.length
+  while (topic.kept.length > LIVE.keptMax || topic.keptBytes > LIVE_LIMITS.keptBytesMax) {
+    topic.keptBytes -= (topic.kept.shift() as { ops: string }).ops.length
+  }
+}
+
+function forgetChanges(topic: Topic): void {
+  topic.kept = []
+  topic.keptBytes = 0
+}
+
+export function isOffered(live: Live, name: string): boolean {
+  return live.offers.some(({ pattern }) => pattern.test(name))
+}
+
+export function refresh(live: Live, topic: Topic): Promise<void> {
+  const offer = live.offers.find(({ pattern }) => pattern.test(topic.name))
+  if (!offer) return Promise.resolve()
+  topic.isTouched = false
+  topic.reading ??= readOffer(live, topic, offer.read).finally(() => {
+    topic.reading = undefined
+  })
+  return topic.reading
+}
+
+async function readOffer(live: Live, topic: Topic, offered: (topic: string) => unknown): Promise<void> {
+  const value = await offered(topic.name)
+  if (value !== undefined) takeValue(live, topic, value)
+}
+
+/** What a follower lacks: the changes since, or the whole when they are too many or it is too slow for them. */
+export function bringUpToDate(live: Live, topic: Topic, client: Client, follower: { seq: number }): void {
+  if (follower.seq === topic.seq || !topic.hasValue) return
+  // Its queue is full: it gets the newest value once there is room, and nothing in between.
+  if (client.socket.bufferedAmount > LIVE.unsentBytesMax) {
+    follower.seq = -1
+    return
+  }
+  if (live.lastFrame?.topic !== topic.name || live.lastFrame.from !== follower.seq || live.lastFrame.to !== topic.seq) {
+    live.lastFrame = { topic: topic.name, from: follower.seq, to: topic.seq, bytes: frameOf(topic, follower.seq) }
+  }
+  sendBytes(live, client, live.lastFrame.bytes)
+  follower.seq = topic.seq
+}
+
+function frameOf(topic: Topic, from: number): Buffer {
+  const { name, seq, value } = topic
+  const at = time(topic.at)
+  const first = topic.kept[0]
+  if (from < 0 || first === undefined || first.seq > from + 1) {
+    return Buffer.from(JSON.stringify({ t: 'snap', topic: name, seq, at, data: value } satisfies ServerFrame))
+  }
+  const head = JSON.stringify({ t: 'delta', topic: name, seq, at, ops: [] } satisfies ServerFrame)
+  const ops = topic.kept.slice(from + 1 - first.seq).map((change) => change.ops)
+  return Buffer.from(`${head.slice(0, -2)}${ops.join(',')}]}`)
+}
+
+export function flushTopics(live: Live): void {
+  const now = live.clock.monotonicMs()
+  for (const topic of live.topics.values()) {
+    if (topic.followers.size === 0) {
+      // What is published and not offered could not be had again.
+      if (now - topic.emptySince > LIVE_LIMITS.idleMs && isOffered(live, topic.name)) live.topics.delete(topic.name)
+      continue
+    }
+    const perSecond = /^(?:op|import):/.test(topic.name) ? LIVE.framesPerSecondFast : LIVE.framesPerSecond
+    if (now - topic.sentAt < 1000 / perSecond) continue
+    if (topic.isTouched && !topic.reading)
+      refresh(live, topic).catch((error) => live.log.error({ err: error, topic: topic.name }, 'a live topic failed'))
+    let isSent = false
+    for (const [client, follower] of topic.followers) {
+      if (follower.seq === topic.seq) continue
+      bringUpToDate(live, topic, client, follower)
+      isSent = true
+    }
+    if (isSent) topic.sentAt = now
+  }
+}
+
+/** The whole new value of a topic; what changed is found and sent. Cheap without followers. */
+export function publish(live: Live, name: string, value: unknown): void {
+  // Nobody follows it, and whoever will is given what is offered then.
+  if (!live.topics.has(name) && isOffered(live, name)) return
+  takeValue(live, topicOf(live, name), value)
+}
+
+/** Topics whose value is only computed while somebody follows them. */
+export function offerTopics(live: Live, pattern: RegExp, read: Offer['read']): void {
+  live.offers.push({ pattern, read })
+}
+
+/** Reports that an offered topic may have changed. */
+export function touchTopic(live: Live, name: string): void {
+  const topic = live.topics.get(name)
+  if (topic) topic.isTouched = true
+}
+
+export async function pollTopics(live: Live, { query }: RouteRequest<'GET /api/v1/poll'>) {
+  const names = [...new Set(query.topics.split(',').filter((name) => name !== ''))]
+  if (names.length > LIVE.topicsMax || !names.every((name) => TOPIC.test(name))) {
+    throw problem('bad-topics', {
+      detail: `topics are at most ${LIVE.topicsMax} names, separated by commas`,
+      field: 'topics',
+    })
+  }
+  const found = await Promise.all(
+    names.map(async (name) => {
+      const topic = topicOf(live, name)
+      if (!topic.hasValue || topic.isTouched || topic.followers.size === 0) await refresh(live, topic)
+      return topic.hasValue ? [{ topic: name, seq: topic.seq, at: time(topic.at), data: topic.value }] : []
+    }),
+  )
+  return { topics: found.flat() }
+}

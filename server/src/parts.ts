@@ -1,0 +1,151 @@
+/** The parts of the control plane, connected with each other. */
+import type { Clock } from '@vacancy/shared'
+import { VERSION } from '@vacancy/shared/node'
+import type { Kysely } from 'kysely'
+import type { Logger } from 'pino'
+import { type Access, createAccess, onEnd } from './access/access.ts'
+import { type Accounts, createAccounts } from './access/accounts.ts'
+import { type Audit, createAudit } from './access/audit.ts'
+import type { Settings } from './access/settings.ts'
+import type { AccessTables } from './access/tables.ts'
+import { clusterOf, createClusterModule } from './cluster/cluster-module.ts'
+import { addRunningSource, type ClusterConfig, type ClusterModule } from './cluster/cluster-state.ts'
+import type { ClusterTables } from './cluster/tables.ts'
+import type { ControlConfig } from './config.ts'
+import type { Folders } from './data-folder.ts'
+import { isPostgres } from './database/database.ts'
+import type { HistoryTables } from './history/tables.ts'
+import { runningImports } from './imports/import-state.ts'
+import { createImportsModule, type ImportsModule, importOperationTypes } from './imports/imports-module.ts'
+import type { ImportTables } from './imports/tables.ts'
+import { createLive, endClients } from './live/live.ts'
+import type { Live } from './live/state.ts'
+import { offerTopics, touchTopic } from './live/topics.ts'
+import { createPlayground, type Playground } from './playground/playground.ts'
+import { allSaved } from './playground/saved.ts'
+import type { PlaygroundTables } from './playground/tables.ts'
+import type { Program } from './program.ts'
+
+/** Every table of the control plane: each part declares its own. */
+export type Tables = AccessTables & ClusterTables & HistoryTables & ImportTables & PlaygroundTables
+
+export type Parts = {
+  readonly program: Program
+  readonly settings: Settings
+  readonly live: Live
+  readonly audit: Audit
+  readonly access: Access
+  readonly accounts: Accounts
+  readonly cluster: ClusterModule
+  readonly playground: Playground
+  readonly imports: ImportsModule
+}
+
+/** What all parts are made of. */
+type Base = {
+  readonly options: { readonly config: ControlConfig; readonly clock: Clock; readonly log: Logger }
+  readonly program: Program
+  readonly folders: Folders
+  readonly database: Kysely<Tables>
+  readonly settings: Settings
+  readonly baseUrl: () => string
+}
+
+export function createParts(base: Base): Parts {
+  const { options, program, database, settings } = base
+  const { config, clock, log } = options
+  const live = createLive({ server: VERSION, log, clock })
+  const audit = createAudit(database, clock, () => touchTopic(live, 'audit'))
+  offerTopics(live, /^audit$/, async () => ({ total: await audit.total() }))
+  const access = createAccess({ database, clock, sessionIdleMs: config.sessionIdleHours * 3_600_000 })
+  onEnd(access, (key) => endClients(live, key))
+  const clusterModule = createClusterModule(clusterConfig(config, base.folders.cluster), {
+    database,
+    live,
+    audit: audit.write,
+    log,
+    clock,
+    environment: settings.environment,
+    baseUrl: base.baseUrl,
+  })
+  const cluster = clusterOf(clusterModule)
+  const clientToken = given(config.nodeClientToken)
+  const playground = createPlayground({
+    cluster,
+    database,
+    audit: audit.write,
+    log,
+    clock,
+    connection: clientToken === undefined ? {} : { token: clientToken },
+  })
+  const imports = connectImports(base, { live, audit, cluster: clusterModule })
+  const accounts = createAccounts({
+    database,
+    clock,
+    access,
+    audit,
+    settings,
+    facts: () => ({
+      database: isPostgres(config.databaseUrl) ? 'postgresql' : 'sqlite',
+      registry: given(config.registry) ?? null,
+      resolver: given(config.resolver) ?? null,
+      nodes: cluster.shards().reduce((count, { nodes }) => count + nodes.length, 0),
+      startedAt: program.startedAt,
+    }),
+    onSignIn: (result) => program.metrics.of.control_sign_ins_total.inc({ result }),
+  })
+  return { program, settings, live, audit, access, accounts, cluster: clusterModule, playground, imports }
+}
+
+function clusterConfig(config: ControlConfig, folder: string): ClusterConfig {
+  return {
+    registry: given(config.registry),
+    resolver: given(config.resolver),
+    nodes: config.nodes,
+    apiPort: config.nodeApiPort,
+    tcpPort: config.nodeTcpPort,
+    tokens: {
+      monitoring: given(config.nodeMonitoringToken),
+      client: given(config.nodeClientToken),
+      admin: given(config.nodeAdminToken),
+      registry: given(config.registryToken),
+    },
+    folder,
+  }
+}
+
+/** Imports, with their operations and what runs of them known to the cluster. */
+function connectImports(
+  { options, folders, database, baseUrl }: Base,
+  { live, audit, cluster }: Pick<Parts, 'live' | 'audit' | 'cluster'>,
+): ImportsModule {
+  const { config, log, clock } = options
+  const module = createImportsModule(
+    {
+      folder: folders.imports,
+      importFolder: config.importFolder,
+      registry: config.registry,
+      registryToken: config.registryToken,
+    },
+    {
+      database,
+      live,
+      audit: audit.write,
+      log,
+      clock,
+      cluster: clusterOf(cluster),
+      baseUrl,
+      savedQueries: () => allSaved(database),
+    },
+  )
+  const types = importOperationTypes(module)
+  cluster.types.set('install', types.install)
+  cluster.types.set('undo-install', types['undo-install'])
+  addRunningSource(cluster, () => runningImports(module.imports))
+  return module
+}
+
+/** A text of the configuration, where '' is none. */
+function given(text: string): string | undefined {
+  return text === '' ? undefined : text
+}

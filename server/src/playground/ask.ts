@@ -1,0 +1,239 @@
+/** One command to the nodes of a shard, with what went over the wire, and refusals as problems that say what to do. */
+import {
+  type AnswerSeen,
+  VacancyCallError,
+  VacancyRequestError,
+  VacancyRetryError,
+  VacancyUnknownOutcomeError,
+} from '@vacancy/client'
+import { VacancyError } from '@vacancy/shared'
+import {
+  errorBody,
+  type NodeProperties,
+  PLAYGROUND_LIMITS,
+  propertiesBody,
+  type QueryCommand,
+} from '@vacancy/shared/contract'
+import { fieldsFromJson, type RequestFields, type Result } from '@vacancy/shared/wire'
+import type { Cluster, NodeAddress, NodeAnswer, RequestOptions } from '../cluster/cluster.ts'
+import { problem } from '../http/errors.ts'
+import { ProblemError } from '../http/route.ts'
+import { clientOf, type NodeClients } from './node-clients.ts'
+
+/** What all of the playground works with. */
+export type Reach = { readonly cluster: Cluster; readonly clients: NodeClients }
+
+export type Answered<Name extends QueryCommand = QueryCommand> = {
+  readonly result: Result<Name>
+  /** Who answered. */
+  readonly node: NodeAddress
+  readonly seen: AnswerSeen
+  readonly attempts: number
+}
+
+/** Fields as they came in JSON. @throws ProblemError 400 that names the field */
+export function readFields(command: QueryCommand, given: unknown): RequestFields {
+  try {
+    return fieldsFromJson(command, given)
+  } catch (error) {
+    if (!(error instanceof VacancyError)) throw error
+    throw problem('invalid-fields', {
+      detail: error.message,
+      field: 'fields',
+      hint: `docs/commands.md lists the fields of ${command}.`,
+      cause: error,
+    })
+  }
+}
+
+/**
+ * The result of a request, or a problem once it takes longer than `ms`. A result that arrives later is dropped.
+ *
+ * @throws ProblemError of `late`
+ */
+export async function within<T>(ms: number, request: Promise<T>, late: () => ProblemError): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const end = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms)
+  })
+  try {
+    return await Promise.race([request, end])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Sends a command to one node, or to those of a shard.
+ *
+ * @throws ProblemError with the code of the wire
+ */
+export async function send<Name extends QueryCommand>(
+  { clients }: Reach,
+  nodes: readonly NodeAddress[],
+  command: Name,
+  fields: RequestFields,
+  signal?: AbortSignal,
+): Promise<Answered<Name>> {
+  const client = await clientOf(clients, nodes)
+  const answers: AnswerSeen[] = []
+  try {
+    const result = await client.send(command, fields as unknown as RequestFields<Name>, {
+      deadlineMs: PLAYGROUND_LIMITS.queryMs,
+      ...(signal && { signal }),
+      watch: (seen) => void answers.push(seen),
+    })
+    const seen = answers.at(-1) as AnswerSeen
+    return { result, node: nodeAt(nodes, seen.address), seen, attempts: answers.length }
+  } catch (error) {
+    const last = answers.at(-1)
+    throw problemOf(error, last ? nodeAt(nodes, last.address).id : nodes.map(({ id }) => id).join(', '))
+  }
+}
+
+function nodeAt(nodes: readonly NodeAddress[], address: string): NodeAddress {
+  const found = nodes.find(({ tcp }) => tcp && addressText(tcp) === address)
+  return found ?? (nodes[0] as NodeAddress)
+}
+
+export function addressText({ host, port }: { readonly host: string; readonly port: number }): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+const STATUS_OF: { readonly [code: string]: number } = {
+  VALIDATION_ERROR: 400,
+  NOT_FOUND: 404,
+  OVERFLOW: 409,
+  UNDERFLOW: 409,
+  FORBIDDEN: 502,
+  AUTH_ERROR: 502,
+  login_failed: 502,
+}
+
+const HINT_OF: { readonly [code: string]: string } = {
+  VALIDATION_ERROR: 'Change the request.',
+  NOT_FOUND: 'Nothing has this name here. Completion lists the names in use.',
+  OVERFLOW: 'Nothing was changed: 255 rooms are the most a night can have.',
+  UNDERFLOW: 'Nothing was changed: fewer rooms are left.',
+  FORBIDDEN: 'The token node_client_token of the control plane may not do this on the nodes.',
+  AUTH_ERROR: 'The nodes ask for a token: set node_client_token of the control plane.',
+  login_failed: 'The nodes do not know the token node_client_token of the control plane.',
+}
+
+function problemOf(error: unknown, node: string): unknown {
+  if (!(error instanceof VacancyCallError)) return error
+  const { code, message } = error
+  const more = { code, node }
+  const wire = `wire-${code.toLowerCase().replaceAll('_', '-')}`
+  const hint = HINT_OF[code]
+  const status = STATUS_OF[code]
+  if (status !== undefined)
+    return new ProblemError(status, wire, message, { ...(hint && { hint }), more, cause: error })
+  if (error instanceof VacancyUnknownOutcomeError) {
+    return problem('unknown-outcome', { detail: message, more, cause: error })
+  }
+  if (error instanceof VacancyRetryError) {
+    return new ProblemError(503, wire, message, { hint: `Nothing was done by ${node}: repeat it.`, more, cause: error })
+  }
+  const isAsked = error instanceof VacancyRequestError
+  return new ProblemError(isAsked ? 400 : 502, wire, message, {
+    hint: isAsked ? 'Change the request.' : `Look at the page and the log of ${node}.`,
+    more,
+    cause: error,
+  })
+}
+
+/** Whether a problem means that there is no such thing. */
+export function isNotFound(error: unknown): boolean {
+  return error instanceof ProblemError && error.code === 'wire-not-found'
+}
+
+/** A read of which "no such thing" is an answer. */
+export async function orNothing<T>(request: Promise<T>): Promise<T | undefined> {
+  try {
+    return await request
+  } catch (error) {
+    if (isNotFound(error)) return undefined
+    throw error
+  }
+}
+
+export type PropertyAttributes = ReturnType<typeof propertiesBody.parse>['properties'][number]
+
+const NODE_TRIES_MAX = 4
+const AGAIN_MS = 25
+
+/**
+ * A node's own HTTP for somebody who waits for the answer: a busy machine may take longer than a round of the collector
+ * does, and a node whose data changed while it looked says 503 and is asked once more.
+ */
+export async function requestNode(
+  { cluster }: Reach,
+  node: NodeAddress,
+  path: string,
+  options: Pick<RequestOptions, 'as' | 'signal'>,
+): Promise<NodeAnswer> {
+  for (let tries = 1; ; tries++) {
+    const answer = await cluster.request(node, path, { ...options, timeoutMs: PLAYGROUND_LIMITS.queryMs })
+    if (answer.status !== 503 || tries === NODE_TRIES_MAX) return answer
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS * tries))
+  }
+}
+
+/** Attributes and room types of a property, from the node's own HTTP. */
+export async function propertyAt(
+  reach: Reach,
+  node: NodeAddress,
+  id: string,
+  signal?: AbortSignal,
+): Promise<PropertyAttributes | undefined> {
+  if (id.includes(',')) {
+    throw problem('id-with-comma', { detail: `Property ids with a comma cannot be looked up: ${id}` })
+  }
+  const { properties } = await propertiesAt(reach, node, [id], signal)
+  return properties[0]
+}
+
+/** @param ids without commas, at most as many as a node takes */
+export async function propertiesAt(
+  reach: Reach,
+  node: NodeAddress,
+  ids: readonly string[],
+  signal?: AbortSignal,
+): Promise<NodeProperties> {
+  const path = `/properties?ids=${ids.map(encodeURIComponent).join(',')}`
+  const { status, body } = await requestNode(reach, node, path, { as: 'client', ...(signal && { signal }) })
+  if (status === 400) {
+    throw problem('invalid-id', { detail: reasonOf(body) })
+  }
+  if (status !== 200) throw refusedBy(node, path, status, body)
+  const parsed = propertiesBody.safeParse(parseJson(body))
+  if (!parsed.success) throw refusedBy(node, path, status, 'what it sent is no list of properties')
+  return parsed.data
+}
+
+function reasonOf(body: string): string {
+  const parsed = errorBody.safeParse(parseJson(body))
+  return (parsed.success ? parsed.data.error : body).slice(0, BODY_CHARS)
+}
+
+const BODY_CHARS = 300
+
+/** A node's HTTP answered something else than was asked for. */
+export function refusedBy(node: NodeAddress, path: string, status: number, body: string): ProblemError {
+  const [bare] = path.split('?')
+  return problem('node-answer', {
+    detail: `${node.id} answered ${status} to ${bare}: ${body.slice(0, BODY_CHARS)}`,
+    hint:
+      status === 401 || status === 403 ? 'Check node_client_token of the control plane.' : `See the log of ${node.id}.`,
+  })
+}
+
+/** @returns undefined for what is no JSON: schemas refuse it */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

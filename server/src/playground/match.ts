@@ -1,0 +1,163 @@
+/**
+ * Why a search lets a property through or not: the rules of docs/design/protocol.md#searches, looked at one by one in
+ * the engine's order. Pure. That these are the engine's rules is checked against the engine (why-not.test.ts).
+ */
+import { LIMITS } from '@vacancy/shared'
+import type { WhyCheck } from '@vacancy/shared/contract'
+import type { NightPackage, RequestFields } from '@vacancy/shared/wire'
+import type { PropertyAttributes } from './ask.ts'
+
+export type SearchCommand = 'SEARCHPROP' | 'SEARCHAVAIL'
+
+export type Examined = {
+  readonly checks: readonly WhyCheck[]
+  readonly matches: boolean
+  /** What all together would let it in. */
+  readonly wouldMatchIf: readonly string[]
+}
+
+/**
+ * @param fields as the engine reads them: lists trimmed, without repeats
+ * @param nights the packages of the room type on the dates of the search; undefined where there is none
+ */
+export function examine(
+  command: SearchCommand,
+  fields: RequestFields,
+  property: PropertyAttributes,
+  nights: ReadonlyMap<string, NightPackage | undefined>,
+): Examined {
+  const checks: WhyCheck[] = []
+  const wants: string[] = []
+  const look = (field: string, ok: boolean, says: string, want: string, date: string | null = null) => {
+    checks.push({ field, date, ok, says })
+    if (!ok && date === null) wants.push(want)
+  }
+  const equal = (field: string, name: string, own: string | number) => {
+    const request = fields[field]
+    if (request === undefined) return
+    const ok = request === own
+    look(field, ok, ok ? `${name} ${own}` : `${name} ${own}, asked ${String(request)}`, `${name} were ${own}`)
+  }
+  equal('segment', 'segment', property.segment)
+  equal('area', 'area', property.area)
+  // Nobody asks why a property is no other one: it is said all the same.
+  if (command === 'SEARCHAVAIL') equal('propertyId', 'property', property.id)
+  equal('propertyType', 'type', property.type)
+  equal('stars', 'stars', property.stars)
+  const minStars = numberOf(fields['minStars']) ?? 0
+  if (minStars > 0) {
+    const text = `stars ${property.stars}, at least ${minStars} wanted`
+    look('minStars', property.stars >= minStars, text, `the least stars were ${property.stars}`)
+  }
+  equal('category', 'category', property.category)
+  for (const amenity of listOf(fields['amenities'])) {
+    const ok = property.amenities.includes(amenity)
+    look('amenities', ok, ok ? `has ${amenity}` : `has no ${amenity}`, `${amenity} were not required`)
+  }
+  lookAtPosition(fields, property, look)
+  if (command === 'SEARCHAVAIL') lookAtStay(fields, property, nights, look)
+  return { checks, matches: checks.every(({ ok }) => ok), wouldMatchIf: [...wants, ...wantsOfNights(checks, nights)] }
+}
+
+type Look = (field: string, ok: boolean, says: string, want: string, date?: string | null) => void
+
+function lookAtPosition(fields: RequestFields, property: PropertyAttributes, look: Look): void {
+  const { latitude, longitude, radiusMetres } = fields
+  if (typeof latitude !== 'number' || typeof longitude !== 'number') return
+  const radius = typeof radiusMetres === 'number' ? radiusMetres : LIMITS.radiusMetresDefault
+  const chord = squaredChord({ latitude, longitude }, property)
+  const far = Math.ceil(2 * LIMITS.earthRadiusMetres * Math.asin(Math.min(1, Math.sqrt(chord) / 2)))
+  const bound = 2 * Math.sin(radius / (2 * LIMITS.earthRadiusMetres))
+  const says = `${far} m away, at most ${radius} m asked`
+  look('radiusMetres', chord <= bound * bound, says, `the radius were ${far} m`)
+}
+
+type Position = { readonly latitude: number; readonly longitude: number }
+
+/** Between two points of the unit sphere: what the engine compares, so that the border is the same one. */
+function squaredChord(a: Position, b: Position): number {
+  const [from, to] = [vectorOf(a), vectorOf(b)]
+  return from.reduce((sum, value, i) => sum + (value - (to[i] as number)) ** 2, 0)
+}
+
+function vectorOf({ latitude, longitude }: Position): readonly number[] {
+  const phi = (latitude * Math.PI) / 180
+  const lambda = (longitude * Math.PI) / 180
+  return [Math.cos(phi) * Math.cos(lambda), Math.cos(phi) * Math.sin(lambda), Math.sin(phi)]
+}
+
+function lookAtStay(
+  fields: RequestFields,
+  property: PropertyAttributes,
+  nights: ReadonlyMap<string, NightPackage | undefined>,
+  look: Look,
+): void {
+  const room = String(fields['roomType'])
+  const hasRoom = property.room_types.includes(room)
+  const others = property.room_types.length === 0 ? 'no room type' : property.room_types.join(', ')
+  look('roomType', hasRoom, hasRoom ? `has ${room}` : `has no ${room}, but ${others}`, `the room type were ${others}`)
+  if (!hasRoom) return
+  const least = numberOf(fields['availability']) ?? 1
+  const most = Math.min(numberOf(fields['finalPrice']) ?? LIMITS.priceMax, LIMITS.priceMax)
+  const minPrice = numberOf(fields['minPrice']) ?? 0
+  for (const date of [...listOf(fields['dates'])].sort()) {
+    const night = nights.get(date)
+    if (!night) {
+      look('dates', false, 'no package', '', date)
+      continue
+    }
+    const { availability, finalPrice, rateFeatures } = night
+    look('availability', availability >= least, `${availability} left, at least ${least} asked`, '', date)
+    if (most < LIMITS.priceMax || finalPrice > most) {
+      look('finalPrice', finalPrice <= most, `price ${finalPrice}, at most ${most} asked`, '', date)
+    }
+    if (minPrice > 0)
+      look('minPrice', finalPrice >= minPrice, `price ${finalPrice}, at least ${minPrice} asked`, '', date)
+    for (const feature of listOf(fields['rateFeatures'])) {
+      const ok = rateFeatures.includes(feature)
+      look('rateFeatures', ok, ok ? feature : `no ${feature}`, '', date)
+    }
+  }
+}
+
+/**
+ * What lets all nights through: filters are named with the value that would do. Only nights without a package are left
+ * out, since no filter brings one.
+ */
+function wantsOfNights(checks: readonly WhyCheck[], nights: ReadonlyMap<string, NightPackage | undefined>): string[] {
+  const failed = checks.filter(({ ok, date }) => !ok && date !== null)
+  const valuesOf = (field: string, pick: (night: NightPackage) => number) =>
+    failed.flatMap((check) => {
+      const night = check.field === field && check.date !== null ? nights.get(check.date) : undefined
+      return night ? [pick(night)] : []
+    })
+  const left = valuesOf('availability', ({ availability }) => availability)
+  const above = valuesOf('finalPrice', ({ finalPrice }) => finalPrice)
+  const below = valuesOf('minPrice', ({ finalPrice }) => finalPrice)
+  const features = new Set(
+    failed.flatMap(({ field, says }) => (field === 'rateFeatures' ? [says.replace(/^no /, '')] : [])),
+  )
+  const empty = failed.flatMap(({ field, date }) => (field === 'dates' && date !== null ? [date] : []))
+  return [
+    ...(left.length > 0 ? [`at least ${Math.min(...left)} rooms were required`] : []),
+    ...(above.length > 0 ? [`the maximum price were ${Math.max(...above)}`] : []),
+    ...(below.length > 0 ? [`the minimum price were ${Math.min(...below)}`] : []),
+    ...[...features].map((feature) => `${feature} were not required`),
+    ...emptyNights(empty, nights.size),
+  ]
+}
+
+function emptyNights(empty: readonly string[], all: number): string[] {
+  if (empty.length === 0) return []
+  if (empty.length === all) return ['it had packages on these dates']
+  const dates = empty.join(', ')
+  return [empty.length === 1 ? `${dates} were left out` : `${empty.length} dates were left out (${dates})`]
+}
+
+function listOf(value: RequestFields[string]): readonly string[] {
+  return Array.isArray(value) ? value : []
+}
+
+function numberOf(value: RequestFields[string]): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}

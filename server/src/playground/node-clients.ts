@@ -1,0 +1,94 @@
+/**
+ * Connections of the control plane to the wire protocol: one client a shard, which finds the leader by itself, and one a
+ * node that was named. They are made when they are first needed and closed when nobody has needed them for a while.
+ */
+import { type ClientOptions, connect, type VacancyClient } from '@vacancy/client'
+import { type Clock, VacancyError } from '@vacancy/shared'
+import type { NodeAddress } from '../cluster/cluster.ts'
+import { problem } from '../http/errors.ts'
+
+/** Address, greeting and codec list: on a busy machine a second is not always enough. */
+const CONNECT_MS = 3_000
+const IDLE_MS = 300_000
+const CLIENTS_MAX = 128
+/** What the client takes. */
+const NODES_MAX = 32
+
+export type NodeClients = {
+  readonly clock: Clock
+  /** What the nodes ask for: the client token of the configuration, and TLS. */
+  readonly options: Pick<ClientOptions, 'token' | 'tls'>
+  readonly kept: Map<string, { readonly client: Promise<VacancyClient>; usedMs: number }>
+  isClosed: boolean
+}
+
+export function createNodeClients(clock: Clock, options: NodeClients['options']): NodeClients {
+  return { clock, options, kept: new Map(), isClosed: false }
+}
+
+/**
+ * A client of these nodes: of one of them alone, or of a shard.
+ *
+ * @throws ProblemError 502 when no address is known or no node can be reached
+ */
+export async function clientOf(clients: NodeClients, nodes: readonly NodeAddress[]): Promise<VacancyClient> {
+  const known = nodes.filter((node) => node.tcp !== undefined).slice(0, NODES_MAX)
+  const [first] = known
+  if (!first?.tcp) {
+    throw problem('no-address', { detail: `Nobody told where ${namesOf(nodes)} listens for the wire protocol.` })
+  }
+  if (clients.isClosed) throw new VacancyError('client_closed', {})
+  const key = known.map(({ tcp, apiUrl }) => `${tcp?.host} ${tcp?.port} ${known.length > 1 ? apiUrl : ''}`).join()
+  const nowMs = clients.clock.monotonicMs()
+  let entry = clients.kept.get(key)
+  if (!entry) {
+    const client = connect({
+      ...(known.length === 1
+        ? first.tcp
+        : { nodes: known.map(({ tcp, apiUrl }) => ({ ...(tcp ?? { host: '' }), api: apiUrl })) }),
+      ...clients.options,
+      connectDeadlineMs: CONNECT_MS,
+    })
+    entry = { client, usedMs: nowMs }
+    clients.kept.set(key, entry)
+    // A node that was down is tried anew by the next who asks.
+    client.catch(() => clients.kept.delete(key))
+    closeIdle(clients, nowMs)
+  }
+  entry.usedMs = nowMs
+  try {
+    return await entry.client
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw problem('node-unreachable', { detail: `No connection to ${namesOf(known)}: ${reason}`, cause: error })
+  }
+}
+
+function namesOf(nodes: readonly NodeAddress[]): string {
+  return nodes.length === 0 ? 'any node' : nodes.map(({ id }) => id).join(', ')
+}
+
+function closeIdle({ kept }: NodeClients, nowMs: number): void {
+  const byUse = [...kept].sort(([, a], [, b]) => a.usedMs - b.usedMs)
+  const tooMany = byUse.length - CLIENTS_MAX
+  for (const [place, [key, { client, usedMs }]] of byUse.entries()) {
+    if (place >= tooMany && nowMs - usedMs < IDLE_MS) continue
+    kept.delete(key)
+    closeSoon(client)
+  }
+}
+
+function closeSoon(client: Promise<VacancyClient>): Promise<void> {
+  return client.then(
+    (open) => open.close(),
+    // It never was open; who asked for it was told why.
+    () => {},
+  )
+}
+
+export async function closeClients(clients: NodeClients): Promise<void> {
+  clients.isClosed = true
+  const open = [...clients.kept.values()]
+  clients.kept.clear()
+  await Promise.all(open.map(({ client }) => closeSoon(client)))
+}

@@ -1,0 +1,217 @@
+/** The playground and completion: what people and programs ask of the data itself, through the control plane. */
+import type { ClientOptions } from '@vacancy/client'
+import type { Clock } from '@vacancy/shared'
+import type { CommandAnswer, PLAYGROUND_ROUTES, QueryAnswer } from '@vacancy/shared/contract'
+import { COMMANDS, fieldsToJson, type RequestFields } from '@vacancy/shared/wire'
+import type { Logger } from 'pino'
+import type { WriteAudit } from '../access/audit.ts'
+import type { Cluster } from '../cluster/cluster.ts'
+import { problem } from '../http/errors.ts'
+import { type Handlers, ProblemError, type RouteRequest } from '../http/route.ts'
+import { type Reach, readFields } from './ask.ts'
+import { forgetRuns, keepRun, listRuns, pinRun } from './history.ts'
+import { closeClients, createNodeClients } from './node-clients.ts'
+import { confirmationOf, preview } from './preview.ts'
+import { propertiesOf } from './properties.ts'
+import { createLimitsCache, type LimitsCache, runQuery } from './query.ts'
+import { relax } from './relax.ts'
+import { replicas } from './replicas.ts'
+import { keepUnsaved, readSharedRequest, readUnsaved, removeExpiredRequests, shareRequest } from './requests.ts'
+import {
+  createSeal,
+  listResults,
+  readResult,
+  removeExpiredResults,
+  removeResult,
+  type Seal,
+  saveResult,
+} from './results.ts'
+import { changeSaved, createSaved, listSaved, readSaved, removeSaved } from './saved.ts'
+import { createDaysCache, segmentDays } from './segment-days.ts'
+import { createExampleCache, startOf } from './start.ts'
+import type { PlaygroundDatabase } from './tables.ts'
+import { targetOf } from './target.ts'
+import { whyNot } from './why-not.ts'
+import { completion, createWordsCache } from './words.ts'
+
+export type PlaygroundParts = {
+  readonly cluster: Cluster
+  readonly database: PlaygroundDatabase
+  readonly audit: WriteAudit
+  readonly log: Logger
+  readonly clock: Clock
+  /** How nodes are reached over the wire protocol: the client token of the configuration, TLS. */
+  readonly connection: Pick<ClientOptions, 'token' | 'tls'>
+}
+
+export type Playground = {
+  readonly handlers: Handlers<typeof PLAYGROUND_ROUTES>
+  /** Deletes what was kept for a while that is over. */
+  sweep(): Promise<void>
+  /** Closes the connections to the nodes. */
+  stop(): Promise<void>
+}
+
+type Parts = PlaygroundParts & { readonly reach: Reach; readonly limits: LimitsCache; readonly seal: Seal }
+type QueryRequest = RouteRequest<'POST /api/v1/query'>
+
+export function createPlayground(given: PlaygroundParts): Playground {
+  const { cluster, database, clock, connection } = given
+  const reach: Reach = { cluster, clients: createNodeClients(clock, connection) }
+  const limits = createLimitsCache(clock)
+  const parts: Parts = { ...given, reach, limits, seal: createSeal() }
+  const words = createWordsCache(clock)
+  const examples = createExampleCache(clock)
+  const days = createDaysCache(clock)
+  return {
+    handlers: {
+      'GET /api/v1/playground': (request) => startOf(reach, { limits, words, examples }, request),
+      'POST /api/v1/query': (request) => query(parts, request),
+      'POST /api/v1/query/preview': (request) => preview(reach, request),
+      'POST /api/v1/query/replicas': (request) => replicas(reach, request),
+      'POST /api/v1/query/why-not': (request) => whyNot(reach, limits, request),
+      'POST /api/v1/query/relax': (request) => relax(reach, limits, request),
+      'POST /api/v1/query/properties': (request) => propertiesOf(reach, request),
+      'GET /api/v1/words': (request) => completion(reach, words, request),
+      'GET /api/v1/segment-days': (request) => segmentDays(reach, days, request),
+      'GET /api/v1/history': (request) => listRuns(database, request),
+      'PUT /api/v1/history/{id}': (request) => pinRun(database, request),
+      'DELETE /api/v1/history': (request) => forgetRuns(database, request),
+      'GET /api/v1/saved-queries': (request) => listSaved(database, request),
+      'GET /api/v1/saved-queries/{id}': (request) => readSaved(database, request),
+      'POST /api/v1/saved-queries': (request) => createSaved(database, request, clock.wallMs()),
+      'PUT /api/v1/saved-queries/{id}': (request) => changeSaved(database, request, clock.wallMs()),
+      'DELETE /api/v1/saved-queries/{id}': (request) => removeSaved(database, request),
+      'GET /api/v1/saved-results': (request) => listResults(database, request, clock.wallMs()),
+      'GET /api/v1/saved-results/{id}': (request) => readResult(database, request, clock.wallMs()),
+      'POST /api/v1/saved-results': (request) => saveResult(parts, request, clock.wallMs()),
+      'DELETE /api/v1/saved-results/{id}': (request) => removeResult(parts, request, clock.wallMs()),
+      'GET /api/v1/shared-requests/{id}': (request) => readSharedRequest(database, request, clock.wallMs()),
+      'POST /api/v1/shared-requests': (request) => shareRequest(database, request, clock.wallMs()),
+      'GET /api/v1/unsaved-requests/{id}': (request) => readUnsaved(database, request),
+      'PUT /api/v1/unsaved-requests/{id}': (request) => keepUnsaved(database, request, clock.wallMs()),
+    },
+    async sweep() {
+      await removeExpiredResults(database, clock.wallMs())
+      await removeExpiredRequests(database, clock.wallMs())
+    },
+    stop: () => closeClients(reach.clients),
+  }
+}
+
+async function query(parts: Parts, request: QueryRequest): Promise<QueryAnswer> {
+  const startedMs = parts.clock.monotonicMs()
+  const { command } = request.body
+  const parsed = readFields(command, request.body.fields)
+  const isWrite = COMMANDS[command].access === 'write'
+  if (!isWrite) {
+    const answer = await kept(parts, request, parsed, () => run(parts, request, parsed, startedMs))
+    return { ...answer, seal: sealFor(parts, request, parsed, answer) }
+  }
+  const { shard } = targetOf(parts.cluster, request.body)
+  const note = async (result: string) =>
+    parts.audit({
+      principal: request.principal,
+      address: request.address,
+      requestId: request.requestId,
+      action: 'query.write',
+      target: `${shard}: ${command}`,
+      result,
+      detail: JSON.stringify(fieldsToJson(command, parsed)).slice(0, DETAIL_CHARS),
+    })
+  const refusal = refusalOf(request, parsed)
+  if (refusal) {
+    await note('refused')
+    throw refusal
+  }
+  // Written down before it is sent: a write that nobody can be asked about is never made.
+  await note('asked')
+  const answer = await kept(parts, request, parsed, async () => {
+    try {
+      const answer = await run(parts, request, parsed, startedMs)
+      await note('done')
+      return answer
+    } catch (error) {
+      await note(error instanceof ProblemError && error.code !== 'unknown-outcome' ? 'failed' : 'unconfirmed')
+      throw error
+    }
+  })
+  return { ...answer, seal: '' }
+}
+
+/** Results of who signed in can be saved; measurements, which are many, are left out. */
+function sealFor(
+  { seal }: Parts,
+  { principal, session, body }: QueryRequest,
+  parsed: RequestFields,
+  answer: CommandAnswer,
+): string {
+  if (session === undefined || !body.keep) return ''
+  return seal({ person: principal.id, node: body.node ?? null, parsed, answer })
+}
+
+const DETAIL_CHARS = 2_000
+
+function run({ reach, limits }: Parts, { body, signal }: QueryRequest, parsed: RequestFields, startedMs: number) {
+  // Whoever goes away while a write is on its way leaves its outcome unknown: it is seen through.
+  const isWrite = COMMANDS[body.command].access === 'write'
+  return runQuery(reach, limits, { ...body, parsed }, startedMs, isWrite ? undefined : signal)
+}
+
+function refusalOf({ principal, body }: QueryRequest, parsed: RequestFields): ProblemError | undefined {
+  const { command } = body
+  if (principal.role !== 'operator' && principal.role !== 'admin') {
+    return problem('forbidden', { detail: `${command} writes: that needs the operator role.` })
+  }
+  if (!body.write) {
+    return problem('write-mode-off', { detail: `${command} writes, and write mode is off.`, field: 'write' })
+  }
+  const confirm = confirmationOf(command, parsed)
+  if (confirm === body.confirm || confirm === '') return undefined
+  return problem('not-confirmed', {
+    detail: `${command} removes data: repeat ${confirm} in "confirm".`,
+    field: 'confirm',
+    hint: 'POST /api/v1/query/preview tells how much it removes.',
+  })
+}
+
+/** Runs, and puts how it went into the history of who signed in. */
+async function kept(parts: Parts, request: QueryRequest, parsed: RequestFields, runs: () => Promise<CommandAnswer>) {
+  try {
+    const answer = await runs()
+    await remember(
+      parts,
+      request,
+      parsed,
+      { rows: answer.count, totalMicros: answer.totalMicros, error: '' },
+      answer.shard,
+    )
+    return answer
+  } catch (error) {
+    const text = error instanceof ProblemError ? `${error.code}: ${error.message}` : 'internal'
+    await remember(parts, request, parsed, { rows: null, totalMicros: null, error: text }, request.body.shard ?? '')
+    throw error
+  }
+}
+
+async function remember(
+  { database, log, clock }: Parts,
+  { principal, session, body, requestId }: QueryRequest,
+  parsed: RequestFields,
+  went: { readonly rows: number | null; readonly totalMicros: number | null; readonly error: string },
+  shard: string,
+): Promise<void> {
+  if (session === undefined || !body.keep) return
+  const { command, node = null } = body
+  try {
+    await keepRun(
+      database,
+      principal.id,
+      { shard, node, command, fields: fieldsToJson(command, parsed), ...went },
+      clock.wallMs(),
+    )
+  } catch (error) {
+    // A history that cannot be written never hides a result.
+    log.warn({ err: error, requestId }, 'a run of the playground is missing in the history')
+  }
+}

@@ -1,0 +1,169 @@
+/** A run of the playground: one command, its answer, and where the time went. */
+import {
+  type CommandAnswer,
+  configBody,
+  type Hop,
+  PLAYGROUND_LIMITS,
+  type QueryCommand,
+  type ReadRequest,
+} from '@vacancy/shared/contract'
+import { COMMANDS, FRAME_HEADER_BYTES, MAGIC_FRAME, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
+import { problem } from '../http/errors.ts'
+import { ProblemError } from '../http/route.ts'
+import { type Answered, parseJson, type Reach, send, within } from './ask.ts'
+import { type Cache, createCache } from './cache.ts'
+import { type Target, targetOf } from './target.ts'
+
+const MICROS = 1_000
+
+export type ShardLimits = { readonly datesMax: number | null; readonly queryLimit: number | null }
+
+export type LimitsCache = Cache<ShardLimits>
+
+export function createLimitsCache(clock: Parameters<typeof createCache>[0]): LimitsCache {
+  return createCache(clock, { keepMs: 60_000, max: 1_000 })
+}
+
+const UNKNOWN_LIMITS: ShardLimits = { datesMax: null, queryLimit: null }
+
+/** Bounds of searches by the configuration of the nodes; null where it may not be read, or nobody answers just now. */
+export async function limitsOf(reach: Reach, cache: LimitsCache, shard: string): Promise<ShardLimits> {
+  try {
+    return await cache.get(shard, () => readLimits(reach, shard))
+  } catch (error) {
+    // The nodes refuse for us what exceeds them. That nobody answered is not remembered.
+    if (error instanceof ProblemError) return UNKNOWN_LIMITS
+    throw error
+  }
+}
+
+async function readLimits({ cluster }: Reach, shard: string): Promise<ShardLimits> {
+  let silence: ProblemError | undefined
+  for (const node of cluster.addresses(shard)) {
+    try {
+      const { status, body } = await cluster.request(node, '/config', { as: 'admin' })
+      const parsed = configBody.safeParse(parseJson(body))
+      if (status === 200 && parsed.success)
+        return { datesMax: wholeOf(parsed.data['max_dates_in_query']), queryLimit: wholeOf(parsed.data['query_limit']) }
+    } catch (error) {
+      // The next node has the same configuration.
+      if (!(error instanceof ProblemError)) throw error
+      silence = error
+    }
+  }
+  if (silence) throw silence
+  return UNKNOWN_LIMITS
+}
+
+function wholeOf(entry: { readonly value: string | number | boolean } | undefined): number | null {
+  const value = Number(entry?.value)
+  return Number.isInteger(value) && value > 0 ? value : null
+}
+
+/** @param startedMs when the control plane took the request up */
+export async function runQuery(
+  reach: Reach,
+  limits: LimitsCache,
+  request: ReadRequest & { readonly parsed: RequestFields },
+  startedMs: number,
+  signal?: AbortSignal,
+): Promise<CommandAnswer> {
+  const { command, parsed } = request
+  const isWrite = COMMANDS[command].access !== 'read'
+  const target = targetOf(reach.cluster, request)
+  const isSearch = command === 'SEARCHPROP' || command === 'SEARCHAVAIL'
+  const sent = send(reach, target.nodes, command, parsed, signal)
+  const leaderless = isWrite ? undefined : leaderlessOf(reach, target)
+  const [answered, { queryLimit }] = await Promise.all([
+    leaderless ? within(PLAYGROUND_LIMITS.silentMs, sent, () => leaderless) : sent,
+    isSearch ? limitsOf(reach, limits, target.shard) : { queryLimit: null },
+  ])
+  const limit = isSearch ? limitOf(parsed, queryLimit) : null
+  const count = rowCount(answered.result)
+  return {
+    ...identityOf(reach, target, command, answered),
+    count,
+    limit,
+    limited: limit !== null && count >= limit,
+    ...measured(answered, (reach.clients.clock.monotonicMs() - startedMs) * MICROS),
+  }
+}
+
+/** Why a read of a whole shard cannot be answered now; the client would look for a leader until its deadline. */
+function leaderlessOf({ cluster }: Reach, { shard, nodes }: Target): ProblemError | undefined {
+  const view = cluster.shards().find(({ id }) => id === shard)
+  if (nodes.length < 2 || (view?.state !== 'quorum-lost' && view?.state !== 'no-leader')) return undefined
+  return problem('no-leader', { detail: `${shard} has no leader: ${view.says}.` })
+}
+
+function identityOf({ cluster, clients }: Reach, { shard }: Target, command: QueryCommand, answered: Answered) {
+  return {
+    shard,
+    node: answered.node.id,
+    role: cluster.node(shard, answered.node.id)?.role ?? 'unknown',
+    command,
+    at: new Date(clients.clock.wallMs()).toISOString(),
+    result: plain(answered.result),
+  }
+}
+
+/** JSON has no numbers beyond 2^53 − 1. */
+export function plain(result: object): { [name: string]: unknown } {
+  return JSON.parse(JSON.stringify(result, (_, value) => (typeof value === 'bigint' ? value.toString() : value)))
+}
+
+function limitOf({ limit }: RequestFields, queryLimit: number | null): number | null {
+  const own = limit === undefined ? undefined : Number(limit)
+  if (own === undefined) return queryLimit
+  return queryLimit === null ? own : Math.min(own, queryLimit)
+}
+
+/** Rows of a result, as tables show them. */
+export function rowCount(result: ReplyResult): number {
+  const list = result.properties ?? result.propertyIds ?? result.segments ?? result.dates ?? result.roomTypes
+  if (list !== undefined) return list.length
+  if (result.exists !== undefined) return result.exists ? 1 : 0
+  if (result.rateFeatures !== undefined && result.propertyId === undefined) return result.rateFeatures.length
+  return result.availability === undefined ? 0 : 1
+}
+
+/** Applied index that an answer tells. */
+export function indexOf({ explain, index }: ReplyResult): string | null {
+  const told = explain?.appliedIndex ?? index
+  return told === undefined ? null : String(told)
+}
+
+function measured({ result, seen, attempts }: Answered, totalMicros: number) {
+  const told: ReplyResult = result
+  const { explain } = told
+  const tripMicros = seen.milliseconds * MICROS
+  const node = explain ? explain.waitingMicros + explain.searchingMicros : 0
+  const hops: Hop[] = [
+    { hop: 'control-plane', micros: Math.max(0, totalMicros - tripMicros) },
+    { hop: 'network', micros: Math.max(0, tripMicros - node) },
+    { hop: 'waiting', micros: explain?.waitingMicros ?? null },
+    { hop: 'searching', micros: explain?.searchingMicros ?? null },
+  ]
+  const reply = frameOf(seen)
+  return {
+    index: indexOf(told),
+    examined: explain?.rowsExamined ?? null,
+    attempts,
+    totalMicros,
+    hops,
+    bytesOut: seen.request.length,
+    bytesIn: reply.length,
+    requestFrame: Buffer.from(seen.request).toString('hex'),
+    replyFrame: reply.subarray(0, PLAYGROUND_LIMITS.replyBytesMax).toString('hex'),
+    replyCut: reply.length > PLAYGROUND_LIMITS.replyBytesMax,
+  }
+}
+
+/** The frame of an answer: its correlation id is that of the request. */
+function frameOf({ request, answer }: Answered['seen']): Buffer {
+  const header = Buffer.alloc(FRAME_HEADER_BYTES)
+  header[0] = MAGIC_FRAME
+  header.set(request.subarray(1, 5), 1)
+  header.writeUInt32LE(answer.length, 5)
+  return Buffer.concat([header, answer])
+}

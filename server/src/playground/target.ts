@@ -1,0 +1,60 @@
+/** Which shard and nodes a query means. */
+import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
+import { problem } from '../http/errors.ts'
+
+export type Target = { readonly shard: string; readonly nodes: readonly NodeAddress[] }
+
+/** @throws ProblemError 400 without a choice among several, 404 for names that are not known */
+export function targetOf(
+  cluster: Cluster,
+  request: { readonly shard?: string | undefined; readonly node?: string | undefined },
+): Target {
+  const known = cluster.shards().map(({ id }) => id)
+  const shard = request.shard || (known.length === 1 ? known[0] : undefined)
+  if (shard === undefined) {
+    if (known.length === 0) {
+      throw problem('no-shard')
+    }
+    throw problem('shard-required', {
+      detail: `There are ${known.length} shards: name one.`,
+      field: 'shard',
+      hint: listed(known),
+    })
+  }
+  const nodes = cluster.addresses(shard)
+  if (!known.includes(shard) || nodes.length === 0) {
+    throw problem('shard-not-found', { detail: `No shard is called ${shard}.`, field: 'shard', hint: listed(known) })
+  }
+  if (!request.node) return { shard, nodes }
+  const node = nodes.find(({ id }) => id === request.node)
+  if (node) return { shard, nodes: [node] }
+  throw problem('node-not-found', {
+    detail: `Shard ${shard} has no node ${request.node}.`,
+    field: 'node',
+    hint: listed(nodes.map(({ id }) => id)),
+  })
+}
+
+const LISTED_MAX = 20
+
+function listed(names: readonly string[]): string {
+  const more = names.length > LISTED_MAX ? `, and ${names.length - LISTED_MAX} more` : ''
+  return names.length === 0 ? '' : `Known: ${names.slice(0, LISTED_MAX).join(', ')}${more}.`
+}
+
+/**
+ * One node for reads that belong together: the one that was named, else a healthy one, rather not the leader, whose
+ * turn the writes are.
+ */
+export function oneNode(cluster: Cluster, { shard, nodes }: Target): NodeAddress {
+  const rank = (node: NodeAddress) => {
+    const view = cluster.node(shard, node.id)
+    if (node.tcp === undefined) return 9
+    if (!view || view.freshness === 'gone' || view.freshness === 'never') return 5
+    if (view.state === 'unreachable' || view.state === 'not-answering' || view.state === 'unavailable') return 6
+    return (view.state === 'healthy' ? 0 : 2) + (view.role === 'leader' ? 1 : 0)
+  }
+  const [best] = nodes.toSorted((a, b) => rank(a) - rank(b))
+  if (!best) throw problem('no-node', { detail: `Shard ${shard} has no node.` })
+  return best
+}

@@ -1,0 +1,234 @@
+/** Why a property is, or is not, in a result: from reads at one node, held against its own answer. */
+import type { MissingSource, WhyAnswer } from '@vacancy/shared/contract'
+import {
+  decodeRequest,
+  encodeRequest,
+  FRAME_HEADER_BYTES,
+  type NightPackage,
+  type RequestFields,
+} from '@vacancy/shared/wire'
+import type { NodeAddress } from '../cluster/cluster.ts'
+import { problem } from '../http/errors.ts'
+import { ProblemError, type RouteRequest } from '../http/route.ts'
+import { orNothing, type PropertyAttributes, propertyAt, type Reach, readFields, send } from './ask.ts'
+import { type Examined, examine, type SearchCommand } from './match.ts'
+import { type LimitsCache, limitsOf } from './query.ts'
+import { oneNode, targetOf } from './target.ts'
+
+/** Reads that belong together are repeated when something was written between them. */
+const TRIES_MAX = 4
+
+export async function whyNot(
+  reach: Reach,
+  limits: LimitsCache,
+  { body, signal }: Pick<RouteRequest<'POST /api/v1/query/why-not'>, 'body' | 'signal'>,
+): Promise<WhyAnswer> {
+  const { command, property } = body
+  if (command !== 'SEARCHPROP' && command !== 'SEARCHAVAIL') {
+    throw problem('no-search', {
+      detail: `${command} is no search.`,
+      field: 'command',
+      hint: 'Ask about SEARCHPROP or SEARCHAVAIL.',
+    })
+  }
+  const fields = asEngineReads(command, readFields(command, body.fields))
+  const target = targetOf(reach.cluster, body)
+  const node = oneNode(reach.cluster, target)
+  const { queryLimit } = await limitsOf(reach, limits, target.shard)
+  const base = { property, shard: target.shard, node: node.id, foundIn: [], missing: [] }
+  for (let tries = 1; ; tries++) {
+    const seen = await look(reach, node, command, fields, property, signal)
+    if (!seen.attributes) {
+      const where = await shardsWith(reach, target.shard, property, signal)
+      return { ...base, ...nobody(property, target.shard, where), index: seen.index }
+    }
+    const examined = examine(command, fields, seen.attributes, seen.nights)
+    const place = seen.found.indexOf(property.toLowerCase() === seen.attributes.id ? seen.attributes.id : property)
+    // SEARCHPROP cannot ask for one property: past the limit of a reply only the rules tell whether it matches.
+    const isTold = seen.matches ?? (place >= 0 || seen.found.length < (queryLimit ?? Number.POSITIVE_INFINITY))
+    const engine = seen.matches ?? place >= 0
+    const agrees = !isTold || engine === examined.matches
+    if ((!seen.isOneState || !agrees) && tries < TRIES_MAX) continue
+    const verdict = agrees ? verdictOf(examined, place, fields, seen.found.length, queryLimit) : unsettled(engine)
+    return {
+      ...base,
+      index: seen.index,
+      checks: [...examined.checks],
+      wouldMatchIf: [...examined.wouldMatchIf],
+      ...verdict,
+    }
+  }
+}
+
+/** The fields with lists trimmed and without repeats, as they come out of a frame. */
+export function asEngineReads(command: SearchCommand, fields: RequestFields): RequestFields {
+  const frame = encodeRequest({ command, correlationId: 0, fields })
+  return decodeRequest(frame.subarray(FRAME_HEADER_BYTES)).fields
+}
+
+type Seen = {
+  readonly attributes: PropertyAttributes | undefined
+  readonly nights: ReadonlyMap<string, NightPackage | undefined>
+  /** Whether the engine lets it through, where it can be asked for one property. */
+  readonly matches: boolean | undefined
+  /** Ids of the search without its limit, in the order of the reply. */
+  readonly found: readonly string[]
+  readonly index: string
+  /** Nothing was applied between the first read and the last. */
+  readonly isOneState: boolean
+}
+
+async function look(
+  reach: Reach,
+  node: NodeAddress,
+  command: SearchCommand,
+  fields: RequestFields,
+  id: string,
+  signal: AbortSignal,
+): Promise<Seen> {
+  const { limit: _, ...unlimited } = fields
+  const search = { ...unlimited, explain: 1 }
+  const before = await (command === 'SEARCHAVAIL'
+    ? ownStay(reach, node, search, id, signal)
+    : all(reach, node, command, search, signal))
+  const attributes = await propertyAt(reach, node, id, signal)
+  const nights = command === 'SEARCHAVAIL' && attributes ? await nightsOf(reach, node, fields, id, signal) : new Map()
+  const after = await all(reach, node, command, search, signal)
+  return {
+    attributes,
+    nights,
+    matches: command === 'SEARCHAVAIL' ? before.ids.length > 0 : undefined,
+    found: after.ids,
+    index: after.index,
+    isOneState: before.index === after.index,
+  }
+}
+
+/** The engine's own answer for this property alone. A search for another one lets it through nowhere. */
+async function ownStay(reach: Reach, node: NodeAddress, search: RequestFields, id: string, signal: AbortSignal) {
+  const found = await all(reach, node, 'SEARCHAVAIL', { ...search, propertyId: id }, signal)
+  const { propertyId } = search
+  return propertyId === undefined || propertyId === id ? found : { ...found, ids: [] }
+}
+
+async function all(
+  reach: Reach,
+  node: NodeAddress,
+  command: SearchCommand,
+  search: RequestFields,
+  signal: AbortSignal,
+): Promise<{ readonly ids: readonly string[]; readonly index: string }> {
+  if (command === 'SEARCHPROP') {
+    const { result } = await send(reach, [node], command, search, signal)
+    return { ids: result.propertyIds, index: String(result.explain?.appliedIndex) }
+  }
+  const { result } = await send(reach, [node], command, search, signal)
+  return { ids: result.properties.map(({ propertyId }) => propertyId), index: String(result.explain?.appliedIndex) }
+}
+
+async function nightsOf(
+  reach: Reach,
+  node: NodeAddress,
+  { roomType, dates }: RequestFields,
+  propertyId: string,
+  signal: AbortSignal,
+): Promise<Map<string, NightPackage | undefined>> {
+  const nights = await Promise.all(
+    (dates as readonly string[]).map(async (date) => {
+      const fields = { propertyId, roomType, date }
+      const answered = await orNothing(send(reach, [node], 'GETPROPROOMDAY', fields, signal))
+      return [date, answered?.result] as const
+    }),
+  )
+  return new Map(nights)
+}
+
+type Verdict = Pick<WhyAnswer, 'verdict' | 'says' | 'rank'>
+
+function verdictOf(
+  { matches, checks }: Examined,
+  place: number,
+  fields: RequestFields,
+  found: number,
+  queryLimit: number | null,
+): Verdict {
+  if (!matches) {
+    const failed = checks.filter(({ ok }) => !ok).length
+    return {
+      verdict: 'filtered',
+      says: failed === 1 ? 'One condition does not hold.' : `${failed} conditions do not hold.`,
+      rank: null,
+    }
+  }
+  const own = fields['limit'] === undefined ? Number.POSITIVE_INFINITY : Number(fields['limit'])
+  const limit = Math.min(own, queryLimit ?? Number.POSITIVE_INFINITY)
+  const ofAtLeast = queryLimit !== null && found >= queryLimit
+  const most = ofAtLeast ? `more than ${found - 1}` : String(found)
+  if (place < 0) {
+    return {
+      verdict: 'beyond-limit',
+      says: `It matches, behind the first ${found}: the limit of a reply.`,
+      rank: { place: found + 1, of: found, ofAtLeast: true, limit: found },
+    }
+  }
+  if (place >= limit) {
+    return {
+      verdict: 'beyond-limit',
+      says: `It matches, but the limit of ${limit} is reached before: place ${place + 1} of ${most}.`,
+      rank: { place: place + 1, of: found, ofAtLeast, limit },
+    }
+  }
+  return {
+    verdict: 'in-result',
+    says: `It is in the result: place ${place + 1} of ${most}.`,
+    rank: { place: place + 1, of: found, ofAtLeast, limit: Number.isFinite(limit) ? limit : found },
+  }
+}
+
+function unsettled(engine: boolean): Verdict {
+  const answer = engine ? 'lets it through' : 'leaves it out'
+  return {
+    verdict: 'unsettled',
+    says: `The node ${answer}, which the values below do not explain: they changed while they were read. Ask again.`,
+    rank: null,
+  }
+}
+
+type Elsewhere = { readonly foundIn: readonly string[]; readonly missing: readonly MissingSource[] }
+
+async function shardsWith(reach: Reach, but: string, propertyId: string, signal: AbortSignal): Promise<Elsewhere> {
+  const foundIn: string[] = []
+  const missing: MissingSource[] = []
+  const others = reach.cluster.shards().filter(({ id }) => id !== but)
+  await Promise.all(
+    others.map(async ({ id }) => {
+      try {
+        const { result } = await send(reach, reach.cluster.addresses(id), 'PROPEXIST', { propertyId }, signal)
+        if (result.exists) foundIn.push(id)
+      } catch (error) {
+        // One silent shard must not hide what the others say; it is named.
+        if (!(error instanceof ProblemError)) throw error
+        const since = new Date(reach.clients.clock.wallMs()).toISOString()
+        missing.push({ source: id, code: error.code, message: error.message, since })
+      }
+    }),
+  )
+  return { foundIn: foundIn.sort(), missing }
+}
+
+function nobody(property: string, shard: string, { foundIn, missing }: Elsewhere) {
+  const silent = missing.length === 0 ? '' : ` ${missing.length} shards did not answer.`
+  const says =
+    foundIn.length > 0
+      ? `${property} is not in ${shard}, but in ${foundIn.join(', ')}.`
+      : `${shard} has no property ${property}${silent === '' ? ', and no other shard has' : ''}: it was removed, or never there.${silent}`
+  return {
+    verdict: foundIn.length > 0 ? ('elsewhere' as const) : ('nowhere' as const),
+    says,
+    rank: null,
+    checks: [],
+    wouldMatchIf: [],
+    foundIn: [...foundIn],
+    missing: [...missing],
+  }
+}

@@ -1,0 +1,33 @@
+import { globSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { KNOWN_PAGES, pageAt, paramsOf } from './pages.ts'
+
+const APP = path.join(import.meta.dirname, '../../app/(console)')
+
+test('the shell draws every page that the server knows', () => {
+  const folders = globSync('**/page.tsx', { cwd: APP }).map((file) => `/${path.dirname(file)}`.replace(/^\/\.$/, '/'))
+  const paths = folders.map((folder) => folder.replaceAll(/\[\w+\]/g, 'a%20b'))
+
+  expect(paths.length).toBeGreaterThan(20)
+  expect(paths.filter((one) => KNOWN_PAGES.resolve(one) === undefined)).toEqual([])
+})
+
+test('an address gives its parts to the page, as they were before they stood in an address', () => {
+  const partsOf = (one: string) => {
+    const page = pageAt(one)
+    return page && paramsOf(page, one)
+  }
+
+  expect(partsOf('/shards/eu%2Fwest/nodes/n%201')).toEqual({ id: 'n 1', shard: 'eu/west' })
+  expect(partsOf('/shards/s3/config')).toEqual({ id: 's3', shard: '' })
+  expect(pageAt('/imports/new')).not.toBe(pageAt('/imports/other'))
+  expect(pageAt('/snapshots/compare')).not.toBe(pageAt('/snapshots/other'))
+})
+
+test('sections lead on to their first page, and everything else is left to the browser', () => {
+  expect(KNOWN_PAGES.resolve('/registry')).toBe('/registry/services')
+  expect(KNOWN_PAGES.resolve('/settings')).toBe('/settings/profile')
+  for (const other of ['/sign-in', '/api/v1/me', '/docs', '/shards/s3/nothing', '/shards/', '/nothing'])
+    expect(KNOWN_PAGES.resolve(other)).toBeUndefined()
+})
