@@ -83,7 +83,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)('%s shuts down gracefully and exits 0'
 
   expect(code).toBe(0)
   // Lines of the log may come between: it is another stream.
-  expect(output).toMatch(new RegExp(`^closing: ${signal}$[^]*^closed$`, 'm'))
+  expect(output).toMatch(new RegExp(`^closing: ${signal}$[\\s\\S]*^closed$`, 'm'))
 })
 
 test('one Ctrl-C that arrives twice counts once', async () => {
@@ -143,7 +143,7 @@ test('a failed start closes open resources and prints the reason', async () => {
   const { code, output } = await program('start fails')
 
   expect(code).toBe(69)
-  expect(output).toMatch(/^closing: the start failed$[^]*^closed$/m)
+  expect(output).toMatch(/^closing: the start failed$[\s\S]*^closed$/m)
   expect(output).toContain('test: Cannot listen on 127.0.0.1:80: EACCES.\n')
 })
 
