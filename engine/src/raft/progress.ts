@@ -16,6 +16,11 @@ export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 /** Messages with entries that were sent and not acknowledged, oldest first: last index and bytes of each. */
 type Window = {
   readonly messagesMax: number
+  /**
+   * How many may be in flight now: halved by a rejection, raised by one for each message that is acknowledged. On a
+   * network that reorders, a full window sent again for each rejection would cause as many new rejections.
+   */
+  messages: number
   readonly bytesMax: number
   readonly lastIndexes: Float64Array
   readonly sizes: Float64Array
@@ -87,6 +92,7 @@ export function createProgress(id: number, next: number, limits: WindowLimits): 
     readingTo: 0,
     window: {
       messagesMax: limits.inflightMessages,
+      messages: limits.inflightMessages,
       bytesMax: limits.inflightBytes,
       lastIndexes: new Float64Array(limits.inflightMessages),
       sizes: new Float64Array(limits.inflightMessages),
@@ -98,7 +104,7 @@ export function createProgress(id: number, next: number, limits: WindowLimits): 
 }
 
 export function isWindowFull({ window }: Progress): boolean {
-  return window.count === window.messagesMax || window.bytes >= window.bytesMax
+  return window.count >= window.messages || window.bytes >= window.bytesMax
 }
 
 /** Nothing is to be sent until it answers. */
@@ -138,6 +144,7 @@ function freeTo(window: Window, index: number): void {
     window.bytes -= window.sizes[window.head]
     window.head = (window.head + 1) % window.messagesMax
     window.count--
+    if (window.messages < window.messagesMax) window.messages++
   }
 }
 
@@ -169,6 +176,7 @@ export function retreat(progress: Progress, refusedIndex: number, agreeable: num
   if (progress.state === 'snapshot') return false
   if (progress.state === 'replicate') {
     if (refusedIndex <= progress.match) return false
+    progress.window.messages = Math.max(1, progress.window.messages >> 1)
     toProbe(progress)
     return true
   }

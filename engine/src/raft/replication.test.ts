@@ -273,6 +273,27 @@ test('a full window pauses entries until something of it arrives', () => {
   }
 })
 
+test('a rejection halves the window, and each acknowledged message widens it again', () => {
+  const raft = leaderOf(undefined, { limits: { inflightMessages: 8, messageBytes: 1 } })
+  const window = () => progressOf(raft, 2).window.messages
+  give(raft, 20)
+  const sent: number[] = [sentTo(raft, 2).length]
+  // Messages arrive out of order: every one behind the gap is rejected. Only one is answered with more messages.
+  for (const refused of [3, 4, 5, 6, 7]) {
+    reject(raft, 2, refused, 1, 1)
+    sent.push(sentTo(raft, 2).length)
+  }
+  expect([sent, window()]).toEqual([[8, 1, 0, 0, 0, 0], 4])
+  acknowledge(raft, 2, 2)
+  expect(ranges(sentTo(raft, 2))).toHaveLength(4)
+  reject(raft, 2, 5, 1, 2)
+  drain(raft)
+  acknowledge(raft, 2, 3)
+  expect([window(), ranges(sentTo(raft, 2)).length]).toEqual([2, 2])
+  for (let index = 4; index <= 9; index++) acknowledge(raft, 2, index)
+  expect(window()).toBe(8)
+})
+
 test('the ring of the window goes round', () => {
   const raft = leaderOf(undefined, { limits: { inflightMessages: 3, messageBytes: 1 } })
   for (let n = 0; n < 20; n++) {
