@@ -88,6 +88,8 @@ export type Member = MemberParts &
     readonly samples: Map<number, ReceivedSample>
     /** Program version and memory that members reported; dropped when the connection is lost. */
     readonly facts: Map<number, Facts>
+    /** Connected nodes that run as members, of this configuration or of an earlier one: only members report facts. */
+    readonly running: Set<string>
     /** Earliest time to propose feature level and budget again. */
     nextRulesMs: number
     readonly admin: Map<number, AdminWait>

@@ -105,6 +105,7 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
     spoken: new Map(),
     samples: new Map(),
     facts: new Map(),
+    running: new Set(),
     nextRulesMs: 0,
     admin: new Map(),
     receiver: receiverOf(parts, options, () => member),
@@ -165,7 +166,10 @@ export function createMember(parts: MemberParts, options: MemberOptions): Member
       if (stream === 'bulk') onSourceLost(member.receiver, peer)
       const id = idOf(member, peer)
       // The node may return with another program version or another memory size.
-      if (stream === 'control') member.facts.delete(id)
+      if (stream === 'control') {
+        member.facts.delete(id)
+        member.running.delete(peer)
+      }
       if (id > 0 && raft.role === 'leader') reportUnreachable(raft, id)
     },
   }

@@ -157,6 +157,17 @@ test('a node that requests to join is added as a learner once, with its own raft
   expect(namesOf(core.configuration)).toEqual({ voters: ABC, learners: ['x'] })
 })
 
+test('a running member that does not know of its removal is not admitted under another id', () => {
+  const [core, membership] = lead(bound(ABC))
+
+  expect(onJoin(membership, { ...join('x'), isInitialVoter: true, isMember: true })).toEqual({
+    kind: 'refused',
+    reason: 'removed',
+    detail: '',
+  })
+  expect(core.log).toHaveLength(0)
+})
+
 test('a learner that was wiped is replaced by a new member in one step', () => {
   const [core, membership, id] = withLearner()
   core.silentPeers.add(id)

@@ -17,6 +17,7 @@
  */
 
 import { assert, unreachable } from '@vacancy/shared'
+import { REMOVED } from '../bootstrap/formation.ts'
 import type { Log } from '../env.ts'
 import { type Change, JOINED_ID_BASE, MEMBER_LIMITS } from '../raft/membership.ts'
 import type { Configuration, Member } from '../raft/messages.ts'
@@ -84,12 +85,22 @@ export type MembershipOptions = {
 
 export type Answer = { readonly status: 202 | 404 | 409 | 503; readonly text: string }
 
-export type JoinRequest = { readonly node: string; readonly incarnation: string; readonly isInitialVoter: boolean }
+export type JoinRequest = {
+  readonly node: string
+  readonly incarnation: string
+  readonly isInitialVoter: boolean
+  /** The node runs as a member already, under an id that it was given earlier. */
+  readonly isMember?: boolean
+}
 export type JoinAnswer =
   | { readonly kind: 'joined'; readonly member: number; readonly configuration: Configuration }
   /** Retry in a second. */
   | { readonly kind: 'wait'; readonly reason: string }
-  | { readonly kind: 'refused'; readonly reason: 'not-leader' | 'full' | 'duplicate'; readonly detail: string }
+  | {
+      readonly kind: 'refused'
+      readonly reason: 'not-leader' | 'full' | 'duplicate' | typeof REMOVED
+      readonly detail: string
+    }
 
 type Phase = 'catching-up' | 'changing' | 'moving' | 'passing'
 
@@ -196,6 +207,8 @@ export function onJoin(membership: Membership, request: JoinRequest): JoinAnswer
     return wait('it is being bound')
   }
   if (!member) {
+    // It does not know yet that it was removed. Under a new id it would receive nothing: it listens for its old one.
+    if (request.isMember) return { kind: 'refused', reason: REMOVED, detail: '' }
     if (configuration.learners.length >= MEMBER_LIMITS.learners) {
       return { kind: 'refused', reason: 'full', detail: `there are ${MEMBER_LIMITS.learners} learners already` }
     }

@@ -71,7 +71,7 @@ export function reportToPeers(member: Member): void {
     if (name !== node) reportTo(member, name)
   }
   const isNamed = member.initialVoters.includes(node)
-  if (member.cluster.isFounder !== false || !isNamed || member.wasVoter) return
+  if (member.cluster.isFounder !== false || !isNamed || member.wasVoter || member.isRemoved) return
   const leader = nodeOf(member, raft.leader) ?? reportedLeader(formation, member.env.clock.monotonicMs())
   if (leader !== undefined) requestJoin(peers, formation, leader)
 }
@@ -294,7 +294,7 @@ export function onFrame(member: Member, peer: string, frame: PeerFrame): void {
         break
       }
       case 'join': {
-        const answer = onJoin(member.membership, frame)
+        const answer = onJoin(member.membership, { ...frame, isMember: member.running.has(peer) })
         if (answer.kind === 'joined') {
           sendFrame(member.peers, peer, { type: 'joined', member: answer.member, configuration: answer.configuration })
         } else if (answer.kind === 'refused') {
@@ -316,6 +316,8 @@ export function onFrame(member: Member, peer: string, frame: PeerFrame): void {
         else env.log.warn({ peer, reason: frame.reason, detail: frame.detail }, 'refused by a peer')
         break
       case 'joined':
+        // Admitted again under another id, before the leader knew that this node runs as the member that was removed.
+        if (frame.member !== raft.id) noteRemoval(member, true)
         break
       case 'chunkRequest':
         onChunkRequest(member.sender, peer, frame)
@@ -335,6 +337,7 @@ export function onFrame(member: Member, peer: string, frame: PeerFrame): void {
       case 'chunkHave':
         break
       case 'facts':
+        member.running.add(peer)
         noteFacts(member, peer, frame)
         break
       default:
