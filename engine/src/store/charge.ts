@@ -52,14 +52,18 @@ const CLASSES = 128
 const NAME_KINDS_COUNT = 6
 
 export function createCharge(): Charge {
-  return { bytes: 0, tables: new Map(), classes: new Uint32Array(CLASSES), names: new Uint32Array(NAME_KINDS_COUNT) }
+  const classes = new Uint32Array(CLASSES)
+  const names = new Uint32Array(NAME_KINDS_COUNT)
+  return { bytes: 0, tables: new Map(), classes, classesEnd: 0, names, largestDictionary: 0 }
 }
 
 export function clearCharge(charge: Charge): void {
   charge.bytes = 0
   charge.tables.clear()
   charge.classes.fill(0)
+  charge.classesEnd = 0
   charge.names.fill(0)
+  charge.largestDictionary = 0
 }
 
 // What things cost
@@ -167,7 +171,9 @@ export function chargeTable(store: Store, table: number, planesDelta: number): v
   held.planes = planes
   held.capacity = capacity
   held.bytes = bytes
-  charge.classes[classOf(bytes)] = charge.classes[classOf(bytes)] + 1
+  const at = classOf(bytes)
+  charge.classes[at] = charge.classes[at] + 1
+  charge.classesEnd = Math.max(charge.classesEnd, at + 1)
 }
 
 export function dischargeTable(store: Store, table: number): void {
@@ -179,10 +185,12 @@ export function dischargeTable(store: Store, table: number): void {
   charge.tables.delete(table)
 }
 
-function removeClass({ classes }: Charge, bytes: number): void {
+function removeClass(charge: Charge, bytes: number): void {
+  const { classes } = charge
   const at = classOf(bytes)
   assert(classes[at] > 0, 'size classes count their tables')
   classes[at] = classes[at] - 1
+  while (charge.classesEnd > 0 && classes[charge.classesEnd - 1] === 0) charge.classesEnd--
 }
 
 function classOf(bytes: number): number {
@@ -200,6 +208,7 @@ export function chargeName(store: Store, kind: number, bytes: number): void {
   const { charge } = store.writer
   charge.bytes += nameGrowth(charge, kind, 1, nameCharge(bytes))
   charge.names[kind] = charge.names[kind] + 1
+  charge.largestDictionary = Math.max(charge.largestDictionary, dictionaryCharge(charge.names[kind]))
 }
 
 /**
@@ -218,14 +227,8 @@ export function nameGrowth({ names }: Charge, kind: number, more: number, textBy
 /** Bytes that one more copy of the largest structure takes. */
 function largestCopy(store: Store): number {
   const { charge } = store.writer
-  let largest = 0
-  for (let at = CLASSES - 1; at >= 0; at--) {
-    if (charge.classes[at] === 0) continue
-    largest = classTop(at)
-    break
-  }
-  for (const names of charge.names) largest = Math.max(largest, dictionaryCharge(names))
-  return Math.max(largest, cell(store.memory, STATE.propertyCount) * INDEX_BYTES)
+  const largest = charge.classesEnd === 0 ? 0 : classTop(charge.classesEnd - 1)
+  return Math.max(largest, charge.largestDictionary, cell(store.memory, STATE.propertyCount) * INDEX_BYTES)
 }
 
 function cell({ u32 }: Memory, at: number): number {

@@ -101,8 +101,12 @@ export type Charge = {
   readonly tables: Map<number, TableCharge>
   /** Number of tables in each size class. */
   readonly classes: Uint32Array
+  /** Behind the last class with a table; 0 for none. */
+  classesEnd: number
   /** Names of each kind that are charged, and of segments with a directory entry. */
   readonly names: Uint32Array
+  /** Bytes of the largest dictionary. */
+  largestDictionary: number
 }
 
 export type Reader = { readonly memory: Memory }

@@ -17,7 +17,16 @@ import {
   STATE,
   TABLE,
 } from './layout.ts'
-import { addState64, allocatePlane, allocateRecord, type Memory, type Store, setState, state } from './store.ts'
+import {
+  addPair,
+  addState64,
+  allocatePlane,
+  allocateRecord,
+  type Memory,
+  type Store,
+  setState,
+  state,
+} from './store.ts'
 import { field, noteChange, planeAtSlot, setField } from './table-fields.ts'
 import { retire } from './version.ts'
 
@@ -207,10 +216,9 @@ export function addToPlane(
   const held = state(memory, slot + SLOT.day)
   assert(held <= day, 'packages of passed days never change')
   if (held !== day) openSlot(store, slot, day)
-  setState(store, slot + SLOT.packages, state(memory, slot + SLOT.packages) + packages)
-  setState(store, slot + SLOT.digestLow, state(memory, slot + SLOT.digestLow) + low)
-  setState(store, slot + SLOT.digestHigh, state(memory, slot + SLOT.digestHigh) + high)
+  addPair(store, slot + SLOT.digestLow, low, high)
   if (packages !== 0) {
+    setState(store, slot + SLOT.packages, state(memory, slot + SLOT.packages) + packages)
     addState64(store, STATE.packagesLow, packages)
     setField(store, table + TABLE.packages, field(memory, table + TABLE.packages) + packages)
   }

@@ -96,8 +96,10 @@ function takeOffNames(charge: Charge, memory: Memory): void {
   const bytes = recountCharge(memory)
   const tables = new Map(charge.tables)
   const classes = charge.classes.slice()
+  const { classesEnd } = charge
   clearCharge(charge)
   charge.bytes = bytes
   for (const [table, held] of tables) charge.tables.set(table, held)
   charge.classes.set(classes)
+  charge.classesEnd = classesEnd
 }

@@ -201,9 +201,18 @@ export function addState64(store: Store, cell: number, delta: number): void {
   setState(store, cell + 1, Math.floor(value / 2 ** 32))
 }
 
+/** Adds to two neighbouring 32-bit sums. Plain stores: no reader follows them to other data. */
+export function addPair(store: Store, cell: number, first: number, second: number): void {
+  const address = STATE_START + cell * 4
+  touch(store, address, 8)
+  const { u32 } = store.memory
+  const at = address >>> 2
+  u32[at] = u32[at] + first
+  u32[at + 1] = u32[at + 1] + second
+}
+
 export function addDigest(store: Store, low: number, high: number): void {
-  setState(store, STATE.digestLow, state(store.memory, STATE.digestLow) + low)
-  setState(store, STATE.digestHigh, state(store.memory, STATE.digestHigh) + high)
+  addPair(store, STATE.digestLow, low, high)
 }
 
 /** @returns address of `bytes` zeroes in the records region */
