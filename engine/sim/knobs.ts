@@ -66,6 +66,8 @@ export type Knobs = {
   readonly duplicateP: number
   readonly lateP: number
   readonly damageP: number
+  /** Streams deliver in order but for late and repeated frames. */
+  readonly isOrdered: boolean
   readonly syncUsMin: number
   readonly syncUsMax: number
   readonly logFileBytes: number
@@ -151,6 +153,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
   const random = streamOf(seed, 'knobs')
   const ofStore = streamOf(seed, 'store')
   const ofProbes = streamOf(seed, 'probes')
+  const ofOrder = streamOf(seed, 'order')
   const voters = pick(random, profile === 'membership' ? [1, 3, 3, 5] : [1, 3, 3, 3, 3, 5, 5, 7])
   const electionTicks = betweenDecades(random, 4, 60)
   const heartbeatTicks = between(random, 1, Math.max(1, Math.floor(electionTicks / 4)))
@@ -174,6 +177,7 @@ export function drawKnobs(seed: number, profile: Profile, length = 1, usesStore 
     duplicateP: has('duplicate') ? betweenDecades(random, 1, 200) / 1_000 : 0,
     lateP: has('late') ? betweenDecades(random, 1, 200) / 1_000 : 0,
     damageP: has('damage') ? betweenDecades(random, 1, 30) / 1_000 : 0,
+    isOrdered: chance(ofOrder, 0.5),
     syncUsMin: betweenDecades(random, 10, 200),
     // A disk as slow as an election is a fault, not a setting.
     syncUsMax: betweenDecades(random, 200, Math.max(400, tickMs * electionTicks * 60)),

@@ -23,6 +23,8 @@ export type NetworkKnobs = {
   /** Frames that are cut or whose bits flip; the receiver must notice. */
   readonly damageP: number
   readonly queueBytesMax: number
+  /** A stream delivers in order, as TCP does, except for late and repeated frames. A calm network always does. */
+  readonly isOrdered: boolean
 }
 
 /** Bytes as they travel, or a message of a core that is driven without its wire. */
@@ -57,6 +59,8 @@ export type Network = {
   readonly delayUs: Float64Array
   /** When the link has sent what waits. */
   readonly freeAtUs: Float64Array
+  /** When the last frame of each stream of a link arrives. */
+  readonly lastArrivalUs: { readonly [stream in StreamKind]: Float64Array }
   /** Whether a node thinks that it is connected to another; counts up with each change. */
   readonly isConnected: Uint8Array
   readonly isConnecting: Uint8Array
@@ -88,6 +92,11 @@ export function createNetwork(
     bytesPerSecond: new Float64Array(links),
     delayUs: new Float64Array(links),
     freeAtUs: new Float64Array(links),
+    lastArrivalUs: {
+      control: new Float64Array(links),
+      append: new Float64Array(links),
+      bulk: new Float64Array(links),
+    },
     isConnected: new Uint8Array(links),
     isConnecting: new Uint8Array(links),
     counts: { sent: 0, delivered: 0, dropped: 0, duplicated: 0, late: 0, damaged: 0, blocked: 0, resets: 0 },
@@ -149,6 +158,11 @@ export function sendPayload(
   if (network.blocks[link] !== 0) {
     counts.blocked++
     return true
+  }
+  if (network.isCalm || knobs.isOrdered) {
+    const arrivals = network.lastArrivalUs[stream]
+    delay = Math.max(delay, arrivals[link] - scheduler.nowUs)
+    arrivals[link] = scheduler.nowUs + delay
   }
   if (network.isCalm) {
     deliverIn(network, delay, from, to, stream, payload)

@@ -24,7 +24,7 @@ const { values: flags } = parseArgs({
   options: { rows: { type: 'string', default: '500000' }, json: { type: 'boolean', default: false } },
 })
 const ROWS = Number(flags.rows)
-const SAMPLES = 400
+const SAMPLES = 2_000
 /** Broad searches in flight at any time. */
 const BROAD_ON_WAY = 4
 const ROUNDS = 9

@@ -93,7 +93,7 @@ function twoNodes(knobs = {}) {
   const scheduler = createScheduler()
   const network = createNetwork(
     2,
-    { ...CALM, queueBytesMax: 10_000, ...knobs },
+    { ...CALM, queueBytesMax: 10_000, isOrdered: false, ...knobs },
     scheduler,
     createRandom(1),
     () => undefined,
@@ -155,6 +155,22 @@ test('who dies is missed at once when its machine lives, and later when it does 
   expect(gone.settle(10_000_000)).toEqual(['2 closed to 1'])
   attach(gone.network, 1, gone.end(1))
   expect(gone.settle(1_000_000).sort()).toEqual(['1 open to 2', '2 open to 1'])
+})
+
+test('a stream keeps its order where the network is calm or ordered, and only there', () => {
+  const bytesOf = (seen: readonly string[]) => seen.map((line) => Number(line.split(' ')[2]))
+  const sent = Array.from({ length: 50 }, (_, at) => at)
+  const isKept = (isOrdered: boolean, isCalm: boolean): boolean => {
+    const { network, settle } = twoNodes({ latencyUsMax: 5_000, isOrdered })
+    settle(10_000)
+    network.isCalm = isCalm
+    for (const byte of sent) send(network, byte)
+    const got = bytesOf(settle(10_000))
+    expect([...got].sort((a, b) => a - b)).toEqual(sent)
+    return got.every((byte, at) => byte === at)
+  }
+
+  expect([isKept(false, false), isKept(true, false), isKept(false, true)]).toEqual([false, true, true])
 })
 
 test('frames may be lost, come twice, or break the connection that they are damaged on', () => {
