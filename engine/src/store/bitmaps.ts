@@ -106,6 +106,23 @@ export function growBitmaps(store: Store, table: number, oldCapacity: number): b
   return true
 }
 
+/** Moves the bitmaps of a marked table closer together after its capacity fell. The rows beyond it have no bits. */
+export function shrinkBitmaps(store: Store, table: number, oldCapacity: number): void {
+  const { memory } = store
+  const first = field(memory, table + TABLE.bitmaps)
+  if (first === 0) return
+  const oldBytes = bitmapBytes(oldCapacity)
+  const bytes = bitmapBytes(field(memory, table + TABLE.capacity))
+  const held = field(memory, table + TABLE.bitmapCapacity)
+  touch(store, first, held * bytes)
+  for (let bitmap = 1; bitmap < held; bitmap++) {
+    const from = first + bitmap * oldBytes
+    memory.u8.copyWithin(first + bitmap * bytes, from, from + bytes)
+  }
+  retire(store, true, first + held * bytes, held * (oldBytes - bytes))
+  noteBounds(store, table)
+}
+
 /**
  * Scratch space for rebuilding: per attribute and value number, the rebuild that last met the value, and its bitmap.
  */

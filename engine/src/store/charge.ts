@@ -24,7 +24,6 @@ import {
   LEAF_BYTES,
   NAMES,
   PROPERTY,
-  PROPERTY_TABLE,
   planeBytes,
   ROOMS,
   SEGMENT,
@@ -76,16 +75,6 @@ const powerOfTwo = (count: number) => (count <= 1 ? 1 : 2 ** (32 - Math.clz32(co
 export function worstCapacity(rows: number): number {
   return capacityFor(rows + (Math.max(0, rows - 1) >>> 4))
 }
-
-/**
- * Upper bound of the rows, dead ones included, of a property table with so many live ones (table.ts compacts beyond).
- */
-export function propertyTableRows(liveRows: number): number {
-  return liveRows + DEAD_ROWS_MIN + (liveRows >>> 2) + 1
-}
-
-/** A table is compacted when it has more dead rows than this and than a quarter of the live ones. */
-export const DEAD_ROWS_MIN = 16
 
 /** Bytes of a table with so many rows and nights. */
 export function tableBytes(rows: number, planes: number): number {
@@ -144,17 +133,10 @@ export function addCharge({ writer }: Store, bytes: number): void {
   assert(writer.charge.bytes >= 0, 'the charge never becomes negative')
 }
 
-/** Rows that a table is charged for. */
-function chargedRows({ u32 }: Memory, table: number): number {
-  const isPropertyTable = u32[(table + TABLE.roomType) >>> 2] === PROPERTY_TABLE
-  // Snapshots omit dead rows of property tables, so they do not count.
-  return isPropertyTable ? propertyTableRows(u32[(table + TABLE.liveRows) >>> 2]) : u32[(table + TABLE.rowCount) >>> 2]
-}
-
 /** Charges a table in its current state, with so many additional nights. */
 export function chargeTable(store: Store, table: number, planesDelta: number): void {
   const { charge } = store.writer
-  const capacity = worstCapacity(chargedRows(store.memory, table))
+  const capacity = worstCapacity(store.memory.u32[(table + TABLE.rowCount) >>> 2])
   let held = charge.tables.get(table)
   if (held === undefined) {
     held = { planes: 0, capacity: 0, bytes: 0 }

@@ -10,7 +10,6 @@ import {
   nameCharge,
   nameGrowth,
   propertyCharge,
-  propertyTableRows,
   roomListCharge,
   segmentCharge,
   worstCapacity,
@@ -129,9 +128,9 @@ function findCounted(memory: Memory, reader: CommandReader, kind: NameKind, n: n
 function measureEntry(sum: Growth, store: Store, segment: number, property: number): void {
   const { memory } = store
   const properties = segment === 0 ? 0 : field(memory, segment + SEGMENT.propertyTable)
-  const live = properties === 0 ? 0 : field(memory, properties + TABLE.liveRows)
+  const rows = properties === 0 ? 0 : field(memory, properties + TABLE.rowCount)
   const held = store.writer.charge.tables.get(properties)
-  const capacity = worstCapacity(propertyTableRows(live + 1))
+  const capacity = worstCapacity(rows + 1)
   const bytes = held?.capacity === capacity ? held.bytes : capacityBytes(capacity, 0)
   sum.growth += bytes - (held?.bytes ?? 0)
   sum.largest = Math.max(sum.largest, bytes)

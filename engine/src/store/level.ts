@@ -5,7 +5,7 @@
  */
 
 import { worstCapacity } from './charge.ts'
-import { STATE, TABLE } from './layout.ts'
+import { SEGMENT, STATE, TABLE } from './layout.ts'
 import { freeUncountedPlanes } from './planes.ts'
 import { countUsedNames, forEachSegment } from './recount.ts'
 import { forEachTable } from './segment.ts'
@@ -22,13 +22,19 @@ export function enterLevel1(store: Store): void {
   setState(store, STATE.featureLevel, 1)
   setState(store, STATE.droppedBefore, state(memory, STATE.lastMaintenanceDay))
   forEachSegment(memory, (segment) => {
+    closeGaps(store, field(memory, segment + SEGMENT.propertyTable))
     forEachTable(memory, segment, (table) => {
       freeUncountedPlanes(store, table)
-      const live = field(memory, table + TABLE.liveRows)
-      if (rowCountOf(memory, table) > live) rebuildTable(store, table, liveRowsOf(memory, table), worstCapacity(live))
+      closeGaps(store, table)
       reclaim(store)
     })
   })
   countUsedNames(store)
   evictSessions(store)
+}
+
+function closeGaps(store: Store, table: number): void {
+  const { memory } = store
+  const live = field(memory, table + TABLE.liveRows)
+  if (rowCountOf(memory, table) > live) rebuildTable(store, table, liveRowsOf(memory, table), worstCapacity(live))
 }

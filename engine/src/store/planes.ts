@@ -137,6 +137,21 @@ export function wordAddress(plane: number, row: number): number {
   return plane + PLANE.words + row * 8
 }
 
+/** Writes a word and its bit under a mark: concurrent readers discard what they read. */
+export function writeWord(store: Store, table: number, plane: number, row: number, lo: number, hi: number): void {
+  const { memory, writer } = store
+  const { u32 } = memory
+  const cell = wordAddress(plane, row) >>> 2
+  touch(store, cell * 4, 8)
+  u32[cell] = lo
+  u32[cell + 1] = hi
+  const bits = ((plane + PLANE.words + field(memory, table + TABLE.capacity) * 8) >>> 2) + (row >>> 5)
+  touch(store, bits * 4, 4)
+  const isAvailable = (lo & 0xff) !== 0
+  u32[bits] = isAvailable ? u32[bits] | (1 << (row & 31)) : u32[bits] & ~(1 << (row & 31))
+  if (writer.growing?.table === table) changeCopy(memory, writer.growing, plane, row, lo, hi)
+}
+
 /** Stores one 64-bit word atomically: the kernel's export, or BigInt atomics without a kernel. */
 export type PutWord = (address: number, lo: number, hi: number) => void
 

@@ -9,7 +9,6 @@ import {
   nameCharge,
   nameGrowth,
   propertyCharge,
-  propertyTableRows,
   segmentCharge,
   tableBytes,
 } from './charge.ts'
@@ -41,7 +40,7 @@ export function recountCharge(memory: Memory): number {
     })
     const properties = field(memory, segment + SEGMENT.propertyTable)
     bytes += segmentCharge(tables)
-    bytes += tableBytes(propertyTableRows(field(memory, properties + TABLE.liveRows)), 0)
+    bytes += tableBytes(field(memory, properties + TABLE.rowCount), 0)
     forEachProperty(memory, segment, (property) => {
       bytes += propertyCharge(amenityCount(memory, property), roomCount(memory, property))
     })

@@ -21,13 +21,13 @@ import {
 } from './command.ts'
 import { touch } from './cow.ts'
 import { compareBytes, findName, NAMES, type NameKind, nameBytes, nameCount } from './dictionary.ts'
-import { changeCopy } from './growing.ts'
-import { CONTROL, PLANE, PROPERTY, PROPERTY_TABLE, ROOMS, SEGMENT, STATE, TABLE } from './layout.ts'
-import { forEachSlot, wordAddress } from './planes.ts'
+import { moveRow } from './gaps.ts'
+import { CONTROL, PROPERTY, PROPERTY_TABLE, ROOMS, SEGMENT, STATE, TABLE } from './layout.ts'
+import { forEachSlot, wordAddress, writeWord } from './planes.ts'
 import { findProperty } from './property-index.ts'
 import { findRoom, forEachTable, segmentOf, tableOf } from './segment.ts'
 import { featureLevel, type Memory, type Store, state } from './store.ts'
-import { liveRowsOf, moveRow } from './table.ts'
+import { liveRowsOf } from './table.ts'
 import { field, noteChange, rowCountOf, setField } from './table-fields.ts'
 import { mark, unmark } from './version.ts'
 
@@ -246,21 +246,6 @@ function exchangeWords(store: Store, table: number, plane: number, a: number, b:
   if (leftLo === rightLo && leftHi === rightHi) return
   writeWord(store, table, plane, a, rightLo, rightHi)
   writeWord(store, table, plane, b, leftLo, leftHi)
-}
-
-/** Writes a word and its bit under a mark: concurrent readers discard what they read. */
-function writeWord(store: Store, table: number, plane: number, row: number, lo: number, hi: number): void {
-  const { memory, writer } = store
-  const { u32 } = memory
-  const cell = wordAddress(plane, row) >>> 2
-  touch(store, cell * 4, 8)
-  u32[cell] = lo
-  u32[cell + 1] = hi
-  const bits = ((plane + PLANE.words + field(memory, table + TABLE.capacity) * 8) >>> 2) + (row >>> 5)
-  touch(store, bits * 4, 4)
-  const isAvailable = (lo & 0xff) !== 0
-  u32[bits] = isAvailable ? u32[bits] | (1 << (row & 31)) : u32[bits] & ~(1 << (row & 31))
-  if (writer.growing?.table === table) changeCopy(memory, writer.growing, plane, row, lo, hi)
 }
 
 // Sorting

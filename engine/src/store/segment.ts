@@ -14,10 +14,11 @@ import {
 } from './charge.ts'
 import { touch } from './cow.ts'
 import { compareBytes, NAMES, nameBytes } from './dictionary.ts'
+import { onRowMoved } from './gaps.ts'
 import { ALL_ROWS, GONE_ROW, PROPERTY, PROPERTY_TABLE, ROOMS, SEGMENT, STATE, TABLE } from './layout.ts'
 import { indexProperty, unindexProperty } from './property-index.ts'
 import { allocateRecord, type Memory, type Store, setState, state } from './store.ts'
-import { appendRow, createTable, freeTable, onRowMoved, removeRow } from './table.ts'
+import { appendRow, createTable, freeTable, removeRow } from './table.ts'
 import { field, propertyOfRow, rowCountOf, setField } from './table-fields.ts'
 import { retire } from './version.ts'
 

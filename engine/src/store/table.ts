@@ -7,17 +7,10 @@
 
 import { assert } from '@vacancy/shared'
 import { allocateAbove } from './arena.ts'
-import {
-  BITMAPS_MIN,
-  bitmapGrowthBytes,
-  bitmapsFor,
-  clearRowBits,
-  growBitmaps,
-  rebuildBitmaps,
-  setRowBits,
-} from './bitmaps.ts'
-import { chargeTable, DEAD_ROWS_MIN, worstCapacity } from './charge.ts'
+import { BITMAPS_MIN, bitmapGrowthBytes, bitmapsFor, clearRowBits, growBitmaps, rebuildBitmaps } from './bitmaps.ts'
+import { chargeTable } from './charge.ts'
 import { touch } from './cow.ts'
+import { fillGaps, moveRow, placeRow } from './gaps.ts'
 import { copyWords, dropGrowth, prepareGrowth, takeCopies } from './growing.ts'
 import {
   ATTRIBUTE_SLOT,
@@ -29,7 +22,6 @@ import {
   grownCapacity,
   LEAF_BYTES,
   PLANE,
-  PROPERTY,
   planeBytes,
   STATE,
   TABLE,
@@ -51,7 +43,6 @@ export function createTable(store: Store, segment: number, roomType: number, row
 /** Appends a row for a property. The caller updates the property's own list of rows. */
 export function appendRow(store: Store, table: number, property: number): number {
   const { memory } = store
-  closeGaps(store, table)
   let row = rowCountOf(memory, table)
   if (row === field(memory, table + TABLE.capacity)) {
     makeRoom(store, table)
@@ -99,15 +90,6 @@ export function fillRows(store: Store, table: number, rows: Uint32Array, planes 
   rebuildBitmaps(store, table, capacity)
 }
 
-function placeRow(store: Store, table: number, row: number, property: number): void {
-  const { memory } = store
-  const ids = field(memory, table + TABLE.rowIds) + row * 16
-  touch(store, ids, 16)
-  memory.u8.copyWithin(ids, property + PROPERTY.id, property + PROPERTY.id + 16)
-  setField(store, field(memory, table + TABLE.rowProperties) + row * 4, property)
-  if (field(memory, table + TABLE.bitmaps) !== 0) setRowBits(store, table, row, property)
-}
-
 /** A dead row keeps its position, so that the order of the others depends only on the log. Its words must be empty. */
 export function removeRow(store: Store, table: number, row: number): void {
   const { memory } = store
@@ -118,21 +100,9 @@ export function removeRow(store: Store, table: number, row: number): void {
   setField(store, field(memory, table + TABLE.rowProperties) + row * 4, 0)
   setField(store, table + TABLE.liveRows, field(memory, table + TABLE.liveRows) - 1)
   noteChange(store, table)
+  if (featureLevel(memory) >= 1) fillGaps(store, table)
   chargeTable(store, table, 0)
-  closeGaps(store, table)
   unmark(store, table)
-}
-
-/**
- * Compacts a table with many dead rows, preserving the order. Decided by row counts, which are equal on all replicas,
- * not by this replica's allocations: snapshots include dead rows.
- */
-function closeGaps(store: Store, table: number): void {
-  const { memory } = store
-  if (featureLevel(memory) < 1) return
-  const live = field(memory, table + TABLE.liveRows)
-  if (rowCountOf(memory, table) - live <= DEAD_ROWS_MIN + (live >>> 2)) return
-  rebuildTable(store, table, liveRowsOf(memory, table), worstCapacity(live))
 }
 
 // Growing and rebuilding
@@ -178,19 +148,6 @@ function copyBytes(memory: Memory, table: number, capacity: number, bitmaps: num
 /** Additional bytes while a table is copied into columns of another capacity. */
 export function rebuildBytes(memory: Memory, table: number, capacity: number): number {
   return copyBytes(memory, table, capacity, capacity < BITMAP_ROWS_MIN ? 0 : bitmapsFor(memory, table))
-}
-
-/** Callback that updates a property's row. Set by segment.ts, which knows properties. */
-export type RowMoved = (store: Store, property: number, table: number, row: number) => void
-
-let rowMoved: RowMoved = () => undefined
-
-export function onRowMoved(callback: RowMoved): void {
-  rowMoved = callback
-}
-
-export function moveRow(store: Store, property: number, table: number, row: number): void {
-  rowMoved(store, property, table, row)
 }
 
 /** Creates new columns with the given old rows in the given order, and switches to them in one step. */
@@ -247,7 +204,7 @@ function reshape(store: Store, table: number, capacity: number, order?: Uint32Ar
   if (order) {
     for (let row = 0; row < count; row++) {
       const property = memory.u32[(properties >>> 2) + row]
-      if (property !== 0) rowMoved(store, property, table, row)
+      if (property !== 0) moveRow(store, property, table, row)
     }
   }
   noteChange(store, table)
