@@ -9,7 +9,7 @@ const MS_PER_DAY = 86_400_000
 const YEAR_MIN = 1970
 const ZERO = 0x30
 const HYPHEN = 0x2d
-export const DATE_BYTES = 10
+const DATE_BYTES = 10
 
 /** Days of a common year before each month, 1 to 12. */
 const DAYS_BEFORE_MONTH = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334] as const

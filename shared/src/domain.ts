@@ -4,7 +4,7 @@
  */
 
 /** Mean radius of the Earth, for great-circle distances (docs/design/search.md#position). */
-export const EARTH_RADIUS_METRES = 6371008.8
+const EARTH_RADIUS_METRES = 6371008.8
 
 export const LIMITS = {
   /** Rate features in a codec list, and so in a package. */
@@ -55,34 +55,3 @@ export const LIMITS = {
 
 /** Segment names that are reserved for routers (docs/design/protocol.md#envelope). No real segment may use them. */
 export const RESERVED_SEGMENTS: readonly string[] = ['__keepalive__', '__codecs__', 'GETSEGMENTS', '__status__']
-
-/** A unit of inventory: one address, with room types that are sold by the night. */
-export type Property = {
-  /** UUID in lower case, or 1 to 14 printable ASCII characters; unique in the shard. */
-  readonly id: string
-  /** A geographic area. Each search names exactly one. */
-  readonly segment: string
-  readonly area: string
-  readonly type: string
-  readonly category: string
-  /** 1–5. */
-  readonly stars: number
-  /** Degrees, −90 to 90. */
-  readonly latitude: number
-  /** Degrees, −180 to 180. */
-  readonly longitude: number
-  readonly amenities: readonly string[]
-}
-
-/** The offer of one room type of one property on one night. */
-export type DailyPackage = {
-  /** Rooms left, 0–255. */
-  readonly availability: number
-  /** Per night; 0 to 4294967294 in the operator's unit. */
-  readonly price: number
-  /** Mask of rate features: bit i is entry i of the codec list. */
-  readonly features: number
-}
-
-/** A daily package with its date, a day number of dates.ts. */
-export type DayRecord = DailyPackage & { readonly date: number }

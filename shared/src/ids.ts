@@ -8,7 +8,7 @@ import { LIMITS } from './domain.ts'
 
 const COMPONENT_ID = /^[A-Za-z0-9._-]+$/
 const SESSION = /^[0-9a-f]{32}$/
-export const SESSION_BYTES = 16
+const SESSION_BYTES = 16
 
 /** The rule for ids of zones, shards and nodes, for the error that refuses one. */
 export const ID_RULE = `1 to ${LIMITS.componentIdBytesMax} characters of A-Z a-z 0-9 . _ -, not "." or ".."`

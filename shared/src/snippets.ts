@@ -6,7 +6,7 @@
 import { COMMANDS, type CommandName, type RequestFields } from './wire/commands.ts'
 import { fieldsToJson, type JsonFieldValue } from './wire/json.ts'
 
-export const SNIPPET_TOKENS = { node: 'VACANCY_NODE_TOKEN', control: 'VACANCY_TOKEN' } as const
+const SNIPPET_TOKENS = { node: 'VACANCY_NODE_TOKEN', control: 'VACANCY_TOKEN' } as const
 
 /** @param nodes `host:port` of the nodes of the shard, or of the node to query */
 export function typescriptOf(command: CommandName, fields: RequestFields, nodes: readonly string[]): string {
@@ -51,7 +51,7 @@ export type QueryBody = {
 }
 
 /** The body of `POST /api/v1/query`. */
-export function queryBodyOf({ shard, node, command, fields, confirm }: QueryBody) {
+function queryBodyOf({ shard, node, command, fields, confirm }: QueryBody) {
   const body: { [name: string]: JsonFieldValue | boolean | { readonly [name: string]: JsonFieldValue } } = {}
   if (shard) body['shard'] = shard
   if (node) body['node'] = node

@@ -62,7 +62,7 @@ export function isUtf8(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 /** Bytes of foreign text that an error quotes. */
-export const QUOTED_BYTES_MAX = 64
+const QUOTED_BYTES_MAX = 64
 
 /**
  * Foreign text, safe to quote in the explanation of an ERROR reply. It has no quote, backslash, control character or

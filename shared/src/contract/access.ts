@@ -35,14 +35,14 @@ export const environmentBody = z.object({
 export type Environment = z.infer<typeof environmentBody>
 
 /** A person's display preferences of a table. They are sent whole with each first page, so they stay small. */
-export const TABLE_LIMITS = { columnsMax: 32, widthMin: 48, widthMax: 800, viewsMax: 20, filterMax: 300 } as const
+const TABLE_LIMITS = { columnsMax: 32, widthMin: 48, widthMax: 800, viewsMax: 20, filterMax: 300 } as const
 
 const columnId = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/)
 /** In display order; null for the console's default. */
 const shownColumns = z.array(columnId).min(1).max(TABLE_LIMITS.columnsMax).nullable()
 
 /** A named filter, order and column set of one person. */
-export const savedView = z.object({
+const savedView = z.object({
   name: line(ACCESS_LIMITS.nameMax),
   filter: z.string().max(TABLE_LIMITS.filterMax),
   /** As it appears in the URL of the page. */
@@ -78,10 +78,10 @@ export const preferences = z.object({
 export type Preferences = z.infer<typeof preferences>
 
 /** An omitted key is unchanged: another tab may have changed it meanwhile. */
-export const preferencesChange = preferenceFields.extend({ shards: tableFields.partial() }).partial()
+const preferencesChange = preferenceFields.extend({ shards: tableFields.partial() }).partial()
 export type PreferencesChange = z.infer<typeof preferencesChange>
 
-export const personBody = z.object({
+const personBody = z.object({
   id: z.string(),
   name: z.string(),
   role: personRole,
@@ -95,7 +95,7 @@ export type PersonView = z.infer<typeof personBody>
  * `GET /me`: the signed-in principal, and everything the shell needs at once. `csrf` goes into `x-csrf` of every
  * change.
  */
-export const meBody = z.object({
+const meBody = z.object({
   person: personBody,
   csrf: z.string(),
   /**
@@ -113,13 +113,13 @@ export const meBody = z.object({
 export type Me = z.infer<typeof meBody>
 
 /** What the sign-in page needs before a person signs in. */
-export const signInState = z.object({
+const signInState = z.object({
   /** No person exists yet: the one-time code in the server's log creates the first admin. */
   setUp: z.boolean(),
   environment: environmentBody,
 })
 
-export const tokenBody = z.object({
+const tokenBody = z.object({
   id: z.string(),
   name: z.string(),
   role: tokenRole,
@@ -132,7 +132,7 @@ export const tokenBody = z.object({
 })
 export type TokenView = z.infer<typeof tokenBody>
 
-export const auditEntry = z.object({
+const auditEntry = z.object({
   seq: count,
   at: time,
   /** Person or token; `system` for actions of the control plane itself. */
@@ -154,7 +154,7 @@ export type AuditEntry = z.infer<typeof auditEntry>
 
 const idParams = z.object({ id: z.string().max(64) })
 
-export const auditQuery = pageQuery.extend({
+const auditQuery = pageQuery.extend({
   actor: z.string().max(64).optional(),
   action: z.string().max(64).optional(),
   target: z.string().max(256).optional(),

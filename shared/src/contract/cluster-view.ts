@@ -26,7 +26,7 @@ export const NODE_STATES = [
 export type NodeState = (typeof NODE_STATES)[number]
 
 /** docs/design/control-plane.md#shard-state. `forming` is a shard that waits for its founding voters. */
-export const SHARD_STATES = [
+const SHARD_STATES = [
   'unknown',
   'forming',
   'quorum-lost',
@@ -49,14 +49,14 @@ export const VIEW_ROLES = ['leader', 'follower', 'learner', 'candidate', 'standa
 export type ViewRole = (typeof VIEW_ROLES)[number]
 
 /** Age of the newest response: ≤ 3 s is live, ≤ 15 s delayed, older is gone. `never`: no response is recorded. */
-export const FRESHNESS = ['live', 'delayed', 'gone', 'never'] as const
+const FRESHNESS = ['live', 'delayed', 'gone', 'never'] as const
 export type Freshness = (typeof FRESHNESS)[number]
 
 const level = z.enum(LEVELS)
 const number = z.number().nullable()
 const index = count.nullable()
 const day = z.iso.date()
-export const dayWindow = z.object({ from: day, to: day })
+const dayWindow = z.object({ from: day, to: day })
 
 /** The last response of one path of a node, or why there is none. */
 const sourceState = z.object({
@@ -77,7 +77,7 @@ const rates = z.object({
   p99: number,
 })
 
-export const nodeView = z.object({
+const nodeView = z.object({
   id: z.string(),
   shard: z.string(),
   zone: z.string(),
@@ -148,7 +148,7 @@ export const nodeView = z.object({
 })
 export type NodeView = z.infer<typeof nodeView>
 
-export const shardView = z.object({
+const shardView = z.object({
   id: z.string(),
   zone: z.string(),
   mode: z.enum(['standalone', 'clustered', 'unknown']),
@@ -192,7 +192,7 @@ export const shardView = z.object({
 })
 export type ShardView = z.infer<typeof shardView>
 
-export const clusterEvent = z.object({
+const clusterEvent = z.object({
   id: z.string(),
   at: time,
   shard: z.string(),
@@ -206,7 +206,7 @@ export type ClusterEvent = z.infer<typeof clusterEvent>
 export const SHARD_LEADERSHIP = { hours: 24, spansMax: 1_000 } as const
 
 /** Leaders of a shard over time, as this control plane observed them. Gaps between spans were not observed. */
-export const shardLeadership = z.object({
+const shardLeadership = z.object({
   from: time,
   to: time,
   /** Oldest first. A null leader: the responding nodes named none. */
@@ -224,7 +224,7 @@ export const shardLeadership = z.object({
 export type ShardLeadership = z.infer<typeof shardLeadership>
 
 /** docs/design/control-plane.md#attention, ranked. `rule` is its number there. */
-export const attentionItem = z.object({
+const attentionItem = z.object({
   /** The same problem keeps its id, so that an item put aside stays aside until it changes. */
   id: z.string(),
   rule: count,
@@ -254,7 +254,7 @@ const slot = z.object({
 })
 
 /** A shard as a row of the overview and of the shard table. */
-export const shardBrief = shardView
+const shardBrief = shardView
   .pick({
     id: true,
     zone: true,
@@ -282,14 +282,7 @@ export type ShardBrief = z.infer<typeof shardBrief>
 
 // Plans and operations
 
-export const OPERATION_KINDS = [
-  'transfer',
-  'promote',
-  'demote',
-  'transfer-then-demote',
-  'install',
-  'undo-install',
-] as const
+const OPERATION_KINDS = ['transfer', 'promote', 'demote', 'transfer-then-demote', 'install', 'undo-install'] as const
 export type OperationKind = (typeof OPERATION_KINDS)[number]
 
 export const OPERATION_STATES = [
@@ -315,7 +308,7 @@ export const END_STATES: readonly OperationState[] = [
   'cancelled',
 ]
 
-export const planRequest = z.object({
+const planRequest = z.object({
   kind: z.enum(OPERATION_KINDS),
   shard: z.string().max(128),
   /** The target of a transfer, or the node to promote or demote. */
@@ -329,7 +322,7 @@ export type PlanRequest = z.infer<typeof planRequest>
 
 const pictureNode = z.object({ node: z.string(), role: z.enum(VIEW_ROLES), level, says: z.string() })
 /** A shard as it is, or as it would be. */
-export const shardPicture = z.object({
+const shardPicture = z.object({
   nodes: z.array(pictureNode),
   leader: z.string().nullable(),
   voters: count,
@@ -339,7 +332,7 @@ export const shardPicture = z.object({
   data: z.object({ packages: count, properties: count, window: dayWindow.nullable() }).nullable(),
 })
 
-export const planCheck = z.object({
+const planCheck = z.object({
   id: z.string(),
   level: z.enum(['ok', 'info', 'warn', 'block']),
   text: z.string(),
@@ -347,7 +340,7 @@ export const planCheck = z.object({
 })
 export type PlanCheck = z.infer<typeof planCheck>
 
-export const plan = z.object({
+const plan = z.object({
   id: z.string(),
   kind: z.enum(OPERATION_KINDS),
   request: planRequest,
@@ -383,7 +376,7 @@ export const plan = z.object({
 })
 export type Plan = z.infer<typeof plan>
 
-export const operationStep = z.object({
+const operationStep = z.object({
   id: z.string(),
   text: z.string(),
   state: z.enum(['waiting', 'running', 'done', 'failed', 'skipped']),
@@ -395,7 +388,7 @@ export const operationStep = z.object({
 })
 export type OperationStep = z.infer<typeof operationStep>
 
-export const operation = z.object({
+const operation = z.object({
   id: z.string(),
   kind: z.enum(OPERATION_KINDS),
   shard: z.string(),
@@ -425,7 +418,7 @@ export const operation = z.object({
 })
 export type Operation = z.infer<typeof operation>
 
-export const summary = z.object({
+const summary = z.object({
   at: time,
   environment: environmentBody,
   counts: z.object({
@@ -478,7 +471,7 @@ export const SERIES = {
 } as const
 export type SeriesName = keyof typeof SERIES
 
-export const seriesQuery = z.object({
+const seriesQuery = z.object({
   shard: z.string().max(128).optional(),
   node: z.string().max(128).optional(),
   /** Names of SERIES, separated by commas. */
@@ -487,7 +480,7 @@ export const seriesQuery = z.object({
   from: z.string().max(64).default('now-1h'),
   to: z.string().max(64).default('now'),
 })
-export const seriesBody = z.object({
+const seriesBody = z.object({
   from: time,
   to: time,
   stepSeconds: z.number(),
@@ -500,7 +493,7 @@ export type SeriesBody = z.infer<typeof seriesBody>
 
 // Registry
 
-export const serviceView = z.object({
+const serviceView = z.object({
   kind: z.enum(['node', 'bridge', 'router']),
   id: z.string(),
   zone: z.string(),
@@ -524,7 +517,7 @@ export const registryBody = z.object({
 })
 
 /** Values that are valid one by one but not together. */
-export const configWarning = z.object({
+const configWarning = z.object({
   level: z.enum(['warn', 'crit']),
   keys: z.array(z.string()),
   /** The nodes that have them; where nodes differ, the smallest group. */

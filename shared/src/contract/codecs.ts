@@ -12,7 +12,7 @@ import { type ControlRoute, count, noBody, time } from './control.ts'
 /** Longer names are refused when the list is read. */
 const entryName = z.string().max(4 * LIMITS.featureBytesMax)
 
-export const codecEntries = z
+const codecEntries = z
   .array(
     z.object({
       name: entryName,
@@ -83,7 +83,7 @@ export type CodecPlan = z.infer<typeof codecPlan>
  * A plan being carried out. The invalid queries and snapshots are those at the time it was saved; its steps are
  * current.
  */
-export const codecChange = z.object({
+const codecChange = z.object({
   id: z.string(),
   by: z.string(),
   reason: z.string(),
@@ -94,7 +94,7 @@ export const codecChange = z.object({
 })
 export type CodecChange = z.infer<typeof codecChange>
 
-export const codecUsage = z.object({
+const codecUsage = z.object({
   /** By shard: packages that have each entry, in list order. */
   shards: z.array(
     z.object({

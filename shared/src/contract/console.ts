@@ -42,7 +42,7 @@ export const CONTROL_ROUTES = {
   ...CODEC_ROUTES,
 } as const
 
-export type ControlRoutes = typeof CONTROL_ROUTES
+type ControlRoutes = typeof CONTROL_ROUTES
 export type ControlRouteName = keyof ControlRoutes
 type Side<R, K extends string, D> = R extends { readonly [key in K]: infer S extends z.ZodType } ? S : D
 /** The caller's input, before defaults are filled in. */

@@ -10,7 +10,7 @@ import { z } from 'zod'
  * client token may also run queries, an admin token may do what an admin does. `session` requires a signed-in
  * session, of a person or a token; a bare API token is not enough.
  */
-export const CONTROL_ACCESS = ['open', 'session', 'viewer', 'query', 'operator', 'admin'] as const
+const CONTROL_ACCESS = ['open', 'session', 'viewer', 'query', 'operator', 'admin'] as const
 export type ControlAccess = (typeof CONTROL_ACCESS)[number]
 
 export const PERSON_ROLES = ['viewer', 'operator', 'admin'] as const
@@ -36,8 +36,6 @@ export type ControlRoute = {
 }
 
 export const CONTROL_BODY_BYTES_MAX = 65_536
-export const API = '/api/v1'
-
 /** The body of every response with status 400 or above, `application/problem+json`. `hint` is the action to take. */
 export const problemBody = z.object({
   status: z.int(),

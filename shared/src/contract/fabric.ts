@@ -55,7 +55,7 @@ const segment = z.string().superRefine((name, context) => {
 })
 
 /** What a component may report with each heartbeat. Stored and displayed only. */
-export const componentDetails = z.object({
+const componentDetails = z.object({
   /** Random, and different each time the process starts. */
   instance: text(128).optional(),
   version: text(64).optional(),
@@ -103,9 +103,7 @@ export const segmentsRequest = z.object({
   /** `segmentsChecksum` of the list. */
   checksum: z.string().optional(),
 })
-export type SegmentsRequest = z.infer<typeof segmentsRequest>
-
-export const conflictBody = z.object({
+const conflictBody = z.object({
   segment: z.string(),
   owner_shard: z.string(),
   owner_zone: z.string(),

@@ -39,7 +39,7 @@ const id = z.string().max(64)
 const idParams = z.object({ id })
 const shardId = z.string().min(1).max(128)
 
-export const uploadRequest = z.object({
+const uploadRequest = z.object({
   /** The original file name. Only displayed, never used as a path. */
   name: z.string().min(1).max(1_024),
   bytes: z.int().min(1).max(IMPORT_LIMITS.fileBytesMax),
@@ -48,7 +48,7 @@ export const uploadRequest = z.object({
   fingerprint: digest,
 })
 
-export const uploadView = z.object({
+const uploadView = z.object({
   id: z.string(),
   name: z.string(),
   kind: z.enum(FILE_KINDS),
@@ -73,7 +73,7 @@ export type UploadView = z.infer<typeof uploadView>
 export const BUILD_PHASES = ['settings', 'properties', 'packages', 'tables', 'write', 'verify'] as const
 export type BuildPhase = (typeof BUILD_PHASES)[number]
 
-export const IMPORT_STATES = [
+const IMPORT_STATES = [
   'uploading',
   'queued',
   'checking',
@@ -99,7 +99,7 @@ const importFile = z.object({
 })
 
 /** Three independent counts: lines of the files, rows in the builder, and rows of the snapshot read back from disk. */
-export const importCounters = z.object({
+const importCounters = z.object({
   reader: z.object({ properties: count, packages: count }),
   builder: z.object({ properties: count, packages: count, outOfWindow: count }),
   readBack: z.object({ properties: count, packages: count }),
@@ -110,7 +110,7 @@ export const importCounters = z.object({
   differs: z.array(z.string()),
 })
 
-export const importView = z.object({
+const importView = z.object({
   id: z.string(),
   name: z.string(),
   shard: z.string(),
@@ -180,12 +180,12 @@ export const importView = z.object({
 })
 export type ImportView = z.infer<typeof importView>
 
-export const importsBody = z.object({ imports: z.array(importView), uploads: z.array(uploadView) })
+const importsBody = z.object({ imports: z.array(importView), uploads: z.array(uploadView) })
 
 /**
  * Data for `/imports/new`: the codec list to validate with, shards to choose from, free space, and past build speed.
  */
-export const importOptions = z.object({
+const importOptions = z.object({
   codecs: z.object({ names: z.array(z.string()), hash: z.string(), source: z.string() }).nullable(),
   codecsError: z.string(),
   shards: z.array(z.string()),
@@ -196,15 +196,13 @@ export const importOptions = z.object({
   today: day,
   window: z.object({ from: day, to: day }),
 })
-export type ImportOptions = z.infer<typeof importOptions>
-
 const codecNames = z.array(z.string().max(256)).min(1).max(24)
 
 /** A file of the import folder, by its relative path. */
-export const folderFile = z.object({ path: z.string(), bytes: count, changedAt: time })
+const folderFile = z.object({ path: z.string(), bytes: count, changedAt: time })
 export type FolderFile = z.infer<typeof folderFile>
 
-export const importError = z.object({
+const importError = z.object({
   file: z.string(),
   /** Starts at 1; 0 for the file as a whole. */
   line: count,
@@ -228,13 +226,13 @@ const segmentCoverage = z.object({
   rooms: count.nullable(),
   packages: z.array(count),
 })
-export const coverageBody = z.object({
+const coverageBody = z.object({
   window: z.object({ from: day, to: day }).nullable(),
   segments: z.array(segmentCoverage),
 })
 export type CoverageBody = z.infer<typeof coverageBody>
 
-export const snapshotView = z.object({
+const snapshotView = z.object({
   /** Content digest. */
   id: z.string(),
   name: z.string(),
@@ -265,7 +263,7 @@ export const snapshotView = z.object({
 })
 export type SnapshotView = z.infer<typeof snapshotView>
 
-export const snapshotDetails = snapshotView.extend({
+const snapshotDetails = snapshotView.extend({
   codecs: z.array(z.string()),
   coverage: coverageBody.nullable(),
   roomsPerProperty: z.array(count),
@@ -276,7 +274,7 @@ export const snapshotDetails = snapshotView.extend({
 export type SnapshotDetails = z.infer<typeof snapshotDetails>
 
 /** Whether a shard would recover its data after all of its nodes had stopped. */
-export const restorable = z.object({
+const restorable = z.object({
   shard: z.string(),
   verdict: z.enum(['yes', 'no', 'unknown']),
   /** "Yes: 3 of 3 voters have a snapshot and the log behind it on disk, 2 needed". */
@@ -287,7 +285,7 @@ export const restorable = z.object({
 export type Restorable = z.infer<typeof restorable>
 
 /** The nodes of a shard with their known snapshots. A node reports only its newest. */
-export const snapshotMatrix = z.object({
+const snapshotMatrix = z.object({
   shard: z.string(),
   voters: count,
   majority: count,
@@ -338,7 +336,7 @@ const side = z.object({
   window: z.object({ from: day, to: day }).nullable(),
   codecHash: z.string().nullable(),
 })
-export const comparison = z.object({
+const comparison = z.object({
   a: side,
   b: side,
   equal: z.boolean(),

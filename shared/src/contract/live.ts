@@ -12,19 +12,8 @@ export const clientFrame = z.discriminatedUnion('t', [
   z.object({ t: z.literal('unsub'), id: count }),
   z.object({ t: z.literal('ping'), n: count }),
 ])
-export type ClientFrame = z.infer<typeof clientFrame>
-
-export const serverFrame = z.discriminatedUnion('t', [
-  z.object({ t: z.literal('hello'), server: z.string(), now: time }),
-  z.object({ t: z.literal('snap'), topic: z.string(), seq: count, at: time, data: z.unknown() }),
-  z.object({ t: z.literal('delta'), topic: z.string(), seq: count, at: time, ops: z.array(z.unknown()) }),
-  z.object({ t: z.literal('pong'), n: count }),
-  z.object({ t: z.literal('err'), id: count.optional(), code: z.string(), message: z.string() }),
-  z.object({ t: z.literal('bye'), code: z.string(), retryMs: count }),
-])
-
-export const pollQuery = z.object({ topics: z.string().max(4_096) })
-export const pollBody = z.object({
+const pollQuery = z.object({ topics: z.string().max(4_096) })
+const pollBody = z.object({
   topics: z.array(z.object({ topic: z.string(), seq: count, at: time, data: z.unknown() })),
 })
 

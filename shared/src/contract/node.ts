@@ -34,10 +34,10 @@ export const MEMBER_ROLES = ['leader', 'follower', 'learner', 'candidate'] as co
 export const errorBody = z.object({ error: z.string() })
 
 /** The response to a request for an action. */
-export const messageBody = z.object({ message: z.string() })
+const messageBody = z.object({ message: z.string() })
 
 /** `GET /health`: the process is alive. */
-export const healthBody = z.object({ status: z.literal('ok') })
+const healthBody = z.object({ status: z.literal('ok') })
 
 /** `GET /healthz`, text: 200 with `active…`, 503 with `unavailable`. */
 export const healthzText = z.enum(['active', 'active_leader', 'active_follower', 'unavailable'])
@@ -158,7 +158,7 @@ const runningOperation = z.object({ kind: operationKind, node: name, started_at:
  * A finished change. `reason` is the cause of a failure; for a successful load, the snapshot that holds the data
  * before it; else ''.
  */
-export const finishedOperation = z.object({
+const finishedOperation = z.object({
   kind: operationKind,
   node: name,
   result: z.enum(['done', 'failed']),
@@ -173,7 +173,7 @@ export const operationsBody = z.object({
 })
 
 /** What a node knows of a member; null where only the leader knows. */
-export const memberBody = z.object({
+const memberBody = z.object({
   id: name,
   role: z.enum(MEMBER_ROLES),
   voter: z.boolean(),
@@ -238,7 +238,7 @@ export const setTimeBody = z.object({
 })
 
 /** Without `confirm` nothing changes, and the response shows the expected effect. */
-export const setTimeRequest = z.object({ confirm: z.boolean().default(false) })
+const setTimeRequest = z.object({ confirm: z.boolean().default(false) })
 
 export const CLOCK_STATES = ['following', 'holding', 'suspect'] as const
 
@@ -410,7 +410,7 @@ export const slowBody = z.object({
 })
 
 /** The parameters of `GET /coverage`. */
-export const coverageQuery = z.object({
+const coverageQuery = z.object({
   /** Segments after this one, by name. */
   after: z.string().default(''),
   limit: z.coerce.number().int().min(1).max(NODE_HTTP_LIMITS.coverageMax).default(NODE_HTTP_LIMITS.coverageMax),
@@ -437,7 +437,7 @@ export const shutdownRequest = z.object({ confirm: z.literal(true) })
 export const maintenanceRequest = z.object({ force: z.boolean().default(false) })
 
 /** `POST /reload-tokens`: the number of tokens now in force. */
-export const reloadTokensBody = z.object({ message: z.literal('tokens reloaded'), tokens: count })
+const reloadTokensBody = z.object({ message: z.literal('tokens reloaded'), tokens: count })
 
 /**
  * Required access: public, or a role and those above it (docs/design/http.md#access). `adminToken` requires a token
@@ -586,10 +586,7 @@ function clustered<R extends z.ZodType>(...row: Parameters<typeof route<R>>) {
 function change(path: string, access: NodeAccess, text: string, summary: string) {
   return { ...clustered('POST', path, access, 202, z.literal(text), summary), text: true } as const
 }
-
-export type NodeErrorBody = z.infer<typeof errorBody>
 export type NodeReason = z.infer<typeof reason>
-export type NodeReady = z.infer<typeof readyBody>
 export type NodeStatus = z.infer<typeof statusBody>
 export type NodeCodecs = z.infer<typeof codecsBody>
 export type NodeSnapshotInfo = z.infer<typeof snapshotInfoBody>

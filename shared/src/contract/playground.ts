@@ -49,7 +49,7 @@ export const PLAYGROUND_LIMITS = {
 } as const
 
 /** The allowed commands. The playground logs in on its own connections, so LOGIN is not among them. */
-export const QUERY_COMMANDS = COMMAND_LIST.map(({ name }) => name).filter((name) => name !== 'LOGIN')
+const QUERY_COMMANDS = COMMAND_LIST.map(({ name }) => name).filter((name) => name !== 'LOGIN')
 export type QueryCommand = Exclude<CommandName, 'LOGIN'>
 
 const name = z.string().max(128)
@@ -61,8 +61,6 @@ const fieldValue = z.union([
 ])
 /** By the names of the table. Numbers beyond 2^53 − 1 are decimal text. */
 const fields = z.record(z.string().max(64), fieldValue)
-export type QueryFields = z.infer<typeof fields>
-
 const target = {
   /** May be omitted when there is one shard. */
   shard: name.optional(),
@@ -70,7 +68,7 @@ const target = {
   node: name.optional(),
 }
 
-export const queryRequest = z.object({
+const queryRequest = z.object({
   ...target,
   command,
   fields,
@@ -87,7 +85,7 @@ export type QueryRequest = z.input<typeof queryRequest>
 const readRequest = z.object({ ...target, command, fields })
 export type ReadRequest = z.input<typeof readRequest>
 
-export const HOPS = ['control-plane', 'network', 'waiting', 'searching'] as const
+const HOPS = ['control-plane', 'network', 'waiting', 'searching'] as const
 /** Microseconds of one hop; null where no component reports it. That time is then part of the enclosing hop. */
 const hop = z.object({ hop: z.enum(HOPS), micros: z.number().nonnegative().nullable() })
 export type Hop = z.infer<typeof hop>
@@ -123,14 +121,14 @@ export const commandAnswer = z.object({
 })
 export type CommandAnswer = z.infer<typeof commandAnswer>
 
-export const queryAnswer = commandAnswer.extend({
+const queryAnswer = commandAnswer.extend({
   /** Identifies this result when it is saved; '' for results that cannot be saved. */
   seal: z.string().max(64),
 })
 export type QueryAnswer = z.infer<typeof queryAnswer>
 
 /** What a write would change. The preview changes nothing. */
-export const previewAnswer = z.object({
+const previewAnswer = z.object({
   shard: z.string(),
   node: z.string(),
   /** One row per value: the current and the new one. Null is "nothing". */
@@ -141,7 +139,7 @@ export const previewAnswer = z.object({
 })
 export type PreviewAnswer = z.infer<typeof previewAnswer>
 
-export const replicasAnswer = z.object({
+const replicasAnswer = z.object({
   shard: z.string(),
   at: time,
   nodes: z.array(
@@ -168,7 +166,7 @@ export const replicasAnswer = z.object({
 export type ReplicasAnswer = z.infer<typeof replicasAnswer>
 
 /** One check of the search, in the engine's order. */
-export const whyCheck = z.object({
+const whyCheck = z.object({
   /** Name of the field of the request. */
   field: z.string(),
   /** Of a night. */
@@ -179,7 +177,7 @@ export const whyCheck = z.object({
 })
 export type WhyCheck = z.infer<typeof whyCheck>
 
-export const whyAnswer = z.object({
+const whyAnswer = z.object({
   property: z.string(),
   shard: z.string(),
   node: z.string(),
@@ -199,7 +197,7 @@ export const whyAnswer = z.object({
 export type WhyAnswer = z.infer<typeof whyAnswer>
 
 /** Results of the same search without one of its filters, most results first. */
-export const relaxAnswer = z.object({
+const relaxAnswer = z.object({
   shard: z.string(),
   node: z.string(),
   tried: z.array(
@@ -215,7 +213,7 @@ export const relaxAnswer = z.object({
 export type RelaxAnswer = z.infer<typeof relaxAnswer>
 
 /** Attributes of the properties of a result, for maps and columns. */
-export const propertiesAnswer = z.object({
+const propertiesAnswer = z.object({
   shard: z.string(),
   node: z.string(),
   properties: propertiesBody.shape.properties,
@@ -224,15 +222,15 @@ export const propertiesAnswer = z.object({
 })
 export type PropertiesAnswer = z.infer<typeof propertiesAnswer>
 
-export const COMPLETION_KINDS = [...WORD_KINDS, 'rate_feature', 'property'] as const
-export const completionQuery = z.object({
+const COMPLETION_KINDS = [...WORD_KINDS, 'rate_feature', 'property'] as const
+const completionQuery = z.object({
   shard: name.optional(),
   kind: z.enum(COMPLETION_KINDS),
   segment: z.string().max(LIMITS.nameBytesMax).optional(),
   prefix: z.string().max(LIMITS.nameBytesMax).default(''),
   limit: z.coerce.number().int().min(1).max(PLAYGROUND_LIMITS.wordsMax).default(50),
 })
-export const completionAnswer = z.object({
+const completionAnswer = z.object({
   shard: z.string(),
   kind: z.enum(COMPLETION_KINDS),
   /** By name; rate features in codec list order. `properties` is null where it is not counted. */
@@ -242,7 +240,7 @@ export const completionAnswer = z.object({
 })
 export type CompletionAnswer = z.infer<typeof completionAnswer>
 
-export const segmentDaysAnswer = z.object({
+const segmentDaysAnswer = z.object({
   shard: z.string(),
   segment: z.string(),
   /** First and last night counted; null when the segment does not exist. */
@@ -253,7 +251,7 @@ export const segmentDaysAnswer = z.object({
 })
 export type SegmentDaysAnswer = z.infer<typeof segmentDaysAnswer>
 
-export const playgroundShard = z.object({
+const playgroundShard = z.object({
   id: z.string(),
   /** In the order of their bits; [] while no node responds. */
   rateFeatures: z.array(z.string()),
@@ -269,7 +267,7 @@ export const playgroundShard = z.object({
 })
 export type PlaygroundShard = z.infer<typeof playgroundShard>
 
-export const playgroundAnswer = z.object({
+const playgroundAnswer = z.object({
   shards: z.array(z.object({ id: z.string(), level: z.enum(LEVELS), says: z.string() })),
   /** The requested shard, or the first one that responds; null when there is none. */
   shard: playgroundShard.nullable(),
@@ -279,7 +277,7 @@ export type PlaygroundAnswer = z.infer<typeof playgroundAnswer>
 
 const keptRequest = { shard: z.string(), node: z.string().nullable(), command, fields }
 
-export const historyEntry = z.object({
+const historyEntry = z.object({
   id: z.string(),
   at: time,
   ...keptRequest,
@@ -293,7 +291,7 @@ export const historyEntry = z.object({
 export type HistoryEntry = z.infer<typeof historyEntry>
 
 /** `{{name}}` in a text field is a parameter, shown as an input. */
-export const savedQuery = z.object({
+const savedQuery = z.object({
   id: z.string(),
   name: z.string(),
   folder: z.string(),
@@ -311,7 +309,7 @@ const line = z
   .trim()
   .max(PLAYGROUND_LIMITS.nameMax)
   .regex(/^[^\p{Cc}]*$/u, 'must be one line')
-export const savedQueryBody = z.object({
+const savedQueryBody = z.object({
   name: line.min(1),
   folder: line.default(''),
   visible: z.enum(['me', 'all']).default('me'),
@@ -324,11 +322,11 @@ export const savedQueryBody = z.object({
 const request = { shard: name.default(''), node: name.nullable().default(null), command, fields }
 
 /** The request behind a short link, too long for the URL itself. It may be incomplete. */
-export const sharedRequest = z.object(request)
+const sharedRequest = z.object(request)
 export type SharedRequest = z.infer<typeof sharedRequest>
 
 /** The unsaved request of a playground tab. */
-export const unsavedRequest = z.object({
+const unsavedRequest = z.object({
   ...request,
   /** The text of the JSON editor while it is not a valid request; null otherwise. */
   text: z.string().max(PLAYGROUND_LIMITS.requestCharsMax).nullable().default(null),
@@ -342,7 +340,7 @@ const repeats = z.object({
   wanted: count.max(PLAYGROUND_LIMITS.repeatsMax),
 })
 
-export const savedResultBody = z.object({
+const savedResultBody = z.object({
   /** As requested together with the result. */
   node: name.nullable().default(null),
   fields,
@@ -352,7 +350,7 @@ export const savedResultBody = z.object({
   repeats: repeats.nullable().default(null),
 })
 
-export const savedResultLine = z.object({
+const savedResultLine = z.object({
   id: z.string(),
   /** The person who ran the request and saved the result. */
   owner: z.string(),
@@ -367,7 +365,7 @@ export const savedResultLine = z.object({
 })
 export type SavedResultLine = z.infer<typeof savedResultLine>
 
-export const savedResult = savedResultLine.extend({
+const savedResult = savedResultLine.extend({
   /** The requested node; null for any. The result names the node that replied. */
   node: z.string().nullable(),
   answer: commandAnswer,

@@ -69,5 +69,4 @@ export const buildEvent = z.discriminatedUnion('event', [
   z.object({ event: z.literal('failed'), count, countByKind: z.record(z.string(), count).readonly() }),
 ])
 export type BuildEvent = z.infer<typeof buildEvent>
-export type BuildProgress = Extract<BuildEvent, { event: 'progress' }>
 export type BuildDone = Extract<BuildEvent, { event: 'done' }>

@@ -26,7 +26,7 @@ type Described = {
 }
 
 /** One key: its allowed values and its default. */
-export type Setting = Described & {
+type Setting = Described & {
   /** Where the key applies, if not everywhere, e.g. `clustered`. */
   readonly appliesTo?: string
   /** Never shown: views and messages mask the value. */
@@ -95,7 +95,7 @@ export type ConfigSources<S extends ConfigSchema> = {
 }
 
 /** Shown instead of a secret. */
-export const MASK = '********'
+const MASK = '********'
 /** Longest value a message quotes. */
 const QUOTE_MAX = 60
 

@@ -4,13 +4,11 @@
 
 export {
   type Command,
-  type CommandSpec,
   defineCommand,
   type Flag,
   type Flags,
   type FlagValues,
   helpOf,
-  type Parsed,
   parseCommand,
   runCommand,
   runCommands,
@@ -21,18 +19,12 @@ export { commitOf } from './commit.ts'
 export {
   type Config,
   type ConfigSchema,
-  type ConfigSources,
   type ConfigValues,
-  camelCase,
   configTable,
   configView,
   type Given,
   loadConfig,
-  MASK,
-  type Origin,
   rangeOf,
-  type Setting,
-  type SettingValue,
 } from './config.ts'
 export { followConnections } from './connections.ts'
 export { freePort } from './free-port.ts'
@@ -41,14 +33,9 @@ export {
   LOG_FORMATS,
   LOG_LEVELS,
   type Log,
-  type LogFormat,
-  type LogLevel,
-  type LogOptions,
 } from './log.ts'
 export {
-  type HistogramReading,
   METRICS_CONTENT_TYPE,
-  type MetricOf,
   type MetricSpec,
   type Metrics,
   type MetricsTable,
@@ -59,15 +46,8 @@ export {
 export { pagesMain, staleAmong } from './pages.ts'
 export {
   createReadiness,
-  DRAIN_MS,
-  exitCodeOf,
-  type Life,
-  type Program,
   type Readiness,
-  type Reason,
-  reportOf,
   runProgram,
-  type Stop,
 } from './process.ts'
 export { endingWithUs, isRunning } from './starter.ts'
 export {
@@ -77,15 +57,12 @@ export {
   type TlsFiles,
   type TlsMaterial,
   type TlsStore,
-  validityFault,
 } from './tls.ts'
 export {
   checkToken,
   findToken,
-  ROLES,
   type Role,
   roleMay,
-  TOKEN_FAILURES_MAX,
   type TokenHash,
 } from './token-check.ts'
 export {
@@ -95,7 +72,6 @@ export {
   openTokens,
   parseTokens,
   type TokenRules,
-  type TokenStore,
 } from './tokens.ts'
 export { watchFiles } from './watch.ts'
-export { readYamlKeys, readYamlList, type YamlEntry, type YamlKey } from './yaml.ts'
+export { readYamlKeys } from './yaml.ts'

@@ -9,10 +9,10 @@ import { type Clock, systemClock } from '../clock.ts'
 import { VacancyError } from '../errors.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
+type LogLevel = (typeof LOG_LEVELS)[number]
 
 export const LOG_FORMATS = ['json', 'text'] as const
-export type LogFormat = (typeof LOG_FORMATS)[number]
+type LogFormat = (typeof LOG_FORMATS)[number]
 
 /** The subset of a logger that most of the code uses, so that tests can pass a plain object. */
 export type Log = {
@@ -36,7 +36,7 @@ export type LogOptions = {
 }
 
 /** Within this time a message is logged once. The next line has the number of repeats. */
-export const REPEAT_MS = 1_000
+const REPEAT_MS = 1_000
 /** Distinct messages tracked at once. Beyond it, the oldest is evicted. */
 const REPEATS_MAX = 1_000
 

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { assert } from '../assert.ts'
 
-export type MetricType = 'counter' | 'gauge' | 'histogram'
+type MetricType = 'counter' | 'gauge' | 'histogram'
 
 export type MetricSpec = {
   readonly type: MetricType
@@ -26,7 +26,7 @@ export type MetricsTable = { readonly [name: string]: MetricSpec }
 type Label<S> = S extends { readonly labels: readonly (infer L extends string)[] } ? L : never
 
 /** The metric of a row, with its type. */
-export type MetricOf<S extends MetricSpec> = S['type'] extends 'counter'
+type MetricOf<S extends MetricSpec> = S['type'] extends 'counter'
   ? Counter<Label<S>>
   : S['type'] extends 'gauge'
     ? Gauge<Label<S>>
@@ -35,7 +35,7 @@ export type MetricOf<S extends MetricSpec> = S['type'] extends 'counter'
 type Labels = { readonly [label: string]: string }
 
 /** A histogram counted elsewhere, such as in memory shared by threads. */
-export type HistogramReading = {
+type HistogramReading = {
   readonly labels: Labels
   /** Observations per bucket, not cumulative. One more than there are bounds, for values above all of them. */
   readonly counts: ArrayLike<number>

@@ -10,12 +10,12 @@ import { EXIT, errorRow, VacancyError } from '../errors.ts'
 import type { Log } from './log.ts'
 
 /** Time a program has to finish requests in flight (`--drain-secs`). */
-export const DRAIN_MS = 10_000
+const DRAIN_MS = 10_000
 /**
  * One Ctrl-C may arrive twice: from the terminal, and forwarded by npm or a launcher. Two signals within this time
  * count as one.
  */
-export const SIGNAL_ECHO_MS = 500
+const SIGNAL_ECHO_MS = 500
 
 /** The exit code of a program that ends with an error (docs/design/http.md#process-rules). */
 export function exitCodeOf(error: unknown): number {
@@ -31,9 +31,9 @@ export function reportOf(error: unknown): string {
 }
 
 /** Why a program stops: its exit code, and a text for the log. */
-export type Stop = { readonly code: number; readonly reason: string }
+type Stop = { readonly code: number; readonly reason: string }
 
-export type Life = {
+type Life = {
   /** Requests a graceful shutdown. A second call has no effect. */
   stop(why: Stop): void
   /** Aborted when the shutdown begins: for code that waits or repeats. */
@@ -132,7 +132,7 @@ async function closeAfterFailedStart(
   }
 }
 
-export type Reason = { readonly name: string; readonly says: string; readonly since: string }
+type Reason = { readonly name: string; readonly says: string; readonly since: string }
 
 export type Readiness = {
   /** Sets the named reason why the program is not ready. An empty text removes it. */

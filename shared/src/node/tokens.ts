@@ -14,8 +14,8 @@ import { readYamlList, type YamlEntry } from './yaml.ts'
 
 const HASH_PREFIX = 'sha256:'
 /** Fits one LOGIN frame, and is far below the limit of an HTTP header. */
-export const TOKEN_BYTES_MAX = 255
-export const TOKENS_MAX = 10_000
+const TOKEN_BYTES_MAX = 255
+const TOKENS_MAX = 10_000
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
 /** The allowed content of a program's auth file. */

@@ -3,7 +3,7 @@
 import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml'
 
 /** Far above any real configuration, codec list or auth file. */
-export const YAML_BYTES_MAX = 4 * 1024 * 1024
+const YAML_BYTES_MAX = 4 * 1024 * 1024
 /** Aliases that a value may expand. More indicates an expansion attack. */
 const ALIASES_MAX = 100
 

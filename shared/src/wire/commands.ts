@@ -10,7 +10,7 @@ import { LIMITS } from '../domain.ts'
 /** Encoding of a field's data. A list is comma-separated text; numbers are little-endian. */
 export type FieldWidth = 'text' | 'list' | 'u8' | 'u32' | 'u64' | 'f64'
 /** Type code on the wire: 1 text, 2 small number, 3 number. */
-export type FieldType = 1 | 2 | 3
+type FieldType = 1 | 2 | 3
 
 export type FieldSpec<
   Name extends string = string,
@@ -62,7 +62,7 @@ export type ReplyKind =
   | 'dates'
   | 'night'
 
-export type Access = 'read' | 'write' | 'session'
+type Access = 'read' | 'write' | 'session'
 export type CommandGroup = 'connection' | 'shard' | 'properties' | 'search' | 'packages' | 'availability'
 
 type CommandRow = {

@@ -1,44 +1,26 @@
 /** The wire protocol: frames, envelopes, the command table, requests and replies. Pure, so usable in browsers. */
 
-export { cleanErrorText, fitErrorText, isUtf8, textFault } from '../text.ts'
+export { cleanErrorText, fitErrorText, textFault } from '../text.ts'
 export {
-  type Access,
   COMMAND_LIST,
   COMMANDS,
   type CommandGroup,
   type CommandName,
   type CommandSpec,
   type FieldSpec,
-  type FieldType,
   type FieldValue,
-  type FieldWidth,
-  findCommand,
   isCommandName,
   type ReplyKind,
   type RequestFields,
 } from './commands.ts'
 export {
-  addBytes,
-  addF64,
-  addField,
-  addText,
-  addU8,
-  addU16,
-  addU32,
-  addU64,
-  beginFrame,
-  createFieldWriter,
   createRequestScan,
   FIELD_HEADER_BYTES,
-  type FieldWriter,
-  finishFrame,
   type RequestScan,
-  readU64,
   scanRequest,
 } from './fields.ts'
 export {
   createFrameSplitter,
-  type FrameLimits,
   type FrameSink,
   type FrameSplitter,
   readU32,
@@ -54,23 +36,19 @@ export {
   encodeReply,
   type NightPackage,
   type Reply,
-  type ReplyContext,
   type ReplyResult,
   type Result,
+  /** @public exported by the client, which other repositories use */
   type SearchExplained,
 } from './reply.ts'
-export { type DecodedRequest, decodeRequest, encodeRequest, type RequestMessage } from './request.ts'
+export { type DecodedRequest, decodeRequest, encodeRequest } from './request.ts'
 export {
   CODECS_SEGMENT,
   decodeEnvelope,
   type Envelope,
-  encodeEnvelope,
-  encodeEnvelopeHeader,
   encodeKeepalive,
   FRAME_HEADER_BYTES,
-  KEEPALIVE_SEGMENT,
   MAGIC_ENVELOPE,
   MAGIC_FRAME,
   SEGMENTS_SEGMENT,
-  STATUS_SEGMENT,
 } from './routing.ts'

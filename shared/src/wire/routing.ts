@@ -30,8 +30,6 @@ const WRITE = 1
 export const KEEPALIVE_SEGMENT = '__keepalive__'
 export const CODECS_SEGMENT = '__codecs__'
 export const SEGMENTS_SEGMENT = 'GETSEGMENTS'
-export const STATUS_SEGMENT = '__status__'
-
 export type Envelope = {
   readonly segment: string
   /** The client's claim. Routers and bridges use it, an engine ignores it. */
@@ -46,7 +44,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
  *
  * @throws VacancyError validation_error when the segment has more than 255 bytes
  */
-export function encodeEnvelopeHeader(envelope: Envelope, frameBytes: number): Uint8Array {
+function encodeEnvelopeHeader(envelope: Envelope, frameBytes: number): Uint8Array {
   const segment = encoder.encode(envelope.segment)
   if (segment.length > SEGMENT_BYTES_MAX) {
     throw new VacancyError('validation_error', { reason: `segment must be 1 to 255 bytes, got ${segment.length}` })
