@@ -80,7 +80,7 @@ function count(chaos: Chaos, name: string): void {
 }
 
 /** A line beside the logs of the nodes, in their form. */
-export function noteFault({ fleet }: Pick<Chaos, 'fleet'>, msg: string, more: object = {}): void {
+function noteFault({ fleet }: Pick<Chaos, 'fleet'>, msg: string, more: object = {}): void {
   const { leader, term } = fleet.view
   const row = { level: 'info', time: new Date().toISOString(), id: 'faults', leader, term, ...more, msg }
   appendFileSync(join(fleet.logs, 'faults.log'), `${JSON.stringify(row)}\n`)

@@ -57,7 +57,7 @@ export type Fleet = {
   isClosed: boolean
 }
 
-export type View = {
+type View = {
   readonly leader: string
   readonly term: number
   readonly voters: readonly string[]

@@ -42,7 +42,7 @@ export type RunOptions = {
   readonly schedule?: readonly Fault[]
 }
 
-export type Failure = { readonly oracle: OracleName | 'crash'; readonly message: string; readonly atUs: number }
+type Failure = { readonly oracle: OracleName | 'crash'; readonly message: string; readonly atUs: number }
 
 export type RunResult = {
   readonly seed: number

@@ -22,7 +22,7 @@ export type CoreSnapshot = {
 }
 
 /** What a log says when it is opened. */
-export type Recovered = {
+type Recovered = {
   readonly term: number
   readonly vote: number
   readonly commit: number

@@ -11,7 +11,7 @@ import { unreachable } from '@vacancy/shared'
 import { stepClock } from '../src/testing/clocks.ts'
 import { between, betweenDecades, chance, pick, type Random, shuffle, streamOf } from '../src/testing/random.ts'
 import { scheduleAt, scheduleIn } from '../src/testing/scheduler.ts'
-import { FAULT_CLASSES, type Fault, type FaultClass, type Knobs } from './knobs.ts'
+import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { block, linkOf, resetConnection, unblock } from './network.ts'
 import { note } from './trace.ts'
 import {
@@ -266,7 +266,7 @@ function cutLinks(world: World, links: readonly (readonly [number, number])[], l
   return links.length > 0
 }
 
-export function killAndRestart(world: World, node: SimulatedNode, isPowerLoss: boolean, afterUs: number): boolean {
+function killAndRestart(world: World, node: SimulatedNode, isPowerLoss: boolean, afterUs: number): boolean {
   if (!node.process) return false
   endProcess(world, node, isPowerLoss ? 'power was lost' : 'killed', isPowerLoss)
   restartLater(world, node, afterUs)
@@ -331,9 +331,4 @@ export function heal(world: World, group: readonly number[]): void {
       resume(world, node.process)
     } else startNode(world, node)
   }
-}
-
-/** The fault classes of a schedule and of the rates, for the report. */
-export function classesOf(schedule: readonly Fault[]): readonly FaultClass[] {
-  return FAULT_CLASSES.filter((name) => schedule.some(({ kind }) => kind === name))
 }

@@ -89,7 +89,7 @@ export type Verdict =
   | { readonly verdict: 'undecided'; readonly key: number; readonly steps: number }
 
 /** Steps of the search for one key: some ten seconds of work. */
-export const STEPS_MAX = 5_000_000
+const STEPS_MAX = 5_000_000
 
 export type CheckOptions = {
   /** State of every key before the first call. */

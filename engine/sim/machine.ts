@@ -7,7 +7,7 @@ import { OUTCOME } from '../src/store/command.ts'
 import type { Memory } from '../src/store/store.ts'
 import { applyToy, createToyMachine } from '../src/testing/toy-machine.ts'
 
-export type Outcome = { readonly code: number; readonly value: number; readonly index: number }
+type Outcome = { readonly code: number; readonly value: number; readonly index: number }
 
 /** A request of a session that is not known, or below the results that are kept: whatever it was, it did nothing. */
 export function isForgotten(code: number): boolean {

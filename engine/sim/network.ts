@@ -36,7 +36,7 @@ export type NetworkEnd = {
   onClosed(peer: number, stream: StreamKind, isDead: boolean): void
 }
 
-export type NetworkCounts = {
+type NetworkCounts = {
   sent: number
   delivered: number
   dropped: number

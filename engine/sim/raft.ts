@@ -55,7 +55,7 @@ import {
 } from '../src/raft/raft.ts'
 import { createRandom, type Random } from '../src/testing/random.ts'
 
-export class Violation extends Error {
+class Violation extends Error {
   override readonly name = 'Violation'
 }
 
@@ -64,7 +64,7 @@ function check(holds: boolean, rule: string): asserts holds {
 }
 
 /** What a seed draws; probabilities are per slot, in thousandths. */
-export type Knobs = {
+type Knobs = {
   readonly voters: number
   readonly learners: number
   readonly slots: number
@@ -132,7 +132,7 @@ type Node = {
   isRoleKnown: number
 }
 
-export type World = {
+type World = {
   readonly seed: number
   readonly knobs: Knobs
   readonly random: Random

@@ -58,7 +58,7 @@ export const MODEL_COUNTS = [
   'forgotten',
   'forgottenRepeats',
 ] as const
-export type ModelCounts = Record<(typeof MODEL_COUNTS)[number], number>
+type ModelCounts = Record<(typeof MODEL_COUNTS)[number], number>
 
 export type StoreModel = {
   properties: Map<string, ModelProperty>

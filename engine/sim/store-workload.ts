@@ -61,7 +61,7 @@ const writer = createCommandWriter(512)
 const key = new Uint8Array(REQUEST_KEY_BYTES)
 const keyView = new DataView(key.buffer)
 
-export type RequestKey = { readonly session: number; readonly number: number }
+type RequestKey = { readonly session: number; readonly number: number }
 
 function command(
   kind: CommandKind,

@@ -6,7 +6,7 @@
  * when their numbers are equal. The words of an event are only made when somebody is going to read them.
  */
 
-export const TRACE_KINDS = [
+const TRACE_KINDS = [
   'start',
   'stop',
   'exit',
@@ -39,7 +39,7 @@ export type Trace = {
 }
 
 /** Words that are kept at most. */
-export const TRACE_LINES_MAX = 200_000
+const TRACE_LINES_MAX = 200_000
 
 export function createTrace(keepsWords: boolean): Trace {
   return { low: 0x811c9dc5, high: 0x1b873593, count: 0, lines: keepsWords ? [] : undefined }

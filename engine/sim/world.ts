@@ -22,7 +22,7 @@ import type { Fault, FaultClass, Knobs } from './knobs.ts'
 import { createToyReference, type Reference } from './machine.ts'
 import { attach, createNetwork, detach, type Network, type Payload, queuedBytesOf, sendPayload } from './network.ts'
 import { createOracles, type Oracles, onConfiguration, onFresh, onLeader, ViolationError } from './oracles.ts'
-import { createTrace, digestOf, note, type Trace, type TraceKind } from './trace.ts'
+import { createTrace, note, type Trace, type TraceKind } from './trace.ts'
 
 export type Program = {
   readonly name: string
@@ -553,8 +553,4 @@ export function syncUs(world: World, node: SimulatedNode): number {
   // Mostly quick: the slow ones are the exception on real disks, too.
   const us = chance(world.diskRandom, 0.8) ? syncUsMin : between(world.diskRandom, syncUsMin, syncUsMax)
   return us + node.slowDiskUs
-}
-
-export function digestOfPayload(payload: Payload): number {
-  return payload instanceof Uint8Array ? digestOf(payload) : 0
 }

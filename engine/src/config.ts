@@ -21,7 +21,7 @@ export const PULL_URLS = ['any', 'https', 'none'] as const
 export const WAL_FILE_BYTES_MIN = 4_194_304
 
 /** Least memory for data: with less, the areas of the threads leave no room for it. */
-export const MEMORY_BYTES_MIN = 64 * 1024 ** 2
+const MEMORY_BYTES_MIN = 64 * 1024 ** 2
 const MEMORY_BYTES_MAX = 4 * 1024 ** 3
 const CORES_MAX = 1_024
 const PORT_MAX = 65_535

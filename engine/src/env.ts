@@ -30,7 +30,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Clock, VacancyError } from '@vacancy/shared'
 
-export type OpenMode =
+type OpenMode =
   /** An existing file, for reading. */
   | 'read'
   /** An existing file, for reading and writing. */
@@ -68,7 +68,7 @@ export type Disk = {
 }
 
 /** Identifies processes for LOCK: process ids are reused, so a start time and the boot id are included. */
-export type Host = {
+type Host = {
   readonly processId: number
   readonly bootId: string
   /** Start time of a process, in units of the host; undefined if no such process is alive. */

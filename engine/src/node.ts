@@ -634,7 +634,7 @@ function failureReason({ code }: VacancyError): UnavailableReason {
 /** How long `/ready` returns the reason before the process ends. */
 const MISMATCH_SHOWN_MS = 10_000
 
-export function exitOf(error: VacancyError): number {
+function exitOf(error: VacancyError): number {
   const row: ErrorRow = ERRORS[error.code]
   return row.exit ?? EXIT.failure
 }

@@ -9,7 +9,7 @@ export type BudgetUse = { readonly budgetBytes: number; readonly chargedBytes: n
 /** Counts of a histogram with upper bounds in seconds, and one more count above the last bound. */
 export type Buckets = { readonly bounds: readonly number[]; readonly counts: readonly number[]; readonly sum: number }
 
-export type MemberRole = 'leader' | 'follower' | 'learner' | 'candidate'
+type MemberRole = 'leader' | 'follower' | 'learner' | 'candidate'
 
 /** Shard time and the clock of this node (cluster/shard-time.ts). */
 export type ClockStatus = {
@@ -230,7 +230,7 @@ export type TransportCounts = {
   readonly receiveErrors: number
 }
 
-export type SnapshotTransferCounts = {
+type SnapshotTransferCounts = {
   readonly sending: number
   readonly receiving: number
   /** Transfers to other nodes that were completed. */

@@ -36,7 +36,7 @@ export const DISCOVERY_LIMITS = {
 export const DIALLED_MAX = 64
 
 /** The part of `fetch` that is used; tests and programs inject their own. */
-export type Fetch = (
+type Fetch = (
   url: string,
   options: {
     readonly headers: { readonly [name: string]: string }
@@ -60,7 +60,7 @@ export type DiscoveryOptions = {
 /** Address of a node. */
 export type NodeAddress = { readonly host: string; readonly quicPort: number; readonly apiPort: number }
 
-export type DiscoveryCounters = {
+type DiscoveryCounters = {
   requests: number
   /** Look-ups whose tries all failed. */
   failed: number

@@ -29,7 +29,7 @@ export type Access = {
 }
 
 /** The reply of a node. */
-export type Reply = { readonly status: number; readonly body: string; readonly atMs: number }
+type Reply = { readonly status: number; readonly body: string; readonly atMs: number }
 
 export type Body = { readonly [key: string]: string | boolean }
 

@@ -29,7 +29,7 @@ export const LOAD_LIMITS = {
 } as const
 
 /** A snapshot and where to pull it from; the detail of admin frames, as JSON. */
-export type LoadReference = {
+type LoadReference = {
   readonly contentDigest: string
   readonly manifestDigest: string
   readonly manifestBytes: number

@@ -158,7 +158,7 @@ export function viewOf(member: Member): MembershipView {
 }
 
 /** Time since its last sample; 0 if it has sent none. */
-export function silentMs({ samples, env }: Member, id: number): number {
+function silentMs({ samples, env }: Member, id: number): number {
   const sample = samples.get(id)
   return sample ? env.clock.monotonicMs() - sample.receivedMs : 0
 }

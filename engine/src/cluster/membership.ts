@@ -26,7 +26,7 @@ import { type FinishedOperation, OPERATIONS_KEPT, type OperationKind, type Runni
 /** A member this close to the commit index has caught up (docs/design/consensus.md#operations). */
 export const CAUGHT_UP_ENTRIES = 1_000
 /** A transfer target may be this far behind. */
-export const TRANSFER_LAG_MAX = 10_000
+const TRANSFER_LAG_MAX = 10_000
 export const CATCH_UP_MS_MAX = 600_000
 /** Limit of a proposed change and of a moved leadership. */
 export const STEP_MS_MAX = 30_000

@@ -207,7 +207,7 @@ export function onReceived(member: Member, { index, packages, purpose }: Receive
   applyCommitted(replica)
 }
 
-export function onRole(member: Member): void {
+function onRole(member: Member): void {
   const { replica, env } = member
   const { raft } = replica
   if (raft.role === 'leader') {

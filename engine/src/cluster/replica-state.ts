@@ -56,7 +56,7 @@ export type StateMachine = {
   readonly hurrySnapshot: () => void
 }
 
-export type Snapshots = {
+type Snapshots = {
   /** Starts an epoch at the applied index and writes it; `snapshotWritten` or `snapshotFailed` follows. */
   start(index: number, term: number, origin: SnapshotInfo['origin']): void
   /** The mark is durable: older snapshots may be deleted. */

@@ -32,7 +32,7 @@ export const CLOCK_LIMITS = {
   slew: 0.1,
 } as const
 
-export type ClockState = 'following' | 'holding' | 'suspect'
+type ClockState = 'following' | 'holding' | 'suspect'
 
 export type ShardClock = {
   /** Shard time at `monotonicMs`; 0 before it was set for the first time. */

@@ -48,7 +48,7 @@ export const TRANSFER_LIMITS = {
 } as const
 
 /** Reasons in an offer reply, besides `ok`. */
-export const OFFER_REASONS = ['pulling', 'installed', 'no-space', 'no-memory', 'foreign', 'failed'] as const
+const OFFER_REASONS = ['pulling', 'installed', 'no-space', 'no-memory', 'foreign', 'failed'] as const
 export type OfferReason = (typeof OFFER_REASONS)[number]
 
 // The manifest of an offer: itself, or magic u32 · bytes u32 · digest, 32 bytes

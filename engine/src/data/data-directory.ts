@@ -30,7 +30,7 @@ import {
 import { crc32c } from '../wal/crc32c.ts'
 import type { LogIdentity } from '../wal/record.ts'
 
-export const RESERVE_BYTES = 64 * 1024 * 1024
+const RESERVE_BYTES = 64 * 1024 * 1024
 
 const FORMAT = 1
 /** A list of 24 features and seven voters is a few kilobytes. */
@@ -40,7 +40,7 @@ const RESERVE_PIECE_BYTES = 1024 * 1024
 /** Another process may create or delete LOCK between two steps. After this many tries the folder counts as in use. */
 const LOCK_TRIES = 5
 
-export type Identity = {
+type Identity = {
   readonly nodeId: string
   /** 128 random bits, hexadecimal: a wiped node returns as another member (docs/design/consensus.md#identities). */
   readonly incarnation: string
@@ -117,8 +117,6 @@ function openAndLock(env: Env, path: string, { nodeId }: DirectoryOptions): Data
 }
 
 export const walFolder = (directory: DataDirectory): string => join(directory.path, 'wal')
-export const snapshotsFolder = (directory: DataDirectory): string => join(directory.path, 'snapshots')
-
 /** Contents of the headers of the log files. */
 export function logIdentity({ identity }: DataDirectory, cluster: Cluster): LogIdentity {
   return {

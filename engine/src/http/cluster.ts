@@ -168,7 +168,7 @@ function dropOf(body: JsonObject): ShardChange {
 }
 
 /** The document of `/cluster/info`, also part of `/status`. */
-export function infoDocument(handle: NodeHandle, cluster: ClusterHandle): ClusterInfo {
+function infoDocument(handle: NodeHandle, cluster: ClusterHandle): ClusterInfo {
   const info = cluster.info()
   const replica = handle.replica()
   const idsOf = (isVoter: boolean) => info.members.filter((each) => each.isVoter === isVoter).map(({ id }) => id)

@@ -90,7 +90,7 @@ export type ClusterHandle = {
   readonly resolver: () => ResolverStatus | undefined
 }
 
-export type Certificate = { readonly listener: 'tcp' | 'api' | 'cluster'; readonly notAfterMs: number }
+type Certificate = { readonly listener: 'tcp' | 'api' | 'cluster'; readonly notAfterMs: number }
 
 export type NodeHandle = {
   readonly version: string

@@ -56,7 +56,7 @@ export type Scrape = {
   readonly mainStallSeconds: number
 }
 
-export type Labels = { readonly [label: string]: string }
+type Labels = { readonly [label: string]: string }
 export type Sample = { readonly labels: Labels; readonly value: number | Buckets }
 
 type Value = number | Buckets | undefined

@@ -30,7 +30,7 @@ import { foreignness, SEED_FILE } from '../snapshot/snapshot.ts'
 import type { BootstrapStatus } from '../status.ts'
 import type { ClusterAnswer, ClusterRequest, PullRequest, PullStatus } from './handle.ts'
 
-export const PULL_LIMITS = {
+const PULL_LIMITS = {
   fileBytesMax: 64 * 2 ** 30,
   urlCharactersMax: 2_048,
   /** Retries after this long without data. */

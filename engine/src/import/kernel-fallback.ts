@@ -290,7 +290,7 @@ function createRoom(fallback: Fallback, context: number, text: number, length: n
 }
 
 /** Position of a night in the chunks of a row (layout.ts). */
-export function placeOf(u32: Uint32Array, row: number, night: number): number {
+function placeOf(u32: Uint32Array, row: number, night: number): number {
   const place = night - u32[(row >>> 2) + ROW.base]
   return place < 0 ? place + spanOf(u32) : place
 }

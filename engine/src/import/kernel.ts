@@ -13,7 +13,7 @@ export type LoadedImportKernel = {
   readonly implementation: 'wasm' | 'typescript'
 }
 
-export const IMPORT_KERNEL_FILE = new URL('../../build/import-kernel.wasm', import.meta.url)
+const IMPORT_KERNEL_FILE = new URL('../../build/import-kernel.wasm', import.meta.url)
 
 /** @returns undefined where the kernel is not built or cannot run on this machine */
 export function compileImportKernel(file: URL | string = IMPORT_KERNEL_FILE): WebAssembly.Module | undefined {

@@ -100,7 +100,7 @@ export function ranksOf(names: Names): Uint32Array {
   return ranks
 }
 
-export function bytesOf({ bytes, starts }: Names, name: number): Uint8Array {
+function bytesOf({ bytes, starts }: Names, name: number): Uint8Array {
   return bytes.subarray(starts[name], starts[name + 1])
 }
 

@@ -1,7 +1,7 @@
 /** Progress of an import, as a bar on a terminal and as JSON lines for programs. */
 
 /** In order. `errors` only after an error: the file is read again to report all of them. */
-export const PHASES = {
+const PHASES = {
   properties: 'reading properties',
   packages: 'reading packages',
   errors: 'looking for errors',

@@ -49,7 +49,7 @@ export type ShardsOptions = ImportOptions & {
   readonly onShard?: (summary: ImportSummary) => void
 }
 
-export type ShardPart = {
+type ShardPart = {
   readonly shardId: string
   readonly folder: string
   readonly segments: readonly string[]

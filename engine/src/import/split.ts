@@ -109,7 +109,7 @@ function columnsInFile(kind: ImportFileKind, order: ColumnOrder): string[] {
 }
 
 /** A range is at most this long, so that the threads end at about the same time. */
-export const RANGE_BYTES_MAX = 32 * 1024 * 1024
+const RANGE_BYTES_MAX = 32 * 1024 * 1024
 const RANGE_BYTES_MIN = 1024 * 1024
 const RANGES_A_THREAD = 8
 
@@ -118,9 +118,6 @@ export function rangeBytesFor(bytes: number, threads: number): number {
   const wanted = Math.ceil(bytes / (threads * RANGES_A_THREAD))
   return Math.min(RANGE_BYTES_MAX, Math.max(RANGE_BYTES_MIN, wanted))
 }
-
-/** A buffer must hold one line of maximum length and the rest of another. */
-export const BLOCK_CAPACITY_MIN = 2 * LINE_BYTES_MAX
 
 /**
  * Reads a range block by block. bytes[start, end) are whole lines; bytes[end, filled) begin the next one. After

@@ -98,7 +98,7 @@ export type SnapshotOffer = Common & {
 }
 export type TimeoutNow = Common & { readonly type: 'timeoutNow' }
 /** Sent to the leader by a node that received the request; carries no term (0). */
-export type TransferLeader = Common & { readonly type: 'transferLeader'; readonly target: number }
+type TransferLeader = Common & { readonly type: 'transferLeader'; readonly target: number }
 /** Term 0 in both. */
 export type ReadIndexMessage = Common & { readonly type: 'readIndex'; readonly context: number }
 export type ReadIndexReply = Common & {
@@ -119,5 +119,3 @@ export type Message =
   | TransferLeader
   | ReadIndexMessage
   | ReadIndexReply
-
-export type MessageType = Message['type']

@@ -47,28 +47,24 @@ import {
 } from './state.ts'
 import { tickTransfer, transferLeader } from './transfer.ts'
 
-export { applyConfiguration, type ChangeRefusal, proposeChange } from './changes.ts'
+export { applyConfiguration, proposeChange } from './changes.ts'
 export { RAFT_DEFECTS } from './defects.ts'
 export { campaign } from './elections.ts'
 export { installed } from './follower.ts'
-export { offerSnapshot, provideEntries, reportSnapshot, reportUnreachable, type Snapshot } from './leader.ts'
+export { offerSnapshot, provideEntries, reportSnapshot, reportUnreachable } from './leader.ts'
 export { readIndex } from './reads.ts'
 export {
   createRaft,
   type Dropped,
-  type HardState,
-  KEEP_BYTES,
   RAFT_LIMITS,
   type Raft,
   type RaftConfig,
-  type RaftLimits,
   type RestoredState,
-  type Role,
 } from './state.ts'
-export { abortTransfer, type TransferRefusal, transferLeader } from './transfer.ts'
+export { abortTransfer, transferLeader } from './transfer.ts'
 
 /** One slice of work of the thread that applies (docs/design/consensus.md#apply). */
-export const APPLY_ENTRIES_MAX = 1_024
+const APPLY_ENTRIES_MAX = 1_024
 
 /** Everything that is to be done now; taken at once (docs/design/consensus.md#hand-over). */
 export type Ready = {
@@ -478,7 +474,7 @@ export function setCounts(raft: Raft, peer: number, counts: boolean): void {
   if (raft.role === 'leader') commitByCounting(raft)
 }
 
-export type PeerStatus = {
+type PeerStatus = {
   readonly id: number
   readonly match: number
   readonly next: number

@@ -26,10 +26,10 @@ export const RAFT_LIMITS = {
   inflightBytes: 16 << 20,
   waitingReads: 10_000,
 } as const
-export type RaftLimits = { readonly [name in keyof typeof RAFT_LIMITS]: number }
+type RaftLimits = { readonly [name in keyof typeof RAFT_LIMITS]: number }
 
 /** Applied entries that stay in memory for peers that lag. */
-export const KEEP_BYTES = 32 << 20
+const KEEP_BYTES = 32 << 20
 
 export type RaftConfig = {
   readonly id: number
@@ -78,7 +78,7 @@ export type RestoredState = HardState & {
 
 export type Dropped = 'not-leader' | 'no-leader' | 'overloaded' | 'transferring'
 
-export type Handed = {
+type Handed = {
   readonly token: number
   readonly hardState: HardState
   /** What of the log it makes durable; a later cut takes from it (docs/design/consensus.md#hand-over). */
@@ -96,7 +96,7 @@ export type Read = {
 }
 
 /** Entries that a peer needs and only the disk holds: from `firstIndex`, not behind `lastIndex`, about `bytesMax`. */
-export type LogRead = {
+type LogRead = {
   readonly peer: number
   readonly firstIndex: number
   readonly lastIndex: number

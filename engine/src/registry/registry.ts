@@ -30,7 +30,7 @@ import type { Log, Schedule } from '../env.ts'
 import type { RegistryStatus } from '../status.ts'
 
 /** Pauses after failures: doubling, ± a fifth (docs/design/http.md#callers-of-the-registry). */
-export const BACKOFF_MS = { first: 100, max: 5_000, jitter: 0.2 } as const
+const BACKOFF_MS = { first: 100, max: 5_000, jitter: 0.2 } as const
 /** Changes of segments within this time are published together. */
 export const DEBOUNCE_MS = 200
 /** How often the registry's codec list is compared with that of the node. */

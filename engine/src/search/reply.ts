@@ -110,7 +110,7 @@ export function writeError(bytes: Uint8Array, at: number, end: number, correlati
   return stop
 }
 
-export function setU32(bytes: Uint8Array, at: number, value: number): void {
+function setU32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value & 0xff
   bytes[at + 1] = (value >>> 8) & 0xff
   bytes[at + 2] = (value >>> 16) & 0xff

@@ -204,7 +204,7 @@ export function readDegrees(values: Values, field: number, max: number): number 
  * Splits a list at its commas: entries are trimmed, empty ones and repeats dropped
  * (docs/design/protocol.md#text-and-lists).
  */
-export function readList(values: Values, field: number, entryBytesMax: number): void {
+function readList(values: Values, field: number, entryBytesMax: number): void {
   values.entries = 0
   if (!isGiven(values, field)) return
   const { bytes } = values.scan

@@ -22,9 +22,6 @@ import { packageHash } from '../store/digest.ts'
 
 export const BYTES_PER_WORD = 8
 export const BYTE_PLANES = 8
-/** packages, digest low, digest high: u32 each. */
-export const STATS_BYTES = 12
-
 /**
  * Both functions walk the nights of one range of rows. All arguments are addresses in the memory of the kernel but for
  * `nights` and `rows`. Addresses of words are multiples of 8, those of 32-bit cells multiples of 4.

@@ -19,7 +19,7 @@ const PAGE_BYTES = 65_536
 const ORIGIN = 64
 
 /** All larger numbers of room types share the last bucket of the histogram. */
-export const ROOMS_COUNTED_MAX = 24
+const ROOMS_COUNTED_MAX = 24
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 

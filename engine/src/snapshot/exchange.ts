@@ -53,7 +53,7 @@ import {
 import { chunksFolder, makeFolder, putChunk, snapshotsFolder } from './write.ts'
 
 /** Kept free beyond the need of a transfer, because the log continues meanwhile. */
-export const INCOMING_RESERVE_BYTES = 64 << 20
+const INCOMING_RESERVE_BYTES = 64 << 20
 
 export type ChunkName = { readonly digest: string; readonly bytes: number }
 
@@ -92,9 +92,9 @@ export type Newest = {
   readonly membership: Membership | undefined
 }
 
-export type Held = Newest & { readonly path: string }
+type Held = Newest & { readonly path: string }
 
-export type Plan = {
+type Plan = {
   readonly state: 'planned'
   readonly shardId: string
   readonly codecsOrderedHash: string
@@ -457,7 +457,7 @@ function dropLoad(exchanger: Exchanger, contentDigest: string): ExchangeAnswer {
 }
 
 /** Remaining files belong to no current offer. */
-export function dropIncoming({ env, dataDir }: Pick<Exchanger, 'env' | 'dataDir'>): void {
+function dropIncoming({ env, dataDir }: Pick<Exchanger, 'env' | 'dataDir'>): void {
   const { disk } = env
   const folder = incomingFolder(dataDir)
   if (!disk.stat(folder)) return

@@ -66,7 +66,7 @@ const CHUNK_MAGIC = 0x4b484356 // "VCHK"
 const MANIFEST_MAGIC = 0x464e4d56 // "VMNF"
 
 /** Kinds of blocks that this version writes and reads, in manifest order. */
-export const BLOCK_KINDS = {
+const BLOCK_KINDS = {
   /** The names of all dictionaries and the columns of the properties (sections.ts). */
   properties: 1,
   /** Segment, room type, rows and days of every table (sections.ts). */
@@ -97,9 +97,9 @@ export type Part = {
 
 export type Block = { readonly kind: BlockKind; readonly parts: readonly Part[] }
 
-export type Configuration = { readonly voters: readonly string[]; readonly learners: readonly string[] }
+type Configuration = { readonly voters: readonly string[]; readonly learners: readonly string[] }
 
-export type SegmentCount = { readonly name: string; readonly properties: number; readonly packages: number }
+type SegmentCount = { readonly name: string; readonly properties: number; readonly packages: number }
 
 /** The log position of the state; not part of the content digest. */
 export type Position = {

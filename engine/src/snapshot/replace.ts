@@ -32,7 +32,7 @@ import { decodeAll, type WordsPool } from './words-pool.ts'
 /** Polling interval for readers to leave; a search takes milliseconds. */
 const READERS_LOOK_MS = 1
 
-export type DecodeJob = {
+type DecodeJob = {
   readonly reader: SnapshotReader
   readonly memory: Memory
   readonly planeMap: PlaneMap

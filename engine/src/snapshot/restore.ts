@@ -37,7 +37,7 @@ import {
 } from './schema.ts'
 
 /** Bytes from a plane's words back to its cells packages, digest low, digest high. */
-export const STATS_BEFORE_WORDS = PLANE.words - PLANE.packages
+const STATS_BEFORE_WORDS = PLANE.words - PLANE.packages
 
 export type Prepared = {
   readonly planeMap: PlaneMap

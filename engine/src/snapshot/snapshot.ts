@@ -31,9 +31,9 @@ import { chunksFolder, snapshotsFolder } from './write.ts'
 
 export const SEED_FILE = 'seed.snapshot'
 /** Valid snapshots to keep; the older one is used when the newest turns out damaged. */
-export const SNAPSHOTS_KEPT = 2
+const SNAPSHOTS_KEPT = 2
 /** Maximum read rate of scrubbing (docs/design/storage.md#scrubbing). */
-export const SCRUB_BYTES_PER_SECOND = 10e6
+const SCRUB_BYTES_PER_SECOND = 10e6
 
 export type FoundSnapshot = { readonly path: string; readonly index: number; readonly term: number } & (
   | { readonly state: 'readable'; readonly head: SnapshotHead }

@@ -26,7 +26,7 @@ const ROWS_A_PART_MAX = 65_536
 /** Ranges begin on whole lines of a bitmap of rows, so that two threads never write the same byte of it. */
 const ROWS_ALIGNED = 128
 
-export type WordsSlice = {
+type WordsSlice = {
   readonly table: number
   readonly rowStart: number
   readonly rows: number

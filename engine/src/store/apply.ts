@@ -34,7 +34,7 @@ import { field, setField } from './table-fields.ts'
 import { dropBefore } from './window.ts'
 
 /** Interval in entries at which the leader logs its digest (docs/design/consensus.md#apply). */
-export const DIGEST_EVERY = 4_096
+const DIGEST_EVERY = 4_096
 
 const MARKS_MAX = 64
 

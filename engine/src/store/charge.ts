@@ -111,7 +111,7 @@ export function nameCharge(bytes: number): number {
 }
 
 /** Bytes of the entries and slots of a dictionary with so many names. */
-export function dictionaryCharge(names: number): number {
+function dictionaryCharge(names: number): number {
   if (names === 0) return 0
   const entries = Math.max(DICTIONARY_CAPACITY_MIN, powerOfTwo(names)) * DICTIONARY_ENTRY_BYTES
   return entries + 8 + Math.max(DICTIONARY_CAPACITY_MIN * 2, powerOfTwo(names * 2)) * 4

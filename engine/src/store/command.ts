@@ -50,7 +50,7 @@ export const REQUEST_KEY_BYTES = 24
 export const GIVEN = { availability: 1, price: 2, features: 4 } as const
 
 /** How each outcome is reported; index 0 is success. The number is replicated and stored with request keys. */
-export const OUTCOMES = [
+const OUTCOMES = [
   { wire: 'SUCCESS', text: '' },
   { wire: 'NOT_FOUND', text: 'property not found' },
   { wire: 'NOT_FOUND', text: 'room type not found' },

@@ -23,7 +23,7 @@ export type Memory = {
 }
 
 /** State of the writing thread. */
-export type Writer = {
+type Writer = {
   readonly records: Region
   readonly planes: Region
   readonly gap: Gap
@@ -83,7 +83,7 @@ export type GrowingTable = {
 }
 
 /** A larger index that is being filled (property-index.ts). Slots of the old one before `next` are copied. */
-export type IndexCopy = {
+type IndexCopy = {
   readonly slots: number
   next: number
   /** Slots that are not free, those of removed properties included. */
@@ -91,7 +91,7 @@ export type IndexCopy = {
 }
 
 /** The charge of a table: nights that count, largest row capacity of its columns, and bytes. */
-export type TableCharge = { planes: number; capacity: number; bytes: number }
+type TableCharge = { planes: number; capacity: number; bytes: number }
 
 /** The memory charge of the logical state (charge.ts). */
 export type Charge = {
@@ -108,8 +108,6 @@ export type Charge = {
   /** Bytes of the largest dictionary. */
   largestDictionary: number
 }
-
-export type Reader = { readonly memory: Memory }
 export type Store = { readonly memory: Memory; readonly writer: Writer }
 
 /** Blocks that readers may still access, with the epoch in which they were retired. */

@@ -35,7 +35,7 @@ export function nightGrowthBytes(memory: Memory, table: number): number {
   return planeBytes(field(memory, table + TABLE.capacity)) + LEAF_BYTES
 }
 
-export function slotOf(day: number): number {
+function slotOf(day: number): number {
   return day % DAY_SLOTS
 }
 

@@ -117,7 +117,7 @@ function prepareIndex(store: Store): void {
   }
 }
 
-export function dropIndexCopy(store: Store): void {
+function dropIndexCopy(store: Store): void {
   const { memory, writer } = store
   if (writer.indexCopy === undefined) return
   const { slots } = writer.indexCopy

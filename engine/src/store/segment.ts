@@ -461,7 +461,7 @@ function writeRoom(store: Store, entry: number, roomType: number, table: number,
 }
 
 /** A new list of another size with the same rooms. Readers use the old one until they look it up again. */
-export function resizeRooms(store: Store, property: number, capacity: number, without = 0): number {
+function resizeRooms(store: Store, property: number, capacity: number, without = 0): number {
   const { memory } = store
   const old = field(memory, property + PROPERTY.rooms)
   const count = old === 0 ? 0 : field(memory, old + ROOMS.count)

@@ -30,9 +30,7 @@ const LAYOUT_VERSION = 1
 const UNIT_SHIFT = 12
 const ROOMS_MIN = 4
 /** Growing writes are refused below this, so that an accepted one always finds memory. */
-export const MEMORY_RESERVE_BYTES = 16 << 20
-export const MEMORY_BYTES_MAX = 4 * 1024 ** 3
-
+const MEMORY_RESERVE_BYTES = 16 << 20
 export type StoreOptions = {
   /** Address space of the store, at most 4 GiB. Pages are committed on use. */
   memoryBytes: number
@@ -44,7 +42,7 @@ export type StoreOptions = {
   roomsHint?: number
 }
 
-export function createMemory(bytes: number): WebAssembly.Memory {
+function createMemory(bytes: number): WebAssembly.Memory {
   const pages = Math.floor(bytes / 65_536)
   assert(pages >= 64 && pages <= 65_536, 'the memory of a store is 4 MiB to 4 GiB')
   return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true })

@@ -50,7 +50,7 @@ export function packagesBefore(memory: Memory, day: number): number {
 }
 
 /** Marks all segments as not yet visited. */
-export function beginSweep(store: Store): void {
+function beginSweep(store: Store): void {
   const { sweep } = store.writer
   sweep.length = 0
   const capacity = state(store.memory, STATE.segmentCapacity)
@@ -121,18 +121,4 @@ export function freeUncounted(store: Store): void {
     const segment = segmentOf(memory, name)
     if (segment !== 0) forEachTable(memory, segment, (table) => freeUncountedPlanes(store, table))
   }
-}
-
-/** First and last day that hold a package, or undefined. */
-export function heldWindow(memory: Memory): { from: number; to: number } | undefined {
-  let from = 0
-  let to = 0
-  for (let i = 0; i < DAY_SLOTS; i++) {
-    const slot = STATE.slots + i * SLOT.cells
-    const day = state(memory, slot + SLOT.day)
-    if (day === 0 || state(memory, slot + SLOT.packages) === 0) continue
-    from = from === 0 ? day : Math.min(from, day)
-    to = Math.max(to, day)
-  }
-  return from === 0 ? undefined : { from, to }
 }

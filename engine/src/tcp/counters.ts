@@ -118,7 +118,7 @@ export function countError(counters: Counters, command: number, text: string): v
   if (code === '429') add(counters, COUNTER.rejectedRequests, 1)
 }
 
-export type Histogram = { readonly counts: number[]; readonly sum: number }
+type Histogram = { readonly counts: number[]; readonly sum: number }
 export type CommandCounts = {
   readonly total: number
   readonly queued: Histogram

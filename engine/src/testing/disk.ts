@@ -15,7 +15,7 @@ import { assert } from '@vacancy/shared'
 import type { Disk, FileStat } from '../env.ts'
 import type { Random } from './random.ts'
 
-export const SECTOR_BYTES = 512
+const SECTOR_BYTES = 512
 
 type FileEffect =
   /** The file grew to so many bytes. `lost`: a failed sync has dropped it, and no later one brings it back. */
@@ -53,7 +53,7 @@ type Folder = {
 
 type Node = File | Folder
 
-export type DiskCall =
+type DiskCall =
   | 'open'
   | 'create'
   | 'read'
@@ -482,7 +482,7 @@ function callSite(): string {
     .join(' < ')
 }
 
-export function errno(code: string, path: string): Error {
+function errno(code: string, path: string): Error {
   return Object.assign(new Error(`${code}: ${path}`), { code, path })
 }
 

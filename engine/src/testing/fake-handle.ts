@@ -46,7 +46,7 @@ export const REPLICA: ReplicaStatus = {
   diskFull: false,
 }
 
-export const SNAPSHOT: SnapshotInfo = {
+const SNAPSHOT: SnapshotInfo = {
   id: 'snapshot-000000000100',
   createdMs: NOON - 60_000,
   shardId: 's1',
@@ -106,7 +106,7 @@ export function fakeHandle(differs: Partial<NodeHandle> = {}): NodeHandle {
 }
 
 /** A voter that follows, as its leader sees it. */
-export const FOLLOWER: MemberStatus = {
+const FOLLOWER: MemberStatus = {
   id: 'n2',
   role: 'follower',
   isVoter: true,

@@ -42,8 +42,8 @@ export type NodeInMemory = {
 
 /** Fields by name, whatever the command: tests make them up from tables. */
 export type LooseFields = { readonly [name: string]: unknown }
-export type LooseResult = { readonly properties?: readonly FoundStay[]; readonly propertyIds?: readonly string[] }
-export type FoundStay = {
+type LooseResult = { readonly properties?: readonly FoundStay[]; readonly propertyIds?: readonly string[] }
+type FoundStay = {
   readonly propertyId: string
   readonly days: readonly { availability: number; finalPrice: number; rateFeatures: readonly string[] }[]
 }

@@ -15,8 +15,8 @@ import { createNodeInMemory, type NodeInMemory, SAMPLE_CODECS } from './node-in-
 
 const SERVING_READER = 1
 
-export type ReadOfReplica = { readonly token: number; readonly isLinearizable: boolean; readonly minIndex: number }
-export type ProposedWrite = { readonly token: number; readonly command: Uint8Array }
+type ReadOfReplica = { readonly token: number; readonly isLinearizable: boolean; readonly minIndex: number }
+type ProposedWrite = { readonly token: number; readonly command: Uint8Array }
 
 export type TestedThread = {
   readonly node: NodeInMemory

@@ -12,7 +12,7 @@ import { createRandom } from './random.ts'
 
 type Timer = { readonly atMs: number; readonly order: number; readonly run: () => void }
 
-export type LogLine = { level: keyof Log; message: string; fields: object }
+type LogLine = { level: keyof Log; message: string; fields: object }
 
 export type Simulation = {
   readonly env: Env

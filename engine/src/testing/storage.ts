@@ -57,7 +57,7 @@ export type Violation = { readonly at: number; readonly how: string; readonly er
 const PASSES: Watcher = () => undefined
 
 /** The operations of a run that nothing disturbs. */
-export function operationsOf<Ledger>(scenario: Scenario<Ledger>, watcher = PASSES): DiskOperation[] {
+function operationsOf<Ledger>(scenario: Scenario<Ledger>, watcher = PASSES): DiskOperation[] {
   const disk = watched(createSimulatedDisk(), watcher)
   scenario.run(disk, scenario.createLedger())
   return disk.operations

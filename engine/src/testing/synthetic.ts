@@ -6,8 +6,6 @@
 import { createCodecList } from '@vacancy/shared'
 import { finishStore, type Prepared, prepareStore } from '../snapshot/restore.ts'
 import type { Names, PropertyColumns, TableShape } from '../snapshot/schema.ts'
-import { hashOfName, NAMES } from '../store/dictionary.ts'
-import { packageHash, rowKey } from '../store/digest.ts'
 import { PLANE, TABLE } from '../store/layout.ts'
 import type { PutWord } from '../store/planes.ts'
 import type { Store } from '../store/store.ts'
@@ -170,23 +168,4 @@ function fillWords(store: Store, put: PutWord, prepared: Prepared, below: (n: nu
       memory.u32[(words - PLANE.words + PLANE.day) >>> 2] = day
     }
   }
-}
-
-/** Digest of one plane as the store would keep it; for tests that fill planes by hand. */
-export function planeDigest(store: Store, table: number, plane: number, rows: number): { low: number; high: number } {
-  const { memory } = store
-  const roomType = field(memory, table + TABLE.roomType)
-  const ids = field(memory, table + TABLE.rowIds)
-  const day = field(memory, plane + PLANE.day)
-  let low = 0
-  let high = 0
-  for (let row = 0; row < rows; row++) {
-    const lo = field(memory, plane + PLANE.words + row * 8)
-    const hi = field(memory, plane + PLANE.words + row * 8 + 4)
-    const key = (lane: 0 | 1) =>
-      rowKey(lane, memory.u8, ids + row * 16, hashOfName(memory, NAMES.roomType, roomType, lane))
-    low = (low + packageHash(0, key(0), day, lo, hi)) | 0
-    high = (high + packageHash(1, key(1), day, lo, hi)) | 0
-  }
-  return { low, high }
 }

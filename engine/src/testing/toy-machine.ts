@@ -25,7 +25,7 @@ import {
   writeU32,
 } from '../store/command.ts'
 
-export const REGISTERS_MAX = 64
+const REGISTERS_MAX = 64
 const KIND_OF = {
   set: KIND.setAvailability,
   increase: KIND.increaseAvailability,
@@ -102,7 +102,7 @@ export function writeToyCommand(writer: CommandWriter, command: ToyCommand): voi
   writeU32(writer, attempt)
 }
 
-export type LoggedToy = {
+type LoggedToy = {
   readonly kind: number
   readonly register: number
   readonly amount: number
@@ -112,7 +112,7 @@ export type LoggedToy = {
 }
 
 /** A logged command of the workload; undefined when it is none. */
-export function toyCommandAt(bytes: Uint8Array, start: number, end: number): LoggedToy | undefined {
+function toyCommandAt(bytes: Uint8Array, start: number, end: number): LoggedToy | undefined {
   const view = viewOf(bytes)
   const body = bodyOf(view, start)
   const kind = view.getUint16(start, true)
@@ -164,10 +164,6 @@ function setTime(machine: ToyMachine, timeMs: number): void {
   machine.setToMs = timeMs
   machine.timeMs = timeMs
   machine.lastMaintenanceDay = Math.min(machine.lastMaintenanceDay, dayOf(timeMs))
-}
-
-export function lastToySetTime({ timeSets: count, setFromMs: fromMs, setToMs: toMs }: ToyMachine) {
-  return count === 0 ? undefined : { count, fromMs, toMs, importNights: undefined, droppedFrom: undefined }
 }
 
 function dropBefore(machine: ToyMachine, day: number): void {

@@ -26,13 +26,13 @@ import { createSimulation, type Simulation } from './simulation.ts'
 
 /** The first bytes of a toy command's body; what it is answered with. */
 export type Command = { readonly token: number; readonly value: number; readonly bytes?: number }
-export type Answer = { readonly code: number; readonly value: number; readonly index: number }
+type Answer = { readonly code: number; readonly value: number; readonly index: number }
 
 /** Commands with this value are refused by the state machine, deterministically. */
 export const UNLUCKY = 4_000_000_013
 const UNLUCKY_CODE = 6
 
-export type ToySnapshot = { readonly index: number; readonly term: number; readonly values: readonly number[] }
+type ToySnapshot = { readonly index: number; readonly term: number; readonly values: readonly number[] }
 
 export type ToyReplica = {
   readonly simulation: Simulation

@@ -73,7 +73,7 @@ export const FRAME_HEADER_BYTES = 44
 /** Version, kind and two zeros. */
 const HEADER_WORD_BYTES = 4
 
-export const FRAME_LIMITS = {
+const FRAME_LIMITS = {
   /** Members, and each list of raft ids, of a configuration. 7 voters in both halves and 16 learners fit. */
   members: 64,
   /** Names of `--initial-voters`. */
@@ -96,24 +96,24 @@ export type FrameCommon = {
 }
 
 /** A node's report about itself, from which nodes also learn of each other (formation.ts). */
-export type FormationFrame = FormationReport & { readonly type: 'formation' }
-export type JoinFrame = {
+type FormationFrame = FormationReport & { readonly type: 'formation' }
+type JoinFrame = {
   readonly type: 'join'
   readonly node: string
   readonly incarnation: string
   readonly isInitialVoter: boolean
 }
-export type JoinedFrame = {
+type JoinedFrame = {
   readonly type: 'joined'
   /** Raft id of the requesting node. */
   readonly member: number
   readonly configuration: Configuration
 }
 /** Reply to a join, or to a formation frame of a node that this shard refuses. */
-export type RefusedFrame = { readonly type: 'refused'; readonly reason: string; readonly detail: string }
+type RefusedFrame = { readonly type: 'refused'; readonly reason: string; readonly detail: string }
 
 export const ADMIN_KINDS = ['promote', 'demote', 'transfer', 'load', 'drop-load', 'set-time'] as const
-export type AdminKind = (typeof ADMIN_KINDS)[number]
+type AdminKind = (typeof ADMIN_KINDS)[number]
 export type AdminFrame = {
   readonly type: 'admin'
   /** Chosen by the requesting node; the reply repeats it. */
@@ -126,7 +126,7 @@ export type AdminFrame = {
   /** Other parameters of a kind as JSON; empty for none. */
   readonly detail: string
 }
-export type AdminReplyFrame = {
+type AdminReplyFrame = {
   readonly type: 'adminReply'
   readonly id: number
   readonly ok: boolean
@@ -134,7 +134,7 @@ export type AdminReplyFrame = {
   readonly status: number
   readonly text: string
 }
-export type ChunkHaveFrame = {
+type ChunkHaveFrame = {
   readonly type: 'chunkHave'
   /** Chunks that the sender has; undefined requests them. */
   readonly digests: readonly string[] | undefined
@@ -199,7 +199,7 @@ type Type = PeerFrame['type']
 type FrameOf<T extends Type> = PeerFrame & { readonly type: T }
 
 /** Why a frame is dropped; each reason has a counter. */
-export const FRAME_FAULTS = [
+const FRAME_FAULTS = [
   /** Too short or too long, or its fields are inconsistent. */
   'malformed',
   'version',
@@ -286,7 +286,7 @@ export type FrameOwner = {
  * @param peer node named by the transport
  * @returns '' when it may
  */
-export function faultOf(owner: FrameOwner, peer: string, { common, frame }: DecodedFrame): FrameFault | '' {
+function faultOf(owner: FrameOwner, peer: string, { common, frame }: DecodedFrame): FrameFault | '' {
   const own = owner.common
   if (common.version !== own.version) return 'version'
   if (!fits(own.clusterId, common.clusterId)) return 'cluster'

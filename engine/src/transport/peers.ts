@@ -20,7 +20,7 @@ import {
 } from './frames.ts'
 import type { StreamKind, Transport, TransportEvents } from './transport.ts'
 
-export type PeerHandler = {
+type PeerHandler = {
   onFrame(peer: string, frame: PeerFrame): void
   onOpen?(peer: string, stream: StreamKind): void
   onClosed?(peer: string, stream: StreamKind, isDead: boolean): void

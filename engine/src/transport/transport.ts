@@ -35,6 +35,3 @@ export type Transport = {
   setPeers(peers: readonly string[]): void
   close(): Promise<void>
 }
-
-/** Creates a transport: the real one from certificates and an address book, the simulated one from a network. */
-export type OpenTransport = (events: TransportEvents) => Promise<Transport>

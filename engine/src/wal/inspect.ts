@@ -8,7 +8,7 @@ import type { HardState, SnapshotMark } from './payload.ts'
 import type { LogIdentity } from './record.ts'
 import { type Damage, type EntryVisitor, type LogScan, listLogFiles, replayEntries, scanLog, termAt } from './scan.ts'
 
-export type FileInspection = {
+type FileInspection = {
   readonly name: string
   readonly bytes: number
   readonly sequence: number

@@ -28,7 +28,7 @@ import { crc32c } from './crc32c.ts'
 export const FILE_HEADER_BYTES = 4096
 export const RECORD_HEADER_BYTES = 32
 export const PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
-export const FORMAT_VERSION = 1
+const FORMAT_VERSION = 1
 export const RECORD_TYPE = { entries: 1, hardState: 2, snapshotMark: 3, fileEnd: 4, identity: 5 } as const
 export type RecordType = (typeof RECORD_TYPE)[keyof typeof RECORD_TYPE]
 

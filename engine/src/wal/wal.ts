@@ -55,11 +55,11 @@ export const LOG_FILE_BYTES = 64 * 1024 * 1024
  * Kept at the end of each file for hard states, marks and the end record, also on a full disk
  * (docs/design/storage.md#group-commit).
  */
-export const FILE_RESERVE_BYTES = 64 * 1024
+const FILE_RESERVE_BYTES = 64 * 1024
 /** docs/design/storage.md#group-commit. One group holds at most this much and one entry. */
 export const GROUP_BYTES_MAX = 1024 * 1024
 /** The next file is synced in steps: one sync of 64 MiB would hold up the commits behind it. */
-export const PREPARE_SYNC_BYTES = 4 * 1024 * 1024
+const PREPARE_SYNC_BYTES = 4 * 1024 * 1024
 
 const NEXT_FILE = 'next.tmp'
 /** What zeros and copies are written in. */
