@@ -291,7 +291,7 @@ function finish(connection: Connection, error: VacancyCallError): void {
   connection.listener.closed(connection, error)
 }
 
-export function addressOf({ settings: { address } }: Connection): string {
+function addressOf({ settings: { address } }: Connection): string {
   return textOfAddress(address)
 }
 

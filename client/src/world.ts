@@ -18,7 +18,7 @@ export type World = {
   getText(url: URL, options: GetOptions): Promise<string>
 }
 
-export type GetOptions = {
+type GetOptions = {
   readonly token: string | undefined
   readonly tls: ConnectionOptions | undefined
   readonly answerMs: number

@@ -18,7 +18,7 @@ import {
 } from '@vacancy/shared/wire'
 
 export const CODECS = createCodecList(['breakfast', 'late_checkout', 'sea_view'])
-export const BASE_YEAR = 2026
+const BASE_YEAR = 2026
 
 export type ReceivedRequest = {
   readonly command: CommandName
@@ -31,7 +31,7 @@ export type ReceivedRequest = {
   refuse(text: string): void
 }
 
-export type Peer = {
+type Peer = {
   readonly socket: Socket
   /** All bytes received. */
   received: Buffer
