@@ -29,7 +29,7 @@ export type ResolverTable = {
   readonly any: ReadonlyMap<string, ResolvedAddress>
 }
 
-export const EMPTY_TABLE: ResolverTable = {
+const EMPTY_TABLE: ResolverTable = {
   nodes: new Map(),
   bridges: new Map(),
   routers: new Map(),

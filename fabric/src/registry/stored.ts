@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { createState, type RegistryState, register, restoreClaims } from './state.ts'
 
 /** A different number belongs to another program version. */
-export const STORED_FORMAT = 1
+const STORED_FORMAT = 1
 
 const count = z.int().nonnegative()
 const id = z.string().refine((text) => parseId(text) !== undefined, `must be ${ID_RULE}`)
