@@ -15,7 +15,7 @@ import { csrfOf, hashSecret, newSecret } from './secrets.ts'
 import type { AccessTables } from './tables.ts'
 
 /** A one-time link is good for a day. */
-export const LINK_MS = 86_400_000
+const LINK_MS = 86_400_000
 
 type NewSession = {
   readonly personId: string

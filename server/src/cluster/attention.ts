@@ -14,7 +14,7 @@ import { secondsText } from '../history/figures.ts'
 import { grouped, hasMismatch, lagText, time } from './derive.ts'
 import type { NodeLimits } from './observation.ts'
 
-export const ATTENTION = {
+const ATTENTION = {
   memoryShare: 0.85,
   connectionsShare: 0.8,
   windowDays: 7,

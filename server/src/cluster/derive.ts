@@ -44,7 +44,7 @@ export type ShardMemory = {
   readonly differing: ReadonlyMap<string, Divergence>
 }
 
-export type Divergence = { readonly leader: string; readonly index: number }
+type Divergence = { readonly leader: string; readonly index: number }
 
 export type ShardFacts = {
   readonly id: string
@@ -183,7 +183,7 @@ type NodeContext = {
 }
 
 /** A node as it is shown. */
-export function deriveNode(seen: NodeObservation, context: NodeContext): NodeView {
+function deriveNode(seen: NodeObservation, context: NodeContext): NodeView {
   const { address, status, info } = seen
   const { now, leader, members, leaderSeen } = context
   const member = (leaderSeen?.info?.value ?? info?.value)?.nodes.find(({ id }) => id === address.id)

@@ -33,7 +33,7 @@ export type DiscoveryConfig = {
   readonly nodeToken: string | undefined
 }
 
-export type Topology = z.infer<typeof topologyBody>
+type Topology = z.infer<typeof topologyBody>
 
 export type RegistryState = {
   readonly address: string | null

@@ -22,7 +22,7 @@ export class NodeHttpError extends Error {
   }
 }
 
-export type HttpRequest = {
+type HttpRequest = {
   readonly method?: 'GET' | 'POST'
   readonly body?: unknown
   readonly token?: string | undefined

@@ -16,7 +16,7 @@ export const SOURCES = [
 ] as const
 export type SourcePath = (typeof SOURCES)[number]
 
-export type SourceError = { readonly code: string; readonly message: string; readonly since: number }
+type SourceError = { readonly code: string; readonly message: string; readonly since: number }
 
 /** The last try of one path, good or bad. Times are wall milliseconds. */
 export type Source = {

@@ -15,7 +15,7 @@ type Level = PlanCheck['level']
 type Picture = Plan['before']
 
 /** The checks of each kind by their id, so that tests and pages can name them. */
-export type CheckId =
+type CheckId =
   | 'leader'
   | 'target'
   | 'target-voter'
@@ -444,7 +444,7 @@ function nodeOf(shard: ShardView, id: string | null | undefined): NodeView | und
   return shard.nodes.find((node) => node.id === id)
 }
 
-export function pictureOf(shard: ShardView): Picture {
+function pictureOf(shard: ShardView): Picture {
   return {
     nodes: shard.nodes.map(({ id, role, level, says }) => ({ node: id, role, level, says })),
     leader: shard.leader,
@@ -487,7 +487,7 @@ function others(shard: ShardView, name: string, fits: (node: NodeView) => boolea
 
 // What it costs
 
-export function pauseOf(context: PlanContext): Plan['writePause'] {
+function pauseOf(context: PlanContext): Plan['writePause'] {
   const { shard, clusterPause } = context
   const reported = shard.writePause ?? clusterPause
   if (!reported) return null

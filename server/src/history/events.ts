@@ -5,7 +5,7 @@ import type { Log } from '@vacancy/shared/node'
 import { secondsText } from './figures.ts'
 import type { HistoryDatabase } from './tables.ts'
 
-export const EVENTS = {
+const EVENTS = {
   keptMs: 72 * 3_600_000,
   rowsMax: 500_000,
   /** Newest ones that the overview shows. */

@@ -6,7 +6,7 @@ import { SHARD_LEADERSHIP, type ShardLeadership, type ShardView } from '@vacancy
 import type { Log } from '@vacancy/shared/node'
 import type { HistoryDatabase } from './tables.ts'
 
-export const LEADERSHIP = {
+const LEADERSHIP = {
   keptMs: 72 * 3_600_000,
   rowsMax: 500_000,
   /** A crash forgets at most this much. */

@@ -25,7 +25,7 @@ import { significant } from './figures.ts'
 
 const FINE = { slots: 360, ms: 10_000 } as const
 const COARSE = { slots: 1_440, ms: 60_000 } as const
-export const SERIES_LIMITS = { bytesMax: 96 << 20, namesMax: 20, fileBytesMax: 128 << 20 } as const
+const SERIES_LIMITS = { bytesMax: 96 << 20, namesMax: 20, fileBytesMax: 128 << 20 } as const
 
 const NAMES = Object.keys(SERIES) as SeriesName[]
 /** Of a shard and of the whole: sums, and the worst of its nodes. */

@@ -119,7 +119,7 @@ function isLoopback(address: string): boolean {
 }
 
 /** Whether a browser says that another site's page asks. Programs say nothing of the kind. */
-export function isForeignPage(headers: IncomingHttpHeaders, { baseUrl }: Pick<HttpOptions, 'baseUrl'>): boolean {
+function isForeignPage(headers: IncomingHttpHeaders, { baseUrl }: Pick<HttpOptions, 'baseUrl'>): boolean {
   const { origin, host } = headers
   const fetchSite = headers['sec-fetch-site']
   if (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none') return true

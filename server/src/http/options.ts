@@ -38,7 +38,7 @@ export type HttpOptions = {
   readonly onRefusal: (reason: Refusal) => void
 }
 
-export type Refusal = 'unauthenticated' | 'forbidden' | 'cross-site' | 'host' | 'too-many'
+type Refusal = 'unauthenticated' | 'forbidden' | 'cross-site' | 'host' | 'too-many'
 
 // biome-ignore lint/suspicious/noExplicitAny: the parts of a FastifyInstance's type that differ by logger and types.
 export type App = FastifyInstance<any, any, any, any, any>

@@ -60,7 +60,7 @@ function daysOf(from: string | undefined, properties: number, packages: readonly
 }
 
 /** What a shard serves, by the word of its leader, else of any node that answers. */
-export async function shardSide(cluster: Cluster, shard: string, at: string): Promise<Side> {
+async function shardSide(cluster: Cluster, shard: string, at: string): Promise<Side> {
   const view = cluster.shard(shard)
   const nodes = cluster.addresses(shard)
   if (!view || nodes.length === 0) {

@@ -26,7 +26,7 @@ import {
   snapshotRows,
 } from './snapshot-store.ts'
 
-export async function codecHash(snapshots: Snapshots): Promise<string | undefined> {
+async function codecHash(snapshots: Snapshots): Promise<string | undefined> {
   try {
     return (await snapshots.codecs(undefined)).hash
   } catch (error) {

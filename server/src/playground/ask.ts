@@ -144,7 +144,7 @@ function problemOf(error: unknown, node: string): unknown {
 }
 
 /** Whether a problem means that there is no such thing. */
-export function isNotFound(error: unknown): boolean {
+function isNotFound(error: unknown): boolean {
   return error instanceof ProblemError && error.code === 'wire-not-found'
 }
 

@@ -49,7 +49,7 @@ export async function relax(
 type Looser = { readonly field: string; readonly entry: string | null; readonly fields: RequestFields }
 
 /** The search without each of its filters, without limit and explanation. */
-export function looserThan(command: SearchCommand, fields: RequestFields): Looser[] {
+function looserThan(command: SearchCommand, fields: RequestFields): Looser[] {
   const { limit: _, explain: __, ...plain } = fields
   const looser: Looser[] = []
   for (const together of FILTERS) {

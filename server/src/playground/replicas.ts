@@ -97,7 +97,7 @@ async function readAt(reach: Reach, { shard, node, command, fields, signal, wait
 }
 
 /** A result as rows by their key: what was asked may come in any order. */
-export function rowsOf(result: ReplyResult): Map<string, string> {
+function rowsOf(result: ReplyResult): Map<string, string> {
   if (result.properties) {
     return new Map(result.properties.map(({ propertyId, days }) => [propertyId, days.map(nightText).join(' · ')]))
   }

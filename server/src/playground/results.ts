@@ -23,7 +23,7 @@ import type { PlaygroundDatabase, PlaygroundTables } from './tables.ts'
 const DAY_MS = 86_400_000
 const SEAL_KEY_BYTES = 32
 
-export type Sealed = {
+type Sealed = {
   /** Id of who ran it. */
   readonly person: string
   /** The node that was asked for. */

@@ -24,7 +24,7 @@ export function csvFiles(hotels: number, nights: number): { properties: Buffer; 
 }
 
 /** As the console computes it, over the whole file at once. */
-export function fingerprint(bytes: Buffer): string {
+function fingerprint(bytes: Buffer): string {
   const end = bytes.subarray(Math.max(0, bytes.length - MEBIBYTE))
   return sha256(Buffer.concat([Buffer.from(`${bytes.length}\n`), bytes.subarray(0, MEBIBYTE), end]))
 }

@@ -88,7 +88,7 @@ export type Simulated = {
   readonly close: () => Promise<void>
 }
 
-export type SimAct = {
+type SimAct = {
   readonly shard?: string
   readonly node?: string
   readonly milliseconds?: number
