@@ -89,8 +89,6 @@ const SHAPES = {
 } as const satisfies { readonly [name: string]: ReactNode }
 
 export type IconName = keyof typeof SHAPES
-export const ICON_NAMES = Object.keys(SHAPES) as readonly IconName[]
-
 /** Decoration beside a word, or named by what holds it: hidden from the accessibility tree. */
 export function Icon({ name, size = 16, className }: { name: IconName; size?: number; className?: string }) {
   return (

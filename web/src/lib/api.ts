@@ -17,7 +17,7 @@ type Extras = {
   readonly bytes?: Blob | Uint8Array<ArrayBuffer>
 }
 
-export type CallInput<N extends ControlRouteName> = Part<'params', RouteInput<N>['params']> &
+type CallInput<N extends ControlRouteName> = Part<'params', RouteInput<N>['params']> &
   Part<'query', RouteInput<N>['query']> &
   Part<'body', RouteInput<N>['body']> &
   Extras
@@ -63,11 +63,6 @@ export async function call<N extends ControlRouteName>(name: N, ...[input]: Call
   const answer = await ask(name, (input ?? {}) as Input)
   if (answer.status === 204) return undefined as RouteAnswer<N>
   return (await answer.json()) as RouteAnswer<N>
-}
-
-/** Asks for anything else: bytes, text, headers. Refusals are thrown here as well. */
-export function callRaw<N extends ControlRouteName>(name: N, ...[input]: CallArguments<N>): Promise<Response> {
-  return ask(name, (input ?? {}) as Input)
 }
 
 /** The address of a route, for links and downloads. */

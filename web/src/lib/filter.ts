@@ -1,6 +1,6 @@
 /** What is typed into a filter box: words, and pairs such as `state:behind` or `lag:>1000`. */
 
-export type FilterPair = { readonly key: string; readonly op: ':' | '>' | '<'; readonly value: string }
+type FilterPair = { readonly key: string; readonly op: ':' | '>' | '<'; readonly value: string }
 export type Filter = { readonly words: readonly string[]; readonly pairs: readonly FilterPair[] }
 
 const TOKEN = /(?:[^\s"]|"[^"]*"?)+/g

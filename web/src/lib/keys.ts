@@ -65,7 +65,7 @@ function onKeyDown(event: KeyboardEvent): void {
 }
 
 /** `mod+k`, `shift` only where it makes no letter of its own. */
-export function pressed({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): string {
+function pressed({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): string {
   if (altKey) return ''
   return ctrlKey || metaKey ? `mod+${key.toLowerCase()}` : key
 }

@@ -4,8 +4,8 @@ import type { Preferences } from '@vacancy/shared/contract'
 export type Look = Pick<Preferences, 'theme' | 'density'>
 
 export const LOOK_COOKIE = 'vacancy-look'
-export const THEMES = ['system', 'light', 'dark', 'contrast'] as const satisfies readonly Look['theme'][]
-export const DENSITIES = ['comfortable', 'compact', 'dense'] as const satisfies readonly Look['density'][]
+const THEMES = ['system', 'light', 'dark', 'contrast'] as const satisfies readonly Look['theme'][]
+const DENSITIES = ['comfortable', 'compact', 'dense'] as const satisfies readonly Look['density'][]
 
 const LOOK_SECONDS = 400 * 86_400
 

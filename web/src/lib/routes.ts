@@ -5,7 +5,7 @@ const part = encodeURIComponent
 type Query = { readonly [name: string]: string | undefined }
 
 /** Puts query parameters behind a path; those without a value are left out. */
-export function withQuery(path: string, query: Query): string {
+function withQuery(path: string, query: Query): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value) search.set(name, value)
   return search.size === 0 ? path : `${path}?${search}`

@@ -4,8 +4,6 @@ import { FirstPaintContext } from './first-paint.ts'
 
 /** Below it tables of few rows become cards. */
 export const NARROW = '(max-width: 599.98px)'
-export const REDUCED_MOTION = '(prefers-reduced-motion: reduce)'
-
 /** Whether a media query holds. The server can only guess whether the window is narrow; others are false on it. */
 export function useMedia(query: string): boolean {
   const { isNarrow } = use(FirstPaintContext)

@@ -4,7 +4,7 @@ import type { IconName } from '../icons/icon.tsx'
 import { Button, type ButtonKind } from './button.tsx'
 import { IconButton } from './icon-button.tsx'
 
-export type MenuItem =
+type MenuItem =
   | {
       readonly label: string
       readonly icon?: IconName

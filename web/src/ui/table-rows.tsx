@@ -25,7 +25,7 @@ export type Column<R> = {
 }
 
 export type Sort = { readonly column: string; readonly down: boolean }
-export type RowData = { readonly [attribute: `data-${string}`]: string | number | undefined }
+type RowData = { readonly [attribute: `data-${string}`]: string | number | undefined }
 
 export type TableProps<R> = {
   /** Its name: "Members". */

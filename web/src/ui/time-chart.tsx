@@ -4,7 +4,7 @@ import { lazy, Suspense, useId, useMemo, useState } from 'react'
 import { clock, count, NONE, utc } from '../lib/format.ts'
 import { IconButton } from './icon-button.tsx'
 
-export type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }
+type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }
 export type ChartMark = { readonly at: string; readonly label: string; readonly href?: string }
 
 export type TimeChartProps = {

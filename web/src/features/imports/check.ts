@@ -99,7 +99,7 @@ export const FINDINGS = {
     act: 'Such packages are left out and counted.',
   },
 } as const satisfies { readonly [kind: string]: Spec }
-export type FindingKind = keyof typeof FINDINGS
+type FindingKind = keyof typeof FINDINGS
 
 export type Finding = {
   readonly file: FileKind

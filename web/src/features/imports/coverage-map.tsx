@@ -160,7 +160,7 @@ function Picture({ title, from, segments, isDifference = false }: CoverageProps)
   )
 }
 
-export function dateOf(from: string, days: number): string {
+function dateOf(from: string, days: number): string {
   return new Date(Date.parse(from) + days * DAY_MS).toISOString().slice(0, 10)
 }
 

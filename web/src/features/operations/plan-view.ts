@@ -5,7 +5,7 @@
 
 import type { Plan } from '@vacancy/shared/contract'
 
-export const REASON_CHARACTERS_MIN = 8
+const REASON_CHARACTERS_MIN = 8
 export const REASON_CHARACTERS_MAX = 500
 
 export type Confirming = { readonly reason: string; readonly typed: string }

@@ -192,7 +192,7 @@ export function faultAt(text: string): number {
   return at
 }
 
-export function placeOf(text: string, at: number): { readonly line: number; readonly column: number } {
+function placeOf(text: string, at: number): { readonly line: number; readonly column: number } {
   const before = text.slice(0, at).split('\n')
   return { line: before.length, column: (before.at(-1) ?? '').length + 1 }
 }

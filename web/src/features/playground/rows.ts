@@ -1,6 +1,5 @@
 /** Results as rows and columns, for the table, the calendar and files. */
 import type { NightPackage, Result } from '@vacancy/shared/wire'
-import type { QueryCommand } from './catalogue.ts'
 
 export type Answered = { readonly command: string; readonly result: { readonly [name: string]: unknown } }
 
@@ -79,8 +78,4 @@ function cellOf(value: string | number): string {
   const safe =
     /^[\s\u00a0]*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(value) || /^[\t\r\n]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-}
-
-export function isStayCommand(command: string): command is QueryCommand {
-  return command === 'SEARCHAVAIL' || command === 'GETPROPROOMDAY'
 }

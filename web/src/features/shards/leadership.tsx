@@ -42,7 +42,7 @@ export default function Leadership({ shard }: { readonly shard: string }) {
 }
 
 /** "3 elections, longest gap 1.9 s": what is not known is said, too. */
-export function leadershipSays(data: ShardLeadership): string {
+function leadershipSays(data: ShardLeadership): string {
   const unknownMs = Date.parse(data.to) - Date.parse(data.from) - data.knownMs
   const gap =
     data.longestGapMs === null ? 'no time without a leader seen' : `longest gap ${duration(data.longestGapMs)}`

@@ -25,7 +25,7 @@ import { NotThere } from './not-there.tsx'
 import { openInPlayground } from './open-in-playground.ts'
 import { bestTarget, shardText, spareSays, whyNoTransfer } from './shard-view.ts'
 
-export type ShardTab = 'members' | 'snapshots' | 'events' | 'metrics' | 'config'
+type ShardTab = 'members' | 'snapshots' | 'events' | 'metrics' | 'config'
 
 type ShardFrameProps = {
   readonly id: string

@@ -3,9 +3,6 @@
 import type { NodeView, ShardView } from '@vacancy/shared/contract'
 import { counted, duration } from '../../lib/format.ts'
 
-/** States in which nobody can be asked to hand leadership over, or the shard cannot write. */
-const LEADERLESS: readonly ShardView['state'][] = ['unknown', 'forming', 'quorum-lost', 'no-leader', 'electing']
-
 /** Why leadership cannot be transferred now, in a sentence; undefined when it can be planned. */
 export function whyNoTransfer(shard: ShardView): string | undefined {
   if (shard.mode === 'standalone') return 'Nothing to transfer: a standalone node has no copies'
@@ -98,10 +95,6 @@ export function waitSays({ votersUp, majority, electionTimeoutMs }: ShardView): 
     return `A new leader is usually chosen within one election timeout, ${duration(electionTimeoutMs)}.`
   }
   return `No leader can be chosen until ${counted(majority - votersUp, 'more voter')} ${majority - votersUp === 1 ? 'answers' : 'answer'}.`
-}
-
-export function isLeaderless(shard: ShardView): boolean {
-  return LEADERLESS.includes(shard.state)
 }
 
 /** Of the voters that answer, the one whose log is furthest; undefined when none can be elected. */
