@@ -4,7 +4,7 @@ import { median } from './pauses.ts'
 import type { Measure, Unit } from './verdict.ts'
 
 /** Share of the base by which a figure may be worse, beside the spread of the runs. */
-export const WORSE_SHARE_MAX = 0.05
+const WORSE_SHARE_MAX = 0.05
 
 export type Compared = {
   name: string

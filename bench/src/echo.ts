@@ -23,7 +23,7 @@ const READ_BYTES = 1 << 18
 type Slab = { bytes: Buffer; replies: number }
 
 /** Replies are `replyBytes` long in all, head included. */
-export function createSlab(replyBytes: number): Slab {
+function createSlab(replyBytes: number): Slab {
   const replies = Math.max(1, Math.floor(SLAB_BYTES / replyBytes))
   const bytes = Buffer.alloc(replies * replyBytes)
   for (let reply = 0; reply < replies; reply++) {

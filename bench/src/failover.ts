@@ -33,7 +33,7 @@ import {
 import { flows, forgetBefore, type Steady, startSteady } from './steady.ts'
 import { judged, type Measure, worstOf } from './verdict.ts'
 
-export const KINDS = ['death', 'cut', 'transfer', 'stop'] as const
+const KINDS = ['death', 'cut', 'transfer', 'stop'] as const
 export type Kind = (typeof KINDS)[number]
 
 const WHAT: Record<Kind, string> = {

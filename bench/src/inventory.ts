@@ -18,7 +18,7 @@ export type Names = {
   rateFeatures: readonly string[]
 }
 
-export type Properties = {
+type Properties = {
   ids: string[]
   segment: Uint16Array
   area: Uint32Array
@@ -32,7 +32,7 @@ export type Properties = {
   amenities: Uint32Array
 }
 
-export type Rows = {
+type Rows = {
   property: Uint32Array
   roomType: Uint16Array
   /** Price a night before weekday, season and chance. */

@@ -39,7 +39,7 @@ export type Load = {
   streams: readonly Stream[]
 }
 
-export type StreamResult = StreamReport & {
+type StreamResult = StreamReport & {
   name: string
   /** Replies to requests of the measured time, a second of it. */
   perSecond: number

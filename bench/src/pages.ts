@@ -11,7 +11,7 @@ import { measureOf, RESULTS_FILE, type RecordedRun, type Results, readResults, w
 import type { Measure } from './verdict.ts'
 
 /** Kinds of recorded test runs, in the order of docs/reliability.md: one file of docs/results each, newest run first. */
-export const RUN_FILES = ['seeds', 'whole-nodes', 'defects', 'coverage', 'chaos'] as const
+const RUN_FILES = ['seeds', 'whole-nodes', 'defects', 'coverage', 'chaos'] as const
 type RunFile = (typeof RUN_FILES)[number]
 
 export type RunLog = { readonly kind: string; readonly runs: readonly RecordedRun[] }

@@ -31,8 +31,8 @@ export type Search = { fields: SearchFields; hits: number }
 export const SEARCH_CLASSES = ['selective', 'broad'] as const
 export type SearchClass = (typeof SEARCH_CLASSES)[number]
 
-export const BROAD_LIMIT = 300
-export const SELECTIVE_HITS = 30
+const BROAD_LIMIT = 300
+const SELECTIVE_HITS = 30
 /** Rows looked at to bound the price of a broad search; all of them when too few of these are free. */
 const BROAD_SAMPLE = 1500
 const STAY_NIGHTS = 3

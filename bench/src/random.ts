@@ -1,7 +1,7 @@
 /** Seeded randomness for data sets and load: equal seeds give equal numbers on every machine. */
 
 /** Scrambles 32 bits so that every input bit moves about half of the output bits ("lowbias32", C. Wellons, 2018). */
-export function mix32(value: number): number {
+function mix32(value: number): number {
   let x = value ^ (value >>> 16)
   x = Math.imul(x, 0x7feb352d)
   x ^= x >>> 15

@@ -12,7 +12,7 @@ import { failure } from './failure.ts'
 import { closeLink, type Link, openLink } from './links.ts'
 import { lastLine, type Program, runProgram, startProgram, stopProgram } from './programs.ts'
 
-export const SHARD = 'bench'
+const SHARD = 'bench'
 /** Membership calls always need one (docs/design/http.md#access). */
 export const ADMIN_TOKEN = 'a-token-of-the-benchmark-0123456789'
 const WHOLE_MS = 120_000

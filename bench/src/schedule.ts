@@ -10,7 +10,7 @@ export type Regular = { kind: 'regular'; requestsPerSecond: number }
 /** Everything at once, again and again; `requests` over all connections of all processes. */
 export type Spike = { kind: 'spike'; requests: number; periodMs: number }
 /** As fast as replies come, `pipelining` requests under way on each connection. Not a schedule: it measures a peak. */
-export type Closed = { kind: 'closed'; pipelining: number }
+type Closed = { kind: 'closed'; pipelining: number }
 export type Pacing = Regular | Spike | Closed
 
 /** Which of the sending processes it is, from 0. */

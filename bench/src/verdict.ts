@@ -7,7 +7,7 @@
 export type Verdict = 'met' | 'missed' | 'not measurable' | 'not measured'
 
 /** '' is a count. */
-export const UNITS = ['', 'ms', 'µs', 's', 'GB', 'MB', 'B', '/s', 'M/s', 'GB/s', '×', '%'] as const
+const UNITS = ['', 'ms', 'µs', 's', 'GB', 'MB', 'B', '/s', 'M/s', 'GB/s', '×', '%'] as const
 export type Unit = (typeof UNITS)[number]
 
 /** One figure of a row of the report. */
@@ -27,7 +27,7 @@ export type Measure = {
 export type Target = { atMost: number } | { atLeast: number }
 
 /** A baseline excuses a value that misses the target with it, up to this many times its own. */
-export const BASELINE_TIMES_MAX = 3
+const BASELINE_TIMES_MAX = 3
 
 export const meets = (value: number, target: Target): boolean =>
   'atMost' in target ? value <= target.atMost : value >= target.atLeast
