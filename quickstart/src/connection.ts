@@ -33,8 +33,8 @@ export type Address = {
 }
 
 /** An ERROR reply: the wire code and the node's message. */
-export type Refusal = { readonly ok: false; readonly code: string; readonly message: string }
-export type Answer = { readonly ok: true; readonly result: AnyResult } | Refusal
+type Refusal = { readonly ok: false; readonly code: string; readonly message: string }
+type Answer = { readonly ok: true; readonly result: AnyResult } | Refusal
 
 /** Any result, with what the commands have between them. */
 export type AnyResult = Partial<

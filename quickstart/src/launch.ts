@@ -23,9 +23,6 @@ const LOG_TAIL_LINES = 5
 /** Output that is searched for the `serving` line. */
 const PRINTED_MAX = 65_536
 
-/** Time that a program may take to stop. */
-export const STOPPING_MS_MAX = STOP_MS_MAX
-
 /** How a program ended. */
 export type End = {
   /** −1 for a program that a signal ended or that could not be started. */

@@ -226,7 +226,7 @@ export function controlArguments({
   ]
 }
 
-export function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {
+function urlOf({ host, port }: { readonly host: string; readonly port: number }): string {
   return `http://${host}:${port}`
 }
 
