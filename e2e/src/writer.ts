@@ -6,7 +6,7 @@ import { connect, VacancyCallError } from '@vacancy/client'
 import type { Stack } from './stack.ts'
 
 /** What every test and picture runs under. */
-export const USUAL_WRITES = 20
+const USUAL_WRITES = 20
 const TICK_MS = 50
 const DEADLINE_MS = 20_000
 /** While a shard accepts no writes, no more than these wait for it. */
