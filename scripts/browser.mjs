@@ -7,7 +7,7 @@ import path from 'node:path'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
 /** @returns the path of a Chromium on this machine; undefined when there is none */
-export function findBrowser(env = process.env) {
+function findBrowser(env = process.env) {
   if (env.CHROMIUM_PATH) return env.CHROMIUM_PATH
   const folders = (env.PATH ?? '').split(path.delimiter)
   return NAMES.flatMap((name) => folders.map((folder) => path.join(folder, name))).find(isExecutable)

@@ -75,6 +75,7 @@ const COMMANDS = {
       ['node_modules/next/dist/bin/next', 'typegen', 'web'],
       ...workspaces.map((workspace) => ['node_modules/typescript/bin/tsc', '-p', workspace]),
       ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--no-errors-on-unmatched'],
+      ['node_modules/knip/bin/knip.js', '--no-progress'],
       ['scripts/check-imports.mjs'],
       ['scripts/check-links.mjs'],
       ['scripts/check-dialect.mjs'],

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 
 /** Names the file descriptor of the pipe for the program that is started. shared/src/node/starter.ts has it, too. */
-export const STARTER_FD = 'VACANCY_STARTER_FD'
+const STARTER_FD = 'VACANCY_STARTER_FD'
 const USAGE_EXIT_CODE = 64
 /** There is no event for the end of a parent that gave no pipe. */
 const LOOK_MS = 100
