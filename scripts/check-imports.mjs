@@ -62,7 +62,7 @@ export function checkImports(root) {
     const source = readFileSync(path.join(root, file), 'utf8')
     const say = (text) => faults.push(`${file}: ${text}`)
     try {
-      const edges = importsOf(file, source).map((edge) => ({ ...edge, ...resolve(root, file, edge.name) }))
+      const edges = edgesOf(root, file, source)
       for (const edge of edges) for (const text of broken(file, edge)) say(text)
       graph.set(
         file,
@@ -79,6 +79,11 @@ export function checkImports(root) {
     if (!WORKSPACES[workspace]) faults.push(`${workspace}: belongs to no layer. Add a row to check-imports`)
   if (graph.size !== files.length) faults.push(`visited ${graph.size} of ${files.length} modules`)
   return { faults: [...new Set(faults)], modules: graph.size }
+}
+
+/** What a module imports or starts as a worker: `file` from the root, or the `fault` of an import that does not resolve. */
+export function edgesOf(root, file, source) {
+  return importsOf(file, source).map((edge) => ({ ...edge, ...resolve(root, file, edge.name) }))
 }
 
 /** What a module names: static, dynamic and type imports, and the worker files it starts. */

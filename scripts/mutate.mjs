@@ -1,0 +1,228 @@
+// Mutation runs: draws small edits of production code by a seed, applies each to a copy of the tree and runs the tests
+// that reach the module. An edit that no test notices survives.
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { applyEdit, draw, editsOf } from './mutations.mjs'
+import { readImporters, relatedTests } from './related-tests.mjs'
+
+const ROOT = path.resolve(import.meta.dirname, '..')
+/** Least share of edits that the tests of a workspace notice, in percent. */
+const THRESHOLDS = { engine: 80, shared: 70, client: 70, server: 70, web: 60 }
+/** The logic of the console: components are tested in a browser. */
+const WEB_FOLDERS = 'web/src/{lib,features}/**/*.ts'
+const NOT_MUTATED = /[.](test|bench|fuzz|sim|as|d)[.]ts$|\/testing\/|\/docs[.]ts$/
+/** Test files run for an edit: the nearest ones. */
+const TESTS_PER_EDIT = 10
+/** On top of three times the time that the same tests take without an edit. */
+const EDIT_MS = 20_000
+/** Tests up to this time run before the others. */
+const QUICK_MS = 2_000
+const BASELINE_MS = 30 * 60_000
+const USAGE = `npm run mutate -- [options]
+  --edits N        edits to try in each workspace; default 100
+  --workspace W    one of ${Object.keys(THRESHOLDS).join(', ')}; default all
+  --seed N         which edits are drawn; default random
+  --min PERCENT    threshold in place of ${Object.entries(THRESHOLDS)
+    .map(([name, least]) => `${name} ${least}`)
+    .join(', ')}
+  --json FILE      writes a report`
+
+if (process.argv[1] === import.meta.filename) process.exitCode = await main()
+
+async function main() {
+  const options = readOptions()
+  if (options.help) return console.log(USAGE) ?? 0
+  if (options.fault) return console.error(`mutate: ${options.fault}\n${USAGE}`) ?? 64
+  console.log(`seed ${options.seed}`)
+  const copy = copyTree(ROOT)
+  process.on('exit', () => rmSync(copy, { recursive: true, force: true }))
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130))
+  const reports = []
+  for (const workspace of options.workspaces) reports.push(await mutate(copy, workspace, options))
+  if (options.json)
+    writeFileSync(options.json, `${JSON.stringify({ seed: options.seed, workspaces: reports }, null, 2)}\n`)
+  return reports.every(({ passed }) => passed) ? 0 : 1
+}
+
+function readOptions() {
+  try {
+    const types = {
+      edits: 'string',
+      workspace: 'string',
+      seed: 'string',
+      min: 'string',
+      json: 'string',
+      help: 'boolean',
+    }
+    const { values } = parseArgs({
+      options: Object.fromEntries(Object.entries(types).map(([name, type]) => [name, { type }])),
+    })
+    const whole = (name, fallback) => {
+      const value = Number(values[name] ?? fallback)
+      if (!Number.isSafeInteger(value) || value < 0) throw new Error(`--${name} must be a whole number`)
+      return value
+    }
+    const workspaces = values.workspace ? [values.workspace] : Object.keys(THRESHOLDS)
+    if (!workspaces.every((name) => Object.hasOwn(THRESHOLDS, name)))
+      throw new Error(`unknown workspace ${values.workspace}`)
+    const seed = whole('seed', Math.floor(Math.random() * 2 ** 31))
+    const min = values.min === undefined ? undefined : whole('min')
+    return {
+      edits: whole('edits', 100),
+      seed,
+      min,
+      workspaces,
+      json: values.json && path.resolve(values.json),
+      help: values.help,
+    }
+  } catch (error) {
+    return { fault: error.message }
+  }
+}
+
+/** A copy of the tree as it is on disk, whose packages of ours lead into the copy and all others to the original. */
+function copyTree(root) {
+  const copy = mkdtempSync(path.join(tmpdir(), 'vacancy-mutate-'))
+  const listed = spawnSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+  })
+  if (listed.status !== 0) throw new Error(`git ls-files failed: ${listed.stderr}`)
+  const files = listed.stdout.split('\0').filter((file) => file && existsSync(path.join(root, file)))
+  for (const built of [...files, ...globSync('*/build', { cwd: root })]) {
+    cpSync(path.join(root, built), path.join(copy, built), { recursive: true })
+  }
+  const link = (name) => symlinkSync(path.join(root, 'node_modules', name), path.join(copy, 'node_modules', name))
+  mkdirSync(path.join(copy, 'node_modules/@vacancy'), { recursive: true })
+  for (const name of readdirSync(path.join(root, 'node_modules')))
+    if (name !== '@vacancy' && !name.startsWith('.vite')) link(name)
+  for (const name of readdirSync(path.join(root, 'node_modules/@vacancy'))) {
+    symlinkSync(`../../${name}`, path.join(copy, 'node_modules/@vacancy', name))
+  }
+  return copy
+}
+
+async function mutate(copy, workspace, { edits: count, seed, min = THRESHOLDS[workspace] }) {
+  const modules = globSync(workspace === 'web' ? WEB_FOLDERS : `${workspace}/src/**/*.ts`, { cwd: copy })
+  const sources = new Map(
+    modules
+      .filter((file) => !NOT_MUTATED.test(file))
+      .sort()
+      .map((file) => [file, read(copy, file)]),
+  )
+  const all = [...sources].flatMap(([file, source]) => editsOf(file, source).map((edit) => ({ file, ...edit })))
+  const drawn = draw(all, count, seed)
+  const { workspaces } = JSON.parse(read(copy, 'package.json'))
+  const importers = readImporters(copy, workspaces)
+  const tests = new Map(drawn.map(({ file }) => [file, relatedTests(importers, file, TESTS_PER_EDIT)]))
+  const times = await baseline(copy, [...new Set([...tests.values()].flat())])
+  console.log(`${workspace}: ${drawn.length} of ${all.length} edits`)
+  const results = []
+  for (const edit of drawn) {
+    const usable = tests.get(edit.file).filter((test) => times.has(test))
+    const result = await tryEdit(copy, edit, sources.get(edit.file), usable, times)
+    results.push(result)
+    console.log(lineOf(result))
+  }
+  const total = (status) => results.filter((result) => result.status === status).length
+  const totals = { caught: total('caught'), timeout: total('timeout'), survived: total('survived') }
+  const percent = results.length === 0 ? 100 : (100 * (totals.caught + totals.timeout)) / results.length
+  const passed = percent >= min
+  const sums = `${totals.caught} caught, ${totals.timeout} timed out, ${totals.survived} survived`
+  console.log(
+    `${workspace}: ${percent.toFixed(1)} % noticed (${sums}); threshold ${min} %: ${passed ? 'passed' : 'failed'}`,
+  )
+  return { workspace, possible: all.length, ...totals, percent, min, passed, edits: results }
+}
+
+/** Time of each test file without an edit. Files that fail are left out: they would notice everything. */
+async function baseline(copy, files) {
+  const times = new Map()
+  if (files.length === 0) return times
+  const report = path.join(copy, 'mutation-baseline.json')
+  await vitest(copy, ['--reporter=json', `--outputFile=${report}`, ...files], BASELINE_MS)
+  const { testResults } = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : { testResults: [] }
+  for (const { name, status, startTime, endTime } of testResults) {
+    if (status === 'passed') times.set(path.relative(copy, name), endTime - startTime)
+  }
+  const failed = files.filter((file) => !times.has(file))
+  if (failed.length > 0) console.log(`fail without an edit, not used: ${failed.join(', ')}`)
+  if (times.size === 0) throw new Error('every test fails without an edit')
+  return times
+}
+
+/** Tries an edit with the quick tests first: most edits need no others. */
+async function tryEdit(copy, { start, end, ...edit }, source, tests, times) {
+  const isQuick = (test) => times.get(test) <= QUICK_MS
+  const stages = [tests.filter(isQuick), tests.filter((test) => !isQuick(test))].filter(({ length }) => length > 0)
+  const target = path.join(copy, edit.file)
+  const started = performance.now()
+  let status = 'survived'
+  writeFileSync(target, applyEdit(source, { start, end, ...edit }))
+  for (const stage of stages) {
+    const limitMs = EDIT_MS + 3 * stage.reduce((sum, test) => sum + times.get(test), 0)
+    const code = await vitest(copy, ['--bail=1', '--reporter=dot', ...stage], limitMs)
+    if (code !== 0) status = code === undefined ? 'timeout' : 'caught'
+    if (status !== 'survived') break
+  }
+  writeFileSync(target, source)
+  return { ...edit, status, tests, ms: Math.round(performance.now() - started) }
+}
+
+/** Runs test files; the exit code, or undefined when they did not end within the limit. */
+function vitest(copy, args, limitMs) {
+  // A group of its own: programs that a test started end with it.
+  const child = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--maxWorkers=2', ...args], {
+    cwd: copy,
+    stdio: 'ignore',
+    detached: true,
+    env: { ...process.env, VACANCY_SEED: '1', CI: '1' },
+  })
+  const end = () => {
+    try {
+      process.kill(-child.pid, 'SIGKILL')
+    } catch (error) {
+      if (error.code !== 'ESRCH') throw error
+    }
+  }
+  process.on('exit', end)
+  return new Promise((resolve, reject) => {
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      end()
+    }, limitMs)
+    child.on('error', reject)
+    child.on('exit', (code) => {
+      clearTimeout(timer)
+      process.off('exit', end)
+      end()
+      resolve(isLate ? undefined : code)
+    })
+  })
+}
+
+function lineOf({ status, file, line, column, kind, before, after, tests, ms }) {
+  const short = (text) => (text.length > 60 ? `${text.slice(0, 57)}…` : text).replaceAll(/\s+/g, ' ')
+  const seconds = `${(ms / 1000).toFixed(1)} s`
+  return `${status.padEnd(8)} ${file}:${line}:${column} ${kind}: ${short(before)} → ${short(after)} (${tests.length} test files, ${seconds})`
+}
+
+function read(root, file) {
+  return readFileSync(path.join(root, file), 'utf8')
+}

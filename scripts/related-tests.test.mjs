@@ -1,0 +1,51 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { readImporters, relatedTests } from './related-tests.mjs'
+
+let root
+beforeEach(() => {
+  root = mkdtempSync(path.join(tmpdir(), 'vacancy-related-'))
+  for (const workspace of ['shared', 'engine']) {
+    write(
+      `${workspace}/package.json`,
+      JSON.stringify({ exports: { '.': './src/index.ts' }, dependencies: { '@vacancy/shared': '0' } }),
+    )
+  }
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+test('tests reach a module through imports, nearest first', () => {
+  write('engine/src/a.ts', '')
+  write('engine/src/b.ts', "import './a.ts'")
+  write('engine/src/a.test.ts', "import './b.ts'")
+  write('engine/src/z.test.ts', "import './a.ts'")
+  write('engine/src/other.test.ts', '')
+  expect(related('engine/src/a.ts')).toEqual(['engine/src/z.test.ts', 'engine/src/a.test.ts'])
+  expect(related('engine/src/a.ts', 1)).toEqual(['engine/src/z.test.ts'])
+})
+
+test('tests reach a worker that is started by its path, and programs behind the command', () => {
+  write('engine/src/worker.ts', '')
+  write('engine/src/cli/cli.ts', "new Worker(new URL('../worker.ts', import.meta.url))")
+  write('engine/src/run.test.ts', "const PROGRAM = '../bin/vacancy.mjs'")
+  expect(related('engine/src/worker.ts')).toEqual(['engine/src/run.test.ts'])
+})
+
+test('a shared module is tested by its own tests first, then by those of its users', () => {
+  write('shared/src/index.ts', '')
+  write('shared/src/index.test.ts', "import './index.ts'")
+  write('engine/src/a.ts', "import '@vacancy/shared'")
+  write('engine/src/a.test.ts', "import './a.ts'")
+  expect(related('shared/src/index.ts')).toEqual(['shared/src/index.test.ts', 'engine/src/a.test.ts'])
+})
+
+function related(module, count = 10) {
+  return relatedTests(readImporters(root, ['shared', 'engine']), module, count)
+}
+
+function write(file, text) {
+  mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
+  writeFileSync(path.join(root, file), text)
+}
