@@ -19,6 +19,12 @@ test('without a leader the scale spans all nodes, and there is none when nobody 
   expect(logScaleOf([silent], null)).toBeUndefined()
 })
 
+test('a log without a first entry begins at zero', () => {
+  const fresh = nodeOf({ id: 'n1', firstIndex: null, lastIndex: 40 })
+
+  expect(logScaleOf([fresh], 'n1')).toEqual({ first: 0, last: 40 })
+})
+
 test('the leader shows what is committed and what is not yet', () => {
   expect(logBarOf(leader, scale)).toEqual({
     committedTo: 0.9,
