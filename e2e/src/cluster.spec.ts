@@ -219,7 +219,7 @@ test('the snapshots of a shard: who holds what, and whether it would come back, 
   stack.signal(away, 'SIGSTOP')
   try {
     // Its last word stays, as what it is; it is not counted.
-    await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-word', 'last', {
+    await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-report', 'last', {
       timeout: PERSISTENT_MS,
     })
     await expect(page.locator('[data-verdict]')).toContainText('Yes: 2 of 3 voters')
@@ -227,7 +227,9 @@ test('the snapshots of a shard: who holds what, and whether it would come back, 
   } finally {
     stack.signal(away, 'SIGCONT')
   }
-  await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-word', 'told', { timeout: PERSISTENT_MS })
+  await expect(nodes.locator(`[data-node="${away}"]`)).toHaveAttribute('data-report', 'current', {
+    timeout: PERSISTENT_MS,
+  })
 })
 
 test('another codec list is planned with the keyboard, followed, and given up; nothing changes at registry and nodes', async ({

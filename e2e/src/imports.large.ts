@@ -138,5 +138,5 @@ async function expectEqualReplicas(page: Page, { nodes }: Stack, row: string): P
     data: { command: 'SEARCHAVAIL', fields: { segment, roomType, dates: [date], availability: 0 } },
     headers: { 'x-csrf': csrf },
   })
-  expect(await answer.json()).toMatchObject({ equal: true, answered: nodes.length, asked: nodes.length })
+  expect(await answer.json()).toMatchObject({ equal: true, answered: nodes.length, queried: nodes.length })
 }

@@ -80,9 +80,9 @@ test.each([
   ['listen_port: 70000', 'listen_port: 70000 is not a whole number from 0 to 65535'],
   ['listenport: 1', 'listenport: is not a known key; did you mean listen_port?'],
   ['node_client_token: file:/nowhere', '/nowhere: cannot be read'],
-])('%s is refused: %s', (text, says) => {
+])('%s is refused: %s', (text, message) => {
   const load = () => loadControlConfig({ file: fileOf(`${text}\n`) })
 
-  expect(load).toThrow(says)
+  expect(load).toThrow(message)
   expect(load).not.toThrow('hidden')
 })

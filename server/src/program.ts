@@ -50,7 +50,7 @@ async function readReadiness({ readiness }: Program, { database }: Measured, { r
   readiness.set('database', await databaseFault(database))
   const { ready, reasons } = readiness.read()
   if (!ready) reply.status(503)
-  return { ready, reasons: reasons.map(({ name, says }) => ({ name, says })) }
+  return { ready, reasons: reasons.map(({ name, message }) => ({ name, message })) }
 }
 
 async function readMetrics(

@@ -519,7 +519,7 @@ test('a disk that fails is shown, and everything is written when it works again'
   await vi.waitFor(async () => expect((await get('/ready')).status).toBe(503))
   expect((await get('/ready')).json.reasons[0]).toMatchObject({
     name: 'storage',
-    says: expect.stringContaining('no space left'),
+    message: expect.stringContaining('no space left'),
   })
   expect((await get('/shards/s1/nodes')).json.nodes).toEqual(['n1'])
   expect(await metric('registry_storage_up')).toBe('registry_storage_up 0')

@@ -61,12 +61,12 @@ export async function changePerson(accounts: Accounts, request: RouteRequest<'PU
   const { person, ended } = await change(accounts, async (within) => {
     const before = await personOf(within, request.params.id)
     const next = { role: role ?? before.role, disabled: Number(disabled ?? before.disabled === 1) }
-    const says = [
+    const message = [
       ...(next.role === before.role ? [] : [`${before.role} → ${next.role}`]),
       ...(next.disabled === before.disabled ? [] : [next.disabled === 1 ? 'may not sign in' : 'may sign in']),
     ]
-    if (says.length === 0) return { person: before, ended: [] }
-    await accounts.audit.write(noteOf(request, 'person.change', before.name, says.join(', ')), within)
+    if (message.length === 0) return { person: before, ended: [] }
+    await accounts.audit.write(noteOf(request, 'person.change', before.name, message.join(', ')), within)
     await within.updateTable('people').set(next).where('id', '=', before.id).execute()
     const { admins } = await within
       .selectFrom('people')

@@ -49,13 +49,13 @@ const refused = {
   shard: 's1',
   node: 'n2',
   title: 'Transfer of s1 to n2',
-  says: 'n1 answered 409',
+  message: 'n1 answered 409',
   state: 'refused',
   endedAt: null,
 } as unknown as Operation
 
 /** docs/design/control-plane.md#attention, rule by rule. */
-const RULES: readonly (readonly [rule: number, says: string, seeds: AttentionSeed[]])[] = [
+const RULES: readonly (readonly [rule: number, message: string, seeds: AttentionSeed[]])[] = [
   [
     1,
     's1 has lost its quorum: 1 of 3 voters answer, 2 needed',
@@ -124,8 +124,8 @@ const RULES: readonly (readonly [rule: number, says: string, seeds: AttentionSee
   ],
 ]
 
-test.each(RULES)('rule %i: %s', (rule, says, seeds) => {
-  expect(seeds.map((seed) => [seed.rule, seed.says])).toContainEqual([rule, says])
+test.each(RULES)('rule %i: %s', (rule, message, seeds) => {
+  expect(seeds.map((seed) => [seed.rule, seed.message])).toContainEqual([rule, message])
 })
 
 test('a healthy shard needs nobody', () => {
@@ -139,7 +139,7 @@ test('equal things of one shard are one row', () => {
   const unreachable = seedsOf(view(nodes)).filter(({ rule }) => rule === 2)
 
   expect(unreachable).toMatchObject([
-    { says: 's1 / n4, n5: unreachable: connection refused', node: null, href: '/shards/s1?focus=n4' },
+    { message: 's1 / n4, n5: unreachable: connection refused', node: null, href: '/shards/s1?focus=n4' },
   ])
 })
 
@@ -150,7 +150,7 @@ test('a shard that has not written since its snapshot needs none', () => {
 })
 
 const seed = (id: string, rule: number, value: number | null = null): AttentionSeed => ({
-  ...{ id, rule, level: 'warn', shard: 's1', node: null, says: `${id} says 5`, href: '/', action: 'Open s1', value },
+  ...{ id, rule, level: 'warn', shard: 's1', node: null, message: `${id} says 5`, href: '/', action: 'Open s1', value },
 })
 
 test('items are ranked by rule, then by how long they are so, and keep their time', () => {
@@ -190,11 +190,11 @@ test('what gets worse is growing, what gets better shrinks, what hardly moves is
 })
 
 test('what was put aside comes back when its time is over or its words change, not with its numbers', () => {
-  const asideOf = (says: string, untilAt: number | null) =>
+  const asideOf = (message: string, untilAt: number | null) =>
     settleAttention(
-      [{ ...seed('lag', 4), says }],
+      [{ ...seed('lag', 4), message }],
       new Map(),
-      new Map([['lag', { untilAt, says: wordsOf('n2 is 12,400 behind') }]]),
+      new Map([['lag', { untilAt, message: wordsOf('n2 is 12,400 behind') }]]),
       NOW,
     ).items[0]?.asideUntil
 
@@ -230,7 +230,7 @@ test('a node whose state differed is one item, apart from nodes that are away fo
   const five = { voters: ['n1', 'n2', 'n3', 'n4', 'n5'] }
   const mismatched = { status: { value: statusOf({ reasons: [MISMATCH] }), at: NOW } }
   const others = [n1, goneNode({ id: 'n3', ...five }, REFUSED), ...['n4', 'n5'].map((id) => seenNode({ id, ...five }))]
-  const items = (n2: NodeObservation) => seedsOf(view([...others, n2])).map(({ id, says }) => [id, says])
+  const items = (n2: NodeObservation) => seedsOf(view([...others, n2])).map(({ id, message }) => [id, message])
   const away = ['2:unreachable:s1', 's1 / n3 is unreachable: connection refused']
   const differs = '2:digest-mismatch:s1'
 

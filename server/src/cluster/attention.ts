@@ -28,7 +28,7 @@ const AWAY = new Set(['unreachable', 'not-answering', 'unavailable'])
 /** An item before it is known since when it is so. `value` tells whether it gets worse. */
 export type AttentionSeed = Pick<
   AttentionItem,
-  'id' | 'rule' | 'level' | 'shard' | 'node' | 'says' | 'href' | 'action'
+  'id' | 'rule' | 'level' | 'shard' | 'node' | 'message' | 'href' | 'action'
 > & {
   readonly value: number | null
   /** Where it is known better than by the first look. */
@@ -37,7 +37,7 @@ export type AttentionSeed = Pick<
 
 export type AttentionMemory = ReadonlyMap<string, { readonly since: number; readonly values: readonly number[] }>
 
-export type Aside = { readonly untilAt: number | null; readonly says: string }
+export type Aside = { readonly untilAt: number | null; readonly message: string }
 
 export function attentionSeeds(facts: {
   readonly shards: readonly ShardView[]
@@ -49,15 +49,15 @@ export function attentionSeeds(facts: {
 }): AttentionSeed[] {
   const seeds = facts.shards.flatMap((shard) => shardSeeds(shard, facts))
   for (const operation of facts.operations) {
-    const says = OPERATION_SAYS[operation.state]?.(operation)
-    if (says === undefined) continue
+    const message = OPERATION_SAYS[operation.state]?.(operation)
+    if (message === undefined) continue
     seeds.push({
       id: `5:${operation.id}`,
       rule: 5,
       level: 'warn',
       shard: operation.shard,
       node: operation.node,
-      says,
+      message,
       href: `/operations/${operation.id}`,
       action: 'Review',
       value: null,
@@ -69,9 +69,9 @@ export function attentionSeeds(facts: {
 
 const OPERATION_SAYS: { readonly [state in Operation['state']]?: (operation: Operation) => string } = {
   unconfirmed: ({ title }) => `${title}: not confirmed`,
-  elsewhere: ({ title, says }) => `${title}: ${says}`,
-  'no-change': ({ title, says }) => `${title}: ${says}`,
-  refused: ({ title, says }) => `${title}: refused. ${says}`,
+  elsewhere: ({ title, message }) => `${title}: ${message}`,
+  'no-change': ({ title, message }) => `${title}: ${message}`,
+  refused: ({ title, message }) => `${title}: refused. ${message}`,
 }
 
 function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0]): AttentionSeed[] {
@@ -83,14 +83,14 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     rule: number,
     kind: string,
     level: Level,
-    says: string,
+    message: string,
     nodes: readonly NodeView[] = [],
     value: number | null = null,
   ) => {
     const node = nodes.length === 1 ? (nodes[0] as NodeView).id : null
     seeds.push({
       id: `${rule}:${kind}:${id}`,
-      ...{ rule, level, shard: id, node, says, value },
+      ...{ rule, level, shard: id, node, message, value },
       href: href(nodes[0]?.id),
       action: `Open ${id}`,
     })
@@ -101,8 +101,8 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     disagree: `Nodes of ${id} disagree on who leads`,
     ...(shard.nodes.every(({ error }) => error !== null) && { unknown: `No node of ${id} answers` }),
   }
-  const says = broken[shard.state]
-  if (says !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, says)
+  const message = broken[shard.state]
+  if (message !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, message)
   // One item for as long as it lasts: from the moment in which a node finds it until it is back.
   const mismatched = shard.nodes.filter((node) => AWAY.has(node.state) && hasMismatch(node))
   if (mismatched.length > 0) add(2, 'digest-mismatch', 'crit', nodesSay(id, mismatched), mismatched)
@@ -112,7 +112,7 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
     if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesSay(id, nodes), nodes)
   }
   const isJudged = shard.state !== 'unknown' && shard.state !== 'forming'
-  if (isJudged && shard.spare === 0 && shard.voters > 1 && says === undefined) {
+  if (isJudged && shard.spare === 0 && shard.voters > 1 && message === undefined) {
     add(3, 'spare', 'warn', `${id} cannot lose another voter`)
   }
   const different = shard.nodes.filter(({ state }) => state === 'different-data')
@@ -171,7 +171,7 @@ function snapshotSeeds(
     {
       id: `8:snapshot:${shard.id}`,
       ...{ rule: 8, level: 'warn', shard: shard.id, node: null, href, action: `Open ${shard.id}`, value: null },
-      says: `${shard.id} has written since its last snapshot and saved none for more than ${secondsText(ATTENTION.snapshotIntervals * interval)}`,
+      message: `${shard.id} has written since its last snapshot and saved none for more than ${secondsText(ATTENTION.snapshotIntervals * interval)}`,
     },
   ]
 }
@@ -182,29 +182,29 @@ function limitSeeds(shard: ShardView, node: NodeView, href: string): AttentionSe
   const seeds: AttentionSeed[] = []
   const share = node.memory?.share ?? null
   if (share !== null && share > ATTENTION.memoryShare) {
-    const says = `${where} has used ${Math.round(share * 100)} % of its memory for data`
-    seeds.push({ ...base, id: `9:memory:${where}`, says, value: Math.round(share * 100) })
+    const message = `${where} has used ${Math.round(share * 100)} % of its memory for data`
+    seeds.push({ ...base, id: `9:memory:${where}`, message, value: Math.round(share * 100) })
   }
   if (
     node.connections !== null &&
     node.connectionsLimit !== null &&
     node.connections > node.connectionsLimit * ATTENTION.connectionsShare
   ) {
-    const says = `${where} has ${grouped(node.connections)} of ${grouped(node.connectionsLimit)} connections open`
-    seeds.push({ ...base, id: `9:connections:${where}`, says, value: node.connections })
+    const message = `${where} has ${grouped(node.connections)} of ${grouped(node.connectionsLimit)} connections open`
+    seeds.push({ ...base, id: `9:connections:${where}`, message, value: node.connections })
   }
   return seeds
 }
 
 function nodesSay(shard: string, nodes: readonly NodeView[]): string {
   const [first] = nodes as [NodeView]
-  const says = first.says.charAt(0).toLowerCase() + first.says.slice(1)
+  const message = first.message.charAt(0).toLowerCase() + first.message.slice(1)
   return nodes.length === 1
-    ? `${shard} / ${first.id} is ${says}`
+    ? `${shard} / ${first.id} is ${message}`
         .replace('is claims', 'claims')
         .replace('is different', 'has different')
         .replace('is stopped', 'stopped')
-    : `${shard} / ${names(nodes)}: ${says}`
+    : `${shard} / ${names(nodes)}: ${message}`
 }
 
 function names(nodes: readonly NodeView[]): string {
@@ -225,7 +225,8 @@ export function settleAttention(
     const began = since === undefined ? (before?.since ?? now) : Date.parse(since)
     next.set(seed.id, { since: began, values })
     const put = aside.get(seed.id)
-    const isAside = put !== undefined && (put.untilAt === null ? put.says === wordsOf(seed.says) : put.untilAt > now)
+    const isAside =
+      put !== undefined && (put.untilAt === null ? put.message === wordsOf(seed.message) : put.untilAt > now)
     return {
       ...seed,
       since: time(began),
@@ -241,8 +242,8 @@ export function settleAttention(
 const VALUES_KEPT = 60
 
 /** What an item says without its numbers: these alone are no change. */
-export function wordsOf(says: string): string {
-  return says.replace(/[\d,.]+/g, '#')
+export function wordsOf(message: string): string {
+  return message.replace(/[\d,.]+/g, '#')
 }
 
 function trendOf(values: readonly number[]): AttentionItem['trend'] {

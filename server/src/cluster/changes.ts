@@ -37,11 +37,11 @@ export function observeOperation(module: ClusterModule, operation: Operation): v
   touchShard(module.collector, operation.shard)
   module.isSummaryDue = true
   if (operation.endedAt === null) return
-  const { shard, node, title, state, says } = operation
+  const { shard, node, title, state, message } = operation
   const level = state === 'done' ? 'ok' : state === 'cancelled' ? 'info' : 'warn'
   addEvents(
     module.events,
-    [{ shard, node, kind: 'operation', level, says: `${title}: ${says}` }],
+    [{ shard, node, kind: 'operation', level, message: `${title}: ${message}` }],
     module.deps.clock.wallMs(),
   )
 }

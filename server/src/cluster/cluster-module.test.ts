@@ -116,7 +116,7 @@ test('leadership that went to another node is told as elsewhere', async () => {
 
   const operation = await world.ended((await world.start({ kind: 'transfer', shard: 's1', node: target })).id)
 
-  expect(operation).toMatchObject({ state: 'elsewhere', says: `Leadership went to ${other}, not ${target}` })
+  expect(operation).toMatchObject({ state: 'elsewhere', message: `Leadership went to ${other}, not ${target}` })
   await until('it needs attention', () => world.cluster.summary().attention.some(({ rule }) => rule === 5))
 })
 
@@ -290,7 +290,7 @@ test('nodes that are gone, silent or talk nonsense do not hold up the others', a
   const rest = shard.nodes.filter(({ id }) => ![gone, silent, nonsense].includes(id))
   expect(rest.every(({ freshness }) => freshness === 'live')).toBe(true)
   await until('it needs attention', () =>
-    world.cluster.summary().attention.some(({ rule, says }) => rule === 2 && says.includes(gone)),
+    world.cluster.summary().attention.some(({ rule, message }) => rule === 2 && message.includes(gone)),
   )
 })
 
@@ -315,7 +315,7 @@ test('what was not confirmed is watched on, also after a restart, and may still 
     const operation = await getOperation(again.operations, id)
     return operation?.state === 'done' && operation
   })
-  expect(late.says).toContain('later than usual')
+  expect(late.message).toContain('later than usual')
   // The times of these used to be those of the restart.
   expect(late.steps).toEqual(expect.arrayContaining(measured))
   expect(sim.shards[0]?.asked).toHaveLength(1)

@@ -30,10 +30,10 @@ test.each<[string, { [key: string]: number | boolean }, string]>([
   ['rare heartbeats to the registry', { registry_heartbeat_secs: 30 }, 'off a registry'],
   ['one port for two', { api_port: 7777 }, 'port 7777'],
   ['open admin paths, on purpose', { admin_requires_auth: false }, 'open to whoever'],
-])('%s: told once for all nodes that have it', (_, change, says) => {
+])('%s: told once for all nodes that have it', (_, change, message) => {
   const found = configWarnings(shard(change, {}, change))
 
-  expect(found).toEqual([expect.objectContaining({ nodes: ['n1', 'n3'], says: expect.stringContaining(says) })])
+  expect(found).toEqual([expect.objectContaining({ nodes: ['n1', 'n3'], message: expect.stringContaining(message) })])
 })
 
 test.each<[{ [key: string]: number }, string]>([
@@ -41,10 +41,10 @@ test.each<[{ [key: string]: number }, string]>([
   [{ max_dates_in_query: 30 }, 'refused by another'],
   [{ query_limit: 100 }, 'more rows'],
   [{ memory_max_bytes: 67_108_864 }, 'smallest'],
-])('a node that differs in %o is named', (change, says) => {
+])('a node that differs in %o is named', (change, message) => {
   const found = configWarnings(shard({}, change, {}))
 
-  expect(found).toEqual([expect.objectContaining({ nodes: ['n2'], says: expect.stringContaining(says) })])
+  expect(found).toEqual([expect.objectContaining({ nodes: ['n2'], message: expect.stringContaining(message) })])
 })
 
 test('what is not told gives no warning', () => {

@@ -11,7 +11,7 @@ type OwnRule = {
   readonly keys: readonly string[]
   readonly level: ConfigWarning['level']
   /** Undefined while all is well. */
-  readonly says: (number: Values, config: NodeConfig) => string | undefined
+  readonly message: (number: Values, config: NodeConfig) => string | undefined
 }
 
 /** Of the registry, when nobody set it otherwise. */
@@ -22,7 +22,7 @@ const OWN: readonly OwnRule[] = [
   {
     keys: ['raft_heartbeat_tick', 'raft_election_tick'],
     level: 'crit',
-    says: (number) =>
+    message: (number) =>
       number('raft_heartbeat_tick') >= number('raft_election_tick')
         ? `a heartbeat each ${number('raft_heartbeat_tick')} ticks comes no sooner than an election after ${number('raft_election_tick')}: no leader lasts`
         : undefined,
@@ -30,7 +30,7 @@ const OWN: readonly OwnRule[] = [
   {
     keys: ['raft_heartbeat_tick', 'raft_election_tick'],
     level: 'warn',
-    says: (number) => {
+    message: (number) => {
       const [heartbeat, election] = [number('raft_heartbeat_tick'), number('raft_election_tick')]
       return heartbeat < election && heartbeat * 3 > election
         ? `an election after ${election} ticks leaves no room for two heartbeats of ${heartbeat} that are lost`
@@ -40,13 +40,13 @@ const OWN: readonly OwnRule[] = [
   {
     keys: ['tcp_recv_buffer_size'],
     level: 'warn',
-    says: (number) =>
+    message: (number) =>
       number('tcp_recv_buffer_size') === 0 ? 'a receive buffer of 0 bytes leaves its size to the system' : undefined,
   },
   {
     keys: ['snapshot_interval_sec', 'snapshot_trigger_count'],
     level: 'warn',
-    says: (number) =>
+    message: (number) =>
       number('snapshot_interval_sec') === 0 && number('snapshot_trigger_count') >= MANY_WRITES
         ? `no snapshot by time, and one only after ${number('snapshot_trigger_count')} writes: a start replays all of them`
         : undefined,
@@ -54,7 +54,7 @@ const OWN: readonly OwnRule[] = [
   {
     keys: ['registry_heartbeat_secs'],
     level: 'warn',
-    says: (number) =>
+    message: (number) =>
       number('registry_heartbeat_secs') * 3 > HEARTBEAT_TIMEOUT_SECONDS
         ? `a heartbeat each ${number('registry_heartbeat_secs')} s: two that are lost take the node off a registry that waits ${HEARTBEAT_TIMEOUT_SECONDS} s, as it does unless told otherwise`
         : undefined,
@@ -62,7 +62,7 @@ const OWN: readonly OwnRule[] = [
   {
     keys: ['tcp_port', 'api_port', 'quic_port'],
     level: 'warn',
-    says: (number) => {
+    message: (number) => {
       const ports = ['tcp_port', 'api_port', 'quic_port'].map(number).filter((port) => port > 0)
       const twice = ports.find((port, at) => ports.indexOf(port) !== at)
       return twice === undefined ? undefined : `port ${twice} is given to two listeners`
@@ -71,7 +71,7 @@ const OWN: readonly OwnRule[] = [
   {
     keys: ['admin_requires_auth'],
     level: 'warn',
-    says: (_, config) => {
+    message: (_, config) => {
       const entry = config['admin_requires_auth']
       return entry && String(entry.value) === 'false' && entry.origin !== 'default'
         ? 'without an auth file, admin paths are open to whoever reaches the API'
@@ -84,40 +84,40 @@ const OWN: readonly OwnRule[] = [
 const BETWEEN: readonly {
   readonly keys: readonly string[]
   readonly of: (number: Values) => number
-  readonly says: string
+  readonly message: string
 }[] = [
   {
     keys: ['raft_tick_ms', 'raft_election_tick'],
     of: (number) => number('raft_tick_ms') * number('raft_election_tick'),
-    says: 'elections begin after different times: who waits least stands up first, each time',
+    message: 'elections begin after different times: who waits least stands up first, each time',
   },
   {
     keys: ['max_dates_in_query'],
     of: (number) => number('max_dates_in_query'),
-    says: 'the same search is answered by one node and refused by another',
+    message: 'the same search is answered by one node and refused by another',
   },
   {
     keys: ['query_limit'],
     of: (number) => number('query_limit'),
-    says: 'the same search gets more rows from one node than from another',
+    message: 'the same search gets more rows from one node than from another',
   },
   {
     keys: ['memory_max_bytes'],
     of: (number) => number('memory_max_bytes'),
-    says: 'the shard holds what the smallest of them can hold',
+    message: 'the shard holds what the smallest of them can hold',
   },
 ]
 
 export function configWarnings(reported: readonly ReportedConfig[]): ConfigWarning[] {
-  const own = OWN.flatMap(({ keys, level, says }): ConfigWarning[] => {
+  const own = OWN.flatMap(({ keys, level, message }): ConfigWarning[] => {
     const byText = new Map<string, string[]>()
     for (const { node, config } of reported) {
-      const text = keys.every((key) => config[key]) ? says(numbersOf(config), config) : undefined
+      const text = keys.every((key) => config[key]) ? message(numbersOf(config), config) : undefined
       if (text !== undefined) byText.set(text, [...(byText.get(text) ?? []), node])
     }
-    return [...byText].map(([text, nodes]) => ({ level, keys: [...keys], nodes, says: text }))
+    return [...byText].map(([text, nodes]) => ({ level, keys: [...keys], nodes, message: text }))
   })
-  const between = BETWEEN.flatMap(({ keys, of, says }): ConfigWarning[] => {
+  const between = BETWEEN.flatMap(({ keys, of, message }): ConfigWarning[] => {
     const known = reported.filter(({ config }) => keys.every((key) => config[key]))
     const values = new Map<number, string[]>()
     for (const { node, config } of known) {
@@ -127,7 +127,7 @@ export function configWarnings(reported: readonly ReportedConfig[]): ConfigWarni
     if (values.size < 2) return []
     // The fewest are the odd ones.
     const [odd] = [...values].sort(([, a], [, b]) => a.length - b.length)
-    return [{ level: 'warn', keys: [...keys], nodes: odd?.[1] ?? [], says }]
+    return [{ level: 'warn', keys: [...keys], nodes: odd?.[1] ?? [], message }]
   })
   return [...own, ...between]
 }

@@ -27,7 +27,7 @@ const NODE_ROWS: readonly (readonly [
   nodes: readonly NodeObservation[],
   state: string,
   level: string,
-  says: string,
+  message: string,
 ])[] = [
   [
     1,
@@ -149,8 +149,8 @@ const NODE_ROWS: readonly (readonly [
   ],
 ]
 
-test.each(NODE_ROWS)('row %i, %s: state of a node', (row, _what, nodes, state, level, says) => {
-  expect(nodeOf(nodes, 'n2')).toMatchObject({ state, level, says, rule: { number: row } })
+test.each(NODE_ROWS)('row %i, %s: state of a node', (row, _what, nodes, state, level, message) => {
+  expect(nodeOf(nodes, 'n2')).toMatchObject({ state, level, message, rule: { number: row } })
 })
 
 test('a row above wins: a node that is far behind and unavailable is unavailable', () => {
@@ -199,7 +199,7 @@ const SHARD_ROWS: readonly (readonly [
   memory: ShardMemory | undefined,
   state: string,
   level: string,
-  says: string,
+  message: string,
 ])[] = [
   [
     'no node answers',
@@ -277,8 +277,8 @@ const SHARD_ROWS: readonly (readonly [
   ],
 ]
 
-test.each(SHARD_ROWS)('%s: state of a shard', (_what, nodes, memory, state, level, says) => {
-  expect(shardOf(nodes, { memory }).view).toMatchObject({ state, level, says })
+test.each(SHARD_ROWS)('%s: state of a shard', (_what, nodes, memory, state, level, message) => {
+  expect(shardOf(nodes, { memory }).view).toMatchObject({ state, level, message })
 })
 
 test('a shard that waits for its founders says for what', () => {
@@ -435,7 +435,7 @@ test('nodes that report different newest marks are compared at the newest common
 
   const { view } = shardOf([leader, behind, different])
 
-  expect(view.nodes.map(({ state, says }) => [state, says])).toEqual([
+  expect(view.nodes.map(({ state, message }) => [state, message])).toEqual([
     ['healthy', 'Healthy'],
     ['healthy', 'Healthy'],
     ['different-data', 'Different data: another state than n1 at index 20'],
@@ -500,7 +500,7 @@ test('a node that ended because its state differed used to be shown as one that 
 
   expect(nodeOf([n1, ending, n3], 'n2')).toMatchObject({
     ...{ state: 'unavailable', level: 'crit', reasons: [MISMATCH] },
-    says: 'Unavailable: its state differs from the log (digest_mismatch)',
+    message: 'Unavailable: its state differs from the log (digest_mismatch)',
   })
   for (const [error, state, number] of [
     [REFUSED, 'unreachable', 1],
@@ -508,7 +508,7 @@ test('a node that ended because its state differed used to be shown as one that 
   ] as const) {
     expect(nodeOf([n1, goneNode({ id: 'n2' }, error, mismatched), n3], 'n2')).toMatchObject({
       ...{ state, level: 'crit', rule: { number, inputs: { 'last error': error.message } } },
-      says: 'Stopped: its state differed from the log (digest_mismatch)',
+      message: 'Stopped: its state differed from the log (digest_mismatch)',
       reasons: [MISMATCH],
     })
   }
@@ -521,6 +521,6 @@ test('a voter that is about to end used to be counted as one that can be relied 
 
   expect(view).toMatchObject({
     ...{ state: 'degraded-last', level: 'crit', votersUp: 3, spare: 0 },
-    says: 'Degraded, cannot lose another (3 of 3 voters answer, 1 of them ends soon, 2 needed)',
+    message: 'Degraded, cannot lose another (3 of 3 voters answer, 1 of them ends soon, 2 needed)',
   })
 })

@@ -266,7 +266,7 @@ function deriveNode(seen: NodeObservation, context: NodeContext): NodeView {
   }
 }
 
-type NodeJudgement = Pick<NodeView, 'state' | 'level' | 'says' | 'rule'>
+type NodeJudgement = Pick<NodeView, 'state' | 'level' | 'message' | 'rule'>
 
 const LEVEL_OF: { readonly [state in NodeState]: Level } = {
   unreachable: 'crit',
@@ -295,10 +295,10 @@ function judgeNode(
 ): NodeJudgement {
   const { seen, leader, leaderSeen, lag, lagSeconds, role } = facts
   const inputs: Record<string, string> = {}
-  const is = (number: number, state: NodeState, says: string): NodeJudgement => ({
+  const is = (number: number, state: NodeState, message: string): NodeJudgement => ({
     state,
     level: LEVEL_OF[state],
-    says,
+    message,
     rule: { number, inputs },
   })
   inputs['rounds missed'] = String(seen.missed)
@@ -312,8 +312,8 @@ function judgeNode(
     }
     const isRefused = seen.error !== undefined && REFUSED.has(seen.error.code)
     if (hasMismatch(seen.status?.value)) {
-      const says = 'Stopped: its state differed from the log (digest_mismatch)'
-      return isRefused ? is(1, 'unreachable', says) : is(2, 'not-answering', says)
+      const message = 'Stopped: its state differed from the log (digest_mismatch)'
+      return isRefused ? is(1, 'unreachable', message) : is(2, 'not-answering', message)
     }
     const was = seen.answeredAt === undefined ? seen.before?.role : undefined
     const why = `${seen.error?.message ?? 'no answer'}${was === undefined ? '' : `; ${was} when it was last seen`}`
@@ -545,9 +545,9 @@ function judgeShard(facts: {
   readonly doDisagree: boolean
   readonly isUneasy: boolean
   readonly standalone: NodeView | undefined
-}): { readonly state: ShardState; readonly level: Level; readonly says: string } {
+}): { readonly state: ShardState; readonly level: Level; readonly message: string } {
   const { voters, votersUp, votersEnding, majority } = facts
-  const is = (state: ShardState, level: Level, says: string) => ({ state, level, says })
+  const is = (state: ShardState, level: Level, message: string) => ({ state, level, message })
   const ending = votersEnding === 0 ? '' : `, ${votersEnding} of them ${votersEnding === 1 ? 'ends' : 'end'} soon`
   const answer = `${votersUp} of ${voters} voters ${votersUp === 1 ? 'answers' : 'answer'}${ending}, ${majority} needed`
   if (facts.isBeingRead) return is('unknown', 'unk', 'Unknown: its nodes are being read')
@@ -602,17 +602,17 @@ function lastChangeOf(info: ClusterInfo | undefined): ShardView['lastChange'] {
 export function briefOf(view: ShardView): ShardBrief {
   const memory = view.nodes.flatMap((node) => (node.memory ? [node.memory.rss] : []))
   const answered = view.nodes.flatMap(({ answeredAt }) => (answeredAt === null ? [] : [Date.parse(answeredAt)]))
-  const { id, zone, mode, state, level, says, since, leader, leaderSince, term, voters, votersUp, spare } = view
+  const { id, zone, mode, state, level, message, since, leader, leaderSince, term, voters, votersUp, spare } = view
   const { maxLagEntries, packages, properties, window, snapshotAt, rates, operation } = view
   return {
-    ...{ id, zone, mode, state, level, says, since, leader, leaderSince, term, voters, votersUp, spare },
+    ...{ id, zone, mode, state, level, message, since, leader, leaderSince, term, voters, votersUp, spare },
     ...{ maxLagEntries, packages, properties, window, snapshotAt, rates, operation },
     slots: view.nodes.map((node) => ({
       node: node.id,
       role: node.role,
       state: node.state,
       level: node.level,
-      says: node.says,
+      message: node.message,
       freshness: node.freshness,
     })),
     memoryBytes: memory.length === 0 ? null : memory.reduce((all, each) => all + each, 0),

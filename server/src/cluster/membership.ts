@@ -102,12 +102,12 @@ async function finish(
 ): Promise<void> {
   if (outcome === undefined) return
   if (outcome.end === 'done') await onDone()
-  if (run.operation().state !== 'unconfirmed') await run.end(outcome.end, outcome.says)
+  if (run.operation().state !== 'unconfirmed') await run.end(outcome.end, outcome.message)
   if (outcome.end !== 'unconfirmed') return
   const late = await watchLate(deps, run, half)
   if (late === undefined) return
   if (late.end === 'done') await onDone()
-  await run.end(late.end, `${late.says}, later than usual`)
+  await run.end(late.end, `${late.message}, later than usual`)
 }
 
 // Armed
@@ -131,8 +131,8 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
       await run.end('cancelled', `Not begun: ${node} did not catch up within 10 minutes.`)
       return false
     }
-    const says = `waits until ${node} is at most 100 entries behind: ${lag === null ? 'not known' : lagText(lag, null)}`
-    if (run.operation().says !== says) await run.set({ says })
+    const message = `waits until ${node} is at most 100 entries behind: ${lag === null ? 'not known' : lagText(lag, null)}`
+    if (run.operation().message !== message) await run.set({ message })
     await pause(POLL_MS, run.signal)
   }
   return !run.signal.aborted
@@ -140,7 +140,7 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
 
 // Halves
 
-type End = { readonly end: EndState; readonly says: string }
+type End = { readonly end: EndState; readonly message: string }
 
 /** One request and what shows that it came true. */
 type Half = {
@@ -243,9 +243,9 @@ function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', 
  * @returns undefined when the control plane stops: it goes on after the next start
  */
 async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run.isResumed): Promise<End | undefined> {
-  const { shard, state, says } = run.operation()
+  const { shard, state, message } = run.operation()
   // It ended so before the process did, and is only watched on.
-  if (state === 'unconfirmed') return { end: state, says }
+  if (state === 'unconfirmed') return { end: state, message }
   const stopWatching = deps.watchClosely(shard)
   const wake = createWake(deps, shard)
   try {
@@ -255,13 +255,13 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
     const sending: { sent: Sent } = { sent: { state: 'gone' } }
     if (isFresh) {
       const leader = half.sendTo()
-      if (leader === null) return { end: 'refused', says: 'Nothing was sent: the shard has no leader now.' }
+      if (leader === null) return { end: 'refused', message: 'Nothing was sent: the shard has no leader now.' }
       const since = run.now()
       // On disk before it leaves: whatever happens from here on, it is never sent a second time.
       await run.set({
         state: half.prefix === '' ? 'requested' : run.operation().state,
         cancellable: false,
-        says: `Asked ${leader}`,
+        message: `Asked ${leader}`,
         ...(half.prefix === '' && { requestedAt: new Date(since).toISOString() }),
       })
       await run.step(`${half.prefix}requested`, {
@@ -276,7 +276,7 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
     } else if (run.operation().state !== 'verifying') {
       await run.set({
         state: 'verifying',
-        says: 'The control plane was started anew: it looks what became of the request',
+        message: 'The control plane was started anew: it looks what became of the request',
       })
     }
     const requestedAt = Date.parse(stepRequested?.at ?? run.operation().requestedAt ?? run.operation().createdAt)
@@ -354,13 +354,13 @@ async function sendOnce(deps: MembershipDeps, shard: string, leader: string, req
 async function readAnswer(run: Run, half: Half, sent: Sent): Promise<End | undefined> {
   if (sent.state === 'unsent') {
     await run.step(`${half.prefix}accepted`, { text: 'Not sent', state: 'failed', evidence: sent.why })
-    return { end: 'refused', says: `${sent.leader} could not be reached: ${sent.why}. Nothing was sent.` }
+    return { end: 'refused', message: `${sent.leader} could not be reached: ${sent.why}. Nothing was sent.` }
   }
   if (sent.state === 'lost') {
     await run.set({
       state: 'verifying',
       answer: `no answer: ${sent.why}`,
-      says: `No answer from ${sent.leader}; looking what came of it`,
+      message: `No answer from ${sent.leader}; looking what came of it`,
     })
     await run.step(`${half.prefix}accepted`, {
       text: 'No answer',
@@ -379,16 +379,16 @@ async function readAnswer(run: Run, half: Half, sent: Sent): Promise<End | undef
       state: 'failed',
       evidence: `${sent.leader} answered ${status}: ${text}`,
     })
-    return { end: 'refused', says: `${sent.leader} answered ${status}: ${text}` }
+    return { end: 'refused', message: `${sent.leader} answered ${status}: ${text}` }
   }
   const notUsual = text === half.request.expects ? '' : ` (usually "${half.request.expects}")`
-  await run.set({ state: 'accepted', answer: `${status} ${text}`, says: `${sent.leader} took it` })
+  await run.set({ state: 'accepted', answer: `${status} ${text}`, message: `${sent.leader} took it` })
   await run.step(`${half.prefix}accepted`, {
     text: 'Accepted',
     state: 'done',
     evidence: `${sent.leader} answered "${text}"${notUsual}`,
   })
-  await run.set({ state: 'verifying', says: 'Waits until the nodes show it' })
+  await run.set({ state: 'verifying', message: 'Waits until the nodes show it' })
   return undefined
 }
 

@@ -77,7 +77,7 @@ onBothDatabases((newDatabase) => {
     expect([state, zone]).toEqual(['unknown', 'zone-1'])
     for (const node of nodes) {
       const role = node.id === leader ? 'leader' : 'follower'
-      expect(node.says).toBe(`Unreachable: connection refused; ${role} when it was last seen`)
+      expect(node.message).toBe(`Unreachable: connection refused; ${role} when it was last seen`)
       expect(stoppedAt - Date.parse(node.answeredAt as string)).toBeLessThan(15_000)
     }
   })
@@ -229,7 +229,7 @@ test('where another node answers now, the one that was there is away', async () 
   const node = await until('n3 is away', () =>
     after.shard('s1').nodes.find(({ id, state }) => id === 'n3' && state === 'not-answering'),
   )
-  expect(node.says).toContain('Not answering: s1/n2 answers at the address of s1/n3; ')
+  expect(node.message).toContain('Not answering: s1/n2 answers at the address of s1/n3; ')
   expect(node).toMatchObject({ freshness: 'gone', health: null, error: { code: 'other-node' } })
   await until('the others are seen', () => after.shard('s1').votersUp === 2)
 })

@@ -35,7 +35,7 @@ test('it is done when the target leads by majority in a later term and its commi
   expect(track.steppedDown?.at).toBe(NOW + 60)
   expect(track.leads).toMatchObject({ at: NOW + 60, evidence: '3 of 3 voters name n2, term 4 → 5' })
   expect(track.confirmed).toMatchObject({ evidence: 'commit index 101 → 112 under n2' })
-  expect(transferOutcome(track, looks[2] as ShardObservation, 110)).toEqual({ end: 'done', says: 'n2 leads s1' })
+  expect(transferOutcome(track, looks[2] as ShardObservation, 110)).toEqual({ end: 'done', message: 'n2 leads s1' })
 })
 
 test('an idle shard is done after a second in which nothing else changed', () => {
@@ -130,7 +130,7 @@ test('a promotion is done when a majority of the new voters lists it', () => {
   const three = lookOf(nodesOf({ n1: four, n2: four, n3: before, n4: four }))
 
   expect(memberOutcome(promotion, two, 100).end).toBeUndefined()
-  expect(memberOutcome(promotion, three, 100)).toEqual({ end: 'done', says: 'n4 is a voter' })
+  expect(memberOutcome(promotion, three, 100)).toEqual({ end: 'done', message: 'n4 is a voter' })
 })
 
 test('a demoted node may stay as a learner or leave: both are done and named', () => {
@@ -139,11 +139,11 @@ test('a demoted node may stay as a learner or leave: both are done and named', (
 
   expect(memberOutcome(demotion, lookOf(nodesOf({ n1: learner, n2: learner })), 100)).toMatchObject({
     end: 'done',
-    says: expect.stringContaining('as learner'),
+    message: expect.stringContaining('as learner'),
   })
   expect(memberOutcome(demotion, lookOf(nodesOf({ n1: left, n2: left })), 100)).toMatchObject({
     end: 'done',
-    says: expect.stringContaining('no longer'),
+    message: expect.stringContaining('no longer'),
   })
 })
 

@@ -36,7 +36,7 @@ type Sighting = { readonly at: number; readonly evidence: string }
 
 export type Outcome =
   | { readonly end: undefined }
-  | { readonly end: 'done' | 'elsewhere' | 'no-change' | 'unconfirmed'; readonly says: string }
+  | { readonly end: 'done' | 'elsewhere' | 'no-change' | 'unconfirmed'; readonly message: string }
 
 const GOES_ON: Outcome = { end: undefined }
 
@@ -76,21 +76,21 @@ export function observeTransfer(track: TransferTrack, observation: ShardObservat
 export function transferOutcome(track: TransferTrack, observation: ShardObservation, sinceRequestMs: number): Outcome {
   const { shard } = observation
   const { target, oldLeader } = track
-  if (track.confirmed) return { end: 'done', says: `${target} leads ${shard.id}` }
+  if (track.confirmed) return { end: 'done', message: `${target} leads ${shard.id}` }
   if (shard.leader !== null && shard.leader !== target && shard.leader !== oldLeader) {
-    return { end: 'elsewhere', says: `Leadership went to ${shard.leader}, not ${target}` }
+    return { end: 'elsewhere', message: `Leadership went to ${shard.leader}, not ${target}` }
   }
   const failed = failedChange(track.lastChange, shard, 'transfer', target)
   if (failed !== undefined && shard.leader === oldLeader) {
-    return { end: 'no-change', says: `${oldLeader} still leads: ${failed}` }
+    return { end: 'no-change', message: `${oldLeader} still leads: ${failed}` }
   }
   if (sinceRequestMs < OUTCOME_LIMITS.endMs) return GOES_ON
   if (shard.leader === oldLeader && oldLeader !== null) {
-    return { end: 'no-change', says: `${oldLeader} still leads after ${OUTCOME_LIMITS.endMs / 1000} s` }
+    return { end: 'no-change', message: `${oldLeader} still leads after ${OUTCOME_LIMITS.endMs / 1000} s` }
   }
   return {
     end: 'unconfirmed',
-    says: 'Not confirmed. The cluster may still do this; it is watched for 10 more minutes.',
+    message: 'Not confirmed. The cluster may still do this; it is watched for 10 more minutes.',
   }
 }
 
@@ -126,18 +126,18 @@ export function memberOutcome(track: MemberTrack, observation: ShardObservation,
   if (isDone)
     return {
       end: 'done',
-      says: kind === 'promote' ? `${node} is a voter` : `${node} is no voter any more: ${evidence}`,
+      message: kind === 'promote' ? `${node} is a voter` : `${node} is no voter any more: ${evidence}`,
     }
   const failed = failedChange(track.lastChange, shard, kind, node)
-  if (failed !== undefined) return { end: 'no-change', says: `Nothing changed: ${failed}` }
+  if (failed !== undefined) return { end: 'no-change', message: `Nothing changed: ${failed}` }
   // A leader waits up to 10 minutes until a learner has caught up, and says so meanwhile.
   const isRunning = shard.change?.kind === kind && shard.change.node === node
   if (sinceRequestMs < OUTCOME_LIMITS.endMs || isRunning) return GOES_ON
   if (shard.leader !== null)
-    return { end: 'no-change', says: `Nothing changed after ${OUTCOME_LIMITS.endMs / 1000} s: ${evidence}` }
+    return { end: 'no-change', message: `Nothing changed after ${OUTCOME_LIMITS.endMs / 1000} s: ${evidence}` }
   return {
     end: 'unconfirmed',
-    says: 'Not confirmed. The cluster may still do this; it is watched for 10 more minutes.',
+    message: 'Not confirmed. The cluster may still do this; it is watched for 10 more minutes.',
   }
 }
 

@@ -62,7 +62,7 @@ function runOf(operations: Operations, running: ActiveOperation, isResumed: bool
       const next = known ? steps.map((each) => (each.id === id ? step : each)) : [...steps, step]
       return writeChange(operations, running, { steps: next.slice(0, OPERATIONS.stepsMax) })
     },
-    end: (state, says) => endRun(operations, running, state, says),
+    end: (state, message) => endRun(operations, running, state, message),
   }
 }
 
@@ -70,10 +70,10 @@ export async function endRun(
   operations: Operations,
   running: ActiveOperation,
   state: OperationState,
-  says: string,
+  message: string,
 ): Promise<void> {
   const endedAt = time(operations.clock.wallMs())
-  await writeChange(operations, running, { state, says, notice: '', endedAt, cancellable: false })
+  await writeChange(operations, running, { state, message, notice: '', endedAt, cancellable: false })
   const { operation } = running
   operations.ended.set(operation.shard, operation)
   await operations.audit({
@@ -83,7 +83,7 @@ export async function endRun(
     action: 'operation.end',
     target: targetOf(operation),
     result: state,
-    detail: says,
+    detail: message,
     operation: operation.id,
   })
 }

@@ -179,7 +179,7 @@ function newOperation(plan: Plan, draft: PlanDraft, reason: string, { principal 
     by: principal.name,
     reason,
     state: isArmed ? 'armed' : 'requested',
-    says: isArmed ? 'Waits until it can begin' : 'Requested',
+    message: isArmed ? 'Waits until it can begin' : 'Requested',
     notice: '',
     createdAt: time(now),
     requestedAt: isArmed ? null : time(now),

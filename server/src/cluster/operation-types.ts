@@ -61,7 +61,7 @@ export type Run = {
   set(change: Partial<Operation>): Promise<void>
   /** Adds a step or changes one. A step that gets `done` or `failed` has its time set. */
   step(id: string, change: Partial<Omit<OperationStep, 'id'>>): Promise<void>
-  end(state: EndState, says: string): Promise<void>
+  end(state: EndState, message: string): Promise<void>
 }
 
 export type EndState = Exclude<OperationState, 'armed' | 'requested' | 'accepted' | 'verifying'>

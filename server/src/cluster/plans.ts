@@ -219,7 +219,7 @@ function demotion(
 }
 
 /** Voters that could lead, the best first, with why not. */
-function transferTargets(context: PlanContext): { node: string; says: string; blocked: boolean }[] {
+function transferTargets(context: PlanContext): { node: string; message: string; blocked: boolean }[] {
   const { shard } = context
   return shard.nodes
     .filter((node) => node.voter === true && node.id !== shard.leader)
@@ -227,7 +227,7 @@ function transferTargets(context: PlanContext): { node: string; says: string; bl
     .map((node) => {
       const against = transferChecks(context, node, {}).filter(({ level }) => level === 'block')
       const lag = node.lagEntries === null ? 'lag not known' : `lag ${lagText(node.lagEntries, node.lagSeconds)}`
-      return { node: node.id, says: against[0]?.text ?? lag, blocked: against.length > 0 }
+      return { node: node.id, message: against[0]?.text ?? lag, blocked: against.length > 0 }
     })
     .sort((a, b) => Number(a.blocked) - Number(b.blocked))
 }
@@ -269,7 +269,7 @@ function transferChecks(
     }),
     check('target-answers', target?.freshness === 'live' && target.health === 'active_follower', 'block', {
       ok: `${name} answers`,
-      bad: `${name} does not answer as an active follower: ${target?.says ?? 'not known'}`,
+      bad: `${name} does not answer as an active follower: ${target?.message ?? 'not known'}`,
     }),
     sameDataCheck(shard, target),
     waits && lag !== null
@@ -359,7 +359,7 @@ function demoteChecks(context: PlanContext, voter: NodeView | undefined, name: s
 function answersCheck(node: NodeView | undefined, name: string): PlanCheck {
   return check('target-answers', node?.freshness === 'live' && node.health !== 'unavailable', 'block', {
     ok: `${name} answers`,
-    bad: node ? `${name} does not answer: ${node.says}` : `the shard has no node ${name}`,
+    bad: node ? `${name} does not answer: ${node.message}` : `the shard has no node ${name}`,
   })
 }
 
@@ -368,7 +368,7 @@ function sameDataCheck(shard: ShardView, node: NodeView | undefined): PlanCheck 
   const isKnown = Boolean(leader?.orderedHash && node?.orderedHash)
   return check('same-data', isKnown ? node?.state !== 'different-data' : undefined, 'block', {
     ok: 'same codec list and data as the leader',
-    bad: node?.says ?? '',
+    bad: node?.message ?? '',
     unknown: 'whether codec list and data are those of the leader is not known',
   })
 }
@@ -446,7 +446,7 @@ function nodeOf(shard: ShardView, id: string | null | undefined): NodeView | und
 
 function pictureOf(shard: ShardView): Picture {
   return {
-    nodes: shard.nodes.map(({ id, role, level, says }) => ({ node: id, role, level, says })),
+    nodes: shard.nodes.map(({ id, role, level, message }) => ({ node: id, role, level, message })),
     leader: shard.leader,
     voters: shard.voters,
     majority: shard.majority,
@@ -482,7 +482,7 @@ function seenBy(shard: ShardView): number {
 function others(shard: ShardView, name: string, fits: (node: NodeView) => boolean): PlanDraft['alternatives'] {
   return shard.nodes
     .filter((node) => node.id !== name && fits(node))
-    .map((node) => ({ node: node.id, says: node.says, blocked: node.freshness !== 'live' }))
+    .map((node) => ({ node: node.id, message: node.message, blocked: node.freshness !== 'live' }))
 }
 
 // What it costs

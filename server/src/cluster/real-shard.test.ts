@@ -79,7 +79,7 @@ test('a shard that waits for its founders is known by the registry alone, with w
     for (const id of ['n2', 'n3']) waiting.start(id)
     await until('it is healthy', () => own.shard('s1').state === 'healthy')
 
-    expect(forming).toMatchObject({ id: 's1', zone: 'eu-1', leader: null, says: 'Forming: waits for its founders' })
+    expect(forming).toMatchObject({ id: 's1', zone: 'eu-1', leader: null, message: 'Forming: waits for its founders' })
     expect(forming.waitsFor).toMatch(/n2|n3|of 3/)
     expect(node).toMatchObject({ id: 'n1', role: 'unknown', state: 'unavailable', health: 'unavailable' })
     expect([named, forming.nodes.length]).toEqual([1, 1])
@@ -95,7 +95,7 @@ test('a standalone node of a configured list is a shard without copies', async (
   try {
     const found = await until('it is seen', () => alone.cluster.shards().find(({ state }) => state === 'standalone'))
 
-    expect(found).toMatchObject({ mode: 'standalone', voters: 0, spare: null, says: 'Standalone, no copies' })
+    expect(found).toMatchObject({ mode: 'standalone', voters: 0, spare: null, message: 'Standalone, no copies' })
     expect(found.nodes).toMatchObject([{ role: 'standalone', state: 'healthy', voter: null, packages: 0 }])
     expect(alone.cluster.addresses(found.id)[0]?.tcp).toEqual({ host: node.host, port: node.tcpPort })
   } finally {

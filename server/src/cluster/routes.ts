@@ -101,14 +101,14 @@ async function putAside(
   }
   const { until } = body
   const untilAt = until === null || until === 'change' ? null : deps.clock.wallMs() + ASIDE_MS[until]
-  const aside = until === null ? undefined : { untilAt, says: wordsOf(item.says) }
+  const aside = until === null ? undefined : { untilAt, message: wordsOf(item.message) }
   await deps.database.transaction().execute(async (transaction) => {
     await transaction.deleteFrom('attention_aside').where('item', '=', item.id).execute()
     if (aside) {
-      const row = { item: item.id, until_at: untilAt, says: aside.says }
+      const row = { item: item.id, until_at: untilAt, message: aside.message }
       await transaction.insertInto('attention_aside').values(row).execute()
     }
-    const note = { action: 'attention.aside', target: item.id, result: until ?? 'taken back', detail: item.says }
+    const note = { action: 'attention.aside', target: item.id, result: until ?? 'taken back', detail: item.message }
     await deps.audit({ principal, address, requestId, ...note }, transaction)
   })
   setAside(module, item.id, aside)

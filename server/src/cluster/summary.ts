@@ -11,9 +11,9 @@ import type { ClusterDatabase } from './tables.ts'
 export async function readAside(database: ClusterDatabase): Promise<Map<string, Aside>> {
   const rows = await database.selectFrom('attention_aside').selectAll().execute()
   return new Map(
-    rows.map(({ item, until_at: untilAt, says }) => [
+    rows.map(({ item, until_at: untilAt, message }) => [
       item,
-      { untilAt: untilAt === null ? null : Number(untilAt), says },
+      { untilAt: untilAt === null ? null : Number(untilAt), message },
     ]),
   )
 }
@@ -52,8 +52,8 @@ const MISSING_MAX = 200
 export function summaryOf(module: ClusterModule): Summary {
   const shards = shardViews(module.collector)
   const registry = module.collector.discovery.registry
-  const running = runningOperations(module.operations).map(({ id, kind, title, says, progress }) => ({
-    ...{ id, kind, title, says, href: `/operations/${id}` },
+  const running = runningOperations(module.operations).map(({ id, kind, title, message, progress }) => ({
+    ...{ id, kind, title, message, href: `/operations/${id}` },
     percent: progress && progress.total > 0 ? Math.round((progress.done / progress.total) * 100) : null,
   }))
   const missing = shards.flatMap((shard) => shard.missing).slice(0, MISSING_MAX)

@@ -24,7 +24,7 @@ export type ClusterTables = {
     /** Null until it changes. */
     until_at: number | null
     /** What the item said then. */
-    says: string
+    message: string
   }
   /** Every node that is looked at, so that a restart does not forget those that are away. */
   known_nodes: {

@@ -1,13 +1,29 @@
-import { mkdtempSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { systemClock } from '@vacancy/shared'
 import { sql } from 'kysely'
+import { Migrator } from 'kysely/migration'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Tables } from '../parts.ts'
 import { startTestControlPlane } from '../testing/control-plane.ts'
 import { onBothDatabases } from '../testing/databases.ts'
 import { type Postgres, startPostgres } from '../testing/postgres.ts'
-import { openDatabase } from './database.ts'
+import { connectDatabase, openDatabase } from './database.ts'
+import { MIGRATIONS } from './migrations/migrations.ts'
+
+/** Rows that version 080 wrote: a transfer, an item put aside, a plan of codecs, an import, and the audit log of these. */
+const ROWS_080 = readFileSync(new URL('../testing/database-080.sql', import.meta.url), 'utf8')
+
+async function createVersion080(where: string): Promise<void> {
+  const database = connectDatabase<Tables>(where)
+  const migrator = new Migrator({ db: database, provider: { getMigrations: async () => MIGRATIONS } })
+  const { error } = await migrator.migrateTo('080-imports-and-codecs')
+  if (error) throw error
+  await sql`delete from audit_chain`.execute(database)
+  for (const statement of ROWS_080.trim().split('\n')) await sql.raw(statement).execute(database)
+  await database.destroy()
+}
 
 const newFile = () => join(mkdtempSync(join(tmpdir(), 'vacancy-database-')), 'x.sqlite')
 
@@ -54,6 +70,65 @@ onBothDatabases((newDatabase) => {
     await expect(failing).rejects.toThrow('no')
     await working
     expect(await database.selectFrom('settings').select('name').execute()).toEqual([{ name: 'kept' }])
+    await database.destroy()
+  })
+
+  test('a database with tables of version 080 is migrated: stored operations, events, plans and imports have messages', async () => {
+    const where =
+      (await newDatabase()) || join(mkdtempSync(join(tmpdir(), 'vacancy-database-')), 'control-plane.sqlite')
+    await createVersion080(where)
+    // Rows of the fixture are of that day; later they would be removed as expired.
+    const clock = { ...systemClock, wallMs: () => Date.parse('2026-11-23T14:00:00Z') }
+
+    const plane = await startTestControlPlane({
+      clock,
+      ...(where.startsWith('postgres') ? { databaseUrl: where } : { dataDir: dirname(where) }),
+    })
+
+    const admin = await plane.signIn('admin')
+    const read = async (path: string) => (await admin.call('GET', path)).body
+    const { operations } = await read('/api/v1/operations')
+    expect(operations).toMatchObject([
+      { kind: 'transfer', state: 'done', message: 'n1 leads s1', undo: { node: 'n2' } },
+    ])
+    const { change } = await read('/api/v1/registry/codec-change')
+    expect(change.plan.changes.map(({ message }: { message: string }) => message)).toEqual([
+      'sea_view moves from place 2 to 0: what has bit 2 now would be read as another feature',
+      'breakfast moves from place 0 to 2: what has bit 0 now would be read as another feature',
+      'sauna is new, at place 3',
+    ])
+    const { imports } = await read('/api/v1/imports')
+    expect(imports).toMatchObject([{ state: 'built', message: 'Built in 0.1 s: 60 packages of 30 properties.' }])
+    const log = await admin.call('POST', '/api/v1/audit/verify', {})
+    expect(log.body).toMatchObject({ brokenAt: null })
+    await plane.stop()
+    const database = connectDatabase<Tables>(where)
+    const events = await database.selectFrom('cluster_events').select('message').orderBy('at').execute()
+    expect(events.map(({ message }) => message)).toContain('leadership of s1 moved n2 → n1')
+    const aside = await database.selectFrom('attention_aside').selectAll().execute()
+    expect(aside).toEqual([
+      { item: '4:far-behind:s1', until_at: null, message: 's# / n# is far behind: # entries# # s' },
+    ])
+    const { plan } = await database.selectFrom('operations').select('plan').executeTakeFirstOrThrow()
+    expect(plan).not.toContain('"says"')
+    expect(JSON.parse(plan).before.nodes[0]).toEqual({ node: 'n1', role: 'follower', level: 'ok', message: 'Healthy' })
+    await database.destroy()
+  })
+
+  test('a migration that fails leaves the tables as they were, and runs again', async () => {
+    const where = (await newDatabase()) || newFile()
+    await createVersion080(where)
+    const database = connectDatabase<Tables>(where)
+    const { id, detail } = await database.selectFrom('imports').select(['id', 'detail']).executeTakeFirstOrThrow()
+    const store = (text: string) => database.updateTable('imports').set({ detail: text }).where('id', '=', id).execute()
+    await store('{ cut off')
+
+    await expect(openDatabase<Tables>(where)).rejects.toThrow(/cannot be opened/)
+
+    await store(detail)
+    await (await openDatabase<Tables>(where)).destroy()
+    const row = await database.selectFrom('imports').select('detail').executeTakeFirstOrThrow()
+    expect(JSON.parse(row.detail)).toMatchObject({ message: 'Built in 0.1 s: 60 packages of 30 properties.' })
     await database.destroy()
   })
 

@@ -44,7 +44,7 @@ export async function openDatabase<Tables>(
   where: string,
   onLost: (error: Error) => void = () => undefined,
 ): Promise<Kysely<Tables>> {
-  const database = new Kysely<Tables>({ dialect: isPostgres(where) ? postgres(where, onLost) : sqlite(where) })
+  const database = connectDatabase<Tables>(where, onLost)
   try {
     const migrator = new Migrator({ db: database, provider: { getMigrations: async () => MIGRATIONS } })
     const { error } = await migrator.migrateToLatest()
@@ -55,6 +55,14 @@ export async function openDatabase<Tables>(
     const place = isPostgres(where) ? `the PostgreSQL database ${withoutPassword(where)}` : `the database ${where}`
     throw new VacancyError('failure', { reason: `${place} cannot be opened: ${reasonOf(cause)}` }, { cause })
   }
+}
+
+/** A connection without migrations, whatever version its tables have. */
+export function connectDatabase<Tables>(
+  where: string,
+  onLost: (error: Error) => void = () => undefined,
+): Kysely<Tables> {
+  return new Kysely<Tables>({ dialect: isPostgres(where) ? postgres(where, onLost) : sqlite(where) })
 }
 
 /** Whether this is the address of a PostgreSQL server. */
@@ -127,9 +135,16 @@ function databaseDown(cause: unknown): ProblemError {
   return problem('database-down', { detail: `The database does not answer: ${reasonOf(cause)}`, cause })
 }
 
+/** SQLite rolls DDL back like any other statement, so migrations run in one transaction and an interrupted one leaves nothing. */
+class TransactionalSqliteAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true
+  }
+}
+
 function sqlite(file: string): Dialect {
   return {
-    createAdapter: () => new SqliteAdapter(),
+    createAdapter: () => new TransactionalSqliteAdapter(),
     createDriver: () => sqliteDriver(file),
     createIntrospector: (database) => new SqliteIntrospector(database),
     createQueryCompiler: () => new SqliteQueryCompiler(),

@@ -28,14 +28,14 @@ export function eventsBetween(before: ShardView, after: ShardView, last?: LastLe
   // The first leader that is seen has moved from nowhere.
   if (before.leader !== after.leader && after.leader !== null && from !== undefined) {
     const gap = last && last.lostMs > 0 ? `, writes paused about ${secondsText(last.lostMs / 1000)}` : ''
-    const says =
+    const message =
       from === after.leader
         ? `${from} leads ${shard} again${gap}`
         : `leadership of ${shard} moved ${from} → ${after.leader}${gap}`
-    found.push({ shard, node: after.leader, kind: 'leader', level: 'info', says })
+    found.push({ shard, node: after.leader, kind: 'leader', level: 'info', message })
   }
   if (before.state !== after.state) {
-    found.push({ shard, node: null, kind: 'state', level: after.level, says: `${shard}: ${after.says}` })
+    found.push({ shard, node: null, kind: 'state', level: after.level, message: `${shard}: ${after.message}` })
   }
   const earlier = new Map(before.nodes.map((node) => [node.id, node]))
   for (const node of after.nodes) {
@@ -47,22 +47,22 @@ export function eventsBetween(before: ShardView, after: ShardView, last?: LastLe
         node: node.id,
         kind: 'membership',
         level: 'info',
-        says: `${node.id} of ${shard} became known`,
+        message: `${node.id} of ${shard} became known`,
       })
     else found.push(...nodeEvents(shard, old, node))
   }
   for (const id of earlier.keys()) {
-    found.push({ shard, node: id, kind: 'membership', level: 'info', says: `${id} of ${shard} is no longer known` })
+    found.push({ shard, node: id, kind: 'membership', level: 'info', message: `${id} of ${shard} is no longer known` })
   }
   return found
 }
 
 function nodeEvents(shard: string, old: NodeView, node: NodeView): Found[] {
   const found: Found[] = []
-  const add = (kind: Found['kind'], level: Found['level'], says: string) =>
-    found.push({ shard, node: node.id, kind, level, says })
+  const add = (kind: Found['kind'], level: Found['level'], message: string) =>
+    found.push({ shard, node: node.id, kind, level, message })
   const where = `${shard} / ${node.id}`
-  if (old.state !== node.state && old.freshness !== 'never') add('state', node.level, `${where}: ${node.says}`)
+  if (old.state !== node.state && old.freshness !== 'never') add('state', node.level, `${where}: ${node.message}`)
   if (old.voter !== node.voter && old.voter !== null && node.voter !== null) {
     add('membership', 'info', `${where} is ${node.voter ? 'a voter' : 'no voter any more'}`)
   }
@@ -190,9 +190,9 @@ function eventOf(row: {
   node: string | null
   kind: string
   level: string
-  says: string
+  message: string
 }): ClusterEvent {
-  const { id, shard, node, says } = row
+  const { id, shard, node, message } = row
   const kind = row.kind as ClusterEvent['kind']
   // PostgreSQL gives large numbers as text.
   return {
@@ -202,6 +202,6 @@ function eventOf(row: {
     node,
     kind,
     level: row.level as ClusterEvent['level'],
-    says,
+    message,
   }
 }

@@ -212,19 +212,21 @@ test('a leader that moves, a node that goes and a voter that is none any more ar
   )
   const fewer = ['n1', 'n2', 'n3'].map((id) => seenNode({ id, voters: ['n1', 'n2'], learners: ['n3'] }))
 
-  expect(moved).toMatchObject([{ kind: 'leader', node: 'n2', says: 'leadership of s1 moved n1 → n2' }])
-  expect(gone.map(({ kind, node, says }) => [kind, node, says])).toEqual([
+  expect(moved).toMatchObject([{ kind: 'leader', node: 'n2', message: 'leadership of s1 moved n1 → n2' }])
+  expect(gone.map(({ kind, node, message }) => [kind, node, message])).toEqual([
     ['state', null, 's1: Degraded, cannot lose another (2 of 3 voters answer, 2 needed)'],
     ['state', 'n3', 's1 / n3: Unreachable: connection refused'],
   ])
-  expect(eventsBetween(shard(healthy), shard(fewer)).map(({ says }) => says)).toContain('s1 / n3 is no voter any more')
+  expect(eventsBetween(shard(healthy), shard(fewer)).map(({ message }) => message)).toContain(
+    's1 / n3 is no voter any more',
+  )
 })
 
 test('a leader that was away for a while is told with how long nobody led', () => {
   const nobody = shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: '', health: 'active_follower' })))
   const again = shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: 'n2' })))
 
-  expect(eventsBetween(nobody, again, { leader: 'n1', lostMs: 1_900 })[0]?.says).toBe(
+  expect(eventsBetween(nobody, again, { leader: 'n1', lostMs: 1_900 })[0]?.message).toBe(
     'leadership of s1 moved n1 → n2, writes paused about 1.9 s',
   )
 })

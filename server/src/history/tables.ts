@@ -10,7 +10,7 @@ export type HistoryTables = {
     node: string | null
     kind: string
     level: string
-    says: string
+    message: string
   }
   /** Time without writes of the last confirmed transfers of each shard. */
   write_pauses: {

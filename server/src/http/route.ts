@@ -3,10 +3,10 @@ import type { Readable } from 'node:stream'
 import type {
   ControlRoute,
   ControlRouteName,
+  HandlerInput,
   Me,
   PersonRole,
   RouteAnswer,
-  RouteAsked,
   TokenRole,
 } from '@vacancy/shared/contract'
 
@@ -33,7 +33,7 @@ export type Session = {
 }
 
 /** What a handler is given: checked parameters, query and body, and who asks from where. */
-export type RouteRequest<N extends ControlRouteName> = RouteAsked<N> & {
+export type RouteRequest<N extends ControlRouteName> = HandlerInput<N> & {
   readonly principal: Principal
   /** Of a signed-in person. */
   readonly session: Session | undefined

@@ -42,7 +42,7 @@ const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> 
   verify: [92, 100],
 }
 
-export type BuildEnd = { readonly state: 'built' | 'failed'; readonly says: string; readonly hint: string }
+export type BuildEnd = { readonly state: 'built' | 'failed'; readonly message: string; readonly hint: string }
 
 /** @throws FileFault for a file that cannot be read at all; an error of the system; the reason of the signal */
 export async function buildImport(imports: Imports, item: Item, signal: AbortSignal): Promise<BuildEnd> {
@@ -54,17 +54,22 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
   item.rates = []
   item.progress = null
   const begun = { state: 'checking', attempts, started_at: imports.clock.wallMs() }
-  await saveImport(imports, item, begun, { says: 'Both files are being read.', hint: '', errors: null, counters: null })
+  await saveImport(imports, item, begun, {
+    message: 'Both files are being read.',
+    hint: '',
+    errors: null,
+    counters: null,
+  })
   const list = await codecsFor(imports, item, signal)
   addLogLine(imports, item, `codec list of ${list.source}: ${list.names.join(', ')}`)
   await writeFile(join(folder, 'codecs.yml'), codecFile(list.names))
   const readings = await readBoth(imports, item, folder, signal)
 
-  await saveImport(imports, item, { state: 'building' }, { says: 'The snapshot is being built.' })
+  await saveImport(imports, item, { state: 'building' }, { message: 'The snapshot is being built.' })
   const done = await buildWith(imports, item, folder, signal)
   if ('state' in done) return done
 
-  await saveImport(imports, item, { state: 'verifying' }, { says: 'The snapshot is read back and counted.' })
+  await saveImport(imports, item, { state: 'verifying' }, { message: 'The snapshot is read back and counted.' })
   addLogLine(imports, item, 'reading the snapshot back')
   showProgress(imports, item, { phase: 'verify', done: 0, total: 1 })
   const document = await inspectSnapshot(done.path, signal)
@@ -93,7 +98,7 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
   const built = `Built in ${seconds.toFixed(1)} s: ${grouped(done.packages)} packages of ${grouped(done.properties)} properties.`
   const differ = 'Counters differ, so it cannot be installed.'
   const hint = counters.agree ? '' : 'Import again; if they differ again, keep both files for a report.'
-  return { state: 'built', says: counters.agree ? built : `${built} ${differ}`, hint }
+  return { state: 'built', message: counters.agree ? built : `${built} ${differ}`, hint }
 }
 
 /** A control plane that has just started knows no node yet, and a node may be starting as well. */
@@ -244,8 +249,8 @@ async function recordErrors(
     countByKind['feature'] !== undefined
       ? 'Rate features are missing in the codec list: mend the file, or change the list first.'
       : 'Download the rejected rows, mend the file and upload it again; the other one can stay.'
-  const says = `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
-  return { state: 'failed', says, hint }
+  const message = `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
+  return { state: 'failed', message, hint }
 }
 
 function showProgress(

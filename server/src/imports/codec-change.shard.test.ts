@@ -30,7 +30,7 @@ afterAll(async () => {
 /** Imports the files and installs what was made of them. */
 async function importAndInstall(): Promise<string> {
   const view = await importEnds(admin, (await beginImport(plane.url, admin, csvFiles(HOTELS, NIGHTS))).id)
-  if (view.snapshot === null) throw new Error(`${view.says} ${view.log.join('\n')}`)
+  if (view.snapshot === null) throw new Error(`${view.message} ${view.log.join('\n')}`)
   const plan = await happens('nothing blocks the install', shard.nodes(), async () => {
     const request = { kind: 'install', shard: 's1', snapshot: view.snapshot }
     const { body, text } = await admin.call('POST', '/api/v1/plans', request)
@@ -44,7 +44,7 @@ async function importAndInstall(): Promise<string> {
     const { body } = await admin.call('GET', `/api/v1/operations/${begun.body.id}`)
     return (body as Operation).endedAt === null ? undefined : (body as Operation)
   })
-  expect([ended.state, ended.says]).toEqual(['done', expect.any(String)])
+  expect([ended.state, ended.message]).toEqual(['done', expect.any(String)])
   return view.snapshot
 }
 

@@ -97,22 +97,22 @@ function changesOf(before: readonly string[], entries: CodecEntries): CodecPlan[
   const changes: CodecPlan['changes'] = []
   for (const [at, { name, was }] of entries.entries()) {
     if (was === null) {
-      changes.push({ kind: 'added', name, says: `${name} is new, at place ${at}` })
+      changes.push({ kind: 'added', name, message: `${name} is new, at place ${at}` })
       continue
     }
     const from = before.indexOf(was)
-    if (was !== name) changes.push({ kind: 'renamed', name, says: `${was} is called ${name}` })
+    if (was !== name) changes.push({ kind: 'renamed', name, message: `${was} is called ${name}` })
     if (from !== at) {
       changes.push({
         kind: 'moved',
         name,
-        says: `${name} moves from place ${from} to ${at}: what has bit ${from} now would be read as another feature`,
+        message: `${name} moves from place ${from} to ${at}: what has bit ${from} now would be read as another feature`,
       })
     }
   }
   for (const name of before) {
     if (entries.some(({ was }) => was === name)) continue
-    changes.push({ kind: 'removed', name, says: `${name} goes; nothing can have it any more` })
+    changes.push({ kind: 'removed', name, message: `${name} goes; nothing can have it any more` })
   }
   return changes
 }

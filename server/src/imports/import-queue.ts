@@ -29,7 +29,7 @@ export async function beginWhenComplete(imports: Imports, item: Item): Promise<v
     )
   }
   if (rows.some((row) => row && row.received < row.bytes)) return reportChange(imports, item)
-  await saveImport(imports, item, { state: 'queued' }, { says: 'It waits for its turn.' })
+  await saveImport(imports, item, { state: 'queued' }, { message: 'It waits for its turn.' })
   startNext(imports)
 }
 
@@ -50,8 +50,8 @@ async function buildItem(imports: Imports, item: Item): Promise<void> {
   const end = new AbortController()
   item.end = end
   try {
-    const { state, says, hint } = await buildImport(imports, item, end.signal)
-    await finishImport(imports, item, state, says, hint)
+    const { state, message, hint } = await buildImport(imports, item, end.signal)
+    await finishImport(imports, item, state, message, hint)
   } catch (error) {
     // At a stop it stays as it is: the next start begins it again.
     if (imports.isStopping && !item.isCancelled) return
@@ -83,13 +83,13 @@ export async function finishImport(
   imports: Imports,
   item: Item,
   state: 'built' | 'failed' | 'cancelled',
-  says: string,
+  message: string,
   hint: string,
 ): Promise<void> {
-  addLogLine(imports, item, says)
+  addLogLine(imports, item, message)
   if (state !== 'built') item.progress = null
   const ids = FILE_KINDS.map((kind) => item.row[`${kind}_upload`])
-  await saveImport(imports, item, { state, ended_at: imports.clock.wallMs() }, { says, hint })
+  await saveImport(imports, item, { state, ended_at: imports.clock.wallMs() }, { message, hint })
   // A snapshot is there: its files have done their work. Otherwise they can be used again.
   if (state === 'built') for (const id of ids) await dropUpload(imports.uploads, id)
   else await assignUploads(imports.uploads, ids, null)
@@ -101,7 +101,7 @@ export async function finishImport(
     action: 'import.end',
     target: item.row.name,
     result: state,
-    detail: says,
+    detail: message,
   })
   reportChange(imports, item)
 }
@@ -135,18 +135,18 @@ export async function startImports(imports: Imports): Promise<void> {
       continue
     }
     if (item.row.attempts >= ATTEMPTS_MAX) {
-      const says = `The control plane ended ${ATTEMPTS_MAX} times while it worked on this import.`
+      const message = `The control plane ended ${ATTEMPTS_MAX} times while it worked on this import.`
       await finishImport(
         imports,
         item,
         'failed',
-        says,
+        message,
         'Look into its log for what ended it, memory above all; then import again.',
       )
       continue
     }
     addLogLine(imports, item, 'the control plane was started anew')
-    await saveImport(imports, item, { state: 'queued' }, { says: 'It was interrupted and begins again.' })
+    await saveImport(imports, item, { state: 'queued' }, { message: 'It was interrupted and begins again.' })
   }
   await dropStaleUploads(imports.uploads)
   startNext(imports)

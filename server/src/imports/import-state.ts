@@ -68,7 +68,7 @@ export function importView(imports: Imports, { row, detail, progress, rates }: I
     name: row.name,
     shard: row.shard,
     state,
-    says: detail.says,
+    message: detail.message,
     hint: detail.hint,
     by: row.by_name,
     createdAt: iso(row.created_at),
@@ -132,7 +132,7 @@ export function runningImports(imports: Imports): Summary['running'] {
       id: item.row.id,
       kind: 'import',
       title: `Import ${item.row.name}`,
-      says: item.detail.says,
+      message: item.detail.message,
       href: `/imports/${item.row.id}`,
       percent: item.progress?.percent ?? null,
     }))

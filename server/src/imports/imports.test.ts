@@ -281,7 +281,7 @@ test('rejected rows are left out of a second build when somebody says why, and c
   const { status, body } = await again(view.id, { reason: 'two rows of a test' })
   const built = await importEnds(operator, body.id)
 
-  expect([status, built.state, built.says]).toEqual([201, 'built', expect.any(String)])
+  expect([status, built.state, built.message]).toEqual([201, 'built', expect.any(String)])
   expect(built).toMatchObject({ withoutRowsOf: view.id, name: view.name })
   // The second of the two is three lines long in the file: a line end stands inside its quotes.
   expect(built.counters).toMatchObject({
@@ -371,7 +371,7 @@ test('files of the import folder are imported where they lie, and nothing outsid
 
     const view = await importEnds(caller, begun.id)
 
-    expect([view.state, view.says]).toEqual(['built', expect.any(String)])
+    expect([view.state, view.message]).toEqual(['built', expect.any(String)])
     expect(view.files.packages).toMatchObject({ unpacked: true, rows: 10 })
     // Built from, and still there.
     expect(readFileSync(join(folder, 'nov', 'properties.csv'))).toEqual(properties)
@@ -401,10 +401,10 @@ test.each<[string, { properties: Buffer; packages: Buffer }, RegExp]>([
     /grows to more than \d+ times/,
   ],
   ['no properties', { ...right, properties: Buffer.from('\n\n') }, /nothing was built/],
-])('%s ends the import with a sentence of its own', async (_, files, says) => {
+])('%s ends the import with a sentence of its own', async (_, files, message) => {
   const view = await failed(files)
 
-  expect([view.state, view.says]).toEqual(['failed', expect.stringMatching(says)])
+  expect([view.state, view.message]).toEqual(['failed', expect.stringMatching(message)])
   expect(view.hint).not.toBe('')
 })
 
@@ -413,7 +413,7 @@ test('files that come as gzip are unpacked, and counted as what they hold', asyn
 
   const view = await failed({ properties: gzipSync(files.properties), packages: gzipSync(files.packages) })
 
-  expect([view.state, view.says]).toEqual(['built', expect.any(String)])
+  expect([view.state, view.message]).toEqual(['built', expect.any(String)])
   expect(view.files.packages).toMatchObject({ unpacked: true, rows: 60 })
 })
 

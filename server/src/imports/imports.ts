@@ -149,7 +149,7 @@ async function beginImport(
   )) as [UploadRow, UploadRow]
   const at = imports.clock.wallMs()
   const detail: ImportDetail = {
-    says: 'Files are being uploaded.',
+    message: 'Files are being uploaded.',
     hint: '',
     files: { properties: noteOf(properties), packages: noteOf(packages) },
     errors: null,

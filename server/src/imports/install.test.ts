@@ -144,7 +144,7 @@ test('it is installed into the running shard, and every node holds the same coun
 
   const operation = await operate('install', snapshot)
 
-  expect([operation.state, operation.says]).toEqual(['done', expect.stringMatching(/[23] of 3 voters serve it/)])
+  expect([operation.state, operation.message]).toEqual(['done', expect.stringMatching(/[23] of 3 voters serve it/)])
   const steps = operation.steps.map(({ id, state }) => [id, state])
   expect(steps).toEqual(['request', 'fetch', 'load', 'counts'].map((id) => [id, 'done']))
   await happens('all nodes hold it', shard.nodes(), async () => {
@@ -175,7 +175,7 @@ test('a shard that holds data asks for its name; the way back brings back what w
 
   const back = await operate('undo-install')
 
-  expect([back.state, back.says]).toEqual(['done', expect.stringContaining('voters serve it')])
+  expect([back.state, back.message]).toEqual(['done', expect.stringContaining('voters serve it')])
   await happens('all nodes hold what was there before', shard.nodes(), async () =>
     (await Promise.all(shard.nodes().map(coverageOf))).every(({ packages }) => packages === HOTELS * NIGHTS),
   )
@@ -190,7 +190,7 @@ test('two empty voters that wait for the third are given the snapshot, and the s
 
   const operation = await operate('install', snapshot)
 
-  expect([operation.state, operation.says]).toEqual(['done', expect.stringContaining('as the snapshot')])
+  expect([operation.state, operation.message]).toEqual(['done', expect.stringContaining('as the snapshot')])
   shard.start('n3')
   const all = () => Promise.all(shard.nodes().map(coverageOf))
   await vi.waitFor(

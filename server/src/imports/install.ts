@@ -270,7 +270,7 @@ function effectsOf(
 
 function pictureOf({ shard }: PlanContext): Plan['before'] {
   return {
-    nodes: shard.nodes.map(({ id, role, level, says }) => ({ node: id, role, level, says })),
+    nodes: shard.nodes.map(({ id, role, level, message }) => ({ node: id, role, level, message })),
     leader: shard.leader,
     voters: shard.voters,
     majority: shard.majority,
@@ -389,14 +389,14 @@ async function askAll(
   const answers: string[] = []
   for (const node of targets) {
     try {
-      const { status, body: says } = await cluster.request(node, '/cluster/load', {
+      const { status, body: message } = await cluster.request(node, '/cluster/load', {
         method: 'POST',
         body,
         as: 'admin',
         signal: run.signal,
       })
-      answers.push(`${node.id} answered ${status} ${says.slice(0, 200)}`)
-      if (status !== 202) return `${node.id} refused: ${says.slice(0, 200)}`
+      answers.push(`${node.id} answered ${status} ${message.slice(0, 200)}`)
+      if (status !== 202) return `${node.id} refused: ${message.slice(0, 200)}`
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error
       return error.message
@@ -450,7 +450,7 @@ async function watch(parts: InstallParts, run: Run, watched: Watched): Promise<s
       if (loaded.holders.length >= majority && loaded.voters > 0) {
         const counted = await countsOf(parts, shard, loaded.holders, watched.snapshot)
         if (counted.length >= majority) {
-          const evidence = counted.map(({ says }) => says).join('; ')
+          const evidence = counted.map(({ message }) => message).join('; ')
           await run.step('fetch', { state: 'done' })
           await run.step('counts', { state: 'done', evidence })
           if (loaded.before !== '' || !watched.isForming) await run.set({ undo: { kind: 'undo-install', shard } })
@@ -547,19 +547,19 @@ async function countsOf(
   shard: string,
   holders: readonly string[],
   snapshot: StoredSnapshot | undefined,
-): Promise<{ says: string }[]> {
-  const counted: { says: string }[] = []
+): Promise<{ message: string }[]> {
+  const counted: { message: string }[] = []
   for (const node of cluster.addresses(shard)) {
     if (!holders.includes(node.id)) continue
     try {
       const { head } = await nodeSide(cluster, node, new Date(clock.wallMs()).toISOString())
       const what = `${node.id} holds ${grouped(head.packages)} packages of ${grouped(head.properties)} properties`
-      if (!snapshot) counted.push({ says: what })
+      if (!snapshot) counted.push({ message: what })
       else {
         const { packages, properties } = snapshot.document
         const isSame = head.packages === packages && head.properties === properties
         counted.push({
-          says: isSame
+          message: isSame
             ? `${what}, as the snapshot`
             : `${what}; the snapshot ${grouped(packages)} of ${grouped(properties)}: written to since, or days have passed`,
         })

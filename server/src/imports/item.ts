@@ -13,7 +13,7 @@ export type FileNote = {
 }
 
 export type ImportDetail = {
-  readonly says: string
+  readonly message: string
   readonly hint: string
   readonly files: Readonly<Record<FileKind, FileNote>>
   readonly errors: ImportView['errors']

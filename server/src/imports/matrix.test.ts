@@ -32,14 +32,14 @@ test.each([
   ['each has its own', [digest('a'), digest('b'), digest('c')], 'yes', 'Yes: 3 of 3 voters', '1 of 3 hold'],
   ['two have nothing', [digest('a'), null, null], 'no', 'No: 1 of 3 voters', '1 of 3 hold aaaaaaaa…'],
   ['two did not tell', [digest('a'), undefined, undefined], 'unknown', 'Not known: n2, n3 did not tell', '1 of 1'],
-] as const)('after a full stop, when %s', (_, held, verdict, says, same) => {
+] as const)('after a full stop, when %s', (_, held, verdict, message, same) => {
   const shard = viewOf(held.map((snapshot, at) => holding(`n${at + 1}`, snapshot)))
 
   const found = restorableOf(shard, undefined)
 
   expect(found.verdict).toBe(verdict)
-  expect(found.says).toContain(says)
-  expect(found.says).toContain('2 needed')
+  expect(found.message).toContain(message)
+  expect(found.message).toContain('2 needed')
   if (same !== '1 of 1') expect(found.same).toContain(same)
 })
 
@@ -48,7 +48,7 @@ test('a voter that does not answer is named, and never counted as holding nothin
 
   const found = restorableOf(shard, undefined)
 
-  expect([found.verdict, found.says]).toEqual([
+  expect([found.verdict, found.message]).toEqual([
     'unknown',
     expect.stringMatching(/^Not known: n3 did not answer; 1 of 3/),
   ])
@@ -65,16 +65,18 @@ test('a shard that forms needs the very same snapshot on a majority of its initi
   const shard = viewOf([holding('n1', undefined), holding('n2', undefined), holding('n3', undefined)])
   const verdict = (...held: string[]) => restorableOf(shard, founders(...held))
 
-  expect(verdict(digest('a'), digest('a'), digest('b')).says).toBe(
+  expect(verdict(digest('a'), digest('a'), digest('b')).message).toBe(
     'Yes: 2 of 3 initial voters hold aaaaaaaa…, 2 needed',
   )
-  expect(verdict(digest('a'), digest('b'), digest('c')).says).toBe('No: 1 of 3 initial voters hold aaaaaaaa…, 2 needed')
-  expect(verdict(digest('a'), '?', digest('b')).says).toMatch(/^Not known: n2 did not answer; 1 of 3/)
+  expect(verdict(digest('a'), digest('b'), digest('c')).message).toBe(
+    'No: 1 of 3 initial voters hold aaaaaaaa…, 2 needed',
+  )
+  expect(verdict(digest('a'), '?', digest('b')).message).toMatch(/^Not known: n2 did not answer; 1 of 3/)
   expect(verdict('', '', '').verdict).toBe('no')
   expect(verdict('?', '?', '').verdict).toBe('unknown')
 })
 
-test('the matrix marks the snapshot of the majority, and tells the last word of who is away', () => {
+test('the matrix marks the snapshot of the majority, and the last report of a node that does not respond', () => {
   const nodes = [holding('n1', digest('a')), holding('n2', digest('a')), holding('n3', digest('b'), away)]
   const built = {
     id: digest('c'),
@@ -91,9 +93,9 @@ test('the matrix marks the snapshot of the majority, and tells the last word of 
     ['a', 2, true],
     ['b', 1, false],
   ])
-  expect(matrix.nodes.map(({ node, word, holds }) => [node, word, holds?.[0]])).toEqual([
-    ['n1', 'told', 'a'],
-    ['n2', 'told', 'a'],
+  expect(matrix.nodes.map(({ node, report, holds }) => [node, report, holds?.[0]])).toEqual([
+    ['n1', 'current', 'a'],
+    ['n2', 'current', 'a'],
     ['n3', 'last', 'b'],
   ])
 })

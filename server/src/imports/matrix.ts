@@ -24,19 +24,19 @@ export function restorableOf(shard: ShardView, founders: Founders | undefined): 
   const needed = shard.mode === 'standalone' ? voters.length : shard.majority
   const same = samenessOf(voters, needed)
   if (voters.length === 0) {
-    return { shard: shard.id, verdict: 'unknown', says: 'Not known: no node told who the voters are', same }
+    return { shard: shard.id, verdict: 'unknown', message: 'Not known: no node told who the voters are', same }
   }
-  const reported = voters.filter((node) => wordOf(node) === 'told')
+  const reported = voters.filter((node) => reportOf(node) === 'current')
   const having = reported.filter(({ snapshot, wal }) => snapshot !== null || wal !== null)
   const unknown = voters.filter((node) => !reported.includes(node))
   const all = shard.mode === 'standalone' ? 1 : Math.max(shard.voters, voters.length)
   const what = 'have log and snapshots on disk'
   const many = `${having.length} of ${all} ${shard.mode === 'standalone' ? 'nodes' : 'voters'} ${what}, ${needed} needed`
-  if (having.length >= needed) return { shard: shard.id, verdict: 'yes', says: `Yes: ${many}`, same }
+  if (having.length >= needed) return { shard: shard.id, verdict: 'yes', message: `Yes: ${many}`, same }
   if (having.length + unknown.length >= needed) {
-    return { shard: shard.id, verdict: 'unknown', says: `Not known: ${silence(unknown)}; ${many}`, same }
+    return { shard: shard.id, verdict: 'unknown', message: `Not known: ${silence(unknown)}; ${many}`, same }
   }
-  return { shard: shard.id, verdict: 'no', says: `No: ${many}`, same }
+  return { shard: shard.id, verdict: 'no', message: `No: ${many}`, same }
 }
 
 function ofFounders(shard: string, { voters, needed }: Founders): Restorable {
@@ -45,19 +45,19 @@ function ofFounders(shard: string, { voters, needed }: Founders): Restorable {
   const [most] = [...holders].sort(([, a], [, b]) => b - a)
   const silent = voters.filter(({ state }) => state === 'silent').map(({ id }) => id)
   if (!most) {
-    const says =
+    const message =
       silent.length >= needed
         ? `Not known: ${names(silent)} did not answer`
         : 'No: it has not formed, and no initial voter holds a snapshot'
-    return { shard, verdict: silent.length >= needed ? 'unknown' : 'no', says, same: '' }
+    return { shard, verdict: silent.length >= needed ? 'unknown' : 'no', message, same: '' }
   }
   const [id, count] = most
   const many = `${count} of ${voters.length} initial voters hold ${id.slice(0, SHORT)}…, ${needed} needed`
-  if (count >= needed) return { shard, verdict: 'yes', says: `Yes: ${many}`, same: many }
+  if (count >= needed) return { shard, verdict: 'yes', message: `Yes: ${many}`, same: many }
   if (count + silent.length >= needed) {
-    return { shard, verdict: 'unknown', says: `Not known: ${names(silent)} did not answer; ${many}`, same: many }
+    return { shard, verdict: 'unknown', message: `Not known: ${names(silent)} did not answer; ${many}`, same: many }
   }
-  return { shard, verdict: 'no', says: `No: ${many}`, same: many }
+  return { shard, verdict: 'no', message: `No: ${many}`, same: many }
 }
 
 /** Of the files alone, for whoever has to found the shard anew from them. */
@@ -82,9 +82,9 @@ function isAway({ freshness }: NodeView): boolean {
   return freshness !== 'live' && freshness !== 'delayed'
 }
 
-function wordOf(node: NodeView): SnapshotMatrix['nodes'][number]['word'] {
-  if (node.ages.status === null) return 'silent'
-  return isAway(node) ? 'last' : 'told'
+function reportOf(node: NodeView): SnapshotMatrix['nodes'][number]['report'] {
+  if (node.ages.status === null) return 'none'
+  return isAway(node) ? 'last' : 'current'
 }
 
 function silence(nodes: readonly NodeView[]): string {
@@ -111,7 +111,7 @@ export function matrixOf(
     node: node.id,
     role: node.role,
     voter: node.voter,
-    word: wordOf(node),
+    report: reportOf(node),
     at: node.ages.status ?? node.answeredAt,
     error: node.error?.message ?? '',
     holds: node.snapshot?.id ?? held.get(node.id) ?? null,

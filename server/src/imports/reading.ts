@@ -28,8 +28,8 @@ export class FileFault extends Error {
   override readonly name = 'FileFault'
   readonly hint: string
 
-  constructor(says: string, hint: string) {
-    super(says)
+  constructor(message: string, hint: string) {
+    super(message)
     this.hint = hint
   }
 }

@@ -28,8 +28,8 @@ export function examine(
 ): Examined {
   const checks: WhyCheck[] = []
   const wants: string[] = []
-  const look = (field: string, ok: boolean, says: string, want: string, date: string | null = null) => {
-    checks.push({ field, date, ok, says })
+  const look = (field: string, ok: boolean, message: string, want: string, date: string | null = null) => {
+    checks.push({ field, date, ok, message })
     if (!ok && date === null) wants.push(want)
   }
   const equal = (field: string, name: string, own: string | number) => {
@@ -59,7 +59,7 @@ export function examine(
   return { checks, matches: checks.every(({ ok }) => ok), wouldMatchIf: [...wants, ...wantsOfNights(checks, nights)] }
 }
 
-type Look = (field: string, ok: boolean, says: string, want: string, date?: string | null) => void
+type Look = (field: string, ok: boolean, message: string, want: string, date?: string | null) => void
 
 function lookAtPosition(fields: RequestFields, property: PropertyAttributes, look: Look): void {
   const { latitude, longitude, radiusMetres } = fields
@@ -68,8 +68,8 @@ function lookAtPosition(fields: RequestFields, property: PropertyAttributes, loo
   const chord = squaredChord({ latitude, longitude }, property)
   const far = Math.ceil(2 * LIMITS.earthRadiusMetres * Math.asin(Math.min(1, Math.sqrt(chord) / 2)))
   const bound = 2 * Math.sin(radius / (2 * LIMITS.earthRadiusMetres))
-  const says = `${far} m away, at most ${radius} m asked`
-  look('radiusMetres', chord <= bound * bound, says, `the radius were ${far} m`)
+  const message = `${far} m away, at most ${radius} m asked`
+  look('radiusMetres', chord <= bound * bound, message, `the radius were ${far} m`)
 }
 
 type Position = { readonly latitude: number; readonly longitude: number }
@@ -135,7 +135,7 @@ function wantsOfNights(checks: readonly WhyCheck[], nights: ReadonlyMap<string, 
   const above = valuesOf('finalPrice', ({ finalPrice }) => finalPrice)
   const below = valuesOf('minPrice', ({ finalPrice }) => finalPrice)
   const features = new Set(
-    failed.flatMap(({ field, says }) => (field === 'rateFeatures' ? [says.replace(/^no /, '')] : [])),
+    failed.flatMap(({ field, message }) => (field === 'rateFeatures' ? [message.replace(/^no /, '')] : [])),
   )
   const empty = failed.flatMap(({ field, date }) => (field === 'dates' && date !== null ? [date] : []))
   return [

@@ -324,7 +324,7 @@ describe('why not', () => {
 
     expect(told).toMatchObject({ verdict: 'filtered', node: 'n1' })
     expect(
-      told.checks.map(({ ok, date, says }) => `${ok ? '✓' : '✗'} ${date === null ? '' : `${date} `}${says}`),
+      told.checks.map(({ ok, date, message }) => `${ok ? '✓' : '✗'} ${date === null ? '' : `${date} `}${message}`),
     ).toEqual([
       '✓ segment Vienna',
       '✓ area Prater',
@@ -415,11 +415,11 @@ describe('why not', () => {
         told = await world.ask('POST /api/v1/query/why-not', { body: { ...body, property } })
       }
 
-      const says = `${JSON.stringify(body)} ${property}: ${JSON.stringify(told)}`
-      expect(told.verdict === 'in-result', says).toBe(ids.includes(property))
+      const message = `${JSON.stringify(body)} ${property}: ${JSON.stringify(told)}`
+      expect(told.verdict === 'in-result', message).toBe(ids.includes(property))
       expect(
         told.checks.every(({ ok }) => ok),
-        says,
+        message,
       ).toBe(told.verdict !== 'filtered')
       verdicts.add(told.verdict)
     }
@@ -481,9 +481,9 @@ test('a silent node used to hold back the answers of the others for five seconds
   // The connection to the node that answers is made first, however busy this machine is.
   await shard.ask('POST /api/v1/query', { body: { ...body, node: 'n1' } })
 
-  const { nodes, answered, asked: request } = await shard.ask('POST /api/v1/query/replicas', { body })
+  const { nodes, answered, queried } = await shard.ask('POST /api/v1/query/replicas', { body })
 
-  expect([answered, request]).toEqual([1, 2])
+  expect([answered, queried]).toEqual([1, 2])
   expect(nodes.find(({ node: id }) => id === 'n2')?.error).toBe('no answer within 800 ms')
   expect(nodes.find(({ node: id }) => id === 'n1')?.error).toBe('')
   await shard.close()
@@ -528,7 +528,7 @@ describe('a node that does not speak our protocol', () => {
 
     expect(refused).toMatchObject({ status: 502, code: 'node-unreachable' })
     expect(refused.message).toContain('x')
-    expect(replicas).toMatchObject({ answered: 0, asked: 1, equal: false })
+    expect(replicas).toMatchObject({ answered: 0, queried: 1, equal: false })
     expect(replicas.nodes[0]?.error).not.toBe('')
     expect(performance.now() - startedMs).toBeLessThan(10_000)
     await close()

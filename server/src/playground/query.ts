@@ -93,7 +93,7 @@ export async function runQuery(
 function leaderlessOf({ cluster }: Reach, { shard, nodes }: Target): ProblemError | undefined {
   const view = cluster.shards().find(({ id }) => id === shard)
   if (nodes.length < 2 || (view?.state !== 'quorum-lost' && view?.state !== 'no-leader')) return undefined
-  return problem('no-leader', { detail: `${shard} has no leader: ${view.says}.` })
+  return problem('no-leader', { detail: `${shard} has no leader: ${view.message}.` })
 }
 
 function identityOf({ cluster, clients }: Reach, { shard }: Target, command: QueryCommand, answered: Answered) {

@@ -50,7 +50,7 @@ export async function replicas(
       nodes: seen.map(({ row }) => row),
       equal: equal && answered.length > 0,
       answered: answered.length,
-      asked: nodes.length,
+      queried: nodes.length,
       reads,
       ...differencesOf(seen),
     }

@@ -176,7 +176,7 @@ test('every replica answers the same, a silent one is named and delays nothing',
   const replicas = async (): Promise<ReplicasAnswer> => (await viewer.call('POST', '/api/v1/query/replicas', body)).body
 
   const equal = await replicas()
-  expect(equal).toMatchObject({ equal: true, answered: 3, asked: 3, differences: [] })
+  expect(equal).toMatchObject({ equal: true, answered: 3, queried: 3, differences: [] })
   expect(new Set(equal.nodes.map(({ hash }) => hash)).size).toBe(1)
   expect(new Set(equal.nodes.map(({ index }) => index)).size).toBe(1)
 
@@ -188,7 +188,7 @@ test('every replica answers the same, a silent one is named and delays nothing',
     const answer = await replicas()
     return answer.answered === 2 && answer
   })
-  expect(partial).toMatchObject({ equal: true, asked: 3 })
+  expect(partial).toMatchObject({ equal: true, queried: 3 })
   expect(partial.nodes.find(({ node }) => node === killed.id)?.error).not.toBe('')
   expect((await ask(body)).count).toBe(2)
 })

@@ -29,7 +29,7 @@ export async function startOf(
   { query }: Pick<RouteRequest<'GET /api/v1/playground'>, 'query'>,
 ): Promise<PlaygroundAnswer> {
   const views = reach.cluster.shards()
-  const shards = views.map(({ id, level, says }) => ({ id, level, says }))
+  const shards = views.map(({ id, level, message }) => ({ id, level, message }))
   const chosen = query.shard ?? (views.find(({ votersUp, nodes }) => votersUp > 0 || nodes.some(isUp)) ?? views[0])?.id
   if (chosen === undefined) return { shards, shard: null, missing: [] }
   const { shard } = targetOf(reach.cluster, { shard: chosen })

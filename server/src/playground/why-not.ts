@@ -143,7 +143,7 @@ async function nightsOf(
   return new Map(nights)
 }
 
-type Verdict = Pick<WhyAnswer, 'verdict' | 'says' | 'rank'>
+type Verdict = Pick<WhyAnswer, 'verdict' | 'message' | 'rank'>
 
 function verdictOf(
   { matches, checks }: Examined,
@@ -156,7 +156,7 @@ function verdictOf(
     const failed = checks.filter(({ ok }) => !ok).length
     return {
       verdict: 'filtered',
-      says: failed === 1 ? 'One condition does not hold.' : `${failed} conditions do not hold.`,
+      message: failed === 1 ? 'One condition does not hold.' : `${failed} conditions do not hold.`,
       rank: null,
     }
   }
@@ -167,20 +167,20 @@ function verdictOf(
   if (place < 0) {
     return {
       verdict: 'beyond-limit',
-      says: `It matches, behind the first ${found}: the limit of a reply.`,
+      message: `It matches, behind the first ${found}: the limit of a reply.`,
       rank: { place: found + 1, of: found, ofAtLeast: true, limit: found },
     }
   }
   if (place >= limit) {
     return {
       verdict: 'beyond-limit',
-      says: `It matches, but the limit of ${limit} is reached before: place ${place + 1} of ${most}.`,
+      message: `It matches, but the limit of ${limit} is reached before: place ${place + 1} of ${most}.`,
       rank: { place: place + 1, of: found, ofAtLeast, limit },
     }
   }
   return {
     verdict: 'in-result',
-    says: `It is in the result: place ${place + 1} of ${most}.`,
+    message: `It is in the result: place ${place + 1} of ${most}.`,
     rank: { place: place + 1, of: found, ofAtLeast, limit: Number.isFinite(limit) ? limit : found },
   }
 }
@@ -189,7 +189,7 @@ function unsettled(engine: boolean): Verdict {
   const answer = engine ? 'lets it through' : 'leaves it out'
   return {
     verdict: 'unsettled',
-    says: `The node ${answer}, which the values below do not explain: they changed while they were read. Ask again.`,
+    message: `The node ${answer}, which the values below do not explain: they changed while they were read. Ask again.`,
     rank: null,
   }
 }
@@ -218,13 +218,13 @@ async function shardsWith(reach: Reach, but: string, propertyId: string, signal:
 
 function nobody(property: string, shard: string, { foundIn, missing }: Elsewhere) {
   const silent = missing.length === 0 ? '' : ` ${missing.length} shards did not answer.`
-  const says =
+  const message =
     foundIn.length > 0
       ? `${property} is not in ${shard}, but in ${foundIn.join(', ')}.`
       : `${shard} has no property ${property}${silent === '' ? ', and no other shard has' : ''}: it was removed, or never there.${silent}`
   return {
     verdict: foundIn.length > 0 ? ('elsewhere' as const) : ('nowhere' as const),
-    says,
+    message,
     rank: null,
     checks: [],
     wouldMatchIf: [],

@@ -100,7 +100,7 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
       ({
         id,
         level: 'ok',
-        says: 'Healthy',
+        message: 'Healthy',
         votersUp: 1,
         segments: null,
         window: null,

@@ -89,7 +89,7 @@ const nodeView = z.object({
   state: z.enum(NODE_STATES),
   level,
   /** "Far behind: 12,400 entries, 14 s". Excludes how long the state has lasted, which would change every second. */
-  says: z.string(),
+  message: z.string(),
   /** The row of docs/design/control-plane.md#node-state that applied, and the values it tested. */
   rule: z.object({ number: count, inputs: z.record(z.string(), z.string()) }),
   freshness: z.enum(FRESHNESS),
@@ -155,7 +155,7 @@ const shardView = z.object({
   state: z.enum(SHARD_STATES),
   level,
   /** "Degraded, cannot lose another (2 of 3 voters answer, 2 needed)". */
-  says: z.string(),
+  message: z.string(),
   /** When the shard entered this state. */
   since: time,
   /** The leader named by a majority of the voters in the newest poll. */
@@ -176,7 +176,7 @@ const shardView = z.object({
   window: dayWindow.nullable(),
   snapshotAt: time.nullable(),
   rates,
-  /** The change in progress that the nodes report, whoever requested it. */
+  /** The change in progress that the nodes report, whichever client requested it. */
   change: z.object({ kind: z.string(), node: z.string(), startedAt: time, step: z.string() }).nullable(),
   lastChange: z
     .object({ kind: z.string(), node: z.string(), result: z.enum(['done', 'failed']), reason: z.string(), at: time })
@@ -199,7 +199,7 @@ const clusterEvent = z.object({
   node: z.string().nullable(),
   kind: z.enum(['leader', 'role', 'state', 'membership', 'restart', 'snapshot', 'codecs', 'operation']),
   level,
-  says: z.string(),
+  message: z.string(),
 })
 export type ClusterEvent = z.infer<typeof clusterEvent>
 
@@ -232,7 +232,7 @@ const attentionItem = z.object({
   shard: z.string().nullable(),
   node: z.string().nullable(),
   /** "s7 has no leader"; `since` holds the time. */
-  says: z.string(),
+  message: z.string(),
   since: time,
   trend: z.enum(['growing', 'steady', 'shrinking']).nullable(),
   /** The console path of the affected row. */
@@ -249,7 +249,7 @@ const slot = z.object({
   role: z.enum(VIEW_ROLES),
   state: z.enum(NODE_STATES),
   level,
-  says: z.string(),
+  message: z.string(),
   freshness: z.enum(FRESHNESS),
 })
 
@@ -261,7 +261,7 @@ const shardBrief = shardView
     mode: true,
     state: true,
     level: true,
-    says: true,
+    message: true,
     since: true,
     leader: true,
     leaderSince: true,
@@ -320,7 +320,7 @@ const planRequest = z.object({
 })
 export type PlanRequest = z.infer<typeof planRequest>
 
-const pictureNode = z.object({ node: z.string(), role: z.enum(VIEW_ROLES), level, says: z.string() })
+const pictureNode = z.object({ node: z.string(), role: z.enum(VIEW_ROLES), level, message: z.string() })
 /** A shard as it is, or as it would be. */
 const shardPicture = z.object({
   nodes: z.array(pictureNode),
@@ -372,7 +372,7 @@ const plan = z.object({
   commands: z.object({ cli: z.string(), curl: z.string() }),
   environment: environmentBody,
   /** Other possible targets, best first. */
-  alternatives: z.array(z.object({ node: z.string(), says: z.string(), blocked: z.boolean() })),
+  alternatives: z.array(z.object({ node: z.string(), message: z.string(), blocked: z.boolean() })),
 })
 export type Plan = z.infer<typeof plan>
 
@@ -398,7 +398,7 @@ const operation = z.object({
   reason: z.string(),
   state: z.enum(OPERATION_STATES),
   /** The state in a sentence: "Leadership went to n2, not n3". */
-  says: z.string(),
+  message: z.string(),
   /** Follows `requested`: "Longer than usual …", '' otherwise. */
   notice: z.string(),
   createdAt: time,
@@ -440,7 +440,7 @@ const summary = z.object({
       id: z.string(),
       kind: z.string(),
       title: z.string(),
-      says: z.string(),
+      message: z.string(),
       href: z.string(),
       percent: number,
     }),
@@ -522,7 +522,7 @@ const configWarning = z.object({
   keys: z.array(z.string()),
   /** The nodes that have them; where nodes differ, the smallest group. */
   nodes: z.array(z.string()),
-  says: z.string(),
+  message: z.string(),
 })
 export type ConfigWarning = z.infer<typeof configWarning>
 

@@ -48,7 +48,7 @@ export const codecPlan = z.object({
     z.object({
       kind: z.enum(['added', 'removed', 'renamed', 'moved']),
       name: z.string(),
-      says: z.string(),
+      message: z.string(),
     }),
   ),
   /** Every known snapshot that was built with another list than the new one. */

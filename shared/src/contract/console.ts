@@ -21,7 +21,7 @@ export const PROGRAM_ROUTES = {
     access: 'open',
     summary: 'Whether it is fully working, and why not; 503 when it is not.',
     status: 200,
-    response: z.object({ ready: z.boolean(), reasons: z.array(z.object({ name: z.string(), says: z.string() })) }),
+    response: z.object({ ready: z.boolean(), reasons: z.array(z.object({ name: z.string(), message: z.string() })) }),
   },
   'GET /metrics': {
     access: 'viewer',
@@ -52,7 +52,7 @@ export type RouteInput<N extends ControlRouteName> = {
   readonly body: z.input<Side<ControlRoutes[N], 'body', z.ZodUndefined>>
 }
 /** The handler's input. */
-export type RouteAsked<N extends ControlRouteName> = {
+export type HandlerInput<N extends ControlRouteName> = {
   readonly params: z.output<Side<ControlRoutes[N], 'params', z.ZodUndefined>>
   readonly query: z.output<Side<ControlRoutes[N], 'query', z.ZodUndefined>>
   readonly body: z.output<Side<ControlRoutes[N], 'body', z.ZodUndefined>>

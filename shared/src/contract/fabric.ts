@@ -182,7 +182,7 @@ export const topologyBody = z.object({
 export const fabricReadyBody = z.object({
   ready: z.boolean(),
   since: z.string(),
-  reasons: z.array(z.object({ name: z.string(), says: z.string(), since: z.string() })),
+  reasons: z.array(z.object({ name: z.string(), message: z.string(), since: z.string() })),
 })
 
 /**

@@ -116,7 +116,7 @@ const importView = z.object({
   shard: z.string(),
   state: z.enum(IMPORT_STATES),
   /** The state in a sentence. */
-  says: z.string(),
+  message: z.string(),
   /** The action to take; '' when there is none. */
   hint: z.string(),
   by: z.string(),
@@ -278,7 +278,7 @@ const restorable = z.object({
   shard: z.string(),
   verdict: z.enum(['yes', 'no', 'unknown']),
   /** "Yes: 3 of 3 voters have a snapshot and the log behind it on disk, 2 needed". */
-  says: z.string(),
+  message: z.string(),
   /** Of the files themselves: "2 of 3 voters hold 8f3a…"; '' while no node has reported one. */
   same: z.string(),
 })
@@ -309,9 +309,9 @@ const snapshotMatrix = z.object({
       role: z.enum(VIEW_ROLES),
       voter: z.boolean().nullable(),
       /**
-       * `told`: a recent report. `last`: the node does not respond; this is its last report. `silent`: no report yet.
+       * `current`: a recent report. `last`: the node does not respond; this is its last report. `none`: no report yet.
        */
-      word: z.enum(['told', 'last', 'silent']),
+      report: z.enum(['current', 'last', 'none']),
       at: time.nullable(),
       /** Why it does not respond; '' when it does. */
       error: z.string(),

@@ -157,7 +157,8 @@ const replicasAnswer = z.object({
   /** All nodes that replied have the same result. */
   equal: z.boolean(),
   answered: count,
-  asked: count,
+  /** How many nodes were queried. */
+  queried: count,
   /** Number of rounds: the read is repeated while indexes advance. */
   reads: count,
   differences: z.array(z.object({ row: z.string(), values: z.array(z.string().nullable()) })),
@@ -173,7 +174,7 @@ const whyCheck = z.object({
   date: z.string().nullable(),
   ok: z.boolean(),
   /** "stars 3, required 4". */
-  says: z.string(),
+  message: z.string(),
 })
 export type WhyCheck = z.infer<typeof whyCheck>
 
@@ -184,7 +185,7 @@ const whyAnswer = z.object({
   index: z.string().nullable(),
   verdict: z.enum(['in-result', 'beyond-limit', 'filtered', 'elsewhere', 'nowhere', 'unsettled']),
   /** The verdict in a sentence. */
-  says: z.string(),
+  message: z.string(),
   /** Position among all matches; null when unknown. */
   rank: z.object({ place: count, of: count, ofAtLeast: z.boolean(), limit: count }).nullable(),
   checks: z.array(whyCheck),
@@ -268,7 +269,7 @@ const playgroundShard = z.object({
 export type PlaygroundShard = z.infer<typeof playgroundShard>
 
 const playgroundAnswer = z.object({
-  shards: z.array(z.object({ id: z.string(), level: z.enum(LEVELS), says: z.string() })),
+  shards: z.array(z.object({ id: z.string(), level: z.enum(LEVELS), message: z.string() })),
   /** The requested shard, or the first one that responds; null when there is none. */
   shard: playgroundShard.nullable(),
   missing: z.array(missingSource),

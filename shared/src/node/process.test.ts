@@ -206,8 +206,8 @@ test('readiness has reasons with their times, and the time of its last change', 
     ready: false,
     since: '2026-11-20T00:00:00.000Z',
     reasons: [
-      { name: 'loading', says: 'replays the log', since: '2026-11-20T00:00:00.000Z' },
-      { name: 'disk', says: 'is full', since: '2026-11-20T00:00:01.000Z' },
+      { name: 'loading', message: 'replays the log', since: '2026-11-20T00:00:00.000Z' },
+      { name: 'disk', message: 'is full', since: '2026-11-20T00:00:01.000Z' },
     ],
   })
   clock.advance(1_000)

@@ -64,7 +64,7 @@ export async function runProgram(
 ): Promise<void> {
   const { log, drainMs = DRAIN_MS } = options
   const stopping = new AbortController()
-  let askedAtMs = 0
+  let stopRequestedAtMs = 0
 
   const end = (code: number): never => process.exit(code)
   const crash = (error: unknown): void => {
@@ -73,7 +73,7 @@ export async function runProgram(
   }
   const stop = (why: Stop): void => {
     if (stopping.signal.aborted) return
-    askedAtMs = performance.now()
+    stopRequestedAtMs = performance.now()
     log.info({ reason: why.reason, exitCode: why.code }, 'stopping')
     stopping.abort()
     setTimeout(() => {
@@ -87,7 +87,7 @@ export async function runProgram(
   }
   const onStopSignal = (signal: NodeJS.Signals): void => {
     if (!stopping.signal.aborted) return stop({ code: EXIT.ok, reason: signal })
-    if (performance.now() - askedAtMs < SIGNAL_ECHO_MS) return
+    if (performance.now() - stopRequestedAtMs < SIGNAL_ECHO_MS) return
     log.warn({ signal }, 'second stop signal, exiting immediately')
     end(EXIT.failure)
   }
@@ -132,11 +132,11 @@ async function closeAfterFailedStart(
   }
 }
 
-type Reason = { readonly name: string; readonly says: string; readonly since: string }
+type Reason = { readonly name: string; readonly message: string; readonly since: string }
 
 export type Readiness = {
   /** Sets the named reason why the program is not ready. An empty text removes it. */
-  set(name: string, says: string): void
+  set(name: string, message: string): void
   /** For `/ready`: whether it is ready, why not, and since when. */
   read(): { readonly ready: boolean; readonly since: string; readonly reasons: readonly Reason[] }
 }
@@ -147,11 +147,11 @@ export function createReadiness(clock: Clock): Readiness {
   const now = (): string => new Date(clock.wallMs()).toISOString()
   let since = now()
   return {
-    set(name, says) {
+    set(name, message) {
       const wasReady = reasons.size === 0
       const known = reasons.get(name)
-      if (says === '') reasons.delete(name)
-      else reasons.set(name, { name, says, since: known?.since ?? now() })
+      if (message === '') reasons.delete(name)
+      else reasons.set(name, { name, message, since: known?.since ?? now() })
       if (wasReady !== (reasons.size === 0)) since = now()
     },
     read: () => ({ ready: reasons.size === 0, since, reasons: [...reasons.values()] }),

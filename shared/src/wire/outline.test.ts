@@ -29,9 +29,9 @@ test('the parts cover any bytes in order, without gaps', () => {
 test('a frame without a name has no part for it', () => {
   const bytes = Uint8Array.of(255, 7, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0)
 
-  const says = outlineFrame(bytes).map((part) => part.says)
+  const descriptions = outlineFrame(bytes).map((part) => part.description)
 
-  expect(says).toEqual([
+  expect(descriptions).toEqual([
     'magic byte of a frame',
     'correlation id',
     'bytes of the payload',
@@ -43,9 +43,11 @@ test('a frame without a name has no part for it', () => {
 test('every field of a request is named, with its value', () => {
   const bytes = encodeRequest({ command: 'SEARCHPROP', correlationId: 7, fields: { segment: 'Graz', stars: 4 } })
 
-  const says = outlineFrame(bytes).map(({ says, value }) => (value === '' ? says : `${says} = ${value}`))
+  const parts = outlineFrame(bytes).map(({ description, value }) =>
+    value === '' ? description : `${description} = ${value}`,
+  )
 
-  expect(says).toEqual([
+  expect(parts).toEqual([
     'magic byte of a frame',
     'correlation id = 7',
     'bytes of the payload = 32',

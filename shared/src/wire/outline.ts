@@ -12,7 +12,7 @@ export type FramePart = {
   readonly from: number
   readonly to: number
   /** Description: `correlation id`, `segment: length`, `segment`. */
-  readonly says: string
+  readonly description: string
   /** Name of the field it belongs to; '' for the frame's own parts. */
   readonly field: string
   /** Its value in words; '' when the bytes suffice. */
@@ -32,12 +32,12 @@ const decoder = new TextDecoder()
 export function outlineFrame(bytes: Uint8Array): FramePart[] {
   const parts: FramePart[] = []
   let at = 0
-  const add = (length: number, says: string, value = '', field = '') => {
-    parts.push({ from: at, to: at + length, says, field, value })
+  const add = (length: number, description: string, value = '', field = '') => {
+    parts.push({ from: at, to: at + length, description, field, value })
     at += length
   }
-  const rest = (says: string) => {
-    if (at < bytes.length) add(bytes.length - at, says)
+  const rest = (description: string) => {
+    if (at < bytes.length) add(bytes.length - at, description)
     return parts
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -9,6 +9,7 @@ import { playgroundKept } from './060-playground-kept.ts'
 import { leadership } from './070-leadership.ts'
 import { tokenSessions } from './071-token-sessions.ts'
 import { importsAndCodecs } from './080-imports-and-codecs.ts'
+import { messages } from './090-messages.ts'
 
 export const MIGRATIONS: Record<string, Migration> = {
   '010-access': access,
@@ -20,4 +21,5 @@ export const MIGRATIONS: Record<string, Migration> = {
   '070-leadership': leadership,
   '071-token-sessions': tokenSessions,
   '080-imports-and-codecs': importsAndCodecs,
+  '090-messages': messages,
 }

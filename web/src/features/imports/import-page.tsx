@@ -113,7 +113,7 @@ function Flow({ view }: { view: ImportView }) {
       {state === 'failed' && (
         <Banner
           level="crit"
-          title={view.says}
+          title={view.message}
           actions={
             <LinkButton href={routes.newImport()} icon="plus">
               New import
@@ -124,7 +124,7 @@ function Flow({ view }: { view: ImportView }) {
         </Banner>
       )}
       {state === 'cancelled' && (
-        <Banner level="unk" title={view.says}>
+        <Banner level="unk" title={view.message}>
           Its uploads stay for 48 hours and can be used by another import.
         </Banner>
       )}
@@ -177,7 +177,7 @@ function Building({ view }: { view: ImportView }) {
   if (!progress) {
     return (
       <Panel title="Build">
-        <Progress label={view.says} value={null} />
+        <Progress label={view.message} value={null} />
       </Panel>
     )
   }
@@ -250,7 +250,7 @@ function Result({ view, snapshot }: { view: ImportView; snapshot: string }) {
           <p className="flex items-start gap-2">
             <Icon name="check" className="mt-0.5 text-ok" />
             <span className="min-w-0">
-              {view.says}{' '}
+              {view.message}{' '}
               {result && `${shortCount(result.recordsPerSecond)} records a second with ${result.threads} threads.`}
             </span>
           </p>

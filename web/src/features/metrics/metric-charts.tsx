@@ -66,7 +66,7 @@ function marksOf(events: readonly ClusterEvent[], { from, to }: SeriesBody, shar
   const isWithin = (at: string) => Date.parse(at) >= start && Date.parse(at) <= end
   return events
     .filter((event) => MARKED.includes(event.kind) && isWithin(event.at))
-    .map((event) => ({ at: event.at, label: event.says, href: routes.shardEvents(shard) }))
+    .map((event) => ({ at: event.at, label: event.message, href: routes.shardEvents(shard) }))
 }
 
 type MetricChartProps = {

@@ -68,7 +68,7 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
           />
         )}
         <p className={clsx('prose', running ? 'text-text-2' : 'text-text')}>
-          {operation.says} <span className="text-text-3">{OPERATION_WORDS[operation.state].means}</span>
+          {operation.message} <span className="text-text-3">{OPERATION_WORDS[operation.state].means}</span>
         </p>
         {operation.notice !== '' && running && (
           <p className="flex items-center gap-2 text-warn">

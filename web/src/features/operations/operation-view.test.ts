@@ -33,14 +33,14 @@ test('one line tells the step, then that it takes longer, then how it ended', ()
   expect(currentStep(operationOf())).toBe('n3 leads')
   expect(currentStep(operationOf({ notice: 'Longer than usual' }))).toBe('Longer than usual')
   expect(
-    currentStep(operationOf({ state: 'done', says: 'n3 leads', notice: 'Longer than usual', endedAt: ENDED })),
+    currentStep(operationOf({ state: 'done', message: 'n3 leads', notice: 'Longer than usual', endedAt: ENDED })),
   ).toBe('n3 leads')
 })
 
 test('start, longer than usual and the end are announced, steps are not', () => {
   const running = operationOf({ state: 'accepted' })
   const slow = operationOf({ state: 'verifying', notice: 'Longer than usual' })
-  const done = operationOf({ state: 'done', says: 'n3 leads s3', endedAt: ENDED })
+  const done = operationOf({ state: 'done', message: 'n3 leads s3', endedAt: ENDED })
 
   expect(announcementOf(undefined, running)).toBe('Transfer leadership of s3 to n3: started.')
   expect(announcementOf(running, operationOf({ state: 'verifying' }))).toBe('')
@@ -52,7 +52,7 @@ test('start, longer than usual and the end are announced, steps are not', () => 
 
 test('the text of an operation has its steps, times and the word for word answer', () => {
   const text = operationText(
-    operationOf({ state: 'done', says: 'Done in 232 ms', pauseMs: 130, expectedPauseMs: 180, endedAt: ENDED }),
+    operationOf({ state: 'done', message: 'Done in 232 ms', pauseMs: 130, expectedPauseMs: 180, endedAt: ENDED }),
   )
 
   expect(text.split('\n')).toEqual([

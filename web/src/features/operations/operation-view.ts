@@ -44,9 +44,9 @@ export function planAgain(operation: Operation): PlanRequest | undefined {
 
 /** The step that an operation is at, for one line. */
 export function currentStep(operation: Operation): string {
-  if (!isRunning(operation)) return operation.says
+  if (!isRunning(operation)) return operation.message
   if (operation.notice !== '') return operation.notice
-  return operation.steps.find((step) => step.state === 'running')?.text ?? operation.says
+  return operation.steps.find((step) => step.state === 'running')?.text ?? operation.message
 }
 
 /**
@@ -56,7 +56,7 @@ export function currentStep(operation: Operation): string {
 export function announcementOf(before: Operation | undefined, after: Operation): string {
   if (!before) return isRunning(after) ? `${after.title}: started.` : ''
   if (before.state !== after.state && !isRunning(after)) {
-    return `${after.title}: ${OPERATION_WORDS[after.state].word}. ${after.says}`
+    return `${after.title}: ${OPERATION_WORDS[after.state].word}. ${after.message}`
   }
   return before.notice === '' && after.notice !== '' ? `${after.title}: ${after.notice}` : ''
 }
@@ -80,7 +80,7 @@ export function operationText(operation: Operation): string {
     const evidence = step.evidence === '' ? '' : `  ${step.evidence}`
     return ` ${STEP_MARKS[step.state]} ${step.text}${time}${evidence}`
   })
-  const tail = [`${OPERATION_WORDS[operation.state].word}: ${operation.says}`, timesSay(operation)]
+  const tail = [`${OPERATION_WORDS[operation.state].word}: ${operation.message}`, timesSay(operation)]
   const answer = operation.answer === '' ? [] : [`Answer of the cluster: ${operation.answer}`]
   return [...head, ...steps, ...tail.filter((line) => line !== ''), ...answer].join('\n')
 }

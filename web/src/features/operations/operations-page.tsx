@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<Operation>[] = [
     className: 'whitespace-nowrap',
     cell: (operation) => <OperationStateBadge operation={operation} />,
   },
-  { id: 'says', header: 'Outcome', rank: 3, cell: (operation) => operation.says },
+  { id: 'says', header: 'Outcome', rank: 3, cell: (operation) => operation.message },
   {
     id: 'took',
     header: 'Took',
@@ -143,7 +143,7 @@ function OperationCard({ operation }: { readonly operation: Operation }) {
           by {operation.by}, <Age at={operation.createdAt} />
         </span>
       </div>
-      <p className="text-small text-text-2">{operation.says}</p>
+      <p className="text-small text-text-2">{operation.message}</p>
     </div>
   )
 }

@@ -205,11 +205,11 @@ const RETARGETED: readonly Plan['kind'][] = ['transfer', 'promote', 'demote']
 function Targets({ plan, request, onRequest }: OfPlan) {
   if (!RETARGETED.includes(plan.kind) || plan.node === null || plan.alternatives.length === 0) return null
   const of = new Map(plan.before.nodes.map((node) => [node.node, node]))
-  const others = plan.alternatives.map(({ node, says, blocked }) => ({
+  const others = plan.alternatives.map(({ node, message, blocked }) => ({
     node,
-    hint: blocked ? `${says} (would be blocked)` : says,
+    hint: blocked ? `${message} (would be blocked)` : message,
   }))
-  const options = [{ node: plan.node, hint: of.get(plan.node)?.says ?? '' }, ...others]
+  const options = [{ node: plan.node, hint: of.get(plan.node)?.message ?? '' }, ...others]
     // By id: what is chosen does not move.
     .sort((a, b) => (a.node < b.node ? -1 : 1))
     .map(({ node, hint }) => ({ value: node, label: node, hint }))

@@ -51,9 +51,9 @@ test('another leader, other members and checks that turned are news', () => {
     before: {
       ...planOf().before,
       nodes: [
-        { node: 'n1', role: 'follower', level: 'ok', says: '' },
-        { node: 'n3', role: 'follower', level: 'ok', says: '' },
-        { node: 'n4', role: 'learner', level: 'ok', says: '' },
+        { node: 'n1', role: 'follower', level: 'ok', message: '' },
+        { node: 'n3', role: 'follower', level: 'ok', message: '' },
+        { node: 'n4', role: 'learner', level: 'ok', message: '' },
       ],
     },
     checks: [

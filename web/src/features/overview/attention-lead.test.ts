@@ -19,7 +19,7 @@ const item: Summary['attention'][number] = {
   level: 'crit',
   shard: 's7',
   node: null,
-  says: 's7 has no leader',
+  message: 's7 has no leader',
   since: '2026-11-20T18:27:21.000Z',
   trend: null,
   href: '/shards/s7',
@@ -33,7 +33,7 @@ const event: Summary['events'][number] = {
   node: 'n3',
   kind: 'leader',
   level: 'info',
-  says: 'leadership of s9 moved n1 → n3',
+  message: 'leadership of s9 moved n1 → n3',
 }
 
 test('what needs attention is counted, what was put aside is not', () => {

@@ -16,5 +16,5 @@ export function attentionLead(summary: Pick<Summary, 'at' | 'attention' | 'count
   const [last] = summary.events
   if (!last) return health
   const ago = age(Math.max(0, Date.parse(summary.at) - Date.parse(last.at)))
-  return `${health} Last change ${ago === 'now' ? ago : `${ago} ago`}: ${last.says}.`
+  return `${health} Last change ${ago === 'now' ? ago : `${ago} ago`}: ${last.message}.`
 }

@@ -88,7 +88,7 @@ function Item({ item }: { readonly item: AttentionItem }) {
       className="grid items-center gap-x-4 gap-y-2 border-line border-t py-2 first:border-t-0 sm:grid-cols-[minmax(0,1fr)_auto]"
     >
       <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">
-        <Badge level={item.level}>{item.says}</Badge>
+        <Badge level={item.level}>{item.message}</Badge>
         <span className="text-small text-text-2">
           for <Duration from={item.since} />, <span className="text-text-3">since {clock(item.since)}</span>
         </span>
@@ -124,7 +124,7 @@ function Aside({ item }: { readonly item: AttentionItem }) {
   })
   return (
     <Menu
-      label={`Put aside: ${item.says}`}
+      label={`Put aside: ${item.message}`}
       button="Put aside"
       items={[choice('For 1 hour', 'hour'), choice('For 1 day', 'day'), choice('Until it changes', 'change')]}
     />

@@ -116,7 +116,7 @@ function Running({ running }: { readonly running: Summary['running'] }) {
       {running.map((one) => (
         <li key={one.id} data-running={one.id} className="grid gap-1">
           <Link href={one.href}>{one.title}</Link>
-          <span className="break-words text-small text-text-2">{one.says}</span>
+          <span className="break-words text-small text-text-2">{one.message}</span>
           {one.percent !== null && (
             <Progress label={one.title} value={one.percent} max={100} says={percent(one.percent / 100)} />
           )}

@@ -9,7 +9,7 @@ const before = new Map([
 ])
 
 test('one shard is named, several are counted', () => {
-  const s1 = shardBriefOf({ id: 's1', state: 'degraded', says: 'Degraded, can lose 1 more' })
+  const s1 = shardBriefOf({ id: 's1', state: 'degraded', message: 'Degraded, can lose 1 more' })
 
   expect(stateNews(before, [s1, shardBriefOf({ id: 's2' })])).toBe('s1: Degraded, can lose 1 more')
   expect(stateNews(before, [s1, shardBriefOf({ id: 's3', state: 'healthy' })])).toBe('2 shards changed state')

@@ -403,7 +403,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
       <label htmlFor={`${id}-shard`}>Shard</label>
       <Select
         id={`${id}-shard`}
-        options={shards.map((each) => ({ value: each.id, label: `${each.id} · ${each.says}` }))}
+        options={shards.map((each) => ({ value: each.id, label: `${each.id} · ${each.message}` }))}
         value={shard?.id ?? ''}
         onChange={({ target }) => onShard(target.value)}
       />

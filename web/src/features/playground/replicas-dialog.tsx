@@ -30,13 +30,13 @@ export function ReplicasDialog({ draft, shard, onClose }: ReplicasProps) {
     staleTime: Number.POSITIVE_INFINITY,
   })
   const first = useQuery(read('first', { waitMs: FIRST_MS }))
-  const isPartial = first.data !== undefined && first.data.answered < first.data.asked
+  const isPartial = first.data !== undefined && first.data.answered < first.data.queried
   const whole = useQuery({ ...read('whole', {}), enabled: isPartial })
   const query = isPartial && whole.data && !first.isFetching ? whole : first
   const isWaiting = isPartial && query === first && whole.isFetching
   const again = async () => {
     const { data } = await first.refetch()
-    if (data && data.answered < data.asked) await whole.refetch()
+    if (data && data.answered < data.queried) await whole.refetch()
   }
   return (
     <Dialog
@@ -69,12 +69,12 @@ function ReplicasResult({ answer }: { readonly answer: ReplicasAnswer }) {
       : indexes.length > 1
         ? `, at indexes ${indexes.join(', ')}`
         : ''
-  const some = answer.answered < answer.asked ? `; ${answer.asked - answer.answered} did not answer` : ''
+  const some = answer.answered < answer.queried ? `; ${answer.queried - answer.answered} did not answer` : ''
   return (
     <div className="flex flex-col gap-4">
       <p role="status" data-equal={answer.equal}>
         <Badge level={answer.equal ? 'ok' : 'crit'}>{answer.equal ? 'equal' : 'different'}</Badge>{' '}
-        {answer.equal ? `${answer.answered} of ${answer.asked} equal${at}${some}` : `The answers differ${at}${some}`}
+        {answer.equal ? `${answer.answered} of ${answer.queried} equal${at}${some}` : `The answers differ${at}${some}`}
         {answer.reads > 1 && ` (read ${answer.reads} times while indexes moved on)`}
       </p>
       <Table

@@ -101,16 +101,16 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
       <p className="flex flex-wrap items-center gap-2">
         <span className="font-medium font-mono">{answer.property}</span>
         <Badge level={LEVELS[answer.verdict]}>{VERDICTS[answer.verdict]}</Badge>
-        <span>{answer.says}</span>
+        <span>{answer.message}</span>
       </p>
       {answer.checks.length > 0 && (
         <ul aria-label="Conditions" className="flex flex-col gap-1">
           {ofDate(null).map((check) => (
             <Check
-              key={`${check.field} ${check.says}`}
+              key={`${check.field} ${check.message}`}
               ok={check.ok}
               label={labelOf(command, check.field)}
-              says={check.says}
+              says={check.message}
             />
           ))}
           {dates.map((date) => {
@@ -120,7 +120,7 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
                 key={date}
                 ok={checks.every(({ ok }) => ok)}
                 label={day(date)}
-                says={checks.map(({ ok, says }) => (ok ? says : `✗ ${says}`)).join(' · ')}
+                says={checks.map(({ ok, message }) => (ok ? message : `✗ ${message}`)).join(' · ')}
               />
             )
           })}

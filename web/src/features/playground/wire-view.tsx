@@ -95,7 +95,7 @@ export function WireView({ label, bytes, lit = '', onLight, note }: WireProps) {
               >
                 <td className="num pe-3">{part.from}</td>
                 <td className="num pe-3">{part.to - part.from}</td>
-                <td className="pe-3">{part.says}</td>
+                <td className="pe-3">{part.description}</td>
                 <td className="break-all font-mono">{part.value}</td>
               </tr>
             ))}

@@ -34,10 +34,10 @@ export function PlanView({ plan }: { plan: CodecPlan }) {
       </Banner>
       <Part title="What differs">
         <ul className="flex flex-col gap-1">
-          {plan.changes.map(({ kind, name, says }) => (
+          {plan.changes.map(({ kind, name, message }) => (
             <li key={`${kind} ${name}`} data-change={kind}>
               <span className="me-2 font-medium">{kind}</span>
-              {says}.
+              {message}.
             </li>
           ))}
         </ul>

@@ -27,7 +27,7 @@ export function EventList({ events, label, isLinked }: EventListProps) {
         >
           <Icon name={LEVEL_ICONS[event.level]} size={14} className={`self-center ${LEVEL_TEXT[event.level]}`} />
           <span className="min-w-0 break-words">
-            {isLinked ? <Link href={routes.shard(event.shard)}>{event.says}</Link> : event.says}
+            {isLinked ? <Link href={routes.shard(event.shard)}>{event.message}</Link> : event.message}
           </span>
           <span className="text-small">
             <Age at={event.at} />
@@ -43,7 +43,7 @@ export function eventsMarkdown(shard: string, events: readonly ClusterEvent[]): 
   const [newest] = events
   if (!newest) return `No events of ${shard}.`
   const lines = events.map(
-    (event) => `| ${utc(event.at)} | ${event.node ?? ''} | ${event.says.replaceAll('|', '\\|')} |`,
+    (event) => `| ${utc(event.at)} | ${event.node ?? ''} | ${event.message.replaceAll('|', '\\|')} |`,
   )
   return [
     `Events of ${shard}, up to ${clock(newest.at)} UTC`,

@@ -44,7 +44,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
         { href: routes.shards(), label: 'Shards' },
         { href: routes.shard(shard), label: shard },
       ]}
-      badge={body && <StateBadge state={body.node.state} level={body.node.level} says={body.node.says} />}
+      badge={body && <StateBadge state={body.node.state} level={body.node.level} says={body.node.message} />}
       lead={body && <Lead node={body.node} />}
       actions={body && <ForgetNode node={body.node} />}
     >
@@ -85,7 +85,7 @@ function WhyState({ node }: { readonly node: NodeView }) {
     <Panel title="Why this state">
       <div className="grid gap-2" data-rule={node.rule.number}>
         <p>
-          Rule {node.rule.number} of 11 held first: <strong className="font-semibold">{node.says}</strong>.
+          Rule {node.rule.number} of 11 held first: <strong className="font-semibold">{node.message}</strong>.
         </p>
         <FactList
           facts={Object.entries(node.rule.inputs).map(([name, value]) => ({

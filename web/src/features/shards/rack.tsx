@@ -6,9 +6,9 @@ import type { ComponentProps } from 'react'
 export type RackSlot = ShardBrief['slots'][number]
 
 /** "n2, follower, far behind, 12 400 entries" */
-export function slotName({ node, role, says, freshness }: RackSlot): string {
+export function slotName({ node, role, message, freshness }: RackSlot): string {
   const age = freshness === 'gone' ? ', last seen long ago' : freshness === 'never' ? ', never seen' : ''
-  return `${node}, ${role}, ${says.charAt(0).toLowerCase()}${says.slice(1).replace(': ', ', ')}${age}`
+  return `${node}, ${role}, ${message.charAt(0).toLowerCase()}${message.slice(1).replace(': ', ', ')}${age}`
 }
 
 /**

@@ -49,7 +49,7 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
       {...(tab === 'members' ? {} : { where: TITLES[tab] })}
       ready={shard !== undefined}
       crumbs={[{ href: routes.shards(), label: 'Shards' }]}
-      badge={shard && <StateBadge state={shard.state} level={shard.level} says={shard.says} />}
+      badge={shard && <StateBadge state={shard.state} level={shard.level} says={shard.message} />}
       lead={shard && <Lead shard={shard} />}
       actions={shard && <Actions shard={shard} />}
       tabs={

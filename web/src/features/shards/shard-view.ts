@@ -113,11 +113,11 @@ export function shardText(shard: ShardView, at: string): string {
   const lines = shard.nodes.map((node) => {
     const lag = node.lagEntries === null ? 'lag not told' : `lag ${node.lagEntries}`
     const seen = node.answeredAt === null ? 'never answered' : `answered ${node.answeredAt}`
-    return `  ${node.id}  ${node.role}${node.voter === false ? '' : ' (voter)'}  ${node.says}  ${lag}  ${seen}`
+    return `  ${node.id}  ${node.role}${node.voter === false ? '' : ' (voter)'}  ${node.message}  ${lag}  ${seen}`
   })
   const leader = shard.leader === null ? 'no leader' : `leader ${shard.leader} since ${shard.leaderSince ?? 'not told'}`
   return [
-    `${shard.id}: ${shard.says}`,
+    `${shard.id}: ${shard.message}`,
     `  zone ${shard.zone}, ${leader}, term ${shard.term ?? 'not told'}, state since ${shard.since}`,
     ...(shard.waitsFor === '' ? [] : [`  waits for: ${shard.waitsFor}`]),
     ...lines,

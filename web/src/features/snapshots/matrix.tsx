@@ -64,10 +64,10 @@ const RESTORABLE: readonly Column<Restorable>[] = [
   { id: 'says', header: 'Why', cell: (one) => <Words {...one} /> },
 ]
 
-function Words({ says, same }: Restorable) {
+function Words({ message, same }: Restorable) {
   return (
     <span className="break-words">
-      {says}.{same !== '' && <span className="block text-small text-text-3">Of the files alone: {same}.</span>}
+      {message}.{same !== '' && <span className="block text-small text-text-3">Of the files alone: {same}.</span>}
     </span>
   )
 }
@@ -123,7 +123,7 @@ function MatrixView({ matrix, answer }: { matrix: SnapshotMatrix; answer: Restor
   const unheld = matrix.snapshots.filter(({ id }) => !matrix.nodes.some(({ holds }) => holds === id))
   const left = unheld.slice(UNHELD_MAX)
   const shown = matrix.snapshots.filter((one) => !left.includes(one))
-  const silent = matrix.nodes.filter(({ word }) => word !== 'told')
+  const silent = matrix.nodes.filter(({ report }) => report !== 'current')
   const columns: readonly Column<Node>[] = [
     {
       id: 'node',
@@ -171,7 +171,11 @@ function MatrixView({ matrix, answer }: { matrix: SnapshotMatrix; answer: Restor
         rows={matrix.nodes}
         columns={columns}
         rowKey={({ node }) => node}
-        rowProps={({ node, word, holds }) => ({ 'data-node': node, 'data-word': word, 'data-holds': holds ?? '' })}
+        rowProps={({ node, report, holds }) => ({
+          'data-node': node,
+          'data-report': report,
+          'data-holds': holds ?? '',
+        })}
         card={(node) => <NodeCard node={node} shown={shown} matrix={matrix} />}
       />
       <p className="prose px-4 pb-4 text-small text-text-3">
@@ -191,20 +195,20 @@ function headTip({ name, voters, stored, codecsCurrent }: Snapshot, matrix: Snap
   ].join('; ')
 }
 
-function Cell({ node: { holds, word }, snapshot }: { node: Node; snapshot: Snapshot }): ReactNode {
+function Cell({ node: { holds, report }, snapshot }: { node: Node; snapshot: Snapshot }): ReactNode {
   if (holds === snapshot.id) {
     return (
       <span
         className={
-          word === 'told' ? 'inline-flex items-center gap-1 text-ok' : 'inline-flex items-center gap-1 text-text-3'
+          report === 'current' ? 'inline-flex items-center gap-1 text-ok' : 'inline-flex items-center gap-1 text-text-3'
         }
       >
-        <Icon name={word === 'told' ? 'check' : 'clock'} size={14} />
-        {word === 'told' ? 'newest' : 'newest, last told'}
+        <Icon name={report === 'current' ? 'check' : 'clock'} size={14} />
+        {report === 'current' ? 'newest' : 'newest, last told'}
       </span>
     )
   }
-  if (word === 'silent') return <span className="text-text-3">not told</span>
+  if (report === 'none') return <span className="text-text-3">not told</span>
   return (
     <span
       className="text-text-3"
@@ -215,8 +219,8 @@ function Cell({ node: { holds, word }, snapshot }: { node: Node; snapshot: Snaps
   )
 }
 
-function Told({ node: { word, at } }: { node: Node }) {
-  if (word === 'told') return <Age at={at} />
+function Told({ node: { report, at } }: { node: Node }) {
+  if (report === 'current') return <Age at={at} />
   return <Age at={at} fresh="gone" none="nothing" />
 }
 
@@ -238,7 +242,7 @@ function NodeCard({ node, shown, matrix }: { node: Node; shown: readonly Snapsho
           {held.majority && <span className="text-small text-text-2">as the majority</span>}
         </span>
       ) : (
-        <span className="text-text-3">{node.word === 'silent' ? 'not told' : 'tells of no snapshot'}</span>
+        <span className="text-text-3">{node.report === 'none' ? 'not told' : 'tells of no snapshot'}</span>
       )}
       <span className="text-small text-text-3">
         Told <Told node={node} />

@@ -4,9 +4,9 @@ import type { Operation, Plan } from '@vacancy/shared/contract'
 
 const picture = {
   nodes: [
-    { node: 'n1', role: 'leader', level: 'ok', says: 'Healthy' },
-    { node: 'n2', role: 'follower', level: 'ok', says: 'Healthy' },
-    { node: 'n3', role: 'follower', level: 'ok', says: 'Healthy' },
+    { node: 'n1', role: 'leader', level: 'ok', message: 'Healthy' },
+    { node: 'n2', role: 'follower', level: 'ok', message: 'Healthy' },
+    { node: 'n3', role: 'follower', level: 'ok', message: 'Healthy' },
   ],
   leader: 'n1',
   voters: 3,
@@ -57,7 +57,7 @@ export function operationOf(over: Partial<Operation> = {}): Operation {
     by: 'ana',
     reason: 'n1 gets new memory',
     state: 'verifying',
-    says: 'Waiting until a majority shows it',
+    message: 'Waiting until a majority shows it',
     notice: '',
     createdAt: '2026-11-20T18:30:00.000Z',
     requestedAt: '2026-11-20T18:30:00.010Z',
