@@ -1,7 +1,7 @@
 import type { Metadata, Viewport } from 'next'
 import { cookies } from 'next/headers'
 import type { ReactNode } from 'react'
-import { LOOK_COOKIE, parseLook } from '../lib/look.ts'
+import { APPEARANCE_COOKIE, parseAppearance } from '../lib/appearance.ts'
 import './globals.css'
 
 export const metadata: Metadata = {
@@ -24,7 +24,7 @@ const END = 'all-there'
 
 /** The frame of every page. Theme and density come from a cookie, so that the first paint has them without a script. */
 export default async function RootLayout({ children }: { readonly children: ReactNode }) {
-  const look = parseLook((await cookies()).get(LOOK_COOKIE)?.value)
+  const look = parseAppearance((await cookies()).get(APPEARANCE_COOKIE)?.value)
   return (
     <html lang="en" data-theme={look.theme} data-density={look.density}>
       <body>

@@ -1,7 +1,7 @@
 'use client'
 /**
- * Where the console is: the path and what stands behind it. The framework follows the address, too, but always in its own
- * time, as for a page that must be fetched first. What stands in the document already is shown with the click.
+ * The current path and query of the console. The framework tracks the URL as well, but updates as if each page had to be
+ * fetched first. Pages that are already in the document are shown on the click.
  */
 import { usePathname, useSearchParams } from 'next/navigation'
 import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from 'react'
@@ -9,15 +9,15 @@ import { createContext, type ReactNode, startTransition, useContext, useEffect, 
 type Address = { readonly path: string; readonly search: URLSearchParams }
 type Follower = {
   readonly follow: (address: Address) => void
-  /** Whether a page can be shown at once. */
+  /** Whether a page is rendered and can be shown at once. */
   readonly isDrawn: (path: string) => boolean
 }
 
 let follower: Follower | undefined
-/** The path that was followed last. */
+/** The previous path. */
 let pathBefore = ''
 
-/** Two, so that a filter or a tab draws only those anew that read what stands behind the path. */
+/** Two contexts, so that a change of the query renders only the components that read it. */
 const PathContext = createContext('')
 const SearchContext = createContext(new URLSearchParams())
 
@@ -26,9 +26,9 @@ type AddressProviderProps = {
   readonly children: ReactNode
 }
 
-/** Once, around everything that asks for the address. */
+/** Wraps everything that reads the URL. */
 export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
-  // What the server wrote the page for; from then on the browser's own.
+  // The URL that the server rendered; from then on the browser's own.
   const path = usePathname()
   const search = useSearchParams()
   const [address, follow] = useState<Address>(() => ({ path, search: new URLSearchParams(search) }))
@@ -51,7 +51,7 @@ export function AddressProvider({ isDrawn, children }: AddressProviderProps) {
 export const usePath = (): string => useContext(PathContext)
 export const useSearch = (): URLSearchParams => useContext(SearchContext)
 
-/** Puts another address into the window; in step with it for what the framework keeps. */
+/** Changes the URL of the window, which the framework tracks as well. */
 export function setAddress(to: string, { push }: { readonly push: boolean }): void {
   if (push) history.pushState(null, '', to)
   else history.replaceState(null, '', to)
@@ -65,7 +65,7 @@ function followAddress(): void {
   const address = { path, search: new URLSearchParams(location.search) }
   const isOtherPage = path !== pathBefore
   pathBefore = path
-  // A part of the address that only a page reads may take its time: the click that set it has been answered.
+  // A change of the query alone is not urgent: the click has already been acknowledged.
   if (isOtherPage && isDrawn(path)) follow(address)
   else startTransition(() => follow(address))
 }

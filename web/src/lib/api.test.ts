@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { ApiProblem, call, onSessionEnded, pathOf, setCsrf } from './api.ts'
 
-/** The browser's fetch, by hand. */
+/** Stands in for the browser's fetch. */
 let answer: () => Promise<Response>
-let asked: { path: string; init: RequestInit }[]
+let requests: { path: string; init: RequestInit }[]
 
 beforeEach(() => {
-  asked = []
+  requests = []
   vi.stubGlobal('fetch', (path: string, init: RequestInit) => {
-    asked.push({ path, init })
+    requests.push({ path, init })
     return answer()
   })
 })
@@ -17,16 +17,16 @@ afterEach(() => vi.unstubAllGlobals())
 
 const problem = (status: number, body: object) =>
   new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/problem+json' } })
-const header = (name: string) => new Headers(asked.at(-1)?.init.headers).get(name)
+const header = (name: string) => new Headers(requests.at(-1)?.init.headers).get(name)
 
-test('parameters go into the path, whatever they hold, and empty ones of the query stay out', () => {
+test('path parameters are encoded, undefined query parameters are left out', () => {
   expect(pathOf('GET /api/v1/shards/{shard}', { params: { shard: 'a/b ?' } })).toBe('/api/v1/shards/a%2Fb%20%3F')
   expect(pathOf('GET /api/v1/audit', { query: { actor: 'ana & co', limit: 5 } })).toBe(
     '/api/v1/audit?actor=ana+%26+co&limit=5',
   )
 })
 
-test('changes carry the token of the session, questions do not', async () => {
+test('writes send the CSRF token, reads do not', async () => {
   setCsrf('secret')
   answer = async () => new Response(null, { status: 204 })
 
@@ -38,7 +38,7 @@ test('changes carry the token of the session, questions do not', async () => {
   expect(header('x-csrf')).toBeNull()
 })
 
-test('a refusal says what was wrong and what to do, and keeps the rest of the answer', async () => {
+test('an error response keeps its message, hint and further fields', async () => {
   answer = async () =>
     problem(409, {
       status: 409,
@@ -54,10 +54,10 @@ test('a refusal says what was wrong and what to do, and keeps the rest of the an
   expect(error).toBeInstanceOf(ApiProblem)
   expect(error).toMatchObject({ status: 409, code: 'shard-busy', detail: 'Busy.', hint: 'Wait.', requestId: 'r1' })
   expect((error as ApiProblem).more['operation']).toEqual({ id: 'o1' })
-  expect((error as ApiProblem).asked).toBe('POST /api/v1/operations')
+  expect((error as ApiProblem).request).toBe('POST /api/v1/operations')
 })
 
-test('what a proxy in between answers is not taken for the control plane', async () => {
+test('the response of a proxy is not taken for one of the control plane', async () => {
   for (const [type, body] of [
     ['text/html', '<h1>502</h1>'],
     ['application/json', '{"cut'],
@@ -68,7 +68,7 @@ test('what a proxy in between answers is not taken for the control plane', async
   }
 })
 
-test('silence is a problem of its own, an aborted call none at all', async () => {
+test('a failed request is a problem with status 0, an aborted one is not a problem', async () => {
   answer = () => Promise.reject(new TypeError('failed to fetch'))
   await expect(call('GET /api/v1/summary')).rejects.toMatchObject({ status: 0, code: 'no-answer' })
 
@@ -76,7 +76,7 @@ test('silence is a problem of its own, an aborted call none at all', async () =>
   await expect(call('GET /api/v1/summary', { signal: gone })).rejects.toThrow('failed to fetch')
 })
 
-test('401 ends the session, but not where it speaks of a wrong password', async () => {
+test('401 ends the session, except on routes that check a password', async () => {
   const ended = vi.fn()
   const stop = onSessionEnded(ended)
   answer = async () => problem(401, { code: 'x', detail: 'No.' })

@@ -1,5 +1,6 @@
-/** The one way from the console to the control plane: calls by the names of the contract, typed by it. */
+/** Requests to the control plane, by the route names of the contract and typed by it. */
 import type { ControlRouteName, Problem, RouteAnswer, RouteInput } from '@vacancy/shared/contract'
+import * as copy from './copy.ts'
 import { ApiProblem } from './problem.ts'
 
 export { ApiProblem } from './problem.ts'
@@ -28,23 +29,23 @@ type CallArguments<N extends ControlRouteName> =
 type Values = { readonly [name: string]: unknown }
 type Input = Extras & { readonly params?: Values; readonly query?: Values; readonly body?: unknown }
 
-// What belongs to the session of this page.
+// State of the session of this page.
 
 let csrf = ''
-let askedAt = Date.now()
+let requestedAt = Date.now()
 const endedListeners = new Set<() => void>()
 
-/** Goes into every change; the session tells it. */
+/** Sets the token that every write sends; it comes with the session. */
 export function setCsrf(value: string): void {
   csrf = value
 }
 
-/** When something was asked last: the session lives on from there. */
-export function lastAskedAt(): number {
-  return askedAt
+/** Time of the last request; the idle time of the session counts from it. */
+export function lastRequestAt(): number {
+  return requestedAt
 }
 
-/** Called when an answer says that nobody is signed in any more. */
+/** Registers a listener for a response that the session has ended. */
 export function onSessionEnded(listener: () => void): () => void {
   endedListeners.add(listener)
   return () => endedListeners.delete(listener)
@@ -55,17 +56,17 @@ export function sessionEnded(): void {
 }
 
 /**
- * Asks for JSON.
+ * Sends a request and parses the JSON response.
  *
- * @throws ApiProblem with what went wrong and what to do; a call that is aborted throws its reason
+ * @throws ApiProblem for error responses; an aborted call throws its reason
  */
 export async function call<N extends ControlRouteName>(name: N, ...[input]: CallArguments<N>): Promise<RouteAnswer<N>> {
-  const answer = await ask(name, (input ?? {}) as Input)
-  if (answer.status === 204) return undefined as RouteAnswer<N>
-  return (await answer.json()) as RouteAnswer<N>
+  const response = await send(name, (input ?? {}) as Input)
+  if (response.status === 204) return undefined as RouteAnswer<N>
+  return (await response.json()) as RouteAnswer<N>
 }
 
-/** The address of a route, for links and downloads. */
+/** The URL of a route, for links and downloads. */
 export function pathOf<N extends ControlRouteName>(
   name: N,
   input: { readonly params?: RouteInput<N>['params']; readonly query?: RouteInput<N>['query'] } = {},
@@ -73,7 +74,7 @@ export function pathOf<N extends ControlRouteName>(
   return address(name, input as Input)
 }
 
-async function ask(name: string, input: Input): Promise<Response> {
+async function send(name: string, input: Input): Promise<Response> {
   const method = name.slice(0, name.indexOf(' '))
   const path = address(name, input)
   const headers = new Headers(input.headers)
@@ -81,8 +82,8 @@ async function ask(name: string, input: Input): Promise<Response> {
   if (method !== 'GET' && method !== 'HEAD') headers.set('x-csrf', csrf)
   if (input.body !== undefined) headers.set('content-type', 'application/json')
   else if (input.bytes) headers.set('content-type', 'application/octet-stream')
-  const asked = `${method} ${path}`
-  const answer = await fetch(path, {
+  const request = `${method} ${path}`
+  const response = await fetch(path, {
     method,
     headers,
     body: input.body === undefined ? (input.bytes ?? null) : JSON.stringify(input.body),
@@ -91,30 +92,23 @@ async function ask(name: string, input: Input): Promise<Response> {
     cache: 'no-store',
   }).catch((error: unknown) => {
     if (input.signal?.aborted) throw error
-    throw new ApiProblem(asked, NO_ANSWER, {}, error)
+    throw new ApiProblem(request, NO_RESPONSE, {}, error)
   })
-  askedAt = Date.now()
-  if (answer.ok) return answer
-  const problem = await problemOf(asked, answer)
+  requestedAt = Date.now()
+  if (response.ok) return response
+  const problem = await problemOf(request, response)
   if (problem.status === 401 && !OPEN.has(name)) sessionEnded()
   throw problem
 }
 
-/** Where 401 says something about what was typed, not about the session. */
+/** Routes where 401 is about the input rather than the session. */
 const OPEN = new Set<string>([
   'POST /api/v1/session',
   'POST /api/v1/session/link',
   'POST /api/v1/set-up',
 ] satisfies ControlRouteName[])
 
-const NO_ANSWER: Problem = {
-  status: 0,
-  code: 'no-answer',
-  title: 'No answer',
-  detail: 'The control plane did not answer.',
-  hint: 'Check the connection to it; the live channel keeps trying and says when it is back.',
-  requestId: '',
-}
+const NO_RESPONSE: Problem = { status: 0, code: 'no-answer', ...copy.api.noResponse, requestId: '' }
 
 function address(name: string, { params = {}, query = {} }: Input): string {
   const path = name
@@ -125,24 +119,24 @@ function address(name: string, { params = {}, query = {} }: Input): string {
   return search.size === 0 ? path : `${path}?${search}`
 }
 
-async function problemOf(asked: string, answer: Response): Promise<ApiProblem> {
-  const text = await answer.text().catch(() => '')
-  const body = answer.headers.get('content-type')?.includes('json') ? parse(text) : undefined
+async function problemOf(request: string, response: Response): Promise<ApiProblem> {
+  const text = await response.text().catch(() => '')
+  const body = response.headers.get('content-type')?.includes('json') ? parse(text) : undefined
   if (body && typeof body['detail'] === 'string' && typeof body['code'] === 'string') {
     return new ApiProblem(
-      asked,
-      { hint: '', title: '', requestId: '', ...body, status: answer.status } as unknown as Problem,
+      request,
+      { hint: '', title: '', requestId: '', ...body, status: response.status } as unknown as Problem,
       body,
     )
   }
-  // Not from the control plane: a proxy in between speaks for itself.
-  return new ApiProblem(asked, {
-    status: answer.status,
-    code: `http-${answer.status}`,
-    title: answer.statusText,
-    detail: `Something between here and the control plane answered ${answer.status} ${answer.statusText}.`.trim(),
-    hint: 'A reverse proxy may be in the way; its log says more.',
-    requestId: answer.headers.get('x-request-id') ?? '',
+  // Not from the control plane: the response of a proxy in front of it.
+  return new ApiProblem(request, {
+    status: response.status,
+    code: `http-${response.status}`,
+    title: response.statusText,
+    detail: copy.api.proxyError(response.status, response.statusText),
+    hint: copy.api.proxyHint,
+    requestId: response.headers.get('x-request-id') ?? '',
   })
 }
 
@@ -151,7 +145,7 @@ function parse(text: string): { readonly [key: string]: unknown } | undefined {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? (value as { readonly [key: string]: unknown }) : undefined
   } catch {
-    // Said to be JSON and is none: treated like any other foreign answer.
+    // Not JSON despite its content type: treated like any other foreign response.
     return undefined
   }
 }

@@ -4,7 +4,7 @@ import { filterParts, parseFilter, passes, withoutPart } from './filter.ts'
 const shard = { id: 's3', zone: 'eu-1', state: 'Far behind', lag: 12_400, spare: 0, leader: null }
 const isIn = (text: string) => passes(parseFilter(text), shard)
 
-test('words and pairs are told apart', () => {
+test('words and pairs are distinguished', () => {
   expect(parseFilter('S3 zone:EU-1  lag:>1000 "far behind" state:"far behind"')).toEqual({
     words: ['s3', 'far behind'],
     pairs: [
@@ -15,11 +15,11 @@ test('words and pairs are told apart', () => {
   })
 })
 
-test('what is still being typed narrows nothing', () => {
+test('an incomplete pair filters nothing', () => {
   expect(parseFilter('state: lag:> "')).toEqual({ words: [], pairs: [] })
 })
 
-test('a colon at the beginning or in quotes is no key', () => {
+test('a colon at the start or in quotes makes no key', () => {
   expect(parseFilter(':x "a:b"').words).toEqual([':x', 'a:b'])
 })
 
@@ -38,7 +38,7 @@ test.each([
   ['nosuchkey:1', false],
 ])('%j passes: %s', (text, expected) => expect(isIn(text)).toBe(expected))
 
-test('the parts of a text are its finished pairs as they were typed, and each can be taken out', () => {
+test('the parts of a text are its complete pairs as typed, and each can be removed', () => {
   const text = 'paris State:"far behind"  lag:>1000 zone: lag:>1000'
 
   expect(filterParts(text)).toEqual(['State:"far behind"', 'lag:>1000', 'lag:>1000'])

@@ -1,11 +1,11 @@
-/** What is typed into a filter box: words, and pairs such as `state:behind` or `lag:>1000`. */
+/** Filter expressions: words, and pairs such as `state:behind` or `lag:>1000`. */
 
 type FilterPair = { readonly key: string; readonly op: ':' | '>' | '<'; readonly value: string }
 export type Filter = { readonly words: readonly string[]; readonly pairs: readonly FilterPair[] }
 
 const TOKEN = /(?:[^\s"]|"[^"]*"?)+/g
 
-/** Everything in lower case; `"two words"` is one, also behind a key. */
+/** Converts to lower case. `"two words"` is one value, also after a key. */
 export function parseFilter(text: string): Filter {
   const words: string[] = []
   const pairs: FilterPair[] = []
@@ -19,13 +19,13 @@ export function parseFilter(text: string): Filter {
     const sign = plain[colon + 1]
     const op = sign === '>' || sign === '<' ? sign : ':'
     const value = plain.slice(colon + (op === ':' ? 1 : 2))
-    // `state:` is still being typed: it narrows nothing yet.
+    // `state:` is incomplete and filters nothing yet.
     if (value) pairs.push({ key: plain.slice(0, colon), op, value })
   }
   return { words, pairs }
 }
 
-/** The finished `key:value` parts of a text, as they were typed. */
+/** The complete `key:value` parts of a text, as typed. */
 export function filterParts(text: string): readonly string[] {
   return [...text.matchAll(TOKEN)].map(([token]) => token).filter((token) => parseFilter(token).pairs.length > 0)
 }
@@ -39,9 +39,9 @@ export function withoutPart(text: string, part: string): string {
 
 type Fields = { readonly [key: string]: string | number | null | undefined }
 
-/** Whether a row passes: each word stands somewhere in its fields, each pair in the field of its key. */
+/** Whether a row matches: each word in any field, each pair in the field of its key. */
 export function passes(filter: Filter, fields: Fields): boolean {
-  // Most filters are pairs: texts are only looked through for words.
+  // Most filters are pairs: all texts are searched only for words.
   const all = filter.words.length === 0 ? [] : Object.values(fields).map((value) => String(value ?? '').toLowerCase())
   return (
     filter.words.every((word) => all.some((value) => value.includes(word))) &&

@@ -1,29 +1,29 @@
-/** What every page needs before it can be drawn, asked on the server: then it stands in the HTML that comes first. */
+/** Data that every page needs, fetched on the server so that the first HTML contains it. */
 import { headers } from 'next/headers'
 
 export type FirstData = {
-  /** When it was asked, by the clock of the server: what ages count to until the browser's own clock takes over. */
+  /** Time of the fetch by the server's clock. Ages count to it until the browser's clock takes over. */
   readonly at: number
-  /** A phone, as far as its browser says so. */
+  /** A phone, according to the user agent. */
   readonly isNarrow: boolean
-  /** Answers of `GET /api/v1/me` and `GET /api/v1/summary`, as they came: a text is the cheapest thing to hand on. */
+  /** Response texts of `GET /api/v1/me` and `GET /api/v1/summary`: a text is the cheapest thing to pass on. */
   readonly me: string
   readonly summary: string
 }
 
-/** The other end is server/src/http/web.ts: the text of an answer, undefined for a refusal. */
-type Ask = (path: string, cookie: string) => Promise<string | undefined>
-const ASKABLE = Symbol.for('vacancy.control-planes')
+/** Implemented in server/src/http/web.ts: the text of a response, undefined for an error. */
+type Fetch = (path: string, cookie: string) => Promise<string | undefined>
+const CONTROL_PLANES = Symbol.for('vacancy.control-planes')
 
-/** Undefined for who is not signed in, and when it is refused: the browser then asks itself, and says what is wrong. */
+/** Undefined without a session or on an error: the browser then fetches the data and shows what is wrong. */
 export async function firstData(): Promise<FirstData | undefined> {
-  const asked = await headers()
-  const { [ASKABLE]: planes } = globalThis as { [ASKABLE]?: ReadonlyMap<string, Ask> }
-  const ask = planes?.get(asked.get('x-control-plane') ?? '')
-  const cookie = asked.get('cookie')
-  if (!ask || !cookie) return undefined
+  const request = await headers()
+  const { [CONTROL_PLANES]: planes } = globalThis as { [CONTROL_PLANES]?: ReadonlyMap<string, Fetch> }
+  const fetchText = planes?.get(request.get('x-control-plane') ?? '')
+  const cookie = request.get('cookie')
+  if (!fetchText || !cookie) return undefined
   const at = Date.now()
-  const [me, summary] = await Promise.all([ask('/api/v1/me', cookie), ask('/api/v1/summary', cookie)])
+  const [me, summary] = await Promise.all([fetchText('/api/v1/me', cookie), fetchText('/api/v1/summary', cookie)])
   if (me === undefined || summary === undefined) return undefined
-  return { at, isNarrow: /\bMobile\b/.test(asked.get('user-agent') ?? ''), me, summary }
+  return { at, isNarrow: /\bMobile\b/.test(request.get('user-agent') ?? ''), me, summary }
 }

@@ -8,7 +8,7 @@ import {
   day,
   days,
   duration,
-  isTold,
+  isKnownTime,
   micros,
   percent,
   rate,
@@ -31,7 +31,7 @@ describe('numbers', () => {
     [1_234.5, '1234.5'],
   ])('count of %d is %s', (value, text) => expect(plain(count(value))).toBe(text))
 
-  test('a value that was not told is an en dash, never zero', () => {
+  test('a missing value is an en dash, never zero', () => {
     for (const write of [count, shortCount, bytes, rate, percent, duration, micros]) {
       expect(write(null)).toBe('–')
       expect(write(undefined)).toBe('–')
@@ -66,13 +66,13 @@ describe('numbers', () => {
     expect(plain(rate(12_400))).toBe('12.4 k/s')
   })
 
-  test('a hundred percent is said only when nothing is missing', () => {
+  test('only a full share is 100 %', () => {
     expect(plain(percent(0.999))).toBe('99 %')
     expect(plain(percent(1))).toBe('100 %')
     expect(plain(percent(0))).toBe('0 %')
   })
 
-  test('a noun follows its number', () => {
+  test('a noun is singular or plural by its number', () => {
     expect(counted(1, 'shard')).toBe('1 shard')
     expect(counted(0, 'shard')).toBe('0 shards')
     expect(counted(2, 'entry', 'entries')).toBe('2 entries')
@@ -103,14 +103,14 @@ describe('times', () => {
     [260_000_000, '3 d'],
   ])('%d ms ago is %s', (value, text) => expect(plain(age(value))).toBe(text))
 
-  test('microseconds become milliseconds where they are many', () => {
+  test('a thousand microseconds and more are milliseconds', () => {
     expect(plain(micros(412))).toBe('412 µs')
     expect(plain(micros(1_900))).toBe('1.9 ms')
   })
 
-  test('times are UTC, wherever the browser is', () => {
+  test('times are UTC in every time zone', () => {
     expect(utc('2026-11-20T18:27:33.123Z')).toBe('20 Nov 2026, 18:27:33 UTC')
-    expect(['2026-11-20T18:27:33.123Z', '1970-01-01T00:00:00.000Z'].map(isTold)).toEqual([true, false])
+    expect(['2026-11-20T18:27:33.123Z', '1970-01-01T00:00:00.000Z'].map(isKnownTime)).toEqual([true, false])
     expect(utc('2026-11-20T18:27:33+02:00')).toBe('20 Nov 2026, 16:27:33 UTC')
     expect(clock('2026-11-20T00:05:09Z')).toBe('00:05:09')
   })

@@ -1,13 +1,13 @@
-/** How numbers, sizes, times and dates are written. Nothing else in the console formats anything. */
+/** Formats numbers, sizes, times and dates for the whole console. */
 
-/** Keeps its line and is thin: `12 400`. */
+/** A thin space that does not break: `12 400`. */
 const THIN = ' '
-/** What a node does not tell: never zero, never empty. */
+/** Stands for a value that is not reported: never zero, never empty. */
 export const NONE = '–'
 
 type Maybe = number | null | undefined
 
-/** `12 400`; a value that was not told is an en dash. */
+/** `12 400`; a missing value is an en dash. */
 export function count(value: Maybe): string {
   if (value === null || value === undefined || Number.isNaN(value)) return NONE
   const [whole = '', decimals] = String(Math.abs(value)).split('.')
@@ -55,24 +55,24 @@ export function rate(perSecond: Maybe): string {
   return `${perSecond >= 1_000 ? shortCount(perSecond) : threeDigits(perSecond)}/s`
 }
 
-/** `61 %` of a share between 0 and 1; whole percents end below 100 as long as something is missing. */
+/** `61 %` of a share between 0 and 1. A share below 1 is at most 99 %. */
 export function percent(share: Maybe): string {
   if (share === null || share === undefined || Number.isNaN(share)) return NONE
   const whole = Math.round(share * 100)
   return `${share < 1 ? Math.min(whole, 99) : whole}${THIN}%`
 }
 
-/** Prices are whole numbers of the smallest unit a hotel sells in. */
+/** Prices are whole numbers of the smallest currency unit. */
 export const price = count
 
-/** Three digits that mean something: `1.24`, `12.4`, `124`, `0.05`. */
+/** Three significant digits: `1.24`, `12.4`, `124`, `0.05`. */
 function threeDigits(value: number): string {
   const size = Math.abs(value)
   const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2
   return count(Number(value.toFixed(decimals)))
 }
 
-/** How long: `0.4 ms`, `180 ms`, `1.9 s`, `41 s`, `4 min 05 s`, `3 h 04 min`, `2 d 7 h`. */
+/** A duration: `0.4 ms`, `180 ms`, `1.9 s`, `41 s`, `4 min 05 s`, `3 h 04 min`, `2 d 7 h`. */
 export function duration(milliseconds: Maybe): string {
   if (milliseconds === null || milliseconds === undefined || Number.isNaN(milliseconds)) return NONE
   if (milliseconds < 999.5)
@@ -81,14 +81,14 @@ export function duration(milliseconds: Maybe): string {
   return wholeSeconds(Math.round(milliseconds / 1_000))
 }
 
-/** Microseconds as a hop tells them: `412 µs`, `1.9 ms`. */
+/** Microseconds of a hop: `412 µs`, `1.9 ms`. */
 export function micros(microseconds: Maybe): string {
   if (microseconds === null || microseconds === undefined || Number.isNaN(microseconds)) return NONE
   if (microseconds < 999.5) return `${Math.round(microseconds)}${THIN}µs`
   return duration(microseconds / 1_000)
 }
 
-/** How long ago, by seconds that count: `now`, `4 s`, `3 min`, `2 h 10 min`, `3 d`. */
+/** An age in whole units: `now`, `4 s`, `3 min`, `2 h 10 min`, `3 d`. */
 export function age(milliseconds: number): string {
   const seconds = Math.floor(milliseconds / 1_000)
   if (seconds < 1) return 'now'
@@ -110,8 +110,8 @@ function wholeSeconds(seconds: number): string {
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
 const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const
 
-/** A snapshot that was built from files tells no time of its own, and stands as made in 1970. */
-export const isTold = (time: string): boolean => Date.parse(time) > 0
+/** False for 1970, which a snapshot built from files has as its time. */
+export const isKnownTime = (time: string): boolean => Date.parse(time) > 0
 
 /** `20 Nov 2026, 18:27:33 UTC` of an RFC 3339 time. */
 export function utc(time: string | null | undefined): string {
@@ -126,7 +126,7 @@ export function clock(time: string | null | undefined): string {
   return at && !Number.isNaN(at.getTime()) ? at.toISOString().slice(11, 19) : NONE
 }
 
-/** `20 Nov` of `2026-11-20`; with the year where it matters. */
+/** `20 Nov` of `2026-11-20`; with the year on request. */
 export function day(date: string | null | undefined, withYear = false): string {
   const at = date ? new Date(`${date.slice(0, 10)}T00:00:00Z`) : undefined
   if (!at || Number.isNaN(at.getTime())) return NONE

@@ -1,12 +1,11 @@
 'use client'
 /**
- * Keys of the console: single ones (`p`), two in a row (`g s`), and with Ctrl or ⌘ (`mod+k`). Single keys never fire
- * while something is typed, nor with a layer open, and can be switched off; whoever registers one says what it does, and
- * the help shows just that.
+ * Keyboard shortcuts: single keys (`p`), sequences (`g s`), and with Ctrl or ⌘ (`mod+k`). Single keys never fire in a
+ * field or with a layer open, and can be turned off. Each shortcut is registered with the label that the help shows.
  */
 import { useEffect, useRef, useSyncExternalStore } from 'react'
 
-export type Shortcut = { readonly keys: string; readonly says: string; readonly act: () => void }
+export type Shortcut = { readonly keys: string; readonly label: string; readonly act: () => void }
 
 const BETWEEN_MS = 1_200
 
@@ -15,25 +14,25 @@ let first: { key: string; until: number } | undefined
 let known: readonly Shortcut[] = []
 const readers = new Set<() => void>()
 
-/** Single keys can be turned off: speech input types them by accident. */
+/** Turns single-key shortcuts on or off: speech input triggers them by accident. */
 export function setKeysOn(on: boolean): void {
   isOn = on
 }
 
-/** While it is shown, the keys do this. */
-export function useKey(keys: string, act: () => void, says: string): void {
+/** Registers a shortcut while the component is mounted. */
+export function useKey(keys: string, act: () => void, label: string): void {
   const latest = useRef(act)
   useEffect(() => {
     latest.current = act
   })
   useEffect(() => {
-    const shortcut: Shortcut = { keys, says, act: () => latest.current() }
+    const shortcut: Shortcut = { keys, label, act: () => latest.current() }
     change([...known, shortcut])
     return () => change(known.filter((other) => other !== shortcut))
-  }, [keys, says])
+  }, [keys, label])
 }
 
-/** All keys that do something now. */
+/** All active shortcuts. */
 export function useShortcuts(): readonly Shortcut[] {
   return useSyncExternalStore(
     (reader) => {
@@ -50,7 +49,7 @@ function change(next: readonly Shortcut[]): void {
   for (const reader of readers) reader()
 }
 
-/** Listens on the page; the shell does it once. */
+/** Listens for keys on the page. Called once, by the shell. */
 export function listenForKeys(): () => void {
   document.addEventListener('keydown', onKeyDown)
   return () => document.removeEventListener('keydown', onKeyDown)
@@ -64,7 +63,7 @@ function onKeyDown(event: KeyboardEvent): void {
   shortcut.act()
 }
 
-/** `mod+k`, `shift` only where it makes no letter of its own. */
+/** `k`, or `mod+k` with Ctrl or ⌘. */
 function pressed({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): string {
   if (altKey) return ''
   return ctrlKey || metaKey ? `mod+${key.toLowerCase()}` : key
@@ -72,7 +71,7 @@ function pressed({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): string {
 
 function find(name: string, target: EventTarget | null): Shortcut | undefined {
   if (!name) return undefined
-  // The latest one that was put up wins: a layer over a page over the shell.
+  // The last one registered wins: a layer over a page over the shell.
   const byKeys = (keys: string) => known.findLast((one) => one.keys === keys)
   if (name.startsWith('mod+')) return byKeys(name)
   if (!isOn || isTyping(target) || isLayerOpen()) return undefined
@@ -95,6 +94,6 @@ function isTyping(target: EventTarget | null): boolean {
 
 function isLayerOpen(): boolean {
   const layers = document.querySelectorAll('[role="dialog"][data-state="open"], [role="menu"]')
-  // A page that is kept may hide one.
+  // A kept page may contain a hidden one.
   return [...layers].some((layer) => layer.checkVisibility())
 }

@@ -2,7 +2,7 @@ import { LIVE, type ServerFrame } from '@vacancy/shared/live'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createLink, LINK_LIMITS, type Link, type LinkEvent } from './link.ts'
 
-/** The platform's socket, by hand: what the link says is written down, what it hears is said. */
+/** Stands in for the platform's socket: records what the link sends, and delivers frames. */
 class Socket {
   static readonly OPEN = 1
   readyState = 0
@@ -14,9 +14,9 @@ class Socket {
   open() {
     this.readyState = 1
     this.onopen()
-    this.say({ t: 'hello', server: 'a', now: TIME })
+    this.deliver({ t: 'hello', server: 'a', now: TIME })
   }
-  say(frame: ServerFrame) {
+  deliver(frame: ServerFrame) {
     this.onmessage({ data: JSON.stringify(frame) })
   }
   send(text: string) {
@@ -63,21 +63,21 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-test('a topic comes whole, then by its changes', () => {
+test('a topic starts with a snapshot, followed by deltas', () => {
   link.follow('summary')
   socket().open()
-  socket().say({ t: 'snap', topic: 'summary', seq: 7, at: TIME, data: { lag: 1, id: 's1' } })
-  socket().say({ t: 'delta', topic: 'summary', seq: 9, at: TIME, ops: [[['lag'], 5]] })
+  socket().deliver({ t: 'snap', topic: 'summary', seq: 7, at: TIME, data: { lag: 1, id: 's1' } })
+  socket().deliver({ t: 'delta', topic: 'summary', seq: 9, at: TIME, ops: [[['lag'], 5]] })
 
   expect(subs(socket())).toEqual([{ t: 'sub', id: 1, topic: 'summary' }])
   expect(link.valueOf('summary')?.data).toEqual({ lag: 5, id: 's1' })
   expect(events.filter(({ t }) => t !== 'status').map(({ t }) => t)).toEqual(['snap', 'delta'])
 })
 
-test('a socket that breaks comes back and asks only for what it missed', async () => {
+test('a broken socket reconnects and requests only what it missed', async () => {
   link.follow('shard:s1')
   socket().open()
-  socket().say({ t: 'snap', topic: 'shard:s1', seq: 7, at: TIME, data: {} })
+  socket().deliver({ t: 'snap', topic: 'shard:s1', seq: 7, at: TIME, data: {} })
   socket().close()
   expect(link.status().state).toBe('offline')
 
@@ -89,7 +89,7 @@ test('a socket that breaks comes back and asks only for what it missed', async (
   expect(link.status().state).toBe('live')
 })
 
-test('tries come further and further apart, and never further than 8 s', async () => {
+test('retries back off up to 8 s', async () => {
   socket().open()
   const waits: number[] = []
   for (let round = 0; round < 8; round++) {
@@ -102,7 +102,7 @@ test('tries come further and further apart, and never further than 8 s', async (
   expect(waits).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000])
 })
 
-test('two pings without an answer end a connection that only looks open', async () => {
+test('two unanswered pings end a dead connection', async () => {
   socket().open()
   await vi.advanceTimersByTimeAsync(2 * LIVE.pingMs)
   expect(socket().sent.filter(({ t }) => t === 'ping')).toHaveLength(2)
@@ -117,16 +117,16 @@ test('pongs keep it alive', async () => {
   socket().open()
   for (let round = 0; round < 5; round++) {
     await vi.advanceTimersByTimeAsync(LIVE.pingMs)
-    socket().say({ t: 'pong', n: round + 1 })
+    socket().deliver({ t: 'pong', n: round + 1 })
   }
   expect(states()).not.toContain('offline')
 })
 
-test('a session that ends stops everything until somebody signs in', async () => {
+test('the end of the session stops all requests until the next sign-in', async () => {
   link.follow('summary')
   socket().open()
-  socket().say({ t: 'snap', topic: 'summary', seq: 7, at: TIME, data: { secret: 1 } })
-  socket().say({ t: 'bye', code: 'signed-out', retryMs: 0 })
+  socket().deliver({ t: 'snap', topic: 'summary', seq: 7, at: TIME, data: { secret: 1 } })
+  socket().deliver({ t: 'bye', code: 'signed-out', retryMs: 0 })
   await vi.advanceTimersByTimeAsync(60_000)
   expect(link.status().state).toBe('ended')
   expect(sockets).toHaveLength(1)
@@ -138,7 +138,7 @@ test('a session that ends stops everything until somebody signs in', async () =>
   expect(link.valueOf('summary')).toBeUndefined()
 })
 
-test('where no socket passes it polls, and goes on trying sockets', async () => {
+test('without a socket it polls, and keeps trying sockets', async () => {
   answer = async () => Response.json({ topics: [{ topic: 'summary', seq: 1, at: TIME, data: { lag: 3 } }] })
   link.follow('summary')
   socket().close()
@@ -152,7 +152,7 @@ test('where no socket passes it polls, and goes on trying sockets', async () => 
   expect(link.status().state).toBe('live')
 })
 
-test('a socket that never opens because nobody is signed in ends the session', async () => {
+test('a socket refused for lack of a session ends the session', async () => {
   answer = async () => new Response('', { status: 401 })
   socket().close()
   await vi.advanceTimersByTimeAsync(0)
@@ -160,23 +160,23 @@ test('a socket that never opens because nobody is signed in ends the session', a
   expect(link.status().state).toBe('ended')
 })
 
-test('neither socket nor HTTP is offline', async () => {
+test('without socket and HTTP it is offline', async () => {
   socket().close()
   await vi.advanceTimersByTimeAsync(0)
 
   expect(link.status().state).toBe('offline')
 })
 
-test('hidden for a minute all topics but the summary rest, and come back with what was missed', async () => {
+test('after a minute hidden all topics but the summary are suspended, and resume with what was missed', async () => {
   link.follow('summary')
   link.follow('shard:s1')
   socket().open()
-  socket().say({ t: 'snap', topic: 'shard:s1', seq: 4, at: TIME, data: {} })
+  socket().deliver({ t: 'snap', topic: 'shard:s1', seq: 4, at: TIME, data: {} })
 
   link.setVisible(false)
   for (let round = 0; round < 13; round++) {
     await vi.advanceTimersByTimeAsync(LIVE.pingMs)
-    socket().say({ t: 'pong', n: 0 })
+    socket().deliver({ t: 'pong', n: 0 })
   }
   expect(socket().sent.filter(({ t }) => t === 'unsub')).toEqual([{ t: 'unsub', id: 2 }])
 
@@ -184,7 +184,7 @@ test('hidden for a minute all topics but the summary rest, and come back with wh
   expect(subs(socket()).at(-1)).toEqual({ t: 'sub', id: 2, topic: 'shard:s1', since: 4 })
 })
 
-test('looked at again after a sleep, a dead connection is found within two seconds', async () => {
+test('a dead connection is found within two seconds of becoming visible', async () => {
   socket().open()
   link.setVisible(false)
   link.setVisible(true)
@@ -193,7 +193,7 @@ test('looked at again after a sleep, a dead connection is found within two secon
   expect(link.status().state).toBe('offline')
 })
 
-test('who follows the same topic twice leaves it once', () => {
+test('a topic followed twice is unsubscribed once', () => {
   link.follow('summary')
   link.follow('summary')
   socket().open()

@@ -1,20 +1,20 @@
 /**
  * One connection to the live channel (docs/design/control-plane.md#live-channel): follows topics, keeps their values,
- * comes back by itself.
+ * and reconnects.
  *
- *   connecting → live → offline → connecting …     a socket that breaks comes back after 0.25 s, doubling up to 8 s
- *   connecting → polling                           no socket passes but HTTP does: whole values each 2 s
- *   any → ended                                    the session is over: nothing is tried until `restart`
+ *   connecting → live → offline → connecting …     a broken socket reconnects after 0.25 s, doubling up to 8 s
+ *   connecting → polling                           no socket but HTTP works: whole values every 2 s
+ *   any → ended                                    the session ended: nothing is sent until `restart`
  *
- * It runs in a SharedWorker for all tabs of a browser, or in the tab where there are none, and knows neither.
+ * It runs in a SharedWorker for all tabs of a browser, or in the tab where there is none.
  */
 import { applyOps, LIVE, type LiveOp, type ServerFrame } from '@vacancy/shared/live'
 
 export type LinkStatus =
   | { readonly state: 'connecting' }
-  /** `heardAt`: when the control plane was heard last. */
-  | { readonly state: 'live'; readonly heardAt: number }
-  | { readonly state: 'polling'; readonly heardAt: number }
+  /** `seenAt`: time of the last frame from the control plane. */
+  | { readonly state: 'live'; readonly seenAt: number }
+  | { readonly state: 'polling'; readonly seenAt: number }
   | { readonly state: 'offline'; readonly retryAt: number; readonly since: number }
   | { readonly state: 'ended' }
 
@@ -26,14 +26,14 @@ export type LinkEvent =
 export type Link = {
   follow(topic: string): void
   unfollow(topic: string): void
-  /** Nobody looks: after a minute all topics but the summary rest. */
+  /** After a minute hidden all topics but the summary are suspended. */
   setVisible(isVisible: boolean): void
-  /** Tries now. */
+  /** Reconnects now. */
   retry(): void
-  /** Somebody else may be signed in: forgets all values and begins anew. */
+  /** Drops all values and reconnects, since another person may have signed in. */
   restart(): void
   close(): void
-  /** What is known of a topic. */
+  /** The last known value of a topic. */
   valueOf(topic: string): { readonly at: string; readonly data: unknown } | undefined
   status(): LinkStatus
 }
@@ -44,7 +44,7 @@ export type LinkOptions = {
   readonly pollUrl: string
   readonly emit: (event: LinkEvent) => void
   readonly random: () => number
-  /** Of the platform; tests give their own. */
+  /** The platform's own, replaced in tests. */
   readonly openSocket: (url: string) => WebSocket
   readonly fetch: (url: string) => Promise<Response>
 }
@@ -53,19 +53,19 @@ export const LINK_LIMITS = {
   retryMsMin: 250,
   retryMsMax: 8_000,
   pollMs: 2_000,
-  /** While polling, a socket is tried that often. */
+  /** Interval of attempts to open a socket while polling. */
   socketAgainMs: 30_000,
   unansweredPingsMax: 2,
-  /** A tab that is looked at again waits that long for a pong. */
+  /** How long a tab that becomes visible waits for a pong. */
   wakeMs: 2_000,
   hiddenMs: 60_000,
   openMs: 5_000,
-  saidMs: 400,
+  seenMs: 400,
 } as const
 
 type Topic = { id: number; followers: number; seq?: number; at: string; data: unknown; hasValue: boolean }
 
-const RESTS_NEVER = 'summary'
+const ALWAYS_ACTIVE = 'summary'
 
 export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch }: LinkOptions): Link {
   const topics = new Map<string, Topic>()
@@ -75,12 +75,12 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
   let tries = 0
   let pings = 0
   let lastPing = 0
-  let isResting = false
+  let isSuspended = false
   let isClosed = false
   let offlineSince: number | undefined
   const timers = new Map<string, ReturnType<typeof setTimeout>>()
 
-  /** One timer a purpose: setting it again moves it. */
+  /** One timer per name: setting it again replaces it. */
   function after(name: string, milliseconds: number, act: () => void): void {
     clearTimeout(timers.get(name))
     timers.set(name, setTimeout(act, milliseconds))
@@ -89,20 +89,20 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
     for (const name of names) clearTimeout(timers.get(name))
   }
 
-  function say(next: LinkStatus): void {
+  function setStatus(next: LinkStatus): void {
     status = next
     emit({ t: 'status', status })
   }
 
-  function heard(state: 'live' | 'polling'): void {
+  function markSeen(state: 'live' | 'polling'): void {
     const now = Date.now()
     tries = 0
     offlineSince = undefined
-    // Tabs show an age in seconds: they need not hear of each frame.
-    if (status.state !== state || now - status.heardAt >= LINK_LIMITS.saidMs) say({ state, heardAt: now })
+    // Tabs show an age in seconds and do not need an event for each frame.
+    if (status.state !== state || now - status.seenAt >= LINK_LIMITS.seenMs) setStatus({ state, seenAt: now })
   }
 
-  const isWanted = (name: string) => !isResting || name === RESTS_NEVER
+  const isWanted = (name: string) => !isSuspended || name === ALWAYS_ACTIVE
   const send = (frame: object) => socket?.readyState === WebSocket.OPEN && socket.send(JSON.stringify(frame))
   const subscribe = (name: string, { id, seq }: Topic) =>
     send({ t: 'sub', id, topic: name, ...(seq === undefined ? {} : { since: seq }) })
@@ -120,15 +120,15 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
       pings = 0
       for (const [name, topic] of topics) if (isWanted(name)) subscribe(name, topic)
       after('ping', LIVE.pingMs, ping)
-      heard('live')
+      markSeen('live')
     }
-    opened.onmessage = ({ data }) => hear(JSON.parse(String(data)) as ServerFrame)
+    opened.onmessage = ({ data }) => receive(JSON.parse(String(data)) as ServerFrame)
     opened.onclose = () => {
       if (socket !== opened) return
       socket = undefined
       cancel('ping', 'wake', 'open')
       if (isClosed || status.state === 'ended') return
-      // A socket that never opens may be held back by something in between, or by a session that is over: HTTP tells.
+      // A socket that never opens may be blocked by a proxy or an ended session; an HTTP request tells which.
       if (!wasOpen) poll().catch(() => goOffline())
       else goOffline()
     }
@@ -136,12 +136,12 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
 
   function goOffline(retryMs = 0): void {
     if (isClosed || status.state === 'ended') return
-    const most = Math.min(LINK_LIMITS.retryMsMax, LINK_LIMITS.retryMsMin * 2 ** tries)
-    const wait = Math.max(retryMs, most * (0.5 + random() / 2))
+    const waitMax = Math.min(LINK_LIMITS.retryMsMax, LINK_LIMITS.retryMsMin * 2 ** tries)
+    const wait = Math.max(retryMs, waitMax * (0.5 + random() / 2))
     tries += 1
     offlineSince ??= Date.now()
     cancel('poll')
-    say({ state: 'offline', retryAt: Date.now() + wait, since: offlineSince })
+    setStatus({ state: 'offline', retryAt: Date.now() + wait, since: offlineSince })
     after('retry', wait, connect)
   }
 
@@ -153,22 +153,22 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
     after('ping', LIVE.pingMs, ping)
   }
 
-  /** Does not wait for a close that may never come from a network that is gone. */
+  /** Does not wait for the close event, which may never come after a network loss. */
   function drop(): void {
-    const gone = socket
+    const closing = socket
     socket = undefined
     cancel('ping', 'wake', 'open')
-    gone?.close()
+    closing?.close()
     goOffline()
   }
 
-  function hear(frame: ServerFrame): void {
+  function receive(frame: ServerFrame): void {
     if (frame.t === 'bye') {
       if (frame.code === 'signed-out') return end()
-      const gone = socket
+      const closing = socket
       socket = undefined
       cancel('ping', 'wake')
-      gone?.close()
+      closing?.close()
       return goOffline(frame.retryMs)
     }
     if (frame.t === 'pong') {
@@ -179,7 +179,7 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
     } else if (frame.t === 'delta') {
       change(frame)
     }
-    heard('live')
+    markSeen('live')
   }
 
   function take(name: string, seq: number, at: string, data: unknown): void {
@@ -193,39 +193,39 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
   function change({ topic: name, seq, at, ops }: Extract<ServerFrame, { t: 'delta' }>): void {
     const topic = topics.get(name)
     if (!topic) return
-    // A change of something never seen whole: asked for anew, without a `since` it comes whole.
+    // A delta without a value: subscribes again without `since`, which returns a snapshot.
     if (!topic.hasValue) return void subscribe(name, topic)
     Object.assign(topic, { seq, at, data: applyOps(topic.data, ops) })
     emit({ t: 'delta', topic: name, at, ops })
   }
 
   function end(): void {
-    const gone = socket
+    const closing = socket
     socket = undefined
     cancel(...timers.keys())
-    gone?.close()
-    say({ state: 'ended' })
+    closing?.close()
+    setStatus({ state: 'ended' })
   }
 
   async function poll(): Promise<void> {
     const names = [...topics.keys()].filter(isWanted)
-    const answer = await fetch(`${pollUrl}?topics=${encodeURIComponent(names.join(',') || RESTS_NEVER)}`)
+    const response = await fetch(`${pollUrl}?topics=${encodeURIComponent(names.join(',') || ALWAYS_ACTIVE)}`)
     if (isClosed || socket?.readyState === WebSocket.OPEN) return
-    if (answer.status === 401) return end()
-    if (!answer.ok) return goOffline()
-    const body = (await answer.json()) as { topics: { topic: string; seq: number; at: string; data: unknown }[] }
+    if (response.status === 401) return end()
+    if (!response.ok) return goOffline()
+    const body = (await response.json()) as { topics: { topic: string; seq: number; at: string; data: unknown }[] }
     for (const { topic, seq, at, data } of body.topics) take(topic, seq, at, data)
     if (status.state !== 'polling') after('retry', LINK_LIMITS.socketAgainMs, connect)
-    heard('polling')
+    markSeen('polling')
     after('poll', LINK_LIMITS.pollMs, () => poll().catch(() => goOffline()))
   }
 
-  function rest(shouldRest: boolean): void {
-    if (isResting === shouldRest) return
-    isResting = shouldRest
+  function suspend(shouldSuspend: boolean): void {
+    if (isSuspended === shouldSuspend) return
+    isSuspended = shouldSuspend
     for (const [name, topic] of topics) {
-      if (name === RESTS_NEVER) continue
-      if (shouldRest) send({ t: 'unsub', id: topic.id })
+      if (name === ALWAYS_ACTIVE) continue
+      if (shouldSuspend) send({ t: 'unsub', id: topic.id })
       else subscribe(name, topic)
     }
   }
@@ -239,9 +239,9 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
         return
       }
       lastId += 1
-      const made: Topic = { id: lastId, followers: 1, at: '', data: undefined, hasValue: false }
-      topics.set(name, made)
-      if (isWanted(name)) subscribe(name, made)
+      const added: Topic = { id: lastId, followers: 1, at: '', data: undefined, hasValue: false }
+      topics.set(name, added)
+      if (isWanted(name)) subscribe(name, added)
       if (status.state === 'polling') after('poll', 0, () => poll().catch(() => goOffline()))
     },
     unfollow(name) {
@@ -253,12 +253,12 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
       send({ t: 'unsub', id: topic.id })
     },
     setVisible(isVisible) {
-      if (!isVisible) return after('hidden', LINK_LIMITS.hiddenMs, () => rest(true))
+      if (!isVisible) return after('hidden', LINK_LIMITS.hiddenMs, () => suspend(true))
       cancel('hidden')
-      rest(false)
+      suspend(false)
       if (status.state === 'offline') return connect()
       if (status.state !== 'live') return
-      // A machine that slept finds a socket that looks open.
+      // After sleep a dead socket still looks open.
       lastPing += 1
       send({ t: 'ping', n: lastPing })
       after('wake', LINK_LIMITS.wakeMs, drop)
@@ -272,12 +272,12 @@ export function createLink({ socketUrl, pollUrl, emit, random, openSocket, fetch
         delete topic.seq
         Object.assign(topic, { data: undefined, hasValue: false })
       }
-      const gone = socket
+      const closing = socket
       socket = undefined
       cancel(...timers.keys())
-      gone?.close()
+      closing?.close()
       tries = 0
-      say({ state: 'connecting' })
+      setStatus({ state: 'connecting' })
       connect()
     },
     close() {

@@ -1,11 +1,11 @@
 /**
- * One live connection for all tabs of a browser. A tab says what it follows; each event goes to the tabs that follow
- * its topic, and a tab that comes later is given the value that is there.
+ * One live connection for all tabs of a browser. Each event goes to the tabs that follow its topic; a tab that follows
+ * later receives the current value.
  */
 import { LIVE } from '@vacancy/shared/live'
 import { createLink, type LinkEvent } from './link.ts'
 
-/** From a tab. `lock` is a Web Lock that the tab holds while it lives. */
+/** Messages from a tab. `lock` is a Web Lock that the tab holds while it is open. */
 export type ToWorker =
   | { readonly t: 'here'; readonly lock: string }
   | { readonly t: 'follow' | 'unfollow'; readonly topic: string }
@@ -21,7 +21,7 @@ const origin = scope.location.origin
 const link = createLink({
   socketUrl: `${origin.replace(/^http/, 'ws')}${LIVE.path}`,
   pollUrl: `${origin}/api/v1/poll`,
-  emit: tell,
+  emit: broadcast,
   random: Math.random,
   openSocket: (url) => new WebSocket(url),
   fetch: (url) => fetch(url, { credentials: 'same-origin', cache: 'no-store' }),
@@ -31,19 +31,19 @@ scope.onconnect = ({ ports: [port] }) => {
   if (!port) return
   const tab: Tab = { port, topics: new Set(), isVisible: true }
   tabs.add(tab)
-  port.onmessage = ({ data }: MessageEvent<ToWorker>) => hear(tab, data)
+  port.onmessage = ({ data }: MessageEvent<ToWorker>) => receive(tab, data)
   port.postMessage({ t: 'status', status: link.status() } satisfies LinkEvent)
-  look()
+  updateVisibility()
 }
 
-function tell(event: LinkEvent): void {
+function broadcast(event: LinkEvent): void {
   for (const { port, topics } of tabs) if (event.t === 'status' || topics.has(event.topic)) port.postMessage(event)
 }
 
-function hear(tab: Tab, message: ToWorker): void {
+function receive(tab: Tab, message: ToWorker): void {
   switch (message.t) {
     case 'here':
-      // Granted when the tab is gone, however it went.
+      // Granted once the tab is gone, for whatever reason.
       navigator.locks.request(message.lock, () => leave(tab)).catch(() => leave(tab))
       return
     case 'follow': {
@@ -59,7 +59,7 @@ function hear(tab: Tab, message: ToWorker): void {
       return
     case 'visible':
       tab.isVisible = message.is
-      return look()
+      return updateVisibility()
     case 'retry':
       return link.retry()
     case 'restart':
@@ -70,9 +70,9 @@ function hear(tab: Tab, message: ToWorker): void {
 function leave(tab: Tab): void {
   if (!tabs.delete(tab)) return
   for (const topic of tab.topics) link.unfollow(topic)
-  look()
+  updateVisibility()
 }
 
-function look(): void {
+function updateVisibility(): void {
   link.setVisible([...tabs].some(({ isVisible }) => isVisible))
 }

@@ -1,7 +1,7 @@
 'use client'
 /**
- * Live values in the query cache: `useLive('shard:s3')` is a query whose first value comes by HTTP and which the live
- * channel keeps up to date. Changes are collected and drawn once a frame; a pause stops the drawing, not the collecting.
+ * Live values in the query cache: `useLive('shard:s3')` is a query whose first value is fetched by HTTP and updated by the
+ * live channel. Changes are applied once per frame; pausing stops applying, not receiving them.
  */
 import { type QueryClient, type UseQueryResult, useQuery } from '@tanstack/react-query'
 import type { RouteAnswer } from '@vacancy/shared/contract'
@@ -11,7 +11,7 @@ import { call, sessionEnded } from './api.ts'
 import { createLink, type LinkEvent, type LinkStatus } from './link.ts'
 import type { ToWorker } from './live-worker.ts'
 
-/** What each topic carries: the same shape as its route gives. */
+/** The value of each topic, in the shape of its route. */
 export type LiveValue<T extends string> = T extends 'summary'
   ? RouteAnswer<'GET /api/v1/summary'>
   : T extends 'ops'
@@ -38,27 +38,27 @@ export type LiveTopic =
   | `import:${string}`
 
 export type LiveStatus = {
-  /** `heardAt` in it is that of the last change of state; `lastHeardAt` has the newest. */
+  /** Its `seenAt` dates from the last change of state; `lastSeenAt` is current. */
   readonly link: LinkStatus
-  /** Nothing is drawn; so many changes wait. */
+  /** Changes are not applied; `waiting` counts them. */
   readonly paused: boolean
   readonly waiting: number
 }
 
-/** The channel tells a topic that is followed anew well within it. */
+/** The channel sends a newly followed topic well within this time. */
 const FRESH_MS = 5_000
 const OFF: LiveStatus = { link: { state: 'connecting' }, paused: false, waiting: 0 }
 
-/** How the tab reaches its connection. */
+/** Sends a message to the connection. */
 type Wire = (message: ToWorker) => void
 
 let queries: QueryClient | undefined
 let wire: Wire | undefined
 let status = OFF
-let heardAt = 0
+let seenAt = 0
 let isScheduled = false
 const followers = new Map<string, number>()
-/** Newest values, ahead of what is drawn. */
+/** Newest values, possibly not applied yet. */
 const newest = new Map<string, unknown>()
 const changed = new Set<string>()
 const statusReaders = new Set<() => void>()
@@ -66,19 +66,19 @@ const topicReaders = new Map<string, Set<() => void>>()
 
 export const liveKey = (topic: string) => ['live', topic] as const
 
-/** Connects the tab; the shell does it once somebody is signed in. Returns what disconnects it. */
+/** Connects the tab. Called by the shell after sign-in. @returns a function that disconnects it */
 export function startLive(client: QueryClient): () => void {
   queries = client
   const { send, stop } = connect()
   wire = send
   for (const topic of followers.keys()) send({ t: 'follow', topic })
-  const look = () => send({ t: 'visible', is: !document.hidden })
+  const updateVisibility = () => send({ t: 'visible', is: !document.hidden })
   const retry = () => send({ t: 'retry' })
-  look()
-  document.addEventListener('visibilitychange', look)
+  updateVisibility()
+  document.addEventListener('visibilitychange', updateVisibility)
   addEventListener('online', retry)
   return () => {
-    document.removeEventListener('visibilitychange', look)
+    document.removeEventListener('visibilitychange', updateVisibility)
     removeEventListener('online', retry)
     stop()
     wire = undefined
@@ -92,7 +92,7 @@ export function startLive(client: QueryClient): () => void {
 function connect(): { send: Wire; stop: () => void } {
   if (typeof SharedWorker === 'function' && navigator.locks) {
     const worker = new SharedWorker(new URL('./live-worker.ts', import.meta.url), { type: 'module', name: 'live' })
-    worker.port.onmessage = ({ data }: MessageEvent<LinkEvent>) => hear(data)
+    worker.port.onmessage = ({ data }: MessageEvent<LinkEvent>) => receive(data)
     const lock = `vacancy-tab-${crypto.getRandomValues(new Uint32Array(4)).join('-')}`
     const held = new AbortController()
     let release = () => {}
@@ -104,7 +104,7 @@ function connect(): { send: Wire; stop: () => void } {
         })
       })
       .catch(() => {
-        // Aborted before it was granted: the tab has left already.
+        // Aborted before it was granted: the tab disconnected.
       })
     return {
       send: (message) => worker.port.postMessage(message),
@@ -118,7 +118,7 @@ function connect(): { send: Wire; stop: () => void } {
   const link = createLink({
     socketUrl: `${location.origin.replace(/^http/, 'ws')}${LIVE.path}`,
     pollUrl: '/api/v1/poll',
-    emit: hear,
+    emit: receive,
     random: Math.random,
     openSocket: (url) => new WebSocket(url),
     fetch: (url) => fetch(url, { credentials: 'same-origin', cache: 'no-store' }),
@@ -133,34 +133,34 @@ function connect(): { send: Wire; stop: () => void } {
   }
 }
 
-function hear(event: LinkEvent): void {
+function receive(event: LinkEvent): void {
   if (event.t === 'status') {
     const { state } = event.status
     const isSame = state === status.link.state
-    if ('heardAt' in event.status) heardAt = event.status.heardAt
-    // Whoever reads the status would be drawn with each frame otherwise.
+    if ('seenAt' in event.status) seenAt = event.status.seenAt
+    // Otherwise all readers of the status would render with each frame.
     if (!isSame || state === 'offline') setStatus({ ...status, link: event.status })
     if (state === 'ended' && !isSame) sessionEnded()
     return
   }
-  // Said before it was heard that nobody follows any more; or a change of a value that was let go in between: when
-  // somebody follows again, the whole of it comes first.
+  // An event sent before the unfollow arrived, or a delta of a value that was dropped: following again starts with a
+  // snapshot.
   if (!followers.has(event.topic) || (event.t === 'delta' && !newest.has(event.topic))) return
   const before = newest.get(event.topic)
   newest.set(event.topic, event.t === 'snap' ? event.data : applyOps(before, event.ops))
   changed.add(event.topic)
   if (status.paused) setStatus({ ...status, waiting: status.waiting + 1 })
-  else draw()
+  else apply()
 }
 
-function draw(): void {
+function apply(): void {
   if (isScheduled) return
   isScheduled = true
   requestAnimationFrame(() => {
     isScheduled = false
     if (status.paused) return
     for (const topic of changed) {
-      // What is equal keeps its identity in the cache; the next change is compared with that, part by part.
+      // Equal parts keep their identity in the cache; the next change is compared with the cached value.
       newest.set(topic, queries?.setQueryData(liveKey(topic), newest.get(topic)))
       for (const reader of topicReaders.get(topic) ?? []) reader()
     }
@@ -173,26 +173,26 @@ function setStatus(next: LiveStatus): void {
   for (const reader of statusReaders) reader()
 }
 
-/** When the control plane was heard last, for what shows an age. */
-export function lastHeardAt(): number {
-  return heardAt
+/** Time of the last frame from the control plane, for ages. */
+export function lastSeenAt(): number {
+  return seenAt
 }
 
-/** Stops drawing; values are collected on. */
+/** Stops applying changes; they are still received. */
 export function pauseLive(): void {
   setStatus({ ...status, paused: true, waiting: 0 })
 }
 
 export function resumeLive(): void {
   setStatus({ ...status, paused: false, waiting: 0 })
-  draw()
+  apply()
 }
 
 export function retryLive(): void {
   wire?.({ t: 'retry' })
 }
 
-/** Somebody signed in, perhaps somebody else. */
+/** After a sign-in, perhaps of another person. */
 export function restartLive(): void {
   newest.clear()
   changed.clear()
@@ -225,8 +225,8 @@ function follow(topic: string): () => void {
 }
 
 /**
- * A value that keeps itself up to date while it is shown. Without a topic it asks nothing. Who needs a part of it says
- * which: then only a change of that part is drawn.
+ * A value that is kept up to date while it is shown. Without a topic nothing is fetched. With `part`, only changes of that
+ * part render the component.
  */
 export function useLive<T extends LiveTopic, V = LiveValue<T>>(
   topic: T | undefined,
@@ -241,19 +241,19 @@ export function useLive<T extends LiveTopic, V = LiveValue<T>>(
     queryKey: liveKey(topic ?? ''),
     queryFn: async ({ signal }) => {
       const value = await firstValue(topic ?? 'summary', signal)
-      // The channel may have been faster: what it told is not older.
+      // The channel may have been faster; its value is not older.
       return ((topic && newest.get(topic)) ?? value) as LiveValue<T>
     },
     enabled: topic !== undefined,
     ...(part && { select: part }),
-    // What the channel keeps up to date is never asked for beside it, on no page.
+    // A value that the channel keeps up to date is never fetched again.
     staleTime: () => (topic !== undefined && newest.has(topic) ? Number.POSITIVE_INFINITY : FRESH_MS),
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
   })
 }
 
-/** Calls back when a topic changes, for lists that are asked for again page by page. */
+/** Calls back when a topic changes, for lists that are fetched again page by page. */
 export function useLiveSignal(topic: string, onChange: () => void): void {
   useEffect(() => {
     const leave = follow(topic)

@@ -1,21 +1,21 @@
 import type { Problem } from '@vacancy/shared/contract'
 
-/** A refusal of the control plane, or none of its answers reached us (`status` 0). */
+/** An error response of the control plane; `status` 0 when there was no response. */
 export class ApiProblem extends Error {
   readonly status: number
   readonly code: string
-  /** What was wrong; the message as well. */
+  /** What was wrong; also the message. */
   readonly detail: string
   /** What to do. */
   readonly hint: string
   readonly field: string | undefined
   readonly requestId: string
-  /** What was asked: `GET /api/v1/shards`. */
-  readonly asked: string
-  /** The whole answer, for what a program needs of it: `plan` of `plan-out-of-date`. */
+  /** `GET /api/v1/shards`. */
+  readonly request: string
+  /** The whole body, for fields of a certain code such as `plan` of `plan-out-of-date`. */
   readonly more: { readonly [name: string]: unknown }
 
-  constructor(asked: string, problem: Problem, more: { readonly [name: string]: unknown } = {}, cause?: unknown) {
+  constructor(request: string, problem: Problem, more: { readonly [name: string]: unknown } = {}, cause?: unknown) {
     super(problem.detail || problem.title, { cause })
     this.name = 'ApiProblem'
     this.status = problem.status
@@ -24,7 +24,7 @@ export class ApiProblem extends Error {
     this.hint = problem.hint
     this.field = problem.field
     this.requestId = problem.requestId
-    this.asked = asked
+    this.request = request
     this.more = more
   }
 }

@@ -1,4 +1,4 @@
-/** How often and how long questions are asked again, for all queries of the console. */
+/** Retries and freshness of all queries of the console. */
 import { QueryClient } from '@tanstack/react-query'
 import { ApiProblem } from './problem.ts'
 
@@ -10,7 +10,7 @@ export function createQueries(): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: FRESH_MS,
-        // Refusals stay refusals; only silence and a server in trouble are worth a second try.
+        // Client errors are final. No response and server errors are retried.
         retry: (failures, error) =>
           failures < RETRIES && !(error instanceof ApiProblem && error.status > 0 && error.status < 500),
         retryDelay: (failures) => 500 * 2 ** failures,

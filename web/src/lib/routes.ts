@@ -1,10 +1,10 @@
-/** Every address inside the console. */
+/** All URLs of the console. */
 
 const part = encodeURIComponent
 
 type Query = { readonly [name: string]: string | undefined }
 
-/** Puts query parameters behind a path; those without a value are left out. */
+/** Appends query parameters to a path, without empty ones. */
 function withQuery(path: string, query: Query): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value) search.set(name, value)
@@ -20,7 +20,7 @@ export const routes = {
   shardEvents: (shard: string) => `/shards/${part(shard)}/events`,
   shardMetrics: (shard: string) => `/shards/${part(shard)}/metrics`,
   shardConfig: (shard: string) => `/shards/${part(shard)}/config`,
-  /** Opens a plan; it never runs by being opened. */
+  /** Opens a plan; opening it never runs it. */
   plan: (kind: string, shard: string, node?: string) =>
     routes.shard(shard, { plan: [kind, shard, ...(node ? [node] : [])].join(':') }),
   playground: (query: Query = {}) => withQuery('/playground', query),

@@ -1,12 +1,13 @@
 'use client'
-/** Who is signed in, and what that allows. The server checks each call anyway; this is for saying so beforehand. */
+/** The signed-in person and their permissions. The server checks each call; this is for showing it beforehand. */
 import type { Me, PersonRole } from '@vacancy/shared/contract'
 import { createContext, useContext } from 'react'
+import * as copy from './copy.ts'
 import { useLiveStatus } from './live.ts'
 
 export const MeContext = createContext<Me | undefined>(undefined)
 
-/** Whoever looks at the page: nothing below the shell is drawn before it is known. */
+/** The signed-in person. Nothing below the shell is rendered before it is known. */
 export function useMe(): Me {
   const me = useContext(MeContext)
   if (!me) throw new Error('useMe is used outside of the shell')
@@ -19,12 +20,12 @@ export function may(me: Me, role: PersonRole): boolean {
   return RANK[me.person.role] >= RANK[role]
 }
 
-/** Why something that needs a role cannot be done now, in words; undefined when it can. */
+/** Why an action that needs a role is not available now; undefined when it is. */
 export function useWhyNot(role: PersonRole): string | undefined {
   const me = useMe()
   const { link, paused } = useLiveStatus()
-  if (!may(me, role)) return `Needs the ${role} role`
-  if (link.state === 'offline') return 'Disconnected from the control plane'
-  if (paused) return 'Paused: resume first, what is shown may be old'
+  if (!may(me, role)) return copy.session.needsRole(role)
+  if (link.state === 'offline') return copy.session.disconnected
+  if (paused) return copy.session.paused
   return undefined
 }

@@ -1,17 +1,17 @@
 'use client'
 /**
- * What can be linked lives in the URL: filters, sort, tab, selection (docs/design/control-plane.md#pages-and-state).
- * Unknown parameters stay.
+ * State that can be linked is in the URL: filters, sort, tab, selection (docs/design/control-plane.md#pages-and-state).
+ * Unknown parameters are kept.
  */
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { setAddress, usePath, useSearch } from './address.tsx'
 
 export type SetOptions = {
-  /** A choice makes an entry in the history; typing replaces the last one. */
+  /** Adds a history entry instead of replacing the current one. */
   readonly push?: boolean
 }
 
-/** One query parameter; '' when it is not there, and setting '' or null takes it away. */
+/** One query parameter; '' when absent. Setting '' or null removes it. */
 export function useUrlParam(name: string): readonly [string, (value: string | null, options?: SetOptions) => void] {
   const search = useSearch()
   const set = useSetUrl()
@@ -24,7 +24,7 @@ export function useUrlParam(name: string): readonly [string, (value: string | nu
 
 const TYPED_MS = 250
 
-/** A query parameter that is typed: there at once, and in the address a moment after the last key. */
+/** A query parameter of a text field: the value changes at once, the URL after a pause in typing. */
 export function useUrlTyped(name: string): readonly [string, (value: string) => void] {
   const [inUrl, setUrl] = useUrlParam(name)
   const [typed, setTyped] = useState<string>()
@@ -37,16 +37,16 @@ export function useUrlTyped(name: string): readonly [string, (value: string) => 
     }, TYPED_MS)
     return () => clearTimeout(timer)
   }, [typed, setUrl])
-  // Somebody went back, or followed a link: what was typed gives way to what the address says.
+  // After back, forward or a link the URL replaces the typed text.
   useEffect(() => {
     if (inUrl !== written.current) setTyped(undefined)
   }, [inUrl])
-  // A page that is kept is left, too: when it is seen again the address says what holds.
+  // A kept page that is shown again takes its value from the URL.
   useEffect(() => () => setTyped(undefined), [])
   return [typed ?? inUrl, setTyped]
 }
 
-/** One of several values; anything else counts as the first, and the first is not written down. */
+/** One of several values. Unknown values count as the first one, which is left out of the URL. */
 export function useUrlChoice<V extends string>(
   name: string,
   choices: readonly [V, ...V[]],
@@ -59,12 +59,12 @@ export function useUrlChoice<V extends string>(
   return [choices.find((choice) => choice === value) ?? choices[0], setChoice]
 }
 
-/** Sets several parameters in one step of the history. */
+/** Sets several parameters in one history entry. */
 export function useSetUrl(): (values: { readonly [name: string]: string | null }, options?: SetOptions) => void {
   const path = usePath()
   return useCallback(
     (values, { push = false } = {}) => {
-      // From the window, not from the last render: two settings in one event must not undo each other.
+      // From the window, not the last render: two updates in one event must not undo each other.
       const search = new URLSearchParams(location.search)
       for (const [name, value] of Object.entries(values)) {
         if (value) search.set(name, value)

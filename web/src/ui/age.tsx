@@ -1,23 +1,24 @@
 'use client'
 import type { Freshness } from '@vacancy/shared/contract'
 import clsx from 'clsx'
-import { age, duration, isTold, NONE, utc } from '../lib/format.ts'
+import { age, duration, isKnownTime, NONE, utc } from '../lib/format.ts'
 import { useNow } from './clock.ts'
+import * as copy from './copy.ts'
 
 type AgeProps = {
-  /** RFC 3339; null was never told. */
+  /** RFC 3339; null when never reported. */
   readonly at: string | null | undefined
   readonly suffix?: string
   readonly fresh?: Freshness
-  /** Said when there is no time at all. */
+  /** Shown when there is no time at all. */
   readonly none?: string
   readonly className?: string
 }
 
-/** How long ago, counting on; the whole time in UTC in the tooltip and for screen readers. */
-export function Age({ at, suffix = ' ago', fresh, none = 'never', className }: AgeProps) {
+/** The age of a time, updated each second; the full UTC time is in the tooltip and read by screen readers. */
+export function Age({ at, suffix = copy.age.suffix, fresh, none = copy.age.never, className }: AgeProps) {
   const now = useNow()
-  if (!at || !isTold(at)) return <span className={clsx('text-text-3', className)}>{none}</span>
+  if (!at || !isKnownTime(at)) return <span className={clsx('text-text-3', className)}>{none}</span>
   const text = age(now - Date.parse(at))
   return (
     <time
@@ -29,13 +30,13 @@ export function Age({ at, suffix = ' ago', fresh, none = 'never', className }: A
         className,
       )}
     >
-      {text === 'now' ? 'now' : `${text}${suffix}`}
+      {text === 'now' ? copy.age.now : `${text}${suffix}`}
       <span className="sr-only">{`, ${utc(at)}`}</span>
     </time>
   )
 }
 
-/** How long something has gone on, counting. */
+/** The time since `from`, updated each second until `to` is set. */
 export function Duration({ from, to }: { readonly from: string | null; readonly to?: string | null }) {
   const now = useNow()
   if (!from) return <span className="text-text-3">{NONE}</span>

@@ -3,6 +3,7 @@ import type { Level } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from '../icons/icon.tsx'
+import * as copy from './copy.ts'
 
 export const LEVEL_ICONS: Record<Level, IconName> = {
   ok: 'check',
@@ -30,13 +31,13 @@ export const LEVEL_TEXT: Record<Level, string> = {
 
 type BadgeProps = {
   readonly level: Level
-  /** Its own shape beside the colour; that of the level otherwise. */
+  /** The icon of the level by default. */
   readonly icon?: IconName
   readonly children: ReactNode
   readonly className?: string
 }
 
-/** A state: colour, shape and word, always the three of them. */
+/** A state, always as colour, icon and word. */
 export function Badge({ level, icon = LEVEL_ICONS[level], children, className }: BadgeProps) {
   return (
     <span
@@ -58,20 +59,20 @@ type ChipProps = {
   readonly icon?: IconName
   readonly pressed?: boolean
   readonly onClick?: () => void
-  /** Name of the button that takes it away: "Remove breakfast". */
+  /** Accessible name of the remove button: "Remove breakfast". */
   readonly removeLabel?: string
   readonly onRemove?: () => void
   readonly className?: string
 }
 
-/** A small thing that is chosen, or can be. */
+/** A selected value, or a choice that can be toggled. */
 export function Chip({ children, icon, pressed, onClick, removeLabel, onRemove, className }: ChipProps) {
-  const look = clsx(
+  const styles = clsx(
     'inline-flex min-h-6 max-w-full items-center gap-1 rounded-control border px-2 text-small',
     pressed ? 'border-accent bg-info-bg text-text' : 'border-line bg-surface text-text-2',
     className,
   )
-  const inside = (
+  const content = (
     <>
       {(icon || pressed) && <Icon name={icon ?? 'check'} size={12} />}
       <span className="truncate">{children}</span>
@@ -83,20 +84,20 @@ export function Chip({ children, icon, pressed, onClick, removeLabel, onRemove, 
         type="button"
         aria-pressed={pressed ?? false}
         onClick={onClick}
-        className={clsx(look, 'border-line-strong hover:bg-sunken pointer-coarse:min-h-11')}
+        className={clsx(styles, 'border-line-strong hover:bg-sunken pointer-coarse:min-h-11')}
       >
-        {inside}
+        {content}
       </button>
     )
   }
   return (
-    <span className={clsx(look, onRemove && 'pe-0')}>
-      {inside}
+    <span className={clsx(styles, onRemove && 'pe-0')}>
+      {content}
       {onRemove && (
         <button
           type="button"
-          aria-label={removeLabel ?? 'Remove'}
-          data-tip={removeLabel ?? 'Remove'}
+          aria-label={removeLabel ?? copy.chip.remove}
+          data-tip={removeLabel ?? copy.chip.remove}
           onClick={onRemove}
           className="inline-flex size-6 items-center justify-center rounded-control hover:bg-sunken pointer-coarse:size-11"
         >

@@ -20,7 +20,7 @@ type BannerProps = {
   readonly className?: string
 }
 
-/** What holds for everything below it until it is over. */
+/** A condition that applies to everything below it. */
 export function Banner({ level, title, children, actions, className }: BannerProps) {
   return (
     <div

@@ -10,11 +10,11 @@ const KINDS: Record<ButtonKind, string> = {
   primary: 'border-accent bg-accent text-on-accent hover:brightness-110',
   quiet: 'border-transparent bg-transparent text-text-2 hover:bg-sunken hover:text-text',
   danger: 'border-crit bg-transparent text-crit hover:bg-crit-bg',
-  // For the one button of a dialog that removes or replaces data.
+  // For the confirming button of a dialog that deletes or replaces data.
   'danger-filled': 'border-crit bg-crit text-surface hover:brightness-110',
 }
 
-function look(kind: ButtonKind, isBlocked: boolean, className?: string): string {
+function stylesOf(kind: ButtonKind, isBlocked: boolean, className?: string): string {
   return clsx(
     'inline-flex h-control min-w-control select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-control border px-3 font-medium text-table transition-colors',
     isBlocked ? 'cursor-not-allowed border-line bg-sunken text-text-3' : KINDS[kind],
@@ -25,13 +25,13 @@ function look(kind: ButtonKind, isBlocked: boolean, className?: string): string 
 type ButtonProps = Omit<ComponentProps<'button'>, 'disabled'> & {
   readonly kind?: ButtonKind
   readonly icon?: IconName
-  /** Why it cannot be used now: it stays where it is and reachable, and says so. */
+  /** Why it is disabled. It stays in place and focusable, with the reason as tooltip and description. */
   readonly why?: string | undefined
-  /** Works on it; a second click does nothing. */
+  /** In progress: a second click does nothing. */
   readonly busy?: boolean
 }
 
-/** Says verb and object: "Transfer leadership to n2". */
+/** Its label is a verb with its object: "Transfer leadership to n2". */
 export function Button({
   kind = 'default',
   icon,
@@ -51,7 +51,7 @@ export function Button({
       {...(isBlocked ? { 'aria-describedby': id, 'data-tip': why } : {})}
       aria-disabled={isBlocked || busy || undefined}
       aria-busy={busy || undefined}
-      className={look(kind, isBlocked, className)}
+      className={stylesOf(kind, isBlocked, className)}
       onClick={(event) => {
         if (isBlocked || busy) event.preventDefault()
         else onClick?.(event)
@@ -74,13 +74,13 @@ type LinkButtonProps = {
   readonly icon?: IconName
   readonly children: ReactNode
   readonly className?: string
-  /** The browser saves what it gets. */
+  /** The browser saves the response as a file. */
   readonly download?: boolean | string
 }
 
 export function LinkButton({ href, kind = 'default', icon, children, className, download }: LinkButtonProps) {
   return (
-    <a href={href} download={download} className={look(kind, false, className)}>
+    <a href={href} download={download} className={stylesOf(kind, false, className)}>
       {icon && <Icon name={icon} size={14} />}
       {children}
     </a>

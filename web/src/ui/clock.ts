@@ -1,5 +1,5 @@
 'use client'
-/** One clock for everything that shows an age: a second hand that stands still while nobody looks. */
+/** One clock for all ages on the page. It ticks each second while the tab is visible. */
 import { use, useSyncExternalStore } from 'react'
 import { FirstPaintContext } from './first-paint.ts'
 
@@ -8,7 +8,7 @@ const readers = new Set<() => void>()
 let now = 0
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** Milliseconds since 1970, a new value each second; in the first drawing, when the server wrote the page. */
+/** Milliseconds since 1970, updated each second. The first render uses the time at which the server wrote the page. */
 export function useNow(): number {
   const { at } = use(FirstPaintContext)
   return useSyncExternalStore(

@@ -1,13 +1,14 @@
 'use client'
 import clsx from 'clsx'
 import { useState } from 'react'
-import { CopyButton } from './copy.tsx'
+import * as copy from './copy.ts'
+import { CopyButton } from './copy-button.tsx'
 import { ViewTabs } from './tabs.tsx'
 
 type CodeViewProps = {
   readonly label: string
   readonly code: string
-  /** Lines that are seen before it scrolls. */
+  /** Visible lines before it scrolls. */
   readonly lines?: number
   readonly hideLabel?: boolean
   readonly className?: string
@@ -18,10 +19,10 @@ export function CodeView({ label, code, lines = 16, hideLabel, className }: Code
     <figure className={clsx('w-full min-w-0 overflow-clip rounded-control border border-line bg-sunken', className)}>
       <figcaption className="flex items-center justify-between gap-2 ps-3 text-small text-text-3">
         <span className={clsx(hideLabel && 'sr-only')}>{label}</span>
-        <CopyButton text={code} label={`Copy: ${label}`} className="ms-auto" />
+        <CopyButton text={code} label={copy.codeView.copy(label)} className="ms-auto" />
       </figcaption>
       <pre
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard.
         tabIndex={0}
         className="overflow-auto px-3 pb-3 font-mono text-small"
         style={{ maxHeight: `${lines + 1}rem` }}
@@ -37,7 +38,7 @@ type CodeTabsProps = {
   readonly tabs: readonly { readonly id: string; readonly label: string; readonly code: string }[]
 }
 
-/** The same thing in several languages. */
+/** The same code in several languages. */
 export function CodeTabs({ label, tabs }: CodeTabsProps) {
   const [chosen, setChosen] = useState(tabs[0]?.id ?? '')
   const tab = tabs.find(({ id }) => id === chosen) ?? tabs[0]

@@ -1,6 +1,6 @@
 /**
- * Colours of tokens as they are under the theme of an element, for canvases: `var(--color-x)` itself reads as
- * `light-dark(…)`, only a property that uses it is resolved. All are set before the first is read: one look at the styles.
+ * Resolves colour tokens under the theme of an element, for canvases. `var(--color-x)` itself reads as `light-dark(…)`;
+ * only a property that uses it is resolved. All are set before the first is read, so styles are computed once.
  */
 export function readColours(element: Element, tokens: readonly string[]): string[] {
   const probe = document.createElement('span')

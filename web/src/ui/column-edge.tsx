@@ -1,11 +1,11 @@
 'use client'
 /**
- * The edge of a column's head: drawn along, it makes the column wider or narrower. Whoever shows it offers the same by
- * buttons: this is for a mouse alone, and nothing that stops the tab key.
+ * The edge of a column header: dragging it resizes the column. It is for the mouse alone and not a tab stop; tables that
+ * use it offer the same by buttons.
  */
 import type { PointerEvent as ReactPointerEvent } from 'react'
 
-/** Pixels by column. Once one is set, all that are shown are. */
+/** Pixels by column. Once one is set, all visible columns have a width. */
 export type Widths = { readonly [column: string]: number }
 
 export const COLUMN_PX = { min: 48, max: 800, usual: 112 } as const
@@ -24,7 +24,7 @@ export function ColumnEdge({ column, onWidths }: ColumnEdgeProps) {
     let widths = before
     const onMove = ({ clientX }: PointerEvent) => {
       widths = withWidth(before, column, (before[column] ?? COLUMN_PX.usual) + sign * (clientX - event.clientX))
-      // While it moves only the columns change: no row is drawn anew until it is let go.
+      // During the drag only the columns change; rows render again on release.
       show(table, widths)
     }
     const onEnd = () => {
@@ -44,7 +44,7 @@ export function ColumnEdge({ column, onWidths }: ColumnEdgeProps) {
   )
 }
 
-/** As wide as they are now. */
+/** The current widths. */
 export function measuredWidths(table: Element): Widths {
   const heads = [...table.querySelectorAll<HTMLElement>('thead th[data-column]')]
   return Object.fromEntries(

@@ -12,21 +12,22 @@ import {
   useState,
 } from 'react'
 import { Chip } from './badge.tsx'
+import * as copy from './copy.ts'
 import type { Wire } from './field.tsx'
 
 export type ComboOption = { readonly value: string; readonly label?: string; readonly hint?: string }
 
-/** All choices, or a function that finds those for a text. */
+/** All options, or a function that finds those for a text. */
 export type ComboOptions =
   | readonly ComboOption[]
   | ((text: string, signal: AbortSignal) => Promise<readonly ComboOption[]>)
 
 type Common = {
-  /** From Field; otherwise `label` names it. */
+  /** From Field; without it `label` is the accessible name. */
   readonly wire?: Wire
   readonly label?: string
   readonly options: ComboOptions
-  /** What is typed counts although no choice says it. */
+  /** Accepts text that matches no option. */
   readonly free?: boolean
   readonly placeholder?: string
   readonly why?: string | undefined
@@ -34,10 +35,10 @@ type Common = {
 
 type ComboboxProps = Common & { readonly value: string; readonly onChange: (value: string) => void }
 
-const SHOWN_AT_MOST = 100
-const ASK_AFTER_MS = 120
+const SHOWN_MAX = 100
+const DEBOUNCE_MS = 120
 
-/** Text with a list of what it may be: arrows choose, Enter takes, Escape closes (ARIA combobox with listbox). */
+/** Text with suggestions: arrows choose, Enter accepts, Escape closes (ARIA combobox with listbox). */
 export function Combobox({ value, onChange, ...rest }: ComboboxProps) {
   const [text, setText] = useState<string>()
   const take = (taken: string) => {
@@ -63,7 +64,7 @@ type MultiProps = Common & {
   readonly onChange: (values: readonly string[]) => void
 }
 
-/** Several values, each a chip that can be taken away; Backspace in the empty field takes the last one. */
+/** Several values as removable chips; Backspace in the empty field removes the last one. */
 export function MultiCombobox({ values, onChange, ...rest }: MultiProps) {
   const [text, setText] = useState('')
   const add = (value: string) => {
@@ -83,7 +84,7 @@ export function MultiCombobox({ values, onChange, ...rest }: MultiProps) {
       {values.map((value) => (
         <Chip
           key={value}
-          removeLabel={`Remove ${value}`}
+          removeLabel={copy.combobox.remove(value)}
           onRemove={() => onChange(values.filter((other) => other !== value))}
         >
           {value}
@@ -114,7 +115,7 @@ function ComboInput(props: InputProps) {
   const [isTyped, setTyped] = useState(false)
   const [at, setAt] = useState(-1)
   const { found, failed } = useFound(options, isTyped ? text : '', isOpen)
-  const shown = found.filter(({ value }) => !taken.includes(value)).slice(0, SHOWN_AT_MOST)
+  const shown = found.filter(({ value }) => !taken.includes(value)).slice(0, SHOWN_MAX)
 
   useEffect(() => {
     list.current?.children[at]?.scrollIntoView({ block: 'nearest' })
@@ -202,13 +203,13 @@ function ComboInput(props: InputProps) {
         id={`${id}-list`}
         // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: the list of a combobox; focus stays in its field.
         role="listbox"
-        aria-label={label ?? 'Choices'}
+        aria-label={label ?? copy.combobox.choices}
         popover="manual"
         className="fixed inset-auto m-0 min-w-48 overflow-y-auto rounded-panel border border-line bg-overlay px-0 py-1 text-text shadow-layer"
       >
         {shown.map((option, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: its keys are handled in the field, which keeps the focus.
-          // biome-ignore lint/a11y/useFocusableInteractive: pointed at by aria-activedescendant.
+          // biome-ignore lint/a11y/useFocusableInteractive: referenced by aria-activedescendant.
           <li
             key={option.value}
             id={`${id}-${index}`}
@@ -230,7 +231,7 @@ function ComboInput(props: InputProps) {
         ))}
         {shown.length === 0 && (
           <li role="presentation" className="px-3 py-1.5 text-small text-text-3">
-            {failed ?? 'Nothing begins like this'}
+            {failed ?? copy.combobox.noMatch}
           </li>
         )}
       </ul>
@@ -242,7 +243,8 @@ const LIST_HEIGHT_MAX = 288
 const GAP = 4
 
 /**
- * Over everything, where no scrolling panel or dialog cuts it off: under its field, or above where there is more room.
+ * Places the list in the top layer, where no scrolling panel or dialog clips it: below its field, or above if there is
+ * more room.
  *
  * @param lines of the list; 0 while it is closed
  */
@@ -274,31 +276,31 @@ function usePlaced(box: RefObject<HTMLElement | null>, list: RefObject<HTMLEleme
   }, [box, list, lines])
 }
 
-/** The choices for a text: at once from a list, a moment after the last key from a function. */
+/** The options for a text: from a list at once, from a function after a pause in typing. */
 function useFound(options: ComboOptions, text: string, isOpen: boolean) {
-  const [asked, setAsked] = useState<{ found: readonly ComboOption[]; failed?: string }>({ found: [] })
+  const [loaded, setLoaded] = useState<{ found: readonly ComboOption[]; failed?: string }>({ found: [] })
   const latest = useRef(options)
   useEffect(() => {
     latest.current = options
   })
-  const isAsked = typeof options === 'function'
+  const isDynamic = typeof options === 'function'
   useEffect(() => {
-    if (!isAsked || !isOpen) return
-    const gone = new AbortController()
+    if (!isDynamic || !isOpen) return
+    const abort = new AbortController()
     const timer = setTimeout(() => {
-      const ask = latest.current
-      if (typeof ask !== 'function') return
-      ask(text, gone.signal).then(
-        (found) => !gone.signal.aborted && setAsked({ found }),
-        (error) => !gone.signal.aborted && setAsked({ found: [], failed: String(error?.message ?? error) }),
+      const load = latest.current
+      if (typeof load !== 'function') return
+      load(text, abort.signal).then(
+        (found) => !abort.signal.aborted && setLoaded({ found }),
+        (error) => !abort.signal.aborted && setLoaded({ found: [], failed: String(error?.message ?? error) }),
       )
-    }, ASK_AFTER_MS)
+    }, DEBOUNCE_MS)
     return () => {
       clearTimeout(timer)
-      gone.abort()
+      abort.abort()
     }
-  }, [isAsked, isOpen, text])
-  if (typeof options === 'function') return { found: asked.found, failed: asked.failed }
+  }, [isDynamic, isOpen, text])
+  if (typeof options === 'function') return { found: loaded.found, failed: loaded.failed }
   const wanted = text.trim().toLowerCase()
   const matches = options.filter((option) => (option.label ?? option.value).toLowerCase().includes(wanted))
   return { found: matches, failed: undefined }

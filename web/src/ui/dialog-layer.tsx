@@ -2,6 +2,7 @@
 import clsx from 'clsx'
 import * as Primitive from 'radix-ui/dialog'
 import { useRef, useState } from 'react'
+import * as copy from './copy.ts'
 import type { DialogProps } from './dialog.tsx'
 import { giveBackFocus } from './give-back-focus.ts'
 import { IconButton } from './icon-button.tsx'
@@ -27,7 +28,7 @@ export default function DialogLayer(props: DialogProps & { readonly side: boolea
           }}
           onCloseAutoFocus={(event) => giveBackFocus(event, opener)}
           onPointerDownOutside={(event) => keep && event.preventDefault()}
-          // The first Escape closes an open list of choices, the next one the dialog.
+          // The first Escape closes an open list of suggestions, the next one the dialog.
           onEscapeKeyDown={(event) => {
             if (document.activeElement?.matches('[role="combobox"][aria-expanded="true"]')) event.preventDefault()
           }}
@@ -45,7 +46,7 @@ export default function DialogLayer(props: DialogProps & { readonly side: boolea
               {title}
             </Primitive.Title>
             {label}
-            <IconButton label="Close" icon="cross" onClick={onClose} />
+            <IconButton label={copy.dialog.close} icon="cross" onClick={onClose} />
           </header>
           <div ref={body} className="min-h-0 grow overflow-y-auto px-5 py-4 -outline-offset-2">
             {children}

@@ -3,30 +3,30 @@ import { lazy, type ReactNode, Suspense } from 'react'
 
 export type DialogProps = {
   readonly open: boolean
-  /** Escape, the cross, or a click beside it. */
+  /** On Escape, the close button, or a click outside. */
   readonly onClose: () => void
-  /** Names what is done to what: "Transfer leadership of s3 to n3". */
+  /** Names the action and its object: "Transfer leadership of s3 to n3". */
   readonly title: string
-  /** At the end of the title row: the environment. */
+  /** At the end of the title row, for the environment. */
   readonly label?: ReactNode
   readonly children: ReactNode
-  /** Buttons, the one that acts last. */
+  /** Buttons, the confirming one last. */
   readonly footer?: ReactNode
   readonly wide?: boolean
-  /** A click beside it does not close: something typed would be lost. */
+  /** A click outside does not close it, so that typed text is not lost. */
   readonly keep?: boolean
-  /** Begins in its first field instead of at its title. */
+  /** Focuses the first field instead of the title. */
   readonly typing?: boolean
 }
 
-// Headless dialogs weigh as much as a page: they come when the first one opens.
+// The dialog primitive weighs as much as a page: it is loaded when the first dialog opens.
 const loadLayer = () => import('./dialog-layer.tsx')
 const Layer = lazy(loadLayer)
 
-/** Fetches the code of layers before the first one is needed, on hover or focus of what opens one. */
+/** Loads the dialog code in advance, on hover or focus of a control that opens one. */
 export const preloadDialog = (): void => void loadLayer()
 
-/** Over the page, with the focus kept inside; it returns to what opened it. Full screen on phones. */
+/** A modal dialog. Focus stays inside and returns to the opener. Full screen on phones. */
 export function Dialog(props: DialogProps) {
   if (!props.open) return null
   return (
@@ -36,7 +36,7 @@ export function Dialog(props: DialogProps) {
   )
 }
 
-/** The same from the side, over the end of the page: an inspector. */
+/** The same at the side of the page, for inspectors. */
 export function Drawer(props: DialogProps) {
   if (!props.open) return null
   return (

@@ -2,7 +2,7 @@ import { Fragment, type ReactNode } from 'react'
 
 type FactsProps = { readonly facts: readonly (readonly [name: string, value: ReactNode])[] }
 
-/** Names and values, one below the other. */
+/** A list of names with values. */
 export function Facts({ facts }: FactsProps) {
   return (
     <dl className="grid grid-cols-1 gap-x-6 gap-y-1.5 sm:grid-cols-[minmax(8rem,auto)_1fr]">

@@ -2,11 +2,12 @@
 import clsx from 'clsx'
 import { type ComponentProps, type ReactNode, useId } from 'react'
 import { Icon } from '../icons/icon.tsx'
+import * as copy from './copy.ts'
 
 const CONTROL =
   'w-full min-w-0 rounded-control border bg-surface px-2.5 text-body text-text aria-invalid:border-crit border-line-strong disabled:bg-sunken disabled:text-text-3'
 
-/** What ties a control to its label, hint and error. */
+/** Attributes that connect a control to its label, hint and error. */
 export type Wire = {
   readonly id: string
   readonly 'aria-describedby': string | undefined
@@ -19,13 +20,13 @@ type FieldProps = {
   readonly hint?: ReactNode
   readonly error?: string | undefined
   readonly required?: boolean
-  /** Beside the label: a switch, a count. */
+  /** Beside the label, such as a switch or a count. */
   readonly aside?: ReactNode
   readonly className?: string
   readonly children: (wire: Wire) => ReactNode
 }
 
-/** A labelled control; what is wrong stands under it in words, with an icon. */
+/** A labelled control with hint and error below it. */
 export function Field({ label, hint, error, required = false, aside, className, children }: FieldProps) {
   const id = useId()
   const notes = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
@@ -34,7 +35,7 @@ export function Field({ label, hint, error, required = false, aside, className, 
       <div className="flex items-baseline justify-between gap-2">
         <label htmlFor={id} className="font-medium text-small text-text-2">
           {label}
-          {required && <span className="font-normal text-text-3"> (required)</span>}
+          {required && <span className="font-normal text-text-3">{copy.field.required}</span>}
         </label>
         {aside}
       </div>
@@ -96,7 +97,7 @@ type SwitchProps = {
   readonly hint?: ReactNode
   readonly checked: boolean
   readonly onChange: (checked: boolean) => void
-  /** Why it cannot be used now. */
+  /** Why it is disabled. */
   readonly why?: string | undefined
 }
 
@@ -152,7 +153,7 @@ type RadioGroupProps<V extends string> = {
     readonly hint?: ReactNode
     readonly disabled?: boolean
   }[]
-  /** Side by side instead of one below the other. */
+  /** In a row instead of a column. */
   readonly inline?: boolean
 }
 

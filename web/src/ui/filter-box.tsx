@@ -4,6 +4,7 @@ import { filterParts, withoutPart } from '../lib/filter.ts'
 import { count } from '../lib/format.ts'
 import { Chip } from './badge.tsx'
 import { Combobox, type ComboOption } from './combobox.tsx'
+import * as copy from './copy.ts'
 import { IconButton } from './icon-button.tsx'
 
 type FilterBoxProps = {
@@ -11,14 +12,14 @@ type FilterBoxProps = {
   readonly label: string
   readonly value: string
   readonly onChange: (text: string) => void
-  /** Keys that may stand before a colon, and values they are known to have. */
+  /** Keys for `key:value` filters, each with its known values. */
   readonly keys?: { readonly [key: string]: readonly string[] }
   readonly shown?: number
   readonly total?: number
   readonly placeholder?: string
 }
 
-/** Words and `key:value`, which stand below as chips that can be taken away; `/` puts the cursor here. */
+/** Filters by words and `key:value` pairs; pairs show below as removable chips. `/` focuses it. */
 export function FilterBox({ label, value, onChange, keys = {}, shown, total, placeholder }: FilterBoxProps) {
   const parts = [...new Set(filterParts(value))]
   return (
@@ -34,17 +35,17 @@ export function FilterBox({ label, value, onChange, keys = {}, shown, total, pla
           placeholder={placeholder ?? `${label}  /`}
         />
       </div>
-      {value && <IconButton label="Clear filters" icon="cross" onClick={() => onChange('')} />}
+      {value && <IconButton label={copy.filterBox.clear} icon="cross" onClick={() => onChange('')} />}
       {total !== undefined && (
         <span role="status" className="whitespace-nowrap text-small text-text-3 tabular-nums">
-          {shown === undefined || shown === total ? count(total) : `${count(shown)} of ${count(total)}`}
+          {shown === undefined || shown === total ? count(total) : copy.filterBox.shownOf(count(shown), count(total))}
         </span>
       )}
       {parts.length > 0 && (
-        <ul aria-label={`Parts of: ${label}`} className="flex min-w-0 basis-full flex-wrap gap-1 ps-6">
+        <ul aria-label={copy.filterBox.active(label)} className="flex min-w-0 basis-full flex-wrap gap-1 ps-6">
           {parts.map((part) => (
             <li key={part} className="min-w-0">
-              <Chip removeLabel={`Remove ${part}`} onRemove={() => onChange(withoutPart(value, part))}>
+              <Chip removeLabel={copy.filterBox.remove(part)} onRemove={() => onChange(withoutPart(value, part))}>
                 {part}
               </Chip>
             </li>
@@ -55,7 +56,7 @@ export function FilterBox({ label, value, onChange, keys = {}, shown, total, pla
   )
 }
 
-/** Whole texts that the last word could become. */
+/** Completions of the last word, as whole texts. */
 function completions(text: string, keys: NonNullable<FilterBoxProps['keys']>): ComboOption[] {
   const start = text.lastIndexOf(' ') + 1
   const before = text.slice(0, start)

@@ -1,12 +1,12 @@
 'use client'
 /**
- * What the server knew when it wrote the page. The first drawing in the browser repeats what the server drew, from the
- * same values; right after it each component takes the browser's own.
+ * What the server knew when it rendered the page. The first render in the browser repeats it with the same values; right
+ * after hydration each component uses the browser's own.
  */
 import { createContext, useSyncExternalStore } from 'react'
 
 export type FirstPaint = {
-  /** Milliseconds since 1970; 0 when nothing was drawn on the server. */
+  /** Milliseconds since 1970; 0 when the server rendered nothing. */
   readonly at: number
   readonly isNarrow: boolean
 }
@@ -15,8 +15,8 @@ export const FirstPaintContext = createContext<FirstPaint>({ at: 0, isNarrow: fa
 
 const never = () => () => {}
 
-/** False on the server and in the first drawing: nothing can be clicked yet. */
-export function useIsAlive(): boolean {
+/** False on the server and in the first render: nothing can be clicked yet. */
+export function useIsHydrated(): boolean {
   return useSyncExternalStore(
     never,
     () => true,

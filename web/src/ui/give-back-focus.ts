@@ -1,6 +1,6 @@
 /**
- * Focus goes back to what opened a layer once that is gone, and is not taken from whoever has it by then: a click into a
- * field beside the layer, or a key that was pressed right after Escape.
+ * Returns focus to the element that opened a layer, unless another element has it by then: after a click into a field
+ * outside the layer, or a key pressed right after Escape.
  */
 export function giveBackFocus(event: Event, opener: Element | null): void {
   event.preventDefault()

@@ -4,13 +4,13 @@ import type { ComponentProps } from 'react'
 import { Icon, type IconName } from '../icons/icon.tsx'
 
 type IconButtonProps = Omit<ComponentProps<'button'>, 'children' | 'disabled'> & {
-  /** Its name, and its tooltip. */
+  /** Accessible name and tooltip. */
   readonly label: string
   readonly icon: IconName
   /** `default` has a border like a button, `quiet` none. */
   readonly kind?: 'quiet' | 'default'
   readonly pressed?: boolean
-  /** Why it cannot be used now. */
+  /** Why it is disabled. */
   readonly why?: string | undefined
 }
 

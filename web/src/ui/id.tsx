@@ -1,11 +1,12 @@
 import clsx from 'clsx'
-import { CopyButton } from './copy.tsx'
+import * as copy from './copy.ts'
+import { CopyButton } from './copy-button.tsx'
 
 type IdProps = {
   readonly value: string
-  /** What it is the id of: "operation", "snapshot". */
+  /** The kind of object: "operation", "snapshot". */
   readonly label: string
-  /** How many characters are shown; never fewer than 8. All of them are copied. */
+  /** Characters shown, at least 8; the whole id is copied. */
   readonly short?: number
   readonly className?: string
 }
@@ -18,7 +19,7 @@ export function Id({ value, label, short, className }: IdProps) {
         {shown}
         {shown !== value && '…'}
       </code>
-      <CopyButton text={value} label={`Copy id of ${label}`} className="!size-6" />
+      <CopyButton text={value} label={copy.id.copy(label)} className="!size-6" />
     </span>
   )
 }

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { keptOrder } from './kept-order.ts'
 
-test('rows stay where they are although their values would sort them elsewhere', () => {
+test('rows keep their place when their values change', () => {
   expect(keptOrder(['a', 'b', 'c'], ['c', 'a', 'b'])).toEqual(['a', 'b', 'c'])
 })
 
-test('new rows come last in the order of the sort, gone rows leave', () => {
+test('new rows come last in sort order, removed rows leave', () => {
   expect(keptOrder(['a', 'b', 'c'], ['z', 'c', 'd', 'a'])).toEqual(['a', 'c', 'z', 'd'])
 })
 
-test('the first rows of all come as sorted', () => {
+test('the first rows are sorted', () => {
   expect(keptOrder([], ['c', 'a'])).toEqual(['c', 'a'])
 })

@@ -1,6 +1,6 @@
 /**
- * Live updates never move what the user is on (docs/design/control-plane.md#live-channel): rows keep the order of the
- * last sort until it is asked for again. New rows come last, gone rows leave.
+ * Live updates never move rows under the pointer (docs/design/control-plane.md#live-updates): rows keep the order of the
+ * last sort until the user sorts again. New rows come last, removed rows leave.
  */
 export function keptOrder(kept: readonly string[], sorted: readonly string[]): readonly string[] {
   if (kept === sorted) return sorted

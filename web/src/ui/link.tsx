@@ -3,7 +3,7 @@ import type { ComponentProps } from 'react'
 
 type LinkProps = ComponentProps<'a'> & { readonly href: string }
 
-/** A link in text: underlined where it is met, so that colour does not speak alone. */
+/** A link in text, underlined so that colour is never the only sign. */
 export function Link({ href, className, children, ...rest }: LinkProps) {
   return (
     <a

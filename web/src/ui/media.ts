@@ -2,9 +2,9 @@
 import { use, useSyncExternalStore } from 'react'
 import { FirstPaintContext } from './first-paint.ts'
 
-/** Below it tables of few rows become cards. */
+/** Below this width short tables become cards. */
 export const NARROW = '(max-width: 599.98px)'
-/** Whether a media query holds. The server can only guess whether the window is narrow; others are false on it. */
+/** Whether a media query matches. The server only guesses whether the window is narrow; other queries are false there. */
 export function useMedia(query: string): boolean {
   const { isNarrow } = use(FirstPaintContext)
   return useSyncExternalStore(

@@ -2,14 +2,14 @@
 import clsx from 'clsx'
 import * as Primitive from 'radix-ui/dropdown-menu'
 import { Icon } from '../icons/icon.tsx'
-import { go } from '../lib/go.ts'
+import { navigate } from '../lib/navigate.ts'
 import { giveBackFocus } from './give-back-focus.ts'
 import type { MenuLayerProps } from './menu.tsx'
 
 export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerProps) {
   return (
     <Primitive.Root open onOpenChange={(isOpen) => !isOpen && onClose()} modal={false}>
-      {/* The real button was there before this code was: a copy of its place stands for it. */}
+      {/* The real button was rendered before this code loaded: an empty span over it is the anchor. */}
       <Primitive.Trigger asChild>
         <span aria-hidden="true" className="pointer-events-none absolute inset-0" />
       </Primitive.Trigger>
@@ -32,10 +32,10 @@ export default function MenuLayer({ label, items, anchor, onClose }: MenuLayerPr
                 aria-disabled={item.why !== undefined || undefined}
                 onSelect={(event) => {
                   if (item.why !== undefined) return event.preventDefault()
-                  // A dialog that this opens gives the focus back to the button: the item is gone by then.
+                  // A dialog opened from here returns focus to the button, since the item is gone by then.
                   anchor.current?.focus()
                   item.onSelect?.()
-                  if (item.href) go(item.href)
+                  if (item.href) navigate(item.href)
                 }}
                 className={clsx(
                   'flex min-h-control cursor-pointer items-center gap-2 px-3 text-table outline-none data-highlighted:bg-sunken data-highlighted:outline-2 data-highlighted:outline-focus data-highlighted:-outline-offset-2',

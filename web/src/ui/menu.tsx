@@ -10,16 +10,16 @@ type MenuItem =
       readonly icon?: IconName
       readonly onSelect?: () => void
       readonly href?: string
-      /** Why it cannot be used now. */
+      /** Why it is disabled. */
       readonly why?: string | undefined
       readonly danger?: boolean
     }
   | 'line'
 
 type MenuProps = {
-  /** Its name: "More actions for n3". */
+  /** Accessible name: "More actions for n3". */
   readonly label: string
-  /** Words of the button; without them it is an icon named by the label. */
+  /** Text of the button; without it an icon button named by the label. */
   readonly button?: ReactNode
   readonly icon?: IconName
   readonly kind?: ButtonKind

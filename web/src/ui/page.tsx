@@ -10,24 +10,25 @@ import {
   useRef,
 } from 'react'
 import { Icon } from '../icons/icon.tsx'
-import { useIsAlive } from './first-paint.ts'
+import * as copy from './copy.ts'
+import { useIsHydrated } from './first-paint.ts'
 import { Link } from './link.tsx'
 
-/** How many things need attention: stands in front of every title. The shell knows it. */
+/** Number of attention items, shown before every window title. Provided by the shell. */
 export const AttentionContext = createContext(0)
 
 type PageProps = {
   /** Name of the route: `shard`, `settings-tokens`. */
   readonly id: string
   readonly title: string
-  /** Where it is, for the window's title: "s3", "Settings". */
+  /** Its parent, for the window title: "s3", "Settings". */
   readonly where?: string
-  /** The first data is drawn; told to the outside once it also answers to the user. */
+  /** The first data is rendered; exposed as `data-ready` once the page is also hydrated. */
   readonly ready: boolean
   readonly crumbs?: readonly { readonly href: string; readonly label: string }[]
-  /** Beside the title: the state. */
+  /** Beside the title, for the state. */
   readonly badge?: ReactNode
-  /** A sentence or facts under the title. */
+  /** A sentence or facts below the title. */
   readonly lead?: ReactNode
   readonly actions?: ReactNode
   readonly tabs?: ReactNode
@@ -36,12 +37,12 @@ type PageProps = {
 
 export function Page({ id, title, where, ready, crumbs, badge, lead, actions, tabs, children }: PageProps) {
   const attention = useContext(AttentionContext)
-  const isAlive = useIsAlive()
+  const isHydrated = useIsHydrated()
   const titleId = useId()
   const name = [title, where, 'Vacancy'].filter(Boolean).join(' · ')
   const windowTitle = attention > 0 ? `(${attention}) ${name}` : name
   const main = useRef<HTMLElement>(null)
-  useSeen(main, ready && isAlive, windowTitle)
+  useVisiblePage(main, ready && isHydrated, windowTitle)
   return (
     <main
       ref={main}
@@ -52,10 +53,10 @@ export function Page({ id, title, where, ready, crumbs, badge, lead, actions, ta
       data-ready={false}
       className="mx-auto flex w-full min-w-0 max-w-400 flex-col gap-4 p-4 outline-none md:px-6 md:py-5"
     >
-      {!isAlive && <title>{windowTitle}</title>}
+      {!isHydrated && <title>{windowTitle}</title>}
       <header className="flex flex-col gap-1.5">
         {crumbs && crumbs.length > 0 && (
-          <nav aria-label="Where this page is" className="flex flex-wrap items-center gap-1 text-small text-text-3">
+          <nav aria-label={copy.page.breadcrumb} className="flex flex-wrap items-center gap-1 text-small text-text-3">
             {crumbs.map((crumb) => (
               <Fragment key={crumb.href}>
                 <Link href={crumb.href} className="text-text-2">
@@ -83,9 +84,9 @@ export function Page({ id, title, where, ready, crumbs, badge, lead, actions, ta
 
 const CONTENT_ID = 'content'
 
-/** Of the pages in the document (features/shell/outlet.tsx) the one that is seen is the content and names the window. */
-function useSeen(main: RefObject<HTMLElement | null>, isReady: boolean, windowTitle: string): void {
-  // Each time: the title that the server wrote goes away with the first drawing here.
+/** Of the pages kept in the document (features/shell/outlet.tsx) the visible one is the content and sets the window title. */
+function useVisiblePage(main: RefObject<HTMLElement | null>, isReady: boolean, windowTitle: string): void {
+  // On each render: the title from the server is removed with the first one.
   useLayoutEffect(() => {
     document.title = windowTitle
   })

@@ -1,20 +1,21 @@
 'use client'
-/** A part of a page with every state it can be in (docs/design/control-plane.md#panels): designed, not left over. */
+/** A part of a page with all of its states (docs/design/control-plane.md#panels). */
 import type { MissingSource } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { Component, createContext, type ErrorInfo, type ReactNode, useContext, useEffect, useId, useState } from 'react'
 import { Icon } from '../icons/icon.tsx'
-import { missingSays } from '../lib/missing.ts'
+import { missingText } from '../lib/missing.ts'
 import { ApiProblem } from '../lib/problem.ts'
 import { Age } from './age.tsx'
 import { Button } from './button.tsx'
 import { CodeView } from './code-view.tsx'
-import { CopyButton } from './copy.tsx'
+import * as copy from './copy.ts'
+import { CopyButton } from './copy-button.tsx'
 
-/** The channel to the control plane is cut: what is shown is the last that was told. The shell knows it. */
+/** Disconnected from the control plane: the last known values are shown. Provided by the shell. */
 export const StaleContext = createContext(false)
 
-/** What a panel takes of a TanStack query. */
+/** The part of a TanStack query that a panel uses. */
 export type PanelQuery<T> = {
   readonly data: T | undefined
   readonly error: unknown
@@ -26,25 +27,25 @@ export type PanelQuery<T> = {
 type PanelProps<T> = {
   readonly title: string
   readonly level?: 2 | 3
-  /** The title is read, not drawn: where the page's own title says the same. */
+  /** For screen readers only, where the page title is the same. */
   readonly hideTitle?: boolean
   readonly query?: PanelQuery<T>
   readonly children: ReactNode | ((data: T) => ReactNode)
   readonly isEmpty?: (data: T) => boolean
   readonly empty?: EmptyProps
-  /** Set while a filter hides everything. */
-  readonly filtered?: { readonly says: string; readonly onClear: () => void } | undefined
+  /** Set when the filter matches nothing. */
+  readonly filtered?: { readonly text: string; readonly onClear: () => void } | undefined
   readonly missing?: (data: T) => readonly MissingSource[]
-  /** Of how many sources some are missing. */
+  /** The total that `missing` is a part of. */
   readonly sources?: (data: T) => number
   readonly at?: (data: T) => string | null
-  /** The role that is missing, in words: "Needs the admin role". */
+  /** The missing role: "Needs the admin role". */
   readonly denied?: string | undefined
   readonly actions?: ReactNode
-  /** Rows of the skeleton: the size that the content will have. */
+  /** Rows of the skeleton, in the size of the content. */
   readonly skeleton?: number
   readonly className?: string
-  /** Content reaches the edges: tables. */
+  /** Content without padding, for tables. */
   readonly flush?: boolean
   readonly data?: { readonly [attribute: `data-${string}`]: string | undefined }
 }
@@ -93,7 +94,7 @@ export function Panel<T>(props: PanelProps<T>) {
         <div
           className={clsx(
             'flex min-w-0 grow flex-col',
-            // Tables reach into the rounded corners; fields that open a list over the edge stand in panels that do not.
+            // Tables are clipped at the rounded corners. Panels with fields that open lists must not be flush.
             flush && 'overflow-clip rounded-b-panel',
             (!flush || !isContent(props, state)) && (hideTitle && !actions ? 'p-4' : 'px-4 pt-1 pb-4'),
           )}
@@ -122,7 +123,7 @@ function stateOf<T>(
   return isEmpty?.(query.data) ? 'empty' : 'ready'
 }
 
-/** The content itself, and none of the states that stand for it. */
+/** Whether the content itself is shown rather than one of the other states. */
 function isContent<T>({ query, filtered, empty, isEmpty }: PanelProps<T>, state: PanelState): boolean {
   if (state === 'denied' || filtered) return false
   if (!query) return true
@@ -139,9 +140,11 @@ function Content<T>({
   skeleton = 5,
   state,
 }: PanelProps<T> & { state: PanelState }) {
-  if (state === 'denied') return <Denied says={denied ?? problemText(query?.error)} />
+  if (state === 'denied') return <Denied text={denied ?? problemText(query?.error)} />
   if (filtered)
-    return <EmptyState says={filtered.says} action={<Button onClick={filtered.onClear}>Clear filters</Button>} />
+    return (
+      <EmptyState text={filtered.text} action={<Button onClick={filtered.onClear}>{copy.panel.clearFilters}</Button>} />
+    )
   if (!query) return typeof children === 'function' ? null : children
   if (query.data === undefined) {
     if (query.error) return <ErrorState error={query.error} onRetry={query.refetch} busy={query.isFetching} />
@@ -164,14 +167,14 @@ function Content<T>({
   )
 }
 
-/** A component of its own, so that what fails while drawing fails inside of the boundary. */
+/** A component of its own, so that a render error is caught by the boundary. */
 function Render<T>({ data, children }: { data: T; children: (data: T) => ReactNode }) {
   return children(data)
 }
 
 const SKELETON_AFTER_MS = 150
 
-/** Grey bars in the final size; nothing at all before 150 ms. */
+/** Grey bars in the final size, invisible for the first 150 ms. */
 export function Skeleton({ rows = 5 }: { readonly rows?: number }) {
   const [isShown, setShown] = useState(false)
   useEffect(() => {
@@ -179,7 +182,7 @@ export function Skeleton({ rows = 5 }: { readonly rows?: number }) {
     return () => clearTimeout(timer)
   }, [])
   return (
-    <div role="status" aria-label="Loading" className={clsx('flex flex-col', !isShown && 'invisible')}>
+    <div role="status" aria-label={copy.panel.loading} className={clsx('flex flex-col', !isShown && 'invisible')}>
       {Array.from({ length: rows }, (_, row) => (
         <div key={row} className="flex h-row items-center gap-6">
           <span className="h-3 w-1/6 rounded-control bg-sunken" />
@@ -191,29 +194,29 @@ export function Skeleton({ rows = 5 }: { readonly rows?: number }) {
 }
 
 export type EmptyProps = {
-  /** One sentence why. */
-  readonly says: string
+  /** What belongs here and why there is none. */
+  readonly text: string
   /** The usual next step. */
   readonly action?: ReactNode
-  /** How to do it without the console. */
+  /** The same from the command line. */
   readonly code?: string
 }
 
-export function EmptyState({ says, action, code }: EmptyProps) {
+export function EmptyState({ text, action, code }: EmptyProps) {
   return (
     <div className="flex flex-col items-start gap-3 text-text-2">
-      <p className="prose">{says}</p>
+      <p className="prose">{text}</p>
       {action}
-      {code && <CodeView label="Without the console" code={code} />}
+      {code && <CodeView label={copy.panel.fromCommandLine} code={code} />}
     </div>
   )
 }
 
-function Denied({ says }: { says: string }) {
+function Denied({ text }: { text: string }) {
   return (
     <div className="flex items-center gap-2 text-text-2">
       <Icon name="shield" />
-      <p>{says}</p>
+      <p>{text}</p>
     </div>
   )
 }
@@ -224,7 +227,7 @@ type ErrorProps = {
   readonly busy?: boolean
 }
 
-/** What was asked, the code, what to do, and something to copy into a ticket. */
+/** The failed request, its code, what to do, and details to copy into a ticket. */
 export function ErrorState({ error, onRetry, busy = false }: ErrorProps) {
   const problem = error instanceof ApiProblem ? error : undefined
   return (
@@ -236,23 +239,23 @@ export function ErrorState({ error, onRetry, busy = false }: ErrorProps) {
       {problem?.hint && <p className="prose text-text-2">{problem.hint}</p>}
       {problem && (
         <p className="break-words font-mono text-small text-text-3">
-          {problem.asked} · {problem.status || 'no answer'} {problem.code}
-          {problem.requestId && ` · request ${problem.requestId}`}
+          {problem.request} · {problem.status || copy.panel.noResponse} {problem.code}
+          {problem.requestId && ` · ${copy.panel.request(problem.requestId)}`}
         </p>
       )}
       <div className="flex flex-wrap gap-2 pt-1">
         {onRetry && (
           <Button icon="refresh" busy={busy} onClick={() => onRetry()}>
-            Try again
+            {copy.panel.retry}
           </Button>
         )}
-        <CopyButton kind="quiet" label="Copy details" text={() => errorDetails(error)} />
+        <CopyButton kind="quiet" label={copy.panel.copyDetails} text={() => errorDetails(error)} />
       </div>
     </div>
   )
 }
 
-/** The content is the last that was told; asking again failed. */
+/** Shown above old content when a refresh failed. */
 function RefreshFailed({ error, onRetry }: ErrorProps) {
   return (
     <div
@@ -260,10 +263,10 @@ function RefreshFailed({ error, onRetry }: ErrorProps) {
       className="mb-2 flex flex-wrap items-center gap-2 rounded-control bg-warn-bg px-3 py-1 text-small text-warn"
     >
       <Icon name="triangle" size={14} />
-      <span className="min-w-0 break-words">Not refreshed: {problemText(error)}</span>
+      <span className="min-w-0 break-words">{copy.panel.refreshFailed(problemText(error))}</span>
       {onRetry && (
         <Button kind="quiet" className="ms-auto text-warn" onClick={() => onRetry()}>
-          Try again
+          {copy.panel.retry}
         </Button>
       )}
     </div>
@@ -271,38 +274,38 @@ function RefreshFailed({ error, onRetry }: ErrorProps) {
 }
 
 function problemText(error: unknown): string {
-  return error instanceof Error ? error.message : 'This could not be read.'
+  return error instanceof Error ? error.message : copy.panel.unknownError
 }
 
 function errorDetails(error: unknown): string {
   const lines = [problemText(error), location.href, new Date().toISOString()]
   if (error instanceof ApiProblem)
-    lines.push(`${error.asked} → ${error.status} ${error.code}`, `request ${error.requestId}`)
+    lines.push(`${error.request} → ${error.status} ${error.code}`, copy.panel.request(error.requestId))
   else if (error instanceof Error && error.stack) lines.push(error.stack)
   return lines.join('\n')
 }
 
 type PartialProps = { readonly missing: readonly MissingSource[]; readonly of?: number }
 
-const NAMED_AT_MOST = 4
+const NAMED_MAX = 4
 
-/** Who did not answer: what they would have told is left out, not filled in. */
+/** Names the sources that did not respond; their values are left out. */
 export function PartialStrip({ missing, of }: PartialProps) {
-  const named = missing.slice(0, NAMED_AT_MOST)
+  const named = missing.slice(0, NAMED_MAX)
   return (
     <div
       role="status"
       data-missing={missing.length}
       className="hatch mx-4 my-1 flex flex-wrap items-baseline gap-x-2 rounded-control bg-unk-bg px-3 py-1.5 text-small text-unk"
     >
-      <span className="font-medium">{missingSays(missing, of)}:</span>
+      <span className="font-medium">{missingText(missing, of)}:</span>
       <span className="min-w-0 break-words">
         {named.map(({ source, message }) => `${source} (${message})`).join(', ')}
         {missing.length > named.length && ', …'}
       </span>
       {missing.length > 0 && (
         <details className="basis-full">
-          <summary className="w-fit underline underline-offset-2">All of them</summary>
+          <summary className="w-fit underline underline-offset-2">{copy.panel.showAll}</summary>
           <ul className="flex flex-col gap-0.5 pt-1">
             {missing.map((one) => (
               <li key={`${one.source} ${one.code}`} className="break-words">
@@ -318,7 +321,7 @@ export function PartialStrip({ missing, of }: PartialProps) {
 
 type BoundaryProps = { readonly title: string; readonly children: ReactNode }
 
-/** A panel that fails leaves the rest of the page alone. */
+/** A panel that fails leaves the rest of the page working. */
 class Boundary extends Component<BoundaryProps, { error: unknown }> {
   override state: { error: unknown } = { error: undefined }
 
@@ -337,14 +340,14 @@ class Boundary extends Component<BoundaryProps, { error: unknown }> {
       <div role="alert" data-panel-failed="" className="flex flex-col items-start gap-2 px-4 pt-1 pb-4">
         <p className="flex items-center gap-2 font-medium text-crit">
           <Icon name="octagon" />
-          This panel failed
+          {copy.panel.failed}
         </p>
         <p className="break-words text-text-2">{problemText(error)}</p>
         <div className="flex flex-wrap gap-2">
           <Button icon="refresh" onClick={() => this.setState({ error: undefined })}>
-            Reload panel
+            {copy.panel.reload}
           </Button>
-          <CopyButton kind="quiet" label="Copy details" text={() => errorDetails(error)} />
+          <CopyButton kind="quiet" label={copy.panel.copyDetails} text={() => errorDetails(error)} />
         </div>
       </div>
     )

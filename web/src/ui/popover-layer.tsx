@@ -14,7 +14,7 @@ export default function PopoverLayer({ label, anchor, onClose, align = 'end', ch
           align={align}
           sideOffset={6}
           collisionPadding={8}
-          // A click on the button itself closes by the button; both would open it again.
+          // A click on the trigger closes it through the trigger; handling both would open it again.
           onInteractOutside={(event) => isInAnchor(event.target) && event.preventDefault()}
           onCloseAutoFocus={(event) => giveBackFocus(event, anchor.current)}
           className="enter z-50 max-h-(--radix-popover-content-available-height) w-80 max-w-[calc(100vw-16px)] overflow-y-auto rounded-panel border border-line bg-overlay p-4 shadow-layer outline-none"

@@ -9,9 +9,9 @@ type TriggerWire = {
 }
 
 type PopoverProps = {
-  /** Its name. */
+  /** Accessible name. */
   readonly label: string
-  /** The button, with these on it. */
+  /** Renders the button with the given attributes. */
   readonly trigger: (wire: TriggerWire) => ReactNode
   readonly children: ReactNode | ((close: () => void) => ReactNode)
   readonly align?: 'start' | 'center' | 'end'
@@ -24,7 +24,7 @@ export type PopoverLayerProps = Omit<PopoverProps, 'trigger'> & {
 
 const Layer = lazy(() => import('./popover-layer.tsx'))
 
-/** A small layer at its button. */
+/** A small layer anchored to its button. */
 export function Popover({ trigger, ...rest }: PopoverProps) {
   const anchor = useRef<HTMLButtonElement>(null)
   const [isOpen, setOpen] = useState(false)

@@ -1,22 +1,29 @@
 import { percent } from '../lib/format.ts'
+import * as copy from './copy.ts'
 
 type ProgressProps = {
   readonly label: string
-  /** null is not known: it goes on, and nobody can say how far it is. */
+  /** null when running without a known share. */
   readonly value: number | null
   readonly max?: number
   /** Beside the bar: "41.2 M of ≈ 60.1 M". */
-  readonly says?: string
+  readonly valueText?: string
   readonly hideLabel?: boolean
 }
 
-export function Progress({ label, value, max = 1, says, hideLabel }: ProgressProps) {
+export function Progress({ label, value, max = 1, valueText, hideLabel }: ProgressProps) {
   const share = value === null ? null : max > 0 ? Math.min(1, Math.max(0, value / max)) : 1
   return (
     <div className="flex min-w-0 flex-col gap-1">
-      <div className={hideLabel && !says ? 'sr-only' : 'flex flex-wrap justify-between gap-x-3 text-small text-text-2'}>
+      <div
+        className={
+          hideLabel && !valueText ? 'sr-only' : 'flex flex-wrap justify-between gap-x-3 text-small text-text-2'
+        }
+      >
         <span className={hideLabel ? 'sr-only' : 'min-w-0 truncate'}>{label}</span>
-        <span className="ms-auto tabular-nums">{says ?? (share === null ? 'working' : percent(share))}</span>
+        <span className="ms-auto tabular-nums">
+          {valueText ?? (share === null ? copy.progress.indeterminate : percent(share))}
+        </span>
       </div>
       <div
         role="progressbar"
@@ -24,7 +31,7 @@ export function Progress({ label, value, max = 1, says, hideLabel }: ProgressPro
         aria-valuemin={0}
         aria-valuemax={100}
         {...(share === null ? {} : { 'aria-valuenow': Math.round(share * 100) })}
-        aria-valuetext={says}
+        aria-valuetext={valueText}
         className="h-2 overflow-clip rounded-full border border-line-strong bg-sunken"
       >
         <div

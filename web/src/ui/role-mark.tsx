@@ -1,7 +1,7 @@
 import type { ViewRole } from '@vacancy/shared/contract'
 import { Icon, type IconName } from '../icons/icon.tsx'
 
-/** A role is a shape, never a colour: a key leads, a filled dot follows, a dashed ring learns. */
+/** A role is a shape, never a colour: key for leader, filled dot for follower, dashed ring for learner. */
 export const ROLE_ICONS: Record<ViewRole, IconName> = {
   leader: 'key',
   follower: 'dot',

@@ -7,7 +7,7 @@ type SelectProps = Omit<ComponentProps<'select'>, 'children'> & {
   readonly options: readonly { readonly value: string; readonly label: string; readonly disabled?: boolean }[]
 }
 
-/** The system's own list of choices: right on phones, with keys and with screen readers. */
+/** A native select: works on phones, by keyboard and with screen readers. */
 export function Select({ options, className, ...rest }: SelectProps) {
   return (
     <span className={clsx('relative inline-flex min-w-0', className)}>

@@ -3,8 +3,8 @@ import type { IconName } from '../icons/icon.tsx'
 import { Badge } from './badge.tsx'
 
 /**
- * A shape for each state (docs/design/control-plane.md#node-state, docs/design/control-plane.md#shard-state): told
- * apart without colour.
+ * An icon for each state (docs/design/control-plane.md#node-state, docs/design/control-plane.md#shard-state), so that
+ * states differ without colour.
  */
 export const STATE_ICONS: Record<NodeState | ShardState, IconName> = {
   unreachable: 'plug-off',
@@ -31,11 +31,11 @@ export const STATE_ICONS: Record<NodeState | ShardState, IconName> = {
 
 type StateProps = { readonly state: NodeState | ShardState; readonly level: Level }
 
-/** The state in colour, shape and words. */
-export function StateBadge({ state, level, says }: StateProps & { readonly says: string }) {
+/** The state as colour, icon and text. */
+export function StateBadge({ state, level, label }: StateProps & { readonly label: string }) {
   return (
     <Badge level={level} icon={STATE_ICONS[state]}>
-      {says}
+      {label}
     </Badge>
   )
 }

@@ -28,14 +28,14 @@ type StepperProps = {
     readonly label: ReactNode
     readonly state: StepState
     readonly note?: ReactNode
-    /** Since the beginning. */
+    /** Since the start. */
     readonly ms?: number | null
   }[]
-  /** Side by side, for the parts of a flow. */
+  /** In a row, for the steps of a flow. */
   readonly inline?: boolean
 }
 
-/** What is done one after the other, and how far it is. */
+/** Steps in order, with their states. */
 export function Stepper({ label, steps, inline }: StepperProps) {
   return (
     <ol aria-label={label} className={clsx('flex', inline ? 'flex-wrap gap-x-5 gap-y-1' : 'flex-col gap-1')}>

@@ -1,21 +1,22 @@
 'use client'
-/** What plain and virtual tables share: columns, order, selection, keys. */
+/** Shared by plain and virtual tables: columns, order, selection, keys. */
 import clsx from 'clsx'
 import { type CSSProperties, type KeyboardEvent, type MouseEvent, memo, type ReactNode, useMemo, useState } from 'react'
 import { Icon } from '../icons/icon.tsx'
-import { go } from '../lib/go.ts'
+import { navigate } from '../lib/navigate.ts'
 import { COLUMN_PX, ColumnEdge, type Widths } from './column-edge.tsx'
+import * as copy from './copy.ts'
 import { keptOrder } from './kept-order.ts'
 
 export type Column<R> = {
   readonly id: string
   readonly header: string
   readonly cell: (row: R) => ReactNode
-  /** Numbers stand at the end. */
+  /** Aligned to the end, for numbers. */
   readonly end?: boolean
-  /** Makes the column sortable, smallest first. */
+  /** Makes the column sortable; ascending order. */
   readonly compare?: (a: R, b: R) => number
-  /** Less important columns leave first: 2 below 600 px, 3 below 900, 4 below 1280. */
+  /** Less important columns are hidden first: 2 below 600 px, 3 below 900, 4 below 1280. */
   readonly rank?: 1 | 2 | 3 | 4
   readonly width?: string
   readonly tip?: string
@@ -28,32 +29,32 @@ export type Sort = { readonly column: string; readonly down: boolean }
 type RowData = { readonly [attribute: `data-${string}`]: string | number | undefined }
 
 export type TableProps<R> = {
-  /** Its name: "Members". */
+  /** Accessible name: "Members". */
   readonly label: string
   readonly rows: readonly R[]
   readonly columns: readonly Column<R>[]
   readonly rowKey: (row: R) => string
-  /** Where Enter or a click on the row leads. */
+  /** Target of Enter or a click on the row. */
   readonly href?: (row: R) => string
   readonly onOpen?: (row: R) => void
-  /** Given by who keeps it in the URL; otherwise the table keeps it. */
+  /** Set by pages that keep the sort in the URL; without it the table keeps its own. */
   readonly sort?: Sort | undefined
   readonly onSort?: (sort: Sort) => void
-  /** Changes when the user asked for other rows (a filter): then everything is sorted anew. */
+  /** Changes when the user changes the filter: then all rows are sorted again. */
   readonly orderKey?: string
   readonly rowProps?: (row: R) => RowData
   readonly selected?: ReadonlySet<string>
   readonly onSelect?: (selected: ReadonlySet<string>) => void
-  /** Key of the row to land on. */
+  /** Key of the row to scroll to and mark. */
   readonly focus?: string | null | undefined
   /** Below 600 px each row is a card. */
   readonly card?: (row: R) => ReactNode
-  /** All rows there are, when more exist than are given. */
+  /** Number of all rows, if more exist than are given. */
   readonly total?: number
   readonly className?: string
-  /** Of columns that somebody made wider or narrower: then all have one, and what does not fit is cut. */
+  /** Set once the user resized a column: then every column has a width and content is clipped. */
   readonly widths?: Widths | undefined
-  /** Makes the edges of the head draw along. */
+  /** Makes columns resizable by their header edges. */
   readonly onWidths?: (widths: Widths) => void
 }
 
@@ -66,8 +67,8 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
   const [ownSort, setOwnSort] = useState<Sort>()
   const sort = props.onSort ? props.sort : (ownSort ?? props.sort)
   const sorted = useMemo(() => sortRows(rows, columns, sort), [rows, columns, sort])
-  // A key is a row's own: the function that reads it may be another with each drawing. Ten thousand rows must cost
-  // nothing while they are only scrolled.
+  // Keys depend on the rows alone, although `rowKey` may be a new function on each render. Scrolling ten thousand rows
+  // must not compute them again.
   const sortedKeys = useMemo(() => sorted.map(rowKey), [sorted])
 
   const sortId = `${sort?.column} ${sort?.down} ${orderKey}`
@@ -82,7 +83,7 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
 
   const open = (row: R) => {
     if (onOpen) onOpen(row)
-    else if (href) go(href(row))
+    else if (href) navigate(href(row))
   }
   const select = (key: string) => {
     const next = new Set(selected)
@@ -95,7 +96,7 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
     if (key === undefined) return
     setActive(key)
     scrollTo(to)
-    // A virtual row may only be there after the scroll.
+    // A virtual row may be rendered only after the scroll.
     requestAnimationFrame(() => table.querySelector<HTMLElement>(`tr[data-key="${CSS.escape(key)}"]`)?.focus())
   }
   const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
@@ -124,7 +125,7 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
     keys,
     sort,
     activeAt,
-    /** The values would sort them otherwise by now. */
+    /** The current values would sort the rows differently. */
     isMoved: sort !== undefined && keys.some((key, at) => key !== sortedKeys[at]),
     sortAgain: () => setKept({ sortId, keys: sortedKeys }),
     setSort: (next: Sort) => (props.onSort ? props.onSort(next) : setOwnSort(next)),
@@ -136,7 +137,7 @@ export function useRows<R>(props: TableProps<R>, scrollTo: (index: number) => vo
   }
 }
 
-/** Rows by the order of their keys. */
+/** Rows in the order of their keys. */
 function inOrderOf<R>(keys: readonly string[], rows: readonly R[], rowKeys: readonly string[]): readonly R[] {
   if (keys === rowKeys) return rows
   const byKey = new Map(rowKeys.map((key, at) => [key, rows[at] as R]))
@@ -156,7 +157,7 @@ function isTyping(target: EventTarget): boolean {
 const hasWidths = (widths: Widths | undefined): widths is Widths =>
   widths !== undefined && Object.keys(widths).length > 0
 
-/** Of the table itself: as wide as its columns, where somebody chose how wide those are. */
+/** Style of the table: the sum of its column widths once the user resized one. */
 export function tableStyle<R>({ columns, widths }: TableProps<R>): CSSProperties | undefined {
   if (!hasWidths(widths)) return undefined
   const whole = columns.reduce((sum, { id }) => sum + (widths[id] ?? COLUMN_PX.usual), 0)
@@ -215,7 +216,7 @@ export function HeadRow<R>({ table, props }: HeadRowProps<R>) {
                 onClick={() => table.setSort({ column: column.id, down: isSorted ? !isDown : Boolean(column.end) })}
                 className={clsx(
                   'inline-flex min-h-6 items-center gap-1 rounded-control font-medium hover:text-text',
-                  // The words stand over the numbers, not the arrow.
+                  // Aligns the header text with the numbers, not the arrow.
                   column.end && 'flex-row-reverse',
                   isSorted && 'text-text',
                 )}
@@ -246,7 +247,7 @@ function SelectAll({ label, keys, selected, onSelect }: SelectAllProps) {
   return (
     <input
       type="checkbox"
-      aria-label={`Select all of ${label}`}
+      aria-label={copy.table.selectAll(label)}
       className="size-4 accent-accent"
       checked={isAll}
       ref={(box) => {
@@ -291,7 +292,7 @@ export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
         <td className="border-line border-b ps-4 in-[tr:last-child]:border-b-0">
           <input
             type="checkbox"
-            aria-label={`Select ${key}`}
+            aria-label={copy.table.select(key)}
             className="size-4 accent-accent"
             checked={isSelected}
             onChange={() => table.select(key)}
@@ -303,12 +304,12 @@ export function BodyRow<R>({ table, props, row, index }: BodyRowProps<R>) {
   )
 }
 
-/** Drawn again only when the row itself changed: a key in a filter moves rows, and leaves most of them as they are. */
+/** Rendered again only when the row itself changed: typing in a filter moves rows but changes few of them. */
 const Cells = memo(function Cells<R>({ row, columns }: { readonly row: R; readonly columns: readonly Column<R>[] }) {
   return (
     <>
       {columns.map((column) => {
-        const look = clsx(
+        const styles = clsx(
           'border-line border-b px-3 py-1 font-normal first:ps-4 last:pe-4 in-[tr:last-child]:border-b-0',
           column.end ? 'num' : 'text-start',
           column.rowHeader && 'sticky start-0 bg-surface group-hover:bg-sunken',
@@ -317,13 +318,13 @@ const Cells = memo(function Cells<R>({ row, columns }: { readonly row: R; readon
         )
         if (column.rowHeader) {
           return (
-            <th key={column.id} scope="row" className={look}>
+            <th key={column.id} scope="row" className={styles}>
               {column.cell(row)}
             </th>
           )
         }
         return (
-          <td key={column.id} className={look}>
+          <td key={column.id} className={styles}>
             {column.cell(row)}
           </td>
         )
@@ -332,7 +333,7 @@ const Cells = memo(function Cells<R>({ row, columns }: { readonly row: R; readon
   )
 }) as <R>(props: { readonly row: R; readonly columns: readonly Column<R>[] }) => ReactNode
 
-/** Says that rows would stand elsewhere by now; the user decides when they move. */
+/** Shown when the sort order is out of date; the user decides when rows move. */
 export function MovedChip<R>({ table }: { readonly table: Rows<R> }) {
   if (!table.isMoved) return null
   return (
@@ -342,7 +343,7 @@ export function MovedChip<R>({ table }: { readonly table: Rows<R> }) {
       className="mx-3 my-1 inline-flex min-h-6 w-fit items-center gap-1 rounded-control border border-line-strong bg-surface px-2 text-small text-text-2 hover:bg-sunken"
     >
       <Icon name="refresh" size={12} />
-      Order changed, sort again
+      {copy.table.orderChanged}
     </button>
   )
 }

@@ -6,7 +6,7 @@ import { BodyRow, Columns, HeadRow, MovedChip, type TableProps, tableStyle, useR
 
 export type { Column, Sort, TableProps } from './table-rows.tsx'
 
-/** A table of up to some hundred rows; VirtualTable is for more. Arrows or j and k move, Enter opens, Space selects. */
+/** A table of up to a few hundred rows; VirtualTable is for more. Arrows or j and k move, Enter opens, Space selects. */
 export function Table<R>(props: TableProps<R>) {
   const { label, rowKey, card, focus, total, className } = props
   const body = useRef<HTMLTableSectionElement>(null)

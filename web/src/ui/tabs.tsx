@@ -4,19 +4,19 @@ import { type KeyboardEvent, type ReactNode, useId } from 'react'
 import { usePath } from '../lib/address.tsx'
 
 const ROW = 'flex gap-1 overflow-x-auto border-line border-b [scrollbar-width:none]'
-const tabLook = (isChosen: boolean) =>
+const tabStyles = (isChosen: boolean) =>
   clsx(
     '-mb-px flex h-control shrink-0 items-center gap-1.5 whitespace-nowrap border-b-2 px-3 font-medium text-table -outline-offset-2',
     isChosen ? 'border-accent text-text' : 'border-transparent text-text-2 hover:text-text',
   )
 
 type PathTabsProps = {
-  /** Of what: "Shard s3". */
+  /** Accessible name: "Shard s3". */
   readonly label: string
   readonly tabs: readonly { readonly href: string; readonly label: string; readonly count?: number }[]
 }
 
-/** Parts of a page that have addresses of their own; `[` and `]` go to the one before and after. */
+/** Tabs that are pages with their own URL; `[` and `]` go to the previous and next one. */
 export function PathTabs({ label, tabs }: PathTabsProps) {
   const path = usePath()
   return (
@@ -26,7 +26,7 @@ export function PathTabs({ label, tabs }: PathTabsProps) {
           key={tab.href}
           href={tab.href}
           aria-current={path === tab.href.split('?')[0] ? 'page' : undefined}
-          className={tabLook(path === tab.href.split('?')[0])}
+          className={tabStyles(path === tab.href.split('?')[0])}
         >
           {tab.label}
           {tab.count !== undefined && <span className="text-small text-text-3">{tab.count}</span>}
@@ -41,13 +41,13 @@ type ViewTabsProps = {
   readonly value: string
   readonly onChange: (id: string) => void
   readonly tabs: readonly { readonly id: string; readonly label: string }[]
-  /** Of the chosen tab. */
+  /** Content of the selected tab. */
   readonly children: ReactNode
   readonly actions?: ReactNode
   readonly className?: string
 }
 
-/** Several views of one thing on one page: arrows move, as in any list of tabs. */
+/** Several views on one page; arrow keys move between the tabs. */
 export function ViewTabs({ label, value, onChange, tabs, children, actions, className }: ViewTabsProps) {
   const id = useId()
   const move = (event: KeyboardEvent) => {
@@ -77,7 +77,7 @@ export function ViewTabs({ label, value, onChange, tabs, children, actions, clas
               aria-controls={tab.id === value ? `${id}-panel` : undefined}
               tabIndex={tab.id === value ? 0 : -1}
               onClick={() => onChange(tab.id)}
-              className={tabLook(tab.id === value)}
+              className={tabStyles(tab.id === value)}
             >
               {tab.label}
             </button>

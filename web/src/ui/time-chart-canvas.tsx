@@ -4,38 +4,38 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { clock, day } from '../lib/format.ts'
 import { readColours } from './colours.ts'
+import { queueDraw } from './draw-queue.ts'
 import { type CanvasProps, DASHES, SERIES_MAX } from './time-chart.tsx'
-import { inTurn } from './turns.ts'
 
 const LABEL_WIDTH = 52
-/** Half of a time under the axis. */
+/** Half of the width of a time label below the axis. */
 const LABEL_WIDTH_NONE = 20
 const LABEL_HEIGHT = 13
 const FONT = '11px system-ui, sans-serif'
 
-/** Not drawn anew with the cross-hair, which is the chart's own. */
+/** Memoized: moving the cross-hair must not render it again. */
 export default memo(function TimeChartCanvas(props: CanvasProps) {
   const holder = useRef<HTMLDivElement>(null)
   const chart = useRef<Drawn>(undefined)
   const latest = useRef(props)
   latest.current = props
   const { from, stepSeconds, series, marks, height, sync } = props
-  // A chart is made anew when its lines change; new values are only put into it.
+  // The chart is created again when its lines change; new values only update it.
   const lines = series.map(({ label }) => label).join('\n')
 
-  // Only on these: `lines` stands for the series, whose values come below.
+  // `lines` stands for the series; the next effect updates their values.
   useEffect(() => {
     const element = holder.current
     if (!element) return
     const dark = matchMedia('(prefers-color-scheme: dark)')
-    let takeBack = () => {}
+    let cancelDraw = () => {}
     const make = () => {
       const theme = `${document.documentElement.dataset['theme']} ${dark.matches}`
       const madeOf = [lines, height, sync, theme].join('\n')
-      takeBack()
-      // The same as before on a page that was out of sight.
+      cancelDraw()
+      // Unchanged, on a page that was hidden.
       if (chart.current?.madeOf === madeOf) return
-      takeBack = inTurn(element, (width) => {
+      cancelDraw = queueDraw(element, (width) => {
         chart.current?.plot.destroy()
         const options = optionsOf(width, coloursOf(theme, element), latest)
         const plot = new UPlot(options, dataOf(latest.current), element)
@@ -48,23 +48,23 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
       if (plot && plot.width !== element.clientWidth) plot.setSize({ width: element.clientWidth, height })
     })
     resized.observe(element)
-    // Colours on a canvas do not follow the theme by themselves.
+    // Colours on a canvas do not follow the theme.
     const themed = new MutationObserver(make)
     themed.observe(document.documentElement, { attributeFilter: ['data-theme'] })
     dark.addEventListener('change', make)
     return () => {
-      takeBack()
+      cancelDraw()
       resized.disconnect()
       themed.disconnect()
       dark.removeEventListener('change', make)
-      // Still in the document: its page is out of sight, or the chart is about to be made anew.
+      // Still in the document: its page is hidden, or the chart is about to be created again.
       if (element.isConnected) return
       chart.current?.plot.destroy()
       chart.current = undefined
     }
   }, [lines, height, sync])
 
-  // Only on these: draws what these hold, read through `latest`.
+  // The values are read through `latest`.
   useEffect(() => {
     const drawn = chart.current
     if (!drawn || isSame(drawn.of, latest.current)) return
@@ -75,7 +75,7 @@ export default memo(function TimeChartCanvas(props: CanvasProps) {
   return <div ref={holder} className="w-full min-w-0" />
 })
 
-/** A chart, what its looks were made of, and the values it shows. */
+/** A chart, the inputs of its options, and the values it shows. */
 type Drawn = { readonly plot: UPlot; readonly madeOf: string; of: CanvasProps }
 
 function isSame(a: CanvasProps, b: CanvasProps): boolean {
@@ -97,7 +97,7 @@ type Colours = {
 }
 
 const SERIES = Array.from({ length: SERIES_MAX }, (_, at) => `series-${at + 1}`)
-/** Of the theme that is on: reading them makes the browser resolve styles, and all charts have the same. */
+/** Colours of the current theme, cached for all charts, since reading them makes the browser resolve styles. */
 let known: Colours | undefined
 
 function coloursOf(theme: string, element: HTMLElement): Colours {
@@ -141,7 +141,7 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
         width: 1.5,
         dash: [...(DASHES[at] ?? [])],
         points: { show: false },
-        // Missing is never drawn: neither as zero nor as a line across.
+        // A missing value is a gap, never zero or a connecting line.
         spanGaps: false,
       })),
     ],
@@ -157,7 +157,7 @@ function optionsOf(width: number, colours: Colours, latest: { readonly current: 
 
 const DAY_SECONDS = 86_400
 
-/** Days where it is about days, hours and minutes otherwise, seconds only between minutes: UTC. */
+/** UTC labels: days for steps of days, else hours and minutes, with seconds below a minute. */
 function timeLabels(_chart: UPlot, splits: number[]): string[] {
   const step = (splits[1] ?? 0) - (splits[0] ?? 0)
   return splits.map((seconds) => {
@@ -167,7 +167,7 @@ function timeLabels(_chart: UPlot, splits: number[]): string[] {
   })
 }
 
-/** From zero, so that half as high is half as much. */
+/** Starts at zero, so that heights compare. */
 function rangeOf(low: number | null, high: number | null): UPlot.Range.MinMax {
   if (low === null || high === null) return [0, 1]
   return [Math.min(0, low), high > 0 ? high * 1.1 : 1]
@@ -189,7 +189,7 @@ function drawMarks({ ctx, bbox, valToPos }: UPlot, { marks }: CanvasProps, colou
   ctx.restore()
 }
 
-/** Names at the ends of the lines; those that would lie on each other move apart. */
+/** Labels at the line ends, moved apart where they would overlap. */
 function drawLabels(chart: UPlot, { series }: CanvasProps, colours: readonly string[]): void {
   if (series.length < 2) return
   const { ctx, bbox, valToPos } = chart

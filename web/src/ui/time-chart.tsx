@@ -2,6 +2,7 @@
 import clsx from 'clsx'
 import { lazy, Suspense, useId, useMemo, useState } from 'react'
 import { clock, count, NONE, utc } from '../lib/format.ts'
+import * as copy from './copy.ts'
 import { IconButton } from './icon-button.tsx'
 
 type ChartSeries = { readonly label: string; readonly values: readonly (number | null)[] }
@@ -14,17 +15,17 @@ export type TimeChartProps = {
   readonly from: string
   readonly to: string
   readonly stepSeconds: number
-  /** One value a step; null is a gap and stays one. At most six are drawn. */
+  /** One value per step; null is a gap. At most six are drawn. */
   readonly series: readonly ChartSeries[]
-  /** Things that happened: vertical lines. */
+  /** Events, drawn as vertical lines. */
   readonly marks?: readonly ChartMark[]
-  /** Charts of one name share their cross-hair. */
+  /** Charts with the same value share their cross-hair. */
   readonly sync?: string
   readonly height?: number
   readonly format?: (value: number) => string
 }
 
-/** What is drawn when the code of the canvas is there. */
+/** Props of the canvas, which is loaded on demand. */
 export type CanvasProps = Pick<TimeChartProps, 'from' | 'stepSeconds' | 'sync'> & {
   readonly series: readonly ChartSeries[]
   readonly marks: readonly ChartMark[]
@@ -35,17 +36,17 @@ export type CanvasProps = Pick<TimeChartProps, 'from' | 'stepSeconds' | 'sync'> 
 }
 
 export const SERIES_MAX = 6
-/** From the fourth on a pattern tells lines apart as well. */
+/** From the fourth line on a dash pattern distinguishes lines as well. */
 export const DASHES: readonly (readonly number[])[] = [[], [], [], [6, 3], [2, 3], [8, 3, 2, 3]]
-const TWIN_ROWS = 60
+const TABLE_ROWS_MAX = 60
 const HEIGHT = 160
 
-/** The same array each time: what a chart shows is drawn anew when it is another. */
+/** A constant: the chart draws again when the array is another one. */
 const NO_MARKS: readonly ChartMark[] = []
 
 const Canvas = lazy(() => import('./time-chart-canvas.tsx'))
 
-/** Values over time, with a cross-hair shared by all charts of a page and a table one key (T) away. */
+/** Values over time, with a cross-hair shared by all charts of a page. T shows them as a table. */
 export function TimeChart(props: TimeChartProps) {
   const { title, unit, from, to, stepSeconds, sync, marks = NO_MARKS, height = HEIGHT, format = count } = props
   const id = useId()
@@ -76,14 +77,14 @@ export function TimeChart(props: TimeChartProps) {
           {step === undefined ? '' : clock(timeOf(step))}
         </span>
         <IconButton
-          label={isTable ? `Show ${title} as chart` : `Show ${title} as table`}
+          label={isTable ? copy.timeChart.showChart(title) : copy.timeChart.showTable(title)}
           icon={isTable ? 'eye' : 'table'}
           className="!size-6"
           onClick={() => setTable(!isTable)}
         />
       </figcaption>
       {isTable ? (
-        <Twin title={title} series={series} timeOf={timeOf} format={format} height={height} />
+        <ValueTable title={title} series={series} timeOf={timeOf} format={format} height={height} />
       ) : (
         <div aria-hidden="true" className="min-w-0" style={{ height }}>
           <Suspense fallback={null}>
@@ -96,7 +97,7 @@ export function TimeChart(props: TimeChartProps) {
         </div>
       )}
       <Legend series={series} step={step} format={format} />
-      {more > 0 && <p className="text-small text-text-3">and {more} more</p>}
+      {more > 0 && <p className="text-small text-text-3">{copy.timeChart.more(more)}</p>}
       {marks.length > 0 && (
         <ul className="sr-only">
           {marks.map((mark) => (
@@ -110,7 +111,7 @@ export function TimeChart(props: TimeChartProps) {
 
 type Drawn = { readonly series: readonly ChartSeries[]; readonly format: (value: number) => string }
 
-/** Each line's pattern, name and value: under the cross-hair, or the newest. */
+/** Pattern, name and value of each line: at the cross-hair, or the newest. */
 function Legend({ series, step, format }: Drawn & { step: number | undefined }) {
   return (
     <ul className="flex flex-wrap gap-x-4 text-small text-text-2">
@@ -149,7 +150,7 @@ const SERIES_TEXT = [
   'text-series-6',
 ] as const
 
-function Twin({
+function ValueTable({
   title,
   series,
   timeOf,
@@ -157,7 +158,7 @@ function Twin({
   height,
 }: Drawn & { title: string; timeOf: (step: number) => string; height: number }) {
   const steps = series[0]?.values.length ?? 0
-  const every = Math.max(1, Math.ceil(steps / TWIN_ROWS))
+  const every = Math.max(1, Math.ceil(steps / TABLE_ROWS_MAX))
   const rows: { time: string; at: number }[] = []
   for (let at = steps - 1; at >= 0; at -= every) rows.push({ time: timeOf(at), at })
   return (
@@ -166,7 +167,7 @@ function Twin({
         <thead>
           <tr>
             <th scope="col" className="sticky top-0 bg-surface px-2 text-start font-medium">
-              UTC
+              {copy.timeChart.timeColumn}
             </th>
             {series.map(({ label }) => (
               <th key={label} scope="col" className="sticky top-0 bg-surface px-2 text-end font-medium">

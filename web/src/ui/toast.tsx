@@ -5,20 +5,21 @@ import { Icon } from '../icons/icon.tsx'
 import { announce } from './announce.ts'
 import { LEVEL_ICONS, LEVEL_TEXT } from './badge.tsx'
 import { Button } from './button.tsx'
+import * as copy from './copy.ts'
 import { IconButton } from './icon-button.tsx'
 import { Link } from './link.tsx'
 
 export type Toast = {
-  readonly says: string
+  readonly message: string
   readonly level?: Level
-  /** Takes back what was done; offered for 10 s. */
+  /** Reverts the action; offered for 10 s. */
   readonly undo?: { readonly label: string; readonly act: () => void }
   readonly href?: { readonly to: string; readonly label: string }
 }
 
 type Shown = Toast & { readonly id: number }
 
-const SHOWN_AT_MOST = 3
+const SHOWN_MAX = 3
 const STAYS_MS = 10_000
 
 let shown: readonly Shown[] = []
@@ -30,11 +31,11 @@ function show(next: readonly Shown[]): void {
   for (const reader of readers) reader()
 }
 
-/** Says how something went that the user did a moment ago. Not for what must be read: that is a banner. */
+/** Reports the result of a user action. What must be read is a banner instead. */
 export function toast(one: Toast): void {
   lastId += 1
-  show([...shown, { ...one, id: lastId }].slice(-SHOWN_AT_MOST))
-  announce(one.says)
+  show([...shown, { ...one, id: lastId }].slice(-SHOWN_MAX))
+  announce(one.message)
 }
 
 export function ToastHost() {
@@ -48,7 +49,7 @@ export function ToastHost() {
   )
   return (
     <section
-      aria-label="Messages"
+      aria-label={copy.toasts.label}
       data-no-print=""
       className="pointer-events-none fixed bottom-4 start-1/2 z-40 w-full max-w-140 -translate-x-1/2 px-4 rtl:translate-x-1/2"
     >
@@ -61,7 +62,7 @@ export function ToastHost() {
   )
 }
 
-function ToastRow({ toast: { id, says, level = 'ok', undo, href } }: { toast: Shown }) {
+function ToastRow({ toast: { id, message, level = 'ok', undo, href } }: { toast: Shown }) {
   const close = () => show(shown.filter((other) => other.id !== id))
   useEffect(() => {
     const timer = setTimeout(() => show(shown.filter((other) => other.id !== id)), STAYS_MS)
@@ -70,7 +71,7 @@ function ToastRow({ toast: { id, says, level = 'ok', undo, href } }: { toast: Sh
   return (
     <li className="enter pointer-events-auto flex items-center gap-2 rounded-panel border border-line bg-overlay py-1 ps-3 pe-1 shadow-layer">
       <Icon name={LEVEL_ICONS[level]} className={LEVEL_TEXT[level]} />
-      <span className="min-w-0 grow break-words py-1.5">{says}</span>
+      <span className="min-w-0 grow break-words py-1.5">{message}</span>
       {href && <Link href={href.to}>{href.label}</Link>}
       {undo && (
         <Button
@@ -84,7 +85,7 @@ function ToastRow({ toast: { id, says, level = 'ok', undo, href } }: { toast: Sh
           {undo.label}
         </Button>
       )}
-      <IconButton label="Close message" icon="cross" onClick={close} />
+      <IconButton label={copy.toasts.close} icon="cross" onClick={close} />
     </li>
   )
 }

@@ -1,7 +1,7 @@
 'use client'
 /**
- * One tooltip for the whole console: whatever has `data-tip` shows it on hover and on focus. Nothing is wrapped, so ten
- * thousand cells may have one. It can be hovered, Escape puts it away, and it describes what it belongs to.
+ * One tooltip for the whole console: any element with `data-tip` shows it on hover and focus. No wrapper is needed, so
+ * ten thousand cells may have one. It can be hovered, Escape hides it, and it describes its element.
  */
 import { useEffect, useRef, useState } from 'react'
 
@@ -51,10 +51,10 @@ export function TooltipHost() {
   useEffect(() => {
     const element = box.current
     if (!tip || !element) return
-    // Above dialogs as well: the browser's own top layer.
+    // The browser's top layer, above dialogs as well.
     element.showPopover()
     place(element, tip.of)
-    // A name already says it; anything else is described by it.
+    // Not repeated where it equals the accessible name.
     const isNamed = tip.of.getAttribute('aria-label') === tip.text || tip.of.hasAttribute('aria-describedby')
     if (!isNamed) tip.of.setAttribute('aria-describedby', element.id)
     return () => {
@@ -76,7 +76,7 @@ export function TooltipHost() {
   )
 }
 
-/** Under what it belongs to, above where there is no room, never beyond the edge of the window. */
+/** Below its element, above if there is no room, and always inside the window. */
 function place(box: HTMLElement, of: HTMLElement): void {
   const target = of.getBoundingClientRect()
   const own = box.getBoundingClientRect()

@@ -1,24 +1,24 @@
 'use client'
-/** The rows of a table that are in sight, under a head that stays; the others are room before and after them. */
+/** Virtual rows below a sticky head: only visible rows are rendered, spacers stand for the others. */
 import { useVirtualizer, type VirtualItem } from '@tanstack/react-virtual'
 import { type RefObject, useLayoutEffect, useRef } from 'react'
 
 type VirtualRowsOptions = {
   readonly scroller: RefObject<HTMLElement | null>
   readonly count: number
-  /** Pixels of one row, of the head, and of what the server draws: the rows that fit into a usual window. */
+  /** Pixels of one row, of the head, and of the part that the server renders. */
   readonly height: number
   readonly headHeight: number
   readonly firstHeight: number
-  /** Rows drawn out of sight, before and after. */
+  /** Hidden rows rendered before and after the visible ones. */
   readonly overscan: number
-  /** All rows are laid out anew when this is another function. */
+  /** All rows are laid out again when this is another function. */
   readonly getItemKey: (index: number) => string | number
 }
 
 type VirtualRows = {
   readonly items: readonly VirtualItem[]
-  /** Pixels that stand for the rows out of sight. */
+  /** Pixels of the rows before and after. */
   readonly before: number
   readonly after: number
   readonly scrollTo: (index: number, align?: 'auto' | 'center') => void
@@ -32,7 +32,7 @@ export function useVirtualRows(options: VirtualRowsOptions): VirtualRows {
     estimateSize: () => height,
     overscan,
     getItemKey,
-    // The head lies before the rows, and on them once they are scrolled.
+    // The head is above the rows, and covers them once they are scrolled.
     scrollMargin: headHeight,
     scrollPaddingStart: headHeight,
     initialRect: { width: 1_000, height: firstHeight },
@@ -52,7 +52,7 @@ export function useVirtualRows(options: VirtualRowsOptions): VirtualRows {
   }
 }
 
-/** Stands for the rows that are not in sight. */
+/** Takes the place of rows that are not rendered. */
 export function Spacer({ height }: { readonly height: number }) {
   if (height <= 0) return null
   return (

@@ -5,9 +5,9 @@ import { BodyRow, Columns, HeadRow, MovedChip, type TableProps, tableStyle, useR
 import { Spacer, useVirtualRows } from './virtual-rows.tsx'
 
 type VirtualTableProps<R> = Omit<TableProps<R>, 'card'> & {
-  /** Of the part that scrolls, as CSS; otherwise what the window leaves. */
+  /** CSS height of the scrolling part; by default a share of the window. */
   readonly height?: string
-  /** Pixels; by the density otherwise. Rows do not wrap. */
+  /** Pixels; by default from the density. Rows do not wrap. */
   readonly rowHeight?: number
 }
 
@@ -16,7 +16,7 @@ const ROW_HEIGHT = 32
 const HEAD_HEIGHT = 32
 const FIRST_HEIGHT = 560
 
-/** A table of any length: only the rows in sight are in the page, and it stays a table with all of its count. */
+/** A table of any length: only visible rows are rendered, while `aria-rowcount` counts all of them. */
 export function VirtualTable<R>(props: VirtualTableProps<R>) {
   const { label, rowKey, rowHeight, height = 'min(70vh, 60rem)', focus, total, className } = props
   const scroller = useRef<HTMLDivElement>(null)
@@ -38,7 +38,7 @@ export function VirtualTable<R>(props: VirtualTableProps<R>) {
     getItemKey,
   })
   const focusAt = focus ? table.keys.indexOf(focus) : -1
-  // Lands once on a row, and does not come back to it when rows change.
+  // Scrolls to the row once, not again when rows change.
   useEffect(() => {
     if (focusAt >= 0) rows.scrollTo(focusAt, 'center')
   }, [focus])

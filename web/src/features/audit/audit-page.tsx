@@ -52,10 +52,10 @@ export function AuditPage() {
         query={audit}
         at={() => (audit.dataUpdatedAt ? new Date(audit.dataUpdatedAt).toISOString() : null)}
         isEmpty={() => entries.length === 0}
-        empty={{ says: 'Nothing was changed yet. Signing in, plans, imports and settings leave their entries here.' }}
+        empty={{ text: 'Nothing was changed yet. Signing in, plans, imports and settings leave their entries here.' }}
         filtered={
           isFiltered && audit.data && entries.length === 0
-            ? { says: 'No entry matches these filters.', onClear: clear }
+            ? { text: 'No entry matches these filters.', onClear: clear }
             : undefined
         }
         skeleton={10}

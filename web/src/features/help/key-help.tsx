@@ -7,11 +7,11 @@ import { Link } from '../../ui/link.tsx'
 
 /** Keys that belong to what has the focus, not to the page. */
 const IN_PLACE = [
-  { keys: 'j k', says: 'Next and previous row of a table; arrows do the same' },
-  { keys: 'Enter', says: 'Open the row' },
-  { keys: 'Space', says: 'Select the row' },
-  { keys: 'Esc', says: 'Close one layer' },
-  { keys: 'mod+Enter', says: 'In the palette: open in a new tab' },
+  { keys: 'j k', label: 'Next and previous row of a table; arrows do the same' },
+  { keys: 'Enter', label: 'Open the row' },
+  { keys: 'Space', label: 'Select the row' },
+  { keys: 'Esc', label: 'Close one layer' },
+  { keys: 'mod+Enter', label: 'In the palette: open in a new tab' },
 ] as const
 
 export default function KeyHelp({ onClose }: { readonly onClose: () => void }) {
@@ -35,7 +35,7 @@ function KeyList({
   keys,
 }: {
   title: string
-  keys: readonly { readonly keys: string; readonly says: string }[]
+  keys: readonly { readonly keys: string; readonly label: string }[]
 }) {
   return (
     <section className="pb-4">
@@ -53,7 +53,7 @@ function KeyList({
                 </kbd>
               ))}
             </dt>
-            <dd className="py-0.5">{one.says}</dd>
+            <dd className="py-0.5">{one.label}</dd>
           </div>
         ))}
       </dl>

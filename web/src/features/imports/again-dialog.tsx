@@ -7,10 +7,10 @@ import type { ImportView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { counted } from '../../lib/format.ts'
-import { go } from '../../lib/go.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { Button } from '../../ui/button.tsx'
-import { lacksConsent, ReasonField } from '../../ui/consent.tsx'
+import { missingConfirmation, ReasonField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
 
@@ -18,7 +18,7 @@ export function AgainDialog({ view, rows, onClose }: { view: ImportView; rows: n
   const [reason, setReason] = useState('')
   const { busy, error, submit } = useSubmit(async () => {
     const { id } = await call('POST /api/v1/imports/{id}/again', { params: { id: view.id }, body: { reason } })
-    go(routes.import(id))
+    navigate(routes.import(id))
   })
   return (
     <Dialog
@@ -29,7 +29,7 @@ export function AgainDialog({ view, rows, onClose }: { view: ImportView; rows: n
       footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form="build-again" kind="primary" busy={busy} why={lacksConsent({ reason })}>
+          <Button type="submit" form="build-again" kind="primary" busy={busy} why={missingConfirmation({ reason })}>
             Build without {counted(rows, 'row')}
           </Button>
         </>

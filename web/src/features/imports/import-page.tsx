@@ -13,7 +13,7 @@ import { Age } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
+import { CopyButton } from '../../ui/copy-button.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -83,9 +83,9 @@ function CancelButton({ view }: { view: ImportView }) {
     setBusy(true)
     try {
       await call('POST /api/v1/imports/{id}/cancel', { params: { id: view.id } })
-      toast({ says: `${view.name} was cancelled. What it had written is removed; its uploads stay for 48 hours.` })
+      toast({ message: `${view.name} was cancelled. What it had written is removed; its uploads stay for 48 hours.` })
     } catch (error) {
-      toast({ says: (error as Error).message, level: 'crit' })
+      toast({ message: (error as Error).message, level: 'crit' })
     } finally {
       setBusy(false)
     }
@@ -188,7 +188,7 @@ function Building({ view }: { view: ImportView }) {
         <Progress
           label={`Phase ${number} of ${of}: ${PHASE_WORDS[phase]}`}
           value={share / 100}
-          says={`${percent(share / 100)} · ${count(records)} records`}
+          valueText={`${percent(share / 100)} · ${count(records)} records`}
         />
         <dl className="flex flex-wrap gap-x-8 gap-y-2 tabular-nums">
           <Fact name="Records a second">{shortCount(recordsPerSecond)}</Fact>

@@ -74,7 +74,7 @@ export function ImportsPage() {
         query={query}
         isEmpty={({ imports }) => imports.length === 0}
         empty={{
-          says: 'Nothing was imported yet. An import makes a snapshot of two CSV files, which a shard can then be given.',
+          text: 'Nothing was imported yet. An import makes a snapshot of two CSV files, which a shard can then be given.',
           action: (
             <LinkButton href={routes.newImport()} icon="plus">
               New import
@@ -121,7 +121,7 @@ function WaitingUpload({ upload, why }: { upload: UploadView; why: string | unde
       dropUpload(upload.id)
       await queries.invalidateQueries({ queryKey: liveKey('imports') })
     } catch (error) {
-      toast({ says: (error as Error).message, level: 'crit' })
+      toast({ message: (error as Error).message, level: 'crit' })
     } finally {
       setBusy(false)
     }

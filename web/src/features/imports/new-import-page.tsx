@@ -8,7 +8,7 @@ import type { FileKind } from '@vacancy/shared/contract'
 import { useEffect, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { bytes, count, counted, duration } from '../../lib/format.ts'
-import { go } from '../../lib/go.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
@@ -317,7 +317,7 @@ function SendPanel({ name, shard, files, codecs, report, options, why }: SendPro
     setBusy(true)
     setFault(undefined)
     try {
-      go(routes.import(await beginImport({ name, shard, codecs, properties, packages })))
+      navigate(routes.import(await beginImport({ name, shard, codecs, properties, packages })))
     } catch (error) {
       setFault(error as Error)
       setBusy(false)

@@ -22,14 +22,14 @@ export function UploadRow({ file, why }: UploadRowProps) {
   const isDone = received >= file.bytes
   const state = isDone ? 'done' : (task?.state ?? 'elsewhere')
   const left = task && task.rate > 0 ? duration(((file.bytes - received) / task.rate) * 1000) : undefined
-  const says = [
+  const valueText = [
     `${bytes(received)} of ${bytes(file.bytes)}`,
     ...(task && task.rate > 0 && !isDone ? [`${bytes(task.rate)}/s`] : []),
     ...(left && !isDone ? [`${left} left`] : []),
   ].join(' · ')
   return (
     <div data-upload={file.upload} data-upload-state={state} className="flex flex-col gap-2 py-2">
-      <Progress label={file.name} value={file.bytes === 0 ? 1 : received / file.bytes} says={says} />
+      <Progress label={file.name} value={file.bytes === 0 ? 1 : received / file.bytes} valueText={valueText} />
       <div className="flex flex-wrap items-center gap-2">
         {state === 'running' && (
           <Button icon="pause" onClick={() => pauseUpload(file.upload)}>

@@ -13,7 +13,7 @@ import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
+import { CopyButton } from '../../ui/copy-button.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Progress } from '../../ui/progress.tsx'
 import { dismissOperation } from './followed.ts'
@@ -22,12 +22,12 @@ import { isRunning, OPERATION_WORDS, operationText, planAgain, timesSay } from '
 import { useOpenPlan } from './plan-host.tsx'
 import { useCancelOperation } from './queries.ts'
 
-const STEP_ICONS: Record<Operation['steps'][number]['state'], { icon: IconName; says: string; colour: string }> = {
-  waiting: { icon: 'minus', says: 'waiting', colour: 'text-text-3' },
-  running: { icon: 'clock', says: 'running', colour: 'text-info' },
-  done: { icon: 'check', says: 'done', colour: 'text-ok' },
-  failed: { icon: 'cross', says: 'failed', colour: 'text-crit' },
-  skipped: { icon: 'chevron-right', says: 'skipped', colour: 'text-text-3' },
+const STEP_ICONS: Record<Operation['steps'][number]['state'], { icon: IconName; label: string; colour: string }> = {
+  waiting: { icon: 'minus', label: 'waiting', colour: 'text-text-3' },
+  running: { icon: 'clock', label: 'running', colour: 'text-info' },
+  done: { icon: 'check', label: 'done', colour: 'text-ok' },
+  failed: { icon: 'cross', label: 'failed', colour: 'text-crit' },
+  skipped: { icon: 'chevron-right', label: 'skipped', colour: 'text-text-3' },
 }
 /** The strip of an operation that is known by its id alone. */
 export function LiveOperationStrip({ id }: { readonly id: string }) {
@@ -64,7 +64,7 @@ export function OperationStrip({ operation, isPage }: { readonly operation: Oper
             label={`Progress of ${operation.title}`}
             value={operation.progress.done}
             max={operation.progress.total}
-            says={`${operation.progress.done} of ${operation.progress.total} ${operation.progress.unit}`}
+            valueText={`${operation.progress.done} of ${operation.progress.total} ${operation.progress.unit}`}
           />
         )}
         <p className={clsx('prose', running ? 'text-text-2' : 'text-text')}>
@@ -92,7 +92,7 @@ function Steps({ steps }: { readonly steps: Operation['steps'] }) {
   return (
     <ol aria-label="Steps" className="grid gap-1">
       {steps.map((step) => {
-        const { icon, says, colour } = STEP_ICONS[step.state]
+        const { icon, label, colour } = STEP_ICONS[step.state]
         const milliseconds = step.milliseconds === null ? null : Math.round(step.milliseconds)
         return (
           <li
@@ -104,7 +104,7 @@ function Steps({ steps }: { readonly steps: Operation['steps'] }) {
           >
             <span className={clsx('self-center', colour)}>
               <Icon name={icon} />
-              <span className="sr-only">{says}: </span>
+              <span className="sr-only">{label}: </span>
             </span>
             <span className={step.state === 'waiting' || step.state === 'skipped' ? 'text-text-3' : 'text-text'}>
               {step.text}

@@ -97,13 +97,13 @@ export function OperationsPage() {
         query={query}
         isEmpty={(data) => !isFiltered && data.pages.every((page) => page.operations.length === 0)}
         empty={{
-          says: 'Nothing was started from this console yet. Open a shard and plan a transfer of leadership: a plan changes nothing until you say so.',
+          text: 'Nothing was started from this console yet. Open a shard and plan a transfer of leadership: a plan changes nothing until you say so.',
           code: 'curl -H "authorization: Bearer $VACANCY_TOKEN" $VACANCY_CONSOLE/api/v1/operations',
         }}
         filtered={
           isFiltered && query.data !== undefined && operations.length === 0
             ? {
-                says: `No ${state === 'all' ? '' : `${state} `}operation${shard ? ` of ${shard}` : ''} is known.`,
+                text: `No ${state === 'all' ? '' : `${state} `}operation${shard ? ` of ${shard}` : ''} is known.`,
                 onClear: () => (shard ? setShard('') : setState('all')),
               }
             : undefined

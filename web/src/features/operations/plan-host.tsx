@@ -24,7 +24,7 @@ export function PlanHost() {
   const isWrong = link !== '' && request === undefined
   useEffect(() => {
     if (!isWrong) return
-    toast({ says: `The address asks for a plan that cannot be read: ${link.slice(0, SHOWN_MAX)}`, level: 'warn' })
+    toast({ message: `The address asks for a plan that cannot be read: ${link.slice(0, SHOWN_MAX)}`, level: 'warn' })
     setLink('')
   }, [isWrong, link, setLink])
   if (!request) return null

@@ -24,7 +24,7 @@ function usePutAside() {
   return useMutation<unknown, ApiProblem, { item: AttentionItem; until: Until }>({
     mutationFn: ({ item, until }) =>
       call('POST /api/v1/attention/{id}/aside', { params: { id: item.id }, body: { until } }),
-    onError: (problem) => toast({ says: `${problem.message} ${problem.hint}`, level: 'crit' }),
+    onError: (problem) => toast({ message: `${problem.message} ${problem.hint}`, level: 'crit' }),
   })
 }
 

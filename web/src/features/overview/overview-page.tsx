@@ -40,7 +40,7 @@ export function OverviewPage() {
             query={summary}
             isEmpty={(data) => data.shards.length === 0}
             empty={{
-              says: 'No shard is known yet: no node has registered, and none stands in the configuration of the control plane.',
+              text: 'No shard is known yet: no node has registered, and none stands in the configuration of the control plane.',
             }}
           >
             {(data) => <KeyRack shards={data.shards} />}
@@ -55,7 +55,7 @@ export function OverviewPage() {
             title="Running"
             query={summary}
             isEmpty={(data) => data.running.length === 0}
-            empty={{ says: 'No operation and no import runs.' }}
+            empty={{ text: 'No operation and no import runs.' }}
             skeleton={2}
           >
             {(data) => <Running running={data.running} />}
@@ -64,7 +64,7 @@ export function OverviewPage() {
             title="Recent events"
             query={summary}
             isEmpty={(data) => data.events.length === 0}
-            empty={{ says: 'Nothing has changed since this control plane looks.' }}
+            empty={{ text: 'Nothing has changed since this control plane looks.' }}
           >
             {(data) => <EventList label="Recent events" events={data.events.slice(0, EVENTS_MAX)} isLinked />}
           </Panel>
@@ -118,7 +118,7 @@ function Running({ running }: { readonly running: Summary['running'] }) {
           <Link href={one.href}>{one.title}</Link>
           <span className="break-words text-small text-text-2">{one.message}</span>
           {one.percent !== null && (
-            <Progress label={one.title} value={one.percent} max={100} says={percent(one.percent / 100)} />
+            <Progress label={one.title} value={one.percent} max={100} valueText={percent(one.percent / 100)} />
           )}
         </li>
       ))}

@@ -6,8 +6,8 @@ import * as Primitive from 'radix-ui/dialog'
 import { type KeyboardEvent, type MouseEvent, useMemo, useRef, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
-import { go } from '../../lib/go.ts'
 import { pauseLive, resumeLive, useLive, useLiveStatus } from '../../lib/live.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { useMe } from '../../lib/session.ts'
 import { giveBackFocus } from '../../ui/give-back-focus.ts'
 import { signOut } from '../session/sign-out.ts'
@@ -34,7 +34,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     onClose()
     if (entry.act) entry.act()
     else if (entry.href && isNewTab.current) open(entry.href, '_blank', 'noopener')
-    else if (entry.href) go(entry.href)
+    else if (entry.href) navigate(entry.href)
   }
   return (
     <Primitive.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>

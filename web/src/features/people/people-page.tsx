@@ -90,12 +90,12 @@ type PeopleTableProps = {
 function PeopleTable({ people, why, onLink }: PeopleTableProps) {
   const me = useMe()
   const queries = useQueryClient()
-  const onError = (error: Error) => toast({ says: error.message, level: 'crit' })
+  const onError = (error: Error) => toast({ message: error.message, level: 'crit' })
   const change = useMutation({
     mutationFn: ({ id, ...body }: { id: string; role?: PersonRole; disabled?: boolean }) =>
       call('PUT /api/v1/people/{id}', { params: { id }, body }),
     onSuccess: (person) =>
-      toast({ says: `${person.name}: ${person.disabled ? 'may not sign in any more' : person.role}` }),
+      toast({ message: `${person.name}: ${person.disabled ? 'may not sign in any more' : person.role}` }),
     onError,
     onSettled: () => queries.invalidateQueries({ queryKey: PEOPLE_KEY }),
   })

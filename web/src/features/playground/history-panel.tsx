@@ -50,7 +50,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
     queryFn: ({ signal }) => call('GET /api/v1/history', { query: { search, limit: 200 }, signal }),
   })
   const refresh = () => queries.invalidateQueries({ queryKey: HISTORY_KEY })
-  const fail = (error: Error) => toast({ says: error.message, level: 'crit' })
+  const fail = (error: Error) => toast({ message: error.message, level: 'crit' })
   const pin = useMutation({
     mutationFn: ({ id, pinned }: HistoryEntry) =>
       call('PUT /api/v1/history/{id}', { params: { id }, body: { pinned: !pinned } }),
@@ -77,7 +77,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
           </Field>
           {entries.length === 0 ? (
             <EmptyState
-              says={
+              text={
                 search === ''
                   ? 'Nothing was run yet. Each run is kept here, without its rows.'
                   : `No run has ${search} in it.`
@@ -218,16 +218,16 @@ export function SavedPanel() {
     mutationFn: ({ id }: SavedQuery) => call('DELETE /api/v1/saved-queries/{id}', { params: { id } }),
     onSuccess: (_, { name }) => {
       void queries.invalidateQueries({ queryKey: ['saved-queries'] })
-      toast({ says: `${name} was removed` })
+      toast({ message: `${name} was removed` })
     },
-    onError: (error) => toast({ says: error.message, level: 'crit' }),
+    onError: (error) => toast({ message: error.message, level: 'crit' }),
   })
   return (
     <Panel
       title="Saved queries"
       query={query}
       isEmpty={({ queries: saved }) => saved.length === 0}
-      empty={{ says: 'No query is saved yet. Save one, and {{name}} in its texts becomes an input.' }}
+      empty={{ text: 'No query is saved yet. Save one, and {{name}} in its texts becomes an input.' }}
     >
       {({ queries: saved }) => (
         <Table
@@ -287,7 +287,7 @@ export function SavedResultsPanel() {
       title="Saved results"
       query={query}
       isEmpty={({ results }) => results.length === 0}
-      empty={{ says: 'No result is saved. “Share with result” keeps one with its request and times for 30 days.' }}
+      empty={{ text: 'No result is saved. “Share with result” keeps one with its request and times for 30 days.' }}
     >
       {({ results, total }) => (
         <Table

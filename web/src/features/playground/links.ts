@@ -1,9 +1,9 @@
 'use client'
 /** Requests that go elsewhere: into a link, or into the editor. What goes wrong is told as a message. */
 import { ApiProblem } from '../../lib/api.ts'
-import { go } from '../../lib/go.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
-import { copyText } from '../../ui/copy.tsx'
+import { copyText } from '../../ui/copy-button.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { isWrite } from './catalogue.ts'
 import type { Draft } from './request.ts'
@@ -15,14 +15,14 @@ export async function copyLink(draft: Draft): Promise<void> {
   const path = await pathTo(draft, isRead)
   if (path === undefined) return
   const link = location.origin + path
-  if (!(await copyText(link))) toast({ says: `The browser did not let us copy. The link is ${link}`, level: 'warn' })
-  else if (isRead) toast({ says: 'The link is copied. Whoever opens it runs the same read.' })
-  else toast({ says: 'The link is copied. Whoever opens it has the same request; it is not run by that.' })
+  if (!(await copyText(link))) toast({ message: `The browser did not let us copy. The link is ${link}`, level: 'warn' })
+  else if (isRead) toast({ message: 'The link is copied. Whoever opens it runs the same read.' })
+  else toast({ message: 'The link is copied. Whoever opens it has the same request; it is not run by that.' })
 }
 
 export async function openInPlayground(draft: Draft, { run = false } = {}): Promise<void> {
   const path = await pathTo(draft, run)
-  if (path !== undefined) go(path)
+  if (path !== undefined) navigate(path)
 }
 
 async function pathTo(draft: Draft, run: boolean): Promise<string | undefined> {
@@ -30,7 +30,7 @@ async function pathTo(draft: Draft, run: boolean): Promise<string | undefined> {
     return routes.playground({ q: await shareOf(draft), ...(run && { run: '1' }) })
   } catch (error) {
     if (!(error instanceof ApiProblem)) throw error
-    toast({ says: `${error.message} ${error.hint}`, level: 'crit' })
+    toast({ message: `${error.message} ${error.hint}`, level: 'crit' })
     return undefined
   }
 }

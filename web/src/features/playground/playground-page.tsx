@@ -12,7 +12,7 @@ import { useSetUrl } from '../../lib/url.ts'
 import { announce } from '../../ui/announce.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
-import { copyText } from '../../ui/copy.tsx'
+import { copyText } from '../../ui/copy-button.tsx'
 import { Switch } from '../../ui/field.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -162,7 +162,8 @@ function Workbench({
   const runNow = (times = 1) => {
     setTried(true)
     if (!compiled.ok) return announce(compiled.reason, 'assertive')
-    if (writes && !isWriting) return toast({ says: 'This command writes: switch write mode on first.', level: 'warn' })
+    if (writes && !isWriting)
+      return toast({ message: 'This command writes: switch write mode on first.', level: 'warn' })
     if (writes) return setLayer({ as: 'write' })
     void startRun(draft, shard?.id, { times })
   }
@@ -488,11 +489,11 @@ function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | nu
   }
   const copy = async (kind: CopyKind) => {
     setLast(kind)
-    if (why !== undefined) return toast({ says: why, level: 'warn' })
+    if (why !== undefined) return toast({ message: why, level: 'warn' })
     toast(
       (await copyText(textOf(kind)))
-        ? { says: `Copied as ${kind}` }
-        : { says: 'The browser did not let us copy.', level: 'warn' },
+        ? { message: `Copied as ${kind}` }
+        : { message: 'The browser did not let us copy.', level: 'warn' },
     )
   }
   const noAddress = nodes.length === 0 ? 'Nobody told where the nodes listen' : undefined

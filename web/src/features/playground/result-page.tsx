@@ -5,13 +5,13 @@ import type { SavedResult } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
 import { count, micros, utc } from '../../lib/format.ts'
-import { go } from '../../lib/go.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { may, useMe } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
+import { CopyButton } from '../../ui/copy-button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Page } from '../../ui/page.tsx'
@@ -94,10 +94,10 @@ function RemoveDialog({ result, onClose }: { readonly result: SavedResult; reado
   const remove = useMutation({
     mutationFn: () => call('DELETE /api/v1/saved-results/{id}', { params: { id: result.id } }),
     onSuccess: () => {
-      go(routes.playground())
+      navigate(routes.playground())
       queries.removeQueries({ queryKey: [...RESULTS_KEY, result.id] })
       void queries.invalidateQueries({ queryKey: RESULTS_KEY, exact: true })
-      toast({ says: 'The saved result was removed' })
+      toast({ message: 'The saved result was removed' })
     },
   })
   const whose = result.mine ? '' : ` of ${result.owner}`

@@ -6,7 +6,7 @@ import clsx from 'clsx'
 import { type KeyboardEvent, useMemo } from 'react'
 import { count, day, price, weekday } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
-import { copyText } from '../../ui/copy.tsx'
+import { copyText } from '../../ui/copy-button.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
@@ -64,7 +64,7 @@ function copyRow(event: KeyboardEvent): void {
   event.preventDefault()
   const cells = Array.from(target.cells, (cell) => cell.innerText.trim()).join('\t')
   void copyText(cells).then((isCopied) =>
-    toast(isCopied ? { says: 'The row is copied' } : { says: 'The browser did not let us copy.', level: 'warn' }),
+    toast(isCopied ? { message: 'The row is copied' } : { message: 'The browser did not let us copy.', level: 'warn' }),
   )
 }
 

@@ -10,7 +10,7 @@ import { useUrlChoice } from '../../lib/url.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
-import { CopyButton, copyText } from '../../ui/copy.tsx'
+import { CopyButton, copyText } from '../../ui/copy-button.tsx'
 import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import { toast } from '../../ui/toast.tsx'
@@ -59,7 +59,7 @@ export type Compared = Parameters<typeof TimingView>[0]['compared']
 export function Results({ run, before, onRetry, onStop, onDraft, onWhy, datesMax, ...shown }: ResultsProps) {
   if (run.state === 'none') {
     return (
-      <EmptyState says="Nothing was run yet. Run sends the request and shows what comes back: rows, times and bytes." />
+      <EmptyState text="Nothing was run yet. Run sends the request and shows what comes back: rows, times and bytes." />
     )
   }
   if (run.state === 'failed') {
@@ -154,7 +154,7 @@ export function ShownResult({
       {answer.limited && <Banner level="info" title={`The first ${count(answer.limit)}; more may exist.`} />}
       {answer.count === 0 && isWrite(draft.command) && shown === 'table' && <p className="font-medium">Done.</p>}
       {answer.count === 0 && isSearch(draft.command) ? (
-        <EmptyState says="Nothing matches all of it." action={whenEmpty} />
+        <EmptyState text="Nothing matches all of it." action={whenEmpty} />
       ) : (
         <ViewTabs
           label="Result as"
@@ -232,7 +232,7 @@ function SaveResult({ done }: { readonly done: Done }) {
   const give = async (id: string) => {
     const isCopied = await copyText(location.origin + routes.savedResult(id))
     toast({
-      says: isCopied
+      message: isCopied
         ? 'The link is copied. It shows this result to everybody who may sign in, for 30 days.'
         : 'The result is saved for 30 days; the browser did not let us copy its link.',
       href: { to: routes.savedResult(id), label: 'Open it' },

@@ -44,7 +44,7 @@ export function SaveDialog({ draft, shard, saved, onClose }: SaveProps) {
     },
     onSuccess: ({ id }) => {
       void queries.invalidateQueries({ queryKey: ['saved-queries'] })
-      toast({ says: `Saved as ${name}`, href: { to: routes.savedQuery(id), label: 'Open it' } })
+      toast({ message: `Saved as ${name}`, href: { to: routes.savedQuery(id), label: 'Open it' } })
       onClose()
     },
   })

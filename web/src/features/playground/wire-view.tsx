@@ -5,7 +5,7 @@ import clsx from 'clsx'
 import { useState } from 'react'
 import { counted } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
+import { CopyButton } from '../../ui/copy-button.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
 import { bytesOfHex, hexOf, type Pasted, requestOfFrame } from './request.ts'
 

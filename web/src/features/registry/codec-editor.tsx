@@ -9,7 +9,7 @@ import { counted } from '../../lib/format.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
-import { lacksConsent, ReasonField, TypedField } from '../../ui/consent.tsx'
+import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
@@ -216,7 +216,7 @@ function KeepDialog({ plan, body, onClose, onKept }: KeepProps) {
             form="keep-codec-plan"
             kind="primary"
             busy={busy}
-            why={lacksConsent({ text: short, typed, reason })}
+            why={missingConfirmation({ text: short, typed, reason })}
           >
             Follow the plan
           </Button>

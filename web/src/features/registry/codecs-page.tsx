@@ -65,7 +65,7 @@ export function CodecsPage() {
           title="Rate features, in order"
           query={codecs}
           isEmpty={(data) => data.codecs === null}
-          empty={{ says: 'Nobody told the codec list yet: neither the registry nor a node.' }}
+          empty={{ text: 'Nobody told the codec list yet: neither the registry nor a node.' }}
           actions={
             names &&
             !isEditing && (
@@ -85,7 +85,7 @@ export function CodecsPage() {
           flush
           query={codecs}
           isEmpty={(data) => data.nodes.length === 0}
-          empty={{ says: 'No node is known.' }}
+          empty={{ text: 'No node is known.' }}
         >
           {(data) => <CodecNodes nodes={data.nodes} />}
         </Panel>

@@ -21,9 +21,9 @@ export function FollowedChange({ change }: { change: CodecChange }) {
     try {
       await call('DELETE /api/v1/registry/codec-change/{id}', { params: { id: change.id } })
       await queries.invalidateQueries({ queryKey: ['registry', 'codec-change'] })
-      toast({ says: 'The plan was put away. At registry and nodes nothing was changed by that.' })
+      toast({ message: 'The plan was put away. At registry and nodes nothing was changed by that.' })
     } catch (error) {
-      toast({ says: (error as Error).message, level: 'crit' })
+      toast({ message: (error as Error).message, level: 'crit' })
     } finally {
       setBusy(false)
     }

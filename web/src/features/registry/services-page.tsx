@@ -53,12 +53,12 @@ export function ServicesPage() {
         at={(data) => data.at}
         isEmpty={(data) => data.services.length === 0}
         empty={{
-          says: 'The registry knows no service. A node registers itself when `registry_addr` stands in its configuration.',
+          text: 'The registry knows no service. A node registers itself when `registry_addr` stands in its configuration.',
           code: 'node bin/vacancy.mjs run-clustered --registry-addr http://127.0.0.1:9090 …',
         }}
         filtered={
           all.length > 0 && shown.length === 0
-            ? { says: `No service matches “${text}”.`, onClear: () => setText('') }
+            ? { text: `No service matches “${text}”.`, onClear: () => setText('') }
             : undefined
         }
       >

@@ -3,10 +3,10 @@
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Me } from '@vacancy/shared/contract'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
-import { ApiProblem, call, lastAskedAt, onSessionEnded, setCsrf } from '../../lib/api.ts'
+import { ApiProblem, call, lastRequestAt, onSessionEnded, setCsrf } from '../../lib/api.ts'
+import { applyAppearance, parseAppearance } from '../../lib/appearance.ts'
 import { setKeysOn } from '../../lib/keys.ts'
 import { restartLive } from '../../lib/live.ts'
-import { parseLook, showLook } from '../../lib/look.ts'
 import { routes } from '../../lib/routes.ts'
 import { MeContext } from '../../lib/session.ts'
 import { ErrorState, Skeleton } from '../../ui/panel.tsx'
@@ -53,10 +53,10 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   useEffect(() => {
     if (!preferences) return
     setKeysOn(preferences.keys)
-    const shown = parseLook(
+    const shown = parseAppearance(
       `${document.documentElement.dataset['theme']}.${document.documentElement.dataset['density']}`,
     )
-    if (shown.theme !== preferences.theme || shown.density !== preferences.density) showLook(preferences)
+    if (shown.theme !== preferences.theme || shown.density !== preferences.density) applyAppearance(preferences)
   }, [preferences])
 
   if (!me.data) {
@@ -99,10 +99,10 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
 
 function IdleWatch({ me }: { me: Me }) {
   const [leftMs, setLeftMs] = useState<number>()
-  const [idleMs] = useState(() => Date.parse(me.endsAt) - lastAskedAt())
+  const [idleMs] = useState(() => Date.parse(me.endsAt) - lastRequestAt())
   useEffect(() => {
     const timer = setInterval(() => {
-      const rest = lastAskedAt() + idleMs - Date.now()
+      const rest = lastRequestAt() + idleMs - Date.now()
       setLeftMs(rest > 0 && rest < WARN_MS ? rest : undefined)
     }, LOOK_MS)
     return () => clearInterval(timer)

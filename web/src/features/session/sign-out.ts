@@ -5,6 +5,6 @@ import { toast } from '../../ui/toast.tsx'
 export function signOut(): void {
   call('DELETE /api/v1/session').then(
     () => location.assign('/sign-in'),
-    (error: Error) => toast({ says: `Not signed out: ${error.message}`, level: 'crit' }),
+    (error: Error) => toast({ message: `Not signed out: ${error.message}`, level: 'crit' }),
   )
 }

@@ -1,7 +1,7 @@
 'use client'
 import { counted } from '../../lib/format.ts'
 import { Age } from '../../ui/age.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
+import { CopyButton } from '../../ui/copy-button.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Panel } from '../../ui/panel.tsx'

@@ -40,7 +40,7 @@ function EnvironmentForm({ settings }: { settings: RouteAnswer<'GET /api/v1/sett
     await call('PUT /api/v1/settings', {
       body: { environment: { ...environment, label: environment.label.trim() }, baseUrl: baseUrl.trim() },
     })
-    toast({ says: 'Environment saved' })
+    toast({ message: 'Environment saved' })
     await Promise.all([
       queries.invalidateQueries({ queryKey: SETTINGS_KEY }),
       queries.invalidateQueries({ queryKey: ME_KEY }),

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import type { Me, PreferencesChange } from '@vacancy/shared/contract'
 import { useCallback } from 'react'
 import { call } from '../../lib/api.ts'
-import { showLook } from '../../lib/look.ts'
+import { applyAppearance } from '../../lib/appearance.ts'
 import { toast } from '../../ui/toast.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 
@@ -23,16 +23,16 @@ export function useSavePreferences(): (change: PreferencesChange) => void {
         const shards = { ...before.preferences.shards, ...change.shards }
         const next = { ...before.preferences, ...change, shards } as Me['preferences']
         queries.setQueryData(ME_KEY, { ...before, preferences: next })
-        showLook(next)
+        applyAppearance(next)
       }
       return before
     },
     onError: (error, _change, before) => {
       if (before) {
         queries.setQueryData(ME_KEY, before)
-        showLook(before.preferences)
+        applyAppearance(before.preferences)
       }
-      toast({ says: `Not kept: ${error.message}`, level: 'crit' })
+      toast({ message: `Not kept: ${error.message}`, level: 'crit' })
     },
   })
   return useCallback((change) => mutate(change), [mutate])

@@ -59,7 +59,7 @@ function PasswordChange() {
     await call('PUT /api/v1/me/password', { body: { current, next } })
     setCurrent('')
     setNext('')
-    toast({ says: 'Password changed. All your other sessions have ended.' })
+    toast({ message: 'Password changed. All your other sessions have ended.' })
     await queries.invalidateQueries({ queryKey: ME_KEY })
   })
   const isCurrentWrong = error?.field === 'current'

@@ -20,7 +20,7 @@ export function useDownloadDiagnostics(shard: ShardView): () => Promise<void> {
       events: readOf(events),
       config: readOf(config),
     })
-    toast({ says: `Diagnostics of ${shard.id} saved`, level: 'ok' })
+    toast({ message: `Diagnostics of ${shard.id} saved`, level: 'ok' })
   }
 }
 

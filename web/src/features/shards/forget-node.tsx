@@ -5,7 +5,7 @@ import { useMutation } from '@tanstack/react-query'
 import type { NodeView } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
-import { go } from '../../lib/go.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { ApiProblem } from '../../lib/problem.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
@@ -23,8 +23,8 @@ export function ForgetNode({ node }: { readonly node: NodeView }) {
     mutationFn: () =>
       call('DELETE /api/v1/shards/{shard}/nodes/{node}', { params: { shard: node.shard, node: node.id } }),
     onSuccess: () => {
-      toast({ says: `${name} is forgotten` })
-      go(routes.shards())
+      toast({ message: `${name} is forgotten` })
+      navigate(routes.shards())
     },
   })
   if (node.freshness !== 'gone' && node.error === null) return null

@@ -164,7 +164,7 @@ function NodeName({ shard, node }: { readonly shard: string; readonly node: Node
 export function NodeState({ node }: { readonly node: NodeView }) {
   return (
     <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-0.5">
-      <StateBadge state={node.state} level={node.level} says={node.message} />
+      <StateBadge state={node.state} level={node.level} label={node.says} />
       {node.state === 'catching-up' && node.etaSeconds !== null && (
         <span className="text-small text-text-3">caught up in {duration(node.etaSeconds * 1_000)}</span>
       )}

@@ -44,7 +44,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
         { href: routes.shards(), label: 'Shards' },
         { href: routes.shard(shard), label: shard },
       ]}
-      badge={body && <StateBadge state={body.node.state} level={body.node.level} says={body.node.message} />}
+      badge={body && <StateBadge state={body.node.state} level={body.node.level} label={body.node.says} />}
       lead={body && <Lead node={body.node} />}
       actions={body && <ForgetNode node={body.node} />}
     >
@@ -305,7 +305,7 @@ function NodeEvents({ shard, node }: { readonly shard: string; readonly node: st
       title="Events"
       query={events}
       isEmpty={(data) => data.events.length === 0}
-      empty={{ says: 'Nothing has changed since this control plane looks.' }}
+      empty={{ text: 'Nothing has changed since this control plane looks.' }}
     >
       {(data) => <EventList label={`Events of ${node}`} events={data.events} />}
     </Panel>

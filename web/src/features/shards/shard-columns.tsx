@@ -41,8 +41,8 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
     header: 'State',
     compare: (a, b) => WORST_FIRST.indexOf(a.level) - WORST_FIRST.indexOf(b.level),
     cell: (shard) => (
-      <span data-tip={shard.message}>
-        <StateBadge state={shard.state} level={shard.level} says={briefly(shard.message)} />
+      <span data-tip={shard.says}>
+        <StateBadge state={shard.state} level={shard.level} label={briefly(shard.says)} />
       </span>
     ),
   },

@@ -30,7 +30,7 @@ function Config({ id }: { readonly id: string }) {
       sources={(data) => data.nodes.length}
       isEmpty={(data) => data.keys.length === 0}
       empty={{
-        says: 'No node told its configuration. The control plane needs the admin token of the nodes for it (node_admin_token).',
+        text: 'No node told its configuration. The control plane needs the admin token of the nodes for it (node_admin_token).',
       }}
       skeleton={10}
     >

@@ -3,7 +3,7 @@
 
 import { useUrlParam } from '../../lib/url.ts'
 import { Chip } from '../../ui/badge.tsx'
-import { CopyButton } from '../../ui/copy.tsx'
+import { CopyButton } from '../../ui/copy-button.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { EventList, eventsMarkdown } from './event-list.tsx'
 import { useShardEvents } from './queries.ts'
@@ -39,7 +39,7 @@ function Events({ id, nodes }: { readonly id: string; readonly nodes: readonly s
         title="Events"
         query={events}
         isEmpty={(data) => data.events.length === 0}
-        empty={{ says: 'Nothing has changed since this control plane looks.' }}
+        empty={{ text: 'Nothing has changed since this control plane looks.' }}
         actions={
           events.data && (
             <CopyButton kind="quiet" label="Copy as Markdown" text={() => eventsMarkdown(id, events.data.events)} />

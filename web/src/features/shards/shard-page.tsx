@@ -10,7 +10,7 @@ import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Duration } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
-import { copyText } from '../../ui/copy.tsx'
+import { copyText } from '../../ui/copy-button.tsx'
 import { Menu } from '../../ui/menu.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, PartialStrip, Skeleton } from '../../ui/panel.tsx'
@@ -49,7 +49,7 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
       {...(tab === 'members' ? {} : { where: TITLES[tab] })}
       ready={shard !== undefined}
       crumbs={[{ href: routes.shards(), label: 'Shards' }]}
-      badge={shard && <StateBadge state={shard.state} level={shard.level} says={shard.message} />}
+      badge={shard && <StateBadge state={shard.state} level={shard.level} label={shard.says} />}
       lead={shard && <Lead shard={shard} />}
       actions={shard && <Actions shard={shard} />}
       tabs={
@@ -154,7 +154,7 @@ function Actions({ shard }: { readonly shard: ShardView }) {
             onSelect: async () => {
               const isCopied = await copyText(shardText(shard, new Date().toISOString()))
               toast({
-                says: isCopied ? 'Summary copied' : 'The browser did not allow copying',
+                message: isCopied ? 'Summary copied' : 'The browser did not allow copying',
                 level: isCopied ? 'ok' : 'warn',
               })
             },

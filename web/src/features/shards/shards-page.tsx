@@ -92,12 +92,12 @@ export function ShardsPage() {
         query={summary}
         isEmpty={(data) => data.shards.length === 0}
         empty={{
-          says: 'No shard is known yet: no node has registered, and none stands in the configuration of the control plane.',
+          text: 'No shard is known yet: no node has registered, and none stands in the configuration of the control plane.',
           code: 'node bin/vacancy.mjs run-clustered --help',
         }}
         filtered={
           isFiltered && all && all.length > 0 && shown.length === 0
-            ? { says: `No shard of ${all.length} matches ${filterText}`, onClear: () => setTyped('') }
+            ? { text: `No shard of ${all.length} matches ${filterText}`, onClear: () => setTyped('') }
             : undefined
         }
         missing={(data) => data.missing ?? NONE_MISSING}
@@ -185,7 +185,7 @@ function ShardCard({ shard }: { readonly shard: ShardBrief }) {
         </Link>
         <RackPicture shard={shard.id} slots={shard.slots} />
       </div>
-      <StateBadge state={shard.state} level={shard.level} says={shard.message} />
+      <StateBadge state={shard.state} level={shard.level} label={shard.says} />
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-0.5 text-table">
         <dt className="text-text-2">Zone, leader</dt>
         <dd className="text-end">

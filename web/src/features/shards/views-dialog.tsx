@@ -1,7 +1,7 @@
 'use client'
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { go } from '../../lib/go.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
@@ -77,7 +77,7 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
                   aria-label={`Open ${view.name}`}
                   onClick={() => {
                     onClose()
-                    go(viewHref(view))
+                    navigate(viewHref(view))
                   }}
                 >
                   Open

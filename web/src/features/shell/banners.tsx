@@ -1,6 +1,6 @@
 'use client'
 import { type LiveValue, resumeLive, retryLive, useLive, useLiveStatus } from '../../lib/live.ts'
-import { missingSays } from '../../lib/missing.ts'
+import { missingText } from '../../lib/missing.ts'
 import { may, useMe } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Banner } from '../../ui/banner.tsx'
@@ -48,7 +48,7 @@ export function Banners() {
         </Banner>
       )}
       {missing.length > 0 && (
-        <Banner level="warn" title={missingSays(missing, nodes)}>
+        <Banner level="warn" title={missingText(missing, nodes)}>
           {missing
             .slice(0, NAMED_AT_MOST)
             .map(({ source, message }) => `${source} (${message})`)

@@ -3,7 +3,7 @@ import clsx from 'clsx'
 import { lazy, Suspense } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { useKey } from '../../lib/keys.ts'
-import { lastHeardAt, pauseLive, resumeLive, useLiveStatus } from '../../lib/live.ts'
+import { lastSeenAt, pauseLive, resumeLive, useLiveStatus } from '../../lib/live.ts'
 import { useNow } from '../../ui/clock.ts'
 import { Popover } from '../../ui/popover.tsx'
 import { chipOf, type LiveState } from './live-state.ts'
@@ -23,7 +23,7 @@ const LOOKS: Record<LiveState, { readonly icon: IconName; readonly colour: strin
 export function LiveChip() {
   const status = useLiveStatus()
   const now = useNow()
-  const { state, says } = chipOf(status, lastHeardAt(), now)
+  const { state, says } = chipOf(status, lastSeenAt(), now)
   const look = LOOKS[state]
   useKey('p', () => (status.paused ? resumeLive() : pauseLive()), 'Pause or resume live values')
   return (

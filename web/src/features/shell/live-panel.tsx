@@ -1,13 +1,13 @@
 'use client'
 import { counted, duration } from '../../lib/format.ts'
-import { type LiveStatus, lastHeardAt, pauseLive, resumeLive, retryLive, useLive } from '../../lib/live.ts'
+import { type LiveStatus, lastSeenAt, pauseLive, resumeLive, retryLive, useLive } from '../../lib/live.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 
 /** Who was heard when, who is silent, and what can be done about it. */
 export default function LivePanel({ status, says }: { readonly status: LiveStatus; readonly says: string }) {
   const summary = useLive('summary').data
-  const heard = lastHeardAt()
+  const heard = lastSeenAt()
   return (
     <div className="flex flex-col gap-3">
       <h2 className="text-section">{says}</h2>

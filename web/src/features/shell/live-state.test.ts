@@ -3,7 +3,7 @@ import type { LiveStatus } from '../../lib/live.ts'
 import { chipOf } from './live-state.ts'
 
 const NOW = 1_000_000
-const live: LiveStatus = { link: { state: 'live', heardAt: 0 }, paused: false, waiting: 0 }
+const live: LiveStatus = { link: { state: 'live', seenAt: 0 }, paused: false, waiting: 0 }
 
 test.each([
   [NOW - 400, 'live', 'Live 0.4 s'],
@@ -11,7 +11,7 @@ test.each([
   [NOW - 6_100, 'delayed', 'Delayed 6 s'],
   [NOW - 22_000, 'stale', 'Stale 22 s'],
   [NOW + 300, 'live', 'Live 0.0 s'],
-])('heard at %d it is %s', (heardAt, state, says) => expect(chipOf(live, heardAt, NOW)).toEqual({ state, says }))
+])('heard at %d it is %s', (seenAt, state, says) => expect(chipOf(live, seenAt, NOW)).toEqual({ state, says }))
 
 test('a cut connection says when it is tried again', () => {
   const cut: LiveStatus = { ...live, link: { state: 'offline', retryAt: NOW + 2_400, since: NOW - 9_000 } }
@@ -28,6 +28,6 @@ test('a pause counts what waits, and a cut connection is said first', () => {
 })
 
 test('polling and connecting are named', () => {
-  expect(chipOf({ ...live, link: { state: 'polling', heardAt: 0 } }, NOW, NOW).state).toBe('polling')
+  expect(chipOf({ ...live, link: { state: 'polling', seenAt: 0 } }, NOW, NOW).state).toBe('polling')
   expect(chipOf({ ...live, link: { state: 'connecting' } }, 0, NOW).says).toBe('Connecting')
 })

@@ -10,7 +10,7 @@ const DELAYED_MS = 15_000
 
 export function chipOf(
   { link, paused, waiting }: LiveStatus,
-  heardAt: number,
+  seenAt: number,
   now: number,
 ): { readonly state: LiveState; readonly says: string } {
   if (link.state === 'offline') {
@@ -24,7 +24,7 @@ export function chipOf(
   if (paused)
     return { state: 'paused', says: `Paused, ${waiting === 1 ? '1 change' : `${count(waiting)} changes`} waiting` }
   if (link.state === 'connecting') return { state: 'delayed', says: 'Connecting' }
-  const age = Math.max(0, now - heardAt)
+  const age = Math.max(0, now - seenAt)
   if (link.state === 'polling') return { state: 'polling', says: `Polling ${duration(age)}` }
   if (age <= LIVE_MS) return { state: 'live', says: `Live ${(age / 1_000).toFixed(1)} s` }
   if (age <= DELAYED_MS) return { state: 'delayed', says: `Delayed ${Math.round(age / 1_000)} s` }

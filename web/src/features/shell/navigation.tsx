@@ -3,8 +3,8 @@ import clsx from 'clsx'
 import { memo } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { usePath } from '../../lib/address.tsx'
-import { go } from '../../lib/go.ts'
 import { useKey } from '../../lib/keys.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { isUnder, MAIN_PAGES, MORE_PAGES, type PageLink } from './pages.ts'
 
 type NavigationProps = {
@@ -60,6 +60,6 @@ export function PageKeys() {
 }
 
 function PageKey({ page }: { page: PageLink }) {
-  useKey(`g ${page.key}`, () => go(page.href), `Go to ${page.label}`)
+  useKey(`g ${page.key}`, () => navigate(page.href), `Go to ${page.label}`)
   return null
 }

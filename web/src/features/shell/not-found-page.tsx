@@ -18,7 +18,7 @@ export function NotFoundPage() {
   return (
     <Page id="not-found" title="There is no such page" ready>
       <div className="flex flex-col gap-3 rounded-panel border border-line bg-surface p-4">
-        <EmptyState says={`Nothing stands at ${path}. Perhaps you look for one of these:`} />
+        <EmptyState text={`Nothing stands at ${path}. Perhaps you look for one of these:`} />
         <ul className="flex flex-col gap-2">
           {near.map((href) => (
             <li key={href}>

@@ -18,9 +18,9 @@ import {
   useState,
 } from 'react'
 import { usePath } from '../../lib/address.tsx'
-import { hasGoneTo, listenForLinks } from '../../lib/go.ts'
+import { hasNavigatedTo, listenForLinks } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
-import { useIsAlive } from '../../ui/first-paint.ts'
+import { useIsHydrated } from '../../ui/first-paint.ts'
 import { PageFailed } from './page-failed.tsx'
 import { KNOWN_PAGES, pageAt, paramsOf, preload } from './pages.ts'
 
@@ -40,12 +40,12 @@ const KEPT = [routes.overview(), routes.shards()]
 export const Outlet = memo(function Outlet({ children }: { readonly children: ReactNode }) {
   const path = usePath()
   const served = `/${useSelectedLayoutSegments().map(decodeURIComponent).join('/')}`
-  const isAlive = useIsAlive()
+  const isHydrated = useIsHydrated()
   const kept = useKept(path)
   useEffect(() => listenForLinks(KNOWN_PAGES), [])
   useEffect(() => inIdleTime(LIKELY.map((likely) => () => void preload(likely))), [])
   useArrival(path)
-  if (!isAlive && !DRAWN_BY_SERVER.has(path)) return <NotYet />
+  if (!isHydrated && !DRAWN_BY_SERVER.has(path)) return <NotYet />
   const shown = kept.includes(path) ? kept : [...kept, path]
   return (
     <div className="grid grow grid-cols-[minmax(0,1fr)]">
@@ -131,7 +131,7 @@ function useArrival(path: string): void {
   useEffect(() => {
     if (before.current === path) return
     before.current = path
-    if (!hasGoneTo(path)) return
+    if (!hasNavigatedTo(path)) return
     scrollTo(0, 0)
     document.getElementById('content')?.focus({ preventScroll: true })
   }, [path])

@@ -5,7 +5,7 @@
  */
 import { type ComponentType, lazy } from 'react'
 import type { IconName } from '../../icons/icon.tsx'
-import type { Pages } from '../../lib/go.ts'
+import type { Pages } from '../../lib/navigate.ts'
 
 /** The parts of an address that pages take: of a thing, and of the shard that it belongs to. */
 type Params = { readonly id: string; readonly shard: string }

@@ -109,7 +109,7 @@ export function MatrixPanel({ query, shard }: { query: MatrixQuery; shard: strin
       flush
       query={query}
       isEmpty={({ matrix }) => matrix === null || matrix.nodes.length === 0}
-      empty={{ says: `No node of ${shard} is known.` }}
+      empty={{ text: `No node of ${shard} is known.` }}
       data={{ 'data-matrix': shard }}
     >
       {({ shards, matrix }: Matrix) => matrix && <MatrixView matrix={matrix} answer={answerOf(shards, matrix.shard)} />}

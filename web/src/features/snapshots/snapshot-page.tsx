@@ -4,12 +4,12 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { SnapshotDetails } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { ApiProblem, call, pathOf } from '../../lib/api.ts'
-import { bytes, count, days, isTold, utc } from '../../lib/format.ts'
-import { go } from '../../lib/go.ts'
+import { bytes, count, days, isKnownTime, utc } from '../../lib/format.ts'
+import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
-import { lacksConsent, ReasonField, TypedField } from '../../ui/consent.tsx'
+import { missingConfirmation, ReasonField, TypedField } from '../../ui/confirm-fields.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Link } from '../../ui/link.tsx'
@@ -123,9 +123,9 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
     setFault('')
     try {
       await call('POST /api/v1/snapshots/{id}/delete', { params: { id }, body: { confirm: id, reason } })
-      toast({ says: `Snapshot ${name} was deleted.` })
+      toast({ message: `Snapshot ${name} was deleted.` })
       await queries.invalidateQueries({ queryKey: ['GET /api/v1/snapshots'] })
-      go(routes.snapshots())
+      navigate(routes.snapshots())
     } catch (error) {
       setFault(`${(error as Error).message} ${error instanceof ApiProblem ? error.hint : ''}`)
       setBusy(false)
@@ -147,7 +147,7 @@ function DeleteButton({ snapshot }: { snapshot: SnapshotDetails }) {
             <Button
               kind="danger-filled"
               busy={isBusy}
-              why={lacksConsent({ text: short, typed, reason })}
+              why={missingConfirmation({ text: short, typed, reason })}
               onClick={() => void remove()}
             >
               Delete snapshot {short}
@@ -193,7 +193,7 @@ function Details({ snapshot }: { snapshot: SnapshotDetails }) {
     ['Codec list', snapshot.codecs.length > 0 ? snapshot.codecs.join(', ') : snapshot.codecHash.slice(0, 12)],
     [
       'Made',
-      `${isTold(snapshot.createdAt) ? utc(snapshot.createdAt) : 'not told'}${snapshot.by ? ` by ${snapshot.by}` : ''}`,
+      `${isKnownTime(snapshot.createdAt) ? utc(snapshot.createdAt) : 'not told'}${snapshot.by ? ` by ${snapshot.by}` : ''}`,
     ],
     ...(snapshot.heldBy.length > 0
       ? [['Newest snapshot of', snapshot.heldBy.map(({ shard, node }) => `${shard}/${node}`).join(', ')] as const]

@@ -111,7 +111,7 @@ export function SnapshotList({ shard }: { shard?: string }) {
       query={query}
       isEmpty={({ snapshots }) => !snapshots.some(isShown)}
       empty={{
-        says: 'No snapshot is known: none was built here, and no node has told of one.',
+        text: 'No snapshot is known: none was built here, and no node has told of one.',
         action: (
           <LinkButton href={routes.newImport()} icon="plus">
             New import

@@ -64,7 +64,7 @@ export function TokensPage() {
         flush
         isEmpty={(data) => data.tokens.length === 0}
         empty={{
-          says: 'No program has a token yet. Programs send one as bearer token with each call of the API.',
+          text: 'No program has a token yet. Programs send one as bearer token with each call of the API.',
           code: `curl -H "authorization: Bearer $TOKEN" ${typeof location === 'undefined' ? '' : location.origin}/api/v1/summary`,
         }}
         {...(isAdmin ? {} : { denied: 'Needs the admin role: tokens are made and revoked by admins.' })}
@@ -237,7 +237,7 @@ function RevokeToken({ token, onClose }: { token: TokenView; onClose: () => void
   const revoke = useMutation({
     mutationFn: () => call('DELETE /api/v1/tokens/{id}', { params: { id: token.id } }),
     onSuccess: () => {
-      toast({ says: `${token.name} is revoked` })
+      toast({ message: `${token.name} is revoked` })
       onClose()
     },
     onSettled: () => queries.invalidateQueries({ queryKey: TOKENS_KEY }),

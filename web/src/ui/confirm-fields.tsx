@@ -1,7 +1,7 @@
 /**
- * What is asked of somebody before a change that is hard to take back (docs/design/control-plane.md#plan): its name
- * typed, and why.
+ * Confirmation of a change that is hard to undo (docs/design/control-plane.md#plan): its name, typed, and a reason.
  */
+import * as copy from './copy.ts'
 import { Field, Input } from './field.tsx'
 
 const REASON_MIN = 8
@@ -11,7 +11,7 @@ type ValueProps = { readonly value: string; readonly onChange: (value: string) =
 
 export function TypedField({ text, value, onChange }: ValueProps & { readonly text: string }) {
   return (
-    <Field label={`Type ${text} to confirm`} required>
+    <Field label={copy.confirmFields.typeToConfirm(text)} required>
       {(wire) => (
         <Input
           {...wire}
@@ -27,7 +27,7 @@ export function TypedField({ text, value, onChange }: ValueProps & { readonly te
 
 export function ReasonField({ value, onChange }: ValueProps) {
   return (
-    <Field label="Reason (kept in the audit log)" required>
+    <Field label={copy.confirmFields.reason} required>
       {(wire) => (
         <Input {...wire} value={value} maxLength={REASON_MAX} onChange={(event) => onChange(event.target.value)} />
       )}
@@ -35,8 +35,8 @@ export function ReasonField({ value, onChange }: ValueProps) {
   )
 }
 
-/** Why it cannot be done yet. */
-export function lacksConsent(given: { text?: string; typed?: string; reason: string }): string | undefined {
-  if (given.typed !== given.text) return `Type ${given.text} first`
-  return given.reason.trim().length < REASON_MIN ? `Give a reason of ${REASON_MIN} characters or more` : undefined
+/** What is still missing before the change can be confirmed; undefined when nothing is. */
+export function missingConfirmation(given: { text?: string; typed?: string; reason: string }): string | undefined {
+  if (given.typed !== given.text) return copy.confirmFields.typeFirst(given.text)
+  return given.reason.trim().length < REASON_MIN ? copy.confirmFields.reasonTooShort(REASON_MIN) : undefined
 }

@@ -1,41 +1,41 @@
 'use client'
 /**
- * Going to a page of the console without asking the server: the address changes, and the shell draws the page that stands
- * there (features/shell/outlet.tsx). Links are plain links, so that they work before any script does; one listener takes
- * the clicks. What is no page of the console is left to the browser.
+ * Navigation without a request to the server: the URL changes, and the shell shows the page (features/shell/outlet.tsx).
+ * Links are plain links that work before any script runs; one listener handles their clicks. URLs outside the console are
+ * left to the browser.
  */
 
 import { setAddress } from './address.tsx'
 
-/** What the shell knows of pages. */
+/** Implemented by the shell. */
 export type Pages = {
-  /** The path that is drawn for a path: itself, or where it leads on to; undefined when it is no page. */
+  /** The path of the page shown for a path, after redirects; undefined when there is none. */
   resolve(path: string): string | undefined
-  /** Fetches the code of a page before it is gone to. */
+  /** Loads the code of a page in advance. */
   preload(path: string): void
 }
 
 let pages: Pages | undefined
-let goneTo: string | undefined
+let navigatedTo: string | undefined
 
-/** Goes there, as a click on a link would. */
-export function go(href: string): void {
+/** Navigates as a click on a link would. */
+export function navigate(href: string): void {
   const url = new URL(href, location.href)
   const path = pathOfPage(url)
   if (path === undefined) return location.assign(url)
   const to = path + url.search + url.hash
-  if (path !== location.pathname) goneTo = path
+  if (path !== location.pathname) navigatedTo = path
   setAddress(to, { push: to !== location.pathname + location.search + location.hash })
 }
 
-/** Once for each page that was gone to: a page that is come back to stays where it was scrolled. */
-export function hasGoneTo(path: string): boolean {
-  const has = goneTo === path
-  goneTo = undefined
+/** True once after each navigation to a page; going back keeps its scroll position. */
+export function hasNavigatedTo(path: string): boolean {
+  const has = navigatedTo === path
+  navigatedTo = undefined
   return has
 }
 
-/** Takes clicks on links to pages, and fetches the code of what is pointed at. The shell does it once. */
+/** Handles clicks on links to pages and preloads pages on hover and focus. Called once, by the shell. */
 export function listenForLinks(known: Pages): () => void {
   pages = known
   document.addEventListener('click', onClick)
@@ -58,7 +58,7 @@ function onClick(event: MouseEvent): void {
   const isPartOfPage = url.hash !== '' && url.pathname === location.pathname && url.search === location.search
   if (isPartOfPage || pathOfPage(url) === undefined) return
   event.preventDefault()
-  go(link.href)
+  navigate(link.href)
 }
 
 function onAim(event: Event): void {

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from 'vitest'
-import { inTurn } from './turns.ts'
+import { queueDraw } from './draw-queue.ts'
 
 const WINDOW_HEIGHT = 800
 
@@ -17,16 +17,16 @@ beforeEach(() => {
   }
 })
 
-/** Something that lies at a height of the page, and says when it is looked at and when it is drawn. */
+/** An element at a given height of the page that records when it is measured and drawn. */
 function drawingAt(name: string, top: number, onDraw = () => {}): () => void {
   const element = {
     getBoundingClientRect: () => ({ top, bottom: top + 100 }),
     get clientWidth() {
-      happened.push(`look ${name}`)
+      happened.push(`measure ${name}`)
       return 300
     },
   } as HTMLElement
-  return inTurn(element, (width) => {
+  return queueDraw(element, (width) => {
     happened.push(`draw ${name} ${width}`)
     onDraw()
   })
@@ -36,7 +36,7 @@ const toNextFrame = () => {
   for (const act of frames.splice(0)) act()
 }
 
-test('those in view are all measured, then all drawn; the others follow one by one behind the frame', async () => {
+test('all in view are measured, then drawn; the others follow one by one after the frame', async () => {
   drawingAt('far', 900)
   drawingAt('top', 0)
   drawingAt('farther', 1_200)
@@ -44,18 +44,18 @@ test('those in view are all measured, then all drawn; the others follow one by o
   expect(happened).toEqual([])
 
   await Promise.resolve()
-  expect(happened.splice(0)).toEqual(['look top', 'look below', 'draw top 300', 'draw below 300'])
+  expect(happened.splice(0)).toEqual(['measure top', 'measure below', 'draw top 300', 'draw below 300'])
 
   vi.runAllTimers()
   expect(happened).toEqual([])
   toNextFrame()
   vi.advanceTimersToNextTimer()
-  expect(happened).toEqual(['look far', 'draw far 300'])
+  expect(happened).toEqual(['measure far', 'draw far 300'])
   vi.runAllTimers()
-  expect(happened.slice(2)).toEqual(['look farther', 'draw farther 300'])
+  expect(happened.slice(2)).toEqual(['measure farther', 'draw farther 300'])
 })
 
-test('what comes while others wait is drawn at once where it is in view', async () => {
+test('an element in view is drawn at once while others wait', async () => {
   drawingAt('far', 900)
   drawingAt('farther', 1_200)
   await Promise.resolve()
@@ -63,26 +63,26 @@ test('what comes while others wait is drawn at once where it is in view', async 
   drawingAt('new', 10)
   await Promise.resolve()
 
-  expect(happened).toEqual(['look new', 'draw new 300'])
+  expect(happened).toEqual(['measure new', 'draw new 300'])
   vi.runAllTimers()
   expect(happened.filter((one) => one.startsWith('draw'))).toEqual(['draw new 300', 'draw far 300', 'draw farther 300'])
 })
 
-test('a turn that is taken back is not drawn, in view or not, before or meanwhile', async () => {
-  const takeBack = drawingAt('gone', 0)
-  drawingAt('first', 0, () => takeBackSecond())
-  const takeBackSecond = drawingAt('second', 0)
-  const takeBackFar = drawingAt('far', 900)
-  takeBack()
+test('a cancelled drawing never runs, in view or not', async () => {
+  const cancel = drawingAt('gone', 0)
+  drawingAt('first', 0, () => cancelSecond())
+  const cancelSecond = drawingAt('second', 0)
+  const cancelFar = drawingAt('far', 900)
+  cancel()
 
   await Promise.resolve()
-  takeBackFar()
+  cancelFar()
   toNextFrame()
   vi.runAllTimers()
   expect(happened.filter((one) => one.startsWith('draw'))).toEqual(['draw first 300'])
 })
 
-test('one that fails does not keep the others behind the frame from theirs', async () => {
+test('a failing drawing does not stop the ones after it', async () => {
   drawingAt('far', 900, () => {
     throw new Error('no canvas')
   })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { go, hasGoneTo, listenForLinks, type Pages } from './go.ts'
+import { hasNavigatedTo, listenForLinks, navigate, type Pages } from './navigate.ts'
 
 class Link {
   readonly href: string
@@ -52,13 +52,13 @@ function happens(type: string, target: unknown, more: object = { button: 0 }): b
   return !document.dispatchEvent(event)
 }
 
-test('a click on a page of the console asks nothing of the server', () => {
+test('a click on a link to a page sends no request', () => {
   expect(happens('click', new Link('/registry?filter=x'))).toBe(true)
 
   expect(entries).toEqual(['push /registry/services?filter=x'])
-  expect(hasGoneTo('/registry/services')).toBe(true)
-  // Coming back to it later is no arrival.
-  expect(hasGoneTo('/registry/services')).toBe(false)
+  expect(hasNavigatedTo('/registry/services')).toBe(true)
+  // Going back later does not count.
+  expect(hasNavigatedTo('/registry/services')).toBe(false)
 })
 
 test('every other click is left to the browser', () => {
@@ -78,22 +78,22 @@ test('every other click is left to the browser', () => {
   expect(entries).toEqual([])
 })
 
-test('going where one is makes no entry of the history, and is no arrival', () => {
-  go('/shards?filter=s1')
-  go('/shards?filter=s2')
+test('navigating to the current page adds no history entry', () => {
+  navigate('/shards?filter=s1')
+  navigate('/shards?filter=s2')
 
   expect(entries).toEqual(['replace /shards?filter=s1', 'push /shards?filter=s2'])
-  expect(hasGoneTo('/shards')).toBe(false)
+  expect(hasNavigatedTo('/shards')).toBe(false)
 })
 
-test('what is no page is loaded', () => {
-  go('/sign-in?next=%2F')
+test('a URL outside the console is loaded', () => {
+  navigate('/sign-in?next=%2F')
 
   expect(left).toEqual(['http://console.test/sign-in?next=%2F'])
   expect(entries).toEqual([])
 })
 
-test('pointing at a page fetches its code', () => {
+test('hovering a link preloads its page', () => {
   happens('pointerover', new Link('/shards'))
   happens('pointerover', new Link('/docs'))
 

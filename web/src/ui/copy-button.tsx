@@ -2,18 +2,19 @@
 import { useEffect, useState } from 'react'
 import { announce } from './announce.ts'
 import { Button, type ButtonKind } from './button.tsx'
+import * as copy from './copy.ts'
 import { IconButton } from './icon-button.tsx'
 
 const SHOWN_MS = 2_000
 
-/** Copies text, also where the page came over plain HTTP and browsers hide the clipboard. */
+/** Copies text, also over plain HTTP, where browsers hide the clipboard API. @returns whether it worked */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard) {
     try {
       await navigator.clipboard.writeText(text)
       return true
     } catch {
-      // Refused, for instance because the window lost the focus: the older way may still do.
+      // Refused, for example because the window lost focus: fall back to the older API.
     }
   }
   const area = document.createElement('textarea')
@@ -21,7 +22,7 @@ export async function copyText(text: string): Promise<boolean> {
   area.style.position = 'fixed'
   area.style.opacity = '0'
   const focused = document.activeElement
-  // Inside of the layer that has the focus: a dialog takes it back from anywhere else.
+  // Inside the layer that has the focus: a dialog takes the focus back from anywhere else.
   ;(focused?.closest('[role="dialog"]') ?? document.body).append(area)
   area.select()
   const isCopied = document.execCommand('copy')
@@ -31,11 +32,11 @@ export async function copyText(text: string): Promise<boolean> {
 }
 
 type CopyProps = {
-  /** What is copied, or how it is made: then it is only made when asked for. */
+  /** The text, or a function that is called only on click. */
   readonly text: string | (() => string)
   /** "Copy id", "Copy curl". */
   readonly label: string
-  /** As a button with words instead of an icon. */
+  /** Renders a button with a text instead of an icon. */
   readonly kind?: ButtonKind
   readonly className?: string
 }
@@ -47,18 +48,18 @@ export function CopyButton({ text, label, kind, className }: CopyProps) {
     const timer = setTimeout(() => setOutcome(undefined), SHOWN_MS)
     return () => clearTimeout(timer)
   }, [outcome])
-  const copy = async () => {
+  const onCopy = async () => {
     const isCopied = await copyText(typeof text === 'string' ? text : text())
     setOutcome(isCopied ? 'copied' : 'failed')
-    announce(isCopied ? 'Copied' : 'The browser did not allow copying. Select the text instead.')
+    announce(isCopied ? copy.clipboard.copied : copy.clipboard.blocked)
   }
   const icon = outcome === 'copied' ? 'check' : outcome === 'failed' ? 'cross' : 'copy'
   if (kind) {
     return (
-      <Button kind={kind} icon={icon} onClick={copy} {...(className ? { className } : {})}>
+      <Button kind={kind} icon={icon} onClick={onCopy} {...(className ? { className } : {})}>
         {label}
       </Button>
     )
   }
-  return <IconButton label={label} icon={icon} onClick={copy} {...(className ? { className } : {})} />
+  return <IconButton label={label} icon={icon} onClick={onCopy} {...(className ? { className } : {})} />
 }
