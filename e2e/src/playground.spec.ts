@@ -86,7 +86,7 @@ test('dates are picked in a month by keys alone, and a day that cannot be chosen
   // Before all that any shard holds.
   for (let month = 0; month < 13; month++) await page.keyboard.press('PageUp')
   await expect(focused).toHaveAttribute('aria-disabled', 'true')
-  await expect(focused).toHaveAttribute('aria-label', /, before the first day that .* holds$/)
+  await expect(focused).toHaveAttribute('aria-label', /, before the first date of /)
   await page.keyboard.press('Enter')
   await expect(typed).toHaveValue(`${first}..${daysOn(2)}`)
 })
@@ -123,21 +123,21 @@ test('a calendar of many properties draws the rows in sight, and the keys go bey
 })
 
 test('a property that is missing is explained, and all replicas answer the same', async ({ page }) => {
-  await page.getByRole('button', { name: 'Why not…' }).click()
+  await page.getByRole('button', { name: 'Explain match…' }).click()
   const why = page.getByRole('dialog')
   // The focus used to be on the title, beside the only field.
   await expect(why.getByLabel('Property')).toBeFocused()
   await why.getByLabel('Property').fill('alp_000002')
-  await why.getByRole('button', { name: 'Ask why' }).click()
+  await why.getByRole('button', { name: 'Explain', exact: true }).click()
   await expect(why.getByRole('list', { name: 'Conditions' })).toBeVisible()
   await page.keyboard.press('Escape')
 
-  await page.getByRole('button', { name: 'Every replica' }).click()
+  await page.getByRole('button', { name: 'Compare replicas' }).click()
   await expect(page.getByRole('dialog')).toContainText(/4 of 4 .*equal/)
 })
 
 test('choices of a field in a dialog are seen whole; Escape closes them first, then the dialog', async ({ page }) => {
-  await page.getByRole('button', { name: 'Why not…' }).click()
+  await page.getByRole('button', { name: 'Explain match…' }).click()
   const why = page.getByRole('dialog')
   const property = why.getByLabel('Property')
   await property.fill('alp_')
@@ -190,8 +190,8 @@ test('a shared link of a read opens the same request with its result; a saved re
   }
   expect(await violationsOf(page, 'light')).toEqual([])
 
-  await page.getByRole('button', { name: 'Remove…' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Remove the result' }).click()
+  await page.getByRole('button', { name: 'Delete…' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete result' }).click()
   await ready(page, 'playground')
   await page.goBack()
   await expect(page.getByText('There is no such saved result.')).toBeVisible()
@@ -229,7 +229,7 @@ test('what is written in a tab comes back with it, and a link to more than an ad
 
   await page.reload()
   await ready(page)
-  await expect(page.getByText(/^What you wrote in this tab is back/)).toBeVisible()
+  await expect(page.getByText(/^Draft restored from/)).toBeVisible()
   await expect(json()).toHaveValue(`${long} and more`)
   await expect(json()).toHaveAccessibleDescription(/Line 1, column/)
 
@@ -238,7 +238,7 @@ test('what is written in a tab comes back with it, and a link to more than an ad
   await page.goto(`/playground?q=${q}`)
   await ready(page)
   await expect(page.getByRole('form', { name: 'Request' })).toHaveAttribute('data-command', 'GETSEGMENTS')
-  await expect(page.getByText(/^What you wrote in this tab is back/)).toHaveCount(0)
+  await expect(page.getByText(/^Draft restored from/)).toHaveCount(0)
 
   const other = await context.newPage()
   await other.goto(link)

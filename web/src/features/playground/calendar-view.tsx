@@ -1,23 +1,21 @@
 'use client'
-/** Property × date: price as colour and number, rooms left beneath; none left is hatched and says 0. */
+/** Property × date: price as colour and number with rooms left below; sold-out nights are hatched. */
 import clsx from 'clsx'
 import { type KeyboardEvent, memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { day, price, weekday } from '../../lib/format.ts'
 import { Spacer, useVirtualRows } from '../../ui/virtual-rows.tsx'
+import * as copy from './copy.ts'
 import type { Stay } from './rows.ts'
 import { totalOf } from './rows.ts'
 import { type Scale, STEPS, scaleOf, stepOf } from './scale.ts'
 
-/** Of a row in widths of the page's letters, as `h-9` has it, and the pixel between two rows. */
+/** Row height in rem, equal to `h-9`, and the gap between rows in pixels. */
 const ROW_REM = 2.25
 const GAP = 1
 const HEAD_HEIGHT = 40
 const OVERSCAN = 2
 const FIRST_HEIGHT = 480
-/**
- * Ground and ink of each step: black or white, whichever is easier to read on it
- * (docs/design/control-plane.md#appearance).
- */
+/** Background of each step with black or white text, by contrast (docs/design/control-plane.md#appearance). */
 const COLOURS = [
   'bg-price-1 text-[#fff]',
   'bg-price-2 text-[#fff]',
@@ -38,9 +36,9 @@ type CalendarProps = {
 export function CalendarView({ stays, roomType, selected, onSelect }: CalendarProps) {
   const scroller = useRef<HTMLDivElement>(null)
   const [at, setAt] = useState<readonly [number, number]>([0, 0])
-  const isGoing = useRef(false)
+  const isMoving = useRef(false)
   const dates = stays[0]?.days.map(({ date }) => date) ?? []
-  // Only the rows in sight are in the page: thousands of cells would take longer than the query.
+  // Only visible rows are rendered: thousands of cells would take longer than the query.
   const [height] = useState(rowHeight)
   const getItemKey = useCallback((index: number) => stays[index]?.propertyId ?? index, [stays])
   const rows = useVirtualRows({
@@ -52,19 +50,19 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
     overscan: OVERSCAN,
     getItemKey,
   })
-  // A cell that the keys go to may be drawn only once its row is in sight.
+  // The target cell of a key may be rendered only after its row has scrolled into view.
   useLayoutEffect(() => {
-    if (!isGoing.current) return
+    if (!isMoving.current) return
     const cell = scroller.current?.querySelector<HTMLElement>(`[data-at="${at.join(',')}"]`)
     if (!cell) return
-    isGoing.current = false
+    isMoving.current = false
     cell.focus()
   })
   const scale = useMemo(() => scaleOf(stays.flatMap(({ days }) => days.map(({ finalPrice }) => finalPrice))), [stays])
   const widths = useMemo(() => widthsOf(stays), [stays])
   const goTo = (row: number, column: number) => {
     const to = [clamp(row, stays.length), clamp(column, dates.length)] as const
-    isGoing.current = true
+    isMoving.current = true
     setAt(to)
     rows.scrollTo(to[0])
   }
@@ -87,22 +85,22 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
     else return
     event.preventDefault()
   }
-  // Tab comes into the grid also when the cell that was left last is out of sight.
+  // Tab enters the grid also when the last active cell is not rendered.
   const entry = rows.items.some(({ index }) => index === at[0]) ? at : ([rows.items[0]?.index ?? 0, at[1]] as const)
   return (
     <div className="flex min-w-0 flex-col gap-2">
       <Legend scale={scale} />
       <div ref={scroller} className="max-h-[min(60vh,48rem)] scroll-ps-32 scroll-pt-10 overflow-auto">
         <table
-          // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: arrows move in it, as in a grid.
+          // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: arrow keys move between its cells.
           role="grid"
-          aria-label="Prices by property and date"
+          aria-label={copy.calendar.label}
           aria-rowcount={stays.length + 1}
           onKeyDown={onKeyDown}
           className="table-fixed border-separate border-spacing-px text-table"
           style={{ width: 'min-content' }}
         >
-          {/* Fixed: rows that come into sight must not move the columns. */}
+          {/* Fixed widths: scrolling must not move the columns. */}
           <colgroup>
             <col style={{ width: `${widths.property}ch` }} />
             {dates.map((date) => (
@@ -116,7 +114,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
                 scope="col"
                 className="sticky start-0 top-0 z-20 bg-surface pe-3 text-start font-normal text-small text-text-3"
               >
-                property
+                {copy.calendar.property}
               </th>
               {dates.map((date) => (
                 <th
@@ -130,7 +128,7 @@ export function CalendarView({ stays, roomType, selected, onSelect }: CalendarPr
                 </th>
               ))}
               <th scope="col" className="sticky top-0 z-10 bg-surface px-2 text-end font-normal text-small text-text-3">
-                total
+                {copy.calendar.total}
               </th>
             </tr>
           </thead>
@@ -168,13 +166,13 @@ type NightsProps = {
   readonly scale: Scale
   readonly roomType: string
   readonly isSelected: boolean
-  /** The column that Tab comes to; -1 for none. */
+  /** Column of the tab stop; -1 for none. */
   readonly entry: number
   readonly onSelect: (id: string) => void
   readonly onArrive: (at: readonly [number, number]) => void
 }
 
-/** One property's row; not drawn anew while others scroll by. */
+/** The row of one property, memoized for scrolling. */
 const Nights = memo(function Nights(props: NightsProps) {
   const { stay, row, scale, roomType, isSelected, entry, onSelect, onArrive } = props
   return (
@@ -189,7 +187,7 @@ const Nights = memo(function Nights(props: NightsProps) {
         {stay.propertyId}
       </th>
       {stay.days.map((night, column) => {
-        const left = night.availability === 0 ? 'none left' : `${night.availability} left`
+        const left = night.availability === 0 ? copy.calendar.noneLeft : copy.calendar.left(night.availability)
         return (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the grid handles its keys.
           <td
@@ -212,7 +210,7 @@ const Nights = memo(function Nights(props: NightsProps) {
               night.availability === 0 && 'hatch',
             )}
           >
-            {`${price(night.finalPrice)}\n${night.availability} left`}
+            {`${price(night.finalPrice)}\n${copy.calendar.left(night.availability)}`}
           </td>
         )
       })}
@@ -221,12 +219,12 @@ const Nights = memo(function Nights(props: NightsProps) {
   )
 })
 
-/** Pixels. All rows are as high, however large the letters are. */
+/** Row height in pixels, for any font size. */
 function rowHeight(): number {
   return Number.parseFloat(getComputedStyle(document.documentElement).fontSize) * ROW_REM + GAP
 }
 
-/** Of the columns, in widths of a digit, with some room at the sides. */
+/** Column widths in digits, with padding. */
 function widthsOf(stays: readonly Stay[]): { property: number; night: number; total: number } {
   const longest = (texts: readonly string[]) => texts.reduce((most, { length }) => Math.max(most, length), 5)
   return {
@@ -244,18 +242,18 @@ function Legend({ scale }: { readonly scale: Scale }) {
   return (
     <div
       role="img"
-      aria-label={`Colours from ${price(scale.from)} to ${price(scale.to)}`}
+      aria-label={copy.calendar.legend(price(scale.from), price(scale.to))}
       className="flex items-center gap-2 text-small text-text-3"
     >
-      <span>≤ {price(scale.from)}</span>
+      <span>{copy.calendar.atMost(price(scale.from))}</span>
       <span aria-hidden="true" className="flex">
         {Array.from({ length: STEPS }, (_, n) => (
           <span key={COLOURS[n]} className={clsx('size-4', COLOURS[n])} />
         ))}
       </span>
-      <span>≥ {price(scale.to)} a night</span>
+      <span>{copy.calendar.atLeast(price(scale.to))}</span>
       <span className="hatch ms-3 inline-block size-4 border border-line" aria-hidden="true" />
-      <span>none left</span>
+      <span>{copy.calendar.noneLeft}</span>
     </div>
   )
 }

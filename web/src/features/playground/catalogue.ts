@@ -1,5 +1,6 @@
-/** How the fields of the table of commands are asked for: widgets, words and bounds by their names. */
-import { COMMAND_LIST, COMMANDS, type CommandGroup, type CommandName, type FieldSpec } from '@vacancy/shared/wire'
+/** Maps fields of the command table to inputs: widget, completions and bounds. */
+import { COMMAND_LIST, COMMANDS, type CommandName, type FieldSpec } from '@vacancy/shared/wire'
+import * as copy from './copy.ts'
 
 export type QueryCommand = Exclude<CommandName, 'LOGIN'>
 export type WordKind = 'segment' | 'area' | 'type' | 'category' | 'room_type' | 'amenity' | 'rate_feature' | 'property'
@@ -46,56 +47,28 @@ export function labelOf(command: QueryCommand, field: string): string {
   return label ?? `${field.charAt(0).toUpperCase()}${field.slice(1)}`
 }
 
-/** Seen at once: what is required, and the filters most searches use. */
+/** Shown without expanding, like required fields: the filters that most searches use. */
 const FIRST = new Set(['area', 'stars', 'finalPrice', 'availability', 'rateFeatures', 'amenities'])
 
 export function isFirst(spec: FieldSpec, isGiven: boolean): boolean {
   return spec.required || isGiven || FIRST.has(spec.name)
 }
 
-const GROUPS: { readonly [group in CommandGroup]: string } = {
-  search: 'Search',
-  shard: 'Shard',
-  properties: 'Properties',
-  packages: 'Packages',
-  availability: 'Availability',
-  connection: 'Connection',
-}
-
-export const TITLES: { readonly [command in QueryCommand]: string } = {
-  GETCODECS: 'Rate features',
-  GETSEGMENTS: 'Segments',
-  SETPROP: 'Set a property',
-  SEARCHPROP: 'Search properties',
-  SEARCHAVAIL: 'Search availability',
-  SETROOMPKG: 'Set a package',
-  SETROOMAVL: 'Set rooms left',
-  INCROOMAVL: 'Give rooms back',
-  DECROOMAVL: 'Take rooms',
-  PROPEXIST: 'Does a property exist',
-  PROPROOMEXIST: 'Does a room type exist',
-  PROPROOMLIST: 'Room types of a property',
-  PROPROOMDATELIST: 'Dates of a room type',
-  GETPROPROOMDAY: 'Package of a night',
-  DELPROP: 'Delete a property',
-  DELSEGMENT: 'Delete a segment',
-  DELPROPDAY: 'Delete a day of a property',
-  DELPROPROOM: 'Delete a room type',
-  DELROOMDAY: 'Delete a package',
-}
-
 export type CommandChoice = { readonly name: QueryCommand; readonly title: string; readonly isWrite: boolean }
 
-/** Commands by group: searches first, what deletes last. */
+/** Commands by group: searches first, deletes last. */
 export function commandGroups(): { readonly label: string; readonly commands: CommandChoice[] }[] {
   const choices = COMMAND_LIST.filter(({ name }) => name !== 'LOGIN').map((spec) => ({
     name: spec.name as QueryCommand,
-    title: TITLES[spec.name as QueryCommand],
+    title: copy.commandTitles[spec.name as QueryCommand],
     isWrite: spec.access === 'write',
-    group: spec.name.startsWith('DEL') ? 'Delete' : GROUPS[spec.group],
+    group: spec.name.startsWith('DEL') ? ('delete' as const) : spec.group,
   }))
-  const order = ['Search', 'Packages', 'Properties', 'Shard', 'Availability', 'Delete']
-  return order.map((label) => ({ label, commands: choices.filter(({ group }) => group === label) }))
+  const order = ['search', 'packages', 'properties', 'shard', 'availability', 'delete'] as const
+  return order.map((name) => ({
+    label: copy.commandGroups[name],
+    commands: choices.filter(({ group }) => group === name),
+  }))
 }
 
 export function isWrite(command: CommandName): boolean {

@@ -1,13 +1,14 @@
 'use client'
-/** The dates of a stay: typed, or picked in a month; days that cannot be chosen are marked and say why. */
+/** Dates of a stay: typed, or picked in a calendar that explains disabled days. */
 import { lazy, Suspense, useState } from 'react'
 import { day as dayText } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { Skeleton } from '../../ui/panel.tsx'
+import * as copy from './copy.ts'
 import { type Bounds, countText, formatDates, parseDates } from './dates.ts'
 
-// Comes when the first calendar opens.
+// Loaded when the first calendar opens.
 const MonthGrid = lazy(() => import('./month-grid.tsx'))
 
 export type DatesProps = {
@@ -15,7 +16,7 @@ export type DatesProps = {
   readonly value: readonly string[]
   readonly onChange: (dates: readonly string[]) => void
   readonly bounds: Bounds
-  /** Whose nights without packages are marked. */
+  /** Segment whose nights without packages are marked. */
   readonly segment: string | undefined
   readonly required: boolean
   readonly error?: string | undefined
@@ -30,8 +31,8 @@ export function DatesField(props: DatesProps) {
   const typed = text === undefined ? undefined : parseDates(text)
   const { datesMax, window } = bounds
   const limits = [
-    datesMax !== null && !single ? `${datesMax} dates at most` : '',
-    window ? `held: ${dayText(window.from)} – ${dayText(window.to, true)}` : '',
+    datesMax !== null && !single ? copy.dates.max(datesMax) : '',
+    window ? copy.dates.data(dayText(window.from), dayText(window.to, true)) : '',
   ].filter(Boolean)
   const counted = single || value.length === 0 ? '' : countText(value)
   return (
@@ -49,7 +50,7 @@ export function DatesField(props: DatesProps) {
             className="h-6 px-1.5 text-small"
             onClick={() => setOpen(!isOpen)}
           >
-            {isOpen ? 'Close calendar' : 'Calendar'}
+            {isOpen ? copy.dates.closeCalendar : copy.dates.openCalendar}
           </Button>
         }
       >

@@ -1,14 +1,15 @@
-/** Nights of a stay as they are typed and picked: `2026-11-20..2026-11-24`, `2026-11-20+4`, or dates with commas. */
+/** Typed dates of a stay: `2026-11-20..2026-11-24`, `2026-11-20+4`, or dates separated by commas. */
+import * as copy from './copy.ts'
 
 const DAY_MS = 86_400_000
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 const SPAN_MAX = 366
 
-/** Day number of a date; undefined for what is none. */
+/** Day number of a date; undefined for an invalid one. */
 export function dayOf(date: string): number | undefined {
   if (!DATE.test(date)) return undefined
   const ms = Date.parse(`${date}T00:00:00Z`)
-  // The platform takes 31 February for 3 March.
+  // The platform parses 31 February as 3 March.
   return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== date ? undefined : ms / DAY_MS
 }
 
@@ -33,16 +34,16 @@ export function parseDates(text: string): Typed {
     const first = dayOf(from)
     const last = to !== undefined ? dayOf(to) : first === undefined ? undefined : first + Number(more ?? 0)
     if (first === undefined || last === undefined) {
-      return { ok: false, reason: `${part} is no date: 2026-11-20, 2026-11-20..2026-11-24 or 2026-11-20+4` }
+      return { ok: false, reason: copy.dates.notADate(part) }
     }
-    if (last < first) return { ok: false, reason: `${part} ends before it begins` }
-    if (last - first >= SPAN_MAX) return { ok: false, reason: `${part} is longer than a year` }
+    if (last < first) return { ok: false, reason: copy.dates.endsEarly(part) }
+    if (last - first >= SPAN_MAX) return { ok: false, reason: copy.dates.tooLong(part) }
     for (let day = first; day <= last; day++) dates.push(dateOf(day))
   }
   return { ok: true, dates: [...new Set(dates)].sort() }
 }
 
-/** As short as it can be typed. */
+/** The shortest text that parses to the dates. */
 export function formatDates(dates: readonly string[]): string {
   const parts: string[] = []
   for (const run of runsOf(dates)) {
@@ -53,7 +54,7 @@ export function formatDates(dates: readonly string[]): string {
   return parts.join(', ')
 }
 
-/** Dates that follow each other, together. What is no date stands alone. */
+/** Groups consecutive dates. An invalid date is a group of its own. */
 function runsOf(dates: readonly string[]): string[][] {
   const runs: string[][] = []
   for (const date of [...dates].sort()) {
@@ -65,10 +66,9 @@ function runsOf(dates: readonly string[]): string[][] {
   return runs
 }
 
-/** "5 dates, 4 nights": who stays over five dates of a search pays for five, and leaves after the fourth of them. */
+/** "5 dates (4 nights)". */
 export function countText(dates: readonly string[]): string {
-  const n = dates.length
-  return `${n} ${n === 1 ? 'date' : 'dates'}, ${Math.max(0, n - 1)} ${n === 2 ? 'night' : 'nights'} between them`
+  return copy.dates.count(dates.length)
 }
 
 export type Bounds = {
@@ -77,22 +77,22 @@ export type Bounds = {
   readonly shard: string
 }
 
-/** Why a day cannot be chosen, in words; undefined when it can. `first` is the day that a range began with. */
+/** Why a day cannot be chosen; undefined when it can. `first` is the start of a range. */
 export function whyNotDay(day: number, { window, datesMax, shard }: Bounds, first?: number): string | undefined {
   const from = window && dayOf(window.from)
   const to = window && dayOf(window.to)
-  if (typeof from === 'number' && day < from) return `before the first day that ${shard} holds`
-  if (typeof to === 'number' && day > to) return `after the last day that ${shard} holds`
+  if (typeof from === 'number' && day < from) return copy.dates.before(shard)
+  if (typeof to === 'number' && day > to) return copy.dates.after(shard)
   if (first !== undefined && datesMax !== null && Math.abs(day - first) >= datesMax) {
-    return `${datesMax} dates at most on ${shard}`
+    return copy.dates.atMost(datesMax, shard)
   }
   return undefined
 }
 
-/** Packages by night, as the control plane tells them. */
+/** Number of packages by night. */
 export type Sold = { readonly window: Bounds['window']; readonly packages: readonly number[] }
 
-/** Whether it is known that nothing is on sale that night. */
+/** Whether the night is known to have no packages. */
 export function isUnsold(day: number, { window, packages }: Sold): boolean {
   const from = window && dayOf(window.from)
   return typeof from === 'number' && !packages[day - from]

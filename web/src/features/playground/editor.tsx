@@ -1,5 +1,5 @@
 'use client'
-/** The request in three views of one value: form, JSON, wire. */
+/** Edits the request as form, JSON or wire frame: three views of one value. */
 import type { PlaygroundShard } from '@vacancy/shared/contract'
 import { COMMANDS, type FieldSpec } from '@vacancy/shared/wire'
 import clsx from 'clsx'
@@ -9,6 +9,7 @@ import { Button } from '../../ui/button.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import { isFirst } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { FieldInput } from './field-input.tsx'
 import { type Compiled, type Draft, jsonOf, parseRequest, withField } from './request.ts'
 import { PasteFrame, WireView } from './wire-view.tsx'
@@ -18,17 +19,17 @@ type EditorProps = {
   readonly onDraft: (draft: Draft) => void
   readonly compiled: Compiled
   readonly shard: PlaygroundShard | null
-  /** The run was tried with a request that cannot be sent: what is missing is shown. */
+  /** A run was attempted: missing fields are shown as errors. */
   readonly isTried: boolean
-  /** Text of the JSON view that is no request yet: it stays as it is; the form shows the last request that was. */
+  /** JSON text that is not a valid request; the form shows the last valid one. */
   readonly text: string | undefined
   readonly onText: (text: string | undefined) => void
 }
 
 const VIEWS = [
-  { id: 'form', label: 'Form' },
-  { id: 'json', label: 'JSON' },
-  { id: 'wire', label: 'Wire' },
+  { id: 'form', label: copy.editor.form },
+  { id: 'json', label: copy.editor.json },
+  { id: 'wire', label: copy.editor.wire },
 ] as const
 
 export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText }: EditorProps) {
@@ -41,13 +42,13 @@ export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText 
     onDraft(next)
   }
   return (
-    <ViewTabs label="Request as" value={view} onChange={setView} tabs={VIEWS}>
+    <ViewTabs label={copy.editor.label} value={view} onChange={setView} tabs={VIEWS}>
       {isStuck && view !== 'json' && (
         <Banner
           level="warn"
-          title={`The JSON is wrong in line ${parsed.line}: this is the last request that could be read.`}
+          title={copy.editor.jsonError(parsed.line)}
           className="mb-3"
-          actions={<Button onClick={() => onText(undefined)}>Drop the JSON text</Button>}
+          actions={<Button onClick={() => onText(undefined)}>{copy.editor.discardJson}</Button>}
         />
       )}
       {view === 'form' && (
@@ -63,9 +64,9 @@ export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText 
       )}
       {view === 'json' && (
         <Field
-          label="Request as JSON"
-          error={isStuck ? `Line ${parsed.line}, column ${parsed.column}: ${parsed.reason}` : undefined}
-          hint="Numbers beyond 9 007 199 254 740 991 are written as text."
+          label={copy.editor.jsonField}
+          error={isStuck ? copy.editor.errorAt(parsed.line, parsed.column, parsed.reason) : undefined}
+          hint={copy.editor.jsonHint}
         >
           {(wire) => (
             <TextArea
@@ -91,14 +92,14 @@ export function Editor({ draft, onDraft, compiled, shard, isTried, text, onText 
         <>
           {compiled.ok ? (
             <WireView
-              label="The frame of the request"
+              label={copy.editor.requestFrame}
               bytes={compiled.frame}
               lit={lit}
               onLight={setLit}
-              note="the correlation id is set when it is sent"
+              note={copy.editor.correlationNote}
             />
           ) : (
-            <Banner level="warn" title={`There are no bytes yet: ${compiled.reason}`} />
+            <Banner level="warn" title={copy.editor.incomplete(compiled.reason)} />
           )}
           <PasteFrame onRequest={(pasted) => change({ ...draft, ...pasted })} />
         </>
@@ -121,11 +122,11 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
   const segment = draft.fields['segment']
   const errorOf = ({ name }: FieldSpec) => {
     if (compiled.ok || compiled.field !== name) return undefined
-    // What is not filled in yet is no fault until somebody tries to run it.
+    // An empty field is an error only after an attempt to run.
     return isGiven(name) || isTried ? compiled.reason : undefined
   }
   const input = (spec: FieldSpec) => (
-    // biome-ignore lint/a11y/noStaticElementInteractions: lights up the bytes of the field in the wire view.
+    // biome-ignore lint/a11y/noStaticElementInteractions: highlights the bytes of the field in the wire view.
     <div
       key={spec.name}
       data-field={spec.name}
@@ -153,7 +154,9 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
     <div className="grid grid-cols-1 items-start gap-3 sm:grid-cols-2">
       {first.map(input)}
       {first.length === 0 && (
-        <p className="text-text-2 sm:col-span-2">{COMMANDS[draft.command].summary} It needs no fields.</p>
+        <p className="text-text-2 sm:col-span-2">
+          {COMMANDS[draft.command].summary} {copy.editor.noFields}
+        </p>
       )}
       {others.length > 0 && (
         <Button
@@ -163,7 +166,7 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
           className="justify-self-start sm:col-span-2"
           onClick={() => setMore(!isMore)}
         >
-          {isMore ? 'Fewer fields' : `More fields (${others.length})`}
+          {isMore ? copy.editor.fewerFields : copy.editor.moreFields(others.length)}
         </Button>
       )}
       {isMore && others.map(input)}
@@ -174,8 +177,8 @@ function FormView({ draft, onDraft, shard, compiled, isTried, lit, onLight }: Fo
       )}
       {compiled.ok && (
         <details className="min-w-0 sm:col-span-2">
-          <summary className="py-1 text-small text-text-2">Its bytes ({compiled.frame.length})</summary>
-          <WireView label="The frame of the request" bytes={compiled.frame} lit={lit} onLight={onLight} />
+          <summary className="py-1 text-small text-text-2">{copy.editor.frameSize(compiled.frame.length)}</summary>
+          <WireView label={copy.editor.requestFrame} bytes={compiled.frame} lit={lit} onLight={onLight} />
         </details>
       )}
     </div>

@@ -1,5 +1,5 @@
 'use client'
-/** One field of a request, as its row in the table of commands says. */
+/** The input of one request field, chosen by its row of the command table. */
 import { useQuery } from '@tanstack/react-query'
 import type { PlaygroundShard } from '@vacancy/shared/contract'
 import type { FieldSpec, JsonFieldValue } from '@vacancy/shared/wire'
@@ -9,6 +9,7 @@ import { count } from '../../lib/format.ts'
 import { Combobox, type ComboOptions, MultiCombobox } from '../../ui/combobox.tsx'
 import { Checkbox, Field, Input } from '../../ui/field.tsx'
 import { labelOf, type QueryCommand, type Widget, type WordKind, widgetOf } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { DatesField } from './date-range.tsx'
 
 export type FieldProps = {
@@ -17,7 +18,7 @@ export type FieldProps = {
   readonly value: JsonFieldValue | undefined
   readonly onChange: (value: JsonFieldValue | undefined) => void
   readonly shard: PlaygroundShard | null
-  /** Of the request, for names that belong to a segment. */
+  /** Segment of the request, for names within it. */
   readonly segment: string | undefined
   readonly error: string | undefined
 }
@@ -26,7 +27,11 @@ export function FieldInput(props: FieldProps): ReactNode {
   const { command, spec, value, onChange, shard, segment, error } = props
   const widget = widgetOf(spec)
   const label = labelOf(command, spec.name)
-  const bounds = { window: shard?.window ?? null, datesMax: shard?.datesMax ?? null, shard: shard?.id ?? 'the shard' }
+  const bounds = {
+    window: shard?.window ?? null,
+    datesMax: shard?.datesMax ?? null,
+    shard: shard?.id ?? copy.page.anyShard,
+  }
   const unknown = useUnknown(widget, props)
   const dates = typeof value === 'string' ? [value] : Array.isArray(value) ? value : []
   if (widget.as === 'dates' || widget.as === 'date') {
@@ -66,24 +71,23 @@ export function FieldInput(props: FieldProps): ReactNode {
 
 function hintOf(widget: Widget, spec: FieldSpec, { value, shard }: FieldProps, unknown: readonly string[]): string {
   if (widget.as === 'words' || widget.as === 'word') {
-    return unknown.length === 0 ? '' : `Not in use on ${shard?.id}: ${unknown.join(', ')}`
+    return unknown.length === 0 ? '' : copy.fields.unused(shard?.id, unknown.join(', '))
   }
-  if (spec.name === 'limit' && shard?.queryLimit)
-    return `1 to ${count(shard.queryLimit)}; ${count(shard.queryLimit)} when empty.`
+  if (spec.name === 'limit' && shard?.queryLimit) return copy.fields.limitHint(count(shard.queryLimit))
   return widget.as === 'number' && value === undefined ? spec.summary : ''
 }
 
-/** What the control plane tells at once. */
+/** Completions per response of the control plane. */
 const WORDS_MAX = 200
 const SETTLED_MS = 500
 const KNOWN_MS = 60_000
 const UNKNOWN_NAMED = 5
 
-/** Values that the data has not, or no more: they are kept, and named. Of properties there are too many to look. */
+/** Values that the data does not contain, shown as a hint. Properties are not checked: there are too many. */
 function useUnknown(widget: Widget, { value, shard, segment }: FieldProps): readonly string[] {
   const kind = 'kind' in widget && widget.kind !== 'property' ? widget.kind : undefined
   const [settled, setSettled] = useState(value)
-  // What is being typed is on its way to a name.
+  // Waits for a pause in typing.
   useEffect(() => {
     const timer = setTimeout(() => setSettled(value), SETTLED_MS)
     return () => clearTimeout(timer)
@@ -93,15 +97,15 @@ function useUnknown(widget: Widget, { value, shard, segment }: FieldProps): read
     queryKey: ['playground-unknown', shard?.id, kind, segment, given],
     queryFn: async ({ signal }) => {
       if (kind === undefined) return []
-      const ask = (prefix: string) =>
+      const complete = (prefix: string) =>
         call('GET /api/v1/words', { query: queryOf(shard?.id, kind, segment, prefix), signal })
-      const all = await ask('')
+      const all = await complete('')
       const known = new Set(all.words.map(({ word }) => word))
-      const doubted = given.filter((one) => !known.has(one)).slice(0, UNKNOWN_NAMED)
-      if (!all.more) return doubted
-      // More names than one answer has: by their beginning, where the whole name comes first.
-      const isThere = await Promise.all(doubted.map(async (one) => (await ask(one)).words[0]?.word === one))
-      return doubted.filter((_, at) => !isThere[at])
+      const candidates = given.filter((one) => !known.has(one)).slice(0, UNKNOWN_NAMED)
+      if (!all.more) return candidates
+      // More names than one response holds: look up each as a prefix, where an exact match comes first.
+      const isThere = await Promise.all(candidates.map(async (one) => (await complete(one)).words[0]?.word === one))
+      return candidates.filter((_, at) => !isThere[at])
     },
     enabled: kind !== undefined && shard !== null && given.length > 0,
     staleTime: KNOWN_MS,
@@ -154,7 +158,7 @@ type NumberProps = {
   readonly onChange: (value: JsonFieldValue | undefined) => void
 }
 
-/** What is typed stays as it is typed until it is left: "1." is on the way to a number. */
+/** Keeps the typed text until blur, since "1." may become a number. */
 function NumberInput({ wire, widget, value, onChange }: NumberProps) {
   const [text, setText] = useState<string>()
   const own = value === undefined ? '' : String(value)
@@ -169,7 +173,7 @@ function NumberInput({ wire, widget, value, onChange }: NumberProps) {
         const typed = target.value.trim()
         setText(target.value)
         const number = Number(typed)
-        // Text that is no number is kept in the request, where the check names it.
+        // Text that is not a number stays in the request, whose check reports it.
         onChange(
           typed === '' ? undefined : Number.isNaN(number) || !Number.isSafeInteger(Math.trunc(number)) ? typed : number,
         )
@@ -188,7 +192,7 @@ function FeatureBoxes({
   error,
 }: FieldProps & { readonly label: string; readonly features: readonly string[] }) {
   const chosen = Array.isArray(value) ? value : []
-  // What the codec list no longer has is kept, and marked by the check of the node.
+  // Names missing from the codec list are kept; the node reports them.
   const shown = [...features, ...chosen.filter((name) => !features.includes(name))]
   return (
     <fieldset className="min-w-0">
@@ -197,7 +201,7 @@ function FeatureBoxes({
         {shown.map((name) => (
           <Checkbox
             key={name}
-            label={features.includes(name) ? name : `${name} (not in the codec list)`}
+            label={features.includes(name) ? name : copy.fields.notInCodecs(name)}
             checked={chosen.includes(name)}
             onChange={({ target }) => {
               const next = target.checked ? [...chosen, name] : chosen.filter((other) => other !== name)
@@ -211,7 +215,7 @@ function FeatureBoxes({
   )
 }
 
-/** Names in use with the number of their properties, from the live data. */
+/** Completions from live data, with the number of properties of each. */
 export function wordsOf(shard: string | undefined, kind: WordKind, segment: string | undefined): ComboOptions {
   return async (prefix, signal) => {
     if (kind === 'property' && !segment) return []

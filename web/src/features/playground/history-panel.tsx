@@ -1,10 +1,10 @@
 'use client'
-/** Own runs, saved queries and saved results, below the editor. */
+/** Panels below the editor: own runs, saved queries and saved results. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { HistoryEntry, SavedQuery, SavedResultLine } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
-import { clock, count, counted, day, micros, NONE } from '../../lib/format.ts'
+import { clock, count, day, micros, NONE } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
@@ -14,24 +14,24 @@ import { Link } from '../../ui/link.tsx'
 import { EmptyState, Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { TITLES } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { type Draft, differencesOf } from './request.ts'
 
 export const HISTORY_KEY = ['playground-history'] as const
 export const RESULTS_KEY = ['saved-results'] as const
 
-/** How a run went: a count of null is a failure. */
-type Went = Pick<HistoryEntry, 'count' | 'totalMicros'>
+/** Outcome of a run; a count of null is a failure. */
+type Outcome = Pick<HistoryEntry, 'count' | 'totalMicros'>
 
 type HistoryProps = {
   readonly draft: Draft
-  /** How the last run of the page went. */
-  readonly last: Went | undefined
+  /** Outcome of the last run of the page. */
+  readonly last: Outcome | undefined
   readonly onUse: (draft: Draft, entry: HistoryEntry) => void
   readonly onCompare: (entry: HistoryEntry) => void
 }
 
-/** What an entry asked for, as a request. */
+/** The request of an entry. */
 export function draftOf({
   shard,
   node,
@@ -60,32 +60,26 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
   const forget = useMutation({ mutationFn: () => call('DELETE /api/v1/history'), onSuccess: refresh, onError: fail })
   return (
     <Panel
-      title="History"
+      title={copy.history.title}
       query={query}
       actions={
         <Button kind="quiet" busy={forget.isPending} onClick={() => forget.mutate()}>
-          Forget what is not pinned
+          {copy.history.clearUnpinned}
         </Button>
       }
     >
       {({ entries, total }) => (
         <div className="flex min-w-0 flex-col gap-2">
-          <Field label="Search the history" className="max-w-80">
+          <Field label={copy.history.search} className="max-w-80">
             {(wire) => (
               <Input {...wire} type="search" value={search} onChange={({ target }) => setSearch(target.value)} />
             )}
           </Field>
           {entries.length === 0 ? (
-            <EmptyState
-              text={
-                search === ''
-                  ? 'Nothing was run yet. Each run is kept here, without its rows.'
-                  : `No run has ${search} in it.`
-              }
-            />
+            <EmptyState text={search === '' ? copy.history.empty : copy.history.noMatch(search)} />
           ) : (
             <Table
-              label="Runs"
+              label={copy.history.table}
               rows={entries}
               total={total}
               rowKey={({ id }) => id}
@@ -93,48 +87,55 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
               columns={[
                 {
                   id: 'at',
-                  header: 'when',
+                  header: copy.history.time,
                   rank: 2,
                   cell: ({ at }) => <span data-tip={at}>{`${day(at)} ${clock(at)}`}</span>,
                 },
                 {
                   id: 'query',
-                  header: 'query',
+                  header: copy.history.query,
                   rowHeader: true,
                   cell: (entry) => (
                     <span className="block max-w-[45vw] truncate sm:max-w-[60ch]">
-                      {TITLES[entry.command]} <span className="font-mono text-small text-text-3">{briefOf(entry)}</span>
+                      {copy.commandTitles[entry.command]}{' '}
+                      <span className="font-mono text-small text-text-3">{briefOf(entry)}</span>
                     </span>
                   ),
                 },
                 {
                   id: 'count',
-                  header: 'rows',
+                  header: copy.history.rows,
                   end: true,
                   cell: (entry) =>
                     entry.ok ? (
                       count(entry.count)
                     ) : (
                       <span className="text-crit" data-tip={entry.error}>
-                        failed
+                        {copy.history.failed}
                       </span>
                     ),
                 },
-                { id: 'time', header: 'time', end: true, rank: 2, cell: ({ totalMicros }) => micros(totalMicros) },
+                {
+                  id: 'time',
+                  header: copy.history.duration,
+                  end: true,
+                  rank: 2,
+                  cell: ({ totalMicros }) => micros(totalMicros),
+                },
                 {
                   id: 'actions',
-                  header: 'actions',
+                  header: copy.history.actions,
                   rank: 2,
                   cell: (entry) => (
                     <span className="flex">
                       <IconButton
-                        label={entry.pinned ? 'Let go' : 'Pin'}
+                        label={entry.pinned ? copy.history.unpin : copy.history.pin}
                         icon="star"
                         pressed={entry.pinned}
                         onClick={(event) => stop(event, () => pin.mutate(entry))}
                       />
                       <IconButton
-                        label="Compare with the current request"
+                        label={copy.history.compare}
                         icon="not-equal"
                         onClick={(event) =>
                           stop(event, () => {
@@ -156,7 +157,7 @@ export function HistoryPanel({ draft, last, onUse, onCompare }: HistoryProps) {
   )
 }
 
-/** A row opens when it is clicked; its buttons do something else. */
+/** Keeps a click on a button from opening its row. */
 function stop(event: { stopPropagation(): void }, act: () => void): void {
   event.stopPropagation()
   act()
@@ -177,26 +178,24 @@ function DiffDialog({
 }: {
   readonly entry: HistoryEntry
   readonly draft: Draft
-  readonly last: Went | undefined
+  readonly last: Outcome | undefined
   readonly onClose: () => void
 }) {
   const differences = differencesOf(draftOf(entry), draft)
   return (
-    <Dialog open onClose={onClose} title={`The run of ${clock(entry.at)} and the current request`}>
-      <p className="pb-3">
-        Then {wentText(entry)}; {last ? `the last run here ${wentText(last)}.` : 'nothing was run here yet.'}
-      </p>
+    <Dialog open onClose={onClose} title={copy.history.compareTitle(clock(entry.at))}>
+      <p className="pb-3">{copy.history.outcomes(outcomeText(entry), last && outcomeText(last))}</p>
       {differences.length === 0 ? (
-        <p>They ask for the same.</p>
+        <p>{copy.history.identical}</p>
       ) : (
         <Table
-          label="Differences"
+          label={copy.history.differences}
           rows={differences}
           rowKey={({ what }) => what}
           columns={[
-            { id: 'what', header: 'what', rowHeader: true, cell: ({ what }) => what },
-            { id: 'from', header: 'then', cell: ({ from }) => from },
-            { id: 'to', header: 'now', cell: ({ to }) => to },
+            { id: 'what', header: copy.history.field, rowHeader: true, cell: ({ what }) => what },
+            { id: 'from', header: copy.history.before, cell: ({ from }) => from },
+            { id: 'to', header: copy.history.now, cell: ({ to }) => to },
           ]}
         />
       )}
@@ -204,8 +203,8 @@ function DiffDialog({
   )
 }
 
-function wentText({ count: rows, totalMicros }: Went): string {
-  return rows === null ? 'failed' : `${counted(rows, 'row')} in ${micros(totalMicros)}`
+function outcomeText({ count: rows, totalMicros }: Outcome): string {
+  return copy.history.outcome(rows, micros(totalMicros))
 }
 
 export function SavedPanel() {
@@ -218,53 +217,63 @@ export function SavedPanel() {
     mutationFn: ({ id }: SavedQuery) => call('DELETE /api/v1/saved-queries/{id}', { params: { id } }),
     onSuccess: (_, { name }) => {
       void queries.invalidateQueries({ queryKey: ['saved-queries'] })
-      toast({ message: `${name} was removed` })
+      toast({ message: copy.savedQueries.deleted(name) })
     },
     onError: (error) => toast({ message: error.message, level: 'crit' }),
   })
   return (
     <Panel
-      title="Saved queries"
+      title={copy.savedQueries.title}
       query={query}
       isEmpty={({ queries: saved }) => saved.length === 0}
-      empty={{ text: 'No query is saved yet. Save one, and {{name}} in its texts becomes an input.' }}
+      empty={{ text: copy.savedQueries.empty }}
     >
       {({ queries: saved }) => (
         <Table
-          label="Saved queries"
+          label={copy.savedQueries.title}
           rows={saved}
           rowKey={({ id }) => id}
           href={({ id }) => routes.savedQuery(id)}
           columns={[
             {
               id: 'folder',
-              header: 'folder',
+              header: copy.savedQueries.folder,
               rank: 2,
               cell: ({ folder }) => folder || NONE,
               compare: (a, b) => (a.folder < b.folder ? -1 : 1),
             },
             {
               id: 'name',
-              header: 'name',
+              header: copy.savedQueries.name,
               rowHeader: true,
               cell: ({ id, name }) => <Link href={routes.savedQuery(id)}>{name}</Link>,
               compare: (a, b) => (a.name < b.name ? -1 : 1),
             },
-            { id: 'command', header: 'command', rank: 3, cell: ({ command }) => TITLES[command] },
-            { id: 'owner', header: 'owner', rank: 3, cell: ({ owner, mine }) => (mine ? 'you' : owner) },
+            {
+              id: 'command',
+              header: copy.savedQueries.command,
+              rank: 3,
+              cell: ({ command }) => copy.commandTitles[command],
+            },
+            {
+              id: 'owner',
+              header: copy.savedQueries.owner,
+              rank: 3,
+              cell: ({ owner, mine }) => (mine ? copy.savedQueries.you : owner),
+            },
             {
               id: 'visible',
-              header: 'seen by',
+              header: copy.savedQueries.visible,
               rank: 2,
-              cell: ({ visible }) => (visible === 'all' ? 'everybody' : 'you'),
+              cell: ({ visible }) => (visible === 'all' ? copy.savedQueries.everyone : copy.savedQueries.you),
             },
             {
               id: 'actions',
-              header: 'actions',
+              header: copy.savedQueries.actions,
               cell: (saved) =>
                 saved.mine && (
                   <IconButton
-                    label={`Remove ${saved.name}`}
+                    label={copy.savedQueries.delete(saved.name)}
                     icon="trash"
                     onClick={(event) => stop(event, () => remove.mutate(saved))}
                   />
@@ -284,14 +293,14 @@ export function SavedResultsPanel() {
   })
   return (
     <Panel
-      title="Saved results"
+      title={copy.savedResults.title}
       query={query}
       isEmpty={({ results }) => results.length === 0}
-      empty={{ text: 'No result is saved. “Share with result” keeps one with its request and times for 30 days.' }}
+      empty={{ text: copy.savedResults.empty }}
     >
       {({ results, total }) => (
         <Table
-          label="Saved results"
+          label={copy.savedResults.title}
           rows={results}
           total={total}
           rowKey={({ id }) => id}
@@ -299,16 +308,32 @@ export function SavedResultsPanel() {
           columns={[
             {
               id: 'taken',
-              header: 'taken',
+              header: copy.savedResults.taken,
               rank: 2,
               cell: ({ takenAt }) => <span data-tip={takenAt}>{`${day(takenAt)} ${clock(takenAt)}`}</span>,
               compare: (a, b) => (a.takenAt < b.takenAt ? -1 : 1),
             },
-            { id: 'query', header: 'query', rowHeader: true, cell: (line) => <ResultLink line={line} /> },
-            { id: 'count', header: 'rows', end: true, cell: (line) => count(line.count) },
-            { id: 'time', header: 'time', end: true, rank: 2, cell: ({ totalMicros }) => micros(totalMicros) },
-            { id: 'owner', header: 'by', rank: 3, cell: ({ owner, mine }) => (mine ? 'you' : owner) },
-            { id: 'expires', header: 'kept until', rank: 3, cell: ({ expiresAt }) => day(expiresAt) },
+            {
+              id: 'query',
+              header: copy.savedResults.query,
+              rowHeader: true,
+              cell: (line) => <ResultLink line={line} />,
+            },
+            { id: 'count', header: copy.savedResults.rows, end: true, cell: (line) => count(line.count) },
+            {
+              id: 'time',
+              header: copy.savedResults.duration,
+              end: true,
+              rank: 2,
+              cell: ({ totalMicros }) => micros(totalMicros),
+            },
+            {
+              id: 'owner',
+              header: copy.savedResults.owner,
+              rank: 3,
+              cell: ({ owner, mine }) => (mine ? copy.savedQueries.you : owner),
+            },
+            { id: 'expires', header: copy.savedResults.expires, rank: 3, cell: ({ expiresAt }) => day(expiresAt) },
           ]}
         />
       )}
@@ -319,7 +344,7 @@ export function SavedResultsPanel() {
 function ResultLink({ line }: { readonly line: SavedResultLine }) {
   return (
     <span className="block max-w-[45vw] truncate sm:max-w-[60ch]">
-      <Link href={routes.savedResult(line.id)}>{TITLES[line.command]}</Link>{' '}
+      <Link href={routes.savedResult(line.id)}>{copy.commandTitles[line.command]}</Link>{' '}
       <span className="font-mono text-small text-text-3">{briefOf(line)}</span>
     </span>
   )

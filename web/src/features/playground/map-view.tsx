@@ -1,15 +1,16 @@
 'use client'
-/** Properties on a plane of our own: no tiles, nothing is fetched from anywhere. Its twin is a table, one key away. */
+/** Properties on a plain map without tiles, so that nothing is fetched. One key shows them as a table. */
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { price } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { readColours } from '../../ui/colours.ts'
 import { Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import { type Arrow, hexagons, neighbourOf, type Point, type Projection, project, scaleBar } from './projection.ts'
 import type { Details } from './result-table.tsx'
 import { STEPS, scaleOf, stepOf } from './scale.ts'
 
-/** Beyond that many, points become hexagons with counts. */
+/** Above this number points become hexagons with counts. */
 const POINTS_MAX = 2_000
 const HEXAGON = 14
 const RADIUS = 5
@@ -17,7 +18,7 @@ const RADIUS = 5
 type MapProps = {
   readonly ids: readonly string[]
   readonly details: Details
-  /** Total of a stay, where there is one. */
+  /** Totals of stays by property. */
   readonly totals: ReadonlyMap<string, number>
   readonly selected: string | undefined
   readonly onSelect: (id: string) => void
@@ -71,41 +72,46 @@ export function MapView({ ids, details, totals, selected, onSelect }: MapProps) 
     event.preventDefault()
   }
   const chosen = selected === undefined ? undefined : details.get(selected)
-  if (places.length === 0) return <p className="text-text-2">No positions are known for these results yet.</p>
+  if (places.length === 0) return <p className="text-text-2">{copy.map.noPositions}</p>
   return (
     <div className="flex min-w-0 flex-col gap-2">
       <div className="flex flex-wrap items-center gap-2">
         <Button kind="quiet" icon={isList ? 'map' : 'table'} aria-pressed={isList} onClick={() => setList(!isList)}>
-          {isList ? 'Show the map' : 'Show as a list (L)'}
+          {isList ? copy.map.showMap : copy.map.showList}
         </Button>
         {places.length < ids.length && (
-          <span className="text-small text-text-3">{ids.length - places.length} without a position</span>
+          <span className="text-small text-text-3">{copy.map.withoutPosition(ids.length - places.length)}</span>
         )}
       </div>
       {isList ? (
         <Table
-          label="Places"
+          label={copy.map.list}
           rows={places}
           rowKey={({ id }) => id}
           onOpen={({ id }) => onSelect(id)}
           columns={[
             {
               id: 'id',
-              header: 'property',
+              header: copy.map.property,
               rowHeader: true,
               cell: ({ id }) => <span className="font-mono">{id}</span>,
             },
-            { id: 'area', header: 'area', cell: ({ area }) => area, compare: (a, b) => (a.area < b.area ? -1 : 1) },
+            {
+              id: 'area',
+              header: copy.map.area,
+              cell: ({ area }) => area,
+              compare: (a, b) => (a.area < b.area ? -1 : 1),
+            },
             {
               id: 'latitude',
-              header: 'latitude',
+              header: copy.map.latitude,
               end: true,
               cell: ({ latitude }) => latitude.toFixed(5),
               compare: (a, b) => a.latitude - b.latitude,
             },
             {
               id: 'longitude',
-              header: 'longitude',
+              header: copy.map.longitude,
               end: true,
               cell: ({ longitude }) => longitude.toFixed(5),
               compare: (a, b) => a.longitude - b.longitude,
@@ -116,10 +122,10 @@ export function MapView({ ids, details, totals, selected, onSelect }: MapProps) 
         // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
         <div
           ref={box}
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows go from place to place.
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys move between properties.
           tabIndex={0}
           role="group"
-          aria-label={`Map of ${places.length} properties. Arrows go to the next one that way, L lists them.`}
+          aria-label={copy.map.label(places.length)}
           onKeyDown={onKeyDown}
           className="min-w-0 rounded-control border border-line bg-sunken"
         >
@@ -138,25 +144,25 @@ export function MapView({ ids, details, totals, selected, onSelect }: MapProps) 
       )}
       <p role="status" className="min-h-5 text-small text-text-2">
         {chosen && `${chosen.id}, ${chosen.area}, ${chosen.latitude.toFixed(5)}, ${chosen.longitude.toFixed(5)}`}
-        {chosen && totals.get(chosen.id) !== undefined && `, total ${price(totals.get(chosen.id))}`}
+        {chosen && totals.get(chosen.id) !== undefined && `, ${copy.map.total(price(totals.get(chosen.id)))}`}
       </p>
     </div>
   )
 }
 
-/** A canvas is painted by us: it must know when the colours change. */
+/** Changes with the theme, for drawing the canvas again. */
 function useColourScheme(): string {
   const [scheme, setScheme] = useState('')
   useEffect(() => {
     const media = matchMedia('(prefers-color-scheme: dark)')
-    const look = () => setScheme(`${media.matches} ${document.documentElement.dataset['theme'] ?? ''}`)
-    const observer = new MutationObserver(look)
+    const update = () => setScheme(`${media.matches} ${document.documentElement.dataset['theme'] ?? ''}`)
+    const observer = new MutationObserver(update)
     observer.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] })
-    media.addEventListener('change', look)
-    look()
+    media.addEventListener('change', update)
+    update()
     return () => {
       observer.disconnect()
-      media.removeEventListener('change', look)
+      media.removeEventListener('change', update)
     }
   }, [])
   return scheme
@@ -167,7 +173,7 @@ type Drawing = {
   readonly width: number
   readonly height: number
   readonly selected: string | undefined
-  /** Token of its colour. */
+  /** Colour token of a property. */
   readonly colourOf: (id: string) => string
 }
 

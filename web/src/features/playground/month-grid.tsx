@@ -1,5 +1,5 @@
 'use client'
-/** A month to pick dates in: days that cannot be chosen are marked and give the reason. */
+/** A month calendar. Disabled days show the reason. */
 import { useQuery } from '@tanstack/react-query'
 import clsx from 'clsx'
 import { type ComponentProps, createContext, useContext, useState } from 'react'
@@ -7,13 +7,14 @@ import { DayButton, DayPicker } from 'react-day-picker'
 import { call } from '../../lib/api.ts'
 import { day as dayText } from '../../lib/format.ts'
 import { IconButton } from '../../ui/icon-button.tsx'
+import * as copy from './copy.ts'
 import type { DatesProps } from './date-range.tsx'
 import { dateOf, dayOf, isUnsold, whyNotDay } from './dates.ts'
 
 const DAY_MS = 86_400_000
 const SOLD_MS = 60_000
 
-/** What is known of a day; `refused` is why it cannot be chosen. */
+/** State of a day; `refused` is why it is disabled. */
 type DayState = { readonly refused?: string | undefined; readonly isEmpty: boolean; readonly note: string | undefined }
 
 const DayStates = createContext<(day: Date) => DayState>(() => ({ isEmpty: false, note: undefined }))
@@ -24,7 +25,7 @@ type GridProps = Pick<DatesProps, 'value' | 'onChange' | 'bounds'> & {
 }
 
 export default function MonthGrid({ value, onChange, bounds, segment, single }: GridProps) {
-  // A help, no more: without it every night looks as if it might be on sale.
+  // Optional: without it no night is marked as having no packages.
   const sold = useQuery({
     queryKey: ['GET /api/v1/segment-days', bounds.shard, segment],
     queryFn: ({ signal }) => call('GET /api/v1/segment-days', { query: { shard: bounds.shard, segment }, signal }),
@@ -37,7 +38,7 @@ export default function MonthGrid({ value, onChange, bounds, segment, single }: 
     const day = dayNumber(date)
     const refused = whyNotDay(day, bounds, begun)
     const isEmpty = refused === undefined && sold !== undefined && isUnsold(day, sold)
-    return { refused, isEmpty, note: refused ?? (isEmpty ? `no packages of ${segment}` : undefined) }
+    return { refused, isEmpty, note: refused ?? (isEmpty ? copy.dates.noPackages(segment) : undefined) }
   }
   const choose = (date: Date) => {
     const picked = dayNumber(date)
@@ -89,15 +90,11 @@ export default function MonthGrid({ value, onChange, bounds, segment, single }: 
       {sold?.window && (
         <p className="flex items-center gap-2 pt-1 text-small text-text-3">
           <span aria-hidden="true" className="size-1 rounded-full bg-current" />
-          no packages of {segment}
+          {copy.dates.noPackages(segment)}
         </p>
       )}
       <p role="status" className="pt-1 text-small text-text-3">
-        {single
-          ? ''
-          : begun === undefined
-            ? 'Choose the first day'
-            : `From ${dayText(dateOf(begun))}: choose the last day`}
+        {single ? '' : begun === undefined ? copy.dates.chooseFirst : copy.dates.chooseLast(dayText(dateOf(begun)))}
       </p>
     </div>
   )
@@ -105,7 +102,7 @@ export default function MonthGrid({ value, onChange, bounds, segment, single }: 
 
 const dayNumber = (date: Date): number => Math.floor(date.getTime() / DAY_MS)
 
-/** A day that cannot be chosen can still be reached, so that its reason can be read. */
+/** A disabled day stays focusable, so that its reason can be read. */
 function Day(props: ComponentProps<typeof DayButton>) {
   const { refused, isEmpty, note } = useContext(DayStates)(props.day.date)
   const isRefused = refused !== undefined
@@ -129,9 +126,9 @@ function Day(props: ComponentProps<typeof DayButton>) {
 }
 
 function PreviousMonth({ onClick }: ComponentProps<'button'>) {
-  return <IconButton label="Previous month" icon="chevron-left" onClick={onClick} />
+  return <IconButton label={copy.dates.previousMonth} icon="chevron-left" onClick={onClick} />
 }
 
 function NextMonth({ onClick }: ComponentProps<'button'>) {
-  return <IconButton label="Next month" icon="chevron-right" onClick={onClick} />
+  return <IconButton label={copy.dates.nextMonth} icon="chevron-right" onClick={onClick} />
 }

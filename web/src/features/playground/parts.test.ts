@@ -1,14 +1,15 @@
 import { COMMAND_LIST } from '@vacancy/shared/wire'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { commandGroups, TITLES, widgetOf } from './catalogue.ts'
+import { commandGroups, widgetOf } from './catalogue.ts'
+import { commandTitles } from './copy.ts'
 import { countText, dateOf, dayOf, formatDates, isUnsold, parseDates, whyNotDay } from './dates.ts'
 import { hexagons, neighbourOf, project, scaleBar } from './projection.ts'
 import { csvOf, gridOf } from './rows.ts'
 import { percentile, scaleOf, stepOf } from './scale.ts'
 import { barsOf, spreadOf, timesText } from './timing.ts'
 
-test('dates as they are typed', () => {
+test('typed dates', () => {
   expect(parseDates('2026-11-20..2026-11-22')).toEqual({ ok: true, dates: ['2026-11-20', '2026-11-21', '2026-11-22'] })
   expect(parseDates('2026-12-30+2, 2026-11-01')).toEqual({
     ok: true,
@@ -24,11 +25,11 @@ test('dates as they are typed', () => {
   ]) {
     expect(parseDates(wrong)).toMatchObject({ ok: false })
   }
-  expect(countText(['a', 'b', 'c', 'd', 'e'])).toBe('5 dates, 4 nights between them')
-  expect(countText(['a', 'b'])).toBe('2 dates, 1 night between them')
+  expect(countText(['a', 'b', 'c', 'd', 'e'])).toBe('5 dates (4 nights)')
+  expect(countText(['a', 'b'])).toBe('2 dates (1 night)')
 })
 
-test('any dates are read again as they are written', () => {
+test('formatted dates parse to the same dates', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.integer({ min: 0, max: 40_000 }), { maxLength: 20 }), (days) => {
       const dates = days.sort((a, b) => a - b).map(dateOf)
@@ -38,7 +39,7 @@ test('any dates are read again as they are written', () => {
   )
 })
 
-test('nights without packages are known where their segment is', () => {
+test('nights without packages', () => {
   const sold = { window: { from: '2026-11-20', to: '2026-11-22' }, packages: [4, 0, 1] }
   const unsold = (date: string) => isUnsold(dayOf(date) as number, sold)
 
@@ -52,19 +53,19 @@ test('nights without packages are known where their segment is', () => {
   expect(isUnsold(1, { window: null, packages: [] })).toBe(false)
 })
 
-test('days that cannot be chosen say why', () => {
+test('disabled days have a reason', () => {
   const bounds = { window: { from: '2026-11-20', to: '2027-02-18' }, datesMax: 14, shard: 's3' }
   const why = (date: string, first?: string) =>
     whyNotDay(dayOf(date) as number, bounds, first === undefined ? undefined : dayOf(first))
 
-  expect(why('2026-11-19')).toBe('before the first day that s3 holds')
-  expect(why('2027-02-19')).toBe('after the last day that s3 holds')
+  expect(why('2026-11-19')).toBe('before the first date of s3')
+  expect(why('2027-02-19')).toBe('after the last date of s3')
   expect(why('2026-12-03', '2026-11-20')).toBeUndefined()
-  expect(why('2026-12-04', '2026-11-20')).toBe('14 dates at most on s3')
+  expect(why('2026-12-04', '2026-11-20')).toBe('at most 14 dates on s3')
   expect(whyNotDay(0, { window: null, datesMax: null, shard: 's3' }, 400)).toBeUndefined()
 })
 
-test('no cell of a file is a formula', () => {
+test('no exported cell is a formula', () => {
   const cells = ['=1+1', '+1', '-1', '@x', ' =1', '\t=1', '\r1', '＝1', 'a,b', 'say "hi"', 'two\nlines', 'plain', 'a=b']
   const text = csvOf({ columns: ['property'], rows: cells.map((cell) => [cell]) })
 
@@ -114,7 +115,7 @@ test('prices fall into seven steps between the 2nd and the 98th percentile', () 
   expect(percentile([1, 2, 3, 4], 50)).toBe(2)
 })
 
-test('places keep north up, shape and neighbourhood, also across the 180th meridian', () => {
+test('the projection keeps north up, shape and neighbourhood, also across the antimeridian', () => {
   const size = { width: 400, height: 300 }
   const { points, place } = project(
     [
@@ -140,7 +141,7 @@ test('places keep north up, shape and neighbourhood, also across the 180th merid
   expect(project([], size).points).toEqual([])
 })
 
-test('arrows go to the nearest point that way', () => {
+test('arrow keys select the nearest point in a direction', () => {
   const points = [
     { id: 'a', x: 0, y: 0 },
     { id: 'b', x: 10, y: 1 },
@@ -168,18 +169,18 @@ test('every point is in one hexagon, and a scale bar is round', () => {
   expect(scaleBar(130, 100)).toMatchObject({ text: '10 km' })
 })
 
-test('every command and field of the table can be asked for', () => {
+test('every command and field of the table has a title and an input', () => {
   const listed = commandGroups().flatMap(({ commands }) => commands.map(({ name }) => name))
   expect(listed.toSorted()).toEqual(
     COMMAND_LIST.map(({ name }) => name)
       .filter((name) => name !== 'LOGIN')
       .toSorted(),
   )
-  expect(Object.keys(TITLES).toSorted()).toEqual(listed.toSorted())
+  expect(Object.keys(commandTitles).toSorted()).toEqual(listed.toSorted())
   for (const { fields } of COMMAND_LIST) for (const spec of fields) expect(widgetOf(spec).as).toBeTruthy()
 })
 
-test('the hops of a run add up to what the browser saw, told or not', () => {
+test('the hops of a run add up to the time in the browser, reported or not', () => {
   const hops = [
     { hop: 'control-plane', micros: 300 },
     { hop: 'network', micros: 700 },
@@ -192,7 +193,7 @@ test('the hops of a run add up to what the browser saw, told or not', () => {
     ['browser', 1_500],
     ...hops.map(({ hop, micros }) => [hop, micros]),
   ])
-  // Clocks of a browser are coarse: never less than nothing.
+  // Browser clocks are coarse: never negative.
   expect(barsOf({ hops: [...hops], totalMicros: 1_000 }, 900)[0]?.micros).toBe(0)
   expect(spreadOf({ runs: [5, 1, 9, 3], failed: 0, wanted: 4 })).toEqual({ p50: 3, p99: 9, least: 1, most: 9 })
   expect(timesText({ runs: [500, 100, 900], failed: 1, wanted: 10 })).toBe(

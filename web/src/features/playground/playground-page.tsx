@@ -1,5 +1,5 @@
 'use client'
-/** Write a request, run it, look at what came back (docs/design/control-plane.md#playground). */
+/** Builds a request, runs it and shows the result (docs/design/control-plane.md#playground). */
 import { useQuery } from '@tanstack/react-query'
 import type { HistoryEntry, PlaygroundAnswer, PlaygroundShard } from '@vacancy/shared/contract'
 import { curlOf, goOf, typescriptOf } from '@vacancy/shared/snippets'
@@ -20,6 +20,7 @@ import { ErrorState, Panel, PartialStrip, Skeleton } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { commandGroups, isSearch, isWrite, type QueryCommand } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { Editor } from './editor.tsx'
 import { HistoryPanel, SavedPanel, SavedResultsPanel } from './history-panel.tsx'
 import { copyLink } from './links.ts'
@@ -39,34 +40,30 @@ const SaveDialog = lazy(() => import('./save-dialog.tsx').then(({ SaveDialog }) 
 const EMPTY: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields: {} }
 const WRITE_MODE_MS = 15 * 60_000
 const URL_AFTER_MS = 300
-/** How often the same read is run to see how its times spread. */
+/** Numbers of runs that measure the spread of times. */
 const REPEATS = [10, 100]
 
 export function PlaygroundPage() {
   const opened = useOpened()
   const [chosen, setChosen] = useState<string>()
-  const asked = chosen ?? opened?.draft?.shard ?? ''
+  const shardId = chosen ?? opened?.draft?.shard ?? ''
   const start = useQuery({
-    queryKey: ['playground', asked],
-    queryFn: ({ signal }) => call('GET /api/v1/playground', { query: asked === '' ? {} : { shard: asked }, signal }),
+    queryKey: ['playground', shardId],
+    queryFn: ({ signal }) =>
+      call('GET /api/v1/playground', { query: shardId === '' ? {} : { shard: shardId }, signal }),
     enabled: opened !== undefined,
     placeholderData: (before) => before,
   })
   const isReady = opened !== undefined && !start.isPending
   return (
-    <Page
-      id="playground"
-      title="Playground"
-      ready={isReady}
-      lead="Write a request as form, JSON or bytes, run it, and see what it answers and why."
-    >
+    <Page id="playground" title={copy.page.title} ready={isReady} lead={copy.page.lead}>
       {!isReady && <Skeleton rows={8} />}
       {start.error && start.data === undefined && (
         <>
           <ErrorState error={start.error} onRetry={start.refetch} />
-          {asked !== '' && (
+          {shardId !== '' && (
             <Button className="self-start" onClick={() => setChosen('')}>
-              Go on without shard {asked}
+              {copy.page.continueWithout(shardId)}
             </Button>
           )}
         </>
@@ -78,15 +75,15 @@ export function PlaygroundPage() {
 
 type Opened = {
   readonly draft: Draft | undefined
-  /** Of the JSON editor, while it was no request. */
+  /** Text of the JSON editor while it is not a valid request. */
   readonly text: string | undefined
   readonly run: boolean
-  /** When these edits of the tab were kept; undefined for what a link names. */
+  /** When this draft of the tab was saved; undefined for a request from a link. */
   readonly keptAt: string | undefined
   readonly faults: readonly string[]
 }
 
-/** What the page begins with: looked at once, before anything is drawn. */
+/** The initial request, determined once, before anything is rendered. */
 function useOpened(): Opened | undefined {
   const [opened, setOpened] = useState<Opened>()
   useEffect(() => {
@@ -95,23 +92,23 @@ function useOpened(): Opened | undefined {
   return opened
 }
 
-/** A request that the address names is opened as it is; otherwise what was last written in this tab comes back. */
+/** Opens the request in the URL, or restores the last draft of this tab. */
 async function openedBy(search: URLSearchParams): Promise<Opened> {
   const q = search.get('q')
   const [kept, shared] = await Promise.all([keptOrFault(), q === null ? undefined : openShare(q)])
   const none = { draft: undefined, text: undefined, run: false, keptAt: undefined }
   if (!shared) {
-    if (typeof kept === 'string') return { ...none, faults: [`What was written here could not be read: ${kept}`] }
+    if (typeof kept === 'string') return { ...none, faults: [copy.page.draftUnreadable(kept)] }
     return kept ? { ...kept, run: false, keptAt: kept.at, faults: [] } : { ...none, faults: [] }
   }
-  if (!shared.ok) return { ...none, faults: [`The link could not be opened: ${shared.reason}.`] }
+  if (!shared.ok) return { ...none, faults: [copy.page.linkUnreadable(shared.reason)] }
   const { draft } = shared
-  // The address follows what is written: text that is no request yet belongs to it only where both are the same edits.
+  // The URL follows the draft: JSON text that is not valid yet belongs to it only if both have the same draft.
   const isOwn = typeof kept === 'object' && JSON.stringify(kept.draft) === JSON.stringify(draft)
   return {
     draft,
     text: isOwn ? kept.text : undefined,
-    // A link never writes: those commands wait for Run, whatever it says.
+    // A link never runs a write.
     run: search.get('run') === '1' && !isWrite(draft.command),
     keptAt: undefined,
     faults: [],
@@ -154,16 +151,15 @@ function Workbench({
   const compiled = compile(draft)
   const writes = isWrite(draft.command)
   const whyNoWrite = useWhyNot('operator')
-  // A link says which shard it is about, also where the page chose it.
+  // A link names its shard, also where the page chose it.
   const named: Draft = { ...draft, shard: shard?.id ?? draft.shard }
   useDraftInUrl(named, opened.draft !== undefined)
-  const notKept = useKeptEdits({ draft: named, text })
+  const draftFault = useKeptEdits({ draft: named, text })
 
   const runNow = (times = 1) => {
     setTried(true)
     if (!compiled.ok) return announce(compiled.reason, 'assertive')
-    if (writes && !isWriting)
-      return toast({ message: 'This command writes: switch write mode on first.', level: 'warn' })
+    if (writes && !isWriting) return toast({ message: copy.writeMode.turnOnFirst, level: 'warn' })
     if (writes) return setLayer({ as: 'write' })
     void startRun(draft, shard?.id, { times })
   }
@@ -174,11 +170,10 @@ function Workbench({
     runNow()
   })
   const codes = useCopies(draft, compiled, shard)
-  useKey('mod+enter', () => runNow(), 'Run the query')
-  useKey('mod+.', () => codes.last(), 'Copy the query as code')
+  useKey('mod+enter', () => runNow(), copy.actions.runShortcut)
+  useKey('mod+.', () => codes.last(), copy.actions.copyShortcut)
 
-  const whyNoRun =
-    writes && !isWriting ? (whyNoWrite ?? 'Switch write mode on first: this command changes data') : undefined
+  const whyNoRun = writes && !isWriting ? (whyNoWrite ?? copy.writeMode.turnOnFirst) : undefined
   const use = (next: Draft) => {
     setTried(false)
     setText(undefined)
@@ -189,39 +184,34 @@ function Workbench({
     <>
       {opened.faults.map((fault) => (
         <Banner key={fault} level="warn" title={fault}>
-          Ask for it again, or begin here.
+          {copy.page.linkAction}
         </Banner>
       ))}
       {isBack && (
         <Banner
           level="info"
-          title={`What you wrote in this tab is back, as of ${day(opened.keptAt)} ${clock(opened.keptAt)}.`}
+          title={copy.page.draftRestored(`${day(opened.keptAt)} ${clock(opened.keptAt)}`)}
           actions={
             <>
-              <Button onClick={() => setBack(false)}>Go on with it</Button>
+              <Button onClick={() => setBack(false)}>{copy.page.keepDraft}</Button>
               <Button
                 onClick={() => {
                   setBack(false)
                   use({ ...EMPTY, ...shard?.example, shard: shard?.id ?? '' })
                 }}
               >
-                Begin anew
+                {copy.page.startOver}
               </Button>
             </>
           }
         />
       )}
       {start.missing.length > 0 && <PartialStrip missing={start.missing} />}
-      {isWriting && (
-        <Banner
-          level="warn"
-          title={`Write mode: what you run now may change data on ${shard?.id ?? 'the shard'}. It ends by itself after 15 minutes.`}
-        />
-      )}
+      {isWriting && <Banner level="warn" title={copy.writeMode.on(shard?.id ?? copy.page.anyShard)} />}
       <div className="grid min-w-0 grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(24rem,2fr)_minmax(0,3fr)]">
-        <Panel title="Request">
+        <Panel title={copy.page.request}>
           <form
-            aria-label="Request"
+            aria-label={copy.page.request}
             data-command={draft.command}
             className="flex min-w-0 flex-col gap-3"
             onSubmit={(event) => {
@@ -243,18 +233,14 @@ function Workbench({
                 icon="play"
                 why={whyNoRun}
                 busy={run.state === 'running'}
-                data-tip={whyNoRun ?? 'Ctrl Enter'}
+                data-tip={whyNoRun ?? copy.actions.runKey}
               >
-                {writes ? 'Run WRITE' : 'Run'}
+                {writes ? copy.actions.runWrite : copy.actions.run}
               </Button>
               {!writes &&
                 REPEATS.map((times) => (
-                  <Button
-                    key={times}
-                    data-tip={`Runs it ${times} times, 50 a second at most, and shows how the times spread`}
-                    onClick={() => runNow(times)}
-                  >
-                    x{times}
+                  <Button key={times} data-tip={copy.actions.repeatTip(times)} onClick={() => runNow(times)}>
+                    {copy.actions.repeat(times)}
                   </Button>
                 ))}
               {!writes && (
@@ -262,7 +248,7 @@ function Workbench({
                   onClick={() => compiled.ok && setLayer({ as: 'replicas' })}
                   why={compiled.ok ? undefined : compiled.reason}
                 >
-                  Every replica
+                  {copy.actions.compareReplicas}
                 </Button>
               )}
               {isSearch(draft.command) && (
@@ -271,21 +257,21 @@ function Workbench({
                   onClick={() => setLayer({ as: 'why', property: selected ?? '' })}
                   why={compiled.ok ? undefined : compiled.reason}
                 >
-                  Why not…
+                  {copy.actions.explainDialog}
                 </Button>
               )}
-              <Menu label="Copy as" button="Copy as" icon="copy" items={codes.items} />
+              <Menu label={copy.actions.copyAs} button={copy.actions.copyAs} icon="copy" items={codes.items} />
               <Button icon="link" onClick={() => void copyLink(named)}>
-                Share
+                {copy.actions.share}
               </Button>
               <Button icon="star" onClick={() => setLayer({ as: 'save' })}>
-                Save
+                {copy.actions.save}
               </Button>
             </div>
             {(writes || isWriting) && (
               <Switch
-                label="Write mode"
-                hint="Ends after 15 minutes, or with this tab."
+                label={copy.writeMode.label}
+                hint={copy.writeMode.hint}
                 checked={isWriting}
                 onChange={setWriting}
                 why={whyNoWrite}
@@ -300,14 +286,14 @@ function Workbench({
               text={text}
               onText={setText}
             />
-            {notKept !== '' && (
+            {draftFault !== '' && (
               <p role="status" className="text-small text-warn">
-                Not kept for this tab: {notKept} A reload may lose it.
+                {copy.page.draftNotSaved(draftFault)}
               </p>
             )}
           </form>
         </Panel>
-        <Panel title="Result">
+        <Panel title={copy.page.result}>
           <Results
             run={run}
             before={before}
@@ -361,7 +347,7 @@ function Workbench({
 }
 
 function comparedWith({ at, totalMicros }: HistoryEntry): Compared {
-  return { label: `The run of ${day(at)} ${clock(at)}`, micros: totalMicros }
+  return { label: copy.timing.comparedRun(`${day(at)} ${clock(at)}`), micros: totalMicros }
 }
 
 function CommandSelect({
@@ -374,12 +360,12 @@ function CommandSelect({
   const options = commandGroups().flatMap(({ label, commands }) =>
     commands.map(({ name, title, isWrite: writes }) => ({
       value: name,
-      label: `${label}: ${title} (${name})${writes ? ' · writes' : ''}`,
+      label: copy.target.commandOption(label, title, name, writes),
     })),
   )
   return (
     <Select
-      aria-label="Command"
+      aria-label={copy.target.command}
       options={options}
       value={value}
       onChange={({ target }) => onChange(target.value as QueryCommand)}
@@ -398,25 +384,25 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
   const { shard, shards } = start
   const id = useId()
   const nodes = shard?.nodes ?? []
-  const auto = isWrite(draft.command) ? 'auto (the leader)' : 'auto (a follower, if any)'
+  const auto = isWrite(draft.command) ? copy.target.autoLeader : copy.target.autoFollower
   return (
     <div className="flex flex-wrap items-center gap-2 text-small text-text-2">
-      <label htmlFor={`${id}-shard`}>Shard</label>
+      <label htmlFor={`${id}-shard`}>{copy.target.shard}</label>
       <Select
         id={`${id}-shard`}
         options={shards.map((each) => ({ value: each.id, label: `${each.id} · ${each.message}` }))}
         value={shard?.id ?? ''}
         onChange={({ target }) => onShard(target.value)}
       />
-      <label htmlFor={`${id}-node`}>Node</label>
+      <label htmlFor={`${id}-node`}>{copy.target.node}</label>
       <Select
         id={`${id}-node`}
         options={[
           { value: '', label: auto },
           ...nodes.map((node) => ({ value: node.id, label: `${node.id} · ${node.role}` })),
-          // A node that is gone stays chosen until another one is.
+          // A removed node stays selected until another one is chosen.
           ...(draft.node !== '' && !nodes.some((node) => node.id === draft.node)
-            ? [{ value: draft.node, label: `${draft.node} · not known` }]
+            ? [{ value: draft.node, label: copy.target.unknownNode(draft.node) }]
             : []),
         ]}
         value={draft.node}
@@ -426,7 +412,7 @@ function Target({ draft, start, onShard, onNode }: TargetProps) {
   )
 }
 
-/** Off after a quarter of an hour, whatever is open. */
+/** Turns off after 15 minutes. */
 function useWriteMode(): readonly [boolean, (on: boolean) => void] {
   const [until, setUntil] = useState<number>()
   useEffect(() => {
@@ -437,7 +423,7 @@ function useWriteMode(): readonly [boolean, (on: boolean) => void] {
   return [until !== undefined, (on) => setUntil(on ? Date.now() + WRITE_MODE_MS : undefined)]
 }
 
-/** The address follows what is written, so that a reload, a bookmark or a second tab has it. */
+/** Keeps the request in the URL, for reloads, bookmarks and other tabs. */
 function useDraftInUrl(draft: Draft, fromLink: boolean): void {
   const set = useSetUrl()
   const text = JSON.stringify(draft)
@@ -449,7 +435,7 @@ function useDraftInUrl(draft: Draft, fromLink: boolean): void {
       const q = await encodeShare(JSON.parse(text) as Draft)
       if (isGone) return
       if (q.length <= SHARE_CHARS_MAX) set({ q, run: null })
-      // Too long for an address. The short name that was opened stays right until something is changed.
+      // Too long for the URL. A short link that was opened stays valid until the request changes.
       else if (text === first.current) set({ run: null })
       else set({ q: null, run: null })
     }, URL_AFTER_MS)
@@ -462,7 +448,7 @@ function useDraftInUrl(draft: Draft, fromLink: boolean): void {
 
 type CopyKind = 'TypeScript' | 'curl' | 'Go' | 'JSON' | 'hex'
 
-/** Code that runs as it stands; one key copies what was copied last. */
+/** The request as runnable code. One key copies it in the last used language. */
 function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | null) {
   const [last, setLast] = useState<CopyKind>('TypeScript')
   const settings = useQuery({
@@ -487,20 +473,20 @@ function useCopies(draft: Draft, compiled: Compiled, shard: PlaygroundShard | nu
     const query = { command, fields, shard: shard?.id, node: draft.node || undefined, confirm }
     return kind === 'Go' ? goOf(base, query) : curlOf(base, query)
   }
-  const copy = async (kind: CopyKind) => {
+  const copyAs = async (kind: CopyKind) => {
     setLast(kind)
     if (why !== undefined) return toast({ message: why, level: 'warn' })
     toast(
       (await copyText(textOf(kind)))
-        ? { message: `Copied as ${kind}` }
-        : { message: 'The browser did not let us copy.', level: 'warn' },
+        ? { message: copy.actions.copiedAs(kind) }
+        : { message: copy.actions.copyBlocked, level: 'warn' },
     )
   }
-  const noAddress = nodes.length === 0 ? 'Nobody told where the nodes listen' : undefined
+  const noAddress = nodes.length === 0 ? copy.actions.noNodeAddress : undefined
   const items = (['TypeScript', 'curl', 'Go', 'JSON', 'hex'] as const).map((kind) => ({
-    label: kind === last ? `${kind} (Ctrl .)` : kind,
+    label: kind === last ? copy.actions.copyWithKey(kind) : kind,
     why: why ?? (kind === 'TypeScript' ? noAddress : undefined),
-    onSelect: () => void copy(kind),
+    onSelect: () => void copyAs(kind),
   }))
-  return { items, last: () => void copy(last) }
+  return { items, last: () => void copyAs(last) }
 }

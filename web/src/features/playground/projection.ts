@@ -1,4 +1,4 @@
-/** Positions on a plane: equirectangular at their middle latitude, so that near places keep their shape. No tiles. */
+/** Equirectangular projection at the middle latitude, which keeps the shape of small areas. */
 
 export type Place = { readonly id: string; readonly latitude: number; readonly longitude: number }
 export type Point = { readonly id: string; readonly x: number; readonly y: number }
@@ -19,7 +19,7 @@ export function project(places: readonly Place[], size: Size): Projection {
   const [south, north] = extent(latitudes)
   const [west, east] = extent(longitudes)
   const middle = { latitude: (south + north) / 2, longitude: (west + east) / 2 }
-  // At the poles a degree of longitude is nothing; a little is kept so that it stays a plane.
+  // A degree of longitude has no length at the poles; the minimum keeps the plane from collapsing.
   const squeeze = Math.max(Math.cos((middle.latitude * Math.PI) / 180), 0.01)
   const wide = Math.max((east - west) * squeeze, 0.002)
   const high = Math.max(north - south, 0.002)
@@ -45,7 +45,7 @@ function extent(values: readonly number[]): readonly [number, number] {
     : values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity])
 }
 
-/** Places on both sides of the 180th meridian are neighbours: those in the west are counted on. */
+/** Longitudes continue past 180° where places lie on both sides of the antimeridian. */
 function unwrapped(longitudes: readonly number[]): number[] {
   const [west, east] = extent(longitudes)
   if (east - west <= 180) return [...longitudes]
@@ -64,7 +64,7 @@ const DIRECTIONS = {
 } as const
 export type Arrow = keyof typeof DIRECTIONS
 
-/** The nearest point in a direction, within 45° of it rather than beside it. */
+/** The nearest point in a direction, preferably within 45° of it. */
 export function neighbourOf(points: readonly Point[], from: string, arrow: Arrow): string | undefined {
   const start = points.find(({ id }) => id === from)
   if (!start) return points[0]?.id
@@ -80,7 +80,7 @@ export function neighbourOf(points: readonly Point[], from: string, arrow: Arrow
   return best?.id
 }
 
-/** A round number of metres that is at most as long as the pixels. */
+/** A round number of metres that fits into the given pixels. */
 export function scaleBar(
   metresPerPixel: number,
   pixelsMax: number,
@@ -92,7 +92,7 @@ export function scaleBar(
   return { pixels: metres / metresPerPixel, text }
 }
 
-/** Over many points, hexagons with counts: each point falls into the one whose middle is nearest. */
+/** Groups points into hexagons, each by the nearest centre. */
 export function hexagons(
   points: readonly Point[],
   radius: number,

@@ -9,13 +9,13 @@ import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import type { Draft } from './request.ts'
 
 type ReplicasProps = { readonly draft: Draft; readonly shard: string | undefined; readonly onClose: () => void }
 
-/** Nodes that answer at once are shown; only then are those waited for that did not. */
+/** Fast nodes are shown after this time; a second request waits for the others. */
 const FIRST_MS = 100
-const WAITING = 'waiting for an answer'
 
 export function ReplicasDialog({ draft, shard, onClose }: ReplicasProps) {
   const { command, fields } = draft
@@ -42,15 +42,15 @@ export function ReplicasDialog({ draft, shard, onClose }: ReplicasProps) {
     <Dialog
       open
       onClose={onClose}
-      title={`${command} on every replica`}
+      title={copy.replicas.title(command)}
       wide
       footer={
         <Button icon="refresh" busy={first.isFetching || whole.isFetching} onClick={() => void again()}>
-          Read them again
+          {copy.replicas.again}
         </Button>
       }
     >
-      <Panel title="Replicas" level={3} hideTitle query={query} at={({ at }) => at}>
+      <Panel title={copy.replicas.panel} level={3} hideTitle query={query} at={({ at }) => at}>
         {(answer) => <ReplicasResult answer={isWaiting ? waitingFor(answer) : answer} />}
       </Panel>
     </Dialog>
@@ -58,62 +58,76 @@ export function ReplicasDialog({ draft, shard, onClose }: ReplicasProps) {
 }
 
 function waitingFor(answer: ReplicasAnswer): ReplicasAnswer {
-  return { ...answer, nodes: answer.nodes.map((row) => (row.hash === null ? { ...row, error: WAITING } : row)) }
+  return {
+    ...answer,
+    nodes: answer.nodes.map((row) => (row.hash === null ? { ...row, error: copy.replicas.waiting } : row)),
+  }
 }
 
 function ReplicasResult({ answer }: { readonly answer: ReplicasAnswer }) {
   const indexes = [...new Set(answer.nodes.flatMap(({ index }) => index ?? []))]
   const at =
     indexes.length === 1
-      ? ` at index ${count(Number(indexes[0]))}`
+      ? copy.replicas.atIndex(count(Number(indexes[0])))
       : indexes.length > 1
-        ? `, at indexes ${indexes.join(', ')}`
+        ? copy.replicas.atIndexes(indexes.join(', '))
         : ''
-  const some = answer.answered < answer.queried ? `; ${answer.queried - answer.answered} did not answer` : ''
+  const missing = answer.answered < answer.queried ? copy.replicas.missing(answer.queried - answer.answered) : ''
   return (
     <div className="flex flex-col gap-4">
       <p role="status" data-equal={answer.equal}>
-        <Badge level={answer.equal ? 'ok' : 'crit'}>{answer.equal ? 'equal' : 'different'}</Badge>{' '}
-        {answer.equal ? `${answer.answered} of ${answer.queried} equal${at}${some}` : `The answers differ${at}${some}`}
-        {answer.reads > 1 && ` (read ${answer.reads} times while indexes moved on)`}
+        <Badge level={answer.equal ? 'ok' : 'crit'}>
+          {answer.equal ? copy.replicas.equal : copy.replicas.different}
+        </Badge>{' '}
+        {answer.equal ? copy.replicas.equalCount(answer.answered, answer.queried) : copy.replicas.resultsDiffer}
+        {at}
+        {missing}
+        {answer.reads > 1 && copy.replicas.reads(answer.reads)}
       </p>
       <Table
-        label="Answers by node"
+        label={copy.replicas.table}
         rows={answer.nodes}
         rowKey={({ node }) => node}
         rowProps={({ node, hash }) => ({ 'data-node': node, 'data-hash': hash ?? '' })}
         columns={[
-          { id: 'node', header: 'node', rowHeader: true, cell: ({ node }) => node },
-          { id: 'role', header: 'role', rank: 2, cell: ({ role }) => role },
+          { id: 'node', header: copy.replicas.node, rowHeader: true, cell: ({ node }) => node },
+          { id: 'role', header: copy.replicas.role, rank: 2, cell: ({ role }) => role },
           {
             id: 'index',
-            header: 'index',
+            header: copy.replicas.index,
             end: true,
             cell: ({ index }) => (index === null ? NONE : count(Number(index))),
           },
-          { id: 'micros', header: 'time', end: true, cell: (row) => micros(row.micros) },
-          { id: 'count', header: 'rows', end: true, cell: (row) => count(row.count) },
+          { id: 'micros', header: copy.replicas.time, end: true, cell: (row) => micros(row.micros) },
+          { id: 'count', header: copy.replicas.rows, end: true, cell: (row) => count(row.count) },
           {
             id: 'hash',
-            header: 'result',
+            header: copy.replicas.result,
             cell: ({ hash, error }) =>
               hash ? (
                 <span className="font-mono" data-tip={hash}>
                   {hash.slice(0, 12)}
                 </span>
               ) : (
-                <span className={`whitespace-normal ${error === WAITING ? 'text-text-2' : 'text-crit'}`}>{error}</span>
+                <span className={`whitespace-normal ${error === copy.replicas.waiting ? 'text-text-2' : 'text-crit'}`}>
+                  {error}
+                </span>
               ),
           },
         ]}
       />
       {answer.differences.length > 0 && (
         <Table
-          label="Rows that differ"
+          label={copy.replicas.differences}
           rows={answer.differences}
           rowKey={({ row }) => row}
           columns={[
-            { id: 'row', header: 'row', rowHeader: true, cell: ({ row }) => <span className="font-mono">{row}</span> },
+            {
+              id: 'row',
+              header: copy.replicas.row,
+              rowHeader: true,
+              cell: ({ row }) => <span className="font-mono">{row}</span>,
+            },
             ...answer.nodes.map(({ node }, n) => ({
               id: node,
               header: node,
@@ -122,7 +136,7 @@ function ReplicasResult({ answer }: { readonly answer: ReplicasAnswer }) {
           ]}
         />
       )}
-      {answer.differencesCut && <p className="text-small text-text-3">More rows differ than are listed.</p>}
+      {answer.differencesCut && <p className="text-small text-text-3">{copy.replicas.more}</p>}
     </div>
   )
 }

@@ -33,7 +33,7 @@ const values = {
   f64: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0),
 }
 
-/** Whole requests, as the form holds them: every command of the table but LOGIN. */
+/** Requests of every command but LOGIN, as the form has them. */
 const anyDraft: fc.Arbitrary<Draft> = fc
   .constantFrom(...COMMAND_LIST.filter(({ name }) => name !== 'LOGIN'))
   .chain((spec) => {
@@ -69,7 +69,7 @@ test('form, JSON, wire and link are one request, for every command of the table'
   )
 })
 
-describe('JSON that is wrong', () => {
+describe('invalid JSON', () => {
   const at = (text: string) => {
     const parsed = parseRequest(text)
     return parsed.ok ? 'ok' : `${parsed.line}:${parsed.column} ${parsed.reason}`
@@ -79,19 +79,19 @@ describe('JSON that is wrong', () => {
     expect(at('{\n  "command": "GETSEGMENTS"\n  "fields": {}\n}')).toMatch(/^3:3 /)
     expect(at('{ "command": "GETSEGMENTS", }')).toMatch(/^1:29 /)
     expect(at('')).toMatch(/^1:1 /)
-    expect(at('[1]')).toMatch(/^1:1 It must be an object/)
-    expect(at('{\n  "command": "DROP"\n}')).toBe('2:3 DROP is no command')
-    expect(at('{ "command": "LOGIN", "fields": { "token": "x" } }')).toMatch(/LOGIN is no command/)
+    expect(at('[1]')).toMatch(/^1:1 The request must be an object/)
+    expect(at('{\n  "command": "DROP"\n}')).toBe('2:3 Unknown command: DROP')
+    expect(at('{ "command": "LOGIN", "fields": { "token": "x" } }')).toMatch(/Unknown command: LOGIN/)
     expect(at('{ "command": "SEARCHPROP",\n "fields": {\n  "segment": "s",\n  "stars": "four" } }')).toBe(
       '4:3 stars must be a whole number, 0 to 255',
     )
     expect(at('{ "command": "SEARCHPROP",\n "fields": { "segment": "s", "colour": 1 } }')).toMatch(
       /^2:30 .*no field colour/,
     )
-    expect(at('{ "command": "SEARCHPROP", "fields": {}, "shard": 1 }')).toMatch(/^1:42 shard is neither/)
+    expect(at('{ "command": "SEARCHPROP", "fields": {}, "shard": 1 }')).toMatch(/^1:42 Unknown key "shard"/)
   })
 
-  test('is found at the first place where no JSON goes on', () => {
+  test('is located at the first character that cannot continue it', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 3 }), fc.nat(), (text, n) => {
         expect(faultAt(text)).toBe(text.length)
@@ -102,7 +102,7 @@ describe('JSON that is wrong', () => {
     )
   })
 
-  test('never throws, whatever it is', () => {
+  test('never throws', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
         parseRequest(text)
@@ -113,7 +113,7 @@ describe('JSON that is wrong', () => {
   })
 })
 
-test('a frame that is cut, of a router or a login', () => {
+test('a truncated frame, one with an envelope and a login are rejected', () => {
   expect(requestOfFrame('zz')).toMatchObject({ ok: false })
   expect(requestOfFrame('ff 00')).toMatchObject({ ok: false })
   expect(requestOfFrame('ff0000000012000000054c4f47494e010001000101000000 78'.replace('12', '10'))).toMatchObject({
@@ -121,7 +121,7 @@ test('a frame that is cut, of a router or a login', () => {
   })
 })
 
-test('links that are cut, changed or inflate without end are refused', async () => {
+test('truncated, modified and oversized links are rejected', async () => {
   const link = await encodeShare({ shard: 's1', node: '', command: 'SEARCHPROP', fields: { segment: 'Vienna' } })
   expect(await decodeShare(link.slice(0, -4))).toMatchObject({ ok: false })
   expect(await decodeShare('<script>')).toMatchObject({ ok: false })
@@ -149,10 +149,10 @@ test('links that are cut, changed or inflate without end are refused', async () 
     fields: { segment: 'a'.repeat(2_000_000) },
   })
   expect(bomb.length).toBeLessThan(5_000)
-  expect(await decodeShare(bomb)).toEqual({ ok: false, reason: 'what it holds is too long' })
+  expect(await decodeShare(bomb)).toEqual({ ok: false, reason: 'its request is too long' })
 })
 
-test('another command keeps the fields that it knows', () => {
+test('changing the command keeps common fields', () => {
   const draft: Draft = {
     shard: 's',
     node: '',
@@ -189,13 +189,13 @@ test('differences of two requests', () => {
   ])
 })
 
-test('a request without a field, an entry, or what belongs together', () => {
+test('removes a field, a list entry, or fields that belong together', () => {
   const fields = { latitude: 1, longitude: 2, radiusMetres: 3, amenities: ['a', 'b'], availability: 4, dates: ['d'] }
   const draft: Draft = { shard: '', node: '', command: 'SEARCHAVAIL', fields }
 
   expect(without(draft, 'longitude', null).fields).toEqual({ amenities: ['a', 'b'], availability: 4, dates: ['d'] })
   expect(without(draft, 'amenities', 'a').fields['amenities']).toEqual(['b'])
   expect(without(draft, 'dates', 'd').fields['dates']).toBeUndefined()
-  // Left out, a search would ask for one room.
+  // Without the field a search requires one room.
   expect(without(draft, 'availability', null).fields['availability']).toBe(0)
 })

@@ -1,6 +1,6 @@
 /**
- * The request that is being written: one value, of which form, JSON and wire are views. It may be unfinished; `compile`
- * tells whether it can be sent, and what is wrong when it cannot.
+ * The request being edited: one value, with form, JSON and wire as views. It may be incomplete; `compile` checks whether
+ * it can be sent.
  */
 import { VacancyError } from '@vacancy/shared'
 import {
@@ -20,9 +20,10 @@ import {
   type RequestFields,
 } from '@vacancy/shared/wire'
 import type { QueryCommand } from './catalogue.ts'
+import * as copy from './copy.ts'
 
 export type Draft = {
-  /** '' is the only one, or the one the page chose. */
+  /** '' for the only shard, or the one that the page chose. */
   readonly shard: string
   /** '' lets the control plane choose. */
   readonly node: string
@@ -34,7 +35,7 @@ export type Compiled =
   | { readonly ok: true; readonly fields: RequestFields; readonly frame: Uint8Array }
   | { readonly ok: false; readonly reason: string; readonly field: string | undefined }
 
-/** Numbers the bytes of a frame get only when it is sent. */
+/** The correlation id is set on sending. */
 const NO_CORRELATION = 0
 
 export function compile({ command, fields }: Pick<Draft, 'command' | 'fields'>): Compiled {
@@ -51,7 +52,7 @@ function fieldIn(command: CommandName, message: string): string | undefined {
   return COMMANDS[command].fields.find(({ name }) => new RegExp(`(?:^|of |field )${name}\\b`).test(message))?.name
 }
 
-/** Another command, with the fields that it has as well. A list that must be there but may be empty begins empty. */
+/** Changes the command and keeps common fields. A required list that may be empty starts empty. */
 export function withCommand(draft: Draft, command: QueryCommand): Draft {
   const specs: readonly FieldSpec[] = COMMANDS[command].fields
   const fields: { [name: string]: JsonFieldValue } = {}
@@ -63,7 +64,7 @@ export function withCommand(draft: Draft, command: QueryCommand): Draft {
   return { ...draft, command, fields }
 }
 
-/** A field set or, by undefined, taken away; the order is that of the table. */
+/** Sets a field, or removes it with undefined, in the order of the command table. */
 export function withField(draft: Draft, name: string, value: JsonFieldValue | undefined): Draft {
   const fields: { [name: string]: JsonFieldValue } = {}
   for (const spec of COMMANDS[draft.command].fields) {
@@ -73,7 +74,7 @@ export function withField(draft: Draft, name: string, value: JsonFieldValue | un
   return { ...draft, fields }
 }
 
-// What is left out
+// Removing fields
 
 /** The request without a field, or without one entry of its list. */
 export function without(draft: Draft, field: string, entry: string | null): Draft {
@@ -99,7 +100,7 @@ export type Parsed =
   | { readonly ok: true; readonly draft: Pick<Draft, 'command' | 'fields'> }
   | { readonly ok: false; readonly reason: string; readonly line: number; readonly column: number }
 
-/** A request of JSON text, or what is wrong and where. */
+/** Parses a request, or reports what is wrong and where. */
 export function parseRequest(text: string): Parsed {
   let value: unknown
   try {
@@ -113,14 +114,14 @@ export function parseRequest(text: string): Parsed {
     reason,
     ...placeOf(text, Math.max(0, near === '' ? 0 : text.indexOf(`"${near}"`))),
   })
-  if (!isObject(value)) return wrong('It must be an object: { "command": …, "fields": { … } }', '')
+  if (!isObject(value)) return wrong(copy.requestErrors.notAnObject, '')
   const { command, fields = {} } = value
   if (typeof command !== 'string' || !isCommandName(command) || command === 'LOGIN') {
-    return wrong(`${String(command)} is no command`, 'command')
+    return wrong(copy.requestErrors.unknownCommand(String(command)), 'command')
   }
   const extra = Object.keys(value).find((name) => name !== 'command' && name !== 'fields')
-  if (extra !== undefined) return wrong(`${extra} is neither "command" nor "fields"`, extra)
-  if (!isObject(fields)) return wrong('"fields" must be an object', 'fields')
+  if (extra !== undefined) return wrong(copy.requestErrors.unknownKey(extra), extra)
+  if (!isObject(fields)) return wrong(copy.requestErrors.fieldsNotAnObject, 'fields')
   const draft = { command, fields: fields as JsonFields }
   const compiled = compile(draft)
   if (compiled.ok) return { ok: true, draft: { command, fields: fieldsToJson(command, compiled.fields) } }
@@ -134,13 +135,13 @@ function isObject(value: unknown): value is { readonly [name: string]: unknown }
 
 function wordsOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
-  // Browsers tell the place in words of their own, and quote the text.
+  // Browsers add the position in their own words and quote the text.
   return message
     .replace(/^JSON\.parse: /, '')
     .replace(/,? \.{0,3}"[\s\S]*$| (?:in JSON )?at (?:position|line)[\s\S]*$/, '')
 }
 
-/** Where JSON text stops being JSON: the shortest beginning that no ending could save, found by its own rules. */
+/** Position of the first JSON syntax error: the end of the longest prefix that could still be completed. */
 export function faultAt(text: string): number {
   let at = 0
   const blank = () => {
@@ -148,7 +149,7 @@ export function faultAt(text: string): number {
   }
   const word = /(?:true|false|null)/y
   const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those that a JSON string must not hold.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: characters that a JSON string must not contain.
   const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y
   const take = (pattern: RegExp) => {
     pattern.lastIndex = at
@@ -199,7 +200,7 @@ function placeOf(text: string, at: number): { readonly line: number; readonly co
 
 // Wire
 
-/** @returns undefined when it is no hexadecimal */
+/** @returns undefined when the text is not hexadecimal */
 export function bytesOfHex(text: string): Uint8Array | undefined {
   const digits = text.replace(/0x|[\s,:;_-]/gi, '')
   if (digits.length === 0 || digits.length % 2 !== 0 || !/^[0-9a-f]+$/i.test(digits)) return undefined
@@ -214,14 +215,14 @@ export type Pasted =
   | { readonly ok: true; readonly draft: Pick<Draft, 'command' | 'fields'> }
   | { readonly ok: false; readonly reason: string }
 
-/** The request of a pasted frame, with or without the envelope of a router. */
+/** Decodes a pasted frame, with or without the envelope of a router. */
 export function requestOfFrame(text: string): Pasted {
   const bytes = bytesOfHex(text)
-  if (!bytes) return { ok: false, reason: 'It is no hexadecimal: pairs of 0–9 and a–f.' }
+  if (!bytes) return { ok: false, reason: copy.requestErrors.notHexadecimal }
   try {
     const start = bytes[0] === MAGIC_ENVELOPE ? decodeEnvelope(bytes).frameStart : 0
     const { command, fields } = decodeRequest(bytes.subarray(start + FRAME_HEADER_BYTES))
-    if (command === 'LOGIN') return { ok: false, reason: 'A LOGIN holds a token: it is not read.' }
+    if (command === 'LOGIN') return { ok: false, reason: copy.requestErrors.login }
     return { ok: true, draft: { command, fields: fieldsToJson(command, fields) } }
   } catch (error) {
     if (error instanceof VacancyError) return { ok: false, reason: error.message }
@@ -239,7 +240,7 @@ export function parametersOf(fields: JsonFields): string[] {
   return [...new Set(texts.flatMap((text) => Array.from(text.matchAll(PARAMETER), ([, name]) => name as string)))]
 }
 
-/** The fields with values for their parameters; a number's text becomes a number, an empty value leaves the field out. */
+/** Fills parameters in. Numeric fields become numbers; an empty value omits the field. */
 export function fillParameters(
   command: QueryCommand,
   fields: JsonFields,

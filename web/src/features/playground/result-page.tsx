@@ -1,10 +1,10 @@
 'use client'
-/** A saved result: what was asked, what came, when, for whom and from where. */
+/** A saved result with its request, time, owner and source. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { SavedResult } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
-import { count, micros, utc } from '../../lib/format.ts'
+import { count, micros, NONE, utc } from '../../lib/format.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { routes } from '../../lib/routes.ts'
 import { may, useMe } from '../../lib/session.ts'
@@ -17,7 +17,7 @@ import { Facts } from '../../ui/facts.tsx'
 import { Page } from '../../ui/page.tsx'
 import { ErrorState, Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { TITLES } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { draftOf, RESULTS_KEY } from './history-panel.tsx'
 import { openInPlayground } from './links.ts'
 import { jsonOf } from './request.ts'
@@ -27,69 +27,76 @@ export function SavedResultPage({ id }: { readonly id: string }) {
   const query = useQuery({
     queryKey: [...RESULTS_KEY, id],
     queryFn: ({ signal }) => call('GET /api/v1/saved-results/{id}', { params: { id }, signal }),
-    // It never changes.
+    // Saved results never change.
     staleTime: Number.POSITIVE_INFINITY,
   })
   const { data } = query
   return (
     <Page
       id="saved-result"
-      title={data ? `${TITLES[data.command]}, saved result` : 'Saved result'}
-      where="Playground"
+      title={data ? copy.savedResult.title(copy.commandTitles[data.command]) : copy.savedResult.fallbackTitle}
+      where={copy.page.title}
       ready={!query.isPending}
-      crumbs={[{ href: routes.playground(), label: 'Playground' }]}
+      crumbs={[{ href: routes.playground(), label: copy.page.title }]}
       lead={
         data && (
           <>
-            taken by {data.mine ? 'you' : data.owner} <Age at={data.takenAt} />
+            {copy.savedResult.savedBy(data.mine ? copy.savedQueries.you : data.owner)} <Age at={data.takenAt} />
           </>
         )
       }
     >
-      <Panel title="How it was taken" query={query}>
-        {(result) => <How result={result} />}
+      <Panel title={copy.savedResult.details} query={query}>
+        {(result) => <Details result={result} />}
       </Panel>
       {data && <Answer result={data} />}
     </Page>
   )
 }
 
-function How({ result }: { readonly result: SavedResult }) {
+function Details({ result }: { readonly result: SavedResult }) {
   const { answer, node } = result
   const me = useMe()
-  const [isRemoving, setRemoving] = useState(false)
+  const [isDeleting, setDeleting] = useState(false)
   return (
     <div className="flex min-w-0 flex-col gap-4">
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <Facts
           facts={[
-            ['taken', utc(result.takenAt)],
-            ['by', result.mine ? `you, ${result.owner}` : result.owner],
-            ['shard', result.shard],
-            ['answered by', `${answer.node}, ${answer.role}${node === null ? '' : ', which was asked for'}`],
-            ['at index', answer.index === null ? 'the answer did not tell' : count(Number(answer.index))],
-            ['in the browser', micros(result.browserMicros)],
-            ['control plane and node', micros(answer.totalMicros)],
-            ['kept until', utc(result.expiresAt)],
+            [copy.savedResult.taken, utc(result.takenAt)],
+            [copy.savedResult.by, result.mine ? copy.savedResult.ownName(result.owner) : result.owner],
+            [copy.savedResult.shard, result.shard],
+            [
+              copy.savedResult.servedBy,
+              `${answer.node}, ${answer.role}${node === null ? '' : copy.savedResult.requested}`,
+            ],
+            [copy.savedResult.index, answer.index === null ? NONE : count(Number(answer.index))],
+            [copy.savedResult.browser, micros(result.browserMicros)],
+            [copy.savedResult.server, micros(answer.totalMicros)],
+            [copy.savedResult.expires, utc(result.expiresAt)],
           ]}
         />
-        <CodeView label="Request" code={jsonOf(result)} />
+        <CodeView label={copy.savedResult.request} code={jsonOf(result)} />
       </div>
       <div className="flex flex-wrap gap-2">
-        <Button onClick={() => void openInPlayground(draftOf(result))}>Open in the playground</Button>
-        <CopyButton kind="default" text={() => location.origin + routes.savedResult(result.id)} label="Copy the link" />
+        <Button onClick={() => void openInPlayground(draftOf(result))}>{copy.actions.openInPlayground}</Button>
+        <CopyButton
+          kind="default"
+          text={() => location.origin + routes.savedResult(result.id)}
+          label={copy.savedResult.copyLink}
+        />
         {(result.mine || may(me, 'admin')) && (
-          <Button kind="danger" icon="trash" onClick={() => setRemoving(true)}>
-            Remove…
+          <Button kind="danger" icon="trash" onClick={() => setDeleting(true)}>
+            {copy.savedResult.deleteDialog}
           </Button>
         )}
       </div>
-      {isRemoving && <RemoveDialog result={result} onClose={() => setRemoving(false)} />}
+      {isDeleting && <DeleteDialog result={result} onClose={() => setDeleting(false)} />}
     </div>
   )
 }
 
-function RemoveDialog({ result, onClose }: { readonly result: SavedResult; readonly onClose: () => void }) {
+function DeleteDialog({ result, onClose }: { readonly result: SavedResult; readonly onClose: () => void }) {
   const queries = useQueryClient()
   const remove = useMutation({
     mutationFn: () => call('DELETE /api/v1/saved-results/{id}', { params: { id: result.id } }),
@@ -97,28 +104,24 @@ function RemoveDialog({ result, onClose }: { readonly result: SavedResult; reado
       navigate(routes.playground())
       queries.removeQueries({ queryKey: [...RESULTS_KEY, result.id] })
       void queries.invalidateQueries({ queryKey: RESULTS_KEY, exact: true })
-      toast({ message: 'The saved result was removed' })
+      toast({ message: copy.savedResult.deleted })
     },
   })
-  const whose = result.mine ? '' : ` of ${result.owner}`
   return (
     <Dialog
       open
       onClose={onClose}
-      title={`Remove this result${whose}`}
+      title={copy.savedResult.deleteTitle(result.mine ? undefined : result.owner)}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{copy.actions.cancel}</Button>
           <Button kind="danger-filled" busy={remove.isPending} onClick={() => remove.mutate()}>
-            Remove the result
+            {copy.savedResult.delete}
           </Button>
         </>
       }
     >
-      <p>
-        {TITLES[result.command]} of {utc(result.takenAt)}. Whoever has its link finds nothing behind it any more; the
-        data of the shard stays as it is.
-      </p>
+      <p>{copy.savedResult.deleteEffect(copy.commandTitles[result.command], utc(result.takenAt))}</p>
       {remove.error && <ErrorState error={remove.error} />}
     </Dialog>
   )
@@ -128,7 +131,7 @@ function Answer({ result }: { readonly result: SavedResult }) {
   const [selected, setSelected] = useState<string>()
   const { answer, browserMicros, repeats } = result
   return (
-    <Panel title="Result">
+    <Panel title={copy.savedResult.result}>
       <ShownResult
         taken={{ answer, draft: draftOf(result), browserMicros, repeats: repeats ?? undefined }}
         isRunning={false}
@@ -137,11 +140,7 @@ function Answer({ result }: { readonly result: SavedResult }) {
         compared={undefined}
         datesMax={null}
       />
-      {answer.count > 0 && (
-        <p className="prose pt-3 text-small text-text-3">
-          Rows, prices and times are as they came then. Areas, stars and positions are those of today.
-        </p>
-      )}
+      {answer.count > 0 && <p className="prose pt-3 text-small text-text-3">{copy.savedResult.note}</p>}
     </Panel>
   )
 }

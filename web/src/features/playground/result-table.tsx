@@ -1,5 +1,5 @@
 'use client'
-/** Rows of a result: sortable, any number of them, and as files. */
+/** The rows of a result: a sortable table of any length, with export. */
 import type { CommandAnswer, PropertiesAnswer } from '@vacancy/shared/contract'
 import type { NightPackage } from '@vacancy/shared/wire'
 import clsx from 'clsx'
@@ -10,6 +10,7 @@ import { copyText } from '../../ui/copy-button.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
+import * as copy from './copy.ts'
 import { csvOf, gridOf, type Stay, staysOf, totalOf } from './rows.ts'
 
 export type Details = ReadonlyMap<string, PropertiesAnswer['properties'][number]>
@@ -25,22 +26,20 @@ export function ResultTable({ answer, details, selected, onSelect }: ResultProps
   const stays = staysOf(answer)
   const columns = useMemo(() => columnsOf(stays ?? [], details), [stays, details])
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: a key of the rows in it, which have the focus.
+    // biome-ignore lint/a11y/noStaticElementInteractions: handles a key of its focused rows.
     <div className="flex min-w-0 flex-col gap-2" onKeyDown={copyRow}>
       <div className="flex flex-wrap items-center gap-2">
         <Button kind="quiet" icon="download" onClick={() => save(answer, 'csv')}>
-          Export CSV
+          {copy.resultTable.exportCsv}
         </Button>
         <Button kind="quiet" icon="download" onClick={() => save(answer, 'json')}>
-          Export JSON
+          {copy.resultTable.exportJson}
         </Button>
-        <span className="text-small text-text-3 max-sm:hidden pointer-coarse:hidden">
-          Ctrl C copies the row with the focus
-        </span>
+        <span className="text-small text-text-3 max-sm:hidden pointer-coarse:hidden">{copy.resultTable.copyHint}</span>
       </div>
       {stays ? (
         <VirtualTable
-          label="Results"
+          label={copy.resultTable.label}
           rows={stays}
           columns={columns}
           rowKey={({ propertyId }) => propertyId}
@@ -56,7 +55,7 @@ export function ResultTable({ answer, details, selected, onSelect }: ResultProps
   )
 }
 
-/** A row as spreadsheets take it; text that is selected is copied by the browser itself. */
+/** Copies the row with tabs between cells. Selected text is left to the browser. */
 function copyRow(event: KeyboardEvent): void {
   const { target, key, ctrlKey, metaKey } = event
   if (key !== 'c' || !(ctrlKey || metaKey) || !(target instanceof HTMLTableRowElement)) return
@@ -64,7 +63,7 @@ function copyRow(event: KeyboardEvent): void {
   event.preventDefault()
   const cells = Array.from(target.cells, (cell) => cell.innerText.trim()).join('\t')
   void copyText(cells).then((isCopied) =>
-    toast(isCopied ? { message: 'The row is copied' } : { message: 'The browser did not let us copy.', level: 'warn' }),
+    toast(isCopied ? { message: copy.resultTable.copied } : { message: copy.actions.copyBlocked, level: 'warn' }),
   )
 }
 
@@ -79,7 +78,7 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
   return [
     {
       id: 'property',
-      header: 'property',
+      header: copy.resultTable.property,
       rowHeader: true,
       cell: ({ propertyId }) => <span className="font-mono">{propertyId}</span>,
       compare: (a, b) => compareValues(a.propertyId, b.propertyId),
@@ -91,17 +90,19 @@ function columnsOf(stays: readonly Stay[], details: Details): Column<Stay>[] {
         end: true,
         cell: ({ days }) => <NightCell night={days[n]} />,
         compare: (a, b) => (a.days[n]?.finalPrice ?? 0) - (b.days[n]?.finalPrice ?? 0),
-        tip: 'price · rooms left',
+        tip: copy.resultTable.nightTip,
       }),
     ),
     {
       id: 'total',
-      header: 'total',
+      header: copy.resultTable.total,
       end: true,
       cell: (stay) => price(totalOf(stay)),
       compare: (a, b) => totalOf(a) - totalOf(b),
     },
-    ...(details.size === 0 ? [] : [attribute('area', 'area'), attribute('stars', 'stars')]),
+    ...(details.size === 0
+      ? []
+      : [attribute('area', copy.resultTable.area), attribute('stars', copy.resultTable.stars)]),
   ]
 }
 
@@ -127,7 +128,7 @@ function PlainTable({ answer, onSelect }: Pick<ResultProps, 'answer' | 'onSelect
   const isProperties = answer.command === 'SEARCHPROP'
   return (
     <VirtualTable
-      label="Results"
+      label={copy.resultTable.label}
       rows={rows}
       rowKey={({ at }: Indexed) => String(at)}
       {...(isProperties && { onOpen: ({ cells }: Indexed) => onSelect(String(cells[0])) })}

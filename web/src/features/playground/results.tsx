@@ -1,5 +1,5 @@
 'use client'
-/** The answer of a run in its views. */
+/** The result of a run in several views. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { CommandAnswer } from '@vacancy/shared/contract'
 import { lazy, type ReactNode, Suspense } from 'react'
@@ -15,6 +15,7 @@ import { EmptyState, ErrorState, Skeleton } from '../../ui/panel.tsx'
 import { ViewTabs } from '../../ui/tabs.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { isSearch, isWrite } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { RESULTS_KEY } from './history-panel.tsx'
 import { bytesOfHex, type Draft, without } from './request.ts'
 import { type Details, ResultTable } from './result-table.tsx'
@@ -29,14 +30,6 @@ const CalendarView = lazy(() => import('./calendar-view.tsx').then(({ CalendarVi
 const MapView = lazy(() => import('./map-view.tsx').then(({ MapView }) => ({ default: MapView })))
 
 const VIEWS = ['table', 'calendar', 'map', 'json', 'wire', 'timing'] as const
-const LABELS = {
-  table: 'Table',
-  calendar: 'Calendar',
-  map: 'Map',
-  json: 'JSON',
-  wire: 'Wire',
-  timing: 'Timing',
-} as const
 const JSON_CHARS_MAX = 400_000
 const PROPERTIES_MAX = 1_000
 
@@ -53,14 +46,12 @@ type ResultsProps = {
   readonly datesMax: number | null
 }
 
-/** A run of the history that the times are set against. */
+/** A run of the history to compare times with. */
 export type Compared = Parameters<typeof TimingView>[0]['compared']
 
 export function Results({ run, before, onRetry, onStop, onDraft, onWhy, datesMax, ...shown }: ResultsProps) {
   if (run.state === 'none') {
-    return (
-      <EmptyState text="Nothing was run yet. Run sends the request and shows what comes back: rows, times and bytes." />
-    )
+    return <EmptyState text={copy.results.none} />
   }
   if (run.state === 'failed') {
     return (
@@ -88,7 +79,7 @@ export function Results({ run, before, onRetry, onStop, onDraft, onWhy, datesMax
             onDrop={({ field, entry }) => onDraft(without(draft, field, entry))}
           />
           <Button icon="question" onClick={() => onWhy('')}>
-            Why not…
+            {copy.actions.explainDialog}
           </Button>
         </div>
       }
@@ -103,15 +94,15 @@ type ShownProps = {
   readonly onSelect: (id: string) => void
   readonly compared: Compared
   readonly datesMax: number | null
-  /** What can be asked about what was found, while it can be asked. */
+  /** Opens the explanation of a property; not for saved results. */
   readonly onWhy?: (property: string) => void
-  /** Ends a measurement that goes on. */
+  /** Stops running repeats. */
   readonly onStop?: (() => void) | undefined
   readonly actions?: ReactNode
   readonly whenEmpty?: ReactNode
 }
 
-/** An answer in its views. */
+/** A result in its views. */
 export function ShownResult({
   taken,
   isRunning,
@@ -148,19 +139,21 @@ export function ShownResult({
           <p data-runs={repeats.runs.length} className="text-table">
             {timesText(repeats)}
           </p>
-          {onStop && <Button onClick={onStop}>Stop</Button>}
+          {onStop && <Button onClick={onStop}>{copy.actions.stop}</Button>}
         </div>
       )}
-      {answer.limited && <Banner level="info" title={`The first ${count(answer.limit)}; more may exist.`} />}
-      {answer.count === 0 && isWrite(draft.command) && shown === 'table' && <p className="font-medium">Done.</p>}
+      {answer.limited && <Banner level="info" title={copy.results.first(count(answer.limit))} />}
+      {answer.count === 0 && isWrite(draft.command) && shown === 'table' && (
+        <p className="font-medium">{copy.results.done}</p>
+      )}
       {answer.count === 0 && isSearch(draft.command) ? (
-        <EmptyState text="Nothing matches all of it." action={whenEmpty} />
+        <EmptyState text={copy.results.noMatches} action={whenEmpty} />
       ) : (
         <ViewTabs
-          label="Result as"
+          label={copy.results.label}
           value={shown}
           onChange={(id) => setView(id as (typeof VIEWS)[number])}
-          tabs={tabs.map((id) => ({ id, label: LABELS[id] }))}
+          tabs={tabs.map((id) => ({ id, label: copy.results.tabs[id] }))}
         >
           <Suspense fallback={<Skeleton rows={6} />}>
             {shown === 'table' && (
@@ -199,17 +192,17 @@ function summaryOf({ answer, draft, browserMicros }: Taken, datesMax: number | n
   const nights = Array.isArray(dates) ? dates.length : 0
   const rows = isSearch(draft.command) ? counted(answer.count, 'property', 'properties') : counted(answer.count, 'row')
   return [
-    isWrite(draft.command) ? 'written' : rows,
-    answer.limit === null ? '' : `limit ${count(answer.limit)}`,
-    nights === 0 ? '' : datesMax === null ? counted(nights, 'date') : `${nights} of ${datesMax} dates`,
+    isWrite(draft.command) ? copy.results.written : rows,
+    answer.limit === null ? '' : copy.results.limit(count(answer.limit)),
+    nights === 0 ? '' : datesMax === null ? counted(nights, 'date') : copy.results.datesOf(nights, datesMax),
     micros(browserMicros),
-    `from ${answer.node}`,
+    copy.results.from(answer.node),
   ]
     .filter(Boolean)
     .join(' · ')
 }
 
-/** Keeps the answer as it came, and gives a link to it. */
+/** Saves the result and copies a link to it. */
 function SaveResult({ done }: { readonly done: Done }) {
   const queries = useQueryClient()
   const { answer, draft, browserMicros, repeats = null, isRepeating } = done
@@ -226,16 +219,14 @@ function SaveResult({ done }: { readonly done: Done }) {
       }),
     onSuccess: ({ id }) => {
       void queries.invalidateQueries({ queryKey: RESULTS_KEY })
-      return give(id)
+      return copyLink(id)
     },
   })
-  const give = async (id: string) => {
+  const copyLink = async (id: string) => {
     const isCopied = await copyText(location.origin + routes.savedResult(id))
     toast({
-      message: isCopied
-        ? 'The link is copied. It shows this result to everybody who may sign in, for 30 days.'
-        : 'The result is saved for 30 days; the browser did not let us copy its link.',
-      href: { to: routes.savedResult(id), label: 'Open it' },
+      message: isCopied ? copy.results.shared : copy.results.sharedNotCopied,
+      href: { to: routes.savedResult(id), label: copy.actions.open },
     })
   }
   return (
@@ -243,10 +234,10 @@ function SaveResult({ done }: { readonly done: Done }) {
       <Button
         icon="link"
         busy={save.isPending}
-        why={isRepeating ? 'Still measuring: stop first, or wait' : undefined}
-        onClick={() => (save.data ? void give(save.data.id) : save.mutate())}
+        why={isRepeating ? copy.results.measuring : undefined}
+        onClick={() => (save.data ? void copyLink(save.data.id) : save.mutate())}
       >
-        Share with result
+        {copy.results.shareWithResult}
       </Button>
       {save.error && (
         <div className="basis-full">
@@ -264,19 +255,19 @@ function idsOf({ command, result }: CommandAnswer): readonly string[] {
 
 const NO_DETAILS: Details = new Map()
 
-/** Positions and attributes: beside the rows, never in their way. */
+/** Positions and attributes of the properties, fetched after the rows are shown. */
 function useDetails(answer: CommandAnswer, ids: readonly string[]): Details {
-  const asked = ids.slice(0, PROPERTIES_MAX)
+  const wanted = ids.slice(0, PROPERTIES_MAX)
   const { data } = useQuery({
-    queryKey: ['playground-properties', answer.shard, answer.at, asked.length],
+    queryKey: ['playground-properties', answer.shard, answer.at, wanted.length],
     queryFn: async ({ signal }) => {
       const { properties } = await call('POST /api/v1/query/properties', {
-        body: { shard: answer.shard, ids: [...asked] },
+        body: { shard: answer.shard, ids: [...wanted] },
         signal,
       })
       return new Map(properties.map((property) => [property.id, property]))
     },
-    enabled: asked.length > 0,
+    enabled: wanted.length > 0,
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   })
@@ -288,12 +279,8 @@ function JsonView({ answer }: { readonly answer: CommandAnswer }) {
   const isCut = text.length > JSON_CHARS_MAX
   return (
     <>
-      {isCut && (
-        <p className="pb-2 text-small text-text-3">
-          The first {count(JSON_CHARS_MAX)} characters; the export of the table has all.
-        </p>
-      )}
-      <CodeView label="Result" code={isCut ? text.slice(0, JSON_CHARS_MAX) : text} lines={28} />
+      {isCut && <p className="pb-2 text-small text-text-3">{copy.results.jsonCut(count(JSON_CHARS_MAX))}</p>}
+      <CodeView label={copy.results.result} code={isCut ? text.slice(0, JSON_CHARS_MAX) : text} lines={28} />
     </>
   )
 }
@@ -301,11 +288,15 @@ function JsonView({ answer }: { readonly answer: CommandAnswer }) {
 function Frames({ answer }: { readonly answer: CommandAnswer }) {
   return (
     <div className="flex flex-col gap-4">
-      <WireView label="Request" bytes={bytesOfHex(answer.requestFrame) ?? new Uint8Array()} note="as it was sent" />
       <WireView
-        label="Reply"
+        label={copy.results.request}
+        bytes={bytesOfHex(answer.requestFrame) ?? new Uint8Array()}
+        note={copy.results.requestNote}
+      />
+      <WireView
+        label={copy.results.reply}
         bytes={bytesOfHex(answer.replyFrame) ?? new Uint8Array()}
-        note={answer.replyCut ? 'its beginning' : 'as it came'}
+        note={answer.replyCut ? copy.results.replyCutNote : copy.results.replyNote}
       />
     </div>
   )
@@ -323,20 +314,20 @@ function Selected({
   const of = details.get(id)
   return (
     <section
-      aria-label={`Property ${id}`}
+      aria-label={copy.results.property(id)}
       className="flex flex-wrap items-center gap-x-3 gap-y-1 rounded-control border border-line bg-sunken px-3 py-2"
     >
       <span className="font-medium font-mono">{id}</span>
-      <CopyButton text={id} label={`Copy ${id}`} />
+      <CopyButton text={id} label={copy.results.copyId(id)} />
       {of && (
         <span className="min-w-0 break-words text-text-2">
-          {of.area} · {of.type} · {of.category} · {counted(of.stars, 'star')} ·{' '}
-          {of.amenities.join(', ') || 'no amenities'} · rooms: {of.room_types.join(', ') || 'none'}
+          {of.area} · {of.type} · {of.category} · {copy.results.stars(of.stars)} ·{' '}
+          {of.amenities.join(', ') || copy.results.noAmenities} · {copy.results.rooms(of.room_types.join(', '))}
         </span>
       )}
       {onWhy && (
         <Button kind="quiet" icon="question" className="ms-auto" onClick={() => onWhy(id)}>
-          Why is it here?
+          {copy.actions.explain}
         </Button>
       )}
     </section>

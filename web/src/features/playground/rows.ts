@@ -1,4 +1,4 @@
-/** Results as rows and columns, for the table, the calendar and files. */
+/** Results as rows and columns, for table, calendar and export. */
 import type { NightPackage, Result } from '@vacancy/shared/wire'
 
 export type Answered = { readonly command: string; readonly result: { readonly [name: string]: unknown } }
@@ -12,7 +12,7 @@ type Any = Partial<Result<'SEARCHAVAIL'> & Result<'SEARCHPROP'> & Result<'GETSEG
   readonly rateFeatures?: readonly string[]
 }
 
-/** Stays of SEARCHAVAIL, or the one night of GETPROPROOMDAY; undefined for what has no nights. */
+/** Stays of SEARCHAVAIL, or the night of GETPROPROOMDAY; undefined for other commands. */
 export function staysOf({ command, result }: Answered): readonly Stay[] | undefined {
   if (command === 'SEARCHAVAIL') return (result as Any).properties ?? []
   if (command !== 'GETPROPROOMDAY') return undefined
@@ -24,7 +24,7 @@ export function totalOf({ days }: Stay): number {
   return days.reduce((sum, { finalPrice }) => sum + finalPrice, 0)
 }
 
-/** Everything that was answered, one row a thing; for stays one row a property and a column a night. */
+/** All of a result: one row per entry; for stays one row per property and columns per night. */
 export function gridOf(answered: Answered): Grid {
   const stays = staysOf(answered)
   if (stays) return gridOfStays(stays)
@@ -68,7 +68,7 @@ function gridOfStays(stays: readonly Stay[]): Grid {
   }
 }
 
-/** RFC 4180, and no cell that a spreadsheet would take for a formula: those get an apostrophe (OWASP, CSV injection). */
+/** RFC 4180. Cells that a spreadsheet would run as a formula get an apostrophe (OWASP, CSV injection). */
 export function csvOf({ columns, rows }: Grid): string {
   return `${[columns, ...rows].map((row) => row.map(cellOf).join(',')).join('\r\n')}\r\n`
 }

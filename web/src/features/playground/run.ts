@@ -1,5 +1,5 @@
 'use client'
-/** Runs of the page: one at a time, the last answer stays until the next one is there. */
+/** Runs of the page: one at a time; the last result stays until the next one arrives. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { CommandAnswer, QueryAnswer } from '@vacancy/shared/contract'
 import { useEffect, useRef, useState } from 'react'
@@ -12,9 +12,9 @@ import type { Draft } from './request.ts'
 import { type Repeats, timesText } from './timing.ts'
 
 const MICROS = 1_000
-/** Repeats are for looking at times, not for load: at most 50 a second. */
+/** Repeats measure times rather than create load: at most 50 per second. */
 const REPEAT_MS = 20
-/** Figures that change are drawn this often: drawing must not take the time that is measured. */
+/** Interval of rendering during repeats, so that rendering does not distort the times. */
 const SHOW_MS = 100
 
 export type Run =
@@ -23,10 +23,10 @@ export type Run =
   | Done
   | { readonly state: 'failed'; readonly error: unknown; readonly draft: Draft; readonly before: Done | undefined }
 
-/** An answer with what was measured beside it; of a run just now, or one that was saved. */
+/** A result with its measurements, from a run or saved. */
 export type Taken = {
   readonly answer: CommandAnswer
-  /** What was asked, whatever stands in the form by now. */
+  /** The request of this result; the form may have changed since. */
   readonly draft: Draft
   readonly browserMicros: number
   readonly repeats: Repeats | undefined
@@ -41,12 +41,12 @@ export type Done = Taken & {
 export function useRuns() {
   const [run, setRun] = useState<Run>({ state: 'none' })
   const queries = useQueryClient()
-  const gone = useRef<AbortController>(undefined)
+  const current = useRef<AbortController>(undefined)
   const before = run.state === 'done' ? run : run.state === 'none' ? undefined : run.before
-  // Nobody looks at it any more. A write is seen through by the control plane all the same.
-  useEffect(() => () => gone.current?.abort(), [])
+  // The page was left. The control plane completes a write all the same.
+  useEffect(() => () => current.current?.abort(), [])
 
-  async function ask(draft: Draft, shard: string | undefined, confirm: string, keep: boolean, signal: AbortSignal) {
+  async function request(draft: Draft, shard: string | undefined, confirm: string, keep: boolean, signal: AbortSignal) {
     const startedMs = performance.now()
     const answer = await call('POST /api/v1/query', {
       body: {
@@ -64,12 +64,12 @@ export function useRuns() {
   }
 
   async function start(draft: Draft, shard: string | undefined, { times = 1, confirm = '' } = {}): Promise<void> {
-    gone.current?.abort()
+    current.current?.abort()
     const own = new AbortController()
-    gone.current = own
+    current.current = own
     setRun({ state: 'running', before })
     try {
-      const first = await ask(draft, shard, confirm, true, own.signal)
+      const first = await request(draft, shard, confirm, true, own.signal)
       if (own.signal.aborted) return
       const done: Done = { state: 'done', draft, ...first, repeats: undefined, isRepeating: times > 1 }
       setRun(done)
@@ -83,7 +83,7 @@ export function useRuns() {
     }
   }
 
-  /** The same again: only times are kept. What fails among them is counted. */
+  /** Repeats the request and keeps only times. Failures are counted. */
   async function repeat(done: Done, shard: string | undefined, wanted: number, signal: AbortSignal): Promise<void> {
     const runs = [done.answer.totalMicros]
     let failed = 0
@@ -97,7 +97,7 @@ export function useRuns() {
     while (!isOver()) {
       const startedMs = performance.now()
       try {
-        runs.push((await ask(done.draft, shard, '', false, signal)).answer.totalMicros)
+        runs.push((await request(done.draft, shard, '', false, signal)).answer.totalMicros)
       } catch {
         failed += 1
       }
@@ -110,9 +110,9 @@ export function useRuns() {
     announce(timesText({ runs, failed, wanted }))
   }
 
-  /** What was measured until now stays. */
+  /** Keeps the measurements made so far. */
   function stop(): void {
-    gone.current?.abort()
+    current.current?.abort()
     if (run.state === 'done') setRun({ ...run, isRepeating: false })
     else setRun(before ? { ...before, isRepeating: false } : { state: 'none' })
   }

@@ -9,17 +9,18 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input, RadioGroup } from '../../ui/field.tsx'
 import { ErrorState } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
+import * as copy from './copy.ts'
 import type { Draft } from './request.ts'
 
 type SaveProps = {
   readonly draft: Draft
   readonly shard: string | undefined
-  /** The query that is changed; without one a new one is made. */
+  /** The query to edit; without it a new one is created. */
   readonly saved?: SavedQuery | undefined
   readonly onClose: () => void
 }
 
-/** Texts may hold `{{name}}`: whoever opens the query is asked for these. */
+/** Texts may contain parameters, `{{name}}`, which are filled in when the query is opened. */
 export function SaveDialog({ draft, shard, saved, onClose }: SaveProps) {
   const [name, setName] = useState(saved?.name ?? '')
   const [folder, setFolder] = useState(saved?.folder ?? '')
@@ -44,7 +45,7 @@ export function SaveDialog({ draft, shard, saved, onClose }: SaveProps) {
     },
     onSuccess: ({ id }) => {
       void queries.invalidateQueries({ queryKey: ['saved-queries'] })
-      toast({ message: `Saved as ${name}`, href: { to: routes.savedQuery(id), label: 'Open it' } })
+      toast({ message: copy.saveDialog.saved(name), href: { to: routes.savedQuery(id), label: copy.actions.open } })
       onClose()
     },
   })
@@ -53,37 +54,37 @@ export function SaveDialog({ draft, shard, saved, onClose }: SaveProps) {
       open
       keep
       onClose={onClose}
-      title={isChange ? `Change ${saved.name}` : 'Save this query'}
+      title={isChange ? copy.saveDialog.editTitle(saved.name) : copy.saveDialog.title}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{copy.actions.cancel}</Button>
           <Button
             kind="primary"
             busy={save.isPending}
-            why={name.trim() === '' ? 'Give it a name first' : undefined}
+            why={name.trim() === '' ? copy.saveDialog.nameFirst : undefined}
             onClick={() => save.mutate()}
           >
-            {isChange ? 'Save the changes' : 'Save the query'}
+            {isChange ? copy.saveDialog.saveChanges : copy.saveDialog.save}
           </Button>
         </>
       }
     >
       <div className="flex flex-col gap-3">
-        <Field label="Name" required>
+        <Field label={copy.saveDialog.name} required>
           {(wire) => <Input {...wire} maxLength={80} value={name} onChange={({ target }) => setName(target.value)} />}
         </Field>
-        <Field label="Folder" hint="Queries of one folder stand together.">
+        <Field label={copy.saveDialog.folder} hint={copy.saveDialog.folderHint}>
           {(wire) => (
             <Input {...wire} maxLength={80} value={folder} onChange={({ target }) => setFolder(target.value)} />
           )}
         </Field>
         <RadioGroup
-          label="Who may see it"
+          label={copy.saveDialog.visible}
           value={visible}
           onChange={setVisible}
           options={[
-            { value: 'me', label: 'Only you' },
-            { value: 'all', label: 'Everybody who may sign in' },
+            { value: 'me', label: copy.saveDialog.me },
+            { value: 'all', label: copy.saveDialog.all },
           ]}
         />
         {save.error && <ErrorState error={save.error} />}

@@ -1,5 +1,5 @@
 'use client'
-/** A saved query: its parameters are asked for, then it opens in the playground. */
+/** A saved query: a form for its parameters, then it opens in the playground. */
 import { useQuery } from '@tanstack/react-query'
 import type { SavedQuery } from '@vacancy/shared/contract'
 import { lazy, Suspense, useState } from 'react'
@@ -12,6 +12,7 @@ import { Field, Input } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { isWrite } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { draftOf } from './history-panel.tsx'
 import { openInPlayground } from './links.ts'
 import { type Draft, fillParameters, jsonOf, parametersOf } from './request.ts'
@@ -26,19 +27,20 @@ export function SavedQueryPage({ id }: { readonly id: string }) {
   return (
     <Page
       id="saved-query"
-      title={query.data?.name ?? 'Saved query'}
-      where="Playground"
+      title={query.data?.name ?? copy.savedQuery.fallbackTitle}
+      where={copy.page.title}
       ready={!query.isPending}
-      crumbs={[{ href: routes.playground(), label: 'Playground' }]}
+      crumbs={[{ href: routes.playground(), label: copy.page.title }]}
       lead={
         query.data && (
           <>
-            by {query.data.mine ? 'you' : query.data.owner}, changed <Age at={query.data.changedAt} />
+            {copy.savedQuery.changedBy(query.data.mine ? copy.savedQueries.you : query.data.owner)}{' '}
+            <Age at={query.data.changedAt} />
           </>
         )
       }
     >
-      <Panel title="Query" query={query}>
+      <Panel title={copy.savedQuery.query} query={query}>
         {(saved) => <Saved saved={saved} />}
       </Panel>
     </Page>
@@ -47,7 +49,7 @@ export function SavedQueryPage({ id }: { readonly id: string }) {
 
 function Saved({ saved }: { readonly saved: SavedQuery }) {
   const [values, setValues] = useState<{ readonly [name: string]: string }>({})
-  const [isChanging, setChanging] = useState(false)
+  const [isEditing, setEditing] = useState(false)
   const names = parametersOf(saved.fields)
   const draft: Draft = {
     shard: saved.shard,
@@ -67,7 +69,7 @@ function Saved({ saved }: { readonly saved: SavedQuery }) {
         {names.length > 0 && (
           <div className="grid gap-3 sm:grid-cols-2">
             {names.map((name) => (
-              <Field key={name} label={name} hint="Left empty, the field is left out.">
+              <Field key={name} label={name} hint={copy.savedQuery.parameterHint}>
                 {(wire) => (
                   <Input
                     {...wire}
@@ -79,24 +81,24 @@ function Saved({ saved }: { readonly saved: SavedQuery }) {
             ))}
           </div>
         )}
-        <CodeView label="Request" code={jsonOf(draft)} />
+        <CodeView label={copy.savedQuery.request} code={jsonOf(draft)} />
         <div className="flex flex-wrap gap-2">
           {!isWrite(saved.command) && (
             <Button type="submit" kind="primary" icon="play">
-              Run {saved.name}
+              {copy.savedQuery.run(saved.name)}
             </Button>
           )}
-          <Button onClick={() => void openInPlayground(draft)}>Open in the playground</Button>
+          <Button onClick={() => void openInPlayground(draft)}>{copy.actions.openInPlayground}</Button>
           {saved.mine && (
-            <Button icon="star" onClick={() => setChanging(true)}>
-              Change…
+            <Button icon="star" onClick={() => setEditing(true)}>
+              {copy.savedQuery.edit}
             </Button>
           )}
         </div>
       </form>
-      {isChanging && (
+      {isEditing && (
         <Suspense fallback={null}>
-          <SaveDialog draft={draftOf(saved)} shard={saved.shard} saved={saved} onClose={() => setChanging(false)} />
+          <SaveDialog draft={draftOf(saved)} shard={saved.shard} saved={saved} onClose={() => setEditing(false)} />
         </Suspense>
       )}
     </>

@@ -1,4 +1,4 @@
-/** Seven steps of price, between the 2nd and the 98th percentile, so that one dear room does not take all colours. */
+/** Seven price steps between the 2nd and the 98th percentile, so that outliers do not flatten the scale. */
 
 export const STEPS = 7
 
@@ -16,7 +16,7 @@ export function stepOf({ from, to }: Scale, value: number): number {
   return Math.min(STEPS, Math.max(1, 1 + Math.floor(share * STEPS)))
 }
 
-/** Nearest rank, of values in ascending order; 0 of none. */
+/** Nearest rank, of values in ascending order; 0 without values. */
 export function percentile(sorted: readonly number[], percent: number): number {
   const rank = Math.ceil((percent / 100) * sorted.length)
   return sorted[Math.max(0, rank - 1)] ?? 0

@@ -1,22 +1,23 @@
 /**
- * A request as a part of an address: JSON, deflated, in base64url; where that is too long, the short name under which the
- * control plane keeps it. What comes back is somebody's, and is checked.
+ * A request in a URL: JSON, deflated, in base64url. A request that is too long is stored by the control plane under a
+ * short id. Links are untrusted and checked.
  */
 import { COMMANDS, isCommandName, type JsonFields } from '@vacancy/shared/wire'
 import { ApiProblem, call } from '../../lib/api.ts'
 import type { QueryCommand } from './catalogue.ts'
+import * as copy from './copy.ts'
 import type { Draft } from './request.ts'
 
 export const SHARE_CHARS_MAX = 1_800
-/** Begins a short name: no letter of base64url. */
+/** Prefix of a short id; not a base64url character. */
 const SHORT = '~'
-/** Of the JSON behind a link: a short text may inflate to a very long one. */
+/** Limit of the inflated JSON: a short text may inflate to a very long one. */
 const JSON_BYTES_MAX = 262_144
 
 /**
- * What stands behind `?q=` of a link.
+ * The value of `?q=` in a link.
  *
- * @throws ApiProblem when it is too long for the address, and the control plane does not keep it
+ * @throws ApiProblem when the request is too long for a URL and the control plane does not store it
  */
 export async function shareOf(draft: Draft): Promise<string> {
   const q = await encodeShare(draft)
@@ -27,7 +28,7 @@ export async function shareOf(draft: Draft): Promise<string> {
   return SHORT + id
 }
 
-/** The request behind `?q=`, or why there is none. */
+/** The request of `?q=`, or why it cannot be opened. */
 export async function openShare(q: string): Promise<Shared> {
   if (!q.startsWith(SHORT)) return await decodeShare(q)
   try {
@@ -51,33 +52,33 @@ export async function encodeShare({ shard, node, command, fields }: Draft): Prom
 export type Shared = { readonly ok: true; readonly draft: Draft } | { readonly ok: false; readonly reason: string }
 
 export async function decodeShare(text: string): Promise<Shared> {
-  if (!/^[A-Za-z0-9_-]*$/.test(text)) return { ok: false, reason: 'it has characters that no link has' }
+  if (!/^[A-Za-z0-9_-]*$/.test(text)) return { ok: false, reason: copy.linkErrors.characters }
   try {
     const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
     const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
     const json = await inflate(bytes)
-    return requestOf(JSON.parse(json) as Written)
+    return requestOf(JSON.parse(json) as Stored)
   } catch (error) {
-    return { ok: false, reason: error instanceof TooLong ? error.message : 'it is cut off or changed' }
+    return { ok: false, reason: error instanceof TooLong ? error.message : copy.linkErrors.damaged }
   }
 }
 
-/** As it is written down: shard, node, command, fields. */
-type Written = { readonly s?: unknown; readonly n?: unknown; readonly c?: unknown; readonly f?: unknown }
+/** Stored form: shard, node, command, fields. */
+type Stored = { readonly s?: unknown; readonly n?: unknown; readonly c?: unknown; readonly f?: unknown }
 
-/** A request that was kept somewhere: the commands may be others by now. */
-export function requestOf({ s: shard = '', n: node = '', c: command, f: fields }: Written): Shared {
-  if (typeof shard !== 'string' || typeof node !== 'string') return { ok: false, reason: 'its shard is no name' }
+/** Checks a stored request; commands and fields may have changed since. */
+export function requestOf({ s: shard = '', n: node = '', c: command, f: fields }: Stored): Shared {
+  if (typeof shard !== 'string' || typeof node !== 'string') return { ok: false, reason: copy.linkErrors.shard }
   if (typeof command !== 'string' || !isCommandName(command) || command === 'LOGIN') {
-    return { ok: false, reason: 'it names no command' }
+    return { ok: false, reason: copy.linkErrors.command }
   }
   const known = fieldsOfShape(command, fields)
   return known
     ? { ok: true, draft: { shard, node, command, fields: known } }
-    : { ok: false, reason: `it has fields that ${command} has not` }
+    : { ok: false, reason: copy.linkErrors.fields(command) }
 }
 
-/** A link may hold a request that is not finished: what is wrong with it is told when it is run. */
+/** Checks names and types only: a link may hold an incomplete request, which is reported on running it. */
 function fieldsOfShape(command: QueryCommand, fields: unknown): JsonFields | undefined {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return undefined
   const names = new Set<string>(COMMANDS[command].fields.map(({ name }) => name))
@@ -102,7 +103,7 @@ async function inflate(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
     length += value.length
     if (length > JSON_BYTES_MAX) {
       await reader.cancel()
-      throw new TooLong('what it holds is too long')
+      throw new TooLong(copy.linkErrors.tooLong)
     }
     text += decoder.decode(value, { stream: true })
   }

@@ -1,14 +1,15 @@
 'use client'
-/** Where the time of a run went, hop by hop. */
+/** The time of a run by hop. */
 import type { CommandAnswer } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { bytes, count, micros, NONE } from '../../lib/format.ts'
+import * as copy from './copy.ts'
 import { barsOf } from './timing.ts'
 
 type TimingProps = {
   readonly answer: CommandAnswer
   readonly browserMicros: number
-  /** Of the history entry that it is compared with. */
+  /** The history entry to compare with. */
   readonly compared: { readonly label: string; readonly micros: number | null } | undefined
 }
 
@@ -18,11 +19,11 @@ export function TimingView({ answer, browserMicros, compared }: TimingProps) {
   let at = 0
   return (
     <div className="flex min-w-0 flex-col gap-4">
-      <ol aria-label="Time by hop" className="flex flex-col gap-1">
+      <ol aria-label={copy.timing.label} className="flex flex-col gap-1">
         {bars.map((bar) => {
           const start = at
           at += bar.micros ?? 0
-          const isTold = bar.micros !== null
+          const isReported = bar.micros !== null
           return (
             <li
               key={bar.hop}
@@ -35,10 +36,10 @@ export function TimingView({ answer, browserMicros, compared }: TimingProps) {
                 aria-hidden="true"
                 className={clsx(
                   'relative h-4 overflow-clip rounded-[2px] max-sm:order-last max-sm:col-span-2',
-                  isTold ? 'bg-sunken' : 'hatch bg-unk-bg',
+                  isReported ? 'bg-sunken' : 'hatch bg-unk-bg',
                 )}
               >
-                {isTold && (
+                {isReported && (
                   <span
                     data-filled=""
                     className={clsx(
@@ -52,37 +53,34 @@ export function TimingView({ answer, browserMicros, compared }: TimingProps) {
                   />
                 )}
               </span>
-              <span className="num text-table">{isTold ? micros(bar.micros) : 'not reported'}</span>
+              <span className="num text-table">{isReported ? micros(bar.micros) : copy.timing.notReported}</span>
             </li>
           )
         })}
         <li className="grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 border-line border-t pt-1 font-medium sm:grid-cols-[15rem_minmax(0,1fr)_5rem]">
-          <span>together</span>
+          <span>{copy.timing.total}</span>
           <span className="max-sm:hidden" />
           <span className="num">{micros(total)}</span>
         </li>
       </ol>
       {answer.hops.some((hop) => hop.micros === null) && (
         <p className="prose text-small text-text-3">
-          {answer.command.startsWith('SEARCH')
-            ? 'Switch “Explain” on, and the node reports its part; until then it is in the bar of the network.'
-            : 'The node reports its part of searches only; here it is in the bar of the network.'}
+          {answer.command.startsWith('SEARCH') ? copy.timing.explainSearch : copy.timing.explainOther}
         </p>
       )}
       {compared && (
         <p className="text-table">
-          {compared.label}: {micros(compared.micros)}; now {micros(answer.totalMicros)} in the control plane and behind
-          it.
+          {copy.timing.compared(compared.label, micros(compared.micros), micros(answer.totalMicros))}
         </p>
       )}
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-table sm:grid-cols-[auto_1fr_auto_1fr]">
-        <Fact name="answered by" value={`${answer.node}, ${answer.role}`} />
-        <Fact name="index" value={answer.index === null ? NONE : count(Number(answer.index))} />
-        <Fact name="rows examined" value={count(answer.examined)} />
-        <Fact name="rows returned" value={count(answer.count)} />
-        <Fact name="bytes out" value={bytes(answer.bytesOut)} />
-        <Fact name="bytes in" value={bytes(answer.bytesIn)} />
-        <Fact name="nodes asked" value={count(answer.attempts)} />
+        <Fact name={copy.timing.servedBy} value={`${answer.node}, ${answer.role}`} />
+        <Fact name={copy.timing.index} value={answer.index === null ? NONE : count(Number(answer.index))} />
+        <Fact name={copy.timing.examined} value={count(answer.examined)} />
+        <Fact name={copy.timing.returned} value={count(answer.count)} />
+        <Fact name={copy.timing.bytesOut} value={bytes(answer.bytesOut)} />
+        <Fact name={copy.timing.bytesIn} value={bytes(answer.bytesIn)} />
+        <Fact name={copy.timing.attempts} value={count(answer.attempts)} />
       </dl>
     </div>
   )

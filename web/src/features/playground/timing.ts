@@ -1,21 +1,17 @@
-/** Where the time of a run went, and how it spreads over repeats. */
+/** The time of a run by hop, and its spread over repeats. */
 import type { CommandAnswer, Hop } from '@vacancy/shared/contract'
 import { micros } from '../../lib/format.ts'
+import * as copy from './copy.ts'
 import { percentile } from './scale.ts'
 
 type Bar = { readonly hop: string; readonly label: string; readonly micros: number | null }
 
-const LABELS: { readonly [hop in Hop['hop']]: string } = {
-  'control-plane': 'control plane',
-  network: 'network and node, outside of the search',
-  waiting: 'node: waiting for its turn',
-  searching: 'node: searching and encoding',
-}
+const LABELS: { readonly [hop in Hop['hop'] | 'browser']: string } = copy.timing.hops
 
-/** In the order of the way; the browser's own part is what is left of the whole. */
+/** In order along the path; the browser's part is the remainder. */
 export function barsOf(answer: Pick<CommandAnswer, 'hops' | 'totalMicros'>, browserMicros: number): Bar[] {
   return [
-    { hop: 'browser', label: 'browser and its network', micros: Math.max(0, browserMicros - answer.totalMicros) },
+    { hop: 'browser', label: LABELS.browser, micros: Math.max(0, browserMicros - answer.totalMicros) },
     ...answer.hops.map(({ hop, micros }) => ({ hop, label: LABELS[hop], micros })),
   ]
 }
@@ -31,6 +27,6 @@ export function spreadOf({ runs }: Repeats) {
 export function timesText(repeats: Repeats): string {
   const { runs, failed, wanted } = repeats
   const { p50, p99, least, most } = spreadOf(repeats)
-  const times = `p50 ${micros(p50)} · p99 ${micros(p99)} · ${micros(least)} to ${micros(most)}`
-  return `${runs.length} of ${wanted} runs${failed > 0 ? `, ${failed} failed` : ''}: ${times}`
+  const times = copy.timing.spread(micros(p50), micros(p99), micros(least), micros(most))
+  return copy.timing.runs(runs.length, wanted, failed, times)
 }

@@ -1,8 +1,8 @@
 'use client'
 /**
- * What is being written stays with the control plane, by tab, and is there again after a crash or a reload of the tab
- * (docs/design/control-plane.md#playground). The browser keeps no more than the tab's own name; one that may keep
- * nothing only forgets that.
+ * Saves the draft of each tab on the control plane and restores it after a crash or reload
+ * (docs/design/control-plane.md#playground). The browser stores only an id of the tab; without storage the draft is not
+ * found again.
  */
 import { useEffect, useRef, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
@@ -11,7 +11,7 @@ import { requestOf } from './share.ts'
 
 export type Edits = {
   readonly draft: Draft
-  /** Of the JSON editor, while it is no request. */
+  /** Text of the JSON editor while it is not a valid request. */
   readonly text: string | undefined
 }
 
@@ -21,7 +21,7 @@ const KEEP_MS = 2_000
 const TAB_KEY = 'vacancy-tab'
 const TAB_BYTES = 12
 
-/** Where edits of this tab are kept, and under which name those lie that it begins with. */
+/** Id that this tab saves under, and the id of the draft to restore. */
 type Tab = { readonly id: string; before: string | undefined }
 
 let own: Promise<Tab> | undefined
@@ -31,7 +31,7 @@ function tabOf(): Promise<Tab> {
   return own
 }
 
-/** A copy of a tab has the name of the one that it was made of, which still writes under it: it takes a new one. */
+/** A duplicated tab has the id of its original, which still saves under it, and takes a new one. */
 async function nameTab(): Promise<Tab> {
   const before = remembered() ?? undefined
   if (before !== undefined && (await isOurs(before))) return { id: before, before }
@@ -43,7 +43,7 @@ async function nameTab(): Promise<Tab> {
   return { id, before }
 }
 
-/** Held until the tab goes. Without locks, which need a page over TLS, two copies write under one name: the last wins. */
+/** Locks the id until the tab closes. Without locks, which need TLS, duplicates share an id and the last save wins. */
 function isOurs(id: string): Promise<boolean> {
   if (!navigator.locks) return Promise.resolve(true)
   return new Promise((resolve, reject) => {
@@ -59,7 +59,7 @@ function remembered(): string | null {
   try {
     return sessionStorage.getItem(TAB_KEY)
   } catch {
-    // Storage is switched off: a tab that is loaded anew is then a new one.
+    // Storage is disabled: a reloaded tab counts as a new one.
     return null
   }
 }
@@ -72,7 +72,7 @@ function remember(id: string): void {
   }
 }
 
-/** What was last written in this tab. @throws ApiProblem */
+/** The last draft of this tab. @throws ApiProblem */
 export async function keptEdits(): Promise<KeptEdits | undefined> {
   await leaving
   const { before } = await tabOf()
@@ -84,10 +84,10 @@ export async function keptEdits(): Promise<KeptEdits | undefined> {
   return read.ok ? { draft: read.draft, text: text ?? undefined, at } : undefined
 }
 
-/** The last edits of a page that was left are on their way: whoever comes back at once waits for them. */
+/** The save of the page that was left. Reopening the page waits for it. */
 let leaving: Promise<void> = Promise.resolve()
 
-/** Keeps what changes, every two seconds and when the page is left. @returns why it is not kept; '' when it is */
+/** Saves changes every two seconds and when the page is left. @returns why saving fails; '' when it works */
 export function useKeptEdits(edits: Edits): string {
   const [fault, setFault] = useState('')
   const now = JSON.stringify(edits)
@@ -105,7 +105,7 @@ export function useKeptEdits(edits: Edits): string {
         setFault('')
       } catch (error) {
         if (!(error instanceof ApiProblem)) throw error
-        // What is refused stays refused until it is changed; where nobody answered it is tried again.
+        // A rejected draft is not sent again until it changes; other failures are retried.
         if (error.status >= 400 && error.status < 500) kept.current = text
         setFault(error.message)
       }

@@ -1,12 +1,12 @@
 'use client'
-/** Why a property is, or is not, in the result; and which single filter is in the way of an empty one. */
+/** Explains why a property is or is not in the result, and finds the filter that empties a result. */
 import { useMutation } from '@tanstack/react-query'
 import type { RelaxAnswer, WhyAnswer } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
-import { count, counted, day } from '../../lib/format.ts'
+import { count, day } from '../../lib/format.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Combobox } from '../../ui/combobox.tsx'
@@ -14,13 +14,14 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { Field } from '../../ui/field.tsx'
 import { ErrorState } from '../../ui/panel.tsx'
 import { labelOf } from './catalogue.ts'
+import * as copy from './copy.ts'
 import { wordsOf } from './field-input.tsx'
 import type { Draft } from './request.ts'
 
 type WhyProps = {
   readonly draft: Draft
   readonly shard: string | undefined
-  /** To begin with. */
+  /** Initial value of the field. */
   readonly property: string
   readonly onClose: () => void
 }
@@ -29,7 +30,7 @@ export function WhyDialog({ draft, shard, property, onClose }: WhyProps) {
   const [id, setId] = useState(property)
   const { command, fields, node } = draft
   const segment = fields['segment']
-  const ask = useMutation({
+  const explanation = useMutation({
     mutationFn: (wanted: string) =>
       call('POST /api/v1/query/why-not', {
         body: {
@@ -42,15 +43,15 @@ export function WhyDialog({ draft, shard, property, onClose }: WhyProps) {
       }),
   })
   return (
-    <Dialog open onClose={onClose} title="Why is a property here, or not?" wide typing>
+    <Dialog open onClose={onClose} title={copy.explain.title} wide typing>
       <form
         className="flex items-end gap-2"
         onSubmit={(event) => {
           event.preventDefault()
-          if (id.trim()) ask.mutate(id.trim())
+          if (id.trim()) explanation.mutate(id.trim())
         }}
       >
-        <Field label="Property" className="grow">
+        <Field label={copy.explain.property} className="grow">
           {(wire) => (
             <Combobox
               wire={wire}
@@ -64,14 +65,14 @@ export function WhyDialog({ draft, shard, property, onClose }: WhyProps) {
         <Button
           type="submit"
           kind="primary"
-          busy={ask.isPending}
-          why={id.trim() === '' ? 'Name a property first' : undefined}
+          busy={explanation.isPending}
+          why={id.trim() === '' ? copy.explain.propertyFirst : undefined}
         >
-          Ask why
+          {copy.explain.submit}
         </Button>
       </form>
-      {ask.error && <ErrorState error={ask.error} />}
-      {ask.data && <WhyResult answer={ask.data} command={command} />}
+      {explanation.error && <ErrorState error={explanation.error} />}
+      {explanation.data && <WhyResult answer={explanation.data} command={command} />}
     </Dialog>
   )
 }
@@ -84,14 +85,6 @@ const LEVELS = {
   nowhere: 'unk',
   unsettled: 'warn',
 } as const
-const VERDICTS = {
-  'in-result': 'in the result',
-  'beyond-limit': 'past the limit',
-  filtered: 'left out',
-  elsewhere: 'in another shard',
-  nowhere: 'does not exist',
-  unsettled: 'unsettled',
-} as const
 
 function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly command: Draft['command'] }) {
   const dates = [...new Set(answer.checks.flatMap(({ date }) => date ?? []))]
@@ -100,17 +93,17 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
     <div data-verdict={answer.verdict} className="flex flex-col gap-3 pt-3">
       <p className="flex flex-wrap items-center gap-2">
         <span className="font-medium font-mono">{answer.property}</span>
-        <Badge level={LEVELS[answer.verdict]}>{VERDICTS[answer.verdict]}</Badge>
-        <span>{answer.message}</span>
+        <Badge level={LEVELS[answer.verdict]}>{copy.explain.verdicts[answer.verdict]}</Badge>
+        <span>{answer.says}</span>
       </p>
       {answer.checks.length > 0 && (
-        <ul aria-label="Conditions" className="flex flex-col gap-1">
+        <ul aria-label={copy.explain.conditions} className="flex flex-col gap-1">
           {ofDate(null).map((check) => (
             <Check
               key={`${check.field} ${check.message}`}
               ok={check.ok}
               label={labelOf(command, check.field)}
-              says={check.message}
+              text={check.says}
             />
           ))}
           {dates.map((date) => {
@@ -120,27 +113,26 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
                 key={date}
                 ok={checks.every(({ ok }) => ok)}
                 label={day(date)}
-                says={checks.map(({ ok, message }) => (ok ? message : `✗ ${message}`)).join(' · ')}
+                text={checks.map(({ ok, says }) => (ok ? says : `✗ ${says}`)).join(' · ')}
               />
             )
           })}
         </ul>
       )}
-      {answer.wouldMatchIf.length > 0 && <p>It would match if {answer.wouldMatchIf.join(', and ')}.</p>}
+      {answer.wouldMatchIf.length > 0 && <p>{copy.explain.wouldMatch(answer.wouldMatchIf.join(', and '))}</p>}
       {answer.missing.length > 0 && (
         <p className="text-warn">
-          Did not answer: {answer.missing.map(({ source, message }) => `${source} (${message})`).join(', ')}
+          {copy.explain.missing(answer.missing.map(({ source, message }) => `${source} (${message})`).join(', '))}
         </p>
       )}
       <p className="text-small text-text-3">
-        Read {answer.index !== null && `at index ${count(Number(answer.index))} `}on {answer.node}, and held against its
-        own answer.
+        {copy.explain.readOn(answer.node, answer.index === null ? undefined : count(Number(answer.index)))}
       </p>
     </div>
   )
 }
 
-function Check({ ok, label, says }: { readonly ok: boolean; readonly label: string; readonly says: string }) {
+function Check({ ok, label, text }: { readonly ok: boolean; readonly label: string; readonly text: string }) {
   return (
     <li
       data-ok={ok}
@@ -148,15 +140,15 @@ function Check({ ok, label, says }: { readonly ok: boolean; readonly label: stri
     >
       <span className={clsx('pt-0.5', ok ? 'text-ok' : 'text-crit')}>
         <Icon name={ok ? 'check' : 'cross'} size={14} />
-        <span className="sr-only">{ok ? 'holds' : 'does not hold'}</span>
+        <span className="sr-only">{ok ? copy.explain.met : copy.explain.notMet}</span>
       </span>
       <span className="text-text-2">{label}</span>
-      <span className="min-w-0 break-words">{says}</span>
+      <span className="min-w-0 break-words">{text}</span>
     </li>
   )
 }
 
-/** Asked for only when a search found nothing and somebody wants to know. */
+/** Shown for an empty result: tries the search without each filter, on request. */
 export function Relax({
   draft,
   shard,
@@ -167,30 +159,30 @@ export function Relax({
   readonly onDrop: (tried: RelaxAnswer['tried'][number]) => void
 }) {
   const { command, fields, node } = draft
-  const ask = useMutation({
+  const relaxed = useMutation({
     mutationFn: () =>
       call('POST /api/v1/query/relax', {
         body: { command, fields: { ...fields } as never, ...(shard && { shard }), ...(node && { node }) },
       }),
   })
-  const helpful = ask.data?.tried.filter((tried) => tried.count > 0) ?? []
+  const helpful = relaxed.data?.tried.filter((tried) => tried.count > 0) ?? []
   return (
     <div className="flex flex-col items-start gap-2">
-      <Button icon="filter" busy={ask.isPending} onClick={() => ask.mutate()}>
-        Which filter is in the way?
+      <Button icon="filter" busy={relaxed.isPending} onClick={() => relaxed.mutate()}>
+        {copy.explain.findFilter}
       </Button>
-      {ask.error && <ErrorState error={ask.error} />}
-      {ask.data && helpful.length === 0 && <p>No single filter is: without any one of them there is nothing either.</p>}
+      {relaxed.error && <ErrorState error={relaxed.error} />}
+      {relaxed.data && helpful.length === 0 && <p>{copy.explain.noSingleFilter}</p>}
       <ul className="flex flex-col gap-1">
         {helpful.map((tried) => (
           <li key={`${tried.field} ${tried.entry}`} className="flex items-center gap-2">
             <span>
-              without <strong>{tried.entry ?? labelOf(command, tried.field).toLowerCase()}</strong>:{' '}
-              {counted(tried.count, 'property', 'properties')}
-              {tried.limited && ' or more'}
+              {copy.explain.without}
+              <strong>{tried.entry ?? labelOf(command, tried.field).toLowerCase()}</strong>
+              {copy.explain.matches(tried.count, tried.limited)}
             </span>
             <Button kind="quiet" onClick={() => onDrop(tried)}>
-              Leave it out
+              {copy.explain.removeFilter}
             </Button>
           </li>
         ))}

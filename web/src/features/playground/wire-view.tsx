@@ -1,12 +1,12 @@
 'use client'
-/** A frame byte by byte: each part outlined and named; what is pointed at in the bytes or in the list lights up in both. */
+/** A frame byte by byte, with its parts named. Hovering a part highlights it in the bytes and in the list. */
 import { type FramePart, outlineFrame } from '@vacancy/shared/wire'
 import clsx from 'clsx'
 import { useState } from 'react'
-import { counted } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Field, TextArea } from '../../ui/field.tsx'
+import * as copy from './copy.ts'
 import { bytesOfHex, hexOf, type Pasted, requestOfFrame } from './request.ts'
 
 const SHOWN_BYTES = 2_048
@@ -14,7 +14,7 @@ const SHOWN_BYTES = 2_048
 type WireProps = {
   readonly label: string
   readonly bytes: Uint8Array
-  /** Field that is lit from outside, as the form's is. */
+  /** Field highlighted from outside, by the form. */
   readonly lit?: string
   readonly onLight?: (field: string) => void
   readonly note?: string
@@ -33,21 +33,21 @@ export function WireView({ label, bytes, lit = '', onLight, note }: WireProps) {
     <figure className="min-w-0">
       <figcaption className="flex flex-wrap items-center justify-between gap-2 pb-1 text-small text-text-3">
         <span>
-          {label}, {counted(bytes.length, 'byte')}
-          {bytes.length > SHOWN_BYTES && `, the first ${SHOWN_BYTES} shown`}
+          {copy.wire.caption(label, bytes.length)}
+          {bytes.length > SHOWN_BYTES && copy.wire.cut(SHOWN_BYTES)}
           {note && ` · ${note}`}
         </span>
-        <CopyButton text={() => hexOf(bytes)} label={`Copy: ${label} as hex`} />
+        <CopyButton text={() => hexOf(bytes)} label={copy.wire.copyHex(label)} />
       </figcaption>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: pointing only lights up what the list below says in words. */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: hovering only highlights what the list below shows as text. */}
       <div
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard.
         tabIndex={0}
         className="max-h-56 overflow-auto rounded-control border border-line bg-sunken p-2 font-mono text-small leading-6"
         onMouseLeave={() => light(undefined)}
       >
         {parts.map((part) => (
-          // biome-ignore lint/a11y/noStaticElementInteractions: pointing only lights up what the list below says in words.
+          // biome-ignore lint/a11y/noStaticElementInteractions: hovering only highlights what the list below shows as text.
           <span
             key={part.from}
             data-field={part.field || undefined}
@@ -68,20 +68,20 @@ export function WireView({ label, bytes, lit = '', onLight, note }: WireProps) {
         ))}
       </div>
       <div className="max-h-72 overflow-auto pt-2">
-        <table aria-label={`Parts of ${label}`} className="w-full text-table">
+        <table aria-label={copy.wire.parts(label)} className="w-full text-table">
           <thead className="text-start text-small text-text-3">
             <tr>
               <th scope="col" className="pe-3 text-end font-normal">
-                at
+                {copy.wire.offset}
               </th>
               <th scope="col" className="pe-3 text-end font-normal">
-                bytes
+                {copy.wire.bytes}
               </th>
               <th scope="col" className="pe-3 text-start font-normal">
-                part
+                {copy.wire.part}
               </th>
               <th scope="col" className="text-start font-normal">
-                value
+                {copy.wire.value}
               </th>
             </tr>
           </thead>
@@ -106,7 +106,7 @@ export function WireView({ label, bytes, lit = '', onLight, note }: WireProps) {
   )
 }
 
-/** Bytes of a log or a capture become a request. */
+/** Decodes pasted bytes of a log or capture into a request. */
 export function PasteFrame({
   onRequest,
 }: {
@@ -118,8 +118,8 @@ export function PasteFrame({
   return (
     <div className="flex flex-col gap-2 pt-3">
       <Field
-        label="Read a frame"
-        hint="Paste hexadecimal, with or without blanks."
+        label={copy.wire.decode}
+        hint={copy.wire.decodeHint}
         error={pasted && !pasted.ok ? pasted.reason : undefined}
       >
         {(wire) => (
@@ -133,7 +133,7 @@ export function PasteFrame({
           />
         )}
       </Field>
-      {pasted && !pasted.ok && bytes && <WireView label="Pasted bytes" bytes={bytes} />}
+      {pasted && !pasted.ok && bytes && <WireView label={copy.wire.pasted} bytes={bytes} />}
       {pasted?.ok && (
         <Button
           className="self-start"
@@ -142,7 +142,7 @@ export function PasteFrame({
             setText('')
           }}
         >
-          Use this {pasted.draft.command}
+          {copy.wire.use(pasted.draft.command)}
         </Button>
       )}
     </div>

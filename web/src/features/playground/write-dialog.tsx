@@ -1,17 +1,17 @@
 'use client'
-/** A write is shown before it is sent: old → new, and for a delete what goes with it, named again by hand. */
+/** Preview of a write: old and new values. A delete shows what it includes and requires its name to be typed. */
 import { useQuery } from '@tanstack/react-query'
 import type { PreviewAnswer } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
-import { counted, NONE } from '../../lib/format.ts'
+import { NONE } from '../../lib/format.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import { TITLES } from './catalogue.ts'
+import * as copy from './copy.ts'
 import type { Draft } from './request.ts'
 
 type WriteProps = {
@@ -39,30 +39,30 @@ export function WriteDialog({ draft, shard, onClose, onWrite }: WriteProps) {
   const isDelete = command.startsWith('DEL')
   const why =
     query.data === undefined
-      ? 'What it changes is not known yet'
+      ? copy.writeDialog.loading
       : confirm !== '' && typed !== confirm
-        ? `Type ${confirm} first`
+        ? copy.writeDialog.typeFirst(confirm ?? '')
         : undefined
   return (
     <Dialog
       open
       onClose={onClose}
       keep
-      title={`${TITLES[command]} on ${shard ?? 'the shard'}`}
+      title={copy.writeDialog.title(copy.commandTitles[command], shard ?? copy.page.anyShard)}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{copy.actions.cancel}</Button>
           <Button kind={isDelete ? 'danger-filled' : 'primary'} why={why} onClick={() => onWrite(typed)}>
-            WRITE {command}
+            {copy.writeDialog.run(command)}
           </Button>
         </>
       }
     >
-      <Panel title="What changes" level={3} hideTitle query={query} skeleton={2}>
+      <Panel title={copy.writeDialog.panel} level={3} hideTitle query={query} skeleton={2}>
         {(preview) => <Preview preview={preview} />}
       </Panel>
       {confirm && (
-        <Field label={`Type ${confirm} to delete it`} required className="pt-3">
+        <Field label={copy.writeDialog.typeToDelete(confirm)} required className="pt-3">
           {(wire) => (
             <Input
               {...wire}
@@ -85,24 +85,24 @@ function Preview({ preview: { changes, removes, node } }: { readonly preview: Pr
       {removes && (
         <Banner
           level={removes.properties + removes.packages > 0 ? 'warn' : 'info'}
-          title={`Removes ${counted(removes.properties, 'property', 'properties')} and ${counted(removes.packages, 'package')}. There is no way back.`}
+          title={copy.writeDialog.deletes(removes.properties, removes.packages)}
         />
       )}
       {changes.length === 0 ? (
-        <p>Nothing would change: everything is so already.</p>
+        <p>{copy.writeDialog.noChange}</p>
       ) : (
         <Table
-          label="Changes"
+          label={copy.writeDialog.changes}
           rows={changes}
           rowKey={({ what }) => what}
           columns={[
-            { id: 'what', header: 'what', rowHeader: true, cell: ({ what }) => what },
-            { id: 'before', header: 'now', cell: ({ before }) => before ?? NONE },
-            { id: 'after', header: 'then', cell: ({ after }) => after ?? 'nothing' },
+            { id: 'what', header: copy.writeDialog.field, rowHeader: true, cell: ({ what }) => what },
+            { id: 'before', header: copy.writeDialog.before, cell: ({ before }) => before ?? NONE },
+            { id: 'after', header: copy.writeDialog.after, cell: ({ after }) => after ?? copy.writeDialog.nothing },
           ]}
         />
       )}
-      <p className="text-small text-text-3">Read on {node}; the node decides when it is sent.</p>
+      <p className="text-small text-text-3">{copy.writeDialog.note(node)}</p>
     </div>
   )
 }
