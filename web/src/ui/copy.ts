@@ -35,6 +35,8 @@ export const filterBox = {
   shownOf: (shown: string, total: string) => `${shown} of ${total}`,
 }
 
+export const freshness = { gone: ', not seen recently', never: ', never seen' }
+
 export const id = { copy: (label: string) => `Copy ${label} ID` }
 
 export const page = { breadcrumb: 'Breadcrumb' }

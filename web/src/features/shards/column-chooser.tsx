@@ -1,11 +1,12 @@
 'use client'
-/** Which columns stand in the table of shards, in which order, and how wide: each by a button of its own. */
+/** Chooses the columns of the shard list, their order and widths, by buttons. */
 
 import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { COLUMN_PX, measuredWidths, withWidth } from '../../ui/column-edge.tsx'
 import { Checkbox } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
+import * as copy from './copy.ts'
 import { columnIds, movedColumn, SHARD_COLUMNS } from './shard-columns.tsx'
 import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 
@@ -21,20 +22,20 @@ export default function ColumnChooser() {
   const move = (id: string, step: 1 | -1) => {
     const next = movedColumn(ids, id, step)
     table.setColumns(next)
-    announce(`${headerOf(id)} is column ${next.indexOf(id) + 1} of ${next.length}`)
+    announce(copy.chooser.moved(headerOf(id), next.indexOf(id) + 1, next.length))
   }
   const resize = (id: string, step: number) => {
     const shown = document.querySelector(`#content table[aria-label="${SHARDS_TABLE}"]`)
     const widths = { ...(shown ? measuredWidths(shown) : {}), ...table.widths }
     const next = withWidth(widths, id, (widths[id] ?? COLUMN_PX.usual) + step)
     table.setWidths(next)
-    announce(`${headerOf(id)} is ${next[id]} pixels wide`)
+    announce(copy.chooser.resized(headerOf(id), next[id]))
   }
   return (
     <div className="flex flex-col gap-2">
-      <h2 className="text-section">Columns</h2>
-      <p className="text-small text-text-3">Kept for you, on every machine.</p>
-      <ul aria-label="Columns" className="flex flex-col">
+      <h2 className="text-section">{copy.chooser.title}</h2>
+      <p className="text-small text-text-3">{copy.chooser.hint}</p>
+      <ul aria-label={copy.chooser.title} className="flex flex-col">
         {[...ids, ...others].map((id) => {
           const at = ids.indexOf(id)
           const isShown = at >= 0
@@ -45,15 +46,20 @@ export default function ColumnChooser() {
                 className="grow !items-center"
                 label={header}
                 checked={isShown}
-                // The one that names the row always stands, and always first; one more is left beside it.
+                // The column that names the row is always shown, and first; at least one more stays beside it.
                 disabled={at === 0 || (isShown && ids.length <= 2)}
                 onChange={() => toggle(id)}
               />
               {isShown && at > 0 && (
                 <>
-                  <Small label={`${header} earlier`} icon="chevron-up" isOff={at === 1} act={() => move(id, -1)} />
                   <Small
-                    label={`${header} later`}
+                    label={copy.chooser.moveLeft(header)}
+                    icon="chevron-up"
+                    isOff={at === 1}
+                    act={() => move(id, -1)}
+                  />
+                  <Small
+                    label={copy.chooser.moveRight(header)}
                     icon="chevron-down"
                     isOff={at === ids.length - 1}
                     act={() => move(id, 1)}
@@ -62,8 +68,8 @@ export default function ColumnChooser() {
               )}
               {isShown && (
                 <>
-                  <Small label={`${header} narrower`} icon="minus" act={() => resize(id, -WIDTH_STEP)} />
-                  <Small label={`${header} wider`} icon="plus" act={() => resize(id, WIDTH_STEP)} />
+                  <Small label={copy.chooser.narrower(header)} icon="minus" act={() => resize(id, -WIDTH_STEP)} />
+                  <Small label={copy.chooser.wider(header)} icon="plus" act={() => resize(id, WIDTH_STEP)} />
                 </>
               )}
             </li>
@@ -71,8 +77,10 @@ export default function ColumnChooser() {
         })}
       </ul>
       <div className="flex flex-wrap gap-2">
-        <Button onClick={() => table.setColumns(null)}>Usual columns</Button>
-        {Object.keys(table.widths).length > 0 && <Button onClick={table.resetWidths}>Usual widths</Button>}
+        <Button onClick={() => table.setColumns(null)}>{copy.chooser.resetColumns}</Button>
+        {Object.keys(table.widths).length > 0 && (
+          <Button onClick={table.resetWidths}>{copy.chooser.resetWidths}</Button>
+        )}
       </div>
     </div>
   )
@@ -81,7 +89,7 @@ export default function ColumnChooser() {
 type SmallProps = {
   readonly label: string
   readonly icon: 'chevron-up' | 'chevron-down' | 'minus' | 'plus'
-  /** There is no further: it keeps its place and the focus. */
+  /** At the end: it stays in place and focusable. */
   readonly isOff?: boolean
   readonly act: () => void
 }
@@ -92,7 +100,7 @@ function Small({ label, icon, isOff = false, act }: SmallProps) {
       label={label}
       icon={icon}
       className="!size-6 pointer-coarse:!size-11"
-      {...(isOff && { why: 'there is no further' })}
+      {...(isOff && { why: copy.chooser.atEnd })}
       onClick={act}
     />
   )

@@ -1,8 +1,9 @@
-/** All that is known of a shard as one file: its state, events and configuration. The control plane masks secrets. */
+/** Downloads state, events and configuration of a shard as one file. The control plane masks secrets. */
 
 import type { ShardView } from '@vacancy/shared/contract'
 import { call } from '../../lib/api.ts'
 import { toast } from '../../ui/toast.tsx'
+import * as copy from './copy.ts'
 
 const EVENTS = 500
 
@@ -20,11 +21,11 @@ export function useDownloadDiagnostics(shard: ShardView): () => Promise<void> {
       events: readOf(events),
       config: readOf(config),
     })
-    toast({ message: `Diagnostics of ${shard.id} saved`, level: 'ok' })
+    toast({ message: copy.shard.diagnosticsSaved(shard.id), level: 'ok' })
   }
 }
 
-/** A part that could not be read is named in the file, and does not keep the rest from being saved. */
+/** A part that could not be read is noted in the file; the rest is saved. */
 function readOf(result: PromiseSettledResult<unknown>): unknown {
   return result.status === 'fulfilled' ? result.value : { notRead: String(result.reason) }
 }

@@ -1,8 +1,7 @@
-/** What happened, newest first: when, where, and in words. */
+/** Events, newest first. */
 
 import type { ClusterEvent } from '@vacancy/shared/contract'
 import { Icon } from '../../icons/icon.tsx'
-import { clock, utc } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Age } from '../../ui/age.tsx'
 import { LEVEL_ICONS, LEVEL_TEXT } from '../../ui/badge.tsx'
@@ -10,9 +9,9 @@ import { Link } from '../../ui/link.tsx'
 
 type EventListProps = {
   readonly events: readonly ClusterEvent[]
-  /** Name of the list. */
+  /** Accessible name of the list. */
   readonly label: string
-  /** Each leads to its shard: where events of several stand together. */
+  /** Links each event to its shard, for lists of several shards. */
   readonly isLinked?: boolean
 }
 
@@ -36,20 +35,4 @@ export function EventList({ events, label, isLinked }: EventListProps) {
       ))}
     </ol>
   )
-}
-
-/** Events as Markdown, for a note on an incident. */
-export function eventsMarkdown(shard: string, events: readonly ClusterEvent[]): string {
-  const [newest] = events
-  if (!newest) return `No events of ${shard}.`
-  const lines = events.map(
-    (event) => `| ${utc(event.at)} | ${event.node ?? ''} | ${event.message.replaceAll('|', '\\|')} |`,
-  )
-  return [
-    `Events of ${shard}, up to ${clock(newest.at)} UTC`,
-    '',
-    '| Time | Node | What |',
-    '|---|---|---|',
-    ...lines,
-  ].join('\n')
 }

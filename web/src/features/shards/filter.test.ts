@@ -44,21 +44,21 @@ test.each([
   expect(found(text)).toEqual(ids)
 })
 
-test('a number that no node told is neither more nor less', () => {
+test('a missing number matches no comparison', () => {
   expect(found('lag:>0')).not.toContain('s7')
   expect(found('lag:<999999')).not.toContain('s7')
 })
 
-test('what is not understood is named and filters nothing', () => {
+test('invalid pairs are reported and filter nothing', () => {
   const { faults } = parseShardFilter('colour:red lag:many zone:eu constructor:x')
 
   expect(faults).toHaveLength(3)
-  expect(faults[0]).toContain('there is no key colour; known are state, zone')
+  expect(faults[0]).toContain('unknown key colour; known keys are state, zone')
   expect(faults[1]).toContain('lag:>1000')
   expect(found('colour:red lag:many zone:eu')).toEqual(['s1', 's3'])
 })
 
-test('completion knows the values that there are', () => {
+test('completion has the values in use', () => {
   expect(filterKeys(shards)).toMatchObject({
     zone: ['eu-1', 'us-2'],
     leader: ['n1', 'none'],

@@ -1,5 +1,5 @@
 'use client'
-/** Lets go a node that is away for good, once nobody names it any more. */
+/** Removes a node that is gone for good from the console, once nothing names it any more. */
 
 import { useMutation } from '@tanstack/react-query'
 import type { NodeView } from '@vacancy/shared/contract'
@@ -13,8 +13,9 @@ import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
+import * as copy from './copy.ts'
 
-/** Nothing while the node answers, or was not asked yet. */
+/** Hidden while the node responds or was not polled yet. */
 export function ForgetNode({ node }: { readonly node: NodeView }) {
   const why = useWhyNot('admin')
   const [isOpen, setOpen] = useState(false)
@@ -23,7 +24,7 @@ export function ForgetNode({ node }: { readonly node: NodeView }) {
     mutationFn: () =>
       call('DELETE /api/v1/shards/{shard}/nodes/{node}', { params: { shard: node.shard, node: node.id } }),
     onSuccess: () => {
-      toast({ message: `${name} is forgotten` })
+      toast({ message: copy.forget.forgotten(name) })
       navigate(routes.shards())
     },
   })
@@ -31,24 +32,23 @@ export function ForgetNode({ node }: { readonly node: NodeView }) {
   return (
     <>
       <Button icon="trash" kind="danger" why={why} onClick={() => setOpen(true)}>
-        Forget {node.id}…
+        {copy.forget.dialog(node.id)}
       </Button>
       <Dialog
         open={isOpen}
-        title={`Forget ${name}`}
+        title={copy.forget.title(name)}
         onClose={() => setOpen(false)}
         footer={
           <>
-            <Button onClick={() => setOpen(false)}>Cancel</Button>
+            <Button onClick={() => setOpen(false)}>{copy.common.cancel}</Button>
             <Button kind="danger" busy={forget.isPending} onClick={() => forget.mutate()}>
-              Forget {node.id}
+              {copy.forget.confirm(node.id)}
             </Button>
           </>
         }
       >
         <p className="prose">
-          It is not shown any more, until it registers again. Nothing is changed on the node or in its shard. Last
-          answer: <Age at={node.answeredAt} className="text-text" />.
+          {copy.forget.effect} <Age at={node.answeredAt} className="text-text" />.
         </p>
         {forget.error && (
           <p role="alert" className="pt-2 text-crit">

@@ -5,17 +5,17 @@ import { axisFrom, stretchesOf } from './leadership-stretches.ts'
 const MINUTE = 60_000
 const at = (minute: number) => new Date(minute * MINUTE).toISOString()
 
-const told = (...spans: ShardLeadership['spans']): ShardLeadership => ({
+const leadershipOf = (...spans: ShardLeadership['spans']): ShardLeadership => ({
   ...{ from: at(0), to: at(100), spans, elections: 0, longestGapMs: null, knownMs: 0, isCut: false },
 })
 
-test('a shard that nobody looked at is one stretch that is not known', () => {
-  expect(stretchesOf(told())).toEqual([{ kind: 'unknown', from: 0, to: 100 * MINUTE }])
+test('a period without data is one unknown stretch', () => {
+  expect(stretchesOf(leadershipOf())).toEqual([{ kind: 'unknown', from: 0, to: 100 * MINUTE }])
 })
 
-test('what no span covers is a stretch of its own, before, between and after', () => {
+test('uncovered time is an unknown stretch, before, between and after spans', () => {
   const stretches = stretchesOf(
-    told(
+    leadershipOf(
       { from: at(10), to: at(40), leader: 'n1', term: 4 },
       { from: at(40), to: at(41), leader: null, term: null },
       { from: at(60), to: at(90), leader: 'n3', term: null },
@@ -32,10 +32,13 @@ test('what no span covers is a stretch of its own, before, between and after', (
   ])
 })
 
-test('a seam of a moment is no time in which nothing was known', () => {
+test('a short gap between spans is not unknown time', () => {
   const late = new Date(50 * MINUTE + 400).toISOString()
   const stretches = stretchesOf(
-    told({ from: at(0), to: at(50), leader: 'n1', term: 1 }, { from: late, to: at(100), leader: 'n2', term: 2 }),
+    leadershipOf(
+      { from: at(0), to: at(50), leader: 'n1', term: 1 },
+      { from: late, to: at(100), leader: 'n2', term: 2 },
+    ),
   )
 
   expect(stretches.map(({ kind }) => kind)).toEqual(['leader', 'leader'])
@@ -53,5 +56,5 @@ test.each([
 ])('a day of which minute %s is the first that was seen is shown as %s minutes', (first, length) => {
   const spans = first === undefined ? [] : [{ from: at(first), to: at(1_440), leader: 'n1', term: 1 }]
 
-  expect(1_440 - axisFrom({ ...told(...spans), to: at(1_440) }) / MINUTE).toBe(length)
+  expect(1_440 - axisFrom({ ...leadershipOf(...spans), to: at(1_440) }) / MINUTE).toBe(length)
 })

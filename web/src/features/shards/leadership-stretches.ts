@@ -1,4 +1,4 @@
-/** The whole of a time as stretches one after the other: who led, nobody, or not known. Pure. */
+/** Splits a period into stretches: a leader, no leader, or unknown. Pure. */
 
 import type { ShardLeadership } from '@vacancy/shared/contract'
 
@@ -8,10 +8,10 @@ export type Stretch = { readonly from: number; readonly to: number } & (
   | { readonly kind: 'unknown' }
 )
 
-/** Looks come each second: a seam shorter than this between two spans is no time in which nothing was known. */
+/** Polls are one second apart: a shorter gap between two spans is not unknown time. */
 const SEAM_MS = 1_000
 
-/** Oldest first, without holes: what no span covers is a stretch of its own. */
+/** Oldest first, without holes: uncovered time is an unknown stretch. */
 export function stretchesOf(data: ShardLeadership): readonly Stretch[] {
   const stretches: Stretch[] = []
   let known = Date.parse(data.from)
@@ -29,10 +29,10 @@ export function stretchesOf(data: ShardLeadership): readonly Stretch[] {
 }
 
 const MINUTE = 60_000
-/** What a strip may show before the whole day, shortest first: quarters of them are times that are easily said. */
+/** Lengths of the strip below a whole day, shortest first. Their quarters are round times. */
 const AXES = [12 * MINUTE, 60 * MINUTE, 240 * MINUTE, 720 * MINUTE]
 
-/** Where the strip begins: a shard that is young fills most of it, however little of the day it has seen. */
+/** The start of the strip, so that a young shard fills most of it. */
 export function axisFrom(data: ShardLeadership): number {
   const [from, to] = [Date.parse(data.from), Date.parse(data.to)]
   const [first] = data.spans

@@ -1,13 +1,14 @@
 'use client'
-/** Who led in the last 24 h: a strip as wide as the day, and the same as a table. What nobody saw is shown as that. */
+/** The leaders of the last 24 h, as a strip or a table. Times without data are shown as unknown. */
 
 import type { ShardLeadership } from '@vacancy/shared/contract'
 import clsx from 'clsx'
 import { useState } from 'react'
-import { age, clock, count, counted, duration, NONE, utc } from '../../lib/format.ts'
+import { age, clock, count, duration, NONE, utc } from '../../lib/format.ts'
 import { Button } from '../../ui/button.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import { axisFrom, type Stretch, stretchesOf } from './leadership-stretches.ts'
 import { useShardLeadership } from './queries.ts'
 
@@ -16,7 +17,7 @@ export default function Leadership({ shard }: { readonly shard: string }) {
   const [isTable, setTable] = useState(false)
   return (
     <Panel
-      title="Leadership timeline, last 24 h"
+      title={copy.leadership.title}
       query={query}
       at={(data) => data.to}
       skeleton={3}
@@ -24,7 +25,7 @@ export default function Leadership({ shard }: { readonly shard: string }) {
       actions={
         query.data && (
           <Button kind="quiet" icon={isTable ? 'eye' : 'table'} onClick={() => setTable(!isTable)}>
-            {isTable ? 'Show as timeline' : 'Show as table'}
+            {isTable ? copy.leadership.showTimeline : copy.leadership.showTable}
           </Button>
         )
       }
@@ -32,7 +33,7 @@ export default function Leadership({ shard }: { readonly shard: string }) {
       {(data) => {
         const stretches = stretchesOf(data)
         return isTable ? (
-          <Twin stretches={stretches} lead={leadershipSays(data)} />
+          <StretchTable stretches={stretches} lead={leadershipText(data)} />
         ) : (
           <Strip data={data} stretches={stretches} />
         )
@@ -41,22 +42,23 @@ export default function Leadership({ shard }: { readonly shard: string }) {
   )
 }
 
-/** "3 elections, longest gap 1.9 s": what is not known is said, too. */
-function leadershipSays(data: ShardLeadership): string {
+/** "3 elections, longest gap 1.9 s", with unknown time. */
+function leadershipText(data: ShardLeadership): string {
   const unknownMs = Date.parse(data.to) - Date.parse(data.from) - data.knownMs
   const gap =
-    data.longestGapMs === null ? 'no time without a leader seen' : `longest gap ${duration(data.longestGapMs)}`
+    data.longestGapMs === null ? copy.leadership.noGap : copy.leadership.longestGap(duration(data.longestGapMs))
   return [
-    `${data.elections === 0 ? 'no election seen' : counted(data.elections, 'election')}, ${gap}`,
-    ...(unknownMs >= UNKNOWN_SAID_MS ? [`not known for ${duration(unknownMs)}`] : []),
-    ...(data.isCut ? [`only the newest ${count(data.spans.length)} changes are shown`] : []),
+    `${copy.leadership.elections(data.elections)}, ${gap}`,
+    ...(unknownMs >= UNKNOWN_MS_MIN ? [copy.leadership.unknownFor(duration(unknownMs))] : []),
+    ...(data.isCut ? [copy.leadership.cut(count(data.spans.length))] : []),
   ].join('; ')
 }
 
-const UNKNOWN_SAID_MS = 1_000
+/** A shorter unknown time is not mentioned. */
+const UNKNOWN_MS_MIN = 1_000
 
-/** A stretch that is too short to be seen is drawn this wide, over its neighbours. */
-const SEEN_PX = 2
+/** Minimum width of a stretch, drawn over its neighbours. */
+const WIDTH_PX_MIN = 2
 
 type StripProps = { readonly data: ShardLeadership; readonly stretches: readonly Stretch[] }
 
@@ -68,7 +70,7 @@ function Strip({ data, stretches }: StripProps) {
   return (
     <div className="grid gap-1">
       <ul
-        aria-label="Who led, oldest first"
+        aria-label={copy.leadership.list}
         className="relative h-7 overflow-clip rounded-control border border-line bg-sunken"
       >
         {shown.map((stretch) => (
@@ -76,13 +78,13 @@ function Strip({ data, stretches }: StripProps) {
             key={`${stretch.kind} ${stretch.from}`}
             data-leader={stretch.kind === 'leader' ? stretch.leader : undefined}
             data-stretch={stretch.kind}
-            data-tip={stretchSays(stretch)}
+            data-tip={stretchText(stretch)}
             style={{
               insetInlineStart: share(Math.max(stretch.from, from) - from),
               width: share(stretch.to - Math.max(stretch.from, from)),
-              minWidth: SEEN_PX,
+              minWidth: WIDTH_PX_MIN,
             }}
-            className={clsx('absolute inset-y-0 flex items-center overflow-clip', LOOKS[stretch.kind])}
+            className={clsx('absolute inset-y-0 flex items-center overflow-clip', STYLES[stretch.kind])}
           >
             <span
               aria-hidden="true"
@@ -90,74 +92,78 @@ function Strip({ data, stretches }: StripProps) {
             >
               {nameOf(stretch)}
             </span>
-            <span className="sr-only">{stretchSays(stretch)}</span>
+            <span className="sr-only">{stretchText(stretch)}</span>
           </li>
         ))}
       </ul>
       <div aria-hidden="true" className="flex justify-between text-small text-text-3 tabular-nums">
         {TICKS.map((tick) => (
           <span key={tick} className={clsx((tick * 2) % 1 !== 0 && 'max-sm:hidden')}>
-            {tick === 0 ? 'now' : `${age(whole * tick)} ago`}
+            {tick === 0 ? copy.leadership.now : copy.leadership.ago(age(whole * tick))}
           </span>
         ))}
       </div>
-      <p className="text-text-2">{leadershipSays(data)}</p>
+      <p className="text-text-2">{leadershipText(data)}</p>
     </div>
   )
 }
 
-/** Shares of the strip. */
+/** Positions of the time labels, as shares of the strip. */
 const TICKS = [1, 0.75, 0.5, 0.25, 0]
 
-const LOOKS: Record<Stretch['kind'], string> = {
+const STYLES: Record<Stretch['kind'], string> = {
   leader: 'border-accent border-s-2 bg-info-bg text-text',
-  // Short as it is, it stands over what is beside it.
+  // Above its neighbours, since it is short.
   none: 'z-10 bg-crit text-surface',
   unknown: 'hatch bg-unk-bg text-unk',
 }
 
 function nameOf(stretch: Stretch): string {
-  return stretch.kind === 'leader' ? stretch.leader : stretch.kind === 'none' ? 'nobody' : 'not known'
+  return stretch.kind === 'leader'
+    ? stretch.leader
+    : stretch.kind === 'none'
+      ? copy.leadership.noLeader
+      : copy.leadership.unknown
 }
 
-function stretchSays(stretch: Stretch): string {
+function stretchText(stretch: Stretch): string {
   const { from, to } = stretch
-  const when = `${clock(timeOf(from))} to ${clock(timeOf(to))} UTC, ${duration(to - from)}`
-  if (stretch.kind === 'unknown') return `Not known who led, ${when}`
-  if (stretch.kind === 'none') return `Nobody led, ${when}`
-  return `${stretch.leader} led, ${when}${stretch.term === null ? '' : `, term ${count(stretch.term)}`}`
+  const when = copy.leadership.when(clock(timeOf(from)), clock(timeOf(to)), duration(to - from))
+  if (stretch.kind === 'unknown') return copy.leadership.unknownStretch(when)
+  if (stretch.kind === 'none') return copy.leadership.noLeaderStretch(when)
+  return copy.leadership.leaderStretch(stretch.leader, when, stretch.term === null ? undefined : count(stretch.term))
 }
 
 const timeOf = (ms: number) => new Date(ms).toISOString()
 
-function Twin({ stretches, lead }: { readonly stretches: readonly Stretch[]; readonly lead: string }) {
+function StretchTable({ stretches, lead }: { readonly stretches: readonly Stretch[]; readonly lead: string }) {
   return (
     <>
       <p className="px-4 pb-1 text-text-2">{lead}</p>
       <Table
-        label="Leadership"
+        label={copy.leadership.table}
         rows={stretches.toReversed()}
         rowKey={(stretch) => `${stretch.kind} ${stretch.from}`}
         rowProps={(stretch) => ({ 'data-stretch': stretch.kind })}
         className="max-h-80"
         columns={[
-          { id: 'from', header: 'From', rowHeader: true, cell: ({ from }) => utc(timeOf(from)) },
-          { id: 'to', header: 'To', rank: 3, cell: ({ to }) => utc(timeOf(to)) },
+          { id: 'from', header: copy.leadership.from, rowHeader: true, cell: ({ from }) => utc(timeOf(from)) },
+          { id: 'to', header: copy.leadership.to, rank: 3, cell: ({ to }) => utc(timeOf(to)) },
           {
             id: 'leader',
-            header: 'Leader',
+            header: copy.leadership.leader,
             cell: (stretch) => (
               <span className={stretch.kind === 'leader' ? 'font-mono' : 'text-text-2'}>{nameOf(stretch)}</span>
             ),
           },
           {
             id: 'term',
-            header: 'Term',
+            header: copy.leadership.term,
             end: true,
             rank: 2,
             cell: (stretch) => (stretch.kind === 'leader' ? count(stretch.term) : NONE),
           },
-          { id: 'for', header: 'For', end: true, cell: ({ from, to }) => duration(to - from) },
+          { id: 'for', header: copy.leadership.duration, end: true, cell: ({ from, to }) => duration(to - from) },
         ]}
       />
     </>

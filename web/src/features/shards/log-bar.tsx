@@ -1,4 +1,4 @@
-/** A log position as a bar on the scale of its shard, and in words. */
+/** A log position as a bar on the scale of its shard, with a text description. */
 
 import type { NodeView } from '@vacancy/shared/contract'
 import { count } from '../../lib/format.ts'
@@ -17,7 +17,7 @@ export function LogBar({ node, scale }: { readonly node: NodeView; readonly scal
   const percent = (share: number) => `${(share * 100).toFixed(2)}%`
   return (
     <span role="img" aria-label={text} data-tip={text} className="relative block h-3 min-w-24">
-      {/* Missing: a dashed line from where the log ends to the end of the scale. */}
+      {/* The missing part: a dashed line from the end of the log to the end of the scale. */}
       <span className="absolute inset-x-0 top-1.5 border-line-strong border-t border-dashed" />
       <span
         data-filled=""

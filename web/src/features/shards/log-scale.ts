@@ -7,28 +7,29 @@
  */
 
 import type { NodeView } from '@vacancy/shared/contract'
+import * as copy from './copy.ts'
 
-/** A missing part is drawn at least this wide: three entries of eight million are still something that is missing. */
+/** Minimum width of a missing part, so that three entries of eight million are still visible. */
 const MISSING_SHARE_MIN = 0.015
 
 export type LogScale = { readonly first: number; readonly last: number }
 
-/** Shares of the scale, 0 to 1, in this order from the left; what is over is before the node's own first entry. */
+/** Shares of the scale, 0 to 1, from the left. */
 export type LogBar = {
   readonly committedTo: number
   readonly uncommittedTo: number
   /** Entries that the node lacks. */
   readonly missing: number
-  /** All that it would need next is gone from the leader's log: it needs a snapshot. */
+  /** The leader's log no longer has its next entry. */
   readonly needsSnapshot: boolean
   readonly position: number
 }
 
-/** The leader's own span; where there is none, of all that nodes have. Undefined when no node told a position. */
+/** The span of the leader's log, or of all nodes without a leader. Undefined when no node reports a position. */
 export function logScaleOf(nodes: readonly NodeView[], leader: string | null): LogScale | undefined {
-  const told = nodes.filter((node) => node.lastIndex !== null)
-  const scale = told.filter((node) => node.id === leader)
-  const of = scale.length > 0 ? scale : told
+  const reported = nodes.filter((node) => node.lastIndex !== null)
+  const scale = reported.filter((node) => node.id === leader)
+  const of = scale.length > 0 ? scale : reported
   if (of.length === 0) return undefined
   return {
     first: Math.min(...of.map((node) => node.firstIndex ?? 0)),
@@ -36,28 +37,26 @@ export function logScaleOf(nodes: readonly NodeView[], leader: string | null): L
   }
 }
 
-/** Where a node stands; undefined when it did not tell. */
+/** The position of a node; undefined when it reports none. */
 export function logBarOf(node: NodeView, scale: LogScale): LogBar | undefined {
-  // What the leader saw the node match counts before what a cut-off node says of itself.
+  // The match index of the leader takes precedence: a disconnected node may report outdated values.
   const position = node.role === 'leader' ? node.lastIndex : (node.matchIndex ?? node.lastIndex)
   if (position === null) return undefined
   const missing = Math.max(0, scale.last - position)
   const span = Math.max(1, scale.last - scale.first)
   const share = (index: number) => Math.min(1, Math.max(0, (index - scale.first) / span))
   const widest = missing > 0 ? 1 - MISSING_SHARE_MIN : 1
-  // An empty scale (one entry or none) is full for whoever has it all.
+  // An empty scale (one entry or none) is full for a node that has everything.
   const uncommittedTo = Math.min(widest, missing === 0 ? 1 : share(position))
   const committed = Math.min(node.commitIndex ?? position, position)
   const committedTo = committed === position ? uncommittedTo : Math.min(uncommittedTo, share(committed))
   return { committedTo, uncommittedTo, missing, needsSnapshot: position < scale.first - 1, position }
 }
 
-/** The bar in words: its accessible name. */
+/** The accessible name of the bar. */
 export function logBarText(node: NodeView, bar: LogBar | undefined, format: (count: number) => string): string {
-  if (!bar) return `${node.id} does not report a log position`
-  const committed =
-    node.commitIndex === null ? '' : `, committed to ${format(Math.min(node.commitIndex, bar.position))}`
-  const missing = bar.missing === 0 ? ', nothing missing' : `, ${format(bar.missing)} missing`
-  const snapshot = bar.needsSnapshot ? ', needs a snapshot first' : ''
-  return `log up to ${format(bar.position)}${committed}${missing}${snapshot}`
+  if (!bar) return copy.logBar.unknown(node.id)
+  const committed = node.commitIndex === null ? undefined : format(Math.min(node.commitIndex, bar.position))
+  const missing = bar.missing === 0 ? undefined : format(bar.missing)
+  return copy.logBar.text(format(bar.position), committed, missing, bar.needsSnapshot)
 }

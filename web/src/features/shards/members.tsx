@@ -1,10 +1,10 @@
 'use client'
-/** The members of a shard: role as a shape, state in three ways, log positions on one scale, and what can be done. */
+/** The members of a shard: roles, states, log positions on one scale, and actions. */
 
 import type { NodeView, OperationKind, ShardView } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
 import { useEffect, useMemo, useState } from 'react'
-import { bytes, count, counted, duration, percent } from '../../lib/format.ts'
+import { bytes, count, duration, percent } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
@@ -16,13 +16,14 @@ import { RoleMark } from '../../ui/role-mark.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
+import * as copy from './copy.ts'
+import { LeaderReports } from './leader-reports.tsx'
 import { LogBar } from './log-bar.tsx'
 import { type LogScale, logScaleOf } from './log-scale.ts'
+import { Reported } from './reported.tsx'
 import { ShardChange } from './shard-change.tsx'
 import { ShardFrame } from './shard-page.tsx'
-import { Told } from './told.tsx'
 import { TroublePanel } from './trouble.tsx'
-import { WhoLeads } from './who-leads.tsx'
 
 export function ShardMembersPage({ id }: { readonly id: string }) {
   return (
@@ -31,7 +32,7 @@ export function ShardMembersPage({ id }: { readonly id: string }) {
         <>
           <TroublePanel shard={shard} />
           <Members shard={shard} />
-          {shard.mode === 'clustered' && <WhoLeads shard={shard} />}
+          {shard.mode === 'clustered' && <LeaderReports shard={shard} />}
           <ShardChange shard={shard} />
           {shard.mode === 'clustered' && <Leadership shard={shard.id} />}
         </>
@@ -40,12 +41,12 @@ export function ShardMembersPage({ id }: { readonly id: string }) {
   )
 }
 
-// Below what somebody came for: its code comes after the rest of the page.
-const Leadership = dynamic(() => import('./leadership.tsx'), { ssr: false, loading: LeadershipToCome })
+// Below the main content: its code is loaded after the rest of the page.
+const Leadership = dynamic(() => import('./leadership.tsx'), { ssr: false, loading: LeadershipLoading })
 
-function LeadershipToCome() {
+function LeadershipLoading() {
   return (
-    <Panel title="Leadership timeline, last 24 h">
+    <Panel title={copy.leadership.title}>
       <Skeleton rows={3} />
     </Panel>
   )
@@ -57,9 +58,9 @@ function Members({ shard }: { readonly shard: ShardView }) {
   const columns = useMemo(() => columnsOf(shard, scale), [shard, scale])
   const handedTo = useHandover(shard.leader)
   return (
-    <Panel title="Members" flush className="[&_tr[data-handover]]:bg-info-bg">
+    <Panel title={copy.members.title} flush className="[&_tr[data-handover]]:bg-info-bg">
       <Table
-        label="Members"
+        label={copy.members.title}
         className="relative"
         rows={shard.nodes}
         columns={columns}
@@ -81,7 +82,7 @@ function Members({ shard }: { readonly shard: ShardView }) {
 
 const HANDOVER_MS = 2_000
 
-/** Who took over leadership a moment ago, while somebody looked: its row is tinted so that the eye finds it. */
+/** The node that became leader while the page was open: its row is tinted for two seconds. */
 function useHandover(leader: string | null): string | undefined {
   const [before, setBefore] = useState(leader)
   const [handedTo, setHandedTo] = useState<string>()
@@ -99,35 +100,35 @@ function useHandover(leader: string | null): string | undefined {
 
 function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Column<NodeView>[] {
   return [
-    { id: 'role', header: 'Role', width: '6rem', cell: (node) => <RoleMark role={node.role} word /> },
+    { id: 'role', header: copy.members.role, width: '6rem', cell: (node) => <RoleMark role={node.role} word /> },
     {
       id: 'node',
-      header: 'Node',
+      header: copy.members.node,
       rowHeader: true,
       cell: (node) => <NodeName shard={shard.id} node={node} />,
       compare: (a, b) => (a.id < b.id ? -1 : 1),
     },
-    { id: 'state', header: 'State', className: 'min-w-44', cell: (node) => <NodeState node={node} /> },
+    { id: 'state', header: copy.members.state, className: 'min-w-44', cell: (node) => <NodeState node={node} /> },
     {
       id: 'log',
-      header: 'Log position',
+      header: copy.members.log,
       rank: 2,
       width: '18%',
-      tip: 'On one scale: from the first to the last entry of the leader',
+      tip: copy.members.logTip,
       cell: (node) => <LogBar node={node} scale={scale} />,
     },
     {
       id: 'lag',
-      header: 'Lag',
+      header: copy.members.lag,
       end: true,
       cell: (node) => <Lag node={node} />,
       compare: (a, b) => lagOf(a) - lagOf(b),
       className: 'whitespace-nowrap',
     },
-    { id: 'snapshot', header: 'Snapshot', rank: 4, cell: (node) => <SnapshotAge node={node} /> },
+    { id: 'snapshot', header: copy.members.snapshot, rank: 4, cell: (node) => <SnapshotAge node={node} /> },
     {
       id: 'memory',
-      header: 'Memory',
+      header: copy.members.memory,
       end: true,
       rank: 3,
       className: 'whitespace-nowrap',
@@ -135,13 +136,13 @@ function columnsOf(shard: ShardView, scale: LogScale | undefined): readonly Colu
     },
     {
       id: 'cpu',
-      header: 'CPU',
+      header: copy.members.cpu,
       end: true,
       rank: 4,
       className: 'whitespace-nowrap',
       cell: (node) => <Cpu node={node} />,
     },
-    { id: 'actions', header: 'Actions', cell: (node) => <MemberActions shard={shard} node={node} /> },
+    { id: 'actions', header: copy.members.actions, cell: (node) => <MemberActions shard={shard} node={node} /> },
   ]
 }
 
@@ -160,112 +161,110 @@ function NodeName({ shard, node }: { readonly shard: string; readonly node: Node
   )
 }
 
-/** The state, and how old it is once it is no longer live. */
+/** The state, with its age once it is no longer live. */
 export function NodeState({ node }: { readonly node: NodeView }) {
   return (
     <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-0.5">
       <StateBadge state={node.state} level={node.level} label={node.says} />
       {node.state === 'catching-up' && node.etaSeconds !== null && (
-        <span className="text-small text-text-3">caught up in {duration(node.etaSeconds * 1_000)}</span>
+        <span className="text-small text-text-3">{copy.members.caughtUpIn(duration(node.etaSeconds * 1_000))}</span>
       )}
       {node.freshness === 'delayed' && <Age at={node.answeredAt} fresh="delayed" className="text-small" />}
       {node.freshness === 'gone' && (
         <span className="text-small text-text-3">
-          last seen <Age at={node.answeredAt} fresh="gone" />
+          {copy.members.lastSeen} <Age at={node.answeredAt} fresh="gone" />
         </span>
       )}
-      {node.freshness === 'never' && (
-        <span className="text-small text-text-3">never seen since the control plane runs</span>
-      )}
+      {node.freshness === 'never' && <span className="text-small text-text-3">{copy.members.neverSeen}</span>}
     </span>
   )
 }
 
 function Lag({ node }: { readonly node: NodeView }) {
-  if (node.role === 'leader') return <span className="text-text-3">leads</span>
+  if (node.role === 'leader') return <span className="text-text-3">{copy.members.isLeader}</span>
   return (
-    <Told by={node.id} freshness={node.freshness} value={node.lagEntries}>
+    <Reported by={node.id} freshness={node.freshness} value={node.lagEntries}>
       {count(node.lagEntries)}
       {node.lagSeconds !== null && node.lagSeconds > 0 && (
         <span className="text-text-2"> · {duration(node.lagSeconds * 1_000)}</span>
       )}
-    </Told>
+    </Reported>
   )
 }
 
 function SnapshotAge({ node }: { readonly node: NodeView }) {
   const { snapshot } = node
   return (
-    <Told by={node.id} freshness={node.freshness} value={snapshot}>
+    <Reported by={node.id} freshness={node.freshness} value={snapshot}>
       {snapshot && (
         <>
           <span className="font-mono text-small" data-tip={snapshot.id}>
             {snapshot.id.slice(0, 8)}
           </span>{' '}
-          <Age at={snapshot.createdAt} none="time not told" />
+          <Age at={snapshot.createdAt} none={copy.common.timeUnknown} />
         </>
       )}
-    </Told>
+    </Reported>
   )
 }
 
 function Memory({ node }: { readonly node: NodeView }) {
   const { memory } = node
   return (
-    <Told by={node.id} freshness={node.freshness} value={memory}>
+    <Reported by={node.id} freshness={node.freshness} value={memory}>
       {memory && (
-        <span data-tip={memory.share === null ? undefined : `${percent(memory.share)} of the store's memory is in use`}>
+        <span data-tip={memory.share === null ? undefined : copy.members.storeMemory(percent(memory.share))}>
           {bytes(memory.rss)}
         </span>
       )}
-    </Told>
+    </Reported>
   )
 }
 
 function Cpu({ node }: { readonly node: NodeView }) {
   const { cpu, cores } = node
   return (
-    <Told by={node.id} freshness={node.freshness} value={cpu}>
+    <Reported by={node.id} freshness={node.freshness} value={cpu}>
       {cores === null || cpu === null ? (
-        `${cpu?.toFixed(2)} cores`
+        copy.members.cores(cpu?.toFixed(2))
       ) : (
-        <span data-tip={`${cpu.toFixed(2)} of ${counted(cores.now, 'core')}`}>{percent(cpu / cores.now)}</span>
+        <span data-tip={copy.members.coresOf(cpu.toFixed(2), cores.now)}>{percent(cpu / cores.now)}</span>
       )}
-    </Told>
+    </Reported>
   )
 }
 
 type MemberActionsProps = { readonly shard: ShardView; readonly node: NodeView }
 
 /**
- * What can be planned for a member. A leader keeps its first button, unusable: the one who pressed it keeps the focus
- * while leadership arrives.
+ * The plans for a member. A leader keeps its first button, disabled, so that the focus stays on it when leadership
+ * arrives.
  */
 function MemberActions({ shard, node }: MemberActionsProps) {
   const openPlan = useOpenPlan()
-  const held = useWhyNot('admin')
+  const whyNot = useWhyNot('admin')
   if (shard.mode !== 'clustered') return null
   const isLearner = node.voter === false || (node.voter === null && node.role === 'learner')
   const action = (label: string, kind: OperationKind, why?: string) => (
     <Button
       aria-label={`${label} ${node.id}`}
-      why={why ?? held}
+      why={why ?? whyNot}
       onClick={() => openPlan({ kind, shard: shard.id, node: node.id })}
       className="!h-7 pointer-coarse:!h-11"
     >
       {label}
     </Button>
   )
-  if (isLearner) return action('Promote…', 'promote')
-  const noTransfer = shard.leader === node.id ? `${node.id} leads already` : undefined
+  if (isLearner) return action(copy.members.promote, 'promote')
+  const noTransfer = shard.leader === node.id ? copy.members.isLeaderAlready(node.id) : undefined
   return (
     <span className="inline-flex gap-1.5 max-sm:flex-wrap">
       {action(
-        'Make leader…',
+        copy.members.makeLeader,
         'transfer',
-        noTransfer ?? (shard.leader === null ? 'Nothing to transfer: no leader' : undefined),
+        noTransfer ?? (shard.leader === null ? copy.transfer.noLeader : undefined),
       )}
-      {action('Demote…', 'demote')}
+      {action(copy.members.demote, 'demote')}
     </span>
   )
 }
@@ -282,19 +281,19 @@ function MemberCard({ shard, node, scale }: MemberCardProps) {
       <NodeState node={node} />
       <LogBar node={node} scale={scale} />
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-0.5 text-table">
-        <dt className="text-text-2">Lag</dt>
+        <dt className="text-text-2">{copy.members.lag}</dt>
         <dd className="num">
           <Lag node={node} />
         </dd>
-        <dt className="text-text-2">Snapshot</dt>
+        <dt className="text-text-2">{copy.members.snapshot}</dt>
         <dd className="text-end">
           <SnapshotAge node={node} />
         </dd>
-        <dt className="text-text-2">Memory</dt>
+        <dt className="text-text-2">{copy.members.memory}</dt>
         <dd className="num">
           <Memory node={node} />
         </dd>
-        <dt className="text-text-2">CPU</dt>
+        <dt className="text-text-2">{copy.members.cpu}</dt>
         <dd className="num">
           <Cpu node={node} />
         </dd>

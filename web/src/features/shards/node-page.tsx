@@ -1,5 +1,5 @@
 'use client'
-/** One node: who it is, why it is called what it is called, all it told with ages, and its raw answers. */
+/** One node: identity, the reason for its state, reported values with ages, and raw responses. */
 
 import type { NodeView, RouteAnswer } from '@vacancy/shared/contract'
 import { type ReactNode, useState } from 'react'
@@ -19,12 +19,13 @@ import { RoleMark } from '../../ui/role-mark.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { Table } from '../../ui/table.tsx'
 import { NodeMetrics } from '../metrics/node-metrics.tsx'
+import * as copy from './copy.ts'
 import { EventList } from './event-list.tsx'
 import { ForgetNode } from './forget-node.tsx'
-import { NotThere } from './not-there.tsx'
+import { NotFound } from './not-found.tsx'
 import { useShardEvents } from './queries.ts'
+import { Reported } from './reported.tsx'
 import { ResolverAnswer } from './resolver-answer.tsx'
-import { Told } from './told.tsx'
 
 type NodeBody = RouteAnswer<'GET /api/v1/shards/{shard}/nodes/{node}'>
 
@@ -32,7 +33,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
   const query = useLive(`node:${shard}/${id}`)
   const body = query.data
   if (!body && query.error instanceof ApiProblem && query.error.status === 404) {
-    return <NotThere page="node" what="node" id={id} shard={shard} />
+    return <NotFound page="node" what="node" id={id} shard={shard} />
   }
   return (
     <Page
@@ -41,7 +42,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
       where={shard}
       ready={body !== undefined}
       crumbs={[
-        { href: routes.shards(), label: 'Shards' },
+        { href: routes.shards(), label: copy.common.shards },
         { href: routes.shard(shard), label: shard },
       ]}
       badge={body && <StateBadge state={body.node.state} level={body.node.level} label={body.node.says} />}
@@ -59,7 +60,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
           <NodeMetrics shard={shard} node={id} />
           <NodeEvents shard={shard} node={id} />
           <Config body={body} />
-          <RawAnswers sources={body.sources} />
+          <RawResponses sources={body.sources} />
         </>
       )}
     </Page>
@@ -70,22 +71,22 @@ function Lead({ node }: { readonly node: NodeView }) {
   return (
     <p className="flex flex-wrap gap-x-4 gap-y-1">
       <RoleMark role={node.role} word />
-      <span>zone {node.zone}</span>
+      <span>{copy.common.zone(node.zone)}</span>
       <span>
-        answered <Age at={node.answeredAt} fresh={node.freshness} />
+        {copy.node.lastResponse} <Age at={node.answeredAt} fresh={node.freshness} />
       </span>
-      {node.freshness === 'gone' && <span className="text-text-3">values below are as they were then</span>}
+      {node.freshness === 'gone' && <span className="text-text-3">{copy.node.lastKnownValues}</span>}
     </p>
   )
 }
 
-/** Which row of the table of states held, and what it looked at. */
+/** The rule that determined the state, with its inputs. */
 function WhyState({ node }: { readonly node: NodeView }) {
   return (
-    <Panel title="Why this state">
+    <Panel title={copy.node.whyState}>
       <div className="grid gap-2" data-rule={node.rule.number}>
         <p>
-          Rule {node.rule.number} of 11 held first: <strong className="font-semibold">{node.message}</strong>.
+          {copy.node.rule(node.rule.number)} <strong className="font-semibold">{node.says}</strong>
         </p>
         <FactList
           facts={Object.entries(node.rule.inputs).map(([name, value]) => ({
@@ -95,7 +96,7 @@ function WhyState({ node }: { readonly node: NodeView }) {
         />
         {node.error && (
           <p className="break-words text-crit">
-            {node.error.message} ({node.error.code}) for <Age at={node.error.since} suffix="" />
+            {node.error.message} ({node.error.code}) {copy.common.for} <Age at={node.error.since} suffix="" />
           </p>
         )}
         {node.reasons.map((reason) => (
@@ -145,29 +146,29 @@ function FactList({ facts }: { readonly facts: readonly Fact[] }) {
 
 function Identity({ body: { node, config } }: { readonly body: NodeBody }) {
   const peers = config?.find(({ key }) => key === 'quic_port')?.value ?? null
-  const told = (value: unknown, shown: ReactNode) => (
-    <Told by={node.id} freshness={node.freshness} value={value}>
+  const reported = (value: unknown, shown: ReactNode) => (
+    <Reported by={node.id} freshness={node.freshness} value={value}>
       {shown}
-    </Told>
+    </Reported>
   )
   return (
-    <Panel title="Identity">
+    <Panel title={copy.node.identity}>
       <FactList
         facts={[
-          { name: 'Logical name', value: <Id value={`${node.shard}/${node.id}`} label="node" /> },
-          { name: 'HTTP', value: <code className="font-mono text-table">{node.apiUrl}</code> },
-          { name: 'TCP', value: told(node.tcp, <code className="font-mono text-table">{node.tcp}</code>) },
-          { name: 'Port for other nodes', value: told(peers, <code className="font-mono text-table">{peers}</code>) },
-          { name: 'By the resolver', value: <ResolverAnswer node={node} /> },
-          { name: 'Version', value: told(node.version, node.version) },
-          { name: 'Started', value: told(node.startedAt, <Age at={node.startedAt} />) },
+          { name: copy.node.name, value: <Id value={`${node.shard}/${node.id}`} label="node" /> },
+          { name: copy.node.http, value: <code className="font-mono text-table">{node.apiUrl}</code> },
+          { name: copy.node.tcp, value: reported(node.tcp, <code className="font-mono text-table">{node.tcp}</code>) },
+          { name: copy.node.peerPort, value: reported(peers, <code className="font-mono text-table">{peers}</code>) },
+          { name: copy.node.resolver, value: <ResolverAnswer node={node} /> },
+          { name: copy.node.version, value: reported(node.version, node.version) },
+          { name: copy.node.started, value: reported(node.startedAt, <Age at={node.startedAt} />) },
           {
-            name: 'Cores',
-            value: told(node.cores, node.cores && `${node.cores.now} now, ${node.cores.start} at start`),
+            name: copy.node.cores,
+            value: reported(node.cores, node.cores && copy.node.coresNow(node.cores.now, node.cores.start)),
           },
           {
-            name: 'Codec list',
-            value: told(
+            name: copy.node.codecs,
+            value: reported(
               node.orderedHash,
               node.orderedHash && <Id value={node.orderedHash} label="codec list" short={12} />,
             ),
@@ -178,65 +179,72 @@ function Identity({ body: { node, config } }: { readonly body: NodeBody }) {
   )
 }
 
-/** Everything that is told, in groups that are as old as the path that tells them. */
+/** All reported values, grouped by the path that reports them, with its age. */
 function Facts({ node }: { readonly node: NodeView }) {
-  const told = (value: unknown, shown: ReactNode) => (
-    <Told by={node.id} freshness={node.freshness} value={value}>
+  const reported = (value: unknown, shown: ReactNode) => (
+    <Reported by={node.id} freshness={node.freshness} value={value}>
       {shown}
-    </Told>
+    </Reported>
   )
   const groups: readonly { title: string; at: string | null; facts: readonly Fact[] }[] = [
     {
-      title: 'Log',
+      title: copy.node.log,
       at: node.ages.info,
       facts: [
         {
-          name: 'Names as leader',
-          value: told(node.namesLeader, node.namesLeader === '' ? 'nobody' : node.namesLeader),
+          name: copy.node.knownLeader,
+          value: reported(node.namesLeader, node.namesLeader === '' ? copy.node.noLeader : node.namesLeader),
         },
-        { name: 'Term', value: told(node.term, count(node.term)) },
-        { name: 'First entry', value: told(node.firstIndex, count(node.firstIndex)) },
-        { name: 'Last entry', value: told(node.lastIndex, count(node.lastIndex)) },
-        { name: 'Committed', value: told(node.commitIndex, count(node.commitIndex)) },
-        { name: 'Applied', value: told(node.appliedIndex, count(node.appliedIndex)) },
-        { name: 'Matched, by the leader', value: told(node.matchIndex, count(node.matchIndex)) },
+        { name: copy.node.term, value: reported(node.term, count(node.term)) },
+        { name: copy.node.firstEntry, value: reported(node.firstIndex, count(node.firstIndex)) },
+        { name: copy.node.lastEntry, value: reported(node.lastIndex, count(node.lastIndex)) },
+        { name: copy.node.committed, value: reported(node.commitIndex, count(node.commitIndex)) },
+        { name: copy.node.applied, value: reported(node.appliedIndex, count(node.appliedIndex)) },
+        { name: copy.node.matched, value: reported(node.matchIndex, count(node.matchIndex)) },
         {
-          name: 'Lag',
-          value: told(
+          name: copy.node.lag,
+          value: reported(
             node.lagEntries,
-            `${count(node.lagEntries)} entries${node.lagSeconds === null ? '' : `, ${duration(node.lagSeconds * 1_000)}`}`,
+            copy.node.lagText(
+              count(node.lagEntries),
+              node.lagSeconds === null ? undefined : duration(node.lagSeconds * 1_000),
+            ),
           ),
         },
       ],
     },
     {
-      title: 'Data',
+      title: copy.node.data,
       at: node.ages.status,
       facts: [
-        { name: 'Packages', value: told(node.packages, shortCount(node.packages)) },
-        { name: 'Properties', value: told(node.properties, shortCount(node.properties)) },
-        { name: 'Segments', value: told(node.segments, count(node.segments)) },
-        { name: 'Hot window', value: told(node.window, days(node.window)) },
+        { name: copy.node.packages, value: reported(node.packages, shortCount(node.packages)) },
+        { name: copy.node.properties, value: reported(node.properties, shortCount(node.properties)) },
+        { name: copy.node.segments, value: reported(node.segments, count(node.segments)) },
+        { name: copy.node.window, value: reported(node.window, days(node.window)) },
         {
-          name: 'State digest',
-          value: told(
+          name: copy.node.digest,
+          value: reported(
             node.digest,
             node.digest && (
               <>
-                <Id value={node.digest.value} label="digest" short={12} /> at entry {count(node.digest.index)}
+                <Id value={node.digest.value} label="digest" short={12} /> {copy.node.atEntry(count(node.digest.index))}
               </>
             ),
           ),
         },
         {
-          name: 'Snapshot',
-          value: told(
+          name: copy.node.snapshot,
+          value: reported(
             node.snapshot,
             node.snapshot && (
               <>
-                <Id value={node.snapshot.id} label="snapshot" short={12} />, {shortCount(node.snapshot.packages)}{' '}
-                packages, {bytes(node.snapshot.bytes)}, up to entry {count(node.snapshot.lastIndex)},{' '}
-                <Age at={node.snapshot.createdAt} none="time not told" />
+                <Id value={node.snapshot.id} label="snapshot" short={12} />
+                {copy.node.snapshotText(
+                  shortCount(node.snapshot.packages),
+                  bytes(node.snapshot.bytes),
+                  count(node.snapshot.lastIndex),
+                )}{' '}
+                <Age at={node.snapshot.createdAt} none={copy.common.timeUnknown} />
               </>
             ),
           ),
@@ -244,42 +252,45 @@ function Facts({ node }: { readonly node: NodeView }) {
       ],
     },
     {
-      title: 'Machine',
+      title: copy.node.machine,
       at: node.ages.metrics,
       facts: [
         {
-          name: 'Memory',
-          value: told(
+          name: copy.node.memory,
+          value: reported(
             node.memory,
             node.memory &&
-              `${bytes(node.memory.rss)}${node.memory.share === null ? '' : `, ${percent(node.memory.share)} of the store`}`,
+              `${bytes(node.memory.rss)}${node.memory.share === null ? '' : copy.node.ofStore(percent(node.memory.share))}`,
           ),
         },
         {
-          name: 'Log on disk',
-          value: told(node.wal, node.wal && `${bytes(node.wal.bytes)} in ${count(node.wal.files)} files`),
+          name: copy.node.walSize,
+          value: reported(node.wal, node.wal && copy.node.walText(bytes(node.wal.bytes), count(node.wal.files))),
         },
         {
-          name: 'Disk',
-          value: told(node.disk, node.disk && (node.disk.full ? 'full' : `${bytes(node.disk.freeBytes)} free`)),
+          name: copy.node.disk,
+          value: reported(
+            node.disk,
+            node.disk && (node.disk.full ? copy.node.diskFull : copy.node.diskFree(bytes(node.disk.freeBytes))),
+          ),
         },
         {
-          name: 'Connections',
-          value: told(
+          name: copy.node.connections,
+          value: reported(
             node.connections,
-            `${count(node.connections)}${node.connectionsLimit === null ? '' : ` of ${count(node.connectionsLimit)}`}`,
+            copy.node.connectionsOf(
+              count(node.connections),
+              node.connectionsLimit === null ? undefined : count(node.connectionsLimit),
+            ),
           ),
         },
         {
-          name: 'CPU',
-          value: told(
-            node.cpu,
-            `${node.cpu?.toFixed(2)}${node.cores === null ? '' : ` of ${node.cores.now}`} cores in use`,
-          ),
+          name: copy.node.cpu,
+          value: reported(node.cpu, copy.node.cpuText(node.cpu?.toFixed(2), node.cores?.now)),
         },
-        { name: 'Queries', value: told(node.rates.queries, rate(node.rates.queries)) },
-        { name: 'Writes', value: told(node.rates.writes, rate(node.rates.writes)) },
-        { name: 'Read p99', value: told(node.rates.p99, duration(node.rates.p99)) },
+        { name: copy.node.queries, value: reported(node.rates.queries, rate(node.rates.queries)) },
+        { name: copy.node.writes, value: reported(node.rates.writes, rate(node.rates.writes)) },
+        { name: copy.node.p99, value: reported(node.rates.p99, duration(node.rates.p99)) },
       ],
     },
   ]
@@ -289,7 +300,7 @@ function Facts({ node }: { readonly node: NodeView }) {
         <Panel
           key={group.title}
           title={group.title}
-          actions={<Age at={group.at} none="never told" className="text-small" />}
+          actions={<Age at={group.at} none={copy.node.neverReported} className="text-small" />}
         >
           <FactList facts={group.facts} />
         </Panel>
@@ -302,12 +313,12 @@ function NodeEvents({ shard, node }: { readonly shard: string; readonly node: st
   const events = useShardEvents(shard, { node })
   return (
     <Panel
-      title="Events"
+      title={copy.events.title}
       query={events}
       isEmpty={(data) => data.events.length === 0}
-      empty={{ text: 'Nothing has changed since this control plane looks.' }}
+      empty={{ text: copy.events.empty }}
     >
-      {(data) => <EventList label={`Events of ${node}`} events={data.events} />}
+      {(data) => <EventList label={copy.events.of(node)} events={data.events} />}
     </Panel>
   )
 }
@@ -315,23 +326,31 @@ function NodeEvents({ shard, node }: { readonly shard: string; readonly node: st
 function Config({ body }: { readonly body: NodeBody }) {
   const { config, configError } = body
   return (
-    <Panel title="Configuration" flush>
+    <Panel title={copy.config.title} flush>
       {config === null ? (
-        <p className="px-4 pb-4 text-text-2">{configError || 'The node did not tell its configuration.'}</p>
+        <p className="px-4 pb-4 text-text-2">{configError || copy.config.nodeNotReported}</p>
       ) : (
         <Table
-          label="Configuration"
+          label={copy.config.title}
           rows={config}
           rowKey={(row) => row.key}
           columns={[
             {
               id: 'key',
-              header: 'Key',
+              header: copy.config.key,
               rowHeader: true,
               cell: (row) => <code className="break-all font-mono">{row.key}</code>,
             },
-            { id: 'value', header: 'Value', cell: (row) => <code className="break-all font-mono">{row.value}</code> },
-            { id: 'origin', header: 'From', cell: (row) => [row.origin, row.at].filter(Boolean).join(', ') },
+            {
+              id: 'value',
+              header: copy.config.value,
+              cell: (row) => <code className="break-all font-mono">{row.value}</code>,
+            },
+            {
+              id: 'origin',
+              header: copy.config.origin,
+              cell: (row) => [row.origin, row.at].filter(Boolean).join(', '),
+            },
           ]}
         />
       )}
@@ -339,11 +358,11 @@ function Config({ body }: { readonly body: NodeBody }) {
   )
 }
 
-function RawAnswers({ sources }: { readonly sources: NodeBody['sources'] }) {
+function RawResponses({ sources }: { readonly sources: NodeBody['sources'] }) {
   const [open, setOpen] = useState<string>()
   return (
-    <Panel title="Raw answers" flush>
-      <ul aria-label="Raw answers" className="grid">
+    <Panel title={copy.node.raw} flush>
+      <ul aria-label={copy.node.raw} className="grid">
         {sources.map((source) => (
           <li key={source.path} data-source={source.path} className="border-line border-t px-4 py-2">
             <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
@@ -355,19 +374,19 @@ function RawAnswers({ sources }: { readonly sources: NodeBody['sources'] }) {
                 <Icon name={open === source.path ? 'chevron-down' : 'chevron-right'} size={14} />
                 <code className="font-mono">GET {source.path}</code>
               </Button>
-              <span className="num">{source.status ?? 'no answer'}</span>
+              <span className="num">{source.status ?? copy.node.noResponse}</span>
               {source.milliseconds !== null && <span className="text-text-2">{duration(source.milliseconds)}</span>}
-              <Age at={source.at} none="never answered" />
+              <Age at={source.at} none={copy.node.neverResponded} />
               {source.error && (
                 <span className="break-words text-crit">
-                  {source.error.message} for <Age at={source.error.since} suffix="" />
+                  {source.error.message} {copy.common.for} <Age at={source.error.since} suffix="" />
                 </span>
               )}
             </div>
             {open === source.path && (
               <CodeView
-                label={`Answer of ${source.path}`}
-                code={source.body === '' ? '(no body)' : pretty(source.body)}
+                label={copy.node.responseOf(source.path)}
+                code={source.body === '' ? copy.node.emptyBody : pretty(source.body)}
               />
             )}
           </li>
@@ -378,8 +397,7 @@ function RawAnswers({ sources }: { readonly sources: NodeBody['sources'] }) {
 }
 
 /**
- * JSON with indents; what is none is shown as it came, and so is what would not come out alike: hashes are whole numbers
- * beyond what JavaScript counts to.
+ * Indents JSON. Other texts stay unchanged, and so does JSON that JavaScript would alter: hashes are integers above 2^53.
  */
 function pretty(body: string): string {
   try {

@@ -1,4 +1,4 @@
-/** What the pages of shards ask for beside the live topics. */
+/** Queries of the shard pages beside the live topics. */
 
 import { useQuery } from '@tanstack/react-query'
 import { call } from '../../lib/api.ts'

@@ -23,7 +23,7 @@ function drawingOf(name: IconName): string {
     .replaceAll("'>", "'/>")
 }
 
-test('one image holds the shapes of all roles and states, side by side', () => {
+test('one image contains the icons of all roles and states, side by side', () => {
   const size = `viewBox='0 0 ${SIDE * SHAPES.length} ${SIDE}'`
   const pen = "fill='none' stroke='%23000' stroke-width='1.5' stroke-linecap='round' stroke-linejoin='round'"
   const drawn = SHAPES.map((name, at) => `<g transform='translate(${SIDE * at})'>${drawingOf(name)}</g>`).join('')

@@ -1,19 +1,20 @@
-/** A rack: one slot a node, by id. The role is a shape, and under it stands the state, empty while all is well. */
+/** A rack: one slot per node, by id. The role is a shape; the state below it is empty while the node is healthy. */
 
 import type { ShardBrief } from '@vacancy/shared/contract'
 import type { ComponentProps } from 'react'
+import * as copy from '../../ui/copy.ts'
 
 export type RackSlot = ShardBrief['slots'][number]
 
 /** "n2, follower, far behind, 12 400 entries" */
-export function slotName({ node, role, message, freshness }: RackSlot): string {
-  const age = freshness === 'gone' ? ', last seen long ago' : freshness === 'never' ? ', never seen' : ''
-  return `${node}, ${role}, ${message.charAt(0).toLowerCase()}${message.slice(1).replace(': ', ', ')}${age}`
+export function slotName({ node, role, says, freshness }: RackSlot): string {
+  const age = freshness === 'gone' || freshness === 'never' ? copy.freshness[freshness] : ''
+  return `${node}, ${role}, ${says.charAt(0).toLowerCase()}${says.slice(1).replace(': ', ', ')}${age}`
 }
 
 /**
- * What makes an element a slot: tests find it by these, and rack.css draws role, state and tint from them. One element a
- * node: a cluster has a thousand.
+ * Attributes of a slot: tests find it by these, and rack.css draws role, state and tint from them. One element per node,
+ * since a cluster may have a thousand.
  */
 export function slotProps(shard: string, slot: RackSlot) {
   return {
@@ -29,7 +30,7 @@ export function slotProps(shard: string, slot: RackSlot) {
 
 type RackPictureProps = { readonly shard: string; readonly slots: readonly RackSlot[] } & ComponentProps<'span'>
 
-/** A rack to look at, in a row of a table: one picture with one name. */
+/** A rack in a table row: one image with one accessible name. */
 export function RackPicture({ shard, slots, ...rest }: RackPictureProps) {
   return (
     <span role="img" aria-label={slots.map(slotName).join('; ')} className="inline-flex" {...rest}>

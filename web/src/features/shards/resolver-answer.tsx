@@ -1,5 +1,5 @@
 'use client'
-/** What the resolver says of where a node is, asked when somebody wants to know, beside where it is seen. */
+/** The address of a node by the resolver, queried on request. */
 
 import { useMutation } from '@tanstack/react-query'
 import type { NodeView, RouteAnswer } from '@vacancy/shared/contract'
@@ -8,18 +8,19 @@ import { duration } from '../../lib/format.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
+import * as copy from './copy.ts'
 
 type Answer = RouteAnswer<'POST /api/v1/registry/resolve'> & { readonly at: string }
 
 export function ResolverAnswer({ node: { shard, id } }: { readonly node: NodeView }) {
   const why = useWhyNot('operator')
-  const ask = useMutation<Answer, ApiProblem>({
+  const lookup = useMutation<Answer, ApiProblem>({
     mutationFn: async () => ({
       ...(await call('POST /api/v1/registry/resolve', { body: { kind: 'node', shard, id } })),
       at: new Date().toISOString(),
     }),
   })
-  const { data, error } = ask
+  const { data, error } = lookup
   return (
     <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
       <span role="status" className="min-w-0 break-words">
@@ -28,19 +29,19 @@ export function ResolverAnswer({ node: { shard, id } }: { readonly node: NodeVie
         ) : (
           data && (
             <>
-              <span className="font-mono text-table">{data.address ?? saysNot(data)}</span>, in{' '}
-              {duration(data.milliseconds)}, <Age at={data.at} />
+              <span className="font-mono text-table">{data.address ?? failureText(data)}</span>
+              {copy.resolver.took(duration(data.milliseconds))} <Age at={data.at} />
             </>
           )
         )}
       </span>
-      <Button kind="quiet" why={why} busy={ask.isPending} onClick={() => ask.mutate()} className="!h-7">
-        {data || error ? 'Ask again' : 'Ask the resolver'}
+      <Button kind="quiet" why={why} busy={lookup.isPending} onClick={() => lookup.mutate()} className="!h-7">
+        {data || error ? copy.resolver.queryAgain : copy.resolver.query}
       </Button>
     </span>
   )
 }
 
-function saysNot({ status, answer, error }: Answer): string {
-  return error || `${status ?? 'no answer'} ${answer}`.trim()
+function failureText({ status, answer, error }: Answer): string {
+  return error || `${status ?? copy.resolver.noResponse} ${answer}`.trim()
 }

@@ -1,33 +1,34 @@
 'use client'
-/** A change of members or leadership by the word of the nodes themselves, whoever asked for it. */
+/** The change of members or leadership that the nodes report, requested here or elsewhere. */
 
 import type { ShardView } from '@vacancy/shared/contract'
 import { Age, Duration } from '../../ui/age.tsx'
 import { Badge } from '../../ui/badge.tsx'
 import { Panel } from '../../ui/panel.tsx'
+import * as copy from './copy.ts'
 
 export function ShardChange({ shard }: { readonly shard: ShardView }) {
   const { change, lastChange } = shard
   if (!change && !lastChange) return null
   return (
-    <Panel title="Change of members">
+    <Panel title={copy.change.title}>
       <div className="grid gap-2">
         {change && (
           <p className="flex flex-wrap items-center gap-2" data-change={change.kind}>
             <Badge level="info" icon="clock">
-              under way
+              {copy.change.inProgress}
             </Badge>
-            {change.kind} of <span className="font-mono">{change.node}</span>
+            {copy.change.of(change.kind)} <span className="font-mono">{change.node}</span>
             {change.step !== '' && <span className="text-text-2">{change.step}</span>}
             <span className="text-text-3">
-              for <Duration from={change.startedAt} />
+              {copy.common.for} <Duration from={change.startedAt} />
             </span>
           </p>
         )}
         {lastChange && (
           <p className="flex flex-wrap items-center gap-2">
             <Badge level={lastChange.result === 'done' ? 'ok' : 'warn'}>{lastChange.result}</Badge>
-            last: {lastChange.kind} of <span className="font-mono">{lastChange.node}</span>
+            {copy.change.last(lastChange.kind)} <span className="font-mono">{lastChange.node}</span>
             {lastChange.reason !== '' && <span className="break-words text-text-2">{lastChange.reason}</span>}
             <Age at={lastChange.at} />
           </p>

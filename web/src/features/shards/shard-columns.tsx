@@ -1,4 +1,4 @@
-/** The columns of the table of shards: all that there are, and those that are shown while nobody chose others. */
+/** All columns of the shard list, and the default ones. */
 
 import type { ShardBrief } from '@vacancy/shared/contract'
 import { bytes, count, days, duration, rate, shortCount } from '../../lib/format.ts'
@@ -8,26 +8,27 @@ import type { Widths } from '../../ui/column-edge.tsx'
 import { Link } from '../../ui/link.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import type { Column } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import { RackPicture } from './rack.tsx'
 
 const number = (of: (shard: ShardBrief) => number | null) => (a: ShardBrief, b: ShardBrief) =>
-  // What was not told is smaller than anything told.
+  // Missing values sort below all others.
   (of(a) ?? Number.NEGATIVE_INFINITY) - (of(b) ?? Number.NEGATIVE_INFINITY)
 const text = (of: (shard: ShardBrief) => string) => (a: ShardBrief, b: ShardBrief) =>
   of(a).localeCompare(of(b), 'en', { numeric: true })
 
-/** The state without its numbers, which have columns of their own: "Healthy, can lose 1". */
-function briefly(says: string): string {
-  return says.split(' (')[0] ?? says
+/** The state without its numbers, which have their own columns: "Healthy, can lose 1". */
+function withoutNumbers(state: string): string {
+  return state.split(' (')[0] ?? state
 }
 
 const WORST_FIRST = ['crit', 'warn', 'unk', 'info', 'ok']
 
-/** The first names the row: it always stands, and always first. */
+/** The first column names the row; it is always shown, and first. */
 export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   {
     id: 'shard',
-    header: 'Shard',
+    header: copy.columns.shard,
     rowHeader: true,
     compare: text((shard) => shard.id),
     cell: (shard) => (
@@ -38,44 +39,48 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   },
   {
     id: 'state',
-    header: 'State',
+    header: copy.columns.state,
     compare: (a, b) => WORST_FIRST.indexOf(a.level) - WORST_FIRST.indexOf(b.level),
     cell: (shard) => (
       <span data-tip={shard.says}>
-        <StateBadge state={shard.state} level={shard.level} label={briefly(shard.says)} />
+        <StateBadge state={shard.state} level={shard.level} label={withoutNumbers(shard.says)} />
       </span>
     ),
   },
-  { id: 'zone', header: 'Zone', rank: 3, compare: text((shard) => shard.zone), cell: (shard) => shard.zone },
+  { id: 'zone', header: copy.columns.zone, rank: 3, compare: text((shard) => shard.zone), cell: (shard) => shard.zone },
   {
     id: 'leader',
-    header: 'Leader',
+    header: copy.columns.leader,
     rank: 2,
     compare: text((shard) => shard.leader ?? ''),
     cell: (shard) => <span className="font-mono">{shard.leader ?? '–'}</span>,
   },
-  { id: 'members', header: 'Members', cell: (shard) => <RackPicture shard={shard.id} slots={shard.slots} /> },
+  {
+    id: 'members',
+    header: copy.columns.members,
+    cell: (shard) => <RackPicture shard={shard.id} slots={shard.slots} />,
+  },
   {
     id: 'spare',
-    header: 'Spare',
+    header: copy.columns.spare,
     end: true,
     rank: 3,
-    tip: 'How many more voters may fail',
+    tip: copy.columns.spareTip,
     compare: number((shard) => shard.spare),
     cell: (shard) => shortCount(shard.spare),
   },
   {
     id: 'lag',
-    header: 'Max lag',
+    header: copy.columns.lag,
     end: true,
     rank: 2,
-    tip: 'Entries that the slowest node lacks',
+    tip: copy.columns.lagTip,
     compare: number((shard) => shard.maxLagEntries),
     cell: (shard) => shortCount(shard.maxLagEntries),
   },
   {
     id: 'queries',
-    header: 'Queries',
+    header: copy.columns.queries,
     end: true,
     rank: 3,
     compare: number((shard) => shard.rates.queries),
@@ -83,7 +88,7 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   },
   {
     id: 'writes',
-    header: 'Writes',
+    header: copy.columns.writes,
     end: true,
     rank: 4,
     compare: number((shard) => shard.rates.writes),
@@ -91,16 +96,16 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   },
   {
     id: 'p99',
-    header: 'p99',
+    header: copy.columns.p99,
     end: true,
     rank: 4,
-    tip: 'Milliseconds below which 99 of 100 reads stay, on the slowest node',
+    tip: copy.columns.p99Tip,
     compare: number((shard) => shard.rates.p99),
     cell: (shard) => duration(shard.rates.p99),
   },
   {
     id: 'packages',
-    header: 'Packages',
+    header: copy.columns.packages,
     end: true,
     rank: 4,
     compare: number((shard) => shard.packages),
@@ -108,67 +113,69 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
   },
   {
     id: 'memory',
-    header: 'Memory',
+    header: copy.columns.memory,
     end: true,
     rank: 4,
     compare: number((shard) => shard.memoryBytes),
     cell: (shard) => bytes(shard.memoryBytes),
   },
-  { id: 'window', header: 'Window', rank: 4, cell: (shard) => days(shard.window) },
+  { id: 'window', header: copy.columns.window, rank: 4, cell: (shard) => days(shard.window) },
   {
     id: 'snapshot',
-    header: 'Snapshot',
+    header: copy.columns.snapshot,
     rank: 4,
     compare: text((shard) => shard.snapshotAt ?? ''),
-    cell: (shard) => <Age at={shard.snapshotAt} none={shard.snapshotAt === null ? 'none' : 'time not told'} />,
+    cell: (shard) => (
+      <Age at={shard.snapshotAt} none={shard.snapshotAt === null ? copy.common.none : copy.common.timeUnknown} />
+    ),
   },
   {
     id: 'since',
-    header: 'In this state',
+    header: copy.columns.since,
     end: true,
     compare: number((shard) => -Date.parse(shard.since)),
     cell: (shard) => <Duration from={shard.since} />,
   },
   {
     id: 'led-since',
-    header: 'Led for',
+    header: copy.columns.leaderFor,
     end: true,
     compare: number((shard) => (shard.leaderSince === null ? null : -Date.parse(shard.leaderSince))),
     cell: (shard) => <Duration from={shard.leaderSince} />,
   },
   {
     id: 'term',
-    header: 'Term',
+    header: copy.columns.term,
     end: true,
     compare: number((shard) => shard.term),
     cell: (shard) => count(shard.term),
   },
   {
     id: 'voters',
-    header: 'Voters',
+    header: copy.columns.voters,
     end: true,
-    tip: 'Voters that answer, of all',
+    tip: copy.columns.votersTip,
     compare: number((shard) => shard.votersUp),
-    cell: (shard) => (shard.mode === 'standalone' ? '–' : `${shard.votersUp} of ${shard.voters}`),
+    cell: (shard) => (shard.mode === 'standalone' ? '–' : copy.columns.votersOf(shard.votersUp, shard.voters)),
   },
   {
     id: 'properties',
-    header: 'Properties',
+    header: copy.columns.properties,
     end: true,
     compare: number((shard) => shard.properties),
     cell: (shard) => shortCount(shard.properties),
   },
   {
     id: 'errors',
-    header: 'Errors',
+    header: copy.columns.errors,
     end: true,
-    tip: 'Requests a second that were answered with an error',
+    tip: copy.columns.errorsTip,
     compare: number((shard) => shard.rates.errors),
     cell: (shard) => rate(shard.rates.errors),
   },
   {
     id: 'answered',
-    header: 'Answered',
+    header: copy.columns.answered,
     compare: text((shard) => shard.answeredAt ?? ''),
     cell: (shard) => <Age at={shard.answeredAt} />,
   },
@@ -178,32 +185,32 @@ const NAME = SHARD_COLUMNS[0]?.id as string
 const MORE: readonly string[] = ['since', 'led-since', 'term', 'voters', 'properties', 'errors', 'answered']
 const IDS = SHARD_COLUMNS.map(({ id }) => id)
 
-export const USUAL_COLUMNS: readonly string[] = IDS.filter((id) => !MORE.includes(id))
+export const DEFAULT_COLUMNS: readonly string[] = IDS.filter((id) => !MORE.includes(id))
 
-/** Ids that there are, once each, the one that names the row first; null is the usual ones. */
+/** Known ids, each once, the one that names the row first; null for the default columns. */
 export function columnIds(chosen: readonly string[] | null): readonly string[] {
-  if (chosen === null) return USUAL_COLUMNS
+  if (chosen === null) return DEFAULT_COLUMNS
   const known = new Set(chosen.filter((id) => id !== NAME && IDS.includes(id)))
-  return known.size === 0 ? USUAL_COLUMNS : [NAME, ...known]
+  return known.size === 0 ? DEFAULT_COLUMNS : [NAME, ...known]
 }
 
-/** Columns of an address that there are not. */
+/** Unknown columns of a URL. */
 export function unknownColumns(text: string): readonly string[] {
   return [...new Set(text.split(','))].filter((id) => id !== '' && !IDS.includes(id))
 }
 
-/** As they stand in an address: `shard,state,lag`; null for none, or for nothing that is known. */
+/** Parses `shard,state,lag` of a URL; null without known columns. */
 export function parseColumns(text: string): readonly string[] | null {
   const known = text.split(',').filter((id) => IDS.includes(id))
   return known.length === 0 ? null : columnIds(known)
 }
 
-/** Badges are cut inside of their tint. */
+/** Truncates badges inside their background. */
 const CUT = 'overflow-hidden text-ellipsis [&_[data-level]_span]:truncate'
 
 /**
- * What is drawn. Columns that somebody chose stay on narrow screens, too: the table scrolls sideways. Where somebody set
- * widths, what does not fit is cut.
+ * The columns to render. Chosen columns stay on narrow screens, where the table scrolls sideways. With widths set, content
+ * is truncated.
  */
 export function shownColumns(chosen: readonly string[] | null, widths: Widths): readonly Column<ShardBrief>[] {
   const isCut = Object.keys(widths).length > 0
@@ -216,7 +223,7 @@ export function shownColumns(chosen: readonly string[] | null, widths: Widths): 
   })
 }
 
-/** A column earlier or later among those that are shown; the one that names the row stays first. */
+/** Moves a column among the visible ones; the one that names the row stays first. */
 export function movedColumn(ids: readonly string[], id: string, step: 1 | -1): readonly string[] {
   const [from, to] = [ids.indexOf(id), ids.indexOf(id) + step]
   const other = ids[to]

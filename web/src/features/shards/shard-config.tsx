@@ -1,10 +1,11 @@
 'use client'
-/** The effective configuration of a shard's nodes: what differs first, each value with where it comes from. */
+/** The effective configuration of a shard's nodes, different keys first, each value with its origin. */
 
 import type { RouteAnswer } from '@vacancy/shared/contract'
 import { Badge } from '../../ui/badge.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import { useShardConfig } from './queries.ts'
 import { ShardFrame } from './shard-page.tsx'
 
@@ -23,15 +24,13 @@ function Config({ id }: { readonly id: string }) {
   const config = useShardConfig(id)
   return (
     <Panel
-      title="Configuration"
+      title={copy.config.title}
       flush
       query={config}
       missing={(data) => data.missing}
       sources={(data) => data.nodes.length}
       isEmpty={(data) => data.keys.length === 0}
-      empty={{
-        text: 'No node told its configuration. The control plane needs the admin token of the nodes for it (node_admin_token).',
-      }}
+      empty={{ text: copy.config.empty }}
       skeleton={10}
     >
       {(data) => <ConfigTable body={data} />}
@@ -45,9 +44,9 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
   return (
     <>
       {body.warnings.length > 0 && (
-        <ul aria-label="Values that do not go together" className="flex flex-col gap-2 px-4 pb-3">
-          {body.warnings.map(({ level, keys, nodes, message }) => (
-            <li key={`${keys} ${message}`} className="flex flex-wrap items-start gap-2">
+        <ul aria-label={copy.config.warnings} className="flex flex-col gap-2 px-4 pb-3">
+          {body.warnings.map(({ level, keys, nodes, says }) => (
+            <li key={`${keys} ${says}`} className="flex flex-wrap items-start gap-2">
               <Badge level={level}>{nodes.join(', ')}</Badge>
               <span className="min-w-0">
                 <code className="break-all font-mono">{keys.join(', ')}</code>: {message}.
@@ -58,25 +57,25 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
       )}
       <p className="px-4 pb-2 text-text-2">
         {different.length === 0
-          ? `All ${equal.length} keys are equal on all nodes that told them.`
-          : `${different.length} of ${body.keys.length} keys differ. They stand first.`}
+          ? copy.config.allEqual(equal.length)
+          : copy.config.differ(different.length, body.keys.length)}
       </p>
       <Table
-        label="Configuration"
+        label={copy.config.title}
         rows={[...different, ...equal]}
         rowKey={(key) => key.key}
         rowProps={(key) => ({ 'data-key': key.key, 'data-equal': String(key.equal) })}
         columns={[
           {
             id: 'key',
-            header: 'Key',
+            header: copy.config.key,
             rowHeader: true,
             cell: (key) => (
               <span className="inline-flex flex-wrap items-center gap-2">
                 <code className="break-all font-mono">{key.key}</code>
                 {!key.equal && (
                   <Badge level="warn" icon="not-equal">
-                    differs
+                    {copy.config.differs}
                   </Badge>
                 )}
               </span>
@@ -94,7 +93,7 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
 }
 
 function Value({ value }: { readonly value: Key['values'][number] | undefined }) {
-  if (!value) return <span className="text-text-3">not told</span>
+  if (!value) return <span className="text-text-3">{copy.config.notReported}</span>
   return (
     <span className="inline-flex flex-wrap items-baseline gap-x-2">
       <code className="break-all font-mono">{value.value}</code>

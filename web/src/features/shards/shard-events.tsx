@@ -1,11 +1,14 @@
 'use client'
-/** What happened on a shard. */
+/** The events of a shard, of all nodes or one. */
 
+import type { ClusterEvent } from '@vacancy/shared/contract'
+import { clock, utc } from '../../lib/format.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import { Chip } from '../../ui/badge.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { EventList, eventsMarkdown } from './event-list.tsx'
+import * as copy from './copy.ts'
+import { EventList } from './event-list.tsx'
 import { useShardEvents } from './queries.ts'
 import { ShardFrame } from './shard-page.tsx'
 
@@ -25,9 +28,9 @@ function Events({ id, nodes }: { readonly id: string; readonly nodes: readonly s
   return (
     <>
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset would draw a box around chips. */}
-      <div role="group" aria-label="Events of" className="flex flex-wrap gap-2">
+      <div role="group" aria-label={copy.events.filter} className="flex flex-wrap gap-2">
         <Chip pressed={node === ''} onClick={() => setNode('', { push: true })}>
-          all nodes
+          {copy.events.allNodes}
         </Chip>
         {nodes.map((other) => (
           <Chip key={other} pressed={node === other} onClick={() => setNode(other, { push: true })}>
@@ -36,18 +39,38 @@ function Events({ id, nodes }: { readonly id: string; readonly nodes: readonly s
         ))}
       </div>
       <Panel
-        title="Events"
+        title={copy.events.title}
         query={events}
         isEmpty={(data) => data.events.length === 0}
-        empty={{ text: 'Nothing has changed since this control plane looks.' }}
+        empty={{ text: copy.events.empty }}
         actions={
           events.data && (
-            <CopyButton kind="quiet" label="Copy as Markdown" text={() => eventsMarkdown(id, events.data.events)} />
+            <CopyButton
+              kind="quiet"
+              label={copy.events.copyMarkdown}
+              text={() => eventsMarkdown(id, events.data.events)}
+            />
           )
         }
       >
-        {(data) => <EventList label={`Events of ${id}`} events={data.events} />}
+        {(data) => <EventList label={copy.events.of(id)} events={data.events} />}
       </Panel>
     </>
   )
+}
+
+/** Events as Markdown, for incident notes. */
+function eventsMarkdown(shard: string, events: readonly ClusterEvent[]): string {
+  const [newest] = events
+  if (!newest) return copy.events.markdownEmpty(shard)
+  const lines = events.map(
+    (event) => `| ${utc(event.at)} | ${event.node ?? ''} | ${event.says.replaceAll('|', '\\|')} |`,
+  )
+  return [
+    copy.events.markdownTitle(shard, clock(newest.at)),
+    '',
+    copy.events.markdownHead,
+    '|---|---|---|',
+    ...lines,
+  ].join('\n')
 }

@@ -1,5 +1,5 @@
 'use client'
-/** One shard: what state it is in, who leads, and its parts as tabs with addresses of their own. */
+/** One shard: its state and leader, with tabs that have their own URLs. */
 
 import type { ShardView } from '@vacancy/shared/contract'
 import { type ReactNode, useState } from 'react'
@@ -20,10 +20,11 @@ import { toast } from '../../ui/toast.tsx'
 import { useFollowed } from '../operations/followed.ts'
 import { LiveOperationStrip } from '../operations/operation-strip.tsx'
 import { useOpenPlan } from '../operations/plan-host.tsx'
+import * as copy from './copy.ts'
 import { useDownloadDiagnostics } from './diagnostics.ts'
-import { NotThere } from './not-there.tsx'
+import { NotFound } from './not-found.tsx'
 import { openInPlayground } from './open-in-playground.ts'
-import { bestTarget, shardText, spareSays, whyNoTransfer } from './shard-view.ts'
+import { bestTarget, shardText, spareText, whyNoTransfer } from './shard-view.ts'
 
 type ShardTab = 'members' | 'snapshots' | 'events' | 'metrics' | 'config'
 
@@ -34,33 +35,33 @@ type ShardFrameProps = {
   readonly children: (shard: ShardView) => ReactNode
 }
 
-/** What all tabs of a shard have in common. */
+/** Shared by all tabs of a shard. */
 export function ShardFrame({ id, tab, children }: ShardFrameProps) {
   const query = useLive(`shard:${id}`)
   const shard = query.data
   const operation = useLastOperation(id, shard)
   if (!shard && query.error instanceof ApiProblem && query.error.status === 404) {
-    return <NotThere page={PAGES[tab]} what="shard" id={id} />
+    return <NotFound page={PAGES[tab]} what="shard" id={id} />
   }
   return (
     <Page
       id={PAGES[tab]}
       title={id}
-      {...(tab === 'members' ? {} : { where: TITLES[tab] })}
+      {...(tab === 'members' ? {} : { where: copy.shard.tabs[tab] })}
       ready={shard !== undefined}
-      crumbs={[{ href: routes.shards(), label: 'Shards' }]}
+      crumbs={[{ href: routes.shards(), label: copy.common.shards }]}
       badge={shard && <StateBadge state={shard.state} level={shard.level} label={shard.says} />}
       lead={shard && <Lead shard={shard} />}
       actions={shard && <Actions shard={shard} />}
       tabs={
         <PathTabs
-          label={`Shard ${id}`}
+          label={copy.shard.label(id)}
           tabs={[
-            { href: routes.shard(id), label: 'Members' },
-            { href: routes.shardSnapshots(id), label: 'Snapshots' },
-            { href: routes.shardEvents(id), label: 'Events' },
-            { href: routes.shardMetrics(id), label: 'Metrics' },
-            { href: routes.shardConfig(id), label: 'Config' },
+            { href: routes.shard(id), label: copy.shard.tabs.members },
+            { href: routes.shardSnapshots(id), label: copy.shard.tabs.snapshots },
+            { href: routes.shardEvents(id), label: copy.shard.tabs.events },
+            { href: routes.shardMetrics(id), label: copy.shard.tabs.metrics },
+            { href: routes.shardConfig(id), label: copy.shard.tabs.config },
           ]}
         />
       }
@@ -80,15 +81,8 @@ const PAGES: Record<ShardTab, string> = {
   metrics: 'shard-metrics',
   config: 'shard-config',
 }
-const TITLES: Record<ShardTab, string> = {
-  members: 'Members',
-  snapshots: 'Snapshots',
-  events: 'Events',
-  metrics: 'Metrics',
-  config: 'Config',
-}
 
-/** The operation that runs, and after its end the one that was started here, or ran last while somebody looked. */
+/** The running operation; after its end the one started here, or the last one that ran while the page was open. */
 function useLastOperation(id: string, shard: ShardView | undefined): string | undefined {
   const started = useFollowed().startedOn[id]
   const running = shard?.operation ?? undefined
@@ -101,28 +95,28 @@ function useLastOperation(id: string, shard: ShardView | undefined): string | un
 function Lead({ shard }: { readonly shard: ShardView }) {
   return (
     <p className="flex flex-wrap gap-x-4 gap-y-1">
-      <span>zone {shard.zone}</span>
+      <span>{copy.common.zone(shard.zone)}</span>
       {shard.mode === 'clustered' && (
         <span>
           {shard.leader === null ? (
-            'no leader'
+            copy.shard.noLeader
           ) : (
             <>
-              leader <span className="font-mono">{shard.leader}</span>
+              {copy.shard.leader} <span className="font-mono">{shard.leader}</span>
               {shard.leaderSince && (
                 <>
                   {' '}
-                  since <Duration from={shard.leaderSince} />
+                  {copy.common.for} <Duration from={shard.leaderSince} />
                 </>
               )}
             </>
           )}
         </span>
       )}
-      {shard.spare !== null && shard.mode === 'clustered' && <span>{spareSays(shard)}</span>}
-      {shard.term !== null && <span>term {count(shard.term)}</span>}
+      {shard.spare !== null && shard.mode === 'clustered' && <span>{spareText(shard)}</span>}
+      {shard.term !== null && <span>{copy.shard.term(count(shard.term))}</span>}
       <span className="text-text-3">
-        in this state for <Duration from={shard.since} />
+        {copy.shard.inThisStateFor} <Duration from={shard.since} />
       </span>
     </p>
   )
@@ -130,7 +124,7 @@ function Lead({ shard }: { readonly shard: ShardView }) {
 
 function Actions({ shard }: { readonly shard: ShardView }) {
   const openPlan = useOpenPlan()
-  const held = useWhyNot('admin')
+  const whyNot = useWhyNot('admin')
   const download = useDownloadDiagnostics(shard)
   const noTransfer = whyNoTransfer(shard)
   const target = bestTarget(shard)
@@ -138,30 +132,30 @@ function Actions({ shard }: { readonly shard: ShardView }) {
     <>
       {shard.mode !== 'standalone' && (
         <Button
-          why={noTransfer ?? held}
+          why={noTransfer ?? whyNot}
           onClick={() => openPlan({ kind: 'transfer', shard: shard.id, ...(target ? { node: target } : {}) })}
         >
-          {noTransfer === 'Nothing to transfer: no leader' ? noTransfer : 'Transfer leadership…'}
+          {noTransfer === copy.transfer.noLeader ? noTransfer : copy.shard.transfer}
         </Button>
       )}
       <Menu
-        label={`More for ${shard.id}`}
-        button="More"
+        label={copy.shard.moreActions(shard.id)}
+        button={copy.shard.more}
         items={[
           {
-            label: 'Copy as text summary',
+            label: copy.shard.copySummary,
             icon: 'copy',
             onSelect: async () => {
               const isCopied = await copyText(shardText(shard, new Date().toISOString()))
               toast({
-                message: isCopied ? 'Summary copied' : 'The browser did not allow copying',
+                message: isCopied ? copy.shard.summaryCopied : copy.shard.copyBlocked,
                 level: isCopied ? 'ok' : 'warn',
               })
             },
           },
-          { label: 'Compare config', icon: 'columns', href: routes.shardConfig(shard.id) },
-          { label: 'Open in playground', icon: 'playground', onSelect: () => openInPlayground(shard.id) },
-          { label: 'Download diagnostics', icon: 'download', onSelect: download },
+          { label: copy.shard.compareConfig, icon: 'columns', href: routes.shardConfig(shard.id) },
+          { label: copy.shard.openInPlayground, icon: 'playground', onSelect: () => openInPlayground(shard.id) },
+          { label: copy.shard.downloadDiagnostics, icon: 'download', onSelect: download },
         ]}
       />
     </>

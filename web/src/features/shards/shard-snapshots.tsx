@@ -1,5 +1,5 @@
 'use client'
-/** The snapshots of a shard: which of its nodes holds which, and those that are stored on the control plane. */
+/** The snapshots of a shard, on its nodes and on the control plane. */
 
 import { MatrixPanel, useMatrix } from '../snapshots/matrix.tsx'
 import { SnapshotList } from '../snapshots/snapshots-page.tsx'

@@ -1,5 +1,5 @@
 'use client'
-/** How the signed-in person likes the table of shards: kept on the server, and for one link what the link says. */
+/** Layout of the shard list: from the preferences on the server, or from a link. */
 
 import type { SavedView } from '@vacancy/shared/contract'
 import { useCallback, useMemo } from 'react'
@@ -7,10 +7,11 @@ import { useMe } from '../../lib/session.ts'
 import { useUrlParam } from '../../lib/url.ts'
 import type { Widths } from '../../ui/column-edge.tsx'
 import { useSavePreferences } from '../settings/preferences.ts'
+import * as copy from './copy.ts'
 import { parseColumns, unknownColumns } from './shard-columns.tsx'
 
-/** Its name. */
-export const SHARDS_TABLE = 'Shards'
+/** Accessible name of the table. */
+export const SHARDS_TABLE = copy.list.title
 
 export function useShardTable() {
   const { preferences } = useMe()
@@ -19,13 +20,13 @@ export function useShardTable() {
   const { shards: table } = preferences
   const linked = useMemo(() => parseColumns(inUrl), [inUrl])
   return {
-    /** Null: as the console chooses. */
+    /** Null for the default columns. */
     columns: linked ?? table.columns,
-    /** Columns that the address names and that there are not. */
+    /** Unknown columns of the URL. */
     unknown: useMemo(() => unknownColumns(inUrl), [inUrl]),
     widths: table.widths as Widths,
     views: table.views as readonly SavedView[],
-    /** What is chosen here holds from now on; a link that said something else has been left. */
+    /** Saves the choice and drops columns of the URL. */
     setColumns: useCallback(
       (columns: readonly string[] | null) => {
         save({ shards: { columns: columns && [...columns] } })
@@ -33,7 +34,7 @@ export function useShardTable() {
       },
       [save, setInUrl],
     ),
-    /** Those of columns that are not shown stay as they were. */
+    /** Keeps the widths of hidden columns. */
     setWidths: useCallback(
       (widths: Widths) => save({ shards: { widths: { ...table.widths, ...widths } } }),
       [save, table.widths],

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import {
   bestCandidate,
   bestTarget,
-  leaderWords,
+  electionText,
+  leaderReports,
   shardText,
-  spareSays,
+  spareText,
   troubleOf,
-  waitSays,
   whyNoTransfer,
 } from './shard-view.ts'
 import { nodeOf, shardOf } from './testing/shards.ts'
@@ -26,29 +26,29 @@ test('the target of a transfer is the healthiest voter with the shortest lag', (
   expect(bestTarget(shardOf({ nodes: [nodeOf({ id: 'n1' })] }))).toBeUndefined()
 })
 
-test('transfer says why there is nothing to transfer', () => {
+test('the reason why there is nothing to transfer', () => {
   const alone = [nodeOf({ id: 'n1', role: 'leader' }), nodeOf({ id: 'n2', role: 'learner', voter: false })]
 
   expect(whyNoTransfer(shardOf())).toBeUndefined()
   expect(whyNoTransfer(shardOf({ leader: null, state: 'no-leader' }))).toBe('Nothing to transfer: no leader')
-  expect(whyNoTransfer(shardOf({ mode: 'standalone' }))).toContain('no copies')
+  expect(whyNoTransfer(shardOf({ mode: 'standalone' }))).toContain('no replicas')
   expect(whyNoTransfer(shardOf({ nodes: alone }))).toContain('no other voter')
 })
 
 test('nodes disagree when two of them name different leaders, or one knows none', () => {
   const naming = (...names: (string | null)[]) =>
-    leaderWords(shardOf({ nodes: names.map((namesLeader, at) => nodeOf({ id: `n${at + 1}`, namesLeader })) }))
+    leaderReports(shardOf({ nodes: names.map((namesLeader, at) => nodeOf({ id: `n${at + 1}`, namesLeader })) }))
 
   expect(naming('n1', 'n1', null).agree).toBe(true)
   expect(naming('n1', 'n2', 'n1').agree).toBe(false)
   expect(naming('n1', '', 'n1').agree).toBe(false)
 })
 
-test('what a silent node said last is no word on who leads now', () => {
+test('the last report of a silent node does not count', () => {
   const nodes = [nodeOf({ id: 'n1', namesLeader: 'n1' }), nodeOf({ id: 'n2', namesLeader: 'n2', freshness: 'gone' })]
 
-  expect(leaderWords(shardOf({ nodes }))).toEqual({
-    words: [
+  expect(leaderReports(shardOf({ nodes }))).toEqual({
+    reports: [
       { node: 'n1', names: 'n1' },
       { node: 'n2', names: null },
     ],
@@ -67,7 +67,7 @@ test('the best candidate is the voter with the longest log', () => {
   expect(bestCandidate(shardOf({ nodes }))).toBe('n2')
 })
 
-test('the best candidate used to be a dead node although a live one has the same entry', () => {
+test('a dead node is not the best candidate', () => {
   const nodes = [
     nodeOf({ id: 'n1', lastIndex: 120, freshness: 'gone' }),
     nodeOf({ id: 'n2', lastIndex: 120 }),
@@ -82,29 +82,29 @@ test('with the quorum lost, no new leader is promised and no further loss is cou
   const lost = shardOf({ voters: 3, votersUp: 1, majority: 2, spare: 0 })
   const last = shardOf({ voters: 3, votersUp: 2, majority: 2, spare: 0, electionTimeoutMs: 1_800 })
 
-  expect([spareSays(lost), waitSays(lost)]).toEqual([
+  expect([spareText(lost), electionText(lost)]).toEqual([
     'needs 1 more of 3 voters',
-    'No leader can be chosen until 1 more voter answers.',
+    'No leader can be elected until 1 more voter responds.',
   ])
-  expect(spareSays(last)).toBe('cannot lose another of 3')
-  expect(waitSays(last)).toMatch(/^A new leader is usually chosen within one election timeout, 1\.8/)
-  expect(spareSays(shardOf({ voters: 5, votersUp: 5, majority: 3, spare: 2 }))).toBe('can lose 2 of 5')
+  expect(spareText(last)).toBe('cannot lose another of 3')
+  expect(electionText(last)).toMatch(/^A new leader is usually elected within one election timeout, 1\.8/)
+  expect(spareText(shardOf({ voters: 5, votersUp: 5, majority: 3, spare: 2 }))).toBe('can lose 2 of 5')
 })
 
-test('states without writes say what usually causes them, others nothing', () => {
+test('only states without writes have causes', () => {
   expect(troubleOf(shardOf({ state: 'quorum-lost' }))?.title).toBe('Quorum lost')
-  expect(troubleOf(shardOf({ state: 'no-leader' }))?.causes).toContain('voters do not reach each other')
+  expect(troubleOf(shardOf({ state: 'no-leader' }))?.causes).toContain('voters cannot reach each other')
   expect(troubleOf(shardOf({ state: 'degraded' }))).toBeUndefined()
 })
 
-test('a shard as text names each node and what was not told', () => {
+test('the text summary of a shard has all nodes and missing values', () => {
   const nodes = [nodeOf({ id: 'n1', role: 'leader' }), nodeOf({ id: 'n2', lagEntries: null, answeredAt: null })]
 
   expect(shardText(shardOf({ nodes }), '2026-11-20T18:31:00.000Z').split('\n')).toEqual([
     's1: Healthy, can lose 1 (3 of 3 voters answer, 2 needed)',
     '  zone eu-1, leader n1 since 2026-11-20T18:30:00.000Z, term 41, state since 2026-11-20T18:30:00.000Z',
-    '  n1  leader (voter)  Healthy  lag 0  answered 2026-11-20T18:30:00.000Z',
-    '  n2  follower (voter)  Healthy  lag not told  never answered',
-    '  as seen at 2026-11-20T18:31:00.000Z',
+    '  n1  leader (voter)  Healthy  lag 0  last response 2026-11-20T18:30:00.000Z',
+    '  n2  follower (voter)  Healthy  lag unknown  never responded',
+    '  as of 2026-11-20T18:31:00.000Z',
   ])
 })

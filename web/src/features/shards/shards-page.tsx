@@ -1,10 +1,10 @@
 'use client'
-/** All shards as a table: filtered in words, sorted, each with its rack. */
+/** All shards as a table with filter, sort and racks. */
 
 import type { MissingSource, ShardBrief } from '@vacancy/shared/contract'
 import { lazy, memo, Suspense, useCallback, useDeferredValue, useMemo } from 'react'
 import { passes } from '../../lib/filter.ts'
-import { counted, rate, shortCount } from '../../lib/format.ts'
+import { rate, shortCount } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
 import { useUrlParam, useUrlTyped } from '../../lib/url.ts'
@@ -19,6 +19,7 @@ import { Popover } from '../../ui/popover.tsx'
 import { StateBadge } from '../../ui/state-badge.tsx'
 import { type Sort, Table } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
+import * as copy from './copy.ts'
 import { filterKeys, parseShardFilter, shardFields } from './filter.ts'
 import { RackPicture } from './rack.tsx'
 import { SHARD_COLUMNS, shownColumns } from './shard-columns.tsx'
@@ -26,7 +27,7 @@ import { SHARDS_TABLE, useShardTable } from './shard-table.ts'
 import { formatSort, parseSort } from './sort-link.ts'
 import { ViewsMenu } from './views-menu.tsx'
 
-/** Two storeys of a rack, and the line below. */
+/** The two lines of a rack and the border. */
 const ROW_HEIGHT = 41
 const SORTABLE = SHARD_COLUMNS.filter((column) => column.compare).map((column) => column.id)
 
@@ -35,7 +36,7 @@ const NONE_MISSING: readonly MissingSource[] = []
 export function ShardsPage() {
   const summary = useLive('summary')
   const [typed, setTyped] = useUrlTyped('filter')
-  // The box follows each key at once; the rows follow when there is time.
+  // The box updates with each key; the rows update when there is time.
   const filterText = useDeferredValue(typed)
   const [sortText, setSortText] = useUrlParam('sort')
   const { filter, faults } = useMemo(() => parseShardFilter(filterText), [filterText])
@@ -49,24 +50,24 @@ export function ShardsPage() {
   const sort = useMemo(() => parseSort(sortText, SORTABLE), [sortText])
   const onSort = useCallback((next: Sort) => setSortText(formatSort(next), { push: true }), [setSortText])
   const table = useShardTable()
-  const leftOut = [
+  const ignored = [
     ...faults,
-    ...table.unknown.map((id) => `there is no column ${id}`),
-    ...(sortText !== '' && !sort ? [`nothing is sorted by ${sortText}`] : []),
+    ...table.unknown.map((id) => copy.list.unknownColumn(id)),
+    ...(sortText !== '' && !sort ? [copy.list.unknownSort(sortText)] : []),
   ]
   const isFiltered = filterText.trim() !== ''
   return (
     <Page
       id="shards"
-      title="Shards"
+      title={copy.list.title}
       ready={summary.data !== undefined}
-      lead={all && `${counted(all.length, 'shard')}, ${all.filter((shard) => shard.level === 'ok').length} healthy`}
+      lead={all && copy.list.lead(all.length, all.filter((shard) => shard.level === 'ok').length)}
     >
       <div className="grid gap-1">
         <div className="flex flex-wrap items-start gap-2">
           <div className="min-w-0 grow basis-72">
             <FilterBox
-              label="Filter shards"
+              label={copy.list.filter}
               value={typed}
               onChange={setTyped}
               keys={keys}
@@ -79,25 +80,25 @@ export function ShardsPage() {
             <ColumnsButton />
           </span>
         </div>
-        {leftOut.map((fault) => (
+        {ignored.map((fault) => (
           <p key={fault} className="text-small text-warn" role="status">
-            Left out: {fault}
+            {copy.list.ignored(fault)}
           </p>
         ))}
       </div>
       <Panel
-        title="All shards"
+        title={copy.list.panel}
         hideTitle
         flush
         query={summary}
         isEmpty={(data) => data.shards.length === 0}
         empty={{
-          text: 'No shard is known yet: no node has registered, and none stands in the configuration of the control plane.',
+          text: copy.list.empty,
           code: 'node bin/vacancy.mjs run-clustered --help',
         }}
         filtered={
           isFiltered && all && all.length > 0 && shown.length === 0
-            ? { text: `No shard of ${all.length} matches ${filterText}`, onClear: () => setTyped('') }
+            ? { text: copy.list.filtered(all.length, filterText), onClear: () => setTyped('') }
             : undefined
         }
         missing={(data) => data.missing ?? NONE_MISSING}
@@ -123,11 +124,11 @@ const ColumnChooser = lazy(() => import('./column-chooser.tsx'))
 function ColumnsButton() {
   return (
     <Popover
-      label="Columns"
+      label={copy.chooser.title}
       trigger={(wire) => (
-        // Below that width there are cards instead of columns.
+        // Narrow screens have cards instead of columns.
         <Button icon="columns" className="max-sm:hidden" {...wire}>
-          Columns
+          {copy.chooser.title}
         </Button>
       )}
     >
@@ -162,12 +163,12 @@ const Rows = memo(function Rows({ shards, sort, onSort, filter, chosen, widths, 
     sort,
     onSort,
     orderKey: filter,
-    // Words for screen readers stand outside of the flow: they scroll with the table, not with the page.
+    // Texts for screen readers are positioned: they must scroll with the table, not with the page.
     className: 'relative',
     rowProps: (shard: ShardBrief) => ({ 'data-shard': shard.id, 'data-state': shard.state }),
   }
   if (isNarrow) return <Table {...props} card={(shard) => <ShardCard shard={shard} />} />
-  // Without racks the rows are as high as those of any table; how high is told to a table once.
+  // Without racks rows have the usual height. A table takes its row height once, so the two differ by key.
   const hasRacks = columns.some(({ id }) => id === 'members')
   return hasRacks ? (
     <VirtualTable key="racks" {...props} rowHeight={ROW_HEIGHT} />
@@ -187,13 +188,13 @@ function ShardCard({ shard }: { readonly shard: ShardBrief }) {
       </div>
       <StateBadge state={shard.state} level={shard.level} label={shard.says} />
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-0.5 text-table">
-        <dt className="text-text-2">Zone, leader</dt>
+        <dt className="text-text-2">{copy.list.zoneAndLeader}</dt>
         <dd className="text-end">
-          {shard.zone}, <span className="font-mono">{shard.leader ?? 'none'}</span>
+          {shard.zone}, <span className="font-mono">{shard.leader ?? copy.common.none}</span>
         </dd>
-        <dt className="text-text-2">Max lag</dt>
+        <dt className="text-text-2">{copy.list.maxLag}</dt>
         <dd className="num">{shortCount(shard.maxLagEntries)}</dd>
-        <dt className="text-text-2">Queries, writes</dt>
+        <dt className="text-text-2">{copy.list.rates}</dt>
         <dd className="num">
           {rate(shard.rates.queries)}, {rate(shard.rates.writes)}
         </dd>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { formatSort, parseSort } from './sort-link.ts'
 
-test('an order reads back from its link', () => {
+test('a sort order round-trips through its link', () => {
   for (const sort of [
     { column: 'lag', down: true },
     { column: 'zone', down: false },

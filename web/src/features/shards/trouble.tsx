@@ -1,6 +1,6 @@
 'use client'
 /**
- * A shard that cannot write: since when, who is waited for, which voter could lead, and what usually causes it
+ * A shard that accepts no writes: since when, what it waits for, the best candidate and the usual causes
  * (docs/design/control-plane.md#panels).
  */
 
@@ -9,7 +9,8 @@ import { count } from '../../lib/format.ts'
 import { Age, Duration } from '../../ui/age.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
-import { bestCandidate, troubleOf, waitSays } from './shard-view.ts'
+import * as copy from './copy.ts'
+import { bestCandidate, electionText, troubleOf } from './shard-view.ts'
 
 export function TroublePanel({ shard }: { readonly shard: ShardView }) {
   const trouble = troubleOf(shard)
@@ -20,42 +21,46 @@ export function TroublePanel({ shard }: { readonly shard: ShardView }) {
     <Panel title={trouble.title} flush data={{ 'data-trouble': shard.state }}>
       <div className="grid gap-2 px-4 pb-2">
         <p>
-          For <Duration from={shard.since} />. {shard.votersUp} of {shard.voters} voters answer, {shard.majority} are
-          needed. {waitSays(shard)}
+          {copy.trouble.for} <Duration from={shard.since} />.{' '}
+          {copy.trouble.voters(shard.votersUp, shard.voters, shard.majority)} {electionText(shard)}
         </p>
         {shard.waitsFor !== '' && <p className="font-medium">{shard.waitsFor}</p>}
         <p className="prose text-text-2">{trouble.causes}</p>
       </div>
       <Table
-        label="Voters"
+        label={copy.trouble.table}
         rows={voters}
         rowKey={(node) => node.id}
         rowProps={(node) => ({ 'data-voter': node.id })}
         columns={[
           {
             id: 'node',
-            header: 'Voter',
+            header: copy.trouble.voter,
             rowHeader: true,
             cell: (node) => <span className="font-mono">{node.id}</span>,
           },
           {
             id: 'last',
-            header: 'Last entry',
+            header: copy.trouble.lastEntry,
             end: true,
             cell: (node) => (
               <>
                 {count(node.lastIndex)}
-                {node.id === best && <span className="ms-2 text-small text-text-2">best candidate</span>}
+                {node.id === best && <span className="ms-2 text-small text-text-2">{copy.trouble.bestCandidate}</span>}
               </>
             ),
           },
-          { id: 'term', header: 'Term', end: true, cell: (node) => count(node.term) },
-          { id: 'seen', header: 'Last seen', cell: (node) => <Age at={node.answeredAt} fresh={node.freshness} /> },
+          { id: 'term', header: copy.trouble.term, end: true, cell: (node) => count(node.term) },
+          {
+            id: 'seen',
+            header: copy.trouble.lastSeen,
+            cell: (node) => <Age at={node.answeredAt} fresh={node.freshness} />,
+          },
           {
             id: 'error',
-            header: 'Last error',
+            header: copy.trouble.lastError,
             rank: 2,
-            cell: (node) => (node.error ? `${node.error.message} (${node.apiUrl})` : 'none'),
+            cell: (node) => (node.error ? `${node.error.message} (${node.apiUrl})` : copy.common.none),
           },
         ]}
       />

@@ -7,12 +7,13 @@ import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
+import * as copy from './copy.ts'
 import { columnIds } from './shard-columns.tsx'
 import { useShardTable } from './shard-table.ts'
 import { viewHref, withView } from './views.ts'
 import type { PresentView } from './views-menu.tsx'
 
-/** As the contract bounds them. */
+/** Limits of the contract. */
 const NAME_MAX = 64
 const FILTER_MAX = 300
 const VIEWS_MAX = 20
@@ -22,31 +23,31 @@ type ViewsDialogProps = { readonly present: PresentView; readonly onClose: () =>
 export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
   const { views, setViews } = useShardTable()
   const queries = useQueryClient()
-  // Another tab may have saved some since this page came.
+  // Another tab may have saved views since this page loaded.
   useEffect(() => void queries.invalidateQueries({ queryKey: ME_KEY }), [queries])
   const [typed, setTyped] = useState('')
   const name = typed.trim()
   const isKnown = views.some((view) => view.name === name)
   const why =
     name === ''
-      ? 'Give it a name first'
+      ? copy.views.nameFirst
       : !isKnown && views.length >= VIEWS_MAX
-        ? `There are ${VIEWS_MAX} views already: delete one first`
+        ? copy.views.tooMany(VIEWS_MAX)
         : present.filter.length > FILTER_MAX
-          ? `The filter is longer than ${FILTER_MAX} characters`
+          ? copy.views.filterTooLong(FILTER_MAX)
           : undefined
   const { filter, sort, columns } = present
   return (
     <Dialog
       open
       keep
-      title="Views of the table of shards"
+      title={copy.views.dialogTitle}
       onClose={onClose}
-      footer={<Button onClick={onClose}>Close</Button>}
+      footer={<Button onClick={onClose}>{copy.common.close}</Button>}
     >
       <div className="flex flex-col gap-4">
         <form
-          aria-label="Save this view"
+          aria-label={copy.views.save}
           className="flex flex-col gap-3"
           onSubmit={(event) => {
             event.preventDefault()
@@ -55,35 +56,35 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
             setTyped('')
           }}
         >
-          <p className="text-text-2">{viewSays(present)}</p>
-          <Field label="Name" hint="Only you see it. It is kept on the server, for every machine.">
+          <p className="text-text-2">{viewText(present)}</p>
+          <Field label={copy.views.name} hint={copy.views.nameHint}>
             {(wire) => (
               <Input {...wire} maxLength={NAME_MAX} value={typed} onChange={({ target }) => setTyped(target.value)} />
             )}
           </Field>
           <Button type="submit" kind="primary" className="self-start" why={why}>
-            {isKnown ? `Replace ${name}` : 'Save this view'}
+            {isKnown ? copy.views.replace(name) : copy.views.save}
           </Button>
         </form>
         {views.length > 0 && (
-          <ul aria-label="Saved views" className="flex flex-col">
+          <ul aria-label={copy.views.saved} className="flex flex-col">
             {views.map((view) => (
               <li key={view.name} className="flex items-center gap-3 border-line border-t py-2">
                 <span className="grid min-w-0 grow">
                   <span className="truncate font-medium">{view.name}</span>
-                  <span className="break-words text-small text-text-2">{viewSays(view)}</span>
+                  <span className="break-words text-small text-text-2">{viewText(view)}</span>
                 </span>
                 <Button
-                  aria-label={`Open ${view.name}`}
+                  aria-label={copy.views.openNamed(view.name)}
                   onClick={() => {
                     onClose()
                     navigate(viewHref(view))
                   }}
                 >
-                  Open
+                  {copy.views.open}
                 </Button>
                 <IconButton
-                  label={`Delete ${view.name}`}
+                  label={copy.views.delete(view.name)}
                   icon="trash"
                   onClick={() => setViews(views.filter((one) => one !== view))}
                 />
@@ -96,11 +97,11 @@ export default function ViewsDialog({ present, onClose }: ViewsDialogProps) {
   )
 }
 
-function viewSays({ filter, sort, columns }: PresentView): string {
+function viewText({ filter, sort, columns }: PresentView): string {
   const [column, direction] = sort.split(':')
   return [
-    filter === '' ? 'all shards' : filter,
-    ...(column ? [`by ${column}${direction === 'down' ? ', largest first' : ''}`] : []),
-    columns === null ? 'the usual columns' : `${columnIds(columns).length} columns`,
+    filter === '' ? copy.views.allShards : filter,
+    ...(column ? [copy.views.sortedBy(column, direction === 'down')] : []),
+    columns === null ? copy.views.defaultColumns : copy.views.columnCount(columnIds(columns).length),
   ].join(' · ')
 }

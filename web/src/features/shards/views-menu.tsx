@@ -1,8 +1,9 @@
 'use client'
-/** Views of the table of shards that somebody saved: a filter, an order and columns under a name, each a link. */
+/** Saved views of the shard list: filter, sort and columns under a name, each with a link. */
 
 import { lazy, Suspense, useState } from 'react'
 import { Menu } from '../../ui/menu.tsx'
+import * as copy from './copy.ts'
 import { useShardTable } from './shard-table.ts'
 import { viewHref } from './views.ts'
 
@@ -20,13 +21,13 @@ export function ViewsMenu(present: PresentView) {
   return (
     <>
       <Menu
-        label="Views"
-        button="Views"
+        label={copy.views.title}
+        button={copy.views.title}
         items={[
           ...views.map((view) => ({ label: view.name, href: viewHref(view) })),
           ...(views.length > 0 ? (['line'] as const) : []),
           {
-            label: views.length > 0 ? 'Save or delete views…' : 'Save this view…',
+            label: views.length > 0 ? copy.views.saveOrDelete : copy.views.saveDialog,
             icon: 'star' as const,
             onSelect: () => setOpen(true),
           },

@@ -9,12 +9,12 @@ const behind: SavedView = {
   columns: ['shard', 'lag'],
 }
 
-test('a view is a link of the page, so that back and a reload work', () => {
+test('a view is a link', () => {
   expect(viewHref(behind)).toBe('/shards?filter=state%3Abehind+lag%3A%3E1000&sort=lag%3Adown&columns=shard%2Clag')
   expect(viewHref({ filter: '', sort: '', columns: null })).toBe('/shards')
 })
 
-test('a view of the same name gives way in its place, a new one stands last', () => {
+test('a view replaces one of the same name, a new one comes last', () => {
   const others = [behind, { ...behind, name: 'zone eu', filter: 'zone:eu' }]
 
   expect(withView(others, { ...behind, filter: '' }).map(({ name, filter }) => [name, filter])).toEqual([

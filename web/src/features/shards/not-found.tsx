@@ -1,5 +1,5 @@
 'use client'
-/** An id that does not exist is a page as well: what was looked for, what is near to it, the way to the list. */
+/** The page of an unknown shard or node: the id, similar names, and a link to the list. */
 
 import { useLive } from '../../lib/live.ts'
 import { routes } from '../../lib/routes.ts'
@@ -7,18 +7,19 @@ import { LinkButton } from '../../ui/button.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { nearest } from '../shell/nearest.ts'
+import * as copy from './copy.ts'
 
-type NotThereProps = {
+type NotFoundProps = {
   readonly page: string
   readonly what: 'shard' | 'node'
   readonly id: string
-  /** Of a node that does not exist. */
+  /** Shard of the unknown node. */
   readonly shard?: string
 }
 
 const NEAR_MAX = 5
 
-export function NotThere({ page, what, id, shard }: NotThereProps) {
+export function NotFound({ page, what, id, shard }: NotFoundProps) {
   const summary = useLive('summary')
   const shards = summary.data?.shards ?? []
   const known = what === 'shard' ? shards : (shards.find((other) => other.id === shard)?.slots ?? [])
@@ -27,14 +28,11 @@ export function NotThere({ page, what, id, shard }: NotThereProps) {
     known.map((other) => ('node' in other ? other.node : other.id)),
   ).slice(0, NEAR_MAX)
   return (
-    <Page id={page} title={`No ${what} ${id}`} ready={summary.data !== undefined}>
-      <p className="prose text-text-2">
-        This control plane knows no {what} of this name{shard ? ` in shard ${shard}` : ''}. It may not have registered
-        yet, or the address was mistyped.
-      </p>
+    <Page id={page} title={copy.notFound.title(what, id)} ready={summary.data !== undefined}>
+      <p className="prose text-text-2">{copy.notFound.text(what, shard)}</p>
       {near.length > 0 && (
         <p className="flex flex-wrap items-center gap-3">
-          Nearest:
+          {copy.notFound.similar}
           {near.map((other) => (
             <Link
               key={other}
@@ -47,7 +45,7 @@ export function NotThere({ page, what, id, shard }: NotThereProps) {
         </p>
       )}
       <p>
-        <LinkButton href={routes.shards()}>Open all shards</LinkButton>
+        <LinkButton href={routes.shards()}>{copy.notFound.openShards}</LinkButton>
       </p>
     </Page>
   )
