@@ -1,6 +1,7 @@
 import { COMMANDS } from '@vacancy/shared/wire'
 import { expect, test } from 'vitest'
-import { commandGroups, type QueryCommand, TITLES, widgetOf } from './catalogue.ts'
+import { commandGroups, type QueryCommand, widgetOf } from './catalogue.ts'
+import { commandTitles } from './copy.ts'
 
 const choices = commandGroups().flatMap(({ commands }) => commands)
 
@@ -10,7 +11,7 @@ test('every command but the login is offered once, with its title', () => {
       .filter((name) => name !== 'LOGIN')
       .sort(),
   )
-  for (const { name, title } of choices) expect(title).toBe(TITLES[name])
+  for (const { name, title } of choices) expect(title).toBe(commandTitles[name])
 })
 
 test('commands that change data are marked, and reads are not', () => {

@@ -94,7 +94,7 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
       <p className="flex flex-wrap items-center gap-2">
         <span className="font-medium font-mono">{answer.property}</span>
         <Badge level={LEVELS[answer.verdict]}>{copy.explain.verdicts[answer.verdict]}</Badge>
-        <span>{answer.says}</span>
+        <span>{answer.message}</span>
       </p>
       {answer.checks.length > 0 && (
         <ul aria-label={copy.explain.conditions} className="flex flex-col gap-1">
@@ -103,7 +103,7 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
               key={`${check.field} ${check.message}`}
               ok={check.ok}
               label={labelOf(command, check.field)}
-              text={check.says}
+              text={check.message}
             />
           ))}
           {dates.map((date) => {
@@ -113,7 +113,7 @@ function WhyResult({ answer, command }: { readonly answer: WhyAnswer; readonly c
                 key={date}
                 ok={checks.every(({ ok }) => ok)}
                 label={day(date)}
-                text={checks.map(({ ok, says }) => (ok ? says : `✗ ${says}`)).join(' · ')}
+                text={checks.map(({ ok, message }) => (ok ? message : `✗ ${message}`)).join(' · ')}
               />
             )
           })}

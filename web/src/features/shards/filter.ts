@@ -21,7 +21,7 @@ export function shardFields(shard: ShardBrief): Record<Key, string | number | nu
     leader: shard.leader ?? 'none',
     node: shard.slots.map((slot) => slot.node).join(' '),
     mode: shard.mode,
-    summary: shard.says,
+    summary: shard.message,
     lag: shard.maxLagEntries,
     spare: shard.spare,
     voters: shard.voters,

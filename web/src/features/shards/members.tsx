@@ -165,7 +165,7 @@ function NodeName({ shard, node }: { readonly shard: string; readonly node: Node
 export function NodeState({ node }: { readonly node: NodeView }) {
   return (
     <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-0.5">
-      <StateBadge state={node.state} level={node.level} label={node.says} />
+      <StateBadge state={node.state} level={node.level} label={node.message} />
       {node.state === 'catching-up' && node.etaSeconds !== null && (
         <span className="text-small text-text-3">{copy.members.caughtUpIn(duration(node.etaSeconds * 1_000))}</span>
       )}

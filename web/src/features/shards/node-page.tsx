@@ -45,7 +45,7 @@ export function NodePage({ shard, id }: { readonly shard: string; readonly id: s
         { href: routes.shards(), label: copy.common.shards },
         { href: routes.shard(shard), label: shard },
       ]}
-      badge={body && <StateBadge state={body.node.state} level={body.node.level} label={body.node.says} />}
+      badge={body && <StateBadge state={body.node.state} level={body.node.level} label={body.node.message} />}
       lead={body && <Lead node={body.node} />}
       actions={body && <ForgetNode node={body.node} />}
     >
@@ -86,7 +86,7 @@ function WhyState({ node }: { readonly node: NodeView }) {
     <Panel title={copy.node.whyState}>
       <div className="grid gap-2" data-rule={node.rule.number}>
         <p>
-          {copy.node.rule(node.rule.number)} <strong className="font-semibold">{node.says}</strong>
+          {copy.node.rule(node.rule.number)} <strong className="font-semibold">{node.message}</strong>
         </p>
         <FactList
           facts={Object.entries(node.rule.inputs).map(([name, value]) => ({

@@ -42,8 +42,8 @@ export const SHARD_COLUMNS: readonly Column<ShardBrief>[] = [
     header: copy.columns.state,
     compare: (a, b) => WORST_FIRST.indexOf(a.level) - WORST_FIRST.indexOf(b.level),
     cell: (shard) => (
-      <span data-tip={shard.says}>
-        <StateBadge state={shard.state} level={shard.level} label={withoutNumbers(shard.says)} />
+      <span data-tip={shard.message}>
+        <StateBadge state={shard.state} level={shard.level} label={withoutNumbers(shard.message)} />
       </span>
     ),
   },

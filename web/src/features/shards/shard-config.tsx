@@ -45,8 +45,8 @@ function ConfigTable({ body }: { readonly body: ConfigBody }) {
     <>
       {body.warnings.length > 0 && (
         <ul aria-label={copy.config.warnings} className="flex flex-col gap-2 px-4 pb-3">
-          {body.warnings.map(({ level, keys, nodes, says }) => (
-            <li key={`${keys} ${says}`} className="flex flex-wrap items-start gap-2">
+          {body.warnings.map(({ level, keys, nodes, message }) => (
+            <li key={`${keys} ${message}`} className="flex flex-wrap items-start gap-2">
               <Badge level={level}>{nodes.join(', ')}</Badge>
               <span className="min-w-0">
                 <code className="break-all font-mono">{keys.join(', ')}</code>: {message}.

@@ -64,7 +64,7 @@ function eventsMarkdown(shard: string, events: readonly ClusterEvent[]): string 
   const [newest] = events
   if (!newest) return copy.events.markdownEmpty(shard)
   const lines = events.map(
-    (event) => `| ${utc(event.at)} | ${event.node ?? ''} | ${event.says.replaceAll('|', '\\|')} |`,
+    (event) => `| ${utc(event.at)} | ${event.node ?? ''} | ${event.message.replaceAll('|', '\\|')} |`,
   )
   return [
     copy.events.markdownTitle(shard, clock(newest.at)),

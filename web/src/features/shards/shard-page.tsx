@@ -50,7 +50,7 @@ export function ShardFrame({ id, tab, children }: ShardFrameProps) {
       {...(tab === 'members' ? {} : { where: copy.shard.tabs[tab] })}
       ready={shard !== undefined}
       crumbs={[{ href: routes.shards(), label: copy.common.shards }]}
-      badge={shard && <StateBadge state={shard.state} level={shard.level} label={shard.says} />}
+      badge={shard && <StateBadge state={shard.state} level={shard.level} label={shard.message} />}
       lead={shard && <Lead shard={shard} />}
       actions={shard && <Actions shard={shard} />}
       tabs={

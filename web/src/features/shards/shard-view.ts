@@ -5,7 +5,7 @@ import { duration } from '../../lib/format.ts'
 import * as copy from './copy.ts'
 
 /** States without a leader that could hand over or accept writes. */
-const LEADERLESS: readonly ShardView['state'][] = ['unknown', 'forming', 'quorum-lost', 'no-leader', 'electing']
+const _LEADERLESS: readonly ShardView['state'][] = ['unknown', 'forming', 'quorum-lost', 'no-leader', 'electing']
 
 /** Why leadership cannot be transferred now; undefined when it can. */
 export function whyNoTransfer(shard: ShardView): string | undefined {
@@ -90,10 +90,6 @@ export function electionText({ votersUp, majority, electionTimeoutMs }: ShardVie
   return copy.trouble.waiting(majority - votersUp)
 }
 
-export function isLeaderless(shard: ShardView): boolean {
-  return LEADERLESS.includes(shard.state)
-}
-
 /** Of the voters that respond, the one with the longest log; undefined when none can be elected. */
 export function bestCandidate(shard: ShardView): string | undefined {
   if (shard.votersUp < shard.majority) return undefined
@@ -110,11 +106,11 @@ export function shardText(shard: ShardView, at: string): string {
   const lines = shard.nodes.map((node) => {
     const lag = node.lagEntries === null ? copy.summary.lagUnknown : copy.summary.lag(node.lagEntries)
     const seen = node.answeredAt === null ? copy.summary.neverResponded : copy.summary.lastResponse(node.answeredAt)
-    return `  ${node.id}  ${node.role}${node.voter === false ? '' : copy.summary.voter}  ${node.says}  ${lag}  ${seen}`
+    return `  ${node.id}  ${node.role}${node.voter === false ? '' : copy.summary.voter}  ${node.message}  ${lag}  ${seen}`
   })
   const leader = shard.leader === null ? copy.shard.noLeader : copy.summary.leader(shard.leader, shard.leaderSince)
   return [
-    `${shard.id}: ${shard.says}`,
+    `${shard.id}: ${shard.message}`,
     `  ${copy.summary.place(shard.zone, leader, shard.term, shard.since)}`,
     ...(shard.waitsFor === '' ? [] : [`  ${copy.summary.waitsFor(shard.waitsFor)}`]),
     ...lines,

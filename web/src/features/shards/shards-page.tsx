@@ -186,7 +186,7 @@ function ShardCard({ shard }: { readonly shard: ShardBrief }) {
         </Link>
         <RackPicture shard={shard.id} slots={shard.slots} />
       </div>
-      <StateBadge state={shard.state} level={shard.level} label={shard.says} />
+      <StateBadge state={shard.state} level={shard.level} label={shard.message} />
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-0.5 text-table">
         <dt className="text-text-2">{copy.list.zoneAndLeader}</dt>
         <dd className="text-end">
