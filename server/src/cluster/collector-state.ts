@@ -2,7 +2,7 @@
 import type { Clock } from '@vacancy/shared'
 import type { ShardView, ViewRole } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
-import type { Change, Reading } from '../history/reading.ts'
+import type { Figures, Reading } from '../history/reading.ts'
 import type { NodeAddress } from './cluster.ts'
 import type { ShardMemory } from './derive.ts'
 import type { Discovery, DiscoveryConfig, NamedBy } from './discovery.ts'
@@ -34,7 +34,7 @@ export type CollectorHooks = {
   /** After each look at a shard; `before` is undefined at the first. */
   readonly onShard: (view: ShardView, before: ShardView | undefined) => void
   readonly onShardGone: (id: string) => void
-  readonly onReading: (node: NodeAddress, reading: Reading, change: Change | undefined) => void
+  readonly onReading: (node: NodeAddress, reading: Reading, change: Figures | undefined) => void
 }
 
 export type CollectorCounts = {

@@ -9,6 +9,7 @@ import {
   type NodeConfig,
   nodeInfoBody,
   peersBody,
+  type SeriesName,
   statusBody,
 } from '@vacancy/shared/contract'
 import { z } from 'zod'
@@ -76,16 +77,19 @@ function readFigures(collector: Collector, node: PolledNode, reply: HttpReply, n
   const change = node.reading && changeBetween(node.reading, reading)
   node.reading = reading
   collector.hooks.onReading(node.seen.address, reading, change)
-  const rounded = (value: number | null) => (value === null ? null : significant(value))
+  const rounded = (name: SeriesName) => {
+    const value = change?.[name] ?? null
+    return value === null ? null : significant(value)
+  }
   const rates = change && {
-    queries: rounded(change.queries),
-    writes: rounded(change.writes),
-    errors: rounded(change.errors),
-    p50: rounded(change.p50),
-    p99: rounded(change.p99),
+    queries: rounded('queries'),
+    writes: rounded('writes'),
+    errors: rounded('errors'),
+    p50: rounded('p50'),
+    p99: rounded('p99'),
   }
   const { connectionsLimit } = reading
-  const cpu = rounded(change?.cpu ?? null) ?? undefined
+  const cpu = rounded('cpu') ?? undefined
   return { rates: rates ? { value: rates, at: now } : undefined, cpu, connectionsLimit }
 }
 

@@ -1,6 +1,6 @@
 /** Figures over time: of each node with its readings, of each shard and of the whole every few seconds. */
 
-import type { Change, Reading } from '../history/reading.ts'
+import { type Figures, type Reading, reportedFigures } from '../history/reading.ts'
 import { recordSeries, saveSeries, type Values } from '../history/series.ts'
 import type { NodeAddress } from './cluster.ts'
 import { type ClusterModule, nodeView } from './cluster-state.ts'
@@ -16,26 +16,11 @@ export function recordReading(
   module: ClusterModule,
   { shard, id }: NodeAddress,
   reading: Reading,
-  change: Change | undefined,
+  change: Figures | undefined,
 ): void {
   const node = nodeView(module, shard, id)
-  const values: Values = {
-    memory: reading.memoryBytes,
-    wal: reading.walBytes,
-    connections: reading.connections,
-    lag_entries: node?.lagEntries,
-    lag_seconds: node?.lagSeconds,
-    ...(change && {
-      queries: change.queries,
-      writes: change.writes,
-      errors: change.errors,
-      p50: change.p50,
-      p99: change.p99,
-      commit_p99: change.commitP99,
-      fsync_p99: change.fsyncP99,
-      cpu: change.cpu,
-    }),
-  }
+  const lag: Values = { lag_entries: node?.lagEntries, lag_seconds: node?.lagSeconds }
+  const values: Values = { ...reportedFigures(reading), ...change, ...lag }
   recordSeries(module.series, { shard, node: id }, module.deps.clock.wallMs(), values)
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { goneNode, NOW, seenNode, shardOf } from '../testing/observed-nodes.ts'
 import { eventsBetween } from './events.ts'
-import { changeBetween, quantile, type Reading, readMetrics } from './reading.ts'
+import { changeBetween, quantile, type Reading, readMetrics, reportedFigures } from './reading.ts'
 import { createSeries, loadSeries, readSeries, readTime, recordSeries, saveSeries } from './series.ts'
 
 // Readings
@@ -29,18 +29,18 @@ const readingOf = (text: string, at: number) => readMetrics(text, at) as Reading
 test('reads and writes are counted apart, and only running time counts as latency', () => {
   const reading = readingOf(PAGE, NOW)
 
-  expect(reading).toMatchObject({
-    queries: 100,
-    writes: 7,
-    errors: 2,
-    memoryBytes: 1_000,
-    connections: 12,
-    cpuSeconds: 1.5,
+  expect(Object.fromEntries(reading.numbers)).toEqual({
+    'vacancy_commands_total read': 100,
+    'vacancy_commands_total write': 7,
+    vacancy_command_errors_total: 2,
+    'vacancy_memory_bytes kind rss': 1_000,
+    vacancy_tcp_connections: 12,
+    process_cpu_seconds_total: 1.5,
   })
-  expect([...reading.reads]).toEqual([
-    [0.001, 60],
-    [Number.POSITIVE_INFINITY, 100],
+  expect([...reading.histograms].map(([key, counts]) => [key, ...counts])).toEqual([
+    ['vacancy_command_duration_seconds_bucket read phase run', [0.001, 60], [Number.POSITIVE_INFINITY, 100]],
   ])
+  expect(reportedFigures(reading)).toEqual({ memory: 1_000, connections: 12 })
 })
 
 test.each(['', '<html>', 'process_cpu_seconds_total nonsense', 'vacancy_commands_total{command="x', '# nothing\n\n'])(

@@ -1,78 +1,43 @@
-/** Reads the metrics of a node (text of Prometheus) and tells rates and quantiles from two readings of it. */
-import type { NodeView } from '@vacancy/shared/contract'
+/** Parses the metrics of a node (Prometheus text format) and derives the values of SERIES from one or two readings. */
+import { SERIES, type SeriesName, type SeriesSource } from '@vacancy/shared/contract'
 import { COMMANDS } from '@vacancy/shared/wire'
 
-/** Counts of a histogram, added up as they are told, by upper bound. */
+/** Cumulative counts of a histogram by upper bound in seconds, as reported. */
 type Histogram = Map<number, number>
 
 export type Reading = {
   readonly at: number
-  readonly queries: number
-  readonly writes: number
-  readonly errors: number
-  readonly reads: Histogram
-  readonly commits: Histogram
-  readonly syncs: Histogram
-  readonly memoryBytes: number | undefined
-  readonly walBytes: number | undefined
-  readonly connections: number | undefined
+  /** By key of the source (`inputOf`). Absent for metrics that the node does not report. */
+  readonly numbers: ReadonlyMap<string, number>
+  readonly histograms: ReadonlyMap<string, Histogram>
   readonly connectionsLimit: number | undefined
-  readonly cpuSeconds: number | undefined
 }
 
-const READS = new Set(Object.entries(COMMANDS).flatMap(([name, { access }]) => (access === 'read' ? [name] : [])))
-const WRITES = new Set(Object.entries(COMMANDS).flatMap(([name, { access }]) => (access === 'write' ? [name] : [])))
+/** Values of series; null for a quantile of no requests. */
+export type Figures = { [name in SeriesName]?: number | null }
 
-type Draft = { -readonly [key in keyof Reading]: Reading[key] }
-type Row = (draft: Draft, labels: string, value: number) => void
+type Input = { readonly key: string; readonly source: SeriesSource }
 
-const ROWS: { readonly [name: string]: Row } = {
-  vacancy_commands_total(draft, labels, value) {
-    const command = label(labels, 'command')
-    if (READS.has(command)) draft.queries += value
-    else if (WRITES.has(command)) draft.writes += value
-  },
-  vacancy_command_errors_total(draft, _labels, value) {
-    draft.errors += value
-  },
-  vacancy_command_duration_seconds_bucket(draft, labels, value) {
-    if (label(labels, 'phase') === 'run' && READS.has(label(labels, 'command'))) addBucket(draft.reads, labels, value)
-  },
-  vacancy_raft_commit_seconds_bucket: (draft, labels, value) => addBucket(draft.commits, labels, value),
-  vacancy_wal_fsync_seconds_bucket: (draft, labels, value) => addBucket(draft.syncs, labels, value),
-  vacancy_memory_bytes(draft, labels, value) {
-    if (label(labels, 'kind') === 'rss') draft.memoryBytes = value
-  },
-  vacancy_wal_bytes(draft, _labels, value) {
-    draft.walBytes = value
-  },
-  vacancy_tcp_connections(draft, _labels, value) {
-    draft.connections = value
-  },
-  vacancy_tcp_connections_limit(draft, _labels, value) {
-    draft.connectionsLimit = value
-  },
-  process_cpu_seconds_total(draft, _labels, value) {
-    draft.cpuSeconds = value
-  },
+const SOURCES = Object.entries(SERIES).flatMap(([name, series]) =>
+  'source' in series ? [{ name: name as SeriesName, ...inputOf(series.source) }] : [],
+)
+const LIMIT = inputOf({ metric: 'vacancy_tcp_connections_limit', as: 'value' })
+/** What to read from the samples of each metric. */
+const INPUTS: ReadonlyMap<string, readonly Input[]> = Map.groupBy(
+  new Map([...SOURCES, LIMIT].map((input) => [input.key, input])).values(),
+  ({ source }) => source.metric,
+)
+
+/** Series that differ only in what is derived share their samples. */
+function inputOf(source: SeriesSource): Input {
+  return { key: [source.metric, source.access ?? [], source.label ?? []].flat().join(' '), source }
 }
 
-/** Undefined when the text is no page of metrics: nothing of a node is in it. Lines that are not understood are passed over. */
+type Draft = { readonly numbers: Map<string, number>; readonly histograms: Map<string, Histogram> }
+
+/** Undefined when the text contains no metric of a node. Unknown lines are skipped. */
 export function readMetrics(text: string, at: number): Reading | undefined {
-  const draft: Draft = {
-    at,
-    queries: 0,
-    writes: 0,
-    errors: 0,
-    reads: new Map(),
-    commits: new Map(),
-    syncs: new Map(),
-    memoryBytes: undefined,
-    walBytes: undefined,
-    connections: undefined,
-    connectionsLimit: undefined,
-    cpuSeconds: undefined,
-  }
+  const draft: Draft = { numbers: new Map(), histograms: new Map() }
   let known = 0
   for (let start = 0; start < text.length; ) {
     const newline = text.indexOf('\n', start)
@@ -80,17 +45,17 @@ export function readMetrics(text: string, at: number): Reading | undefined {
     if (readLine(draft, text, start, end)) known++
     start = end + 1
   }
-  return known === 0 ? undefined : draft
+  return known === 0 ? undefined : { at, ...draft, connectionsLimit: draft.numbers.get(LIMIT.key) }
 }
 
-/** `name{label="value"} 12`; pages are long and come often, so nothing is cut out of lines that are not wanted. */
+/** `name{label="value"} 12`. Pages are long and frequent, so unneeded lines are skipped without allocating substrings. */
 function readLine(draft: Draft, text: string, start: number, end: number): boolean {
   const first = text.charCodeAt(start)
   if (first !== V && first !== P) return false
   let at = start
   while (at < end && text.charCodeAt(at) !== SPACE && text.charCodeAt(at) !== BRACE) at++
-  const row = ROWS[text.slice(start, at)]
-  if (!row) return false
+  const inputs = INPUTS.get(text.slice(start, at))
+  if (!inputs) return false
   const close = text.charCodeAt(at) === BRACE ? text.lastIndexOf('}', end) : at - 1
   const labels = close > at ? text.slice(at, close) : ''
   const [written = ''] = text
@@ -99,7 +64,7 @@ function readLine(draft: Draft, text: string, start: number, end: number): boole
     .split(' ')
   const value = Number(written)
   if (written === '' || !Number.isFinite(value)) return false
-  row(draft, labels, value)
+  for (const input of inputs) if (isOf(input.source, labels)) addSample(draft, input, labels, value)
   return true
 }
 
@@ -110,56 +75,69 @@ const [V, P, SPACE, BRACE] = ['v', 'p', ' ', '{'].map((character) => character.c
   number,
 ]
 
-function label(labels: string, name: string): string {
+const ACCESS = new Map(Object.entries(COMMANDS).map(([name, { access }]) => [name, access as string]))
+
+function isOf({ access, label }: SeriesSource, labels: string): boolean {
+  if (label && labelOf(labels, label[0]) !== label[1]) return false
+  return access === undefined || ACCESS.get(labelOf(labels, 'command')) === access
+}
+
+function addSample({ numbers, histograms }: Draft, { key, source }: Input, labels: string, value: number): void {
+  if (typeof source.as !== 'number') {
+    numbers.set(key, (numbers.get(key) ?? 0) + value)
+    return
+  }
+  const written = labelOf(labels, 'le')
+  const bound = written === '+Inf' ? Number.POSITIVE_INFINITY : Number(written)
+  if (Number.isNaN(bound)) return
+  const histogram = histograms.get(key) ?? new Map<number, number>()
+  histograms.set(key, histogram.set(bound, (histogram.get(bound) ?? 0) + value))
+}
+
+function labelOf(labels: string, name: string): string {
   const start = labels.indexOf(`${name}="`)
   if (start < 0) return ''
   const from = start + name.length + 2
   return labels.slice(from, labels.indexOf('"', from))
 }
 
-function addBucket(histogram: Histogram, labels: string, value: number): void {
-  const written = label(labels, 'le')
-  const bound = written === '+Inf' ? Number.POSITIVE_INFINITY : Number(written)
-  if (!Number.isNaN(bound)) histogram.set(bound, (histogram.get(bound) ?? 0) + value)
-}
-
-/** What happened between two readings. A total that went down belongs to a process that was started anew. */
-export type Change = NodeView['rates'] & {
-  readonly commitP99: number | null
-  readonly fsyncP99: number | null
-  readonly cpu: number | null
-}
-
-export function changeBetween(before: Reading, after: Reading): Change | undefined {
-  const seconds = (after.at - before.at) / 1000
-  if (seconds <= 0) return undefined
-  const isRestarted = after.queries < before.queries || after.writes < before.writes || cpuOf(after) < cpuOf(before)
-  if (isRestarted) return undefined
-  const perSecond = (total: (reading: Reading) => number) => (total(after) - total(before)) / seconds
-  const milliseconds = (of: (reading: Reading) => Histogram, share: number) => {
-    const value = quantile(of(before), of(after), share)
-    return value === null ? null : value * 1000
+/** The series that are reported as they are. */
+export function reportedFigures({ numbers }: Reading): Figures {
+  const figures: Figures = {}
+  for (const { name, key, source } of SOURCES) {
+    const value = numbers.get(key)
+    if (source.as === 'value' && value !== undefined) figures[name] = value
   }
-  return {
-    queries: perSecond(({ queries }) => queries),
-    writes: perSecond(({ writes }) => writes),
-    errors: Math.max(
-      0,
-      perSecond(({ errors }) => errors),
-    ),
-    p50: milliseconds(({ reads }) => reads, 0.5),
-    p99: milliseconds(({ reads }) => reads, 0.99),
-    commitP99: milliseconds(({ commits }) => commits, 0.99),
-    fsyncP99: milliseconds(({ syncs }) => syncs, 0.99),
-    cpu: after.cpuSeconds === undefined || before.cpuSeconds === undefined ? null : perSecond(cpuOf),
-  }
+  return figures
 }
-
-const cpuOf = (reading: Reading) => reading.cpuSeconds ?? 0
 
 /**
- * Quantile of what came to a histogram between two readings, in seconds; between two bounds as if evenly spread. Above
- * the last bound it is that bound: more is not known. Null when nothing came.
+ * Rates and quantiles between two readings; undefined when the process was restarted between them. A metric that is not
+ * reported counts 0: counters with labels appear with their first event.
+ */
+export function changeBetween(before: Reading, after: Reading): Figures | undefined {
+  const seconds = (after.at - before.at) / 1000
+  if (seconds <= 0) return undefined
+  const figures: Figures = {}
+  for (const { name, key, source } of SOURCES) {
+    if (source.as === 'value') continue
+    if (source.as === 'rate') {
+      const increase = (after.numbers.get(key) ?? 0) - (before.numbers.get(key) ?? 0)
+      if (increase < 0) return undefined
+      figures[name] = increase / seconds
+      continue
+    }
+    const value = quantile(before.histograms.get(key) ?? EMPTY, after.histograms.get(key) ?? EMPTY, source.as)
+    figures[name] = value === null ? null : value * 1000
+  }
+  return figures
+}
+
+const EMPTY: Histogram = new Map()
+
+/**
+ * Quantile of a histogram's increase between two readings, in seconds, interpolated linearly between two bounds. Above
+ * the last bound it is that bound. Null without an increase.
  */
 export function quantile(before: Histogram, after: Histogram, share: number): number | null {
   const bounds = [...after.keys()].sort((a, b) => a - b)

@@ -452,25 +452,6 @@ export type Summary = z.infer<typeof summary>
 
 // Series
 
-/** Metrics kept for each node and each shard: 10 s for 1 h, 1 min for 24 h. */
-export const SERIES = {
-  queries: { unit: '1/s', of: 'both', label: 'queries' },
-  writes: { unit: '1/s', of: 'both', label: 'writes' },
-  errors: { unit: '1/s', of: 'both', label: 'errors' },
-  p50: { unit: 'ms', of: 'node', label: 'read p50' },
-  p99: { unit: 'ms', of: 'node', label: 'read p99' },
-  lag_entries: { unit: 'entries', of: 'node', label: 'lag' },
-  lag_seconds: { unit: 's', of: 'node', label: 'lag' },
-  commit_p99: { unit: 'ms', of: 'node', label: 'commit p99' },
-  fsync_p99: { unit: 'ms', of: 'node', label: 'fsync p99' },
-  memory: { unit: 'B', of: 'node', label: 'memory' },
-  wal: { unit: 'B', of: 'node', label: 'log' },
-  connections: { unit: '', of: 'node', label: 'connections' },
-  cpu: { unit: 'cores', of: 'node', label: 'CPU' },
-  leader_moves: { unit: '', of: 'shard', label: 'leader changes' },
-} as const
-export type SeriesName = keyof typeof SERIES
-
 const seriesQuery = z.object({
   shard: z.string().max(128).optional(),
   node: z.string().max(128).optional(),

@@ -52,7 +52,7 @@ export function MetricCharts({ shard, node }: MetricChartsProps) {
       {(body) => (
         <div className="grid gap-x-6 gap-y-5 md:grid-cols-2 lg:grid-cols-3">
           {SHARD_CHARTS.map((chart) => (
-            <MetricChart key={chart.id} chart={chart} body={body} marks={marks} sync={`metrics-${shard}`} />
+            <MetricChart key={chart.name} chart={chart} body={body} marks={marks} sync={`metrics-${shard}`} />
           ))}
         </div>
       )}

@@ -1,29 +1,14 @@
 /** Series of the control plane as charts: which metrics stand together, and which line is whose. */
 
-import type { SeriesBody, SeriesName } from '@vacancy/shared/contract'
+import type { SeriesBody } from '@vacancy/shared/contract'
+import { SERIES, type SeriesName } from '@vacancy/shared/series'
 
-export type ChartSpec = {
-  readonly id: string
-  readonly title: string
-  readonly name: SeriesName
-  readonly unit: string
-}
+export type ChartSpec = { readonly name: SeriesName; readonly title: string; readonly unit: string }
 
 /** Charts of a shard, one line a node. */
-export const SHARD_CHARTS: readonly ChartSpec[] = [
-  { id: 'queries', title: 'Queries', name: 'queries', unit: '1/s' },
-  { id: 'writes', title: 'Writes', name: 'writes', unit: '1/s' },
-  { id: 'p50', title: 'Read p50', name: 'p50', unit: 'ms' },
-  { id: 'p99', title: 'Read p99', name: 'p99', unit: 'ms' },
-  { id: 'lag', title: 'Lag', name: 'lag_entries', unit: 'entries' },
-  { id: 'commit', title: 'Commit p99', name: 'commit_p99', unit: 'ms' },
-  { id: 'fsync', title: 'fsync p99', name: 'fsync_p99', unit: 'ms' },
-  { id: 'memory', title: 'Memory', name: 'memory', unit: 'B' },
-  { id: 'wal', title: 'Log on disk', name: 'wal', unit: 'B' },
-  { id: 'connections', title: 'Connections', name: 'connections', unit: '' },
-  { id: 'cpu', title: 'CPU', name: 'cpu', unit: 'cores' },
-  { id: 'errors', title: 'Errors', name: 'errors', unit: '1/s' },
-]
+export const SHARD_CHARTS: readonly ChartSpec[] = Object.entries(SERIES).flatMap(([name, series]) =>
+  'title' in series ? [{ name: name as SeriesName, title: series.title, unit: series.unit }] : [],
+)
 
 /** Times that are offered; the first is the usual one. */
 export const RANGES = ['now-1h', 'now-15m', 'now-6h', 'now-24h'] as const
