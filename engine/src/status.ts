@@ -2,6 +2,7 @@
  * Reports of the parts of a node, for metrics, HTTP and decisions of the main thread. Plain data of bounded size,
  * because it crosses threads a few times a second.
  */
+import type { MemberOperation } from '@vacancy/shared'
 
 /** The logged memory budget (0 for none), the charge of the state, and its remaining growth. */
 export type BudgetUse = { readonly budgetBytes: number; readonly chargedBytes: number; readonly leftBytes: number }
@@ -24,7 +25,8 @@ export type ClockStatus = {
     | {
         readonly fromMs: number
         readonly toMs: number
-        /** Days that need a new import, without `end`. */
+        /** Days that need a new import type { MemberOperation } from '@vacancy/shared'
+import, without `end`. */
         readonly importNights: { readonly from: number; readonly end: number } | undefined
         /** First of the days dropped at the far end. */
         readonly droppedFrom: number | undefined
@@ -186,19 +188,8 @@ export type InstallStatus = {
   readonly bytesTotal: number
 }
 
-export type OperationKind =
-  | 'promote'
-  | 'demote'
-  | 'remove'
-  | 'transfer'
-  | 'join'
-  | 'replace'
-  | 'load'
-  | 'drop-load'
-  | 'set-time'
-
 export type RunningOperation = {
-  readonly kind: OperationKind
+  readonly kind: MemberOperation
   /** The node it concerns; for loads the content digest. */
   readonly node: string
   readonly startedMs: number
@@ -207,7 +198,7 @@ export type RunningOperation = {
 }
 
 export type FinishedOperation = {
-  readonly kind: OperationKind
+  readonly kind: MemberOperation
   readonly node: string
   readonly result: 'done' | 'failed'
   /** Why it failed; for a finished load, the snapshot of the data before it; else ''. */

@@ -38,4 +38,5 @@ export {
   importFileOf,
   readImportHeader,
 } from './import-columns.ts'
+export { CATCH_UP, type MemberOperation } from './membership.ts'
 export { PROPERTY_ID_BYTES, packPropertyId, packPropertyIdInto, unpackPropertyId } from './property-id.ts'

@@ -1,4 +1,4 @@
-import { assert } from '@vacancy/shared'
+import { assert, CATCH_UP } from '@vacancy/shared'
 import { expect, test } from 'vitest'
 import { genesisConfiguration } from '../bootstrap/formation.ts'
 import type { Log } from '../env.ts'
@@ -7,8 +7,6 @@ import type { Configuration } from '../raft/messages.ts'
 import { createRandom } from '../testing/random.ts'
 import {
   type Answer,
-  CATCH_UP_MS_MAX,
-  CAUGHT_UP_ENTRIES,
   createMembership,
   DUPLICATE_MS,
   type Membership,
@@ -216,11 +214,11 @@ test('an initial voter without a founder is replaced, catches up and is promoted
   expect(onJoin(membership, join('c'))).toMatchObject({ kind: 'joined', member: id })
   expect(operationsOf(membership).operation).toMatchObject({ kind: 'replace', node: 'c' })
 
-  core.lags.set(id, CAUGHT_UP_ENTRIES + 1)
+  core.lags.set(id, CATCH_UP.entriesMax + 1)
   tickMembership(membership)
   expect(core.log).toHaveLength(0)
 
-  core.lags.set(id, CAUGHT_UP_ENTRIES)
+  core.lags.set(id, CATCH_UP.entriesMax)
   tickMembership(membership)
   apply(core, membership)
   expect(namesOf(core.configuration)).toEqual({ voters: ['a', 'b', 'c'], learners: [] })
@@ -331,7 +329,7 @@ test('promotion ends after ten minutes without catching up', () => {
   core.silentPeers.add(id)
   startPromote(membership, 'x')
 
-  core.nowMs += CATCH_UP_MS_MAX
+  core.nowMs += CATCH_UP.waitMs
   tickMembership(membership)
 
   expect(lastOf(membership)).toMatchObject({ result: 'failed', reason: 'it did not catch up within 10 minutes' })
@@ -389,7 +387,7 @@ test('the last voter cannot be demoted, nor one that a healthy majority needs', 
     text: 'the remaining voters would be no healthy majority',
   })
   core.silentPeers.delete(2)
-  core.lags.set(2, CAUGHT_UP_ENTRIES + 1)
+  core.lags.set(2, CATCH_UP.entriesMax + 1)
   expect(startDemote(membership, 'c').status).toBe(409)
   core.lags.delete(2)
   expect(startDemote(membership, 'c').status).toBe(202)

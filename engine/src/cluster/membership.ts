@@ -16,18 +16,15 @@
  * `--initial-voters` sends `join` until it is a voter.
  */
 
-import { assert, unreachable } from '@vacancy/shared'
+import { assert, CATCH_UP, type MemberOperation, unreachable } from '@vacancy/shared'
 import { REMOVED } from '../bootstrap/formation.ts'
 import type { Log } from '../env.ts'
 import { type Change, JOINED_ID_BASE, MEMBER_LIMITS } from '../raft/membership.ts'
 import type { Configuration, Member } from '../raft/messages.ts'
-import { type FinishedOperation, OPERATIONS_KEPT, type OperationKind, type RunningOperation } from '../status.ts'
+import { type FinishedOperation, OPERATIONS_KEPT, type RunningOperation } from '../status.ts'
 
-/** A member this close to the commit index has caught up (docs/design/consensus.md#operations). */
-export const CAUGHT_UP_ENTRIES = 1_000
 /** A transfer target may be this far behind. */
 const TRANSFER_LAG_MAX = 10_000
-export const CATCH_UP_MS_MAX = 600_000
 /** Limit of a proposed change and of a moved leadership. */
 export const STEP_MS_MAX = 30_000
 /** How long two processes may appear under one id: after a restart the old connection takes a while to close. */
@@ -105,7 +102,7 @@ export type JoinAnswer =
 type Phase = 'catching-up' | 'changing' | 'moving' | 'passing'
 
 type Operation = {
-  readonly kind: Exclude<OperationKind, 'transfer' | 'load' | 'drop-load'>
+  readonly kind: Exclude<MemberOperation, 'transfer' | 'load' | 'drop-load'>
   readonly node: string
   readonly startedMs: number
   readonly startedWallMs: number
@@ -352,7 +349,7 @@ function begin(membership: Membership, { kind, node, id, phase, changeIndex = 0 
   const { port } = membership
   assert(!membership.operation, 'one membership operation runs at a time')
   const [startedMs, startedWallMs] = [port.nowMs(), port.wallMs()]
-  const deadlineMs = startedMs + (phase === 'catching-up' ? CATCH_UP_MS_MAX : STEP_MS_MAX)
+  const deadlineMs = startedMs + (phase === 'catching-up' ? CATCH_UP.waitMs : STEP_MS_MAX)
   membership.operation = { kind, node, id, phase, changeIndex, startedMs, startedWallMs, deadlineMs }
   port.log.info({ kind, node }, 'membership operation started')
 }
@@ -381,7 +378,7 @@ function stepOperation(membership: Membership, operation: Operation, view: Membe
   switch (operation.phase) {
     case 'catching-up':
       if (isCaughtUp(view, operation.id)) return stepChange(membership, operation, view)
-      return isLate ? finish(membership, operation, 'it did not catch up within 10 minutes') : undefined
+      return isLate ? finish(membership, operation, `it did not catch up within ${CATCH_UP.waitText}`) : undefined
     case 'changing':
       return stepChange(membership, operation, view)
     case 'moving':
@@ -409,7 +406,7 @@ function stepChange(membership: Membership, operation: Operation, view: Membersh
       if (!membership.initialVoters.includes(node)) return finish(membership, operation, '')
       operation.id = member.id
       operation.phase = 'catching-up'
-      operation.deadlineMs = port.nowMs() + CATCH_UP_MS_MAX
+      operation.deadlineMs = port.nowMs() + CATCH_UP.waitMs
       return
     }
     return finish(membership, operation, 'the change was not taken')
@@ -493,7 +490,7 @@ function finish(membership: Membership, operation: Operation, reason: string): v
   note(membership, operation, reason)
 }
 
-function note(membership: Membership, { kind, node }: { kind: OperationKind; node: string }, reason: string): void {
+function note(membership: Membership, { kind, node }: { kind: MemberOperation; node: string }, reason: string): void {
   const { port } = membership
   const result = reason === '' ? 'done' : 'failed'
   membership.ended[result]++
@@ -582,7 +579,10 @@ function isCaughtUp(view: MembershipView, id: number): boolean {
   if (id === view.id) return true
   const peer = peerOf(view, id)
   return (
-    peer !== undefined && isReachable(view, id) && peer.state === 'replicate' && lagOf(view, peer) <= CAUGHT_UP_ENTRIES
+    peer !== undefined &&
+    isReachable(view, id) &&
+    peer.state === 'replicate' &&
+    lagOf(view, peer) <= CATCH_UP.entriesMax
   )
 }
 
@@ -629,8 +629,7 @@ function stepText({ phase, node, id }: Operation, view: MembershipView): string 
     case 'catching-up': {
       const peer = peerOf(view, id)
       const lag = peer ? lagOf(view, peer).toLocaleString('en-US') : 'not heard yet'
-      const limit = CAUGHT_UP_ENTRIES.toLocaleString('en-US')
-      return `waits until ${node} is at most ${limit} entries behind: ${lag}`
+      return `waits until ${node} is ${CATCH_UP.entriesText}: ${lag}`
     }
     case 'changing':
       return 'waits until the change is applied'

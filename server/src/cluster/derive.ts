@@ -2,6 +2,7 @@
  * What state nodes and shards are in, from what nodes told. Pure: time comes in as an argument,
  * missing stays null, and no sentence says how long something is so, since that would be new each second.
  */
+import { CATCH_UP } from '@vacancy/shared'
 import type {
   ClusterInfo,
   Freshness,
@@ -24,7 +25,6 @@ export const DERIVE_LIMITS = {
   delayedMs: 15_000,
   behind: { entries: 1_000, seconds: 1 },
   farBehind: { entries: 10_000, seconds: 10 },
-  caughtUpEntries: 100,
   /** Of a node whose configuration cannot be read: raft_tick_ms × raft_election_tick as they are by default. */
   electionTimeoutMs: 1_800,
 } as const
@@ -351,7 +351,7 @@ function judgeNode(
     return is(7, 'far-behind', `Far behind: ${lagText(lag ?? 0, lagSeconds)}`)
   }
   if (!isComing && exceeds(DERIVE_LIMITS.behind)) return is(8, 'behind', `Behind: ${lagText(lag ?? 0, lagSeconds)}`)
-  if (isComing && lag !== null && lag > DERIVE_LIMITS.caughtUpEntries) {
+  if (isComing && lag !== null && lag > CATCH_UP.entriesMax) {
     const eta = facts.eta === null ? '' : `, ETA ${secondsText(facts.eta)}`
     return is(9, 'catching-up', `Catching up${eta}`)
   }

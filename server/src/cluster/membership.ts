@@ -3,9 +3,10 @@
  * over when a majority shows it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { OperationStep } from '@vacancy/shared/contract'
+import { CATCH_UP } from '@vacancy/shared'
+import { CLUSTER_TEXTS, type OperationStep } from '@vacancy/shared/contract'
 import type { NodeAddress } from './cluster.ts'
-import { DERIVE_LIMITS, lagText } from './derive.ts'
+import { lagText } from './derive.ts'
 import { NodeHttpError } from './node-http.ts'
 import {
   type MemberTrack,
@@ -21,7 +22,6 @@ import {
 import type { EndState, OperationType, OperationTypes, Run } from './operation-types.ts'
 import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
 
-const ARMED_MS = 10 * 60_000
 /** How long an operation that was not confirmed is still watched. */
 export const LATE_MS = 10 * 60_000
 const NO_ANSWER_MS = 3_000
@@ -114,7 +114,7 @@ async function finish(
 
 /** True once the target is close enough; else it has ended the operation. */
 async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: string): Promise<boolean> {
-  const until = Date.parse(run.operation().createdAt) + ARMED_MS
+  const until = Date.parse(run.operation().createdAt) + CATCH_UP.waitMs
   await run.set({ cancellable: true })
   for (;;) {
     if (run.signal.aborted) return false
@@ -126,12 +126,12 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
       await run.end('cancelled', `Not begun: the leader changed meanwhile, ${who} leads now. Make a new plan.`)
       return false
     }
-    if (target?.health === 'active_follower' && lag !== null && lag <= DERIVE_LIMITS.caughtUpEntries) break
+    if (target?.health === 'active_follower' && lag !== null && lag <= CATCH_UP.entriesMax) break
     if (run.now() > until) {
-      await run.end('cancelled', `Not begun: ${node} did not catch up within 10 minutes.`)
+      await run.end('cancelled', `Not begun: ${node} did not catch up within ${CATCH_UP.waitText}.`)
       return false
     }
-    const message = `waits until ${node} is at most 100 entries behind: ${lag === null ? 'not known' : lagText(lag, null)}`
+    const message = `waits until ${node} is ${CATCH_UP.entriesText}: ${lag === null ? 'not known' : lagText(lag, null)}`
     if (run.operation().message !== message) await run.set({ message })
     await pause(POLL_MS, run.signal)
   }
@@ -219,7 +219,7 @@ function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', 
       path: kind === 'promote' ? '/cluster/promote-learner' : '/cluster/demote-voter',
       body: { node_id: node },
       engine: `/admin/${kind === 'promote' ? 'add' : 'remove'}-member/${encodeURIComponent(node)}`,
-      expects: kind === 'promote' ? 'add in progress' : 'remove in progress',
+      expects: CLUSTER_TEXTS[kind],
     },
     sendTo: () => deps.observe(shard)?.shard.leader ?? run.plan.basis.leader,
     async observe(observation) {

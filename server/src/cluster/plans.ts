@@ -2,6 +2,7 @@
  * Plans of leadership and membership: what would happen, and every check with its level. Pure. A
  * check that cannot be made is listed as not known, never passed over.
  */
+import { CATCH_UP } from '@vacancy/shared'
 import type { NodeView, Plan, PlanCheck, PlanRequest, ShardView } from '@vacancy/shared/contract'
 import { secondsText } from '../history/figures.ts'
 import { DERIVE_LIMITS, grouped, lagText } from './derive.ts'
@@ -69,7 +70,7 @@ export function planTransfer(request: PlanRequest, context: PlanContext): PlanDr
     writePause: pauseOf(context),
     commands: commandsOf(context, ['transfer', name], '/cluster/transfer-leader', { target_node_id: name }),
     alternatives: candidates.filter(({ node }) => node !== target?.id),
-    isArmed: isWaiting && (target?.lagEntries ?? 0) > DERIVE_LIMITS.caughtUpEntries,
+    isArmed: isWaiting && (target?.lagEntries ?? 0) > CATCH_UP.entriesMax,
   }
 }
 
@@ -79,7 +80,6 @@ export function planPromote(request: PlanRequest, context: PlanContext): PlanDra
   const name = learner?.id ?? request.node ?? ''
   const votersAfter = shard.voters + 1
   const lag = learner?.lagEntries ?? null
-  const isFalling = learner?.etaSeconds !== null || lag === 0
   const checks = [
     ...common(context),
     ...quorumChecks(shard),
@@ -90,18 +90,11 @@ export function planPromote(request: PlanRequest, context: PlanContext): PlanDra
       unknown: `whether ${name} is a learner is not known: no node says who is a member`,
     }),
     sameDataCheck(shard, learner),
-    check(
-      'lag',
-      lag === null
-        ? undefined
-        : lag <= DERIVE_LIMITS.behind.entries && (isFalling || lag <= DERIVE_LIMITS.caughtUpEntries),
-      'warn',
-      {
-        ok: `lag ${lagText(lag ?? 0, learner?.lagSeconds ?? null)}`,
-        bad: `${name} lacks ${lagText(lag ?? 0, learner?.lagSeconds ?? null)}: it counts toward the majority before it has the data`,
-        unknown: `how far ${name} is behind is not known`,
-      },
-    ),
+    check('lag', lag === null ? undefined : lag <= CATCH_UP.entriesMax, 'warn', {
+      ok: `lag ${lagText(lag ?? 0, learner?.lagSeconds ?? null)}`,
+      bad: `${name} lacks ${lagText(lag ?? 0, learner?.lagSeconds ?? null)}: it counts toward the majority before it has the data`,
+      unknown: `how far ${name} is behind is not known`,
+    }),
     oddCheck(votersAfter),
   ]
   const before = pictureOf(shard)
@@ -117,7 +110,7 @@ export function planPromote(request: PlanRequest, context: PlanContext): PlanDra
         source: '/cluster/info',
       },
       {
-        text: `The leader waits up to 10 minutes until ${name} is at most 1,000 entries behind.`,
+        text: `The leader waits up to ${CATCH_UP.waitText} until ${name} is ${CATCH_UP.entriesText}.`,
         source: 'how shards work',
       },
     ],
@@ -276,7 +269,7 @@ function transferChecks(
       ? {
           id: 'lag',
           level: 'info',
-          text: `begins once ${name} is at most 100 entries behind, now ${lagSays}; waits 10 minutes at most`,
+          text: `begins once ${name} is ${CATCH_UP.entriesText}, now ${lagSays}; waits up to ${CATCH_UP.waitText}`,
         }
       : {
           ...check('lag', lag === null ? undefined : !isFar && !isBehind, isFar ? 'block' : 'warn', {

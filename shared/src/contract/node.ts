@@ -6,6 +6,7 @@
 import { z } from 'zod'
 import { LIMITS } from '../domain.ts'
 import { ID_RULE, parseId } from '../ids.ts'
+import { MEMBER_OPERATIONS } from '../membership.ts'
 
 export const NODE_HTTP_LIMITS = {
   bodyBytesMax: 65_536,
@@ -138,18 +139,7 @@ export const CLUSTER_TEXTS = {
   'drop-load': 'drop in progress',
 } as const
 
-const OPERATION_KINDS = [
-  'promote',
-  'demote',
-  'remove',
-  'transfer',
-  'join',
-  'replace',
-  'load',
-  'drop-load',
-  'set-time',
-] as const
-const operationKind = z.enum(OPERATION_KINDS)
+const operationKind = z.enum(MEMBER_OPERATIONS)
 
 /** A change in progress. `node` is a content digest for loads, and the shard's id for `set-time`. */
 const runningOperation = z.object({ kind: operationKind, node: name, started_at: time, step: z.string() })
