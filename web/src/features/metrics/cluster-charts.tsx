@@ -1,9 +1,10 @@
 'use client'
-/** The whole cluster in its last 15 minutes: five small charts with one cross-hair. */
+/** The last 15 minutes of the whole cluster: five small charts with a shared cross-hair. */
 
 import type { SeriesBody, SeriesName } from '@vacancy/shared/contract'
 import { memo, useMemo } from 'react'
 import { Panel } from '../../ui/panel.tsx'
+import * as copy from './copy.ts'
 import { SeriesChart } from './metric-charts.tsx'
 import { useSeries } from './queries.ts'
 import { combined } from './series.ts'
@@ -18,11 +19,11 @@ const CHARTS: readonly {
   unit: string
   combine: (values: readonly number[]) => number
 }[] = [
-  { title: 'Queries', name: 'queries', unit: '1/s', combine: sum },
-  { title: 'Slowest read p99', name: 'p99', unit: 'ms', combine: most },
-  { title: 'Writes', name: 'writes', unit: '1/s', combine: sum },
-  { title: 'Largest lag', name: 'lag_entries', unit: 'entries', combine: most },
-  { title: 'Leader changes', name: 'leader_moves', unit: '', combine: sum },
+  { title: copy.cluster.queries, name: 'queries', unit: '1/s', combine: sum },
+  { title: copy.cluster.p99, name: 'p99', unit: 'ms', combine: most },
+  { title: copy.cluster.writes, name: 'writes', unit: '1/s', combine: sum },
+  { title: copy.cluster.lag, name: 'lag_entries', unit: 'entries', combine: most },
+  { title: copy.cluster.leaderChanges, name: 'leader_moves', unit: '', combine: sum },
 ]
 
 const FROM = 'now-15m'
@@ -35,7 +36,7 @@ export function ClusterCharts() {
     FROM,
   )
   return (
-    <Panel title="Last 15 min, whole cluster" query={series} at={(body) => body.to} skeleton={11}>
+    <Panel title={copy.cluster.title} query={series} at={(body) => body.to} skeleton={11}>
       {(body) => (
         <div className="grid gap-x-6 gap-y-4 sm:grid-cols-2 lg:grid-cols-3">
           {CHARTS.map((chart) => (
@@ -49,8 +50,11 @@ export function ClusterCharts() {
 
 type ClusterChartProps = { readonly chart: (typeof CHARTS)[number]; readonly body: SeriesBody }
 
-/** Drawn anew with its values, not with the page around it. */
+/** Memoized: rendered again only with new values. */
 const ClusterChart = memo(function ClusterChart({ chart, body }: ClusterChartProps) {
-  const series = useMemo(() => [{ label: 'all', values: combined(body, chart.name, chart.combine) }], [body, chart])
+  const series = useMemo(
+    () => [{ label: copy.cluster.all, values: combined(body, chart.name, chart.combine) }],
+    [body, chart],
+  )
   return <SeriesChart chart={chart} body={body} series={series} sync="overview" height={HEIGHT} />
 })

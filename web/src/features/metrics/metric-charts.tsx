@@ -1,5 +1,5 @@
 'use client'
-/** Charts of one shard or node: one time range for all of them, changes of leadership and restarts as marks. */
+/** Charts of a shard or node with one time range; leader changes, restarts and operations are marked. */
 
 import type { ClusterEvent, SeriesBody } from '@vacancy/shared/contract'
 import { type ComponentProps, memo, useMemo } from 'react'
@@ -10,8 +10,9 @@ import { Chip } from '../../ui/badge.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type ChartMark, TimeChart } from '../../ui/time-chart.tsx'
 import { useShardEvents } from '../shards/queries.ts'
+import * as copy from './copy.ts'
 import { useSeries } from './queries.ts'
-import { type ChartSpec, isBlank, linesOf, RANGE_SAYS, RANGES, SHARD_CHARTS } from './series.ts'
+import { type ChartSpec, isBlank, linesOf, RANGES, SHARD_CHARTS } from './series.ts'
 
 type MetricChartsProps = { readonly shard: string; readonly node?: string }
 
@@ -27,23 +28,23 @@ export function MetricCharts({ shard, node }: MetricChartsProps) {
     range,
   )
   const events = useShardEvents(shard, { limit: EVENTS })
-  // A chart is drawn anew when these are others.
+  // A new array draws all charts again.
   const marks = useMemo(
     () => (series.data ? marksOf(events.data?.events ?? [], series.data, shard) : []),
     [events.data, series.data, shard],
   )
   return (
     <Panel
-      title="Metrics"
+      title={copy.page.title}
       query={series}
       at={(body) => body.to}
       skeleton={12}
       actions={
         // biome-ignore lint/a11y/useSemanticElements: a fieldset would draw a box around chips.
-        <div role="group" aria-label="Time range" className="flex gap-1">
+        <div role="group" aria-label={copy.page.range} className="flex gap-1">
           {(['now-15m', 'now-1h', 'now-6h', 'now-24h'] as const).map((one) => (
             <Chip key={one} pressed={range === one} onClick={() => setRange(one, { push: true })}>
-              {RANGE_SAYS[one]}
+              {copy.page.ranges[one]}
             </Chip>
           ))}
         </div>
@@ -60,7 +61,7 @@ export function MetricCharts({ shard, node }: MetricChartsProps) {
   )
 }
 
-/** Events of the time that is shown. */
+/** Events within the shown time range. */
 function marksOf(events: readonly ClusterEvent[], { from, to }: SeriesBody, shard: string): ChartMark[] {
   const [start, end] = [Date.parse(from), Date.parse(to)]
   const isWithin = (at: string) => Date.parse(at) >= start && Date.parse(at) <= end
@@ -76,14 +77,14 @@ type MetricChartProps = {
   readonly sync: string
 }
 
-/** Drawn anew with its values, not with the page around it. */
+/** Memoized: rendered again only with new values. */
 const MetricChart = memo(function MetricChart({ chart, body, marks, sync }: MetricChartProps) {
-  const { lines, leftOut } = useMemo(() => linesOf(body, chart.name), [body, chart])
+  const { lines, hidden } = useMemo(() => linesOf(body, chart.name), [body, chart])
   return (
     <div className="min-w-0">
       <SeriesChart chart={chart} body={body} series={lines} marks={marks} sync={sync} />
-      {isBlank(lines) && <p className="text-small text-text-3">Not told in this time.</p>}
-      {leftOut > 0 && <p className="text-small text-text-3">and {leftOut} more with lower values</p>}
+      {isBlank(lines) && <p className="text-small text-text-3">{copy.page.noData}</p>}
+      {hidden > 0 && <p className="text-small text-text-3">{copy.page.more(hidden)}</p>}
     </div>
   )
 })
@@ -93,7 +94,7 @@ type SeriesChartProps = {
   readonly body: Pick<SeriesBody, 'from' | 'to' | 'stepSeconds'>
 } & Pick<ComponentProps<typeof TimeChart>, 'series' | 'marks' | 'sync' | 'height'>
 
-/** A chart over the time that the control plane answered for. */
+/** A chart over the time range of the response. */
 export function SeriesChart({ chart, body: { from, to, stepSeconds }, ...rest }: SeriesChartProps) {
   return (
     <TimeChart
@@ -108,7 +109,7 @@ export function SeriesChart({ chart, body: { from, to, stepSeconds }, ...rest }:
   )
 }
 
-/** Values as the unit has them: bytes and milliseconds change their unit with their size. */
+/** Formats values by unit: bytes and milliseconds change their unit with their size. */
 function formatOf(unit: string): (value: number) => string {
   if (unit === 'B') return bytes
   if (unit === 'ms') return duration

@@ -1,5 +1,5 @@
 'use client'
-/** Charts of a node, loaded once they are wanted: the chart library is not part of the page. */
+/** Charts of a node, loaded on demand with the chart library. */
 
 import dynamic from 'next/dynamic'
 

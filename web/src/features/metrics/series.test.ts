@@ -23,16 +23,16 @@ test('lines are by node id, and only those of the metric', () => {
       { label: 'n1', values: [3, null] },
       { label: 'n2', values: [1, 2] },
     ],
-    leftOut: 0,
+    hidden: 0,
   })
 })
 
 test('of many lines the highest are drawn and the others counted', () => {
   const body = bodyOf(Array.from({ length: 9 }, (_, at) => ['queries', `n${at}`, [at, null]]))
-  const { lines, leftOut } = linesOf(body, 'queries')
+  const { lines, hidden } = linesOf(body, 'queries')
 
   expect(lines.map((line) => line.label)).toEqual(['n3', 'n4', 'n5', 'n6', 'n7', 'n8'])
-  expect(leftOut).toBe(3)
+  expect(hidden).toBe(3)
 })
 
 test('a chart of gaps is blank, a zero is a value', () => {
@@ -40,7 +40,7 @@ test('a chart of gaps is blank, a zero is a value', () => {
   expect(isBlank([{ label: 'n1', values: [null, 0] }])).toBe(false)
 })
 
-test('the whole cluster adds what was told; a moment that nobody told is a gap', () => {
+test('the cluster combines reported values; a moment without any is a gap', () => {
   const body = bodyOf([
     ['queries', 'n1', [1, null, 4]],
     ['queries', 'n2', [2, null, null]],

@@ -1,5 +1,5 @@
 'use client'
-/** The metrics of a shard: all of its nodes in each chart. */
+/** The metrics of a shard, all nodes in each chart. */
 
 import { ShardFrame } from '../shards/shard-page.tsx'
 import { MetricCharts } from './metric-charts.tsx'

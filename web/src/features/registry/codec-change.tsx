@@ -1,38 +1,38 @@
 'use client'
 /**
- * What another codec list costs and how it is brought into force, and the same as a checklist that ticks itself
+ * The cost and steps of a codec list change, also as a checklist with reported progress
  * (docs/design/control-plane.md#codec-list-change).
  */
 import type { CodecChange, CodecPlan, CodecStep } from '@vacancy/shared/contract'
 import type { ReactNode } from 'react'
 import { Icon, type IconName } from '../../icons/icon.tsx'
 import { pathOf } from '../../lib/api.ts'
-import { bytes, counted } from '../../lib/format.ts'
+import { bytes } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { Banner } from '../../ui/banner.tsx'
 import { LinkButton } from '../../ui/button.tsx'
 import { CodeView } from '../../ui/code-view.tsx'
 import { Id } from '../../ui/id.tsx'
 import { Link } from '../../ui/link.tsx'
+import * as copy from './copy.ts'
 
 const SHOWN_MAX = 50
 
-const STATES: Readonly<Record<CodecStep['state'], { icon: IconName; word: string; colour: string }>> = {
-  hand: { icon: 'person', word: 'by hand, nobody reports it', colour: 'text-text-3' },
-  open: { icon: 'ring', word: 'not done yet', colour: 'text-text-2' },
-  done: { icon: 'check', word: 'done', colour: 'text-ok' },
-  unknown: { icon: 'question', word: 'not known', colour: 'text-unk' },
+const STATES: Readonly<Record<CodecStep['state'], { icon: IconName; colour: string }>> = {
+  hand: { icon: 'person', colour: 'text-text-3' },
+  open: { icon: 'ring', colour: 'text-text-2' },
+  done: { icon: 'check', colour: 'text-ok' },
+  unknown: { icon: 'question', colour: 'text-unk' },
 }
 
-/** A plan from top to bottom: what differs, what is lost, what is to be done. */
+/** A plan: changes, invalidated snapshots and queries, steps. */
 export function PlanView({ plan }: { plan: CodecPlan }) {
   return (
     <div className="flex flex-col gap-5">
-      <Banner level="warn" title="The console cannot make this change">
-        The registry takes its list from its file when it starts, and all nodes must have the same one. This is the
-        rehearsal: what it costs, and the steps in their order. It ends all service from the second step to the fifth.
+      <Banner level="warn" title={copy.plan.manual}>
+        {copy.plan.manualHint}
       </Banner>
-      <Part title="What differs">
+      <Part title={copy.plan.changes}>
         <ul className="flex flex-col gap-1">
           {plan.changes.map(({ kind, name, message }) => (
             <li key={`${kind} ${name}`} data-change={kind}>
@@ -42,20 +42,18 @@ export function PlanView({ plan }: { plan: CodecPlan }) {
           ))}
         </ul>
         {plan.changes.every(({ kind }) => kind === 'moved') && plan.changes.length > 0 && (
-          <p className="text-text-2">
-            Only the order differs, and that is a change like any other: a feature is its place.
-          </p>
+          <p className="text-text-2">{copy.plan.onlyOrder}</p>
         )}
         <p className="flex flex-wrap items-center gap-x-2">
-          New ordered hash <Id value={plan.after.hash} label="new codec list" short={16} />
-          instead of <Id value={plan.before.hash} label="codec list in force" short={16} />
+          {copy.plan.newHash} <Id value={plan.after.hash} label="new codec list" short={16} />
+          {copy.plan.insteadOf} <Id value={plan.before.hash} label="codec list in force" short={16} />
         </p>
       </Part>
-      <Part title={`${counted(plan.snapshots.length, 'snapshot')} will be invalid`}>
+      <Part title={copy.plan.invalidSnapshots(plan.snapshots.length)}>
         {plan.snapshots.length === 0 ? (
-          <p className="text-text-2">None is known, neither here nor on a node that answers.</p>
+          <p className="text-text-2">{copy.plan.noSnapshots}</p>
         ) : (
-          <ul aria-label="Snapshots that will be invalid" className="flex flex-col divide-y divide-line">
+          <ul aria-label={copy.plan.snapshotList} className="flex flex-col divide-y divide-line">
             {plan.snapshots.slice(0, SHOWN_MAX).map((snapshot) => (
               <InvalidSnapshot key={snapshot.id} snapshot={snapshot} />
             ))}
@@ -64,23 +62,20 @@ export function PlanView({ plan }: { plan: CodecPlan }) {
         <More count={plan.snapshots.length} />
       </Part>
       {plan.queries.length + plan.hiddenQueries > 0 && (
-        <Part title="Saved queries that name an entry that goes">
+        <Part title={copy.plan.queries}>
           <ul className="flex flex-col gap-1">
             {plan.queries.slice(0, SHOWN_MAX).map(({ id, name, owner, uses }) => (
               <li key={id}>
-                <Link href={routes.savedQuery(id)}>{name}</Link> of {owner}: {uses.join(', ')}
+                <Link href={routes.savedQuery(id)}>{name}</Link>
+                {copy.plan.queryOf(owner, uses.join(', '))}
               </li>
             ))}
-            {plan.hiddenQueries > 0 && (
-              <li className="text-text-2">
-                {counted(plan.hiddenQueries, 'private query', 'private queries')} of others
-              </li>
-            )}
+            {plan.hiddenQueries > 0 && <li className="text-text-2">{copy.plan.hiddenQueries(plan.hiddenQueries)}</li>}
           </ul>
           <More count={plan.queries.length} />
         </Part>
       )}
-      <Part title="The new file">
+      <Part title={copy.plan.newFile}>
         <CodeView label="codecs.yml" code={plan.file} lines={12} />
         <div>
           <LinkButton
@@ -88,11 +83,11 @@ export function PlanView({ plan }: { plan: CodecPlan }) {
             download="codecs.yml"
             href={`data:text/yaml;charset=utf-8,${encodeURIComponent(plan.file)}`}
           >
-            Download codecs.yml
+            {copy.plan.downloadFile}
           </LinkButton>
         </div>
       </Part>
-      <Part title="Steps">
+      <Part title={copy.plan.steps}>
         <Steps steps={plan.steps} />
       </Part>
     </div>
@@ -109,7 +104,7 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
 }
 
 function More({ count }: { count: number }) {
-  return count > SHOWN_MAX ? <p className="text-text-3">and {count - SHOWN_MAX} more</p> : null
+  return count > SHOWN_MAX ? <p className="text-text-3">{copy.common.more(count - SHOWN_MAX)}</p> : null
 }
 
 function InvalidSnapshot({ snapshot }: { snapshot: CodecPlan['snapshots'][number] }) {
@@ -119,10 +114,7 @@ function InvalidSnapshot({ snapshot }: { snapshot: CodecPlan['snapshots'][number
       <Link href={routes.snapshot(id)} className="min-w-0 break-words">
         {name}
       </Link>
-      <span className="text-text-2">
-        of {shard}, {bytes(snapshot.bytes)}
-        {heldBy.length > 0 && `, on ${heldBy.join(', ')}`}
-      </span>
+      <span className="text-text-2">{copy.plan.ofShard(shard, bytes(snapshot.bytes), heldBy.join(', '))}</span>
       {stored ? (
         <LinkButton
           kind="quiet"
@@ -130,10 +122,10 @@ function InvalidSnapshot({ snapshot }: { snapshot: CodecPlan['snapshots'][number
           download
           href={pathOf('GET /api/v1/snapshots/{id}/archive', { params: { id } })}
         >
-          Download {name}
+          {copy.plan.download(name)}
         </LinkButton>
       ) : (
-        <span className="text-text-3">only on nodes: export it there</span>
+        <span className="text-text-3">{copy.plan.onlyOnNodes}</span>
       )}
     </li>
   )
@@ -141,7 +133,7 @@ function InvalidSnapshot({ snapshot }: { snapshot: CodecPlan['snapshots'][number
 
 function Steps({ steps }: { steps: readonly CodecStep[] }) {
   return (
-    <ol aria-label="Steps of the change" className="flex flex-col gap-4">
+    <ol aria-label={copy.plan.stepList} className="flex flex-col gap-4">
       {steps.map((step, at) => (
         <Step key={step.id} step={step} number={at + 1} />
       ))}
@@ -151,22 +143,23 @@ function Steps({ steps }: { steps: readonly CodecStep[] }) {
 
 function Step({ step, number }: { step: CodecStep; number: number }) {
   const { id, title, text, commands, state, evidence } = step
-  const { icon, word, colour } = STATES[state]
+  const { icon, colour } = STATES[state]
   return (
     <li data-step={id} data-step-state={state} className="flex min-w-0 gap-3">
       <Icon name={icon} className={`mt-0.5 shrink-0 ${colour}`} />
       <div className="flex min-w-0 grow flex-col gap-2">
         <p className="font-medium">
-          {number}. {title} <span className={`font-normal text-small ${colour}`}>({word})</span>
+          {copy.plan.step(number, title)}{' '}
+          <span className={`font-normal text-small ${colour}`}>({copy.plan.states[state]})</span>
         </p>
         <p className="prose text-text-2">{text}</p>
-        {evidence !== '' && <p className={state === 'done' ? 'text-ok' : ''}>Reported: {evidence}.</p>}
+        {evidence !== '' && <p className={state === 'done' ? 'text-ok' : ''}>{copy.plan.reported(evidence)}</p>}
         {commands.map(({ label, code }) => (
           <CodeView key={label} label={label} code={code} lines={6} />
         ))}
         {id === 'data' && (
           <p>
-            <Link href={routes.newImport()}>New import</Link>
+            <Link href={routes.newImport()}>{copy.plan.newImport}</Link>
           </p>
         )}
       </div>
@@ -174,8 +167,8 @@ function Step({ step, number }: { step: CodecStep; number: number }) {
   )
 }
 
-/** How far a change is: what is done of what reports itself. */
+/** The progress of a change, counting reported steps. */
 export function progressOf({ plan }: CodecChange): string {
-  const watched = plan.steps.filter(({ state }) => state !== 'hand')
-  return `${watched.filter(({ state }) => state === 'done').length} of ${watched.length} reported steps are done`
+  const reported = plan.steps.filter(({ state }) => state !== 'hand')
+  return copy.tracked.progress(reported.filter(({ state }) => state === 'done').length, reported.length)
 }

@@ -1,11 +1,10 @@
 'use client'
-/** Edits the codec list and asks the control plane what that would mean. Nothing is changed from here. */
+/** Edits the codec list and shows the plan of the change. It changes nothing. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { CodecPlan } from '@vacancy/shared/contract'
 import { useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { call } from '../../lib/api.ts'
-import { counted } from '../../lib/format.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
@@ -29,77 +28,80 @@ import {
   removed,
   renamed,
 } from './codec-list.ts'
+import * as copy from './copy.ts'
 
 type EditorProps = { readonly names: readonly string[]; readonly onClose: () => void }
 
 export function CodecEditor({ names, onClose }: EditorProps) {
   const why = useWhyNot('admin')
-  // As it was when the editing began: what is typed is never overwritten.
+  // The list at the start of editing: updates never overwrite typed text.
   const [before] = useState(names)
   const [draft, setDraft] = useState<Draft>(() => draftOf(names))
   const [plan, setPlan] = useState<CodecPlan>()
-  const [isKeeping, setKeeping] = useState(false)
+  const [isTracking, setTracking] = useState(false)
   const body = { entries: draft.entries.map(({ name, was }) => ({ name, was })) }
   const { busy, error, submit } = useSubmit(async () => {
     setPlan(await call('POST /api/v1/registry/codec-plan', { body }))
-    announce('The plan is below the list', 'polite')
+    announce(copy.editor.planReady, 'polite')
   })
   const change = (next: Draft) => {
     setDraft(next)
-    // A plan is of the list that it was made for.
+    // The plan belongs to the list it was made for.
     setPlan(undefined)
   }
   const faults = draft.entries.filter((entry) => faultOf(draft, entry) !== '').length
   const blocked =
     why ??
     (draft.entries.length === 0
-      ? 'A list has at least one entry'
+      ? copy.editor.atLeastOne
       : faults > 0
-        ? `First mend ${counted(faults, 'entry', 'entries')}`
+        ? copy.editor.invalidEntries(faults)
         : isSame(draft, before)
-          ? 'Nothing is changed yet'
+          ? copy.editor.noChanges
           : undefined)
   return (
     <>
       <Panel
-        title="Another codec list"
+        title={copy.editor.title}
         data={{ 'data-editor': 'codecs' }}
         actions={
           <>
             <Button
               onClick={() => change(draftOf(before))}
-              why={isSame(draft, before) ? 'Nothing is changed yet' : undefined}
+              why={isSame(draft, before) ? copy.editor.noChanges : undefined}
             >
-              Begin again
+              {copy.editor.discard}
             </Button>
-            <Button onClick={onClose}>Close editor</Button>
+            <Button onClick={onClose}>{copy.editor.close}</Button>
           </>
         }
       >
-        <form aria-label="Codec list" onSubmit={submit} className="flex flex-col gap-3">
+        <form aria-label={copy.editor.form} onSubmit={submit} className="flex flex-col gap-3">
           <EntryList draft={draft} before={before} onChange={change} />
           <SubmitProblem error={error} waitSeconds={0} />
           <div>
             <Button type="submit" kind="primary" busy={busy} why={blocked}>
-              Show the plan
+              {copy.editor.showPlan}
             </Button>
           </div>
         </form>
       </Panel>
       {plan && (
         <Panel
-          title="Plan of the change"
+          title={copy.editor.planTitle}
           data={{ 'data-plan': plan.after.hash }}
           actions={
-            <Button kind="primary" why={why} onClick={() => setKeeping(true)}>
-              Follow this plan…
+            <Button kind="primary" why={why} onClick={() => setTracking(true)}>
+              {copy.editor.track}
             </Button>
           }
         >
           <PlanView plan={plan} />
         </Panel>
       )}
-      {plan && isKeeping && <KeepDialog plan={plan} body={body} onClose={() => setKeeping(false)} onKept={onClose} />}
+      {plan && isTracking && (
+        <TrackDialog plan={plan} body={body} onClose={() => setTracking(false)} onTracked={onClose} />
+      )}
     </>
   )
 }
@@ -115,23 +117,23 @@ function EntryList({ draft, before, onChange }: EntryListProps) {
   const { entries } = draft
   const move = (entry: Entry, by: number) => {
     onChange(moved(draft, entry.key, by))
-    announce(`${entry.name || 'The entry'} is at place ${entries.indexOf(entry) + by}`, 'polite')
+    announce(copy.editor.moved(entry.name || copy.editor.unnamed, entries.indexOf(entry) + by), 'polite')
   }
   const add = () => {
-    // Drawn at once: a key that is pressed right after belongs to the new field.
+    // Rendered at once, so that the next key goes into the new field.
     flushSync(() => onChange(added(draft)))
     list.current?.querySelector<HTMLInputElement>('li:last-child input')?.focus()
   }
   return (
     <>
-      <ol ref={list} aria-label="Entries, in order" className="flex flex-col gap-2">
+      <ol ref={list} aria-label={copy.editor.entries} className="flex flex-col gap-2">
         {entries.map((entry, at) => {
           const fault = faultOf(draft, entry)
           const change = changeOf(entry, at, before)
           return (
             <li key={entry.key} data-entry={at} className="flex flex-wrap items-start gap-2">
               <Field
-                label={`Place ${at}`}
+                label={copy.editor.position(at)}
                 error={fault === '' ? undefined : fault}
                 className="min-w-0 grow sm:max-w-80"
               >
@@ -148,19 +150,19 @@ function EntryList({ draft, before, onChange }: EntryListProps) {
               <span className="flex gap-1 pt-5">
                 <IconButton
                   icon="chevron-up"
-                  label={`Move ${entry.name || 'the entry'} up`}
-                  why={at === 0 ? 'It is the first' : undefined}
+                  label={copy.editor.moveUp(entry.name || copy.editor.unnamed)}
+                  why={at === 0 ? copy.editor.isFirst : undefined}
                   onClick={() => move(entry, -1)}
                 />
                 <IconButton
                   icon="chevron-down"
-                  label={`Move ${entry.name || 'the entry'} down`}
-                  why={at === entries.length - 1 ? 'It is the last' : undefined}
+                  label={copy.editor.moveDown(entry.name || copy.editor.unnamed)}
+                  why={at === entries.length - 1 ? copy.editor.isLast : undefined}
                   onClick={() => move(entry, 1)}
                 />
                 <IconButton
                   icon="trash"
-                  label={`Remove ${entry.name || 'the entry'}`}
+                  label={copy.editor.remove(entry.name || copy.editor.unnamed)}
                   onClick={() => onChange(removed(draft, entry.key))}
                 />
               </span>
@@ -172,10 +174,10 @@ function EntryList({ draft, before, onChange }: EntryListProps) {
       <div>
         <Button
           icon="plus"
-          why={entries.length >= ENTRIES_MAX ? `A list has ${ENTRIES_MAX} entries at most` : undefined}
+          why={entries.length >= ENTRIES_MAX ? copy.editor.full(ENTRIES_MAX) : undefined}
           onClick={add}
         >
-          Add entry
+          {copy.editor.add}
         </Button>
       </div>
     </>
@@ -184,15 +186,15 @@ function EntryList({ draft, before, onChange }: EntryListProps) {
 
 const SHORT = 12
 
-type KeepProps = {
+type TrackProps = {
   readonly plan: CodecPlan
   readonly body: { entries: { name: string; was: string | null }[] }
   readonly onClose: () => void
-  readonly onKept: () => void
+  readonly onTracked: () => void
 }
 
-/** Level 3: what will be carried out removes data, even though nothing happens by this. */
-function KeepDialog({ plan, body, onClose, onKept }: KeepProps) {
+/** Requires the hash and a reason: the tracked change removes data, although tracking itself does not. */
+function TrackDialog({ plan, body, onClose, onTracked }: TrackProps) {
   const queries = useQueryClient()
   const [typed, setTyped] = useState('')
   const [reason, setReason] = useState('')
@@ -200,35 +202,31 @@ function KeepDialog({ plan, body, onClose, onKept }: KeepProps) {
   const { busy, error, submit } = useSubmit(async () => {
     await call('POST /api/v1/registry/codec-change', { body: { ...body, reason, confirm: plan.after.hash } })
     await queries.invalidateQueries({ queryKey: ['registry', 'codec-change'] })
-    onKept()
+    onTracked()
   })
   return (
     <Dialog
       open
       keep
       onClose={onClose}
-      title="Follow the plan of another codec list"
+      title={copy.trackDialog.title}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{copy.common.cancel}</Button>
           <Button
             type="submit"
-            form="keep-codec-plan"
+            form="track-codec-plan"
             kind="primary"
             busy={busy}
             why={missingConfirmation({ text: short, typed, reason })}
           >
-            Follow the plan
+            {copy.trackDialog.confirm}
           </Button>
         </>
       }
     >
-      <form id="keep-codec-plan" onSubmit={submit} className="flex flex-col gap-4">
-        <p className="prose">
-          By this nothing happens at registry and nodes. The plan stays on this page for everybody, and its steps tick
-          themselves as registry and nodes report the list with the hash that you type here: compare it with what you
-          find on the machines.
-        </p>
+      <form id="track-codec-plan" onSubmit={submit} className="flex flex-col gap-4">
+        <p className="prose">{copy.trackDialog.text}</p>
         <TypedField text={short} value={typed} onChange={setTyped} />
         <ReasonField value={reason} onChange={setReason} />
         <SubmitProblem error={error} waitSeconds={0} />

@@ -4,7 +4,7 @@ import { added, changeOf, draftOf, ENTRIES_MAX, faultOf, isSame, moved, removed,
 const NAMES = ['breakfast', 'free_wifi', 'late']
 const namesOf = (draft: ReturnType<typeof draftOf>) => draft.entries.map(({ name }) => name)
 
-test('entries are moved, and stop at the ends', () => {
+test('entries move within the list', () => {
   const draft = draftOf(NAMES)
 
   expect(namesOf(moved(draft, 0, 1))).toEqual(['free_wifi', 'breakfast', 'late'])
@@ -13,12 +13,12 @@ test('entries are moved, and stop at the ends', () => {
   expect(namesOf(moved(draft, 2, 9))).toEqual(NAMES)
 })
 
-test('what becomes of an entry is said beside it: another order is another list', () => {
+test('each entry has its change; a different order is a different list', () => {
   const draft = renamed(added(moved(draftOf(NAMES), 0, 1)), 2, 'late_checkout')
 
   expect(draft.entries.map((entry, at) => changeOf(entry, at, NAMES))).toEqual([
-    'from place 1',
-    'from place 0',
+    'from position 1',
+    'from position 0',
     'was late',
     'new',
   ])
@@ -27,20 +27,20 @@ test('what becomes of an entry is said beside it: another order is another list'
 })
 
 test.each([
-  ['', 'Give it a name'],
+  ['', 'Enter a name'],
   [' late', 'blank'],
-  ['a,b', 'must not hold'],
+  ['a,b', 'Must not contain'],
   ['a\u0007b', 'control'],
   ['x'.repeat(65), '64 bytes'],
-  ['BREAKFAST', 'repeats breakfast'],
+  ['BREAKFAST', 'Duplicate of breakfast'],
   ['pool', ''],
-])('an entry called %j: %s', (name, says) => {
+])('an entry called %j: %s', (name, error) => {
   const draft = renamed(added(draftOf(NAMES)), 3, name)
 
-  expect(faultOf(draft, draft.entries[3] as (typeof draft.entries)[number])).toContain(says)
+  expect(faultOf(draft, draft.entries[3] as (typeof draft.entries)[number])).toContain(error)
 })
 
-test('what was removed and added again is another entry', () => {
+test('an entry removed and added again is a new entry', () => {
   const draft = renamed(added(removed(draftOf(NAMES), 0)), 3, 'breakfast')
 
   expect(draft.entries.at(-1)).toEqual({ key: 3, name: 'breakfast', was: null })

@@ -1,14 +1,15 @@
-/** A codec list while it is edited: each entry knows which one of the list in force it was. Pure. */
+/** A codec list being edited. Each entry keeps its original name. Pure. */
+import * as copy from './copy.ts'
 
 export type Entry = {
-  /** Its own for as long as the list is edited, whatever it is called. */
+  /** Stable while the list is edited. */
   readonly key: number
   readonly name: string
   readonly was: string | null
 }
 export type Draft = { readonly entries: readonly Entry[]; readonly nextKey: number }
 
-/** docs/design/http.md#codec-list; the control plane has the last word. */
+/** docs/design/http.md#codec-list; the control plane checks it as well. */
 export const ENTRIES_MAX = 24
 const NAME_BYTES_MAX = 64
 const encoder = new TextEncoder()
@@ -29,7 +30,7 @@ export function renamed({ entries, nextKey }: Draft, key: number, name: string):
   return { entries: entries.map((entry) => (entry.key === key ? { ...entry, name } : entry)), nextKey }
 }
 
-/** @param by places, negative towards the beginning; beyond an end it stays there */
+/** @param by positions, negative towards the start; clamped to the list */
 export function moved({ entries, nextKey }: Draft, key: number, by: number): Draft {
   const from = entries.findIndex((entry) => entry.key === key)
   const to = Math.max(0, Math.min(entries.length - 1, from + by))
@@ -43,23 +44,23 @@ export function isSame({ entries }: Draft, names: readonly string[]): boolean {
   return entries.length === names.length && entries.every(({ name }, at) => name === names[at])
 }
 
-/** What is wrong with an entry; '' when nothing is. */
+/** The error of an entry; '' for a valid one. */
 export function faultOf({ entries }: Draft, { key, name }: Entry): string {
-  if (name === '') return 'Give it a name'
-  if (name.trim() !== name) return 'It must not begin or end with a blank'
-  if (/[,|"\\]/.test(name)) return 'It must not hold , | " or \\'
-  if (/\p{Cc}/u.test(name)) return 'It must not hold control characters'
-  if (encoder.encode(name).length > NAME_BYTES_MAX) return `It must have ${NAME_BYTES_MAX} bytes at most`
+  if (name === '') return copy.entryErrors.empty
+  if (name.trim() !== name) return copy.entryErrors.blanks
+  if (/[,|"\\]/.test(name)) return copy.entryErrors.characters
+  if (/\p{Cc}/u.test(name)) return copy.entryErrors.control
+  if (encoder.encode(name).length > NAME_BYTES_MAX) return copy.entryErrors.tooLong(NAME_BYTES_MAX)
   const same = entries.find((other) => other.key !== key && other.name.toLowerCase() === name.toLowerCase())
-  return same ? `It repeats ${same.name}: letter case does not tell names apart` : ''
+  return same ? copy.entryErrors.duplicate(same.name) : ''
 }
 
-/** What becomes of an entry, in a word beside it; '' when it stays as it is. */
+/** The change of an entry; '' when unchanged. */
 export function changeOf({ name, was }: Entry, at: number, names: readonly string[]): string {
-  if (was === null) return 'new'
-  const words = [
-    ...(was === name ? [] : [`was ${was}`]),
-    ...(names.indexOf(was) === at ? [] : [`from place ${names.indexOf(was)}`]),
+  if (was === null) return copy.entryChanges.new
+  const changes = [
+    ...(was === name ? [] : [copy.entryChanges.was(was)]),
+    ...(names.indexOf(was) === at ? [] : [copy.entryChanges.from(names.indexOf(was))]),
   ]
-  return words.join(', ')
+  return changes.join(', ')
 }

@@ -3,11 +3,12 @@ import type { ReactNode } from 'react'
 import { routes } from '../../lib/routes.ts'
 import { Page } from '../../ui/page.tsx'
 import { PathTabs } from '../../ui/tabs.tsx'
+import * as copy from './copy.ts'
 
 const TABS = [
-  { href: routes.services(), label: 'Services' },
-  { href: routes.codecs(), label: 'Codec list' },
-  { href: routes.resolver(), label: 'Resolver' },
+  { href: routes.services(), label: copy.tabs.services },
+  { href: routes.codecs(), label: copy.tabs.codecs },
+  { href: routes.resolver(), label: copy.tabs.resolver },
 ]
 
 type RegistryFrameProps = {
@@ -21,10 +22,10 @@ export function RegistryFrame({ id, ready, children }: RegistryFrameProps) {
     <Page
       id={`registry-${id}`}
       title={TABS.find(({ href }) => href.endsWith(id))?.label ?? ''}
-      where="Registry"
+      where={copy.common.registry}
       ready={ready}
-      crumbs={[{ href: routes.registry(), label: 'Registry' }]}
-      tabs={<PathTabs label="Registry" tabs={TABS} />}
+      crumbs={[{ href: routes.registry(), label: copy.common.registry }]}
+      tabs={<PathTabs label={copy.common.registry} tabs={TABS} />}
     >
       {children}
     </Page>

@@ -2,7 +2,7 @@
 import type { RouteAnswer, RouteInput } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import { call } from '../../lib/api.ts'
-import { duration } from '../../lib/format.ts'
+import { duration, NONE } from '../../lib/format.ts'
 import { useLive } from '../../lib/live.ts'
 import { useWhyNot } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
@@ -15,65 +15,71 @@ import { Field, RadioGroup } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
+import * as copy from './copy.ts'
 import { RegistryFrame } from './registry-frame.tsx'
 
-type Question = RouteInput<'POST /api/v1/registry/resolve'>['body']
-type Answer = RouteAnswer<'POST /api/v1/registry/resolve'>
-type Asked = { readonly question: Question; readonly answer: Answer; readonly at: string }
+type Query = RouteInput<'POST /api/v1/registry/resolve'>['body']
+type Reply = RouteAnswer<'POST /api/v1/registry/resolve'>
+type Lookup = { readonly query: Query; readonly reply: Reply; readonly at: string }
 
 const KINDS = [
-  { value: 'node', label: 'Node of a shard' },
-  { value: 'router', label: 'Router' },
-  { value: 'bridge', label: 'Bridge' },
+  { value: 'node', label: copy.resolver.kinds.node },
+  { value: 'router', label: copy.resolver.kinds.router },
+  { value: 'bridge', label: copy.resolver.kinds.bridge },
 ] as const
 const KEPT = 50
 
-/** Asks the resolver by hand: where it says that something is, and how long it took. */
+/** Queries the resolver by hand: the address of an identity, and the time it took. */
 export function ResolverPage() {
-  const [asked, setAsked] = useState<readonly Asked[]>([])
-  const take = (question: Question, answer: Answer) => {
-    const id = identityOf(question)
-    // The last answer of each identity.
-    const others = asked.filter((one) => identityOf(one.question) !== id)
-    setAsked([{ question, answer, at: new Date().toISOString() }, ...others].slice(0, KEPT))
+  const [lookups, setLookups] = useState<readonly Lookup[]>([])
+  const add = (query: Query, reply: Reply) => {
+    const id = identityOf(query)
+    // Keeps the last reply per identity.
+    const others = lookups.filter((one) => identityOf(one.query) !== id)
+    setLookups([{ query, reply, at: new Date().toISOString() }, ...others].slice(0, KEPT))
   }
   return (
     <RegistryFrame id="resolver" ready>
       <div className="grid items-start gap-4 lg:grid-cols-2">
-        <Panel title="Ask the resolver">
-          <ResolveForm onAnswer={take} />
+        <Panel title={copy.resolver.title}>
+          <ResolveForm onReply={add} />
         </Panel>
-        <Panel title="Answer">
-          {asked[0] ? <AnswerFacts {...asked[0]} /> : <p className="text-text-2">Nothing was asked yet.</p>}
+        <Panel title={copy.resolver.answer}>
+          {lookups[0] ? <ReplyFacts {...lookups[0]} /> : <p className="text-text-2">{copy.resolver.empty}</p>}
         </Panel>
       </div>
-      {asked.length > 1 && (
-        <Panel title="Last answers" flush>
-          <Table label="Last answers" rows={asked} columns={COLUMNS} rowKey={({ question }) => identityOf(question)} />
+      {lookups.length > 1 && (
+        <Panel title={copy.resolver.history} flush>
+          <Table
+            label={copy.resolver.history}
+            rows={lookups}
+            columns={COLUMNS}
+            rowKey={({ query }) => identityOf(query)}
+          />
         </Panel>
       )}
     </RegistryFrame>
   )
 }
 
-const identityOf = ({ kind, shard, id }: Question) => `${kind} ${shard ? `${shard}/` : ''}${id}`
+const identityOf = ({ kind, shard, id }: Query) => `${kind} ${shard ? `${shard}/` : ''}${id}`
 
-function ResolveForm({ onAnswer }: { onAnswer: (question: Question, answer: Answer) => void }) {
+function ResolveForm({ onReply }: { onReply: (query: Query, reply: Reply) => void }) {
   const why = useWhyNot('operator')
   const shards = useLive('summary').data?.shards ?? []
-  const [kind, setKind] = useState<Question['kind']>('node')
+  const [kind, setKind] = useState<Query['kind']>('node')
   const [shard, setShard] = useState('')
   const [id, setId] = useState('')
   const nodes = shards.find((one) => one.id === shard)?.slots ?? []
   const { busy, error, submit } = useSubmit(async () => {
-    const question: Question = { kind, id: id.trim(), ...(kind === 'node' ? { shard: shard.trim() } : {}) }
-    onAnswer(question, await call('POST /api/v1/registry/resolve', { body: question }))
+    const query: Query = { kind, id: id.trim(), ...(kind === 'node' ? { shard: shard.trim() } : {}) }
+    onReply(query, await call('POST /api/v1/registry/resolve', { body: query }))
   })
   return (
-    <form aria-label="Ask the resolver" onSubmit={submit} className="flex max-w-96 flex-col gap-4">
-      <RadioGroup label="What" value={kind} onChange={setKind} options={KINDS} inline />
+    <form aria-label={copy.resolver.title} onSubmit={submit} className="flex max-w-96 flex-col gap-4">
+      <RadioGroup label={copy.resolver.kind} value={kind} onChange={setKind} options={KINDS} inline />
       {kind === 'node' && (
-        <Field label="Shard" required>
+        <Field label={copy.resolver.shard} required>
           {(wire) => (
             <Combobox
               wire={wire}
@@ -85,7 +91,7 @@ function ResolveForm({ onAnswer }: { onAnswer: (question: Question, answer: Answ
           )}
         </Field>
       )}
-      <Field label="Id" required error={error?.field === 'id' ? error.message : undefined}>
+      <Field label={copy.resolver.id} required error={error?.field === 'id' ? error.message : undefined}>
         {(wire) => (
           <Combobox
             wire={wire}
@@ -102,66 +108,68 @@ function ResolveForm({ onAnswer }: { onAnswer: (question: Question, answer: Answ
         kind="primary"
         className="self-start"
         busy={busy}
-        why={why ?? (id.trim() === '' || (kind === 'node' && shard.trim() === '') ? 'Say what to look for' : undefined)}
+        why={why ?? (id.trim() === '' || (kind === 'node' && shard.trim() === '') ? copy.resolver.idFirst : undefined)}
       >
-        Resolve
+        {copy.resolver.submit}
       </Button>
     </form>
   )
 }
 
-function AnswerFacts({ question, answer, at }: Asked) {
+function ReplyFacts({ query, reply, at }: Lookup) {
   return (
     <div className="flex flex-col gap-3">
       <Facts
         facts={[
           [
-            'Asked for',
+            copy.resolver.identity,
             <span key="what" className="font-mono">
-              {identityOf(question)}
+              {identityOf(query)}
             </span>,
           ],
-          ['Result', <Outcome key="outcome" answer={answer} />],
+          [copy.resolver.result, <Outcome key="outcome" reply={reply} />],
           [
-            'Address',
-            answer.address ? (
+            copy.resolver.address,
+            reply.address ? (
               <span key="address" className="font-mono">
-                {answer.address}
+                {reply.address}
               </span>
             ) : (
-              'none'
+              copy.resolver.none
             ),
           ],
-          ['Took', duration(answer.milliseconds)],
-          ['Asked', <Age key="at" at={at} />],
+          [copy.resolver.duration, duration(reply.milliseconds)],
+          [copy.resolver.time, <Age key="at" at={at} />],
         ]}
       />
-      {answer.error && <p className="text-crit">{answer.error}</p>}
-      <CodeView label={answer.url} code={answer.answer || '(nothing)'} />
+      {reply.error && <p className="text-crit">{reply.error}</p>}
+      <CodeView label={reply.url} code={reply.answer || copy.resolver.emptyBody} />
     </div>
   )
 }
 
-function Outcome({ answer }: { answer: Answer }) {
-  if (answer.address) return <Badge level="ok">{`found, ${answer.status ?? ''}`}</Badge>
-  if (answer.status === 404) return <Badge level="warn">not known, 404</Badge>
-  return <Badge level="crit">{answer.status === null ? 'no answer' : `status ${answer.status}`}</Badge>
+function Outcome({ reply }: { reply: Reply }) {
+  if (reply.address) return <Badge level="ok">{copy.resolver.found(reply.status)}</Badge>
+  if (reply.status === 404) return <Badge level="warn">{copy.resolver.notFound}</Badge>
+  return (
+    <Badge level="crit">{reply.status === null ? copy.resolver.noResponse : copy.resolver.status(reply.status)}</Badge>
+  )
 }
 
-const COLUMNS: readonly Column<Asked>[] = [
+const COLUMNS: readonly Column<Lookup>[] = [
   {
     id: 'what',
-    header: 'Identity',
+    header: copy.resolver.identity,
     rowHeader: true,
-    cell: ({ question }) => <span className="font-mono">{identityOf(question)}</span>,
+    cell: ({ query }) => <span className="font-mono">{identityOf(query)}</span>,
   },
-  { id: 'outcome', header: 'Result', cell: ({ answer }) => <Outcome answer={answer} /> },
+  { id: 'outcome', header: copy.resolver.result, cell: ({ reply }) => <Outcome reply={reply} /> },
   {
     id: 'address',
-    header: 'Address',
+    header: copy.resolver.address,
     rank: 2,
-    cell: ({ answer }) => <span className="font-mono">{answer.address ?? '–'}</span>,
+    cell: ({ reply }) => <span className="font-mono">{reply.address ?? NONE}</span>,
   },
-  { id: 'took', header: 'Took', end: true, cell: ({ answer }) => duration(answer.milliseconds) },
-  { id: 'at', header: 'Asked', rank: 2, cell: ({ at }) => <Age at={at} /> },
+  { id: 'took', header: copy.resolver.duration, end: true, cell: ({ reply }) => duration(reply.milliseconds) },
+  { id: 'at', header: copy.resolver.time, rank: 2, cell: ({ at }) => <Age at={at} /> },
 ]

@@ -12,6 +12,7 @@ import { FilterBox } from '../../ui/filter-box.tsx'
 import { Link } from '../../ui/link.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
+import * as copy from './copy.ts'
 import { RegistryFrame } from './registry-frame.tsx'
 
 type Registry = RouteAnswer<'GET /api/v1/registry/services'>
@@ -19,7 +20,7 @@ type Service = Registry['services'][number]
 
 const REFRESH_MS = 2_000
 
-/** What the registry knows beside what is seen. */
+/** The services of the registry, compared with observed nodes. */
 export function ServicesPage() {
   const registry = useQuery({
     queryKey: ['registry', 'services'],
@@ -34,7 +35,7 @@ export function ServicesPage() {
     <RegistryFrame id="services" ready={!registry.isPending}>
       {registry.data && <RegistryState registry={registry.data} />}
       <FilterBox
-        label="Filter services"
+        label={copy.services.filter}
         value={text}
         onChange={setText}
         shown={shown.length}
@@ -47,18 +48,18 @@ export function ServicesPage() {
         }}
       />
       <Panel
-        title="Services"
+        title={copy.services.title}
         flush
         query={registry}
         at={(data) => data.at}
         isEmpty={(data) => data.services.length === 0}
         empty={{
-          text: 'The registry knows no service. A node registers itself when `registry_addr` stands in its configuration.',
+          text: copy.services.empty,
           code: 'node bin/vacancy.mjs run-clustered --registry-addr http://127.0.0.1:9090 …',
         }}
         filtered={
           all.length > 0 && shown.length === 0
-            ? { text: `No service matches “${text}”.`, onClear: () => setText('') }
+            ? { text: copy.services.filtered(text), onClear: () => setText('') }
             : undefined
         }
       >
@@ -76,15 +77,15 @@ function fieldsOf({ kind, id, zone, shard, role, seen, difference }: Service) {
 function RegistryState({ registry }: { registry: Registry }) {
   if (registry.address === null) {
     return (
-      <Banner level="info" title="No registry is set">
-        Nodes stand in the configuration of the control plane; what is below was seen there.
+      <Banner level="info" title={copy.services.noRegistry}>
+        {copy.services.noRegistryHint}
       </Banner>
     )
   }
   if (!registry.up) {
     return (
-      <Banner level="warn" title={`The registry at ${registry.address} does not answer`}>
-        {registry.error || 'No answer.'} Below is the last that it told.
+      <Banner level="warn" title={copy.services.down(registry.address)}>
+        {registry.error || copy.services.noResponse} {copy.services.downHint}
       </Banner>
     )
   }
@@ -94,7 +95,7 @@ function RegistryState({ registry }: { registry: Registry }) {
 const COLUMNS: readonly Column<Service>[] = [
   {
     id: 'id',
-    header: 'Service',
+    header: copy.services.service,
     rowHeader: true,
     compare: (a, b) => a.id.localeCompare(b.id),
     cell: ({ id, kind, shard }) =>
@@ -106,47 +107,53 @@ const COLUMNS: readonly Column<Service>[] = [
         <span className="font-mono">{id}</span>
       ),
   },
-  { id: 'kind', header: 'Kind', compare: (a, b) => a.kind.localeCompare(b.kind), cell: ({ kind }) => kind },
+  { id: 'kind', header: copy.services.kind, compare: (a, b) => a.kind.localeCompare(b.kind), cell: ({ kind }) => kind },
   {
     id: 'shard',
-    header: 'Shard',
+    header: copy.services.shard,
     compare: (a, b) => (a.shard ?? '').localeCompare(b.shard ?? ''),
     cell: ({ shard }) => (shard ? <Link href={routes.shard(shard)}>{shard}</Link> : NONE),
   },
-  { id: 'zone', header: 'Zone', rank: 2, compare: (a, b) => a.zone.localeCompare(b.zone), cell: ({ zone }) => zone },
-  { id: 'role', header: 'Role', rank: 3, cell: ({ role }) => role ?? NONE },
-  { id: 'version', header: 'Version', rank: 4, cell: ({ version }) => version ?? NONE },
+  {
+    id: 'zone',
+    header: copy.services.zone,
+    rank: 2,
+    compare: (a, b) => a.zone.localeCompare(b.zone),
+    cell: ({ zone }) => zone,
+  },
+  { id: 'role', header: copy.services.role, rank: 3, cell: ({ role }) => role ?? NONE },
+  { id: 'version', header: copy.services.version, rank: 4, cell: ({ version }) => version ?? NONE },
   {
     id: 'heartbeat',
-    header: 'Heartbeat',
+    header: copy.services.heartbeat,
     end: true,
-    tip: 'Age of the newest heartbeat, by the word of the registry',
+    tip: copy.services.heartbeatTip,
     compare: (a, b) => (a.heartbeatAgeSeconds ?? 0) - (b.heartbeatAgeSeconds ?? 0),
     cell: ({ heartbeatAgeSeconds: age }) => (age === null ? NONE : duration(age * 1_000)),
   },
-  { id: 'seen', header: 'Seen', rank: 2, cell: ({ seen }) => <Seen seen={seen} /> },
+  { id: 'seen', header: copy.services.seen, rank: 2, cell: ({ seen }) => <Seen seen={seen} /> },
   {
     id: 'difference',
-    header: 'Difference',
+    header: copy.services.difference,
     cell: ({ difference }) =>
       difference ? (
         <Badge level="warn" icon="not-equal">
           {difference}
         </Badge>
       ) : (
-        <span className="text-text-3">none</span>
+        <span className="text-text-3">{copy.services.none}</span>
       ),
   },
 ]
 
 function Seen({ seen }: { seen: boolean }) {
-  return seen ? <Badge level="ok">answers</Badge> : <Badge level="unk">not seen</Badge>
+  return seen ? <Badge level="ok">{copy.services.responds}</Badge> : <Badge level="unk">{copy.services.notSeen}</Badge>
 }
 
 function ServiceTable({ services }: { services: readonly Service[] }) {
   return (
     <Table
-      label="Services"
+      label={copy.services.title}
       rows={services}
       columns={COLUMNS}
       rowKey={({ kind, id, shard }) => `${kind} ${shard} ${id}`}
@@ -155,7 +162,7 @@ function ServiceTable({ services }: { services: readonly Service[] }) {
         <div className="flex flex-col gap-1">
           <span className="font-mono font-medium">{service.id}</span>
           <span className="text-small text-text-2">
-            {service.kind} {service.shard && `of ${service.shard}`}, zone {service.zone}
+            {copy.services.card(service.kind, service.shard, service.zone)}
           </span>
           <span>
             <Seen seen={service.seen} />
@@ -169,15 +176,19 @@ function ServiceTable({ services }: { services: readonly Service[] }) {
 
 function Conflicts({ conflicts }: { conflicts: Registry['conflicts'] }) {
   return (
-    <Panel title="Segments that several shards claim" flush>
+    <Panel title={copy.services.conflicts} flush>
       <Table
-        label="Conflicts"
+        label={copy.services.conflictsTable}
         rows={conflicts}
         rowKey={({ segment }) => segment}
         columns={[
-          { id: 'segment', header: 'Segment', rowHeader: true, cell: ({ segment }) => segment },
-          { id: 'owner', header: 'Owner', cell: ({ owner }) => <Link href={routes.shard(owner)}>{owner}</Link> },
-          { id: 'claims', header: 'Also claimed by', cell: ({ claims }) => claims.join(', ') },
+          { id: 'segment', header: copy.services.segment, rowHeader: true, cell: ({ segment }) => segment },
+          {
+            id: 'owner',
+            header: copy.services.owner,
+            cell: ({ owner }) => <Link href={routes.shard(owner)}>{owner}</Link>,
+          },
+          { id: 'claims', header: copy.services.claims, cell: ({ claims }) => claims.join(', ') },
         ]}
       />
     </Panel>

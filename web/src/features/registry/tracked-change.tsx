@@ -1,5 +1,5 @@
 'use client'
-/** The change of the codec list that somebody carries out by hand: how far registry and nodes are, by their own word. */
+/** A codec list change that an admin carries out, with the progress that registry and nodes report. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { CodecChange } from '@vacancy/shared/contract'
 import { useState } from 'react'
@@ -11,17 +11,18 @@ import { Button } from '../../ui/button.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { PlanView, progressOf } from './codec-change.tsx'
+import * as copy from './copy.ts'
 
-export function FollowedChange({ change }: { change: CodecChange }) {
+export function TrackedChange({ change }: { change: CodecChange }) {
   const why = useWhyNot('admin')
   const queries = useQueryClient()
   const [isBusy, setBusy] = useState(false)
-  const putAway = async () => {
+  const closePlan = async () => {
     setBusy(true)
     try {
       await call('DELETE /api/v1/registry/codec-change/{id}', { params: { id: change.id } })
       await queries.invalidateQueries({ queryKey: ['registry', 'codec-change'] })
-      toast({ message: 'The plan was put away. At registry and nodes nothing was changed by that.' })
+      toast({ message: copy.tracked.closed })
     } catch (error) {
       toast({ message: (error as Error).message, level: 'crit' })
     } finally {
@@ -30,11 +31,11 @@ export function FollowedChange({ change }: { change: CodecChange }) {
   }
   return (
     <Panel
-      title="A change of the codec list is under way"
+      title={copy.tracked.title}
       data={{ 'data-change': change.id, 'data-complete': String(change.complete) }}
       actions={
-        <Button why={why} busy={isBusy} onClick={() => void putAway()}>
-          {change.complete ? 'Put the plan away' : 'Give the plan up'}
+        <Button why={why} busy={isBusy} onClick={() => void closePlan()}>
+          {change.complete ? copy.tracked.close : copy.tracked.stop}
         </Button>
       }
     >
@@ -42,7 +43,7 @@ export function FollowedChange({ change }: { change: CodecChange }) {
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
           <Badge level={change.complete ? 'ok' : 'info'}>{progressOf(change)}</Badge>
           <span className="text-text-2">
-            followed since <Age at={change.createdAt} /> by {change.by}: {change.reason}
+            {copy.tracked.since} <Age at={change.createdAt} /> {copy.tracked.by(change.by, change.reason)}
           </span>
         </p>
         <PlanView plan={change.plan} />
