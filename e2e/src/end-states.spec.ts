@@ -195,7 +195,7 @@ test('a plan is refused with a new one when the leader changed meanwhile', async
   await expect(page.getByRole('dialog').locator('[data-check][data-level="block"]').first()).toBeVisible()
 })
 
-test('the overview says what is wrong and who did not answer; what is put aside stays aside until it is taken back', async ({
+test('the overview shows problems and silent nodes; a snoozed item stays snoozed until it is restored', async ({
   page,
   simulation,
 }) => {
@@ -214,13 +214,13 @@ test('the overview says what is wrong and who did not answer; what is put aside 
 
   const line = (list: string) =>
     page.getByRole('list', { name: list }).getByRole('listitem').filter({ hasText: 's8 /' })
-  await line('Needs attention').getByRole('button', { name: 'Put aside' }).click()
+  await line('Needs attention').getByRole('button', { name: 'Snooze' }).click()
   await page.getByRole('menuitem', { name: 'For 1 hour' }).click()
   await expect(line('Needs attention')).toHaveCount(0)
   await page.reload()
   await ready(page)
-  await page.getByText(/^\d+ put aside$/).click()
-  await line('Put aside').getByRole('button', { name: 'Take back' }).click()
+  await page.getByText(/^\d+ snoozed$/).click()
+  await line('Snoozed').getByRole('button', { name: 'Unsnooze' }).click()
   await expect(line('Needs attention')).toBeVisible()
 })
 

@@ -1,5 +1,5 @@
 /**
- * The content policy of every page: scripts run by a nonce that is new each time (docs/design/control-plane.md#access).
+ * The content security policy of every page, with a new script nonce for each request (docs/design/control-plane.md#access).
  */
 import { type NextRequest, NextResponse } from 'next/server'
 
@@ -8,10 +8,10 @@ export function proxy(request: NextRequest): NextResponse {
   const isDevelopment = process.env.NODE_ENV === 'development'
   const policy = [
     "default-src 'self'",
-    // React's development build evaluates code to show where an error came from.
+    // React's development build evaluates code to locate errors.
     `script-src 'self' 'nonce-${nonce}' 'strict-dynamic'${isDevelopment ? " 'unsafe-eval'" : ''}`,
-    // Layers put rules for locked scrolling and widths into style elements and attributes. Styles cannot run anything,
-    // and with the sources below they cannot fetch anything from elsewhere either.
+    // Layers set scroll locking and widths through style elements and attributes. Styles cannot run code, and the sources
+    // below keep them from fetching anything elsewhere.
     "style-src 'self' 'unsafe-inline'",
     "img-src 'self' data: blob:",
     "font-src 'self'",
@@ -23,7 +23,7 @@ export function proxy(request: NextRequest): NextResponse {
     "frame-ancestors 'none'",
   ].join('; ')
   const headers = new Headers(request.headers)
-  // Next reads the nonce from the policy of the request and puts it on the scripts it writes.
+  // Next reads the nonce from the policy of the request and adds it to its scripts.
   headers.set('content-security-policy', policy)
   const response = NextResponse.next({ request: { headers } })
   response.headers.set('content-security-policy', policy)
@@ -35,5 +35,5 @@ export function proxy(request: NextRequest): NextResponse {
   return response
 }
 
-// Pages alone: files have no scripts of their own, and the paths of the control plane are none of ours.
+// Pages only: files contain no scripts, and paths of the control plane are not served here.
 export const config = { matcher: '/((?!api/|_next/|icon.png).*)' }

@@ -20,15 +20,15 @@ export const viewport: Viewport = {
   ],
 }
 
-const END = 'all-there'
+const END = 'document-end'
 
-/** The frame of every page. Theme and density come from a cookie, so that the first paint has them without a script. */
+/** The document of every page. Theme and density come from a cookie, so that the first paint needs no script. */
 export default async function RootLayout({ children }: { readonly children: ReactNode }) {
-  const look = parseAppearance((await cookies()).get(APPEARANCE_COOKIE)?.value)
+  const appearance = parseAppearance((await cookies()).get(APPEARANCE_COOKIE)?.value)
   return (
-    <html lang="en" data-theme={look.theme} data-density={look.density}>
+    <html lang="en" data-theme={appearance.theme} data-density={appearance.density}>
       <body>
-        {/* Drawn once it is all there: in pieces, each lays out what came before it again, and the last is late. */}
+        {/* Blocks rendering until the document is complete: rendering in pieces would lay it out several times. */}
         <link rel="expect" href={`#${END}`} blocking="render" />
         {children}
         <i id={END} hidden />

@@ -1,10 +1,10 @@
 import { NotFoundPage } from '../features/shell/not-found-page.tsx'
 import { Shell } from '../features/shell/shell.tsx'
 
-/** Every address that is no page. (A page that catches all would also catch the live channel's WebSocket.) */
+/** The page of unknown URLs. (A catch-all route would also catch the live channel's WebSocket.) */
 export default function NotFound() {
   return (
-    // Next puts this into every page, in case that it is needed: data in it would travel with all of them.
+    // Next includes this in every page, so it must contain no data.
     <Shell first={undefined}>
       <NotFoundPage />
     </Shell>

@@ -1,6 +1,6 @@
 /**
- * Our own icons (docs/design/control-plane.md#appearance): 16 px grid, 1.5 px stroke, one colour. Each state and each
- * role has a shape of its own, so that 14 px of it in one colour tell it apart.
+ * The console's icons (docs/design/control-plane.md#appearance): 16 px grid, 1.5 px stroke, one colour. States and roles
+ * differ by shape alone at 14 px.
  */
 import type { ReactNode } from 'react'
 

@@ -24,4 +24,5 @@ export const session = {
   disconnected: 'Disconnected from the control plane',
   needsRole: (role: string) => `Needs the ${role} role`,
   paused: 'Live updates are paused. Resume them first',
+  signOutFailed: (reason: string) => `Could not sign out: ${reason}`,
 }

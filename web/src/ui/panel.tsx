@@ -55,10 +55,10 @@ type PanelState = 'loading' | 'ready' | 'empty' | 'filtered' | 'partial' | 'erro
 export function Panel<T>(props: PanelProps<T>) {
   const { title, level = 2, hideTitle, query, actions, className, flush, at, missing, sources } = props
   const id = useId()
-  const isCut = useContext(StaleContext)
+  const isDisconnected = useContext(StaleContext)
   const data = query?.data
   const absent = data !== undefined && missing ? missing(data) : []
-  const state = stateOf(props, isCut, absent.length > 0)
+  const state = stateOf(props, isDisconnected, absent.length > 0)
   const Heading = level === 2 ? 'h2' : 'h3'
   return (
     <section
@@ -108,16 +108,16 @@ export function Panel<T>(props: PanelProps<T>) {
 
 function stateOf<T>(
   { query, denied, filtered, isEmpty }: PanelProps<T>,
-  isCut: boolean,
+  isDisconnected: boolean,
   isPartial: boolean,
 ): PanelState {
   if (denied !== undefined) return 'denied'
-  if (!query) return filtered ? 'filtered' : isCut ? 'stale' : 'ready'
+  if (!query) return filtered ? 'filtered' : isDisconnected ? 'stale' : 'ready'
   if (query.data === undefined) {
     if (query.error instanceof ApiProblem && query.error.status === 403) return 'denied'
     return query.error ? 'error' : 'loading'
   }
-  if (isCut || query.error) return 'stale'
+  if (isDisconnected || query.error) return 'stale'
   if (filtered) return 'filtered'
   if (isPartial) return 'partial'
   return isEmpty?.(query.data) ? 'empty' : 'ready'

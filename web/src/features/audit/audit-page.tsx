@@ -4,7 +4,7 @@ import type { AuditEntry, Level } from '@vacancy/shared/contract'
 import { useState } from 'react'
 import type { IconName } from '../../icons/icon.tsx'
 import { call, pathOf } from '../../lib/api.ts'
-import { count, counted, utc } from '../../lib/format.ts'
+import { count, NONE, utc } from '../../lib/format.ts'
 import { routes } from '../../lib/routes.ts'
 import { useSetUrl, useUrlParam } from '../../lib/url.ts'
 import { Age } from '../../ui/age.tsx'
@@ -21,8 +21,9 @@ import { Panel } from '../../ui/panel.tsx'
 import type { Column } from '../../ui/table.tsx'
 import { VirtualTable } from '../../ui/virtual-table.tsx'
 import { type AuditFilter, auditQuery, useAudit } from './audit-query.ts'
+import * as copy from './copy.ts'
 
-/** Who did what to what and how it ended: appended, never changed, and shown not to have been. */
+/** The append-only log of changes, with a check of its hash chain. */
 export function AuditPage() {
   const filter = useAuditFilter()
   const setUrl = useSetUrl()
@@ -34,38 +35,36 @@ export function AuditPage() {
   return (
     <Page
       id="audit"
-      title="Audit"
+      title={copy.audit.title}
       ready={!audit.isPending}
-      lead="Every change and every refused try, newest first."
+      lead={copy.audit.lead}
       actions={
         <>
-          <Export filter={filter} format="jsonl" label="Export JSON lines" />
-          <Export filter={filter} format="csv" label="Export CSV" />
+          <Export filter={filter} format="jsonl" label={copy.audit.exportJson} />
+          <Export filter={filter} format="csv" label={copy.audit.exportCsv} />
         </>
       }
     >
       <Verify />
       <AuditFilters filter={filter} />
       <Panel
-        title="Entries"
+        title={copy.audit.entries}
         flush
         query={audit}
         at={() => (audit.dataUpdatedAt ? new Date(audit.dataUpdatedAt).toISOString() : null)}
         isEmpty={() => entries.length === 0}
-        empty={{ text: 'Nothing was changed yet. Signing in, plans, imports and settings leave their entries here.' }}
+        empty={{ text: copy.audit.empty }}
         filtered={
-          isFiltered && audit.data && entries.length === 0
-            ? { text: 'No entry matches these filters.', onClear: clear }
-            : undefined
+          isFiltered && audit.data && entries.length === 0 ? { text: copy.audit.filtered, onClear: clear } : undefined
         }
         skeleton={10}
-        actions={<span className="text-small text-text-3">{counted(total, 'entry', 'entries')}</span>}
+        actions={<span className="text-small text-text-3">{copy.audit.count(total)}</span>}
       >
         <AuditTable entries={entries} total={total} />
         {audit.hasNextPage && (
           <div className="p-3">
             <Button busy={audit.isFetchingNextPage} onClick={() => audit.fetchNextPage()}>
-              Show older ({count(total - entries.length)} more)
+              {copy.audit.older(count(total - entries.length))}
             </Button>
           </div>
         )}
@@ -102,21 +101,21 @@ function AuditFilters({ filter }: { filter: AuditFilter }) {
   return (
     <search
       data-filter-box=""
-      aria-label="Filter entries"
+      aria-label={copy.audit.filter}
       className="grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap"
     >
-      {input('actor', 'Who', 'text', 'name')}
-      {input('action', 'Action', 'text', 'operation.start')}
-      {input('target', 'Target', 'text', 's3')}
-      {input('from', 'From', 'date')}
-      {input('to', 'To', 'date')}
+      {input('actor', copy.audit.actor, 'text', copy.audit.actorExample)}
+      {input('action', copy.audit.action, 'text', copy.audit.actionExample)}
+      {input('target', copy.audit.target, 'text', copy.audit.targetExample)}
+      {input('from', copy.audit.from, 'date')}
+      {input('to', copy.audit.to, 'date')}
       {Object.values(filter).some(Boolean) && (
         <Button
           kind="quiet"
           icon="cross"
           onClick={() => setUrl({ actor: '', action: '', target: '', from: '', to: '' })}
         >
-          Clear filters
+          {copy.audit.clearFilters}
         </Button>
       )}
     </search>
@@ -135,18 +134,18 @@ function Export({ filter, format, label }: { filter: AuditFilter; format: 'jsonl
   )
 }
 
-/** Checks the chain of hashes and names the first entry that does not fit. */
+/** Checks the hash chain and names the first broken entry. */
 function Verify() {
   const verify = useMutation({ mutationFn: () => call('POST /api/v1/audit/verify') })
   const result = verify.data
   const button = (
     <Button icon="shield" busy={verify.isPending} onClick={() => verify.mutate()}>
-      {result ? 'Verify again' : 'Verify the chain'}
+      {result ? copy.verify.again : copy.verify.start}
     </Button>
   )
   if (verify.error) {
     return (
-      <Banner level="warn" title="Not verified" actions={button}>
+      <Banner level="warn" title={copy.verify.failed} actions={button}>
         {verify.error.message}
       </Banner>
     )
@@ -154,19 +153,14 @@ function Verify() {
   if (!result) return <div>{button}</div>
   if (result.brokenAt !== null) {
     return (
-      <Banner level="crit" title={`The chain breaks at entry ${result.brokenAt}`} actions={button}>
-        That entry was changed, or one before it was taken out. Entries before it are as they were written. Compare with
-        an export that is kept elsewhere.
+      <Banner level="crit" title={copy.verify.broken(result.brokenAt)} actions={button}>
+        {copy.verify.brokenHint}
       </Banner>
     )
   }
   return (
-    <Banner
-      level="ok"
-      title={`All ${counted(result.entries, 'entry', 'entries')} are as they were written`}
-      actions={button}
-    >
-      Each holds the hash of the one before it, and all of them fit.
+    <Banner level="ok" title={copy.verify.intact(result.entries)} actions={button}>
+      {copy.verify.intactHint}
     </Banner>
   )
 }
@@ -193,35 +187,35 @@ function Result({ entry }: { entry: AuditEntry }) {
 const COLUMNS: readonly Column<AuditEntry>[] = [
   {
     id: 'at',
-    header: 'Time (UTC)',
+    header: copy.audit.time,
     width: '11.5rem',
     rowHeader: true,
     cell: (entry) => <span className="tabular-nums">{utc(entry.at).replace(' UTC', '')}</span>,
   },
-  { id: 'actor', header: 'Who', width: '9rem', cell: (entry) => <Actor entry={entry} /> },
+  { id: 'actor', header: copy.audit.actor, width: '9rem', cell: (entry) => <Actor entry={entry} /> },
   {
     id: 'action',
-    header: 'Action',
+    header: copy.audit.action,
     width: '11rem',
     cell: (entry) => <code className="font-mono">{entry.action}</code>,
   },
   {
     id: 'target',
-    header: 'Target',
+    header: copy.audit.target,
     width: '12rem',
     rank: 2,
     cell: (entry) => <span className="block max-w-60 truncate">{entry.target}</span>,
   },
-  { id: 'result', header: 'Result', width: '8rem', cell: (entry) => <Result entry={entry} /> },
+  { id: 'result', header: copy.audit.result, width: '8rem', cell: (entry) => <Result entry={entry} /> },
   {
     id: 'reason',
-    header: 'Reason',
+    header: copy.audit.reason,
     rank: 3,
     cell: (entry) => <span className="block max-w-80 truncate text-text-2">{entry.reason || entry.detail}</span>,
   },
   {
     id: 'address',
-    header: 'Address',
+    header: copy.audit.address,
     width: '9rem',
     rank: 4,
     cell: (entry) => <span className="font-mono text-text-2">{entry.address}</span>,
@@ -231,8 +225,8 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
 function Actor({ entry }: { entry: AuditEntry }) {
   return (
     <span className="block max-w-36 truncate">
-      {entry.actor || <span className="text-text-3">nobody</span>}
-      {entry.actorKind === 'token' && <span className="text-text-3"> (token)</span>}
+      {entry.actor || <span className="text-text-3">{copy.audit.anonymous}</span>}
+      {entry.actorKind === 'token' && <span className="text-text-3">{copy.audit.token}</span>}
     </span>
   )
 }
@@ -243,7 +237,7 @@ function AuditTable({ entries, total }: { entries: readonly AuditEntry[]; total:
   return (
     <>
       <VirtualTable
-        label="Audit entries"
+        label={copy.audit.table}
         rows={entries}
         columns={COLUMNS}
         rowKey={({ seq }) => String(seq)}
@@ -251,7 +245,7 @@ function AuditTable({ entries, total }: { entries: readonly AuditEntry[]; total:
         onOpen={({ seq }) => setShown(seq)}
         total={total}
       />
-      <Drawer open={entry !== undefined} title={`Entry ${shown}`} onClose={() => setShown(undefined)}>
+      <Drawer open={entry !== undefined} title={copy.entry.title(shown)} onClose={() => setShown(undefined)}>
         {entry && <EntryFacts entry={entry} />}
       </Drawer>
     </>
@@ -263,45 +257,45 @@ function EntryFacts({ entry }: { entry: AuditEntry }) {
     <Facts
       facts={[
         [
-          'Time',
+          copy.entry.time,
           <span key="at">
             {utc(entry.at)}, <Age at={entry.at} />
           </span>,
         ],
-        ['Who', `${entry.actor || 'nobody'} (${entry.actorKind})`],
+        [copy.entry.actor, copy.entry.actorText(entry.actor || copy.audit.anonymous, entry.actorKind)],
         [
-          'Address',
+          copy.entry.address,
           <span key="address" className="font-mono">
-            {entry.address || '–'}
+            {entry.address || NONE}
           </span>,
         ],
         [
-          'Action',
+          copy.entry.action,
           <code key="action" className="font-mono">
             {entry.action}
           </code>,
         ],
-        ['Target', entry.target || '–'],
-        ['Result', <Result key="result" entry={entry} />],
-        ['Reason', entry.reason || 'none given'],
+        [copy.entry.target, entry.target || NONE],
+        [copy.entry.result, <Result key="result" entry={entry} />],
+        [copy.entry.reason, entry.reason || copy.entry.noReason],
         [
-          'Detail',
+          copy.entry.detail,
           <span key="detail" className="whitespace-pre-wrap">
-            {entry.detail || '–'}
+            {entry.detail || NONE}
           </span>,
         ],
         [
-          'Operation',
+          copy.entry.operation,
           entry.operation ? (
             <Link key="op" href={routes.operation(entry.operation)}>
               {entry.operation}
             </Link>
           ) : (
-            '–'
+            NONE
           ),
         ],
-        ['Request', entry.requestId ? <Id key="request" value={entry.requestId} label="request" /> : '–'],
-        ['Hash', <Id key="hash" value={entry.hash} label="entry" short={16} />],
+        [copy.entry.request, entry.requestId ? <Id key="request" value={entry.requestId} label="request" /> : NONE],
+        [copy.entry.hash, <Id key="hash" value={entry.hash} label="entry" short={16} />],
       ]}
     />
   )

@@ -4,7 +4,7 @@ import { useCallback } from 'react'
 import { call } from '../../lib/api.ts'
 import { useLiveSignal } from '../../lib/live.ts'
 
-/** As it stands in the URL; '' is no filter. */
+/** The filter in the URL; '' for none. */
 export type AuditFilter = {
   readonly actor: string
   readonly action: string
@@ -17,7 +17,7 @@ export type AuditFilter = {
 const PAGE = 100
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 
-/** The query of the contract for a filter. */
+/** Converts a filter to query parameters. */
 export function auditQuery({ actor, action, target, from, to }: AuditFilter) {
   return {
     ...(actor && { actor }),
@@ -28,7 +28,7 @@ export function auditQuery({ actor, action, target, from, to }: AuditFilter) {
   }
 }
 
-/** Newest first, page by page; new entries come when the live channel says that there are some. */
+/** Entries by page, newest first, refreshed when the live channel announces new ones. */
 export function useAudit(filter: AuditFilter) {
   const queries = useQueryClient()
   const refresh = useCallback(() => void queries.invalidateQueries({ queryKey: ['audit'] }), [queries])

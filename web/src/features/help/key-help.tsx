@@ -4,28 +4,29 @@ import { routes } from '../../lib/routes.ts'
 import { useMe } from '../../lib/session.ts'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Link } from '../../ui/link.tsx'
+import * as copy from './copy.ts'
 
-/** Keys that belong to what has the focus, not to the page. */
+/** Keys of the focused element rather than the page. */
 const IN_PLACE = [
-  { keys: 'j k', label: 'Next and previous row of a table; arrows do the same' },
-  { keys: 'Enter', label: 'Open the row' },
-  { keys: 'Space', label: 'Select the row' },
-  { keys: 'Esc', label: 'Close one layer' },
-  { keys: 'mod+Enter', label: 'In the palette: open in a new tab' },
+  { keys: 'j k', label: copy.help.rows },
+  { keys: 'Enter', label: copy.help.open },
+  { keys: 'Space', label: copy.help.select },
+  { keys: 'Esc', label: copy.help.close },
+  { keys: 'mod+Enter', label: copy.help.newTab },
 ] as const
 
 export default function KeyHelp({ onClose }: { readonly onClose: () => void }) {
   const me = useMe()
   const shortcuts = useShortcuts()
   return (
-    <Dialog open title="Keys" onClose={onClose}>
+    <Dialog open title={copy.help.title} onClose={onClose}>
       {!me.preferences.keys && (
         <p className="pb-3 text-text-2">
-          Keys of one letter are turned off in your <Link href={routes.setting('appearance')}>settings</Link>.
+          {copy.help.singleKeysOff} <Link href={routes.setting('appearance')}>{copy.help.settings}</Link>
         </p>
       )}
-      <KeyList title="On this page" keys={shortcuts} />
-      <KeyList title="In tables and layers" keys={IN_PLACE} />
+      <KeyList title={copy.help.onPage} keys={shortcuts} />
+      <KeyList title={copy.help.inPlace} keys={IN_PLACE} />
     </Dialog>
   )
 }

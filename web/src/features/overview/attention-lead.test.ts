@@ -36,29 +36,29 @@ const event: Summary['events'][number] = {
   message: 'leadership of s9 moved n1 → n3',
 }
 
-test('what needs attention is counted, what was put aside is not', () => {
+test('items that need attention are counted, snoozed ones are not', () => {
   const aside = { ...item, id: 'other', asideUntil: 'change' } as const
 
-  expect(attentionLead({ at, attention: [item, aside], counts, events: [] })).toBe('1 thing needs attention.')
+  expect(attentionLead({ at, attention: [item, aside], counts, events: [] })).toBe('1 item needs attention.')
   expect(attentionLead({ at, attention: [item, { ...item, id: 'b' }], counts, events: [] })).toBe(
-    '2 things need attention.',
+    '2 items need attention.',
   )
 })
 
-test('when nothing does, it says so, and what changed last', () => {
+test('without items it has the health and the last change', () => {
   expect(attentionLead({ at, attention: [], counts, events: [event] })).toBe(
     'All 40 shards are healthy. Last change 3 h ago: leadership of s9 moved n1 → n3.',
   )
   expect(attentionLead({ at, attention: [], counts: { ...counts, shards: 1, shardsHealthy: 1 }, events: [] })).toBe(
-    'The one shard is healthy.',
+    'The only shard is healthy.',
   )
 })
 
-test('an empty list is no claim of health', () => {
+test('an empty list does not claim health', () => {
   expect(attentionLead({ at, attention: [], counts: { ...counts, shardsHealthy: 39 }, events: [] })).toContain(
     '39 of 40 shards',
   )
   expect(attentionLead({ at, attention: [], counts: { ...counts, shards: 0, shardsHealthy: 0 }, events: [] })).toBe(
-    'Nothing is known that could need attention.',
+    'No shards are known yet.',
   )
 })

@@ -1,6 +1,6 @@
 'use client'
 
-/** What needs somebody, the worst first: since when, whether it grows, and the way to the exact row. */
+/** Items that need attention, the worst first, with age, trend and a link to the exact row. */
 
 import { useMutation } from '@tanstack/react-query'
 import type { AttentionItem, RouteInput, Summary } from '@vacancy/shared/contract'
@@ -16,11 +16,12 @@ import { Menu } from '../../ui/menu.tsx'
 import { Panel, type PanelQuery } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { attentionLead } from './attention-lead.ts'
+import * as copy from './copy.ts'
 
 type Until = RouteInput<'POST /api/v1/attention/{id}/aside'>['body']['until']
 
-/** The control plane tells each change of the list over the live channel: nothing is asked again here. */
-function usePutAside() {
+/** The live channel updates the list, so nothing is fetched again here. */
+function useSnooze() {
   return useMutation<unknown, ApiProblem, { item: AttentionItem; until: Until }>({
     mutationFn: ({ item, until }) =>
       call('POST /api/v1/attention/{id}/aside', { params: { id: item.id }, body: { until } }),
@@ -30,7 +31,7 @@ function usePutAside() {
 
 export function Attention({ summary }: { readonly summary: PanelQuery<Summary> }) {
   return (
-    <Panel title="Attention" query={summary}>
+    <Panel title={copy.attention.title} query={summary}>
       {(data) => <AttentionContent summary={data} />}
     </Panel>
   )
@@ -38,22 +39,22 @@ export function Attention({ summary }: { readonly summary: PanelQuery<Summary> }
 
 function AttentionContent({ summary }: { readonly summary: Summary }) {
   const open = useSteadyOrder(summary.attention.filter((item) => item.asideUntil === null))
-  const aside = summary.attention.filter((item) => item.asideUntil !== null)
+  const snoozed = summary.attention.filter((item) => item.asideUntil !== null)
   return (
     <div className="grid gap-2">
       <p className="text-text-2">{attentionLead(summary)}</p>
       {open.items.length > 0 && (
-        <ul aria-label="Needs attention" {...open.hold} className="grid">
+        <ul aria-label={copy.attention.list} {...open.hold} className="grid">
           {open.items.map((item) => (
             <Item key={item.id} item={item} />
           ))}
         </ul>
       )}
-      {aside.length > 0 && (
+      {snoozed.length > 0 && (
         <details>
-          <summary className="w-fit text-small text-text-2">{aside.length} put aside</summary>
-          <ul aria-label="Put aside" className="grid">
-            {aside.map((item) => (
+          <summary className="w-fit text-small text-text-2">{copy.attention.snoozedCount(snoozed.length)}</summary>
+          <ul aria-label={copy.attention.snoozed} className="grid">
+            {snoozed.map((item) => (
               <Item key={item.id} item={item} />
             ))}
           </ul>
@@ -63,21 +64,19 @@ function AttentionContent({ summary }: { readonly summary: Summary }) {
   )
 }
 
-/** While somebody points at the list or has the focus in it, what stands there stays in its place. */
+/** Keeps the order of the list while it is hovered or focused. */
 function useSteadyOrder(items: readonly AttentionItem[]) {
-  const [held, setHeld] = useState<readonly string[]>()
+  const [heldIds, setHeldIds] = useState<readonly string[]>()
   const ids = items.map((item) => item.id)
-  const order = held ? keptOrder(held, ids) : ids
+  const order = heldIds ? keptOrder(heldIds, ids) : ids
   const byId = new Map(items.map((item) => [item.id, item]))
-  const holdOn = () => setHeld((before) => before ?? ids)
-  const letGo = () => setHeld(undefined)
+  const hold = () => setHeldIds((before) => before ?? ids)
+  const release = () => setHeldIds(undefined)
   return {
     items: order.flatMap((id) => byId.get(id) ?? []),
-    hold: { onPointerEnter: holdOn, onPointerLeave: letGo, onFocus: holdOn, onBlur: letGo },
+    hold: { onPointerEnter: hold, onPointerLeave: release, onFocus: hold, onBlur: release },
   }
 }
-
-const TREND_SAYS = { growing: 'growing', steady: 'steady', shrinking: 'getting better' } as const
 
 function Item({ item }: { readonly item: AttentionItem }) {
   return (
@@ -90,43 +89,50 @@ function Item({ item }: { readonly item: AttentionItem }) {
       <div className="flex min-w-0 flex-wrap items-center gap-x-3 gap-y-1">
         <Badge level={item.level}>{item.message}</Badge>
         <span className="text-small text-text-2">
-          for <Duration from={item.since} />, <span className="text-text-3">since {clock(item.since)}</span>
+          {copy.attention.for} <Duration from={item.since} />,{' '}
+          <span className="text-text-3">{copy.attention.since(clock(item.since))}</span>
         </span>
-        {item.trend && <span className="text-small text-text-2">{TREND_SAYS[item.trend]}</span>}
+        {item.trend && <span className="text-small text-text-2">{copy.attention.trends[item.trend]}</span>}
         {item.asideUntil !== null && (
           <span className="text-small text-text-3">
-            aside {item.asideUntil === 'change' ? 'until it changes' : <>until {clock(item.asideUntil)} UTC</>}
+            {item.asideUntil === 'change'
+              ? copy.attention.snoozedUntilChange
+              : copy.attention.snoozedUntil(clock(item.asideUntil))}
           </span>
         )}
       </div>
       <div className="flex items-center gap-1">
         <LinkButton href={item.href}>{item.action}</LinkButton>
-        <Aside item={item} />
+        <Snooze item={item} />
       </div>
     </li>
   )
 }
 
-function Aside({ item }: { readonly item: AttentionItem }) {
-  const put = usePutAside()
+function Snooze({ item }: { readonly item: AttentionItem }) {
+  const snooze = useSnooze()
   const why = useWhyNot('operator')
   if (item.asideUntil !== null) {
     return (
-      <Button kind="quiet" why={why} busy={put.isPending} onClick={() => put.mutate({ item, until: null })}>
-        Take back
+      <Button kind="quiet" why={why} busy={snooze.isPending} onClick={() => snooze.mutate({ item, until: null })}>
+        {copy.attention.unsnooze}
       </Button>
     )
   }
   const choice = (label: string, until: Until) => ({
     label,
     ...(why === undefined ? {} : { why }),
-    onSelect: () => put.mutate({ item, until }),
+    onSelect: () => snooze.mutate({ item, until }),
   })
   return (
     <Menu
-      label={`Put aside: ${item.message}`}
-      button="Put aside"
-      items={[choice('For 1 hour', 'hour'), choice('For 1 day', 'day'), choice('Until it changes', 'change')]}
+      label={copy.attention.snoozeItem(item.message)}
+      button={copy.attention.snooze}
+      items={[
+        choice(copy.attention.hour, 'hour'),
+        choice(copy.attention.day, 'day'),
+        choice(copy.attention.change, 'change'),
+      ]}
     />
   )
 }

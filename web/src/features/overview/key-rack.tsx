@@ -1,20 +1,21 @@
 'use client'
-/** The key rack: every shard, every node, at a glance. Arrow keys move from slot to slot, Enter opens the node's row. */
+/** The key rack: every shard and node at a glance. Arrow keys move between slots, Enter opens the node's row. */
 
 import type { ShardBrief } from '@vacancy/shared/contract'
 import { type KeyboardEvent, memo, useDeferredValue, useRef, useState } from 'react'
 import { routes } from '../../lib/routes.ts'
 import { Link } from '../../ui/link.tsx'
 import { slotName, slotProps } from '../shards/rack.tsx'
+import * as copy from './copy.ts'
 import { moveInRack } from './rack-keys.ts'
 
-/** More than fit into a window. The others follow right after, in pieces that leave room for clicks and keys. */
+/** More than fit into a window. The others are rendered right after, interruptible by input. */
 const FIRST_SHARDS = 60
 
 export function KeyRack({ shards }: { readonly shards: readonly ShardBrief[] }) {
   const rack = useRef<HTMLDivElement>(null)
-  const shownAtMost = useDeferredValue(Number.POSITIVE_INFINITY, FIRST_SHARDS)
-  // One slot takes part in the tab order: the one that had the focus last, the first one before.
+  const shownMax = useDeferredValue(Number.POSITIVE_INFINITY, FIRST_SHARDS)
+  // One slot is in the tab order: the last focused one, or the first.
   const first = shards.find((shard) => shard.slots.length > 0)
   const [entry, setEntry] = useState<string>()
   const known = shards.some((shard) => shard.slots.some((slot) => slotId(shard.id, slot.node) === entry))
@@ -36,14 +37,14 @@ export function KeyRack({ shards }: { readonly shards: readonly ShardBrief[] }) 
   }
 
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: keys move between the links inside, which have the focus.
+    // biome-ignore lint/a11y/noStaticElementInteractions: arrow keys move between the focusable links inside.
     <div ref={rack} onKeyDown={onKeyDown} className="grid gap-3">
-      {byZone(shards, shownAtMost).map(({ zone, shards: ofZone }) => (
+      {byZone(shards, shownMax).map(({ zone, shards: ofZone }) => (
         // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
         <div
           key={zone}
           role="group"
-          aria-label={`Zone ${zone}`}
+          aria-label={copy.overview.zone(zone)}
           className="grid gap-1 sm:grid-cols-[5rem_minmax(0,1fr)]"
         >
           <h3 className="truncate pt-2.5 text-small text-text-2" data-tip={zone}>
@@ -73,7 +74,7 @@ type RackProps = Pick<ShardBrief, 'id' | 'level' | 'slots'> & {
   readonly onEnter: (slot: string) => void
 }
 
-/** Drawn again only when its own slots changed: equal parts of the live value are equal by identity. */
+/** Memoized: equal parts of the live value keep their identity, so only changed racks render again. */
 const Rack = memo(function Rack({ id: shard, level, slots, tabbable, onEnter }: RackProps) {
   return (
     <li className="flex items-center gap-1.5" data-level={level}>
@@ -104,7 +105,7 @@ function slotId(shard: string, node: string): string {
   return `${shard}/${node}`
 }
 
-/** The first so many of them, in the order of their zones. */
+/** The first shards, ordered and grouped by zone. */
 function byZone(shards: readonly ShardBrief[], most: number): { zone: string; shards: readonly ShardBrief[] }[] {
   const inOrder = shards.toSorted((a, b) => (a.zone < b.zone ? -1 : a.zone > b.zone ? 1 : 0)).slice(0, most)
   return [...Map.groupBy(inOrder, (shard) => shard.zone)].map(([zone, ofZone]) => ({ zone, shards: ofZone }))

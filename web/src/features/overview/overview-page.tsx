@@ -1,5 +1,5 @@
 'use client'
-/** What needs me, and is it still getting worse? */
+/** The overview: attention items, key rack, charts and recent events. */
 
 import type { Summary } from '@vacancy/shared/contract'
 import dynamic from 'next/dynamic'
@@ -11,15 +11,17 @@ import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { Panel, Skeleton } from '../../ui/panel.tsx'
 import { Progress } from '../../ui/progress.tsx'
+import * as metricsCopy from '../metrics/copy.ts'
 import { EventList } from '../shards/event-list.tsx'
 import { Attention } from './attention.tsx'
+import * as copy from './copy.ts'
 import { KeyRack } from './key-rack.tsx'
-import { NothingAnswers } from './nothing-answers.tsx'
+import { NoResponse } from './no-response.tsx'
 import { useStateNews } from './state-news.ts'
 
 const ClusterCharts = dynamic(() => import('../metrics/cluster-charts.tsx').then((module) => module.ClusterCharts), {
   ssr: false,
-  loading: ChartsToCome,
+  loading: ChartsLoading,
 })
 
 const EVENTS_MAX = 8
@@ -27,46 +29,46 @@ const EVENTS_MAX = 8
 export function OverviewPage() {
   const summary = useLive('summary')
   useStateNews(summary.data?.shards)
-  // What needs somebody comes first; drawing five canvases waits until that is on the screen.
+  // Charts wait until the attention list is on the screen.
   const isTimeForCharts = useDeferredValue(true, false)
   return (
-    <Page id="overview" title="Overview" ready={summary.data !== undefined}>
-      {summary.data && <NothingAnswers summary={summary.data} />}
+    <Page id="overview" title={copy.overview.title} ready={summary.data !== undefined}>
+      {summary.data && <NoResponse summary={summary.data} />}
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_20rem]">
         <div className="grid min-w-0 gap-4">
           <Attention summary={summary} />
           <Panel
-            title="Key rack"
+            title={copy.overview.rack}
             query={summary}
             isEmpty={(data) => data.shards.length === 0}
             empty={{
-              text: 'No shard is known yet: no node has registered, and none stands in the configuration of the control plane.',
+              text: copy.overview.noShards,
             }}
           >
             {(data) => <KeyRack shards={data.shards} />}
           </Panel>
-          {isTimeForCharts ? <ClusterCharts /> : <ChartsToCome />}
+          {isTimeForCharts ? <ClusterCharts /> : <ChartsLoading />}
         </div>
         <div className="grid min-w-0 gap-4">
-          <Panel title="Cluster" query={summary} at={(data) => data.at}>
+          <Panel title={copy.overview.cluster} query={summary} at={(data) => data.at}>
             {(data) => <Counts summary={data} />}
           </Panel>
           <Panel
-            title="Running"
+            title={copy.overview.running}
             query={summary}
             isEmpty={(data) => data.running.length === 0}
-            empty={{ text: 'No operation and no import runs.' }}
+            empty={{ text: copy.overview.nothingRunning }}
             skeleton={2}
           >
             {(data) => <Running running={data.running} />}
           </Panel>
           <Panel
-            title="Recent events"
+            title={copy.overview.events}
             query={summary}
             isEmpty={(data) => data.events.length === 0}
-            empty={{ text: 'Nothing has changed since this control plane looks.' }}
+            empty={{ text: copy.overview.noEvents }}
           >
-            {(data) => <EventList label="Recent events" events={data.events.slice(0, EVENTS_MAX)} isLinked />}
+            {(data) => <EventList label={copy.overview.events} events={data.events.slice(0, EVENTS_MAX)} isLinked />}
           </Panel>
         </div>
       </div>
@@ -74,9 +76,9 @@ export function OverviewPage() {
   )
 }
 
-function ChartsToCome() {
+function ChartsLoading() {
   return (
-    <Panel title="Last 15 min, whole cluster">
+    <Panel title={metricsCopy.cluster.title}>
       <Skeleton rows={11} />
     </Panel>
   )
@@ -85,15 +87,19 @@ function ChartsToCome() {
 function Counts({ summary: { counts, window } }: { readonly summary: Summary }) {
   const rows = [
     {
-      name: 'Shards',
+      name: copy.overview.shards,
       value: count(counts.shards),
-      note: `${count(counts.shardsHealthy)} healthy`,
+      note: copy.overview.healthy(count(counts.shardsHealthy)),
       href: routes.shards(),
     },
-    { name: 'Nodes', value: count(counts.nodes), note: `${count(counts.nodesAnswering)} answer` },
-    { name: 'Packages', value: shortCount(counts.packages) },
-    { name: 'Properties', value: shortCount(counts.properties) },
-    { name: 'Window', value: days(window) },
+    {
+      name: copy.overview.nodes,
+      value: count(counts.nodes),
+      note: copy.overview.responding(count(counts.nodesAnswering)),
+    },
+    { name: copy.overview.packages, value: shortCount(counts.packages) },
+    { name: copy.overview.properties, value: shortCount(counts.properties) },
+    { name: copy.overview.window, value: days(window) },
   ]
   return (
     <dl className="grid grid-cols-[auto_1fr] items-baseline gap-x-4 gap-y-1.5">
@@ -112,7 +118,7 @@ function Counts({ summary: { counts, window } }: { readonly summary: Summary }) 
 
 function Running({ running }: { readonly running: Summary['running'] }) {
   return (
-    <ul aria-label="Running" className="grid gap-2">
+    <ul aria-label={copy.overview.running} className="grid gap-2">
       {running.map((one) => (
         <li key={one.id} data-running={one.id} className="grid gap-1">
           <Link href={one.href}>{one.title}</Link>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { moveInRack, type Place } from './rack-keys.ts'
 
-/** Two rows of three and one of two, the middle row one pixel off as fonts have it. */
+/** Two rows of three and one of two; one slot is off by a pixel. */
 const places: Place[] = [
   [0, 0],
   [24, 0],
@@ -31,11 +31,11 @@ test.each([
   expect(moveInRack(places, from, key)).toBe(to)
 })
 
-test('other keys are left to the page', () => {
+test('other keys are ignored', () => {
   expect(moveInRack(places, 0, 'Enter')).toBeUndefined()
   expect(moveInRack(places, 0, 'a')).toBeUndefined()
 })
 
-test('an empty rack has nowhere to go', () => {
+test('an empty rack', () => {
   expect(moveInRack([], 0, 'ArrowDown')).toBe(0)
 })

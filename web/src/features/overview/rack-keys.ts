@@ -1,15 +1,15 @@
 /**
- * Arrow keys in the key rack. Slots lie in the order of shards and nodes but wrap as the window is wide, so that up and
- * down go by where they are drawn.
+ * Arrow keys in the key rack. Slots are ordered by shard and node and wrap with the window width, so up and down use
+ * their rendered positions.
  */
 
 export type Place = { readonly left: number; readonly top: number; readonly width: number; readonly height: number }
 
 /**
- * The slot that a key leads to.
+ * The target slot of a key.
  *
- * @param places where each slot is drawn, in reading order
- * @returns index of the slot to go to; undefined for a key that the rack leaves alone
+ * @param places positions of the slots, in reading order
+ * @returns index of the target slot; undefined for other keys
  */
 export function moveInRack(places: readonly Place[], from: number, key: string): number | undefined {
   const last = places.length - 1
@@ -31,7 +31,7 @@ export function moveInRack(places: readonly Place[], from: number, key: string):
   }
 }
 
-/** The slot of the next row in a direction whose middle is nearest; the slot itself in the last row. */
+/** The slot with the nearest centre in the next row; the slot itself in the last row. */
 function nearestInRow(places: readonly Place[], from: number, direction: 1 | -1): number {
   const start = places[from]
   if (!start) return from
@@ -41,7 +41,7 @@ function nearestInRow(places: readonly Place[], from: number, direction: 1 | -1)
   let bestAside = Number.POSITIVE_INFINITY
   places.forEach((place, at) => {
     const row = (place.top - start.top) * direction
-    // Half a slot: rows of one line may differ by a pixel, and never overlap by more.
+    // Half a slot: slots of one row may differ by a pixel.
     if (row < start.height / 2) return
     const aside = Math.abs(place.left + place.width / 2 - middle)
     const isNearerRow = row < bestRow - start.height / 2

@@ -15,7 +15,7 @@ test('one shard is named, several are counted', () => {
   expect(stateNews(before, [s1, shardBriefOf({ id: 's3', state: 'healthy' })])).toBe('2 shards changed state')
 })
 
-test('nothing new, and a shard that was not known before, are no news', () => {
+test('unchanged and new shards are not announced', () => {
   expect(stateNews(before, [shardBriefOf({ id: 's1' }), shardBriefOf({ id: 's9', state: 'no-leader' })])).toBe('')
   expect(stateNews(new Map(), [shardBriefOf({ id: 's1', state: 'degraded' })])).toBe('')
 })

@@ -20,7 +20,7 @@ const summary = {
 
 const first = (typed: string, entries: readonly Entry[]) => found(typed, entries, [])[0]?.entries[0]
 
-test('what is typed in short words finds the plan it means', () => {
+test('short words find a plan', () => {
   const entries = [...pageEntries(), ...clusterEntries(summary, me('admin'))]
 
   expect(first('transfer s3 n2', entries)?.href).toBe('/shards/s3?plan=transfer%3As3%3An2')
@@ -29,7 +29,7 @@ test('what is typed in short words finds the plan it means', () => {
   expect(first('playground', entries)?.href).toBe('/playground')
 })
 
-test('the leader is neither led to nor promoted, and only admins are offered plans', () => {
+test('a leader has no transfer or promotion, and only admins get plans', () => {
   const plans = clusterEntries(summary, me('admin')).filter(({ group }) => group === 'Actions')
   expect(plans.map(({ label }) => label)).toEqual([
     'Transfer leadership of s3 to n2',
@@ -40,12 +40,12 @@ test('the leader is neither led to nor promoted, and only admins are offered pla
   expect(clusterEntries(summary, me('viewer')).some(({ group }) => group === 'Actions')).toBe(false)
 })
 
-test('no two entries have one id: the highlight used to stop at Settings and its first page', () => {
+test('entry ids are unique', () => {
   const ids = pageEntries().map(({ id }) => id)
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('with nothing typed the recent ones stand first, in their order', () => {
+test('without input recent entries come first, in order', () => {
   const groups = found('', pageEntries(), ['page /audit', 'gone', 'page /shards'])
 
   expect(groups[0]).toMatchObject({ name: 'Recent', entries: [{ label: 'Audit' }, { label: 'Shards' }] })
@@ -56,12 +56,12 @@ test('saved queries are found by name', () => {
   expect(first('run saved: weekend'.replace(':', ''), entries)?.href).toBe('/playground/saved/q1')
 })
 
-test('nothing known yet is no fault', () => {
+test('it works before data is loaded', () => {
   expect(clusterEntries(undefined, me('admin'))).toEqual([])
   expect(found('zzz', pageEntries(), [])).toEqual([])
 })
 
-test('a saved view is found by its name and leads to the table in that view', () => {
+test('a saved view is found by name and links to the list in that view', () => {
   const views = viewEntries([{ name: 'lagging', filter: 'lag:>1000', sort: '', columns: null }])
 
   expect(found('lagg', views, [])[0]).toMatchObject({

@@ -1,15 +1,16 @@
-/** What the palette offers, from what the console knows by now. */
+/** Entries of the palette, from the data loaded so far. */
 import type { Me, SavedView, Summary } from '@vacancy/shared/contract'
 import type { IconName } from '../../icons/icon.tsx'
 import { routes } from '../../lib/routes.ts'
 import { viewHref } from '../shards/views.ts'
 import { LINKED_PAGES } from '../shell/pages.ts'
+import * as copy from './copy.ts'
 import { bestRank } from './rank.ts'
 
 export type Entry = {
-  /** Stays the same, so that recent ones are found again. */
+  /** Stable, so that recent entries are found again. */
   readonly id: string
-  readonly group: 'Pages' | 'Shards and nodes' | 'Actions' | 'Views' | 'Saved queries' | 'Imports'
+  readonly group: string
   readonly label: string
   readonly hint?: string
   readonly icon: IconName
@@ -26,7 +27,7 @@ export type Saved = {
 export function pageEntries(): Entry[] {
   return LINKED_PAGES.map((page) => ({
     id: `page ${page.href}`,
-    group: 'Pages',
+    group: copy.groups.pages,
     label: page.label,
     icon: page.icon,
     href: page.href,
@@ -35,12 +36,12 @@ export function pageEntries(): Entry[] {
   }))
 }
 
-/** Every shard and node, and what can be planned for them: a plan is opened, never run. */
+/** Shards and nodes with their plans. An entry opens a plan and never runs it. */
 export function clusterEntries(summary: Summary | undefined, me: Me): Entry[] {
   return (summary?.shards ?? []).flatMap((shard) => [
     {
       id: `shard ${shard.id}`,
-      group: 'Shards and nodes' as const,
+      group: copy.groups.shards,
       label: shard.id,
       hint: shard.message,
       icon: 'shards' as const,
@@ -49,7 +50,7 @@ export function clusterEntries(summary: Summary | undefined, me: Me): Entry[] {
     },
     ...shard.slots.map((slot) => ({
       id: `node ${shard.id} ${slot.node}`,
-      group: 'Shards and nodes' as const,
+      group: copy.groups.shards,
       label: `${shard.id} / ${slot.node}`,
       hint: `${slot.role}, ${slot.message}`,
       icon: 'dot' as const,
@@ -63,27 +64,29 @@ export function clusterEntries(summary: Summary | undefined, me: Me): Entry[] {
 function planEntries(shard: string, { node, role }: Summary['shards'][number]['slots'][number]): Entry[] {
   const plan = (kind: string, label: string, also: string, icon: IconName): Entry => ({
     id: `plan ${kind} ${shard} ${node}`,
-    group: 'Actions',
+    group: copy.groups.actions,
     label,
-    hint: 'opens a plan',
+    hint: copy.actions.opensPlan,
     icon,
     also,
     href: routes.plan(kind, shard, node),
   })
   if (role === 'follower') {
     return [
-      plan('transfer', `Transfer leadership of ${shard} to ${node}`, `transfer ${shard} ${node}`, 'key'),
-      plan('demote', `Demote ${node} of ${shard}`, `demote ${shard} ${node}`, 'ring'),
+      plan('transfer', copy.actions.transfer(shard, node), `transfer ${shard} ${node}`, 'key'),
+      plan('demote', copy.actions.demote(node, shard), `demote ${shard} ${node}`, 'ring'),
     ]
   }
-  return role === 'learner' ? [plan('promote', `Promote ${node} of ${shard}`, `promote ${shard} ${node}`, 'dot')] : []
+  return role === 'learner'
+    ? [plan('promote', copy.actions.promote(node, shard), `promote ${shard} ${node}`, 'dot')]
+    : []
 }
 
 export function savedEntries({ queries, imports }: Saved): Entry[] {
   return [
     ...queries.map(({ id, name }) => ({
       id: `query ${id}`,
-      group: 'Saved queries' as const,
+      group: copy.groups.queries,
       label: name,
       icon: 'playground' as const,
       also: `run saved ${name}`,
@@ -91,7 +94,7 @@ export function savedEntries({ queries, imports }: Saved): Entry[] {
     })),
     ...imports.map(({ id, name }) => ({
       id: `import ${id}`,
-      group: 'Imports' as const,
+      group: copy.groups.imports,
       label: name,
       icon: 'imports' as const,
       also: `import ${name} ${id}`,
@@ -100,11 +103,11 @@ export function savedEntries({ queries, imports }: Saved): Entry[] {
   ]
 }
 
-/** Views of the table of shards that somebody saved. */
+/** Saved views of the shard list. */
 export function viewEntries(views: readonly SavedView[]): Entry[] {
   return views.map((view) => ({
     id: `view ${view.name}`,
-    group: 'Views',
+    group: copy.groups.views,
     label: view.name,
     hint: view.filter,
     icon: 'star',
@@ -113,10 +116,10 @@ export function viewEntries(views: readonly SavedView[]): Entry[] {
   }))
 }
 
-const GROUP_SHOWN = 7
-const RECENT_SHOWN = 5
+const GROUP_SHOWN_MAX = 7
+const RECENT_SHOWN_MAX = 5
 
-/** The best of each group, best group first; with nothing typed the recent ones stand first. */
+/** The best entries of each group, best group first; without input the recent ones come first. */
 export function found(typed: string, entries: readonly Entry[], recent: readonly string[]) {
   const groups = new Map<string, { best: number; entries: { entry: Entry; rank: number }[] }>()
   for (const entry of entries) {
@@ -133,11 +136,11 @@ export function found(typed: string, entries: readonly Entry[], recent: readonly
       name,
       entries: group.entries
         .toSorted((a, b) => b.rank - a.rank)
-        .slice(0, GROUP_SHOWN)
+        .slice(0, GROUP_SHOWN_MAX)
         .map(({ entry }) => entry),
     }))
   if (typed.trim() !== '') return listed
   const byId = new Map(entries.map((entry) => [entry.id, entry]))
-  const latest = recent.flatMap((id) => byId.get(id) ?? []).slice(0, RECENT_SHOWN)
-  return latest.length > 0 ? [{ name: 'Recent', entries: latest }, ...listed] : listed
+  const latest = recent.flatMap((id) => byId.get(id) ?? []).slice(0, RECENT_SHOWN_MAX)
+  return latest.length > 0 ? [{ name: copy.groups.recent, entries: latest }, ...listed] : listed
 }

@@ -1,22 +1,24 @@
 'use client'
-/** Every page, thing and action by a few letters: a combobox over a listbox in groups. */
+/** The command palette: a combobox over a grouped listbox of pages, objects and actions. */
 import { useQuery } from '@tanstack/react-query'
 import { Command } from 'cmdk'
 import * as Primitive from 'radix-ui/dialog'
 import { type KeyboardEvent, type MouseEvent, useMemo, useRef, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { call } from '../../lib/api.ts'
+import { THEMES } from '../../lib/appearance.ts'
 import { pauseLive, resumeLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { navigate } from '../../lib/navigate.ts'
 import { useMe } from '../../lib/session.ts'
 import { giveBackFocus } from '../../ui/give-back-focus.ts'
 import { signOut } from '../session/sign-out.ts'
 import { useSavePreferences } from '../settings/preferences.ts'
+import * as copy from './copy.ts'
 import { clusterEntries, type Entry, found, pageEntries, savedEntries, viewEntries } from './entries.ts'
 import { takeTyped } from './typed-ahead.ts'
 
-const RECENT_KEPT = 20
-/** Of this tab; newest first. */
+const RECENT_MAX = 20
+/** Recent entries of this tab, newest first. */
 let recent: readonly string[] = []
 
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
@@ -30,7 +32,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     isNewTab.current = event.ctrlKey || event.metaKey
   }
   const run = (entry: Entry) => {
-    recent = [entry.id, ...recent.filter((id) => id !== entry.id)].slice(0, RECENT_KEPT)
+    recent = [entry.id, ...recent.filter((id) => id !== entry.id)].slice(0, RECENT_MAX)
     onClose()
     if (entry.act) entry.act()
     else if (entry.href && isNewTab.current) open(entry.href, '_blank', 'noopener')
@@ -45,9 +47,9 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
           onCloseAutoFocus={(event) => giveBackFocus(event, opener)}
           className="enter fixed inset-x-0 top-0 z-50 mx-auto flex max-h-dvh w-full flex-col border-line bg-overlay shadow-layer outline-none sm:top-[10vh] sm:max-h-[70vh] sm:max-w-160 sm:rounded-panel sm:border"
         >
-          <Primitive.Title className="sr-only">Commands</Primitive.Title>
+          <Primitive.Title className="sr-only">{copy.palette.title}</Primitive.Title>
           <Command
-            label="Search or run a command"
+            label={copy.palette.label}
             shouldFilter={false}
             loop
             vimBindings={false}
@@ -65,14 +67,14 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
                   const ahead = takeTyped()
                   if (ahead !== '') setTyped((before) => before + ahead)
                 }}
-                // These move in the text, not in the list.
+                // Home and End move in the text, not in the list.
                 onKeyDown={(event) => ['Home', 'End'].includes(event.key) && event.stopPropagation()}
-                placeholder="A page, a shard, “transfer s3 n2” …"
+                placeholder={copy.palette.placeholder}
                 className="h-12 min-w-0 grow bg-transparent text-section font-normal outline-none"
               />
-              <kbd className="font-sans text-small text-text-3">Esc</kbd>
+              <kbd className="font-sans text-small text-text-3">{copy.palette.escape}</kbd>
             </div>
-            <Command.List label="Results" className="min-h-0 overflow-y-auto py-2">
+            <Command.List label={copy.palette.results} className="min-h-0 overflow-y-auto py-2">
               {groups.map((group) => (
                 <Command.Group
                   key={group.name}
@@ -93,7 +95,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
           </Command>
           {groups.length === 0 && (
             <p role="status" className="px-4 pb-4 text-text-2">
-              Nothing is called like this. Properties are looked for in the playground.
+              {copy.palette.empty}
             </p>
           )}
         </Primitive.Content>
@@ -126,7 +128,7 @@ function useEntries(): readonly Entry[] {
   const { paused } = useLiveStatus()
   const summary = useLive('summary').data
   const save = useSavePreferences()
-  // Both join below when they come; without them the rest works.
+  // Optional: both are added below when they arrive.
   const queries = useQuery({
     queryKey: ['palette', 'saved-queries'],
     queryFn: ({ signal }) => call('GET /api/v1/saved-queries', { signal }),
@@ -147,27 +149,33 @@ function useEntries(): readonly Entry[] {
   )
 }
 
-const THEME_LABELS = { system: 'like the system', light: 'light', dark: 'dark', contrast: 'high contrast' } as const
+type Theme = (typeof THEMES)[number]
 
-function actionEntries(isPaused: boolean, setTheme: (theme: keyof typeof THEME_LABELS) => void): Entry[] {
-  const themes = Object.keys(THEME_LABELS) as (keyof typeof THEME_LABELS)[]
+function actionEntries(isPaused: boolean, setTheme: (theme: Theme) => void): Entry[] {
   return [
     {
       id: 'pause',
-      group: 'Actions',
-      label: isPaused ? 'Resume live values' : 'Pause live values',
+      group: copy.groups.actions,
+      label: isPaused ? copy.actions.resume : copy.actions.pause,
       hint: 'p',
       icon: isPaused ? 'play' : 'pause',
       act: isPaused ? resumeLive : pauseLive,
     },
-    ...themes.map((theme) => ({
+    ...THEMES.map((theme) => ({
       id: `theme ${theme}`,
-      group: 'Actions' as const,
-      label: `Theme: ${THEME_LABELS[theme]}`,
+      group: copy.groups.actions,
+      label: copy.actions.theme(copy.actions.themes[theme]),
       also: `theme ${theme}`,
       icon: 'eye' as const,
       act: () => setTheme(theme),
     })),
-    { id: 'sign-out', group: 'Actions', label: 'Sign out', also: 'log out leave', icon: 'external', act: signOut },
+    {
+      id: 'sign-out',
+      group: copy.groups.actions,
+      label: copy.actions.signOut,
+      also: 'log out leave',
+      icon: 'external',
+      act: signOut,
+    },
   ]
 }

@@ -6,7 +6,7 @@ const order = (typed: string, names: readonly string[]) =>
     .filter((name) => rankOf(typed, name) !== undefined)
     .toSorted((a, b) => (rankOf(typed, b) ?? 0) - (rankOf(typed, a) ?? 0))
 
-test('a name that begins so comes before one with a word that does, before letters in between', () => {
+test('a prefix ranks above a word prefix, and that above scattered letters', () => {
   expect(order('sh', ['push', 'new shards', 'shards', 'snapshot s h'])).toEqual([
     'shards',
     'new shards',
@@ -15,17 +15,17 @@ test('a name that begins so comes before one with a word that does, before lette
   ])
 })
 
-test('letters in their order are enough, and missing ones are not', () => {
+test('letters in order match, missing letters do not', () => {
   expect(rankOf('trs3', 'transfer s3 n2')).toBeDefined()
   expect(rankOf('transfer s3 n2', 'transfer leadership of s3 to n2')).toBeDefined()
   expect(rankOf('xyz', 'shards')).toBeUndefined()
 })
 
-test('nothing typed fits everything alike', () => {
+test('empty input ranks all names equally', () => {
   expect(rankOf('  ', 'shards')).toBe(rankOf('', 'audit'))
 })
 
-test('other words for a thing count as well', () => {
+test('aliases count as well', () => {
   expect(bestRank('upload', ['New import', 'upload csv'])).toBeGreaterThan(900)
   expect(bestRank('upload', ['Audit', undefined])).toBeUndefined()
 })

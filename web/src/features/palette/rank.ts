@@ -1,6 +1,6 @@
-/** How well what was typed fits a name: its letters in their order, the more together and the earlier the better. */
+/** Ranks names by input: letters in order, better when adjacent and early. */
 
-/** Larger is better; undefined when a letter is missing. */
+/** Higher is better; undefined when a letter is missing. */
 export function rankOf(typed: string, name: string): number | undefined {
   const wanted = typed.toLowerCase().replaceAll(/\s+/g, ' ').trim()
   const text = name.toLowerCase()
@@ -15,7 +15,7 @@ export function rankOf(typed: string, name: string): number | undefined {
   for (const letter of wanted) {
     const at = text.indexOf(letter, from)
     if (at < 0) {
-      // A space between two words that match apart is no letter to look for.
+      // A space between words that match separately is skipped.
       if (letter === ' ') continue
       return undefined
     }
@@ -25,7 +25,7 @@ export function rankOf(typed: string, name: string): number | undefined {
   return 400 - gaps - text.length / 100
 }
 
-/** The best of several names for one thing. */
+/** The best rank over several names of an entry. */
 export function bestRank(typed: string, names: readonly (string | undefined)[]): number | undefined {
   let best: number | undefined
   for (const name of names) {

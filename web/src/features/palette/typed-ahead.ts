@@ -1,13 +1,13 @@
 /**
- * What is typed between asking for the palette and its being there: on a slow network its code comes seconds later. The
- * palette takes it as soon as its field has the focus; until then no key reaches the page below.
+ * Buffers keys typed between opening the palette and its rendering, since its code may load for seconds on a slow
+ * network. The palette takes them once its field has the focus; until then no key reaches the page below.
  */
 
 let typed = ''
 let stop: (() => void) | undefined
 
-/** Keeps what is typed from now on. @param onEscape the palette is not wanted any more */
-export function keepTyped(onEscape: () => void): void {
+/** Starts buffering. @param onEscape called to cancel the palette */
+export function bufferTyped(onEscape: () => void): void {
   takeTyped()
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !isTaken(event.key)) return
@@ -20,7 +20,7 @@ export function keepTyped(onEscape: () => void): void {
   stop = () => document.removeEventListener('keydown', onKeyDown, true)
 }
 
-/** What was kept; from here on keys go where they always do. */
+/** Stops buffering. @returns the buffered text */
 export function takeTyped(): string {
   const kept = typed
   typed = ''
@@ -31,10 +31,10 @@ export function takeTyped(): string {
 
 const isCharacter = (key: string) => [...key].length === 1
 
-/** Enter has nothing to choose from yet, and must not press what has the focus below. */
+/** Enter is taken as well: it must not activate the focused element below. */
 const isTaken = (key: string) => isCharacter(key) || ['Backspace', 'Enter', 'Tab', 'Escape'].includes(key)
 
-/** Keys that are no character have names of several: Enter, ArrowDown. */
+/** Keys that are not characters have longer names: Enter, ArrowDown. */
 export function typedWith(text: string, key: string): string {
   if (key === 'Backspace') return [...text].slice(0, -1).join('')
   return isCharacter(key) ? text + key : text

@@ -16,8 +16,8 @@ import { type Column, Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
 import { SettingsFrame } from '../settings/settings-frame.tsx'
-import { OnceShown } from './once-shown.tsx'
-import { ROLE_SAYS } from './roles.ts'
+import * as copy from './copy.ts'
+import { ShownOnce } from './shown-once.tsx'
 
 const PEOPLE_KEY = ['people'] as const
 const ROLES: readonly PersonRole[] = ['viewer', 'operator', 'admin']
@@ -46,16 +46,11 @@ export function PeoplePage() {
           onClick={() => setLayer({ kind: 'add' })}
           onPointerEnter={preloadDialog}
         >
-          Add person
+          {copy.people.add}
         </Button>
       }
     >
-      <Panel
-        title="Who may sign in"
-        query={people}
-        flush
-        {...(isAdmin ? {} : { denied: 'Needs the admin role: people are seen and changed by admins.' })}
-      >
+      <Panel title={copy.people.title} query={people} flush {...(isAdmin ? {} : { denied: copy.people.denied })}>
         {(data) => (
           <PeopleTable people={data.people} why={why} onLink={(name, link) => setLayer({ kind: 'link', name, link })} />
         )}
@@ -67,15 +62,14 @@ export function PeoplePage() {
         />
       )}
       {layer?.kind === 'link' && (
-        <OnceShown
-          title={`Sign-in link for ${layer.name}`}
-          label="Sign-in link"
+        <ShownOnce
+          title={copy.people.linkTitle(layer.name)}
+          label={copy.people.link}
           value={layer.link}
           onClose={() => setLayer(undefined)}
         >
-          Give it to {layer.name} by a way that you trust. It works once; then {layer.name} chooses a password in the
-          profile.
-        </OnceShown>
+          {copy.people.linkHint(layer.name)}
+        </ShownOnce>
       )}
     </SettingsFrame>
   )
@@ -95,7 +89,9 @@ function PeopleTable({ people, why, onLink }: PeopleTableProps) {
     mutationFn: ({ id, ...body }: { id: string; role?: PersonRole; disabled?: boolean }) =>
       call('PUT /api/v1/people/{id}', { params: { id }, body }),
     onSuccess: (person) =>
-      toast({ message: `${person.name}: ${person.disabled ? 'may not sign in any more' : person.role}` }),
+      toast({
+        message: person.disabled ? copy.people.blocked(person.name) : copy.people.roleChanged(person.name, person.role),
+      }),
     onError,
     onSettled: () => queries.invalidateQueries({ queryKey: PEOPLE_KEY }),
   })
@@ -107,24 +103,24 @@ function PeopleTable({ people, why, onLink }: PeopleTableProps) {
   const columns: Column<PersonView>[] = [
     {
       id: 'name',
-      header: 'Name',
+      header: copy.people.name,
       rowHeader: true,
       compare: (a, b) => a.name.localeCompare(b.name),
       cell: (person) => (
         <span className="flex flex-wrap items-center gap-2">
           <span className="font-medium">{person.name}</span>
-          {person.id === me.person.id && <span className="text-small text-text-3">you</span>}
-          {person.disabled && <Badge level="unk">may not sign in</Badge>}
+          {person.id === me.person.id && <span className="text-small text-text-3">{copy.people.you}</span>}
+          {person.disabled && <Badge level="unk">{copy.people.cannotSignIn}</Badge>}
         </span>
       ),
     },
     {
       id: 'role',
-      header: 'Role',
+      header: copy.people.role,
       compare: (a, b) => ROLES.indexOf(a.role) - ROLES.indexOf(b.role),
       cell: (person) => (
         <Select
-          aria-label={`Role of ${person.name}`}
+          aria-label={copy.people.roleOf(person.name)}
           value={person.role}
           disabled={why !== undefined}
           onChange={(event) => change.mutate({ id: person.id, role: event.target.value as PersonRole })}
@@ -132,22 +128,22 @@ function PeopleTable({ people, why, onLink }: PeopleTableProps) {
         />
       ),
     },
-    { id: 'seen', header: 'Last seen', rank: 2, cell: (person) => <Age at={person.lastSeenAt} /> },
-    { id: 'added', header: 'Added', rank: 3, cell: (person) => <Age at={person.createdAt} /> },
+    { id: 'seen', header: copy.people.lastSeen, rank: 2, cell: (person) => <Age at={person.lastSeenAt} /> },
+    { id: 'added', header: copy.people.added, rank: 3, cell: (person) => <Age at={person.createdAt} /> },
     {
       id: 'actions',
-      header: 'Actions',
+      header: copy.people.actions,
       end: true,
       cell: (person) => (
         <Menu
-          label={`Actions for ${person.name}`}
+          label={copy.people.actionsFor(person.name)}
           items={[
-            { label: 'New sign-in link', icon: 'link', why, onSelect: () => link.mutate(person) },
+            { label: copy.people.newLink, icon: 'link', why, onSelect: () => link.mutate(person) },
             {
-              label: person.disabled ? 'Allow to sign in' : 'Forbid to sign in',
+              label: person.disabled ? copy.people.allow : copy.people.block,
               icon: person.disabled ? 'check' : 'stop',
               danger: !person.disabled,
-              why: person.id === me.person.id ? 'Not yourself: another admin can' : why,
+              why: person.id === me.person.id ? copy.people.notYourself : why,
               onSelect: () => change.mutate({ id: person.id, disabled: !person.disabled }),
             },
           ]}
@@ -157,7 +153,7 @@ function PeopleTable({ people, why, onLink }: PeopleTableProps) {
   ]
   return (
     <Table
-      label="People"
+      label={copy.people.title}
       rows={people}
       columns={columns}
       rowKey={(person) => person.id}
@@ -182,19 +178,19 @@ function AddPerson({ onClose, onAdded }: AddPersonProps) {
     <Dialog
       open
       keep
-      title="Add person"
+      title={copy.people.add}
       onClose={onClose}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{copy.people.cancel}</Button>
           <Button type="submit" form="add-person" kind="primary" busy={busy}>
-            Add {name.trim() || 'person'}
+            {copy.people.addNamed(name.trim())}
           </Button>
         </>
       }
     >
-      <form id="add-person" aria-label="Add person" onSubmit={submit} className="flex flex-col gap-4">
-        <Field label="Name" hint="Letters, digits and . _ @ -" error={nameError?.message}>
+      <form id="add-person" aria-label={copy.people.add} onSubmit={submit} className="flex flex-col gap-4">
+        <Field label={copy.people.name} hint={copy.people.nameHint} error={nameError?.message}>
           {(wire) => (
             <Input
               {...wire}
@@ -209,10 +205,10 @@ function AddPerson({ onClose, onAdded }: AddPersonProps) {
           )}
         </Field>
         <RadioGroup
-          label="Role"
+          label={copy.people.role}
           value={role}
           onChange={setRole}
-          options={ROLES.map((value) => ({ value, label: value, hint: ROLE_SAYS[value] }))}
+          options={ROLES.map((value) => ({ value, label: value, hint: copy.roles[value] }))}
         />
         <SubmitProblem error={nameError ? undefined : error} waitSeconds={0} />
       </form>

@@ -1,4 +1,4 @@
-/** Where to go after signing in: a path of this console, and nothing that could lead elsewhere. */
+/** The path to open after sign-in, restricted to this console. */
 export function nextPath(next: string | null, origin: string): string {
   if (!next?.startsWith('/')) return '/'
   const url = URL.parse(next, origin)

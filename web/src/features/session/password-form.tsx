@@ -4,10 +4,11 @@ import { type FormEvent, useEffect, useState } from 'react'
 import { ApiProblem, call } from '../../lib/api.ts'
 import { Button } from '../../ui/button.tsx'
 import { Field, Input } from '../../ui/field.tsx'
+import * as copy from './copy.ts'
 import { PasswordInput } from './password-input.tsx'
 
 type PasswordFormProps = {
-  /** Who, when that is known: the field is filled and stays as it is. */
+  /** The known name; the field is then read-only. */
   readonly name?: string
   readonly onSignedIn: (me: Me) => void
 }
@@ -20,8 +21,8 @@ export function PasswordForm({ name: known = '', onSignedIn }: PasswordFormProps
   })
   const isWrong = error !== undefined && error.status === 401
   return (
-    <form aria-label="Sign in" onSubmit={submit} className="flex flex-col gap-4">
-      <Field label="Name">
+    <form aria-label={copy.signIn.title} onSubmit={submit} className="flex flex-col gap-4">
+      <Field label={copy.signIn.name}>
         {(wire) => (
           <Input
             {...wire}
@@ -37,7 +38,7 @@ export function PasswordForm({ name: known = '', onSignedIn }: PasswordFormProps
         )}
       </Field>
       <PasswordInput
-        label="Password"
+        label={copy.signIn.password}
         autoComplete="current-password"
         value={password}
         onChange={setPassword}
@@ -49,17 +50,17 @@ export function PasswordForm({ name: known = '', onSignedIn }: PasswordFormProps
   )
 }
 
-/** Of a form; after too many tries it counts down. */
+/** The submit button; after too many attempts it counts down. */
 export function SignInButton({ busy, waitSeconds }: { readonly busy: boolean; readonly waitSeconds: number }) {
   const isWaiting = waitSeconds > 0
   return (
-    <Button type="submit" kind="primary" busy={busy} why={isWaiting ? `Wait ${waitSeconds} s` : undefined}>
-      {isWaiting ? `Sign in (in ${waitSeconds} s)` : 'Sign in'}
+    <Button type="submit" kind="primary" busy={busy} why={isWaiting ? copy.signIn.wait(waitSeconds) : undefined}>
+      {isWaiting ? copy.signIn.submitIn(waitSeconds) : copy.signIn.submit}
     </Button>
   )
 }
 
-/** Sends a form once at a time; too many tries are waited for, counting down. */
+/** Submits a form one request at a time, and waits after too many attempts. */
 export function useSubmit(send: () => Promise<void>) {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<ApiProblem>()
@@ -90,11 +91,11 @@ export function useSubmit(send: () => Promise<void>) {
 export function SubmitProblem({ error, waitSeconds }: { error: ApiProblem | undefined; waitSeconds: number }) {
   if (!error) return null
   if (error.status === 429) {
-    // What is over needs no words: the button says by itself how long it is.
+    // After the wait there is nothing to show; during it the button counts down.
     if (waitSeconds <= 0) return null
     return (
       <p role="alert" className="text-warn">
-        Too many tries. Wait a moment, then try again.
+        {copy.signIn.tooManyAttempts}
       </p>
     )
   }

@@ -3,25 +3,26 @@ import { type KeyboardEvent, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
 import { Field, Input } from '../../ui/field.tsx'
 import { IconButton } from '../../ui/icon-button.tsx'
+import * as copy from './copy.ts'
 
 type PasswordInputProps = {
   readonly label: string
   readonly value: string
   readonly onChange: (value: string) => void
   readonly autoComplete: 'current-password' | 'new-password' | 'off'
-  /** What it is called on its button. */
+  /** Its name on the show and hide button. */
   readonly what?: string
   readonly hint?: string
   readonly error?: string | undefined
   readonly minLength?: number
 }
 
-/** A password that can be shown, pasted and filled by a manager, and says when caps lock is on. */
+/** A password field with a show button and a caps lock notice; password managers can fill it. */
 export function PasswordInput(props: PasswordInputProps) {
-  const { label, value, onChange, autoComplete, what = 'password', hint, error, minLength } = props
+  const { label, value, onChange, autoComplete, what = copy.passwordInput.password, hint, error, minLength } = props
   const [isShown, setShown] = useState(false)
   const [hasCapsLock, setCapsLock] = useState(false)
-  const look = (event: KeyboardEvent) => setCapsLock(event.getModifierState('CapsLock'))
+  const updateCapsLock = (event: KeyboardEvent) => setCapsLock(event.getModifierState('CapsLock'))
   return (
     <Field label={label} error={error} {...(hint ? { hint } : {})}>
       {(wire) => (
@@ -38,13 +39,13 @@ export function PasswordInput(props: PasswordInputProps) {
               maxLength={256}
               value={value}
               onChange={(event) => onChange(event.target.value)}
-              onKeyDown={look}
-              onKeyUp={look}
+              onKeyDown={updateCapsLock}
+              onKeyUp={updateCapsLock}
               onBlur={() => setCapsLock(false)}
             />
             <IconButton
               kind="default"
-              label={isShown ? `Hide ${what}` : `Show ${what}`}
+              label={isShown ? copy.passwordInput.hide(what) : copy.passwordInput.show(what)}
               icon={isShown ? 'eye-off' : 'eye'}
               onClick={() => setShown(!isShown)}
             />
@@ -53,7 +54,7 @@ export function PasswordInput(props: PasswordInputProps) {
             {hasCapsLock && (
               <span className="inline-flex items-center gap-1">
                 <Icon name="triangle" size={12} />
-                Caps lock is on
+                {copy.passwordInput.capsLock}
               </span>
             )}
           </p>

@@ -1,5 +1,5 @@
 'use client'
-/** Draws nothing of the console before it is known who looks, and keeps the page when the session ends. */
+/** Renders the console once the session is known, and keeps the page when the session ends. */
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Me } from '@vacancy/shared/contract'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
@@ -16,16 +16,16 @@ const SignInAgain = lazy(() => import('./sign-in-again.tsx'))
 
 export const ME_KEY = ['me'] as const
 
-/** Who looks, as the server or an answer says. */
+/** Stores the signed-in person in the query cache. */
 export function knowMe(queries: QueryClient, me: Me): void {
-  // On the server there are many at a time, and none of them changes anything.
+  // On the server there are many sessions at a time, and none of them writes.
   if (typeof window !== 'undefined') setCsrf(me.csrf)
   queries.setQueryData(ME_KEY, me)
 }
 
-/** An idle session offers to stay that long before it ends. */
+/** The warning of an idle session is shown this long before it ends. */
 const WARN_MS = 120_000
-const LOOK_MS = 5_000
+const CHECK_MS = 5_000
 
 export function SessionGate({ children }: { readonly children: ReactNode }) {
   const queries = useQueryClient()
@@ -60,7 +60,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   }, [preferences])
 
   if (!me.data) {
-    // Not signed in: the browser is on its way to the sign-in page.
+    // Not signed in: the browser is navigating to the sign-in page.
     const isLeaving = me.error instanceof ApiProblem && me.error.status === 401
     return (
       <main id="content" data-page="start" data-ready="false" className="mx-auto max-w-160 p-6">
@@ -104,7 +104,7 @@ function IdleWatch({ me }: { me: Me }) {
     const timer = setInterval(() => {
       const rest = lastRequestAt() + idleMs - Date.now()
       setLeftMs(rest > 0 && rest < WARN_MS ? rest : undefined)
-    }, LOOK_MS)
+    }, CHECK_MS)
     return () => clearInterval(timer)
   }, [idleMs])
   if (leftMs === undefined) return null

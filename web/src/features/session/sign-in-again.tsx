@@ -6,17 +6,18 @@ import { routes } from '../../lib/routes.ts'
 import { announce } from '../../ui/announce.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
+import * as copy from './copy.ts'
 import { PasswordForm, SubmitProblem, useSubmit } from './password-form.tsx'
 import { TokenForm } from './token-form.tsx'
 
 type SignInAgainProps = { readonly me: Me; readonly onSignedIn: (me: Me) => void }
 
-/** Over the page, which stays as it was with all that was typed. */
+/** A dialog over the page, which keeps its state and typed text. */
 export default function SignInAgain({ me, onSignedIn }: SignInAgainProps) {
-  useEffect(() => announce('Your session has ended. Sign in again to go on.', 'assertive'), [])
+  useEffect(() => announce(copy.ended.announcement, 'assertive'), [])
   return (
-    <Dialog open keep title="Your session has ended" onClose={() => location.assign(routes.signIn())}>
-      <p className="pb-4 text-text-2">Sign in to go on where you were. The page and what you typed are kept.</p>
+    <Dialog open keep title={copy.ended.title} onClose={() => location.assign(routes.signIn())}>
+      <p className="pb-4 text-text-2">{copy.ended.hint}</p>
       {me.signedInBy === 'token' ? (
         <TokenForm onSignedIn={onSignedIn} />
       ) : (
@@ -27,15 +28,15 @@ export default function SignInAgain({ me, onSignedIn }: SignInAgainProps) {
   )
 }
 
-/** For who comes by links: one opened in another tab signs in this one as well. */
+/** After a sign-in by link in another tab, this tab is signed in as well. */
 function SignedInElsewhere({ onSignedIn }: Pick<SignInAgainProps, 'onSignedIn'>) {
   const { busy, error, submit } = useSubmit(async () => onSignedIn(await call('GET /api/v1/me')))
   return (
-    <form aria-label="Signed in elsewhere" onSubmit={submit} className="flex flex-col gap-2 pt-4">
-      <p className="text-small text-text-3">With a sign-in link: open it in another tab, then go on here.</p>
+    <form aria-label={copy.ended.elsewhere} onSubmit={submit} className="flex flex-col gap-2 pt-4">
+      <p className="text-small text-text-3">{copy.ended.elsewhereHint}</p>
       <SubmitProblem error={error} waitSeconds={0} />
       <Button type="submit" busy={busy}>
-        I signed in in another tab
+        {copy.ended.elsewhereSubmit}
       </Button>
     </form>
   )

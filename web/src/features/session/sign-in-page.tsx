@@ -8,6 +8,7 @@ import { Field, Input } from '../../ui/field.tsx'
 import { ErrorState } from '../../ui/panel.tsx'
 import { TooltipHost } from '../../ui/tooltip.tsx'
 import { EnvironmentLabel } from '../shell/environment-label.tsx'
+import * as copy from './copy.ts'
 import { nextPath } from './next-path.ts'
 import { PasswordForm, SubmitProblem, useSubmit } from './password-form.tsx'
 import { PasswordInput } from './password-input.tsx'
@@ -18,8 +19,8 @@ type SignInState = RouteAnswer<'GET /api/v1/sign-in'>
 const PASSWORD_MIN = 10
 
 /**
- * Signing in by name and password, by a console token, by a one-time link, or, the very first time, by the code that the
- * server printed.
+ * Sign-in by name and password, console token or one-time link, and the first set-up with the code that the server
+ * printed.
  */
 export function SignInPage() {
   const [state, setState] = useState<SignInState>()
@@ -33,18 +34,18 @@ export function SignInPage() {
   }
   useEffect(() => {
     load()
-    // What stands behind # never left this browser; opening the link does not use it, a click does.
+    // The fragment never left this browser; opening the link does not use the code, a click does.
     const takeCode = () => {
       setCode(new URLSearchParams(location.hash.slice(1)).get('code') ?? '')
       setByLink(true)
     }
     takeCode()
-    // A link that is opened where this page stands already loads nothing anew.
+    // A link opened on this page only changes the fragment.
     addEventListener('hashchange', takeCode)
     return () => removeEventListener('hashchange', takeCode)
   }, [])
-  // A whole new page: whoever was here before left nothing in memory.
-  const go = () => location.replace(nextPath(new URLSearchParams(location.search).get('next'), location.origin))
+  // A full page load, so that nothing of a previous session stays in memory.
+  const leave = () => location.replace(nextPath(new URLSearchParams(location.search).get('next'), location.origin))
   return (
     <main
       id="content"
@@ -52,7 +53,7 @@ export function SignInPage() {
       data-ready={state !== undefined}
       className="flex min-h-dvh flex-col items-center justify-center gap-6 p-4"
     >
-      <title>{state?.setUp ? 'Set up · Vacancy' : 'Sign in · Vacancy'}</title>
+      <title>{copy.signIn.windowTitle(state?.setUp === true)}</title>
       <div className="flex items-center gap-3">
         <span className="inline-flex size-9 items-center justify-center rounded-panel bg-accent text-on-accent">
           <Icon name="key" size={20} />
@@ -61,17 +62,17 @@ export function SignInPage() {
         {state && <EnvironmentLabel environment={state.environment} />}
       </div>
       <div className="flex w-full max-w-96 flex-col gap-4 rounded-panel border border-line bg-surface p-6">
-        <h1 className="text-title">{state?.setUp ? 'Set up the console' : 'Sign in'}</h1>
+        <h1 className="text-title">{state?.setUp ? copy.signIn.setUpTitle : copy.signIn.title}</h1>
         {error !== undefined && <ErrorState error={error} onRetry={load} />}
-        {state?.setUp && <SetUpForm code={code} onSignedIn={go} />}
+        {state?.setUp && <SetUpForm code={code} onSignedIn={leave} />}
         {state && !state.setUp && code && isByLink && (
-          <LinkForm code={code} onSignedIn={go} onPassword={() => setByLink(false)} />
+          <LinkForm code={code} onSignedIn={leave} onPassword={() => setByLink(false)} />
         )}
         {state && !state.setUp && !(code && isByLink) && (
           <>
-            {isByToken ? <TokenForm onSignedIn={go} /> : <PasswordForm onSignedIn={go} />}
+            {isByToken ? <TokenForm onSignedIn={leave} /> : <PasswordForm onSignedIn={leave} />}
             <Button kind="quiet" onClick={() => setByToken(!isByToken)}>
-              {isByToken ? 'Use name and password instead' : 'Use a console token instead'}
+              {isByToken ? copy.signIn.usePassword : copy.signIn.useToken}
             </Button>
           </>
         )}
@@ -89,20 +90,20 @@ function LinkForm({ code, onSignedIn, onPassword }: FormProps & { onPassword: ()
     onSignedIn()
   })
   return (
-    <form aria-label="Sign in by link" onSubmit={submit} className="flex flex-col gap-4">
-      <p className="text-text-2">You opened a sign-in link. It works once.</p>
+    <form aria-label={copy.signIn.linkForm} onSubmit={submit} className="flex flex-col gap-4">
+      <p className="text-text-2">{copy.signIn.linkHint}</p>
       <SubmitProblem error={error} waitSeconds={waitSeconds} />
       <Button
         type="submit"
         kind="primary"
         icon="key"
         busy={busy}
-        why={waitSeconds > 0 ? `Wait ${waitSeconds} s` : undefined}
+        why={waitSeconds > 0 ? copy.signIn.wait(waitSeconds) : undefined}
       >
-        Sign in with this link
+        {copy.signIn.linkSubmit}
       </Button>
       <Button kind="quiet" onClick={onPassword}>
-        Use name and password instead
+        {copy.signIn.usePassword}
       </Button>
     </form>
   )
@@ -118,9 +119,9 @@ function SetUpForm({ code: fromLink, onSignedIn }: FormProps) {
     onSignedIn()
   })
   return (
-    <form aria-label="Set up" onSubmit={submit} className="flex flex-col gap-4">
-      <p className="text-text-2">Nobody can sign in yet. The first person is an admin and adds the others.</p>
-      <Field label="Set-up code" hint="The control plane printed it when it started.">
+    <form aria-label={copy.setUp.form} onSubmit={submit} className="flex flex-col gap-4">
+      <p className="text-text-2">{copy.setUp.lead}</p>
+      <Field label={copy.setUp.code} hint={copy.setUp.codeHint}>
         {(wire) => (
           <Input
             {...wire}
@@ -135,7 +136,7 @@ function SetUpForm({ code: fromLink, onSignedIn }: FormProps) {
           />
         )}
       </Field>
-      <Field label="Your name" hint="Letters, digits and . _ @ -">
+      <Field label={copy.setUp.name} hint={copy.setUp.nameHint}>
         {(wire) => (
           <Input
             {...wire}
@@ -151,16 +152,21 @@ function SetUpForm({ code: fromLink, onSignedIn }: FormProps) {
         )}
       </Field>
       <PasswordInput
-        label="Password"
+        label={copy.signIn.password}
         autoComplete="new-password"
-        hint={`At least ${PASSWORD_MIN} characters.`}
+        hint={copy.setUp.passwordHint(PASSWORD_MIN)}
         minLength={PASSWORD_MIN}
         value={password}
         onChange={setPassword}
       />
       <SubmitProblem error={error} waitSeconds={waitSeconds} />
-      <Button type="submit" kind="primary" busy={busy} why={waitSeconds > 0 ? `Wait ${waitSeconds} s` : undefined}>
-        Create the first admin
+      <Button
+        type="submit"
+        kind="primary"
+        busy={busy}
+        why={waitSeconds > 0 ? copy.signIn.wait(waitSeconds) : undefined}
+      >
+        {copy.setUp.submit}
       </Button>
     </form>
   )

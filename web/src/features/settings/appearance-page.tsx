@@ -2,6 +2,7 @@
 import { useMe } from '../../lib/session.ts'
 import { RadioGroup, Switch } from '../../ui/field.tsx'
 import { Panel } from '../../ui/panel.tsx'
+import * as copy from './copy.ts'
 import { useSavePreferences } from './preferences.ts'
 import { SettingsFrame } from './settings-frame.tsx'
 
@@ -10,35 +11,39 @@ export function AppearancePage() {
   const save = useSavePreferences()
   return (
     <SettingsFrame id="appearance" ready>
-      <Panel title="Look">
+      <Panel title={copy.appearance.panel}>
         <div className="flex flex-col gap-5">
           <RadioGroup
-            label="Theme"
+            label={copy.appearance.theme}
             value={preferences.theme}
             onChange={(theme) => save({ theme })}
             options={[
-              { value: 'system', label: 'Like the system' },
-              { value: 'light', label: 'Light' },
-              { value: 'dark', label: 'Dark' },
-              { value: 'contrast', label: 'High contrast', hint: 'Light or dark like the system, in black and white.' },
+              { value: 'system', label: copy.appearance.themes.system },
+              { value: 'light', label: copy.appearance.themes.light },
+              { value: 'dark', label: copy.appearance.themes.dark },
+              { value: 'contrast', label: copy.appearance.themes.contrast, hint: copy.appearance.contrastHint },
             ]}
           />
           <RadioGroup
-            label="Rows"
+            label={copy.appearance.density}
             value={preferences.density}
             onChange={(density) => save({ density })}
             options={[
-              { value: 'comfortable', label: 'Comfortable', hint: '40 px' },
-              { value: 'compact', label: 'Compact', hint: '32 px' },
-              { value: 'dense', label: 'Dense', hint: '28 px' },
+              {
+                value: 'comfortable',
+                label: copy.appearance.densities.comfortable,
+                hint: copy.appearance.rowHeight(40),
+              },
+              { value: 'compact', label: copy.appearance.densities.compact, hint: copy.appearance.rowHeight(32) },
+              { value: 'dense', label: copy.appearance.densities.dense, hint: copy.appearance.rowHeight(28) },
             ]}
           />
         </div>
       </Panel>
-      <Panel title="Keys">
+      <Panel title={copy.appearance.keyboard}>
         <Switch
-          label="Keys of one letter"
-          hint="Such as g s for shards and p for pause. They never act while something is typed."
+          label={copy.appearance.keys}
+          hint={copy.appearance.keysHint}
           checked={preferences.keys}
           onChange={(keys) => save({ keys })}
         />

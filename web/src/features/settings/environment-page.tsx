@@ -11,20 +11,21 @@ import { toast } from '../../ui/toast.tsx'
 import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 import { EnvironmentLabel } from '../shell/environment-label.tsx'
+import * as copy from './copy.ts'
 import { SettingsFrame } from './settings-frame.tsx'
 import { SETTINGS_KEY, useSettings } from './settings-query.ts'
 
-const KINDS = [
-  { value: 'development', label: 'Development', hint: 'Plans ask for no reason, and for nothing to be typed.' },
-  { value: 'staging', label: 'Staging', hint: 'Plans ask as in production.' },
-  { value: 'production', label: 'Production', hint: 'Warnings ask for a reason, losses for the id of the shard.' },
-] as const
+const KINDS = (['development', 'staging', 'production'] as const).map((value) => ({
+  value,
+  label: copy.environment.kinds[value],
+  hint: copy.environment.kindHints[value],
+}))
 
 export function EnvironmentPage() {
   const settings = useSettings()
   return (
     <SettingsFrame id="environment" ready={!settings.isPending}>
-      <Panel title="Which cluster this is" query={settings}>
+      <Panel title={copy.environment.panel} query={settings}>
         {(data) => <EnvironmentForm key={JSON.stringify(data.environment)} settings={data} />}
       </Panel>
     </SettingsFrame>
@@ -40,17 +41,17 @@ function EnvironmentForm({ settings }: { settings: RouteAnswer<'GET /api/v1/sett
     await call('PUT /api/v1/settings', {
       body: { environment: { ...environment, label: environment.label.trim() }, baseUrl: baseUrl.trim() },
     })
-    toast({ message: 'Environment saved' })
+    toast({ message: copy.environment.saved })
     await Promise.all([
       queries.invalidateQueries({ queryKey: SETTINGS_KEY }),
       queries.invalidateQueries({ queryKey: ME_KEY }),
     ])
   })
   return (
-    <form aria-label="Environment" onSubmit={submit} className="flex max-w-140 flex-col gap-4">
+    <form aria-label={copy.environment.panel} onSubmit={submit} className="flex max-w-140 flex-col gap-4">
       <Field
-        label="Label"
-        hint="Stands on every page and in every plan. At most 24 characters."
+        label={copy.environment.label}
+        hint={copy.environment.labelHint}
         aside={<EnvironmentLabel environment={{ ...environment, label: environment.label || '…' }} />}
         error={error?.field === 'environment.label' ? error.message : undefined}
       >
@@ -66,14 +67,14 @@ function EnvironmentForm({ settings }: { settings: RouteAnswer<'GET /api/v1/sett
         )}
       </Field>
       <RadioGroup
-        label="Kind"
+        label={copy.environment.kind}
         value={environment.kind}
         onChange={(kind) => setEnvironment({ ...environment, kind })}
         options={KINDS.map((kind) => ({ ...kind, disabled: why !== undefined }))}
       />
       <Field
-        label="Address for copied commands"
-        hint="Such as https://console.example.com; left empty, the address that the page was opened by."
+        label={copy.environment.baseUrl}
+        hint={copy.environment.baseUrlHint}
         error={error?.field === 'baseUrl' ? error.message : undefined}
       >
         {(wire) => (
@@ -89,7 +90,7 @@ function EnvironmentForm({ settings }: { settings: RouteAnswer<'GET /api/v1/sett
       </Field>
       <SubmitProblem error={error?.field ? undefined : error} waitSeconds={0} />
       <Button type="submit" kind="primary" className="self-start" busy={busy} why={why}>
-        Save environment
+        {copy.environment.save}
       </Button>
     </form>
   )

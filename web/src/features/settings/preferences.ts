@@ -6,15 +6,16 @@ import { call } from '../../lib/api.ts'
 import { applyAppearance } from '../../lib/appearance.ts'
 import { toast } from '../../ui/toast.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
+import * as copy from './copy.ts'
 
 /**
- * Shows changed preferences at once and keeps them on the server; what it refuses is taken back. What a change leaves out
- * stays as it is there: another tab may have changed it.
+ * Applies changed preferences at once and saves them on the server; a rejected change is reverted. Omitted preferences
+ * are kept, since another tab may have changed them.
  */
 export function useSavePreferences(): (change: PreferencesChange) => void {
   const queries = useQueryClient()
   const { mutate } = useMutation({
-    // One after the other: what was chosen last is what stays.
+    // In sequence, so that the last choice wins.
     scope: { id: 'preferences' },
     mutationFn: (body: PreferencesChange) => call('PUT /api/v1/me/preferences', { body }),
     onMutate: (change) => {
@@ -32,7 +33,7 @@ export function useSavePreferences(): (change: PreferencesChange) => void {
         queries.setQueryData(ME_KEY, before)
         applyAppearance(before.preferences)
       }
-      toast({ message: `Not kept: ${error.message}`, level: 'crit' })
+      toast({ message: copy.settings.notSaved(error.message), level: 'crit' })
     },
   })
   return useCallback((change) => mutate(change), [mutate])

@@ -9,38 +9,33 @@ import { Button } from '../../ui/button.tsx'
 import { Facts } from '../../ui/facts.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { ROLE_SAYS } from '../people/roles.ts'
+import { roles } from '../people/copy.ts'
 import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
 import { PasswordInput } from '../session/password-input.tsx'
 import { ME_KEY } from '../session/session-gate.tsx'
 import { signOut } from '../session/sign-out.ts'
+import * as copy from './copy.ts'
 import { SettingsFrame } from './settings-frame.tsx'
 
 const PASSWORD_MIN = 10
-const SIGNED_IN_BY = {
-  password: 'a password',
-  link: 'a sign-in link',
-  'set-up': 'the set-up code',
-  token: 'an API token',
-} as const
 
 export function ProfilePage() {
   const me = useMe()
   return (
-    <SettingsFrame id="profile" ready actions={<Button onClick={signOut}>Sign out</Button>}>
-      <Panel title="You">
+    <SettingsFrame id="profile" ready actions={<Button onClick={signOut}>{copy.profile.signOut}</Button>}>
+      <Panel title={copy.profile.panel}>
         <Facts
           facts={[
-            ['Name', me.person.name],
-            ['Role', `${me.person.role}: ${ROLE_SAYS[me.person.role]}`],
-            ['Signed in by', SIGNED_IN_BY[me.signedInBy]],
-            ['Added', <Age key="added" at={me.person.createdAt} />],
-            ['Session ends', `${utc(me.endsAt)}, unless something is asked before`],
+            [copy.profile.name, me.person.name],
+            [copy.profile.role, copy.profile.roleText(me.person.role, roles[me.person.role])],
+            [copy.profile.signedInWith, copy.profile.methods[me.signedInBy]],
+            [copy.profile.added, <Age key="added" at={me.person.createdAt} />],
+            [copy.profile.sessionEnds, copy.profile.sessionEnd(utc(me.endsAt))],
           ]}
         />
       </Panel>
       {me.signedInBy !== 'token' && (
-        <Panel title="Password">
+        <Panel title={copy.profile.password}>
           <PasswordChange />
         </Panel>
       )}
@@ -48,7 +43,7 @@ export function ProfilePage() {
   )
 }
 
-/** Who came by a link has none to tell. */
+/** A person who signed in by link has no current password. */
 function PasswordChange() {
   const me = useMe()
   const queries = useQueryClient()
@@ -59,17 +54,17 @@ function PasswordChange() {
     await call('PUT /api/v1/me/password', { body: { current, next } })
     setCurrent('')
     setNext('')
-    toast({ message: 'Password changed. All your other sessions have ended.' })
+    toast({ message: copy.profile.passwordChanged })
     await queries.invalidateQueries({ queryKey: ME_KEY })
   })
   const isCurrentWrong = error?.field === 'current'
   return (
-    <form aria-label="Change password" onSubmit={submit} className="flex max-w-96 flex-col gap-3">
-      {/* Managers want to know whose password it is. */}
+    <form aria-label={copy.profile.changePassword} onSubmit={submit} className="flex max-w-96 flex-col gap-3">
+      {/* Password managers need the name. */}
       <input type="text" name="username" autoComplete="username" value={me.person.name} readOnly hidden />
       {!isByLink && (
         <PasswordInput
-          label="Current password"
+          label={copy.profile.currentPassword}
           autoComplete="current-password"
           value={current}
           onChange={setCurrent}
@@ -77,9 +72,9 @@ function PasswordChange() {
         />
       )}
       <PasswordInput
-        label="New password"
+        label={copy.profile.newPassword}
         autoComplete="new-password"
-        hint={`At least ${PASSWORD_MIN} characters. All other sessions end.`}
+        hint={copy.profile.passwordHint(PASSWORD_MIN)}
         minLength={PASSWORD_MIN}
         value={next}
         onChange={setNext}
@@ -90,9 +85,9 @@ function PasswordChange() {
         kind="primary"
         className="self-start"
         busy={busy}
-        why={waitSeconds > 0 ? `Wait ${waitSeconds} s` : undefined}
+        why={waitSeconds > 0 ? copy.profile.wait(waitSeconds) : undefined}
       >
-        {isByLink ? 'Set password' : 'Change password'}
+        {isByLink ? copy.profile.setPassword : copy.profile.changePassword}
       </Button>
     </form>
   )

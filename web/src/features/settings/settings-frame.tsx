@@ -3,14 +3,15 @@ import type { ReactNode } from 'react'
 import { routes } from '../../lib/routes.ts'
 import { Page } from '../../ui/page.tsx'
 import { PathTabs } from '../../ui/tabs.tsx'
+import * as copy from './copy.ts'
 
 const TABS = [
-  { href: routes.setting('profile'), label: 'Profile' },
-  { href: routes.setting('appearance'), label: 'Appearance' },
-  { href: routes.setting('tokens'), label: 'API tokens' },
-  { href: routes.setting('people'), label: 'People' },
-  { href: routes.setting('environment'), label: 'Environment' },
-  { href: routes.setting('about'), label: 'About' },
+  { href: routes.setting('profile'), label: copy.settings.tabs.profile },
+  { href: routes.setting('appearance'), label: copy.settings.tabs.appearance },
+  { href: routes.setting('tokens'), label: copy.settings.tabs.tokens },
+  { href: routes.setting('people'), label: copy.settings.tabs.people },
+  { href: routes.setting('environment'), label: copy.settings.tabs.environment },
+  { href: routes.setting('about'), label: copy.settings.tabs.about },
 ]
 
 type SettingsFrameProps = {
@@ -26,11 +27,11 @@ export function SettingsFrame({ id, ready, actions, children }: SettingsFramePro
     <Page
       id={`settings-${id}`}
       title={label}
-      where="Settings"
+      where={copy.settings.title}
       ready={ready}
-      crumbs={[{ href: routes.settings(), label: 'Settings' }]}
+      crumbs={[{ href: routes.settings(), label: copy.settings.title }]}
       actions={actions}
-      tabs={<PathTabs label="Settings" tabs={TABS} />}
+      tabs={<PathTabs label={copy.settings.title} tabs={TABS} />}
     >
       {children}
     </Page>

@@ -1,21 +1,23 @@
 'use client'
+import * as libCopy from '../../lib/copy.ts'
 import { type LiveValue, resumeLive, retryLive, useLive, useLiveStatus } from '../../lib/live.ts'
 import { missingText } from '../../lib/missing.ts'
 import { may, useMe } from '../../lib/session.ts'
 import { Age } from '../../ui/age.tsx'
 import { Banner } from '../../ui/banner.tsx'
 import { Button } from '../../ui/button.tsx'
+import * as copy from './copy.ts'
 
-const NAMED_AT_MOST = 3
+const NAMED_MAX = 3
 
-const NOBODY_KNOWN = { missing: [], nodes: 0 }
-const silenceOf = ({ missing, counts }: LiveValue<'summary'>) => ({ missing, nodes: counts.nodes })
+const NONE_MISSING = { missing: [], nodes: 0 }
+const missingOf = ({ missing, counts }: LiveValue<'summary'>) => ({ missing, nodes: counts.nodes })
 
-/** What holds for the whole page: a cut connection, a pause, a role that only reads, nodes that are silent. */
+/** Conditions of the whole page: disconnected, paused, read-only role, nodes without response. */
 export function Banners() {
   const me = useMe()
   const { link, paused } = useLiveStatus()
-  const { missing, nodes } = useLive('summary', silenceOf).data ?? NOBODY_KNOWN
+  const { missing, nodes } = useLive('summary', missingOf).data ?? NONE_MISSING
   const isReader = !may(me, 'operator')
   if (link.state !== 'offline' && !paused && !isReader && missing.length === 0) return null
   return (
@@ -23,42 +25,43 @@ export function Banners() {
       {link.state === 'offline' && (
         <Banner
           level="crit"
-          title="Disconnected from the control plane"
+          title={libCopy.session.disconnected}
           actions={
             <Button icon="refresh" onClick={retryLive}>
-              Try now
+              {copy.banners.reconnect}
             </Button>
           }
         >
-          You see the last that was told. Nothing can be changed until it is back. Cut{' '}
-          <Age at={new Date(link.since).toISOString()} className="text-text" />.
+          {copy.banners.lastKnown} <Age at={new Date(link.since).toISOString()} className="text-text" />.{' '}
+          {copy.banners.disconnected}
         </Banner>
       )}
       {paused && link.state !== 'offline' && (
         <Banner
           level="info"
-          title="Paused"
+          title={copy.banners.paused}
           actions={
             <Button icon="play" onClick={resumeLive}>
-              Resume
+              {copy.banners.resume}
             </Button>
           }
         >
-          Values stand still here and are collected on.
+          {copy.banners.pausedHint}
         </Banner>
       )}
       {missing.length > 0 && (
         <Banner level="warn" title={missingText(missing, nodes)}>
           {missing
-            .slice(0, NAMED_AT_MOST)
+            .slice(0, NAMED_MAX)
             .map(({ source, message }) => `${source} (${message})`)
             .join(', ')}
-          {missing.length > NAMED_AT_MOST ? ', …' : '.'} Their values are missing below.
+          {missing.length > NAMED_MAX ? ', …' : '.'}
+          {copy.banners.missing}
         </Banner>
       )}
       {isReader && (
-        <Banner level="info" title="Read only">
-          You are signed in as a viewer: everything can be seen, nothing changed.
+        <Banner level="info" title={copy.banners.readOnly}>
+          {copy.banners.readOnlyHint}
         </Banner>
       )}
     </div>

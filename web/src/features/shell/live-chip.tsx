@@ -6,11 +6,12 @@ import { useKey } from '../../lib/keys.ts'
 import { lastSeenAt, pauseLive, resumeLive, useLiveStatus } from '../../lib/live.ts'
 import { useNow } from '../../ui/clock.ts'
 import { Popover } from '../../ui/popover.tsx'
+import * as copy from './copy.ts'
 import { chipOf, type LiveState } from './live-state.ts'
 
 const LivePanel = lazy(() => import('./live-panel.tsx'))
 
-const LOOKS: Record<LiveState, { readonly icon: IconName; readonly colour: string }> = {
+const STYLES: Record<LiveState, { readonly icon: IconName; readonly colour: string }> = {
   live: { icon: 'dot', colour: 'text-ok' },
   delayed: { icon: 'clock', colour: 'text-warn' },
   stale: { icon: 'hourglass', colour: 'text-crit' },
@@ -19,16 +20,16 @@ const LOOKS: Record<LiveState, { readonly icon: IconName; readonly colour: strin
   polling: { icon: 'refresh', colour: 'text-info' },
 }
 
-/** How fresh everything on the screen is; what it opens says who was heard when. */
+/** The freshness of the page; it opens details about sources. */
 export function LiveChip() {
   const status = useLiveStatus()
   const now = useNow()
-  const { state, says } = chipOf(status, lastSeenAt(), now)
-  const look = LOOKS[state]
-  useKey('p', () => (status.paused ? resumeLive() : pauseLive()), 'Pause or resume live values')
+  const { state, text } = chipOf(status, lastSeenAt(), now)
+  const style = STYLES[state]
+  useKey('p', () => (status.paused ? resumeLive() : pauseLive()), copy.keys.pause)
   return (
     <Popover
-      label="Live values"
+      label={copy.live.title}
       trigger={(wire) => (
         <button
           type="button"
@@ -36,13 +37,13 @@ export function LiveChip() {
           data-live={state}
           className="inline-flex h-control min-w-6 items-center gap-1.5 whitespace-nowrap rounded-control px-2 text-small text-text-2 tabular-nums hover:bg-sunken sm:min-w-27"
         >
-          <Icon name={look.icon} size={14} className={look.colour} />
-          <span className={clsx((state === 'live' || state === 'polling') && 'max-sm:sr-only')}>{says}</span>
+          <Icon name={style.icon} size={14} className={style.colour} />
+          <span className={clsx((state === 'live' || state === 'polling') && 'max-sm:sr-only')}>{text}</span>
         </button>
       )}
     >
       <Suspense fallback={null}>
-        <LivePanel status={status} says={says} />
+        <LivePanel status={status} title={text} />
       </Suspense>
     </Popover>
   )

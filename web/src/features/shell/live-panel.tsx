@@ -3,25 +3,24 @@ import { counted, duration } from '../../lib/format.ts'
 import { type LiveStatus, lastSeenAt, pauseLive, resumeLive, retryLive, useLive } from '../../lib/live.ts'
 import { Age } from '../../ui/age.tsx'
 import { Button } from '../../ui/button.tsx'
+import * as copy from './copy.ts'
 
-/** Who was heard when, who is silent, and what can be done about it. */
-export default function LivePanel({ status, says }: { readonly status: LiveStatus; readonly says: string }) {
+/** Ages of the sources, sources without response, and actions. */
+export default function LivePanel({ status, title }: { readonly status: LiveStatus; readonly title: string }) {
   const summary = useLive('summary').data
-  const heard = lastSeenAt()
+  const seenAt = lastSeenAt()
   return (
     <div className="flex flex-col gap-3">
-      <h2 className="text-section">{says}</h2>
+      <h2 className="text-section">{title}</h2>
       <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
-        <dt className="text-text-2">Control plane</dt>
-        <dd>{heard > 0 ? <Age at={new Date(heard).toISOString()} suffix=" ago, heard" /> : 'not heard yet'}</dd>
-        <dt className="text-text-2">Picture of the cluster</dt>
-        <dd>{summary ? <Age at={summary.at} /> : 'not read yet'}</dd>
+        <dt className="text-text-2">{copy.livePanel.controlPlane}</dt>
+        <dd>{seenAt > 0 ? <Age at={new Date(seenAt).toISOString()} /> : copy.livePanel.noMessage}</dd>
+        <dt className="text-text-2">{copy.livePanel.cluster}</dt>
+        <dd>{summary ? <Age at={summary.at} /> : copy.livePanel.notLoaded}</dd>
         {summary && (
           <>
-            <dt className="text-text-2">Nodes that answer</dt>
-            <dd>
-              {summary.counts.nodesAnswering} of {counted(summary.counts.nodes, 'node')}
-            </dd>
+            <dt className="text-text-2">{copy.livePanel.responding}</dt>
+            <dd>{copy.livePanel.respondingOf(summary.counts.nodesAnswering, counted(summary.counts.nodes, 'node'))}</dd>
           </>
         )}
       </dl>
@@ -38,23 +37,22 @@ export default function LivePanel({ status, says }: { readonly status: LiveStatu
       <div className="flex flex-wrap gap-2">
         {status.paused ? (
           <Button kind="primary" icon="play" onClick={resumeLive}>
-            Resume
+            {copy.livePanel.resume}
           </Button>
         ) : (
           <Button icon="pause" onClick={pauseLive}>
-            Pause
+            {copy.livePanel.pause}
           </Button>
         )}
         <Button icon="refresh" onClick={retryLive}>
-          Reconnect
+          {copy.livePanel.reconnect}
         </Button>
       </div>
-      <p className="text-small text-text-3">
-        Ages count from when a value was told, by the clock of this browser. A pause stops the drawing; values are
-        collected on.
-      </p>
+      <p className="text-small text-text-3">{copy.livePanel.hint}</p>
       {status.link.state === 'offline' && (
-        <p className="text-small text-text-2">Disconnected for {duration(Date.now() - status.link.since)}.</p>
+        <p className="text-small text-text-2">
+          {copy.livePanel.disconnectedFor(duration(Date.now() - status.link.since))}
+        </p>
       )}
     </div>
   )

@@ -1,10 +1,11 @@
-/** What the live chip says, of how the connection is and when it was heard. */
-import { count, duration } from '../../lib/format.ts'
+/** State and text of the live chip. Pure. */
+import { duration } from '../../lib/format.ts'
 import type { LiveStatus } from '../../lib/live.ts'
+import * as copy from './copy.ts'
 
 export type LiveState = 'live' | 'delayed' | 'stale' | 'offline' | 'paused' | 'polling'
 
-/** A quiet cluster is heard at each ping, every 5 s: only what is older is late. */
+/** An idle channel has a ping every 5 s; only older values are late. */
 const LIVE_MS = 6_000
 const DELAYED_MS = 15_000
 
@@ -12,21 +13,20 @@ export function chipOf(
   { link, paused, waiting }: LiveStatus,
   seenAt: number,
   now: number,
-): { readonly state: LiveState; readonly says: string } {
+): { readonly state: LiveState; readonly text: string } {
   if (link.state === 'offline') {
     const left = Math.max(0, link.retryAt - now)
     return {
       state: 'offline',
-      says: left > 0 ? `Disconnected, retrying in ${Math.ceil(left / 1_000)} s` : 'Disconnected, retrying',
+      text: left > 0 ? copy.live.retryingIn(Math.ceil(left / 1_000)) : copy.live.retrying,
     }
   }
-  if (link.state === 'ended') return { state: 'offline', says: 'Signed out' }
-  if (paused)
-    return { state: 'paused', says: `Paused, ${waiting === 1 ? '1 change' : `${count(waiting)} changes`} waiting` }
-  if (link.state === 'connecting') return { state: 'delayed', says: 'Connecting' }
+  if (link.state === 'ended') return { state: 'offline', text: copy.live.signedOut }
+  if (paused) return { state: 'paused', text: copy.live.paused(waiting) }
+  if (link.state === 'connecting') return { state: 'delayed', text: copy.live.connecting }
   const age = Math.max(0, now - seenAt)
-  if (link.state === 'polling') return { state: 'polling', says: `Polling ${duration(age)}` }
-  if (age <= LIVE_MS) return { state: 'live', says: `Live ${(age / 1_000).toFixed(1)} s` }
-  if (age <= DELAYED_MS) return { state: 'delayed', says: `Delayed ${Math.round(age / 1_000)} s` }
-  return { state: 'stale', says: `Stale ${Math.round(age / 1_000)} s` }
+  if (link.state === 'polling') return { state: 'polling', text: copy.live.polling(duration(age)) }
+  if (age <= LIVE_MS) return { state: 'live', text: copy.live.live((age / 1_000).toFixed(1)) }
+  if (age <= DELAYED_MS) return { state: 'delayed', text: copy.live.delayed(Math.round(age / 1_000)) }
+  return { state: 'stale', text: copy.live.stale(Math.round(age / 1_000)) }
 }

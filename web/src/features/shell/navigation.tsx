@@ -5,26 +5,27 @@ import { Icon } from '../../icons/icon.tsx'
 import { usePath } from '../../lib/address.tsx'
 import { useKey } from '../../lib/keys.ts'
 import { navigate } from '../../lib/navigate.ts'
+import * as copy from './copy.ts'
 import { isUnder, MAIN_PAGES, MORE_PAGES, type PageLink } from './pages.ts'
 
 type NavigationProps = {
-  /** With words at every width: in the menu of small windows. */
-  readonly words?: boolean
-  readonly onGo?: () => void
+  /** Shows labels at every width, for the menu of small windows. */
+  readonly withLabels?: boolean
+  readonly onNavigate?: () => void
 }
 
-/** The pages: words beside icons where there is room, icons with tooltips in between, behind a menu on phones. */
-export const Navigation = memo(function Navigation({ words = false, onGo }: NavigationProps) {
+/** Links to the pages: icons with labels, icons with tooltips in narrower windows, a menu on phones. */
+export const Navigation = memo(function Navigation({ withLabels = false, onNavigate }: NavigationProps) {
   return (
-    <nav aria-label="Pages" className="flex flex-col gap-1 p-2">
-      <List pages={MAIN_PAGES} words={words} {...(onGo ? { onGo } : {})} />
+    <nav aria-label={copy.shell.navigation} className="flex flex-col gap-1 p-2">
+      <List pages={MAIN_PAGES} withLabels={withLabels} {...(onNavigate ? { onNavigate } : {})} />
       <hr className="my-2 border-line" />
-      <List pages={MORE_PAGES} words={words} {...(onGo ? { onGo } : {})} />
+      <List pages={MORE_PAGES} withLabels={withLabels} {...(onNavigate ? { onNavigate } : {})} />
     </nav>
   )
 })
 
-function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLink[] }) {
+function List({ pages, withLabels, onNavigate }: NavigationProps & { pages: readonly PageLink[] }) {
   const path = usePath()
   return (
     <ul className="flex flex-col gap-0.5">
@@ -35,8 +36,8 @@ function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLi
             <a
               href={page.href}
               aria-current={isHere ? 'page' : undefined}
-              data-tip={words ? undefined : page.label}
-              {...(onGo ? { onClick: onGo } : {})}
+              data-tip={withLabels ? undefined : page.label}
+              {...(onNavigate ? { onClick: onNavigate } : {})}
               className={clsx(
                 'flex h-9 items-center gap-3 rounded-control px-3 font-medium text-table pointer-coarse:h-11',
                 isHere
@@ -45,7 +46,7 @@ function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLi
               )}
             >
               <Icon name={page.icon} />
-              <span className={words ? '' : 'max-lg:sr-only'}>{page.label}</span>
+              <span className={withLabels ? '' : 'max-lg:sr-only'}>{page.label}</span>
             </a>
           </li>
         )
@@ -54,12 +55,12 @@ function List({ pages, words, onGo }: NavigationProps & { pages: readonly PageLi
   )
 }
 
-/** `g` and a letter for each page that has one. */
+/** Registers `g` and a letter for each page that has one. */
 export function PageKeys() {
   return [...MAIN_PAGES, ...MORE_PAGES].flatMap((page) => (page.key ? <PageKey key={page.href} page={page} /> : []))
 }
 
 function PageKey({ page }: { page: PageLink }) {
-  useKey(`g ${page.key}`, () => navigate(page.href), `Go to ${page.label}`)
+  useKey(`g ${page.key}`, () => navigate(page.href), copy.keys.goTo(page.label))
   return null
 }

@@ -1,6 +1,6 @@
 import { distance } from 'fastest-levenshtein'
 
-/** The names most like one that does not exist, nearest first: for "did you mean". */
+/** Known names by similarity to an unknown one, nearest first. */
 export function nearest(wanted: string, known: readonly string[]): string[] {
   const text = wanted.toLowerCase()
   return known

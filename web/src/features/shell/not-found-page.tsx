@@ -3,22 +3,23 @@ import { usePathname } from 'next/navigation'
 import { Link } from '../../ui/link.tsx'
 import { Page } from '../../ui/page.tsx'
 import { EmptyState } from '../../ui/panel.tsx'
+import * as copy from './copy.ts'
 import { nearest } from './nearest.ts'
 import { LINKED_PAGES } from './pages.ts'
 
-const SHOWN = 4
+const SHOWN_MAX = 4
 
-/** What was looked for, and the pages whose addresses are nearest to it. */
+/** The page of an unknown URL, with similar pages. */
 export function NotFoundPage() {
   const path = usePathname()
   const near = nearest(
     path,
     LINKED_PAGES.map(({ href }) => href),
-  ).slice(0, SHOWN)
+  ).slice(0, SHOWN_MAX)
   return (
-    <Page id="not-found" title="There is no such page" ready>
+    <Page id="not-found" title={copy.notFound.title} ready>
       <div className="flex flex-col gap-3 rounded-panel border border-line bg-surface p-4">
-        <EmptyState text={`Nothing stands at ${path}. Perhaps you look for one of these:`} />
+        <EmptyState text={copy.notFound.text(path)} />
         <ul className="flex flex-col gap-2">
           {near.map((href) => (
             <li key={href}>

@@ -1,8 +1,7 @@
 'use client'
 /**
- * The page of the address. The first one is written by the server, with its first data; each later one is drawn here,
- * from code that was fetched while nothing else was to do: what a page shows comes from the query cache, so nothing needs
- * to be asked before it stands.
+ * The current page. The server renders the first one with its data; later ones are rendered here, from code preloaded in
+ * idle time. Pages read the query cache, so no request is needed before they are shown.
  */
 import clsx from 'clsx'
 import { useSelectedLayoutSegments } from 'next/navigation'
@@ -24,19 +23,19 @@ import { useIsHydrated } from '../../ui/first-paint.ts'
 import { PageFailed } from './page-failed.tsx'
 import { KNOWN_PAGES, pageAt, paramsOf, preload } from './pages.ts'
 
-/** Pages that the server draws with their data. Others are drawn in the browser, once they have asked for theirs. */
-const DRAWN_BY_SERVER = new Set([routes.overview(), routes.shards()])
+/** Pages that the server renders with data. Others are rendered in the browser once their data is loaded. */
+const RENDERED_BY_SERVER = new Set([routes.overview(), routes.shards()])
 
-/** Fetched when the browser has nothing to do: where people go first. */
+/** Preloaded in idle time: the most likely next pages. */
 const LIKELY = [routes.overview(), routes.shards(), routes.shard('any')]
 
 /**
- * Where people come back to all the time: these stay in the document, hidden and at rest, so that going there is showing
- * what stands and bringing it up to date. They hold no dialog that could come back with them.
+ * Frequent pages stay in the document, hidden and suspended, so that returning only shows and updates them. They contain
+ * no dialog that could reappear.
  */
 const KEPT = [routes.overview(), routes.shards()]
 
-/** Drawn again when the address changes, not with the frame around it. */
+/** Rendered again when the URL changes, not with the frame around it. */
 export const Outlet = memo(function Outlet({ children }: { readonly children: ReactNode }) {
   const path = usePath()
   const served = `/${useSelectedLayoutSegments().map(decodeURIComponent).join('/')}`
@@ -45,14 +44,14 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
   useEffect(() => listenForLinks(KNOWN_PAGES), [])
   useEffect(() => inIdleTime(LIKELY.map((likely) => () => void preload(likely))), [])
   useArrival(path)
-  if (!isHydrated && !DRAWN_BY_SERVER.has(path)) return <NotYet />
+  if (!isHydrated && !RENDERED_BY_SERVER.has(path)) return <Loading />
   const shown = kept.includes(path) ? kept : [...kept, path]
   return (
     <div className="grid grow grid-cols-[minmax(0,1fr)]">
       {shown.map((one) => {
         const known = decodeURIComponent(one) === served ? undefined : pageAt(one)
         return (
-          <Kept key={one} path={one} isSeen={one === path}>
+          <Kept key={one} path={one} isVisible={one === path}>
             <PageBoundary>{known ? <known.Drawn {...paramsOf(known, one)} /> : children}</PageBoundary>
           </Kept>
         )
@@ -61,63 +60,62 @@ export const Outlet = memo(function Outlet({ children }: { readonly children: Re
   )
 })
 
-/** Whether a page stands in the document. */
+/** Whether a page is in the document. */
 export function isDrawn(path: string): boolean {
   return document.querySelector(`[data-kept="${CSS.escape(path)}"] > main`) !== null
 }
 
-type KeptProps = { readonly path: string; readonly isSeen: boolean; readonly children: ReactNode }
+type KeptProps = { readonly path: string; readonly isVisible: boolean; readonly children: ReactNode }
 
 /**
- * A page in its place. React hides one that stays by taking its boxes away, and the browser then makes them anew each
- * time it is shown; with `content-visibility` it keeps them, and they are as hidden: from view, focus, search and
- * readers. All lie in one cell, so that their width is that of the page that is seen; hidden ones have no height, so
- * that no click meets them.
+ * The container of a page. React hides an inactive page by removing its boxes, which the browser then lays out again each
+ * time it is shown. `content-visibility` keeps them while hiding the page from view, focus, search and screen readers. All
+ * pages share one grid cell, so that they have the width of the visible page; hidden ones have no height and take no clicks.
  */
-function Kept({ path, isSeen, children }: KeptProps) {
+function Kept({ path, isVisible, children }: KeptProps) {
   const holder = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
     const element = holder.current
-    if (!element || isSeen || !CSS.supports('content-visibility', 'hidden')) return
+    if (!element || isVisible || !CSS.supports('content-visibility', 'hidden')) return
     const keepBoxes = () => {
       for (const page of element.children) if (page instanceof HTMLElement) page.style.removeProperty('display')
     }
     keepBoxes()
-    // A page that is drawn ahead comes later.
+    // A prerendered page is added later.
     const observer = new MutationObserver(keepBoxes)
     observer.observe(element, { childList: true })
     return () => observer.disconnect()
-  }, [isSeen])
+  }, [isVisible])
   return (
     <div
       ref={holder}
       data-kept={path}
       className={clsx(
         'col-start-1 row-start-1 min-w-0',
-        !isSeen && 'self-start [contain-intrinsic-size:0] [content-visibility:hidden]',
+        !isVisible && 'self-start [contain-intrinsic-size:0] [content-visibility:hidden]',
       )}
     >
-      <Activity mode={isSeen ? 'visible' : 'hidden'}>{children}</Activity>
+      <Activity mode={isVisible ? 'visible' : 'hidden'}>{children}</Activity>
     </div>
   )
 }
 
-/** The pages that stay: those that were seen, and all of them once there is time to draw them ahead. */
+/** The kept pages: visited ones, and all once idle time allows to prerender them. */
 function useKept(path: string): readonly string[] {
   const [kept, setKept] = useState<readonly string[]>([])
   if (KEPT.includes(path) && !kept.includes(path)) setKept([...kept, path])
   useEffect(() => {
     const keep = (one: string) => setKept((had) => (had.includes(one) ? had : [...had, one]))
-    // Not before its code is there: a page that was drawn without it stays failed, also for who goes there later.
-    const drawAhead = async (one: string) => {
+    // Only after its code is loaded: a page whose code failed to load stays failed.
+    const prerender = async (one: string) => {
       if (await preload(one)) startTransition(() => keep(one))
     }
-    return inIdleTime(KEPT.map((one) => () => void drawAhead(one)))
+    return inIdleTime(KEPT.map((one) => () => void prerender(one)))
   }, [])
   return kept
 }
 
-function NotYet() {
+function Loading() {
   return (
     <main id="content" data-page="start" data-ready="false">
       <title>Vacancy</title>
@@ -125,7 +123,7 @@ function NotYet() {
   )
 }
 
-/** A page that was gone to begins at its top and has the focus: its title is read. */
+/** After navigation the page is scrolled to the top and focused, so that its title is read. */
 function useArrival(path: string): void {
   const before = useRef(path)
   useEffect(() => {
@@ -137,7 +135,7 @@ function useArrival(path: string): void {
   }, [path])
 }
 
-/** One at a time, so that none of them is felt. */
+/** Runs tasks one at a time in idle time. */
 function inIdleTime([act, ...later]: readonly (() => void)[]): () => void {
   if (act === undefined) return () => {}
   let stopLater = () => {}
@@ -159,10 +157,10 @@ function inIdleTime([act, ...later]: readonly (() => void)[]): () => void {
   }
 }
 
-/** Safari tells no idle time. */
+/** Safari has no `requestIdleCallback`. */
 const WITHOUT_IDLE_MS = 1_000
 
-/** Panels catch their own faults; this is for a page as a whole, and for code that cannot be fetched. */
+/** Errors of a whole page, or of loading its code; panels handle their own errors. */
 class PageBoundary extends Component<{ readonly children: ReactNode }, { error: Error | undefined }> {
   override state: { error: Error | undefined } = { error: undefined }
 
@@ -173,7 +171,7 @@ class PageBoundary extends Component<{ readonly children: ReactNode }, { error: 
   override render() {
     const { error } = this.state
     if (error === undefined) return this.props.children
-    // What failed to load stays failed until the page is loaded anew, perhaps from a newer control plane.
+    // Failed code stays failed until a reload, perhaps from a newer control plane.
     return <PageFailed error={error} reset={() => location.reload()} />
   }
 }

@@ -5,7 +5,7 @@ import { KNOWN_PAGES, pageAt, paramsOf } from './pages.ts'
 
 const APP = path.join(import.meta.dirname, '../../app/(console)')
 
-test('the shell draws every page that the server knows', () => {
+test('the shell has every page of the server', () => {
   const folders = globSync('**/page.tsx', { cwd: APP }).map((file) => `/${path.dirname(file)}`.replace(/^\/\.$/, '/'))
   const paths = folders.map((folder) => folder.replaceAll(/\[\w+\]/g, 'a%20b'))
 
@@ -13,7 +13,7 @@ test('the shell draws every page that the server knows', () => {
   expect(paths.filter((one) => KNOWN_PAGES.resolve(one) === undefined)).toEqual([])
 })
 
-test('an address gives its parts to the page, as they were before they stood in an address', () => {
+test('path parameters are decoded', () => {
   const partsOf = (one: string) => {
     const page = pageAt(one)
     return page && paramsOf(page, one)
@@ -25,7 +25,7 @@ test('an address gives its parts to the page, as they were before they stood in 
   expect(pageAt('/snapshots/compare')).not.toBe(pageAt('/snapshots/other'))
 })
 
-test('sections lead on to their first page, and everything else is left to the browser', () => {
+test('sections redirect to their first page, other paths are left to the browser', () => {
   expect(KNOWN_PAGES.resolve('/registry')).toBe('/registry/services')
   expect(KNOWN_PAGES.resolve('/settings')).toBe('/settings/profile')
   for (const other of ['/sign-in', '/api/v1/me', '/docs', '/shards/s3/nothing', '/shards/', '/nothing'])

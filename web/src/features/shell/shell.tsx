@@ -1,5 +1,5 @@
 'use client'
-/** The frame around every page: who, where, how fresh, and ways to everywhere (docs/design/control-plane.md#shell). */
+/** The frame around every page: session, environment, freshness and navigation (docs/design/control-plane.md#shell). */
 import { type QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Icon } from '../../icons/icon.tsx'
@@ -20,16 +20,17 @@ import { ToastHost } from '../../ui/toast.tsx'
 import { TooltipHost } from '../../ui/tooltip.tsx'
 import { OperationsButton, OperationsTray } from '../operations/operations-tray.tsx'
 import { PlanHost } from '../operations/plan-host.tsx'
-import { keepTyped, takeTyped } from '../palette/typed-ahead.ts'
+import { bufferTyped, takeTyped } from '../palette/typed-ahead.ts'
 import { knowMe, SessionGate } from '../session/session-gate.tsx'
 import { signOut } from '../session/sign-out.ts'
 import { Banners } from './banners.tsx'
+import * as copy from './copy.ts'
 import { EnvironmentLabel } from './environment-label.tsx'
 import { LiveChip } from './live-chip.tsx'
 import { Navigation, PageKeys } from './navigation.tsx'
 import { isDrawn, Outlet } from './outlet.tsx'
 
-/** Of the page that is seen: others may stand in the document, hidden. */
+/** The filter of the visible page; others may be in the document, hidden. */
 const FILTER_BOX = '#content [data-filter-box] input'
 
 const loadPalette = () => import('../palette/palette.tsx')
@@ -37,7 +38,7 @@ const Palette = lazy(loadPalette)
 const KeyHelp = lazy(() => import('../help/key-help.tsx'))
 
 type ShellProps = {
-  /** With it the server draws the page; without it the browser asks for all of it. */
+  /** Data for rendering on the server; without it the browser fetches everything. */
   readonly first: FirstData | undefined
   readonly children: ReactNode
 }
@@ -45,7 +46,7 @@ type ShellProps = {
 export function Shell({ first, children }: ShellProps) {
   const [queries] = useState(() => startingFrom(first))
   return (
-    <FirstPaintContext value={first ?? NOTHING_DRAWN}>
+    <FirstPaintContext value={first ?? NOT_RENDERED}>
       <QueryClientProvider client={queries}>
         <AddressProvider isDrawn={isDrawn}>
           <Announcements />
@@ -60,9 +61,9 @@ export function Shell({ first, children }: ShellProps) {
   )
 }
 
-const NOTHING_DRAWN = { at: 0, isNarrow: false }
+const NOT_RENDERED = { at: 0, isNarrow: false }
 
-/** The server draws from these answers, and the browser goes on with them. */
+/** The server renders from these responses, and the browser continues with them. */
 function startingFrom(first: FirstData | undefined): QueryClient {
   const queries = createQueries()
   if (!first) return queries
@@ -83,23 +84,23 @@ function Frame({ queries, children }: { queries: QueryClient; children: ReactNod
   }
   const close = () => show(undefined)
   const showPalette = () => {
-    keepTyped(close)
+    bufferTyped(close)
     loadPalette().catch(takeTyped)
     setLayer('palette')
   }
   useEffect(() => startLive(queries), [queries])
   useEffect(() => listenForKeys(), [])
   useEffect(() => () => void takeTyped(), [])
-  useKey('mod+k', () => (layer === 'palette' ? close() : showPalette()), 'Search, or run a command')
-  useKey('?', () => show('help'), 'Show these keys')
-  useKey('/', () => document.querySelector<HTMLElement>(FILTER_BOX)?.focus(), 'Filter this page')
-  useKey('[', () => nextTab(-1), 'Previous tab')
-  useKey(']', () => nextTab(1), 'Next tab')
+  useKey('mod+k', () => (layer === 'palette' ? close() : showPalette()), copy.shell.search)
+  useKey('?', () => show('help'), copy.keys.shortcuts)
+  useKey('/', () => document.querySelector<HTMLElement>(FILTER_BOX)?.focus(), copy.keys.filter)
+  useKey('[', () => nextTab(-1), copy.keys.previousTab)
+  useKey(']', () => nextTab(1), copy.keys.nextTab)
   const attention = useLive('summary', attentionOf).data ?? 0
-  const isCut = useLiveStatus().link.state === 'offline'
+  const isDisconnected = useLiveStatus().link.state === 'offline'
   return (
     <AttentionContext value={attention}>
-      <StaleContext value={isCut}>
+      <StaleContext value={isDisconnected}>
         <PageKeys />
         <SkipLinks />
         <Header onPalette={showPalette} onHelp={() => show('help')} onMenu={() => show('menu')} />
@@ -120,8 +121,8 @@ function Frame({ queries, children }: { queries: QueryClient; children: ReactNod
           {layer === 'palette' && <Palette onClose={close} />}
           {layer === 'help' && <KeyHelp onClose={close} />}
         </Suspense>
-        <Drawer open={layer === 'menu'} onClose={close} title="Pages">
-          <Navigation words onGo={close} />
+        <Drawer open={layer === 'menu'} onClose={close} title={copy.shell.navigation}>
+          <Navigation withLabels onNavigate={close} />
         </Drawer>
       </StaleContext>
     </AttentionContext>
@@ -134,18 +135,24 @@ function Header({ onPalette, onHelp, onMenu }: HeaderProps) {
   const me = useMe()
   return (
     <header data-no-print="" className="sticky top-0 z-30 flex h-12 items-center gap-2 border-line border-b bg-bg px-3">
-      <IconButton label="Menu" icon="menu" className="md:hidden" onClick={onMenu} onPointerEnter={preloadDialog} />
+      <IconButton
+        label={copy.shell.menu}
+        icon="menu"
+        className="md:hidden"
+        onClick={onMenu}
+        onPointerEnter={preloadDialog}
+      />
       <a href={routes.overview()} className="flex items-center gap-2 rounded-control px-1.5 font-semibold text-section">
         <span className="inline-flex size-6 items-center justify-center rounded-[5px] bg-accent text-on-accent">
           <Icon name="key" size={14} />
         </span>
-        <span className="max-sm:sr-only">Vacancy</span>
+        <span className="max-sm:sr-only">{copy.product}</span>
       </a>
       <EnvironmentLabel environment={me.environment} />
       <button
         type="button"
         aria-haspopup="dialog"
-        aria-label="Search or run a command"
+        aria-label={copy.shell.search}
         aria-keyshortcuts="Control+K Meta+K"
         onClick={onPalette}
         onPointerEnter={loadPalette}
@@ -153,21 +160,25 @@ function Header({ onPalette, onHelp, onMenu }: HeaderProps) {
         className="mx-auto inline-flex h-control min-w-control items-center gap-2 rounded-control border-line-strong px-2 text-small text-text-3 hover:bg-sunken md:w-90 md:border md:bg-surface md:px-3"
       >
         <Icon name="search" size={14} />
-        <span className="max-md:sr-only">Search or run a command</span>
-        <kbd className="ms-auto font-sans max-md:hidden">Ctrl K</kbd>
+        <span className="max-md:sr-only">{copy.shell.search}</span>
+        <kbd className="ms-auto font-sans max-md:hidden">{copy.shell.searchKey}</kbd>
       </button>
       <LiveChip />
       <OperationsButton />
-      <IconButton label="Keys" icon="question" onClick={onHelp} className="max-sm:hidden" />
+      <IconButton label={copy.shell.shortcuts} icon="question" onClick={onHelp} className="max-sm:hidden" />
       <Menu
-        label={`Signed in as ${me.person.name}, ${me.person.role}`}
+        label={copy.shell.signedInAs(me.person.name, me.person.role)}
         icon="person"
         items={[
-          { label: `${me.person.name} · ${me.person.role}`, icon: 'person', href: routes.setting('profile') },
-          { label: 'Appearance', icon: 'settings', href: routes.setting('appearance') },
-          { label: 'Keys', icon: 'question', onSelect: onHelp },
+          {
+            label: copy.shell.account(me.person.name, me.person.role),
+            icon: 'person',
+            href: routes.setting('profile'),
+          },
+          { label: copy.shell.appearance, icon: 'settings', href: routes.setting('appearance') },
+          { label: copy.shell.shortcuts, icon: 'question', onSelect: onHelp },
           'line',
-          { label: 'Sign out', icon: 'external', onSelect: signOut },
+          { label: copy.shell.signOut, icon: 'external', onSelect: signOut },
         ]}
       />
     </header>
@@ -176,24 +187,24 @@ function Header({ onPalette, onHelp, onMenu }: HeaderProps) {
 
 function SkipLinks() {
   const skip = (selector: string) => () => document.querySelector<HTMLElement>(selector)?.focus()
-  const look =
+  const styles =
     'sr-only focus-visible:not-sr-only focus-visible:fixed focus-visible:start-3 focus-visible:top-2 focus-visible:z-50 focus-visible:rounded-control focus-visible:bg-overlay focus-visible:px-3 focus-visible:py-2'
   return (
     <div data-no-print="">
-      <button type="button" className={look} onClick={skip('#content')}>
-        To content
+      <button type="button" className={styles} onClick={skip('#content')}>
+        {copy.shell.skipToContent}
       </button>
-      <button type="button" className={look} onClick={skip(FILTER_BOX)}>
-        To filters
+      <button type="button" className={styles} onClick={skip(FILTER_BOX)}>
+        {copy.shell.skipToFilters}
       </button>
-      <button type="button" className={look} onClick={skip('#operations')}>
-        To operations
+      <button type="button" className={styles} onClick={skip('#operations')}>
+        {copy.shell.skipToOperations}
       </button>
     </div>
   )
 }
 
-/** Always in the page: a region that comes together with its text is not read. */
+/** Always rendered: screen readers ignore a region that is added together with its text. */
 function Announcements() {
   return (
     <>

@@ -15,23 +15,24 @@ import { Panel } from '../../ui/panel.tsx'
 import { Select } from '../../ui/select.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
-import { OnceShown } from '../people/once-shown.tsx'
-import { TOKEN_SAYS } from '../people/roles.ts'
+import { tokenRoles } from '../people/copy.ts'
+import { ShownOnce } from '../people/shown-once.tsx'
 import { SubmitProblem, useSubmit } from '../session/password-form.tsx'
 import { SettingsFrame } from '../settings/settings-frame.tsx'
+import * as copy from './copy.ts'
 
 const TOKENS_KEY = ['tokens'] as const
 const ROLES: readonly TokenRole[] = ['monitoring', 'client', 'admin']
 const DAY_MS = 86_400_000
-const LASTS = [
-  { value: '30', label: '30 days' },
-  { value: '90', label: '90 days' },
-  { value: '365', label: 'a year' },
-  { value: '', label: 'until it is revoked' },
+const LIFETIMES = [
+  { value: '30', label: copy.tokens.days30 },
+  { value: '90', label: copy.tokens.days90 },
+  { value: '365', label: copy.tokens.year },
+  { value: '', label: copy.tokens.noExpiry },
 ]
 
 type Layer =
-  | { readonly kind: 'make' }
+  | { readonly kind: 'create' }
   | { readonly kind: 'value'; readonly name: string; readonly value: string }
   | { readonly kind: 'revoke'; readonly token: TokenView }
 
@@ -45,41 +46,46 @@ export function TokensPage() {
   })
   const [layer, setLayer] = useState<Layer>()
   const close = () => setLayer(undefined)
-  const makeButton = (
+  const createButton = (
     <Button
       kind="primary"
       icon="plus"
       why={why}
-      onClick={() => setLayer({ kind: 'make' })}
+      onClick={() => setLayer({ kind: 'create' })}
       onPointerEnter={preloadDialog}
     >
-      Make token
+      {copy.tokens.create}
     </Button>
   )
   return (
-    <SettingsFrame id="tokens" ready={!isAdmin || !tokens.isPending} actions={makeButton}>
+    <SettingsFrame id="tokens" ready={!isAdmin || !tokens.isPending} actions={createButton}>
       <Panel
-        title="Tokens of programs"
+        title={copy.tokens.title}
         query={tokens}
         flush
         isEmpty={(data) => data.tokens.length === 0}
         empty={{
-          text: 'No program has a token yet. Programs send one as bearer token with each call of the API.',
+          text: copy.tokens.empty,
           code: `curl -H "authorization: Bearer $TOKEN" ${typeof location === 'undefined' ? '' : location.origin}/api/v1/summary`,
         }}
-        {...(isAdmin ? {} : { denied: 'Needs the admin role: tokens are made and revoked by admins.' })}
+        {...(isAdmin ? {} : { denied: copy.tokens.denied })}
       >
         {(data) => (
           <TokenTable tokens={data.tokens} why={why} onRevoke={(token) => setLayer({ kind: 'revoke', token })} />
         )}
       </Panel>
-      {layer?.kind === 'make' && (
-        <MakeToken onClose={close} onMade={(name, value) => setLayer({ kind: 'value', name, value })} />
+      {layer?.kind === 'create' && (
+        <CreateToken onClose={close} onCreated={(name, value) => setLayer({ kind: 'value', name, value })} />
       )}
       {layer?.kind === 'value' && (
-        <OnceShown title={`Token ${layer.name}`} label="Token" value={layer.value} onClose={close}>
-          Put it where the program reads its secrets. The control plane keeps only its hash.
-        </OnceShown>
+        <ShownOnce
+          title={copy.tokens.valueTitle(layer.name)}
+          label={copy.tokens.value}
+          value={layer.value}
+          onClose={close}
+        >
+          {copy.tokens.valueHint}
+        </ShownOnce>
       )}
       {layer?.kind === 'revoke' && <RevokeToken token={layer.token} onClose={close} />}
     </SettingsFrame>
@@ -97,7 +103,7 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
   const columns: Column<TokenView>[] = [
     {
       id: 'name',
-      header: 'Name',
+      header: copy.tokens.name,
       rowHeader: true,
       compare: (a, b) => a.name.localeCompare(b.name),
       cell: (token) => (
@@ -109,13 +115,13 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
     },
     {
       id: 'role',
-      header: 'Role',
+      header: copy.tokens.role,
       compare: (a, b) => ROLES.indexOf(a.role) - ROLES.indexOf(b.role),
       cell: ({ role }) => role,
     },
     {
       id: 'used',
-      header: 'Last used',
+      header: copy.tokens.lastUsed,
       rank: 2,
       cell: (token) => (
         <>
@@ -125,54 +131,54 @@ function TokenTable({ tokens, why, onRevoke }: TokenTableProps) {
     },
     {
       id: 'expires',
-      header: 'Expires',
+      header: copy.tokens.expires,
       rank: 3,
       cell: (token) =>
-        token.expiresAt ? utc(token.expiresAt).split(',')[0] : <span className="text-text-3">never</span>,
+        token.expiresAt ? utc(token.expiresAt).split(',')[0] : <span className="text-text-3">{copy.tokens.never}</span>,
     },
     {
-      id: 'made',
-      header: 'Made',
+      id: 'created',
+      header: copy.tokens.created,
       rank: 4,
       compare: (a, b) => a.createdAt.localeCompare(b.createdAt),
       cell: (token) => (
         <>
-          <Age at={token.createdAt} /> by {token.createdBy}
+          <Age at={token.createdAt} /> {copy.tokens.by(token.createdBy)}
         </>
       ),
     },
     {
       id: 'actions',
-      header: 'Actions',
+      header: copy.tokens.actions,
       end: true,
       cell: (token) =>
         token.revokedAt ? null : (
           <Button kind="quiet" why={why} onClick={() => onRevoke(token)}>
-            Revoke… <span className="sr-only">{token.name}</span>
+            {copy.revoke.dialog} <span className="sr-only">{token.name}</span>
           </Button>
         ),
     },
   ]
   return (
     <Table
-      label="Tokens"
+      label={copy.tokens.table}
       rows={tokens}
       columns={columns}
       rowKey={(token) => token.id}
-      sort={{ column: 'made', down: true }}
+      sort={{ column: 'created', down: true }}
     />
   )
 }
 
 function TokenState({ token, now }: { token: TokenView; now: number }) {
-  if (token.revokedAt) return <Badge level="unk">revoked</Badge>
-  if (token.expiresAt && Date.parse(token.expiresAt) <= now) return <Badge level="warn">expired</Badge>
+  if (token.revokedAt) return <Badge level="unk">{copy.tokens.revoked}</Badge>
+  if (token.expiresAt && Date.parse(token.expiresAt) <= now) return <Badge level="warn">{copy.tokens.expired}</Badge>
   return null
 }
 
-type MakeTokenProps = { readonly onClose: () => void; readonly onMade: (name: string, value: string) => void }
+type CreateTokenProps = { readonly onClose: () => void; readonly onCreated: (name: string, value: string) => void }
 
-function MakeToken({ onClose, onMade }: MakeTokenProps) {
+function CreateToken({ onClose, onCreated }: CreateTokenProps) {
   const queries = useQueryClient()
   const [name, setName] = useState('')
   const [role, setRole] = useState<TokenRole>('monitoring')
@@ -181,27 +187,27 @@ function MakeToken({ onClose, onMade }: MakeTokenProps) {
     const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
     const answer = await call('POST /api/v1/tokens', { body: { name: name.trim(), role, expiresAt } })
     await queries.invalidateQueries({ queryKey: TOKENS_KEY })
-    onMade(answer.token.name, answer.value)
+    onCreated(answer.token.name, answer.value)
   })
   return (
     <Dialog
       open
       keep
-      title="Make token"
+      title={copy.tokens.create}
       onClose={onClose}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form="make-token" kind="primary" busy={busy}>
-            Make token {name.trim()}
+          <Button onClick={onClose}>{copy.tokens.cancel}</Button>
+          <Button type="submit" form="create-token" kind="primary" busy={busy}>
+            {copy.tokens.createNamed(name.trim())}
           </Button>
         </>
       }
     >
-      <form id="make-token" aria-label="Make token" onSubmit={submit} className="flex flex-col gap-4">
+      <form id="create-token" aria-label={copy.tokens.create} onSubmit={submit} className="flex flex-col gap-4">
         <Field
-          label="Name"
-          hint="Which program it is for. Whoever has the value can sign in to the console with it, too."
+          label={copy.tokens.name}
+          hint={copy.tokens.nameHint}
           error={error?.field === 'name' ? error.message : undefined}
         >
           {(wire) => (
@@ -216,14 +222,14 @@ function MakeToken({ onClose, onMade }: MakeTokenProps) {
           )}
         </Field>
         <RadioGroup
-          label="Role"
+          label={copy.tokens.role}
           value={role}
           onChange={setRole}
-          options={ROLES.map((value) => ({ value, label: value, hint: TOKEN_SAYS[value] }))}
+          options={ROLES.map((value) => ({ value, label: value, hint: tokenRoles[value] }))}
         />
-        <Field label="Lasts">
+        <Field label={copy.tokens.expiresIn}>
           {(wire) => (
-            <Select {...wire} value={days} onChange={(event) => setDays(event.target.value)} options={LASTS} />
+            <Select {...wire} value={days} onChange={(event) => setDays(event.target.value)} options={LIFETIMES} />
           )}
         </Field>
         <SubmitProblem error={error?.field === 'name' ? undefined : error} waitSeconds={0} />
@@ -237,7 +243,7 @@ function RevokeToken({ token, onClose }: { token: TokenView; onClose: () => void
   const revoke = useMutation({
     mutationFn: () => call('DELETE /api/v1/tokens/{id}', { params: { id: token.id } }),
     onSuccess: () => {
-      toast({ message: `${token.name} is revoked` })
+      toast({ message: copy.revoke.done(token.name) })
       onClose()
     },
     onSettled: () => queries.invalidateQueries({ queryKey: TOKENS_KEY }),
@@ -245,26 +251,26 @@ function RevokeToken({ token, onClose }: { token: TokenView; onClose: () => void
   return (
     <Dialog
       open
-      title={`Revoke token ${token.name}`}
+      title={copy.revoke.title(token.name)}
       onClose={onClose}
       footer={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          <Button onClick={onClose}>{copy.tokens.cancel}</Button>
           <Button kind="danger" busy={revoke.isPending} onClick={() => revoke.mutate()}>
-            Revoke {token.name}
+            {copy.revoke.confirm(token.name)}
           </Button>
         </>
       }
     >
       <p className="prose">
-        Whoever uses it is refused at once, and this cannot be taken back.{' '}
+        {copy.revoke.effect}{' '}
         {token.lastUsedAt ? (
           <>
-            Last used <Age at={token.lastUsedAt} className="text-text" />
-            {token.lastUsedFrom && ` from ${token.lastUsedFrom}`}.
+            {copy.revoke.lastUsed} <Age at={token.lastUsedAt} className="text-text" />
+            {token.lastUsedFrom && copy.revoke.from(token.lastUsedFrom)}.
           </>
         ) : (
-          'It was never used.'
+          copy.revoke.neverUsed
         )}
       </p>
       {revoke.error && (

@@ -4,8 +4,9 @@ import { Button } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/copy-button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field, Input } from '../../ui/field.tsx'
+import * as copy from './copy.ts'
 
-type OnceShownProps = {
+type ShownOnceProps = {
   readonly title: string
   readonly label: string
   readonly value: string
@@ -13,8 +14,8 @@ type OnceShownProps = {
   readonly onClose: () => void
 }
 
-/** A secret that is in this answer and nowhere else: shown until it is put away, never again. */
-export function OnceShown({ title, label, value, children, onClose }: OnceShownProps) {
+/** A secret that the server returned once: shown until the dialog is closed, and never again. */
+export function ShownOnce({ title, label, value, children, onClose }: ShownOnceProps) {
   return (
     <Dialog
       open
@@ -23,13 +24,13 @@ export function OnceShown({ title, label, value, children, onClose }: OnceShownP
       onClose={onClose}
       footer={
         <Button kind="primary" onClick={onClose}>
-          Done, it is kept
+          {copy.shownOnce.done}
         </Button>
       }
     >
       <div className="flex flex-col gap-3">
         <p className="prose text-text-2">{children}</p>
-        <Field label={label} hint="Shown only now: it cannot be read again.">
+        <Field label={label} hint={copy.shownOnce.hint}>
           {(wire) => (
             <div className="flex gap-1">
               <Input
@@ -41,7 +42,7 @@ export function OnceShown({ title, label, value, children, onClose }: OnceShownP
                 data-secret=""
                 onFocus={(event) => event.target.select()}
               />
-              <CopyButton text={value} label={`Copy ${label.toLowerCase()}`} />
+              <CopyButton text={value} label={copy.shownOnce.copy(label)} />
             </div>
           )}
         </Field>

@@ -1,0 +1,32 @@
+/** Texts of the command palette. */
+
+export const palette = {
+  title: 'Commands',
+  label: 'Search or run a command',
+  placeholder: 'Page, shard, or “transfer s3 n2” …',
+  results: 'Results',
+  empty: 'No results. Search for properties in the playground.',
+  escape: 'Esc',
+}
+
+export const groups = {
+  recent: 'Recent',
+  pages: 'Pages',
+  shards: 'Shards and nodes',
+  actions: 'Actions',
+  views: 'Views',
+  queries: 'Saved queries',
+  imports: 'Imports',
+}
+
+export const actions = {
+  opensPlan: 'opens a plan',
+  transfer: (shard: string, node: string) => `Transfer leadership of ${shard} to ${node}`,
+  promote: (node: string, shard: string) => `Promote ${node} of ${shard}`,
+  demote: (node: string, shard: string) => `Demote ${node} of ${shard}`,
+  pause: 'Pause live updates',
+  resume: 'Resume live updates',
+  theme: (theme: string) => `Theme: ${theme}`,
+  themes: { system: 'system', light: 'light', dark: 'dark', contrast: 'high contrast' },
+  signOut: 'Sign out',
+}

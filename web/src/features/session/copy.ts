@@ -1,0 +1,56 @@
+/** Texts of signing in and of the end of a session. */
+
+export const signIn = {
+  title: 'Sign in',
+  setUpTitle: 'Set up the console',
+  windowTitle: (isSetUp: boolean) => `${isSetUp ? 'Set up' : 'Sign in'} · Vacancy`,
+  name: 'Name',
+  password: 'Password',
+  submit: 'Sign in',
+  submitIn: (seconds: number) => `Sign in (in ${seconds} s)`,
+  wait: (seconds: number) => `Wait ${seconds} s`,
+  tooManyAttempts: 'Too many attempts. Wait a moment, then try again.',
+  usePassword: 'Use name and password instead',
+  useToken: 'Use a console token instead',
+  linkForm: 'Sign in by link',
+  linkHint: 'You opened a sign-in link. It works once.',
+  linkSubmit: 'Sign in with this link',
+  tokenForm: 'Sign in with a token',
+  token: 'Console token',
+  tokenName: 'token',
+  tokenHint: 'An API token. You get its permissions, and the session ends when the token is revoked or expires.',
+}
+
+export const setUp = {
+  form: 'Set up',
+  lead: 'There are no accounts yet. The first person becomes an admin and adds the others.',
+  code: 'Setup code',
+  codeHint: 'The control plane printed it at start.',
+  name: 'Your name',
+  nameHint: 'Letters, digits and . _ @ -',
+  passwordHint: (characters: number) => `At least ${characters} characters.`,
+  submit: 'Create the first admin',
+}
+
+export const passwordInput = {
+  password: 'password',
+  show: (what: string) => `Show ${what}`,
+  hide: (what: string) => `Hide ${what}`,
+  capsLock: 'Caps lock is on',
+}
+
+export const ended = {
+  title: 'Your session has ended',
+  announcement: 'Your session has ended. Sign in again to continue.',
+  hint: 'Sign in to continue. The page and everything you typed are kept.',
+  elsewhere: 'Signed in elsewhere',
+  elsewhereHint: 'With a sign-in link, open it in another tab, then continue here.',
+  elsewhereSubmit: 'I signed in in another tab',
+}
+
+export const ending = {
+  title: 'Your session ends soon',
+  announcement: 'Your session ends in two minutes.',
+  text: (seconds: number) => `You've been inactive. You'll be signed out in ${seconds} s.`,
+  stay: 'Stay signed in',
+}

@@ -1,0 +1,90 @@
+/** Texts of the settings pages. */
+
+export const settings = {
+  title: 'Settings',
+  tabs: {
+    profile: 'Profile',
+    appearance: 'Appearance',
+    tokens: 'API tokens',
+    people: 'People',
+    environment: 'Environment',
+    about: 'About',
+  },
+  notSaved: (reason: string) => `Not saved: ${reason}`,
+}
+
+export const profile = {
+  signOut: 'Sign out',
+  panel: 'Profile',
+  name: 'Name',
+  role: 'Role',
+  roleText: (role: string, permissions: string) => `${role}: ${permissions}`,
+  signedInWith: 'Signed in with',
+  methods: {
+    password: 'a password',
+    link: 'a sign-in link',
+    'set-up': 'the setup code',
+    token: 'an API token',
+  },
+  added: 'Added',
+  sessionEnds: 'Session ends',
+  sessionEnd: (time: string) => `${time}, extended by activity`,
+  password: 'Password',
+  changePassword: 'Change password',
+  setPassword: 'Set password',
+  currentPassword: 'Current password',
+  newPassword: 'New password',
+  passwordHint: (characters: number) => `At least ${characters} characters. Your other sessions will be signed out.`,
+  passwordChanged: 'Password changed. Your other sessions were signed out.',
+  wait: (seconds: number) => `Wait ${seconds} s`,
+}
+
+export const appearance = {
+  panel: 'Display',
+  theme: 'Theme',
+  themes: { system: 'System', light: 'Light', dark: 'Dark', contrast: 'High contrast' },
+  contrastHint: 'Black and white, light or dark as in the system.',
+  density: 'Density',
+  densities: { comfortable: 'Comfortable', compact: 'Compact', dense: 'Dense' },
+  rowHeight: (pixels: number) => `${pixels} px rows`,
+  keyboard: 'Keyboard',
+  keys: 'Single-key shortcuts',
+  keysHint: 'For example g s for shards and p to pause. They never fire while you type.',
+}
+
+export const environment = {
+  panel: 'Environment',
+  label: 'Label',
+  labelHint: 'Shown on every page and in every plan. At most 24 characters.',
+  kind: 'Kind',
+  kinds: { development: 'Development', staging: 'Staging', production: 'Production' },
+  kindHints: {
+    development: 'Plans require no reason and no typed confirmation.',
+    staging: 'Plans require the same confirmation as in production.',
+    production: 'Warnings require a reason. Plans that lose data or redundancy require the shard ID.',
+  },
+  baseUrl: 'Base URL of copied commands',
+  baseUrlHint: 'For example https://console.example.com. Leave empty to use the URL of the page.',
+  save: 'Save environment',
+  saved: 'Environment saved',
+}
+
+export const about = {
+  panel: 'This control plane',
+  copy: 'Copy',
+  version: 'Version',
+  started: 'Started',
+  database: 'Database',
+  databases: { sqlite: 'SQLite, in the data directory', postgresql: 'PostgreSQL' },
+  registry: 'Registry',
+  noRegistry: 'none: the configuration lists the nodes',
+  resolver: 'Resolver',
+  none: 'none',
+  nodes: 'Nodes',
+  api: 'API',
+  apiReference: 'API reference',
+  help: 'Help',
+  helpKey: 'shows the keyboard shortcuts of a page.',
+  auditLog: 'Audit log',
+  auditHint: 'lists who changed what.',
+}

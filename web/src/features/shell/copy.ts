@@ -1,0 +1,98 @@
+/** Texts of the frame around every page. */
+import { count } from '../../lib/format.ts'
+
+export const product = 'Vacancy'
+
+/** Names of pages in the navigation and the palette. */
+export const pages = {
+  overview: 'Overview',
+  shards: 'Shards',
+  playground: 'Playground',
+  imports: 'Imports',
+  newImport: 'New import',
+  snapshots: 'Snapshots',
+  operations: 'Operations',
+  audit: 'Audit',
+  registry: 'Registry',
+  services: 'Registry: services',
+  codecs: 'Registry: codec list',
+  resolver: 'Registry: resolver',
+  settings: 'Settings',
+  profile: 'Settings: profile',
+  appearance: 'Settings: appearance',
+  tokens: 'Settings: API tokens',
+  people: 'Settings: people',
+  environment: 'Settings: environment',
+  about: 'Settings: about',
+}
+
+export const shell = {
+  navigation: 'Pages',
+  menu: 'Menu',
+  search: 'Search or run a command',
+  searchKey: 'Ctrl K',
+  shortcuts: 'Keyboard shortcuts',
+  signedInAs: (name: string, role: string) => `Signed in as ${name}, ${role}`,
+  account: (name: string, role: string) => `${name} · ${role}`,
+  appearance: 'Appearance',
+  signOut: 'Sign out',
+  skipToContent: 'Skip to content',
+  skipToFilters: 'Skip to filters',
+  skipToOperations: 'Skip to operations',
+}
+
+/** What keyboard shortcuts do. */
+export const keys = {
+  shortcuts: 'Show keyboard shortcuts',
+  filter: 'Filter this page',
+  previousTab: 'Previous tab',
+  nextTab: 'Next tab',
+  goTo: (page: string) => `Go to ${page}`,
+  pause: 'Pause or resume live updates',
+}
+
+export const banners = {
+  lastKnown: 'Showing the last known state from',
+  disconnected: 'Actions are disabled until the connection is back.',
+  reconnect: 'Reconnect now',
+  paused: 'Paused',
+  pausedHint: 'Values on this page are frozen. Changes are applied when you resume.',
+  resume: 'Resume',
+  missing: ' Their values are missing below.',
+  readOnly: 'Read only',
+  readOnlyHint: 'You are signed in as a viewer. You can view everything but change nothing.',
+}
+
+export const live = {
+  title: 'Live updates',
+  retryingIn: (seconds: number) => `Disconnected, retrying in ${seconds} s`,
+  retrying: 'Disconnected, retrying',
+  signedOut: 'Signed out',
+  paused: (changes: number) => `Paused, ${changes === 1 ? '1 change' : `${count(changes)} changes`} waiting`,
+  connecting: 'Connecting',
+  polling: (age: string) => `Polling ${age}`,
+  live: (seconds: string) => `Live ${seconds} s`,
+  delayed: (seconds: number) => `Delayed ${seconds} s`,
+  stale: (seconds: number) => `Stale ${seconds} s`,
+}
+
+export const failed = 'This page failed'
+
+export const notFound = {
+  title: 'Page not found',
+  text: (path: string) => `There is no page at ${path}. Similar pages:`,
+}
+
+export const livePanel = {
+  controlPlane: 'Control plane',
+  noMessage: 'no message yet',
+  cluster: 'Cluster state',
+  notLoaded: 'not loaded yet',
+  responding: 'Responding nodes',
+  respondingOf: (responding: number, nodes: string) => `${responding} of ${nodes}`,
+  resume: 'Resume',
+  pause: 'Pause',
+  reconnect: 'Reconnect',
+  hint: 'Ages count from the time of the report, by the clock of this browser. Pausing freezes the display; changes are still received.',
+  disconnectedFor: (time: string) => `Disconnected for ${time}.`,
+}

@@ -1,0 +1,41 @@
+/** Texts of API tokens. */
+
+export const tokens = {
+  title: 'API tokens',
+  create: 'Create token',
+  createNamed: (name: string) => `Create token ${name}`,
+  empty: 'No tokens yet. Programs send a token as bearer token with each API request.',
+  denied: 'Needs the admin role to view and manage tokens.',
+  cancel: 'Cancel',
+  valueTitle: (name: string) => `Token ${name}`,
+  value: 'Token',
+  valueHint: 'Store it where the program reads its secrets. The control plane keeps only a hash.',
+  table: 'Tokens',
+  name: 'Name',
+  nameHint: 'The program it is for. Anyone with the value can also sign in to the console with it.',
+  role: 'Role',
+  lastUsed: 'Last used',
+  expires: 'Expires',
+  never: 'never',
+  created: 'Created',
+  by: (name: string) => `by ${name}`,
+  actions: 'Actions',
+  expiresIn: 'Expires in',
+  days30: '30 days',
+  days90: '90 days',
+  year: '1 year',
+  noExpiry: 'No expiry',
+  revoked: 'revoked',
+  expired: 'expired',
+}
+
+export const revoke = {
+  dialog: 'Revoke…',
+  title: (name: string) => `Revoke token ${name}`,
+  confirm: (name: string) => `Revoke ${name}`,
+  done: (name: string) => `${name} revoked`,
+  effect: 'Programs that use it lose access immediately. This cannot be undone.',
+  lastUsed: 'Last used',
+  from: (address: string) => ` from ${address}`,
+  neverUsed: 'Never used.',
+}
