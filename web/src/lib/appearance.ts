@@ -4,7 +4,7 @@ import type { Preferences } from '@vacancy/shared/contract'
 export type Appearance = Pick<Preferences, 'theme' | 'density'>
 
 export const APPEARANCE_COOKIE = 'vacancy-look'
-const THEMES = ['system', 'light', 'dark', 'contrast'] as const satisfies readonly Appearance['theme'][]
+export const THEMES = ['system', 'light', 'dark', 'contrast'] as const satisfies readonly Appearance['theme'][]
 const DENSITIES = ['comfortable', 'compact', 'dense'] as const satisfies readonly Appearance['density'][]
 
 const COOKIE_SECONDS = 400 * 86_400

@@ -19,5 +19,5 @@ export function attentionLead(summary: Pick<Summary, 'at' | 'attention' | 'count
   const [last] = summary.events
   if (!last) return health
   const ago = age(Math.max(0, Date.parse(summary.at) - Date.parse(last.at)))
-  return copy.attention.lastChange(health, ago, last.says)
+  return copy.attention.lastChange(health, ago, last.message)
 }

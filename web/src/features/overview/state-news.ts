@@ -11,7 +11,7 @@ export function stateNews(before: ReadonlyMap<string, string>, shards: readonly 
   const changed = shards.filter((shard) => before.has(shard.id) && before.get(shard.id) !== shard.state)
   const [one] = changed
   if (!one) return ''
-  return changed.length === 1 ? `${one.id}: ${one.says}` : copy.overview.shardsChanged(changed.length)
+  return changed.length === 1 ? `${one.id}: ${one.message}` : copy.overview.shardsChanged(changed.length)
 }
 
 export function useStateNews(shards: readonly ShardBrief[] | undefined): void {
