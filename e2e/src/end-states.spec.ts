@@ -235,7 +235,7 @@ test('a follower with another state is shown within seconds, is no target, and i
   await simulation.act('diverge', { shard: 's6', node })
 
   await expect(member).toHaveAttribute('data-state', 'different-data')
-  await expect(member).toContainText(/Different data: another state than n\d at index [\d,]+/)
+  await expect(member).toContainText(/Different data: its state differs from n\d at index [\d,]+/)
   await page.goto(`/shards/s6?plan=transfer:s6:${node}`)
   const check = page.getByRole('dialog').locator('[data-check="same-data"]')
   await expect(check).toHaveAttribute('data-level', 'block')

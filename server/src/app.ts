@@ -28,15 +28,15 @@ const SWEEP_MS = 3_600_000
 export type ControlPlane = {
   /** `http://host:port` of the listener. */
   readonly url: string
-  /** Under which browsers come: the base address, or the listener's. */
+  /** The address that browsers use: the base address, or the listener's. */
   readonly origin: string
   readonly people: {
     /** The code of a new set-up link, while there is no person. */
     readonly setUpCode: () => Promise<string | undefined>
-    /** A one-time sign-in code; with a role, the person is added if there is none of that name. */
+    /** A one-time sign-in code. With a role, a person with an unknown name is added. */
     readonly signInCode: (name: string, create?: PersonRole) => Promise<string>
   }
-  /** Reads the certificate again. @throws VacancyError invalid_tls, and the one before stays in force */
+  /** Reloads the certificate. @throws VacancyError invalid_tls; the previous one stays in use */
   readonly reload: () => void
   readonly stop: () => Promise<void>
 }
@@ -49,13 +49,13 @@ type ControlPlaneOptions = {
   readonly isProduction: boolean
 }
 
-/** What is open, and how to close it, the last first. */
+/** Close functions of everything that is open; run in reverse order. */
 type Closers = (() => Promise<void>)[]
 
 /**
  * Starts the control plane.
  *
- * @throws VacancyError port_taken, invalid_tls, or what keeps the database from opening
+ * @throws VacancyError port_taken, invalid_tls, or the reason why the database cannot be opened
  */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const closers: Closers = []
@@ -91,7 +91,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   const http = httpOptions(options, parts, tls)
   const app = await createHttp(http)
   const endConnections = followConnections(app.server)
-  // The files may have changed since they were first read.
+  // The files may have changed since they were read at the start.
   if (tls !== undefined) setTls(app, tls.material())
   listener.app = app
   const modules: readonly ControlModule[] = [
@@ -128,7 +128,7 @@ async function openControlPlane(options: ControlPlaneOptions, closers: Closers):
   }
 }
 
-/** The listening server, once there is one. */
+/** The listening server, once it exists. */
 type Listener = { app: App | undefined; url: string }
 
 function openListenerTls({ config, log, clock }: ControlPlaneOptions, listener: Listener): TlsStore | undefined {
@@ -175,7 +175,7 @@ function liveUpgrade({ live, access }: Parts, http: HttpOptions): Upgrade {
   }
 }
 
-/** What was started is stopped, also when a later one does not start. */
+/** Started modules are stopped even if a later one fails to start. */
 async function startModules(modules: readonly ControlModule[], closers: Closers): Promise<void> {
   for (const module of modules) {
     await module.start?.()
@@ -195,7 +195,7 @@ async function startSweeping(
       await audit.prune(config.auditKeepDays)
       await playground.sweep()
     } catch (error) {
-      // The next hour does it.
+      // Retried in an hour.
       log.error({ err: error }, 'deleting expired records failed')
     }
   }
@@ -216,7 +216,7 @@ async function listen(app: App, { listenHost, listenPort }: ControlConfig): Prom
   }
 }
 
-/** Takes no more, and finishes what is in flight; what takes longer than the drain time is cut off. */
+/** Stops accepting requests and finishes those in flight; after the drain time, remaining connections are closed. */
 async function closeListener(app: App, endConnections: () => void): Promise<void> {
   const closed = app.close()
   endConnections()

@@ -38,14 +38,14 @@ type Attack = {
   readonly status: number
 }
 
-/** Whatever somebody who is signed in may send to any path. */
+/** Malformed requests of a signed-in person. */
 const ATTACKS: readonly Attack[] = [
   { what: 'half of a JSON value', path: '/api/v1/people', body: '{"name":', status: 400 },
   { what: 'two JSON values', path: '/api/v1/people', body: `${PERSON}${PERSON}`, status: 400 },
   { what: 'JSON in another encoding', path: '/api/v1/people', body: Buffer.from(PERSON, 'utf16le'), status: 400 },
-  { what: 'bytes that are no text', path: '/api/v1/people', body: Buffer.from([0xff, 0xfe, 0x00, 0x80]), status: 400 },
-  { what: 'JSON ten thousand deep', path: '/api/v1/people', body: '['.repeat(10_000), status: 400 },
-  { what: 'a number where a name is', path: '/api/v1/people', body: '{"name":1e999,"role":"viewer"}', status: 400 },
+  { what: 'invalid UTF-8', path: '/api/v1/people', body: Buffer.from([0xff, 0xfe, 0x00, 0x80]), status: 400 },
+  { what: 'JSON with ten thousand levels', path: '/api/v1/people', body: '['.repeat(10_000), status: 400 },
+  { what: 'a number instead of a name', path: '/api/v1/people', body: '{"name":1e999,"role":"viewer"}', status: 400 },
   { what: 'a name of a million letters', path: '/api/v1/people', body: `"${'x'.repeat(1 << 20)}"`, status: 413 },
   {
     what: 'compressed JSON',
@@ -63,9 +63,9 @@ const ATTACKS: readonly Attack[] = [
     body: PERSON,
     status: 415,
   },
-  { what: 'a method that is none of the path', method: 'PUT', path: '/api/v1/people', body: PERSON, status: 404 },
+  { what: 'a method that the path does not have', method: 'PUT', path: '/api/v1/people', body: PERSON, status: 404 },
   {
-    what: 'a path out of the folder',
+    what: 'a path traversal',
     method: 'GET',
     path: '/api/v1/uploads/..%2f..%2fcontrol-plane.sqlite',
     status: 404,
@@ -73,19 +73,24 @@ const ATTACKS: readonly Attack[] = [
   { what: 'a NUL in a path', method: 'GET', path: '/api/v1/uploads/%00', status: 404 },
   { what: 'a broken escape in a path', method: 'GET', path: '/api/v1/uploads/%f', status: 400 },
   { what: 'an id of a thousand letters', method: 'GET', path: `/api/v1/uploads/${'x'.repeat(1_000)}`, status: 414 },
-  { what: 'a file that is none of an import', method: 'GET', path: '/api/v1/imports/x/files/..%2fx', status: 400 },
+  {
+    what: 'a file that does not belong to an import',
+    method: 'GET',
+    path: '/api/v1/imports/x/files/..%2fx',
+    status: 400,
+  },
   { what: 'a snapshot by a path', method: 'GET', path: '/api/v1/snapshots/..%2f..%2flock/download', status: 400 },
   { what: 'a side that is a path', method: 'GET', path: '/api/v1/snapshots/compare?a=../x&b=../y', status: 400 },
   { what: 'a shard with markup', method: 'GET', path: '/api/v1/shards/%3Cscript%3E', status: 404 },
-  { what: 'a number that is none', method: 'GET', path: '/api/v1/audit?limit=1e9', status: 400 },
-  { what: 'the same parameter often', method: 'GET', path: '/api/v1/audit?limit=1&limit=2', status: 400 },
+  { what: 'an invalid number', method: 'GET', path: '/api/v1/audit?limit=1e9', status: 400 },
+  { what: 'a repeated parameter', method: 'GET', path: '/api/v1/audit?limit=1&limit=2', status: 400 },
   {
-    what: 'a time that is none',
+    what: 'an invalid time',
     method: 'GET',
     path: '/api/v1/series?names=queries&from=2026-99-99T00:00:00Z',
     status: 400,
   },
-  { what: 'topics that are none', method: 'GET', path: '/api/v1/poll?topics=../x', status: 400 },
+  { what: 'invalid topics', method: 'GET', path: '/api/v1/poll?topics=../x', status: 400 },
   {
     what: 'a chunk without an offset',
     method: 'PATCH',
@@ -101,14 +106,14 @@ const ATTACKS: readonly Attack[] = [
     status: 400,
   },
   {
-    what: 'a key that is a prototype',
+    what: 'the key __proto__',
     path: '/api/v1/plans',
     body: '{"kind":"__proto__","shard":"constructor"}',
     status: 400,
   },
 ]
 
-test.each(ATTACKS)('$what is refused with what to do', async ({ method = 'POST', path, headers, body, status }) => {
+test.each(ATTACKS)('$what is refused with a hint', async ({ method = 'POST', path, headers, body, status }) => {
   const answer = await fetch(`${plane.url}${path}`, {
     method,
     headers: { ...admin.headers, ...(headers ?? (body === undefined ? {} : JSON_TYPE)) },
@@ -123,28 +128,28 @@ test.each(ATTACKS)('$what is refused with what to do', async ({ method = 'POST',
   expect(JSON.stringify(problem).length).toBeLessThan(1_500)
 })
 
-test('none of that was a fault of ours, and nobody was added', async () => {
+test('none of these requests caused an internal error or added a person', async () => {
   expect(plane.log.filter((line) => JSON.parse(line).level === 'error')).toEqual([])
   expect((await admin.call('GET', '/api/v1/people')).text).not.toContain('eve')
 })
 
 describe('connections', () => {
   test.each([
-    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n', 400, 'no-http'],
+    ['a different protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n', 400, 'no-http'],
     [
       'headers that are too large',
       `GET / HTTP/1.1\r\nx: ${'y'.repeat(HTTP_LIMITS.headerBytesMax)}\r\n\r\n`,
       431,
       'headers-too-large',
     ],
-    ['two lengths', 'POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n', 400, 'no-http'],
+    ['two content-length headers', 'POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n', 400, 'no-http'],
     [
-      'a length and chunks',
+      'content-length and chunked encoding',
       'POST / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
       400,
       'no-http',
     ],
-  ])('%s is answered with a problem and closed', async (_what, bytes, status, code) => {
+  ])('%s gets a problem response, and the connection is closed', async (_what, bytes, status, code) => {
     const answer = await sendBytes(plane.url, bytes)
 
     expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
@@ -152,11 +157,11 @@ describe('connections', () => {
     expect(problem).toMatchObject({ status, code, hint: expect.stringMatching(/.{10}/) })
   })
 
-  test('who never ends the headers is cut off, and others are served meanwhile', async () => {
+  test('a connection that never ends its headers is closed while others are served', async () => {
     const began = performance.now()
     const slow = sendBytes(plane.url, 'GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nx-slow: ')
 
-    expect((await plane.nobody().call('GET', '/health')).status).toBe(200)
+    expect((await plane.anonymous().call('GET', '/health')).status).toBe(200)
     const answer = await slow
 
     expect(answer).toMatch(/^HTTP\/1.1 408 /)
@@ -164,7 +169,7 @@ describe('connections', () => {
     expect(performance.now() - began).toBeGreaterThan(HTTP_LIMITS.headersMs - 1_000)
   }, 45_000)
 
-  test('a body without end is refused at its limit, not read', async () => {
+  test('an endless body is refused at the limit', async () => {
     const socket = await opened()
     let answer = ''
     socket.on('data', (data) => {
@@ -184,7 +189,7 @@ describe('connections', () => {
     socket.destroy()
   })
 
-  test('WebSockets are refused with a problem, and too many tries with how long to wait', async () => {
+  test('WebSockets are refused with a problem, and repeated attempts with retry-after', async () => {
     const other = await startTestControlPlane()
     try {
       const upgrade = (path: string, headers = '') =>
@@ -203,7 +208,7 @@ describe('connections', () => {
 
       expect(problemOf(last)).toMatchObject({ code: 'too-many-tries', hint: expect.stringContaining('Try again') })
       expect(last).toMatch(/\r\nretry-after: \d+\r\n/)
-      expect((await other.nobody().call('GET', '/health')).status).toBe(200)
+      expect((await other.anonymous().call('GET', '/health')).status).toBe(200)
     } finally {
       await other.stop()
     }
@@ -213,7 +218,7 @@ describe('connections', () => {
 describe('uploads', () => {
   const bytes = randomBytes(300_000)
 
-  test('one that is cut off leaves what counts, is no fault of ours, and goes on', async () => {
+  test('an interrupted upload keeps its verified bytes, is not an internal error, and can be resumed', async () => {
     const upload = await beginUpload(admin, 'packages', bytes, '../../../etc/cron.d/evil')
     expect(upload.name).toBe('evil')
     const socket = await opened()
@@ -231,7 +236,7 @@ describe('uploads', () => {
     await until('it arrives', () => existsSync(join(plane.dataDir, 'imports', 'uploads', upload.id)))
     socket.destroy()
 
-    const busy = await until('it is known to be cut off', async () => {
+    const busy = await until('the interruption is noticed', async () => {
       const { status, body } = await sendChunk(plane.url, admin, upload.id, 0, bytes.subarray(0, 10))
       return body.code !== 'upload-busy' && { status, offset: body.offset }
     })
@@ -244,10 +249,10 @@ describe('uploads', () => {
     await admin.call('DELETE', `/api/v1/uploads/${upload.id}`)
   })
 
-  test('one that says it is larger than the disk is refused before a byte is sent', async () => {
+  test('an upload that is larger than the disk is refused before any byte is sent', async () => {
     const body = { name: 'x.csv', kind: 'packages', bytes: 64 * 2 ** 30, fingerprint: 'a'.repeat(64) }
     const answers = [await admin.call('POST', '/api/v1/uploads', body)]
-    // On a disk with room for one there is none for all that may be open.
+    // A disk with space for one upload has none for all that may be open.
     while (answers.at(-1)?.status === 201 && answers.length < 40)
       answers.push(await admin.call('POST', '/api/v1/uploads', body))
 
@@ -258,7 +263,7 @@ describe('uploads', () => {
   })
 })
 
-test('no secret reaches the log, whatever fails', async () => {
+test('no failure writes a secret to the log', async () => {
   const other = await startTestControlPlane({
     config: { nodeAdminToken: 'node-admin-secret', registryToken: 'registry-secret' },
   })
@@ -270,13 +275,13 @@ test('no secret reaches the log, whatever fails', async () => {
     await ada.call('PUT', '/api/v1/me/password', { next: password })
     const { body: made } = await ada.call('POST', '/api/v1/tokens', { name: 'ci', role: 'admin', expiresAt: null })
     const program = callerOf(other.url, { authorization: `Bearer ${made.value}` })
-    await other.nobody().call('POST', '/api/v1/session', { name: 'ada', password: wrong })
-    await other.nobody().call('POST', '/api/v1/session', { name: 'ada', password })
+    await other.anonymous().call('POST', '/api/v1/session', { name: 'ada', password: wrong })
+    await other.anonymous().call('POST', '/api/v1/session', { name: 'ada', password })
     await callerOf(other.url, { authorization: `Bearer ${forged}` }).call('GET', `/api/v1/summary?token=${forged}`)
     await program.call('POST', '/cluster/transfer-leader', { target_node_id: made.value })
     await program.call('POST', '/api/v1/people', `{"name":"${made.value}`)
-    await other.nobody().call('POST', '/api/v1/session/link', { code: link, more: password })
-    // A fault of ours while all of it is shown.
+    await other.anonymous().call('POST', '/api/v1/session/link', { code: link, more: password })
+    // An internal error in a request that carries the secrets.
     await other.spoil(ada.me?.person.id as string)
     expect((await ada.call('GET', '/api/v1/me')).status).toBe(500)
 
@@ -290,7 +295,7 @@ test('no secret reaches the log, whatever fails', async () => {
   }
 })
 
-test('a session that ran out is refused on every door, and the page is told why', async () => {
+test('an expired session is refused by requests and WebSockets, with the reason', async () => {
   const clock = turnableClock(Date.now())
   const other = await startTestControlPlane({ clock })
   try {

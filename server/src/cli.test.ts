@@ -31,11 +31,11 @@ type Started = {
   readonly url: string
   readonly out: () => string
   readonly err: () => string
-  /** The end, with its exit code. */
+  /** Resolves with the exit code. */
   readonly ended: Promise<number | null>
 }
 
-/** Starts it and waits until it serves and has printed the line that is waited for. */
+/** Starts it and waits until it serves and has printed the expected line. */
 async function start(args: readonly string[], until: RegExp): Promise<Started> {
   const child = spawn(process.execPath, [VACANCY, 'control-plane', '--web=false', '--listen-port=0', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -73,7 +73,7 @@ function vacancy(...args: string[]) {
 
 const codeOf = (text: string) => /#code=([\w-]+)/.exec(text)?.[1]
 
-test('--help names every flag and key', () => {
+test('--help lists every flag and key', () => {
   const { status, stdout } = vacancy('control-plane', '--help')
 
   expect(status).toBe(0)
@@ -82,7 +82,7 @@ test('--help names every flag and key', () => {
   expect(vacancy('control-plane', 'link', '--help').stdout).toContain('--person')
 })
 
-test('what is wrong with the configuration is said in one line each, with exit code 64', () => {
+test('configuration errors are printed one per line, with exit code 64', () => {
   const file = join(newFolder(), 'control-plane.yml')
   writeFileSync(file, 'base_url: nowhere\nregistry: somewhere\n')
 
@@ -95,7 +95,7 @@ test('what is wrong with the configuration is said in one line each, with exit c
   expect(secret.stderr).not.toContain('s3cret')
 })
 
-test('the first start prints a set-up link, and a restart keeps whom it made, signed in', async () => {
+test('the first start prints a set-up link, and the admin stays signed in after a restart', async () => {
   const dataDir = newFolder()
   const first = await start(['--data-dir', dataDir], /^set-up: .*\n/m)
   const password = 'correct horse battery'
@@ -118,31 +118,31 @@ test('the first start prints a set-up link, and a restart keeps whom it made, si
   expect(await second.ended).toBe(0)
 })
 
-test('--sign-in prints a link at every start, and `link` makes one beside the running server', async () => {
+test('--sign-in prints a link at every start, and `link` prints one while the server runs', async () => {
   const dataDir = newFolder()
   const plane = await start(['--data-dir', dataDir, '--sign-in', 'ada'], /^sign-in: .*\n/m)
-  const nobody = callerOf(plane.url, {})
+  const anonymous = callerOf(plane.url, {})
 
-  const admin = await nobody.call('POST', '/api/v1/session/link', { code: codeOf(plane.out()) })
+  const admin = await anonymous.call('POST', '/api/v1/session/link', { code: codeOf(plane.out()) })
   expect(admin.body.person).toMatchObject({ name: 'ada', role: 'admin' })
 
   const port = new URL(plane.url).port
   const link = vacancy('control-plane', 'link', '--data-dir', dataDir, '--listen-port', port, '--person', 'ada')
   expect(link.stdout).toMatch(new RegExp(`^${plane.url}/sign-in#code=[\\w-]{43}\n$`))
-  const again = await nobody.call('POST', '/api/v1/session/link', { code: codeOf(link.stdout) })
+  const again = await anonymous.call('POST', '/api/v1/session/link', { code: codeOf(link.stdout) })
   expect(again.status).toBe(200)
 
   const unknown = vacancy('control-plane', 'link', '--data-dir', dataDir, '--person', 'bob')
   expect(unknown.status).toBe(1)
   expect(unknown.stderr).toBe(
-    'vacancy control-plane link: There is nobody named bob. Give --create and a role to add the person.\n',
+    'vacancy control-plane link: There is no person named bob. Give --create and a role to add the person.\n',
   )
   const added = vacancy('control-plane', 'link', '--data-dir', dataDir, '--person', 'bob', '--create', 'viewer')
-  const bob = await nobody.call('POST', '/api/v1/session/link', { code: codeOf(added.stdout) })
+  const bob = await anonymous.call('POST', '/api/v1/session/link', { code: codeOf(added.stdout) })
   expect(bob.body.person).toMatchObject({ name: 'bob', role: 'viewer' })
 })
 
-test('a port that is taken is exit code 69', async () => {
+test('a port in use ends with exit code 69', async () => {
   const plane = await start(['--data-dir', newFolder()], /^set-up: .*\n/m)
   const port = new URL(plane.url).port
 
@@ -152,7 +152,7 @@ test('a port that is taken is exit code 69', async () => {
   expect(stderr).toContain(`Cannot listen on 127.0.0.1:${port}`)
 })
 
-test('a second control plane on the same folder is exit code 65, and after a crash the next one starts', async () => {
+test('a second control plane on the same folder ends with exit code 65; after a crash the next one starts', async () => {
   const dataDir = newFolder()
   const first = await start(['--data-dir', dataDir], /^set-up: .*\n/m)
 
@@ -166,7 +166,7 @@ test('a second control plane on the same folder is exit code 65, and after a cra
   expect((await callerOf(third.url, {}).call('GET', '/ready')).status).toBe(200)
 })
 
-test('SIGHUP takes a new certificate, and keeps the one in force when the files are spoilt', async () => {
+test('SIGHUP loads a new certificate, and keeps the current one when the files are invalid', async () => {
   const folder = newFolder()
   const files = { '--tls-cert': join(folder, 'console.pem'), '--tls-key': join(folder, 'console.key') }
   const make = () =>
@@ -188,20 +188,20 @@ test('SIGHUP takes a new certificate, and keeps the one in force when the files 
 
   expect(make().status).toBe(0)
   plane.child.kill('SIGHUP')
-  const after = await until('the new one is shown', async () => {
+  const after = await until('the new one is served', async () => {
     const now = await fingerprint()
     return now !== before && now
   })
   writeFileSync(files['--tls-key'], 'no key')
   plane.child.kill('SIGHUP')
-  await until('it says so', () => plane.err().includes('holds no private key'))
+  await until('the error is logged', () => plane.err().includes('holds no private key'))
 
   expect(await fingerprint()).toBe(after)
   plane.child.kill('SIGTERM')
   expect(await plane.ended).toBe(0)
 }, 60_000)
 
-test('SIGTERM tells live channels, lets requests in flight finish, and ends with 0', async () => {
+test('SIGTERM notifies live channels, finishes requests in flight, and exits with 0', async () => {
   const plane = await start(['--data-dir', newFolder(), '--sign-in', 'ada'], /^sign-in: .*\n/m)
   const signedIn = await callerOf(plane.url, {}).call('POST', '/api/v1/session/link', { code: codeOf(plane.out()) })
   const admin = personOf(plane.url, signedIn)

@@ -30,7 +30,7 @@ export const controlPlaneCommand = defineCommand({
       type: 'text',
       value: 'NAME',
       summary:
-        'Prints a one-time sign-in link of this person at the start; an admin of this name is made if there is none.',
+        'Prints a one-time sign-in link for this person at the start; creates an admin with this name if there is none.',
     },
   },
   settings: CONTROL_SCHEMA,
@@ -70,14 +70,14 @@ const linkCommand = defineCommand({
   name: 'vacancy control-plane link',
   component: 'CONTROL_PLANE',
   summary:
-    'Prints a one-time sign-in link of somebody: for who forgot the password, or to add an admin. Runs beside the control plane.',
+    'Prints a one-time sign-in link for a person who forgot the password, or for a new admin. Runs beside the control plane.',
   flags: {
     config: CONFIG,
-    person: { type: 'text', value: 'NAME', required: true, summary: 'Whom the link signs in.' },
+    person: { type: 'text', value: 'NAME', required: true, summary: 'Name of the person to sign in.' },
     create: {
       type: 'choice',
       choices: PERSON_ROLES,
-      summary: 'Adds the person with this role if there is none of the name.',
+      summary: 'Role of the person if the name is new.',
     },
   },
   settings: CONTROL_SCHEMA,

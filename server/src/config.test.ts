@@ -13,7 +13,7 @@ const fileOf = (text: string): string => {
 const env = (key: string, text: string) => new Map([[key, { text, at: `VACANCY_${key}`, from: 'env' as const }]])
 const flag = (key: string, text: string) => new Map([[key, { text, at: `--${key}`, from: 'flag' as const }]])
 
-test('everything has a default that is fit for one machine', () => {
+test('the defaults suit one machine', () => {
   const { values } = loadControlConfig({ file: fileOf('') })
 
   expect(values).toMatchObject({
@@ -26,7 +26,7 @@ test('everything has a default that is fit for one machine', () => {
   for (const setting of Object.values(CONTROL_SCHEMA)) expect(setting.summary).toMatch(/\.$/)
 })
 
-test('lists come as sequences of YAML, or with commas between', () => {
+test('lists are YAML sequences or comma-separated', () => {
   const file = fileOf('nodes:\n  - http://10.0.0.1:8080\n  - http://10.0.0.2:8080\ntrust_proxy: [10.0.0.0/8]\n')
 
   expect(loadControlConfig({ file }).values).toMatchObject({
@@ -37,7 +37,7 @@ test('lists come as sequences of YAML, or with commas between', () => {
   expect(loadControlConfig({ file, given }).values.nodes).toEqual(['http://a:1', 'http://b:2'])
 })
 
-test('a secret comes from the file, the environment or a file of its own, and never from the command line', () => {
+test('a secret is read from the configuration file, the environment or a file of its own, never from the command line', () => {
   const secret = fileOf('s3cret\n')
 
   const ofFile = loadControlConfig({ file: fileOf('node_admin_token: abc\n') })
@@ -48,11 +48,11 @@ test('a secret comes from the file, the environment or a file of its own, and ne
   const named = loadControlConfig({ file: fileOf(''), given: flag('node_admin_token', `file:${secret}`) })
   expect(named.values.nodeAdminToken).toBe('s3cret')
   const spoken = () => loadControlConfig({ file: fileOf(''), given: flag('node_admin_token', 's3cret') })
-  expect(spoken).toThrow(/can be read by everybody on this machine; write --node_admin_token file:PATH/)
+  expect(spoken).toThrow(/can be read by every user of this machine; write --node_admin_token file:PATH/)
   expect(spoken).not.toThrow(/s3cret/)
 })
 
-test('DATABASE_URL is heard, and the own variable goes over it', () => {
+test('DATABASE_URL is read, and VACANCY_CONTROL_PLANE_DATABASE_URL overrides it', () => {
   const databaseUrl = 'postgres://u:p@host/one'
 
   expect(loadControlConfig({ file: fileOf(''), databaseUrl }).values.databaseUrl).toBe(databaseUrl)
@@ -71,7 +71,7 @@ test.each([
   ['trust_proxy: [proxy]', 'trust_proxy: proxy is neither an address nor a network'],
   ['trust_proxy: [10.0.0.0/33]', 'trust_proxy: 10.0.0.0/33 is neither'],
   ['database_url: mysql://u:hidden@h/d', 'database_url: must begin with postgres://'],
-  ['tls_cert: /etc/ssl/console.pem', 'tls_cert and tls_key come together'],
+  ['tls_cert: /etc/ssl/console.pem', 'tls_cert and tls_key must be set together'],
   [
     '{tls_cert: a.pem, tls_key: a.key, base_url: "http://a.example"}',
     'base_url: begins with http:// although tls_cert',

@@ -1,4 +1,4 @@
-/** The configuration of the control plane: its keys, and what is checked across them. */
+/** The configuration of the control plane: its keys, and checks across them. */
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -25,45 +25,46 @@ export const CONTROL_SCHEMA = {
   tls_cert: {
     type: 'text',
     default: '',
-    summary: 'Certificate of the listener, PEM, followed by those between it and its authority; with tls_key.',
+    summary: 'Certificate of the listener, PEM, followed by its intermediate certificates; with tls_key.',
   },
-  tls_key: { type: 'text', default: '', summary: 'Its key, PEM without a passphrase.' },
+  tls_key: { type: 'text', default: '', summary: 'Private key of tls_cert, PEM without a passphrase.' },
   hsts_days: {
     type: 'integer',
     default: 180,
     min: 0,
     max: 730,
     unit: 'days',
-    summary: 'With tls_cert: browsers are told to reach its name by https alone for this long; 0 tells them nothing.',
+    summary: 'With tls_cert: how long browsers use only https for its name (HSTS max-age); 0 sends no header.',
   },
   base_url: {
     type: 'text',
     default: '',
-    summary: 'Address under which browsers reach it, such as https://vacancy.example.com, behind a reverse proxy.',
+    summary: 'Public address of the console behind a reverse proxy, such as https://vacancy.example.com.',
   },
   allowed_hosts: {
     type: 'list',
     default: [],
-    summary: 'Further names that browsers may reach it by; other Host headers are refused.',
+    summary: 'Further host names under which it is reached; requests with other Host headers are refused.',
   },
   trust_proxy: {
     type: 'list',
     default: [],
-    summary: 'Addresses or networks of reverse proxies whose X-Forwarded headers are believed.',
+    summary: 'Addresses or networks of reverse proxies whose X-Forwarded headers are trusted.',
   },
-  data_dir: { type: 'text', default: './data/control-plane', summary: 'Folder of its own files; made if absent.' },
+  data_dir: { type: 'text', default: './data/control-plane', summary: 'Folder of its own files; created if absent.' },
   database_url: {
     type: 'text',
     default: '',
     secret: true,
-    summary: 'PostgreSQL, postgres://user:password@host/name, also as DATABASE_URL; else a SQLite file in data_dir.',
+    summary:
+      'PostgreSQL address, postgres://user:password@host/name, also as DATABASE_URL; empty: a SQLite file in data_dir.',
   },
-  registry: { type: 'text', default: '', summary: 'Registry that knows the nodes, http://host:port.' },
-  resolver: { type: 'text', default: '', summary: 'Resolver that knows the hosts of nodes, http://host:port.' },
+  registry: { type: 'text', default: '', summary: 'Registry that lists the nodes, http://host:port.' },
+  resolver: { type: 'text', default: '', summary: 'Resolver of the hosts of nodes, http://host:port.' },
   nodes: {
     type: 'list',
     default: [],
-    summary: 'Nodes to look at beside those of the registry, each http://host:port of its HTTP API.',
+    summary: 'Nodes to poll besides those of the registry, each as http://host:port of its HTTP API.',
   },
   node_api_port: {
     type: 'integer',
@@ -86,13 +87,13 @@ export const CONTROL_SCHEMA = {
   environment: {
     type: 'text',
     default: 'DEVELOPMENT',
-    summary: 'Label shown on every page, until another is chosen in the console.',
+    summary: 'Label shown on every page, until it is changed in the console.',
   },
   environment_kind: {
     type: 'choice',
     choices: ['development', 'staging', 'production'],
     default: 'development',
-    summary: 'How much confirming is asked, until another is chosen in the console.',
+    summary: 'How much confirmation changes need, until it is changed in the console.',
   },
   session_idle_hours: {
     type: 'integer',
@@ -100,7 +101,7 @@ export const CONTROL_SCHEMA = {
     min: 1,
     max: 720,
     unit: 'hours',
-    summary: 'A session ends when nothing was asked for this long.',
+    summary: 'A session ends after this time without requests.',
   },
   audit_keep_days: {
     type: 'integer',
@@ -108,34 +109,34 @@ export const CONTROL_SCHEMA = {
     min: 1,
     max: 36_500,
     unit: 'days',
-    summary: 'Entries of the audit log are kept this long.',
+    summary: 'Retention time of audit log entries.',
   },
   imports_dir: {
     type: 'text',
     default: '',
-    summary: 'Folder of uploads, builds and snapshots, on a disk with room; empty: imports in data_dir.',
+    summary: 'Folder of uploads, builds and snapshots, on a disk with enough space; empty: imports in data_dir.',
   },
   import_folder: {
     type: 'text',
     default: '',
-    summary: 'Folder whose CSV files can be imported without an upload by whoever may import; empty: none.',
+    summary: 'Folder whose CSV files operators can import without an upload; empty: none.',
   },
-  web: { type: 'boolean', default: true, summary: 'Serves the console; without it only the API.' },
+  web: { type: 'boolean', default: true, summary: 'Serves the console; off: the API alone.' },
   drain_secs: {
     type: 'integer',
     default: 10,
     min: 0,
     max: 600,
     unit: 'seconds',
-    summary: 'Time to finish what is in flight when stopping.',
+    summary: 'Time to finish requests in flight on shutdown.',
   },
-  log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Least level that is logged.' },
+  log_level: { type: 'choice', choices: LOG_LEVELS, default: 'info', summary: 'Lowest level that is logged.' },
   log_format: { type: 'choice', choices: LOG_FORMATS, default: 'json', summary: 'Log lines as JSON or as text.' },
 } as const satisfies ConfigSchema
 
 export type ControlConfig = ConfigValues<typeof CONTROL_SCHEMA>
 
-/** A secret may be written as the name of a file that holds it. */
+/** Prefix of a secret that is given as the path of a file that contains it. */
 const SECRET_FILE = 'file:'
 
 const SEARCHED = ['./control-plane.yml', '/etc/vacancy/control-plane.yml']
@@ -143,12 +144,12 @@ const SEARCHED = ['./control-plane.yml', '/etc/vacancy/control-plane.yml']
 /**
  * Fills the configuration from a file, the environment and flags.
  *
- * @throws VacancyError invalid_config, one line a fault
+ * @throws VacancyError invalid_config, one line per error
  */
 export function loadControlConfig(sources: {
   readonly file?: string | undefined
   readonly given?: ReadonlyMap<string, Given>
-  /** The variable DATABASE_URL, by its usual name. */
+  /** The environment variable DATABASE_URL. */
   readonly databaseUrl?: string | undefined
 }): Config<typeof CONTROL_SCHEMA> {
   const given = new Map(sources.given)
@@ -159,13 +160,13 @@ export function loadControlConfig(sources: {
   return Object.freeze({ ...config, values: readSecrets(config.values) })
 }
 
-/** Everybody on a machine can read the arguments of its programs. */
+/** Every user of a machine can read the arguments of its processes. */
 function refuseSecretFlags(given: ReadonlyMap<string, Given>): void {
   for (const [key, { text, at, from }] of given) {
     const setting: ConfigSchema[string] | undefined = CONTROL_SCHEMA[key as keyof typeof CONTROL_SCHEMA]
     if (from !== 'flag' || !setting?.secret || text.startsWith(SECRET_FILE)) continue
     throw new VacancyError('usage_error', {
-      reason: `${at}: a secret on the command line can be read by everybody on this machine; write ${at} ${SECRET_FILE}PATH, or set it in the configuration file or the environment`,
+      reason: `${at}: a secret on the command line can be read by every user of this machine; write ${at} ${SECRET_FILE}PATH, or set it in the configuration file or the environment`,
     })
   }
 }
@@ -209,8 +210,8 @@ function check(values: ControlConfig): string[] {
   for (const proxy of values.trustProxy)
     if (!isNetwork(proxy)) faults.push(`trust_proxy: ${proxy} is neither an address nor a network like 10.0.0.0/8`)
   if (values.databaseUrl !== '' && !/^(?:postgres(?:ql)?:\/\/|file:)/.test(values.databaseUrl))
-    faults.push('database_url: must begin with postgres:// (or file: and the path of a file that holds it)')
-  if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key come together')
+    faults.push('database_url: must begin with postgres:// (or be file: and the path of a file that contains it)')
+  if ((values.tlsCert === '') !== (values.tlsKey === '')) faults.push('tls_cert and tls_key must be set together')
   if (values.tlsCert !== '' && values.baseUrl.startsWith('http:') && values.trustProxy.length === 0)
     faults.push('base_url: begins with http:// although tls_cert is given')
   if (!/^[^\p{Cc}]{1,24}$/u.test(values.environment.trim()))
@@ -218,7 +219,7 @@ function check(values: ControlConfig): string[] {
   return faults
 }
 
-/** Scheme, host and port, and nothing behind. */
+/** Scheme, host and port, without a path. */
 function isOrigin(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search === '' && url.hash === ''

@@ -1,4 +1,4 @@
-/** The folder of the control plane's own files: made, and locked for one process. */
+/** The folder of the control plane's own files: created, and locked for one process. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -16,12 +16,12 @@ export function makeFolders(config: ControlConfig): Folders {
   return folders
 }
 
-/** Where the state is kept, for openDatabase. */
+/** The location of the database, for openDatabase. */
 export function databaseOf(config: ControlConfig): string {
   return config.databaseUrl === '' ? join(config.dataDir, 'control-plane.sqlite') : config.databaseUrl
 }
 
-/** Folder by folder: all at once never ends where a file system refuses with "not found", as /proc does. */
+/** One folder at a time: a recursive mkdir never returns on file systems that refuse with "not found", as /proc does. */
 function makeFolder(folder: string): void {
   const path = resolve(folder)
   try {
@@ -31,13 +31,13 @@ function makeFolder(folder: string): void {
   } catch (cause) {
     if (cause instanceof VacancyError) throw cause
     const reason = (cause as Error).message
-    throw new VacancyError('failure', { reason: `the folder ${path} cannot be made: ${reason}` }, { cause })
+    throw new VacancyError('failure', { reason: `cannot create the folder ${path}: ${reason}` }, { cause })
   }
 }
 
 /**
- * Keeps a second control plane out of the folder: two would both go on with the same operations and imports. The lock
- * is one of the system, so that a crash leaves none behind.
+ * Keeps a second control plane out of the folder: both would resume the same operations and imports. The operating
+ * system releases the lock after a crash.
  */
 export function lockFolder(folder: string): () => Promise<void> {
   const lock = new DatabaseSync(join(folder, 'lock'))
@@ -47,7 +47,7 @@ export function lockFolder(folder: string): () => Promise<void> {
     lock.close()
     throw new VacancyError(
       'data_conflict',
-      { reason: `${folder} is in use by another control plane: stop that one, or give another data_dir` },
+      { reason: `${folder} is in use by another control plane. Stop it, or choose another data_dir` },
       { cause },
     )
   }

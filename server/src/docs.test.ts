@@ -10,11 +10,11 @@ import { CONTROL_METRICS } from './metrics.ts'
 
 const PAGE = readFileSync(join(import.meta.dirname, '../../docs/control-plane.md'), 'utf8')
 
-test('the committed page is what its tables say: node server/src/docs.ts --write', () => {
+test('the committed page is up to date (node server/src/docs.ts --write)', () => {
   expect(stalePages()).toEqual([])
 })
 
-test('it names every key, metric and path, and every row has as many cells as its head', () => {
+test('the page lists every key, metric and path, and every row has as many cells as its header', () => {
   const text = Object.values(pages()).join()
   for (const name of [...Object.keys(CONTROL_SCHEMA), ...Object.keys(CONTROL_METRICS), ...Object.keys(CONTROL_ROUTES)])
     expect(text).toContain(`\`${name}\``)
@@ -28,7 +28,7 @@ test('it names every key, metric and path, and every row has as many cells as it
     }
 })
 
-test("the operators' page shows files that can be used, and exit codes that are so", () => {
+test('the page for operators shows valid configuration files and correct exit codes', () => {
   const yaml = [...PAGE.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1] as string)
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-docs-'))
   const [whole = '', secure = '', proxied = ''] = yaml

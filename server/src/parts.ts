@@ -1,4 +1,4 @@
-/** The parts of the control plane, connected with each other. */
+/** Creates and connects the parts of the control plane. */
 import type { Clock } from '@vacancy/shared'
 import { VERSION } from '@vacancy/shared/node'
 import type { Kysely } from 'kysely'
@@ -26,7 +26,7 @@ import { allSaved } from './playground/saved.ts'
 import type { PlaygroundTables } from './playground/tables.ts'
 import type { Program } from './program.ts'
 
-/** Every table of the control plane: each part declares its own. */
+/** Every table of the control plane; each part declares its own. */
 export type Tables = AccessTables & ClusterTables & HistoryTables & ImportTables & PlaygroundTables
 
 export type Parts = {
@@ -41,7 +41,7 @@ export type Parts = {
   readonly imports: ImportsModule
 }
 
-/** What all parts are made of. */
+/** Dependencies of all parts. */
 type Base = {
   readonly options: { readonly config: ControlConfig; readonly clock: Clock; readonly log: Logger }
   readonly program: Program
@@ -114,7 +114,7 @@ function clusterConfig(config: ControlConfig, folder: string): ClusterConfig {
   }
 }
 
-/** Imports, with their operations and what runs of them known to the cluster. */
+/** Imports. Their operations and running builds are registered with the cluster. */
 function connectImports(
   { options, folders, database, baseUrl }: Base,
   { live, audit, cluster }: Pick<Parts, 'live' | 'audit' | 'cluster'>,
@@ -145,7 +145,7 @@ function connectImports(
   return module
 }
 
-/** A text of the configuration, where '' is none. */
+/** A configured text; undefined when it is ''. */
 function given(text: string): string | undefined {
   return text === '' ? undefined : text
 }

@@ -1,4 +1,4 @@
-/** The program itself: its health, readiness and metrics. */
+/** Health, readiness and metrics of the process. */
 import type { Clock } from '@vacancy/shared'
 import { PROGRAM_ROUTES } from '@vacancy/shared/contract'
 import { createReadiness, METRICS_CONTENT_TYPE, registerMetrics, setTotal } from '@vacancy/shared/node'
@@ -12,7 +12,7 @@ import { liveCounts } from './live/live.ts'
 import type { Live } from './live/state.ts'
 import { CONTROL_METRICS } from './metrics.ts'
 
-/** The database counts as down when it takes longer than this to answer. */
+/** The database counts as down when it takes longer than this to respond. */
 const DATABASE_MS = 2_000
 
 export type Program = {
@@ -29,7 +29,7 @@ export function createProgram({ clock }: { readonly clock: Clock }): Program {
   }
 }
 
-/** What is measured with each request for the metrics. */
+/** Values that are measured when metrics are requested. */
 export type Measured = {
   readonly database: AuditDatabase
   readonly access: Access
@@ -77,10 +77,10 @@ async function readMetrics(
   return await metrics.text()
 }
 
-/** Why the database does not answer; '' when it does. */
+/** Why the database does not respond; '' when it does. */
 async function databaseFault(database: AuditDatabase): Promise<string> {
   const late = Promise.withResolvers<string>()
-  const timer = setTimeout(() => late.resolve(`The database did not answer within ${DATABASE_MS} ms.`), DATABASE_MS)
+  const timer = setTimeout(() => late.resolve(`The database did not respond within ${DATABASE_MS} ms.`), DATABASE_MS)
   const query = database.selectFrom('audit_chain').select('id').executeTakeFirst()
   try {
     return await Promise.race([query.then(() => ''), late.promise])

@@ -31,17 +31,17 @@ beforeAll(async () => {
 })
 afterAll(async () => await plane.stop())
 
-/** A path with something for each parameter. */
+/** A path with a value for each parameter. */
 function pathOf(name: string): [method: string, path: string] {
   const [method = '', path = ''] = name.split(' ')
   return [method, path.replaceAll(/\{\w+\}/g, 'x')]
 }
 
-describe('without credentials no path gives anything', () => {
+describe('no path returns data without credentials', () => {
   test.each(GUARDED.map(([name]) => name))('%s', async (name) => {
     const [method, path] = pathOf(name)
     const forged = callerOf(plane.url, { cookie: `${SESSION_COOKIE}=${'A'.repeat(43)}`, 'x-csrf': 'x' })
-    for (const caller of [plane.nobody(), forged]) {
+    for (const caller of [plane.anonymous(), forged]) {
       const answer = await caller.call(method, path)
 
       expect(answer.status).toBe(401)
@@ -56,7 +56,7 @@ describe('without credentials no path gives anything', () => {
   })
 })
 
-/** Who may not ask what, worked out by hand from the contract's own words (control.ts). */
+/** The access levels that each role lacks, listed by hand from the contract (control.ts). */
 const TOO_LOW: { readonly [access: string]: () => readonly Caller[] } = {
   session: () => [monitoring, client],
   viewer: () => [],
@@ -65,7 +65,7 @@ const TOO_LOW: { readonly [access: string]: () => readonly Caller[] } = {
   admin: () => [viewer, operator, monitoring, client],
 }
 
-describe('a role that is too low gets 403', () => {
+describe('an insufficient role gets 403', () => {
   test.each(GUARDED.map(([name, { access }]) => [name, access] as const))('%s (%s)', async (name, access) => {
     const [method, path] = pathOf(name)
     for (const caller of (TOO_LOW[access] as () => readonly Caller[])()) {
@@ -77,7 +77,7 @@ describe('a role that is too low gets 403', () => {
     }
   })
 
-  test('and a change that was refused stands in the audit log with who tried it', async () => {
+  test('a refused change is in the audit log with its principal', async () => {
     await viewer.call('POST', '/api/v1/people', { name: 'mallory', role: 'admin' })
 
     const { entries } = (await admin.call('GET', '/api/v1/audit?action=POST%20%2Fapi%2Fv1%2Fpeople')).body
@@ -91,10 +91,10 @@ describe('a role that is too low gets 403', () => {
   })
 })
 
-describe('changes of a session must come from the console', () => {
+describe('changes in a session must come from the console', () => {
   const CHANGES = GUARDED.map(([name]) => name).filter((name) => !name.startsWith('GET '))
 
-  test.each(CHANGES)('%s: without, or with a wrong x-csrf', async (name) => {
+  test.each(CHANGES)('%s: missing or wrong x-csrf', async (name) => {
     const [method, path] = pathOf(name)
     const cookie = admin.headers['cookie'] as string
     for (const headers of [{ cookie }, { cookie, 'x-csrf': '' }, { cookie, 'x-csrf': viewer.me?.csrf as string }]) {
@@ -128,7 +128,7 @@ describe('changes of a session must come from the console', () => {
     expect((await admin.call('POST', '/api/v1/audit/verify', undefined, headers)).status).toBe(200)
   })
 
-  test('a form of another site cannot be understood', async () => {
+  test('a form of another site is refused', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']) {
       const answer = await admin.call('POST', '/api/v1/people', '{"name":"eve","role":"admin"}', {
         'content-type': type,
@@ -138,7 +138,7 @@ describe('changes of a session must come from the console', () => {
   })
 })
 
-describe('what is no request of ours', () => {
+describe('invalid requests', () => {
   test.each(['evil.example', 'evil.example:8000', '127.0.0.1.evil.example', '10.1.2.3', '', 'x y', '[::'])(
     'a foreign Host header: %s',
     async (host) => {
@@ -158,7 +158,7 @@ describe('what is no request of ours', () => {
     )
   })
 
-  test('a body that is too large is not read to its end', async () => {
+  test('a body over the limit is not read to its end', async () => {
     const large = JSON.stringify({ name: 'x'.repeat(CONTROL_BODY_BYTES_MAX), role: 'viewer' })
 
     const answer = await admin.call('POST', '/api/v1/people', large)
@@ -170,19 +170,19 @@ describe('what is no request of ours', () => {
   test.each([
     ['{"name":', 'broken'],
     ['', 'empty'],
-    ['[]', 'another shape'],
+    ['[]', 'a different shape'],
     ['{"__proto__":{"role":"admin"},"name":"x","role":"viewer"}', 'a prototype'],
     ['{"name":"x y","role":"viewer"}', 'a name with a blank'],
-    ['{"name":"x","role":"root"}', 'a role that is none'],
+    ['{"name":"x","role":"root"}', 'an unknown role'],
     [`{"name":"x","role":${'['.repeat(20_000)}`, 'depth'],
-  ])('a body of %s is refused with what is wrong (%s)', async (body) => {
+  ])('a body with %s is refused with the reason (%s)', async (body) => {
     const answer = await admin.call('POST', '/api/v1/people', body)
 
     expect(answer.status).toBe(400)
     expect(answer.body.detail.length).toBeGreaterThan(10)
   })
 
-  test('a wrong field is named', async () => {
+  test('the invalid field is named', async () => {
     const answer = await admin.call('POST', '/api/v1/people', { name: 'x', role: 'root' })
 
     expect(answer.body).toMatchObject({ status: 400, code: 'invalid-request', field: 'role' })
@@ -190,7 +190,7 @@ describe('what is no request of ours', () => {
     expect((await admin.call('GET', '/api/v1/audit?cursor=abc')).body).toMatchObject({ status: 400, field: 'cursor' })
   })
 
-  test('paths and methods that do not exist say so', async () => {
+  test('unknown paths and methods get 404', async () => {
     for (const [method, path] of [
       ['GET', '/api/v1/nothing'],
       ['PATCH', '/api/v1/people'],
@@ -205,10 +205,10 @@ describe('what is no request of ours', () => {
   })
 
   test.each(['GET /health HTTP/9\r\n\r\n', '\0\0\0\0\r\n\r\n', `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`])(
-    'bytes that are no HTTP end the connection and nothing else (%#)',
+    'malformed HTTP closes only its connection (%#)',
     async (bytes) => {
       expect(await sendBytes(plane.url, bytes)).toMatch(/^HTTP\/1.1 4\d\d /)
-      expect((await plane.nobody().call('GET', '/health')).status).toBe(200)
+      expect((await plane.anonymous().call('GET', '/health')).status).toBe(200)
     },
   )
 })
@@ -225,12 +225,12 @@ describe('the live channel', () => {
       socket.on('error', (error) => resolve(error.message))
     })
 
-  test('opens for who is signed in, by cookie or token', async () => {
+  test('opens with a session cookie or a token', async () => {
     expect(await open({ cookie: viewer.headers['cookie'] as string, origin: plane.url })).toBe('open')
     expect(await open(monitoring.headers)).toBe('open')
   })
 
-  test('and for nobody else, no other page, under no other name', async () => {
+  test('is refused without valid credentials, from other origins, and under other host names', async () => {
     const cookie = viewer.headers['cookie'] as string
 
     expect(await open({})).toBe('401')
@@ -239,7 +239,7 @@ describe('the live channel', () => {
     expect(await open({ cookie, host: 'evil.example' })).toBe('421')
   })
 
-  test('tells that the audit log grew', async () => {
+  test('reports that the audit log grew', async () => {
     const headers = { ...viewer.headers }
     const socket = new WebSocket(`${plane.url.replace('http', 'ws')}${LIVE.path}`, { headers })
     const totals: number[] = []
@@ -275,10 +275,10 @@ describe('the live channel', () => {
     await closed
   })
 
-  test('ends with the token that its session was begun with', async () => {
+  test('ends with the token of its session', async () => {
     const token = await plane.token('client')
     const value = token.headers['authorization']?.slice('Bearer '.length)
-    const browser = personOf(plane.url, await plane.nobody().call('POST', '/api/v1/session/token', { token: value }))
+    const browser = personOf(plane.url, await plane.anonymous().call('POST', '/api/v1/session/token', { token: value }))
     const socket = new WebSocket(`${plane.url.replace('http', 'ws')}${LIVE.path}`, { headers: { ...browser.headers } })
     await new Promise((resolve) => socket.once('open', resolve))
     const closed = new Promise((resolve) => socket.once('close', resolve))
@@ -288,7 +288,7 @@ describe('the live channel', () => {
     await closed
   })
 
-  test('elsewhere there is no WebSocket', async () => {
+  test('other paths do not accept WebSockets', async () => {
     const answer = await sendBytes(
       plane.url,
       `GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
@@ -297,15 +297,15 @@ describe('the live channel', () => {
   })
 })
 
-describe('what everybody sees', () => {
+describe('open paths', () => {
   test('health, readiness, metrics and the reference', async () => {
-    expect((await plane.nobody().call('GET', '/health')).body).toEqual({ status: 'ok' })
-    expect((await plane.nobody().call('GET', '/ready')).body).toEqual({ ready: true, reasons: [] })
+    expect((await plane.anonymous().call('GET', '/health')).body).toEqual({ status: 'ok' })
+    expect((await plane.anonymous().call('GET', '/ready')).body).toEqual({ ready: true, reasons: [] })
     const metrics = await monitoring.call('GET', '/metrics')
     expect(metrics.headers.get('content-type')).toBe('text/plain; version=0.0.4')
     expect(metrics.text).toContain('control_http_requests_total{route="GET /health",status="200"}')
     expect(metrics.text).toMatch(/^control_database_up 1$/m)
-    expect((await plane.nobody().call('GET', '/docs')).status).toBe(401)
+    expect((await plane.anonymous().call('GET', '/docs')).status).toBe(401)
     expect((await viewer.call('GET', '/docs')).text).toContain('swagger-ui')
     const documented = (await viewer.call('GET', '/docs/json')).body.paths
     for (const [name] of ROUTES) {
@@ -314,8 +314,8 @@ describe('what everybody sees', () => {
     }
   })
 
-  test('headers that keep pages of others out', async () => {
-    const { headers } = await plane.nobody().call('GET', '/api/v1/sign-in')
+  test('security headers', async () => {
+    const { headers } = await plane.anonymous().call('GET', '/api/v1/sign-in')
 
     expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
     expect(headers.get('x-content-type-options')).toBe('nosniff')
@@ -325,10 +325,10 @@ describe('what everybody sees', () => {
     expect(headers.get('access-control-allow-origin')).toBeNull()
   })
 
-  test('errors of the cluster interface are in its own words, too', async () => {
+  test('errors of the cluster management API have its own texts, too', async () => {
     const words = async (caller: Caller) => (await caller.call('POST', '/cluster/transfer-leader', {})).body.error
 
-    expect(await words(plane.nobody())).toBe('missing authorization header')
+    expect(await words(plane.anonymous())).toBe('missing authorization header')
     expect(await words(callerOf(plane.url, { authorization: 'Bearer x' }))).toBe('invalid token')
     expect(await words(monitoring)).toBe('insufficient permissions')
   })

@@ -16,37 +16,38 @@ onBothDatabases((newDatabase) => {
   })
   afterAll(async () => await plane.stop())
 
-  /** Somebody with a password; the clock moves on, so that tries of other tests do not count. */
+  /** A person with a password. The clock advances, so that attempts of other tests do not count. */
   const withPassword = async (name: string) => {
     clock.advance(120_000)
     const person = await plane.signIn('viewer', name)
     expect((await person.call('PUT', '/api/v1/me/password', { next: PASSWORD })).status).toBe(204)
     return person
   }
-  const signIn = (name: string, password: string) => plane.nobody().call('POST', '/api/v1/session', { name, password })
+  const signIn = (name: string, password: string) =>
+    plane.anonymous().call('POST', '/api/v1/session', { name, password })
 
-  test('the set-up code makes the first admin, once', async () => {
-    expect((await plane.nobody().call('GET', '/api/v1/sign-in')).body.setUp).toBe(true)
+  test('the set-up code creates the first admin once', async () => {
+    expect((await plane.anonymous().call('GET', '/api/v1/sign-in')).body.setUp).toBe(true)
     const code = await plane.people.setUpCode()
     const body = { code, name: 'Ada', password: PASSWORD }
 
-    const answers = await Promise.all([1, 2, 3].map(() => plane.nobody().call('POST', '/api/v1/set-up', body)))
+    const answers = await Promise.all([1, 2, 3].map(() => plane.anonymous().call('POST', '/api/v1/set-up', body)))
 
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 401, 401])
     const [made] = answers.filter(({ status }) => status === 201)
     expect(made?.body.person).toMatchObject({ name: 'Ada', role: 'admin' })
     expect(made?.headers.get('set-cookie')).toMatch(/^vacancy_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/)
-    expect((await plane.nobody().call('GET', '/api/v1/sign-in')).body.setUp).toBe(false)
+    expect((await plane.anonymous().call('GET', '/api/v1/sign-in')).body.setUp).toBe(false)
     expect(await plane.people.setUpCode()).toBeUndefined()
   })
 
-  test('a link signs in once, however many use it at once, and looking at it changes nothing', async () => {
+  test('of concurrent uses of a link one signs in, and a GET does not redeem it', async () => {
     const code = (await plane.people.signInCode('linked', 'viewer')) as string
     for (const path of [`/sign-in?code=${code}`, `/api/v1/session/link?code=${code}`])
-      expect((await plane.nobody().call('GET', path)).status).toBe(404)
+      expect((await plane.anonymous().call('GET', path)).status).toBe(404)
 
     const answers = await Promise.all(
-      [1, 2, 3, 4].map(() => plane.nobody().call('POST', '/api/v1/session/link', { code })),
+      [1, 2, 3, 4].map(() => plane.anonymous().call('POST', '/api/v1/session/link', { code })),
     )
 
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401])
@@ -56,17 +57,17 @@ onBothDatabases((newDatabase) => {
     })
   })
 
-  test('a link is good for a day, and only the newest of a person', async () => {
+  test('a link is valid for a day, and only the newest link of a person', async () => {
     const first = await plane.people.signInCode('late', 'viewer')
     const second = await plane.people.signInCode('late')
-    expect((await plane.nobody().call('POST', '/api/v1/session/link', { code: first })).status).toBe(401)
+    expect((await plane.anonymous().call('POST', '/api/v1/session/link', { code: first })).status).toBe(401)
 
     clock.advance(86_400_001)
 
-    expect((await plane.nobody().call('POST', '/api/v1/session/link', { code: second })).status).toBe(401)
+    expect((await plane.anonymous().call('POST', '/api/v1/session/link', { code: second })).status).toBe(401)
   })
 
-  test('name and password sign in, whatever the case of the name', async () => {
+  test('name and password sign in, with the name in any case', async () => {
     await withPassword('Grace')
 
     const answer = await signIn('gRACE', PASSWORD)
@@ -76,7 +77,7 @@ onBothDatabases((newDatabase) => {
     expect(answer.text).not.toContain('argon2')
   })
 
-  test('an unknown name, a wrong password, nobody allowed and no password are told apart by nothing', async () => {
+  test('an unknown name, a wrong password, a disabled person and one without password get the same response', async () => {
     await withPassword('known')
     const barred = await withPassword('barred')
     const admin = await plane.signIn('admin')
@@ -84,7 +85,7 @@ onBothDatabases((newDatabase) => {
     await plane.signIn('viewer', 'by-link-only')
 
     const answers = [
-      await signIn('nobody-of-this-name', PASSWORD),
+      await signIn('unknown-name', PASSWORD),
       await signIn('known', 'not the password'),
       await signIn('barred', PASSWORD),
       await signIn('by-link-only', PASSWORD),
@@ -94,7 +95,7 @@ onBothDatabases((newDatabase) => {
     for (const answer of answers) expect(answer).toEqual(answers[0])
   })
 
-  test('after five tries in a minute a name waits, told how long, and the right password does not help', async () => {
+  test('after five attempts in a minute a name is locked for the reported time, even with the correct password', async () => {
     await withPassword('guessed')
     const tries = await Promise.all(Array.from({ length: 8 }, () => signIn('guessed', 'not the password')))
 
@@ -102,13 +103,16 @@ onBothDatabases((newDatabase) => {
     const waiting = await signIn('guessed', PASSWORD)
     expect(waiting.status).toBe(429)
     expect(Number(waiting.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(waiting.body.detail).toMatch(/^Too many tries to sign in: wait \d+ s\.$/)
+    expect(waiting.body).toMatchObject({
+      detail: 'Too many sign-in attempts.',
+      hint: expect.stringMatching(/^Try again in \d+ s\.$/),
+    })
 
     clock.advance(60_001)
     expect((await signIn('guessed', PASSWORD)).status).toBe(200)
   })
 
-  test('an address that tries many names waits as well', async () => {
+  test('an address that tries many names is locked as well', async () => {
     clock.advance(120_000)
     const statuses: number[] = []
     for (let i = 0; i < 21; i++) statuses.push((await signIn(`name-${i}`, 'not the password')).status)
@@ -118,7 +122,7 @@ onBothDatabases((newDatabase) => {
     clock.advance(60_001)
   })
 
-  test('a session ends by signing out, and its cookie is worth nothing after', async () => {
+  test('signing out ends the session and invalidates its cookie', async () => {
     const person = await plane.signIn('viewer')
     expect((await person.call('GET', '/api/v1/me')).status).toBe(200)
 
@@ -131,7 +135,7 @@ onBothDatabases((newDatabase) => {
     expect(after.body.code).toBe('session-ended')
   })
 
-  test('a session ends after 12 hours without use, and not while it is used', async () => {
+  test('a session ends after 12 hours without requests', async () => {
     const person = await plane.signIn('viewer')
     for (let hours = 0; hours < 24; hours += 8) {
       clock.advance(8 * 3_600_000)
@@ -145,7 +149,7 @@ onBothDatabases((newDatabase) => {
     expect((await browser.call('GET', '/api/v1/me')).status).toBe(401)
   })
 
-  test('a new password ends the other sessions, and asks for the old one unless a link let in', async () => {
+  test('a new password ends the other sessions and requires the old one, except after signing in by link', async () => {
     const first = await withPassword('changing')
     const second = personOf(plane.url, await signIn('changing', PASSWORD))
 
@@ -161,7 +165,7 @@ onBothDatabases((newDatabase) => {
     expect((await signIn('changing', 'another password')).status).toBe(200)
   })
 
-  test('a changed role holds from the next request, and who is barred is out at once', async () => {
+  test('a changed role applies from the next request, and disabling a person ends the sessions immediately', async () => {
     const admin = await plane.signIn('admin')
     const person = await plane.signIn('admin')
     const path = `/api/v1/people/${person.me?.person.id}`
@@ -174,7 +178,7 @@ onBothDatabases((newDatabase) => {
     expect((await admin.call('POST', `${path}/link`)).status).toBe(409)
   })
 
-  test('the last admin stays one, also when two take it from each other at once', async () => {
+  test('the last admin keeps the role, even when two admins demote each other concurrently', async () => {
     const [one, two] = [await plane.signIn('admin', 'one'), await plane.signIn('admin', 'two')]
     const everybody = (await one.call('GET', '/api/v1/people')).body.people as {
       id: string
@@ -190,7 +194,7 @@ onBothDatabases((newDatabase) => {
       two.call('PUT', `/api/v1/people/${one.me?.person.id}`, { disabled: true }),
     ])
 
-    // Whoever is second is refused: as no admin any more, as signed out, or because the other is the last.
+    // The second request is refused: the person is no longer admin, is signed out, or the other one is the last admin.
     expect(answers.filter(({ status }) => status === 200).length).toBe(1)
     const left = await Promise.all([one, two].map((person) => person.call('GET', '/api/v1/people')))
     expect(left.filter(({ status }) => status === 200).length).toBe(1)
@@ -201,14 +205,14 @@ onBothDatabases((newDatabase) => {
     await plane.people.signInCode('spare-admin', 'admin')
   })
 
-  test('people are added with a link, once a name', async () => {
+  test('people are added with a sign-in link, and names are unique', async () => {
     const admin = await plane.signIn('admin')
 
     const added = await admin.call('POST', '/api/v1/people', { name: 'Linus', role: 'operator' })
     expect(added.status).toBe(201)
     expect(added.body.link).toMatch(new RegExp(`^${plane.url}/sign-in#code=[\\w-]{43}$`))
     const code = added.body.link.split('code=')[1]
-    const signedIn = await plane.nobody().call('POST', '/api/v1/session/link', { code })
+    const signedIn = await plane.anonymous().call('POST', '/api/v1/session/link', { code })
     expect(signedIn.body.person).toMatchObject({ name: 'Linus', role: 'operator' })
 
     const again = await admin.call('POST', '/api/v1/people', { name: 'linus', role: 'viewer' })
@@ -216,7 +220,7 @@ onBothDatabases((newDatabase) => {
     expect(again.body.field).toBe('name')
   })
 
-  test('a token is shown once, kept as a hash, used, expires and is revoked', async () => {
+  test('a token is shown once, stored as a hash, used, expires and is revoked', async () => {
     const admin = await plane.signIn('admin')
     const expiresAt = new Date(clock.wallMs() + 3_600_000).toISOString()
     const made = await admin.call('POST', '/api/v1/tokens', { name: 'prometheus', role: 'monitoring', expiresAt })
@@ -244,12 +248,12 @@ onBothDatabases((newDatabase) => {
     expect(past.body).toMatchObject({ status: 400, field: 'expiresAt' })
   })
 
-  /** A new token of a role, its value, and the browser that signed in with it. */
+  /** A new token with a role, its value, and a browser session that began with it. */
   const withToken = async (role: string, expiresAt: string | null = null) => {
     clock.advance(120_000)
     const admin = await plane.signIn('admin')
     const made = await admin.call('POST', '/api/v1/tokens', { name: `console of ${role}`, role, expiresAt })
-    const answer = await plane.nobody().call('POST', '/api/v1/session/token', { token: ` ${made.body.value}\n` })
+    const answer = await plane.anonymous().call('POST', '/api/v1/session/token', { token: ` ${made.body.value}\n` })
     expect(answer.status).toBe(200)
     return { id: made.body.token.id as string, answer, admin, browser: personOf(plane.url, answer) }
   }
@@ -259,7 +263,7 @@ onBothDatabases((newDatabase) => {
     ['client', 'viewer', [200, 200, 403, 403]],
     ['admin', 'admin', [200, 200, 404, 200]],
   ] as const)(
-    'a browser that signs in with a token of the role %s sees the pages of the role %s and may do no more than the token',
+    'a browser that signs in with a %s token sees the pages of a %s and has the permissions of the token',
     async (role, pages, statuses) => {
       const { id, answer, browser } = await withToken(role)
 
@@ -280,7 +284,7 @@ onBothDatabases((newDatabase) => {
     },
   )
 
-  test('what is done with the session of a token stands in the audit log under the token', async () => {
+  test('changes in a token session are audited under the token', async () => {
     const { browser, admin } = await withToken('admin')
 
     await browser.call('POST', '/api/v1/people', { name: 'by-token', role: 'viewer' })
@@ -292,7 +296,7 @@ onBothDatabases((newDatabase) => {
     ])
   })
 
-  test('a session that was begun with a token ends when the token is revoked, expires, or is signed out', async () => {
+  test('a token session ends when the token is revoked or expires, or by signing out', async () => {
     const revoked = await withToken('client')
     expect((await revoked.admin.call('DELETE', `/api/v1/tokens/${revoked.id}`)).status).toBe(204)
     expect((await revoked.browser.call('GET', '/api/v1/me')).body.code).toBe('session-ended')
@@ -308,7 +312,7 @@ onBothDatabases((newDatabase) => {
     expect((await left.browser.call('GET', '/api/v1/me')).status).toBe(401)
   })
 
-  test('a session that was begun with a token has preferences and no password, and its changes show x-csrf', async () => {
+  test('a token session has preferences and no password, and its changes need x-csrf', async () => {
     const { browser } = await withToken('monitoring')
     const chosen = { theme: 'dark', density: 'dense', keys: false }
 
@@ -321,7 +325,7 @@ onBothDatabases((newDatabase) => {
     expect((await forged.call('PUT', '/api/v1/me/preferences', chosen)).body.code).toBe('csrf')
   })
 
-  test('a token that is unknown, revoked or expired is told apart by nothing, audited without its value, and tried twenty times a minute', async () => {
+  test('unknown, revoked and expired tokens get the same response, are audited without their value, and are limited to twenty attempts a minute', async () => {
     const gone = await withToken('admin')
     const value = (await gone.admin.call('POST', '/api/v1/tokens', { name: 'gone', role: 'admin' })).body
     await gone.admin.call('DELETE', `/api/v1/tokens/${value.token.id}`)
@@ -332,7 +336,7 @@ onBothDatabases((newDatabase) => {
     const tokens = ['vct_forged', value.value as string, late.value as string]
 
     const answers = []
-    for (const token of tokens) answers.push(await plane.nobody().call('POST', '/api/v1/session/token', { token }))
+    for (const token of tokens) answers.push(await plane.anonymous().call('POST', '/api/v1/session/token', { token }))
 
     const reported = answers.map(({ status, body }) => ({ status, ...body, requestId: '' }))
     expect(reported[0]).toMatchObject({ status: 401, code: 'sign-in-failed' })
@@ -340,12 +344,12 @@ onBothDatabases((newDatabase) => {
     const audited = await gone.admin.call('GET', '/api/v1/audit?action=session.start&limit=3')
     expect(audited.body.entries.map(({ result }: { result: string }) => result)).toEqual(Array(3).fill('refused'))
     for (const text of [audited.text, ...plane.log]) for (const token of tokens) expect(text).not.toContain(token)
-    for (let i = 3; i < 20; i++) await plane.nobody().call('POST', '/api/v1/session/token', { token: 'vct_forged' })
-    expect((await plane.nobody().call('POST', '/api/v1/session/token', { token: 'vct_forged' })).status).toBe(429)
+    for (let i = 3; i < 20; i++) await plane.anonymous().call('POST', '/api/v1/session/token', { token: 'vct_forged' })
+    expect((await plane.anonymous().call('POST', '/api/v1/session/token', { token: 'vct_forged' })).status).toBe(429)
     clock.advance(60_001)
   })
 
-  test('twenty wrong tokens of an address used to lock out the good ones behind it; now only wrong ones wait', async () => {
+  test('twenty invalid tokens from an address do not lock out valid ones behind it, as they used to', async () => {
     clock.advance(120_000)
     const admin = await plane.signIn('admin')
     const { value } = (await admin.call('POST', '/api/v1/tokens', { name: 'prometheus', role: 'monitoring' })).body
@@ -362,14 +366,14 @@ onBothDatabases((newDatabase) => {
     expect((await wrong.call('GET', '/metrics')).status).toBe(401)
   })
 
-  test('tokens on open paths are none of ours: nodes fetch snapshots with their own', async () => {
+  test('tokens on open paths are not API tokens: nodes fetch snapshots with tokens of their own', async () => {
     const node = callerOf(plane.url, { authorization: 'Bearer of-the-node' })
     for (let i = 0; i < 25; i++) expect((await node.call('GET', '/health')).status).toBe(200)
 
     expect((await node.call('GET', '/metrics')).status).toBe(401)
   })
 
-  test('settings of the console go over the configuration and stay', async () => {
+  test('console settings override the configuration and survive a restart', async () => {
     const admin = await plane.signIn('admin')
     const environment = { label: 'EU PROD', kind: 'production' }
 
@@ -382,7 +386,7 @@ onBothDatabases((newDatabase) => {
     expect((await admin.call('GET', '/api/v1/me')).body.preferences).toMatchObject(chosen)
   })
 
-  test('how the table of shards looks is kept, and what a change leaves out stays as another tab set it', async () => {
+  test('shard table preferences are stored, and omitted ones keep the value set by another tab', async () => {
     const person = await plane.signIn('viewer')
     const put = (body: unknown) => person.call('PUT', '/api/v1/me/preferences', body)
     const view = { name: 'behind', filter: 'state:behind', sort: 'lag:down', columns: ['shard', 'lag'] }
@@ -418,7 +422,7 @@ onBothDatabases((newDatabase) => {
     })
   })
 
-  test('no secret is in the log or, in the clear, on disk', async () => {
+  test('no secret is in the log or in clear text on disk', async () => {
     const made = await plane.token('admin')
     const person = await withPassword('secretive')
     await signIn('secretive', PASSWORD)

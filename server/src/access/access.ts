@@ -1,7 +1,7 @@
 /**
- * Access: sessions of people and API tokens, both kept as hashes, and the one-time links that begin a session. A session
- * can also begin with a token: it has the rights of the token and ends with it. Listeners hear of each end at once, so
- * that an open live channel ends with its session.
+ * Access: sessions of people and API tokens, both kept as hashes, and the one-time links that begin a session. A
+ * session can also begin with a token: it has the rights of the token and ends with it. Listeners are notified of each
+ * end immediately, so that an open live channel closes with its session.
  */
 import type { Clock } from '@vacancy/shared'
 import type { ControlAccess, PersonRole, TokenRole } from '@vacancy/shared/contract'
@@ -12,19 +12,19 @@ import type { Principal, ProblemError, Session } from '../http/route.ts'
 import { csrfOf, hashSecret } from './secrets.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
-/** A session or token that is used all the time is written down this often. */
+/** How often the last use of a session or token is stored while it is in constant use. */
 export const SEEN_MS = 60_000
 
 export type Visitor = {
   readonly principal: Principal
-  /** Of the session or token; '' of nobody. */
+  /** Of the session or token; '' for an anonymous request. */
   readonly key: string
   readonly session: Session | undefined
-  /** Why credentials that were shown are not good; '' when they are, or none were shown. */
+  /** Which credentials are invalid; '' when they are valid or absent. */
   readonly fault: '' | 'token' | 'session'
 }
 
-/** What each may ask, beside what is open. */
+/** What each role may call, besides open routes. */
 const PERSON_MAY: { readonly [role in PersonRole]: readonly ControlAccess[] } = {
   viewer: ['viewer', 'query'],
   operator: ['viewer', 'query', 'operator'],
@@ -37,7 +37,7 @@ const TOKEN_MAY: { readonly [role in TokenRole]: readonly ControlAccess[] } = {
   admin: ['viewer', 'query', 'operator', 'admin'],
 }
 
-/** @param session the asker came with one: also of a token */
+/** @param session of the request, including one that began with a token */
 export function isAllowed({ kind, role }: Principal, access: ControlAccess, session?: Session): boolean {
   if (access === 'open') return true
   if (access === 'session') return session !== undefined
@@ -45,13 +45,13 @@ export function isAllowed({ kind, role }: Principal, access: ControlAccess, sess
   return kind === 'token' && TOKEN_MAY[role as TokenRole].includes(access)
 }
 
-/** Where sessions, tokens and links are kept, and who is to know when one ends. */
+/** The storage of sessions, tokens and links, and the listeners for their end. */
 export type Access = {
   readonly database: AccessDatabase
   readonly clock: Clock
   readonly sessionIdleMs: number
   readonly endListeners: ((key: string) => void)[]
-  /** Invalid tokens, by address. */
+  /** Failed token attempts, by address. */
   readonly failures: FailureLimiter
 }
 
@@ -61,7 +61,7 @@ export function createAccess(options: Pick<Access, 'database' | 'clock' | 'sessi
   return { ...options, endListeners: [], failures: createFailureLimiter(options.clock) }
 }
 
-/** A session that was not used since then has ended. */
+/** A session last used before this time has ended. */
 export function idleSince(access: Access): number {
   return access.clock.wallMs() - access.sessionIdleMs
 }
@@ -79,7 +79,7 @@ export async function markTokenUsed(
     .execute()
 }
 
-/** Reports ended sessions or tokens, once their end is committed. */
+/** Notifies listeners of ended sessions or tokens, after their end is committed. */
 export function notifyEnded(access: Access, keys: readonly string[]): void {
   for (const key of keys) for (const listener of access.endListeners) listener(key)
 }
@@ -88,7 +88,7 @@ export function onEnd(access: Access, listener: (key: string) => void): void {
   access.endListeners.push(listener)
 }
 
-/** When a session ends unless it is used. */
+/** When an unused session ends. */
 export function sessionEndMs(access: Access, { lastSeenAt, expiresAt }: Session): number {
   return Math.min(lastSeenAt + access.sessionIdleMs, expiresAt ?? Number.POSITIVE_INFINITY)
 }
@@ -110,7 +110,7 @@ export function tokenSessionOf(
 
 export function tooManyTries(waitSeconds: number, what: string): ProblemError {
   return problem('too-many-tries', {
-    detail: `Too many ${what}: wait ${waitSeconds} s.`,
+    detail: `Too many ${what}.`,
     hint: `Try again in ${waitSeconds} s.`,
     more: { retryAfterSeconds: waitSeconds },
   })

@@ -1,4 +1,4 @@
-/** Accounts: what the handlers of sign-in, people, tokens and settings work with. */
+/** Accounts: the shared state of the handlers for sign-in, people, tokens and settings. */
 import type { Clock } from '@vacancy/shared'
 import { createFailureLimiter, type FailureLimiter } from '@vacancy/shared/node'
 import type { Transaction } from 'kysely'
@@ -9,7 +9,7 @@ import type { Audit, AuditNote } from './audit.ts'
 import type { Settings } from './settings.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
-/** Sign-in attempts a minute: for one name, and from one address, behind which there may be many people. */
+/** Sign-in attempts per minute: for one name, and from one address, which many people may share. */
 const TRIES_A_NAME = 5
 const TRIES_AN_ADDRESS = 20
 
@@ -18,14 +18,14 @@ export type AnyRequest = Pick<
   'principal' | 'address' | 'requestId' | 'session' | 'isSecure' | 'origin' | 'reply'
 >
 
-/** Who may sign in and how: people, their sessions, API tokens and the settings of the console. */
+/** People, their sessions, API tokens and the console settings. */
 export type Accounts = {
   readonly database: AccessDatabase
   readonly clock: Clock
   readonly access: Access
   readonly audit: Audit
   readonly settings: Settings
-  /** What the settings page shows of the process. */
+  /** What the settings page shows about the process. */
   readonly facts: () => ProcessFacts
   readonly onSignIn: (result: 'done' | 'refused') => void
   /** Sign-in attempts, by name and by address. */
@@ -62,7 +62,7 @@ export function noteOf(request: AnyRequest, action: string, target: string, deta
   }
 }
 
-/** One after the other: two admins who take each other's role away at once must see what the other did. */
+/** Changes run one after the other: two admins who remove each other's role at the same time must see each other's change. */
 export function change<T>(accounts: Accounts, work: (within: Transaction<AccessTables>) => Promise<T>): Promise<T> {
   return accounts.database.transaction().execute(async (within) => {
     await accounts.audit.lock(within)
@@ -74,13 +74,13 @@ export function linkOf(accounts: Accounts, request: AnyRequest, code: string): s
   return signInLink(accounts.settings.baseUrl() || request.origin, code)
 }
 
-/** The code stands behind the #: browsers send that to nobody, and no log of a proxy keeps it. */
+/** The code is in the URL fragment: browsers do not send it, so no proxy logs it. */
 export function signInLink(origin: string, code: string): string {
   return `${origin}/sign-in#code=${code}`
 }
 
 export function tooMany(what: string, most: number): ProblemError {
-  return problem('too-many', { detail: `There are ${most} ${what} already, and no more can be added.` })
+  return problem('too-many', { detail: `The maximum of ${most} ${what} is reached.` })
 }
 
 export function timeOf(ms: number | null): string | null {

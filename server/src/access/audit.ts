@@ -1,6 +1,6 @@
 /**
- * Who did what to what, written with the change. Entries are only appended; each holds the SHA-256 of itself and of the
- * hash before, so that a line that was changed, taken out or put in shows.
+ * The audit log: who changed what, written in the transaction of the change. Entries are only appended; each holds the
+ * SHA-256 of itself and of the previous hash, so that a changed, removed or inserted entry is detected.
  */
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -24,7 +24,7 @@ export type AuditNote = {
   readonly operation?: string
 }
 
-/** Appends an entry; inside a transaction it stands or falls with the change. */
+/** Appends an entry; inside a transaction it is committed or rolled back with the change. */
 export type WriteAudit = (note: AuditNote, within?: Transaction<AuditTables> | AuditDatabase) => Promise<void>
 
 type AuditRow = Selectable<AuditTables['audit']>
@@ -34,14 +34,14 @@ const DAY_MS = 86_400_000
 
 export type Audit = {
   readonly write: WriteAudit
-  /** Takes away what is older than it is to be kept; the chain goes on from there. */
+  /** Deletes entries that are older than the retention time; the chain continues from there. */
   readonly prune: (keepDays: number) => Promise<number>
   /**
-   * First in a transaction that changes something before it writes its entry: two that wait for each other's rows and
-   * for the log in turn would never end.
+   * Call it first in a transaction that changes rows before it writes its entry. Otherwise one transaction could hold
+   * the rows and another the log, and each would wait for the other.
    */
   readonly lock: (within: Transaction<AuditTables>) => Promise<void>
-  /** How many entries there are. */
+  /** The number of entries. */
   readonly total: () => Promise<number>
   readonly handlers: Pick<
     Handlers<typeof ACCESS_ROUTES>,
@@ -49,7 +49,7 @@ export type Audit = {
   >
 }
 
-/** @param onWrite called after an entry stands, for who follows the log */
+/** @param onWrite called after an entry is committed, for followers of the log */
 export function createAudit(database: AuditDatabase, clock: Clock, onWrite: () => void): Audit {
   const write: WriteAudit = async (note, within) => {
     if (within?.isTransaction) await append(within as Transaction<AuditTables>, note, clock.wallMs())
@@ -60,7 +60,7 @@ export function createAudit(database: AuditDatabase, clock: Clock, onWrite: () =
     write,
     prune: (keepDays) => prune(database, clock.wallMs() - keepDays * DAY_MS),
     async total() {
-      // Told that the log grows, who follows it asks before the entry stands: this waits for it.
+      // Followers are notified before the entry is committed and then read the total: this waits for the commit.
       const { seq, kept_after } = await lockChain(database)
       return seq - kept_after
     },
@@ -81,7 +81,7 @@ export function createAudit(database: AuditDatabase, clock: Clock, onWrite: () =
   }
 }
 
-/** Writing what stands there already waits for the transactions that append now, on both databases. */
+/** Writing an unchanged value waits for the transactions that are appending, on both databases. */
 async function lockChain(database: AuditDatabase): Promise<{ seq: number; kept_after: number }> {
   return await database
     .updateTable('audit_chain')
@@ -92,8 +92,8 @@ async function lockChain(database: AuditDatabase): Promise<{ seq: number; kept_a
 }
 
 /**
- * The row of the chain is written first: whoever else appends waits here, so that two entries never follow the same
- * one, and so do whole changes that write their entry before they look at what they change.
+ * The row of the chain is written first, so that other appending transactions wait here and no two entries have the
+ * same predecessor. This also serializes changes that write their entry before they read what they change.
  */
 async function append(transaction: Transaction<AuditTables>, note: AuditNote, nowMs: number): Promise<void> {
   const before = await transaction
@@ -107,7 +107,7 @@ async function append(transaction: Transaction<AuditTables>, note: AuditNote, no
     seq: before.seq,
     at: nowMs,
     actor: principal === 'system' ? 'system' : principal.name,
-    actor_kind: principal === 'system' ? 'system' : principal.kind,
+    actor_kind: principal === 'system' ? 'system' : storedKind(principal.kind),
     address: note.address,
     action: note.action,
     target: note.target,
@@ -123,6 +123,11 @@ async function append(transaction: Transaction<AuditTables>, note: AuditNote, no
     .values({ ...row, hash })
     .execute()
   await transaction.updateTable('audit_chain').set({ hash }).where('id', '=', 1).execute()
+}
+
+/** The hash chain includes the kind, so stored entries keep the spelling of the first version. */
+function storedKind(kind: Principal['kind']): AuditRow['actor_kind'] {
+  return kind === 'anonymous' ? 'nobody' : kind
 }
 
 function hashOf(before: string, row: Omit<AuditRow, 'hash'>): string {
@@ -196,7 +201,7 @@ function filtered<O>(
   return filtering
 }
 
-/** Case counts in PostgreSQL's LIKE and not in SQLite's: lower case on both sides is the same in both. */
+/** LIKE is case-sensitive in PostgreSQL and not in SQLite; lower case on both sides gives the same result in both. */
 function contains(column: 'actor' | 'action' | 'target', text: string) {
   const pattern = `%${text.toLowerCase().replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
   return sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '\\'`
@@ -269,7 +274,7 @@ function csvLine(entry: AuditEntry): string {
   return `${COLUMNS.map((column) => csvCell(String(entry[column] ?? ''))).join(',')}\r\n`
 }
 
-/** RFC 4180. Spreadsheets run what begins like a formula: an apostrophe before it makes it text. */
+/** RFC 4180. Spreadsheets run cells that begin like a formula; a leading apostrophe makes them text. */
 export function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
@@ -294,7 +299,7 @@ async function verify(database: AuditDatabase): Promise<{ entries: number; broke
       hash = row.hash
       seq = row.seq
     }
-    // Entries at the end were taken away.
+    // Entries were removed at the end.
     if (rows.length === 0) return { entries: seq - chain.kept_after, brokenAt: seq + 1 }
   }
   return { entries: seq - chain.kept_after, brokenAt: hash === chain.hash ? null : seq }

@@ -14,7 +14,7 @@ import {
 } from './access.ts'
 import { cookieOf, csrfOf, hashSecret } from './secrets.ts'
 
-const ANONYMOUS: Principal = { kind: 'nobody', id: '', name: '', role: undefined }
+const ANONYMOUS: Principal = { kind: 'anonymous', id: '', name: '', role: undefined }
 
 async function identifyToken(access: Access, authorization: string, address: string): Promise<Visitor> {
   const value = bearerToken(authorization)
@@ -24,7 +24,7 @@ async function identifyToken(access: Access, authorization: string, address: str
       ? undefined
       : await access.database.selectFrom('tokens').selectAll().where('hash', '=', hashSecret(value)).executeTakeFirst()
   if (row === undefined || !isTokenGood(row, nowMs)) {
-    // Only now: behind one address are many clients, and a token that is good never waits for others that are not.
+    // Limited only now: many clients may share an address, and a valid token must not wait because of invalid ones.
     const wait = access.failures.waitSeconds(address)
     if (wait > 0) throw tooManyTries(wait, 'invalid tokens')
     access.failures.failed(address)
@@ -36,7 +36,7 @@ async function identifyToken(access: Access, authorization: string, address: str
   return { principal, key: row.id, session: undefined, fault: '' }
 }
 
-/** The session behind a key with its token, while both are good. */
+/** The session of a key with its token, while both are valid. */
 async function tokenSession(access: Access, key: string) {
   const row = await access.database
     .selectFrom('token_sessions')
@@ -84,14 +84,14 @@ async function identifySession(access: Access, secret: string, address: string):
     owner: { kind: 'person', id: row.id },
     csrf: csrfOf(secret),
     signedInBy: row.signed_in_by,
-    // What is written down may be this much older than it is.
+    // The stored value may be older by up to SEEN_MS.
     lastSeenAt: nowMs - row.last_seen_at >= SEEN_MS ? nowMs : row.last_seen_at,
     expiresAt: null,
   }
   return { principal: { kind: 'person', id: row.id, name: row.name, role: row.role }, key, session, fault: '' }
 }
 
-/** Who calls, by the headers of a request. @throws ProblemError 429 for an invalid token after too many of them */
+/** Identifies the caller by the headers of a request. @throws ProblemError 429 for an invalid token after too many of them */
 export async function identify(access: Access, headers: IncomingHttpHeaders, address: string): Promise<Visitor> {
   const { authorization } = headers
   if (authorization !== undefined) return await identifyToken(access, authorization, address)

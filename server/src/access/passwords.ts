@@ -10,7 +10,7 @@ const HASH_BYTES = 32
 
 const derive = promisify(argon2) as (algorithm: 'argon2id', parameters: Argon2Parameters) => Promise<Buffer>
 
-/** The same text typed on different keyboards is the same password. */
+/** Normalized, so that the same text typed on different keyboards is the same password. */
 function bytesOf(password: string): Buffer {
   return Buffer.from(password.normalize('NFKC'))
 }
@@ -29,13 +29,13 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
-/** Nobody's password: a name that is not known takes the same time as a wrong password. */
-const NOBODY = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${base64(Buffer.alloc(SALT_BYTES))}$${base64(Buffer.alloc(HASH_BYTES))}`
+/** Verified for unknown names, so that they take the same time as a wrong password. */
+const DUMMY_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${base64(Buffer.alloc(SALT_BYTES))}$${base64(Buffer.alloc(HASH_BYTES))}`
 
-/** Whether a password is the one of a PHC string; never, and not faster, without one. */
+/** Whether a password matches a PHC string. Without one the result is false, after the same time. */
 export async function isPassword(password: string, phc: string | null): Promise<boolean> {
   const known = phc === null ? null : PHC.exec(phc)
-  const [, memory, passes, parallelism, salt = '', hash = ''] = known ?? PHC.exec(NOBODY) ?? []
+  const [, memory, passes, parallelism, salt = '', hash = ''] = known ?? PHC.exec(DUMMY_HASH) ?? []
   const wanted = Buffer.from(hash, 'base64')
   const found = await derive('argon2id', {
     message: bytesOf(password),

@@ -36,7 +36,7 @@ export async function addPerson(
     .returning('id')
     .executeTakeFirst()
   if (added === undefined)
-    throw problem('name-taken', { detail: `There is somebody named ${name} already.`, field: 'name' })
+    throw problem('name-taken', { detail: `A person named ${name} already exists.`, field: 'name' })
   return person
 }
 
@@ -61,12 +61,12 @@ export async function changePerson(accounts: Accounts, request: RouteRequest<'PU
   const { person, ended } = await change(accounts, async (within) => {
     const before = await personOf(within, request.params.id)
     const next = { role: role ?? before.role, disabled: Number(disabled ?? before.disabled === 1) }
-    const message = [
+    const changes = [
       ...(next.role === before.role ? [] : [`${before.role} → ${next.role}`]),
       ...(next.disabled === before.disabled ? [] : [next.disabled === 1 ? 'may not sign in' : 'may sign in']),
     ]
-    if (message.length === 0) return { person: before, ended: [] }
-    await accounts.audit.write(noteOf(request, 'person.change', before.name, message.join(', ')), within)
+    if (changes.length === 0) return { person: before, ended: [] }
+    await accounts.audit.write(noteOf(request, 'person.change', before.name, changes.join(', ')), within)
     await within.updateTable('people').set(next).where('id', '=', before.id).execute()
     const { admins } = await within
       .selectFrom('people')
@@ -104,7 +104,7 @@ export function setUpCode(accounts: Accounts): Promise<string | undefined> {
 /**
  * A one-time sign-in code, made from the command line.
  *
- * @param create the role of the person if there is none of that name; without it that is an error
+ * @param create the role of a new person if there is none with that name; without it, an unknown name is an error
  */
 export function signInCode(accounts: Accounts, name: string, create?: PersonRole): Promise<string> {
   return change(accounts, async (within) => {
@@ -120,7 +120,7 @@ export function signInCode(accounts: Accounts, name: string, create?: PersonRole
     }
     if (person === undefined)
       throw problem('no-person', {
-        detail: `There is nobody named ${name}.`,
+        detail: `There is no person named ${name}.`,
         hint: 'Give --create and a role to add the person.',
       })
     if (person.disabled === 1) throw problem('person-disabled', { detail: `${person.name} may not sign in.` })

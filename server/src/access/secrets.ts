@@ -11,17 +11,17 @@ export function newSecret(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** The value of a new API token; its prefix lets scanners of source code find one that leaked. */
+/** The value of a new API token. Its prefix lets source code scanners find leaked tokens. */
 export function newToken(): string {
   return TOKEN_PREFIX + newSecret()
 }
 
-/** Of random secrets: they need no salt and no slow hash. */
+/** Hash of a random secret, which needs no salt and no slow hash. */
 export function hashSecret(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** Made from the secret of the session: known to its pages, to nobody else, and kept nowhere. */
+/** Derived from the secret of the session: known only to its pages, and not stored. */
 export function csrfOf(secret: string): string {
   return createHash('sha256').update(`csrf ${secret}`).digest('base64url')
 }
@@ -31,7 +31,7 @@ export function cookieOf(headers: IncomingHttpHeaders): string | undefined {
   return value !== undefined && /^[\w-]{43}$/.test(value) ? value : undefined
 }
 
-/** The header that gives a browser its session, or, without a secret, takes it away. */
+/** The header that sets the session cookie of a browser, or, without a secret, deletes it. */
 export function sessionCookie(secret: string | undefined, isSecure: boolean): string {
   return cookies.serialize(SESSION_COOKIE, secret ?? '', {
     path: '/',

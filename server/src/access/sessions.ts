@@ -14,7 +14,7 @@ import {
 import { csrfOf, hashSecret, newSecret } from './secrets.ts'
 import type { AccessTables } from './tables.ts'
 
-/** A one-time link is good for a day. */
+/** A one-time link is valid for a day. */
 const LINK_MS = 86_400_000
 
 type NewSession = {
@@ -23,7 +23,7 @@ type NewSession = {
   readonly address: string
 }
 
-/** Begins a session; the secret is what the cookie will hold. */
+/** Begins a session; the secret is the value of its cookie. */
 export async function beginSession(
   access: Access,
   within: Transaction<AccessTables>,
@@ -55,7 +55,7 @@ export async function beginTokenSession(
   { value, address }: { readonly value: string; readonly address: string },
 ): Promise<{ secret: string; session: Session; token: Token } | undefined> {
   const nowMs = access.clock.wallMs()
-  // Looked up by its hash: how long that takes tells nothing about the value.
+  // Looked up by its hash, so the time it takes reveals nothing about the value.
   const token = await within.selectFrom('tokens').selectAll().where('hash', '=', hashSecret(value)).executeTakeFirst()
   if (token === undefined || !isTokenGood(token, nowMs)) return undefined
   const secret = newSecret()
@@ -68,13 +68,13 @@ export async function beginTokenSession(
   return { secret, token, session: tokenSessionOf(secret, token, nowMs) }
 }
 
-/** Ends the sessions that were begun with a token. */
+/** Ends the sessions that began with a token. */
 export async function endTokenSessions(within: Transaction<AccessTables>, tokenId: string): Promise<readonly string[]> {
   const ended = await within.deleteFrom('token_sessions').where('token_id', '=', tokenId).returning('hash').execute()
   return ended.map(({ hash }) => hash)
 }
 
-/** Ends sessions of a person, all but one. */
+/** Ends the sessions of a person, except one. */
 export async function endSessions(
   within: Transaction<AccessTables>,
   personId: string,
@@ -113,13 +113,13 @@ export async function createLink(
   return code
 }
 
-/** Uses a code up. Undefined for an unknown, used or expired one. */
+/** Redeems a code. Undefined for an unknown, used or expired one. */
 export async function useLink(
   access: Access,
   within: Transaction<AccessTables>,
   code: string,
 ): Promise<{ readonly personId: string | null } | undefined> {
-  // Deleting is the use: of two at once one finds the row.
+  // Deleting the row redeems the code: of two concurrent requests only one finds it.
   const used = await within
     .deleteFrom('sign_in_links')
     .where('hash', '=', hashSecret(code))

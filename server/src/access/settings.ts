@@ -1,9 +1,9 @@
-/** What admins set in the console; it goes over the configuration. Read once, kept, and written through. */
+/** Settings that admins change in the console. They override the configuration, are cached, and are written through. */
 import type { Environment } from '@vacancy/shared/contract'
 import type { Transaction } from 'kysely'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
-/** What the configuration has for them. */
+/** The values of the configuration. */
 type SettingsDefaults = {
   readonly environment: string
   readonly environmentKind: Environment['kind']
@@ -14,10 +14,10 @@ type Kept = { readonly environment: Environment; readonly baseUrl: string }
 
 export type Settings = {
   environment(): Environment
-  /** Address under which browsers reach the console, without a slash at its end; '' when nobody said. */
+  /** Address under which browsers reach the console, without a trailing slash; '' when not configured. */
   baseUrl(): string
   write(within: Transaction<AccessTables>, next: Kept): Promise<void>
-  /** Once that stands. */
+  /** Called after the commit. */
   keep(next: Kept): void
 }
 

@@ -1,4 +1,4 @@
-/** Signing in and out, and what signed-in principals see and change of themselves. */
+/** Signing in and out, and the profile of signed-in principals. */
 import {
   type Me,
   type PersonRole,
@@ -19,14 +19,14 @@ import { sessionCookie } from './secrets.ts'
 import { beginSession, beginTokenSession, endSession, endSessions, useLink } from './sessions.ts'
 import type { AccessDatabase, AccessTables } from './tables.ts'
 
-/** Whose pages somebody sees who signed in with a token. What it may do is checked as that of the token itself. */
+/** The role whose pages a token session shows. Its permissions are those of the token itself. */
 const TOKEN_PAGES: { readonly [role in TokenRole]: PersonRole } = {
   monitoring: 'viewer',
   client: 'viewer',
   admin: 'admin',
 }
 
-/** Begins a session for whom `who` finds, in one transaction with it, and gives the browser its cookie. */
+/** Begins a session for the person that `who` returns, in the same transaction, and sets the cookie of the browser. */
 async function beginFor(
   accounts: Accounts,
   request: AnyRequest,
@@ -52,7 +52,7 @@ async function beginFor(
   return meOf(accounts, person, session)
 }
 
-/** Gives the browser its cookie; the session that it had before has ended. */
+/** Sets the cookie of the browser; its previous session has ended. */
 function welcome(accounts: Accounts, request: AnyRequest, secret: string): void {
   if (request.session !== undefined) notifyEnded(accounts.access, [request.session.key])
   accounts.onSignIn('done')
@@ -86,10 +86,10 @@ function sessionView(accounts: Accounts, session: Session, preferences: Preferen
   }
 }
 
-/** Codes cannot be guessed; this keeps somebody who tries from costing anything. */
+/** Codes cannot be guessed; this limits the cost of attempts to do so. */
 function guardLinks(accounts: Accounts, address: string): void {
   const wait = accounts.addressTries.waitSeconds(address)
-  if (wait > 0) throw tooManyTries(wait, 'tries to sign in')
+  if (wait > 0) throw tooManyTries(wait, 'sign-in attempts')
   accounts.addressTries.failed(address)
 }
 
@@ -104,8 +104,8 @@ export async function signIn(accounts: Accounts, request: RouteRequest<'POST /ap
   const { name, password } = request.body
   const key = name.toLowerCase()
   const wait = Math.max(accounts.nameTries.waitSeconds(key), accounts.addressTries.waitSeconds(request.address))
-  if (wait > 0) throw tooManyTries(wait, 'tries to sign in')
-  // Counted before it is known how they end: a hundred at once are a hundred tries.
+  if (wait > 0) throw tooManyTries(wait, 'sign-in attempts')
+  // Counted before the outcome is known: a hundred concurrent attempts are a hundred attempts.
   accounts.nameTries.failed(key)
   accounts.addressTries.failed(request.address)
   const person = await accounts.database.selectFrom('people').selectAll().where('name_key', '=', key).executeTakeFirst()
@@ -143,7 +143,7 @@ export async function signInByToken(accounts: Accounts, request: RouteRequest<'P
     await accounts.audit.write({ ...noteOf(request, 'session.start', 'a token'), result: 'refused', detail: 'token' })
     throw problem('sign-in-failed', {
       detail: 'The token is unknown, revoked or expired.',
-      hint: 'Check that all of it was pasted; an admin can make a new one under Settings, API tokens.',
+      hint: 'Check that you pasted the whole token. An admin can create a new one under Settings, API tokens.',
     })
   }
   accounts.addressTries.forgive(request.address)
@@ -226,7 +226,7 @@ export async function changePassword(
   const ended = await change(accounts, async (within) => {
     await accounts.audit.write(noteOf(request, 'person.password', person.name), within)
     await within.updateTable('people').set({ password }).where('id', '=', person.id).execute()
-    // From now on this session is as one that was begun with the new password.
+    // From now on this session counts as one that began with the new password.
     await within.updateTable('sessions').set({ signed_in_by: 'password' }).where('hash', '=', session.key).execute()
     await within.deleteFrom('sign_in_links').where('person_id', '=', person.id).execute()
     return await endSessions(within, person.id, session.key)
@@ -234,7 +234,7 @@ export async function changePassword(
   notifyEnded(accounts.access, ended)
 }
 
-// Nobody else is touched by how a person likes the pages to look: no line in the audit log.
+// Display preferences affect only the person itself, so they have no audit entry.
 export async function changePreferences(accounts: Accounts, request: RouteRequest<'PUT /api/v1/me/preferences'>) {
   const { kind, id } = sessionOf(request).owner
   const table = kind === 'token' ? 'tokens' : 'people'

@@ -1,4 +1,4 @@
-/** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
+/** Columns in both databases: times are UTC milliseconds, booleans are 0 or 1, JSON is text. */
 import type { PersonRole, TokenRole } from '@vacancy/shared/contract'
 import type { Kysely } from 'kysely'
 
@@ -6,10 +6,10 @@ export type AccessTables = AuditTables & {
   people: {
     id: string
     name: string
-    /** The name in lower case: what is compared at sign-in. */
+    /** The name in lower case, compared at sign-in. */
     name_key: string
     role: PersonRole
-    /** PHC string of Argon2id; null until the person chose one. */
+    /** PHC string of Argon2id; null until the person chooses a password. */
     password: string | null
     disabled: number
     preferences: string
@@ -17,7 +17,7 @@ export type AccessTables = AuditTables & {
     last_seen_at: number | null
   }
   sessions: {
-    /** SHA-256 of what the cookie holds, hexadecimal. */
+    /** SHA-256 of the cookie's value, hexadecimal. */
     hash: string
     person_id: string
     signed_in_by: 'password' | 'link' | 'set-up'
@@ -25,19 +25,19 @@ export type AccessTables = AuditTables & {
     created_at: number
     last_seen_at: number
   }
-  /** Begun with an API token: they end with it, and may do what it may. */
+  /** Sessions that began with an API token: they end with it and have its permissions. */
   token_sessions: {
-    /** SHA-256 of what the cookie holds, hexadecimal. */
+    /** SHA-256 of the cookie's value, hexadecimal. */
     hash: string
     token_id: string
     address: string
     created_at: number
     last_seen_at: number
   }
-  /** One-time codes: a row is deleted by its use. */
+  /** One-time codes: redeeming one deletes its row. */
   sign_in_links: {
     hash: string
-    /** Null: the code of the set-up, which makes the first admin. */
+    /** Null: the set-up code, which creates the first admin. */
     person_id: string | null
     created_at: number
     expires_at: number
@@ -53,7 +53,7 @@ export type AccessTables = AuditTables & {
     last_used_at: number | null
     last_used_from: string | null
     revoked_at: number | null
-    /** Of the sessions that are begun with it. */
+    /** Of the sessions that begin with it. */
     preferences: string
   }
   settings: { name: string; value: string }
@@ -64,6 +64,7 @@ export type AuditTables = {
     seq: number
     at: number
     actor: string
+    /** Part of the hash chain; `nobody` is an anonymous request. */
     actor_kind: 'person' | 'token' | 'system' | 'nobody'
     address: string
     action: string
@@ -75,10 +76,10 @@ export type AuditTables = {
     request_id: string
     hash: string
   }
-  /** One row: the end of the chain, and the place before its first entry that is still kept. */
+  /** One row: the end of the chain, and the position before its first retained entry. */
   audit_chain: { id: number; seq: number; hash: string; kept_after: number; kept_hash: string }
 }
 
-/** Of people, sessions, tokens and settings, each change with its audit entry. */
+/** People, sessions, tokens and settings; each change has its audit entry. */
 export type AccessDatabase = Kysely<AccessTables>
 export type AuditDatabase = Kysely<AuditTables>

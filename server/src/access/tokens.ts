@@ -1,4 +1,4 @@
-/** API tokens: their list, and making and revoking them. */
+/** API tokens: listing, creating and revoking them. */
 import { randomUUID } from 'node:crypto'
 import { ACCESS_LIMITS, type TokenView } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
@@ -21,8 +21,8 @@ export async function createToken(accounts: Accounts, request: RouteRequest<'POS
   const expiresMs = request.body.expiresAt === null ? null : Date.parse(request.body.expiresAt)
   if (expiresMs !== null && expiresMs <= nowMs)
     throw problem('invalid-request', {
-      detail: 'expiresAt: is over already.',
-      hint: 'Choose a time to come, or none.',
+      detail: 'expiresAt is in the past.',
+      hint: 'Choose a time in the future, or none.',
       field: 'expiresAt',
     })
   const value = newToken()

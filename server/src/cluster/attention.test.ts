@@ -1,11 +1,11 @@
 import type { Operation, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { goneNode, HASH, MISMATCH, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
-import { type AttentionSeed, attentionSeeds, settleAttention, wordsOf } from './attention.ts'
+import { goneNode, HASH, MISMATCH, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import { type AttentionSeed, attentionSeeds, settleAttention, withoutNumbers } from './attention.ts'
 import type { NodeLimits, NodeObservation } from './observation.ts'
 
 const REFUSED = { code: 'refused', message: 'connection refused' }
-const healthy = ['n1', 'n2', 'n3'].map((id) => seenNode({ id }))
+const healthy = ['n1', 'n2', 'n3'].map((id) => observedNode({ id }))
 const view = (nodes: readonly NodeObservation[], change: Partial<ShardView> = {}): ShardView => ({
   ...shardOf(nodes).view,
   ...change,
@@ -28,7 +28,7 @@ const limits = {
   maintenanceHour: 0,
 }
 const withStatus = (change: Parameters<typeof statusOf>[0]) => [
-  seenNode({ id: 'n1' }, { status: { value: statusOf(change), at: NOW } }),
+  observedNode({ id: 'n1' }, { status: { value: statusOf(change), at: NOW } }),
   ...healthy.slice(1),
 ]
 const snapshot = (lastIndex: number, createdAt: string) => ({
@@ -62,7 +62,7 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
     seedsOf(view([healthy[0] as NodeObservation, goneNode({ id: 'n2' }, REFUSED), goneNode({ id: 'n3' }, REFUSED)])),
   ],
   [1, 's1 has no leader', seedsOf(view(healthy, { state: 'no-leader', level: 'crit' }))],
-  [1, 'Nodes of s1 disagree on who leads', seedsOf(view(healthy, { state: 'disagree', level: 'crit' }))],
+  [1, 'Nodes of s1 disagree about the leader', seedsOf(view(healthy, { state: 'disagree', level: 'crit' }))],
   [1, 'No node of s1 answers', seedsOf(view(['n1', 'n2', 'n3'].map((id) => goneNode({ id }, REFUSED))))],
   [
     2,
@@ -75,7 +75,7 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
     seedsOf(
       view([
         healthy[0] as NodeObservation,
-        seenNode({ id: 'n2', health: 'active_leader' }),
+        observedNode({ id: 'n2', health: 'active_leader' }),
         healthy[2] as NodeObservation,
       ]),
     ),
@@ -84,7 +84,7 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
   [
     4,
     's1 / n2 is far behind: 12,400 entries, 14 s',
-    seedsOf(view([seenNode({ id: 'n1', lags: { n2: [12_400, 14] } }), ...healthy.slice(1)])),
+    seedsOf(view([observedNode({ id: 'n1', lags: { n2: [12_400, 14] } }), ...healthy.slice(1)])),
   ],
   [5, 'Transfer of s1 to n2: refused. n1 answered 409', seedsOf(view(healthy), { operations: [refused] })],
   [
@@ -104,7 +104,7 @@ const RULES: readonly (readonly [rule: number, message: string, seeds: Attention
     's1 / n1 has 9,000 of 10,000 connections open',
     seedsOf(
       view([
-        seenNode(
+        observedNode(
           { id: 'n1' },
           { connectionsLimit: 10_000, status: { value: statusOf({ connections: 9_000 }), at: NOW } },
         ),
@@ -128,13 +128,15 @@ test.each(RULES)('rule %i: %s', (rule, message, seeds) => {
   expect(seeds.map((seed) => [seed.rule, seed.message])).toContainEqual([rule, message])
 })
 
-test('a healthy shard needs nobody', () => {
+test('a healthy shard needs no attention', () => {
   expect(seedsOf(view(healthy), { limits, registryHash: HASH })).toEqual([])
 })
 
-test('equal things of one shard are one row', () => {
+test('equal problems of one shard are one item', () => {
   const five = ['n1', 'n2', 'n3', 'n4', 'n5']
-  const nodes = five.map((id) => (id > 'n3' ? goneNode({ id, voters: five }, REFUSED) : seenNode({ id, voters: five })))
+  const nodes = five.map((id) =>
+    id > 'n3' ? goneNode({ id, voters: five }, REFUSED) : observedNode({ id, voters: five }),
+  )
 
   const unreachable = seedsOf(view(nodes)).filter(({ rule }) => rule === 2)
 
@@ -143,17 +145,17 @@ test('equal things of one shard are one row', () => {
   ])
 })
 
-test('a shard that has not written since its snapshot needs none', () => {
+test('a shard without writes since its snapshot needs no new one', () => {
   const nodes = withStatus({ snapshot: snapshot(50_000, '2026-11-20T00:00:00.000Z') })
 
   expect(seedsOf(view(nodes), { limits })).toEqual([])
 })
 
 const seed = (id: string, rule: number, value: number | null = null): AttentionSeed => ({
-  ...{ id, rule, level: 'warn', shard: 's1', node: null, message: `${id} says 5`, href: '/', action: 'Open s1', value },
+  ...{ id, rule, level: 'warn', shard: 's1', node: null, message: `${id} is 5`, href: '/', action: 'Open s1', value },
 })
 
-test('items are ranked by rule, then by how long they are so, and keep their time', () => {
+test('items are ranked by rule, then by age, and keep their start time', () => {
   const first = settleAttention([seed('late', 4), seed('worst', 1)], new Map(), new Map(), NOW)
   const second = settleAttention(
     [seed('later', 4), seed('late', 4), seed('worst', 1)],
@@ -169,7 +171,7 @@ test('items are ranked by rule, then by how long they are so, and keep their tim
   ])
 })
 
-test('what gets worse is growing, what gets better shrinks, what hardly moves is steady', () => {
+test('the trend is growing, shrinking, or steady for small changes', () => {
   const trendOf = (values: readonly number[]) => {
     let memory: ReturnType<typeof settleAttention>['memory'] = new Map()
     let trend: string | null | undefined
@@ -189,27 +191,27 @@ test('what gets worse is growing, what gets better shrinks, what hardly moves is
   ]).toEqual([null, 'growing', 'shrinking', 'steady'])
 })
 
-test('what was put aside comes back when its time is over or its words change, not with its numbers', () => {
+test('an item put aside returns when its time is over or its message changes, except for numbers', () => {
   const asideOf = (message: string, untilAt: number | null) =>
     settleAttention(
       [{ ...seed('lag', 4), message }],
       new Map(),
-      new Map([['lag', { untilAt, message: wordsOf('n2 is 12,400 behind') }]]),
+      new Map([['lag', { untilAt, message: withoutNumbers('n2 is 12,400 behind') }]]),
       NOW,
     ).items[0]?.asideUntil
 
   expect(asideOf('n2 is 13,000 behind', null)).toBe('change')
-  expect(asideOf('n2 does not answer', null)).toBeNull()
-  expect(asideOf('n2 does not answer', NOW + 1)).toBe('2026-11-22T12:00:00.001Z')
+  expect(asideOf('n2 does not respond', null)).toBeNull()
+  expect(asideOf('n2 does not respond', NOW + 1)).toBe('2026-11-22T12:00:00.001Z')
   expect(asideOf('n2 is 13,000 behind', NOW - 1)).toBeNull()
 })
 
-test('a shard that has just started from a built snapshot, which tells no time, is not late with its own (rule 8)', () => {
+test('a shard that just started from a built snapshot, which has no creation time, is not late with its own (rule 8)', () => {
   const saidAfter = (startedMs: number) =>
     seedsOf(
       view(
-        healthy.map((seen, n) => ({
-          ...seen,
+        healthy.map((observation, n) => ({
+          ...observation,
           status: {
             value: {
               ...statusOf(n === 0 ? { snapshot: snapshot(100, '1970-01-01T00:00:00.000Z') } : {}),
@@ -225,16 +227,20 @@ test('a shard that has just started from a built snapshot, which tells no time, 
   expect([saidAfter(170_000), saidAfter(190_000)]).toEqual([0, 1])
 })
 
-test('a node whose state differed is one item, apart from nodes that are away for another reason, until it is back', () => {
+test('a node whose state differed is one item until it is back, separate from nodes that are down for other reasons', () => {
   const [n1] = healthy as [NodeObservation]
   const five = { voters: ['n1', 'n2', 'n3', 'n4', 'n5'] }
   const mismatched = { status: { value: statusOf({ reasons: [MISMATCH] }), at: NOW } }
-  const others = [n1, goneNode({ id: 'n3', ...five }, REFUSED), ...['n4', 'n5'].map((id) => seenNode({ id, ...five }))]
+  const others = [
+    n1,
+    goneNode({ id: 'n3', ...five }, REFUSED),
+    ...['n4', 'n5'].map((id) => observedNode({ id, ...five })),
+  ]
   const items = (n2: NodeObservation) => seedsOf(view([...others, n2])).map(({ id, message }) => [id, message])
   const away = ['2:unreachable:s1', 's1 / n3 is unreachable: connection refused']
   const differs = '2:digest-mismatch:s1'
 
-  expect(items(seenNode({ id: 'n2', ...five, health: 'unavailable' }, mismatched))).toEqual(
+  expect(items(observedNode({ id: 'n2', ...five, health: 'unavailable' }, mismatched))).toEqual(
     expect.arrayContaining([
       [differs, 's1 / n2 is unavailable: its state differs from the log (digest_mismatch)'],
       away,
@@ -243,5 +249,5 @@ test('a node whose state differed is one item, apart from nodes that are away fo
   expect(items(goneNode({ id: 'n2', ...five }, REFUSED, mismatched))).toEqual(
     expect.arrayContaining([[differs, 's1 / n2 stopped: its state differed from the log (digest_mismatch)'], away]),
   )
-  expect(items(seenNode({ id: 'n2', ...five })).map(([id]) => id)).not.toContain(differs)
+  expect(items(observedNode({ id: 'n2', ...five })).map(([id]) => id)).not.toContain(differs)
 })

@@ -1,4 +1,4 @@
-/** What needs somebody, ranked. Pure: what was known before and the time come in as arguments. */
+/** Attention items, ranked. Pure: earlier items and the time are arguments. */
 import type {
   AttentionItem,
   Environment,
@@ -25,13 +25,13 @@ const ATTENTION = {
 const DAY_MS = 86_400_000
 const AWAY = new Set(['unreachable', 'not-answering', 'unavailable'])
 
-/** An item before it is known since when it is so. `value` tells whether it gets worse. */
+/** An item without its start time. `value` is compared over time to find its trend. */
 export type AttentionSeed = Pick<
   AttentionItem,
   'id' | 'rule' | 'level' | 'shard' | 'node' | 'message' | 'href' | 'action'
 > & {
   readonly value: number | null
-  /** Where it is known better than by the first look. */
+  /** When the start is known more precisely than from the first observation. */
   readonly since?: string
 }
 
@@ -49,7 +49,7 @@ export function attentionSeeds(facts: {
 }): AttentionSeed[] {
   const seeds = facts.shards.flatMap((shard) => shardSeeds(shard, facts))
   for (const operation of facts.operations) {
-    const message = OPERATION_SAYS[operation.state]?.(operation)
+    const message = OPERATION_TEXT[operation.state]?.(operation)
     if (message === undefined) continue
     seeds.push({
       id: `5:${operation.id}`,
@@ -67,7 +67,7 @@ export function attentionSeeds(facts: {
   return seeds
 }
 
-const OPERATION_SAYS: { readonly [state in Operation['state']]?: (operation: Operation) => string } = {
+const OPERATION_TEXT: { readonly [state in Operation['state']]?: (operation: Operation) => string } = {
   unconfirmed: ({ title }) => `${title}: not confirmed`,
   elsewhere: ({ title, message }) => `${title}: ${message}`,
   'no-change': ({ title, message }) => `${title}: ${message}`,
@@ -98,25 +98,25 @@ function shardSeeds(shard: ShardView, facts: Parameters<typeof attentionSeeds>[0
   const broken: { readonly [state in ShardView['state']]?: string } = {
     'quorum-lost': `${id} has lost its quorum: ${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} needed`,
     'no-leader': `${id} has no leader`,
-    disagree: `Nodes of ${id} disagree on who leads`,
+    disagree: `Nodes of ${id} disagree about the leader`,
     ...(shard.nodes.every(({ error }) => error !== null) && { unknown: `No node of ${id} answers` }),
   }
   const message = broken[shard.state]
   if (message !== undefined) add(1, shard.state, shard.state === 'unknown' ? 'crit' : shard.level, message)
-  // One item for as long as it lasts: from the moment in which a node finds it until it is back.
+  // One item from the detection until the node is back.
   const mismatched = shard.nodes.filter((node) => AWAY.has(node.state) && hasMismatch(node))
-  if (mismatched.length > 0) add(2, 'digest-mismatch', 'crit', nodesSay(id, mismatched), mismatched)
+  if (mismatched.length > 0) add(2, 'digest-mismatch', 'crit', nodesText(id, mismatched), mismatched)
   for (const state of ['unreachable', 'not-answering', 'cores-changed', 'unavailable', 'conflicting-leader'] as const) {
     const nodes = shard.nodes.filter((node) => node.state === state && !mismatched.includes(node))
-    // With no node at all there is nothing to tell apart.
-    if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesSay(id, nodes), nodes)
+    // Without any responding node there is nothing to compare.
+    if (nodes.length > 0 && shard.state !== 'unknown') add(2, state, 'crit', nodesText(id, nodes), nodes)
   }
   const isJudged = shard.state !== 'unknown' && shard.state !== 'forming'
   if (isJudged && shard.spare === 0 && shard.voters > 1 && message === undefined) {
     add(3, 'spare', 'warn', `${id} cannot lose another voter`)
   }
   const different = shard.nodes.filter(({ state }) => state === 'different-data')
-  if (different.length > 0) add(4, 'different', 'warn', nodesSay(id, different), different)
+  if (different.length > 0) add(4, 'different', 'warn', nodesText(id, different), different)
   const far = shard.nodes.filter(({ state }) => state === 'far-behind')
   if (far.length > 0) {
     const worst = far.reduce((a, b) => ((b.lagEntries ?? 0) > (a.lagEntries ?? 0) ? b : a))
@@ -160,7 +160,7 @@ function snapshotSeeds(
 ): AttentionSeed[] {
   const interval = limitsOf(shard.id)?.snapshotIntervalSeconds
   if (interval === undefined || interval === 0 || shard.snapshotAt === null) return []
-  // A built snapshot tells no time of its own, and nobody saves one before it has run for an interval.
+  // An installed snapshot has no creation time, and a node saves none before it has run for an interval.
   const starts = shard.nodes.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]))
   const since = Math.max(Date.parse(shard.snapshotAt), starts.length === 0 ? 0 : Math.min(...starts))
   const seconds = (now - since) / 1000
@@ -196,7 +196,7 @@ function limitSeeds(shard: ShardView, node: NodeView, href: string): AttentionSe
   return seeds
 }
 
-function nodesSay(shard: string, nodes: readonly NodeView[]): string {
+function nodesText(shard: string, nodes: readonly NodeView[]): string {
   const [first] = nodes as [NodeView]
   const message = first.message.charAt(0).toLowerCase() + first.message.slice(1)
   return nodes.length === 1
@@ -211,7 +211,7 @@ function names(nodes: readonly NodeView[]): string {
   return nodes.map(({ id }) => id).join(', ')
 }
 
-/** Gives seeds their time and trend, ranked; and what to remember for the next look. */
+/** Adds start time and trend to seeds and ranks them. The returned memory is the input of the next call. */
 export function settleAttention(
   seeds: readonly AttentionSeed[],
   memory: AttentionMemory,
@@ -226,7 +226,7 @@ export function settleAttention(
     next.set(seed.id, { since: began, values })
     const put = aside.get(seed.id)
     const isAside =
-      put !== undefined && (put.untilAt === null ? put.message === wordsOf(seed.message) : put.untilAt > now)
+      put !== undefined && (put.untilAt === null ? put.message === withoutNumbers(seed.message) : put.untilAt > now)
     return {
       ...seed,
       since: time(began),
@@ -238,11 +238,11 @@ export function settleAttention(
   return { items: items.slice(0, ATTENTION.itemsMax), memory: next }
 }
 
-/** A minute of looks, one a second. */
+/** A minute of values, one per second. */
 const VALUES_KEPT = 60
 
-/** What an item says without its numbers: these alone are no change. */
-export function wordsOf(message: string): string {
+/** The message of an item without its numbers: an item put aside until it changes ignores them. */
+export function withoutNumbers(message: string): string {
   return message.replace(/[\d,.]+/g, '#')
 }
 
@@ -273,7 +273,7 @@ export function summarise(facts: {
   const windows = shards.flatMap(({ window }) => (window ? [window] : []))
   const isAside = ({ asideUntil }: AttentionItem) => asideUntil !== null
   return {
-    // Coarse, since a summary that says nothing else is not sent.
+    // Coarse, so that an otherwise unchanged summary is not sent.
     at: time(Math.floor(facts.at / COARSE_MS) * COARSE_MS),
     environment: facts.environment,
     counts: {

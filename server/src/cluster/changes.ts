@@ -1,4 +1,4 @@
-/** What follows from a change of a shard or an operation: events, leadership, and telling followers. */
+/** Effects of a changed shard or operation: events, leadership history, and notifying followers. */
 import type { Operation, ShardView } from '@vacancy/shared/contract'
 import { addEvents, eventsBetween, type LastLeader } from '../history/events.ts'
 import { forgetLeader, observeLeader } from '../history/leadership.ts'
@@ -6,7 +6,7 @@ import { touchTopic } from '../live/topics.ts'
 import type { ClusterModule } from './cluster-state.ts'
 import { touchShard } from './collector-state.ts'
 
-/** Takes a shard as it is seen now: what changed becomes events, and followers are told. */
+/** Compares a shard with its previous view: changes become events, and followers are notified. */
 export function observeShard(module: ClusterModule, view: ShardView, before: ShardView | undefined): void {
   const { events, moves, leadership, deps } = module
   if (before && isSettled(module, view)) {
@@ -16,7 +16,7 @@ export function observeShard(module: ClusterModule, view: ShardView, before: Sha
     if (moved > 0) moves.set(view.id, (moves.get(view.id) ?? 0) + moved)
   }
   const term = view.nodes.find(({ id }) => id === view.leader)?.term ?? null
-  // Only a shard that is known can be without a leader; of any other nothing is known.
+  // Only a known shard can be without a leader.
   const isKnown = view.leader !== null || (module.settled.has(view.id) && view.state !== 'unknown')
   observeLeader(leadership, { id: view.id, leader: view.leader, term }, isKnown && view.mode === 'clustered')
   module.isSummaryDue = true
@@ -46,7 +46,7 @@ export function observeOperation(module: ClusterModule, operation: Operation): v
   )
 }
 
-/** At the start a shard becomes known bit by bit. Until it is known, nothing about it has changed. */
+/** After the start, the nodes of a shard report one after the other. Until then, differences are not changes. */
 function isSettled(module: ClusterModule, { id, state }: ShardView): boolean {
   const was = module.settled.has(id)
   if (state !== 'unknown' && state !== 'electing') module.settled.add(id)

@@ -30,7 +30,7 @@ const followerOf = (sim: Simulated) =>
   sim.shards[0]?.nodes.find(({ id, isVoter }) => isVoter && id !== sim.shards[0]?.leader)?.id as string
 const learnerOf = (sim: Simulated) => sim.shards[0]?.nodes.find(({ isVoter }) => !isVoter)?.id as string
 
-test('a shard of the registry is seen with its leader, members and figures', async () => {
+test('a shard of the registry is shown with its leader, members and metrics', async () => {
   const { world, sim } = await openWorld()
 
   const shard = world.shard('s1')
@@ -49,7 +49,7 @@ test('a shard of the registry is seen with its leader, members and figures', asy
   expect(world.collector.discovery.registry).toMatchObject({ isUp: true, error: '' })
 })
 
-test('a transfer is sent once, ends as done when a majority shows it, and its pause is kept', async () => {
+test('a transfer is sent once, is done when a majority shows it, and its write pause is stored', async () => {
   const { world, sim } = await openWorld()
   const [target, old] = [followerOf(sim), sim.shards[0]?.leader]
 
@@ -68,10 +68,10 @@ test('a transfer is sent once, ends as done when a majority shows it, and its pa
     'leads done',
     'writes done',
   ])
-  expect(sim.shards[0]?.asked).toEqual([`transfer ${target}`])
+  expect(sim.shards[0]?.requests).toEqual([`transfer ${target}`])
   expect(operation.pauseMs).toBeGreaterThanOrEqual(0)
   await until('the pause is part of the shard', () => world.shard('s1').writePause?.count === 1)
-  const audit = await until('its end is written down', async () => {
+  const audit = await until('its end is audited', async () => {
     const rows = await world.database.selectFrom('audit').select(['action', 'actor', 'result']).orderBy('seq').execute()
     return rows.length > 1 && rows
   })
@@ -81,7 +81,7 @@ test('a transfer is sent once, ends as done when a majority shows it, and its pa
   ])
 })
 
-/** The leaders of s1, oldest first, as its route gives them. */
+/** The leaders of s1, oldest first, from its route. */
 async function ledBy(
   world: ClusterWorld,
 ): Promise<{ readonly leaders: readonly string[]; readonly elections: number }> {
@@ -89,17 +89,17 @@ async function ledBy(
   return { leaders: spans.flatMap(({ leader }) => leader ?? []), elections }
 }
 
-test('who led is known after the control plane was started anew, and only new leaders count as elections', async () => {
+test('the leadership history survives a restart of the control plane, and only new leaders count as elections', async () => {
   const { world, sim } = await openWorld()
   const [first, next] = [sim.shards[0]?.leader as string, followerOf(sim)]
-  await until('the first leader is kept', async () => (await ledBy(world)).leaders.length === 1)
+  await until('the first leader is stored', async () => (await ledBy(world)).leaders.length === 1)
   await sim.act('lead', { shard: 's1', node: next })
-  await until('the next one is, too', async () => (await ledBy(world)).elections === 1)
+  await until('the next leader is stored', async () => (await ledBy(world)).elections === 1)
   await world.stop()
 
   const again = await openClusterWorld({ registry: sim.registryUrl }, { folder: world.folder })
   open.push(again)
-  const reported = await until('it is seen again', async () => {
+  const reported = await until('it is observed again', async () => {
     const now = await ledBy(again)
     return now.leaders.length === 3 && now
   })
@@ -107,7 +107,7 @@ test('who led is known after the control plane was started anew, and only new le
   expect(reported).toEqual({ leaders: [first, next, next], elections: 1 })
 })
 
-test('leadership that went to another node is told as elsewhere', async () => {
+test('a transfer that ended at a different node is reported as elsewhere', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
   const other = sim.shards[0]?.nodes.find(({ id, isVoter }) => isVoter && id !== target && id !== sim.shards[0]?.leader)
@@ -120,7 +120,7 @@ test('leadership that went to another node is told as elsewhere', async () => {
   await until('it needs attention', () => world.cluster.summary().attention.some(({ rule }) => rule === 5))
 })
 
-test('what a node refuses with is shown word for word', async () => {
+test('the refusal of a node is shown verbatim', async () => {
   const { world, sim } = await openWorld()
   await sim.act('refuse', { shard: 's1', status: 409, text: 'another transfer is <b>running</b>' })
 
@@ -141,7 +141,7 @@ test('a learner is promoted and demoted again', async () => {
   expect(demoted).toMatchObject({ state: 'done', undo: { kind: 'promote', node: learner } })
 })
 
-test('a leader hands over before it is demoted, both halves seen', async () => {
+test('a leader transfers leadership before it is demoted, and both halves are confirmed', async () => {
   const { world, sim } = await openWorld()
   const leader = sim.shards[0]?.leader as string
 
@@ -150,11 +150,11 @@ test('a leader hands over before it is demoted, both halves seen', async () => {
   )
 
   expect(operation.state).toBe('done')
-  expect(sim.shards[0]?.asked.map((each) => each.split(' ')[0])).toEqual(['transfer', 'demote'])
+  expect(sim.shards[0]?.requests.map((each) => each.split(' ')[0])).toEqual(['transfer', 'demote'])
   expect(operation.steps.map(({ id }) => id)).toContain('demote-listed')
 })
 
-test('a control plane that was started anew looks what became of it and sends nothing again', async () => {
+test('a restarted control plane checks the outcome of an operation and does not send it again', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
   await sim.act('never', { shard: 's1' })
@@ -168,10 +168,10 @@ test('a control plane that was started anew looks what became of it and sends no
   const operation = await again.ended(id)
 
   expect(operation.state).toBe('done')
-  expect(sim.shards[0]?.asked).toEqual([`transfer ${target}`])
+  expect(sim.shards[0]?.requests).toEqual([`transfer ${target}`])
 })
 
-test('a second operation on the shard is refused and names the first', async () => {
+test('a second operation on a shard is refused with the title of the first', async () => {
   const { world, sim } = await openWorld()
   await sim.act('never', { shard: 's1' })
   const request = { kind: 'transfer', shard: 's1', node: followerOf(sim) } as const
@@ -195,7 +195,7 @@ test('a second operation on the shard is refused and names the first', async () 
   ])
 })
 
-/** What the audit log has of tries that were refused: these used to leave nothing. */
+/** Audit entries of refused starts, which used to be missing. */
 const refusals = (world: ClusterWorld) =>
   world.database
     .selectFrom('audit')
@@ -203,12 +203,12 @@ const refusals = (world: ClusterWorld) =>
     .where('result', '=', 'refused')
     .execute()
 
-test('a plan that the cluster has left behind is answered with the new one', async () => {
+test('an outdated plan is refused with a new one', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
   const plan = await planOperation(world.operations, { kind: 'transfer', shard: 's1', node: target }, CALLER.principal)
   await sim.act('lead', { shard: 's1', node: target })
-  await until('the new leader is seen', () => world.shard('s1').leader === target)
+  await until('the new leader is observed', () => world.shard('s1').leader === target)
 
   const start = startOperation(
     world.operations,
@@ -221,7 +221,7 @@ test('a plan that the cluster has left behind is answered with the new one', asy
     code: 'plan-out-of-date',
     more: { plan: { blocked: true } },
   })
-  expect(sim.shards[0]?.asked).toEqual([])
+  expect(sim.shards[0]?.requests).toEqual([])
   expect(await refusals(world)).toMatchObject([
     { target: `s1/${target}`, reason: 'too late for this', detail: expect.stringMatching(/^plan-out-of-date: /) },
   ])
@@ -245,15 +245,15 @@ test('the same idempotency key starts one operation', async () => {
   )
 
   expect(second.id).toBe(first.id)
-  expect(sim.shards[0]?.asked).toHaveLength(1)
+  expect(sim.shards[0]?.requests).toHaveLength(1)
 })
 
-test('an armed transfer begins when its target has caught up, and can be cancelled before', async () => {
+test('an armed transfer starts when its target has caught up, and can be cancelled before', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
   await sim.act('lag', { shard: 's1', node: target, entries: 20_000 })
   await until(
-    'it is seen as far behind',
+    'it is shown as far behind',
     () => world.shard('s1').nodes.find(({ id }) => id === target)?.state === 'far-behind',
   )
   const request = { kind: 'transfer', shard: 's1', node: target, waitForLag: true } as const
@@ -262,7 +262,7 @@ test('an armed transfer begins when its target has caught up, and can be cancell
   await until('it can be cancelled', async () => (await getOperation(world.operations, cancelled.id))?.cancellable)
   await cancelOperation(world.operations, cancelled.id, CALLER)
   expect((await world.ended(cancelled.id)).state).toBe('cancelled')
-  expect(sim.shards[0]?.asked).toEqual([])
+  expect(sim.shards[0]?.requests).toEqual([])
 
   const armed = await world.start(request)
   expect(armed.state).toBe('armed')
@@ -270,7 +270,7 @@ test('an armed transfer begins when its target has caught up, and can be cancell
   expect((await world.ended(armed.id)).state).toBe('done')
 })
 
-test('nodes that are gone, silent or talk nonsense do not hold up the others', async () => {
+test('nodes that are down, silent or send invalid responses do not delay the others', async () => {
   const { world, sim } = await openWorld({ nodes: 10, shards: 1, learners: 0 })
   const others = sim.shards[0]?.nodes.filter(({ id }) => id !== sim.shards[0]?.leader).map(({ id }) => id) as string[]
   const [gone = '', silent = '', nonsense = ''] = others
@@ -294,7 +294,7 @@ test('nodes that are gone, silent or talk nonsense do not hold up the others', a
   )
 })
 
-test('what was not confirmed is watched on, also after a restart, and may still end as done', async () => {
+test('an unconfirmed operation is still watched, even after a restart, and may become done', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
   await sim.act('never', { shard: 's1' })
@@ -316,22 +316,22 @@ test('what was not confirmed is watched on, also after a restart, and may still 
     return operation?.state === 'done' && operation
   })
   expect(late.message).toContain('later than usual')
-  // The times of these used to be those of the restart.
+  // Their times used to be those of the restart.
   expect(late.steps).toEqual(expect.arrayContaining(measured))
-  expect(sim.shards[0]?.asked).toHaveLength(1)
+  expect(sim.shards[0]?.requests).toHaveLength(1)
 }, 120_000)
 
-test('a leader that never answers is told, and the result is looked for all the same', async () => {
+test('a leader that never responds is reported, and the outcome is still observed', async () => {
   const { world, sim } = await openWorld()
   const target = followerOf(sim)
   await sim.act('hang', { shard: 's1' })
   const { id } = await world.start({ kind: 'transfer', shard: 's1', node: target })
-  await until('it is said that nobody answered', async () =>
-    (await getOperation(world.operations, id))?.notice.startsWith('No answer from'),
+  await until('the missing response is reported', async () =>
+    (await getOperation(world.operations, id))?.notice.startsWith('No response from'),
   )
 
   await sim.act('lead', { shard: 's1', node: target })
 
   expect(await world.ended(id)).toMatchObject({ state: 'done' })
-  expect(sim.shards[0]?.asked).toHaveLength(1)
+  expect(sim.shards[0]?.requests).toHaveLength(1)
 })

@@ -124,7 +124,7 @@ function collectorConfigOf(config: ClusterConfig): CollectorConfig {
   }
 }
 
-/** @param current the module, which is being made while its collector is */
+/** @param current returns the module, which is created together with its collector */
 function collectorHooks(current: () => ClusterModule): CollectorHooks {
   return {
     facts: (shard) => ({
@@ -142,7 +142,7 @@ function membershipDeps(current: () => ClusterModule): MembershipDeps {
     observe(id) {
       const { collector, deps } = current()
       const shard = shardView(collector, id)
-      return shard && { now: deps.clock.wallMs(), shard, seen: observationsOf(collector, id) }
+      return shard && { now: deps.clock.wallMs(), shard, observations: observationsOf(collector, id) }
     },
     onShard: (listener) => onShardChange(current(), ({ id }) => listener(id)),
     watchClosely: (id) => watchClosely(current().collector, id),
@@ -217,7 +217,7 @@ function planContext(module: ClusterModule, id: string, isAdmin: boolean): PlanC
   return {
     now: module.deps.clock.wallMs(),
     shard,
-    seen: observationsOf(module.collector, id),
+    observations: observationsOf(module.collector, id),
     running: runningOperations(module.operations).find((each) => each.shard === id),
     isAdmin,
     hasAdminToken: module.config.tokens.admin !== undefined,
@@ -227,12 +227,12 @@ function planContext(module: ClusterModule, id: string, isAdmin: boolean): PlanC
   }
 }
 
-/** At the end, to the millisecond: this is what the next start begins with. */
+/** On shutdown, with exact times: the next start begins with these. */
 async function storeKnownNodes(module: ClusterModule): Promise<void> {
   try {
     await module.known.write(knownNodes(module.collector), 1)
   } catch (error) {
-    // The database may be why it stops; what was written within the last minute does as well.
+    // The database may be the reason for the shutdown; the rows stored in the last minute suffice.
     module.deps.log.error({ err: error }, 'storing known nodes failed')
   }
 }

@@ -25,7 +25,7 @@ export type ClusterConfig = {
   readonly resolver: string | undefined
   /** `host:port` or `http://host:port` of nodes, where there is no registry. */
   readonly nodes: readonly string[]
-  /** Where a resolver tells a host alone. */
+  /** For hosts from the resolver, which reports no port. */
   readonly apiPort: number
   readonly tcpPort: number
   readonly tokens: {
@@ -34,9 +34,9 @@ export type ClusterConfig = {
     readonly admin?: string | undefined
     readonly registry?: string | undefined
   }
-  /** Authorities of nodes over TLS, PEM; by default those of the system. */
+  /** Certificate authorities of nodes over TLS, PEM; by default those of the system. */
   readonly ca?: string | undefined
-  /** Folder for saved series; it is there. */
+  /** Folder for saved series; it exists. */
   readonly folder: string
 }
 
@@ -51,14 +51,14 @@ export type ClusterDeps = {
   readonly baseUrl: () => string
 }
 
-/** All that is known of the cluster, and the parts that find it out, keep it and change it. */
+/** The observed cluster, and the parts that observe, store and change it. */
 export type ClusterModule = {
   readonly config: ClusterConfig
   readonly deps: ClusterDeps
   readonly http: NodeHttp
   readonly collector: Collector
   readonly operations: Operations
-  /** Types of operations: other modules add theirs before the start. */
+  /** Operation types; other modules add theirs before the start. */
   readonly types: OperationTypes
   readonly known: NodeStore
   readonly events: Events
@@ -71,15 +71,15 @@ export type ClusterModule = {
   readonly briefs: WeakMap<ShardView, ShardBrief>
   readonly timers: NodeJS.Timeout[]
   registryCodecs: NodeCodecs | undefined
-  /** What needs attention, what it was derived from, and what somebody put aside. */
+  /** Attention items, the memory they are derived from, and the items put aside. */
   attention: Summary['attention']
   attentionMemory: AttentionMemory
   aside: Map<string, Aside>
-  /** Shards without a leader: the last one, and since when there is none. */
+  /** Shards without a leader: the last leader, and since when there is none. */
   readonly lost: Map<string, { readonly leader: string; readonly at: number }>
-  /** Shards that have been known: from now on a difference is a change. */
+  /** Shards that have been observed completely: from then on a difference is a change. */
   readonly settled: Set<string>
-  /** Changes of leader since figures were last recorded, by shard. */
+  /** Leader changes since metrics were last recorded, by shard. */
   moves: Map<string, number>
   isSummaryDue: boolean
   savedAt: number
@@ -90,7 +90,7 @@ export function nodeView(module: ClusterModule, shard: string, id: string): Node
   return shardView(module.collector, shard)?.nodes.find((node) => node.id === id)
 }
 
-/** @returns how to stop listening */
+/** @returns stops listening */
 export function onShardChange(module: ClusterModule, listener: (shard: ShardView) => void): () => void {
   module.listeners.add(listener)
   return () => void module.listeners.delete(listener)
@@ -100,17 +100,17 @@ export function shardOf(module: ClusterModule, id: string): ShardView {
   const shard = shardView(module.collector, id)
   if (shard) return shard
   throw problem('shard-not-found', {
-    detail: `there is no shard ${id.slice(0, 128)}`,
+    detail: `There is no shard ${id.slice(0, 128)}.`,
     hint: `Known are ${
       nearest(
         id,
         shardViews(module.collector).map((each) => each.id),
-      ) || 'none yet: no node was found'
+      ) || 'none: no node was found yet'
     }.`,
   })
 }
 
-/** Nodes of a shard that are known, answering or not, by id. */
+/** Known nodes of a shard by id, whether they respond or not. */
 export function addressesOf(module: ClusterModule, shard: string): readonly NodeAddress[] {
   return observationsOf(module.collector, shard)
     .map(({ address }) => address)
@@ -125,12 +125,12 @@ export function briefsOf(module: ClusterModule, shards: readonly ShardView[]): S
   })
 }
 
-/** More that runs, for the summary, such as imports. */
+/** Further running work for the summary, such as imports. */
 export function addRunningSource(module: ClusterModule, source: () => Summary['running']): void {
   module.runningSources.push(source)
 }
 
-/** A few ids, those with the longest common beginning first. */
+/** A few ids, those with the longest common prefix first. */
 function nearest(id: string, ids: readonly string[]): string {
   const score = (other: string) => [...other].findIndex((character, at) => character !== id[at])
   return [...ids]

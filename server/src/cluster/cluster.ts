@@ -1,4 +1,4 @@
-/** What the rest of the control plane may ask of the cluster. */
+/** The interface of the cluster module for the rest of the control plane. */
 import type { NodeView, ShardView, Summary } from '@vacancy/shared/contract'
 
 export type NodeAddress = {
@@ -7,15 +7,15 @@ export type NodeAddress = {
   readonly zone: string
   /** `http://host:port` of the node's own HTTP. */
   readonly apiUrl: string
-  /** Of the wire protocol; undefined when nobody said. */
+  /** Of the wire protocol; undefined while not reported. */
   readonly tcp: { readonly host: string; readonly port: number } | undefined
 }
 
-/** What a node answered to one HTTP request. */
+/** The response of a node to one HTTP request. */
 export type NodeAnswer = {
   readonly status: number
   readonly body: string
-  /** Milliseconds from asking to the last byte. */
+  /** Milliseconds from the request to the last byte. */
   readonly milliseconds: number
 }
 
@@ -23,7 +23,7 @@ export type RequestOptions = {
   readonly method?: 'GET' | 'POST'
   /** JSON. */
   readonly body?: unknown
-  /** Which of the control plane's own tokens goes along; 'none' for open paths. */
+  /** The token of the control plane to send; 'none' for open paths. */
   readonly as?: 'none' | 'monitoring' | 'client' | 'admin'
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
@@ -34,12 +34,12 @@ export type Cluster = {
   shards(): readonly ShardView[]
   shard(id: string): ShardView | undefined
   node(shard: string, id: string): NodeView | undefined
-  /** Nodes of a shard that are known, answering or not, by id. */
+  /** Known nodes of a shard by id, whether they respond or not. */
   addresses(shard: string): readonly NodeAddress[]
-  /** One request to a node. Rejects with a ProblemError 502 or 504 that names the node. */
+  /** One request to a node. Rejects with a ProblemError 502 or 504 with the node's id. */
   request(node: NodeAddress, path: string, options?: RequestOptions): Promise<NodeAnswer>
-  /** Looks at a shard's nodes every 50 ms for 3 s, then every 200 ms, until the returned function is called. */
+  /** Polls a shard's nodes every 50 ms for 3 s, then every 200 ms, until the returned function is called. */
   watchClosely(shard: string): () => void
-  /** Called after each change of what is known of a shard; returns how to stop. */
+  /** Called after each change of a shard's view. Returns a function that stops it. */
   onShard(listener: (shard: ShardView) => void): () => void
 }

@@ -16,14 +16,14 @@ export const COLLECTOR = {
   figuresMs: 5_000,
   codecsMs: 60_000,
   atOnce: 64,
-  /** Of these, how many may be spent on nodes that have not answered of late. */
+  /** How many of these may be nodes that did not respond recently. */
   silentAtOnce: 16,
   closeMs: 50,
   closeForMs: 3_000,
   closeAfterMs: 200,
   tickMs: 20,
   deriveMs: 100,
-  /** A shard is looked at no more often than this, and above `manyNodes` once a round, unless somebody looks closely. */
+  /** Shortest time between views of a shard; above `manyNodes` it is one round, unless the shard is watched closely. */
   deriveShardMs: 250,
   bodyKept: 16_384,
   lagsForMs: 30_000,
@@ -31,7 +31,7 @@ export const COLLECTOR = {
 
 export type CollectorHooks = {
   readonly facts: (shard: string) => { readonly operation: string | null; readonly writePause: ShardView['writePause'] }
-  /** After each look at a shard; `before` is undefined at the first. */
+  /** Called with each new view of a shard; `before` is undefined for the first one. */
   readonly onShard: (view: ShardView, before: ShardView | undefined) => void
   readonly onShardGone: (id: string) => void
   readonly onReading: (node: NodeAddress, reading: Reading, change: Figures | undefined) => void
@@ -46,11 +46,11 @@ export type CollectorCounts = {
 
 /** A node that is polled; only the collector changes it. */
 export type PolledNode = {
-  seen: NodeObservation
+  observation: NodeObservation
   by: NamedBy
-  /** When somebody last named it. */
+  /** When it was last listed. */
   namedAt: number
-  /** What it was when it last answered. */
+  /** Its role when it last responded. */
   role: ViewRole | undefined
   nextAt: number
   figuresAt: number
@@ -65,7 +65,7 @@ type ShardState = {
   derivedAt: number
   isDirty: boolean
   readonly nodes: Map<string, PolledNode>
-  /** Monotonic times at which somebody began to look closely. */
+  /** Monotonic start times of close watches. */
   readonly closely: Set<{ readonly since: number }>
 }
 
@@ -74,7 +74,7 @@ export type CollectorConfig = DiscoveryConfig & {
   readonly adminToken: string | undefined
 }
 
-/** Every node and shard that is known, and how busy the polling is. */
+/** Every known node and shard, and the load of the polling. */
 export type Collector = {
   readonly config: CollectorConfig
   readonly http: NodeHttp
@@ -84,11 +84,11 @@ export type Collector = {
   readonly discovery: Discovery
   readonly nodes: Map<string, PolledNode>
   readonly shards: Map<string, ShardState>
-  /** The shards in the order in which they are shown; undefined after one came or went. */
+  /** The shards in display order; undefined after one was added or removed. */
   sorted: readonly ShardState[] | undefined
   readonly timers: NodeJS.Timeout[]
   isStopped: boolean
-  /** Nodes that are being polled, and those among them that have not answered of late. */
+  /** Nodes that are being polled, and those of them that did not respond recently. */
   busy: number
   busySilent: number
   /** While nodes are being discovered. */
@@ -106,11 +106,11 @@ export function roundMs(collector: Collector): number {
 
 export function addNode(
   collector: Collector,
-  seen: NodeObservation,
+  observation: NodeObservation,
   more: Pick<PolledNode, 'by' | 'namedAt' | 'role' | 'nextAt'>,
 ): void {
-  const { address } = seen
-  const node: PolledNode = { seen, ...more, figuresAt: 0, codecsAt: 0, isBusy: false, reading: undefined }
+  const { address } = observation
+  const node: PolledNode = { observation, ...more, figuresAt: 0, codecsAt: 0, isBusy: false, reading: undefined }
   collector.nodes.set(keyOf(address), node)
   shardStateOf(collector, address.shard).nodes.set(address.id, node)
   touchShard(collector, address.shard)
@@ -122,7 +122,7 @@ export function removeNode(collector: Collector, node: Pick<NodeAddress, 'shard'
   touchShard(collector, node.shard)
 }
 
-/** Derives a shard again, because something beside its nodes changed. */
+/** Derives a shard's view again because something other than its nodes changed. */
 export function touchShard(collector: Collector, shard: string): void {
   shardStateOf(collector, shard).isDirty = true
 }

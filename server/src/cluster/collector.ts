@@ -1,7 +1,7 @@
 /**
- * Polls every node and keeps what it reported with the time of receipt. A node is polled one path after the other over
- * one kept connection. One that did not answer gets one request a round until it does, so that a thousand silent nodes
- * cannot delay the others.
+ * Polls every node and stores its reports with the time of receipt. The paths of a node are polled one after the other
+ * over one keep-alive connection. A node that does not respond gets one request per round until it does, so that a
+ * thousand silent nodes cannot delay the others.
  */
 import { type Clock, systemClock } from '@vacancy/shared'
 import type { ShardView } from '@vacancy/shared/contract'
@@ -59,27 +59,27 @@ async function refreshNodes(collector: Collector): Promise<void> {
   for (const [at, { address, by }] of found.entries()) {
     const known = collector.nodes.get(keyOf(address))
     if (known) {
-      if (isMoved(known.seen.address, address)) known.seen = { ...known.seen, address }
+      if (isMoved(known.observation.address, address)) known.observation = { ...known.observation, address }
       known.by = by
-      // What a registry that is down told last names nobody anew.
+      // The last list of an unreachable registry does not refresh when nodes were listed.
       if (by !== 'memory' && (by !== 'registry' || collector.discovery.registry.isUp))
         known.namedAt = collector.clock.wallMs()
       continue
     }
-    // Forgotten while it was looked for.
+    // Forgotten during the discovery.
     if (by === 'memory') continue
-    // Spread over the round, so that nodes are not all asked at once.
+    // Spread over the round, so that nodes are not all polled at the same time.
     const nextAt = now + (roundMs(collector) * at) / Math.max(1, found.length)
     addNode(collector, emptyObservation(address), { by, namedAt: collector.clock.wallMs(), role: undefined, nextAt })
   }
-  for (const [key, { seen }] of collector.nodes) {
+  for (const [key, { observation }] of collector.nodes) {
     if (keys.has(key)) continue
-    removeNode(collector, seen.address)
-    collector.log.info({ shard: seen.address.shard, node: seen.address.id }, 'node is no longer known')
+    removeNode(collector, observation.address)
+    collector.log.info({ shard: observation.address.shard, node: observation.address.id }, 'node is no longer known')
   }
 }
 
-/** Those that the configured list named alone, and names no more, are not taken up again. */
+/** Nodes that only the configured list contained are dropped once it no longer contains them. */
 function addRemembered(collector: Collector, remembered: readonly KnownNode[]): void {
   const listed = new Set(collector.config.nodes.map(originOf))
   for (const { address, isListed, role, namedAt, answeredAt } of remembered) {
@@ -106,9 +106,9 @@ export function shardView(collector: Collector, id: string): ShardView | undefin
   return collector.shards.get(id)?.view
 }
 
-/** What the nodes of a shard reported. */
+/** The reports of a shard's nodes. */
 export function observationsOf(collector: Collector, shard: string): readonly NodeObservation[] {
-  return [...(collector.shards.get(shard)?.nodes.values() ?? [])].map(({ seen }) => seen)
+  return [...(collector.shards.get(shard)?.nodes.values() ?? [])].map(({ observation }) => observation)
 }
 
 /** Polls a shard's nodes every 50 ms for 3 s, then every 200 ms, until the returned function is called. */
@@ -126,17 +126,17 @@ export function collectorCounts(collector: Collector): CollectorCounts {
   return { nodes: collector.nodes.size, ...collector.counts }
 }
 
-/** What is stored for the next start. */
+/** The nodes to store for the next start. */
 export function knownNodes(collector: Collector): readonly KnownNode[] {
   return [...collector.nodes.values()]
-    .filter(({ seen }) => isNamed(seen.address))
-    .map(({ seen, by, namedAt, role }) => ({
-      ...{ address: seen.address, isListed: by === 'list', role, namedAt },
-      answeredAt: seen.answeredAt ?? seen.before?.at,
+    .filter(({ observation }) => isNamed(observation.address))
+    .map(({ observation, by, namedAt, role }) => ({
+      ...{ address: observation.address, isListed: by === 'list', role, namedAt },
+      answeredAt: observation.answeredAt ?? observation.before?.at,
     }))
 }
 
-/** Who names a node, by the last discovery. Undefined: it is not known. */
+/** Which source lists a node, by the last discovery. Undefined: the node is unknown. */
 export function namedBy(collector: Collector, node: Pick<NodeAddress, 'shard' | 'id'>): NamedBy | undefined {
   return collector.nodes.get(keyOf(node))?.by
 }
@@ -149,7 +149,7 @@ export function forgetNode(collector: Collector, node: Pick<NodeAddress, 'shard'
 /**
  * Resolves after the first discovery of nodes.
  *
- * @param remembered nodes of the process before this one
+ * @param remembered stored nodes of the previous process
  */
 export async function startCollector(collector: Collector, remembered: readonly KnownNode[]): Promise<void> {
   addRemembered(collector, remembered)

@@ -18,19 +18,19 @@ const config = (change: { [key: string]: number | boolean } = {}): NodeConfig =>
 const shard = (...changes: { [key: string]: number | boolean }[]) =>
   changes.map((change, at) => ({ node: `n${at + 1}`, config: config(change) }))
 
-test('what everybody starts with is not odd', () => {
+test('the defaults give no warning', () => {
   expect(configWarnings(shard({}, {}, {}))).toEqual([])
 })
 
 test.each<[string, { [key: string]: number | boolean }, string]>([
-  ['heartbeats no sooner than elections', { raft_heartbeat_tick: 60 }, 'no leader lasts'],
-  ['heartbeats half as often as elections', { raft_heartbeat_tick: 30 }, 'no room for two heartbeats'],
-  ['no receive buffer', { tcp_recv_buffer_size: 0 }, 'to the system'],
+  ['a heartbeat interval above the election timeout', { raft_heartbeat_tick: 60 }, 'leaders cannot stay elected'],
+  ['a heartbeat interval of half the election timeout', { raft_heartbeat_tick: 30 }, 'two lost heartbeats'],
+  ['no receive buffer', { tcp_recv_buffer_size: 0 }, 'operating system'],
   ['no snapshots', { snapshot_interval_sec: 0, snapshot_trigger_count: 100_000_000 }, 'replays all'],
-  ['rare heartbeats to the registry', { registry_heartbeat_secs: 30 }, 'off a registry'],
-  ['one port for two', { api_port: 7777 }, 'port 7777'],
-  ['open admin paths, on purpose', { admin_requires_auth: false }, 'open to whoever'],
-])('%s: told once for all nodes that have it', (_, change, message) => {
+  ['rare heartbeats to the registry', { registry_heartbeat_secs: 30 }, 'remove the node from a registry'],
+  ['one port for two listeners', { api_port: 7777 }, 'port 7777'],
+  ['admin paths opened explicitly', { admin_requires_auth: false }, 'open to every client'],
+])('%s: one warning for all nodes that have it', (_, change, message) => {
   const found = configWarnings(shard(change, {}, change))
 
   expect(found).toEqual([expect.objectContaining({ nodes: ['n1', 'n3'], message: expect.stringContaining(message) })])
@@ -38,15 +38,15 @@ test.each<[string, { [key: string]: number | boolean }, string]>([
 
 test.each<[{ [key: string]: number }, string]>([
   [{ raft_election_tick: 61 }, 'elections'],
-  [{ max_dates_in_query: 30 }, 'refused by another'],
-  [{ query_limit: 100 }, 'more rows'],
-  [{ memory_max_bytes: 67_108_864 }, 'smallest'],
-])('a node that differs in %o is named', (change, message) => {
+  [{ max_dates_in_query: 30 }, 'another one refuses'],
+  [{ query_limit: 100 }, 'different numbers of rows'],
+  [{ memory_max_bytes: 67_108_864 }, 'least memory'],
+])('a node that differs in %o is listed', (change, message) => {
   const found = configWarnings(shard({}, change, {}))
 
   expect(found).toEqual([expect.objectContaining({ nodes: ['n2'], message: expect.stringContaining(message) })])
 })
 
-test('what is not told gives no warning', () => {
+test('values that are not reported give no warning', () => {
   expect(configWarnings([{ node: 'n1', config: {} }, ...shard({})])).toEqual([])
 })

@@ -1,6 +1,6 @@
 /**
- * Values of a configuration that are each allowed and do not go together, of one node or between the nodes of a shard.
- * Pure. What a node did not report gives no warning.
+ * Configuration values that are valid one by one but not together, on one node or between the nodes of a shard. Pure.
+ * Values that a node did not report give no warning.
  */
 import type { ConfigWarning, NodeConfig } from '@vacancy/shared/contract'
 
@@ -10,11 +10,11 @@ type Values = (key: string) => number
 type OwnRule = {
   readonly keys: readonly string[]
   readonly level: ConfigWarning['level']
-  /** Undefined while all is well. */
+  /** Undefined when the values are fine. */
   readonly message: (number: Values, config: NodeConfig) => string | undefined
 }
 
-/** Of the registry, when nobody set it otherwise. */
+/** The registry's default. */
 const HEARTBEAT_TIMEOUT_SECONDS = 60
 const MANY_WRITES = 1_000_000
 
@@ -24,7 +24,7 @@ const OWN: readonly OwnRule[] = [
     level: 'crit',
     message: (number) =>
       number('raft_heartbeat_tick') >= number('raft_election_tick')
-        ? `a heartbeat each ${number('raft_heartbeat_tick')} ticks comes no sooner than an election after ${number('raft_election_tick')}: no leader lasts`
+        ? `the heartbeat interval of ${number('raft_heartbeat_tick')} ticks is not below the election timeout of ${number('raft_election_tick')} ticks: leaders cannot stay elected`
         : undefined,
   },
   {
@@ -33,7 +33,7 @@ const OWN: readonly OwnRule[] = [
     message: (number) => {
       const [heartbeat, election] = [number('raft_heartbeat_tick'), number('raft_election_tick')]
       return heartbeat < election && heartbeat * 3 > election
-        ? `an election after ${election} ticks leaves no room for two heartbeats of ${heartbeat} that are lost`
+        ? `an election timeout of ${election} ticks does not tolerate two lost heartbeats at an interval of ${heartbeat} ticks`
         : undefined
     },
   },
@@ -41,14 +41,16 @@ const OWN: readonly OwnRule[] = [
     keys: ['tcp_recv_buffer_size'],
     level: 'warn',
     message: (number) =>
-      number('tcp_recv_buffer_size') === 0 ? 'a receive buffer of 0 bytes leaves its size to the system' : undefined,
+      number('tcp_recv_buffer_size') === 0
+        ? 'with 0 bytes the operating system chooses the size of the receive buffer'
+        : undefined,
   },
   {
     keys: ['snapshot_interval_sec', 'snapshot_trigger_count'],
     level: 'warn',
     message: (number) =>
       number('snapshot_interval_sec') === 0 && number('snapshot_trigger_count') >= MANY_WRITES
-        ? `no snapshot by time, and one only after ${number('snapshot_trigger_count')} writes: a start replays all of them`
+        ? `snapshots are only saved after ${number('snapshot_trigger_count')} writes: a start replays all writes since the last one`
         : undefined,
   },
   {
@@ -56,7 +58,7 @@ const OWN: readonly OwnRule[] = [
     level: 'warn',
     message: (number) =>
       number('registry_heartbeat_secs') * 3 > HEARTBEAT_TIMEOUT_SECONDS
-        ? `a heartbeat each ${number('registry_heartbeat_secs')} s: two that are lost take the node off a registry that waits ${HEARTBEAT_TIMEOUT_SECONDS} s, as it does unless told otherwise`
+        ? `at a heartbeat interval of ${number('registry_heartbeat_secs')} s, two lost heartbeats remove the node from a registry with the default timeout of ${HEARTBEAT_TIMEOUT_SECONDS} s`
         : undefined,
   },
   {
@@ -65,7 +67,7 @@ const OWN: readonly OwnRule[] = [
     message: (number) => {
       const ports = ['tcp_port', 'api_port', 'quic_port'].map(number).filter((port) => port > 0)
       const twice = ports.find((port, at) => ports.indexOf(port) !== at)
-      return twice === undefined ? undefined : `port ${twice} is given to two listeners`
+      return twice === undefined ? undefined : `port ${twice} is used by two listeners`
     },
   },
   {
@@ -74,13 +76,13 @@ const OWN: readonly OwnRule[] = [
     message: (_, config) => {
       const entry = config['admin_requires_auth']
       return entry && String(entry.value) === 'false' && entry.origin !== 'default'
-        ? 'without an auth file, admin paths are open to whoever reaches the API'
+        ? 'without an auth file, admin paths are open to every client of the API'
         : undefined
     },
   },
 ]
 
-/** What must be equal, or is as good as the least of them, and what happens else. */
+/** Values that should be equal on all nodes, and the effect when they are not. */
 const BETWEEN: readonly {
   readonly keys: readonly string[]
   readonly of: (number: Values) => number
@@ -89,22 +91,22 @@ const BETWEEN: readonly {
   {
     keys: ['raft_tick_ms', 'raft_election_tick'],
     of: (number) => number('raft_tick_ms') * number('raft_election_tick'),
-    message: 'elections begin after different times: who waits least stands up first, each time',
+    message: 'election timeouts differ: the node with the shortest one always starts elections first',
   },
   {
     keys: ['max_dates_in_query'],
     of: (number) => number('max_dates_in_query'),
-    message: 'the same search is answered by one node and refused by another',
+    message: 'one node answers a search that another one refuses',
   },
   {
     keys: ['query_limit'],
     of: (number) => number('query_limit'),
-    message: 'the same search gets more rows from one node than from another',
+    message: 'nodes return different numbers of rows for the same search',
   },
   {
     keys: ['memory_max_bytes'],
     of: (number) => number('memory_max_bytes'),
-    message: 'the shard holds what the smallest of them can hold',
+    message: 'the node with the least memory limits the shard',
   },
 ]
 
@@ -125,7 +127,7 @@ export function configWarnings(reported: readonly ReportedConfig[]): ConfigWarni
       values.set(value, [...(values.get(value) ?? []), node])
     }
     if (values.size < 2) return []
-    // The fewest are the odd ones.
+    // The smallest group deviates.
     const [odd] = [...values].sort(([, a], [, b]) => a.length - b.length)
     return [{ level: 'warn', keys: [...keys], nodes: odd?.[1] ?? [], message }]
   })

@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
 import { secondsText } from '../history/figures.ts'
-import { goneNode, infoOf, MISMATCH, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import { goneNode, infoOf, MISMATCH, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
 import { briefOf, DERIVE_LIMITS, grouped, lagText, type ShardMemory } from './derive.ts'
 import { type DigestMark, emptyObservation, type NodeObservation, withDigest } from './observation.ts'
 
 const REFUSED = { code: 'refused', message: 'connection refused' }
-const LATE = { code: 'timeout', message: 'no answer within 800 ms' }
-const [n1, n2, n3] = [seenNode({ id: 'n1' }), seenNode({ id: 'n2' }), seenNode({ id: 'n3' })]
+const LATE = { code: 'timeout', message: 'no response within 800 ms' }
+const [n1, n2, n3] = [observedNode({ id: 'n1' }), observedNode({ id: 'n2' }), observedNode({ id: 'n3' })]
 const nodeOf = (nodes: readonly NodeObservation[], id: string) => {
   const node = shardOf(nodes).view.nodes.find((each) => each.id === id)
   if (!node) throw new Error(`${id} is missing`)
   return node
 }
-/** What n1 tells as leader of how far n2 is. */
+/** Progress of n2 as reported by n1, the leader. */
 const withLag = (entries: number, seconds: number, members = {}) =>
-  seenNode({ id: 'n1', lags: { n2: [entries, seconds] }, ...members })
+  observedNode({ id: 'n1', lags: { n2: [entries, seconds] }, ...members })
 const falling = (entries: number) => [
   { at: NOW - 10_000, entries: entries + 1_000 },
   { at: NOW, entries },
@@ -39,23 +39,23 @@ const NODE_ROWS: readonly (readonly [
   ],
   [
     1,
-    'its name is not known',
-    [n1, goneNode({ id: 'n2' }, { code: 'name-not-found', message: 'its name is not known' }), n3],
+    'unknown host name',
+    [n1, goneNode({ id: 'n2' }, { code: 'name-not-found', message: 'unknown host name' }), n3],
     'unreachable',
     'crit',
-    'Unreachable: its name is not known',
+    'Unreachable: unknown host name',
   ],
   [
     2,
-    'three rounds without an answer',
+    'three rounds without a response',
     [n1, goneNode({ id: 'n2' }, LATE), n3],
     'not-answering',
     'crit',
-    'Not answering: no answer within 800 ms',
+    'Not answering: no response within 800 ms',
   ],
   [
     3,
-    'cores changed and it is gone',
+    'cores changed and it is down',
     [
       n1,
       goneNode({ id: 'n2' }, REFUSED, { status: { value: statusOf({ cores: { start: 8, now: 6 } }), at: NOW } }),
@@ -67,26 +67,26 @@ const NODE_ROWS: readonly (readonly [
   ],
   [
     4,
-    'it says so',
-    [n1, seenNode({ id: 'n2', health: 'unavailable' }), n3],
+    'it reports it',
+    [n1, observedNode({ id: 'n2', health: 'unavailable' }), n3],
     'unavailable',
     'crit',
-    'Unavailable, the node says',
+    'Unavailable, without a reported reason',
   ],
   [
     5,
     'claims to lead',
-    [n1, seenNode({ id: 'n2', health: 'active_leader', leader: 'n2' }), n3],
+    [n1, observedNode({ id: 'n2', health: 'active_leader', leader: 'n2' }), n3],
     'conflicting-leader',
     'crit',
     'Claims to lead, a majority names n1',
   ],
   [
     6,
-    'another codec list',
+    'a different codec list',
     [
       n1,
-      seenNode(
+      observedNode(
         { id: 'n2' },
         {
           codecs: {
@@ -99,19 +99,19 @@ const NODE_ROWS: readonly (readonly [
     ],
     'different-data',
     'warn',
-    'Different data: another codec list than n1',
+    'Different data: its codec list differs from n1',
   ],
   [
     6,
-    'another state at the same index',
+    'a different state at the same index',
     [
-      seenNode({ id: 'n1' }, { digests: [{ index: 10_000, value: '0'.repeat(16) }] }),
-      seenNode({ id: 'n2' }, { digests: [{ index: 10_000, value: '1'.repeat(16) }] }),
+      observedNode({ id: 'n1' }, { digests: [{ index: 10_000, value: '0'.repeat(16) }] }),
+      observedNode({ id: 'n2' }, { digests: [{ index: 10_000, value: '1'.repeat(16) }] }),
       n3,
     ],
     'different-data',
     'warn',
-    'Different data: another state than n1 at index 10,000',
+    'Different data: its state differs from n1 at index 10,000',
   ],
   [
     7,
@@ -129,8 +129,8 @@ const NODE_ROWS: readonly (readonly [
     'a learner whose lag falls',
     [
       withLag(4_000, 5, { voters: ['n1', 'n3'], learners: ['n2'] }),
-      seenNode({ id: 'n2', voters: ['n1', 'n3'], learners: ['n2'] }, { lags: falling(4_000) }),
-      seenNode({ id: 'n3', voters: ['n1', 'n3'], learners: ['n2'] }),
+      observedNode({ id: 'n2', voters: ['n1', 'n3'], learners: ['n2'] }, { lags: falling(4_000) }),
+      observedNode({ id: 'n3', voters: ['n1', 'n3'], learners: ['n2'] }),
     ],
     'catching-up',
     'info',
@@ -138,14 +138,14 @@ const NODE_ROWS: readonly (readonly [
   ],
   [10, 'nothing is wrong', [n1, n2, n3], 'healthy', 'ok', 'Healthy'],
   [10, 'exactly at the limits', [withLag(1_000, 1), n2, n3], 'healthy', 'ok', 'Healthy'],
-  [11, 'it was never asked', [n1, emptyObservation(n2.address), n3], 'unknown', 'unk', 'Unknown: has not answered yet'],
+  [11, 'it was never polled', [n1, emptyObservation(n2.address), n3], 'unknown', 'unk', 'Unknown: no response yet'],
   [
     11,
-    'it does not say how it is',
-    [n1, seenNode({ id: 'n2' }, { health: undefined }), n3],
+    'it reports no health',
+    [n1, observedNode({ id: 'n2' }, { health: undefined }), n3],
     'unknown',
     'unk',
-    'Unknown: does not say how it is',
+    'Unknown: reports no health',
   ],
 ]
 
@@ -153,13 +153,13 @@ test.each(NODE_ROWS)('row %i, %s: state of a node', (row, _what, nodes, state, l
   expect(nodeOf(nodes, 'n2')).toMatchObject({ state, level, message, rule: { number: row } })
 })
 
-test('a row above wins: a node that is far behind and unavailable is unavailable', () => {
-  expect(nodeOf([withLag(99_000, 60), seenNode({ id: 'n2', health: 'unavailable' }), n3], 'n2').state).toBe(
+test('earlier rows take precedence: a node that is far behind and unavailable is unavailable', () => {
+  expect(nodeOf([withLag(99_000, 60), observedNode({ id: 'n2', health: 'unavailable' }), n3], 'n2').state).toBe(
     'unavailable',
   )
 })
 
-test('a learner that falls back is behind, however new it is', () => {
+test('a learner whose lag grows is behind, however new it is', () => {
   const members = { voters: ['n1', 'n3'], learners: ['n2'] }
   const rising = [
     { at: NOW - 10_000, entries: 3_000 },
@@ -167,8 +167,8 @@ test('a learner that falls back is behind, however new it is', () => {
   ]
   const nodes = [
     withLag(4_000, 5, members),
-    seenNode({ id: 'n2', ...members }, { lags: rising }),
-    seenNode({ id: 'n3', ...members }),
+    observedNode({ id: 'n2', ...members }, { lags: rising }),
+    observedNode({ id: 'n3', ...members }),
   ]
 
   expect(nodeOf(nodes, 'n2')).toMatchObject({ state: 'behind', etaSeconds: null })
@@ -176,8 +176,8 @@ test('a learner that falls back is behind, however new it is', () => {
 
 const three = { voters: ['n1', 'n2', 'n3'] }
 const five = ['n1', 'n2', 'n3', 'n4', 'n5']
-const inFive = (id: string) => seenNode({ id, voters: five })
-const leaderless = (id: string) => seenNode({ id, leader: '', health: 'active_follower', ...three })
+const inFive = (id: string) => observedNode({ id, voters: five })
+const leaderless = (id: string) => observedNode({ id, leader: '', health: 'active_follower', ...three })
 const long = (change: Partial<ShardMemory>): ShardMemory => ({
   ...{
     state: 'healthy',
@@ -190,7 +190,7 @@ const long = (change: Partial<ShardMemory>): ShardMemory => ({
   },
   ...change,
 })
-const standalone = seenNode({ id: 'n1', health: 'active' }, { isStandalone: true, info: undefined })
+const standalone = observedNode({ id: 'n1', health: 'active' }, { isStandalone: true, info: undefined })
 
 /** docs/design/control-plane.md#shard-state, row by row. */
 const SHARD_ROWS: readonly (readonly [
@@ -202,7 +202,7 @@ const SHARD_ROWS: readonly (readonly [
   message: string,
 ])[] = [
   [
-    'no node answers',
+    'no node responds',
     ['n1', 'n2', 'n3'].map((id) => goneNode({ id }, REFUSED)),
     undefined,
     'unknown',
@@ -234,15 +234,15 @@ const SHARD_ROWS: readonly (readonly [
     'Electing (3 of 3 voters answer, 2 needed)',
   ],
   [
-    'two are named',
-    [n1, n2, seenNode({ id: 'n3', leader: 'n3', health: 'active_follower' })],
+    'two leaders are named',
+    [n1, n2, observedNode({ id: 'n3', leader: 'n3', health: 'active_follower' })],
     long({ disagreeSince: NOW - 5_000 }),
     'disagree',
     'crit',
-    'Nodes disagree on who leads (3 of 3 voters answer, 2 needed)',
+    'Nodes disagree about the leader (3 of 3 voters answer, 2 needed)',
   ],
   [
-    'one of five is away',
+    'one of five is down',
     [...['n1', 'n2', 'n3', 'n4'].map(inFive), goneNode({ id: 'n5', voters: five }, LATE)],
     undefined,
     'degraded',
@@ -250,7 +250,7 @@ const SHARD_ROWS: readonly (readonly [
     'Degraded, can lose 1 more (4 of 5 voters answer, 3 needed)',
   ],
   [
-    'one of three is away',
+    'one of three is down',
     [n1, n2, goneNode({ id: 'n3' }, LATE)],
     undefined,
     'degraded-last',
@@ -268,12 +268,12 @@ const SHARD_ROWS: readonly (readonly [
   ['nothing is wrong', [n1, n2, n3], undefined, 'healthy', 'ok', 'Healthy, can lose 1 of 3'],
   ['it has no copies', [standalone], undefined, 'standalone', 'info', 'Standalone, no copies'],
   [
-    'its nodes were not asked yet',
+    'its nodes were not polled yet',
     [n1, emptyObservation(n2.address), n3],
     undefined,
     'unknown',
     'unk',
-    'Unknown: its nodes are being read',
+    'Unknown: polling its nodes',
   ],
 ]
 
@@ -281,7 +281,7 @@ test.each(SHARD_ROWS)('%s: state of a shard', (_what, nodes, memory, state, leve
   expect(shardOf(nodes, { memory }).view).toMatchObject({ state, level, message })
 })
 
-test('a shard that waits for its founders says for what', () => {
+test('a shard that waits for its founding voters reports what is missing', () => {
   const bootstrap = {
     waits_for: 'snapshot' as const,
     why: 'snapshot 8f3a is on 1 of 3 voters, 2 needed',
@@ -289,13 +289,13 @@ test('a shard that waits for its founders says for what', () => {
     voters: [],
   }
   const info = { ...infoOf({ id: 'n1', leader: '', voters: [] }), bootstrap }
-  const { view } = shardOf([seenNode({ id: 'n1', health: 'unavailable' }, { info: { value: info, at: NOW } })])
+  const { view } = shardOf([observedNode({ id: 'n1', health: 'unavailable' }, { info: { value: info, at: NOW } })])
 
   expect(view).toMatchObject({ state: 'forming', level: 'info', waitsFor: bootstrap.why })
 })
 
-test('two names for a moment are an election between two readings, not a disagreement', () => {
-  const nodes = [n1, n2, seenNode({ id: 'n3', leader: 'n3', health: 'active_follower' })]
+test('two leaders for a moment are an election between two polls, not a disagreement', () => {
+  const nodes = [n1, n2, observedNode({ id: 'n3', leader: 'n3', health: 'active_follower' })]
 
   const { view, memory } = shardOf(nodes, { memory: long({}) })
 
@@ -303,11 +303,11 @@ test('two names for a moment are an election between two readings, not a disagre
   expect(memory.disagreeSince).toBe(NOW)
 })
 
-test('the state keeps its time while it stays, and the leader its own', () => {
+test('state and leader keep their start times until they change', () => {
   const first = shardOf([n1, n2, n3])
   const later = shardOf([n1, n2, n3], { now: NOW + 5_000, memory: first.memory })
   const moved = shardOf(
-    ['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: 'n2' })),
+    ['n1', 'n2', 'n3'].map((id) => observedNode({ id, leader: 'n2' })),
     { now: NOW + 9_000, memory: later.memory },
   )
 
@@ -315,15 +315,15 @@ test('the state keeps its time while it stays, and the leader its own', () => {
   expect(moved.view).toMatchObject({ since: first.view.since, leader: 'n2', leaderSince: '2026-11-22T12:00:09.000Z' })
 })
 
-test('what a node said long ago of its shard counts no more while it answers', () => {
-  const old = seenNode({ id: 'n2' }, { info: { value: infoOf({ id: 'n2' }), at: NOW - 15_001 } })
+test('old reports of a responding node about its shard do not count', () => {
+  const old = observedNode({ id: 'n2' }, { info: { value: infoOf({ id: 'n2' }), at: NOW - 15_001 } })
 
   expect(nodeOf([n1, old, n3], 'n2').namesLeader).toBeNull()
 })
 
-test('what was not told is null and never zero', () => {
+test('values that are not reported are null, never zero', () => {
   const { view } = shardOf([
-    seenNode({ id: 'n1' }, { status: undefined, codecs: undefined, info: undefined, health: undefined }),
+    observedNode({ id: 'n1' }, { status: undefined, codecs: undefined, info: undefined, health: undefined }),
   ])
 
   expect(view).toMatchObject({
@@ -349,13 +349,13 @@ test.each([
   [3_001, 'delayed'],
   [15_000, 'delayed'],
   [15_001, 'gone'],
-])('an answer of %i ms ago is %s', (age, freshness) => {
-  expect(nodeOf([seenNode({ id: 'n2', at: NOW - age })], 'n2').freshness).toBe(freshness)
+])('a response %i ms ago is %s', (age, freshness) => {
+  expect(nodeOf([observedNode({ id: 'n2', at: NOW - age })], 'n2').freshness).toBe(freshness)
 })
 
-test('a learner is told from a follower by the list of members', () => {
+test('learners and followers are distinguished by the member list', () => {
   const members = { voters: ['n1', 'n2'], learners: ['n3'] }
-  const { view } = shardOf(['n1', 'n2', 'n3'].map((id) => seenNode({ id, ...members })))
+  const { view } = shardOf(['n1', 'n2', 'n3'].map((id) => observedNode({ id, ...members })))
 
   expect(view.nodes.map(({ role, voter }) => [role, voter])).toEqual([
     ['leader', true],
@@ -364,11 +364,11 @@ test('a learner is told from a follower by the list of members', () => {
   ])
 })
 
-test('a row of a shard does not change with every answer', () => {
+test('the row of a shard does not change with every response', () => {
   const at = (ms: number) =>
     briefOf(
       shardOf(
-        ['n1', 'n2', 'n3'].map((id) => seenNode({ id, at: NOW + ms })),
+        ['n1', 'n2', 'n3'].map((id) => observedNode({ id, at: NOW + ms })),
         { now: NOW + ms, memory: long({}) },
       ).view,
     )
@@ -376,7 +376,7 @@ test('a row of a shard does not change with every answer', () => {
   expect(at(1_000)).toEqual(at(4_000))
 })
 
-test('numbers and times are words of their size', () => {
+test('numbers and times are formatted by size', () => {
   expect([999, 1_000, 12_400, 1_234_567].map(grouped)).toEqual(['999', '1,000', '12,400', '1,234,567'])
   expect([0.003, 1.25, 14.2, 89, 240, 7_200].map(secondsText)).toEqual([
     '3 ms',
@@ -393,7 +393,7 @@ test('numbers and times are words of their size', () => {
 
 const A = 'a'.repeat(16)
 const B = 'b'.repeat(16)
-/** A status under writes: the state now, and the newest digest that was noted to be compared. */
+/** A status under writes: the current state, and the newest digest mark. */
 const digestStatus = (applied: number, value: string, checked?: DigestMark) =>
   statusOf({
     replica: {
@@ -403,17 +403,17 @@ const digestStatus = (applied: number, value: string, checked?: DigestMark) =>
     digest: { value, checked_index: checked?.index ?? 0, ...(checked && { checked_value: checked.value }) },
   })
 const reporting = (id: string, digests: readonly DigestMark[], status = digestStatus(1, A)) =>
-  seenNode({ id }, { digests, status: { value: status, at: NOW } })
+  observedNode({ id }, { digests, status: { value: status, at: NOW } })
 const statesOf = (nodes: readonly NodeObservation[], memory?: ShardMemory) => {
   const derived = shardOf(nodes, { memory })
   return { states: derived.view.nodes.map(({ state }) => state), memory: derived.memory }
 }
 const HEALTHY = ['healthy', 'healthy', 'healthy']
 
-test('digests of different moments used to be compared, so that healthy followers differed under writes', () => {
-  // As nodes report before the first check: index 0, and each the state it had when it was polled.
+test('digests of different times are not compared; this used to show healthy followers as different under writes', () => {
+  // As nodes report before the first check: index 0, with the state at the time of the poll.
   const before = ['n1', 'n2', 'n3'].map((id, i) => reporting(id, [], digestStatus(100 + i, `${i}`.repeat(16))))
-  // Equal marks, and again states of different moments.
+  // Equal marks, with states of different times.
   const mark = { index: 64, value: A }
   const after = ['n1', 'n2', 'n3'].map((id, i) => reporting(id, [mark], digestStatus(100 + i, `${i}`.repeat(16), mark)))
 
@@ -438,11 +438,11 @@ test('nodes that report different newest marks are compared at the newest common
   expect(view.nodes.map(({ state, message }) => [state, message])).toEqual([
     ['healthy', 'Healthy'],
     ['healthy', 'Healthy'],
-    ['different-data', 'Different data: another state than n1 at index 20'],
+    ['different-data', 'Different data: its state differs from n1 at index 20'],
   ])
 })
 
-test('a difference is shown until a later common index agrees, also when the marks no longer meet', () => {
+test('a difference is shown until a later common index is equal, even when there is no common index for a while', () => {
   const leader = (...marks: DigestMark[]) => reporting('n1', marks)
   const other = (...marks: DigestMark[]) => [reporting('n2', marks), n3] as const
 
@@ -456,7 +456,7 @@ test('a difference is shown until a later common index agrees, also when the mar
   expect(equal.memory.differing.size).toBe(0)
 })
 
-test('nodes without a digest of the checked index are compared only where both have applied the same entry', () => {
+test('nodes without a digest of the checked index are compared only when both have applied the same entry', () => {
   const leader = reporting('n1', [], digestStatus(100, A))
 
   expect(statesOf([leader, reporting('n2', [], digestStatus(101, B)), n3]).states).toEqual(HEALTHY)
@@ -464,7 +464,7 @@ test('nodes without a digest of the checked index are compared only where both h
   expect(statesOf([leader, reporting('n2', [], digestStatus(100, B)), n3]).states[1]).toBe('different-data')
 })
 
-test('a mere lag is no difference', () => {
+test('lag alone is not a difference', () => {
   const leader = reporting(
     'n1',
     Array.from({ length: 64 }, (_, i) => ({ index: 1_000 + i, value: A })),
@@ -473,7 +473,7 @@ test('a mere lag is no difference', () => {
   expect(statesOf([leader, reporting('n2', [{ index: 12, value: B }]), n3]).states).toEqual(HEALTHY)
 })
 
-test('marks of a node are kept, each once and no more than 64, and forgotten when its log begins again', () => {
+test('at most 64 distinct marks of a node are kept, and dropped when its log restarts', () => {
   let marks: readonly DigestMark[] = []
   for (let i = 1; i <= 70; i++) {
     marks = withDigest(marks, digestStatus(i, A, { index: i, value: A }))
@@ -485,7 +485,7 @@ test('marks of a node are kept, each once and no more than 64, and forgotten whe
   expect(withDigest(marks, digestStatus(5, B, { index: 3, value: B }))).toEqual([{ index: 3, value: B }])
 })
 
-test('the digest that is shown is the one at the index beside it', () => {
+test('the displayed digest belongs to the displayed index', () => {
   const digestOf = (status: ReturnType<typeof statusOf>) => shardOf([reporting('n1', [], status)]).view.nodes[0]?.digest
 
   expect(digestOf(digestStatus(100, B, { index: 64, value: A }))).toEqual({ value: A, index: 64 })
@@ -495,8 +495,8 @@ test('the digest that is shown is the one at the index beside it', () => {
 
 const mismatched = { status: { value: statusOf({ reasons: [MISMATCH] }), at: NOW } }
 
-test('a node that ended because its state differed used to be shown as one that refuses connections', () => {
-  const ending = seenNode({ id: 'n2', health: 'unavailable' }, mismatched)
+test('a node that ended because its state differed keeps that reason; it used to be shown as refusing connections', () => {
+  const ending = observedNode({ id: 'n2', health: 'unavailable' }, mismatched)
 
   expect(nodeOf([n1, ending, n3], 'n2')).toMatchObject({
     ...{ state: 'unavailable', level: 'crit', reasons: [MISMATCH] },
@@ -512,12 +512,12 @@ test('a node that ended because its state differed used to be shown as one that 
       reasons: [MISMATCH],
     })
   }
-  // Started again, it has not told its figures yet.
-  expect(nodeOf([n1, seenNode({ id: 'n2' }, mismatched), n3], 'n2')).toMatchObject({ state: 'healthy' })
+  // After the restart it has not reported its metrics yet.
+  expect(nodeOf([n1, observedNode({ id: 'n2' }, mismatched), n3], 'n2')).toMatchObject({ state: 'healthy' })
 })
 
-test('a voter that is about to end used to be counted as one that can be relied on', () => {
-  const { view } = shardOf([n1, seenNode({ id: 'n2', health: 'unavailable' }, mismatched), n3])
+test('a voter that is about to end is not counted as available, as it used to be', () => {
+  const { view } = shardOf([n1, observedNode({ id: 'n2', health: 'unavailable' }, mismatched), n3])
 
   expect(view).toMatchObject({
     ...{ state: 'degraded-last', level: 'crit', votersUp: 3, spare: 0 },

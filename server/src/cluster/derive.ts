@@ -1,6 +1,6 @@
 /**
- * What state nodes and shards are in, from what nodes told. Pure: time comes in as an argument,
- * missing stays null, and no sentence says how long something is so, since that would be new each second.
+ * Derives the states of nodes and shards from the reports of nodes. Pure: the time is an argument, missing values stay
+ * null, and no message contains a duration, which would change every second.
  */
 import { CATCH_UP } from '@vacancy/shared'
 import type {
@@ -25,22 +25,22 @@ export const DERIVE_LIMITS = {
   delayedMs: 15_000,
   behind: { entries: 1_000, seconds: 1 },
   farBehind: { entries: 10_000, seconds: 10 },
-  /** Of a node whose configuration cannot be read: raft_tick_ms × raft_election_tick as they are by default. */
+  /** For nodes whose configuration cannot be read: the defaults of raft_tick_ms × raft_election_tick. */
   electionTimeoutMs: 1_800,
 } as const
 
 const REFUSED = new Set(['refused', 'name-not-found', 'unreachable'])
 
-/** What has to be remembered of a shard from one look to the next. */
+/** State of a shard that is carried over to its next view. */
 export type ShardMemory = {
   readonly state: ShardState
   readonly since: number
   readonly leader: string | null
   readonly leaderSince: number | null
-  /** Since when nobody is named by a majority. */
+  /** Since when no majority names a leader. */
   readonly leaderlessSince: number | null
   readonly disagreeSince: number | null
-  /** Nodes whose state differed from the leader's at the newest index at which both could be compared. */
+  /** Nodes whose state differed from the leader's at the newest comparable index. */
   readonly differing: ReadonlyMap<string, Divergence>
 }
 
@@ -58,42 +58,50 @@ export type ShardFacts = {
 type Membership = {
   readonly voters: readonly string[]
   readonly learners: readonly string[]
-  /** Told by the leader where it could be asked. */
+  /** As reported by the leader, if it responded. */
   readonly info: ClusterInfo | undefined
 }
 
 export function deriveShard(facts: ShardFacts): { readonly view: ShardView; readonly memory: ShardMemory } {
   const { id, now, memory } = facts
-  const nodes = facts.nodes.map((seen) => withoutOld(seen, now)).sort((a, b) => (a.address.id < b.address.id ? -1 : 1))
+  const nodes = facts.nodes
+    .map((observation) => withoutOld(observation, now))
+    .sort((a, b) => (a.address.id < b.address.id ? -1 : 1))
   const isStandalone =
-    nodes.length > 0 && nodes.every((seen) => seen.isStandalone || seen.status?.value.mode === 'standalone')
-  const claims = nodes.map((seen) => ({ seen, names: namedLeader(seen) }))
+    nodes.length > 0 &&
+    nodes.every((observation) => observation.isStandalone || observation.status?.value.mode === 'standalone')
+  const claims = nodes.map((observation) => ({ observation, names: namedLeader(observation) }))
   const believed = membershipOf(nodes, undefined)
-  const isVoter = (seen: NodeObservation) => believed.voters.includes(seen.address.id)
+  const isVoter = (observation: NodeObservation) => believed.voters.includes(observation.address.id)
   const majority = Math.floor(believed.voters.length / 2) + 1
-  const votersUp = nodes.filter((seen) => isVoter(seen) && isUp(seen)).length
-  // It answers, and votes no more.
-  const votersEnding = nodes.filter((seen) => isVoter(seen) && isUp(seen) && isEnding(seen)).length
+  const votersUp = nodes.filter((observation) => isVoter(observation) && isUp(observation)).length
+  // It responds but no longer votes.
+  const votersEnding = nodes.filter(
+    (observation) => isVoter(observation) && isUp(observation) && isEnding(observation),
+  ).length
   const leader = observedLeader(
-    claims.filter(({ seen }) => isVoter(seen) && isUp(seen)),
+    claims.filter(({ observation }) => isVoter(observation) && isUp(observation)),
     believed.voters.length,
   )
   const members = membershipOf(nodes, leader ?? undefined)
   const electionTimeoutMs =
-    nodes.find((seen) => seen.limits)?.limits?.electionTimeoutMs ?? DERIVE_LIMITS.electionTimeoutMs
-  const leaderSeen = nodes.find((seen) => seen.address.id === leader)
-  const differing = divergences(nodes, leaderSeen, memory?.differing)
-  const views = nodes.map((seen) => deriveNode(seen, { now, leader, leaderSeen, members, isStandalone, differing }))
+    nodes.find((observation) => observation.limits)?.limits?.electionTimeoutMs ?? DERIVE_LIMITS.electionTimeoutMs
+  const leaderObservation = nodes.find((observation) => observation.address.id === leader)
+  const differing = divergences(nodes, leaderObservation, memory?.differing)
+  const views = nodes.map((observation) =>
+    deriveNode(observation, { now, leader, leaderObservation, members, isStandalone, differing }),
+  )
 
   const isAnswering = nodes.some(isUp)
-  const names = new Set(claims.flatMap(({ seen, names: named }) => (isUp(seen) && named ? [named] : [])))
+  const names = new Set(claims.flatMap(({ observation, names: named }) => (isUp(observation) && named ? [named] : [])))
   const leaderlessSince = isAnswering && leader === null ? (memory?.leaderlessSince ?? now) : null
   const disagreeSince = names.size > 1 ? (memory?.disagreeSince ?? now) : null
   const spare = believed.voters.length === 0 ? null : Math.max(0, votersUp - votersEnding - majority)
-  const forming = nodes.find((seen) => isUp(seen) && seen.info?.value.bootstrap)?.info?.value.bootstrap ?? null
+  const forming =
+    nodes.find((observation) => isUp(observation) && observation.info?.value.bootstrap)?.info?.value.bootstrap ?? null
   const isFirst = memory === undefined || memory.state === 'unknown'
   const verdict = judgeShard({
-    // Who was not asked yet is not away: at the start nothing is said before all were asked once.
+    // Nodes that were not polled yet do not count as down: no state is derived before all were polled once.
     isBeingRead: isFirst && nodes.some(isUnpolled),
     isAnswering,
     isStandalone,
@@ -104,7 +112,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
     majority,
     hasLeader: leader !== null,
     isLeaderlessLong: leaderlessSince !== null && now - leaderlessSince > electionTimeoutMs,
-    // Nodes are read one after another: an election between two readings is no disagreement.
+    // Nodes are polled one after the other: an election between two polls is not a disagreement.
     doDisagree: disagreeSince !== null && now - disagreeSince > electionTimeoutMs,
     isUneasy: views.some(({ level }) => level === 'warn' || level === 'crit'),
     standalone: views[0],
@@ -112,13 +120,13 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   const since = memory?.state === verdict.state ? memory.since : now
   const leaderSince = leader === null ? null : memory?.leader === leader ? memory.leaderSince : now
   const reporter = views.find((view) => view.id === leader) ?? views.find(({ packages }) => packages !== null)
-  const reported = leaderSeen ?? nodes.find((seen) => isUp(seen) && seen.info)
+  const reported = leaderObservation ?? nodes.find((observation) => isUp(observation) && observation.info)
   const lags = views.flatMap(({ lagEntries }) => (lagEntries === null ? [] : [lagEntries]))
   const snapshotTimes = views.flatMap(({ snapshot }) => (snapshot ? [snapshot.createdAt] : []))
   const view: ShardView = {
     id,
-    zone: nodes.find((seen) => seen.address.zone !== '')?.address.zone ?? '',
-    mode: isStandalone ? 'standalone' : nodes.some((seen) => seen.info) ? 'clustered' : 'unknown',
+    zone: nodes.find((observation) => observation.address.zone !== '')?.address.zone ?? '',
+    mode: isStandalone ? 'standalone' : nodes.some((observation) => observation.info) ? 'clustered' : 'unknown',
     ...verdict,
     since: time(since),
     leader,
@@ -150,7 +158,7 @@ export function deriveShard(facts: ShardFacts): { readonly view: ShardView; read
   }
 }
 
-/** The rates of a shard: its nodes' together, and the worst of their latencies. */
+/** The rates of a shard: the sums of its nodes' rates, and the highest of their latencies. */
 function ratesOf(views: readonly NodeView[]): NodeView['rates'] {
   const rateOf = (key: keyof NodeView['rates'], combine: (values: number[]) => number) => {
     const values = views.flatMap(({ rates, freshness }) => {
@@ -176,25 +184,25 @@ function ratesOf(views: readonly NodeView[]): NodeView['rates'] {
 type NodeContext = {
   readonly now: number
   readonly leader: string | null
-  readonly leaderSeen: NodeObservation | undefined
+  readonly leaderObservation: NodeObservation | undefined
   readonly members: Membership
   readonly isStandalone: boolean
   readonly differing: ReadonlyMap<string, Divergence>
 }
 
-/** A node as it is shown. */
-function deriveNode(seen: NodeObservation, context: NodeContext): NodeView {
-  const { address, status, info } = seen
-  const { now, leader, members, leaderSeen } = context
-  const member = (leaderSeen?.info?.value ?? info?.value)?.nodes.find(({ id }) => id === address.id)
+/** The view of a node. */
+function deriveNode(observation: NodeObservation, context: NodeContext): NodeView {
+  const { address, status, info } = observation
+  const { now, leader, members, leaderObservation } = context
+  const member = (leaderObservation?.info?.value ?? info?.value)?.nodes.find(({ id }) => id === address.id)
   const isLeader = leader === address.id
   const lag = isLeader ? null : (member?.lag_entries ?? null)
   const lagSeconds = isLeader ? null : roundedOrNull(member?.lag_seconds ?? null)
-  const trend = lagTrend(seen.lags)
-  const role = roleOf(seen, context)
+  const trend = lagTrend(observation.lags)
+  const role = roleOf(observation, context)
   const eta = role === 'learner' && lag !== null && trend < 0 ? Math.ceil(lag / -trend) : null
   const document = status?.value
-  const verdict = judgeNode({ seen, role, lag, lagSeconds, isLagFalling: trend < 0, eta, ...context })
+  const verdict = judgeNode({ observation, role, lag, lagSeconds, isLagFalling: trend < 0, eta, ...context })
   const snapshot = document?.snapshot ?? null
   const memory = document?.memory
   const used = (memory?.indexes ?? 0) + (memory?.packages ?? 0)
@@ -209,11 +217,11 @@ function deriveNode(seen: NodeObservation, context: NodeContext): NodeView {
     role,
     voter: context.isStandalone || members.info === undefined ? null : members.voters.includes(address.id),
     ...verdict,
-    freshness: freshnessOf(seen, now),
-    answeredAt: timeOrNull(seen.answeredAt ?? seen.before?.at),
-    error: seen.error ? { ...seen.error, since: time(seen.error.since) } : null,
-    health: seen.health?.value ?? null,
-    namesLeader: namedLeader(seen) ?? null,
+    freshness: freshnessOf(observation, now),
+    answeredAt: timeOrNull(observation.answeredAt ?? observation.before?.at),
+    error: observation.error ? { ...observation.error, since: time(observation.error.since) } : null,
+    health: observation.health?.value ?? null,
+    namesLeader: namedLeader(observation) ?? null,
     term: info?.value.term ?? document?.replica?.term ?? null,
     firstIndex: info?.value.first_index ?? document?.replica?.first_index ?? null,
     lastIndex: info?.value.last_index ?? document?.replica?.last_index ?? null,
@@ -247,21 +255,21 @@ function deriveNode(seen: NodeObservation, context: NodeContext): NodeView {
       : null,
     wal: document?.wal ?? null,
     disk: document?.disk ? { freeBytes: document.disk.free_bytes, full: document.disk.full } : null,
-    cpu: seen.cpu ?? null,
+    cpu: observation.cpu ?? null,
     connections: document?.connections ?? null,
-    connectionsLimit: seen.connectionsLimit ?? null,
+    connectionsLimit: observation.connectionsLimit ?? null,
     version: document?.version ?? null,
     startedAt: document?.started_at ?? null,
     cores: document?.cores ?? null,
-    orderedHash: orderedHash(seen) ?? null,
+    orderedHash: orderedHash(observation) ?? null,
     digest: shownDigest(document),
     reasons: document?.reasons ?? [],
-    rates: seen.rates?.value ?? { queries: null, writes: null, errors: null, p50: null, p99: null },
+    rates: observation.rates?.value ?? { queries: null, writes: null, errors: null, p50: null, p99: null },
     ages: {
-      health: timeOrNull(seen.health?.at),
-      info: timeOrNull(seen.info?.at),
+      health: timeOrNull(observation.health?.at),
+      info: timeOrNull(observation.info?.at),
       status: timeOrNull(status?.at),
-      metrics: timeOrNull(seen.rates?.at),
+      metrics: timeOrNull(observation.rates?.at),
     },
   }
 }
@@ -285,7 +293,7 @@ const LEVEL_OF: { readonly [state in NodeState]: Level } = {
 /** The states of a node in order of precedence: the first that applies. */
 function judgeNode(
   facts: NodeContext & {
-    readonly seen: NodeObservation
+    readonly observation: NodeObservation
     readonly role: ViewRole
     readonly lag: number | null
     readonly lagSeconds: number | null
@@ -293,7 +301,7 @@ function judgeNode(
     readonly eta: number | null
   },
 ): NodeJudgement {
-  const { seen, leader, leaderSeen, lag, lagSeconds, role } = facts
+  const { observation, leader, leaderObservation, lag, lagSeconds, role } = facts
   const inputs: Record<string, string> = {}
   const is = (number: number, state: NodeState, message: string): NodeJudgement => ({
     state,
@@ -301,49 +309,53 @@ function judgeNode(
     message,
     rule: { number, inputs },
   })
-  inputs['rounds missed'] = String(seen.missed)
-  if (seen.error) inputs['last error'] = seen.error.message
-  if (!isUp(seen) && seen.missed >= DERIVE_LIMITS.missedRounds) {
-    const cores = seen.status?.value.cores
-    // The same silence with its reason known, and so looked at before the rows that know none.
+  inputs['rounds missed'] = String(observation.missed)
+  if (observation.error) inputs['last error'] = observation.error.message
+  if (!isUp(observation) && observation.missed >= DERIVE_LIMITS.missedRounds) {
+    const cores = observation.status?.value.cores
+    // Checked before the rows of silent nodes, because here the reason of the silence is known.
     if (cores && cores.start !== cores.now) {
-      inputs['cores'] = `${cores.start} at start, ${cores.now} last told`
+      inputs['cores'] = `${cores.start} at start, ${cores.now} last reported`
       return is(3, 'cores-changed', `Stopped: cores changed ${cores.start} → ${cores.now}`)
     }
-    const isRefused = seen.error !== undefined && REFUSED.has(seen.error.code)
-    if (hasMismatch(seen.status?.value)) {
+    const isRefused = observation.error !== undefined && REFUSED.has(observation.error.code)
+    if (hasMismatch(observation.status?.value)) {
       const message = 'Stopped: its state differed from the log (digest_mismatch)'
       return isRefused ? is(1, 'unreachable', message) : is(2, 'not-answering', message)
     }
-    const was = seen.answeredAt === undefined ? seen.before?.role : undefined
-    const why = `${seen.error?.message ?? 'no answer'}${was === undefined ? '' : `; ${was} when it was last seen`}`
+    const was = observation.answeredAt === undefined ? observation.before?.role : undefined
+    const why = `${observation.error?.message ?? 'no answer'}${was === undefined ? '' : `; ${was} when it was last seen`}`
     if (isRefused) return is(1, 'unreachable', `Unreachable: ${why}`)
     return is(2, 'not-answering', `Not answering: ${why}`)
   }
-  const health = seen.health?.value
-  inputs['/healthz'] = health ?? 'not told'
+  const health = observation.health?.value
+  inputs['/healthz'] = health ?? 'not reported'
   if (health === 'unavailable') {
-    if (isEnding(seen)) {
+    if (isEnding(observation)) {
       return is(4, 'unavailable', 'Unavailable: its state differs from the log (digest_mismatch)')
     }
-    const reason = seen.status?.value.reasons.find(({ stops }) => stops === 'all') ?? seen.status?.value.reasons[0]
+    const reason =
+      observation.status?.value.reasons.find(({ stops }) => stops === 'all') ?? observation.status?.value.reasons[0]
     return is(
       4,
       'unavailable',
-      reason ? `Unavailable: ${reason.detail || reason.reason}` : 'Unavailable, the node says',
+      reason ? `Unavailable: ${reason.detail || reason.reason}` : 'Unavailable, without a reported reason',
     )
   }
   inputs['leader by majority'] = leader ?? 'none'
-  if (health === 'active_leader' && leader !== null && leader !== seen.address.id) {
+  if (health === 'active_leader' && leader !== null && leader !== observation.address.id) {
     return is(5, 'conflicting-leader', `Claims to lead, a majority names ${leader}`)
   }
-  const difference = leaderSeen && leaderSeen !== seen ? differenceOf(seen, leaderSeen, facts.differing) : undefined
+  const difference =
+    leaderObservation && leaderObservation !== observation
+      ? differenceOf(observation, leaderObservation, facts.differing)
+      : undefined
   if (difference) {
     inputs['difference'] = difference
     return is(6, 'different-data', difference)
   }
   if (lag !== null) inputs['lag'] = lagText(lag, lagSeconds)
-  // A learner that gets closer does what it should, however far it still has to go.
+  // A learner that is catching up is fine, however far behind it is.
   const isComing = role === 'learner' && facts.isLagFalling
   const exceeds = (limit: { readonly entries: number; readonly seconds: number }) =>
     (lag !== null && lag > limit.entries) || (lagSeconds !== null && lagSeconds > limit.seconds)
@@ -356,14 +368,14 @@ function judgeNode(
     return is(9, 'catching-up', `Catching up${eta}`)
   }
   if (health?.startsWith('active')) return is(10, 'healthy', 'Healthy')
-  if (seen.answeredAt === undefined) {
-    return is(11, 'unknown', seen.error ? `Unknown: ${seen.error.message}` : 'Unknown: has not answered yet')
+  if (observation.answeredAt === undefined) {
+    return is(11, 'unknown', observation.error ? `Unknown: ${observation.error.message}` : 'Unknown: no response yet')
   }
-  const fault = seen.sources['/healthz']?.error?.message
-  return is(11, 'unknown', `Unknown: ${fault ?? 'does not say how it is'}`)
+  const fault = observation.sources['/healthz']?.error?.message
+  return is(11, 'unknown', `Unknown: ${fault ?? 'reports no health'}`)
 }
 
-/** A node found that its state is not the one of the log: it serves and votes no more, and ends seconds later. */
+/** The node detected that its state differs from the log: it stops serving and voting, and ends seconds later. */
 export function hasMismatch(reported: Pick<NodeStatus, 'reasons'> | undefined): boolean {
   return reported?.reasons.some(({ reason }) => reason === 'digest_mismatch') ?? false
 }
@@ -372,23 +384,25 @@ function isEnding({ health, status }: NodeObservation): boolean {
   return health?.value === 'unavailable' && hasMismatch(status?.value)
 }
 
-/** Why a node does not hold what its leader holds, as far as both reported it. */
+/** How the data of a node differs from its leader's, as far as both reported it. */
 function differenceOf(
-  seen: NodeObservation,
+  observation: NodeObservation,
   leader: NodeObservation,
   differing: ReadonlyMap<string, Divergence>,
 ): string | undefined {
-  const [hash, leaderHash] = [orderedHash(seen), orderedHash(leader)]
+  const [hash, leaderHash] = [orderedHash(observation), orderedHash(leader)]
   if (hash !== undefined && leaderHash !== undefined && hash !== leaderHash) {
-    return `Different data: another codec list than ${leader.address.id}`
+    return `Different data: its codec list differs from ${leader.address.id}`
   }
-  const difference = differing.get(seen.address.id)
-  return difference && `Different data: another state than ${difference.leader} at index ${grouped(difference.index)}`
+  const difference = differing.get(observation.address.id)
+  return (
+    difference && `Different data: its state differs from ${difference.leader} at index ${grouped(difference.index)}`
+  )
 }
 
 /**
- * Which nodes have another state than the leader. States are compared at one index only: two nodes are seldom at the same
- * one when they are polled. A difference remains until both are equal at an index that was compared later.
+ * Finds nodes whose state differs from the leader's. States can only be compared at the same index, and two nodes are
+ * rarely at the same one when they are polled. A difference remains until both are equal at a later index.
  */
 function divergences(
   nodes: readonly NodeObservation[],
@@ -396,17 +410,18 @@ function divergences(
   before: ReadonlyMap<string, Divergence> | undefined,
 ): ReadonlyMap<string, Divergence> {
   const differing = new Map<string, Divergence>()
-  for (const seen of nodes) {
-    const { id } = seen.address
+  for (const observation of nodes) {
+    const { id } = observation.address
     const known = before?.get(id)
-    const compared = leader && leader !== seen && isUp(seen) ? compareDigests(seen, leader) : undefined
+    const compared =
+      leader && leader !== observation && isUp(observation) ? compareDigests(observation, leader) : undefined
     if (compared && !compared.isEqual) differing.set(id, { leader: leader?.address.id ?? '', index: compared.index })
-    else if (!compared && known && leader !== seen) differing.set(id, known)
+    else if (!compared && known && leader !== observation) differing.set(id, known)
   }
   return differing
 }
 
-/** @returns undefined when there is no index at which both are known */
+/** @returns undefined when there is no index with digests of both */
 function compareDigests(
   a: NodeObservation,
   b: NodeObservation,
@@ -416,7 +431,7 @@ function compareDigests(
     if (other) return { index, isEqual: other.value === value }
   }
   if (a.digests.length > 0 && b.digests.length > 0) return undefined
-  // A node that reports no such marks: its state now counts when both have applied the same entries.
+  // For a node that reports no marks, the current states count when both have applied the same entries.
   const [own, other] = [a.status?.value, b.status?.value]
   const index = own?.replica?.applied_index
   if (!own?.digest || !other?.digest || index === undefined || index !== other.replica?.applied_index) return undefined
@@ -432,76 +447,78 @@ function shownDigest(status: NodeStatus | undefined): NodeView['digest'] {
   return replica ? { value: digest.value, index: replica.applied_index } : null
 }
 
-function roleOf(seen: NodeObservation, { members, isStandalone }: NodeContext): ViewRole {
-  if (!isUp(seen)) return 'unknown'
+function roleOf(observation: NodeObservation, { members, isStandalone }: NodeContext): ViewRole {
+  if (!isUp(observation)) return 'unknown'
   if (isStandalone) return 'standalone'
-  const { id } = seen.address
-  if (seen.health?.value === 'active_leader') return 'leader'
+  const { id } = observation.address
+  if (observation.health?.value === 'active_leader') return 'leader'
   if (members.learners.includes(id)) return 'learner'
-  const own = seen.info?.value.nodes.find((node) => node.id === id)?.role
+  const own = observation.info?.value.nodes.find((node) => node.id === id)?.role
   if (own === 'candidate') return 'candidate'
-  // A learner cannot be told from a follower by its health.
+  // The health of learners and followers is the same.
   if (members.voters.includes(id)) return 'follower'
-  return seen.health?.value === 'active_follower' ? 'follower' : 'unknown'
+  return observation.health?.value === 'active_follower' ? 'follower' : 'unknown'
 }
 
-/** By whichever told it last: the list itself is read once a minute, its hash with the figures. */
+/** From the newer report: the list itself is polled once a minute, its hash with the metrics. */
 function orderedHash({ codecs, status }: NodeObservation): string | undefined {
   const isStatusNewer = status !== undefined && (codecs === undefined || status.at > codecs.at)
   return isStatusNewer ? status.value.ordered_hash : codecs?.value.ordered_hash
 }
 
-/** Whether it counts as there: it has answered, and has not missed three rounds since. */
-export function isUp(seen: NodeObservation): boolean {
-  return seen.answeredAt !== undefined && seen.missed < DERIVE_LIMITS.missedRounds
+/** Whether it counts as up: it has responded, and has not missed three rounds since. */
+export function isUp(observation: NodeObservation): boolean {
+  return observation.answeredAt !== undefined && observation.missed < DERIVE_LIMITS.missedRounds
 }
 
-/** Of a node that answers, an old word about leader and members is no word. */
-function withoutOld(seen: NodeObservation, now: number): NodeObservation {
-  const isOld = isUp(seen) && seen.info !== undefined && now - seen.info.at > DERIVE_LIMITS.delayedMs
-  return isOld ? { ...seen, info: undefined } : seen
+/** Old reports of a responding node about leader and members do not count. */
+function withoutOld(observation: NodeObservation, now: number): NodeObservation {
+  const isOld =
+    isUp(observation) && observation.info !== undefined && now - observation.info.at > DERIVE_LIMITS.delayedMs
+  return isOld ? { ...observation, info: undefined } : observation
 }
 
-function isUnpolled(seen: NodeObservation): boolean {
-  return seen.answeredAt === undefined && seen.error === undefined && seen.address.apiUrl !== ''
+function isUnpolled(observation: NodeObservation): boolean {
+  return observation.answeredAt === undefined && observation.error === undefined && observation.address.apiUrl !== ''
 }
 
-function freshnessOf(seen: NodeObservation, now: number): Freshness {
-  if (seen.answeredAt === undefined) return seen.before === undefined ? 'never' : 'gone'
-  if (!isUp(seen) || now - seen.answeredAt > DERIVE_LIMITS.delayedMs) return 'gone'
-  return now - seen.answeredAt <= DERIVE_LIMITS.liveMs ? 'live' : 'delayed'
+function freshnessOf(observation: NodeObservation, now: number): Freshness {
+  if (observation.answeredAt === undefined) return observation.before === undefined ? 'never' : 'gone'
+  if (!isUp(observation) || now - observation.answeredAt > DERIVE_LIMITS.delayedMs) return 'gone'
+  return now - observation.answeredAt <= DERIVE_LIMITS.liveMs ? 'live' : 'delayed'
 }
 
-/** Entries a second; negative while it catches up. */
+/** Entries per second; negative while it catches up. */
 function lagTrend(lags: NodeObservation['lags']): number {
   const [first, last] = [lags[0], lags.at(-1)]
   if (!first || !last || last.at <= first.at) return 0
   return (last.entries - first.entries) / ((last.at - first.at) / 1000)
 }
 
-function missingOf(seen: NodeObservation): MissingSource[] {
-  const source = `${seen.address.shard}/${seen.address.id}`
-  if (!isUp(seen) && seen.error) return [{ source, ...seen.error, since: time(seen.error.since) }]
-  return Object.entries(seen.sources).flatMap(([path, { error }]) =>
+function missingOf(observation: NodeObservation): MissingSource[] {
+  const source = `${observation.address.shard}/${observation.address.id}`
+  if (!isUp(observation) && observation.error)
+    return [{ source, ...observation.error, since: time(observation.error.since) }]
+  return Object.entries(observation.sources).flatMap(([path, { error }]) =>
     error ? [{ source: `${source} ${path}`, ...error, since: time(error.since) }] : [],
   )
 }
 
 // Shards
 
-/** The newest of what a node says about who leads; '' when it knows none. */
-function namedLeader(seen: NodeObservation): string | undefined {
+/** The leader in a node's newest report; '' when it knows none. */
+function namedLeader(observation: NodeObservation): string | undefined {
   const reported: (Observed<string> | undefined)[] = [
-    seen.info && { at: seen.info.at, value: seen.info.value.leader_id },
-    seen.nodeInfo && { at: seen.nodeInfo.at, value: seen.nodeInfo.value.leader_id },
-    seen.namesLeader,
+    observation.info && { at: observation.info.at, value: observation.info.value.leader_id },
+    observation.nodeInfo && { at: observation.nodeInfo.at, value: observation.nodeInfo.value.leader_id },
+    observation.namesLeader,
   ]
   let newest: Observed<string> | undefined
   for (const each of reported) if (each && (newest === undefined || each.at > newest.at)) newest = each
   return newest?.value
 }
 
-/** Who is named by a majority of all voters; those that are away name nobody. */
+/** The leader named by a majority of all voters. Voters that are down name none. */
 function observedLeader(claims: readonly { readonly names: string | undefined }[], voters: number): string | null {
   const counts = new Map<string, number>()
   for (const { names } of claims) if (names) counts.set(names, (counts.get(names) ?? 0) + 1)
@@ -509,16 +526,16 @@ function observedLeader(claims: readonly { readonly names: string | undefined }[
   return null
 }
 
-/** By the leader where it answers, else by whoever has committed most. */
+/** From the leader if it responds, else from the node with the highest commit index. */
 function membershipOf(nodes: readonly NodeObservation[], leader: string | undefined): Membership {
   let best: NodeObservation | undefined
-  const rank = (seen: NodeObservation) => {
-    const info = seen.info?.value as ClusterInfo
-    return [isUp(seen) ? 1 : 0, seen.address.id === leader ? 1 : 0, info.term, info.commit_index] as const
+  const rank = (observation: NodeObservation) => {
+    const info = observation.info?.value as ClusterInfo
+    return [isUp(observation) ? 1 : 0, observation.address.id === leader ? 1 : 0, info.term, info.commit_index] as const
   }
-  for (const seen of nodes) {
-    if (!seen.info || seen.info.value.members.voters.length === 0) continue
-    if (!best || isMore(rank(seen), rank(best))) best = seen
+  for (const observation of nodes) {
+    if (!observation.info || observation.info.value.members.voters.length === 0) continue
+    if (!best || isMore(rank(observation), rank(best))) best = observation
   }
   const info = best?.info?.value
   return { voters: info?.members.voters ?? [], learners: info?.members.learners ?? [], info }
@@ -537,7 +554,7 @@ function judgeShard(facts: {
   readonly isForming: boolean
   readonly voters: number
   readonly votersUp: number
-  /** Of these, how many are about to end. */
+  /** How many of these are about to end. */
   readonly votersEnding: number
   readonly majority: number
   readonly hasLeader: boolean
@@ -550,21 +567,21 @@ function judgeShard(facts: {
   const is = (state: ShardState, level: Level, message: string) => ({ state, level, message })
   const ending = votersEnding === 0 ? '' : `, ${votersEnding} of them ${votersEnding === 1 ? 'ends' : 'end'} soon`
   const answer = `${votersUp} of ${voters} voters ${votersUp === 1 ? 'answers' : 'answer'}${ending}, ${majority} needed`
-  if (facts.isBeingRead) return is('unknown', 'unk', 'Unknown: its nodes are being read')
+  if (facts.isBeingRead) return is('unknown', 'unk', 'Unknown: polling its nodes')
   if (!facts.isAnswering) return is('unknown', 'unk', 'Unknown: no node answers')
   if (facts.isStandalone) {
     const level = facts.standalone && facts.standalone.level !== 'ok' ? facts.standalone.level : 'info'
     return is('standalone', level, 'Standalone, no copies')
   }
-  if (facts.isForming) return is('forming', 'info', 'Forming: waits for its founders')
-  if (voters === 0) return is('unknown', 'unk', 'Unknown: no node says who belongs to the shard')
+  if (facts.isForming) return is('forming', 'info', 'Forming: waiting for its founding voters')
+  if (voters === 0) return is('unknown', 'unk', 'Unknown: no node reports the members of the shard')
   if (votersUp < majority) return is('quorum-lost', 'crit', `Quorum lost (${answer})`)
   if (!facts.hasLeader) {
     return facts.isLeaderlessLong
       ? is('no-leader', 'crit', `No leader (${answer})`)
       : is('electing', 'info', `Electing (${answer})`)
   }
-  if (facts.doDisagree) return is('disagree', 'crit', `Nodes disagree on who leads (${answer})`)
+  if (facts.doDisagree) return is('disagree', 'crit', `Nodes disagree about the leader (${answer})`)
   const spare = votersUp - votersEnding - majority
   if (votersUp - votersEnding < voters) {
     return spare > 0
@@ -580,12 +597,14 @@ function waitsFor(state: ShardState, nodes: readonly NodeView[], forming: string
   const away = nodes.filter(({ voter, freshness }) => voter && freshness !== 'live' && freshness !== 'delayed')
   const names = away.map(({ id }) => id).join(', ')
   if (state === 'forming') return forming
-  if (state === 'quorum-lost') return `Waits for ${names === '' ? 'its voters' : names}.`
+  if (state === 'quorum-lost') return `Waiting for ${names === '' ? 'its voters' : names}.`
   if (state !== 'no-leader' && state !== 'electing') return ''
-  // A node that does not answer cannot be elected, whatever its log holds.
+  // A node that does not respond cannot be elected, whatever its log contains.
   const best = nodes.filter((node) => node.voter && node.lastIndex !== null && !away.includes(node))
   best.sort((a, b) => (b.lastIndex as number) - (a.lastIndex as number))
-  const candidate = best[0] ? `${best[0].id} has most: its log ends at ${grouped(best[0].lastIndex as number)}` : ''
+  const candidate = best[0]
+    ? `${best[0].id} has the longest log, which ends at ${grouped(best[0].lastIndex as number)}`
+    : ''
   return [names === '' ? '' : `${names} is missing`, candidate].filter((part) => part !== '').join('; ')
 }
 
@@ -598,7 +617,7 @@ function lastChangeOf(info: ClusterInfo | undefined): ShardView['lastChange'] {
   return info?.last_operation ?? null
 }
 
-/** A shard as a row. The time of its newest answer is coarse, so that a row that does not change is not sent. */
+/** A shard as a row. The time of its newest response is coarse, so that an unchanged row is not sent. */
 export function briefOf(view: ShardView): ShardBrief {
   const memory = view.nodes.flatMap((node) => (node.memory ? [node.memory.rss] : []))
   const answered = view.nodes.flatMap(({ answeredAt }) => (answeredAt === null ? [] : [Date.parse(answeredAt)]))

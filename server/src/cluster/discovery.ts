@@ -1,7 +1,7 @@
 /**
- * Which nodes there are and where: by the registry, by a configured list, and by what members of a shard tell of each
- * other. A node that left the registry stays known while its shard counts it as a member: it is away, not gone. Where
- * nobody can tell, because its whole shard is silent, it stays known for a week.
+ * Discovers nodes and their addresses: from the registry, from a configured list, and from the member lists of shards.
+ * A node that left the registry stays known while its shard counts it as a member: it is down, not removed. If no node
+ * of its shard responds, it stays known for a week.
  */
 import type { Clock } from '@vacancy/shared'
 import { parseId } from '@vacancy/shared'
@@ -15,9 +15,9 @@ import type { NodeObservation } from './observation.ts'
 export const DISCOVERY = {
   intervalMs: 5_000,
   timeoutMs: 2_000,
-  /** A node that is neither registered nor a member is forgotten after this long without an answer. */
+  /** A node that is neither registered nor a member is forgotten after this time without a response. */
   forgetMs: 60_000,
-  /** The same where no member of its shard answers, who could say whether it is one: since anybody named it. */
+  /** The same, since it was last listed, if no member of its shard responds that could confirm its membership. */
   forgetSilentMs: 7 * 86_400_000,
   nodesMax: 10_000,
 } as const
@@ -44,28 +44,28 @@ export type RegistryState = {
   readonly topology: Topology | undefined
 }
 
-/** Who says that there is a node; `memory`: nobody any more. */
+/** The source that lists a node; `memory`: none any more. */
 export type NamedBy = 'registry' | 'list' | 'member' | 'memory'
 
 export type Found = { readonly address: NodeAddress; readonly by: NamedBy }
-/** A node of the round before, and when somebody last named it. */
-export type Remembered = { readonly seen: NodeObservation; readonly namedAt: number }
+/** A node of the previous round, and when it was last listed. */
+export type Remembered = { readonly observation: NodeObservation; readonly namedAt: number }
 
-/** Where nodes are looked for, and what registry and resolver answered last. */
+/** The sources of nodes, and the last responses of registry and resolver. */
 export type Discovery = {
   readonly config: DiscoveryConfig
   readonly http: NodeHttp
   readonly clock: Clock
   registry: RegistryState
-  /** Places from the resolver, by shard and node. */
+  /** Addresses from the resolver, by shard and node. */
   readonly resolved: Map<string, { readonly host: string; readonly apiPort: number; readonly tcpPort: number }>
-  /** Nodes of the configured list that have identified themselves, by their entry. */
+  /** Identified nodes of the configured list, by their entry. */
   readonly listed: Map<string, NodeAddress>
 }
 
 type Place = { readonly apiUrl: string; readonly host: string; readonly port: number }
 
-/** Of a node in the list that has not said yet who it is. */
+/** For an entry of the list whose node has not identified itself yet. */
 const UNKNOWN_SHARD = 'unknown'
 
 export function createDiscovery(config: DiscoveryConfig, http: NodeHttp, clock: Clock): Discovery {
@@ -102,7 +102,7 @@ async function readRegistry(discovery: Discovery): Promise<void> {
     discovery.registry = { ...discovery.registry, isUp: true, error: '', since: undefined, at: now, topology }
   } catch (error) {
     if (!(error instanceof NodeHttpError)) throw error
-    // What it told last stays: nodes do not go away because the registry did.
+    // Its last response is kept: nodes are not forgotten because the registry is down.
     discovery.registry = {
       ...discovery.registry,
       isUp: false,
@@ -153,7 +153,7 @@ async function registeredNodes(discovery: Discovery): Promise<NodeAddress[]> {
   return found
 }
 
-/** Who each node of the list is: a clustered one says so, a standalone one has no id but its address. */
+/** Identifies the nodes of the list: a clustered node reports its id, the id of a standalone one is its address. */
 async function listedNodes(discovery: Discovery, known: readonly Remembered[]): Promise<NodeAddress[]> {
   return await Promise.all(
     discovery.config.nodes.map(async (entry) => {
@@ -163,9 +163,9 @@ async function listedNodes(discovery: Discovery, known: readonly Remembered[]): 
       const place = { apiUrl: url.origin, host: hostOf(url), port: discovery.config.tcpPort }
       const identity = await identifyNode(discovery, url.origin)
       if (!identity) {
-        // Who stood there before the restart, until somebody there says who it is.
-        const before = known.find(({ seen: { address } }) => isNamed(address) && address.apiUrl === url.origin)
-        return before?.seen.address ?? addressOf(url.host, UNKNOWN_SHARD, '', place)
+        // The node at this address before the restart, until a node there identifies itself.
+        const before = known.find(({ observation: { address } }) => isNamed(address) && address.apiUrl === url.origin)
+        return before?.observation.address ?? addressOf(url.host, UNKNOWN_SHARD, '', place)
       }
       const address = addressOf(identity.id ?? url.host, identity.shard, identity.zone, place)
       discovery.listed.set(entry, address)
@@ -190,7 +190,7 @@ async function identifyNode(
   return body && { id: undefined, shard: body.shard_id, zone: '' }
 }
 
-/** One round: every node that is known now. */
+/** One round: returns every known node. */
 export async function discoverNodes(discovery: Discovery, known: readonly Remembered[]): Promise<readonly Found[]> {
   const [, list] = await Promise.all([readRegistry(discovery), listedNodes(discovery, known)])
   const found = new Map<string, Found>()
@@ -200,14 +200,16 @@ export async function discoverNodes(discovery: Discovery, known: readonly Rememb
   }
   for (const node of await registeredNodes(discovery)) add(node, 'registry')
   for (const node of list) add(node, 'list')
-  const reporters = known.map(({ seen }) => seen).filter((seen) => isUp(seen) && seen.info !== undefined)
+  const reporters = known
+    .map(({ observation }) => observation)
+    .filter((observation) => isUp(observation) && observation.info !== undefined)
   for (const node of await membersOf(reporters, known, (shard, id) => placeOf(discovery, shard, id, undefined))) {
     if (!found.has(`${node.shard}/${node.id}`)) add(node, 'member')
   }
   const now = discovery.clock.wallMs()
   const reported = new Set(reporters.flatMap(({ address, info }) => (info?.value.nodes.length ? [address.shard] : [])))
-  for (const { seen, namedAt } of known) {
-    const { address, answeredAt } = seen
+  for (const { observation, namedAt } of known) {
+    const { address, answeredAt } = observation
     if (!isNamed(address) || found.has(`${address.shard}/${address.id}`)) continue
     const isHere = answeredAt !== undefined && now - answeredAt <= DISCOVERY.forgetMs
     const isOpen = !reported.has(address.shard) && now - namedAt <= DISCOVERY.forgetSilentMs
@@ -216,7 +218,7 @@ export async function discoverNodes(discovery: Discovery, known: readonly Rememb
   return [...found.values()].slice(0, DISCOVERY.nodesMax)
 }
 
-/** Asks the resolver again for a node that does not answer. */
+/** Queries the resolver again for a node that does not respond. */
 export function forgetPlace(discovery: Discovery, { shard, id }: NodeAddress): void {
   discovery.resolved.delete(`${shard}/${id}`)
 }
@@ -228,19 +230,19 @@ export function originOf(entry: string): string {
   return new URL(entry.includes('://') ? entry : `http://${entry}`).origin
 }
 
-/** Whether it is known who it is. */
+/** Whether it has been identified. */
 export function isNamed({ shard }: NodeAddress): boolean {
   return shard !== UNKNOWN_SHARD
 }
 
-/** Members that nobody registered: those that answer say which, and where the resolver says they are. */
+/** Unregistered members, as listed by responding members of their shard, with addresses from the resolver. */
 async function membersOf(
   reporters: readonly NodeObservation[],
   known: readonly Remembered[],
   placeOf: (shard: string, id: string) => Promise<Place | undefined>,
 ): Promise<NodeAddress[]> {
   const reported = new Map<string, { readonly reporter: NodeObservation; readonly id: string; readonly host: string }>()
-  const addresses = new Map(known.map(({ seen: { address } }) => [`${address.shard}/${address.id}`, address]))
+  const addresses = new Map(known.map(({ observation: { address } }) => [`${address.shard}/${address.id}`, address]))
   for (const reporter of reporters) {
     const { shard } = reporter.address
     for (const { id, host } of reporter.info?.value.nodes ?? []) {
@@ -263,13 +265,13 @@ async function membersOf(
   )
 }
 
-/** Without a place it is known, shown and not asked. */
+/** Without an address a node is listed and shown, but not polled. */
 function addressOf(id: string, shard: string, zone: string, place: Place | undefined): NodeAddress {
   const tcp = place && place.port > 0 ? { host: place.host, port: place.port } : undefined
   return { id, shard, zone, apiUrl: place?.apiUrl ?? '', tcp }
 }
 
-/** What a node says of itself may be where it listens, which is no place to go to when that is everywhere. */
+/** A node may report its listen address. A wildcard address cannot be connected to. */
 function reachable(apiUrl: string): URL | undefined {
   const url = URL.parse(apiUrl)
   if (!url || !/^https?:$/.test(url.protocol)) return undefined
@@ -284,12 +286,12 @@ function bracketed(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** @throws NodeHttpError when it is no answer of that kind */
+/** @throws NodeHttpError for any other response */
 export function readAnswer<S extends z.ZodType>(reply: Pick<HttpReply, 'status' | 'body'>, schema: S): z.infer<S> {
   if (reply.status === 401 || reply.status === 403) {
     throw new NodeHttpError(
       'not-allowed',
-      `answered ${reply.status}: it wants a token that the control plane does not have`,
+      `answered ${reply.status}: it requires a token that the control plane does not have`,
     )
   }
   if (reply.status !== 200) throw new NodeHttpError('status', `answered ${reply.status}: ${reply.body.slice(0, 200)}`)
@@ -297,20 +299,17 @@ export function readAnswer<S extends z.ZodType>(reply: Pick<HttpReply, 'status' 
   try {
     value = JSON.parse(reply.body)
   } catch (cause) {
-    throw new NodeHttpError('garbage', 'the answer is not JSON', cause)
+    throw new NodeHttpError('garbage', 'the response is not JSON', cause)
   }
   const { data, error } = schema.safeParse(value)
   if (error) {
     const [issue] = error.issues
-    throw new NodeHttpError(
-      'garbage',
-      `the answer is not what it should be: ${issue?.path.join('.')}: ${issue?.message}`.slice(0, 300),
-    )
+    throw new NodeHttpError('garbage', `invalid response: ${issue?.path.join('.')}: ${issue?.message}`.slice(0, 300))
   }
   return data
 }
 
-/** Nothing instead of an answer: it is asked again with the next round, and what is missing is shown as missing. */
+/** Undefined on failure: it is requested again in the next round, and missing data is shown as missing. */
 async function requestQuietly<T>(request: () => Promise<T>): Promise<T | undefined> {
   try {
     return await request()

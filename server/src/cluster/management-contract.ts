@@ -1,4 +1,4 @@
-/** Paths of the cluster management contract: plain text when all is well, otherwise JSON with an error. */
+/** Paths of the cluster management contract: plain text on success, otherwise JSON with an error. */
 import { parseId } from '@vacancy/shared'
 import type { ShardView } from '@vacancy/shared/contract'
 import { ProblemError, type RouteRequest } from '../http/route.ts'
@@ -11,7 +11,7 @@ import { runningOperations } from './operation-state.ts'
 
 const CONTRACT_MS = 7_000
 
-// The contract's own paths: plain text when all is well, `{"error":"…"}` otherwise
+// The contract's paths: plain text on success, `{"error":"…"}` otherwise
 
 function contractError(status: number, error: string): ProblemError {
   return new ProblemError(status, 'cluster', error, { more: { error } })
@@ -25,11 +25,11 @@ function requestedShard({ collector }: ClusterModule, id: string | undefined): S
     .map((each) => each.id)
     .slice(0, 100)
     .join(', ')
-  if (id !== undefined) throw contractError(404, `unknown shard; there are ${known || 'none yet'}`)
+  if (id !== undefined) throw contractError(404, `unknown shard; known shards: ${known || 'none yet'}`)
   throw contractError(400, shards.length === 0 ? 'no shard is known yet' : `shard is required: ?shard= one of ${known}`)
 }
 
-/** The leader, else any node that answers. */
+/** The leader, else any responding node. */
 function requestedNode(module: ClusterModule, shard: ShardView): NodeAddress {
   const up = shard.nodes.filter(({ freshness }) => freshness === 'live' || freshness === 'delayed')
   const id = shard.leader ?? up[0]?.id
@@ -64,7 +64,7 @@ export async function pass(
 ): Promise<string> {
   const { principal, address, requestId, query } = request
   if (change.node === undefined || change.node === '') throw contractError(400, `${change.key} is required`)
-  if (parseId(change.node) === undefined) throw contractError(400, `${change.key} is no node id`)
+  if (parseId(change.node) === undefined) throw contractError(400, `${change.key} is not a node id`)
   const shard = requestedShard(module, query.shard)
   const running = runningOperations(module.operations).find((each) => each.shard === shard.id)
   const target = `${shard.id}/${change.node}`
@@ -74,7 +74,7 @@ export async function pass(
     throw audited(contractError(409, `another membership operation is running: ${running.id}`))
   }
   const node = requestedNode(module, shard)
-  // Before it leaves: what was asked for stays known, whatever comes of it.
+  // Before the request is sent, so that it is in the log whatever its outcome is.
   await module.deps.audit({ ...note, result: 'sent', detail: `to ${node.id}` })
   try {
     const { status, body } = await sendToNode(module, node, change.path, { [change.key]: change.node }, CONTRACT_MS)
@@ -101,7 +101,7 @@ function errorText(body: string): string {
     const { error } = JSON.parse(body) as { error?: unknown }
     if (typeof error === 'string') return error.slice(0, 500)
   } catch {
-    // No JSON: it is told as it came.
+    // Not JSON: returned unchanged.
   }
   return body.trim().slice(0, 500)
 }

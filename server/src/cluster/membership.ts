@@ -1,6 +1,6 @@
 /**
- * Transfer, promote, demote, and the first before the last, as kinds of operations: each is sent once, to the leader, and
- * over when a majority shows it.
+ * The operation types transfer, promote, demote, and transfer followed by demote. Each request is sent once, to the
+ * leader, and is done when a majority shows the change.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CATCH_UP } from '@vacancy/shared'
@@ -22,7 +22,7 @@ import {
 import type { EndState, OperationType, OperationTypes, Run } from './operation-types.ts'
 import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
 
-/** How long an operation that was not confirmed is still watched. */
+/** How long an unconfirmed operation is still watched. */
 export const LATE_MS = 10 * 60_000
 const NO_ANSWER_MS = 3_000
 const SEND_MS = 10_000
@@ -30,7 +30,7 @@ const POLL_MS = 200
 const RESUMED_MS = 10_000
 
 export type MembershipDeps = {
-  /** What is known of a shard now; undefined while it is not known at all. */
+  /** The current observation of a shard; undefined while the shard is unknown. */
   readonly observe: (shard: string) => ShardObservation | undefined
   readonly onShard: (listener: (id: string) => void) => () => void
   readonly watchClosely: (shard: string) => () => void
@@ -42,7 +42,7 @@ export type MembershipDeps = {
 
 type Answer = { readonly status: number; readonly body: string }
 
-/** What is sent, and the path of engines that only have that one. */
+/** The request to send, and the path of engines that lack the first one. */
 type Request = { readonly path: string; readonly body: object; readonly engine: string; readonly expects: string }
 
 export function membershipTypes(deps: MembershipDeps): OperationTypes {
@@ -92,7 +92,7 @@ async function runBoth(deps: MembershipDeps, run: Run): Promise<void> {
   await finish(deps, run, second, await follow(deps, run, second, !isSecond), async () => {})
 }
 
-/** Ends it, and goes on watching what was not confirmed. */
+/** Ends the operation. An unconfirmed one is still watched. */
 async function finish(
   deps: MembershipDeps,
   run: Run,
@@ -112,7 +112,7 @@ async function finish(
 
 // Armed
 
-/** True once the target is close enough; else it has ended the operation. */
+/** True once the target is close enough; otherwise the operation has been ended. */
 async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: string): Promise<boolean> {
   const until = Date.parse(run.operation().createdAt) + CATCH_UP.waitMs
   await run.set({ cancellable: true })
@@ -122,16 +122,16 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
     const target = observation?.shard.nodes.find(({ id }) => id === node)
     const lag = target?.lagEntries ?? null
     if (observation?.shard.leader !== run.plan.basis.leader) {
-      const who = observation?.shard.leader ?? 'nobody'
-      await run.end('cancelled', `Not begun: the leader changed meanwhile, ${who} leads now. Make a new plan.`)
+      const leads = observation?.shard.leader === null ? 'there is none' : `it is ${observation?.shard.leader}`
+      await run.end('cancelled', `Not started: the leader changed, now ${leads}. Make a new plan.`)
       return false
     }
     if (target?.health === 'active_follower' && lag !== null && lag <= CATCH_UP.entriesMax) break
     if (run.now() > until) {
-      await run.end('cancelled', `Not begun: ${node} did not catch up within ${CATCH_UP.waitText}.`)
+      await run.end('cancelled', `Not started: ${node} did not catch up within ${CATCH_UP.waitText}.`)
       return false
     }
-    const message = `waits until ${node} is ${CATCH_UP.entriesText}: ${lag === null ? 'not known' : lagText(lag, null)}`
+    const message = `Waiting until ${node} is ${CATCH_UP.entriesText}: ${lag === null ? 'lag not known' : lagText(lag, null)}`
     if (run.operation().message !== message) await run.set({ message })
     await pause(POLL_MS, run.signal)
   }
@@ -142,12 +142,12 @@ async function waitForLag(deps: MembershipDeps, run: Run, shard: string, node: s
 
 type End = { readonly end: EndState; readonly message: string }
 
-/** One request and what shows that it came true. */
+/** One request and the observations that prove its effect. */
 type Half = {
   readonly prefix: string
   readonly request: Request
   readonly sendTo: () => string | null
-  /** Looks once more; steps that became true are written down. */
+  /** Evaluates a new observation; completed steps are stored. */
   readonly observe: (observation: ShardObservation) => Promise<void>
   readonly outcome: (observation: ShardObservation, sinceRequestMs: number) => Outcome
   readonly evidence: (observation: ShardObservation) => string
@@ -172,7 +172,7 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
     before: unknown,
     sighting: { at: number; evidence: string } | undefined,
   ) => {
-    // Measured before a restart, it keeps its time.
+    // A step measured before a restart keeps its time.
     const isMeasured = run.operation().steps.some((step) => step.id === prefix + id && step.state === 'done')
     if (before !== undefined || sighting === undefined || isMeasured) return
     await run.step(prefix + id, { text, state: 'done', evidence: sighting.evidence })
@@ -183,7 +183,7 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
       path: '/cluster/transfer-leader',
       body: { target_node_id: target },
       engine: `/admin/transfer-leader/${encodeURIComponent(target)}`,
-      expects: 'transfer in progress',
+      expects: CLUSTER_TEXTS.transfer,
     },
     sendTo: () => deps.observe(shard)?.shard.leader ?? leader,
     async observe(observation) {
@@ -196,15 +196,15 @@ function transferHalf(deps: MembershipDeps, run: Run, target: string, prefix: st
       await stepOf('writes', confirms, previous.confirmed, track.confirmed)
       const { requestedAt, pauseMs } = run.operation()
       if (!previous.leads && track.leads && track.oldLeaderAt !== undefined && pauseMs === null) {
-        // The old leader was seen last before the request; writes went on at least until that was sent.
+        // The old leader was last observed before the request; it accepted writes at least until then.
         const from = Math.max(track.oldLeaderAt, requestedAt === null ? 0 : Date.parse(requestedAt))
         await run.set({ pauseMs: Math.max(0, track.leads.at - from) })
       }
     },
     outcome: (observation, since) => transferOutcome(track, observation, since),
-    evidence: ({ shard: seen }) =>
-      seen.nodes
-        .map((node) => `${node.id} names ${node.namesLeader === '' ? 'nobody' : (node.namesLeader ?? '?')}`)
+    evidence: ({ shard: view }) =>
+      view.nodes
+        .map((node) => `${node.id} names ${node.namesLeader === '' ? 'no leader' : (node.namesLeader ?? '?')}`)
         .join(', '),
   }
 }
@@ -226,25 +226,25 @@ function memberHalf(deps: MembershipDeps, run: Run, kind: 'promote' | 'demote', 
       const { isDone, evidence } = memberEvidence(track, observation)
       if (isShown || !isDone) return
       isShown = true
-      const text = kind === 'promote' ? `${node} is a voter` : `${node} is no voter`
+      const text = kind === 'promote' ? `${node} is a voter` : `${node} is not a voter`
       await run.step(`${prefix}listed`, { text, state: 'done', evidence })
     },
     outcome: (observation, since) => memberOutcome(track, observation, since),
     evidence: (observation) => {
       const { change } = observation.shard
-      return change ? `the shard says: ${change.step || change.kind}` : memberEvidence(track, observation).evidence
+      return change ? `the shard reports: ${change.step || change.kind}` : memberEvidence(track, observation).evidence
     },
   }
 }
 
 /**
- * Sends the request of a half, unless it was sent before, and looks until it is over.
+ * Sends the request of a half, unless it was sent before, and observes the shard until it is over.
  *
- * @returns undefined when the control plane stops: it goes on after the next start
+ * @returns undefined when the control plane stops: it continues after the next start
  */
 async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run.isResumed): Promise<End | undefined> {
   const { shard, state, message } = run.operation()
-  // It ended so before the process did, and is only watched on.
+  // It ended before the restart and is only watched.
   if (state === 'unconfirmed') return { end: state, message }
   const stopWatching = deps.watchClosely(shard)
   const wake = createWake(deps, shard)
@@ -255,13 +255,13 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
     const sending: { sent: Sent } = { sent: { state: 'gone' } }
     if (isFresh) {
       const leader = half.sendTo()
-      if (leader === null) return { end: 'refused', message: 'Nothing was sent: the shard has no leader now.' }
+      if (leader === null) return { end: 'refused', message: 'Nothing was sent: the shard has no leader.' }
       const since = run.now()
-      // On disk before it leaves: whatever happens from here on, it is never sent a second time.
+      // Stored before it is sent, so that it is never sent a second time.
       await run.set({
         state: half.prefix === '' ? 'requested' : run.operation().state,
         cancellable: false,
-        message: `Asked ${leader}`,
+        message: `Request sent to ${leader}`,
         ...(half.prefix === '' && { requestedAt: new Date(since).toISOString() }),
       })
       await run.step(`${half.prefix}requested`, {
@@ -276,11 +276,11 @@ async function follow(deps: MembershipDeps, run: Run, half: Half, isFresh = !run
     } else if (run.operation().state !== 'verifying') {
       await run.set({
         state: 'verifying',
-        message: 'The control plane was started anew: it looks what became of the request',
+        message: 'The control plane was restarted: checking the outcome of the request',
       })
     }
     const requestedAt = Date.parse(stepRequested?.at ?? run.operation().requestedAt ?? run.operation().createdAt)
-    // After a restart the nodes have to be heard first, however long ago it was sent.
+    // After a restart the nodes must be polled first, however long ago the request was sent.
     const since = isFresh ? run.now() : Math.max(requestedAt, run.now() - OUTCOME_LIMITS.endMs + RESUMED_MS)
     for (;;) {
       if (run.signal.aborted) return undefined
@@ -329,7 +329,7 @@ type Sent =
   | { readonly state: 'gone' }
   | { readonly state: 'waiting'; readonly leader: string }
   | { readonly state: 'answered'; readonly leader: string; readonly answer: Answer }
-  /** It was sent, and what came of it is not known. */
+  /** It was sent; its outcome is unknown. */
   | { readonly state: 'lost'; readonly leader: string; readonly why: string }
   | { readonly state: 'unsent'; readonly leader: string; readonly why: string }
 
@@ -337,10 +337,10 @@ const NEVER_LEFT = new Set(['refused', 'name-not-found', 'unreachable', 'address
 
 async function sendOnce(deps: MembershipDeps, shard: string, leader: string, request: Request): Promise<Sent> {
   const node = deps.address(shard, leader)
-  if (!node || node.apiUrl === '') return { state: 'unsent', leader, why: 'its address is not known' }
+  if (!node || node.apiUrl === '') return { state: 'unsent', leader, why: 'its address is unknown' }
   try {
     let answer = await deps.send(node, request.path, request.body, SEND_MS)
-    // An engine without these paths did not take it; a node that is not known there is a refusal.
+    // An engine without these paths did not accept it; an unknown node is a refusal.
     const isPathUnknown =
       (answer.status === 404 || answer.status === 405) && !/unknown node|standalone/.test(answer.body)
     if (isPathUnknown) answer = await deps.send(node, request.engine, undefined, SEND_MS)
@@ -354,16 +354,16 @@ async function sendOnce(deps: MembershipDeps, shard: string, leader: string, req
 async function readAnswer(run: Run, half: Half, sent: Sent): Promise<End | undefined> {
   if (sent.state === 'unsent') {
     await run.step(`${half.prefix}accepted`, { text: 'Not sent', state: 'failed', evidence: sent.why })
-    return { end: 'refused', message: `${sent.leader} could not be reached: ${sent.why}. Nothing was sent.` }
+    return { end: 'refused', message: `${sent.leader} is unreachable: ${sent.why}. Nothing was sent.` }
   }
   if (sent.state === 'lost') {
     await run.set({
       state: 'verifying',
-      answer: `no answer: ${sent.why}`,
-      message: `No answer from ${sent.leader}; looking what came of it`,
+      answer: `no response: ${sent.why}`,
+      message: `No response from ${sent.leader}; checking the outcome`,
     })
     await run.step(`${half.prefix}accepted`, {
-      text: 'No answer',
+      text: 'No response',
       state: 'skipped',
       evidence: `${sent.leader}: ${sent.why}`,
     })
@@ -382,24 +382,24 @@ async function readAnswer(run: Run, half: Half, sent: Sent): Promise<End | undef
     return { end: 'refused', message: `${sent.leader} answered ${status}: ${text}` }
   }
   const notUsual = text === half.request.expects ? '' : ` (usually "${half.request.expects}")`
-  await run.set({ state: 'accepted', answer: `${status} ${text}`, message: `${sent.leader} took it` })
+  await run.set({ state: 'accepted', answer: `${status} ${text}`, message: `${sent.leader} accepted the request` })
   await run.step(`${half.prefix}accepted`, {
     text: 'Accepted',
     state: 'done',
     evidence: `${sent.leader} answered "${text}"${notUsual}`,
   })
-  await run.set({ state: 'verifying', message: 'Waits until the nodes show it' })
+  await run.set({ state: 'verifying', message: 'Waiting for confirmation by the nodes' })
   return undefined
 }
 
-/** What a node said, as text of bounded length. */
+/** The body of a response as text of bounded length. */
 function textOf(body: string): string {
   const text = body.trim().slice(0, 500)
   try {
     const { error } = JSON.parse(text) as { error?: unknown }
     return typeof error === 'string' ? error : text
   } catch {
-    // No JSON: it is text, and that is what is shown.
+    // Not JSON: shown as text.
     return text
   }
 }
@@ -413,7 +413,7 @@ async function reportProgress(
 ): Promise<void> {
   const { notice, uncertaintyMs } = run.operation()
   let next = ''
-  if (sent.state === 'waiting' && sinceMs > NO_ANSWER_MS) next = `No answer from ${sent.leader} yet`
+  if (sent.state === 'waiting' && sinceMs > NO_ANSWER_MS) next = `No response from ${sent.leader} yet`
   if (sinceMs > OUTCOME_LIMITS.slowMs) next = `Longer than usual: ${half.evidence(observation)}`
   const uncertainty = sinceMs <= NO_ANSWER_MS ? 50 : POLL_MS
   if (next !== notice || uncertainty !== uncertaintyMs) await run.set({ notice: next, uncertaintyMs: uncertainty })
@@ -421,7 +421,7 @@ async function reportProgress(
 
 // Waiting
 
-/** Wakes with each new look at the shard, and now and then without one: time passes by itself. */
+/** Wakes with each new view of the shard, and at an interval, because limits depend on the time. */
 function createWake(deps: MembershipDeps, shard: string) {
   let resolve: () => void = () => {}
   let isDue = false

@@ -1,4 +1,4 @@
-/** A node as it reported itself, and the configurations of a shard side by side. */
+/** Reports of a node, and the configurations of a shard side by side. */
 import { type CLUSTER_ROUTES, configBody, type ShardView } from '@vacancy/shared/contract'
 import type { z } from 'zod'
 import { type ClusterModule, nodeView } from './cluster-state.ts'
@@ -11,17 +11,17 @@ type NodeDocument = z.infer<(typeof CLUSTER_ROUTES)['GET /api/v1/shards/{shard}/
 
 type ConfigDocument = z.infer<(typeof CLUSTER_ROUTES)['GET /api/v1/shards/{shard}/config']['response']>
 
-/** All that is known of a node, with the last answer of each path: for its page and its live topic. */
+/** The complete view of a node with the last response of each path, for its page and live topic. */
 export function nodeDocument(module: ClusterModule, shard: string, id: string): NodeDocument | undefined {
   const node = nodeView(module, shard, id)
-  const seen = observationsOf(module.collector, shard).find(({ address }) => address.id === id)
-  if (!node || !seen) return undefined
-  const config = seen.sources['/config']
+  const observation = observationsOf(module.collector, shard).find(({ address }) => address.id === id)
+  if (!node || !observation) return undefined
+  const config = observation.sources['/config']
   const read = config?.status === 200 ? readConfig(config.body) : undefined
   return {
     node,
     sources: SOURCES.flatMap((path) => {
-      const source = seen.sources[path]
+      const source = observation.sources[path]
       if (!source) return []
       const { status = null, at, milliseconds = null, error, body } = source
       return [
@@ -43,22 +43,22 @@ function readConfig(body: string): z.infer<typeof configBody> | undefined {
   try {
     return configBody.safeParse(JSON.parse(body)).data
   } catch {
-    // What the node answered is shown as it is, beside the fault.
+    // The response is shown unchanged, with the error.
     return undefined
   }
 }
 
 function configFault(status: number | undefined, error: string | undefined): string {
-  if (error !== undefined) return `The node did not answer: ${error}.`
-  if (status === undefined) return 'The node was not asked yet.'
-  if (status === 401 || status === 403) return 'The node wants an admin token for this: set node_admin_token.'
-  return status === 200 ? 'The answer of the node is no configuration.' : `The node answered ${status}.`
+  if (error !== undefined) return `The node did not respond: ${error}.`
+  if (status === undefined) return 'The node has not been polled yet.'
+  if (status === 401 || status === 403) return 'The node requires an admin token for this: set node_admin_token.'
+  return status === 200 ? 'The response of the node is not a configuration.' : `The node answered ${status}.`
 }
 
-/** Of each node as it was read last: at most a minute ago. */
+/** The last configuration of each node, at most a minute old. */
 export function compareConfig({ collector, deps }: ClusterModule, shard: ShardView): ConfigDocument {
-  const seen = [...observationsOf(collector, shard.id)].sort((a, b) => (a.address.id < b.address.id ? -1 : 1))
-  const read = seen.map((each) => {
+  const observations = [...observationsOf(collector, shard.id)].sort((a, b) => (a.address.id < b.address.id ? -1 : 1))
+  const read = observations.map((each) => {
     const source = each.sources['/config']
     return { each, source, config: source?.status === 200 ? readConfig(source.body) : undefined }
   })
@@ -80,7 +80,7 @@ export function compareConfig({ collector, deps }: ClusterModule, shard: ShardVi
         : [
             {
               source: `${shard.id}/${each.address.id} /config`,
-              code: source?.error?.code ?? 'not-told',
+              code: source?.error?.code ?? 'not-reported',
               message: configFault(source?.status, source?.error?.message),
               since: time(source?.error?.since ?? source?.at ?? deps.clock.wallMs()),
             },

@@ -1,17 +1,17 @@
-/** One HTTP request to a node, a registry or a resolver: kept connections, bounded answers, errors with a code each. */
+/** HTTP requests to nodes, registry and resolver: keep-alive connections, bounded responses, errors with codes. */
 import { Agent, type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as AgentTls, request as requestHttps } from 'node:https'
 
 export const NODE_HTTP = {
   timeoutMs: 800,
-  /** A node tells of each of its segments; a registry of those of all. */
+  /** A node lists each of its segments; a registry lists those of all nodes. */
   answerBytesMax: 8 << 20,
   registryBytesMax: 64 << 20,
   connectionsPerNode: 4,
   keptMs: 30_000,
 } as const
 
-/** Why there was no answer; `code` is stable, the message is for people. */
+/** Why there is no response; `code` is stable, the message is for people. */
 export class NodeHttpError extends Error {
   readonly code: string
 
@@ -44,7 +44,7 @@ export type NodeHttp = {
   close(): void
 }
 
-/** @param ca authorities of nodes that are asked over TLS, PEM; the system's otherwise */
+/** @param ca certificate authorities of nodes over TLS, PEM; by default those of the system */
 export function createNodeHttp(ca?: string): NodeHttp {
   const kept = {
     keepAlive: true,
@@ -60,7 +60,7 @@ export function createNodeHttp(ca?: string): NodeHttp {
       try {
         return await once()
       } catch (error) {
-        // A kept connection may have been closed by the other side just then; what was sent on it never arrived.
+        // The peer may have closed the keep-alive connection at that moment; the request was not processed.
         if (error instanceof NodeHttpError && error.code === 'stale' && ask.method !== 'POST') return await once()
         throw error
       }
@@ -86,14 +86,14 @@ function send(url: string, ask: HttpRequest, agent: Agent): Promise<HttpReply> {
     const start = url.startsWith('https:') ? requestHttps : requestHttp
     request = start(url, { method: ask.method ?? 'GET', headers, agent })
   } catch (cause) {
-    return Promise.reject(new NodeHttpError('address', `${url.slice(0, 200)} is no address`, cause))
+    return Promise.reject(new NodeHttpError('address', `${url.slice(0, 200)} is not an address`, cause))
   }
   const end = (error: NodeHttpError) => {
     reject(error)
     request.destroy()
   }
-  const timer = setTimeout(() => end(new NodeHttpError('timeout', `no answer within ${timeoutMs} ms`)), timeoutMs)
-  const abort = () => end(new NodeHttpError('aborted', 'nobody waits for the answer any more'))
+  const timer = setTimeout(() => end(new NodeHttpError('timeout', `no response within ${timeoutMs} ms`)), timeoutMs)
+  const abort = () => end(new NodeHttpError('aborted', 'the request was cancelled'))
   ask.signal?.addEventListener('abort', abort, { once: true })
   if (ask.signal?.aborted) abort()
   request.on('error', (error: NodeJS.ErrnoException) => reject(errorOf(error, request.reusedSocket)))
@@ -103,7 +103,7 @@ function send(url: string, ask: HttpRequest, agent: Agent): Promise<HttpReply> {
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length
       if (bytes <= bytesMax) chunks.push(chunk)
-      else end(new NodeHttpError('too-large', `the answer exceeds ${bytesMax} bytes`))
+      else end(new NodeHttpError('too-large', `the response exceeds ${bytesMax} bytes`))
     })
     response.on('error', (error: NodeJS.ErrnoException) => reject(errorOf(error, false)))
     response.on('end', () =>
@@ -124,13 +124,13 @@ function send(url: string, ask: HttpRequest, agent: Agent): Promise<HttpReply> {
 
 const CODES: { readonly [code: string]: readonly [code: string, message: string] } = {
   ECONNREFUSED: ['refused', 'connection refused'],
-  ENOTFOUND: ['name-not-found', 'its name is not known'],
-  EAI_AGAIN: ['name-not-found', 'its name could not be looked up'],
-  EHOSTUNREACH: ['unreachable', 'no route to its host'],
-  ENETUNREACH: ['unreachable', 'no route to its network'],
-  ETIMEDOUT: ['timeout', 'the connection timed out'],
-  ECONNRESET: ['lost', 'the connection was lost'],
-  EPIPE: ['lost', 'the connection was lost'],
+  ENOTFOUND: ['name-not-found', 'unknown host name'],
+  EAI_AGAIN: ['name-not-found', 'host name lookup failed'],
+  EHOSTUNREACH: ['unreachable', 'no route to host'],
+  ENETUNREACH: ['unreachable', 'network unreachable'],
+  ETIMEDOUT: ['timeout', 'connection timed out'],
+  ECONNRESET: ['lost', 'connection lost'],
+  EPIPE: ['lost', 'connection lost'],
 }
 
 function errorOf(error: NodeJS.ErrnoException, isReused: boolean): NodeHttpError {

@@ -1,4 +1,4 @@
-/** Answers of nodes, path by path: parsed against the contract, or refused. */
+/** Parses the responses of nodes, path by path, against the contract. */
 import { parseId } from '@vacancy/shared'
 import {
   clusterInfoBody,
@@ -29,7 +29,7 @@ export function parseReply(
   reply: HttpReply,
   now: number,
 ): Partial<NodeObservation> {
-  const { seen } = node
+  const { observation } = node
   const is404 = reply.status === 404
   switch (path) {
     case '/healthz':
@@ -37,7 +37,7 @@ export function parseReply(
     case '/node-info': {
       if (is404) return { isStandalone: true, nodeInfo: undefined }
       const value = readAnswer(reply, nodeInfoBody)
-      sameNode(seen.address, value.node_id, value.shard_id)
+      sameNode(observation.address, value.node_id, value.shard_id)
       return { isStandalone: false, nodeInfo: { value, at: now } }
     }
     case '/leader':
@@ -48,16 +48,16 @@ export function parseReply(
     case '/cluster/info': {
       if (is404) return { info: undefined }
       const value = readAnswer(reply, clusterInfoBody)
-      sameNode(seen.address, value.node_id, value.shard_id)
+      sameNode(observation.address, value.node_id, value.shard_id)
       return { info: { value, at: now } }
     }
     case '/status': {
       const value = readAnswer(reply, statusBody)
-      if (value.mode === 'standalone') sameNode(seen.address, seen.address.id, value.shard_id)
-      // A standalone node is asked for the rest again when it became part of a shard.
+      if (value.mode === 'standalone') sameNode(observation.address, observation.address.id, value.shard_id)
+      // When a standalone node joins a shard, the cluster paths are polled again.
       return {
         status: { value, at: now },
-        digests: withDigest(seen.digests, value),
+        digests: withDigest(observation.digests, value),
         isStandalone: value.mode === 'standalone',
       }
     }
@@ -73,10 +73,10 @@ export function parseReply(
 function readFigures(collector: Collector, node: PolledNode, reply: HttpReply, now: number): Partial<NodeObservation> {
   if (reply.status !== 200) readAnswer(reply, z.unknown())
   const reading = readMetrics(reply.body, now)
-  if (!reading) throw new NodeHttpError('garbage', 'the answer is no page of metrics of a node')
+  if (!reading) throw new NodeHttpError('garbage', 'the response does not contain the metrics of a node')
   const change = node.reading && changeBetween(node.reading, reading)
   node.reading = reading
-  collector.hooks.onReading(node.seen.address, reading, change)
+  collector.hooks.onReading(node.observation.address, reading, change)
   const rounded = (name: SeriesName) => {
     const value = change?.[name] ?? null
     return value === null ? null : significant(value)
@@ -93,21 +93,21 @@ function readFigures(collector: Collector, node: PolledNode, reply: HttpReply, n
   return { rates: rates ? { value: rates, at: now } : undefined, cpu, connectionsLimit }
 }
 
-/** What is known of a path stays, told once more just now. */
-export function ageOf(seen: NodeObservation, path: SourcePath, now: number): Partial<NodeObservation> {
+/** The stored value of a path is unchanged; only its time is new. */
+export function ageOf(observation: NodeObservation, path: SourcePath, now: number): Partial<NodeObservation> {
   switch (path) {
     case '/healthz':
-      return seen.health ? { health: { ...seen.health, at: now } } : {}
+      return observation.health ? { health: { ...observation.health, at: now } } : {}
     case '/node-info':
-      return seen.nodeInfo ? { nodeInfo: { ...seen.nodeInfo, at: now } } : {}
+      return observation.nodeInfo ? { nodeInfo: { ...observation.nodeInfo, at: now } } : {}
     case '/leader':
-      return seen.namesLeader ? { namesLeader: { ...seen.namesLeader, at: now } } : {}
+      return observation.namesLeader ? { namesLeader: { ...observation.namesLeader, at: now } } : {}
     case '/cluster/info':
-      return seen.info ? { info: { ...seen.info, at: now } } : {}
+      return observation.info ? { info: { ...observation.info, at: now } } : {}
     case '/status':
-      return seen.status ? { status: { ...seen.status, at: now } } : {}
+      return observation.status ? { status: { ...observation.status, at: now } } : {}
     case '/codecs':
-      return seen.codecs ? { codecs: { ...seen.codecs, at: now } } : {}
+      return observation.codecs ? { codecs: { ...observation.codecs, at: now } } : {}
     case '/peers':
     case '/metrics':
     case '/config':
@@ -117,21 +117,21 @@ export function ageOf(seen: NodeObservation, path: SourcePath, now: number): Par
 
 function healthOf({ status, body }: HttpReply): string {
   const { data } = healthzText.safeParse(body.trim())
-  if (data === undefined) throw new NodeHttpError('garbage', `answered ${status} and no health`)
+  if (data === undefined) throw new NodeHttpError('garbage', `answered ${status} without a health state`)
   return data
 }
 
 export const OTHER_NODE = 'other-node'
 
-/** Behind an address may stand another node than the one that is looked for. */
+/** A different node may respond at the address. */
 function sameNode(address: NodeAddress, id: string, shard: string): void {
   if (!isNamed(address) || (address.id === id && address.shard === shard)) return
-  const reported = `${parseId(shard) ?? 'another shard'}/${parseId(id) ?? 'another node'}`
+  const reported = `${parseId(shard) ?? 'a different shard'}/${parseId(id) ?? 'a different node'}`
   throw new NodeHttpError(OTHER_NODE, `${reported} answers at the address of ${address.shard}/${address.id}`)
 }
 
 export function sourceOf({ status, body, milliseconds }: HttpReply, at: number): Source {
-  // Cut and copied: a piece of a string keeps the whole of it alive.
+  // Copied, because a substring keeps the whole string in memory.
   const text = body.length <= COLLECTOR.bodyKept ? body : Buffer.from(body.slice(0, COLLECTOR.bodyKept)).toString()
   return { status, at, milliseconds: Math.round(milliseconds * 10) / 10, error: undefined, body: text }
 }

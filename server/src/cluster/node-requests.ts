@@ -1,11 +1,11 @@
-/** Requests to nodes for the rest of the control plane, each with the token that it needs. */
+/** Requests to nodes for other modules, each with the token it needs. */
 
 import { problem } from '../http/errors.ts'
 import type { NodeAddress, NodeAnswer, RequestOptions } from './cluster.ts'
 import type { ClusterConfig, ClusterModule } from './cluster-state.ts'
 import { type HttpReply, NodeHttpError } from './node-http.ts'
 
-/** One request to a node. @throws ProblemError 502 or 504 that names the node */
+/** One request to a node. @throws ProblemError 502 or 504 with the node's id */
 export async function requestNode(
   module: ClusterModule,
   node: NodeAddress,
@@ -14,7 +14,7 @@ export async function requestNode(
 ): Promise<NodeAnswer> {
   const { as = 'monitoring', method = 'GET', body, timeoutMs, signal } = options
   try {
-    if (node.apiUrl === '') throw new NodeHttpError('address', 'its address is not known')
+    if (node.apiUrl === '') throw new NodeHttpError('address', 'its address is unknown')
     const token = tokenOf(module.config.tokens, as)
     return await module.http.request(node.apiUrl + path, {
       method,
@@ -28,7 +28,7 @@ export async function requestNode(
     const isLate = error.code === 'timeout'
     throw problem(isLate ? 'node-timeout' : 'node-unreachable', {
       detail: `${node.shard}/${node.id}: ${error.message}`,
-      hint: `Look at ${node.apiUrl || 'where it is'}: is the node running, and can this machine reach it?`,
+      hint: `Check ${node.apiUrl || 'its address'}: is the node running, and can this machine reach it?`,
       more: { node: node.id, shard: node.shard, why: error.code },
       cause: error,
     })

@@ -11,7 +11,7 @@ import { startTestControlPlane } from '../testing/control-plane.ts'
 import { onBothDatabases } from '../testing/databases.ts'
 import { type Simulated, startSimulated } from '../testing/simulated.ts'
 
-/** Nobody listens there. */
+/** An address without a listener. */
 const AWAY = 'http://127.0.0.1:9'
 const WEEK_MS = 7 * 86_400_000
 
@@ -55,7 +55,7 @@ async function stopShard(sim: Simulated, shard: string): Promise<void> {
 }
 
 onBothDatabases((newDatabase) => {
-  test('after a restart without registry and nodes, these are shown as away, with when and as what they were last seen', async () => {
+  test('after a restart without registry and nodes, nodes are shown as down, with time and role of their last response', async () => {
     const sim = await openSim()
     const [folder, databaseUrl] = [newFolder(), await newDatabase()]
     const before = await openWorld({ registry: sim.registryUrl, resolver: sim.registryUrl }, folder, databaseUrl)
@@ -66,7 +66,7 @@ onBothDatabases((newDatabase) => {
     await stopShard(sim, 's1')
 
     const after = await openWorld({ registry: AWAY }, folder, databaseUrl)
-    await until('all are away', () => after.shard('s1').nodes.every(({ state }) => state === 'unreachable'))
+    await until('all are down', () => after.shard('s1').nodes.every(({ state }) => state === 'unreachable'))
 
     const { nodes, state, zone } = after.shard('s1')
     expect(nodes.map(({ id, freshness }) => [id, freshness])).toEqual([
@@ -83,7 +83,7 @@ onBothDatabases((newDatabase) => {
   })
 })
 
-test('without the registry nodes are asked where they were, and are as healthy as ever', async () => {
+test('without the registry, nodes are polled at their last addresses and stay healthy', async () => {
   const sim = await openSim()
   const folder = newFolder()
   const before = await openWorld({ registry: sim.registryUrl, resolver: sim.registryUrl }, folder)
@@ -96,28 +96,28 @@ test('without the registry nodes are asked where they were, and are as healthy a
   expect(after.collector.discovery.registry.isUp).toBe(false)
 })
 
-test('somebody may forget a node once nobody names it and it does not answer; it stays forgotten', async () => {
+test('a node that is not listed and does not respond can be forgotten, and stays forgotten', async () => {
   const sim = await openSim(2)
   const dataDir = newFolder()
   const plane = await openPlane(sim.registryUrl, dataDir)
   const admin = await plane.signIn('admin')
   const nodesOf = async (shard: string): Promise<NodeView[]> =>
     (await admin.call('GET', `/api/v1/shards/${shard}`)).body.nodes ?? []
-  await until('both are read', async () => (await nodesOf('s1')).length === 3 && (await nodesOf('s2')).length === 3)
+  await until('both are polled', async () => (await nodesOf('s1')).length === 3 && (await nodesOf('s2')).length === 3)
   const path = (shard: string, node: string) => `/api/v1/shards/${shard}/nodes/${node}`
 
   const named = await admin.call('DELETE', path('s1', 'n1'))
   expect(named).toMatchObject({ status: 409, body: { code: 'node-named', by: 'registry' } })
   const follower = sim.shards[0]?.nodes.find(({ id }) => id !== sim.shards[0]?.leader)?.id as string
   await sim.act('stop', { shard: 's1', node: follower })
-  const member = await until('only its shard names it', async () => {
+  const member = await until('only its shard lists it', async () => {
     const answer = await admin.call('DELETE', path('s1', follower))
     return answer.body.by === 'member' && answer
   })
   expect([member.status, member.body.hint]).toEqual([409, expect.stringContaining('Demote')])
 
   await stopShard(sim, 's2')
-  await until('nobody names it', async () => (await admin.call('DELETE', path('s2', 'n3'))).status === 204)
+  await until('no source lists it', async () => (await admin.call('DELETE', path('s2', 'n3'))).status === 204)
 
   expect((await nodesOf('s2')).map(({ id }) => id)).toEqual(['n1', 'n2'])
   expect((await admin.call('DELETE', path('s2', 'n3'))).status).toBe(404)
@@ -133,13 +133,13 @@ test('somebody may forget a node once nobody names it and it does not answer; it
   expect(nodes.map(({ id }: NodeView) => id)).toEqual(['n1', 'n2'])
 })
 
-test('a node that was forgotten and registers again is there again, and is remembered', async () => {
+test('a forgotten node that registers again is known and stored again', async () => {
   const sim = await openSim(2)
   const dataDir = newFolder()
   const plane = await openPlane(sim.registryUrl, dataDir)
   const admin = await plane.signIn('admin')
   await until(
-    'both are read',
+    'both are polled',
     async () => (await admin.call('GET', '/api/v1/summary')).body.counts.nodesAnswering === 6,
   )
   await stopShard(sim, 's2')
@@ -163,13 +163,13 @@ test('a node that was forgotten and registers again is there again, and is remem
   expect(nodes.map(({ id }: NodeView) => id)).toEqual(['n1', 'n2', 'n3'])
 })
 
-test('what nobody named for a week and does not answer is forgotten by itself', async () => {
+test('a node that was not listed for a week and does not respond is forgotten automatically', async () => {
   const sim = await openSim(2)
   const dataDir = newFolder()
   const plane = await openPlane(sim.registryUrl, dataDir)
   const viewer = await plane.signIn('viewer')
   await until(
-    'both are read',
+    'both are polled',
     async () => (await viewer.call('GET', '/api/v1/summary')).body.counts.nodesAnswering === 6,
   )
   await plane.stop()
@@ -191,7 +191,7 @@ test('what nobody named for a week and does not answer is forgotten by itself', 
   expect(await shardsAfter(WEEK_MS + 3_600_000)).toEqual(['s1'])
 })
 
-test('a node that left the configured list is not taken up again; one that is away stays in its shard', async () => {
+test('a node that left the configured list is dropped; one that is down stays in its shard', async () => {
   const sim = await openSim()
   const folder = newFolder()
   const address = (id: string) => `http://127.0.0.1:${sim.node('s1', id).port}`
@@ -203,13 +203,13 @@ test('a node that left the configured list is not taken up again; one that is aw
 
   const after = await openWorld({ nodes: nodes.slice(0, 2) }, folder)
 
-  await until('what is away is shown', () => after.shard('s1').nodes.length > 0)
+  await until('the node that is down is shown', () => after.shard('s1').nodes.length > 0)
   expect(after.cluster.shards().map(({ id, nodes: known }) => [id, known.map((node) => node.id)])).toEqual([
     ['s1', ['n1', 'n2']],
   ])
 })
 
-test('where another node answers now, the one that was there is away', async () => {
+test('when a different node responds at an address, the previous one is down', async () => {
   const sim = await openSim()
   const folder = newFolder()
   const before = await openWorld({ registry: sim.registryUrl, resolver: sim.registryUrl }, folder)
@@ -226,10 +226,10 @@ test('where another node answers now, the one that was there is away', async () 
 
   const after = await openWorld({ registry: AWAY }, folder)
 
-  const node = await until('n3 is away', () =>
+  const node = await until('n3 is down', () =>
     after.shard('s1').nodes.find(({ id, state }) => id === 'n3' && state === 'not-answering'),
   )
   expect(node.message).toContain('Not answering: s1/n2 answers at the address of s1/n3; ')
   expect(node).toMatchObject({ freshness: 'gone', health: null, error: { code: 'other-node' } })
-  await until('the others are seen', () => after.shard('s1').votersUp === 2)
+  await until('the others are live', () => after.shard('s1').votersUp === 2)
 })

@@ -1,6 +1,6 @@
 /**
- * Nodes as they are remembered over a restart: where they are, and what was last seen of them. Otherwise a control plane
- * that starts while the registry or a shard is down would show nothing instead of what is missing.
+ * Stores known nodes across restarts: their address and last observation. Without it, a control plane that starts while
+ * the registry or a shard is down could not show which nodes are missing.
  */
 import { VIEW_ROLES, type ViewRole } from '@vacancy/shared/contract'
 import type { Transaction } from 'kysely'
@@ -9,24 +9,24 @@ import type { ClusterDatabase, ClusterTables } from './tables.ts'
 
 export type KnownNode = {
   readonly address: NodeAddress
-  /** Only the configured list names it: who leaves the list is let go at the next start. */
+  /** Only the configured list contains it: a node that leaves the list is dropped at the next start. */
   readonly isListed: boolean
-  /** What it was when it last answered. */
+  /** Its role when it last responded. */
   readonly role: ViewRole | undefined
-  /** When the registry, the list or its shard last named it. */
+  /** When the registry, the configured list or its shard last listed it. */
   readonly namedAt: number
   readonly answeredAt: number | undefined
 }
 
 export type NodeStore = {
   load(): Promise<readonly KnownNode[]>
-  /** Writes what is new of those that are known now, and lets go who is not among them. */
+  /** Stores changes of known nodes and deletes all others. */
   write(nodes: readonly KnownNode[], precisionMs?: number): Promise<void>
-  /** Lets one go within a change that somebody made. */
+  /** Deletes one node within the transaction of a change. */
   forget(within: Transaction<ClusterTables>, node: Pick<NodeAddress, 'shard' | 'id'>): Promise<void>
 }
 
-/** Times are written down again when they are this much older than what was seen. */
+/** Stored times are updated when they are older than the observed ones by this much. */
 const PRECISION_MS = 60_000
 const BATCH = 100
 
@@ -72,7 +72,7 @@ export function createNodeStore(database: ClusterDatabase): NodeStore {
     },
 
     async forget(within, { shard, id }) {
-      // If the change does not stand, it is still known, and written anew.
+      // If the change is rolled back, the node is still known and will be stored again.
       written.delete(keyOf({ shard, id }))
       await within.deleteFrom('known_nodes').where('shard', '=', shard).where('id', '=', id).execute()
     },

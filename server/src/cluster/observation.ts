@@ -1,8 +1,8 @@
-/** What the control plane has been told by a node, with the time of each answer: the input of derive.ts. */
+/** The reports of a node with the time of each response: the input of derive.ts. */
 import type { ClusterInfo, NodeCodecs, NodeInfo, NodeStatus, NodeView, ViewRole } from '@vacancy/shared/contract'
 import type { NodeAddress } from './cluster.ts'
 
-/** Paths that are asked again and again. */
+/** Paths that are polled. */
 export const SOURCES = [
   '/healthz',
   '/node-info',
@@ -18,7 +18,7 @@ export type SourcePath = (typeof SOURCES)[number]
 
 type SourceError = { readonly code: string; readonly message: string; readonly since: number }
 
-/** The last try of one path, good or bad. Times are wall milliseconds. */
+/** The last request of one path, successful or not. Times are wall milliseconds. */
 export type Source = {
   readonly status: number | undefined
   readonly at: number | undefined
@@ -29,7 +29,7 @@ export type Source = {
 
 export type Observed<T> = { readonly value: T; readonly at: number }
 
-/** Of the configuration of a node, what changes how it is judged. Undefined where it cannot be read. */
+/** Configured limits that affect a node's state. Undefined when its configuration cannot be read. */
 export type NodeLimits = {
   readonly electionTimeoutMs: number
   readonly snapshotIntervalSeconds: number
@@ -39,27 +39,27 @@ export type NodeLimits = {
 
 export type DigestMark = { readonly index: number; readonly value: string }
 
-/** Nodes are polled at different moments and report their newest mark only: a few marks of each meet at some index. */
+/** Nodes are polled at different times and report only their newest digest mark. A few of each node suffice for a common index. */
 const DIGESTS_MAX = 64
 
-/** The marks of a node with the one in this status. */
+/** The marks of a node, with the one of this status added. */
 export function withDigest(marks: readonly DigestMark[], { digest }: NodeStatus): readonly DigestMark[] {
   const last = marks.at(-1)
   if (digest?.checked_value === undefined || digest.checked_index === 0) return marks
   const mark = { index: digest.checked_index, value: digest.checked_value }
   if (last?.index === mark.index && last.value === mark.value) return marks
-  // A log that begins again is another history: its indexes mean other states.
+  // A log that restarts is a different history: its indexes belong to different states.
   const earlier = last && mark.index <= last.index ? [] : marks
   return [...earlier, mark].slice(-DIGESTS_MAX)
 }
 
-/** Everything told by one node. Only the collector writes it, by replacing it. */
+/** All reports of one node. Only the collector writes it, by replacing it. */
 export type NodeObservation = {
   readonly address: NodeAddress
   readonly sources: { readonly [path in SourcePath]?: Source }
   readonly health: Observed<string> | undefined
   readonly nodeInfo: Observed<NodeInfo> | undefined
-  /** By `/leader`. */
+  /** From `/leader`. */
   readonly namesLeader: Observed<string> | undefined
   readonly info: Observed<ClusterInfo> | undefined
   readonly status: Observed<NodeStatus> | undefined
@@ -69,18 +69,18 @@ export type NodeObservation = {
   readonly cpu: number | undefined
   readonly connectionsLimit: number | undefined
   readonly limits: NodeLimits | undefined
-  /** Answers 404 where only clustered nodes answer. */
+  /** Responds with 404 to the paths of clustered nodes. */
   readonly isStandalone: boolean
-  /** Rounds in a row without any answer. */
+  /** Consecutive rounds without any response. */
   readonly missed: number
   readonly answeredAt: number | undefined
-  /** When it last answered a control plane before this one, and what it was then. */
+  /** When it last responded to a previous control plane process, and its role then. */
   readonly before: { readonly at: number; readonly role: ViewRole | undefined } | undefined
-  /** Why the last round had no answer. */
+  /** Why the last round had no response. */
   readonly error: SourceError | undefined
-  /** State digests that it noted to be compared, by index; oldest first. */
+  /** Its state digests for comparison, by index, oldest first. */
   readonly digests: readonly DigestMark[]
-  /** Entries that it lacks, by its leader, over the last half minute; oldest first. */
+  /** Missing entries as reported by its leader over the last 30 s, oldest first. */
   readonly lags: readonly { readonly at: number; readonly entries: number }[]
 }
 

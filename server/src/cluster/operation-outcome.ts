@@ -1,6 +1,6 @@
 /**
- * When an operation is over: what the nodes of one round show, told apart into the steps of each kind.
- * Pure; the runner in membership.ts asks again with each look and keeps what is returned.
+ * Decides from observations of the nodes which steps of an operation are done and when it has ended. Pure; the runner
+ * in membership.ts calls it with each observation and keeps the result.
  */
 import type { ShardView } from '@vacancy/shared/contract'
 import { isUp } from './derive.ts'
@@ -10,21 +10,21 @@ import { majorityOf } from './plans.ts'
 export const OUTCOME_LIMITS = {
   slowMs: 10_000,
   endMs: 30_000,
-  /** A shard without writes: this long after the target leads nothing else has changed. */
+  /** A shard without writes is confirmed this long after the target became leader. */
   idleMs: 1_000,
 } as const
 
 export type ShardObservation = {
   readonly now: number
   readonly shard: ShardView
-  readonly seen: readonly NodeObservation[]
+  readonly observations: readonly NodeObservation[]
 }
 
 export type TransferTrack = {
   readonly target: string
   readonly oldLeader: string | null
   readonly term: number | null
-  /** The last change that the nodes told of before: one that differs is ours. */
+  /** The last change that the nodes reported before the request: a different one belongs to this operation. */
   readonly lastChange: ShardView['lastChange']
   readonly oldLeaderAt: number | undefined
   readonly steppedDown: Sighting | undefined
@@ -38,7 +38,7 @@ export type Outcome =
   | { readonly end: undefined }
   | { readonly end: 'done' | 'elsewhere' | 'no-change' | 'unconfirmed'; readonly message: string }
 
-const GOES_ON: Outcome = { end: undefined }
+const NOT_ENDED: Outcome = { end: undefined }
 
 export function observeTransfer(track: TransferTrack, observation: ShardObservation): TransferTrack {
   const { shard, now } = observation
@@ -47,7 +47,11 @@ export function observeTransfer(track: TransferTrack, observation: ShardObservat
   let next = track
   if (isOldLeading && !track.leads) next = { ...next, oldLeaderAt: timeOf(old.ages.health, now) }
   if (!next.steppedDown && !isOldLeading) {
-    const evidence = old ? `${old.id} is ${old.health ?? 'silent'}` : `${track.oldLeader ?? 'nobody'} led before`
+    const evidence = old
+      ? `${old.id} is ${old.health ?? 'silent'}`
+      : track.oldLeader === null
+        ? 'no leader before'
+        : `${track.oldLeader} led before`
     next = { ...next, steppedDown: { at: now, evidence } }
   }
   const target = shard.nodes.find(({ id }) => id === track.target)
@@ -84,7 +88,7 @@ export function transferOutcome(track: TransferTrack, observation: ShardObservat
   if (failed !== undefined && shard.leader === oldLeader) {
     return { end: 'no-change', message: `${oldLeader} still leads: ${failed}` }
   }
-  if (sinceRequestMs < OUTCOME_LIMITS.endMs) return GOES_ON
+  if (sinceRequestMs < OUTCOME_LIMITS.endMs) return NOT_ENDED
   if (shard.leader === oldLeader && oldLeader !== null) {
     return { end: 'no-change', message: `${oldLeader} still leads after ${OUTCOME_LIMITS.endMs / 1000} s` }
   }
@@ -100,12 +104,12 @@ export type MemberTrack = {
   readonly lastChange: ShardView['lastChange']
 }
 
-/** How many of the voters that count list the node as they should; done when that is a majority of them. */
+/** How many voters list the node as expected. Done when a majority of them does. */
 export function memberEvidence(
   track: MemberTrack,
-  { seen }: ShardObservation,
+  { observations }: ShardObservation,
 ): { readonly isDone: boolean; readonly evidence: string } {
-  const lists = seen.flatMap((each) =>
+  const lists = observations.flatMap((each) =>
     isUp(each) && each.info ? [{ id: each.address.id, members: each.info.value.members }] : [],
   )
   const isListed = ({ members }: (typeof lists)[number]) =>
@@ -126,13 +130,13 @@ export function memberOutcome(track: MemberTrack, observation: ShardObservation,
   if (isDone)
     return {
       end: 'done',
-      message: kind === 'promote' ? `${node} is a voter` : `${node} is no voter any more: ${evidence}`,
+      message: kind === 'promote' ? `${node} is a voter` : `${node} is no longer a voter: ${evidence}`,
     }
   const failed = failedChange(track.lastChange, shard, kind, node)
   if (failed !== undefined) return { end: 'no-change', message: `Nothing changed: ${failed}` }
-  // A leader waits up to 10 minutes until a learner has caught up, and says so meanwhile.
+  // A leader waits up to 10 minutes until a learner has caught up, and reports the change meanwhile.
   const isRunning = shard.change?.kind === kind && shard.change.node === node
-  if (sinceRequestMs < OUTCOME_LIMITS.endMs || isRunning) return GOES_ON
+  if (sinceRequestMs < OUTCOME_LIMITS.endMs || isRunning) return NOT_ENDED
   if (shard.leader !== null)
     return { end: 'no-change', message: `Nothing changed after ${OUTCOME_LIMITS.endMs / 1000} s: ${evidence}` }
   return {
@@ -141,7 +145,7 @@ export function memberOutcome(track: MemberTrack, observation: ShardObservation,
   }
 }
 
-/** Why the nodes say that it failed; undefined when they do not. */
+/** Why it failed according to the nodes; undefined when they report no failure. */
 function failedChange(
   before: ShardView['lastChange'],
   shard: ShardView,

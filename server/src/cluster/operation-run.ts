@@ -16,7 +16,7 @@ export function beginRun(operations: Operations, operation: Operation, plan: Pla
   operations.active.set(operation.id, running)
   reportChange(operations, running)
   const kind = operations.types.get(operation.kind)
-  assert(kind !== undefined, `${operation.kind} was planned by a kind that is there`)
+  assert(kind !== undefined, `the operation type ${operation.kind} is registered`)
   running.done = kind
     .run(runOf(operations, running, isResumed))
     .catch(async (error: unknown) => {
@@ -26,7 +26,7 @@ export function beginRun(operations: Operations, operation: Operation, plan: Pla
           operations,
           running,
           'unconfirmed',
-          `The control plane failed at it: ${(error as Error).message}. See its log.`,
+          `Internal error of the control plane: ${(error as Error).message}. See its log.`,
         )
       }
     })
@@ -49,7 +49,7 @@ function runOf(operations: Operations, running: ActiveOperation, isResumed: bool
     step(id, change) {
       const { steps, requestedAt } = running.operation
       const known = steps.find((step) => step.id === id)
-      // What was measured before the control plane was started again can only be measured worse now.
+      // Steps measured before a restart of the control plane are not measured again, with worse precision.
       if (measured.has(id)) return Promise.resolve()
       const now = operations.clock.wallMs()
       const isOver = (change.state === 'done' || change.state === 'failed') && change.state !== known?.state
@@ -88,7 +88,7 @@ export async function endRun(
   })
 }
 
-/** In memory at once, on disk when it resolves. */
+/** Applied in memory immediately, stored when it resolves. */
 function writeChange(operations: Operations, running: ActiveOperation, change: Partial<Operation>): Promise<void> {
   const answer = change.answer?.slice(0, OPERATIONS.answerCharsMax)
   running.operation = { ...running.operation, ...change, ...(answer !== undefined && { answer }) }

@@ -1,4 +1,4 @@
-/** Planning and starting an operation: it runs only as its plan showed it, and when that still holds. */
+/** Planning and starting an operation. It starts only if its plan is still valid. */
 import { createHash, randomUUID } from 'node:crypto'
 import { ACCESS_LIMITS, type Environment, type Operation, type Plan, type PlanRequest } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
@@ -35,7 +35,7 @@ async function makePlan(
 function typeOf(operations: Operations, { kind }: PlanRequest): OperationType {
   const known = operations.types.get(kind)
   if (known) return known
-  throw problem('kind-not-available', { detail: `this control plane does not know how to ${kind}`, field: 'kind' })
+  throw problem('kind-not-available', { detail: `This control plane has no operation type ${kind}.`, field: 'kind' })
 }
 
 export async function startOperation(
@@ -103,7 +103,7 @@ async function startShown(
       await operations.audit({ ...caller, ...note, operation: operation.id }, transaction)
     })
   } catch (cause) {
-    // Two were started at once: the database keeps one a shard.
+    // Of two concurrent starts the database accepts one per shard.
     if (cause instanceof ProblemError) throw cause
     const other = await storedRunning(operations, plan.shard)
     if (other) throw shardBusy(other)
@@ -118,7 +118,7 @@ export async function planOperation(operations: Operations, request: PlanRequest
   return (await makePlan(operations, request, principal.role === 'admin')).plan
 }
 
-/** By the database: the one that was started at the same moment may not run here yet. */
+/** From the database: an operation that was started concurrently may not be in memory yet. */
 async function storedRunning(operations: Operations, shard: string): Promise<Operation | undefined> {
   const row = await operations.database
     .selectFrom('operations')
@@ -158,7 +158,7 @@ function completePlan(request: PlanRequest, draft: PlanDraft, context: PlanConte
     effects: [...effects],
     checks,
     blocked: checks.some(({ level }) => level === 'block'),
-    // Where mistakes cost nothing, one button is enough.
+    // In development, the button is enough.
     confirm: environment.kind === 'development' ? 1 : isGrave ? 3 : warns ? 2 : 1,
     confirmText: draft.confirmText ?? shard.id,
     writePause,
@@ -179,7 +179,7 @@ function newOperation(plan: Plan, draft: PlanDraft, reason: string, { principal 
     by: principal.name,
     reason,
     state: isArmed ? 'armed' : 'requested',
-    message: isArmed ? 'Waits until it can begin' : 'Requested',
+    message: isArmed ? 'Waiting to start' : 'Requested',
     notice: '',
     createdAt: time(now),
     requestedAt: isArmed ? null : time(now),
@@ -195,7 +195,7 @@ function newOperation(plan: Plan, draft: PlanDraft, reason: string, { principal 
   }
 }
 
-/** @throws ProblemError when it is not what was shown any more */
+/** @throws ProblemError when the plan has changed since it was shown */
 function checkShown(shown: Plan, now: Plan, nowMs: number): void {
   const isMoved = JSON.stringify(shown.basis) !== JSON.stringify(now.basis) || shown.node !== now.node
   const isGraver = now.confirm > shown.confirm || (now.blocked && !shown.blocked)
@@ -205,8 +205,8 @@ function checkShown(shown: Plan, now: Plan, nowMs: number): void {
   if (now.blocked) {
     const why = now.checks.find(({ level }) => level === 'block')
     throw problem('plan-blocked', {
-      detail: `this cannot be done now: ${why?.text}`,
-      hint: why?.fix?.label ?? 'Mend what the check names, then plan again.',
+      detail: `The plan is blocked: ${why?.text}`,
+      hint: why?.fix?.label ?? 'Resolve the failed check, then plan again.',
       more: { plan: now },
     })
   }
@@ -215,19 +215,19 @@ function checkShown(shown: Plan, now: Plan, nowMs: number): void {
 function checkConfirmed(plan: Plan, request: { readonly reason: string; readonly confirm: string }): void {
   if (plan.confirm >= 2 && request.reason.length < ACCESS_LIMITS.reasonMin) {
     throw problem('reason-required', {
-      detail: `a reason of at least ${ACCESS_LIMITS.reasonMin} characters is needed`,
+      detail: `A reason of at least ${ACCESS_LIMITS.reasonMin} characters is required.`,
       field: 'reason',
     })
   }
   if (plan.confirm === 3 && request.confirm !== plan.confirmText) {
     throw problem('not-confirmed', {
-      detail: `"${plan.confirmText}" must be typed to confirm`,
-      hint: 'Type or paste the id that the plan shows into confirm.',
+      detail: `Type "${plan.confirmText}" to confirm.`,
+      hint: 'Send the displayed id of the plan in `confirm`.',
       field: 'confirm',
     })
   }
 }
 
 function shardBusy(operation: Operation): ProblemError {
-  return problem('shard-busy', { detail: `${operation.title} is running`, more: { operation } })
+  return problem('shard-busy', { detail: `${operation.title} is running.`, more: { operation } })
 }

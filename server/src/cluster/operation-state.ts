@@ -1,4 +1,4 @@
-/** State of the runner of operations, and what all of its parts need. */
+/** State of the operation runner, shared by its parts. */
 import type { Clock } from '@vacancy/shared'
 import { END_STATES, type Environment, type Operation, type Plan } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
@@ -10,7 +10,7 @@ import type { ClusterDatabase } from './tables.ts'
 
 export const OPERATIONS = {
   planMs: 60_000,
-  /** So long a plan is remembered after it ran out, to make it anew for who starts it late. */
+  /** How long an expired plan is kept, so that a late start can be answered with a new one. */
   planKeptMs: 600_000,
   plansMax: 2_000,
   answerCharsMax: 2_000,
@@ -27,18 +27,18 @@ export type OperationsOptions = {
   readonly clock: Clock
   readonly types: OperationTypes
   readonly environment: () => Environment
-  /** Throws ProblemError 404 for a shard that is not known. */
+  /** Throws ProblemError 404 for an unknown shard. */
   readonly planContext: (shard: string, isAdmin: boolean) => PlanContext
-  /** An operation of the shard began, moved on or ended. */
+  /** Called when an operation started, progressed or ended. */
   readonly onChange: (operation: Operation) => void
 }
 
-/** The runner of operations: what it works with, and what it knows without the database. */
+/** The operation runner: its dependencies and its state in memory. */
 export type Operations = OperationsOptions & {
-  /** Plans that may still be started, by id; oldest first. */
+  /** Plans that can still be started, by id, oldest first. */
   readonly plans: Map<string, Plan>
   readonly active: Map<string, ActiveOperation>
-  /** The last that ended of each shard. */
+  /** The last ended operation of each shard. */
   readonly ended: Map<string, Operation>
 }
 
@@ -46,7 +46,7 @@ export type ActiveOperation = {
   operation: Operation
   readonly plan: Plan
   readonly abort: AbortController
-  /** Writes one after the other. */
+  /** Serializes the writes. */
   writing: Promise<void>
   done: Promise<void>
 }

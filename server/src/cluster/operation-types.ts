@@ -1,6 +1,6 @@
 /**
- * Kinds of operations and what each has to give: how it is planned and how it runs. The runner (operations.ts) keeps
- * what was asked for, by whom, and how far it is; a kind knows what to send and when it is over.
+ * Operation types: each implements planning and running. The runner (operations.ts) stores the request, the principal
+ * and the progress; a type knows what to send and when the operation is over.
  */
 import type {
   Operation,
@@ -13,53 +13,53 @@ import type {
 } from '@vacancy/shared/contract'
 import type { NodeObservation } from './observation.ts'
 
-/** What is known when a plan is made. */
+/** The input of a plan. */
 export type PlanContext = {
   readonly now: number
   readonly shard: ShardView
-  /** What the nodes said themselves. */
-  readonly seen: readonly NodeObservation[]
+  /** The reports of the nodes. */
+  readonly observations: readonly NodeObservation[]
   /** The operation that runs on the shard. */
   readonly running: Operation | undefined
-  /** Whether the caller may change the cluster. */
+  /** Whether the requester may change the cluster. */
   readonly isAdmin: boolean
-  /** Whether this control plane has a token that nodes take changes from. */
+  /** Whether this control plane has an admin token of the nodes. */
   readonly hasAdminToken: boolean
-  /** Of transfers seen anywhere, for shards where none was. */
+  /** Of observed transfers of all shards, for shards without one. */
   readonly clusterPause: ShardView['writePause']
-  /** Bridges of the shard, by the registry. */
+  /** Bridges of the shard, from the registry. */
   readonly bridges: readonly string[]
-  /** Address of this control plane in copied commands. */
+  /** The address of this control plane for copied commands. */
   readonly baseUrl: string
 }
 
-/** A plan without what the runner adds: id, times, basis, confirmation. */
+/** A plan without the fields that the runner adds: id, times, basis, confirmation. */
 export type PlanDraft = Pick<
   Plan,
   'node' | 'title' | 'action' | 'before' | 'after' | 'effects' | 'checks' | 'writePause' | 'commands' | 'alternatives'
 > & {
-  /** Data are removed or replaced: level 3. */
+  /** It removes or replaces data: confirmation level 3. */
   readonly removesData?: boolean
-  /** What level 3 asks to be typed; the shard otherwise. */
+  /** The text to type at level 3; by default the shard. */
   readonly confirmText?: string
-  /** What else the plan was computed from; when it changes, the plan is out of date. */
+  /** Further inputs of the plan; when they change, the plan is out of date. */
   readonly basis?: string
-  /** It begins `armed`, and its run says when it is requested. */
+  /** It starts as `armed`; its run decides when to request it. */
   readonly isArmed?: boolean
 }
 
-/** What a run is given. Every change is on disk before the promise resolves. */
+/** The interface of a run to the runner. Every change is stored before its promise resolves. */
 export type Run = {
   operation(): Operation
   readonly plan: Plan
-  /** The process was started anew meanwhile: what was to be sent was, or may have been. Only look. */
+  /** The process was restarted: the request may have been sent. Only observe. */
   readonly isResumed: boolean
-  /** Aborted when somebody cancels, or when the control plane stops; then the run ends without a word. */
+  /** Aborted on cancellation or shutdown; the run then returns without ending the operation. */
   readonly signal: AbortSignal
   now(): number
-  /** Sets fields; `state` of an end goes through `end`. */
+  /** Sets fields; end states are set with `end`. */
   set(change: Partial<Operation>): Promise<void>
-  /** Adds a step or changes one. A step that gets `done` or `failed` has its time set. */
+  /** Adds or changes a step. A step that becomes `done` or `failed` gets its time. */
   step(id: string, change: Partial<Omit<OperationStep, 'id'>>): Promise<void>
   end(state: EndState, message: string): Promise<void>
 }
@@ -68,7 +68,7 @@ export type EndState = Exclude<OperationState, 'armed' | 'requested' | 'accepted
 
 export type OperationType = {
   plan(request: PlanRequest, context: PlanContext): PlanDraft | Promise<PlanDraft>
-  /** Resolves when the operation is over; ends it itself. */
+  /** Runs the operation until it has ended it. */
   run(run: Run): Promise<void>
 }
 

@@ -28,7 +28,7 @@ onBothDatabases((newDatabase) => {
   const transfer = async (world: ClusterWorld, shard: string) =>
     await world.ended((await world.start({ kind: 'transfer', shard, node: targetOf(world, shard) })).id)
 
-  test('operations are kept and listed, newest first, a page at a time', async () => {
+  test('operations are stored and listed in pages, newest first', async () => {
     const { world } = await openWorld()
     const done = [await transfer(world, 's1'), await transfer(world, 's2')]
 
@@ -46,7 +46,7 @@ onBothDatabases((newDatabase) => {
     })
   })
 
-  test('two that are started at the same moment: one runs, the other is told of it', async () => {
+  test('of two concurrent starts one runs, and the other is refused with its title', async () => {
     const { world, sim } = await openWorld()
     await sim.act('never', { shard: 's1' })
     const request = { kind: 'transfer', shard: 's1', node: targetOf(world, 's1') } as const
@@ -68,14 +68,14 @@ onBothDatabases((newDatabase) => {
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     const refused = results.find((result) => result.status === 'rejected')
     expect(refused?.reason).toMatchObject({ status: 409, code: 'shard-busy' })
-    await until('one was sent', () => sim.shards[0]?.asked.length === 1)
+    await until('one was sent', () => sim.shards[0]?.requests.length === 1)
   })
 
-  test('what happened on a shard is kept and read back', async () => {
+  test('events of a shard are stored and read back', async () => {
     const { world, sim } = await openWorld()
     const target = targetOf(world, 's1')
     await sim.act('lead', { shard: 's1', node: target })
-    await until('the new leader is seen', () => world.shard('s1').leader === target)
+    await until('the new leader is observed', () => world.shard('s1').leader === target)
 
     const found = await until('it is an event', async () => {
       const rows = await world.database.selectFrom('cluster_events').selectAll().where('kind', '=', 'leader').execute()

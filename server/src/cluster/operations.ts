@@ -1,6 +1,6 @@
 /**
- * Operations: stored before anything is sent, one a shard at a time, and resumed after a restart. operation-types.ts
- * describes what each type adds; here is what they have in common.
+ * Operations: stored before anything is sent, one per shard at a time, and resumed after a restart. This is the part
+ * common to all types; operation-types.ts describes what each type adds.
  */
 import type { Operation, Plan } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
@@ -12,7 +12,7 @@ import { type Caller, type Operations, type OperationsOptions, runningOperations
 
 const DAY_MS = 86_400_000
 
-/** Kinds whose end may still come when it was not confirmed. */
+/** Types whose unconfirmed operations may still complete. */
 const WATCHED_ON: ReadonlySet<string> = new Set(['transfer', 'promote', 'demote', 'transfer-then-demote'])
 
 export function createOperations(options: OperationsOptions): Operations {
@@ -37,7 +37,7 @@ export async function getOperation(operations: Operations, id: string): Promise<
   return row && (JSON.parse(row.document) as Operation)
 }
 
-/** The last that ended of each shard, of the last day. */
+/** The last operation of each shard that ended within the last day. */
 export function lastEndedOperations(operations: Operations): readonly Operation[] {
   return [...operations.ended.values()].filter(
     ({ endedAt }) => operations.clock.wallMs() - Date.parse(endedAt as string) < DAY_MS,
@@ -50,7 +50,7 @@ export async function cancelOperation(operations: Operations, id: string, caller
   if (!operation) throw notFound(id)
   if (!running || !operation.cancellable) {
     throw problem('not-cancellable', {
-      detail: `${operation.title} can no longer be cancelled: it is ${operation.state}`,
+      detail: `${operation.title} can no longer be cancelled: it is ${operation.state}.`,
     })
   }
   running.abort.abort()
@@ -97,7 +97,7 @@ export async function listOperations(
   }
 }
 
-/** Continues what ran when the process ended. */
+/** Resumes operations that were running when the process ended. */
 export async function resumeOperations(operations: Operations): Promise<void> {
   const since = operations.clock.wallMs() - DAY_MS
   const rows = await operations.database
@@ -127,7 +127,7 @@ export async function stopOperations(operations: Operations): Promise<void> {
 }
 
 export function notFound(id: string): ProblemError {
-  return problem('operation-not-found', { detail: `there is no operation ${id}` })
+  return problem('operation-not-found', { detail: `There is no operation ${id}.` })
 }
 
 function readCursor(cursor: string): { readonly at: number; readonly id: string } | undefined {

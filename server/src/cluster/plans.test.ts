@@ -1,6 +1,6 @@
 import type { Operation, PlanCheck, ShardView } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
-import { goneNode, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import { goneNode, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
 import type { NodeObservation } from './observation.ts'
 import type { PlanContext, PlanDraft } from './operation-types.ts'
 import { planDemote, planPromote, planTransfer, planTransferThenDemote } from './plans.ts'
@@ -8,20 +8,20 @@ import { planDemote, planPromote, planTransfer, planTransferThenDemote } from '.
 const members = { voters: ['n1', 'n2', 'n3'], learners: ['n4'] }
 const REFUSED = { code: 'refused', message: 'connection refused' }
 
-/** Three voters and a learner, n1 leads since long ago. */
-function lookAt(
+/** Three voters and a learner; n1 has been the leader for a long time. */
+function contextOf(
   change: {
     readonly nodes?: readonly NodeObservation[]
     readonly shard?: Partial<ShardView>
     readonly look?: Partial<PlanContext>
   } = {},
 ): PlanContext {
-  const nodes = change.nodes ?? ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, ...members }))
+  const nodes = change.nodes ?? ['n1', 'n2', 'n3', 'n4'].map((id) => observedNode({ id, ...members }))
   const { view } = shardOf(nodes)
   return {
     now: NOW,
     shard: { ...view, leaderSince: '2026-11-22T08:00:00.000Z', ...change.shard },
-    seen: nodes,
+    observations: nodes,
     running: undefined,
     isAdmin: true,
     hasAdminToken: true,
@@ -33,16 +33,16 @@ function lookAt(
 }
 
 const lagging = (entries: number, seconds: number, id = 'n2') => [
-  seenNode({ id: 'n1', ...members, lags: { [id]: [entries, seconds] } }),
-  ...['n2', 'n3', 'n4'].map((each) => seenNode({ id: each, ...members })),
+  observedNode({ id: 'n1', ...members, lags: { [id]: [entries, seconds] } }),
+  ...['n2', 'n3', 'n4'].map((each) => observedNode({ id: each, ...members })),
 ]
 const find = (draft: PlanDraft, id: string): PlanCheck | undefined => draft.checks.find((check) => check.id === id)
 const transfer = (context: PlanContext) => planTransfer({ kind: 'transfer', shard: 's1', node: 'n2' }, context)
 const promote = (context: PlanContext) => planPromote({ kind: 'promote', shard: 's1', node: 'n4' }, context)
 const demote = (context: PlanContext) => planDemote({ kind: 'demote', shard: 's1', node: 'n3' }, context)
 
-test('a transfer to a voter that is up to date has nothing against it', () => {
-  const draft = transfer(lookAt())
+test('a transfer to an up-to-date voter passes every check', () => {
+  const draft = transfer(contextOf())
 
   expect(draft.checks.filter(({ level }) => level !== 'ok')).toEqual([])
   expect(draft).toMatchObject({
@@ -63,24 +63,24 @@ test('a transfer to a voter that is up to date has nothing against it', () => {
 
 /** docs/design/control-plane.md#checks, transfer. */
 const TRANSFER: readonly (readonly [check: string, level: string, what: string, context: PlanContext])[] = [
-  ['leader', 'block', 'nobody leads', lookAt({ shard: { leader: null } })],
-  ['leader', 'block', 'nodes disagree', lookAt({ shard: { state: 'disagree' } })],
-  ['target', 'block', 'it leads already', lookAt({ shard: { leader: 'n2' } })],
+  ['leader', 'block', 'no leader', contextOf({ shard: { leader: null } })],
+  ['leader', 'block', 'nodes disagree', contextOf({ shard: { state: 'disagree' } })],
+  ['target', 'block', 'it is already the leader', contextOf({ shard: { leader: 'n2' } })],
   [
     'target-voter',
     'block',
     'it is a learner',
-    lookAt({ nodes: ['n1', 'n2', 'n3'].map((id) => seenNode({ id, voters: ['n1', 'n3'], learners: ['n2'] })) }),
+    contextOf({ nodes: ['n1', 'n2', 'n3'].map((id) => observedNode({ id, voters: ['n1', 'n3'], learners: ['n2'] })) }),
   ],
   [
     'target-answers',
     'block',
-    'it does not answer',
-    lookAt({
+    'it does not respond',
+    contextOf({
       nodes: [
-        seenNode({ id: 'n1', ...members }),
+        observedNode({ id: 'n1', ...members }),
         goneNode({ id: 'n2', ...members }, REFUSED),
-        seenNode({ id: 'n3', ...members }),
+        observedNode({ id: 'n3', ...members }),
       ],
     }),
   ],
@@ -88,23 +88,23 @@ const TRANSFER: readonly (readonly [check: string, level: string, what: string, 
     'idle',
     'block',
     'another operation runs',
-    lookAt({ look: { running: { id: 'op_1', title: 'Promote n4' } as Operation } }),
+    contextOf({ look: { running: { id: 'op_1', title: 'Promote n4' } as Operation } }),
   ],
   [
     'member-change',
     'block',
-    'the shard changes by itself',
-    lookAt({ shard: { change: { kind: 'join', node: 'n5', startedAt: '2026-11-22T12:00:00.000Z', step: '' } } }),
+    'the shard itself runs a change',
+    contextOf({ shard: { change: { kind: 'join', node: 'n5', startedAt: '2026-11-22T12:00:00.000Z', step: '' } } }),
   ],
-  ['admin', 'block', 'the caller is no admin', lookAt({ look: { isAdmin: false } })],
-  ['token', 'block', 'there is no token for nodes', lookAt({ look: { hasAdminToken: false } })],
+  ['admin', 'block', 'the caller is not an admin', contextOf({ look: { isAdmin: false } })],
+  ['token', 'block', 'there is no token for nodes', contextOf({ look: { hasAdminToken: false } })],
   [
     'same-data',
     'block',
-    'it has another codec list',
-    lookAt({
+    'its codec list differs',
+    contextOf({
       nodes: ['n1', 'n2', 'n3'].map((id) =>
-        seenNode(
+        observedNode(
           { id },
           id === 'n2'
             ? {
@@ -118,28 +118,31 @@ const TRANSFER: readonly (readonly [check: string, level: string, what: string, 
       ),
     }),
   ],
-  ['lag', 'block', 'more than 10,000 entries', lookAt({ nodes: lagging(10_001, 2) })],
-  ['lag', 'warn', 'more than 1,000 entries', lookAt({ nodes: lagging(1_001, 0.1) })],
-  ['lag', 'warn', 'more than a second', lookAt({ nodes: lagging(3, 1.5) })],
-  ['spare', 'warn', 'no voter to spare', lookAt({ shard: { spare: 0 } })],
+  ['lag', 'block', 'more than 10,000 entries', contextOf({ nodes: lagging(10_001, 2) })],
+  ['lag', 'warn', 'more than 1,000 entries', contextOf({ nodes: lagging(1_001, 0.1) })],
+  ['lag', 'warn', 'more than a second', contextOf({ nodes: lagging(3, 1.5) })],
+  ['spare', 'warn', 'no voter to spare', contextOf({ shard: { spare: 0 } })],
   [
     'machine',
     'warn',
     'fewer cores',
-    lookAt({
+    contextOf({
       nodes: ['n1', 'n2', 'n3'].map((id) =>
-        seenNode({ id }, id === 'n2' ? { status: { value: statusOf({ cores: { start: 6, now: 6 } }), at: NOW } } : {}),
+        observedNode(
+          { id },
+          id === 'n2' ? { status: { value: statusOf({ cores: { start: 6, now: 6 } }), at: NOW } } : {},
+        ),
       ),
     }),
   ],
-  ['recent-change', 'warn', 'the leader is new', lookAt({ shard: { leaderSince: '2026-11-22T11:59:30.000Z' } })],
+  ['recent-change', 'warn', 'the leader is new', contextOf({ shard: { leaderSince: '2026-11-22T11:59:30.000Z' } })],
   [
     'maintenance',
     'warn',
-    'the maintenance hour is near',
-    lookAt({
+    'the maintenance window is near',
+    contextOf({
       nodes: ['n1', 'n2', 'n3'].map((id) =>
-        seenNode(
+        observedNode(
           { id },
           {
             limits: {
@@ -159,8 +162,8 @@ test.each(TRANSFER)('transfer, check %s fails as %s: %s', (id, level, _what, con
   expect(find(transfer(context), id)).toMatchObject({ level })
 })
 
-test('a target that is far behind can be waited for', () => {
-  const context = lookAt({ nodes: lagging(12_400, 14) })
+test('a plan can wait for a target that is far behind', () => {
+  const context = contextOf({ nodes: lagging(12_400, 14) })
 
   const waiting = planTransfer({ kind: 'transfer', shard: 's1', node: 'n2', waitForLag: true }, context)
 
@@ -172,27 +175,27 @@ test('a target that is far behind can be waited for', () => {
   expect(waiting.isArmed).toBe(true)
 })
 
-test('without a target the voter that is least behind is proposed', () => {
-  const draft = planTransfer({ kind: 'transfer', shard: 's1' }, lookAt({ nodes: lagging(500, 0.1) }))
+test('without a target the voter with the smallest lag is proposed', () => {
+  const draft = planTransfer({ kind: 'transfer', shard: 's1' }, contextOf({ nodes: lagging(500, 0.1) }))
 
   expect(draft.node).toBe('n3')
 })
 
-test('what is not known is a warning that says so', () => {
-  const nodes = ['n1', 'n2', 'n3'].map((id) => seenNode({ id }, { status: undefined, codecs: undefined }))
+test('a check with unknown values is a warning', () => {
+  const nodes = ['n1', 'n2', 'n3'].map((id) => observedNode({ id }, { status: undefined, codecs: undefined }))
 
-  const draft = transfer(lookAt({ nodes }))
+  const draft = transfer(contextOf({ nodes }))
 
   expect(find(draft, 'same-data')).toMatchObject({ level: 'warn', text: expect.stringContaining('not known') })
   expect(find(draft, 'machine')).toMatchObject({ level: 'warn', text: expect.stringContaining('not known') })
 })
 
-test('the pause is told from transfers of the shard, else of others, else from the configuration', () => {
+test('the expected pause comes from transfers of the shard, else of other shards, else from the configuration', () => {
   const effectOf = (context: PlanContext) => transfer(context).effects[0]
   const rates = { queries: null, writes: 1_240, errors: null, p50: null, p99: null }
-  const own = effectOf(lookAt({ shard: { writePause: { median: 180, worst: 420, count: 20 }, rates } }))
-  const others = effectOf(lookAt({ look: { clusterPause: { median: 90, worst: 100, count: 3 } } }))
-  const none = effectOf(lookAt())
+  const own = effectOf(contextOf({ shard: { writePause: { median: 180, worst: 420, count: 20 }, rates } }))
+  const others = effectOf(contextOf({ look: { clusterPause: { median: 90, worst: 100, count: 3 } } }))
+  const none = effectOf(contextOf())
 
   expect(own).toEqual({
     text: 'Writes to s1 pause: 180 ms typical, 420 ms worst. 1,240 writes/s now, so about 223 wait.',
@@ -202,8 +205,8 @@ test('the pause is told from transfers of the shard, else of others, else from t
   expect(none?.text).toContain('at most one election timeout, 1.8 s')
 })
 
-test('the same thing without the console goes to the leader by name', () => {
-  expect(transfer(lookAt()).commands).toEqual({
+test('the commands of the plan address the leader', () => {
+  expect(transfer(contextOf()).commands).toEqual({
     cli: 'vacancy cluster transfer n2 --node n1:8080 --token-file admin.token --wait',
     curl: `curl -X POST 'http://console/cluster/transfer-leader?shard=s1' -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '{"target_node_id":"n2"}'`,
   })
@@ -211,15 +214,15 @@ test('the same thing without the console goes to the leader by name', () => {
 
 /** docs/design/control-plane.md#checks, promote. */
 const PROMOTE: readonly (readonly [check: string, level: string, what: string, context: PlanContext])[] = [
-  ['quorum', 'block', 'the quorum is lost', lookAt({ shard: { votersUp: 1 } })],
-  ['leader', 'block', 'nobody leads', lookAt({ shard: { leader: null } })],
+  ['quorum', 'block', 'the quorum is lost', contextOf({ shard: { votersUp: 1 } })],
+  ['leader', 'block', 'no leader', contextOf({ shard: { leader: null } })],
   [
     'target-answers',
     'block',
-    'it does not answer',
-    lookAt({
+    'it does not respond',
+    contextOf({
       nodes: [
-        ...['n1', 'n2', 'n3'].map((id) => seenNode({ id, ...members })),
+        ...['n1', 'n2', 'n3'].map((id) => observedNode({ id, ...members })),
         goneNode({ id: 'n4', ...members }, REFUSED),
       ],
     }),
@@ -228,45 +231,47 @@ const PROMOTE: readonly (readonly [check: string, level: string, what: string, c
     'learner',
     'block',
     'it is a voter',
-    lookAt({ nodes: ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, voters: ['n1', 'n2', 'n3', 'n4'] })) }),
+    contextOf({ nodes: ['n1', 'n2', 'n3', 'n4'].map((id) => observedNode({ id, voters: ['n1', 'n2', 'n3', 'n4'] })) }),
   ],
-  ['lag', 'warn', 'it is behind', lookAt({ nodes: lagging(4_000, 5, 'n4') })],
-  ['odd', 'warn', 'four voters', lookAt()],
+  ['lag', 'warn', 'it is behind', contextOf({ nodes: lagging(4_000, 5, 'n4') })],
+  ['odd', 'warn', 'four voters', contextOf()],
 ]
 
 test.each(PROMOTE)('promote, check %s fails as %s: %s', (id, level, _what, context) => {
   expect(find(promote(context), id)).toMatchObject({ level })
 })
 
-test('four voters tolerate what three do, and need more', () => {
-  expect(find(promote(lookAt()), 'odd')?.text).toBe('4 voters tolerate 1 failure, as 3 do, but need 3 acknowledgements')
-  expect(promote(lookAt()).after).toMatchObject({ voters: 4, majority: 3, spare: 1 })
+test('four voters tolerate as many failures as three, and need more acknowledgements', () => {
+  expect(find(promote(contextOf()), 'odd')?.text).toBe(
+    '4 voters tolerate 1 failure, as 3 do, but need 3 acknowledgements',
+  )
+  expect(promote(contextOf()).after).toMatchObject({ voters: 4, majority: 3, spare: 1 })
 })
 
 /** docs/design/control-plane.md#checks, demote. */
 const DEMOTE: readonly (readonly [check: string, level: string, what: string, context: PlanContext])[] = [
-  ['not-leader', 'block', 'it leads', lookAt({ shard: { leader: 'n3' } })],
-  ['majority-after', 'block', 'too few would be left', lookAt({ shard: { votersUp: 2 } })],
-  ['voter-remains', 'block', 'it is the last', lookAt({ shard: { voters: 1, votersUp: 1 } })],
+  ['not-leader', 'block', 'it leads', contextOf({ shard: { leader: 'n3' } })],
+  ['majority-after', 'block', 'too few voters would remain', contextOf({ shard: { votersUp: 2 } })],
+  ['voter-remains', 'block', 'it is the last voter', contextOf({ shard: { voters: 1, votersUp: 1 } })],
   [
     'target-voter',
     'block',
     'it is a learner',
-    lookAt({ nodes: ['n1', 'n2', 'n3'].map((id) => seenNode({ id, voters: ['n1', 'n2'], learners: ['n3'] })) }),
+    contextOf({ nodes: ['n1', 'n2', 'n3'].map((id) => observedNode({ id, voters: ['n1', 'n2'], learners: ['n3'] })) }),
   ],
-  ['spare', 'warn', 'none could be lost', lookAt()],
-  ['odd', 'warn', 'two voters', lookAt()],
+  ['spare', 'warn', 'no failure would be tolerated', contextOf()],
+  ['odd', 'warn', 'two voters', contextOf()],
 ]
 
 test.each(DEMOTE)('demote, check %s fails as %s: %s', (id, level, _what, context) => {
   expect(find(demote(context), id)).toMatchObject({ level })
 })
 
-test('a leader is offered to hand over first, as one operation of two halves', () => {
-  const context = lookAt({ shard: { leader: 'n3' } })
-  const nodes = ['n1', 'n2', 'n3', 'n4'].map((id) => seenNode({ id, leader: 'n3', ...members }))
+test('for a leader, the plan offers to transfer first, as one operation with two halves', () => {
+  const context = contextOf({ shard: { leader: 'n3' } })
+  const nodes = ['n1', 'n2', 'n3', 'n4'].map((id) => observedNode({ id, leader: 'n3', ...members }))
 
-  const both = planTransferThenDemote({ kind: 'transfer-then-demote', shard: 's1', node: 'n3' }, lookAt({ nodes }))
+  const both = planTransferThenDemote({ kind: 'transfer-then-demote', shard: 's1', node: 'n3' }, contextOf({ nodes }))
 
   expect(find(demote(context), 'not-leader')?.fix?.plan).toEqual({
     kind: 'transfer-then-demote',

@@ -1,6 +1,6 @@
 /**
- * Plans of leadership and membership: what would happen, and every check with its level. Pure. A
- * check that cannot be made is listed as not known, never passed over.
+ * Plans of leadership and membership changes: their effects, and every check with its level. Pure. A check that cannot
+ * be made is listed as not known, never omitted.
  */
 import { CATCH_UP } from '@vacancy/shared'
 import type { NodeView, Plan, PlanCheck, PlanRequest, ShardView } from '@vacancy/shared/contract'
@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000
 type Level = PlanCheck['level']
 type Picture = Plan['before']
 
-/** The checks of each kind by their id, so that tests and pages can name them. */
+/** The check ids of each operation type, for tests and pages. */
 type CheckId =
   | 'leader'
   | 'target'
@@ -49,7 +49,7 @@ export function planTransfer(request: PlanRequest, context: PlanContext): PlanDr
     ...transferChecks(context, target, request),
     check('spare', (shard.spare ?? 0) >= 1, 'warn', {
       ok: `can lose ${shard.spare}`,
-      bad: 'no voter to spare: if one fails meanwhile, writes stop',
+      bad: 'no voter to spare: if one fails during the change, writes stop',
     }),
     ...machineChecks(shard, target),
     ...timeChecks(context),
@@ -86,8 +86,8 @@ export function planPromote(request: PlanRequest, context: PlanContext): PlanDra
     answersCheck(learner, name),
     check('learner', learner ? (learner.voter === null ? undefined : !learner.voter) : false, 'block', {
       ok: `${name} is a learner`,
-      bad: learner ? `${name} is a voter already` : `${shard.id} has no node ${name}`,
-      unknown: `whether ${name} is a learner is not known: no node says who is a member`,
+      bad: learner ? `${name} is already a voter` : `${shard.id} has no node ${name}`,
+      unknown: `whether ${name} is a learner is not known: no node reports the members`,
     }),
     sameDataCheck(shard, learner),
     check('lag', lag === null ? undefined : lag <= CATCH_UP.entriesMax, 'warn', {
@@ -200,7 +200,7 @@ function demotion(
         source: '/cluster/info',
       },
       {
-        text: `${name} goes on as a learner: it holds the data, answers reads and counts in no majority.`,
+        text: `${name} continues as a learner: it holds the data and answers reads, but does not count toward majorities.`,
         source: 'how shards work',
       },
     ],
@@ -211,7 +211,7 @@ function demotion(
   }
 }
 
-/** Voters that could lead, the best first, with why not. */
+/** Voters that could lead, best first, with the reasons against each. */
 function transferTargets(context: PlanContext): { node: string; message: string; blocked: boolean }[] {
   const { shard } = context
   return shard.nodes
@@ -234,20 +234,20 @@ function transferChecks(
   const name = target?.id ?? request.node ?? ''
   const lag = target?.lagEntries ?? null
   const far = DERIVE_LIMITS.farBehind.entries
-  const lagSays = lagText(lag ?? 0, target?.lagSeconds ?? null)
+  const behind = lagText(lag ?? 0, target?.lagSeconds ?? null)
   const isFar = lag !== null && lag > far
   const isBehind =
     lag !== null && (lag > DERIVE_LIMITS.behind.entries || (target?.lagSeconds ?? 0) > DERIVE_LIMITS.behind.seconds)
   const waits = request.waitForLag === true
   return [
     check('leader', shard.leader !== null && shard.state !== 'disagree', 'block', {
-      ok: `one leader, ${shard.leader}, seen by ${seenBy(shard)} of ${shard.voters} voters`,
-      bad: shard.leader === null ? 'nothing to transfer: no leader' : 'nodes disagree on who leads',
+      ok: `one leader, ${shard.leader}, named by ${namedBy(shard)} of ${shard.voters} voters`,
+      bad: shard.leader === null ? 'nothing to transfer: no leader' : 'nodes disagree about the leader',
     }),
     check('target', target !== undefined && target.id !== shard.leader, 'block', {
       ok: `${name} does not lead yet`,
       bad: target
-        ? `${name} leads already`
+        ? `${name} is already the leader`
         : name === ''
           ? 'no voter can take over now'
           : `${shard.id} has no node ${name}`,
@@ -262,19 +262,19 @@ function transferChecks(
     }),
     check('target-answers', target?.freshness === 'live' && target.health === 'active_follower', 'block', {
       ok: `${name} answers`,
-      bad: `${name} does not answer as an active follower: ${target?.message ?? 'not known'}`,
+      bad: `${name} does not respond as an active follower: ${target?.message ?? 'not known'}`,
     }),
     sameDataCheck(shard, target),
     waits && lag !== null
       ? {
           id: 'lag',
           level: 'info',
-          text: `begins once ${name} is ${CATCH_UP.entriesText}, now ${lagSays}; waits up to ${CATCH_UP.waitText}`,
+          text: `starts once ${name} is ${CATCH_UP.entriesText}, now ${behind}; waits up to ${CATCH_UP.waitText}`,
         }
       : {
           ...check('lag', lag === null ? undefined : !isFar && !isBehind, isFar ? 'block' : 'warn', {
-            ok: `lag ${lagSays}`,
-            bad: isFar ? `${name} is far behind, ${lagSays}: the leader would abort` : `${name} is behind, ${lagSays}`,
+            ok: `lag ${behind}`,
+            bad: isFar ? `${name} is far behind, ${behind}: the leader would abort` : `${name} is behind, ${behind}`,
             unknown: `how far ${name} is behind is not known`,
           }),
           ...((isFar || isBehind) && {
@@ -315,7 +315,7 @@ function quorumChecks(shard: ShardView): PlanCheck[] {
     }),
     check('leader', shard.leader !== null && shard.state !== 'disagree', 'block', {
       ok: `one leader, ${shard.leader}`,
-      bad: shard.leader === null ? 'no leader' : 'nodes disagree on who leads',
+      bad: shard.leader === null ? 'no leader' : 'nodes disagree about the leader',
     }),
   ]
 }
@@ -328,7 +328,7 @@ function demoteChecks(context: PlanContext, voter: NodeView | undefined, name: s
   return [
     check('target-voter', voter?.voter ?? undefined, 'block', {
       ok: `${name} is a voter`,
-      bad: `${name} is a learner already; demoting it takes it out of the shard, which is done by vacancy cluster demote`,
+      bad: `${name} is already a learner; use vacancy cluster demote to remove it from the shard`,
       unknown: voter ? `whether ${name} is a voter is not known` : `${shard.id} has no node ${name}`,
     }),
     check('voter-remains', after >= 1, 'block', { ok: `${after} voters remain`, bad: 'it is the last voter' }),
@@ -352,7 +352,7 @@ function demoteChecks(context: PlanContext, voter: NodeView | undefined, name: s
 function answersCheck(node: NodeView | undefined, name: string): PlanCheck {
   return check('target-answers', node?.freshness === 'live' && node.health !== 'unavailable', 'block', {
     ok: `${name} answers`,
-    bad: node ? `${name} does not answer: ${node.message}` : `the shard has no node ${name}`,
+    bad: node ? `${name} does not respond: ${node.message}` : `the shard has no node ${name}`,
   })
 }
 
@@ -362,7 +362,7 @@ function sameDataCheck(shard: ShardView, node: NodeView | undefined): PlanCheck 
   return check('same-data', isKnown ? node?.state !== 'different-data' : undefined, 'block', {
     ok: 'same codec list and data as the leader',
     bad: node?.message ?? '',
-    unknown: 'whether codec list and data are those of the leader is not known',
+    unknown: 'whether codec list and data match the leader is not known',
   })
 }
 
@@ -380,9 +380,9 @@ function machineChecks(shard: ShardView, target: NodeView | undefined): PlanChec
 }
 
 function timeChecks(context: PlanContext): PlanCheck[] {
-  const { shard, now, seen } = context
+  const { shard, now, observations } = context
   const since = shard.leaderSince === null ? undefined : now - Date.parse(shard.leaderSince)
-  const hour = seen.find(({ limits }) => limits)?.limits?.maintenanceHour
+  const hour = observations.find(({ limits }) => limits)?.limits?.maintenanceHour
   const intoDay = now % DAY_MS
   const distance = hour === undefined ? undefined : Math.abs(intoDay - hour * 3_600_000)
   const near = distance === undefined ? undefined : Math.min(distance, DAY_MS - distance)
@@ -395,8 +395,8 @@ function timeChecks(context: PlanContext): PlanCheck[] {
       ? []
       : [
           check('maintenance', near > MAINTENANCE_NEAR_MS, 'warn', {
-            ok: 'not near the maintenance hour',
-            bad: `the daily maintenance runs at ${String(hour).padStart(2, '0')}:00 UTC, within 5 minutes`,
+            ok: 'not near the maintenance window',
+            bad: `the daily maintenance at ${String(hour).padStart(2, '0')}:00 UTC is less than 5 minutes away`,
           }),
         ]),
   ]
@@ -410,7 +410,7 @@ function oddCheck(voters: number): PlanCheck {
   })
 }
 
-/** @param holds undefined when it cannot be made: listed as a warning, whatever its level would be */
+/** @param holds undefined when it cannot be determined: then it is a warning, whatever its level would be */
 function check(
   id: CheckId,
   holds: boolean | undefined,
@@ -468,7 +468,7 @@ function withRole(picture: Picture, shard: ShardView, id: string, role: 'followe
   }
 }
 
-function seenBy(shard: ShardView): number {
+function namedBy(shard: ShardView): number {
   return shard.nodes.filter(({ voter, namesLeader }) => voter && namesLeader === shard.leader).length
 }
 
@@ -478,7 +478,7 @@ function others(shard: ShardView, name: string, fits: (node: NodeView) => boolea
     .map((node) => ({ node: node.id, message: node.message, blocked: node.freshness !== 'live' }))
 }
 
-// What it costs
+// Effects
 
 function pauseOf(context: PlanContext): Plan['writePause'] {
   const { shard, clusterPause } = context

@@ -1,4 +1,4 @@
-/** When each node is polled, which paths, and what becomes of an answer or a failure. */
+/** Schedules the polls of each node and its paths, and handles responses and failures. */
 
 import { COLLECTOR, type Collector, keyOf, type PolledNode, roundMs, touchShard } from './collector-state.ts'
 import { DERIVE_LIMITS } from './derive.ts'
@@ -11,20 +11,22 @@ import { deriveView } from './shard-views.ts'
 export function pollDue(collector: Collector): void {
   const now = collector.clock.monotonicMs()
   const due = [...collector.nodes.values()].filter(
-    ({ isBusy, nextAt, seen }) => !isBusy && nextAt <= now && seen.address.apiUrl !== '',
+    ({ isBusy, nextAt, observation }) => !isBusy && nextAt <= now && observation.address.apiUrl !== '',
   )
-  // Who has waited longest comes first: with too much to do, all get slower and nobody is forgotten.
+  // The node that waited longest comes first: under overload all polls get slower, and no node starves.
   for (const node of due.sort((a, b) => a.nextAt - b.nextAt)) {
     if (collector.busy >= COLLECTOR.atOnce) return
-    const isSilent = node.seen.missed > 0
+    const isSilent = node.observation.missed > 0
     if (isSilent && collector.busySilent >= COLLECTOR.silentAtOnce) continue
-    const closeMs = closeIntervalMs(collector, node.seen.address.shard, now)
+    const closeMs = closeIntervalMs(collector, node.observation.address.shard, now)
     node.isBusy = true
     collector.busy++
     if (isSilent) collector.busySilent++
     const done = closeMs === undefined || isSilent ? pollRound(collector, node) : pollCloseRound(collector, node)
     done
-      .catch((error) => collector.log.error({ err: error, node: keyOf(node.seen.address) }, 'reading a node failed'))
+      .catch((error) =>
+        collector.log.error({ err: error, node: keyOf(node.observation.address) }, 'reading a node failed'),
+      )
       .finally(() => {
         node.isBusy = false
         collector.busy--
@@ -42,22 +44,23 @@ function closeIntervalMs(collector: Collector, shard: string, now: number): numb
   return isNew ? COLLECTOR.closeMs : COLLECTOR.closeAfterMs
 }
 
-/** Everything that is due of one node. */
+/** Polls every due path of one node. */
 async function pollRound(collector: Collector, node: PolledNode): Promise<void> {
   const began = collector.clock.monotonicMs()
-  const before = node.seen.health?.value
-  // Where another node answers, its health is none of this one's.
-  const isOther = () => node.seen.error?.code === OTHER_NODE
+  const before = node.observation.health?.value
+  // If a different node responds, its health does not belong to this one.
+  const isOther = () => node.observation.error?.code === OTHER_NODE
   if (isOther() && !(await poll(collector, node, '/cluster/info'))) return
   if (!(await poll(collector, node, '/healthz'))) return
   const now = collector.clock.monotonicMs()
-  const isFigures = now >= node.figuresAt || node.seen.health?.value !== before
-  if (!node.seen.isStandalone) {
+  const isFigures = now >= node.figuresAt || node.observation.health?.value !== before
+  if (!node.observation.isStandalone) {
     await poll(collector, node, '/cluster/info')
-    // All that these tell stands in there as well: where it is answered they are looked at less often.
+    // /status includes the data of these paths: while it responds they are polled less often.
     for (const path of ['/node-info', '/leader', '/peers'] as const) {
       if (isOther()) return
-      if ((isFigures || node.seen.info === undefined) && !node.seen.isStandalone) await poll(collector, node, path)
+      if ((isFigures || node.observation.info === undefined) && !node.observation.isStandalone)
+        await poll(collector, node, path)
     }
   }
   if (isFigures) {
@@ -74,36 +77,36 @@ async function pollRound(collector: Collector, node: PolledNode): Promise<void> 
   collector.counts.roundMs = collector.clock.monotonicMs() - began
 }
 
-/** What shows who leads, who is a member and how far they are. */
+/** Paths that report the leader, the members and their progress. */
 async function pollCloseRound(collector: Collector, node: PolledNode): Promise<void> {
-  if (!(await poll(collector, node, '/healthz')) || node.seen.isStandalone) return
+  if (!(await poll(collector, node, '/healthz')) || node.observation.isStandalone) return
   await poll(collector, node, '/cluster/info')
-  deriveView(collector, node.seen.address.shard)
+  deriveView(collector, node.observation.address.shard)
 }
 
-/** Asks one path and keeps what came. False when the node did not answer at all. */
+/** Polls one path and stores the result. False when the node did not respond at all. */
 async function poll(collector: Collector, node: PolledNode, path: SourcePath): Promise<boolean> {
-  const { address } = node.seen
+  const { address } = node.observation
   const token =
     path === '/config' ? collector.config.adminToken : (collector.config.monitoringToken ?? collector.config.adminToken)
   collector.counts.requests++
   try {
     const reply = await collector.http.request(address.apiUrl + path, { token })
     const now = collector.clock.wallMs()
-    const kept = node.seen.sources[path]
-    // Equal words, equal meaning: nothing has to be read again.
+    const kept = node.observation.sources[path]
+    // An equal body has equal meaning and is not parsed again.
     const isSame =
       path !== '/metrics' && kept?.error === undefined && kept?.status === reply.status && kept.body === reply.body
-    const reported = isSame ? ageOf(node.seen, path, now) : parseReply(collector, node, path, reply, now)
+    const reported = isSame ? ageOf(node.observation, path, now) : parseReply(collector, node, path, reply, now)
     const source = sourceOf(reply, now)
-    node.seen = {
-      ...node.seen,
+    node.observation = {
+      ...node.observation,
       ...reported,
       missed: 0,
       answeredAt: now,
       error: undefined,
-      // The text that is there already: else each answer would outlive many others, and be collected late.
-      sources: { ...node.seen.sources, [path]: isSame ? { ...source, body: kept.body } : source },
+      // Keeps the stored string, so that equal bodies do not accumulate in the old generation.
+      sources: { ...node.observation.sources, [path]: isSame ? { ...source, body: kept.body } : source },
     }
     touchShard(collector, address.shard)
     return true
@@ -121,9 +124,9 @@ function recordFailure(
   path: SourcePath,
   { code, message }: NodeHttpError,
 ): void {
-  const { seen } = node
+  const { observation } = node
   const now = collector.clock.wallMs()
-  const earlier = seen.sources[path]
+  const earlier = observation.sources[path]
   const since = earlier?.error?.code === code ? earlier.error.since : now
   const source: Source = {
     status: earlier?.status,
@@ -134,28 +137,28 @@ function recordFailure(
   }
   if (code === OTHER_NODE) return recordOtherNode(collector, node, path, source)
   const isAnswer = code === 'garbage' || code === 'status' || code === 'not-allowed'
-  const isRound = !isAnswer && (path === '/healthz' || seen.error?.code === OTHER_NODE)
-  // Looked at every 50 ms, three misses are no three rounds.
-  const isCounted = isRound && now - (seen.answeredAt ?? 0) >= roundMs(collector) * seen.missed
-  node.seen = {
-    ...seen,
-    sources: { ...seen.sources, [path]: source },
-    ...(isRound && { error: { code, message, since: seen.error?.since ?? now } }),
-    ...(isCounted && { missed: seen.missed + 1 }),
+  const isRound = !isAnswer && (path === '/healthz' || observation.error?.code === OTHER_NODE)
+  // When polled every 50 ms, three misses are not three rounds.
+  const isCounted = isRound && now - (observation.answeredAt ?? 0) >= roundMs(collector) * observation.missed
+  node.observation = {
+    ...observation,
+    sources: { ...observation.sources, [path]: source },
+    ...(isRound && { error: { code, message, since: observation.error?.since ?? now } }),
+    ...(isCounted && { missed: observation.missed + 1 }),
     ...(isAnswer && { missed: 0, answeredAt: now, error: undefined }),
-    // It answers, and not what it answered before: that does not hold any more.
+    // It responds without this value, so the old one no longer holds.
     ...(isAnswer && path === '/healthz' && { health: undefined }),
     ...(isAnswer && path === '/cluster/info' && { info: undefined }),
   }
-  if (isRound && node.seen.missed >= 3) forgetPlace(collector.discovery, seen.address)
-  touchShard(collector, seen.address.shard)
+  if (isRound && node.observation.missed >= 3) forgetPlace(collector.discovery, observation.address)
+  touchShard(collector, observation.address.shard)
 }
 
-/** It is not where it was looked for, and so does not answer, whatever came from there. */
+/** A different node responded at its address, so this one counts as not responding. */
 function recordOtherNode(collector: Collector, node: PolledNode, path: SourcePath, source: Source): void {
-  const { address, sources, info, nodeInfo, before } = node.seen
+  const { address, sources, info, nodeInfo, before } = node.observation
   const at = info?.at ?? nodeInfo?.at
-  node.seen = {
+  node.observation = {
     ...emptyObservation(address),
     sources: { ...sources, [path]: source },
     before: at === undefined ? before : { at, role: node.role },

@@ -20,7 +20,7 @@ const seen = () => world.shard('s1')
 const settled = () =>
   seen().state === 'healthy' && seen().nodes.every(({ lagEntries }) => lagEntries === null || lagEntries === 0)
 
-/** Starts it once the shard has nothing else to do, and waits for its end. */
+/** Starts it once the shard runs no other change, and waits for its end. */
 async function operate(kind: 'transfer' | 'promote' | 'demote', node: string) {
   const { id } = await until(`${kind} ${node} can be started`, () => world.start({ kind, shard: 's1', node }))
   return await world.ended(id)
@@ -50,8 +50,8 @@ test('transfer, promote and demote of a real shard of three voters and a learner
   })
 }, 180_000)
 
-test('the figures of real nodes are read: state, data, metrics and configuration', async () => {
-  await until('the nodes told their figures twice', () =>
+test('state, data, metrics and configuration of real nodes are read', async () => {
+  await until('the metrics of the nodes were read twice', () =>
     seen().nodes.every(({ rates, memory }) => rates.queries !== null && memory !== null),
   )
 
@@ -66,7 +66,7 @@ test('the figures of real nodes are read: state, data, metrics and configuration
   expect(seen()).toMatchObject({ electionTimeoutMs: 800, missing: [] })
 })
 
-test('a shard that waits for its founders is known by the registry alone, with what it waits for', async () => {
+test('a shard that waits for its founding voters is known from the registry alone, with what it waits for', async () => {
   const waiting = await startShard({ started: [], nodes: ['n1', 'n2', 'n3'] })
   const { registryUrl: registry, resolverUrl: resolver, adminToken: admin } = waiting
   const own = await openClusterWorld({ registry, resolver, tokens: { admin } })
@@ -79,7 +79,12 @@ test('a shard that waits for its founders is known by the registry alone, with w
     for (const id of ['n2', 'n3']) waiting.start(id)
     await until('it is healthy', () => own.shard('s1').state === 'healthy')
 
-    expect(forming).toMatchObject({ id: 's1', zone: 'eu-1', leader: null, message: 'Forming: waits for its founders' })
+    expect(forming).toMatchObject({
+      id: 's1',
+      zone: 'eu-1',
+      leader: null,
+      message: 'Forming: waiting for its founding voters',
+    })
     expect(forming.waitsFor).toMatch(/n2|n3|of 3/)
     expect(node).toMatchObject({ id: 'n1', role: 'unknown', state: 'unavailable', health: 'unavailable' })
     expect([named, forming.nodes.length]).toEqual([1, 1])
@@ -93,7 +98,9 @@ test('a standalone node of a configured list is a shard without copies', async (
   const node = await startNode()
   const alone = await openClusterWorld({ nodes: [`${node.host}:8080`] })
   try {
-    const found = await until('it is seen', () => alone.cluster.shards().find(({ state }) => state === 'standalone'))
+    const found = await until('it is observed', () =>
+      alone.cluster.shards().find(({ state }) => state === 'standalone'),
+    )
 
     expect(found).toMatchObject({ mode: 'standalone', voters: 0, spare: null, message: 'Standalone, no copies' })
     expect(found.nodes).toMatchObject([{ role: 'standalone', state: 'healthy', voter: null, packages: 0 }])

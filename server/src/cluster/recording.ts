@@ -1,4 +1,4 @@
-/** Figures over time: of each node with its readings, of each shard and of the whole every few seconds. */
+/** Records metrics over time: of a node with each poll, of shards and the cluster every few seconds. */
 
 import { type Figures, type Reading, reportedFigures } from '../history/reading.ts'
 import { recordSeries, saveSeries, type Values } from '../history/series.ts'
@@ -6,12 +6,12 @@ import type { NodeAddress } from './cluster.ts'
 import { type ClusterModule, nodeView } from './cluster-state.ts'
 import { shardViews } from './collector.ts'
 
-/** Large files are written less often: each minute they would be most of what the disk does. */
+/** Large files are written less often; every minute they would dominate the disk load. */
 const SAVE_LARGE_MS = 300_000
 
 const LARGE_RINGS = 200
 
-/** The figures of a node as its metrics give them, and those that are derived from the rest of its shard. */
+/** The metrics of a node, with values derived from the rest of its shard. */
 export function recordReading(
   module: ClusterModule,
   { shard, id }: NodeAddress,
@@ -24,7 +24,7 @@ export function recordReading(
   recordSeries(module.series, { shard, node: id }, module.deps.clock.wallMs(), values)
 }
 
-/** Figures of shards and of the whole, beside those of nodes that come with each reading. */
+/** Metrics of shards and of the cluster. Those of nodes are recorded with each poll. */
 export function recordShards(module: ClusterModule): void {
   const now = module.deps.clock.wallMs()
   const shards = shardViews(module.collector)

@@ -1,4 +1,4 @@
-/** What the registry knows beside what is seen, the codec lists of all, and the resolver asked by hand. */
+/** Registry entries compared with observations, codec lists, and resolver queries. */
 
 import { createCodecList } from '@vacancy/shared'
 import {
@@ -21,14 +21,14 @@ type Services = z.infer<typeof registryBody>
 /** Pure. */
 export function servicesOf(registry: RegistryState, shards: readonly ShardView[]): Services {
   const { topology } = registry
-  const seen = new Map(
+  const observed = new Map(
     shards.flatMap((shard) => shard.nodes.map((node) => [`${shard.id}/${node.id}`, { shard, node }])),
   )
   const services: Services['services'] = []
   for (const each of topology?.nodes ?? []) {
     const key = `${each.shard}/${each.id}`
-    const found = seen.get(key)
-    seen.delete(key)
+    const found = observed.get(key)
+    observed.delete(key)
     const isSeen = found !== undefined && found.node.freshness !== 'never' && found.node.freshness !== 'gone'
     services.push({
       ...{ kind: 'node', id: each.id, zone: each.zone, shard: each.shard },
@@ -37,15 +37,15 @@ export function servicesOf(registry: RegistryState, shards: readonly ShardView[]
       heartbeatAgeSeconds: each.age_secs,
       seen: isSeen,
       difference:
-        found && isSeen ? differenceOf(each, found.node) : 'the registry knows it, and it does not answer here',
+        found && isSeen ? differenceOf(each, found.node) : 'registered, but it does not respond to the control plane',
     })
   }
-  for (const { shard, node } of seen.values()) {
+  for (const { shard, node } of observed.values()) {
     services.push({
       ...{ kind: 'node', id: node.id, zone: node.zone, shard: shard.id, role: node.role, version: node.version },
       heartbeatAgeSeconds: null,
       seen: node.freshness === 'live' || node.freshness === 'delayed',
-      difference: topology ? 'the registry does not know it' : '',
+      difference: topology ? 'not registered' : '',
     })
   }
   for (const [kind, list] of [
@@ -85,21 +85,21 @@ function differenceOf(
 ): string {
   const differs: string[] = []
   if (reported.role !== undefined && node.role !== 'unknown' && reported.role !== node.role)
-    differs.push(`says ${reported.role}, is seen as ${node.role}`)
+    differs.push(`reports ${reported.role}, observed as ${node.role}`)
   if (reported.version !== undefined && node.version !== null && reported.version !== node.version) {
-    differs.push(`says version ${reported.version}, runs ${node.version}`)
+    differs.push(`reports version ${reported.version}, runs ${node.version}`)
   }
   return differs.join('; ')
 }
 
-/** Who works with which list. The registry's counts; where there is none, what most nodes have. Pure. */
+/** The codec list of each node compared with the registry's; without one, with the most common list. Pure. */
 export function codecsOf(
   shards: readonly ShardView[],
   ofRegistry: NodeCodecs | undefined,
-  seen: readonly NodeObservation[],
+  observations: readonly NodeObservation[],
   address: string | null,
 ): z.infer<typeof registryCodecsView> {
-  const reported = seen.flatMap(({ codecs, address: of }) =>
+  const reported = observations.flatMap(({ codecs, address: of }) =>
     codecs ? [{ value: codecs.value, where: `${of.shard}/${of.id}` }] : [],
   )
   const counts = new Map<string, number>()
@@ -120,7 +120,7 @@ export function codecsOf(
   }
 }
 
-/** Undefined while the registry does not answer. */
+/** Undefined while the registry does not respond. */
 export async function fetchRegistryCodecs(
   http: NodeHttp,
   address: string,
@@ -146,11 +146,7 @@ function listOf(names: readonly unknown[]) {
   try {
     return createCodecList(names)
   } catch (cause) {
-    throw new NodeHttpError(
-      'garbage',
-      `the registry serves a codec list that is none: ${(cause as Error).message}`,
-      cause,
-    )
+    throw new NodeHttpError('garbage', `The registry serves an invalid codec list: ${(cause as Error).message}`, cause)
   }
 }
 
@@ -160,7 +156,7 @@ export type ResolveRequest = {
   readonly shard?: string | undefined
 }
 
-/** What the resolver says, and what is made of it. */
+/** The resolver's response and its interpretation. */
 export async function queryResolver(http: NodeHttp, resolver: string | undefined, request: ResolveRequest) {
   if (resolver === undefined) {
     throw problem('no-resolver')
@@ -182,9 +178,9 @@ export async function queryResolver(http: NodeHttp, resolver: string | undefined
     const error = place
       ? ''
       : status === 200
-        ? 'the answer names no host'
+        ? 'the response contains no host'
         : status === 404
-          ? 'this id is not known there'
+          ? 'unknown id'
           : `answered ${status}`
     return {
       url,

@@ -23,8 +23,8 @@ beforeAll(async () => {
     const { body } = await viewer.call('GET', '/api/v1/shards')
     return body.shards.length === 2 && body.shards.every(({ state }: { state: string }) => state === 'healthy')
   })
-  // Configuration and codec list of a node are read after what its health is judged by.
-  await until('all nodes told what they are set to', async () => {
+  // Configuration and codec list of a node are polled after the paths for its health.
+  await until('the configuration of all nodes was read', async () => {
     const [codecs, ...configs] = await Promise.all(
       ['registry/codecs', 'shards/s1/config', 'shards/s2/config'].map((path) => viewer.call('GET', `/api/v1/${path}`)),
     )
@@ -48,7 +48,7 @@ test('overview, shards, a shard and a node have the shapes of the contract', asy
   const shard = await viewer.call('GET', '/api/v1/shards/s1')
   const node = await viewer.call('GET', '/api/v1/shards/s1/nodes/n2')
 
-  // The server checks each answer by its schema: a wrong one is a 500.
+  // The server checks each response against its schema: an invalid one is a 500.
   expect([summary.status, shard.status, node.status]).toEqual([200, 200, 200])
   expect(summary.body.counts).toMatchObject({ shards: 2, nodes: 6, nodesAnswering: 6 })
   expect(node.body.sources.map(({ path }: { path: string }) => path)).toContain('/cluster/info')
@@ -59,7 +59,7 @@ test.each([
   ['/api/v1/shards/none', 'shard-not-found', 's1, s2'],
   ['/api/v1/shards/s1/nodes/none', 'node-not-found', 'n1, n2, n3'],
   ['/api/v1/operations/op_none', 'operation-not-found', '/api/v1/operations'],
-])('%s is not there, and the hint says what is', async (path, code, hint) => {
+])('%s is unknown, and the hint lists the known ones', async (path, code, hint) => {
   const { status, body } = await viewer.call('GET', path)
 
   expect(status).toBe(404)
@@ -67,7 +67,7 @@ test.each([
   expect(body.hint).toContain(hint)
 })
 
-test('events, configuration, registry, codecs, series and the resolver answer', async () => {
+test('events, configuration, registry, codecs, series and the resolver respond', async () => {
   const paths = [
     'shards/s1/events',
     'shards/s1/config',
@@ -86,7 +86,7 @@ test('events, configuration, registry, codecs, series and the resolver answer', 
   expect(resolved.body).toMatchObject({ status: 200, address: '127.0.0.1', error: '' })
 })
 
-test('a viewer may plan and sees why it may not start; an admin starts with a reason', async () => {
+test('a viewer may plan and sees why it cannot start; an admin starts with a reason', async () => {
   const request = { kind: 'demote', shard: 's1', node: followerOf('s1') }
   const seen = await viewer.call('POST', '/api/v1/plans', request)
   const refused = await viewer.call('POST', '/api/v1/operations', { plan: seen.body.id, reason: '', confirm: '' })
@@ -103,10 +103,10 @@ test('a viewer may plan and sees why it may not start; an admin starts with a re
   expect(plan).toMatchObject({ confirm: 3, confirmText: 's1', blocked: false })
   expect(without.body).toMatchObject({ status: 400, code: 'reason-required', field: 'reason' })
   expect(untyped.body).toMatchObject({ status: 400, code: 'not-confirmed', field: 'confirm' })
-  expect(sim.shards[0]?.asked).toEqual([])
+  expect(sim.shards[0]?.requests).toEqual([])
 })
 
-test('an operation answers at once with what was started and is found again', async () => {
+test('starting an operation responds immediately, and the operation can be read', async () => {
   const { body: plan } = await admin.call('POST', '/api/v1/plans', {
     kind: 'transfer',
     shard: 's2',
@@ -129,7 +129,7 @@ test('an operation answers at once with what was started and is found again', as
   expect(list.body.operations.map(({ id }: { id: string }) => id)).toEqual([started.body.id])
 })
 
-test('what needs attention is put aside until it changes, and taken back', async () => {
+test('an attention item is put aside until it changes, and restored', async () => {
   const node = followerOf('s1')
   await sim.act('lag', { shard: 's1', node, entries: 30_000 })
   const find = async () =>
@@ -146,7 +146,7 @@ test('what needs attention is put aside until it changes, and taken back', async
   expect([put.asideUntil, back.asideUntil]).toEqual(['change', null])
 })
 
-test('the cluster management contract is served for the shard that is named', async () => {
+test('the cluster management contract is served for the given shard', async () => {
   const info = await viewer.call('GET', '/cluster/info?shard=s1')
   const without = await viewer.call('GET', '/cluster/info')
   const unknown = await viewer.call('GET', '/cluster/info?shard=s9')
@@ -159,19 +159,19 @@ test('the cluster management contract is served for the shard that is named', as
   expect(unknown.status).toBe(404)
 })
 
-test('a change by the contract goes to the leader, with its texts and codes passed through', async () => {
+test('a change through the contract goes to the leader, and its response is passed through', async () => {
   const token = await plane.token('admin')
   const target = followerOf('s1')
 
   const taken = await token.call('POST', '/cluster/transfer-leader?shard=s1', { target_node_id: target })
   await until('it leads', () => sim.shards[0]?.leader === target)
   const unknown = await token.call('POST', '/cluster/promote-learner?shard=s1', { node_id: 'n9' })
-  const nobody = await token.call('POST', '/cluster/demote-voter?shard=s1', {})
-  const anonymous = await plane.nobody().call('POST', '/cluster/demote-voter?shard=s1', { node_id: 'n1' })
+  const incomplete = await token.call('POST', '/cluster/demote-voter?shard=s1', {})
+  const anonymous = await plane.anonymous().call('POST', '/cluster/demote-voter?shard=s1', { node_id: 'n1' })
 
   expect([taken.status, taken.text]).toEqual([202, 'transfer in progress'])
   expect([unknown.status, unknown.body.error]).toEqual([404, 'unknown node'])
-  expect([nobody.status, nobody.body.error]).toEqual([400, 'node_id is required'])
+  expect([incomplete.status, incomplete.body.error]).toEqual([400, 'node_id is required'])
   expect([anonymous.status, typeof anonymous.body.error]).toEqual([401, 'string'])
   const audit = await admin.call('GET', '/api/v1/audit?action=cluster.transfer')
   expect(audit.body.entries.map(({ result }: { result: string }) => result)).toEqual(['accepted', 'sent'])

@@ -1,11 +1,11 @@
-/** Handlers of the cluster's routes, and of those of the cluster management contract. */
+/** Handlers of the cluster routes and of the cluster management contract. */
 import type { CLUSTER_ROUTES } from '@vacancy/shared/contract'
 import { eventsOf } from '../history/events.ts'
 import { shardLeadership } from '../history/leadership.ts'
 import { readSeries } from '../history/series.ts'
 import { problem } from '../http/errors.ts'
 import type { Handlers, RouteRequest } from '../http/route.ts'
-import { wordsOf } from './attention.ts'
+import { withoutNumbers } from './attention.ts'
 import { briefsOf, type ClusterModule, nodeView, shardOf } from './cluster-state.ts'
 import { forgetNode, namedBy, observationsOf, shardViews } from './collector.ts'
 import type { NamedBy } from './discovery.ts'
@@ -34,7 +34,7 @@ export function clusterHandlers(module: ClusterModule): Handlers<typeof CLUSTER_
       const document = nodeDocument(module, params.shard, params.node)
       if (document) return document
       throw problem('node-not-found', {
-        detail: `there is no node ${params.node} in ${params.shard}`,
+        detail: `There is no node ${params.node} in ${params.shard}.`,
         hint: `${params.shard} has ${shard.nodes.map(({ id }) => id).join(', ')}.`,
       })
     },
@@ -61,8 +61,8 @@ export function clusterHandlers(module: ClusterModule): Handlers<typeof CLUSTER_
     'GET /api/v1/registry/services': () => servicesOf(collector.discovery.registry, shardViews(collector)),
     'GET /api/v1/registry/codecs': () => {
       const shards = shardViews(collector)
-      const seen = shards.flatMap(({ id }) => observationsOf(collector, id))
-      return codecsOf(shards, module.registryCodecs, seen, collector.discovery.registry.address)
+      const observations = shards.flatMap(({ id }) => observationsOf(collector, id))
+      return codecsOf(shards, module.registryCodecs, observations, collector.discovery.registry.address)
     },
     'POST /api/v1/registry/resolve': ({ body }) => queryResolver(module.http, module.config.resolver, body),
     'GET /cluster/info': ({ query }) => infoOf(module, query.shard),
@@ -101,7 +101,7 @@ async function putAside(
   }
   const { until } = body
   const untilAt = until === null || until === 'change' ? null : deps.clock.wallMs() + ASIDE_MS[until]
-  const aside = until === null ? undefined : { untilAt, message: wordsOf(item.message) }
+  const aside = until === null ? undefined : { untilAt, message: withoutNumbers(item.message) }
   await deps.database.transaction().execute(async (transaction) => {
     await transaction.deleteFrom('attention_aside').where('item', '=', item.id).execute()
     if (aside) {
@@ -115,15 +115,15 @@ async function putAside(
   return undefined
 }
 
-/** Why a node is not let go, by who names it: it would come back with the next look. */
+/** Why a node cannot be forgotten, by the source that lists it: it would reappear in the next round. */
 const STAYS: { readonly [by in NamedBy]: { readonly why: string; readonly hint: string } } = {
-  registry: { why: 'the registry names it', hint: 'The registry takes it off a minute after its last heartbeat.' },
+  registry: { why: 'the registry lists it', hint: 'The registry removes it a minute after its last heartbeat.' },
   list: {
-    why: 'the configuration names it',
-    hint: 'Take it out of `nodes` in the configuration of the control plane, and start that anew.',
+    why: 'the configuration lists it',
+    hint: 'Remove it from `nodes` in the configuration of the control plane and restart that.',
   },
-  member: { why: 'its shard counts it as a member', hint: 'Demote it until it is none, as a learner once more.' },
-  memory: { why: 'it answers', hint: 'Stop it first.' },
+  member: { why: 'its shard counts it as a member', hint: 'Demote it until it is no longer a member.' },
+  memory: { why: 'it responds', hint: 'Stop it first.' },
 }
 
 async function deleteNode(
@@ -135,12 +135,12 @@ async function deleteNode(
   const node = nodeView(module, shardOf(module, params.shard).id, params.node)
   const by = namedBy(collector, key)
   if (!node || by === undefined) {
-    throw problem('node-not-found', { detail: `there is no node ${params.node} in ${params.shard}` })
+    throw problem('node-not-found', { detail: `There is no node ${params.node} in ${params.shard}.` })
   }
   const target = `${params.shard}/${params.node}`
   if (by !== 'memory' || node.freshness === 'live' || node.freshness === 'delayed') {
     const { why, hint } = STAYS[by]
-    throw problem('node-named', { detail: `${target} is not forgotten: ${why}.`, hint, more: { by } })
+    throw problem('node-named', { detail: `${target} cannot be forgotten: ${why}.`, hint, more: { by } })
   }
   await deps.database.transaction().execute(async (transaction) => {
     await known.forget(transaction, key)

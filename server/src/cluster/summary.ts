@@ -1,4 +1,4 @@
-/** The summary of all shards, and what needs attention. */
+/** The summary of all shards, with attention items. */
 import type { Summary } from '@vacancy/shared/contract'
 import { touchTopic } from '../live/topics.ts'
 import { type Aside, attentionSeeds, settleAttention, summarise } from './attention.ts'

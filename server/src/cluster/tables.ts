@@ -1,4 +1,4 @@
-/** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
+/** Columns in both databases: times are UTC milliseconds, booleans are 0 or 1, JSON is text. */
 import type { Kysely } from 'kysely'
 import type { AuditTables } from '../access/tables.ts'
 import type { HistoryTables } from '../history/tables.ts'
@@ -9,37 +9,37 @@ export type ClusterTables = {
     kind: string
     shard: string
     state: string
-    /** Of the caller: the same one again is the same operation. */
+    /** Set by the caller: a repeated request with the same key is the same operation. */
     idempotency_key: string | null
     created_at: number
-    /** Null while it runs: at most one such row a shard. */
+    /** Null while it runs: at most one such row per shard. */
     ended_at: number | null
-    /** Operation of the contract, JSON. */
+    /** JSON: the contract's operation. */
     document: string
-    /** The plan it began with, JSON. */
+    /** JSON: the plan it started with. */
     plan: string
   }
   attention_aside: {
     item: string
     /** Null until it changes. */
     until_at: number | null
-    /** What the item said then. */
+    /** The item's message at that time, without its numbers. */
     message: string
   }
-  /** Every node that is looked at, so that a restart does not forget those that are away. */
+  /** Every polled node, so that a restart does not forget nodes that do not respond. */
   known_nodes: {
     shard: string
     id: string
     zone: string
-    /** '' while nobody said where it is. */
+    /** '' while its address is unknown. */
     api_url: string
     tcp_host: string | null
     tcp_port: number | null
     /** 1: only the configured list names it. */
     listed: number
-    /** What it was when it last answered. */
+    /** Its role when it last responded. */
     role: string | null
-    /** When the registry, the list or its shard last named it. */
+    /** When the registry, the configured list or its shard last listed it. */
     named_at: number
     answered_at: number | null
   }

@@ -1,6 +1,6 @@
 /**
- * Thread entry: the one connection to the SQLite file. A commit waits for the disk (synchronous = FULL), and here it
- * keeps nobody else waiting. One statement at a time, in the order they come.
+ * Thread entry: the only connection to the SQLite file. A commit waits for the disk (synchronous = FULL); on a thread
+ * of its own it does not block the event loop. One statement at a time, in order of arrival.
  */
 import { closeSync, openSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
@@ -12,7 +12,7 @@ export type DatabaseReply =
   | { readonly id: number; readonly error: { readonly message: string; readonly code: number } }
 
 const { file } = workerData as { file: string }
-// Nobody else on the machine is to read who may sign in; SQLite gives its other files the same rights.
+// Only the owner may read the accounts. SQLite gives its other files the same mode.
 if (file !== ':memory:') closeSync(openSync(file, 'a', 0o600))
 const database = new DatabaseSync(file)
 database.exec(
@@ -35,7 +35,7 @@ function answer({ id, sql, parameters }: DatabaseCall): DatabaseReply {
     if (statement.columns().length > 0) return { id, rows: statement.all(...values) }
     return { id, rows: [], changes: BigInt(statement.run(...values).changes) }
   } catch (error) {
-    // Told to whoever asked; the thread goes on with the next.
+    // Reported to the caller; the thread continues with the next statement.
     const { message, errcode } = error as { message: string; errcode?: number }
     return { id, error: { message, code: errcode ?? 0 } }
   }

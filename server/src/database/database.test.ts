@@ -12,7 +12,7 @@ import { type Postgres, startPostgres } from '../testing/postgres.ts'
 import { connectDatabase, openDatabase } from './database.ts'
 import { MIGRATIONS } from './migrations/migrations.ts'
 
-/** Rows that version 080 wrote: a transfer, an item put aside, a plan of codecs, an import, and the audit log of these. */
+/** Rows written with migration 080 as the newest: a transfer, an attention item put aside, a codec plan, an import, and their audit log. */
 const ROWS_080 = readFileSync(new URL('../testing/database-080.sql', import.meta.url), 'utf8')
 
 async function createVersion080(where: string): Promise<void> {
@@ -28,7 +28,7 @@ async function createVersion080(where: string): Promise<void> {
 const newFile = () => join(mkdtempSync(join(tmpdir(), 'vacancy-database-')), 'x.sqlite')
 
 onBothDatabases((newDatabase) => {
-  test('a database is brought up to date once, and found as it was', async () => {
+  test('a database is migrated once and keeps its rows', async () => {
     const where = (await newDatabase()) || newFile()
     const first = await openDatabase<Tables>(where)
     await first.insertInto('settings').values({ name: 'a', value: '1' }).execute()
@@ -40,7 +40,7 @@ onBothDatabases((newDatabase) => {
     await second.destroy()
   })
 
-  test('times and counts come back as numbers', async () => {
+  test('times and counts are read as numbers', async () => {
     const database = await openDatabase<Tables>((await newDatabase()) || newFile())
     const at = Date.parse('2099-12-31T23:59:59.999Z')
     await database
@@ -57,7 +57,7 @@ onBothDatabases((newDatabase) => {
     await database.destroy()
   })
 
-  test('two transactions at once do not see into each other, and one that fails leaves nothing', async () => {
+  test('concurrent transactions are isolated, and a failed one is rolled back', async () => {
     const database = await openDatabase<Tables>((await newDatabase()) || newFile())
     const failing = database.transaction().execute(async (within) => {
       await within.insertInto('settings').values({ name: 'lost', value: '1' }).execute()
@@ -77,7 +77,7 @@ onBothDatabases((newDatabase) => {
     const where =
       (await newDatabase()) || join(mkdtempSync(join(tmpdir(), 'vacancy-database-')), 'control-plane.sqlite')
     await createVersion080(where)
-    // Rows of the fixture are of that day; later they would be removed as expired.
+    // The rows of the fixture are of that day; later they would be deleted as expired.
     const clock = { ...systemClock, wallMs: () => Date.parse('2026-11-23T14:00:00Z') }
 
     const plane = await startTestControlPlane({
@@ -115,7 +115,7 @@ onBothDatabases((newDatabase) => {
     await database.destroy()
   })
 
-  test('a migration that fails leaves the tables as they were, and runs again', async () => {
+  test('a failed migration changes nothing and can be repeated', async () => {
     const where = (await newDatabase()) || newFile()
     await createVersion080(where)
     const database = connectDatabase<Tables>(where)
@@ -132,7 +132,7 @@ onBothDatabases((newDatabase) => {
     await database.destroy()
   })
 
-  test('a database of a newer version is not touched', async () => {
+  test('a database of a newer version is refused', async () => {
     const where = (await newDatabase()) || newFile()
     const newer = await openDatabase<Tables>(where)
     await sql`insert into kysely_migration (name, timestamp) values ('999-later', '2099-01-01')`.execute(newer)
@@ -143,7 +143,7 @@ onBothDatabases((newDatabase) => {
 })
 
 describe('SQLite', () => {
-  test('a file that is none is named', async () => {
+  test('a file that is not a database is named in the error', async () => {
     const file = newFile()
     writeFileSync(file, 'no database at all, but long enough to look like one '.repeat(100))
 
@@ -152,7 +152,7 @@ describe('SQLite', () => {
     )
   })
 
-  test('the file is for its owner alone', async () => {
+  test('only the owner can read the files', async () => {
     const file = newFile()
     const database = await openDatabase<Tables>(file)
 
@@ -160,7 +160,7 @@ describe('SQLite', () => {
     await database.destroy()
   })
 
-  test('every commit is on the disk before it is answered', async () => {
+  test('every commit is synced before it is acknowledged', async () => {
     const database = await openDatabase<Tables>(newFile())
     const read = async (name: string) =>
       Object.values((await sql.raw(`pragma ${name}`).execute(database)).rows[0] as object)[0]
@@ -172,35 +172,35 @@ describe('SQLite', () => {
   })
 })
 
-describe('PostgreSQL that goes away', () => {
+describe('PostgreSQL outage', () => {
   let postgres: Postgres
   beforeAll(async () => {
     postgres = await startPostgres()
   })
   afterAll(async () => await postgres.close())
 
-  test('the control plane says so, goes on, and works again when it is back', async () => {
+  test('the control plane reports it, keeps running, and recovers', async () => {
     const plane = await startTestControlPlane({ databaseUrl: await postgres.createDatabase() })
     const admin = await plane.signIn('admin')
     const { password } = new URL(await postgres.createDatabase())
 
     await postgres.stop()
-    const gone = await plane.nobody().call('GET', '/ready')
+    const gone = await plane.anonymous().call('GET', '/ready')
     expect(gone.status).toBe(503)
     expect(gone.body.reasons[0].name).toBe('database')
-    expect((await plane.nobody().call('GET', '/health')).status).toBe(200)
+    expect((await plane.anonymous().call('GET', '/health')).status).toBe(200)
     const failed = await admin.call('GET', '/api/v1/people')
     expect(failed.status).toBe(503)
     expect(failed.body).toMatchObject({ code: 'database-down' })
 
     await postgres.start()
-    expect((await plane.nobody().call('GET', '/ready')).body).toEqual({ ready: true, reasons: [] })
+    expect((await plane.anonymous().call('GET', '/ready')).body).toEqual({ ready: true, reasons: [] })
     expect((await admin.call('GET', '/api/v1/people')).status).toBe(200)
     await plane.stop()
     for (const text of [gone.text, failed.text, ...plane.log]) expect(text).not.toContain(password)
   })
 
-  test('one that cannot be reached ends the start with its place, and without the password', async () => {
+  test('an unreachable server fails the start with its address and without the password', async () => {
     const opening = openDatabase<Tables>('postgres://user:hidden@127.0.0.1:1/name')
 
     await expect(opening).rejects.toThrow(

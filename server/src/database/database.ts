@@ -1,6 +1,6 @@
 /**
- * State of the control plane: SQL through Kysely, `node:sqlite` in a file of ours or PostgreSQL by its address. Same
- * tables, same queries.
+ * State of the control plane: SQL through Kysely, on a SQLite file (`node:sqlite`) or on PostgreSQL, with the same
+ * tables and queries.
  */
 import { Worker } from 'node:worker_threads'
 import { VacancyError } from '@vacancy/shared'
@@ -23,22 +23,22 @@ import { ProblemError } from '../http/route.ts'
 import type { DatabaseCall, DatabaseReply } from './database-worker.ts'
 import { MIGRATIONS } from './migrations/migrations.ts'
 
-// Times in milliseconds and counts: far below where a number stops being exact.
+// Times in milliseconds and counts are far below the largest exact integer.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 const POSTGRES_CONNECTIONS = 8
 const POSTGRES_CONNECT_MS = 10_000
-/** No query of ours is long; one that waits for a lock this long is given up. */
+/** Queries are short; one that waits this long for a lock is aborted. */
 const POSTGRES_STATEMENT_MS = 30_000
 /** Result code SQLITE_FULL. */
 const SQLITE_FULL = 13
 
 /**
- * Opens the database and brings its tables up to date.
+ * Opens the database and migrates its tables.
  *
  * @param where a file, or the address of a PostgreSQL server (`postgres://…`)
- * @param onLost told when an idle connection to PostgreSQL breaks; the next query opens another
- * @throws VacancyError failure when it cannot be opened or is of a newer version
+ * @param onLost called when an idle connection to PostgreSQL breaks; the next query opens another
+ * @throws VacancyError failure when it cannot be opened or has a newer version
  */
 export async function openDatabase<Tables>(
   where: string,
@@ -57,7 +57,7 @@ export async function openDatabase<Tables>(
   }
 }
 
-/** A connection without migrations, whatever version its tables have. */
+/** Connects without running migrations. */
 export function connectDatabase<Tables>(
   where: string,
   onLost: (error: Error) => void = () => undefined,
@@ -75,7 +75,7 @@ function withoutPassword(address: string): string {
   return url === null ? 'of database_url' : `${url.host}${url.pathname}`
 }
 
-/** A refused connection to a name with several addresses is an error of errors without a sentence of its own. */
+/** A refused connection to a name with several addresses is an AggregateError without a message of its own. */
 function reasonOf(error: unknown): string {
   if (error instanceof ProblemError && error.cause !== undefined) return reasonOf(error.cause)
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
@@ -91,19 +91,19 @@ function postgres(address: string, onLost: (error: Error) => void): Dialect {
     statement_timeout: POSTGRES_STATEMENT_MS,
     keepAlive: true,
   })
-  // Without a listener a server that restarts would end this process.
+  // Without a listener, a restart of the server would end this process.
   pool.on('error', onLost)
   const dialect = new PostgresDialect({ pool })
   return {
     createAdapter: () => dialect.createAdapter(),
-    createDriver: () => sayingWhenDown(dialect.createDriver()),
+    createDriver: () => reportingLostConnections(dialect.createDriver()),
     createIntrospector: (database) => dialect.createIntrospector(database),
     createQueryCompiler: () => dialect.createQueryCompiler(),
   }
 }
 
-/** A server that is away is no fault of ours: whoever asked is told so, and to come back. */
-function sayingWhenDown(driver: Driver): Driver {
+/** Lost connections become `database-down` (503), so that callers retry. */
+function reportingLostConnections(driver: Driver): Driver {
   const acquire = driver.acquireConnection.bind(driver)
   const known = new WeakSet<DatabaseConnection>()
   driver.acquireConnection = async (options) => {
@@ -125,17 +125,17 @@ function sayingWhenDown(driver: Driver): Driver {
   return driver
 }
 
-/** Class 08 and 57P of PostgreSQL, and what the library says of a socket that closed. */
+/** Error classes 08 and 57P of PostgreSQL, and the library's messages for a closed socket. */
 function isLost(error: unknown): boolean {
   const { code = '', message } = error as { code?: string; message: string }
   return /^(?:08|57P|ECONN|EPIPE)/.test(code) || /^Connection terminated|not queryable/.test(message)
 }
 
 function databaseDown(cause: unknown): ProblemError {
-  return problem('database-down', { detail: `The database does not answer: ${reasonOf(cause)}`, cause })
+  return problem('database-down', { detail: `The database does not respond: ${reasonOf(cause)}`, cause })
 }
 
-/** SQLite rolls DDL back like any other statement, so migrations run in one transaction and an interrupted one leaves nothing. */
+/** SQLite can roll back DDL, so all migrations run in one transaction and an interrupted one changes nothing. */
 class TransactionalSqliteAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true
@@ -153,7 +153,7 @@ function sqlite(file: string): Dialect {
 
 type Waiting = { resolve(reply: DatabaseReply): void; reject(error: Error): void }
 
-/** One connection, on a thread of its own; Kysely lets one transaction at a time have it (SqliteAdapter). */
+/** One connection, on a thread of its own. Kysely runs one transaction at a time on it (SqliteAdapter). */
 function sqliteDriver(file: string): Driver {
   const waiting = new Map<number, Waiting>()
   let worker: Worker | undefined
@@ -195,7 +195,7 @@ function sqliteDriver(file: string): Driver {
       })
     },
     acquireConnection: async () => connection,
-    // Immediate: a transaction that reads before it writes could not go on once another process has written.
+    // Immediate: a deferred transaction that reads before it writes fails once another process has written.
     beginTransaction: () => run('begin immediate'),
     commitTransaction: () => run('commit'),
     rollbackTransaction: () => run('rollback'),

@@ -1,4 +1,4 @@
-/** What changed in the cluster: found by comparing two looks at a shard, kept for 72 h. */
+/** Cluster events: found by comparing two views of a shard, stored for 72 h. */
 import { randomUUID } from 'node:crypto'
 import type { ClusterEvent, NodeView, ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
@@ -8,7 +8,7 @@ import type { HistoryDatabase } from './tables.ts'
 const EVENTS = {
   keptMs: 72 * 3_600_000,
   rowsMax: 500_000,
-  /** Newest ones that the overview shows. */
+  /** Newest events shown on the overview. */
   recentMax: 30,
   waitingMax: 10_000,
   writeMs: 1_000,
@@ -17,15 +17,15 @@ const EVENTS = {
 
 type Found = Omit<ClusterEvent, 'id' | 'at'>
 
-/** Who led last, where nobody did for a while, and for how long nobody did. */
+/** The last leader before a time without one, and the length of that time. */
 export type LastLeader = { readonly leader: string; readonly lostMs: number }
 
-/** Pure. Nothing is said of a first look: it is no change. */
+/** Pure. The first view of a shard is not a change. */
 export function eventsBetween(before: ShardView, after: ShardView, last?: LastLeader): Found[] {
   const { id: shard } = after
   const found: Found[] = []
   const from = before.leader ?? last?.leader
-  // The first leader that is seen has moved from nowhere.
+  // The first observed leader is not a change.
   if (before.leader !== after.leader && after.leader !== null && from !== undefined) {
     const gap = last && last.lostMs > 0 ? `, writes paused about ${secondsText(last.lostMs / 1000)}` : ''
     const message =
@@ -47,7 +47,7 @@ export function eventsBetween(before: ShardView, after: ShardView, last?: LastLe
         node: node.id,
         kind: 'membership',
         level: 'info',
-        message: `${node.id} of ${shard} became known`,
+        message: `${node.id} of ${shard} was discovered`,
       })
     else found.push(...nodeEvents(shard, old, node))
   }
@@ -64,14 +64,14 @@ function nodeEvents(shard: string, old: NodeView, node: NodeView): Found[] {
   const where = `${shard} / ${node.id}`
   if (old.state !== node.state && old.freshness !== 'never') add('state', node.level, `${where}: ${node.message}`)
   if (old.voter !== node.voter && old.voter !== null && node.voter !== null) {
-    add('membership', 'info', `${where} is ${node.voter ? 'a voter' : 'no voter any more'}`)
+    add('membership', 'info', `${where} is ${node.voter ? 'a voter' : 'no longer a voter'}`)
   }
-  if (old.role !== node.role && node.role === 'candidate') add('role', 'info', `${where} stands for election`)
+  if (old.role !== node.role && node.role === 'candidate') add('role', 'info', `${where} started an election`)
   if (old.startedAt !== node.startedAt && old.startedAt !== null && node.startedAt !== null) {
-    add('restart', 'info', `${where} was started anew, version ${node.version ?? 'not told'}`)
+    add('restart', 'info', `${where} restarted, version ${node.version ?? 'not reported'}`)
   }
   if (old.orderedHash !== node.orderedHash && old.orderedHash !== null && node.orderedHash !== null) {
-    add('codecs', 'warn', `${where} works with another codec list`)
+    add('codecs', 'warn', `${where} uses a different codec list`)
   }
   if (old.snapshot?.id !== node.snapshot?.id && old.snapshot !== null && node.snapshot !== null) {
     add('snapshot', 'ok', `${where} saved a snapshot at index ${node.snapshot.lastIndex}`)
@@ -79,7 +79,7 @@ function nodeEvents(shard: string, old: NodeView, node: NodeView): Found[] {
   return found
 }
 
-/** The newest events, and those that are not in the database yet. */
+/** The newest events, and those not yet stored. */
 export type Events = {
   readonly database: HistoryDatabase
   readonly log: Log
@@ -121,23 +121,18 @@ async function pruneEvents(events: Events): Promise<void> {
 }
 
 function schedule(events: Events, work: () => Promise<void>): void {
-  events.writing = events.writing
-    .then(work)
-    .catch((error) => events.log.error({ err: error }, 'events could not be written'))
+  events.writing = events.writing.then(work).catch((error) => events.log.error({ err: error }, 'storing events failed'))
 }
 
 export function addEvents(events: Events, found: readonly Found[], at: number): void {
   if (found.length === 0) return
   const added = found.map((event) => ({ id: randomUUID(), at: new Date(at).toISOString(), ...event }))
-  // A snapshot a minute is no news.
+  // Routine snapshots are too frequent for the overview.
   const news = added.filter(({ kind }) => kind !== 'snapshot')
   events.recent = [...news.reverse(), ...events.recent].slice(0, EVENTS.recentMax)
   events.waiting.push(...added)
   if (events.waiting.length > EVENTS.waitingMax) {
-    events.log.warn(
-      { dropped: events.waiting.length - EVENTS.waitingMax },
-      'events come faster than they can be written',
-    )
+    events.log.warn({ dropped: events.waiting.length - EVENTS.waitingMax }, 'event queue full, dropping the oldest')
     events.waiting = events.waiting.slice(-EVENTS.waitingMax)
   }
 }
@@ -194,7 +189,7 @@ function eventOf(row: {
 }): ClusterEvent {
   const { id, shard, node, message } = row
   const kind = row.kind as ClusterEvent['kind']
-  // PostgreSQL gives large numbers as text.
+  // PostgreSQL returns large numbers as text.
   return {
     id,
     at: new Date(Number(row.at)).toISOString(),

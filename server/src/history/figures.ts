@@ -1,6 +1,6 @@
-/** Numbers as they are kept and shown. */
+/** Rounding of stored and displayed numbers. */
 
-/** Three significant digits: more would only be noise that has to be sent. */
+/** Three significant digits; more would be noise in every update. */
 export function significant(value: number): number {
   return Number(value.toPrecision(3))
 }

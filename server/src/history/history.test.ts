@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { goneNode, NOW, seenNode, shardOf } from '../testing/observed-nodes.ts'
+import { goneNode, NOW, observedNode, shardOf } from '../testing/observed-nodes.ts'
 import { eventsBetween } from './events.ts'
 import { changeBetween, quantile, type Reading, readMetrics, reportedFigures } from './reading.ts'
 import { createSeries, loadSeries, readSeries, readTime, recordSeries, saveSeries } from './series.ts'
@@ -26,7 +26,7 @@ process_cpu_seconds_total 1.5
 
 const readingOf = (text: string, at: number) => readMetrics(text, at) as Reading
 
-test('reads and writes are counted apart, and only running time counts as latency', () => {
+test('reads and writes are counted separately, and only execution time counts as latency', () => {
   const reading = readingOf(PAGE, NOW)
 
   expect(Object.fromEntries(reading.numbers)).toEqual({
@@ -44,13 +44,13 @@ test('reads and writes are counted apart, and only running time counts as latenc
 })
 
 test.each(['', '<html>', 'process_cpu_seconds_total nonsense', 'vacancy_commands_total{command="x', '# nothing\n\n'])(
-  '%o is no page of metrics',
+  '%o is not a metrics page',
   (text) => {
     expect(readMetrics(text, NOW)).toBeUndefined()
   },
 )
 
-test('rates are what came between two readings, a second', () => {
+test('rates are the differences between two readings, per second', () => {
   const before = readingOf(PAGE, NOW)
   const after = readingOf(
     PAGE.replace('"SEARCHAVAIL"} 100', '"SEARCHAVAIL"} 150').replace('} 7', '} 17').replace('total 1.5', 'total 4'),
@@ -60,14 +60,14 @@ test('rates are what came between two readings, a second', () => {
   expect(changeBetween(before, after)).toMatchObject({ queries: 10, writes: 2, errors: 0, cpu: 0.5, p50: null })
 })
 
-test('a process that was started anew has no rates until it was read twice', () => {
+test('a restarted process has no rates until it was read twice', () => {
   const before = readingOf(PAGE, NOW)
   const after = readingOf(PAGE.replace('"SEARCHAVAIL"} 100', '"SEARCHAVAIL"} 4'), NOW + 5_000)
 
   expect(changeBetween(before, after)).toBeUndefined()
 })
 
-test('a quantile lies between its bounds as if all were spread evenly', () => {
+test('a quantile is interpolated linearly between its bounds', () => {
   const empty = new Map<number, number>()
   const counts = new Map([
     [0.01, 50],
@@ -77,7 +77,7 @@ test('a quantile lies between its bounds as if all were spread evenly', () => {
 
   expect(quantile(empty, counts, 0.5)).toBeCloseTo(0.01)
   expect(quantile(empty, counts, 0.7)).toBeCloseTo(0.015)
-  // Above the last bound nothing more is known than that bound.
+  // Above the last bound only that bound is known.
   expect(quantile(empty, counts, 0.99)).toBe(0.02)
   expect(quantile(counts, counts, 0.5)).toBeNull()
 })
@@ -95,7 +95,7 @@ const request = { shard: 's1', node: 'n1', names: 'queries', from: 'now-1m', to:
 const valuesOf = (store: ReturnType<typeof createSeries>, now: number, more: Partial<typeof request> = {}) =>
   readSeries(store, { ...request, ...more }, now).series[0]?.values
 
-test('a slot belongs to a time: what was not told is a gap', () => {
+test('a slot belongs to a time: a missing value is a gap', () => {
   const store = createSeries()
   recordSeries(store, OWNER, NOW, { queries: 1 })
   recordSeries(store, OWNER, NOW + 30_000, { queries: 4 })
@@ -103,7 +103,7 @@ test('a slot belongs to a time: what was not told is a gap', () => {
   expect(valuesOf(store, NOW + 40_000)).toEqual([null, null, 1, null, null, 4, null])
 })
 
-test('every figure comes back with the digits that are shown of it', () => {
+test('every value is read back with its displayed digits', () => {
   const figures = [0, 1e-9, 0.000_123, 0.5, 1, 3, 7.77, 100, 255, 1_023, 12_400, 999_000, 2 ** 31, 1.23e12, 2 ** 50, -1]
   const shown = [0, 0, 0.000_123, 0.5, 1, 3, 7.77, 100, 255, 1_020, 12_400, 999_000, 2.15e9, 1.23e12, 1.76e13, 0]
   const store = createSeries()
@@ -114,7 +114,7 @@ test('every figure comes back with the digits that are shown of it', () => {
   expect(values).toEqual(shown)
 })
 
-test('a ring that went round holds nothing old', () => {
+test('a ring that wrapped around holds no old values', () => {
   const store = createSeries()
   recordSeries(store, OWNER, NOW, { queries: 1 })
   recordSeries(store, OWNER, NOW + 3_600_000, { queries: 2 })
@@ -124,7 +124,7 @@ test('a ring that went round holds nothing old', () => {
   expect(values?.filter((value) => value !== null)).toEqual([2])
 })
 
-test('beyond an hour there is one value a minute, the mean of what came', () => {
+test('beyond an hour there is one value per minute, the mean', () => {
   const store = createSeries()
   for (const [at, queries] of [10, 20, 30].entries()) recordSeries(store, OWNER, NOW + at * 10_000, { queries })
 
@@ -134,7 +134,7 @@ test('beyond an hour there is one value a minute, the mean of what came', () => 
   expect(body.series[0]?.values.at(-1)).toBe(20)
 })
 
-test('changes of the leader are counted, not averaged', () => {
+test('leader changes are summed, not averaged', () => {
   const store = createSeries()
   const shard = { shard: 's1', node: '' }
   recordSeries(store, shard, NOW, { leader_moves: 1 })
@@ -149,7 +149,7 @@ test('changes of the leader are counted, not averaged', () => {
   ).toBe(3)
 })
 
-test('what was saved is read back', async () => {
+test('saved series are read back', async () => {
   const [store, other] = [createSeries(), createSeries()]
   recordSeries(store, OWNER, NOW, { queries: 1.5 })
   await saveSeries(store, join(folder, 'series'))
@@ -160,17 +160,17 @@ test('what was saved is read back', async () => {
   expect(valuesOf(other, NOW + 10_000)?.slice(-2)).toEqual([1.5, 2.5])
 })
 
-test('a damaged file is not taken, and says why', async () => {
+test('a damaged file is ignored, with the reason', async () => {
   const file = join(folder, 'series')
   const store = createSeries()
   recordSeries(store, OWNER, NOW, { queries: 1.5 })
   await saveSeries(store, file)
   truncateSync(file, 2_000)
 
-  expect(await loadSeries(createSeries(), file)).toBe('does not verify')
+  expect(await loadSeries(createSeries(), file)).toBe('has a wrong checksum')
   expect(await loadSeries(createSeries(), file)).toBe('')
-  writeFileSync(file, 'something else altogether')
-  expect(await loadSeries(createSeries(), file)).toBe('is no file of series')
+  writeFileSync(file, 'not a series file')
+  expect(await loadSeries(createSeries(), file)).toBe('is not a series file')
 })
 
 test.each([
@@ -181,9 +181,12 @@ test.each([
   expect(readTime(text, NOW, 'from')).toBe(at)
 })
 
-test.each(['yesterday', 'now-1y', '2026-13-99T00:00:00Z', ''])('%o is none, and the error says what is', (text) => {
-  expect(() => readTime(text, NOW, 'from')).toThrow(expect.objectContaining({ status: 400, field: 'from' }))
-})
+test.each(['yesterday', 'now-1y', '2026-13-99T00:00:00Z', ''])(
+  '%o is not a time, and the error lists the valid forms',
+  (text) => {
+    expect(() => readTime(text, NOW, 'from')).toThrow(expect.objectContaining({ status: 400, field: 'from' }))
+  },
+)
 
 test.each([
   [{ names: 'nonsense' }, 'unknown-series'],
@@ -198,19 +201,19 @@ test.each([
 // Events
 
 const shard = (nodes: Parameters<typeof shardOf>[0]) => shardOf(nodes).view
-const healthy = ['n1', 'n2', 'n3'].map((id) => seenNode({ id }))
+const healthy = ['n1', 'n2', 'n3'].map((id) => observedNode({ id }))
 
-test('a look like the one before has no events', () => {
+test('an unchanged view has no events', () => {
   expect(eventsBetween(shard(healthy), shard(healthy))).toEqual([])
 })
 
-test('a leader that moves, a node that goes and a voter that is none any more are events', () => {
-  const moved = eventsBetween(shard(healthy), shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: 'n2' }))))
+test('a leader change, an unreachable node and a demoted voter are events', () => {
+  const moved = eventsBetween(shard(healthy), shard(['n1', 'n2', 'n3'].map((id) => observedNode({ id, leader: 'n2' }))))
   const gone = eventsBetween(
     shard(healthy),
     shard([...healthy.slice(0, 2), goneNode({ id: 'n3' }, { code: 'refused', message: 'connection refused' })]),
   )
-  const fewer = ['n1', 'n2', 'n3'].map((id) => seenNode({ id, voters: ['n1', 'n2'], learners: ['n3'] }))
+  const fewer = ['n1', 'n2', 'n3'].map((id) => observedNode({ id, voters: ['n1', 'n2'], learners: ['n3'] }))
 
   expect(moved).toMatchObject([{ kind: 'leader', node: 'n2', message: 'leadership of s1 moved n1 → n2' }])
   expect(gone.map(({ kind, node, message }) => [kind, node, message])).toEqual([
@@ -218,15 +221,15 @@ test('a leader that moves, a node that goes and a voter that is none any more ar
     ['state', 'n3', 's1 / n3: Unreachable: connection refused'],
   ])
   expect(eventsBetween(shard(healthy), shard(fewer)).map(({ message }) => message)).toContain(
-    's1 / n3 is no voter any more',
+    's1 / n3 is no longer a voter',
   )
 })
 
-test('a leader that was away for a while is told with how long nobody led', () => {
-  const nobody = shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: '', health: 'active_follower' })))
-  const again = shard(['n1', 'n2', 'n3'].map((id) => seenNode({ id, leader: 'n2' })))
+test('a leader change after a gap is reported with the length of the gap', () => {
+  const leaderless = shard(['n1', 'n2', 'n3'].map((id) => observedNode({ id, leader: '', health: 'active_follower' })))
+  const again = shard(['n1', 'n2', 'n3'].map((id) => observedNode({ id, leader: 'n2' })))
 
-  expect(eventsBetween(nobody, again, { leader: 'n1', lostMs: 1_900 })[0]?.message).toBe(
+  expect(eventsBetween(leaderless, again, { leader: 'n1', lostMs: 1_900 })[0]?.message).toBe(
     'leadership of s1 moved n1 → n2, writes paused about 1.9 s',
   )
 })

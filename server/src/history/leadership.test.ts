@@ -25,14 +25,14 @@ const span = (from: number, to: number, leader: string | null, term: number | nu
   ...{ from: NOW + from, to: NOW + to, leader, term },
 })
 
-test('a shard that nobody has looked at yet has no spans, no elections and no gap', () => {
+test('a shard that was never observed has no spans, no elections and no gap', () => {
   expect(leadershipOf([], FROM, NOW)).toEqual({
     ...{ from: at(FROM), to: at(NOW), spans: [], elections: 0, longestGapMs: null, knownMs: 0, isCut: false },
   })
 })
 
-test('an election is a leader that follows another, the same one in a later term, or a time without any', () => {
-  const told = leadershipOf(
+test('an election is a new leader, the same leader in a later term, or a leader after a time without one', () => {
+  const summary = leadershipOf(
     [
       span(-10 * HOUR, -9 * HOUR, 'n1', 41),
       span(-9 * HOUR, -8 * HOUR, 'n3', 42),
@@ -44,18 +44,18 @@ test('an election is a leader that follows another, the same one in a later term
     NOW,
   )
 
-  expect(told).toMatchObject({ elections: 3, longestGapMs: 1_900, knownMs: 4 * HOUR })
+  expect(summary).toMatchObject({ elections: 3, longestGapMs: 1_900, knownMs: 4 * HOUR })
 })
 
-test('a leader that led on through a time that nobody saw was not elected again', () => {
-  const told = leadershipOf([span(-10 * HOUR, -9 * HOUR, 'n1', 41), span(-3 * HOUR, 0, 'n1', 41)], FROM, NOW)
+test('a leader that continued through an unobserved time was not elected again', () => {
+  const summary = leadershipOf([span(-10 * HOUR, -9 * HOUR, 'n1', 41), span(-3 * HOUR, 0, 'n1', 41)], FROM, NOW)
 
-  expect(told).toMatchObject({ elections: 0, longestGapMs: null, knownMs: 4 * HOUR })
-  expect(told.spans).toHaveLength(2)
+  expect(summary).toMatchObject({ elections: 0, longestGapMs: null, knownMs: 4 * HOUR })
+  expect(summary.spans).toHaveLength(2)
 })
 
-test('the term of a leader that was seen for a moment only may be that of before: it counts as one election', () => {
-  const told = leadershipOf(
+test('the term of a briefly observed leader may be the previous one: it counts as one election', () => {
+  const summary = leadershipOf(
     [
       span(-10 * HOUR, -9 * HOUR, 'n2', 41),
       span(-9 * HOUR, -9 * HOUR + 900, 'n1', 41),
@@ -65,25 +65,25 @@ test('the term of a leader that was seen for a moment only may be that of before
     NOW,
   )
 
-  expect(told.elections).toBe(1)
+  expect(summary.elections).toBe(1)
 })
 
-test('what began before the time that is shown is cut at its edge, and what ended before is left out', () => {
-  const told = leadershipOf([span(-40 * HOUR, -30 * HOUR, 'n2'), span(-30 * HOUR, 0, 'n1', 7)], FROM, NOW)
+test('spans that start before the range are cut, and spans that ended before are omitted', () => {
+  const summary = leadershipOf([span(-40 * HOUR, -30 * HOUR, 'n2'), span(-30 * HOUR, 0, 'n1', 7)], FROM, NOW)
 
-  expect(told.spans).toEqual([{ from: at(FROM), to: at(NOW), leader: 'n1', term: 7 }])
-  expect(told.knownMs).toBe(24 * HOUR)
+  expect(summary.spans).toEqual([{ from: at(FROM), to: at(NOW), leader: 'n1', term: 7 }])
+  expect(summary.knownMs).toBe(24 * HOUR)
 })
 
-test('of very many changes the newest are shown, and it is said that there were more', () => {
+test('of too many changes the newest are returned, marked as cut', () => {
   const many = Array.from({ length: SHARD_LEADERSHIP.spansMax + 5 }, (_, turn) =>
     span(-20 * HOUR + turn * 1_000, -20 * HOUR + (turn + 1) * 1_000, turn % 2 === 0 ? 'n1' : 'n2'),
   )
 
-  const told = leadershipOf(many, FROM, NOW)
+  const summary = leadershipOf(many, FROM, NOW)
 
-  expect(told).toMatchObject({ isCut: true, elections: SHARD_LEADERSHIP.spansMax - 1 })
-  expect(told.spans.at(-1)?.to).toBe(at(many.at(-1)?.to as number))
+  expect(summary).toMatchObject({ isCut: true, elections: SHARD_LEADERSHIP.spansMax - 1 })
+  expect(summary.spans.at(-1)?.to).toBe(at(many.at(-1)?.to as number))
 })
 
 onBothDatabases((newDatabase) => {
@@ -102,7 +102,7 @@ onBothDatabases((newDatabase) => {
   const newWhere = async () =>
     (await newDatabase()) || join(mkdtempSync(join(tmpdir(), 'vacancy-leadership-')), 'x.sqlite')
 
-  test('who led is told at once and after a restart, and what lies between is in no span', async () => {
+  test('the history is available immediately and after a restart, without a span for the downtime', async () => {
     const clock = { now: NOW }
     const where = await newWhere()
     const before = await open(where, clock)
@@ -133,7 +133,7 @@ onBothDatabases((newDatabase) => {
     await after.close()
   })
 
-  test('a time in which nothing is known ends what was known, and so does a machine that slept', async () => {
+  test('an unknown state ends the span, and so does a suspended machine', async () => {
     const clock = { now: NOW }
     const { leadership, close } = await open(await newWhere(), clock)
     observeLeader(leadership, { id: 's1', leader: 'n1', term: 4 }, true)
@@ -154,7 +154,7 @@ onBothDatabases((newDatabase) => {
     await close()
   })
 
-  test('a term that is told a moment late is no election, one that rises later is', async () => {
+  test('a term that is reported late is not an election, one that rises later is', async () => {
     const clock = { now: NOW }
     const { leadership, close } = await open(await newWhere(), clock)
     for (const [afterMs, term] of [
@@ -178,7 +178,7 @@ onBothDatabases((newDatabase) => {
     await close()
   })
 
-  test('a term that rises before its leader is known used to be an election of the old leader', async () => {
+  test('a term that rises before its leader is known is not an election of the old leader, as it used to be', async () => {
     const clock = { now: NOW }
     const { leadership, close } = await open(await newWhere(), clock)
     for (const [afterMs, leader, term] of [
@@ -195,7 +195,7 @@ onBothDatabases((newDatabase) => {
 
     const { spans, elections } = await shardLeadership(leadership, 's1')
 
-    // The second time n2 led on in its new term: n1 won a later one.
+    // The second time, n2 continued in its new term, and n1 won a later one.
     expect(spans.map(({ leader, term }) => [leader, term])).toEqual([
       ['n1', 2],
       ['n2', 3],
@@ -206,7 +206,7 @@ onBothDatabases((newDatabase) => {
     await close()
   })
 
-  test('changes faster than the clock are kept in their order', async () => {
+  test('changes within one millisecond keep their order', async () => {
     const clock = { now: NOW }
     const { leadership, close } = await open(await newWhere(), clock)
     for (const leader of ['n1', 'n2', 'n3', 'n1']) observeLeader(leadership, { id: 's1', leader, term: null }, true)

@@ -1,6 +1,6 @@
 /**
- * Who led each shard from when to when, as this control plane saw it, kept for 72 h. A stretch that no look covers is in
- * no span: nobody knows who led then, and nothing is filled in.
+ * The leaders of each shard over time, as observed by this control plane, stored for 72 h. Times without observations
+ * are in no span: the leader is unknown then, and nothing is filled in.
  */
 import { SHARD_LEADERSHIP, type ShardLeadership, type ShardView } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
@@ -9,18 +9,18 @@ import type { HistoryDatabase } from './tables.ts'
 const LEADERSHIP = {
   keptMs: 72 * 3_600_000,
   rowsMax: 500_000,
-  /** A crash forgets at most this much. */
+  /** A crash loses at most this much. */
   writeMs: 10_000,
   pruneMs: 3_600_000,
   waitingMax: 10_000,
 } as const
-/** Looks that stood still longer than this (a machine that slept) leave a stretch that is not known. */
+/** Longer pauses between observations, such as a suspended machine, leave an unknown time. */
 const SLEPT_MS = 6 * LEADERSHIP.writeMs
-/** Who leads and in which term are two answers of a node: for so long the second may still be that of before. */
+/** Nodes report leader and term in two responses: the term may be outdated for this long. */
 const SETTLE_MS = 5_000
 const BATCH = 100
 
-/** Milliseconds; a null leader: those who answered named none. */
+/** Milliseconds. A null leader: the responding nodes named none. */
 export type LeaderSpan = {
   readonly from: number
   readonly to: number
@@ -30,14 +30,14 @@ export type LeaderSpan = {
 
 type Row = { shard: string; from_at: number; to_at: number; leader: string | null; term: number | null }
 
-/** The spans that are not in the database yet, of all shards. */
+/** Spans of all shards that are not yet stored. */
 export type Leadership = {
   readonly database: HistoryDatabase
   readonly log: Log
   readonly wallMs: () => number
-  /** Spans without an end; `to_at` is when each was last seen to continue. */
+  /** Open spans; `to_at` is when each was last observed. */
   readonly open: Map<string, Row>
-  /** Terms above that of the open span, which may already be those of the next leader. */
+  /** Terms above that of the open span, which may belong to the next leader. */
   readonly later: Map<string, { readonly term: number; readonly at: number }>
   ended: Row[]
   writing: Promise<void>
@@ -65,13 +65,13 @@ function endSpan(leadership: Leadership, shard: string, at: number): void {
   if (leadership.ended.length > LEADERSHIP.waitingMax) {
     leadership.log.warn(
       { dropped: leadership.ended.length - LEADERSHIP.waitingMax },
-      'leaders change faster than they can be written',
+      'leadership queue full, dropping the oldest',
     )
     leadership.ended = leadership.ended.slice(-LEADERSHIP.waitingMax)
   }
 }
 
-/** Everything that goes on was seen to go on until now. */
+/** Extends every open span to now. */
 function extendSpans(leadership: Leadership): void {
   const now = leadership.wallMs()
   for (const [shard, row] of leadership.open) {
@@ -117,14 +117,14 @@ async function pruneSpans(leadership: Leadership): Promise<void> {
   if (edge) await leadership.database.deleteFrom('leadership').where('from_at', '<=', edge.from_at).execute()
 }
 
-/** What cannot be written now is tried again with the next. */
+/** Failed writes are retried with the next ones. */
 function schedule(leadership: Leadership, work: () => Promise<void>): void {
   leadership.writing = leadership.writing
     .then(work)
-    .catch((error) => leadership.log.error({ err: error }, 'leadership could not be written'))
+    .catch((error) => leadership.log.error({ err: error }, 'storing leadership failed'))
 }
 
-/** A leader was elected again: its span is two, from where the later term was seen first. */
+/** A leader was elected again: its span is split where the later term was first observed. */
 function leadsOn(leadership: Leadership, row: Row, { term, at }: { readonly term: number; readonly at: number }): void {
   const { shard, leader, to_at } = row
   leadership.later.delete(shard)
@@ -139,13 +139,13 @@ function leadsOn(leadership: Leadership, row: Row, { term, at }: { readonly term
   })
 }
 
-/** Two spans of a shard never begin at once, however fast they follow each other. */
+/** Two spans of a shard never have the same start, however fast they follow each other. */
 function freeFrom(leadership: Leadership, shard: string, now: number): number {
   const last = leadership.ended.findLast((row) => row.shard === shard)
   return last && last.from_at >= now ? last.from_at + 1 : now
 }
 
-/** Takes a shard as it is seen now; with `known` false its leader is unknown. */
+/** Records the current view of a shard; with `known` false its leader is unknown. */
 export function observeLeader(
   leadership: Leadership,
   { id, leader, term }: Pick<ShardView, 'id' | 'leader' | 'term'>,
@@ -153,20 +153,20 @@ export function observeLeader(
 ): void {
   const now = leadership.wallMs()
   const row = leadership.open.get(id)
-  const seen = leadership.later.get(id)
+  const later = leadership.later.get(id)
   if (row?.leader === leader && known) {
-    // A later term of the same leader is another election that it won; one that is told late is the same.
+    // A later term of the same leader is another election that it won, unless the term was only reported late.
     const isLater = leader !== null && row.term !== null && term !== null && term > row.term
     if (!isLater || now - row.from_at < SETTLE_MS) {
       if (isLater || row.term === null) row.term = leader === null ? null : term
       return
     }
-    // Nodes know the term of an election before its leader: it is this one's only if it leads on in it.
-    if (seen?.term !== term) leadership.later.set(id, { term, at: now })
-    else if (now - seen.at >= SETTLE_MS) leadsOn(leadership, row, seen)
+    // Nodes know the term of an election before its leader: it is the term of this leader only if it continues in it.
+    if (later?.term !== term) leadership.later.set(id, { term, at: now })
+    else if (now - later.at >= SETTLE_MS) leadsOn(leadership, row, later)
     return
   }
-  if (row && seen && term !== null && term > seen.term) leadsOn(leadership, row, seen)
+  if (row && later && term !== null && term > later.term) leadsOn(leadership, row, later)
   leadership.later.delete(id)
   endSpan(leadership, id, now)
   if (!known) return
@@ -190,7 +190,7 @@ export async function shardLeadership(leadership: Leadership, shard: string): Pr
     .orderBy('from_at', 'desc')
     .limit(SHARD_LEADERSHIP.spansMax)
     .execute()
-  // What is not written down yet, over what is.
+  // Spans that are not yet stored override stored ones.
   const spans = new Map(rows.map((row) => [Number(row.from_at), spanOf(row)]))
   for (const row of [...leadership.ended, ...leadership.open.values()])
     if (row.shard === shard) spans.set(row.from_at, spanOf(row))
@@ -215,21 +215,21 @@ export async function stopLeadership(leadership: Leadership): Promise<void> {
   await leadership.writing
 }
 
-/** What nobody looked at for long is not said to have gone on until now. */
+/** A span that was not observed for long does not extend to now. */
 function endOf(row: Row, at: number): number {
   return at - row.to_at > SLEPT_MS ? row.to_at : Math.max(row.to_at, at)
 }
 
-/** PostgreSQL gives large numbers as text. */
+/** PostgreSQL returns large numbers as text. */
 function spanOf({ from_at, to_at, leader, term }: Row): LeaderSpan {
   return { from: Number(from_at), to: Number(to_at), leader, term: term === null ? null : Number(term) }
 }
 
 /**
- * What a stretch of time shows of some spans. Pure.
+ * Summarizes the spans in a range of time. Pure.
  *
- * An election is a leader that follows another, or the same one in another term, or a time without any. It is counted
- * where it was seen to end: the first leader that is known was elected before.
+ * An election is a new leader, the same leader in another term, or a leader after a time without one. It is counted at
+ * its end: the first known leader was elected before.
  */
 export function leadershipOf(spans: readonly LeaderSpan[], from: number, to: number): ShardLeadership {
   const all = spans.filter((span) => span.to >= from).toSorted((a, b) => a.from - b.from)
@@ -264,7 +264,7 @@ export function leadershipOf(spans: readonly LeaderSpan[], from: number, to: num
   }
 }
 
-/** The same leader in another term; the term of a span that was cut short may still be that of the leader before. */
+/** The same leader in another term. The term of a very short span may be that of the previous leader. */
 function isReelected(last: LeaderSpan, next: LeaderSpan): boolean {
   if (last.term === null || next.term === null || last.to - last.from < SETTLE_MS) return false
   return last.term !== next.term

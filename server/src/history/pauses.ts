@@ -1,4 +1,4 @@
-/** Time without writes of confirmed transfers: what the next one is expected to take. */
+/** Write pauses of confirmed transfers, from which the next one is estimated. */
 import type { ShardView } from '@vacancy/shared/contract'
 import type { HistoryDatabase } from './tables.ts'
 
@@ -9,7 +9,7 @@ type Pause = { readonly operation: string; readonly shard: string; readonly at: 
 
 export type Pauses = {
   of(shard: string): ShardView['writePause']
-  /** Of the last ones anywhere. */
+  /** Of the last transfers of all shards. */
   ofAll(): ShardView['writePause']
   add(pause: Pause): Promise<void>
   load(): Promise<void>

@@ -1,19 +1,19 @@
 /**
- * Figures over time: rings, 10 s for 1 h and 1 min for 24 h, for each node, each shard and the whole. A
- * slot belongs to a time, so what was not told is a gap and never an old value.
+ * Metrics over time: rings of 10 s for 1 h and of 1 min for 24 h, for each node, each shard and the cluster. A slot
+ * belongs to a time, so a missing value is a gap and never an old value.
  *
  *   fine[name * FINE + slot % FINE]         slot = floor(ms / 10,000)
- *   coarse[name * COARSE + slot % COARSE]   slot = floor(ms / 60,000)     mean of what came in that minute
+ *   coarse[name * COARSE + slot % COARSE]   slot = floor(ms / 60,000)     mean of that minute
  *
- * A cell holds a figure, which is never negative, with the three digits that are shown of it, in half the memory of a
- * float: six bits of exponent and ten of fraction, as in IEEE 754 but without a sign.
+ * A cell holds a non-negative value with the three displayed digits, in half the memory of a float: six bits of
+ * exponent and ten of fraction, as in IEEE 754 but without a sign.
  *
- *   cell     figure
+ *   cell     value
  *   0        less than 2^-20
- *   0xFFFF   nothing told
+ *   0xFFFF   not reported
  *   other    (1 + (cell & 1023) / 1024) * 2 ^ ((cell >> 10) - 20), rounded: off by 0.05 % at most; more than 2^44 is 2^44
  *
- * Writer: the collector. 3.6 KB a series; nobody may hold more than `bytesMax` in all, who was silent longest goes first.
+ * Writer: the collector. 3.6 KB per series. Bounded by `bytesMax` in total; evicts the series updated least recently.
  */
 import { createWriteStream } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
@@ -28,7 +28,7 @@ const COARSE = { slots: 1_440, ms: 60_000 } as const
 const SERIES_LIMITS = { bytesMax: 96 << 20, namesMax: 20, fileBytesMax: 128 << 20 } as const
 
 const NAMES = Object.keys(SERIES) as SeriesName[]
-/** Of a shard and of the whole: sums, and the worst of its nodes. */
+/** Of a shard and of the cluster: sums, or the highest value of its nodes. */
 const SHARD_NAMES: readonly SeriesName[] = [
   'queries',
   'writes',
@@ -41,7 +41,7 @@ const SHARD_NAMES: readonly SeriesName[] = [
 ]
 const NODE_NAMES = NAMES.filter((name) => SERIES[name].of !== 'shard')
 
-/** Whose series: of a node, of a shard (node ''), of the whole (both ''). */
+/** The owner of a series: a node, a shard (node ''), or the cluster (both ''). */
 type Owner = { readonly shard: string; readonly node: string }
 
 type Rings = {
@@ -49,7 +49,7 @@ type Rings = {
   readonly names: readonly SeriesName[]
   readonly fine: Uint16Array
   readonly coarse: Uint16Array
-  /** Of the minute that runs. */
+  /** Of the current minute. */
   readonly sums: Float64Array
   readonly counts: Uint32Array
   fineSlot: number
@@ -68,7 +68,7 @@ export function recordSeries(store: SeriesStore, owner: Owner, now: number, valu
   const rings = ringsOf(store, owner)
   const fineSlot = Math.floor(now / FINE.ms)
   const coarseSlot = Math.floor(now / COARSE.ms)
-  // A clock that was set back writes into slots that are there; one that jumped has passed them all.
+  // A clock that was set back writes into existing slots; one that jumped forward has passed all of them.
   if (fineSlot < rings.fineSlot) return
   clearBetween(rings.fine, FINE.slots, rings.names.length, rings.fineSlot, fineSlot)
   clearBetween(rings.coarse, COARSE.slots, rings.names.length, rings.coarseSlot, coarseSlot)
@@ -94,7 +94,7 @@ export function recordSeries(store: SeriesStore, owner: Owner, now: number, valu
 
 const GAP = 0xffff
 const FRACTION_BITS = 10
-/** A float has 13 bits of fraction more, and an exponent that begins 107 steps lower. */
+/** A float32 has 13 more fraction bits, and an exponent bias that is larger by 107. */
 const DROPPED_BITS = 23 - FRACTION_BITS
 const EXPONENT_OFFSET = (127 - 20) << FRACTION_BITS
 const float = new Float32Array(1)
@@ -145,7 +145,7 @@ function bytesOf({ fine, coarse }: Rings): number {
   return fine.byteLength + coarse.byteLength
 }
 
-/** Slots between the last that was written and this one, this one included, hold nothing yet. */
+/** Clears the slots after the last written one up to and including this one. */
 function clearBetween(ring: Uint16Array, slots: number, names: number, last: number, now: number): void {
   const from = Math.max(last + 1, now - slots + 1)
   for (let slot = from; slot <= now; slot++) {
@@ -165,21 +165,21 @@ export type SeriesRequest = {
   readonly to: string
 }
 
-/** Answers `GET /series`. Fine values as far as they reach, else one a minute. */
+/** The response of `GET /series`: fine values if they cover the range, else one per minute. */
 export function readSeries(store: SeriesStore, request: SeriesRequest, now: number): SeriesBody {
   const names = request.names.split(',').filter((name) => name !== '') as SeriesName[]
   for (const name of names) {
     if (!Object.hasOwn(SERIES, name)) {
       throw problem('unknown-series', {
-        detail: `there is no series ${name.slice(0, 64)}`,
-        hint: `There are ${NAMES.join(', ')}.`,
+        detail: `There is no series ${name.slice(0, 64)}.`,
+        hint: `Series: ${NAMES.join(', ')}.`,
         field: 'names',
       })
     }
   }
   if (names.length === 0 || names.length > SERIES_LIMITS.namesMax) {
     throw problem('unknown-series', {
-      detail: `names are 1 to ${SERIES_LIMITS.namesMax} series`,
+      detail: `Request 1 to ${SERIES_LIMITS.namesMax} series.`,
       field: 'names',
       hint: NAMES.join(', '),
     })
@@ -232,7 +232,7 @@ export function readTime(text: string, now: number, field: string): number {
   if (ago) return now - Number(ago[1]) * (UNITS[ago[2] as keyof typeof UNITS] as number)
   const at = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/.test(text) ? Date.parse(text) : Number.NaN
   if (!Number.isNaN(at)) return at
-  throw problem('bad-time', { detail: `${text.slice(0, 40)} is no time`, field })
+  throw problem('bad-time', { detail: `${text.slice(0, 40)} is not a time.`, field })
 }
 
 const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -250,7 +250,7 @@ type Head = {
   readonly names: typeof NAMES
 }
 
-/** Writes everything beside the file and puts it in its place. */
+/** Writes a temporary file and renames it. */
 export async function saveSeries(store: SeriesStore, file: string): Promise<void> {
   const all = [...store.rings.values()]
   const head: Head = {
@@ -270,7 +270,7 @@ export async function saveSeries(store: SeriesStore, file: string): Promise<void
   await put(start)
   await put(json)
   for (const { fine, coarse } of all) {
-    // Copied: the rings go on changing while they wait to be written.
+    // Copied, because the rings change while the write waits.
     await put(bytesCopy(fine))
     await put(bytesCopy(coarse))
   }
@@ -286,9 +286,9 @@ function bytesCopy(values: Uint16Array): Uint8Array {
 }
 
 /**
- * Reads what was saved into a store; a ring that is written already stays.
+ * Loads saved series into a store; rings that already have values stay.
  *
- * @returns '' or why the file was not taken; it is removed then, since figures are worth no repair
+ * @returns '' or why the file was ignored; it is then deleted, since metrics are not worth a repair
  */
 export async function loadSeries(store: SeriesStore, file: string): Promise<string> {
   let bytes: Buffer
@@ -305,11 +305,11 @@ export async function loadSeries(store: SeriesStore, file: string): Promise<stri
 
 function takeBytes(store: SeriesStore, bytes: Buffer): string {
   if (bytes.length < 16 || bytes.length > SERIES_LIMITS.fileBytesMax) return `has ${bytes.length} bytes`
-  if (bytes.toString('latin1', 0, 8) !== MAGIC) return 'is no file of series'
-  if (crc32(bytes.subarray(0, -4)) !== bytes.readUInt32LE(bytes.length - 4)) return 'does not verify'
+  if (bytes.toString('latin1', 0, 8) !== MAGIC) return 'is not a series file'
+  if (crc32(bytes.subarray(0, -4)) !== bytes.readUInt32LE(bytes.length - 4)) return 'has a wrong checksum'
   const headEnd = 12 + bytes.readUInt32LE(8)
   const head = JSON.parse(bytes.toString('utf8', 12, headEnd)) as Head
-  if (head.names.join() !== NAMES.join()) return 'is of another version'
+  if (head.names.join() !== NAMES.join()) return 'has another version'
   let at = headEnd
   for (const { fineSlot, coarseSlot, ...owner } of head.rings) {
     const rings = ringsOf(store, owner)

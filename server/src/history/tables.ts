@@ -1,8 +1,8 @@
-/** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
+/** Columns in both databases: times are UTC milliseconds, booleans are 0 or 1, JSON is text. */
 import type { Kysely } from 'kysely'
 
 export type HistoryTables = {
-  /** What changed in the cluster, for 72 h. */
+  /** Cluster events of the last 72 h. */
   cluster_events: {
     id: string
     at: number
@@ -12,20 +12,20 @@ export type HistoryTables = {
     level: string
     message: string
   }
-  /** Time without writes of the last confirmed transfers of each shard. */
+  /** Write pauses of the last confirmed transfers of each shard. */
   write_pauses: {
     operation: string
     shard: string
     at: number
     milliseconds: number
   }
-  /** Who led a shard from when to when; what no row covers was not seen. */
+  /** The leaders of each shard over time; times that no row covers were not observed. */
   leadership: {
     shard: string
     from_at: number
-    /** When it was last seen to go on. */
+    /** When the leader was last confirmed. */
     to_at: number
-    /** Null: those who answered named none. */
+    /** Null: the responding nodes named no leader. */
     leader: string | null
     term: number | null
   }

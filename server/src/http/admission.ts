@@ -1,4 +1,4 @@
-/** Which requests are admitted: under this host, from our own pages, by a principal with the right, and not too many. */
+/** Admission of requests: the host, the origin, the permissions of the principal, and rate limits. */
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
@@ -11,7 +11,7 @@ import type { HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
 import type { ProblemError } from './route.ts'
 
-/** Whether a caller may ask this; the refusal of a change by somebody known goes into the audit log. */
+/** Checks the access of a request. A refused change of an authenticated principal is written to the audit log. */
 export async function admit(
   request: FastifyRequest,
   name: string,
@@ -22,7 +22,7 @@ export async function admit(
   const isChange = request.method !== 'GET' && request.method !== 'HEAD'
   if (isChange && isForeignPage(request.headers, options)) throw foreignPage(options)
   if (access === 'open') return
-  if (principal.kind === 'nobody') {
+  if (principal.kind === 'anonymous') {
     options.onRefusal('unauthenticated')
     if (fault === 'token') throw problem('invalid-token', { more: { error: 'invalid token' } })
     throw problem(fault === 'session' ? 'session-ended' : 'not-signed-in', {
@@ -41,31 +41,28 @@ export async function admit(
     })
   if (isChange && session !== undefined && !isSame(request.headers['x-csrf'], session.csrf)) {
     options.onRefusal('cross-site')
-    await refused('csrf: the change does not show that it comes from the console')
+    await refused('csrf: x-csrf is missing or wrong')
     throw problem('csrf')
   }
   if (isAllowed(principal, access, session)) return
   options.onRefusal('forbidden')
   if (isChange) await refused(`needs ${access}, is ${principal.role}`)
   throw problem('forbidden', {
-    detail: `This needs ${ACCESS_SAYS[access]}; you are ${principal.role}.`,
-    hint: access === 'session' ? 'Sign in as a person.' : 'Ask an admin for the role, or for somebody to do it.',
+    detail: `This needs ${ACCESS_TEXT[access]}; your role is ${principal.role}.`,
+    hint: access === 'session' ? 'Sign in as a person.' : 'Ask an admin for the role.',
     more: { error: 'insufficient permissions' },
   })
 }
 
-const ACCESS_SAYS = {
-  session: 'somebody who is signed in',
+const ACCESS_TEXT = {
+  session: 'a signed-in person',
   viewer: 'the viewer role',
   query: 'the viewer role or a client token',
   operator: 'the operator role',
   admin: 'the admin role',
 } as const
 
-/**
- * Whether the Host header names this control plane. A page of another site whose name was made to point here
- * (DNS rebinding) sends its own name.
- */
+/** Whether the Host header names this control plane. After DNS rebinding, a page of another site sends its own name. */
 export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, 'allowedHosts' | 'baseUrl'>): boolean {
   const host = URL.parse(`http://${request.headers.host ?? ''}`)?.hostname
   if (host === undefined || host === '') return false
@@ -78,7 +75,7 @@ export function isOwnHost(request: IncomingMessage, options: Pick<HttpOptions, '
 }
 
 /**
- * Who opens a WebSocket. The same doors as for requests, which upgrades do not pass.
+ * The principal that opens a WebSocket. Upgrades bypass the hooks of requests, so the same checks run here.
  *
  * @throws ProblemError
  */
@@ -89,7 +86,7 @@ export async function admitUpgrade(request: IncomingMessage, options: HttpOption
   const wait = options.upgradeFailures.waitSeconds(address)
   if (wait > 0) {
     options.onRefusal('too-many')
-    throw tooManyTries(wait, 'live channels that were refused')
+    throw tooManyTries(wait, 'refused live channels')
   }
   const visitor = await identify(options.access, request.headers, address)
   if (isAllowed(visitor.principal, 'viewer')) return visitor
@@ -101,7 +98,7 @@ export async function admitUpgrade(request: IncomingMessage, options: HttpOption
 export function foreignHost(request: IncomingMessage, options: HttpOptions): ProblemError {
   options.onRefusal('host')
   const host = cut(request.headers.host)
-  return problem('foreign-host', { detail: `This control plane is not reached as ${host}.` })
+  return problem('foreign-host', { detail: `This control plane does not serve the host ${host}.` })
 }
 
 function foreignPage(options: HttpOptions): ProblemError {
@@ -109,7 +106,7 @@ function foreignPage(options: HttpOptions): ProblemError {
   return problem('cross-site')
 }
 
-/** An address without brackets, and IPv4 as itself. */
+/** An address without brackets and without the IPv4-mapped prefix. */
 function bare(address: string): string {
   return address.replace(/^\[(.*)\]$/, '$1').replace(/^::ffff:(?=\d+\.)/, '')
 }
@@ -118,7 +115,7 @@ function isLoopback(address: string): boolean {
   return address === '::1' || /^127\./.test(address)
 }
 
-/** Whether a browser says that another site's page asks. Programs say nothing of the kind. */
+/** Whether a page of another site sent the request, by headers that only browsers set. */
 function isForeignPage(headers: IncomingHttpHeaders, { baseUrl }: Pick<HttpOptions, 'baseUrl'>): boolean {
   const { origin, host } = headers
   const fetchSite = headers['sec-fetch-site']

@@ -1,4 +1,4 @@
-/** The API as Fastify plugins: what all of its paths share, its reference at /docs, and the routes of each module. */
+/** The API as Fastify plugins: shared hooks, the reference at /docs, and the routes of each module. */
 import { promisify } from 'node:util'
 import { gzip, type ZlibOptions } from 'node:zlib'
 import rateLimit from '@fastify/rate-limit'
@@ -28,12 +28,13 @@ export async function registerModules(
   })
 }
 
-/** The principal of each request, before anything else looks at it. */
+/** Identifies the principal of each request before any other hook. */
 function addVisitor(api: App, options: HttpOptions): void {
   api.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
     reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'")
     reply.header('cache-control', 'no-store')
-    // An open path may have tokens of its own, as that of snapshots for nodes has: they are not API tokens that failed.
+    // Open paths may use tokens of their own, as snapshot downloads of nodes do. They do not count as failed API
+    // tokens.
     const { cookie } = request.headers
     const isOpen = request.routeOptions.config?.isOpen === true
     const shown = isOpen ? (cookie === undefined ? {} : { cookie }) : request.headers
@@ -58,14 +59,14 @@ async function addRateLimit(api: App, options: HttpOptions): Promise<void> {
       options.onRefusal('too-many')
       const seconds = Math.ceil(ttl / 1000)
       return problem('too-many-requests', {
-        detail: `Too many requests: wait ${seconds} s.`,
+        detail: `Too many requests. Try again in ${seconds} s.`,
         more: { retryAfterSeconds: seconds },
       })
     },
   })
 }
 
-/** The reference of all paths, for those who may read. */
+/** The reference of all paths, for principals that may read. */
 async function docsPlugin(docs: App, options: HttpOptions): Promise<void> {
   await docs.register(swaggerUi, {
     routePrefix: '/docs',
@@ -86,7 +87,10 @@ async function modulePlugin(
   }
 }
 
-/** A picture of a thousand nodes is 0.3 MB of JSON, and a tenth of that compressed; small answers fit into a packet anyway. */
+/**
+ * The overview of a thousand nodes is 0.3 MB of JSON and a tenth of that compressed; small responses fit into a packet
+ * anyway.
+ */
 const COMPRESSED_FROM = 1_024
 
 const compress = promisify<string, ZlibOptions, Buffer>(gzip)
@@ -95,10 +99,10 @@ function takesGzip({ headers }: FastifyRequest): boolean {
   return accepts(String(headers['accept-encoding'] ?? ''), 'gzip')
 }
 
-/** The page of the library has inline styles; it loads nothing from elsewhere. */
+/** The reference page of the library has inline styles; it loads nothing from other origins. */
 const DOCS_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 function isKnown(request: FastifyRequest): boolean {
-  return request.visitor.principal.kind !== 'nobody'
+  return request.visitor.principal.kind !== 'anonymous'
 }

@@ -1,6 +1,6 @@
 /**
- * The one table of refusals: the code that programs tell them apart by, its HTTP status, what it says, and what to do.
- * A refusal may say more of its case in place of the text here. The reference page is made from this table.
+ * Every error of the API: code, HTTP status, message and hint. A thrown error may replace message and hint with more
+ * specific ones. The reference page is generated from this table.
  */
 import { ProblemError, type ProblemOptions } from './route.ts'
 
@@ -19,7 +19,7 @@ export const ERRORS = {
     message: 'Too many topics, or an invalid topic name.',
     hint: 'Such as topics=summary,shard:s1',
   },
-  'change-open': { status: 409, message: 'A change of the codec list is already planned.', hint: 'Put it away first.' },
+  'change-open': { status: 409, message: 'A change of the codec list is already planned.', hint: 'Discard it first.' },
   'chunk-too-large': {
     status: 413,
     message: 'The chunk is too large.',
@@ -28,7 +28,7 @@ export const ERRORS = {
   'codec-list-differs': {
     status: 409,
     message: 'In a cluster the codec list of the registry applies.',
-    hint: 'Leave the file out; to change the list itself see the page of the codec list.',
+    hint: 'Omit the file. To change the list itself, see the codec list page.',
   },
   'cross-site': {
     status: 403,
@@ -37,13 +37,13 @@ export const ERRORS = {
   },
   csrf: {
     status: 403,
-    message: 'The change does not show that it comes from the console.',
-    hint: 'Reload the page; programs send x-csrf with the value of GET /api/v1/me, or use an API token.',
+    message: 'The x-csrf header is missing or wrong.',
+    hint: 'Reload the page. Programs send x-csrf with the value from GET /api/v1/me, or use an API token.',
   },
   'database-down': {
     status: 503,
-    message: 'The database does not answer.',
-    hint: 'Try again when it is back. /ready reports when.',
+    message: 'The database does not respond.',
+    hint: 'Try again later. /ready reports when the database is back.',
   },
   'disk-full': {
     status: 507,
@@ -54,16 +54,16 @@ export const ERRORS = {
   'folder-unreadable': {
     status: 503,
     message: 'The import folder cannot be read.',
-    hint: 'Make it, or let the user of the control plane read it.',
+    hint: 'Create it, or make it readable for the user of the control plane.',
   },
   forbidden: {
     status: 403,
     message: 'Your role does not allow this.',
-    hint: 'Ask an admin for the role, or for somebody to do it.',
+    hint: 'Ask an admin for the role.',
   },
   'foreign-host': {
     status: 421,
-    message: 'This control plane is not reached under that name.',
+    message: 'This control plane does not serve that host name.',
     hint: 'Use its own address, or add the name to allowed_hosts of its configuration.',
   },
   'headers-too-large': {
@@ -74,16 +74,16 @@ export const ERRORS = {
   'id-with-comma': {
     status: 400,
     message: 'Property ids with a comma cannot be looked up.',
-    hint: 'PROPEXIST and PROPROOMLIST answer for it.',
+    hint: 'Use PROPEXIST or PROPROOMLIST.',
   },
-  'import-over': { status: 409, message: 'The import has already ended.', hint: 'Nothing is left to cancel.' },
+  'import-over': { status: 409, message: 'The import has already ended.', hint: 'It can no longer be cancelled.' },
   incomplete: { status: 400, message: 'The request ended early.', hint: 'Send it again.' },
   internal: {
     status: 500,
     message: 'Internal error. The log of the control plane has the details.',
     hint: 'Report the request id to the operator of the control plane.',
   },
-  'invalid-codecs': { status: 400, message: 'Invalid codec list.', hint: 'A codec list has 1 to 24 names, each once.' },
+  'invalid-codecs': { status: 400, message: 'Invalid codec list.', hint: 'A codec list has 1 to 24 distinct names.' },
   'invalid-cursor': { status: 400, message: 'Invalid cursor.', hint: 'Start again without a cursor.' },
   'invalid-fields': {
     status: 400,
@@ -105,19 +105,19 @@ export const ERRORS = {
   'invalid-token': {
     status: 401,
     message: 'The API token is unknown, revoked or expired.',
-    hint: 'Make a new one under Settings, API tokens.',
+    hint: 'Create a new one under Settings, API tokens.',
   },
   'invalid-window': {
     status: 400,
     message: 'The first night is after the last, or a date is invalid.',
-    hint: 'Name the first and the last night to keep, YYYY-MM-DD, in this order.',
+    hint: 'Give the first and the last night to keep as YYYY-MM-DD, in this order.',
   },
   'item-not-found': { status: 404, message: 'This no longer needs attention.', hint: 'Load the overview again.' },
   'kind-not-available': { status: 400, message: 'Unknown type of operation.', hint: 'GET /docs lists the types.' },
   'last-admin': {
     status: 409,
     message: 'There must be an admin who may sign in.',
-    hint: 'Make somebody else an admin first.',
+    hint: 'Make another person an admin first.',
   },
   'link-not-good': {
     status: 401,
@@ -129,11 +129,11 @@ export const ERRORS = {
     message: 'The codec list in force has changed.',
     hint: 'Begin with the list that is in force now.',
   },
-  'name-taken': { status: 409, message: 'There is a person of that name.', hint: 'Choose another name.' },
+  'name-taken': { status: 409, message: 'A person with that name exists.', hint: 'Choose another name.' },
   'no-address': {
     status: 502,
     message: 'The wire protocol address of the node is unknown.',
-    hint: 'Look at /status of the node, or give its address in the configuration of the control plane.',
+    hint: 'Check /status of the node, or set its address in the configuration of the control plane.',
   },
   'no-change': {
     status: 400,
@@ -153,7 +153,7 @@ export const ERRORS = {
   'no-coverage': {
     status: 502,
     message: 'The node does not report what it holds.',
-    hint: 'It may be starting, or run an older version. Its page has more.',
+    hint: 'It may be starting, or run an older version. See its page.',
   },
   'no-errors': {
     status: 404,
@@ -176,7 +176,11 @@ export const ERRORS = {
     hint: 'Choose a node that answers to read its own data.',
   },
   'no-node': { status: 503, message: 'The shard has no node.', hint: 'Check that a node of the shard answers.' },
-  'no-offset': { status: 400, message: 'The offset is not a number of bytes.', hint: 'Send where the chunk begins.' },
+  'no-offset': {
+    status: 400,
+    message: 'The offset is not a number of bytes.',
+    hint: 'Send the position of the chunk in the file.',
+  },
   'no-password': {
     status: 409,
     message: 'You signed in with a token, which has no password.',
@@ -198,13 +202,13 @@ export const ERRORS = {
   'no-shard': { status: 503, message: 'No shard is known yet.', hint: 'Check that a node answers.' },
   'no-such-change': {
     status: 404,
-    message: 'There is no such plan, or it was put away.',
-    hint: 'Load the page of the codec list again.',
+    message: 'There is no such plan, or it was discarded.',
+    hint: 'Reload the codec list page.',
   },
   'no-such-file': {
     status: 404,
     message: 'There is no such CSV file in the import folder.',
-    hint: 'Ask for the list of its files; links that lead out of it are not followed.',
+    hint: 'Request the list of its files. Links that lead out of the folder are not followed.',
   },
   'no-such-import': { status: 404, message: 'There is no such import.', hint: 'GET /api/v1/imports lists them.' },
   'no-such-path': { status: 404, message: 'There is no such path.', hint: '/docs lists the paths.' },
@@ -212,7 +216,7 @@ export const ERRORS = {
   'no-such-snapshot': {
     status: 404,
     message: 'There is no such snapshot here.',
-    hint: 'The snapshots page lists them. Nodes do not give out their own.',
+    hint: 'The snapshots page lists them. Snapshots of nodes cannot be downloaded.',
   },
   'no-such-upload': {
     status: 404,
@@ -228,7 +232,7 @@ export const ERRORS = {
   'node-answer': { status: 502, message: 'The node answered with an error.', hint: 'See the log of the node.' },
   'node-named': {
     status: 409,
-    message: 'The node cannot be forgotten while something names it.',
+    message: 'The node cannot be forgotten while it is still listed.',
     hint: 'Remove it from the registry, the configuration or its shard first.',
   },
   'node-not-found': {
@@ -249,12 +253,12 @@ export const ERRORS = {
   'not-cancellable': {
     status: 409,
     message: 'The operation can no longer be cancelled.',
-    hint: 'What was sent to a node cannot be taken back. Wait for its end and plan the way back.',
+    hint: 'A request that was sent to a node cannot be revoked. Wait until it ends, then plan the reverse operation.',
   },
   'not-confirmed': {
     status: 400,
     message: 'The confirmation does not match.',
-    hint: 'Repeat in `confirm` what the plan or preview names.',
+    hint: 'Repeat the text of the plan or preview in `confirm`.',
   },
   'not-signed-in': {
     status: 401,
@@ -263,7 +267,7 @@ export const ERRORS = {
   },
   'not-this-answer': {
     status: 409,
-    message: 'The control plane has not given you this result since it started.',
+    message: 'The control plane did not return this result to you since it started.',
     hint: 'Run the request again and save the new result.',
   },
   'not-yours': { status: 403, message: 'This belongs to another person.', hint: 'Ask them, or an admin.' },
@@ -279,13 +283,13 @@ export const ERRORS = {
   },
   'other-file': {
     status: 422,
-    message: 'The uploaded bytes are not one file.',
-    hint: 'The file was changed, or another one of the same name was continued. Begin it again.',
+    message: 'The uploaded bytes do not match the file.',
+    hint: 'The file changed during the upload, or the upload continued with another file. Start it again.',
   },
   'person-disabled': {
     status: 409,
     message: 'The person may not sign in.',
-    hint: 'Let the person sign in again first.',
+    hint: 'Enable the person first.',
   },
   'plan-blocked': {
     status: 409,
@@ -300,18 +304,22 @@ export const ERRORS = {
   'plan-out-of-date': {
     status: 409,
     message: 'The cluster changed since this plan was made. Nothing was executed.',
-    hint: 'Review the new plan and start that one.',
+    hint: 'Review and start the new plan.',
   },
   'reason-required': {
     status: 400,
     message: 'The plan has a warning: a longer reason is required.',
     hint: 'State the reason, for the audit log.',
   },
-  'request-timeout': { status: 408, message: 'The request did not arrive in time.', hint: 'Send all of it at once.' },
+  'request-timeout': {
+    status: 408,
+    message: 'The request did not arrive in time.',
+    hint: 'Send the whole request without pauses.',
+  },
   'result-too-large': {
     status: 413,
     message: 'The result is too large to be saved.',
-    hint: 'Ask for less, by a lower limit or fewer dates, and save that; or export the table as CSV or JSON.',
+    hint: 'Request fewer rows with a lower limit or fewer dates, or export the table as CSV or JSON.',
   },
   'rows-unknown': {
     status: 409,
@@ -344,10 +352,10 @@ export const ERRORS = {
   'snapshot-in-use': { status: 409, message: 'The snapshot is in use.', hint: 'Install another one there first.' },
   'snapshot-lost': {
     status: 410,
-    message: 'The file of this snapshot is gone from the disk.',
+    message: 'The file of this snapshot is missing on the disk.',
     hint: 'Delete it here and build it again.',
   },
-  'too-long': { status: 400, message: 'The request is too long to be kept.', hint: 'Shorten its lists.' },
+  'too-long': { status: 400, message: 'The request is too long to be stored.', hint: 'Shorten its lists.' },
   'too-many': { status: 409, message: 'The maximum number is reached.', hint: 'Remove what is not needed.' },
   'too-many-imports': {
     status: 409,
@@ -357,7 +365,7 @@ export const ERRORS = {
   'too-many-links': {
     status: 409,
     message: 'You have shared too many long requests.',
-    hint: 'Save the query for everybody to see, and share its page.',
+    hint: 'Save the query as visible to everyone, and share its page.',
   },
   'too-many-pins': {
     status: 409,
@@ -367,21 +375,21 @@ export const ERRORS = {
   'too-many-requests': {
     status: 429,
     message: 'Too many requests.',
-    hint: 'Send fewer requests. The live channel reports changes by itself.',
+    hint: 'Send fewer requests. The live channel pushes changes.',
   },
   'too-many-results': {
     status: 409,
     message: 'You have too many saved results.',
-    hint: 'Remove one that is not needed any more.',
+    hint: 'Remove one that is no longer needed.',
   },
   'too-many-saved': {
     status: 409,
     message: 'You have too many saved queries.',
-    hint: 'Remove one that is not needed any more.',
+    hint: 'Remove one that is no longer needed.',
   },
   'too-many-segments': {
     status: 502,
-    message: 'The node lists segments without end.',
+    message: 'The node returned more segments than it can have.',
     hint: 'See the log of the node.',
   },
   'too-many-tries': { status: 429, message: 'Too many failed attempts.', hint: 'Try again later.' },
@@ -393,7 +401,7 @@ export const ERRORS = {
   'unknown-link': {
     status: 404,
     message: 'There is no request behind this link.',
-    hint: 'The link is cut off, or was not opened for a long time. Ask for it again.',
+    hint: 'The link is incomplete or has expired. Ask for a new one.',
   },
   'unknown-outcome': {
     status: 504,
@@ -424,40 +432,40 @@ export const ERRORS = {
   'upload-in-use': { status: 409, message: 'The upload belongs to an import.', hint: 'Cancel the import first.' },
   'upload-lost': {
     status: 410,
-    message: 'The uploaded bytes are gone from the disk.',
-    hint: 'Drop this upload and begin it again.',
+    message: 'The uploaded bytes are missing on the disk.',
+    hint: 'Drop this upload and start it again.',
   },
   'write-mode-off': {
     status: 400,
-    message: 'The command writes, and write mode is off.',
+    message: 'The command writes, but write mode is off.',
     hint: 'Switch write mode on, or send "write": true.',
   },
   'wrong-checksum': {
     status: 460,
-    message: 'The bytes that arrived have another checksum.',
+    message: 'The checksum of the received bytes differs.',
     hint: 'Send the chunk again.',
   },
   'wrong-kind': { status: 400, message: 'The files are swapped.', hint: 'Swap the two uploads.' },
   'wrong-offset': {
     status: 409,
-    message: 'The chunk does not begin where the upload ends.',
-    hint: 'Continue at the offset in this answer.',
+    message: 'The chunk does not start at the end of the upload.',
+    hint: 'Continue at the offset in this response.',
   },
   'wrong-password': {
     status: 403,
     message: 'The current password is wrong.',
-    hint: 'Type the password that you signed in with.',
+    hint: 'Enter the password you signed in with.',
   },
   'wrong-size': {
     status: 400,
     message: 'The file is empty or too large.',
-    hint: 'Import files that are neither empty nor larger than the limit.',
+    hint: 'Choose a file that is not empty and within the size limit.',
   },
 } as const satisfies { readonly [code: string]: ErrorRow }
 
 type ErrorCode = keyof typeof ERRORS
 
-/** A refusal by its code. `detail` and `hint` say more of this case than the table does. */
+/** An error by its code. `detail` and `hint` replace the texts of the table. */
 export function problem(
   code: ErrorCode,
   { detail, ...options }: ProblemOptions & { detail?: string } = {},

@@ -8,23 +8,23 @@ const PROXIED = { host: 'vacancy.example.com', 'x-forwarded-proto': 'https', 'x-
 let plane: TestControlPlane
 afterEach(async () => await plane.stop())
 
-/** As fetch, but with a Host header of one's own. */
+/** Like fetch, with a custom Host header. */
 function ask(method: string, path: string, headers: { [name: string]: string }, body?: object) {
   return new Promise<{ status: number; headers: { [name: string]: unknown }; text: string }>((resolve, reject) => {
-    const asked = request(`${plane.url}${path}`, { method, headers }, (answer) => {
+    const outgoing = request(`${plane.url}${path}`, { method, headers }, (answer) => {
       let text = ''
       answer.on('data', (chunk) => {
         text += chunk
       })
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text }))
     })
-    asked.on('error', reject)
-    if (body) asked.setHeader('content-type', 'application/json')
-    asked.end(body && JSON.stringify(body))
+    outgoing.on('error', reject)
+    if (body) outgoing.setHeader('content-type', 'application/json')
+    outgoing.end(body && JSON.stringify(body))
   })
 }
 
-test('behind a trusted proxy the cookie is for https alone, and the audit log names the caller', async () => {
+test('behind a trusted proxy the cookie is secure, and the audit log has the address of the caller', async () => {
   plane = await startTestControlPlane({
     config: { baseUrl: 'https://vacancy.example.com', trustProxy: ['127.0.0.0/8'] },
   })
@@ -48,7 +48,7 @@ test('behind a trusted proxy the cookie is for https alone, and the audit log na
   expect(JSON.parse(added.text).link).toMatch(/^https:\/\/vacancy\.example\.com\/sign-in#code=/)
 })
 
-test('what somebody else writes into these headers is not believed', async () => {
+test('forwarded headers of untrusted clients are ignored', async () => {
   plane = await startTestControlPlane()
   const code = await plane.people.signInCode('ada', 'admin')
 
@@ -67,14 +67,14 @@ test('what somebody else writes into these headers is not believed', async () =>
   expect(entries[0].address).toBe('127.0.0.1')
 })
 
-test('names that are allowed pass', async () => {
+test('allowed host names are accepted', async () => {
   plane = await startTestControlPlane({ config: { allowedHosts: ['console.internal'] } })
 
   expect((await ask('GET', '/health', { host: 'console.internal:8000' })).status).toBe(200)
   expect((await ask('GET', '/health', { host: 'other.internal' })).status).toBe(421)
 })
 
-test('who asks too often is told how long to wait, and others go on', async () => {
+test('a client over the rate limit gets retry-after, and other clients are served', async () => {
   plane = await startTestControlPlane({ config: { trustProxy: ['127.0.0.1'] } })
   const viewer = await plane.signIn('viewer')
   const from = (address: string) => ask('GET', '/health', { 'x-forwarded-for': address })
@@ -90,10 +90,10 @@ test('who asks too often is told how long to wait, and others go on', async () =
   expect((await viewer.call('GET', '/api/v1/me')).status).toBe(200)
 })
 
-test('long answers are compressed for who takes that, short ones and those of others are not', async () => {
+test('long responses are compressed for clients that accept it, short ones are not', async () => {
   plane = await startTestControlPlane()
   const { headers } = await plane.signIn('viewer')
-  const asked = async (path: string, encoding: string) => {
+  const fetchWith = async (path: string, encoding: string) => {
     const answer = await fetch(plane.url + path, { headers: { ...headers, 'accept-encoding': encoding } })
     return {
       encoding: answer.headers.get('content-encoding'),
@@ -102,20 +102,20 @@ test('long answers are compressed for who takes that, short ones and those of ot
     }
   }
 
-  const plain = await asked('/docs/json', 'identity')
-  const packed = await asked('/docs/json', 'br, gzip;q=0.8')
+  const plain = await fetchWith('/docs/json', 'identity')
+  const packed = await fetchWith('/docs/json', 'br, gzip;q=0.8')
 
   expect(plain.encoding).toBeNull()
   expect(packed).toMatchObject({ encoding: 'gzip', vary: 'accept-encoding' })
   expect(packed.body).toEqual(plain.body)
-  expect((await asked('/docs/json', 'gzip;q=0')).encoding).toBeNull()
-  expect((await asked('/health', 'gzip')).encoding).toBeNull()
+  expect((await fetchWith('/docs/json', 'gzip;q=0')).encoding).toBeNull()
+  expect((await fetchWith('/health', 'gzip')).encoding).toBeNull()
 })
 
-test('a fault of ours is told with its id and nothing of its inside, and logged with the same id', async () => {
+test('an internal error is reported with its request id and no details, and logged with the same id', async () => {
   plane = await startTestControlPlane()
   const admin = await plane.signIn('admin')
-  // A row that nothing writes: reading it is a fault.
+  // An invalid row that no code writes: reading it is an internal error.
   const broken = admin.me?.person.id as string
   await plane.spoil(broken)
 

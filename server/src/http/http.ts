@@ -1,4 +1,4 @@
-/** The HTTP server of the control plane: the instance, and the headers, hooks and limits that all of its paths share. */
+/** The HTTP server of the control plane: the instance, and the headers, hooks and limits shared by all paths. */
 import { randomUUID } from 'node:crypto'
 import { type AddressInfo, Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
@@ -17,7 +17,7 @@ import { cut, refuseBytes, sendProblem } from './problems.ts'
 
 const DAY_SECONDS = 86_400
 
-/** An instance with everything but paths. */
+/** An instance without paths. */
 export async function createHttp(options: HttpOptions): Promise<App> {
   const { tls } = options
   const limits = {
@@ -51,7 +51,7 @@ export async function createHttp(options: HttpOptions): Promise<App> {
       reply,
     ),
   )
-  // Forms of other sites can post these without asking first; nothing here takes them.
+  // Forms of other sites can post these content types without a preflight request; no path accepts them.
   app.removeContentTypeParser('text/plain')
   app.decorateRequest('visitor')
   await addSecurity(app, options)
@@ -59,14 +59,14 @@ export async function createHttp(options: HttpOptions): Promise<App> {
   return app
 }
 
-/** Headers of every answer, and the host it may be requested under. The paths of all plugins inherit its hooks. */
+/** Headers of every response, and the check of the Host header. The paths of all plugins inherit these hooks. */
 async function addSecurity(app: App, options: HttpOptions): Promise<void> {
-  // Loads what access.ts reads and writes cookies with; upgrades pass no hook of it.
+  // Parses and serializes cookies; its hooks do not run for upgrades.
   await app.register(cookies, { hook: false })
   await app.register(helmet, {
-    // Pages of the console bring their own, with a nonce.
+    // Pages of the console set their own, with a nonce.
     contentSecurityPolicy: false,
-    // It holds for all ports of the name: behind a proxy that ends TLS, that one decides.
+    // HSTS applies to all ports of the name, so behind a proxy that terminates TLS the proxy decides.
     hsts: options.tls !== undefined &&
       options.hstsDays > 0 && { maxAge: options.hstsDays * DAY_SECONDS, includeSubDomains: false },
     referrerPolicy: { policy: 'no-referrer' },
@@ -75,7 +75,7 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
     reply.header('server', `vacancy/${VERSION}`)
-    // Without a socket it is an internal request for a page, which was itself requested under an allowed host.
+    // Requests without a socket are internal, for a page whose own request passed this check.
     if (request.raw.socket instanceof Socket && !isOwnHost(request.raw, options))
       throw foreignHost(request.raw, options)
   })
@@ -85,7 +85,7 @@ async function addSecurity(app: App, options: HttpOptions): Promise<void> {
   })
 }
 
-/** Collects what /docs lists. */
+/** Collects the routes for /docs. */
 async function addReference(app: App): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -102,13 +102,13 @@ async function addReference(app: App): Promise<void> {
   })
 }
 
-/** Connections to come use this certificate. @throws when it cannot be used, and the one before stays */
+/** New connections use this certificate. @throws when it is invalid; the previous one stays in use */
 export function setTls(app: App, tls: TlsMaterial): void {
   assert(app.server instanceof TlsServer, 'a listener without TLS has no certificate to change')
   app.server.setSecureContext(secureContextOf(tls))
 }
 
-/** The address that a listening server can be reached at from this machine. */
+/** The address of a listening server as seen from this machine. */
 export function listeningUrl(app: App): string {
   const { address, port, family } = app.server.address() as AddressInfo
   const host =

@@ -1,4 +1,4 @@
-/** What the HTTP side of the control plane works with, and its limits. */
+/** Dependencies and limits of the HTTP server of the control plane. */
 import type { FailureLimiter, TlsMaterial } from '@vacancy/shared/node'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -6,17 +6,17 @@ import type { Access, Visitor } from '../access/access.ts'
 import type { WriteAudit } from '../access/audit.ts'
 
 export const HTTP_LIMITS = {
-  /** Requests a minute of somebody who showed who they are, and of an address that did not. */
+  /** Requests per minute of an authenticated principal, and of an address without credentials. */
   requestsKnown: 6_000,
   requestsUnknown: 600,
   headerBytesMax: 16_384,
-  /** From the first byte of a request to the end of its headers, and to its own end. */
+  /** Time from the first byte of a request to the end of its headers, and to its end. */
   headersMs: 10_000,
   requestMs: 300_000,
   checkMs: 2_000,
   farewellMs: 1_000,
   connectionsMax: 5_000,
-  /** Of an address, in a minute. */
+  /** Per address and minute. */
   upgradesRefusedMax: 300,
 } as const
 
@@ -24,15 +24,15 @@ export type HttpOptions = {
   readonly log: Logger
   readonly access: Access
   readonly audit: WriteAudit
-  /** Undefined: plain HTTP, TLS ends at a reverse proxy or nowhere. */
+  /** Undefined: plain HTTP; a reverse proxy may terminate TLS. */
   readonly tls: TlsMaterial | undefined
-  /** How long browsers are told to come by https alone; 0: they are not told. */
+  /** The max-age of HSTS in days; 0: no header. */
   readonly hstsDays: number
   readonly trustProxy: readonly string[]
   readonly allowedHosts: () => readonly string[]
-  /** Origin of the address under which browsers come, '' when nobody said. */
+  /** Origin of the configured base address; '' without one. */
   readonly baseUrl: () => string
-  /** Of live channels that were refused, by address: requests are counted elsewhere. */
+  /** Refused live channels, by address. Requests are counted elsewhere. */
   readonly upgradeFailures: FailureLimiter
   readonly onAnswer: (route: string, status: number, seconds: number) => void
   readonly onRefusal: (reason: Refusal) => void

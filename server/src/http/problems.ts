@@ -1,4 +1,4 @@
-/** Errors as `application/problem+json`: the one place where an error becomes an answer. */
+/** Errors as `application/problem+json`: the only place that turns errors into responses. */
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -21,10 +21,10 @@ const NO_HTTP = problem('no-http')
 
 const UNREADABLE: { readonly [code: string]: ProblemError } = {
   ERR_HTTP_REQUEST_TIMEOUT: problem('request-timeout', {
-    hint: `Send its headers within ${HTTP_LIMITS.headersMs / 1000} s and all of it within ${HTTP_LIMITS.requestMs / 1000} s.`,
+    hint: `Send the headers within ${HTTP_LIMITS.headersMs / 1000} s and the whole request within ${HTTP_LIMITS.requestMs / 1000} s.`,
   }),
   HPE_HEADER_OVERFLOW: problem('headers-too-large', {
-    hint: `Send at most ${HTTP_LIMITS.headerBytesMax} bytes of headers; delete the cookies of this address.`,
+    hint: `Send at most ${HTTP_LIMITS.headerBytesMax} bytes of headers. Delete the cookies of this address.`,
   }),
 }
 
@@ -43,17 +43,17 @@ export function endWith(socket: Duplex, { status, code, message, hint, more }: P
     body,
   ]
   socket.end(lines.join('\r\n'))
-  // Cut at once, what was sent last could be lost on the way; never cut, who does not close would keep it open.
+  // Destroying it immediately could lose the last bytes; never destroying it would let a client keep it open.
   setTimeout(() => socket.destroy(), HTTP_LIMITS.farewellMs).unref()
 }
 
-/** The one place where an error becomes an answer. */
+/** Sends an error as the response. */
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const problem = isGone(error, request) ? GONE : problemOf(error)
   const { status } = problem
   if (status >= 500)
     request.log.error({ err: error, requestId: request.id, path: request.routeOptions?.url }, 'a request failed')
-  // What is refused before it has a path passes no hook.
+  // Requests refused before routing run no hooks.
   reply.header('x-request-id', request.id)
   if (status === 401) reply.header('www-authenticate', 'Bearer')
   const wait = problem.more['retryAfterSeconds']
@@ -68,7 +68,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     hint: problem.hint,
     ...(problem.field !== undefined && { field: problem.field }),
     requestId: request.id,
-    // Tools of the cluster management interface look for this.
+    // Tools of the cluster management API read this field.
     ...(!request.url.startsWith('/api/') && { error: word ?? problem.message }),
   }
   return reply
@@ -78,7 +78,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     .send(body)
 }
 
-/** The caller went away in the middle of what it sent: no fault of ours, and nobody hears the answer. */
+/** The caller disconnected while sending: not a server error, and no response can be delivered. */
 function isGone(error: unknown, { raw }: FastifyRequest): boolean {
   return raw.destroyed && !raw.complete && (error as NodeJS.ErrnoException | undefined)?.code === 'ECONNRESET'
 }
@@ -110,18 +110,18 @@ function problemOf(error: unknown): ProblemError {
         .replaceAll('_', '-'),
       cut(message, 500),
       {
-        hint: HINTS[statusCode] ?? 'What each path takes is listed at /docs.',
+        hint: HINTS[statusCode] ?? 'See /docs for the parameters of each path.',
       },
     )
   return problem('internal', { cause: error })
 }
 
 const HINTS: { readonly [status: number]: string } = {
-  413: 'Send less at once.',
+  413: 'Send a smaller body.',
   415: 'Send JSON, as content-type: application/json.',
 }
 
-/** What came from outside, short enough to be told. */
+/** External input, shortened for messages. */
 export function cut(text: string | undefined, most = 120): string {
   const clean = (text ?? 'nothing').replaceAll(/\p{Cc}/gu, ' ')
   return clean.length > most ? `${clean.slice(0, most)}…` : clean

@@ -1,4 +1,4 @@
-/** What every route has: who asks, what a handler is given, and how it refuses. */
+/** Types of every route: the principal, the input of a handler, and its errors. */
 import type { Readable } from 'node:stream'
 import type {
   ControlRoute,
@@ -10,46 +10,46 @@ import type {
   TokenRole,
 } from '@vacancy/shared/contract'
 
-/** Who asks. `id` and `name` are '' for nobody. */
+/** The authenticated requester. `id` and `name` are '' for an anonymous one. */
 export type Principal = {
-  readonly kind: 'person' | 'token' | 'nobody'
+  readonly kind: 'person' | 'token' | 'anonymous'
   readonly id: string
   readonly name: string
   readonly role: PersonRole | TokenRole | undefined
 }
 
-/** Of a signed-in person, or of somebody who signed in with an API token. */
+/** Of a signed-in person, or of an API token that signed in to the console. */
 export type Session = {
-  /** SHA-256 of what the cookie holds. */
+  /** SHA-256 of the cookie's value. */
   readonly key: string
-  /** Whose it is: a person, or the token that it was begun with. */
+  /** The person, or the token that began the session. */
   readonly owner: { readonly kind: 'person' | 'token'; readonly id: string }
-  /** What every change of this session must show in `x-csrf`. */
+  /** The value that every change in this session must send in `x-csrf`. */
   readonly csrf: string
   readonly signedInBy: Me['signedInBy']
   readonly lastSeenAt: number
-  /** When it ends whatever is done, with its token; null otherwise. */
+  /** The end of its token, regardless of use; null otherwise. */
   readonly expiresAt: number | null
 }
 
-/** What a handler is given: checked parameters, query and body, and who asks from where. */
+/** The input of a handler: validated parameters, query and body, with the principal and its address. */
 export type RouteRequest<N extends ControlRouteName> = HandlerInput<N> & {
   readonly principal: Principal
   /** Of a signed-in person. */
   readonly session: Session | undefined
-  /** Whether the caller came by https, here or at the reverse proxy. */
+  /** Whether the caller used https, here or at the reverse proxy. */
   readonly isSecure: boolean
-  /** `http://host:port` as the caller wrote it: for links that are given back. */
+  /** `http://host:port` as the caller sent it, for links in responses. */
   readonly origin: string
-  /** Of the caller, behind a trusted proxy the one it tells. */
+  /** Of the caller; behind a trusted proxy, the address that the proxy reports. */
   readonly address: string
   readonly requestId: string
-  /** Aborted when the caller goes away. */
+  /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal
   readonly headers: { readonly [name: string]: string | string[] | undefined }
-  /** The body of a route that takes bytes. */
+  /** The body of a route that accepts raw bytes. */
   readonly stream: Readable | undefined
-  /** Headers of the answer, lower-case names. */
+  /** Headers of the response, with lower-case names. */
   readonly reply: { header(name: string, value: string): void; status(code: number): void }
 }
 
@@ -60,14 +60,11 @@ export type Handler<N extends ControlRouteName> = (
 /** The handlers of a table of routes. */
 export type Handlers<R> = { readonly [N in keyof R & ControlRouteName]: Handler<N> }
 
-/**
- * A part of the control plane: whole tables of routes with their handlers, and what it does in the background. Its
- * routes exist when it does.
- */
+/** A module of the control plane: a table of routes with their handlers, and its background work. */
 export type ControlModule = {
   readonly name: string
   readonly routes: { readonly [name: string]: ControlRoute }
-  /** Made by `moduleOf`, which checks them against the routes. */
+  /** Created by `moduleOf`, which checks them against the routes. */
   readonly handlers: { readonly [name: string]: Handler<never> }
   start?(): Promise<void>
   stop?(): Promise<void>
@@ -89,14 +86,14 @@ export type ProblemOptions = {
   readonly cause?: unknown
 }
 
-/** Refuses a request: becomes `application/problem+json`. `hint` says what to do; `more` adds fields for programs. */
+/** An error for the caller, sent as `application/problem+json`. `hint` is the action to take; `more` adds fields for programs. */
 export class ProblemError extends Error {
   readonly status: number
   readonly code: string
   readonly hint: string
   readonly field: string | undefined
   readonly more: { readonly [name: string]: unknown }
-  /** The refusal is in the audit log, with what its handler knows of it. */
+  /** The handler has already written the refusal to the audit log. */
   isAudited = false
 
   constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {

@@ -7,7 +7,7 @@ import type { App, HttpOptions } from './options.ts'
 import { cut } from './problems.ts'
 import { ProblemError } from './route.ts'
 
-/** Of answers that are no JSON, unless the handler says another. */
+/** Of responses that are not JSON, unless the handler sets another. */
 const CONTENT_TYPES = { text: 'text/plain; charset=utf-8', bytes: 'application/octet-stream' } as const
 
 export type AnyHandler = (request: unknown) => unknown
@@ -26,14 +26,14 @@ export async function registerRoute(
     schema: schemaOf(path, row),
     bodyLimit: row.bodyBytesMax ?? CONTROL_BODY_BYTES_MAX,
     config: { route: name, isOpen: row.access === 'open' },
-    // After who asks and how often, and before a byte of the body is read.
+    // After the limits of the principal, and before any byte of the body is read.
     preParsing: async (request: FastifyRequest) => admit(request, name, row.access, options),
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const answer = await answerOf(handler, request, reply, { name, row }, options)
-      // A handler may have said another status.
+      // A handler may have set another status.
       if (reply.statusCode === 200) reply.code(row.status)
       if (answer === undefined) return reply.send()
-      // The contract has a schema for the usual status; errors pass elsewhere (sendProblem).
+      // The contract has a schema for the success status; errors are sent by sendProblem.
       if (row.gives === undefined && reply.statusCode !== row.status)
         reply.type('application/json; charset=utf-8').serializer((value: unknown) => JSON.stringify(value))
       const type = row.gives === undefined ? undefined : CONTENT_TYPES[row.gives]
@@ -52,7 +52,7 @@ export async function registerRoute(
   })
 }
 
-/** Refusals of a change that others may have made meanwhile, or that this caller may not make. */
+/** Errors of a change that conflicts with another one, or that this caller may not make. */
 const AUDITED_STATUS: readonly number[] = [403, 409]
 
 async function answerOf(
@@ -106,7 +106,7 @@ function requestOf(request: FastifyRequest, reply: FastifyReply, row: ControlRou
     params: request.params,
     query: request.query,
     body: isStream ? undefined : request.body,
-    // Without a body there is no parser either, and nothing to read.
+    // Without a body there is no parser.
     stream: isStream ? (request.body instanceof Readable ? request.body : Readable.from([])) : undefined,
     principal: request.visitor.principal,
     session: request.visitor.session,

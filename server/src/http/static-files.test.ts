@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-test('a file comes in the best form that the browser takes, and once only from the disk', async () => {
+test('a file is sent in the best accepted encoding and read from disk once', async () => {
   const files = createStaticFiles(join(folder, 'static'))
   const text = 'text/javascript; charset=utf-8'
 
@@ -35,14 +35,14 @@ test('a file comes in the best form that the browser takes, and once only from t
   expect(await files('chunks/a.js', 'gzip')).toBe(zipped)
 })
 
-test('nothing else is opened', () => {
+test('other paths are not opened', () => {
   const files = createStaticFiles(join(folder, 'static'))
 
   for (const path of ['../secret.js', 'chunks/../../secret.js', 'chunks/none.js', 'chunks', '', 'chunks/media.bin'])
     expect(files(path, 'br')).toBeUndefined()
 })
 
-test('a file that cannot be read fails, and is read again when it is asked for again', async () => {
+test('an unreadable file fails, and the next request reads it again', async () => {
   const files = createStaticFiles(join(folder, 'static'))
   rmSync(join(folder, 'static/chunks/a.css'))
 
@@ -61,4 +61,4 @@ test.each([
   ['xgzip', false],
   ['*', false],
   ['', false],
-])('%j takes gzip: %s', (header, takes) => expect(accepts(header, 'gzip')).toBe(takes))
+])('%j allows gzip: %s', (header, takes) => expect(accepts(header, 'gzip')).toBe(takes))

@@ -1,6 +1,6 @@
 /**
- * Files of the console's build. Their names are made of their content: browsers keep them for good, and each is compressed
- * once, when it is first asked for, where Next would do it again for every browser.
+ * Files of the console's build. Their names contain a hash of their content, so browsers cache them permanently. Each
+ * is compressed once, on its first request; Next would compress it for every request.
  */
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 
 export type StaticFile = {
   readonly type: string
-  /** Undefined: as it is. */
+  /** Undefined: not compressed. */
   readonly encoding: 'br' | 'gzip' | undefined
   readonly body: Buffer
 }
@@ -26,11 +26,11 @@ const PACKED = {
   gzip: (body: Buffer) => toGzip(body, { level: 9 }),
 } as const
 
-/** Gives a file by its path below the folder, as a browser wants it; undefined for what is not there or of another kind. */
+/** Returns a file by its path below the folder, in an encoding that the browser accepts; undefined for missing files and other types. */
 export function createStaticFiles(
   folder: string,
 ): (path: string, acceptEncoding: string) => Promise<StaticFile> | undefined {
-  // Only what was there at the start is ever opened, whatever a path says.
+  // Only files listed at the start are ever opened, whatever the path is.
   const types = new Map(
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .map((path) => [path.split(sep).join('/'), TYPES[extname(path)]] as const)
@@ -52,13 +52,13 @@ export function createStaticFiles(
     if (known !== undefined) return known
     const reading = read(path, type, encoding)
     kept.set(key, reading)
-    // A disk that fails may be well again.
+    // A read error may be temporary.
     reading.catch(() => kept.delete(key))
     return reading
   }
 }
 
-/** Whether an `accept-encoding` takes it: `q=0` is a no. */
+/** Whether an `accept-encoding` header allows it; `q=0` does not. */
 export function accepts(acceptEncoding: string, encoding: string): boolean {
   return acceptEncoding.split(',').some((one) => {
     const [name, ...parameters] = one.split(';').map((part) => part.trim())

@@ -15,7 +15,7 @@ const [cert, key] = [join(folder, 'console.pem'), join(folder, 'console.key')]
 let ca: string
 let plane: TestControlPlane
 
-/** A certificate of its own for the names of this machine, made as operators make them. */
+/** A self-signed certificate for the names of this machine, created as operators create them. */
 async function makeCertificate(out: string): Promise<void> {
   const args = ['--ca', folder, '--node-id', 'console', '--host', 'localhost,127.0.0.1', '--out', out, '--force']
   const { code, output } = await runVacancy(['certs', 'node', ...args])
@@ -35,16 +35,16 @@ type Answer = { readonly status: number | undefined; readonly headers: IncomingH
 
 function ask(method: string, path: string, headers: { [name: string]: string } = {}, body?: object): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const asked = request(`${plane.url}${path}`, { method, headers, ca, agent: false }, (answer) => {
+    const outgoing = request(`${plane.url}${path}`, { method, headers, ca, agent: false }, (answer) => {
       let text = ''
       answer.on('data', (chunk) => {
         text += chunk
       })
       answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, text }))
     })
-    asked.on('error', reject)
-    if (body) asked.setHeader('content-type', 'application/json')
-    asked.end(body && JSON.stringify(body))
+    outgoing.on('error', reject)
+    if (body) outgoing.setHeader('content-type', 'application/json')
+    outgoing.end(body && JSON.stringify(body))
   })
 }
 
@@ -58,7 +58,7 @@ function fingerprint(): Promise<string> {
   })
 }
 
-test('with a certificate everything goes by https: pages, secure cookies, the live channel', async () => {
+test('with a certificate everything uses https: pages, secure cookies, the live channel', async () => {
   plane = await startTestControlPlane({ config: { tlsCert: cert, tlsKey: key } })
   const code = await plane.people.signInCode('ada', 'admin')
 
@@ -83,7 +83,7 @@ test('with a certificate everything goes by https: pages, secure cookies, the li
   expect(hello).toBe('hello')
 })
 
-test('who comes without TLS, or does not believe the certificate, is told nothing', async () => {
+test('a client without TLS, or that does not trust the certificate, gets no data', async () => {
   plane = await startTestControlPlane({ config: { tlsCert: cert, tlsKey: key } })
 
   const plain = await sendBytes(plane.url, 'GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n').catch(
@@ -94,7 +94,7 @@ test('who comes without TLS, or does not believe the certificate, is told nothin
   await expect(fetch(`${plane.url}/health`)).rejects.toThrow('fetch failed')
 })
 
-test('a new certificate holds for connections to come; files that do not fit leave the one before in force', async () => {
+test('a new certificate applies to new connections; mismatched files keep the previous one', async () => {
   const [own, ownKey] = [join(folder, 'own.pem'), join(folder, 'own.key')]
   copyFileSync(cert, own)
   copyFileSync(key, ownKey)
@@ -116,7 +116,7 @@ test('a new certificate holds for connections to come; files that do not fit lea
   expect(metrics.text).toMatch(/^tls_cert_not_after_seconds\{listener="http"\} 1\.?\d+/m)
 })
 
-test('hsts_days: 0 tells browsers nothing', async () => {
+test('hsts_days: 0 sends no HSTS header', async () => {
   plane = await startTestControlPlane({ config: { tlsCert: cert, tlsKey: key, hstsDays: 0 } })
 
   expect((await ask('GET', '/health')).headers['strict-transport-security']).toBeUndefined()

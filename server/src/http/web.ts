@@ -1,4 +1,4 @@
-/** The console on the same listener: every path that is none of the API goes to Next, which sets the pages' headers. */
+/** The console on the same listener: every path outside the API goes to Next, which sets the headers of pages. */
 import { randomUUID } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -17,7 +17,7 @@ import { createStaticFiles, type StaticFile } from './static-files.ts'
 
 const WEB = resolve(import.meta.dirname, '../../../web')
 
-/** What is used of Next: it is the console's dependency, not ours, so that there is one of it. */
+/** The used part of Next. It is a dependency of the console, not of this workspace, so that there is one copy. */
 type Next = (options: { dev: boolean; dir: string; httpServer: EventEmitter }) => {
   prepare(): Promise<void>
   getRequestHandler(): (request: IncomingMessage, response: unknown) => Promise<void>
@@ -30,21 +30,20 @@ const STATIC = '/_next/static/'
 const API_PATHS = /^\/(?:api|cluster)(?:\/|$)/
 
 /**
- * Mounts the console: as it was built, or, without a build, as a development server that compiles each page when it is
- * first asked for.
+ * Mounts the console: its build, or, without one, a development server that compiles each page on its first request.
  *
- * @throws VacancyError failure when it must have been built and is not
+ * @throws VacancyError failure when a build is required and missing
  */
 export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
-  // `npm run dev` wants each page compiled when it is requested, also beside a build.
+  // `npm run dev` compiles each page on request, even if there is a build.
   const isBuilt = process.env['VACANCY_CONSOLE'] !== 'development' && existsSync(join(WEB, '.next/BUILD_ID'))
   if (isProduction && !isBuilt)
     throw new VacancyError('failure', {
       reason: `the console is not built: run \`npm run build --workspace web\`, or start with --web=false for the API alone`,
     })
   const createNext = createRequire(join(WEB, 'package.json'))('next') as Next
-  // Next closes every WebSocket of the server it is given that it does not know. It gets those of its own paths only,
-  // from what it takes for the server.
+  // Next closes every unknown WebSocket of the server it is given. It gets a stand-in that passes on only those of its
+  // paths.
   const upgrades = new EventEmitter()
   const web = createNext({ dev: !isBuilt, dir: WEB, httpServer: upgrades })
   await web.prepare()
@@ -53,7 +52,7 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
   const plane = randomUUID()
   askable().set(plane, (path, cookie) => ask(app, path, cookie))
   await app.register(async (pages: App) => {
-    // The body is left to Next.
+    // Next reads the body.
     pages.removeAllContentTypeParsers()
     pages.addContentTypeParser('*', (_request, _payload, done) => done(null))
     pages.all('/*', { schema: { hide: true } }, async (request, reply) => {
@@ -64,7 +63,7 @@ export async function mountWeb(app: App, isProduction: boolean): Promise<Web> {
       }
       for (const [name, value] of Object.entries(reply.getHeaders()))
         if (value !== undefined) reply.raw.setHeader(name, value)
-      // Whatever came under this name is overwritten.
+      // Overwrites a header of the client.
       request.raw.headers[PLANE_HEADER] = plane
       reply.hijack()
       await handle(request.raw, reply.raw)
@@ -86,21 +85,21 @@ function sendFile(reply: FastifyReply, { type, encoding, body }: StaticFile): Fa
   return reply.type(type).send(body)
 }
 
-/** What a page shows first is asked on the server (web/src/lib/first-data.ts): the text of an answer, if it is one. */
+/** Loads the first data of a page on the server (web/src/lib/first-data.ts): the body of the response if it succeeded. */
 type Ask = (path: string, cookie: string) => Promise<string | undefined>
 
-/** Names the control plane that a page belongs to. */
+/** Identifies the control plane that a page belongs to. */
 const PLANE_HEADER = 'x-control-plane'
 const ASKABLE = Symbol.for('vacancy.control-planes')
 
-/** Next bundles the console's code apart from ours: they share the process, and in it this map. */
+/** Next bundles the console's code separately. Both share the process and therefore this map. */
 function askable(): Map<string, Ask> {
   const shared = globalThis as { [ASKABLE]?: Map<string, Ask> }
   shared[ASKABLE] ??= new Map()
   return shared[ASKABLE]
 }
 
-/** Through all doors of the API but without a connection: whatever the listener speaks, and under whatever name. */
+/** Passes all checks of the API without a connection, independent of TLS and host name. */
 async function ask(app: App, path: string, cookie: string): Promise<string | undefined> {
   const { statusCode, payload } = await app.inject({ method: 'GET', url: path, headers: { cookie } })
   return statusCode === 200 ? payload : undefined
@@ -112,10 +111,10 @@ export type Web = {
   close(): Promise<void>
 }
 
-/** Takes an upgrade to a WebSocket, or refuses it by writing an answer. */
+/** Accepts an upgrade to a WebSocket, or refuses it by writing a response. */
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>
 
-/** The one place that hands out upgrades, by path; those of Next's own go to it when it is there. */
+/** Dispatches all upgrades by path; other ones go to Next when the console is mounted. */
 export function dispatchUpgrades(
   app: App,
   upgrades: ReadonlyMap<string, Upgrade>,
@@ -125,7 +124,7 @@ export function dispatchUpgrades(
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     const pathname = URL.parse(request.url ?? '', 'http://local')?.pathname ?? ''
     if (web !== undefined && pathname.startsWith('/_next/')) return web.upgrade(request, socket, head)
-    // A caller that goes away while it is looked up who it is must not end the program.
+    // A caller that disconnects during identification must not end the process.
     socket.on('error', () => socket.destroy())
     const upgrade = upgrades.get(pathname)
     if (upgrade === undefined) return endWith(socket, NO_SOCKET)

@@ -1,6 +1,6 @@
 /**
- * The work on one import: its two uploads are read, built into a snapshot by a process of its own, read back and counted.
- * What it comes to is written into the item; ending it is the caller's.
+ * Builds one import: reads its two uploads, builds a snapshot in a separate process, reads that back and counts it.
+ * Results are stored in the item; the caller ends the import.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
@@ -28,11 +28,11 @@ import { keptOf, type RejectedLines } from './rejected.ts'
 import { addSnapshot } from './snapshot-store.ts'
 import { storeDigest, uploadPath } from './uploads.ts'
 
-/** The codec list is asked for this long before an import gives up. */
+/** How long an import tries to get the codec list. */
 const CODECS_MS = 60_000
 const CODECS_AGAIN_MS = 1_000
 
-/** Where each phase ends, of the whole. */
+/** Start and end of each phase in percent of the total. */
 const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> = {
   settings: [0, 10],
   properties: [10, 15],
@@ -44,18 +44,18 @@ const SHARES: Readonly<Record<BuildPhase, readonly [from: number, to: number]>> 
 
 export type BuildEnd = { readonly state: 'built' | 'failed'; readonly message: string; readonly hint: string }
 
-/** @throws FileFault for a file that cannot be read at all; an error of the system; the reason of the signal */
+/** @throws FileFault for an unreadable file; system errors; the reason of the signal */
 export async function buildImport(imports: Imports, item: Item, signal: AbortSignal): Promise<BuildEnd> {
   const folder = buildFolder(imports, item.row.id)
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
   const attempts = item.row.attempts + 1
-  addLogLine(imports, item, attempts === 1 ? 'begun' : `begun again, attempt ${attempts}`)
+  addLogLine(imports, item, attempts === 1 ? 'started' : `restarted, attempt ${attempts}`)
   item.rates = []
   item.progress = null
   const begun = { state: 'checking', attempts, started_at: imports.clock.wallMs() }
   await saveImport(imports, item, begun, {
-    message: 'Both files are being read.',
+    message: 'Reading both files.',
     hint: '',
     errors: null,
     counters: null,
@@ -65,11 +65,11 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
   await writeFile(join(folder, 'codecs.yml'), codecFile(list.names))
   const readings = await readBoth(imports, item, folder, signal)
 
-  await saveImport(imports, item, { state: 'building' }, { message: 'The snapshot is being built.' })
+  await saveImport(imports, item, { state: 'building' }, { message: 'Building the snapshot.' })
   const done = await buildWith(imports, item, folder, signal)
   if ('state' in done) return done
 
-  await saveImport(imports, item, { state: 'verifying' }, { message: 'The snapshot is read back and counted.' })
+  await saveImport(imports, item, { state: 'verifying' }, { message: 'Verifying the snapshot.' })
   addLogLine(imports, item, 'reading the snapshot back')
   showProgress(imports, item, { phase: 'verify', done: 0, total: 1 })
   const document = await inspectSnapshot(done.path, signal)
@@ -101,11 +101,11 @@ export async function buildImport(imports: Imports, item: Item, signal: AbortSig
   return { state: 'built', message: counters.agree ? built : `${built} ${differ}`, hint }
 }
 
-/** A control plane that has just started knows no node yet, and a node may be starting as well. */
+/** A control plane that just started knows no node yet, and a node may be starting as well. */
 async function codecsFor(imports: Imports, item: Item, signal: AbortSignal): Promise<Codecs> {
   if (item.row.codecs !== null) {
     const { names, orderedHash } = createCodecList(JSON.parse(item.row.codecs) as string[])
-    return { names: [...names], hash: orderedHash, source: 'the file that came with it' }
+    return { names: [...names], hash: orderedHash, source: 'the given codec file' }
   }
   const until = imports.clock.monotonicMs() + CODECS_MS
   for (;;) {
@@ -146,8 +146,8 @@ async function readBoth(
   const read = readings as Record<FileKind, Reading>
   if (read.properties.kind === 'packages' && read.packages.kind === 'properties') {
     throw new FileFault(
-      `${files.properties.name} has the columns of packages, ${files.packages.name} those of properties.`,
-      'Upload them the other way round.',
+      `${files.properties.name} has the columns of packages, and ${files.packages.name} those of properties.`,
+      'Swap the two files.',
     )
   }
   for (const kind of FILE_KINDS) {
@@ -155,7 +155,7 @@ async function readBoth(
     const [found, wanted] = [read[kind].columns, IMPORT_COLUMNS[kind].length]
     throw new FileFault(
       `The first row of ${files[kind].name} has ${found} ${found === 1 ? 'column' : 'columns'}; ${kind}.csv has ${wanted}.`,
-      'Check the file: cells are separated by commas, one record a line.',
+      'Check the file: one record per line, with cells separated by commas.',
     )
   }
   const noted = (kind: FileKind): FileNote => {
@@ -172,10 +172,10 @@ async function linesToLeaveOut(imports: Imports, { row }: Item): Promise<Rejecte
   if (row.without_rows_of === null) return undefined
   const file = join(buildFolder(imports, row.without_rows_of), 'errors.jsonl')
   if (existsSync(file)) return (await keptOf(file)).lines
-  throw new FileFault('Which rows were rejected is not known any more.', 'Mend the files and import them again.')
+  throw new FileFault('The list of rejected rows is no longer stored.', 'Fix the files and import them again.')
 }
 
-/** @returns what was built, or how it failed for what is in the files */
+/** @returns the result, or the failure that the content of the files caused */
 async function buildWith(
   imports: Imports,
   item: Item,
@@ -220,10 +220,10 @@ async function buildWith(
   for (const line of stderr.trim().split('\n').slice(-20)) addLogLine(imports, item, line)
   if (stderr.includes('ENOSPC')) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
   const [last = `build-snapshot ended with ${code}`] = stderr.trim().split('\n').slice(-1)
-  throw new FileFault(last.replace(/^vacancy build-snapshot: /, ''), 'The log of this import says what it was doing.')
+  throw new FileFault(last.replace(/^vacancy build-snapshot: /, ''), 'See the log of this import.')
 }
 
-/** The errors of the files, kept for downloads and for a repetition without the rejected rows. */
+/** Row errors of the files, stored for downloads and for a repetition without the rejected rows. */
 async function recordErrors(
   imports: Imports,
   item: Item,
@@ -247,8 +247,8 @@ async function recordErrors(
     )
   const hint =
     countByKind['feature'] !== undefined
-      ? 'Rate features are missing in the codec list: mend the file, or change the list first.'
-      : 'Download the rejected rows, mend the file and upload it again; the other one can stay.'
+      ? 'Rate features are missing in the codec list. Fix the file, or change the list first.'
+      : 'Download the rejected rows, fix the file and upload it again. The other file can stay.'
   const message = `${grouped(count)} ${count === 1 ? 'error' : 'errors'} in the files; nothing was built.`
   return { state: 'failed', message, hint }
 }
@@ -267,7 +267,7 @@ function showProgress(
   const before = item.progress?.percent ?? 0
   const [from, to] = phase === 'errors' ? [before, before] : SHARES[phase]
   const share = total === 0 ? 1 : Math.min(1, done / total)
-  // 100 only when everything is verified; and what was shown once is never taken back.
+  // 100 only when everything is verified, and never decreasing.
   const percent = Math.max(
     before,
     Math.min(phase === 'verify' && done >= total ? 100 : 99.9, from + (to - from) * share),
@@ -293,7 +293,7 @@ function optionsOf({ row }: Item): { readonly shard: string; readonly from: stri
   return { shard: row.shard, from: row.window_from, to: row.window_to }
 }
 
-/** Why the rejected rows cannot be left out; '' when they can. */
+/** Why the rejected rows cannot be omitted; '' when they can. */
 function whyNotAgain(found: {
   readonly count: number
   readonly kept: number
@@ -302,13 +302,13 @@ function whyNotAgain(found: {
 }): string {
   const { count, kept, countByKind, rows } = found
   if (countByKind['feature'] !== undefined)
-    return 'Rate features are missing in the codec list: no row is left out for that.'
+    return 'Rate features are missing in the codec list. Rows are not omitted for this error.'
   if (count > kept)
-    return `Only ${grouped(kept)} of ${grouped(count)} errors are kept, so not all rejected rows are known.`
-  return rows === undefined ? 'A file is wrong as a whole.' : ''
+    return `Only ${grouped(kept)} of ${grouped(count)} errors are stored, so not all rejected rows are known.`
+  return rows === undefined ? 'A file has an error that is not in a single row.' : ''
 }
 
-/** Three that counted for themselves: the lines of the files, the builder, and the file that was written. */
+/** Three independent counts: the lines of the files, the rows of the builder, and the rows of the written snapshot. */
 export function countersOf(
   read: Readonly<Record<FileKind, { readonly rows: number; readonly rejected?: number }>>,
   done: Pick<BuildDone, 'properties' | 'packages' | 'outOfWindow'>,
@@ -324,19 +324,19 @@ export function countersOf(
     ...(reader.properties === builder.properties + rejected.properties
       ? []
       : [
-          `properties.csv has ${reader.properties} rows${but(rejected.properties)}, the builder took ${builder.properties}`,
+          `properties.csv has ${reader.properties} rows${but(rejected.properties)}, the builder accepted ${builder.properties}`,
         ]),
     ...(reader.packages === builder.packages + builder.outOfWindow + rejected.packages
       ? []
       : [
-          `packages.csv has ${reader.packages} rows${but(rejected.packages)}, the builder took ${builder.packages} and left out ${builder.outOfWindow}`,
+          `packages.csv has ${reader.packages} rows${but(rejected.packages)}, the builder accepted ${builder.packages} and omitted ${builder.outOfWindow}`,
         ]),
     ...(builder.properties === readBack.properties
       ? []
-      : [`the builder took ${builder.properties} properties, the snapshot has ${readBack.properties}`]),
+      : [`the builder accepted ${builder.properties} properties, the snapshot has ${readBack.properties}`]),
     ...(builder.packages === readBack.packages
       ? []
-      : [`the builder took ${builder.packages} packages, the snapshot has ${readBack.packages}`]),
+      : [`the builder accepted ${builder.packages} packages, the snapshot has ${readBack.packages}`]),
   ]
   return { reader, builder, readBack, ...(isAny && { rejected }), agree: differs.length === 0, differs }
 }

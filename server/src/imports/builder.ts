@@ -1,6 +1,6 @@
 /**
- * `vacancy build-snapshot` and `vacancy inspect` as processes of their own: what they print, as events. A build that
- * takes all memory or ends badly takes nothing of the control plane with it.
+ * Runs `vacancy build-snapshot` and `vacancy inspect` as separate processes and parses their output. A build that runs
+ * out of memory or crashes does not affect the control plane.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -16,11 +16,11 @@ import {
 import { endingWithUs } from '@vacancy/shared/node'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
-/** A snapshot of a hundred thousand segments is told in less. */
+/** The output for a snapshot of a hundred thousand segments is smaller. */
 const OUTPUT_BYTES_MAX = 256 << 20
 const LINE_BYTES_MAX = 1 << 20
 const STDERR_BYTES_MAX = 64 << 10
-/** The cluster's work comes first. */
+/** Lower priority than the control plane's own work. */
 const PRIORITY = 10
 const KILL_AFTER_MS = 5_000
 
@@ -48,7 +48,7 @@ export function buildArguments(
   ]
 }
 
-/** Resolves when the process has ended, however it did. @throws Error when it prints what is no event */
+/** Resolves when the process has ended, with any exit code. @throws Error for invalid output */
 export async function runBuild(options: BuildOptions): Promise<BuildEnd> {
   const args = [...buildArguments(options), '--progress', 'json', '--errors', options.errorsFile, '--overwrite']
   const child = start(args)
@@ -63,17 +63,17 @@ export async function runBuild(options: BuildOptions): Promise<BuildEnd> {
     try {
       for (const line of lines) options.onEvent(buildEvent.parse(JSON.parse(line)))
     } catch (error) {
-      // Told when it has ended: thrown here it would end the control plane.
+      // Reported when the process has ended: an exception here would end the control plane.
       fault = error
       child.kill('SIGTERM')
     }
   })
   const end = await ended(child, options.signal)
-  if (fault !== undefined) throw new Error('what build-snapshot prints cannot be understood', { cause: fault })
+  if (fault !== undefined) throw new Error('invalid output of build-snapshot', { cause: fault })
   return end
 }
 
-/** @throws Error with what the program said */
+/** @throws Error with the output of the program */
 export async function inspectSnapshot(path: string, signal: AbortSignal): Promise<SnapshotFile> {
   const child = start(['inspect', path, '--json'])
   const pieces: Buffer[] = []
@@ -83,20 +83,20 @@ export async function inspectSnapshot(path: string, signal: AbortSignal): Promis
     if (bytes <= OUTPUT_BYTES_MAX) pieces.push(piece)
   })
   const { code, stderr } = await ended(child, signal)
-  if (bytes > OUTPUT_BYTES_MAX) throw new Error(`what inspect told of the snapshot exceeds ${OUTPUT_BYTES_MAX} bytes`)
+  if (bytes > OUTPUT_BYTES_MAX) throw new Error(`the output of inspect exceeds ${OUTPUT_BYTES_MAX} bytes`)
   const text = Buffer.concat(pieces).toString('utf8')
   const document: unknown = text === '' ? undefined : JSON.parse(text)
   if (code === 0) return snapshotFileBody.parse(document)
   throw new Error(damagedFileBody.safeParse(document).data?.damage ?? (stderr.trim() || `inspect ended with ${code}`))
 }
 
-/** Bytes of memory that a process has; null where the system does not say. */
+/** Resident memory of a process in bytes; null if the system does not report it. */
 export async function memoryOf(pid: number): Promise<number | null> {
   try {
     const [, resident] = (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')
     return Number(resident) * 4096
   } catch {
-    // It has just ended, or this is no Linux.
+    // It has just ended, or this is not Linux.
     return null
   }
 }
@@ -111,7 +111,7 @@ function lowerPriority(pid: number): void {
   try {
     setPriority(pid, PRIORITY)
   } catch {
-    // It has ended already; how it ended is told elsewhere.
+    // It has already ended; the exit code is reported elsewhere.
   }
 }
 

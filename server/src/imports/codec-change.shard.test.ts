@@ -1,4 +1,4 @@
-/** The steps of a plan of another codec list, carried out with a real registry and a real node: each ticks itself. */
+/** A codec list change with a real registry and a real node: each step is detected as done. */
 import type { CodecChange, Operation, Plan } from '@vacancy/shared/contract'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 })
 
 const HOTELS = 40
 const NIGHTS = 3
-/** One goes, one is new, and what stays has another place. */
+/** One entry removed, one added, and the others moved. */
 const NEXT = ['sauna', 'breakfast', 'refundable']
 
 let shard: TestShard
@@ -27,7 +27,7 @@ afterAll(async () => {
   await shard?.close()
 })
 
-/** Imports the files and installs what was made of them. */
+/** Imports the files and installs the snapshot. */
 async function importAndInstall(): Promise<string> {
   const view = await importEnds(admin, (await beginImport(plane.url, admin, csvFiles(HOTELS, NIGHTS))).id)
   if (view.snapshot === null) throw new Error(`${view.message} ${view.log.join('\n')}`)
@@ -48,7 +48,7 @@ async function importAndInstall(): Promise<string> {
   return view.snapshot
 }
 
-/** Waits until a step is done, and gives what the others are then. */
+/** Waits until a step is done; returns the states of all steps. */
 async function stepDone(id: string): Promise<{ [step: string]: string }> {
   return await happens(`${id} is done`, shard.nodes(), async () => {
     const { body } = await admin.call('GET', '/api/v1/registry/codec-change')
@@ -58,7 +58,7 @@ async function stepDone(id: string): Promise<{ [step: string]: string }> {
   })
 }
 
-test('another list is brought into force step by step, and each step ticks itself', async () => {
+test('a new list is applied step by step, and each step is detected as done', async () => {
   const old = await importAndInstall()
   const { body: usage } = await admin.call('GET', '/api/v1/registry/codec-usage')
   expect(usage.shards).toEqual([

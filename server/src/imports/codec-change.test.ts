@@ -3,7 +3,7 @@ import type { CodecEntries, SnapshotView } from '@vacancy/shared/contract'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { startNode, TEST_CODECS } from '../testing/nodes.ts'
-import { goneNode, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import { goneNode, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
 import { planOf, type Reported, stepsOf } from './codec-plan.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
@@ -31,13 +31,13 @@ const entries = (...given: readonly (readonly [name: string, was: string | null]
   given.map(([name, was]) => ({ name, was }))
 const same = (names: readonly string[]): CodecEntries => names.map((name) => ({ name, was: name }))
 
-/** A shard of three: each with the list of this hash; undefined: it is away. */
+/** A shard of three nodes with these list hashes; undefined: the node is down. */
 function shardWith(hashes: readonly (string | undefined)[], packages = 1_000) {
   const nodes = hashes.map((hash, at) => {
     const id = `n${at + 1}`
     if (hash === undefined) return goneNode({ id }, { code: 'refused', message: 'refused' })
     const status = { value: statusOf({ ordered_hash: hash, packages }), at: NOW }
-    return seenNode({ id }, { status, codecs: undefined })
+    return observedNode({ id }, { status, codecs: undefined })
   })
   return shardOf(nodes).view
 }
@@ -67,7 +67,7 @@ function planned(next: CodecEntries, now: Partial<Reported> = {}) {
   return planOf({ before, after, entries: next, snapshots, queries, principal: { id: 'me' } }, reported)
 }
 
-test('a plan names what differs, what becomes invalid and who used what goes', () => {
+test('a plan lists the changes, the invalid snapshots and the uses of removed entries', () => {
   const plan = planned(entries(['free_wifi', 'free_wifi'], ['early_breakfast', 'breakfast'], ['sauna', null]))
 
   expect(plan.changes.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
@@ -81,7 +81,7 @@ test('a plan names what differs, what becomes invalid and who used what goes', (
     ['a', true],
     ['c', false],
   ])
-  // What another person keeps private is counted, not named.
+  // Private queries of other people are only counted.
   expect(plan.queries.map(({ id, uses }) => [id, uses])).toEqual([
     ['q-shared', ['breakfast', 'late']],
     ['q-mine', ['late']],
@@ -92,7 +92,7 @@ test('a plan names what differs, what becomes invalid and who used what goes', (
   expect(plan.steps.map(({ id }) => id)).toEqual(['keep', 'stop', 'start', 'data', 'queries'])
 })
 
-test('another order alone is a change, and breaks no saved query', () => {
+test('a different order is a change, and breaks no saved query', () => {
   const plan = planned(entries(['late', 'late'], ['free_wifi', 'free_wifi'], ['breakfast', 'breakfast']))
 
   expect(plan).toMatchObject({ same: false, queries: [], hiddenQueries: 0 })
@@ -115,11 +115,11 @@ test.each<[string, string | undefined, readonly (string | undefined)[], number, 
   ],
   ['the registry is down', undefined, [undefined, undefined, undefined], 9, { registry: 'unknown' }],
   ['the registry is new', NEW, [undefined, undefined, undefined], 9, { registry: 'done', start: 'open', data: 'open' }],
-  ['one node is still away', NEW, [NEW, NEW, undefined], 0, { stop: 'done', start: 'open', data: 'open' }],
+  ['one node is still down', NEW, [NEW, NEW, undefined], 0, { stop: 'done', start: 'open', data: 'open' }],
   ['one node runs with the old list', NEW, [NEW, NEW, OLD], 0, { stop: 'open', start: 'open' }],
   ['all are back, and empty', NEW, [NEW, NEW, NEW], 0, { stop: 'done', start: 'done', data: 'open' }],
   ['all are back with data', NEW, [NEW, NEW, NEW], 9, { stop: 'done', registry: 'done', start: 'done', data: 'done' }],
-])('the steps tick themselves: %s', (_, hash, hashes, packages, expected) => {
+])('the states of the steps are detected: %s', (_, hash, hashes, packages, expected) => {
   const plan = planned(AFTER.names.map((name) => ({ name, was: name })))
   const registry = { address: 'http://registry:8090', hash }
 
@@ -129,7 +129,7 @@ test.each<[string, string | undefined, readonly (string | undefined)[], number, 
   for (const { state, evidence } of steps) expect(evidence === '').toBe(state === 'hand')
 })
 
-test('a plan is made by an admin, kept with its hash and a reason, followed by all, and put away', async () => {
+test('an admin plans a change, saves it with its hash and a reason, everyone can follow it, and it can be discarded', async () => {
   const viewer = await plane.signIn('viewer')
   const next = { entries: [...same(TEST_CODECS).reverse()] }
   expect((await viewer.call('POST', '/api/v1/registry/codec-plan', next)).status).toBe(403)
@@ -161,7 +161,7 @@ test.each<[string, CodecEntries | object, number, string]>([
   ['a comma in a name', entries(['a,b', null]), 400, 'invalid-codecs'],
   ['no entry', [], 400, 'invalid-request'],
   ['25 entries', Array.from({ length: 25 }, (_, i) => ({ name: `f${i}`, was: null })), 400, 'invalid-request'],
-  ['an origin that is not there', entries(['a', 'nothing']), 409, 'list-moved-on'],
+  ['an unknown origin', entries(['a', 'nothing']), 409, 'list-moved-on'],
   ['one origin twice', entries(['a', TEST_CODECS[0] ?? ''], ['b', TEST_CODECS[0] ?? '']), 409, 'list-moved-on'],
 ])('%s is refused', async (_, given, status, code) => {
   const answer = await admin.call('POST', '/api/v1/registry/codec-plan', { entries: given })
@@ -169,7 +169,7 @@ test.each<[string, CodecEntries | object, number, string]>([
   expect([answer.status, answer.body.code]).toEqual([status, code])
 })
 
-test('nobody knows what a shard uses whose data were not built here', async () => {
+test('the feature counts of a shard are unknown if its data was not built here', async () => {
   const { body } = await admin.call('GET', '/api/v1/registry/codec-usage')
 
   expect(body.shards).toEqual([{ shard: expect.any(String), of: null, packages: null }])

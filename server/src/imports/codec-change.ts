@@ -1,7 +1,7 @@
 /**
- * Another codec list, rehearsed and then followed. The registry reads its list once at its start and all
- * nodes of all shards must have the same, so the change is made by hand, everywhere at once: what is told here is what it
- * costs, which steps it takes, and which of them registry and nodes report as done. Nothing here changes any of them.
+ * Planning and following a change of the codec list. The registry reads its list once at its start and all nodes of all
+ * shards must have the same list, so the change is made by hand on all of them. A plan shows its effects and steps, and
+ * which of them registry and nodes report as done. Nothing here changes registry or nodes.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '@vacancy/shared'
@@ -35,22 +35,22 @@ import type { ImportDatabase, ImportTables } from './tables.ts'
 
 type Row = Selectable<ImportTables['codec_changes']>
 
-/** Planned changes of the codec list, and what they are planned from. */
+/** The saved codec list plan, and the inputs of plans. */
 export type CodecChanges = {
   readonly database: ImportDatabase
   readonly audit: WriteAudit
   readonly clock: Clock
   readonly cluster: Cluster
-  /** Address of the registry, '' without one. */
+  /** Address of the registry; '' without one. */
   readonly registry: string
-  /** The list in force: the registry's, else that of the nodes. @throws ProblemError 503 */
+  /** The current list: the registry's, else that of the nodes. @throws ProblemError 503 */
   readonly current: () => Promise<Codecs>
-  /** What the registry tells now; undefined while it does not answer. */
+  /** The registry's current list; undefined while it does not respond. */
   readonly ofRegistry: () => Promise<Codecs | undefined>
   readonly snapshots: () => Promise<readonly SnapshotView[]>
-  /** Everybody's queries of the playground. */
+  /** Saved playground queries of all people. */
   readonly savedQueries: () => Promise<readonly SavedQuery[]>
-  /** Packages by rate feature, by snapshot: they are long to read and never change. */
+  /** Packages by rate feature, by snapshot. Cached, because they are slow to read and never change. */
   readonly counted: Map<string, Counted>
 }
 
@@ -112,7 +112,7 @@ async function keepChange(
     throw problem('no-change', { field: 'entries' })
   }
   if (body.confirm !== plan.after.hash) {
-    throw problem('not-confirmed', { field: 'confirm', hint: 'Ask for the plan again and send after.hash of it.' })
+    throw problem('not-confirmed', { field: 'confirm', hint: 'Request the plan again and send its after.hash.' })
   }
   const row: Row = {
     id: randomUUID(),
@@ -130,7 +130,7 @@ async function keepChange(
       .executeTakeFirst()
     if (open) {
       throw problem('change-open', {
-        detail: `A plan of ${open.by_name} is being followed already.`,
+        detail: `A plan of ${open.by_name} is already saved.`,
         more: { change: open.id },
       })
     }
@@ -169,7 +169,7 @@ async function packagesPerFeature(changes: CodecChanges, id: string): Promise<Co
   const row = await changes.database.selectFrom('snapshots').select('document').where('id', '=', id).executeTakeFirst()
   const document = row && (JSON.parse(row.document) as SnapshotFile)
   const counts = document?.packagesPerFeature
-  // A file that was built before features were counted may be built again.
+  // A snapshot built by a version that did not count features; an import with the same files may replace it.
   if (!counts) return undefined
   const packages = Object.fromEntries(document.codecs.map((name, i) => [name, counts[i] ?? 0]))
   changes.counted.set(id, packages)

@@ -1,4 +1,4 @@
-/** The plan of a change of the codec list: what changes, what is concerned, and the steps to get there. Pure. */
+/** The plan of a codec list change: the changes, the affected objects, and the steps. Pure. */
 import { type CodecList, createCodecList, VacancyError } from '@vacancy/shared'
 import type { CodecEntries, CodecPlan, CodecStep, ShardView, SnapshotView } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
@@ -8,7 +8,7 @@ import { type Codecs, codecFile } from './codecs.ts'
 /** Packages by rate feature. */
 export type Counted = { readonly [feature: string]: number }
 
-/** What a plan is made of. */
+/** The input of a plan. */
 export type PlanParts = {
   readonly before: Codecs
   readonly after: CodecList
@@ -27,9 +27,9 @@ export type SavedQuery = {
   readonly fields: string
 }
 
-/** What registry and nodes report now. */
+/** Current reports of registry and nodes. */
 export type Reported = {
-  /** Null: there is none. Undefined: it does not answer. */
+  /** Null: there is no registry. Undefined: it does not respond. */
   readonly registry: { readonly address: string; readonly hash: string | undefined } | null
   readonly shards: readonly ShardView[]
   readonly snapshots: readonly SnapshotView[]
@@ -43,13 +43,13 @@ export function listOf(entries: CodecEntries): CodecList {
     throw problem('invalid-codecs', {
       detail: error.message,
       field: 'entries',
-      hint: 'Mend that entry; the others may stay as they are.',
+      hint: 'Fix that entry.',
       cause: error,
     })
   }
 }
 
-/** Each entry of the list in force goes on as one entry at most. */
+/** Each entry of the current list may become at most one new entry. */
 export function checkOrigins(entries: CodecEntries, before: readonly string[]): void {
   const taken = new Set<string>()
   for (const { name, was } of entries) {
@@ -58,7 +58,7 @@ export function checkOrigins(entries: CodecEntries, before: readonly string[]): 
       taken.add(was)
       continue
     }
-    const why = taken.has(was) ? 'goes on as another entry already' : 'is not in the list that is in force'
+    const why = taken.has(was) ? 'already became another entry' : 'is not in the current list'
     throw problem('list-moved-on', { detail: `${name}: ${was} ${why}.`, field: 'entries' })
   }
 }
@@ -97,22 +97,22 @@ function changesOf(before: readonly string[], entries: CodecEntries): CodecPlan[
   const changes: CodecPlan['changes'] = []
   for (const [at, { name, was }] of entries.entries()) {
     if (was === null) {
-      changes.push({ kind: 'added', name, message: `${name} is new, at place ${at}` })
+      changes.push({ kind: 'added', name, message: `${name} is added at position ${at}` })
       continue
     }
     const from = before.indexOf(was)
-    if (was !== name) changes.push({ kind: 'renamed', name, message: `${was} is called ${name}` })
+    if (was !== name) changes.push({ kind: 'renamed', name, message: `${was} is renamed to ${name}` })
     if (from !== at) {
       changes.push({
         kind: 'moved',
         name,
-        message: `${name} moves from place ${from} to ${at}: what has bit ${from} now would be read as another feature`,
+        message: `${name} moves from position ${from} to ${at}: existing data with bit ${from} would be read as another feature`,
       })
     }
   }
   for (const name of before) {
     if (entries.some(({ was }) => was === name)) continue
-    changes.push({ kind: 'removed', name, message: `${name} goes; nothing can have it any more` })
+    changes.push({ kind: 'removed', name, message: `${name} is removed; no package can have it any more` })
   }
   return changes
 }
@@ -135,7 +135,7 @@ export function nodesOf(shards: readonly ShardView[]): CodecPlan['nodes'] {
 
 // Steps
 
-/** In the order in which they are to be done, each with what is reported of it. Pure. */
+/** The steps in order, each with its reported state. Pure. */
 export function stepsOf(
   plan: Pick<CodecPlan, 'before' | 'after' | 'snapshots' | 'queries' | 'hiddenQueries'>,
   now: Reported,
@@ -157,11 +157,9 @@ function keepStep({ snapshots }: Pick<CodecPlan, 'snapshots'>): CodecStep {
   const stored = snapshots.filter((each) => each.stored).length
   return {
     id: 'keep',
-    title: 'Keep what will be invalid',
-    text: `${stored === 0 ? 'Export the data of each shard first.' : `Download what is stored here (${stored}) and export the data of each shard first.`} They fit the old list only: they are the way back, and nothing makes new ones of them but the files that they were built from.`,
-    commands: [
-      { label: 'Of each shard, on a node that is stopped', code: 'vacancy export DATA_DIR --output-path backup' },
-    ],
+    title: 'Back up the data',
+    text: `${stored === 0 ? 'Export the data of each shard first.' : `Download the snapshots stored here (${stored}) and export the data of each shard first.`} These files are valid with the old list only: they are the way back. With the new list, data can only be imported from the original CSV files.`,
+    commands: [{ label: 'For each shard, on a stopped node', code: 'vacancy export DATA_DIR --output-path backup' }],
     state: 'hand',
     evidence: '',
   }
@@ -175,10 +173,10 @@ function stopStep({ after }: Hashes, { shards }: Reported): CodecStep {
   return {
     id: 'stop',
     title: 'Stop all nodes of all shards',
-    text: 'Nodes with different lists refuse each other, so this cannot be done one by one. From here until the data are back, searches and writes are answered by nobody.',
+    text: 'Nodes with different lists refuse each other, so a rolling change is not possible. From here until the data is imported again, no searches and writes are served.',
     commands: [
       {
-        label: `Each node${urls.length > shown.length ? `, ${urls.length - shown.length} more like these` : ''}`,
+        label: `Each node${urls.length > shown.length ? `, and ${urls.length - shown.length} more` : ''}`,
         code: shown
           .map(
             (url) =>
@@ -192,8 +190,8 @@ function stopStep({ after }: Hashes, { shards }: Reported): CodecStep {
       nodes.length === 0
         ? 'no node is known'
         : left.length === 0
-          ? 'no node answers with another list'
-          : `${left.length} of ${nodes.length} nodes run with another list: ${namesOf(left)}`,
+          ? 'no responding node has a different list'
+          : `${left.length} of ${nodes.length} nodes run with a different list: ${namesOf(left)}`,
   }
 }
 
@@ -202,18 +200,18 @@ function registryStep({ after }: Hashes, registry: NonNullable<Reported['registr
   return {
     id: 'registry',
     title: 'Start the registry with the new file',
-    text: 'Put the new codecs.yml where --codecs-path points, and start the registry again with the flags that it had. It takes the new list, keeps everything else, and says so in its log.',
+    text: 'Replace the file of --codecs-path with the new codecs.yml, and restart the registry with the same flags. It reads the new list, keeps all other state, and logs the change.',
     commands: [
-      { label: 'On the machine of the registry', code: 'vacancy registry --codecs-path codecs.yml …' },
-      { label: 'What it must answer', code: `curl ${address}/codecs\n# "ordered_hash":"${after.hash}"` },
+      { label: 'On the registry machine', code: 'vacancy registry --codecs-path codecs.yml …' },
+      { label: 'Check the list', code: `curl ${address}/codecs\n# "ordered_hash":"${after.hash}"` },
     ],
     state: hash === undefined ? 'unknown' : hash === after.hash ? 'done' : 'open',
     evidence:
       hash === undefined
-        ? `the registry at ${address} does not answer`
+        ? `the registry at ${address} does not respond`
         : hash === after.hash
           ? 'the registry serves the new list'
-          : `the registry serves another list, ${hash.slice(0, 12)}`,
+          : `the registry serves a different list, ${hash.slice(0, 12)}`,
   }
 }
 
@@ -223,9 +221,9 @@ function startStep({ after }: Hashes, { shards, registry }: Reported): CodecStep
   return {
     id: 'start',
     title: 'Start all nodes',
-    text: `Each ${registry ? 'takes the list of the registry' : 'reads the new codecs.yml that its --codecs names'}, finds that its data were made with another one, and moves them to quarantine/ in its data_dir, where nothing reads or deletes them but you (vacancy quarantine list, restore, remove). It starts empty.`,
+    text: `Each ${registry ? 'reads the list of the registry' : 'reads the new codecs.yml given with --codecs'}, detects that its data was written with a different one, moves the data to quarantine/ in its data_dir, and starts empty. Quarantined data is neither read nor deleted automatically (vacancy quarantine list, restore, remove).`,
     commands: [
-      { label: 'On each machine, to see what was set aside', code: 'vacancy quarantine list --data-dir DATA_DIR' },
+      { label: 'On each machine, to list the quarantined data', code: 'vacancy quarantine list --data-dir DATA_DIR' },
     ],
     state: nodes.length === 0 ? 'unknown' : ready.length === nodes.length ? 'done' : 'open',
     evidence:
@@ -246,8 +244,8 @@ function dataStep({ after }: Hashes, { shards, snapshots }: Reported): CodecStep
   const open = shards.filter((shard) => !back.includes(shard))
   return {
     id: 'data',
-    title: 'Import the files of each shard again, and install',
-    text: 'A snapshot is built with the list that is in force, so this comes after the registry. Rows with a feature that is not in the list any more stop the build.',
+    title: 'Import the files of each shard again, and install them',
+    text: 'A snapshot is built with the current list, so this step comes after the registry. Rows with a removed feature fail the build.',
     commands: [
       {
         label: 'Without the console',
@@ -267,8 +265,8 @@ function dataStep({ after }: Hashes, { shards, snapshots }: Reported): CodecStep
 function queriesStep(): CodecStep {
   return {
     id: 'queries',
-    title: 'Mend the saved queries',
-    text: 'Those that name an entry that is gone are refused from now on. They are listed above; everybody mends their own.',
+    title: 'Fix the saved queries',
+    text: 'Saved queries with a removed entry are refused from now on. They are listed above; each owner fixes their own.',
     commands: [],
     state: 'hand',
     evidence: '',

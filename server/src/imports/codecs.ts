@@ -1,4 +1,4 @@
-/** The codec list that a snapshot must be made with: that of the nodes, else the registry's. */
+/** The codec list for new snapshots: that of the nodes, else the registry's. */
 import { createCodecList } from '@vacancy/shared'
 import { codecsBody } from '@vacancy/shared/contract'
 import type { Cluster } from '../cluster/cluster.ts'
@@ -7,15 +7,15 @@ import { problem } from '../http/errors.ts'
 export type Codecs = { readonly names: string[]; readonly hash: string; readonly source: string }
 
 /**
- * Asks the nodes of a shard first, then any other. Without a shard: whoever answers.
+ * Queries the nodes of a shard first, then any others. Without a shard, the first node that responds.
  *
- * @throws ProblemError 503 when nobody does
+ * @throws ProblemError 503 when no node responds
  */
 export type CodecSource = (shard: string | undefined) => Promise<Codecs>
 
 const REQUEST_MS = 3_000
 
-/** @param registry address of the registry, '' without one */
+/** @param registry address of the registry; '' without one */
 export function codecSource(cluster: Cluster, registry: () => string, registryToken: string): CodecSource {
   return async (shard) => {
     const shards = cluster.shards().map(({ id }) => id)
@@ -40,22 +40,22 @@ export function codecSource(cluster: Cluster, registry: () => string, registryTo
         said.push(`registry: ${(error as Error).message}`)
       }
     }
-    const detail = said.length === 0 ? 'no node and no registry is known' : said.slice(0, 5).join('; ')
-    throw problem('no-codec-list', { detail: `The codec list is not to be had: ${detail}.` })
+    const detail = said.length === 0 ? 'no node or registry is known' : said.slice(0, 5).join('; ')
+    throw problem('no-codec-list', { detail: `The codec list is unavailable: ${detail}.` })
   }
 }
 
-/** What the registry tells now; undefined while it does not answer. */
+/** The registry's current list; undefined while it does not respond. */
 export async function codecsOfRegistry(address: string, token: string): Promise<Codecs | undefined> {
   try {
     return fromBody(await fetchRegistry(address, token), `the registry at ${address}`)
   } catch {
-    // Whatever keeps it from telling, its list is not known; that is what is said of it.
+    // Whatever the error is, its list is unknown.
     return undefined
   }
 }
 
-/** The file that registry, standalone nodes and build-snapshot read. */
+/** The codec file for registry, standalone nodes and build-snapshot. */
 export function codecFile(names: readonly string[]): string {
   return `rate_features:\n${names.map((name) => `  - ${JSON.stringify(name)}\n`).join('')}`
 }
@@ -70,7 +70,7 @@ async function fetchRegistry(address: string, token: string): Promise<string> {
   return await response.text()
 }
 
-/** Checked as the engine checks a codec file: what a node says is not believed unseen. */
+/** Reports of nodes are validated like codec files in the engine. */
 function fromBody(body: string, source: string): Codecs {
   const { rate_features } = codecsBody.pick({ rate_features: true }).parse(JSON.parse(body))
   const list = createCodecList(rate_features)

@@ -1,4 +1,4 @@
-/** What differs between two snapshots, or between one and what a shard serves: counts by segment and day. */
+/** Compares two snapshots, or a snapshot with the data of a shard: counts by segment and day. */
 import type { Clock } from '@vacancy/shared'
 import { formatDay, parseDay } from '@vacancy/shared'
 import { type Comparison, type NodeCoverage, nodeCoverageBody, type SnapshotFile } from '@vacancy/shared/contract'
@@ -7,7 +7,7 @@ import { problem } from '../http/errors.ts'
 import { ProblemError } from '../http/route.ts'
 
 const SHARD = 'shard:'
-/** Pages of segments that are asked of a node. */
+/** Maximum pages of segments requested from a node. */
 const PAGES_MAX = 500
 
 export type Side = {
@@ -33,7 +33,7 @@ async function sideOf(parts: CompareParts, what: string): Promise<Side> {
     return await shardSide(cluster, what.slice(SHARD.length), new Date(clock.wallMs()).toISOString())
   }
   if (!/^[0-9a-f]{64}$/.test(what)) {
-    throw problem('invalid-side', { detail: `${JSON.stringify(what.slice(0, 80))} names nothing to compare.` })
+    throw problem('invalid-side', { detail: `${JSON.stringify(what.slice(0, 80))} is neither a snapshot nor a shard.` })
   }
   const { name, document: text, created_at } = await parts.find(what)
   const document = JSON.parse(text) as SnapshotFile
@@ -59,7 +59,7 @@ function daysOf(from: string | undefined, properties: number, packages: readonly
   return { properties, packages: sum, days }
 }
 
-/** What a shard serves, by the word of its leader, else of any node that answers. */
+/** The data of a shard, as reported by its leader, else by any responding node. */
 async function shardSide(cluster: Cluster, shard: string, at: string): Promise<Side> {
   const view = cluster.shard(shard)
   const nodes = cluster.addresses(shard)
@@ -79,17 +79,17 @@ async function shardSide(cluster: Cluster, shard: string, at: string): Promise<S
   throw last
 }
 
-/** One page of what a node holds. @throws ProblemError that names the node */
+/** One page of a node's coverage. @throws ProblemError with the node's id */
 export async function coverageOf(cluster: Cluster, node: NodeAddress, query: string): Promise<NodeCoverage> {
   const { status, body } = await cluster.request(node, `/coverage?${query}`, { as: 'client', timeoutMs: 10_000 })
   const parsed = status === 200 ? nodeCoverageBody.safeParse(parseJson(body)) : undefined
   if (!parsed?.success) {
-    throw problem('no-coverage', { detail: `${node.id} did not tell what it holds: it answered ${status}.` })
+    throw problem('no-coverage', { detail: `${node.id} did not report its coverage: it answered ${status}.` })
   }
   return parsed.data
 }
 
-/** What one node serves. @throws ProblemError that names the node */
+/** The data of one node. @throws ProblemError with the node's id */
 export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string): Promise<Side> {
   const segments = new Map<string, ReturnType<typeof daysOf>>()
   let head: Comparison['a'] | undefined
@@ -116,14 +116,14 @@ export async function nodeSide(cluster: Cluster, node: NodeAddress, at: string):
     }
     if (!reported.more) return { head, segments }
   }
-  throw problem('too-many-segments', { detail: `${node.id} names segments without end.` })
+  throw problem('too-many-segments', { detail: `${node.id} returned more segments than it can have.` })
 }
 
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Garbage is as good as nothing: the schema refuses it.
+    // Invalid JSON is undefined here, which the schema refuses.
     return undefined
   }
 }

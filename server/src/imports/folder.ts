@@ -1,6 +1,6 @@
 /**
- * A folder of this machine whose CSV files are imported without an upload, where the configuration names one. What is
- * asked for must lie in there: paths are followed to their real end before they are believed.
+ * The configured folder of this machine whose CSV files can be imported without an upload. Requested files must be
+ * inside it, checked on the resolved real path.
  */
 import type { Stats } from 'node:fs'
 import { readdir, realpath, stat } from 'node:fs/promises'
@@ -9,9 +9,9 @@ import { type FolderFile, IMPORT_LIMITS } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
 import type { ProblemError } from '../http/route.ts'
 
-/** Folders within folders that are looked through. */
+/** Maximum depth of nested folders. */
 const DEPTH_MAX = 3
-/** Names that are looked at, of files and folders alike. */
+/** Maximum number of entries read, files and folders. */
 const NAMES_MAX = 10_000
 const TAKEN = /\.(?:csv|csv\.gz|gz)$/i
 
@@ -23,7 +23,7 @@ export async function listFolder(folder: string): Promise<{ files: FolderFile[];
   let more = false
   const look = async (within: string, depth: number): Promise<void> => {
     const entries = await readdir(join(root, within), { withFileTypes: true }).catch((cause: unknown) => {
-      // One folder that may not be read does not hide the others.
+      // An unreadable folder does not hide the others.
       if (depth > 0) return []
       throw unreadable(folder, cause)
     })
@@ -47,11 +47,11 @@ export async function listFolder(folder: string): Promise<{ files: FolderFile[];
   return { files, more }
 }
 
-/** Where a file of the folder really lies. @throws ProblemError 400, 404 */
+/** The real path of a file in the folder. @throws ProblemError 400, 404 */
 export async function fileOf(folder: string, path: string): Promise<{ path: string; bytes: number }> {
   const root = await rootOf(folder)
   const refused = problem('no-such-file', {
-    detail: `${path.slice(0, 200)} is no CSV file of the import folder.`,
+    detail: `${path.slice(0, 200)} is not a CSV file in the import folder.`,
     field: 'path',
   })
   const isPlain = !isAbsolute(path) && !path.includes('\0') && !path.split(/[\\/]/).includes('..') && TAKEN.test(path)
@@ -75,7 +75,7 @@ async function rootOf(folder: string): Promise<string> {
   })
 }
 
-/** Undefined when it is no file, or leads out of the folder. */
+/** Undefined when it is not a file or outside of the folder. */
 async function fileIn(root: string, path: string): Promise<{ path: string; stats: Stats } | undefined> {
   try {
     const real = await realpath(join(root, path))
@@ -84,7 +84,7 @@ async function fileIn(root: string, path: string): Promise<{ path: string; stats
     return stats.isFile() ? { path: real, stats } : undefined
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? ''
-    // Gone meanwhile, a link to nothing or to itself, not ours to read: none that can be imported.
+    // Deleted meanwhile, a broken or circular link, or unreadable: it cannot be imported.
     if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'ENAMETOOLONG'].includes(code)) return undefined
     throw error
   }

@@ -1,4 +1,4 @@
-/** The queue of imports: one is built at a time, and what was interrupted begins again at the next start. */
+/** The queue of imports: one is built at a time, and interrupted builds restart at the next start. */
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { FILE_KINDS } from '@vacancy/shared/contract'
@@ -10,10 +10,10 @@ import { FileFault } from './reading.ts'
 import { isDiskFull } from './upload-files.ts'
 import { assignUploads, dropStaleUploads, dropUpload, findUpload, listUploads, type UploadRow } from './uploads.ts'
 
-/** Imports that are over and still listed. */
+/** Ended imports that are kept in the list. */
 const ENDED_KEPT = 200
 
-/** A process that ends while it works on an import so often is ended by the import. */
+/** After this many process ends during the build, the import is assumed to cause them. */
 const ATTEMPTS_MAX = 3
 
 export async function beginWhenComplete(imports: Imports, item: Item): Promise<void> {
@@ -24,22 +24,22 @@ export async function beginWhenComplete(imports: Imports, item: Item): Promise<v
       imports,
       item,
       'failed',
-      'A file of this import is gone.',
-      'Begin a new import with both files.',
+      'A file of this import is missing.',
+      'Start a new import with both files.',
     )
   }
   if (rows.some((row) => row && row.received < row.bytes)) return reportChange(imports, item)
-  await saveImport(imports, item, { state: 'queued' }, { message: 'It waits for its turn.' })
+  await saveImport(imports, item, { state: 'queued' }, { message: 'Waiting for other imports.' })
   startNext(imports)
 }
 
-/** One import after the other: a build uses all cores by itself. */
+/** One import at a time: a build uses all cores. */
 function startNext(imports: Imports): void {
   if (imports.working || imports.isStopping) return
   const next = ordered(imports).findLast(({ row }) => row.state === 'queued')
   if (!next) return
   imports.working = buildItem(imports, next)
-    .catch((error: unknown) => imports.log.error({ err: error, import: next.row.id }, 'an import could not be ended'))
+    .catch((error: unknown) => imports.log.error({ err: error, import: next.row.id }, 'ending an import failed'))
     .finally(() => {
       imports.working = undefined
       startNext(imports)
@@ -53,10 +53,9 @@ async function buildItem(imports: Imports, item: Item): Promise<void> {
     const { state, message, hint } = await buildImport(imports, item, end.signal)
     await finishImport(imports, item, state, message, hint)
   } catch (error) {
-    // At a stop it stays as it is: the next start begins it again.
+    // On shutdown its state is kept: the next start restarts it.
     if (imports.isStopping && !item.isCancelled) return
-    if (item.isCancelled)
-      await finishImport(imports, item, 'cancelled', 'It was cancelled. What it had written is removed.', '')
+    if (item.isCancelled) await finishImport(imports, item, 'cancelled', 'Cancelled. Its files were removed.', '')
     else await failImport(imports, item, error)
   } finally {
     item.end = undefined
@@ -66,7 +65,7 @@ async function buildItem(imports: Imports, item: Item): Promise<void> {
 async function failImport(imports: Imports, item: Item, error: unknown): Promise<void> {
   if (error instanceof FileFault) return await finishImport(imports, item, 'failed', error.message, error.hint)
   if (isDiskFull(error)) {
-    const hint = 'Delete old snapshots or unfinished uploads, then begin a new import with the same uploads.'
+    const hint = 'Delete old snapshots or unfinished uploads, then start a new import with the same uploads.'
     return await finishImport(imports, item, 'failed', 'The disk of the control plane is full.', hint)
   }
   imports.log.error({ err: error, import: item.row.id }, 'an import failed')
@@ -75,7 +74,7 @@ async function failImport(imports: Imports, item: Item, error: unknown): Promise
     item,
     'failed',
     (error as Error).message,
-    'The log of the import and of the control plane say more.',
+    'See the logs of the import and of the control plane.',
   )
 }
 
@@ -90,7 +89,7 @@ export async function finishImport(
   if (state !== 'built') item.progress = null
   const ids = FILE_KINDS.map((kind) => item.row[`${kind}_upload`])
   await saveImport(imports, item, { state, ended_at: imports.clock.wallMs() }, { message, hint })
-  // A snapshot is there: its files have done their work. Otherwise they can be used again.
+  // After a successful build the uploads are no longer needed. Otherwise they can be used again.
   if (state === 'built') for (const id of ids) await dropUpload(imports.uploads, id)
   else await assignUploads(imports.uploads, ids, null)
   await clearBuild(imports, item.row.id, item.detail.errors !== null)
@@ -135,18 +134,18 @@ export async function startImports(imports: Imports): Promise<void> {
       continue
     }
     if (item.row.attempts >= ATTEMPTS_MAX) {
-      const message = `The control plane ended ${ATTEMPTS_MAX} times while it worked on this import.`
+      const message = `The control plane ended ${ATTEMPTS_MAX} times while it built this import.`
       await finishImport(
         imports,
         item,
         'failed',
         message,
-        'Look into its log for what ended it, memory above all; then import again.',
+        'Check its log for the reason, such as lack of memory, then import again.',
       )
       continue
     }
-    addLogLine(imports, item, 'the control plane was started anew')
-    await saveImport(imports, item, { state: 'queued' }, { message: 'It was interrupted and begins again.' })
+    addLogLine(imports, item, 'the control plane was restarted')
+    await saveImport(imports, item, { state: 'queued' }, { message: 'Interrupted; waiting to restart.' })
   }
   await dropStaleUploads(imports.uploads)
   startNext(imports)
@@ -168,13 +167,13 @@ export async function stopImports(imports: Imports): Promise<void> {
   await imports.working
 }
 
-/** Something about an upload has changed; `isComplete` with its last chunk. */
+/** Called when an upload changed; `isComplete` with its last chunk. */
 export function observeUpload(imports: Imports, row: UploadRow, isComplete: boolean): void {
   imports.received.set(row.id, row.received)
   const item = row.import_id === null ? undefined : imports.items.get(row.import_id)
   if (!item) return touchTopic(imports.live, 'imports')
   if (!isComplete) return reportChange(imports, item)
   beginWhenComplete(imports, item).catch((error: unknown) => {
-    imports.log.error({ err: error, import: item.row.id }, 'an import could not be begun')
+    imports.log.error({ err: error, import: item.row.id }, 'starting an import failed')
   })
 }

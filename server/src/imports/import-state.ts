@@ -1,4 +1,4 @@
-/** Imports as they are listed and worked on: their state, how it is stored and shown, and who is told of a change. */
+/** State of imports: how it is stored and shown, and notification of followers. */
 import { join } from 'node:path'
 import type { Clock } from '@vacancy/shared'
 import { type FileKind, IMPORT_LIMITS, type ImportState, type ImportView, type Summary } from '@vacancy/shared/contract'
@@ -26,23 +26,23 @@ export type ImportsOptions = {
   readonly snapshots: Snapshots
   readonly codecs: CodecSource
   readonly shards: () => readonly string[]
-  /** Files may be taken from a folder of this machine. */
+  /** Files may be imported from a folder of this machine. */
   readonly hasFolder: boolean
-  /** Whether nodes of a shard read a codec file of their own. */
+  /** Whether the nodes of a shard read codec files of their own. */
   readonly ownCodecs: (shard: string) => boolean
 }
 
-/** Imports that are listed, and which of them is worked on. */
+/** The listed imports, and the one that is being built. */
 export type Imports = ImportsOptions & {
   readonly items: Map<string, Item>
-  /** Bytes that have arrived, by upload. */
+  /** Received bytes, by upload. */
   readonly received: Map<string, number>
-  /** While an import is being built. */
+  /** Set while an import is being built. */
   working: Promise<void> | undefined
   isStopping: boolean
 }
 
-/** Where an import is built, and its errors are kept. */
+/** The folder in which an import is built and its errors are stored. */
 export function buildFolder(imports: Imports, id: string): string {
   return join(imports.folder, 'builds', id)
 }
@@ -89,7 +89,7 @@ export function importView(imports: Imports, { row, detail, progress, rates }: I
   }
 }
 
-/** How often followers are told, the channel decides. */
+/** The live channel limits how often followers are notified. */
 export function reportChange(imports: Imports, item: Item): void {
   touchTopic(imports.live, `import:${item.row.id}`)
   touchTopic(imports.live, 'imports')
@@ -112,7 +112,7 @@ export async function saveImport(
   reportChange(imports, item)
 }
 
-/** A line for the log of the import. */
+/** Adds a line to the log of the import. */
 export function addLogLine(imports: Imports, item: Item, line: string): void {
   const lines = [...item.detail.log, `${nowText(imports).slice(11, 19)} ${line.slice(0, LOG_LINE_CHARACTERS_MAX)}`]
   item.detail = { ...item.detail, log: lines.slice(-IMPORT_LIMITS.logLinesMax) }
@@ -124,7 +124,7 @@ export function requireImport(imports: Imports, id: string): Item {
   throw problem('no-such-import', { detail: `There is no import ${id.slice(0, 64)}.` })
 }
 
-/** For the overview. */
+/** Running imports for the overview. */
 export function runningImports(imports: Imports): Summary['running'] {
   return ordered(imports)
     .filter(({ row }) => !isOver(row))

@@ -1,4 +1,4 @@
-/** The imports module: uploads, imports, snapshots and changes of the codec list. */
+/** The imports module: uploads, imports, snapshots and codec list changes. */
 import { mkdirSync } from 'node:fs'
 import type { Clock } from '@vacancy/shared'
 import { CODEC_ROUTES, IMPORT_ROUTES } from '@vacancy/shared/contract'
@@ -21,15 +21,15 @@ import { snapshotHandlers } from './snapshots.ts'
 import type { ImportDatabase } from './tables.ts'
 import { createUploads, dropStaleUploads, type Uploads, uploadHandlers } from './uploads.ts'
 
-/** How often abandoned uploads and expired tokens are dropped. */
+/** How often abandoned uploads and expired tokens are deleted. */
 const SWEEP_MS = 3_600_000
 
 export type ImportsConfig = {
   /** Folder of uploads, builds and snapshots. */
   readonly folder: string
-  /** Whose files need no upload; '' for none. */
+  /** Folder whose files need no upload; '' for none. */
   readonly importFolder: string
-  /** Address of the registry, '' without one. */
+  /** Address of the registry; '' without one. */
   readonly registry: string
   readonly registryToken: string
 }
@@ -41,9 +41,9 @@ type ImportsDeps = {
   readonly log: Logger
   readonly clock: Clock
   readonly cluster: Cluster
-  /** Everybody's queries of the playground: a change of the codec list may concern them. */
+  /** Saved playground queries of all people, which a codec list change may affect. */
   readonly savedQueries: () => Promise<readonly SavedQuery[]>
-  /** Under which nodes reach this control plane. */
+  /** The address of this control plane for nodes. */
   readonly baseUrl: () => string
 }
 
@@ -82,7 +82,7 @@ export function createImportsModule(config: ImportsConfig, deps: ImportsDeps): I
     codecs,
     shards: () => cluster.shards().map(({ id }) => id),
     hasFolder: config.importFolder !== '',
-    // Nodes of a cluster take the list of their registry, and their snapshots must be made with it.
+    // Clustered nodes use the list of their registry, and their snapshots must be built with it.
     ownCodecs: (shard) => registry === '' && cluster.shard(shard)?.mode !== 'clustered',
   })
   const ofRegistry = () => codecsOfRegistry(registry, registryToken)
@@ -93,7 +93,7 @@ export function createImportsModule(config: ImportsConfig, deps: ImportsDeps): I
     cluster,
     registry,
     ofRegistry,
-    // Nodes keep theirs until they start again: a change begins with what is in force for all.
+    // Nodes keep their list until they restart, so a change starts from the list of the registry.
     current: async () => (registry === '' ? undefined : await ofRegistry()) ?? (await codecs(undefined)),
     snapshots: () => listSnapshots(snapshots),
     savedQueries: deps.savedQueries,
@@ -102,7 +102,7 @@ export function createImportsModule(config: ImportsConfig, deps: ImportsDeps): I
   return { deps, uploads, snapshots, imports, changes, sweeping: undefined }
 }
 
-/** Types of operations for the runner of operations. */
+/** Operation types for the operation runner. */
 export function importOperationTypes({ deps, snapshots }: ImportsModule): {
   readonly install: OperationType
   readonly 'undo-install': OperationType

@@ -1,10 +1,10 @@
 /**
- * The life of an import: two uploads become a snapshot.
+ * The life cycle of an import: two uploads become a snapshot.
  *
  *   uploading ──► queued ──► checking ──► building ──► verifying ──► built
  *
- * Each may end in `failed` or `cancelled`. One is worked on at a time, in processes of their own. What is on its way
- * when the control plane ends is begun again at its next start; what stands in the database is enough for that.
+ * Each state may end in `failed` or `cancelled`. One import is built at a time, in separate processes. Imports that are
+ * interrupted by the end of the control plane are restarted at its next start from the database.
  *
  *   folder/builds/<id>/   properties.csv, packages.csv, codecs.yml while it runs; errors.jsonl for as long as it is listed
  */
@@ -107,9 +107,9 @@ async function createImport(imports: Imports, request: RouteRequest<'POST /api/v
   const { body } = request
   if (parseId(body.shard) === undefined) {
     throw problem('invalid-shard', {
-      detail: `${JSON.stringify(body.shard)} is no id of a shard.`,
+      detail: `${JSON.stringify(body.shard)} is not a shard id.`,
       field: 'shard',
-      hint: `It must be ${ID_RULE}.`,
+      hint: `A shard id is ${ID_RULE}.`,
     })
   }
   const codecs = body.codecs && (await checkedCodecs(imports, body.shard, body.codecs))
@@ -122,14 +122,14 @@ async function createImport(imports: Imports, request: RouteRequest<'POST /api/v
   )
 }
 
-/** Only where nodes read a file of their own may another list come with the files. */
+/** A codec list can be given with the files only if the nodes read codec files of their own. */
 async function checkedCodecs(imports: Imports, shard: string, names: readonly string[]): Promise<readonly string[]> {
   const { orderedHash } = checkedList(() => createCodecList(names))
   if (imports.ownCodecs(shard)) return names
   const { hash, source } = await imports.codecs(shard)
   if (hash === orderedHash) return names
   throw problem('codec-list-differs', {
-    detail: `In a cluster the list of the registry counts, as ${source} has it.`,
+    detail: `In a cluster the codec list of the registry applies (${source}).`,
     field: 'codecs',
   })
 }
@@ -142,14 +142,14 @@ async function beginImport(
 ): Promise<ImportView> {
   const open = [...imports.items.values()].filter(({ row }) => !isOver(row))
   if (open.length >= IMPORT_LIMITS.importsOpenMax) {
-    throw problem('too-many-imports', { detail: `${open.length} imports are not over yet.` })
+    throw problem('too-many-imports', { detail: `${open.length} imports have not ended yet.` })
   }
   const [properties, packages] = (await Promise.all(
     FILE_KINDS.map((kind) => uploadFor(imports, given[kind], kind)),
   )) as [UploadRow, UploadRow]
   const at = imports.clock.wallMs()
   const detail: ImportDetail = {
-    message: 'Files are being uploaded.',
+    message: 'Uploading files.',
     hint: '',
     files: { properties: noteOf(properties), packages: noteOf(packages) },
     errors: null,
@@ -231,7 +231,7 @@ async function uploadFor(imports: Imports, id: string, kind: FileKind): Promise<
     throw problem('upload-in-use', {
       detail: `${row.name} belongs to another import.`,
       field: kind,
-      hint: 'Wait for that import or cancel it; its files can be used again then.',
+      hint: 'Wait for that import or cancel it. Then its files can be used again.',
     })
   }
   return row
@@ -244,7 +244,7 @@ async function cancelImport(
   const { params, principal, address, requestId } = request
   const item = requireImport(imports, params.id)
   if (isOver(item.row)) {
-    throw problem('import-over', { detail: `The import is ${item.row.state} already.` })
+    throw problem('import-over', { detail: `The import is already ${item.row.state}.` })
   }
   await imports.audit({
     principal,
@@ -260,7 +260,7 @@ async function cancelImport(
   if (item.end) {
     item.end.abort()
     await imports.working
-  } else await finishImport(imports, item, 'cancelled', 'It was cancelled. What it had written is removed.', '')
+  } else await finishImport(imports, item, 'cancelled', 'Cancelled. Its files were removed.', '')
   return importView(imports, item)
 }
 
@@ -268,7 +268,7 @@ function errorsFile(imports: Imports, id: string): string {
   const item = requireImport(imports, id)
   const file = join(buildFolder(imports, item.row.id), 'errors.jsonl')
   if (item.detail.errors && existsSync(file)) return file
-  throw problem('no-errors', { detail: `No errors of ${item.row.name} are kept.` })
+  throw problem('no-errors', { detail: `No errors of ${item.row.name} are stored.` })
 }
 
 async function readOptions(imports: Imports) {
@@ -327,5 +327,5 @@ function windowOf(
   const to = given.to ?? formatDay(addOneYear(today))
   const [first, last] = [parseDay(from), parseDay(to)]
   if (first !== undefined && last !== undefined && first <= last) return { from, to }
-  throw problem('invalid-window', { detail: `${from} to ${to} are no nights.`, field: 'from' })
+  throw problem('invalid-window', { detail: `${from} to ${to} is not a range of nights.`, field: 'from' })
 }

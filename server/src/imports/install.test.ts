@@ -1,6 +1,6 @@
 /**
- * From two files to a shard that serves them, with real processes: an upload that is cut by the end of the control plane,
- * a build that is, an install into a running shard and the way back, and a shard that forms with what it is given.
+ * From two files to a shard that serves them, with real processes: an upload and a build interrupted by the end of the
+ * control plane, an install into a running shard and its undo, and a shard that forms with a snapshot.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { type Caller, callerOf, personOf } from '../testing/control-plane.ts'
 import { beginImport, beginUpload, csvFiles, importEnds, sendChunk, sendRest } from '../testing/import-files.ts'
 import { ADMIN_TOKEN, happens, startShard, type TestNode, type TestShard } from '../testing/nodes.ts'
 
-// Registry, resolver, three nodes and a control plane, on two cores that others use as well.
+// Registry, resolver, three nodes and a control plane on two shared cores.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 180_000 })
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
@@ -39,13 +39,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The control plane as operators start it, on the folder that all of them share. */
+/** The control plane as operators start it, on a folder shared by all tests. */
 async function startProcess(): Promise<Process> {
   const config = join(folder, 'control-plane.yml')
   const lines = [
     ...['listen_port: 0', 'web: false', 'environment_kind: production', `data_dir: ${join(folder, 'data')}`],
     ...[`registry: ${shard.registryUrl}`, `resolver: ${shard.resolverUrl}`, `node_admin_token: ${ADMIN_TOKEN}`],
-    // A node that waits to form has not registered yet.
+    // A node that waits for its shard to form has not registered yet.
     `nodes: ${JSON.stringify(shard.nodes().map(({ apiUrl }) => apiUrl))}`,
   ]
   writeFileSync(config, `${lines.join('\n')}\n`, { mode: 0o600 })
@@ -78,7 +78,7 @@ async function coverageOf(node: TestNode): Promise<NodeCoverage> {
   return (await response.json()) as NodeCoverage
 }
 
-/** Plans, starts and waits until it is over. */
+/** Plans, starts and waits for the end. */
 async function operate(kind: 'install' | 'undo-install', snapshot?: string): Promise<Operation> {
   const { admin } = plane
   const request = { kind, shard: 's1', ...(snapshot !== undefined && { snapshot }) }
@@ -102,7 +102,7 @@ async function operate(kind: 'install' | 'undo-install', snapshot?: string): Pro
 
 let snapshot = ''
 
-test('an upload and a build go on after the control plane was killed in the middle of them', async () => {
+test('an upload and a build continue after the control plane was killed', async () => {
   const { properties, packages } = csvFiles(HOTELS, NIGHTS)
   const first = await beginUpload(plane.admin, 'properties', properties)
   const second = await beginUpload(plane.admin, 'packages', packages)
@@ -110,7 +110,7 @@ test('an upload and a build go on after the control plane was killed in the midd
   const { body: begun } = await plane.admin.call('POST', '/api/v1/imports', body)
   await sendRest(plane.url, plane.admin, first, properties)
   expect((await sendChunk(plane.url, plane.admin, second.id, 0, packages.subarray(0, CHUNK))).status).toBe(200)
-  // What of this one arrives, nobody knows.
+  // How much of this chunk arrives is undefined.
   const cut = sendChunk(plane.url, plane.admin, second.id, CHUNK, packages.subarray(CHUNK, 2 * CHUNK)).catch(
     () => undefined,
   )
@@ -138,7 +138,7 @@ test('an upload and a build go on after the control plane was killed in the midd
   snapshot = view.snapshot ?? ''
 })
 
-test('it is installed into the running shard, and every node holds the same counts', async () => {
+test('it is installed on the running shard, and every node holds the same counts', async () => {
   const { body: before } = await plane.admin.call('GET', `/api/v1/snapshots/compare?a=shard:s1&b=${snapshot}`)
   expect(before).toMatchObject({ equal: false, a: { packages: 0 }, b: { packages: HOTELS * NIGHTS } })
 
@@ -159,7 +159,7 @@ test('it is installed into the running shard, and every node holds the same coun
   expect(refused).toMatchObject({ status: 409, body: { code: 'snapshot-in-use' } })
 })
 
-test('a shard that holds data asks for its name; the way back brings back what was there', async () => {
+test('installing on a shard with data needs its name as confirmation, and undo restores the previous data', async () => {
   const { id } = await beginImport(plane.url, plane.admin, csvFiles(10, 2))
   const { snapshot: small } = await importEnds(plane.admin, id)
   const { body: plan } = await plane.admin.call('POST', '/api/v1/plans', {
@@ -176,12 +176,12 @@ test('a shard that holds data asks for its name; the way back brings back what w
   const back = await operate('undo-install')
 
   expect([back.state, back.message]).toEqual(['done', expect.stringContaining('voters serve it')])
-  await happens('all nodes hold what was there before', shard.nodes(), async () =>
+  await happens('all nodes hold the previous data', shard.nodes(), async () =>
     (await Promise.all(shard.nodes().map(coverageOf))).every(({ packages }) => packages === HOTELS * NIGHTS),
   )
 })
 
-test('two empty voters that wait for the third are given the snapshot, and the shard forms with it', async () => {
+test('two empty voters that wait for the third receive the snapshot, and the shard forms with it', async () => {
   await plane.kill()
   await shard.close()
   shard = await startShard({ nodes: ['n1', 'n2', 'n3'], started: [] })

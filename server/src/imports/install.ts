@@ -1,8 +1,8 @@
 /**
- * Installing a snapshot, and going back, as kinds of operations. Nodes fetch the file from here by its
- * digest: of a running shard the leader, from which the others get it and which then loads it at one entry of the log;
- * of a shard that has not formed each empty node that waits, which founds the shard with it. It is over when a majority
- * of the voters has said that it loaded it, and has told what it holds.
+ * The operation types that install a snapshot and undo an install. Nodes fetch the file from the control plane by its
+ * digest. In a running shard the leader fetches it, the other nodes get it from the leader, and all load it at one
+ * entry of the log. In a shard that has not formed, each waiting empty voter fetches it, and the shard forms with it.
+ * The operation is done when a majority of the voters reports the load and its counts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '@vacancy/shared'
@@ -22,11 +22,11 @@ import { coverageOf, nodeSide } from './compare.ts'
 import { createPullToken, findSnapshot, type Snapshots, type StoredSnapshot, storeInstall } from './snapshot-store.ts'
 
 const POLL_MS = 500
-/** Nothing new for this long: nobody knows whether it will still happen. */
+/** Without progress for this long, the outcome is unknown. */
 const SILENT_MS = 15 * 60_000
-/** Clocks of nodes differ from ours by less, when only times tell whether an entry is of this operation. */
+/** Tolerated clock difference of nodes, for entries that only their time relates to this operation. */
 const SKEW_MS = 60_000
-/** The file, the chunks that are taken out of it, and room for the log meanwhile. */
+/** The file, its extracted chunks, and space for the log meanwhile. */
 const SPACE_FACTOR = 2
 const SPACE_RESERVE = 256 * 2 ** 20
 const BEFORE = /the data before it are snapshot ([0-9a-f]{64})/
@@ -35,7 +35,7 @@ export type InstallParts = {
   readonly cluster: Cluster
   readonly snapshots: Snapshots
   readonly clock: Clock
-  /** `http://host:port` under which nodes reach this control plane. */
+  /** `http://host:port` of this control plane for nodes. */
   readonly baseUrl: () => string
 }
 
@@ -64,14 +64,15 @@ function check(
   return holds ? { id, level: 'ok', text: text[0] } : { id, level: bad, text: text[1] }
 }
 
-/** Nodes of the shard that wait to found it. */
-function waitingOf({ seen }: PlanContext): string[] {
-  return seen.filter(({ info }) => info?.value.bootstrap != null).map(({ address }) => address.id)
+/** Nodes that wait for the shard to form. */
+function waitingOf({ observations }: PlanContext): string[] {
+  return observations.filter(({ info }) => info?.value.bootstrap != null).map(({ address }) => address.id)
 }
 
 /**
- * Whether anything would be replaced, asked of the leader itself: what was collected a moment ago may be from before
- * the last load. Who cannot tell counts as holding data, since a plan must never ask for less care than is due.
+ * Whether data would be replaced, queried from the leader itself, because polled values may be older than the last
+ * load. If the leader does not respond it counts as holding data, so that a plan never requires too little
+ * confirmation.
  */
 async function mayHoldData({ cluster }: InstallParts, { shard }: PlanContext): Promise<boolean> {
   const leader = cluster.addresses(shard.id).find(({ id }) => id === shard.leader)
@@ -111,7 +112,7 @@ async function planInstall(parts: InstallParts, digest: string, look: PlanContex
       ...commonChecks(look),
       check('snapshot', snapshot !== undefined, 'block', [
         'the snapshot is stored here',
-        'there is no such snapshot here',
+        'the snapshot is not stored here',
       ]),
       ...(snapshot ? snapshotChecks(look, snapshot) : []),
       ...targetChecks(look, isForming, waiting),
@@ -154,24 +155,24 @@ function snapshotChecks(
   return [
     check('counters', installable, 'block', ['its counters agree', 'its counters differ: import the files again']),
     check('shard', madeFor === shard.id, 'block', [
-      `it was made for ${shard.id}`,
-      `it was made for shard ${madeFor}: import the files again for ${shard.id}`,
+      `it was built for ${shard.id}`,
+      `it was built for shard ${madeFor}: import the files again for ${shard.id}`,
     ]),
     check('codecs', isSame, 'block', [
-      'made with the codec list of the shard',
-      'made with another codec list than the nodes work with: import the files again',
+      'built with the codec list of the shard',
+      'built with a codec list that differs from the nodes: import the files again',
     ]),
   ]
 }
 
 function targetChecks(look: PlanContext, isForming: boolean, waiting: readonly string[]): PlanCheck[] {
-  const { shard, seen } = look
+  const { shard, observations } = look
   if (shard.mode === 'standalone') {
-    const text = 'a node by itself takes a snapshot only at its start: put the file into its data_dir as seed.snapshot'
+    const text = 'a standalone node loads a snapshot only at its start: copy the file to its data_dir as seed.snapshot'
     return [{ id: 'mode', level: 'block', text }]
   }
   if (isForming) {
-    const needed = Math.max(0, ...seen.map(({ info }) => info?.value.bootstrap?.needed ?? 0))
+    const needed = Math.max(0, ...observations.map(({ info }) => info?.value.bootstrap?.needed ?? 0))
     const empty = emptyVoters(look)
     return [
       check('majority', empty.length >= needed, 'block', [
@@ -184,7 +185,7 @@ function targetChecks(look: PlanContext, isForming: boolean, waiting: readonly s
   return [
     check('leader', shard.leader !== null, 'block', [
       `${shard.leader} leads`,
-      missing ? 'no leader, so nobody can begin it' : 'no leader, and some nodes wait: see the page of the shard',
+      missing ? 'no leader that could start it' : 'no leader, and some nodes are waiting: see the page of the shard',
     ]),
     check('majority', shard.votersUp >= shard.majority, 'block', [
       `${shard.votersUp} of ${shard.voters} voters answer, ${shard.majority} must hold it`,
@@ -193,9 +194,9 @@ function targetChecks(look: PlanContext, isForming: boolean, waiting: readonly s
   ]
 }
 
-/** Initial voters that wait with nothing: only these may be given something to found the shard with. */
-function emptyVoters({ seen }: PlanContext): string[] {
-  return seen.flatMap(({ address, info }) => {
+/** Waiting initial voters without data: only these may receive a snapshot to form the shard with. */
+function emptyVoters({ observations }: PlanContext): string[] {
+  return observations.flatMap(({ address, info }) => {
     const bootstrap = info?.value.bootstrap
     const own = bootstrap?.voters.find(({ id }) => id === address.id)
     return bootstrap && bootstrap.waits_for !== 'join' && own?.state === 'empty' ? [address.id] : []
@@ -209,13 +210,13 @@ function spaceChecks({ shard }: PlanContext, { bytes }: StoredSnapshot, targets:
   const unknown = nodes.filter(({ disk, freshness }) => disk === null || freshness !== 'live')
   return [
     check('space', short.length > 0 ? false : unknown.length > 0 ? undefined : true, 'block', [
-      `room on each voter for ${sizeOf(needed)}`,
+      `each voter has ${sizeOf(needed)} of free disk space`,
       `${short.map(({ id, disk }) => `${id} has ${sizeOf(disk?.freeBytes ?? 0)} free`).join(', ')}; ${sizeOf(needed)} needed`,
     ]),
   ]
 }
 
-/** A control plane that only this machine reaches is of no use to nodes elsewhere. */
+/** Nodes on other machines cannot reach a loopback address of the control plane. */
 function reachCheck({ shard }: PlanContext, baseUrl: string, targets: readonly string[]): PlanCheck {
   const { hostname } = new URL(baseUrl)
   const isLocal = (host: string) => /^(?:localhost|127\..*|\[::1?\]|0\.0\.0\.0)$/.test(host)
@@ -238,11 +239,11 @@ function effectsOf(
   if (isForming) {
     return [
       {
-        text: `Each waiting voter fetches ${size} and keeps still for 12 s, so that nobody counts it as empty.`,
+        text: `Each waiting voter fetches ${size} and then pauses for 12 s, so that no other voter counts it as empty.`,
         source: 'how shards form',
       },
       {
-        text: 'With a majority of voters that hold it the shard forms; the others download it from them.',
+        text: 'When a majority of the voters holds it, the shard forms; the others download it from them.',
         source: 'how shards form',
       },
     ]
@@ -253,14 +254,17 @@ function effectsOf(
       source: 'how loads work',
     },
     {
-      text: 'All nodes change over at one entry of the log, once a majority of voters holds the file.',
+      text: 'All nodes switch over at one entry of the log, once a majority of the voters holds the file.',
       source: 'how loads work',
     },
-    { text: 'While a node replaces its data it answers nothing: seconds, by the size.', source: 'how loads work' },
+    {
+      text: 'A node does not respond while it replaces its data, for seconds depending on the size.',
+      source: 'how loads work',
+    },
     ...(holdsData
       ? [
           {
-            text: 'The data of now stay on each node as a snapshot: the way back is one more operation.',
+            text: 'Each node keeps the current data as a snapshot: the install can be undone with another operation.',
             source: 'how loads work',
           },
         ]
@@ -295,7 +299,7 @@ function commandsOf({ shard }: PlanContext, baseUrl: string, digest: string): Pl
   }
 }
 
-/** As the console writes them: 1.55 kB, 213 MB. */
+/** Formatted as in the console: 1.55 kB, 213 MB. */
 function sizeOf(bytes: number): string {
   const power = bytes < 1_000 ? 0 : Math.min(4, Math.floor(Math.log10(bytes) / 3))
   const value = bytes / 1_000 ** power
@@ -309,17 +313,17 @@ async function planUndo(parts: InstallParts, look: PlanContext): Promise<PlanDra
   const short = last ? `${last.before.slice(0, 12)}…` : 'unknown'
   return {
     node: null,
-    title: `Go back on ${shard.id} to the data before the last install`,
-    action: `Go back to ${short}`,
+    title: `Undo the last install on ${shard.id}`,
+    action: `Restore ${short}`,
     before,
     after: before,
     effects: [
       {
-        text: `${shard.id} gets the data back that it had before ${last?.loaded.slice(0, 12) ?? '?'}… was installed.`,
+        text: `${shard.id} gets back the data from before the install of ${last?.loaded.slice(0, 12) ?? '?'}….`,
         source: '/cluster/operations',
       },
       {
-        text: 'Writes since then are not in them. They stay in a snapshot of their own, from which this can be undone.',
+        text: 'Later writes are not in this data. They are kept in another snapshot, from which this can be undone.',
         source: 'how loads work',
       },
     ],
@@ -328,7 +332,7 @@ async function planUndo(parts: InstallParts, look: PlanContext): Promise<PlanDra
       ...targetChecks(look, false, []),
       check('way-back', last !== undefined, 'block', [
         `its nodes keep snapshot ${short}`,
-        'no install is remembered by its nodes: they were started anew, or the data before were dropped',
+        'its nodes have no previous data: they were restarted, or the previous data was deleted',
       ]),
     ],
     writePause: null,
@@ -350,18 +354,18 @@ async function runInstall(parts: InstallParts, run: Run): Promise<void> {
   const { id: operation, shard } = run.operation()
   const digest = run.plan.request.snapshot ?? ''
   const snapshot = await findSnapshot(snapshots, digest)
-  if (!snapshot) return await run.end('refused', 'The snapshot was deleted meanwhile.')
+  if (!snapshot) return await run.end('refused', 'The snapshot has been deleted.')
   const note = (state: string) =>
     storeInstall(snapshots, { operation, shard, snapshot: digest, state, at: parts.clock.wallMs() })
   await note('running')
   const isForming = run.plan.before.leader === null
   const targets = isForming ? await waitingVoters(cluster, shard) : leaderOf(cluster, shard)
-  const seen = run.isResumed ? undefined : await loadsSeen(cluster, shard)
+  const seen = run.isResumed ? undefined : await knownLoads(cluster, shard)
   if (!run.isResumed) {
-    await run.step('request', { text: 'Nodes are asked to fetch it', state: 'running' })
+    await run.step('request', { text: 'Request nodes to fetch it', state: 'running' })
     const token = await createPullToken(snapshots, digest)
     const url = `${parts.baseUrl()}/api/v1/pull/${digest}`
-    const refusal = await askAll(run, cluster, targets, { url, digest, token })
+    const refusal = await requestAll(run, cluster, targets, { url, digest, token })
     if (refusal !== '') {
       await run.step('request', { state: 'failed', evidence: refusal })
       await note('refused')
@@ -374,18 +378,18 @@ async function runInstall(parts: InstallParts, run: Run): Promise<void> {
     state: 'running',
   })
   await run.step('load', { text: isForming ? 'The shard forms with it' : 'A majority loads it', state: 'waiting' })
-  await run.step('counts', { text: 'A majority tells what it holds', state: 'waiting' })
+  await run.step('counts', { text: 'A majority reports its counts', state: 'waiting' })
   const ended = await watch(parts, run, { digest, snapshot, isForming, targets, seen })
   if (ended) await note(ended)
 }
 
-async function askAll(
+async function requestAll(
   run: Run,
   cluster: Cluster,
   targets: readonly NodeAddress[],
   body: { readonly url: string; readonly digest: string; readonly token: string } | { readonly digest: string },
 ): Promise<string> {
-  if (targets.length === 0) return 'No node that could take it answers.'
+  if (targets.length === 0) return 'No suitable node responds.'
   const answers: string[] = []
   for (const node of targets) {
     try {
@@ -409,15 +413,15 @@ async function askAll(
 
 type Watched = {
   readonly digest: string
-  /** Of an install; counts are compared with it. */
+  /** Of an install, to compare counts with. */
   readonly snapshot: StoredSnapshot | undefined
   readonly isForming: boolean
   readonly targets: readonly NodeAddress[]
-  /** Loads that each node had told of before; undefined after a restart. */
+  /** Loads that each node reported before the request; undefined after a restart. */
   readonly seen: ReadonlyMap<string, ReadonlySet<string>> | undefined
 }
 
-/** Looks until it is over. @returns how it ended, or undefined when the control plane stops */
+/** Observes the shard until the operation is over. @returns its end state, or undefined when the control plane stops */
 async function watch(parts: InstallParts, run: Run, watched: Watched): Promise<string | undefined> {
   const { cluster } = parts
   const { shard } = run.operation()
@@ -439,7 +443,7 @@ async function watch(parts: InstallParts, run: Run, watched: Watched): Promise<s
       news.push(loaded.holders.join(','))
       if (loaded.failure !== '') {
         await run.step('load', { state: 'failed', evidence: loaded.failure })
-        await run.end('refused', `The shard gave it up: ${loaded.failure}`)
+        await run.end('refused', `The shard aborted the load: ${loaded.failure}`)
         return 'refused'
       }
       const majority = Math.floor(loaded.voters / 2) + 1
@@ -463,10 +467,7 @@ async function watch(parts: InstallParts, run: Run, watched: Watched): Promise<s
         newsAt = run.now()
       }
       if (run.now() - newsAt > SILENT_MS) {
-        await run.end(
-          'unconfirmed',
-          'Nothing was heard of it for 15 minutes. The shard may still do this; its page says what it does.',
-        )
+        await run.end('unconfirmed', 'No progress for 15 minutes. The shard may still do this; see its page.')
         return 'unconfirmed'
       }
     }
@@ -504,7 +505,7 @@ type Loaded = {
   readonly before: string
 }
 
-/** Which voters have told that they loaded it; of a shard that forms, which are formed with it. */
+/** The voters that reported the load, or, in a forming shard, that formed with it. */
 async function readLoads(cluster: Cluster, shard: string, run: Run, watched: Watched): Promise<Loaded> {
   const { digest, isForming, seen } = watched
   const requestedAt = Date.parse(run.operation().requestedAt ?? run.operation().createdAt)
@@ -541,7 +542,7 @@ async function readLoads(cluster: Cluster, shard: string, run: Run, watched: Wat
   return { voters: voters.length, holders: holders.filter((node) => voters.includes(node)).sort(), failure, before }
 }
 
-/** What each of these nodes tells that it holds, beside what the snapshot has. */
+/** The counts that each of these nodes reports, compared with the snapshot. */
 async function countsOf(
   { cluster, clock }: InstallParts,
   shard: string,
@@ -561,11 +562,11 @@ async function countsOf(
         counted.push({
           message: isSame
             ? `${what}, as the snapshot`
-            : `${what}; the snapshot ${grouped(packages)} of ${grouped(properties)}: written to since, or days have passed`,
+            : `${what}; the snapshot has ${grouped(packages)} of ${grouped(properties)}: it was written to since, or days have passed`,
         })
       }
     } catch (error) {
-      // It is replacing its data at this moment, or gone: the next look tells.
+      // It is replacing its data, or down: the next observation will show which.
       if (!(error instanceof ProblemError)) throw error
     }
   }
@@ -577,13 +578,13 @@ async function runUndo(parts: InstallParts, run: Run): Promise<void> {
   const { id: operation, shard } = run.operation()
   const leader = leaderOf(cluster, shard)
   const found = await lastLoad(cluster, shard, leader[0]?.id ?? null)
-  // After a restart the last load may be this very one: what it loaded is what this was to load.
+  // After a restart the last load may be the one of this operation.
   const digest = run.isResumed ? found?.loaded : found?.before
-  if (digest === undefined) return await run.end('refused', 'No node remembers what was there before.')
-  const seen = run.isResumed ? undefined : await loadsSeen(cluster, shard)
+  if (digest === undefined) return await run.end('refused', 'No node has the previous data.')
+  const seen = run.isResumed ? undefined : await knownLoads(cluster, shard)
   if (!run.isResumed) {
-    await run.step('request', { text: 'The leader is asked to go back', state: 'running' })
-    const refusal = await askAll(run, cluster, leader, { digest })
+    await run.step('request', { text: 'Request the leader to restore the previous data', state: 'running' })
+    const refusal = await requestAll(run, cluster, leader, { digest })
     if (refusal !== '') {
       await run.step('request', { state: 'failed', evidence: refusal })
       return await run.end('refused', refusal)
@@ -591,14 +592,14 @@ async function runUndo(parts: InstallParts, run: Run): Promise<void> {
   }
   await run.set({ state: 'verifying' })
   await run.step('load', { text: 'A majority loads it', state: 'running' })
-  await run.step('counts', { text: 'A majority tells what it holds', state: 'waiting' })
+  await run.step('counts', { text: 'A majority reports its counts', state: 'waiting' })
   const ended = await watch(parts, run, { digest, snapshot: undefined, isForming: false, targets: leader, seen })
   if (ended === 'done') {
     await storeInstall(snapshots, { operation, shard, snapshot: digest, state: 'done', at: clock.wallMs() })
   }
 }
 
-// What nodes tell
+// Reports of nodes
 
 async function read<T>(
   cluster: Cluster,
@@ -610,7 +611,7 @@ async function read<T>(
     const { status, body } = await cluster.request(node, path, { as: 'monitoring' })
     return status === 200 ? parse(JSON.parse(body)) : undefined
   } catch {
-    // Silent, or says what is no answer: the next look may tell more, and silence for long ends the operation.
+    // No valid response: the next observation may succeed, and long silence ends the operation.
     return undefined
   }
 }
@@ -622,7 +623,7 @@ async function loadsOf(cluster: Cluster, node: NodeAddress): Promise<ClusterOper
 
 const keyOf = ({ node, result, at }: ClusterOperation): string => `${node} ${result} ${at}`
 
-async function loadsSeen(cluster: Cluster, shard: string): Promise<Map<string, Set<string>>> {
+async function knownLoads(cluster: Cluster, shard: string): Promise<Map<string, Set<string>>> {
   const nodes = cluster.addresses(shard)
   const seen = await Promise.all(
     nodes.map(async (node) => [node.id, new Set((await loadsOf(cluster, node)).map(keyOf))] as const),
@@ -630,7 +631,7 @@ async function loadsSeen(cluster: Cluster, shard: string): Promise<Map<string, S
   return new Map(seen)
 }
 
-/** The newest load that a node of the shard remembers, the leader first. */
+/** The newest load reported by a node of the shard, the leader first. */
 async function lastLoad(
   cluster: Cluster,
   shard: string,

@@ -1,4 +1,4 @@
-/** An import as the database has it, and as it is worked with. */
+/** An import as stored, and in memory. */
 import { type FileKind, IMPORT_ENDS, type ImportState, type ImportView } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
 import type { ImportTables } from './tables.ts'
@@ -25,13 +25,13 @@ export type ImportDetail = {
 
 export type Row = Selectable<ImportTables['imports']>
 
-/** An import as it is worked with; `row` and `detail` are what the database has. */
+/** An import in memory; `row` and `detail` are stored. */
 export type Item = {
   row: Row
   detail: ImportDetail
   progress: ImportView['progress']
   rates: number[]
-  /** Ends the work on it; set while there is any. */
+  /** Aborts its build; set while it is being built. */
   end: AbortController | undefined
   isCancelled: boolean
 }
@@ -47,7 +47,7 @@ export function itemOf(row: Row, detail: ImportDetail): Item {
   }
 }
 
-/** What was written down before rows could be left out does not tell whether they can. */
+/** Details stored by versions that could not omit rows lack the fields for it. */
 export function detailOf(text: string): ImportDetail {
   const detail = JSON.parse(text) as ImportDetail
   if (!detail.errors) return detail

@@ -1,13 +1,13 @@
 import type { ClusterInfo } from '@vacancy/shared/contract'
 import { expect, test } from 'vitest'
 import type { NodeObservation } from '../cluster/observation.ts'
-import { HASH, NOW, seenNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
+import { HASH, NOW, observedNode, shardOf, statusOf } from '../testing/observed-nodes.ts'
 import { matrixOf, restorableOf } from './matrix.ts'
 
 const viewOf = (nodes: readonly NodeObservation[]) => shardOf(nodes).view
 const digest = (letter: string) => letter.repeat(64)
 
-/** A node whose newest snapshot is this one; null: it has none, undefined: it did not tell. */
+/** A node with this newest snapshot; null: it has none, undefined: it reported none. */
 function holding(
   id: string,
   snapshot: string | null | undefined,
@@ -19,7 +19,7 @@ function holding(
     origin: 'periodic' as const,
   }
   const status = { value: statusOf({ snapshot: own || null, wal: own ? { bytes: 1, files: 1 } : null }), at: NOW }
-  return seenNode({ id }, { status: snapshot === undefined ? undefined : status, ...change })
+  return observedNode({ id }, { status: snapshot === undefined ? undefined : status, ...change })
 }
 const away = {
   answeredAt: NOW - 60_000,
@@ -31,7 +31,7 @@ test.each([
   ['all hold the same', [digest('a'), digest('a'), digest('a')], 'yes', 'Yes: 3 of 3 voters', '3 of 3 hold aaaaaaaa…'],
   ['each has its own', [digest('a'), digest('b'), digest('c')], 'yes', 'Yes: 3 of 3 voters', '1 of 3 hold'],
   ['two have nothing', [digest('a'), null, null], 'no', 'No: 1 of 3 voters', '1 of 3 hold aaaaaaaa…'],
-  ['two did not tell', [digest('a'), undefined, undefined], 'unknown', 'Not known: n2, n3 did not tell', '1 of 1'],
+  ['two did not report', [digest('a'), undefined, undefined], 'unknown', 'Not known: n2, n3 did not report', '1 of 1'],
 ] as const)('after a full stop, when %s', (_, held, verdict, message, same) => {
   const shard = viewOf(held.map((snapshot, at) => holding(`n${at + 1}`, snapshot)))
 
@@ -43,18 +43,18 @@ test.each([
   if (same !== '1 of 1') expect(found.same).toContain(same)
 })
 
-test('a voter that does not answer is named, and never counted as holding nothing', () => {
+test('a voter that does not respond is listed, and never counted as holding nothing', () => {
   const shard = viewOf([holding('n1', digest('a')), holding('n2', null), holding('n3', digest('a'), away)])
 
   const found = restorableOf(shard, undefined)
 
   expect([found.verdict, found.message]).toEqual([
     'unknown',
-    expect.stringMatching(/^Not known: n3 did not answer; 1 of 3/),
+    expect.stringMatching(/^Not known: n3 did not respond; 1 of 3/),
   ])
 })
 
-test('a shard that forms needs the very same snapshot on a majority of its initial voters', () => {
+test('a forming shard needs the same snapshot on a majority of its initial voters', () => {
   const founders = (...held: string[]): NonNullable<ClusterInfo['bootstrap']> => ({
     ...{ waits_for: 'snapshot', why: '', needed: 2 },
     voters: held.map((snapshot, at) => ({
@@ -71,7 +71,7 @@ test('a shard that forms needs the very same snapshot on a majority of its initi
   expect(verdict(digest('a'), digest('b'), digest('c')).message).toBe(
     'No: 1 of 3 initial voters hold aaaaaaaa…, 2 needed',
   )
-  expect(verdict(digest('a'), '?', digest('b')).message).toMatch(/^Not known: n2 did not answer; 1 of 3/)
+  expect(verdict(digest('a'), '?', digest('b')).message).toMatch(/^Not known: n2 did not respond; 1 of 3/)
   expect(verdict('', '', '').verdict).toBe('no')
   expect(verdict('?', '?', '').verdict).toBe('unknown')
 })

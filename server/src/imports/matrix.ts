@@ -1,18 +1,17 @@
 /**
- * Which node of a shard holds which snapshot, and what follows from it: whether the shard would come back with its data
- * after all of its nodes had stopped. Pure. A shard that has formed comes back when a majority of its
- * voters start with log and snapshot of their own, whatever entry each snapshot is of; one that has not forms from a
- * snapshot only when a majority of the initial voters hold that very one. What nobody told counts as not known.
+ * Which node of a shard holds which snapshot, and whether the shard would recover its data after all of its nodes
+ * stopped. Pure. A formed shard recovers when a majority of its voters start with their log and any snapshot. One that
+ * has not formed needs the same snapshot on a majority of its initial voters. Missing reports count as unknown.
  */
 import type { ClusterInfo, NodeView, Restorable, ShardView, SnapshotMatrix } from '@vacancy/shared/contract'
 
-/** What is known of a snapshot beside what nodes tell of theirs. */
+/** What is known about a snapshot, in addition to the reports of nodes. */
 export type KnownSnapshot = Pick<
   SnapshotMatrix['snapshots'][number],
   'id' | 'name' | 'stored' | 'codecsCurrent' | 'createdAt'
 >
 
-/** Of a shard that waits to form: who is to found it, by the word of one that waits. */
+/** The founding voters of a shard that waits to form, as reported by a waiting node. */
 export type Founders = NonNullable<ClusterInfo['bootstrap']>
 
 const SHORT = 8
@@ -24,7 +23,7 @@ export function restorableOf(shard: ShardView, founders: Founders | undefined): 
   const needed = shard.mode === 'standalone' ? voters.length : shard.majority
   const same = samenessOf(voters, needed)
   if (voters.length === 0) {
-    return { shard: shard.id, verdict: 'unknown', message: 'Not known: no node told who the voters are', same }
+    return { shard: shard.id, verdict: 'unknown', message: 'Not known: no node reported the voters', same }
   }
   const reported = voters.filter((node) => reportOf(node) === 'current')
   const having = reported.filter(({ snapshot, wal }) => snapshot !== null || wal !== null)
@@ -47,7 +46,7 @@ function ofFounders(shard: string, { voters, needed }: Founders): Restorable {
   if (!most) {
     const message =
       silent.length >= needed
-        ? `Not known: ${names(silent)} did not answer`
+        ? `Not known: ${names(silent)} did not respond`
         : 'No: it has not formed, and no initial voter holds a snapshot'
     return { shard, verdict: silent.length >= needed ? 'unknown' : 'no', message, same: '' }
   }
@@ -55,17 +54,17 @@ function ofFounders(shard: string, { voters, needed }: Founders): Restorable {
   const many = `${count} of ${voters.length} initial voters hold ${id.slice(0, SHORT)}…, ${needed} needed`
   if (count >= needed) return { shard, verdict: 'yes', message: `Yes: ${many}`, same: many }
   if (count + silent.length >= needed) {
-    return { shard, verdict: 'unknown', message: `Not known: ${names(silent)} did not answer; ${many}`, same: many }
+    return { shard, verdict: 'unknown', message: `Not known: ${names(silent)} did not respond; ${many}`, same: many }
   }
   return { shard, verdict: 'no', message: `No: ${many}`, same: many }
 }
 
-/** Of the files alone, for whoever has to found the shard anew from them. */
+/** Of the files themselves, for forming the shard again from them. */
 function samenessOf(voters: readonly NodeView[], needed: number): string {
   const [most] = [...holdersOf(voters)].sort(([, a], [, b]) => b - a)
   if (!most) return ''
   const [id, count] = most
-  return `${count} of ${voters.length} hold ${id.slice(0, SHORT)}… as their newest${count >= needed ? '' : '; the others have one of another entry of the log'}`
+  return `${count} of ${voters.length} hold ${id.slice(0, SHORT)}… as their newest${count >= needed ? '' : '; the others have one of a different log entry'}`
 }
 
 function holdersOf(voters: readonly NodeView[]): Map<string, number> {
@@ -90,8 +89,8 @@ function reportOf(node: NodeView): SnapshotMatrix['nodes'][number]['report'] {
 function silence(nodes: readonly NodeView[]): string {
   const [away, quiet] = [nodes.filter(isAway), nodes.filter((node) => !isAway(node))]
   return [
-    ...(away.length > 0 ? [`${names(away.map(({ id }) => id))} did not answer`] : []),
-    ...(quiet.length > 0 ? [`${names(quiet.map(({ id }) => id))} did not tell what lies on its disk`] : []),
+    ...(away.length > 0 ? [`${names(away.map(({ id }) => id))} did not respond`] : []),
+    ...(quiet.length > 0 ? [`${names(quiet.map(({ id }) => id))} did not report the files on disk`] : []),
   ].join(', ')
 }
 
@@ -100,7 +99,7 @@ function names(ids: readonly string[]): string {
   return more > 0 ? `${ids.slice(0, NAMES_MAX).join(', ')} and ${more} more` : ids.join(', ')
 }
 
-/** @param known snapshots of this shard, those built here and those that its nodes tell of; the newest first */
+/** @param known snapshots of this shard, built here or reported by its nodes, newest first */
 export function matrixOf(
   shard: ShardView,
   known: readonly KnownSnapshot[],

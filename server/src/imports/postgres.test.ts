@@ -1,4 +1,4 @@
-/** What the control plane keeps of imports, snapshots and another codec list, in PostgreSQL: numbers come as text there. */
+/** Stored imports, snapshots and codec list plans on PostgreSQL, which returns some numbers as text. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Caller, startTestControlPlane, type TestControlPlane } from '../testing/control-plane.ts'
 import { beginImport, csvFiles, importEnds } from '../testing/import-files.ts'
@@ -29,7 +29,7 @@ afterAll(async () => {
   await postgres?.close()
 })
 
-test('a plan of another codec list is kept, read back and put away', async () => {
+test('a codec list plan is saved, read back and discarded', async () => {
   const entries = [...TEST_CODECS].reverse().map((name) => ({ name, was: name }))
   const { body: plan } = await admin.call('POST', '/api/v1/registry/codec-plan', { entries })
   const given = { entries, reason: 'on another database', confirm: plan.after.hash }
@@ -42,7 +42,7 @@ test('a plan of another codec list is kept, read back and put away', async () =>
   expect(read.body.change).toMatchObject({ id: kept.body.id, createdAt: kept.body.createdAt })
 })
 
-test('rejected rows are left out, and what is built is listed, archived and counted', async () => {
+test('rejected rows are omitted, and the snapshot is listed, archived and counted', async () => {
   const { properties, packages } = csvFiles(4, 3)
   const bad = Buffer.from('hotel_0,double,never,3,120,breakfast\n')
   const { id } = await beginImport(plane.url, admin, { properties, packages: Buffer.concat([packages, bad]) })

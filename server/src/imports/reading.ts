@@ -1,6 +1,6 @@
 /**
- * What is told of an uploaded file before it is built from: its SHA-256, how many lines with data it has, which of the
- * two files it is, and that it is text at all. Gzip is unpacked on the way, no further than limits allow.
+ * Reads an uploaded file before the build: computes its SHA-256, counts its lines with data, and checks that it is text
+ * and which of the two files it is. Gzip is unpacked, within limits.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -16,14 +16,14 @@ const NEWLINE = 0x0a
 const RETURN = 0x0d
 const QUOTE = 0x22
 const BLANKS = new Set([0x20, 0x09, RETURN])
-/** The first line with data is looked at for its columns, no further than this. */
+/** The columns of the first line with data are read up to this length. */
 const FIRST_LINE_BYTES_MAX = 65_536
-/** Small files may grow by any factor. */
+/** Files that unpack to less than this may grow by any factor. */
 const UNPACKED_FREE_BYTES = 64 << 20
 const RESERVE_BYTES = 256 << 20
 const SPACE_LOOK_BYTES = 64 << 20
 
-/** What is wrong with a file as a whole: the user's matter, with what to do. */
+/** An error of a whole file, for the user, with a hint. */
 export class FileFault extends Error {
   override readonly name = 'FileFault'
   readonly hint: string
@@ -35,14 +35,14 @@ export class FileFault extends Error {
 }
 
 export type Reading = {
-  /** Of the bytes that were uploaded. */
+  /** Of the uploaded bytes. */
   readonly sha256: string
   /** Lines with data: neither empty nor the header. */
   readonly rows: number
-  /** Of these, how many were left out of what the builder gets. */
+  /** How many of these were omitted from the copy for the builder. */
   readonly rejected: number
   readonly isUnpacked: boolean
-  /** By the names or the number of columns of its first line; undefined when it is neither. */
+  /** From the names or the number of columns of its first line; undefined when it is neither file. */
   readonly kind: FileKind | undefined
   /** Columns of its first line with data. */
   readonly columns: number
@@ -50,12 +50,12 @@ export type Reading = {
 
 export type ReadingParts = {
   readonly source: string
-  /** Where the file is to lie for the builder: the same bytes, or the unpacked ones. */
+  /** The path of the file for the builder, with the same bytes or the unpacked ones. */
   readonly target: string
-  /** As people call it, for what is said. */
+  /** Its name in messages. */
   readonly name: string
   readonly signal: AbortSignal
-  /** Lines to leave out, from 1; then the target is a copy. */
+  /** Lines to omit, from 1; then the target is a copy. */
   readonly without?: ReadonlySet<number> | undefined
   /** Bytes of the source read so far. */
   readonly onProgress: (bytes: number) => void
@@ -86,11 +86,11 @@ export async function readUpload(parts: ReadingParts): Promise<Reading> {
   return { sha256: digest.digest('hex'), isUnpacked: false, rejected: 0, ...endLines(lines) }
 }
 
-/** A file of the import folder lies elsewhere, perhaps on another disk: there a name has to do. */
+/** A file of the import folder may be on another disk; then a symbolic link is used. */
 async function linkOrName(source: string, target: string): Promise<void> {
   const real = await realpath(source)
   await link(real, target).catch(async (error: NodeJS.ErrnoException) => {
-    // Another disk, or a file of somebody else's: the system refuses hard links to these.
+    // The system refuses hard links to other disks and to files of other users.
     if (error.code !== 'EXDEV' && error.code !== 'EPERM') throw error
     await symlink(real, target)
   })
@@ -111,7 +111,7 @@ async function copyWithout(parts: ReadingParts, without: ReadonlySet<number>): P
   return { sha256: digest.digest('hex'), isUnpacked: false, ...counted }
 }
 
-/** Writes what is read, but for some lines, and counts both. Looks for room on the way. */
+/** Copies the file without the lines to omit and counts both. Checks the free disk space meanwhile. */
 async function writeLines(
   { target, name }: ReadingParts,
   pieces: AsyncIterable<Buffer>,
@@ -132,7 +132,7 @@ async function writeLines(
       const [kept, next] = without ? leaveOut(piece, line, without) : [piece, line]
       line = next
       if (without) takeLines(left, kept)
-      // All of it: a single write may take less than it is given.
+      // In a loop, because a single write may be partial.
       await file.appendFile(kept)
       written += kept.length
     }
@@ -143,7 +143,7 @@ async function writeLines(
   return { rows, kind, columns, rejected: without ? rows - endLines(left).rows : 0 }
 }
 
-/** @param line number of the line that the piece begins in. @returns what stays, and the line that it ends in */
+/** @param line number of the line at the start of the piece. @returns the remaining bytes, and the line at its end */
 function leaveOut(piece: Buffer, line: number, without: ReadonlySet<number>): [kept: Buffer, line: number] {
   const kept: Buffer[] = []
   let at = 0
@@ -173,7 +173,7 @@ async function unpack(parts: ReadingParts): Promise<Reading> {
   }
   const input = Readable.from(noted())
   const gunzip = createGunzip({ chunkSize: PIECE_BYTES })
-  // A pipe passes no errors on: without this the loop would wait for ever.
+  // A pipe does not forward errors: without this the loop would wait forever.
   input.on('error', (error) => gunzip.destroy(error))
   const bounded = async function* () {
     for await (const piece of input.pipe(gunzip) as AsyncIterable<Buffer>) {
@@ -181,13 +181,13 @@ async function unpack(parts: ReadingParts): Promise<Reading> {
       if (unpacked > UNPACKED_FREE_BYTES && unpacked > packed * IMPORT_LIMITS.unpackFactorMax) {
         const factor = Math.round(unpacked / packed)
         throw new FileFault(
-          `${name} grows to more than ${factor} times its size when it is unpacked.`,
-          `At most ${IMPORT_LIMITS.unpackFactorMax} times is unpacked; upload the file as it is.`,
+          `${name} unpacks to more than ${factor} times its size.`,
+          `The limit is ${IMPORT_LIMITS.unpackFactorMax} times. Upload the file uncompressed.`,
         )
       }
       if (unpacked > IMPORT_LIMITS.fileBytesMax) {
         throw new FileFault(
-          `${name} has more than ${IMPORT_LIMITS.fileBytesMax} bytes when it is unpacked.`,
+          `${name} unpacks to more than ${IMPORT_LIMITS.fileBytesMax} bytes.`,
           'Split the data over more shards.',
         )
       }
@@ -200,7 +200,7 @@ async function unpack(parts: ReadingParts): Promise<Reading> {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? ''
     if (code.startsWith('Z_')) {
-      throw new FileFault(`${name} is a damaged gzip file.`, 'Compress it again, or upload it as it is.')
+      throw new FileFault(`${name} is a damaged gzip file.`, 'Compress it again, or upload it uncompressed.')
     }
     throw error
   } finally {
@@ -211,7 +211,7 @@ async function unpack(parts: ReadingParts): Promise<Reading> {
 async function checkRoom(target: string): Promise<void> {
   const { bavail, bsize } = await statfs(dirname(target))
   if (bavail * bsize > RESERVE_BYTES) return
-  throw Object.assign(new Error('no room to unpack'), { code: 'ENOSPC' })
+  throw Object.assign(new Error('no disk space to unpack'), { code: 'ENOSPC' })
 }
 
 async function firstBytes(path: string, bytes: number): Promise<Buffer> {
@@ -224,15 +224,15 @@ async function firstBytes(path: string, bytes: number): Promise<Buffer> {
   }
 }
 
-/** Counts lines piece by piece. A line end inside quotes is an error of the builder's, so lines are what lies between. */
+/** Counts lines piece by piece. Line ends inside quotes are row errors of the builder, so every line end counts. */
 type Lines = {
   readonly name: string
   rows: number
-  /** The line at hand holds more than blanks. */
+  /** The current line contains more than blanks. */
   hasData: boolean
   first: Buffer[]
   firstBytes: number
-  /** The first line with data ends, so far, inside of quotes. */
+  /** The first line with data ends inside quotes so far. */
   isInQuotes: boolean
   kind: FileKind | undefined
   columns: number
@@ -257,7 +257,7 @@ function createLines(name: string): Lines {
 
 function takeLines(lines: Lines, piece: Buffer): void {
   if (piece.includes(0)) {
-    throw new FileFault(`${lines.name} holds NUL bytes: it is no text.`, 'Export it as CSV in UTF-8.')
+    throw new FileFault(`${lines.name} contains NUL bytes: it is not text.`, 'Export it as CSV in UTF-8.')
   }
   let at = 0
   while (at < piece.length) {
@@ -313,7 +313,7 @@ function lookAtFirst(lines: Lines): void {
   lines.isHeader = kind !== undefined && readImportHeader(kind, cells).kind !== 'none'
 }
 
-/** The cells of a first line: a comma inside of quotes is data. */
+/** The cells of a first line. A comma inside quotes is data. */
 function cellsOf(line: string): string[] {
   const cells = ['']
   let isQuoted = false
@@ -327,7 +327,7 @@ function cellsOf(line: string): string[] {
 
 function endLines(lines: Lines): Pick<Reading, 'rows' | 'kind' | 'columns'> {
   if (lines.hasData) {
-    // A quote that never closes: what was kept of it is a row.
+    // An unclosed quote: the text so far is the row.
     if (!lines.isFirstDone) lookAtFirst(lines)
     lines.rows++
   }

@@ -1,14 +1,14 @@
-/** What was wrong with the files of an import, as build-snapshot wrote it down: page by page, and as files. */
+/** Row errors of an import as written by build-snapshot: in pages, and as downloads. */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { FileKind, ImportError, REJECTED_FILES } from '@vacancy/shared/contract'
 
-/** A row on a page; the download has all of it. */
+/** Maximum length of a row on a page; downloads have the whole row. */
 const ROW_CHARACTERS_MAX = 2_000
 const FORMULA = /^[=+\-@\t\r]/
 
-/** A line of the file: `row` as text, or `row64` where it is no UTF-8. */
+/** A line of the file: `row` as text, or `row64` if it is not UTF-8. */
 type Kept = Omit<ImportError, 'row'> & { readonly row?: string; readonly row64?: string }
 
 async function* keptIn(file: string): AsyncGenerator<Kept> {
@@ -16,18 +16,18 @@ async function* keptIn(file: string): AsyncGenerator<Kept> {
   for await (const line of lines) if (line !== '') yield JSON.parse(line) as Kept
 }
 
-/** Lines of a file that are to be left out, from 1. */
+/** Lines of a file to omit, from 1. */
 export type RejectedLines = Readonly<Record<FileKind, ReadonlySet<number>>>
 
 export type KeptRows = {
-  /** Errors that are kept of each file. */
+  /** Stored errors of each file. */
   readonly of: { readonly properties: number; readonly packages: number }
   readonly lines: RejectedLines
-  /** Records they are in; undefined when one is of a file as a whole, so that no row can be left out for it. */
+  /** Their records; undefined when an error concerns a whole file, so that no rows can be omitted for it. */
   readonly rows: number | undefined
 }
 
-/** What is kept of the errors, and in which lines they are. */
+/** The stored errors, and the lines they are in. */
 export async function keptOf(file: string): Promise<KeptRows> {
   const of = { properties: 0, packages: 0 }
   const lines = { properties: new Set<number>(), packages: new Set<number>() }
@@ -38,7 +38,7 @@ export async function keptOf(file: string): Promise<KeptRows> {
     of[kind]++
     if (kept.line === 0) isWhole = true
     records.add(`${kind} ${kept.line}`)
-    // A record goes on behind a line end inside quotes.
+    // A record continues after a line end inside quotes.
     const row = kept.row ?? (kept.row64 === undefined ? '' : Buffer.from(kept.row64, 'base64').toString('latin1'))
     for (let at = 0, more = row.split('\n').length; at < more; at++) lines[kind].add(kept.line + at)
   }
@@ -78,7 +78,7 @@ function errorOf({ row, row64, ...rest }: Kept): ImportError {
   return { ...rest, row: shown === null ? null : shown.slice(0, ROW_CHARACTERS_MAX) }
 }
 
-/** The content of a download, piece by piece. */
+/** The content of a download, in pieces. */
 export function rejectedFile(file: string, which: (typeof REJECTED_FILES)[number]): Readable {
   switch (which) {
     case 'rejected-properties.csv':
@@ -92,7 +92,7 @@ export function rejectedFile(file: string, which: (typeof REJECTED_FILES)[number
   }
 }
 
-/** Rows byte for byte, so that they can be mended and sent again. */
+/** Rows with their exact bytes, so that they can be fixed and uploaded again. */
 async function* rowsOf(file: string, name: string): AsyncGenerator<Buffer> {
   for await (const { file: of, row, row64 } of keptIn(file)) {
     if (of !== name || (row === undefined && row64 === undefined)) continue
@@ -119,7 +119,7 @@ async function* asJson(file: string): AsyncGenerator<Buffer> {
   yield Buffer.from(before === '[\n' ? '[]\n' : '\n]\n')
 }
 
-/** A cell that a spreadsheet takes for text, whatever it begins with. */
+/** A cell that spreadsheets treat as text, whatever it begins with. */
 export function csvCell(value: string | number): string {
   if (typeof value === 'number') return String(value)
   const text = FORMULA.test(value) ? `'${value}` : value

@@ -1,4 +1,4 @@
-/** Snapshots as downloads: the file or a part of it, an archive, and what nodes fetch with a token. */
+/** Snapshot downloads: the file or a range of it, an archive, and downloads of nodes with a token. */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
@@ -8,7 +8,7 @@ import type { RouteRequest } from '../http/route.ts'
 import { hashOf, type Row, requireSnapshot, type Snapshots, snapshotPath } from './snapshot-store.ts'
 import { tarBytes, tarOf } from './tar.ts'
 
-/** The file, or the part of it that is asked for. */
+/** The file, or the requested range. */
 export async function sendFile(
   snapshots: Snapshots,
   row: Row,
@@ -32,7 +32,7 @@ export async function sendFile(
   return createReadStream(snapshotPath(snapshots, row.id), { start, end, highWaterMark: 1 << 20 })
 }
 
-/** One tar: the file, what it holds and was made from, and the checksums of both. */
+/** A tar archive: the file, a manifest with its content and sources, and checksums of both. */
 export async function sendArchive(
   snapshots: Snapshots,
   { params, reply }: RouteRequest<'GET /api/v1/snapshots/{id}/archive'>,
@@ -76,10 +76,10 @@ export async function sendArchive(
   return tarOf(entries, Math.floor(row.created_at / 1000))
 }
 
-/** @throws ProblemError 410 when the disk has not what the database says */
+/** @throws ProblemError 410 when the file is missing or has another size */
 async function checkFile(snapshots: Snapshots, row: Row): Promise<void> {
   const found = await stat(snapshotPath(snapshots, row.id)).catch((error: NodeJS.ErrnoException) => {
-    // Any other fault is one of this machine, and belongs in its log.
+    // Any other error is internal and is logged.
     if (error.code !== 'ENOENT') throw error
     return undefined
   })
@@ -103,8 +103,8 @@ export async function pullSnapshot(
           .executeTakeFirst()
   if (!token || token.expires_at < snapshots.clock.wallMs()) {
     throw problem('invalid-token', {
-      detail: 'This needs the token that was made for this snapshot, while it lasts.',
-      hint: 'Nodes get one with each install; people download snapshots in the console.',
+      detail: 'This needs the token that was issued for this snapshot and has not expired.',
+      hint: 'Nodes get one with each install. People download snapshots in the console.',
     })
   }
   return await sendFile(snapshots, await requireSnapshot(snapshots, request.params.id), request)

@@ -24,7 +24,7 @@ export type Row = Selectable<ImportTables['snapshots']>
 export type InstallRow = Selectable<ImportTables['installs']>
 
 export type NewSnapshot = {
-  /** Where the builder put the file; it is moved. */
+  /** The path of the built file, which is moved. */
   readonly path: string
   readonly document: SnapshotFile
   readonly counters: NonNullable<ImportView['counters']>
@@ -41,7 +41,7 @@ export type StoredSnapshot = {
   readonly document: SnapshotFile
 }
 
-/** The snapshots that are stored here, and the folder they are in. */
+/** The stored snapshots and their folder. */
 export type Snapshots = {
   readonly database: ImportDatabase
   readonly audit: WriteAudit
@@ -50,11 +50,11 @@ export type Snapshots = {
   readonly folder: string
   readonly cluster: Cluster
   readonly codecs: CodecSource
-  /** What lists show of each document, which itself may be megabytes of JSON; by digest. */
+  /** The fields of each document that lists show, by digest. A document may be megabytes of JSON. */
   readonly heads: Map<string, Head>
 }
 
-/** @param options the folder is that of all imports; snapshots have one of their own in it */
+/** @param options its folder is that of all imports; snapshots are in a subfolder */
 export function createSnapshots(options: Omit<Snapshots, 'heads'>): Snapshots {
   return { ...options, folder: join(options.folder, 'snapshots'), heads: new Map() }
 }
@@ -63,7 +63,7 @@ export function snapshotPath(snapshots: Snapshots, id: string): string {
   return join(snapshots.folder, `${id}.snapshot`)
 }
 
-/** Without documents, which may be megabytes of JSON: lists are requested every few seconds. */
+/** Without documents, which may be megabytes of JSON, because lists are requested every few seconds. */
 export function snapshotRows(snapshots: Snapshots) {
   return snapshots.database.selectFrom('snapshots').select(COLUMNS).orderBy('created_at', 'desc').execute()
 }
@@ -118,7 +118,7 @@ export async function addSnapshot(
     counters: JSON.stringify(counters),
     sources: JSON.stringify(sources),
   }
-  // Equal files make equal snapshots: the later import stands for both.
+  // Equal files make equal snapshots: the row refers to the later import.
   if (before) {
     const { id: _id, ...columns } = row
     await snapshots.database.updateTable('snapshots').set(columns).where('id', '=', row.id).execute()
@@ -140,7 +140,7 @@ export async function findSnapshot(snapshots: Snapshots, id: string): Promise<St
   }
 }
 
-/** A token for nodes that are to fetch this snapshot. */
+/** Creates a token for nodes to fetch this snapshot. */
 export async function createPullToken(snapshots: Snapshots, id: string): Promise<string> {
   const token = randomBytes(32).toString('base64url')
   const expires_at = snapshots.clock.wallMs() + IMPORT_LIMITS.pullMs
@@ -170,7 +170,7 @@ export async function sweepSnapshots(snapshots: Snapshots): Promise<void> {
     if (!known.has(name)) await rm(join(snapshots.folder, name), { force: true })
 }
 
-/** Of a stored snapshot, all but what was counted of it. */
+/** A stored snapshot without its counts. */
 export const COLUMNS = [
   'id',
   'name',

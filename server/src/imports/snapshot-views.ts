@@ -1,4 +1,4 @@
-/** Snapshots as lists and pages show them: those that are stored here, and those that nodes report. */
+/** Views of snapshots for lists and pages: those stored here, and those that nodes report. */
 import {
   type CoverageBody,
   clusterInfoBody,
@@ -35,7 +35,7 @@ async function codecHash(snapshots: Snapshots): Promise<string | undefined> {
   }
 }
 
-/** Shards whose last install was of this snapshot, and those that began with it. */
+/** Shards whose last install was this snapshot, and those that formed with it. */
 export function servedBy(cluster: Cluster, id: string, done: readonly InstallRow[]): string[] {
   const newest = new Map<string, string>()
   for (const { shard, snapshot, state } of done) {
@@ -48,7 +48,7 @@ export function servedBy(cluster: Cluster, id: string, done: readonly InstallRow
   return [...[...newest].filter(([, snapshot]) => snapshot === id).map(([shard]) => shard), ...began].sort()
 }
 
-/** By snapshot: the nodes whose newest own one it is. */
+/** By snapshot: the nodes whose newest own snapshot it is. */
 function holdersNow(snapshots: Snapshots): Holders {
   const holders = new Map<string, { shard: string; node: string }[]>()
   for (const { id: shard, nodes } of snapshots.cluster.shards()) {
@@ -89,7 +89,7 @@ function snapshotView(
   }
 }
 
-/** Newest own snapshots of nodes that were not built here. */
+/** Newest own snapshots of nodes, without those built here. */
 function foundOnNodes(
   snapshots: Snapshots,
   known: ReadonlySet<string>,
@@ -128,7 +128,7 @@ export async function listSnapshots(snapshots: Snapshots): Promise<SnapshotView[
   const holders = holdersNow(snapshots)
   const own: SnapshotView[] = []
   for (const row of stored) {
-    // Undefined: it was deleted just now.
+    // Undefined: it was deleted meanwhile.
     const head = await headOf(snapshots, row.id)
     if (head) own.push(snapshotView(snapshots, row, head, done, hash, holders))
   }
@@ -191,7 +191,7 @@ export async function snapshotDetails(snapshots: Snapshots, id: string): Promise
   }
 }
 
-/** Nodes by the snapshot that is their newest own one. */
+/** Nodes by their newest own snapshot. */
 type Holders = ReadonlyMap<string, SnapshotView['heldBy']>
 
 function coverageOf({ window, segments }: SnapshotFile): CoverageBody {
@@ -206,7 +206,7 @@ function coverageOf({ window, segments }: SnapshotFile): CoverageBody {
   }
 }
 
-/** Of a shard that waits to form, who is to found it; whoever waits tells the same. */
+/** The founding voters of a shard that waits to form. Every waiting node reports the same. */
 async function foundersOf(cluster: Cluster, { id, state }: ShardView): Promise<Founders | undefined> {
   if (state !== 'forming') return undefined
   for (const node of cluster.addresses(id)) {
@@ -215,7 +215,7 @@ async function foundersOf(cluster: Cluster, { id, state }: ShardView): Promise<F
       const reported = status === 200 ? clusterInfoBody.safeParse(parseJson(body)).data?.bootstrap : undefined
       if (reported) return reported
     } catch (error) {
-      // Silent: another one may wait as well, and who did not answer stands in the matrix.
+      // No response: another node may be waiting as well, and the matrix shows which nodes did not respond.
       if (!(error instanceof ProblemError)) throw error
     }
   }

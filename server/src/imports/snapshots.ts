@@ -1,6 +1,6 @@
 /**
- * Snapshots that were built here, and those that nodes report: stored as files by content digest. People download them,
- * and nodes do with a token that is valid for one snapshot and one hour.
+ * Snapshots that were built here, stored as files by content digest, and those that nodes report. People download them;
+ * nodes use a token that is valid for one snapshot and one hour.
  *
  *   folder/snapshots/<content digest>.snapshot
  */
@@ -48,18 +48,18 @@ async function deleteSnapshot(
   const { params, body, principal, address, requestId } = request
   const row = await requireSnapshot(snapshots, params.id)
   if (body.confirm !== row.id) {
-    throw problem('not-confirmed', { field: 'confirm', hint: 'Send the whole digest of the snapshot once more.' })
+    throw problem('not-confirmed', { field: 'confirm', hint: 'Send the full digest of the snapshot in `confirm`.' })
   }
   const done = await installRows(snapshots)
   const serving = servedBy(snapshots.cluster, row.id, done)
   if (serving.length > 0) {
-    throw problem('snapshot-in-use', { detail: `${serving.join(', ')} serves this snapshot.` })
+    throw problem('snapshot-in-use', { detail: `Used by ${serving.join(', ')}.` })
   }
   const open = done.find(({ snapshot, state }) => snapshot === row.id && state === 'running')
   if (open) {
     throw problem('snapshot-in-use', {
       detail: `It is being installed on ${open.shard}.`,
-      hint: 'Wait until the operation is over.',
+      hint: 'Wait until the operation has ended.',
       more: { operation: open.operation },
     })
   }

@@ -1,4 +1,4 @@
-/** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
+/** Columns in both databases: times are UTC milliseconds, booleans are 0 or 1, JSON is text. */
 import type { Kysely } from 'kysely'
 import type { AuditTables } from '../access/tables.ts'
 export type ImportTables = {
@@ -7,7 +7,7 @@ export type ImportTables = {
     name: string
     kind: 'properties' | 'packages'
     bytes: number
-    /** Bytes that are on disk, verified. */
+    /** Verified bytes on disk. */
     received: number
     fingerprint: string
     sha256: string | null
@@ -29,13 +29,13 @@ export type ImportTables = {
     window_to: string
     properties_upload: string
     packages_upload: string
-    /** How often it was begun: more than once when the process ended in the middle. */
+    /** How often it was started: more than once when the process ended during an attempt. */
     attempts: number
-    /** What ImportDetail of imports.ts says. */
+    /** JSON: ImportDetail of item.ts. */
     detail: string
-    /** Import whose rejected rows are left out of the files. */
+    /** The import whose rejected rows are omitted from the files. */
     without_rows_of: string | null
-    /** JSON of the codec list that came with the files; null: that of the shard, or of the registry. */
+    /** JSON: the codec list given with the files; null: that of the shard, or of the registry. */
     codecs: string | null
   }
   snapshots: {
@@ -49,7 +49,7 @@ export type ImportTables = {
     by_name: string
     created_at: number
     installable: number
-    /** What `vacancy inspect` counted. */
+    /** JSON: the output of `vacancy inspect`. */
     document: string
     counters: string
     sources: string
@@ -65,9 +65,9 @@ export type ImportTables = {
     by_name: string
     reason: string
     created_at: number
-    /** When it was put away. */
+    /** When it was discarded. */
     ended_at: number | null
-    /** The contract's codecPlan, as it was kept. */
+    /** JSON: the contract's codecPlan, as saved. */
     plan: string
   }
   installs: {

@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { tarBytes, tarOf } from './tar.ts'
 
-test('the system unpacks what was packed, byte for byte', async () => {
+test('tar of the system unpacks the archive byte for byte', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'vacancy-tar-'))
   const [small, even, large] = [Buffer.from('one\n'), Buffer.alloc(1_024, 'e'), Buffer.alloc(3 << 20, 'large ')]
   const entries = [
@@ -27,7 +27,7 @@ test('the system unpacks what was packed, byte for byte', async () => {
   rmSync(folder, { recursive: true })
 })
 
-test('a size beyond eight GiB is understood', async () => {
+test('a size beyond 8 GiB is readable', async () => {
   const bytes = 9 * 2 ** 30 + 7
   const header: Buffer[] = []
   for await (const piece of tarOf([{ name: 'x', bytes, content: () => Readable.from([]) }], 0)) {
@@ -35,7 +35,7 @@ test('a size beyond eight GiB is understood', async () => {
     break
   }
 
-  // It ends behind the header, of which tar complains when it has told what stands there.
+  // The archive ends after the header; tar prints the entry before it complains.
   const { stdout } = spawnSync('tar', ['-tvf', '-'], { input: header[0] as Buffer })
 
   expect(stdout.toString()).toContain(String(bytes))

@@ -1,19 +1,19 @@
 /**
- * A tar archive as a stream: files one after the other, each behind a header of 512 bytes and filled up to a multiple of
- * that (POSIX.1-1988, "ustar"; sizes from 8 GiB on in base 256, as GNU tar writes and everybody reads them).
+ * A tar archive as a stream: files in sequence, each after a header of 512 bytes and padded to a multiple of that
+ * (POSIX.1-1988, "ustar"; sizes from 8 GiB in base 256, a widely supported GNU extension).
  */
 import { Readable } from 'node:stream'
 
 const BLOCK = 512
 const END_BLOCKS = 2
-/** Of the octal field: eleven digits. */
+/** Largest size in the octal field of eleven digits. */
 const OCTAL_MAX = 8 ** 11 - 1
 
 export type TarEntry = {
   /** At most 100 ASCII characters, without a folder. */
   readonly name: string
   readonly bytes: number
-  /** Exactly so many bytes. */
+  /** The exact number of bytes. */
   readonly content: Buffer | (() => Readable)
 }
 

@@ -1,4 +1,4 @@
-/** The bytes of uploads on disk: writing chunks, and telling files apart. */
+/** The bytes of uploads on disk: writing chunks, and fingerprints of files. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
@@ -9,7 +9,7 @@ const MEBIBYTE = 2 ** 20
 
 const NAME_CHARACTERS_MAX = 200
 
-/** One write may take less than it is given, as where a disk is nearly full; the next one says why. */
+/** A write may be partial, for example on a nearly full disk; the next one reports the error. */
 export async function writeAll(file: FileHandle, piece: Buffer, position: number): Promise<void> {
   for (let done = 0; done < piece.length; ) {
     const { bytesWritten } = await file.write(piece, done, piece.length - done, position + done)
@@ -17,10 +17,10 @@ export async function writeAll(file: FileHandle, piece: Buffer, position: number
   }
 }
 
-/** What people see of a file's name: the last part of a path, without what is no text. */
+/** The displayed name of a file: the last part of its path, without control characters. */
 export function cleanName(name: string): string {
   const last = name.split(/[\\/]/).at(-1) ?? ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are removed.
   const text = last.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g, '').trim()
   return text === '' || /^\.+$/.test(text) ? 'file.csv' : text.slice(0, NAME_CHARACTERS_MAX)
 }

@@ -1,8 +1,8 @@
 /**
- * Files on their way here: chunk after chunk, each verified before it counts, resumed after whatever interrupted them.
- * What is on disk behind `received` counts for nothing; the next chunk overwrites it.
+ * Uploads: sent in chunks, each verified before it counts, and resumable after interruptions. Bytes on disk after
+ * `received` do not count; the next chunk overwrites them.
  *
- *   folder/uploads/<id>   the bytes so far; names that people gave stand in the database and are never a path
+ *   folder/uploads/<id>   the bytes so far; names given by people are only in the database, never part of a path
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, open, readdir, rm, statfs, symlink } from 'node:fs/promises'
@@ -20,26 +20,26 @@ import { cleanName, diskFull, fingerprintOf, isDiskFull, writeAll } from './uplo
 
 export type UploadRow = Selectable<ImportTables['uploads']>
 
-/** Kept free on the disk: the database and the log of this process lie there, too. */
+/** Disk space kept free, because the database and the log of this process are on the same disk. */
 const RESERVE_BYTES = 256 * 2 ** 20
 
-/** Files on their way here, and the folder they are in. */
+/** The uploads and their folder. */
 export type Uploads = {
   readonly database: ImportDatabase
   readonly audit: WriteAudit
   readonly clock: Clock
   readonly folder: string
-  /** Whose files need no upload; '' for none. */
+  /** Folder whose files need no upload; '' for none. */
   readonly importFolder: string
-  /** Something about an upload has changed; `isComplete` with its last chunk. */
+  /** Called when an upload changed; `isComplete` with its last chunk. */
   readonly onChange: (row: UploadRow, isComplete: boolean) => void
-  /** Uploads of which a chunk is being written. */
+  /** Uploads with a chunk being written. */
   readonly busy: Set<string>
 }
 
 type UploadRequest = Pick<RouteRequest<'POST /api/v1/uploads'>, 'principal' | 'address' | 'requestId'>
 
-/** @param options the folder is that of all imports; uploads have one of their own in it */
+/** @param options its folder is that of all imports; uploads are in a subfolder */
 export function createUploads(options: Omit<Uploads, 'busy'>): Uploads {
   return { ...options, folder: join(options.folder, 'uploads'), busy: new Set() }
 }
@@ -96,14 +96,14 @@ export async function dropUpload(uploads: Uploads, id: string): Promise<void> {
   await rm(uploadPath(uploads, id), { force: true })
 }
 
-/** Those that are there; one more may be. */
+/** The existing uploads. Throws when no further one is allowed. */
 async function openRows(uploads: Uploads): Promise<UploadRow[]> {
   const open = await uploadRows(uploads)
   if (open.length < IMPORT_LIMITS.uploadsMax) return open
-  throw problem('too-many-uploads', { detail: `There are ${open.length} uploads already.` })
+  throw problem('too-many-uploads', { detail: `There are already ${open.length} uploads.` })
 }
 
-/** What lies in the import folder is an upload that is complete: a name that leads there. */
+/** A file of the import folder becomes a complete upload: a link to the file. */
 async function addFromFolder(
   uploads: Uploads,
   request: RouteRequest<'POST /api/v1/import-folder'>,
@@ -159,8 +159,8 @@ async function beginUpload(uploads: Uploads, request: RouteRequest<'POST /api/v1
   const free = (await freeDiskBytes(uploads)) - owed - RESERVE_BYTES
   if (free < body.bytes) {
     throw problem('disk-full', {
-      detail: `The file needs ${body.bytes} bytes, ${Math.max(0, free)} are free.`,
-      hint: 'Drop unfinished uploads or delete old snapshots, or give the control plane a larger disk.',
+      detail: `The file needs ${body.bytes} bytes; ${Math.max(0, free)} are free.`,
+      hint: 'Drop unfinished uploads, delete old snapshots, or use a larger disk.',
       more: { neededBytes: body.bytes, freeBytes: Math.max(0, free) },
     })
   }
@@ -169,7 +169,7 @@ async function beginUpload(uploads: Uploads, request: RouteRequest<'POST /api/v1
   return await storeUpload(uploads, request, row, { action: 'upload.begin', target: row.name })
 }
 
-/** One chunk. It counts when its checksum is right and it is on the disk, in this order. */
+/** Receives one chunk. It counts once its checksum is verified and it is synced to disk. */
 async function takeChunk(
   uploads: Uploads,
   { params, headers, stream }: RouteRequest<'PATCH /api/v1/uploads/{id}'>,
@@ -182,7 +182,7 @@ async function takeChunk(
   }
   if (offset !== row.received) {
     throw problem('wrong-offset', {
-      detail: `The next chunk begins at ${row.received}, not ${offset}.`,
+      detail: `The next chunk must start at ${row.received}, not ${offset}.`,
       more: { offset: row.received },
     })
   }
@@ -201,7 +201,7 @@ async function takeChunk(
       .where('id', '=', row.id)
       .where('received', '=', row.received)
       .executeTakeFirst()
-    // Dropped meanwhile: what was written goes with it.
+    // The upload was dropped meanwhile, with its bytes.
     if (Number(changed.numUpdatedRows) === 0) {
       await rm(uploadPath(uploads, row.id), { force: true })
       return await requireUpload(uploads, row.id)
@@ -215,7 +215,7 @@ async function takeChunk(
   }
 }
 
-/** @returns bytes written, all of them synced */
+/** @returns the number of bytes written and synced */
 async function writeChunk(uploads: Uploads, row: UploadRow, stream: Readable, wanted: string): Promise<number> {
   const most = Math.min(IMPORT_LIMITS.chunkBytes, row.bytes - row.received)
   await mkdir(uploads.folder, { recursive: true })
@@ -228,8 +228,8 @@ async function writeChunk(uploads: Uploads, row: UploadRow, stream: Readable, wa
     for await (const piece of stream as AsyncIterable<Buffer>) {
       if (bytes + piece.length > most) {
         throw problem('chunk-too-large', {
-          detail: `This chunk may have ${most} bytes.`,
-          hint: `Send at most ${IMPORT_LIMITS.chunkBytes} bytes at a time, and no more than the file has.`,
+          detail: `This chunk can have at most ${most} bytes.`,
+          hint: `Send at most ${IMPORT_LIMITS.chunkBytes} bytes per chunk, and no more than the file has.`,
         })
       }
       digest.update(piece)
@@ -249,12 +249,12 @@ async function writeChunk(uploads: Uploads, row: UploadRow, stream: Readable, wa
   }
 }
 
-/** Two files under one name are told apart at the latest here. */
+/** Detects at the latest here that two different files were uploaded under one name. */
 async function checkFingerprint(uploads: Uploads, row: UploadRow): Promise<void> {
   const found = await fingerprintOf(uploadPath(uploads, row.id), row.bytes)
   if (found === row.fingerprint) return
   await dropUpload(uploads, row.id)
-  throw problem('other-file', { detail: `What was uploaded of ${row.name} is not one file.` })
+  throw problem('other-file', { detail: `The uploaded bytes of ${row.name} do not match the file.` })
 }
 
 async function getUpload(uploads: Uploads, { params, reply }: RouteRequest<'GET /api/v1/uploads/{id}'>) {
@@ -287,7 +287,7 @@ export async function listUploads(uploads: Uploads): Promise<UploadView[]> {
   return (await uploadRows(uploads)).map(viewOf)
 }
 
-/** Gives uploads to an import, or takes them from it (null). */
+/** Assigns uploads to an import, or releases them (null). */
 export async function assignUploads(uploads: Uploads, ids: readonly string[], importId: string | null): Promise<void> {
   const touched = { import_id: importId, touched_at: uploads.clock.wallMs() }
   await uploads.database
@@ -301,7 +301,7 @@ export async function storeDigest(uploads: Uploads, id: string, sha256: string):
   await uploads.database.updateTable('uploads').set({ sha256 }).where('id', '=', id).execute()
 }
 
-/** Drops uploads that were left alone for too long, and files without a row. */
+/** Drops uploads that were idle for too long, and files without a row. */
 export async function dropStaleUploads(uploads: Uploads): Promise<void> {
   const limit = uploads.clock.wallMs() - IMPORT_LIMITS.uploadKeptMs
   const known = new Set<string>()

@@ -12,7 +12,7 @@ test.each([
   ['..', 'file.csv'],
   ['/', 'file.csv'],
   ['   ', 'file.csv'],
-])('of the name %j people see %j', (given, shown) => {
+])('the name %j is displayed as %j', (given, shown) => {
   expect(cleanName(given)).toBe(shown)
 })
 
@@ -25,11 +25,11 @@ test.each([
   ['-1', `"'-1"`],
   ['@x', `"'@x"`],
   ['\t=x', `"'\t=x"`],
-])('the cell %j is written %j', (given, written) => {
+])('the cell %j is written as %j', (given, written) => {
   expect(csvCell(given)).toBe(written)
 })
 
-test('counters that differ name the two that do', () => {
+test('differing counters are listed', () => {
   const read = { properties: { rows: 2 }, packages: { rows: 10 } }
   const done = { properties: 2, packages: 8, outOfWindow: 2 }
 
@@ -37,8 +37,8 @@ test('counters that differ name the two that do', () => {
   expect(countersOf(read, { ...done, outOfWindow: 1 }, { properties: 2, packages: 7 })).toMatchObject({
     agree: false,
     differs: [
-      'packages.csv has 10 rows, the builder took 8 and left out 1',
-      'the builder took 8 packages, the snapshot has 7',
+      'packages.csv has 10 rows, the builder accepted 8 and omitted 1',
+      'the builder accepted 8 packages, the snapshot has 7',
     ],
   })
 })
@@ -56,7 +56,7 @@ const side = (segments: { [name: string]: { properties: number; days: { [day: nu
   ),
 })
 
-test('a difference lies over the days of both sides, segment by segment', () => {
+test('a difference covers the days of both sides, segment by segment', () => {
   const a = side({ alpine: { properties: 1, days: { 20777: 5 } }, coast: { properties: 2, days: { 20778: 1 } } })
   const b = side({ alpine: { properties: 1, days: { 20777: 3, 20779: 2 } }, lakes: { properties: 4, days: {} } })
 

@@ -1,4 +1,4 @@
-/** Clients of the live channel: their frames, what they follow, and letting them go. */
+/** Clients of the live channel: their frames, subscriptions and disconnection. */
 import { clientFrame, LIVE } from '@vacancy/shared/contract'
 import type { WebSocket } from 'ws'
 import { type Client, LIVE_LIMITS, type Live, send, time, type Viewer } from './state.ts'
@@ -16,9 +16,9 @@ export function addClient(live: Live, socket: WebSocket, viewer: Viewer): void {
   const own = [...clients].filter((each) => each.viewer.key === viewer.key).length
   clients.add(client)
   socket.on('close', () => removeClient(live, client))
-  // The close event follows; the cause is the other side's matter.
+  // The close event follows.
   socket.on('error', (error) => log.debug({ err: error }, 'live connection failed'))
-  // The library answers pings. Browsers send none, so they count as any other frame.
+  // The library responds to pings. Browsers send none, so they count like other frames.
   socket.on('ping', () => clients.has(client) && mayReceive(live, client))
   socket.on('message', (data, isBinary) => {
     if (!clients.has(client) || !mayReceive(live, client)) return
@@ -38,20 +38,20 @@ async function follow(live: Live, client: Client, id: number, name: string, sinc
       t: 'err',
       id,
       code: 'too-many-topics',
-      message: `one connection follows at most ${LIVE.topicsMax} topics`,
+      message: `a connection can subscribe to at most ${LIVE.topicsMax} topics`,
     })
     return
   }
-  // Its place is taken before anything is waited for: many that come at once count as many.
+  // Counted before any await, so that concurrent subscriptions respect the limit.
   client.topics.set(name, id)
   const topic = topicOf(live, name)
   if (!topic.hasValue || topic.isTouched || topic.followers.size === 0) await refresh(live, topic)
-  // It may have been left meanwhile, or asked for once more.
+  // The client may have unsubscribed, or subscribed again, in the meantime.
   if (!live.clients.has(client) || client.topics.get(name) !== id) return
   if (!topic.hasValue) {
-    // Nobody published it yet: it comes with the first value, unless it is one that is read and there is none.
+    // Not published yet: its first value will be sent. An offered topic without a value does not exist.
     if (isOffered(live, name)) {
-      send(live, client, { t: 'err', id, code: 'not-found', message: `${name} is not known` })
+      send(live, client, { t: 'err', id, code: 'not-found', message: `unknown topic ${name}` })
       client.topics.delete(name)
       if (topic.followers.size === 0) live.topics.delete(name)
       return
@@ -69,7 +69,7 @@ function unfollow(live: Live, client: Client, name: string): void {
   if (topic?.followers.size === 0) topic.emptySince = live.clock.monotonicMs()
 }
 
-/** Whether it may send one more now. Who floods is let go: each frame costs more to answer than to send. */
+/** Whether it may send another frame now. Flooding clients are disconnected, because responses cost more than requests. */
 function mayReceive(live: Live, client: Client): boolean {
   const now = live.clock.monotonicMs()
   const gained = ((now - client.lastFrameAt) / 1000) * LIVE_LIMITS.framesPerSecond
@@ -137,7 +137,7 @@ function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Told by whoever knows what should have come.
+    // The caller reports the error.
     return undefined
   }
 }

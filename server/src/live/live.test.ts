@@ -29,7 +29,7 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve))
 })
 
-/** A browser: every frame it got, and each topic as it knows it. */
+/** A browser: every received frame, and its state of each topic. */
 async function connect() {
   const frames: ServerFrame[] = []
   const topics = new Map<string, { seq: number; value: unknown }>()
@@ -44,7 +44,7 @@ async function connect() {
       topics.set(frame.topic, { seq: frame.seq, value: applyOps(known?.value, frame.ops as readonly LiveOp[]) })
     }
   })
-  await until('it says hello', () => frames.some(({ t }) => t === 'hello'))
+  await until('the hello frame arrived', () => frames.some(({ t }) => t === 'hello'))
   return {
     socket,
     frames,
@@ -55,14 +55,14 @@ async function connect() {
   }
 }
 
-test('who follows a topic gets its value and then only what changes', async () => {
+test('a subscriber gets the value of a topic and then only changes', async () => {
   publish(live, 'summary', { counts: { nodes: 3 }, shards: [{ id: 's1' }, { id: 's2' }] })
   const browser = await connect()
 
   browser.send({ t: 'sub', id: 1, topic: 'summary' })
-  await until('the value came', () => browser.value('summary'))
+  await until('the value arrived', () => browser.value('summary'))
   publish(live, 'summary', { counts: { nodes: 4 }, shards: [{ id: 's1' }, { id: 's2', state: 'healthy' }] })
-  await until('the change came', () => browser.kinds().includes('delta'))
+  await until('the change arrived', () => browser.kinds().includes('delta'))
 
   expect(browser.value('summary')).toEqual({
     counts: { nodes: 4 },
@@ -77,52 +77,52 @@ test('who follows a topic gets its value and then only what changes', async () =
   })
 })
 
-test('who comes back with the last number gets what is missing, not the whole', async () => {
+test('a client that reconnects with its last sequence number gets only the missing changes', async () => {
   publish(live, 'summary', { n: 0 })
   const first = await connect()
   first.send({ t: 'sub', id: 1, topic: 'summary' })
-  await until('the value came', () => first.value('summary'))
+  await until('the value arrived', () => first.value('summary'))
   const { seq } = first.topics.get('summary') as { seq: number }
   first.socket.terminate()
   for (let n = 1; n <= 5; n++) publish(live, 'summary', { n })
 
   const second = await connect()
   second.send({ t: 'sub', id: 1, topic: 'summary', since: seq })
-  await until('what is missing came', () => second.kinds().includes('delta'))
+  await until('the missing changes arrived', () => second.kinds().includes('delta'))
 
   expect(second.kinds()).not.toContain('snap')
   expect(second.value('summary')).toEqual({ n: 5 })
 })
 
-test('a number from another life of the server gets the whole value', async () => {
+test('a sequence number of a previous server process gets the whole value', async () => {
   publish(live, 'summary', { n: 1 })
   const browser = await connect()
 
   browser.send({ t: 'sub', id: 1, topic: 'summary', since: 7 })
-  await until('the value came', () => browser.value('summary'))
+  await until('the value arrived', () => browser.value('summary'))
 
   expect(browser.kinds()).toContain('snap')
 })
 
-test('at most four frames a second and topic, however often it changes', async () => {
+test('at most four frames per second and topic are sent, however often it changes', async () => {
   publish(live, 'summary', { n: 0 })
   const browser = await connect()
   browser.send({ t: 'sub', id: 1, topic: 'summary' })
-  await until('the value came', () => browser.value('summary'))
+  await until('the value arrived', () => browser.value('summary'))
 
   const began = performance.now()
   for (let n = 1; n <= 50; n++) {
     publish(live, 'summary', { n })
     await sleep(20)
   }
-  await until('the last value is there', () => (browser.value('summary') as { n: number }).n === 50)
+  await until('the last value arrived', () => (browser.value('summary') as { n: number }).n === 50)
   const seconds = (performance.now() - began) / 1000
 
   const deltas = browser.kinds().filter((t) => t === 'delta').length
   expect(deltas).toBeLessThanOrEqual(Math.ceil(seconds * LIVE.framesPerSecond) + 1)
 })
 
-test('an offered topic is read only while somebody follows it', async () => {
+test('an offered topic is computed only while it has subscribers', async () => {
   let reads = 0
   let value = { n: 1 }
   offerTopics(live, /^shard:/, () => {
@@ -134,13 +134,13 @@ test('an offered topic is read only while somebody follows it', async () => {
 
   const browser = await connect()
   browser.send({ t: 'sub', id: 3, topic: 'shard:s1' })
-  await until('the value came', () => browser.value('shard:s1'))
+  await until('the value arrived', () => browser.value('shard:s1'))
   value = { n: 2 }
   touchTopic(live, 'shard:s1')
-  await until('the change came', () => (browser.value('shard:s1') as { n: number }).n === 2)
+  await until('the change arrived', () => (browser.value('shard:s1') as { n: number }).n === 2)
   browser.send({ t: 'unsub', id: 3 })
   browser.send({ t: 'ping', n: 9 })
-  await until('it was heard', () => browser.frames.some((frame) => frame.t === 'pong' && frame.n === 9))
+  await until('the frame was processed', () => browser.frames.some((frame) => frame.t === 'pong' && frame.n === 9))
   const before = reads
   touchTopic(live, 'shard:s1')
   await sleep(100)
@@ -148,12 +148,12 @@ test('an offered topic is read only while somebody follows it', async () => {
   expect(reads).toBe(before)
 })
 
-test('a slow reader gets one whole value instead of what has piled up', async () => {
+test('a slow reader gets one whole value instead of queued changes', async () => {
   const text = (n: number) => `${n}`.padEnd(400_000, 'x')
   publish(live, 'summary', { text: text(0), n: 0 })
   const browser = await connect()
   browser.send({ t: 'sub', id: 1, topic: 'summary' })
-  await until('the value came', () => browser.value('summary'))
+  await until('the value arrived', () => browser.value('summary'))
   browser.socket.pause()
   for (let n = 1; n <= 60; n++) {
     publish(live, 'summary', { text: text(n), n })
@@ -161,40 +161,42 @@ test('a slow reader gets one whole value instead of what has piled up', async ()
   }
   const sent = liveCounts(live).frames
   browser.socket.resume()
-  await until('the last value is there', () => (browser.value('summary') as { n: number }).n === 60)
+  await until('the last value arrived', () => (browser.value('summary') as { n: number }).n === 60)
 
-  // Without the limit there would be a frame each 250 ms for as long as it was paused.
+  // Without the limit there would be a frame every 250 ms of the pause.
   expect(browser.kinds().filter((t) => t === 'snap').length).toBeGreaterThanOrEqual(1)
   expect(sent).toBeLessThan(20)
 })
 
-test('a connection ends with its session, and says so', async () => {
+test('a connection ends with its session, with a reason', async () => {
   const browser = await connect()
 
   endClients(live, 'session-1')
 
-  await until('it is told', () => browser.frames.some((frame) => frame.t === 'bye' && frame.code === 'signed-out'))
+  await until('the error arrived', () =>
+    browser.frames.some((frame) => frame.t === 'bye' && frame.code === 'signed-out'),
+  )
   await until('it is closed', () => browser.socket.readyState === WebSocket.CLOSED)
 })
 
-/** What a browser never sends. */
+/** Invalid frames. */
 const BAD: readonly (readonly [what: string, frame: string])[] = [
-  ['no JSON', 'hello'],
+  ['invalid JSON', 'hello'],
   ['an unknown frame', '{"t":"shutdown"}'],
   ['an unknown topic', '{"t":"sub","id":1,"topic":"passwords"}'],
   ['a negative number', '{"t":"sub","id":-1,"topic":"summary"}'],
 ]
 
-test.each(BAD)('%s is answered with an error and changes nothing', async (_what, frame) => {
+test.each(BAD)('%s gets an error and changes nothing', async (_what, frame) => {
   const browser = await connect()
 
   browser.socket.send(frame)
 
-  await until('it is told', () => browser.frames.some((each) => each.t === 'err' && each.code === 'bad-frame'))
+  await until('the error arrived', () => browser.frames.some((each) => each.t === 'err' && each.code === 'bad-frame'))
   expect(browser.socket.readyState).toBe(WebSocket.OPEN)
 })
 
-test('a frame that is too large ends the connection', async () => {
+test('a frame over the limit ends the connection', async () => {
   const browser = await connect()
 
   browser.socket.send('x'.repeat(LIVE.frameBytesMax + 1))
@@ -204,12 +206,12 @@ test('a frame that is too large ends the connection', async () => {
 
 test.each([
   ['frames', (socket: WebSocket) => socket.send('{"t":"ping","n":1}')],
-  ['frames that are none', (socket: WebSocket) => socket.send('{')],
-])('who floods with %s is let go with a word, and others go on', async (_what, flood) => {
+  ['invalid frames', (socket: WebSocket) => socket.send('{')],
+])('a client that floods with %s is disconnected with a reason, and others are served', async (_what, flood) => {
   publish(live, 'summary', { n: 1 })
   const [flooder, other] = [await connect(), await connect()]
 
-  await until('it is let go', () => {
+  await until('it is disconnected', () => {
     for (let i = 0; i < 100 && flooder.socket.readyState === WebSocket.OPEN; i++) flood(flooder.socket)
     return flooder.frames.some((frame) => frame.t === 'bye' && frame.code === 'too-many-frames' && frame.retryMs > 0)
   })
@@ -218,7 +220,7 @@ test.each([
   await until('the other is served', () => other.value('summary'))
 })
 
-test('who floods with pings of the protocol is cut off', async () => {
+test('a client that floods with WebSocket pings is disconnected', async () => {
   const flooder = await connect()
 
   await until('it is closed', () => {
@@ -229,7 +231,7 @@ test('who floods with pings of the protocol is cut off', async () => {
   expect(liveCounts(live).clients).toBe(0)
 })
 
-test('one viewer has a bounded number of connections', async () => {
+test('the number of connections per viewer is limited', async () => {
   for (let i = 0; i < LIVE_LIMITS.clientsPerViewerMax; i++) await connect()
   const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}${LIVE.path}`)
   sockets.push(socket)
@@ -239,12 +241,12 @@ test('one viewer has a bounded number of connections', async () => {
   expect(JSON.parse(String(frame))).toMatchObject({ t: 'bye', code: 'too-many-connections' })
 })
 
-test('changes are kept up to a number of bytes: who lacks more gets the whole value', async () => {
+test('changes are kept up to a number of bytes: a client that lacks more gets the whole value', async () => {
   const text = (n: number) => `${n}`.padEnd(LIVE_LIMITS.keptBytesMax / 4, 'x')
   publish(live, 'summary', { text: text(0), n: 0 })
   const first = await connect()
   first.send({ t: 'sub', id: 1, topic: 'summary' })
-  await until('the value came', () => first.value('summary'))
+  await until('the value arrived', () => first.value('summary'))
   const { seq } = first.topics.get('summary') as { seq: number }
   first.socket.terminate()
   for (let n = 1; n <= 8; n++) publish(live, 'summary', { text: text(n), n })
@@ -267,7 +269,7 @@ test('changes are kept up to a number of bytes: who lacks more gets the whole va
   })
 })
 
-test('one connection follows a bounded number of topics', async () => {
+test('the number of topics per connection is limited', async () => {
   offerTopics(live, /^shard:/, () => ({}))
   const browser = await connect()
 
@@ -278,13 +280,13 @@ test('one connection follows a bounded number of topics', async () => {
   )
 })
 
-test('a topic of something that is not there is an error', async () => {
+test('a topic of an unknown object is an error', async () => {
   offerTopics(live, /^shard:/, () => undefined)
   const browser = await connect()
 
   browser.send({ t: 'sub', id: 4, topic: 'shard:none' })
 
-  await until('it is told', () =>
+  await until('the error arrived', () =>
     browser.frames.some((each) => each.t === 'err' && each.id === 4 && each.code === 'not-found'),
   )
 })

@@ -1,6 +1,7 @@
 /**
- * Live topics: values that browsers follow over `/api/v1/live`. Each topic has a number that grows with
- * every change; who comes back with the last one gets what is missing, or the whole value when that is gone.
+ * Live topics: values that browsers follow over `/api/v1/live`. Each topic has a sequence number that grows with every
+ * change. A client that reconnects with its last number gets the missing changes, or the whole value when they are no
+ * longer kept.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -39,7 +40,7 @@ export function createLive(options: { readonly server: string; readonly log: Log
   return live
 }
 
-/** Takes over a request for a WebSocket from an authenticated viewer. */
+/** Accepts the WebSocket of an authenticated viewer. */
 export function acceptClient(live: Live, request: IncomingMessage, socket: Duplex, head: Buffer, viewer: Viewer): void {
   live.webSockets.handleUpgrade(request, socket, head, (webSocket) => {
     live.webSockets.emit('connection', webSocket, request, viewer)
@@ -58,7 +59,7 @@ export function liveCounts(live: Live): { readonly clients: number; readonly fra
 export async function stopLive(live: Live): Promise<void> {
   for (const timer of live.timers) clearInterval(timer)
   for (const client of [...live.clients]) dismiss(live, client, 'stopping', 1_000)
-  // A browser that does not answer is not waited for.
+  // Does not wait for browsers that do not respond.
   const late = setTimeout(() => {
     for (const socket of live.webSockets.clients) socket.terminate()
   }, LIVE_LIMITS.stopMs)

@@ -1,4 +1,4 @@
-/** State of the live channel: topics, clients, what is offered, and the limits. */
+/** State of the live channel: topics, clients, offers, and limits. */
 import type { Clock } from '@vacancy/shared'
 import type { ServerFrame } from '@vacancy/shared/contract'
 import type { Log } from '@vacancy/shared/node'
@@ -11,25 +11,25 @@ export const LIVE_LIMITS = {
   clientsMax: 1_000,
   clientsPerViewerMax: 32,
   checkMs: 5_000,
-  /** A client pings each 5 s; one that is silent this long is gone. */
+  /** Clients ping every 5 s; one that is silent this long is disconnected. */
   silentMs: 30_000,
-  /** When the control plane stops, a channel has this long to close. */
+  /** Time for channels to close on shutdown. */
   stopMs: 250,
-  /** Values that nobody follows are kept this long for who comes back. */
+  /** Values without followers are kept this long for clients that reconnect. */
   idleMs: 60_000,
-  /** Changes kept a topic, as they are sent: who lacks more is better off with the whole value. */
+  /** Changes kept per topic, as sent. A client that lacks more is better served with the whole value. */
   keptBytesMax: 512 << 10,
-  /** Frames of a client at once, and each second from then on: two pages that open, and then a human being. */
+  /** Burst and rate per second of a client's frames: two opening pages, then a person. */
   framesAtOnce: 256,
   framesPerSecond: 32,
-  /** Who asks and does not read the answers is let go, too. */
+  /** A client that does not read its responses is disconnected. */
   unreadBytesMax: 32 << 20,
-  /** Until the connection of who was let go is cut. */
+  /** Time until the connection of a disconnected client is destroyed. */
   farewellMs: 1_000,
   flushMs: 25,
 } as const
 
-/** The topics, the clients that follow them, and what was sent. */
+/** The topics, their subscribers, and the sent frames. */
 export type Live = {
   readonly server: string
   readonly log: Log
@@ -38,14 +38,14 @@ export type Live = {
   readonly topics: Map<string, Topic>
   readonly offers: Offer[]
   readonly clients: Set<Client>
-  /** The frame that was made last: most followers of a topic lack the same changes. */
+  /** The last built frame, reused because most followers of a topic lack the same changes. */
   lastFrame: { readonly topic: string; readonly from: number; readonly to: number; readonly bytes: Buffer } | undefined
   framesSent: number
   bytesSent: number
   readonly timers: NodeJS.Timeout[]
 }
 
-/** Topics whose value is only computed while somebody follows them. Undefined: there is no such thing. */
+/** Topics whose value is computed only while they have followers. Undefined: the topic does not exist. */
 export type Offer = { readonly pattern: RegExp; readonly read: (topic: string) => unknown }
 
 export function time(ms: number): string {
@@ -58,12 +58,12 @@ export type Topic = {
   seq: number
   at: number
   hasValue: boolean
-  /** Ops from `seq - kept.length` to `seq`, oldest first; as JSON, without the brackets around them. */
+  /** Ops from `seq - kept.length` to `seq`, oldest first, as JSON without the surrounding brackets. */
   kept: { readonly seq: number; readonly ops: string }[]
   keptBytes: number
-  readonly followers: Map<Client, { /** The last number that was sent to it. */ seq: number }>
+  readonly followers: Map<Client, { /** The last sequence number sent to it. */ seq: number }>
   isTouched: boolean
-  /** Of an offered topic, while its value is being read. */
+  /** Of an offered topic, while its value is being computed. */
   reading: Promise<void> | undefined
   sentAt: number
   emptySince: number
@@ -74,7 +74,7 @@ export type Client = {
   readonly viewer: Viewer
   readonly topics: Map<string, number>
   lastFrameAt: number
-  /** Frames that it may send, at `lastFrameAt`. */
+  /** Frames it may still send, as of `lastFrameAt`. */
   allowance: number
 }
 

@@ -1,4 +1,4 @@
-/** Topics: their values, the changes that are kept of each, and bringing followers up to date. */
+/** Topics: their values, their kept changes, and updating followers. */
 import { diffValues, LIVE, type LiveOp, type ServerFrame, TOPIC } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
 import type { RouteRequest } from '../http/route.ts'
@@ -10,7 +10,7 @@ export function topicOf(live: Live, name: string): Topic {
   const made: Topic = {
     name,
     value: undefined,
-    // Numbers of a process before this one, or of a topic that was let go, are below all that come now.
+    // Sequence numbers of previous processes and of dropped topics are below all new ones.
     seq: live.clock.wallMs(),
     at: live.clock.wallMs(),
     hasValue: false,
@@ -71,10 +71,10 @@ async function readOffer(live: Live, topic: Topic, offered: (topic: string) => u
   if (value !== undefined) takeValue(live, topic, value)
 }
 
-/** What a follower lacks: the changes since, or the whole when they are too many or it is too slow for them. */
+/** The data a follower lacks: the changes since its number, or the whole value when they are too many or it is too slow. */
 export function bringUpToDate(live: Live, topic: Topic, client: Client, follower: { seq: number }): void {
   if (follower.seq === topic.seq || !topic.hasValue) return
-  // Its queue is full: it gets the newest value once there is room, and nothing in between.
+  // Its queue is full: it gets the newest value once there is room.
   if (client.socket.bufferedAmount > LIVE.unsentBytesMax) {
     follower.seq = -1
     return
@@ -102,7 +102,7 @@ export function flushTopics(live: Live): void {
   const now = live.clock.monotonicMs()
   for (const topic of live.topics.values()) {
     if (topic.followers.size === 0) {
-      // What is published and not offered could not be had again.
+      // A topic that is only published cannot be computed again.
       if (now - topic.emptySince > LIVE_LIMITS.idleMs && isOffered(live, topic.name)) live.topics.delete(topic.name)
       continue
     }
@@ -120,14 +120,14 @@ export function flushTopics(live: Live): void {
   }
 }
 
-/** The whole new value of a topic; what changed is found and sent. Cheap without followers. */
+/** Sets the whole value of a topic and sends the changes. Cheap without followers. */
 export function publish(live: Live, name: string, value: unknown): void {
-  // Nobody follows it, and whoever will is given what is offered then.
+  // No followers; a later one gets the value that is offered then.
   if (!live.topics.has(name) && isOffered(live, name)) return
   takeValue(live, topicOf(live, name), value)
 }
 
-/** Topics whose value is only computed while somebody follows them. */
+/** Offers topics whose value is computed only while they have followers. */
 export function offerTopics(live: Live, pattern: RegExp, read: Offer['read']): void {
   live.offers.push({ pattern, read })
 }
@@ -142,7 +142,7 @@ export async function pollTopics(live: Live, { query }: RouteRequest<'GET /api/v
   const names = [...new Set(query.topics.split(',').filter((name) => name !== ''))]
   if (names.length > LIVE.topicsMax || !names.every((name) => TOPIC.test(name))) {
     throw problem('bad-topics', {
-      detail: `topics are at most ${LIVE.topicsMax} names, separated by commas`,
+      detail: `Give at most ${LIVE.topicsMax} topic names, separated by commas.`,
       field: 'topics',
     })
   }

@@ -1,4 +1,4 @@
-/** One command to the nodes of a shard, with what went over the wire, and refusals as problems that say what to do. */
+/** Sends one command to the nodes of a shard, records the bytes on the wire, and turns refusals into problems with hints. */
 import {
   type AnswerSeen,
   VacancyCallError,
@@ -20,18 +20,18 @@ import { problem } from '../http/errors.ts'
 import { ProblemError } from '../http/route.ts'
 import { clientOf, type NodeClients } from './node-clients.ts'
 
-/** What all of the playground works with. */
+/** Dependencies of the playground. */
 export type Reach = { readonly cluster: Cluster; readonly clients: NodeClients }
 
 export type Answered<Name extends QueryCommand = QueryCommand> = {
   readonly result: Result<Name>
-  /** Who answered. */
+  /** The node that replied. */
   readonly node: NodeAddress
-  readonly seen: AnswerSeen
+  readonly reply: AnswerSeen
   readonly attempts: number
 }
 
-/** Fields as they came in JSON. @throws ProblemError 400 that names the field */
+/** Parses JSON fields. @throws ProblemError 400 with the field */
 export function readFields(command: QueryCommand, given: unknown): RequestFields {
   try {
     return fieldsFromJson(command, given)
@@ -81,10 +81,10 @@ export async function send<Name extends QueryCommand>(
     const result = await client.send(command, fields as unknown as RequestFields<Name>, {
       deadlineMs: PLAYGROUND_LIMITS.queryMs,
       ...(signal && { signal }),
-      watch: (seen) => void answers.push(seen),
+      watch: (reply) => void answers.push(reply),
     })
-    const seen = answers.at(-1) as AnswerSeen
-    return { result, node: nodeAt(nodes, seen.address), seen, attempts: answers.length }
+    const reply = answers.at(-1) as AnswerSeen
+    return { result, node: nodeAt(nodes, reply.address), reply, attempts: answers.length }
   } catch (error) {
     const last = answers.at(-1)
     throw problemOf(error, last ? nodeAt(nodes, last.address).id : nodes.map(({ id }) => id).join(', '))
@@ -112,12 +112,12 @@ const STATUS_OF: { readonly [code: string]: number } = {
 
 const HINT_OF: { readonly [code: string]: string } = {
   VALIDATION_ERROR: 'Change the request.',
-  NOT_FOUND: 'Nothing has this name here. Completion lists the names in use.',
-  OVERFLOW: 'Nothing was changed: 255 rooms are the most a night can have.',
+  NOT_FOUND: 'This name is not in use. Completion lists the names in use.',
+  OVERFLOW: 'Nothing was changed: a night can have at most 255 rooms.',
   UNDERFLOW: 'Nothing was changed: fewer rooms are left.',
-  FORBIDDEN: 'The token node_client_token of the control plane may not do this on the nodes.',
-  AUTH_ERROR: 'The nodes ask for a token: set node_client_token of the control plane.',
-  login_failed: 'The nodes do not know the token node_client_token of the control plane.',
+  FORBIDDEN: 'The node_client_token of the control plane is not allowed to do this on the nodes.',
+  AUTH_ERROR: 'The nodes require a token: set node_client_token of the control plane.',
+  login_failed: 'The nodes do not accept the node_client_token of the control plane.',
 }
 
 function problemOf(error: unknown, node: string): unknown {
@@ -133,22 +133,26 @@ function problemOf(error: unknown, node: string): unknown {
     return problem('unknown-outcome', { detail: message, more, cause: error })
   }
   if (error instanceof VacancyRetryError) {
-    return new ProblemError(503, wire, message, { hint: `Nothing was done by ${node}: repeat it.`, more, cause: error })
+    return new ProblemError(503, wire, message, {
+      hint: `${node} executed nothing: repeat the request.`,
+      more,
+      cause: error,
+    })
   }
-  const isAsked = error instanceof VacancyRequestError
-  return new ProblemError(isAsked ? 400 : 502, wire, message, {
-    hint: isAsked ? 'Change the request.' : `Look at the page and the log of ${node}.`,
+  const isInvalid = error instanceof VacancyRequestError
+  return new ProblemError(isInvalid ? 400 : 502, wire, message, {
+    hint: isInvalid ? 'Change the request.' : `Check the page and the log of ${node}.`,
     more,
     cause: error,
   })
 }
 
-/** Whether a problem means that there is no such thing. */
+/** Whether a problem means that the object does not exist. */
 function isNotFound(error: unknown): boolean {
   return error instanceof ProblemError && error.code === 'wire-not-found'
 }
 
-/** A read of which "no such thing" is an answer. */
+/** A read for which "does not exist" is a valid result. */
 export async function orNothing<T>(request: Promise<T>): Promise<T | undefined> {
   try {
     return await request
@@ -164,8 +168,8 @@ const NODE_TRIES_MAX = 4
 const AGAIN_MS = 25
 
 /**
- * A node's own HTTP for somebody who waits for the answer: a busy machine may take longer than a round of the collector
- * does, and a node whose data changed while it looked says 503 and is asked once more.
+ * A request to a node's HTTP API while a person waits: its timeout is longer than that of polls, because the machine
+ * may be busy. It is repeated once when the node responds with 503 because its data changed during the read.
  */
 export async function requestNode(
   { cluster }: Reach,
@@ -180,7 +184,7 @@ export async function requestNode(
   }
 }
 
-/** Attributes and room types of a property, from the node's own HTTP. */
+/** Attributes and room types of a property, from the node's HTTP API. */
 export async function propertyAt(
   reach: Reach,
   node: NodeAddress,
@@ -194,7 +198,7 @@ export async function propertyAt(
   return properties[0]
 }
 
-/** @param ids without commas, at most as many as a node takes */
+/** @param ids without commas, at most as many as a node accepts */
 export async function propertiesAt(
   reach: Reach,
   node: NodeAddress,
@@ -208,7 +212,7 @@ export async function propertiesAt(
   }
   if (status !== 200) throw refusedBy(node, path, status, body)
   const parsed = propertiesBody.safeParse(parseJson(body))
-  if (!parsed.success) throw refusedBy(node, path, status, 'what it sent is no list of properties')
+  if (!parsed.success) throw refusedBy(node, path, status, 'the response is not a list of properties')
   return parsed.data
 }
 
@@ -219,7 +223,7 @@ function reasonOf(body: string): string {
 
 const BODY_CHARS = 300
 
-/** A node's HTTP answered something else than was asked for. */
+/** Error for an unexpected HTTP response of a node. */
 export function refusedBy(node: NodeAddress, path: string, status: number, body: string): ProblemError {
   const [bare] = path.split('?')
   return problem('node-answer', {
@@ -229,7 +233,7 @@ export function refusedBy(node: NodeAddress, path: string, status: number, body:
   })
 }
 
-/** @returns undefined for what is no JSON: schemas refuse it */
+/** @returns undefined for invalid JSON, which schemas refuse */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -1,8 +1,8 @@
-/** Values that are expensive to make and may be a little old: made once for all who ask meanwhile. */
+/** A cache of expensive values that may be slightly old. Concurrent requests share one computation. */
 import type { Clock } from '@vacancy/shared'
 
 export type Cache<T> = {
-  /** The kept value, or a new one. A failure is told to those who wait for it, and not kept. */
+  /** The cached value, or a new one. A failure is reported to all waiting callers and not cached. */
   get(key: string, make: () => Promise<T>): Promise<T>
 }
 

@@ -1,4 +1,4 @@
-/** Runs of the playground, kept a person: what was asked, how many rows came and how soon; never the rows. */
+/** The history of playground runs of each person: request, number of rows and time, never the rows. */
 import { randomUUID } from 'node:crypto'
 import { type HistoryEntry, PLAYGROUND_LIMITS, type QueryCommand } from '@vacancy/shared/contract'
 import type { JsonFields } from '@vacancy/shared/wire'
@@ -88,7 +88,7 @@ export async function pinRun(
       .select(({ fn }) => fn.countAll().as('pinned'))
       .executeTakeFirstOrThrow()
     if (Number(pinned) >= PLAYGROUND_LIMITS.pinnedMax) {
-      throw problem('too-many-pins', { detail: `${PLAYGROUND_LIMITS.pinnedMax} runs are pinned already.` })
+      throw problem('too-many-pins', { detail: `${PLAYGROUND_LIMITS.pinnedMax} runs are already pinned.` })
     }
   }
   await database

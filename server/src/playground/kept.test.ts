@@ -48,7 +48,7 @@ onBothDatabases((newDatabase) => {
     )
   }
 
-  test('the oldest of more than 500 runs goes, pinned ones stay', async () => {
+  test('beyond 500 runs the oldest is deleted, pinned ones stay', async () => {
     const row = { person: PERSON.id, shard: 's1', node: null, command: 'GETSEGMENTS', fields: '{}', words: '', ok: 1 }
     const more = { rows: 0, total_micros: 1, error: '' }
     const rows = Array.from({ length: 501 }, (_, at) => ({
@@ -62,7 +62,7 @@ onBothDatabases((newDatabase) => {
 
     await keepRun(world.database, PERSON.id, RUN, 1_000)
 
-    const { entries, total } = await world.ask('GET /api/v1/history', { query: { limit: 500 } })
+    const { entries, total } = await world.call('GET /api/v1/history', { query: { limit: 500 } })
     expect(total).toBe(501)
     expect(entries[0]).toMatchObject({ id: 'old-0', pinned: true })
     expect(entries[1]?.at).toBe('1970-01-01T00:00:01.000Z')
@@ -71,7 +71,7 @@ onBothDatabases((newDatabase) => {
     expect(kept.some(({ id }) => id === 'old-2')).toBe(true)
   })
 
-  test('runs are found by what stands in them, and nobody sees those of others', async () => {
+  test('runs are found by their content, and runs of other people are hidden', async () => {
     const fields = { segment: '100%_sûre \\ "x"' }
     await keepRun(world.database, PERSON.id, { ...RUN, command: 'SEARCHPROP', fields, totalMicros: 1.6 }, 2 ** 41)
     await keepRun(
@@ -81,42 +81,42 @@ onBothDatabases((newDatabase) => {
       2 ** 41 + 1,
     )
     const find = async (search: string, principal = PERSON) =>
-      (await world.ask('GET /api/v1/history', { query: { search } }, principal)).entries.map(({ command }) => command)
+      (await world.call('GET /api/v1/history', { query: { search } }, principal)).entries.map(({ command }) => command)
 
     expect(await find('')).toEqual(['GETSEGMENTS', 'SEARCHPROP'])
     expect(await find('', VIEWER)).toEqual([])
     for (const search of ['searchprop', '%', '_', '100%_S', '\\', `sûre`])
       expect(await find(search)).toEqual(['SEARCHPROP'])
     expect(await find("' or 1=1 --")).toEqual([])
-    const { entries } = await world.ask('GET /api/v1/history')
+    const { entries } = await world.call('GET /api/v1/history')
     expect(entries[1]).toMatchObject({ fields, totalMicros: 2, ok: true })
     expect(entries[0]).toMatchObject({ count: null, totalMicros: null, ok: false, error: 'wire-503: no' })
   })
 
-  test('saved queries belong to one person and may be seen by all', async () => {
+  test('saved queries belong to one person and may be visible to everyone', async () => {
     const body = { name: 'weekend', folder: 'daily', command: 'SEARCHAVAIL', fields: { segment: '{{segment}}' } }
-    const mine = await world.ask('POST /api/v1/saved-queries', { body })
+    const mine = await world.call('POST /api/v1/saved-queries', { body })
     const params = { id: mine.id }
 
     expect(mine).toMatchObject({ mine: true, visible: 'me', owner: 'ada' })
-    const hidden = await problemOf(world.ask('GET /api/v1/saved-queries/{id}', { params }, VIEWER))
+    const hidden = await problemOf(world.call('GET /api/v1/saved-queries/{id}', { params }, VIEWER))
     expect(hidden).toMatchObject({ status: 404 })
-    await world.ask('PUT /api/v1/saved-queries/{id}', { params, body: { ...body, visible: 'all' } })
-    const seen = await world.ask('GET /api/v1/saved-queries', {}, VIEWER)
+    await world.call('PUT /api/v1/saved-queries/{id}', { params, body: { ...body, visible: 'all' } })
+    const seen = await world.call('GET /api/v1/saved-queries', {}, VIEWER)
     expect(seen.queries).toMatchObject([{ id: mine.id, mine: false, fields: { segment: '{{segment}}' } }])
     for (const request of [
-      world.ask('PUT /api/v1/saved-queries/{id}', { params, body }, VIEWER),
-      world.ask('DELETE /api/v1/saved-queries/{id}', { params }, VIEWER),
+      world.call('PUT /api/v1/saved-queries/{id}', { params, body }, VIEWER),
+      world.call('DELETE /api/v1/saved-queries/{id}', { params }, VIEWER),
     ]) {
       expect(await problemOf(request)).toMatchObject({ status: 403, code: 'not-yours' })
     }
-    await world.ask('DELETE /api/v1/saved-queries/{id}', { params }, ADMIN)
-    expect((await world.ask('GET /api/v1/saved-queries')).queries).toEqual([])
+    await world.call('DELETE /api/v1/saved-queries/{id}', { params }, ADMIN)
+    expect((await world.call('GET /api/v1/saved-queries')).queries).toEqual([])
   })
 
   const seal = createSeal()
 
-  /** Saves an answer as if the control plane had given it to the person. */
+  /** Saves a result as if the control plane had returned it to the person. */
   async function save(answer: CommandAnswer = ANSWER, principal: Principal = PERSON, nowMs = Date.now()) {
     const own = seal({ person: principal.id, node: null, parsed: readFields(answer.command, FIELDS), answer })
     const body = { node: null, fields: FIELDS, answer: { ...answer, seal: own }, browserMicros: 2_000, repeats: null }
@@ -124,62 +124,62 @@ onBothDatabases((newDatabase) => {
     return await saveResult({ database: world.database, seal }, request, nowMs)
   }
 
-  test('a saved result is seen by everybody as it came, and removed by its owner or an admin', async () => {
+  test('a saved result is visible to everyone unchanged, and can be removed by its owner or an admin', async () => {
     const { id } = await save()
     const params = { id }
 
-    const seen = await world.ask('GET /api/v1/saved-results/{id}', { params }, VIEWER)
+    const seen = await world.call('GET /api/v1/saved-results/{id}', { params }, VIEWER)
     expect(seen).toMatchObject({ owner: 'ada', mine: false, takenAt: ANSWER.at, fields: FIELDS, totalMicros: 1234.5 })
     expect(seen.answer).toEqual(ANSWER)
-    const { results, total } = await world.ask('GET /api/v1/saved-results')
+    const { results, total } = await world.call('GET /api/v1/saved-results')
     expect(results).toMatchObject([{ id, mine: true, count: 2, command: 'SEARCHPROP', shard: 's1' }])
     expect(total).toBe(1)
-    const refused = await problemOf(world.ask('DELETE /api/v1/saved-results/{id}', { params }, VIEWER))
+    const refused = await problemOf(world.call('DELETE /api/v1/saved-results/{id}', { params }, VIEWER))
     expect(refused).toMatchObject({ status: 403, code: 'not-yours' })
-    await world.ask('DELETE /api/v1/saved-results/{id}', { params }, ADMIN)
+    await world.call('DELETE /api/v1/saved-results/{id}', { params }, ADMIN)
     expect(world.notes).toMatchObject([{ action: 'result.remove', target: 's1: SEARCHPROP of ada' }])
     const own = { id: (await save()).id }
-    await world.ask('DELETE /api/v1/saved-results/{id}', { params: own })
+    await world.call('DELETE /api/v1/saved-results/{id}', { params: own })
     for (const gone of [params, own, { id: "' or 1=1 --" }]) {
-      const missing = await problemOf(world.ask('GET /api/v1/saved-results/{id}', { params: gone }))
+      const missing = await problemOf(world.call('GET /api/v1/saved-results/{id}', { params: gone }))
       expect(missing).toMatchObject({ status: 404, code: 'unknown-result' })
     }
     expect(world.notes).toHaveLength(1)
   })
 
-  test('a saved result goes after 30 days: at once for who looks, and from the database with the next sweep', async () => {
+  test('a saved result expires after 30 days, and the next sweep deletes it', async () => {
     const old = await save(ANSWER, PERSON, Date.now() - 30 * DAY_MS)
     const young = await save(ANSWER, PERSON, Date.now() - 29 * DAY_MS)
 
-    const missing = await problemOf(world.ask('GET /api/v1/saved-results/{id}', { params: { id: old.id } }))
+    const missing = await problemOf(world.call('GET /api/v1/saved-results/{id}', { params: { id: old.id } }))
     expect(missing).toMatchObject({ status: 404 })
-    expect((await world.ask('GET /api/v1/saved-results')).results).toMatchObject([{ id: young.id }])
+    expect((await world.call('GET /api/v1/saved-results')).results).toMatchObject([{ id: young.id }])
     await world.sweep()
     const left = await world.database.selectFrom('saved_results').select('id').execute()
     expect(left).toEqual([{ id: young.id }])
   })
 
-  test('an answer that nobody gave, too large a one, and one too many are not saved', async () => {
+  test('forged results, results over the size limit and results over the count limit are not saved', async () => {
     const good = { node: null, fields: FIELDS, answer: { ...ANSWER, seal: 'x'.repeat(43) }, browserMicros: 1 }
-    const forged = await problemOf(world.ask('POST /api/v1/saved-results', { body: good }))
+    const forged = await problemOf(world.call('POST /api/v1/saved-results', { body: good }))
     expect(forged).toMatchObject({ status: 409, code: 'not-this-answer' })
 
     const ids = Array.from({ length: 120_000 }, (_, n) => `h${n}`)
     const large = await problemOf(save({ ...ANSWER, result: { propertyIds: ids } }))
     expect(large).toMatchObject({ status: 413, code: 'result-too-large', hint: expect.stringContaining('lower limit') })
-    expect((large as unknown as Error).message).toBe('This result has 1.04 MiB, and 1 MiB at most is saved.')
+    expect((large as unknown as Error).message).toBe('This result has 1.04 MiB; the limit is 1 MiB.')
 
     for (let n = 0; n < PLAYGROUND_LIMITS.resultsMax; n++) await save()
     expect(await problemOf(save())).toMatchObject({ status: 409, code: 'too-many-results' })
     expect(await save(ANSWER, VIEWER)).toMatchObject({ mine: true })
   })
 
-  test('a long request has one short id for all, and is forgotten a year after it was opened last', async () => {
+  test('equal long requests share one short id, and expire a year after they were last opened', async () => {
     const body = { shard: 's1', node: null, command: 'SEARCHPROP', fields: { segment: 'Wien', amenities: ['a', 'b'] } }
 
-    const { id } = await world.ask('POST /api/v1/shared-requests', { body })
-    const again = await world.ask('POST /api/v1/shared-requests', { body }, VIEWER)
-    const other = await world.ask('POST /api/v1/shared-requests', { body: { ...body, shard: 's2' } })
+    const { id } = await world.call('POST /api/v1/shared-requests', { body })
+    const again = await world.call('POST /api/v1/shared-requests', { body }, VIEWER)
+    const other = await world.call('POST /api/v1/shared-requests', { body: { ...body, shard: 's2' } })
 
     expect(id).toMatch(/^[\w-]{16}$/)
     expect(again.id).toBe(id)
@@ -190,7 +190,7 @@ onBothDatabases((newDatabase) => {
         .set({ used_at: Date.now() - count * DAY_MS })
         .execute()
     await days(364)
-    expect(await world.ask('GET /api/v1/shared-requests/{id}', { params: { id } }, VIEWER)).toEqual(body)
+    expect(await world.call('GET /api/v1/shared-requests/{id}', { params: { id } }, VIEWER)).toEqual(body)
     await world.database
       .updateTable('shared_requests')
       .where('id', '=', other.id)
@@ -200,20 +200,20 @@ onBothDatabases((newDatabase) => {
     const left = await world.database.selectFrom('shared_requests').select(['id', 'owner', 'used_at']).execute()
     expect(left).toMatchObject([{ id, owner: PERSON.id }])
     expect(Date.now() - Number(left[0]?.used_at)).toBeLessThan(DAY_MS)
-    const gone = await problemOf(world.ask('GET /api/v1/shared-requests/{id}', { params: { id: other.id } }))
+    const gone = await problemOf(world.call('GET /api/v1/shared-requests/{id}', { params: { id: other.id } }))
     expect(gone).toMatchObject({ status: 404, code: 'unknown-link' })
     const long = { ...body, fields: { amenities: Array.from({ length: 4_000 }, (_, n) => `amenity number ${n}`) } }
-    expect(await problemOf(world.ask('POST /api/v1/shared-requests', { body: long }))).toMatchObject({
+    expect(await problemOf(world.call('POST /api/v1/shared-requests', { body: long }))).toMatchObject({
       code: 'too-long',
     })
   })
 
-  test('what is written in a tab is kept of the last 20 tabs of a person, for 7 days, and for nobody else', async () => {
+  test('drafts of the last 20 tabs of a person are kept for 7 days, hidden from others', async () => {
     const body = { shard: 's1', node: null, command: 'SEARCHPROP', fields: FIELDS, text: '{ "command": ' }
     const keep = (tab: string, principal = PERSON) =>
-      world.ask('PUT /api/v1/unsaved-requests/{id}', { params: { id: tab }, body }, principal)
+      world.call('PUT /api/v1/unsaved-requests/{id}', { params: { id: tab }, body }, principal)
     const read = async (tab: string, principal = PERSON) =>
-      (await world.ask('GET /api/v1/unsaved-requests/{id}', { params: { id: tab } }, principal)).request
+      (await world.call('GET /api/v1/unsaved-requests/{id}', { params: { id: tab } }, principal)).request
 
     await keep('t0', VIEWER)
     for (let tab = 0; tab < PLAYGROUND_LIMITS.unsavedMax; tab++) await keep(`t${tab}`)

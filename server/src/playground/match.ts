@@ -1,6 +1,6 @@
 /**
- * Why a search lets a property through or not: the rules of docs/design/protocol.md#searches, looked at one by one in
- * the engine's order. Pure. That these are the engine's rules is checked against the engine (why-not.test.ts).
+ * Why a search matches a property or not: the rules of docs/design/protocol.md#searches, checked one by one in the
+ * engine's order. Pure. A test compares the result with the engine (playground.test.ts).
  */
 import { LIMITS } from '@vacancy/shared'
 import type { WhyCheck } from '@vacancy/shared/contract'
@@ -12,13 +12,13 @@ export type SearchCommand = 'SEARCHPROP' | 'SEARCHAVAIL'
 export type Examined = {
   readonly checks: readonly WhyCheck[]
   readonly matches: boolean
-  /** What all together would let it in. */
+  /** The changes that together would make it match. */
   readonly wouldMatchIf: readonly string[]
 }
 
 /**
  * @param fields as the engine reads them: lists trimmed, without repeats
- * @param nights the packages of the room type on the dates of the search; undefined where there is none
+ * @param nights the packages of the room type on the dates of the search; undefined for dates without one
  */
 export function examine(
   command: SearchCommand,
@@ -28,7 +28,7 @@ export function examine(
 ): Examined {
   const checks: WhyCheck[] = []
   const wants: string[] = []
-  const look = (field: string, ok: boolean, message: string, want: string, date: string | null = null) => {
+  const addCheck = (field: string, ok: boolean, message: string, want: string, date: string | null = null) => {
     checks.push({ field, date, ok, message })
     if (!ok && date === null) wants.push(want)
   }
@@ -36,45 +36,45 @@ export function examine(
     const request = fields[field]
     if (request === undefined) return
     const ok = request === own
-    look(field, ok, ok ? `${name} ${own}` : `${name} ${own}, asked ${String(request)}`, `${name} were ${own}`)
+    addCheck(field, ok, ok ? `${name} ${own}` : `${name} ${own}, required ${String(request)}`, `${name} were ${own}`)
   }
   equal('segment', 'segment', property.segment)
   equal('area', 'area', property.area)
-  // Nobody asks why a property is no other one: it is said all the same.
+  // Listed for completeness.
   if (command === 'SEARCHAVAIL') equal('propertyId', 'property', property.id)
   equal('propertyType', 'type', property.type)
   equal('stars', 'stars', property.stars)
   const minStars = numberOf(fields['minStars']) ?? 0
   if (minStars > 0) {
-    const text = `stars ${property.stars}, at least ${minStars} wanted`
-    look('minStars', property.stars >= minStars, text, `the least stars were ${property.stars}`)
+    const text = `stars ${property.stars}, at least ${minStars} required`
+    addCheck('minStars', property.stars >= minStars, text, `the least stars were ${property.stars}`)
   }
   equal('category', 'category', property.category)
   for (const amenity of listOf(fields['amenities'])) {
     const ok = property.amenities.includes(amenity)
-    look('amenities', ok, ok ? `has ${amenity}` : `has no ${amenity}`, `${amenity} were not required`)
+    addCheck('amenities', ok, ok ? `has ${amenity}` : `has no ${amenity}`, `${amenity} were not required`)
   }
-  lookAtPosition(fields, property, look)
-  if (command === 'SEARCHAVAIL') lookAtStay(fields, property, nights, look)
+  checkPosition(fields, property, addCheck)
+  if (command === 'SEARCHAVAIL') checkStay(fields, property, nights, addCheck)
   return { checks, matches: checks.every(({ ok }) => ok), wouldMatchIf: [...wants, ...wantsOfNights(checks, nights)] }
 }
 
-type Look = (field: string, ok: boolean, message: string, want: string, date?: string | null) => void
+type AddCheck = (field: string, ok: boolean, message: string, want: string, date?: string | null) => void
 
-function lookAtPosition(fields: RequestFields, property: PropertyAttributes, look: Look): void {
+function checkPosition(fields: RequestFields, property: PropertyAttributes, addCheck: AddCheck): void {
   const { latitude, longitude, radiusMetres } = fields
   if (typeof latitude !== 'number' || typeof longitude !== 'number') return
   const radius = typeof radiusMetres === 'number' ? radiusMetres : LIMITS.radiusMetresDefault
   const chord = squaredChord({ latitude, longitude }, property)
   const far = Math.ceil(2 * LIMITS.earthRadiusMetres * Math.asin(Math.min(1, Math.sqrt(chord) / 2)))
   const bound = 2 * Math.sin(radius / (2 * LIMITS.earthRadiusMetres))
-  const message = `${far} m away, at most ${radius} m asked`
-  look('radiusMetres', chord <= bound * bound, message, `the radius were ${far} m`)
+  const message = `${far} m away, at most ${radius} m allowed`
+  addCheck('radiusMetres', chord <= bound * bound, message, `the radius were ${far} m`)
 }
 
 type Position = { readonly latitude: number; readonly longitude: number }
 
-/** Between two points of the unit sphere: what the engine compares, so that the border is the same one. */
+/** Squared chord between two points of the unit sphere. The engine compares the same value, so the boundary is the same. */
 function squaredChord(a: Position, b: Position): number {
   const [from, to] = [vectorOf(a), vectorOf(b)]
   return from.reduce((sum, value, i) => sum + (value - (to[i] as number)) ** 2, 0)
@@ -86,16 +86,21 @@ function vectorOf({ latitude, longitude }: Position): readonly number[] {
   return [Math.cos(phi) * Math.cos(lambda), Math.cos(phi) * Math.sin(lambda), Math.sin(phi)]
 }
 
-function lookAtStay(
+function checkStay(
   fields: RequestFields,
   property: PropertyAttributes,
   nights: ReadonlyMap<string, NightPackage | undefined>,
-  look: Look,
+  addCheck: AddCheck,
 ): void {
   const room = String(fields['roomType'])
   const hasRoom = property.room_types.includes(room)
   const others = property.room_types.length === 0 ? 'no room type' : property.room_types.join(', ')
-  look('roomType', hasRoom, hasRoom ? `has ${room}` : `has no ${room}, but ${others}`, `the room type were ${others}`)
+  addCheck(
+    'roomType',
+    hasRoom,
+    hasRoom ? `has ${room}` : `has no ${room}, but ${others}`,
+    `the room type were ${others}`,
+  )
   if (!hasRoom) return
   const least = numberOf(fields['availability']) ?? 1
   const most = Math.min(numberOf(fields['finalPrice']) ?? LIMITS.priceMax, LIMITS.priceMax)
@@ -103,26 +108,26 @@ function lookAtStay(
   for (const date of [...listOf(fields['dates'])].sort()) {
     const night = nights.get(date)
     if (!night) {
-      look('dates', false, 'no package', '', date)
+      addCheck('dates', false, 'no package', '', date)
       continue
     }
     const { availability, finalPrice, rateFeatures } = night
-    look('availability', availability >= least, `${availability} left, at least ${least} asked`, '', date)
+    addCheck('availability', availability >= least, `${availability} left, at least ${least} required`, '', date)
     if (most < LIMITS.priceMax || finalPrice > most) {
-      look('finalPrice', finalPrice <= most, `price ${finalPrice}, at most ${most} asked`, '', date)
+      addCheck('finalPrice', finalPrice <= most, `price ${finalPrice}, at most ${most} allowed`, '', date)
     }
     if (minPrice > 0)
-      look('minPrice', finalPrice >= minPrice, `price ${finalPrice}, at least ${minPrice} asked`, '', date)
+      addCheck('minPrice', finalPrice >= minPrice, `price ${finalPrice}, at least ${minPrice} required`, '', date)
     for (const feature of listOf(fields['rateFeatures'])) {
       const ok = rateFeatures.includes(feature)
-      look('rateFeatures', ok, ok ? feature : `no ${feature}`, '', date)
+      addCheck('rateFeatures', ok, ok ? feature : `no ${feature}`, '', date)
     }
   }
 }
 
 /**
- * What lets all nights through: filters are named with the value that would do. Only nights without a package are left
- * out, since no filter brings one.
+ * The changes that would make all nights match: each filter with a sufficient value. Nights without a package can only
+ * be omitted.
  */
 function wantsOfNights(checks: readonly WhyCheck[], nights: ReadonlyMap<string, NightPackage | undefined>): string[] {
   const failed = checks.filter(({ ok, date }) => !ok && date !== null)

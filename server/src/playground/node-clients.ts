@@ -1,22 +1,22 @@
 /**
- * Connections of the control plane to the wire protocol: one client a shard, which finds the leader by itself, and one a
- * node that was named. They are made when they are first needed and closed when nobody has needed them for a while.
+ * Clients of the wire protocol: one per shard, which finds the leader, and one per requested node. They are opened on
+ * first use and closed after a while without use.
  */
 import { type ClientOptions, connect, type VacancyClient } from '@vacancy/client'
 import { type Clock, VacancyError } from '@vacancy/shared'
 import type { NodeAddress } from '../cluster/cluster.ts'
 import { problem } from '../http/errors.ts'
 
-/** Address, greeting and codec list: on a busy machine a second is not always enough. */
+/** Connect, handshake and codec list: on a busy machine a second is not always enough. */
 const CONNECT_MS = 3_000
 const IDLE_MS = 300_000
 const CLIENTS_MAX = 128
-/** What the client takes. */
+/** Options of the client. */
 const NODES_MAX = 32
 
 export type NodeClients = {
   readonly clock: Clock
-  /** What the nodes ask for: the client token of the configuration, and TLS. */
+  /** Credentials for the nodes: the configured client token, and TLS. */
   readonly options: Pick<ClientOptions, 'token' | 'tls'>
   readonly kept: Map<string, { readonly client: Promise<VacancyClient>; usedMs: number }>
   isClosed: boolean
@@ -26,8 +26,7 @@ export function createNodeClients(clock: Clock, options: NodeClients['options'])
   return { clock, options, kept: new Map(), isClosed: false }
 }
 
-/**
- * A client of these nodes: of one of them alone, or of a shard.
+/** A client for one node, or for the nodes of a shard.
  *
  * @throws ProblemError 502 when no address is known or no node can be reached
  */
@@ -35,7 +34,7 @@ export async function clientOf(clients: NodeClients, nodes: readonly NodeAddress
   const known = nodes.filter((node) => node.tcp !== undefined).slice(0, NODES_MAX)
   const [first] = known
   if (!first?.tcp) {
-    throw problem('no-address', { detail: `Nobody told where ${namesOf(nodes)} listens for the wire protocol.` })
+    throw problem('no-address', { detail: `The wire protocol address of ${namesOf(nodes)} is unknown.` })
   }
   if (clients.isClosed) throw new VacancyError('client_closed', {})
   const key = known.map(({ tcp, apiUrl }) => `${tcp?.host} ${tcp?.port} ${known.length > 1 ? apiUrl : ''}`).join()
@@ -51,7 +50,7 @@ export async function clientOf(clients: NodeClients, nodes: readonly NodeAddress
     })
     entry = { client, usedMs: nowMs }
     clients.kept.set(key, entry)
-    // A node that was down is tried anew by the next who asks.
+    // The next request retries a node that was down.
     client.catch(() => clients.kept.delete(key))
     closeIdle(clients, nowMs)
   }
@@ -81,7 +80,7 @@ function closeIdle({ kept }: NodeClients, nowMs: number): void {
 function closeSoon(client: Promise<VacancyClient>): Promise<void> {
   return client.then(
     (open) => open.close(),
-    // It never was open; who asked for it was told why.
+    // It was never open; the caller got the error.
     () => {},
   )
 }

@@ -87,10 +87,10 @@ async function problemOf(
 }
 
 describe('a query', () => {
-  test('answers rows, counts, hops and the very bytes', async () => {
+  test('returns rows, counts, hops and the exact bytes', async () => {
     const body = search({ stars: 2, explain: 1 })
 
-    const answer = await world.ask('POST /api/v1/query', { body }, CLIENT)
+    const answer = await world.call('POST /api/v1/query', { body }, CLIENT)
 
     // h1, h6, h11 and h16 have two stars.
     expect(answer).toMatchObject({ shard: 's1', node: 'n1', count: 4, limit: 10, limited: false, attempts: 1 })
@@ -114,34 +114,34 @@ describe('a query', () => {
     expect(reply.ok && JSON.parse(JSON.stringify(reply.result))).toEqual(answer.result)
   })
 
-  test('sends not a byte more than was asked for, and then tells no times of the node', async () => {
-    const answer = await world.ask('POST /api/v1/query', { body: search() })
+  test('sends exactly the requested fields, and then has no times of the node', async () => {
+    const answer = await world.call('POST /api/v1/query', { body: search() })
 
     expect(answer.requestFrame).not.toContain('0380')
     expect(answer.hops.filter(({ micros }) => micros === null).map(({ hop }) => hop)).toEqual(['waiting', 'searching'])
     expect(answer).toMatchObject({ examined: null, index: null, count: 10, limit: 10, limited: true })
   })
 
-  test('of a name that is not known is refused with those that are', async () => {
-    const ask = (body: unknown) => problemOf(world.ask('POST /api/v1/query', { body }))
+  test('with an unknown name is refused with the known ones', async () => {
+    const call = (body: unknown) => problemOf(world.call('POST /api/v1/query', { body }))
 
-    expect(await ask({ command: 'GETSEGMENTS', fields: {} })).toMatchObject({ status: 400, code: 'shard-required' })
-    expect(await ask({ ...search(), shard: 's9' })).toMatchObject({ status: 404, hint: 'Known: s1, s2.' })
-    expect(await ask({ ...search(), node: 'n7' })).toMatchObject({ status: 404, hint: 'Known: n1.' })
-    expect(await ask(search({ stars: 'four' }))).toMatchObject({
+    expect(await call({ command: 'GETSEGMENTS', fields: {} })).toMatchObject({ status: 400, code: 'shard-required' })
+    expect(await call({ ...search(), shard: 's9' })).toMatchObject({ status: 404, hint: 'Known: s1, s2.' })
+    expect(await call({ ...search(), node: 'n7' })).toMatchObject({ status: 404, hint: 'Known: n1.' })
+    expect(await call(search({ stars: 'four' }))).toMatchObject({
       status: 400,
       code: 'invalid-fields',
       message: 'stars must be a whole number, 0 to 255',
     })
-    expect(await ask(search({ colour: 'red' }))).toMatchObject({ message: 'SEARCHAVAIL has no field colour' })
-    expect(await ask(search({ stars: 9 }))).toMatchObject({ status: 400, code: 'wire-validation-error' })
-    expect(await ask({ shard: 's1', command: 'PROPROOMLIST', fields: { propertyId: 'nobody' } })).toMatchObject({
+    expect(await call(search({ colour: 'red' }))).toMatchObject({ message: 'SEARCHAVAIL has no field colour' })
+    expect(await call(search({ stars: 9 }))).toMatchObject({ status: 400, code: 'wire-validation-error' })
+    expect(await call({ shard: 's1', command: 'PROPROOMLIST', fields: { propertyId: 'unknown' } })).toMatchObject({
       status: 404,
       code: 'wire-not-found',
     })
   })
 
-  test('with what no query can hold is refused by the contract', async () => {
+  test('with invalid values is refused by the contract', async () => {
     for (const body of [
       { command: 'LOGIN', fields: { token: 'x' } },
       { command: '__proto__', fields: {} },
@@ -150,16 +150,16 @@ describe('a query', () => {
       { ...search(), shard: 'x'.repeat(129) },
       'SEARCHAVAIL',
     ]) {
-      await expect(world.ask('POST /api/v1/query', { body })).rejects.toThrow()
+      await expect(world.call('POST /api/v1/query', { body })).rejects.toThrow()
     }
   })
 
-  test('keeps names with markup and control characters as they are, and out of headers and paths', async () => {
+  test('keeps markup and control characters in names unchanged, and out of headers and paths', async () => {
     const segment = `<img src=x onerror=alert(1)>\u0000\r\nx: y`
     const body = search({ segment })
 
-    expect(await problemOf(world.ask('POST /api/v1/query', { body }))).toMatchObject({ status: 400 })
-    const found = await world.ask('GET /api/v1/words', {
+    expect(await problemOf(world.call('POST /api/v1/query', { body }))).toMatchObject({ status: 400 })
+    const found = await world.call('GET /api/v1/words', {
       query: { shard: 's1', kind: 'area', segment: '../../status' },
     })
     expect(found.words).toEqual([])
@@ -176,17 +176,17 @@ describe('a write', () => {
     ...more,
   })
 
-  test('needs an operator and write mode, and is written down before and after', async () => {
+  test('needs an operator and write mode, and is audited before and after', async () => {
     for (const principal of [VIEWER, CLIENT]) {
-      const refused = await problemOf(world.ask('POST /api/v1/query', { body: write() }, principal))
+      const refused = await problemOf(world.call('POST /api/v1/query', { body: write() }, principal))
       expect(refused).toMatchObject({ status: 403, code: 'forbidden' })
     }
-    const off = await problemOf(world.ask('POST /api/v1/query', { body: write({ write: false }) }))
+    const off = await problemOf(world.call('POST /api/v1/query', { body: write({ write: false }) }))
     expect(off).toMatchObject({ status: 400, code: 'write-mode-off' })
     expect(world.notes.map(({ result }) => result)).toEqual(['refused', 'refused', 'refused'])
     expect((await client.getPackage(night)).availability).not.toBe(7)
 
-    const answer = await world.ask('POST /api/v1/query', { body: write() })
+    const answer = await world.call('POST /api/v1/query', { body: write() })
 
     expect(answer.result).toEqual({ availability: 7 })
     expect(world.notes.slice(3).map(({ action, target, result }) => `${action} ${target} ${result}`)).toEqual([
@@ -196,57 +196,59 @@ describe('a write', () => {
     expect((await client.getPackage(night)).availability).toBe(7)
   })
 
-  test('that the node refuses is written down as failed', async () => {
+  test('that the node refuses is audited as failed', async () => {
     const body = write({ command: 'DECROOMAVL', fields: { ...night, amount: 200 } })
 
-    expect(await problemOf(world.ask('POST /api/v1/query', { body }))).toMatchObject({
+    expect(await problemOf(world.call('POST /api/v1/query', { body }))).toMatchObject({
       status: 409,
       code: 'wire-underflow',
     })
     expect(world.notes.map(({ result }) => result)).toEqual(['asked', 'failed'])
   })
 
-  test('that deletes asks for the name of what goes', async () => {
+  test('that deletes needs the name of its object as confirmation', async () => {
     await client.setProperty(property('doomed', 1))
     await client.setPackage({ propertyId: 'doomed', roomType: 'double', date: FIRST, availability: 1, finalPrice: 1 })
-    await client.setPackage({ propertyId: 'doomed', roomType: 'twin', date: SECOND, availability: 1, finalPrice: 1 })
+    await client.setPackage({ propertyId: 'doomed', roomType: 'triple', date: SECOND, availability: 1, finalPrice: 1 })
     const body = { shard: 's1', command: 'DELPROP', fields: { propertyId: 'doomed' } }
 
-    const told = await world.ask('POST /api/v1/query/preview', { body }, VIEWER)
-    expect(told).toMatchObject({ confirm: 'doomed', removes: { properties: 1, packages: 2 } })
+    const answer = await world.call('POST /api/v1/query/preview', { body }, VIEWER)
+    expect(answer).toMatchObject({ confirm: 'doomed', removes: { properties: 1, packages: 2 } })
 
     const request = { ...body, write: true }
-    expect(await problemOf(world.ask('POST /api/v1/query', { body: request }))).toMatchObject({ code: 'not-confirmed' })
+    expect(await problemOf(world.call('POST /api/v1/query', { body: request }))).toMatchObject({
+      code: 'not-confirmed',
+    })
     expect(await client.propertyExists({ propertyId: 'doomed' })).toBe(true)
-    await world.ask('POST /api/v1/query', { body: { ...request, confirm: 'doomed' } })
+    await world.call('POST /api/v1/query', { body: { ...request, confirm: 'doomed' } })
     expect(await client.propertyExists({ propertyId: 'doomed' })).toBe(false)
   })
 
-  test('is shown beforehand, old and new', async () => {
-    const told = async (command: string, fields: object) =>
-      (await world.ask('POST /api/v1/query/preview', { body: { shard: 's1', command, fields } })).changes.map(
+  test('is previewed with old and new values', async () => {
+    const changesOf = async (command: string, fields: object) =>
+      (await world.call('POST /api/v1/query/preview', { body: { shard: 's1', command, fields } })).changes.map(
         ({ what, before, after }) => `${what}: ${before} → ${after}`,
       )
     const of = { propertyId: 'h2', roomType: 'double', date: FIRST }
 
-    expect(await told('DECROOMAVL', { ...of, amount: 1 })).toEqual(['availability: 3 → 2'])
-    expect(await told('DECROOMAVL', { ...of, amount: 9 })).toEqual(['availability: 3 → null'])
-    expect(await told('SETROOMPKG', { ...of, finalPrice: 1 })).toEqual(['finalPrice: 11000 → 1'])
-    expect(await told('SETROOMPKG', { ...of, roomType: 'hut', finalPrice: 1 })).toEqual([
+    expect(await changesOf('DECROOMAVL', { ...of, amount: 1 })).toEqual(['availability: 3 → 2'])
+    expect(await changesOf('DECROOMAVL', { ...of, amount: 9 })).toEqual(['availability: 3 → null'])
+    expect(await changesOf('SETROOMPKG', { ...of, finalPrice: 1 })).toEqual(['finalPrice: 11000 → 1'])
+    expect(await changesOf('SETROOMPKG', { ...of, roomType: 'hut', finalPrice: 1 })).toEqual([
       'availability: null → 0',
       'finalPrice: null → 1',
       'rateFeatures: null → ',
     ])
-    expect(await told('SETPROP', { ...property('h2', 2), stars: 5 })).toEqual(['stars: 3 → 5'])
-    expect(await told('DELROOMDAY', of)).toEqual([`double, ${FIRST}: 3 left, 11000 → null`])
-    expect(await told('DELSEGMENT', { segment: 'nowhere' })).toEqual(['nowhere: null → null'])
-    expect(await told('DELSEGMENT', { segment: 'Vienna' })).toEqual(['Vienna: 20 properties, 121 packages → null'])
+    expect(await changesOf('SETPROP', { ...property('h2', 2), stars: 5 })).toEqual(['stars: 3 → 5'])
+    expect(await changesOf('DELROOMDAY', of)).toEqual([`double, ${FIRST}: 3 left, 11000 → null`])
+    expect(await changesOf('DELSEGMENT', { segment: 'nowhere' })).toEqual(['nowhere: null → null'])
+    expect(await changesOf('DELSEGMENT', { segment: 'Vienna' })).toEqual(['Vienna: 20 properties, 121 packages → null'])
   })
 })
 
 describe('completion', () => {
   const words = async (query: object) => {
-    const { words, more } = await world.ask('GET /api/v1/words', { query: { shard: 's1', ...query } })
+    const { words, more } = await world.call('GET /api/v1/words', { query: { shard: 's1', ...query } })
     return [...words.map(({ word, properties }) => `${word} ${properties}`), ...(more ? ['…'] : [])]
   }
 
@@ -259,19 +261,19 @@ describe('completion', () => {
     expect(await words({ kind: 'rate_feature' })).toEqual(TEST_CODECS.map((name) => `${name} null`))
   })
 
-  test('finds properties by the beginning of their id, and by all of it past the limit', async () => {
+  test('finds properties by a prefix of their id, and beyond the limit by the whole id', async () => {
     expect(await words({ kind: 'property', segment: 'Vienna', prefix: 'h1' })).toContain('h1 null')
     expect(await words({ kind: 'property', segment: 'Vienna', prefix: 'h19' })).toEqual(['h19 null', '…'])
-    expect(await problemOf(world.ask('GET /api/v1/words', { query: { shard: 's1', kind: 'property' } }))).toMatchObject(
-      {
-        code: 'segment-missing',
-      },
-    )
+    expect(
+      await problemOf(world.call('GET /api/v1/words', { query: { shard: 's1', kind: 'property' } })),
+    ).toMatchObject({
+      code: 'segment-missing',
+    })
   })
 })
 
-test('packages of a segment are counted by night, of one that is not there none', async () => {
-  const days = (segment: string) => world.ask('GET /api/v1/segment-days', { query: { shard: 's1', segment } })
+test('packages of a segment are counted by night; an unknown segment has none', async () => {
+  const days = (segment: string) => world.call('GET /api/v1/segment-days', { query: { shard: 's1', segment } })
 
   expect(await days('Vienna')).toMatchObject({
     segment: 'Vienna',
@@ -283,11 +285,11 @@ test('packages of a segment are counted by night, of one that is not there none'
   }
 })
 
-test('attributes of properties come by id, whatever else is asked along', async () => {
+test('attributes of properties are returned by id, with unknown ids listed', async () => {
   const ids = [
     'h1',
     'h1',
-    'nobody',
+    'unknown',
     'a,b',
     '<b>',
     'x'.repeat(40),
@@ -295,7 +297,7 @@ test('attributes of properties come by id, whatever else is asked along', async 
     'h2',
   ]
 
-  const answer = await world.ask('POST /api/v1/query/properties', { body: { shard: 's1', ids } })
+  const answer = await world.call('POST /api/v1/query/properties', { body: { shard: 's1', ids } })
 
   expect(answer.properties.map(({ id, stars, room_types }) => [id, stars, room_types])).toEqual([
     ['h1', 2, ['double']],
@@ -304,47 +306,51 @@ test('attributes of properties come by id, whatever else is asked along', async 
   expect(answer.missing).toHaveLength(304)
 })
 
-test('the page opens with a query that finds something', async () => {
-  const start = await world.ask('GET /api/v1/playground', { query: { shard: 's1' } })
+test('the page opens with a query that has results', async () => {
+  const start = await world.call('GET /api/v1/playground', { query: { shard: 's1' } })
 
   expect(start.missing).toEqual([])
   expect(start.shard).toMatchObject({ id: 's1', rateFeatures: TEST_CODECS, datesMax: 14, queryLimit: 10 })
   expect(start.shard?.nodes).toMatchObject([{ id: 'n1', tcp: `${node.host}:${node.tcpPort}` }])
   const body = { shard: 's1', ...start.shard?.example }
   expect(body).toMatchObject({ command: 'SEARCHAVAIL', fields: { segment: 'Vienna', roomType: 'double' } })
-  expect((await world.ask('POST /api/v1/query', { body })).count).toBeGreaterThan(0)
+  expect((await world.call('POST /api/v1/query', { body })).count).toBeGreaterThan(0)
 })
 
 describe('why not', () => {
   const why = (property: string, fields: object = {}) =>
-    world.ask('POST /api/v1/query/why-not', { body: { ...search(fields), property } })
+    world.call('POST /api/v1/query/why-not', { body: { ...search(fields), property } })
 
-  test('names each condition that does not hold', async () => {
-    const told = await why('h3', { stars: 5, rateFeatures: ['refundable', 'breakfast'], area: 'Prater' })
+  test('lists each condition that is not met', async () => {
+    const explained = await why('h3', { stars: 5, rateFeatures: ['refundable', 'breakfast'], area: 'Prater' })
 
-    expect(told).toMatchObject({ verdict: 'filtered', node: 'n1' })
+    expect(explained).toMatchObject({ verdict: 'filtered', node: 'n1' })
     expect(
-      told.checks.map(({ ok, date, message }) => `${ok ? '✓' : '✗'} ${date === null ? '' : `${date} `}${message}`),
+      explained.checks.map(({ ok, date, message }) => `${ok ? '✓' : '✗'} ${date === null ? '' : `${date} `}${message}`),
     ).toEqual([
       '✓ segment Vienna',
       '✓ area Prater',
-      '✗ stars 4, asked 5',
+      '✗ stars 4, required 5',
       '✓ has double',
-      `✗ ${FIRST} 0 left, at least 1 asked`,
+      `✗ ${FIRST} 0 left, at least 1 required`,
       `✓ ${FIRST} refundable`,
       `✗ ${FIRST} no breakfast`,
-      `✓ ${SECOND} 4 left, at least 1 asked`,
+      `✓ ${SECOND} 4 left, at least 1 required`,
       `✓ ${SECOND} refundable`,
       `✗ ${SECOND} no breakfast`,
     ])
-    // It used to advise that all dates be left out.
-    expect(told.wouldMatchIf).toEqual(['stars were 4', 'at least 0 rooms were required', 'breakfast were not required'])
+    // It used to advise to omit all dates.
+    expect(explained.wouldMatchIf).toEqual([
+      'stars were 4',
+      'at least 0 rooms were required',
+      'breakfast were not required',
+    ])
     const mended = { stars: 4, rateFeatures: ['refundable'], area: 'Prater', availability: 0 }
     expect((await why('h3', mended)).verdict).toBe('in-result')
   })
 
-  test('tells the place of what matches, also past the limit', async () => {
-    // The engine may put its rows into another order meanwhile: then both are read again.
+  test('reports the position of a match, even beyond the limit', async () => {
+    // The engine may reorder its rows meanwhile: then both are read again.
     const both = async (nth: number, limit: object) => {
       const dates = [FIRST, SECOND]
       const stays = await client.searchAvailability({ segment: 'Vienna', roomType: 'double', dates })
@@ -369,7 +375,7 @@ describe('why not', () => {
     expect(await problemOf(why('a,b'))).toMatchObject({ status: 400 })
   })
 
-  test('holds in every case: in the result ⇔ explained as matching', { timeout: 120_000 }, async () => {
+  test('is always consistent: in the result ⇔ explained as matching', { timeout: 120_000 }, async () => {
     const random = seeded(Number(process.env['VACANCY_SEED'] ?? 20_261_122))
     const pick = <T>(values: readonly T[]) => values[Math.floor(random() * values.length)] as T
     const verdicts = new Set<string>()
@@ -400,76 +406,76 @@ describe('why not', () => {
       const body = { shard: 's1', command: forStay ? 'SEARCHAVAIL' : 'SEARCHPROP', fields }
 
       const found = async () => {
-        const { result } = await world.ask('POST /api/v1/query', { body })
+        const { result } = await world.call('POST /api/v1/query', { body })
         const { propertyIds, properties = [] } = result as {
           propertyIds?: string[]
           properties?: { propertyId: string }[]
         }
         return propertyIds ?? properties.map(({ propertyId }) => propertyId)
       }
-      // The engine may put its rows into another order meanwhile, and then others are within the limit.
+      // The engine may reorder its rows meanwhile, so that other rows are within the limit.
       let ids = await found()
-      let told = await world.ask('POST /api/v1/query/why-not', { body: { ...body, property } })
+      let explained = await world.call('POST /api/v1/query/why-not', { body: { ...body, property } })
       for (let after = await found(); after.join() !== ids.join(); after = await found()) {
         ids = after
-        told = await world.ask('POST /api/v1/query/why-not', { body: { ...body, property } })
+        explained = await world.call('POST /api/v1/query/why-not', { body: { ...body, property } })
       }
 
-      const message = `${JSON.stringify(body)} ${property}: ${JSON.stringify(told)}`
-      expect(told.verdict === 'in-result', message).toBe(ids.includes(property))
+      const message = `${JSON.stringify(body)} ${property}: ${JSON.stringify(explained)}`
+      expect(explained.verdict === 'in-result', message).toBe(ids.includes(property))
       expect(
-        told.checks.every(({ ok }) => ok),
+        explained.checks.every(({ ok }) => ok),
         message,
-      ).toBe(told.verdict !== 'filtered')
-      verdicts.add(told.verdict)
+      ).toBe(explained.verdict !== 'filtered')
+      verdicts.add(explained.verdict)
     }
     expect([...verdicts].sort()).toEqual(['beyond-limit', 'filtered', 'in-result'])
   })
 
-  test('finds the one filter that is in the way', async () => {
+  test('finds the filter that excludes most results', async () => {
     const body = search({ area: 'Centre', stars: 4, rateFeatures: ['breakfast', 'refundable'] })
 
-    const { tried } = await world.ask('POST /api/v1/query/relax', { body })
+    const { tried } = await world.call('POST /api/v1/query/relax', { body })
 
-    // Centre, four stars and breakfast: h8 and h18, whatever else is left out.
+    // Centre, four stars and breakfast: h8 and h18, whichever other filter is omitted.
     expect(tried[0]).toEqual({ field: 'rateFeatures', entry: 'refundable', count: 2, limited: false })
     expect(tried.find(({ field }) => field === 'area')?.count).toBe(0)
   })
 })
 
 describe('history', () => {
-  test('runs of a person are kept, found, pinned and forgotten; of a token none', async () => {
+  test('runs of a person are stored, found, pinned and deleted; runs of a token are not stored', async () => {
     const principal = { ...PERSON, id: 'p9' }
-    await world.ask('POST /api/v1/query', { body: search({ area: 'Centre' }) }, principal)
-    await problemOf(world.ask('POST /api/v1/query', { body: search({ stars: 9 }) }, principal))
-    await world.ask('POST /api/v1/query', { body: { ...search(), keep: false } }, principal)
-    await world.ask('POST /api/v1/query', { body: search() }, CLIENT)
+    await world.call('POST /api/v1/query', { body: search({ area: 'Centre' }) }, principal)
+    await problemOf(world.call('POST /api/v1/query', { body: search({ stars: 9 }) }, principal))
+    await world.call('POST /api/v1/query', { body: { ...search(), keep: false } }, principal)
+    await world.call('POST /api/v1/query', { body: search() }, CLIENT)
 
-    const { entries, total } = await world.ask('GET /api/v1/history', {}, principal)
+    const { entries, total } = await world.call('GET /api/v1/history', {}, principal)
     expect(total).toBe(2)
     expect(entries.map(({ ok, count, error }) => ({ ok, count, error: error.split(':')[0] }))).toEqual([
       { ok: false, count: null, error: 'wire-validation-error' },
       { ok: true, count: 10, error: '' },
     ])
     const older = entries[1] as (typeof entries)[number]
-    const pinned = await world.ask(
+    const pinned = await world.call(
       'PUT /api/v1/history/{id}',
       { params: { id: older.id }, body: { pinned: true } },
       principal,
     )
     expect(pinned.pinned).toBe(true)
-    expect((await world.ask('GET /api/v1/history', { query: { search: 'CENTRE' } }, principal)).entries).toEqual([
+    expect((await world.call('GET /api/v1/history', { query: { search: 'CENTRE' } }, principal)).entries).toEqual([
       pinned,
     ])
-    expect((await world.ask('GET /api/v1/history', { query: { search: '%' } }, principal)).entries).toEqual([])
+    expect((await world.call('GET /api/v1/history', { query: { search: '%' } }, principal)).entries).toEqual([])
     const foreign = { params: { id: older.id }, body: { pinned: false } }
-    expect(await problemOf(world.ask('PUT /api/v1/history/{id}', foreign, VIEWER))).toMatchObject({ status: 404 })
-    await world.ask('DELETE /api/v1/history', {}, principal)
-    expect((await world.ask('GET /api/v1/history', {}, principal)).entries).toEqual([pinned])
+    expect(await problemOf(world.call('PUT /api/v1/history/{id}', foreign, VIEWER))).toMatchObject({ status: 404 })
+    await world.call('DELETE /api/v1/history', {}, principal)
+    expect((await world.call('GET /api/v1/history', {}, principal)).entries).toEqual([pinned])
   })
 })
 
-test('a silent node used to hold back the answers of the others for five seconds', async () => {
+test('a silent node does not delay the results of the others, which used to take five seconds', async () => {
   const silent: Server = createServer((socket) => void socket.on('error', () => {}))
   await new Promise<void>((done) => silent.listen(0, '127.0.0.1', () => done()))
   const tcpPort = (silent.address() as AddressInfo).port
@@ -478,19 +484,19 @@ test('a silent node used to hold back the answers of the others for five seconds
     { ...node, id: 'n2', tcpPort },
   ])
   const body = { shard: 's1', command: 'GETSEGMENTS', fields: {}, waitMs: 800 } as const
-  // The connection to the node that answers is made first, however busy this machine is.
-  await shard.ask('POST /api/v1/query', { body: { ...body, node: 'n1' } })
+  // Connects to the responding node first, so that a busy machine does not time out.
+  await shard.call('POST /api/v1/query', { body: { ...body, node: 'n1' } })
 
-  const { nodes, answered, queried } = await shard.ask('POST /api/v1/query/replicas', { body })
+  const { nodes, answered, queried } = await shard.call('POST /api/v1/query/replicas', { body })
 
   expect([answered, queried]).toEqual([1, 2])
-  expect(nodes.find(({ node: id }) => id === 'n2')?.error).toBe('no answer within 800 ms')
+  expect(nodes.find(({ node: id }) => id === 'n2')?.error).toBe('no response within 800 ms')
   expect(nodes.find(({ node: id }) => id === 'n1')?.error).toBe('')
   await shard.close()
   silent.close()
 })
 
-describe('a node that does not speak our protocol', () => {
+describe('a node with a different protocol', () => {
   const GARBAGE = Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')
 
   async function behind(answer: (socket: Socket) => void, http = '[]') {
@@ -507,24 +513,24 @@ describe('a node that does not speak our protocol', () => {
       tcp.close()
       api.close()
     }
-    return { ask: strange.ask, close }
+    return { call: strange.call, close }
   }
 
   const strangers: readonly (readonly [string, (socket: Socket) => void])[] = [
-    ['never says a word', () => {}],
-    ['sends something else', (socket) => socket.end(GARBAGE)],
-    ['hangs up', (socket) => socket.destroy()],
+    ['never responds', () => {}],
+    ['sends invalid data', (socket) => socket.end(GARBAGE)],
+    ['closes the connection', (socket) => socket.destroy()],
   ]
-  test.each(strangers)('that %s is named, and soon', async (_, answer) => {
-    const { ask, close } = await behind((socket) => {
+  test.each(strangers)('that %s is reported with its id, within the timeout', async (_, answer) => {
+    const { call, close } = await behind((socket) => {
       socket.on('error', () => {})
       answer(socket)
     })
     const startedMs = performance.now()
     const body = { command: 'GETSEGMENTS', fields: {} }
 
-    const refused = await problemOf(ask('POST /api/v1/query', { body }))
-    const replicas = await ask('POST /api/v1/query/replicas', { body: { ...body, waitMs: 800 } })
+    const refused = await problemOf(call('POST /api/v1/query', { body }))
+    const replicas = await call('POST /api/v1/query/replicas', { body: { ...body, waitMs: 800 } })
 
     expect(refused).toMatchObject({ status: 502, code: 'node-unreachable' })
     expect(refused.message).toContain('x')
@@ -534,12 +540,12 @@ describe('a node that does not speak our protocol', () => {
     await close()
   })
 
-  test('and answers HTTP with something else is named with what it said', async () => {
-    const { ask, close } = await behind((socket) => socket.destroy(), '<html>hello</html>')
+  test('and responds to HTTP with invalid data is reported with its response', async () => {
+    const { call, close } = await behind((socket) => socket.destroy(), '<html>hello</html>')
 
-    const words = await problemOf(ask('GET /api/v1/words', { query: { kind: 'segment' } }))
-    const attributes = await problemOf(ask('POST /api/v1/query/properties', { body: { ids: ['h1'] } }))
-    const start = await ask('GET /api/v1/playground')
+    const words = await problemOf(call('GET /api/v1/words', { query: { kind: 'segment' } }))
+    const attributes = await problemOf(call('POST /api/v1/query/properties', { body: { ids: ['h1'] } }))
+    const start = await call('GET /api/v1/playground')
 
     expect(words).toMatchObject({ status: 502, code: 'node-answer' })
     expect(attributes).toMatchObject({ status: 502, code: 'node-answer' })
@@ -549,7 +555,7 @@ describe('a node that does not speak our protocol', () => {
   })
 })
 
-/** Numbers from 0 to 1 that come again with the same seed (mulberry32). */
+/** Numbers from 0 to 1, reproducible with the same seed (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,4 +1,4 @@
-/** The playground and completion: what people and programs ask of the data itself, through the control plane. */
+/** The playground and completion: queries of the data through the control plane. */
 import type { ClientOptions } from '@vacancy/client'
 import type { Clock } from '@vacancy/shared'
 import type { CommandAnswer, PLAYGROUND_ROUTES, QueryAnswer } from '@vacancy/shared/contract'
@@ -40,13 +40,13 @@ export type PlaygroundParts = {
   readonly audit: WriteAudit
   readonly log: Logger
   readonly clock: Clock
-  /** How nodes are reached over the wire protocol: the client token of the configuration, TLS. */
+  /** Credentials for the wire protocol: the configured client token, TLS. */
   readonly connection: Pick<ClientOptions, 'token' | 'tls'>
 }
 
 export type Playground = {
   readonly handlers: Handlers<typeof PLAYGROUND_ROUTES>
-  /** Deletes what was kept for a while that is over. */
+  /** Deletes expired rows. */
   sweep(): Promise<void>
   /** Closes the connections to the nodes. */
   stop(): Promise<void>
@@ -124,7 +124,7 @@ async function query(parts: Parts, request: QueryRequest): Promise<QueryAnswer> 
     await note('refused')
     throw refusal
   }
-  // Written down before it is sent: a write that nobody can be asked about is never made.
+  // Audited before it is sent, so that no write is missing in the log. The result keeps its stored spelling.
   await note('asked')
   const answer = await kept(parts, request, parsed, async () => {
     try {
@@ -139,7 +139,7 @@ async function query(parts: Parts, request: QueryRequest): Promise<QueryAnswer> 
   return { ...answer, seal: '' }
 }
 
-/** Results of who signed in can be saved; measurements, which are many, are left out. */
+/** Results of sessions can be saved, except those of measurements, which are many. */
 function sealFor(
   { seal }: Parts,
   { principal, session, body }: QueryRequest,
@@ -153,7 +153,7 @@ function sealFor(
 const DETAIL_CHARS = 2_000
 
 function run({ reach, limits }: Parts, { body, signal }: QueryRequest, parsed: RequestFields, startedMs: number) {
-  // Whoever goes away while a write is on its way leaves its outcome unknown: it is seen through.
+  // A write is completed even if the caller disconnects: otherwise its outcome would be unknown.
   const isWrite = COMMANDS[body.command].access === 'write'
   return runQuery(reach, limits, { ...body, parsed }, startedMs, isWrite ? undefined : signal)
 }
@@ -161,21 +161,21 @@ function run({ reach, limits }: Parts, { body, signal }: QueryRequest, parsed: R
 function refusalOf({ principal, body }: QueryRequest, parsed: RequestFields): ProblemError | undefined {
   const { command } = body
   if (principal.role !== 'operator' && principal.role !== 'admin') {
-    return problem('forbidden', { detail: `${command} writes: that needs the operator role.` })
+    return problem('forbidden', { detail: `${command} writes, which needs the operator role.` })
   }
   if (!body.write) {
-    return problem('write-mode-off', { detail: `${command} writes, and write mode is off.`, field: 'write' })
+    return problem('write-mode-off', { detail: `${command} writes, but write mode is off.`, field: 'write' })
   }
   const confirm = confirmationOf(command, parsed)
   if (confirm === body.confirm || confirm === '') return undefined
   return problem('not-confirmed', {
-    detail: `${command} removes data: repeat ${confirm} in "confirm".`,
+    detail: `${command} removes data: send ${confirm} in "confirm".`,
     field: 'confirm',
-    hint: 'POST /api/v1/query/preview tells how much it removes.',
+    hint: 'POST /api/v1/query/preview shows how much it removes.',
   })
 }
 
-/** Runs, and puts how it went into the history of who signed in. */
+/** Runs a query and stores it in the history of the session's owner. */
 async function kept(parts: Parts, request: QueryRequest, parsed: RequestFields, runs: () => Promise<CommandAnswer>) {
   try {
     const answer = await runs()
@@ -211,7 +211,7 @@ async function remember(
       clock.wallMs(),
     )
   } catch (error) {
-    // A history that cannot be written never hides a result.
-    log.warn({ err: error, requestId }, 'a run of the playground is missing in the history')
+    // A failed write of the history must not hide the result.
+    log.warn({ err: error, requestId }, 'storing a playground run failed')
   }
 }

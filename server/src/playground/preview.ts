@@ -1,4 +1,4 @@
-/** What a command that writes would change, from reads: old → new, and what a delete takes with it. */
+/** What a write command would change, computed from reads: old and new values, and the data that a delete removes. */
 import { type NodeStatus, type PreviewAnswer, type QueryCommand, statusBody } from '@vacancy/shared/contract'
 import { COMMANDS, type NightPackage, type RequestFields } from '@vacancy/shared/wire'
 import type { NodeAddress } from '../cluster/cluster.ts'
@@ -8,15 +8,15 @@ import { orNothing, parseJson, propertyAt, type Reach, readFields, refusedBy, re
 import { oneNode, targetOf } from './target.ts'
 
 type Changes = PreviewAnswer['changes']
-type Told = { readonly changes: Changes; readonly removes: PreviewAnswer['removes'] }
-type Look = {
+type Effects = { readonly changes: Changes; readonly removes: PreviewAnswer['removes'] }
+type PreviewContext = {
   readonly reach: Reach
   readonly node: NodeAddress
   readonly fields: RequestFields
   readonly signal: AbortSignal
 }
 
-/** What must be typed to delete: what the delete is about; '' for commands that delete nothing. */
+/** The text to type to confirm a delete: the id of its object; '' for commands that delete nothing. */
 export function confirmationOf(command: QueryCommand, { propertyId, segment }: RequestFields): string {
   return command.startsWith('DEL') ? String(propertyId ?? segment) : ''
 }
@@ -33,39 +33,39 @@ export async function preview(
   const target = targetOf(reach.cluster, body)
   const leader = target.nodes.find(({ id }) => reach.cluster.node(target.shard, id)?.role === 'leader')
   const node = leader ?? oneNode(reach.cluster, target)
-  const { changes, removes } = await toldOf(command, { reach, node, fields, signal })
+  const { changes, removes } = await effectsOf(command, { reach, node, fields, signal })
   return { shard: target.shard, node: node.id, changes, removes, confirm: confirmationOf(command, fields) }
 }
 
-function toldOf(command: QueryCommand, look: Look): Promise<Told> {
+function effectsOf(command: QueryCommand, context: PreviewContext): Promise<Effects> {
   switch (command) {
     case 'SETPROP':
-      return ofProperty(look)
+      return ofProperty(context)
     case 'SETROOMPKG':
-      return ofPackage(look)
+      return ofPackage(context)
     case 'SETROOMAVL':
-      return ofRooms(look, (_, amount) => amount)
+      return ofRooms(context, (_, amount) => amount)
     case 'INCROOMAVL':
-      return ofRooms(look, (left, amount) => left + amount)
+      return ofRooms(context, (left, amount) => left + amount)
     case 'DECROOMAVL':
-      return ofRooms(look, (left, amount) => left - amount)
+      return ofRooms(context, (left, amount) => left - amount)
     case 'DELROOMDAY':
-      return ofDay(look, [String(look.fields['roomType'])])
+      return ofDay(context, [String(context.fields['roomType'])])
     case 'DELPROPDAY':
-      return roomTypesOf(look).then((rooms) => ofDay(look, rooms))
+      return roomTypesOf(context).then((rooms) => ofDay(context, rooms))
     case 'DELPROPROOM':
-      return ofRoomTypes(look, [String(look.fields['roomType'])], false)
+      return ofRoomTypes(context, [String(context.fields['roomType'])], false)
     case 'DELPROP':
-      return roomTypesOf(look).then((rooms) => ofRoomTypes(look, rooms, true))
+      return roomTypesOf(context).then((rooms) => ofRoomTypes(context, rooms, true))
     case 'DELSEGMENT':
-      return ofSegment(look)
+      return ofSegment(context)
     default:
-      throw problem('no-preview', { detail: `Nobody can tell beforehand what ${command} changes.` })
+      throw problem('no-preview', { detail: `There is no preview of ${command}.` })
   }
 }
 
 async function nightAt(
-  { reach, node, fields, signal }: Look,
+  { reach, node, fields, signal }: PreviewContext,
   roomType = fields['roomType'],
 ): Promise<NightPackage | undefined> {
   const { propertyId, date } = fields
@@ -73,7 +73,7 @@ async function nightAt(
   return answered?.result
 }
 
-async function roomTypesOf({ reach, node, fields, signal }: Look): Promise<readonly string[]> {
+async function roomTypesOf({ reach, node, fields, signal }: PreviewContext): Promise<readonly string[]> {
   const { propertyId } = fields
   const answered = await orNothing(send(reach, [node], 'PROPROOMLIST', { propertyId }, signal))
   return answered?.result.roomTypes ?? []
@@ -90,7 +90,7 @@ const ATTRIBUTES = [
   ['amenities', 'amenities'],
 ] as const
 
-async function ofProperty({ reach, node, fields, signal }: Look): Promise<Told> {
+async function ofProperty({ reach, node, fields, signal }: PreviewContext): Promise<Effects> {
   const old = await propertyAt(reach, node, String(fields['propertyId']), signal)
   const changes = ATTRIBUTES.map(([field, key]) => ({
     what: field,
@@ -100,14 +100,14 @@ async function ofProperty({ reach, node, fields, signal }: Look): Promise<Told> 
   return { changes: changes.filter(({ before, after }) => before !== after), removes: null }
 }
 
-/** Lists have no order of their own. */
+/** The order of lists has no meaning. */
 function textOf(value: unknown): string {
   return Array.isArray(value) ? value.toSorted().join(', ') : String(value)
 }
 
-async function ofPackage(look: Look): Promise<Told> {
-  const old = await nightAt(look)
-  const { availability, finalPrice, rateFeatures } = look.fields
+async function ofPackage(context: PreviewContext): Promise<Effects> {
+  const old = await nightAt(context)
+  const { availability, finalPrice, rateFeatures } = context.fields
   const line = (what: string, before: unknown, given: unknown, fresh: string) => ({
     what,
     before: old ? textOf(before) : null,
@@ -121,15 +121,15 @@ async function ofPackage(look: Look): Promise<Told> {
   return { changes: changes.filter(({ before, after }) => before !== after), removes: null }
 }
 
-async function ofRooms(look: Look, next: (left: number, amount: number) => number): Promise<Told> {
-  const old = await nightAt(look)
-  const after = old && next(old.availability, Number(look.fields['amount']))
+async function ofRooms(context: PreviewContext, next: (left: number, amount: number) => number): Promise<Effects> {
+  const old = await nightAt(context)
+  const after = old && next(old.availability, Number(context.fields['amount']))
   return {
     changes: [
       {
         what: 'availability',
         before: old ? String(old.availability) : null,
-        // Past the bounds and without a package the node refuses: nothing comes after.
+        // Out of bounds or without a package the node refuses: there is no new value.
         after: after !== undefined && after >= 0 && after <= 255 ? String(after) : null,
       },
     ],
@@ -137,12 +137,12 @@ async function ofRooms(look: Look, next: (left: number, amount: number) => numbe
   }
 }
 
-async function ofDay(look: Look, roomTypes: readonly string[]): Promise<Told> {
-  const nights = await Promise.all(roomTypes.map(async (room) => ({ room, night: await nightAt(look, room) })))
+async function ofDay(context: PreviewContext, roomTypes: readonly string[]): Promise<Effects> {
+  const nights = await Promise.all(roomTypes.map(async (room) => ({ room, night: await nightAt(context, room) })))
   const there = nights.filter(({ night }) => night !== undefined)
   return {
     changes: there.map(({ room, night }) => ({
-      what: `${room}, ${look.fields['date']}`,
+      what: `${room}, ${context.fields['date']}`,
       before: `${night?.availability} left, ${night?.finalPrice}`,
       after: null,
     })),
@@ -151,10 +151,10 @@ async function ofDay(look: Look, roomTypes: readonly string[]): Promise<Told> {
 }
 
 async function ofRoomTypes(
-  { reach, node, fields, signal }: Look,
+  { reach, node, fields, signal }: PreviewContext,
   rooms: readonly string[],
   withProperty: boolean,
-): Promise<Told> {
+): Promise<Effects> {
   const { propertyId } = fields
   const counted = await Promise.all(
     rooms.map(async (roomType) => {
@@ -171,7 +171,7 @@ async function ofRoomTypes(
   }
 }
 
-async function ofSegment({ reach, node, fields, signal }: Look): Promise<Told> {
+async function ofSegment({ reach, node, fields, signal }: PreviewContext): Promise<Effects> {
   const path = '/status'
   const { status, body } = await requestNode(reach, node, path, { as: 'monitoring', signal })
   const parsed = statusBody.safeParse(parseJson(body))

@@ -1,4 +1,4 @@
-/** Attributes of the properties of a result, in as few questions to one node as it takes. */
+/** Attributes of the properties of a result, in as few requests to one node as possible. */
 import { packPropertyId } from '@vacancy/shared'
 import { NODE_HTTP_LIMITS, type PropertiesAnswer } from '@vacancy/shared/contract'
 import type { RouteRequest } from '../http/route.ts'

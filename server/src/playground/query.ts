@@ -1,4 +1,4 @@
-/** A run of the playground: one command, its answer, and where the time went. */
+/** A playground run: one command, its reply, and where the time went. */
 import {
   type CommandAnswer,
   configBody,
@@ -26,12 +26,12 @@ export function createLimitsCache(clock: Parameters<typeof createCache>[0]): Lim
 
 const UNKNOWN_LIMITS: ShardLimits = { datesMax: null, queryLimit: null }
 
-/** Bounds of searches by the configuration of the nodes; null where it may not be read, or nobody answers just now. */
+/** Limits of searches from the configuration of the nodes; null if it cannot be read, or no node responds. */
 export async function limitsOf(reach: Reach, cache: LimitsCache, shard: string): Promise<ShardLimits> {
   try {
     return await cache.get(shard, () => readLimits(reach, shard))
   } catch (error) {
-    // The nodes refuse for us what exceeds them. That nobody answered is not remembered.
+    // Nodes refuse requests beyond their limits. A failure to read the limits is not cached.
     if (error instanceof ProblemError) return UNKNOWN_LIMITS
     throw error
   }
@@ -60,7 +60,7 @@ function wholeOf(entry: { readonly value: string | number | boolean } | undefine
   return Number.isInteger(value) && value > 0 ? value : null
 }
 
-/** @param startedMs when the control plane took the request up */
+/** @param startedMs when the control plane received the request */
 export async function runQuery(
   reach: Reach,
   limits: LimitsCache,
@@ -89,7 +89,7 @@ export async function runQuery(
   }
 }
 
-/** Why a read of a whole shard cannot be answered now; the client would look for a leader until its deadline. */
+/** Why a read of a shard cannot be served now. The client would look for a leader until its deadline. */
 function leaderlessOf({ cluster }: Reach, { shard, nodes }: Target): ProblemError | undefined {
   const view = cluster.shards().find(({ id }) => id === shard)
   if (nodes.length < 2 || (view?.state !== 'quorum-lost' && view?.state !== 'no-leader')) return undefined
@@ -107,7 +107,7 @@ function identityOf({ cluster, clients }: Reach, { shard }: Target, command: Que
   }
 }
 
-/** JSON has no numbers beyond 2^53 − 1. */
+/** JSON numbers are exact only up to 2^53 − 1. */
 export function plain(result: object): { [name: string]: unknown } {
   return JSON.parse(JSON.stringify(result, (_, value) => (typeof value === 'bigint' ? value.toString() : value)))
 }
@@ -118,7 +118,7 @@ function limitOf({ limit }: RequestFields, queryLimit: number | null): number | 
   return queryLimit === null ? own : Math.min(own, queryLimit)
 }
 
-/** Rows of a result, as tables show them. */
+/** The number of rows of a result, as shown in tables. */
 export function rowCount(result: ReplyResult): number {
   const list = result.properties ?? result.propertyIds ?? result.segments ?? result.dates ?? result.roomTypes
   if (list !== undefined) return list.length
@@ -127,16 +127,16 @@ export function rowCount(result: ReplyResult): number {
   return result.availability === undefined ? 0 : 1
 }
 
-/** Applied index that an answer tells. */
+/** The applied index in a reply. */
 export function indexOf({ explain, index }: ReplyResult): string | null {
-  const told = explain?.appliedIndex ?? index
-  return told === undefined ? null : String(told)
+  const applied = explain?.appliedIndex ?? index
+  return applied === undefined ? null : String(applied)
 }
 
-function measured({ result, seen, attempts }: Answered, totalMicros: number) {
-  const told: ReplyResult = result
-  const { explain } = told
-  const tripMicros = seen.milliseconds * MICROS
+function measured({ result: known, reply, attempts }: Answered, totalMicros: number) {
+  const result: ReplyResult = known
+  const { explain } = result
+  const tripMicros = reply.milliseconds * MICROS
   const node = explain ? explain.waitingMicros + explain.searchingMicros : 0
   const hops: Hop[] = [
     { hop: 'control-plane', micros: Math.max(0, totalMicros - tripMicros) },
@@ -144,23 +144,23 @@ function measured({ result, seen, attempts }: Answered, totalMicros: number) {
     { hop: 'waiting', micros: explain?.waitingMicros ?? null },
     { hop: 'searching', micros: explain?.searchingMicros ?? null },
   ]
-  const reply = frameOf(seen)
+  const frame = frameOf(reply)
   return {
-    index: indexOf(told),
+    index: indexOf(result),
     examined: explain?.rowsExamined ?? null,
     attempts,
     totalMicros,
     hops,
-    bytesOut: seen.request.length,
-    bytesIn: reply.length,
-    requestFrame: Buffer.from(seen.request).toString('hex'),
-    replyFrame: reply.subarray(0, PLAYGROUND_LIMITS.replyBytesMax).toString('hex'),
-    replyCut: reply.length > PLAYGROUND_LIMITS.replyBytesMax,
+    bytesOut: reply.request.length,
+    bytesIn: frame.length,
+    requestFrame: Buffer.from(reply.request).toString('hex'),
+    replyFrame: frame.subarray(0, PLAYGROUND_LIMITS.replyBytesMax).toString('hex'),
+    replyCut: frame.length > PLAYGROUND_LIMITS.replyBytesMax,
   }
 }
 
-/** The frame of an answer: its correlation id is that of the request. */
-function frameOf({ request, answer }: Answered['seen']): Buffer {
+/** The frame of a reply, with the correlation id of the request. */
+function frameOf({ request, answer }: Answered['reply']): Buffer {
   const header = Buffer.alloc(FRAME_HEADER_BYTES)
   header[0] = MAGIC_FRAME
   header.set(request.subarray(1, 5), 1)

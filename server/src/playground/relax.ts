@@ -1,4 +1,4 @@
-/** How many results a search has without one of its filters: which one is in the way. */
+/** How many results a search has without each of its filters, to find the one that excludes most. */
 import { PLAYGROUND_LIMITS, type RelaxAnswer } from '@vacancy/shared/contract'
 import { COMMANDS, type RequestFields } from '@vacancy/shared/wire'
 import { problem } from '../http/errors.ts'
@@ -9,9 +9,9 @@ import { type LimitsCache, limitsOf, rowCount } from './query.ts'
 import { oneNode, targetOf } from './target.ts'
 import { asEngineReads } from './why-not.ts'
 
-/** A position is one filter. */
+/** Fields that form one filter, such as a position. */
 const POSITION = ['longitude', 'latitude', 'radiusMetres']
-/** Filters of a search, from the table of commands: single values, each with the fields that go with it, and lists. */
+/** Filters of a search from the command table: single values, each with its dependent fields, and lists. */
 const FILTERS = COMMANDS.SEARCHAVAIL.fields
   .filter(({ isFilter, width, name }) => isFilter && width !== 'list' && name !== 'latitude')
   .map(({ name }) => (name === 'longitude' ? POSITION : [name]))
@@ -27,7 +27,7 @@ export async function relax(
   const { command } = body
   if (command !== 'SEARCHPROP' && command !== 'SEARCHAVAIL') {
     throw problem('no-search', {
-      detail: `${command} is no search.`,
+      detail: `${command} is not a search.`,
       field: 'command',
       hint: 'Only SEARCHPROP and SEARCHAVAIL have filters.',
     })
@@ -56,7 +56,7 @@ function looserThan(command: SearchCommand, fields: RequestFields): Looser[] {
     const [field] = together as [string]
     if (plain[field] === undefined) continue
     const rest = Object.fromEntries(Object.entries(plain).filter(([name]) => !together.includes(name)))
-    // Without a bound of its own, a search asks for one room left.
+    // By default, a search requires one available room.
     if (field === 'availability' && command === 'SEARCHAVAIL') rest['availability'] = 0
     looser.push({ field, entry: null, fields: rest })
   }

@@ -1,4 +1,4 @@
-/** The same read at every node of a shard, and where the answers differ. */
+/** Runs the same read on every node of a shard and compares the results. */
 import { createHash } from 'node:crypto'
 import { PLAYGROUND_LIMITS, type QueryCommand, type ReplicasAnswer } from '@vacancy/shared/contract'
 import { COMMANDS, type ReplyResult, type RequestFields } from '@vacancy/shared/wire'
@@ -17,7 +17,7 @@ type Row = ReplicasAnswer['nodes'][number]
 type Read = {
   readonly row: Row
   readonly rows: ReadonlyMap<string, string> | undefined
-  /** No answer in time: it is not read again for the sake of the others. */
+  /** Timed out: it is not read again in later rounds. */
   readonly isSilent: boolean
 }
 
@@ -32,27 +32,27 @@ export async function replicas(
   const { shard, nodes } = targetOf(reach.cluster, body)
   const fields = explained(command, readFields(command, body.fields))
   const read = (node: NodeAddress) => readAt(reach, { shard, node, command, fields, signal, waitMs: body.waitMs })
-  let seen: readonly Read[] = []
+  let results: readonly Read[] = []
   for (let reads = 1; ; reads++) {
-    const before = seen
-    seen = await Promise.all(nodes.map((node, i) => (before[i]?.isSilent ? before[i] : read(node))))
-    const answered = seen.filter(({ row }) => row.hash !== null)
+    const before = results
+    results = await Promise.all(nodes.map((node, i) => (before[i]?.isSilent ? before[i] : read(node))))
+    const answered = results.filter(({ row }) => row.hash !== null)
     const equal = new Set(answered.map(({ row }) => row.hash)).size <= 1
     const isOneState = new Set(answered.map(({ row }) => row.index)).size <= 1
     if (!equal && !isOneState && reads < READS_MAX) {
-      // Replicas that are a few entries apart may differ for a moment: that is no difference worth showing.
+      // Replicas at different indexes may differ temporarily, which is not shown as a difference.
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
       continue
     }
     return {
       shard,
       at: new Date(reach.clients.clock.wallMs()).toISOString(),
-      nodes: seen.map(({ row }) => row),
+      nodes: results.map(({ row }) => row),
       equal: equal && answered.length > 0,
       answered: answered.length,
       queried: nodes.length,
       reads,
-      ...differencesOf(seen),
+      ...differencesOf(results),
     }
   }
 }
@@ -82,21 +82,21 @@ async function readAt(reach: Reach, { shard, node, command, fields, signal, wait
     error: '',
   }
   try {
-    const late = () => problem('node-timeout', { detail: `no answer within ${waitMs} ms` })
-    const { result, seen } = await within(waitMs, send(reach, [node], command, fields, signal), late)
+    const late = () => problem('node-timeout', { detail: `no response within ${waitMs} ms` })
+    const { result, reply } = await within(waitMs, send(reach, [node], command, fields, signal), late)
     const rows = rowsOf(result)
     const sorted = JSON.stringify([...rows].sort(([a], [b]) => (a < b ? -1 : 1)))
     const hash = createHash('sha256').update(sorted).digest('hex')
-    const told = { index: indexOf(result), micros: seen.milliseconds * MICROS, count: rowCount(result), hash }
-    return { row: { ...row, ...told }, rows, isSilent: false }
+    const read = { index: indexOf(result), micros: reply.milliseconds * MICROS, count: rowCount(result), hash }
+    return { row: { ...row, ...read }, rows, isSilent: false }
   } catch (error) {
-    // One silent node is a row of the answer.
+    // A silent node is a row of the result.
     if (!(error instanceof ProblemError)) throw error
     return { row: { ...row, error: error.message }, rows: undefined, isSilent: error.code === 'node-timeout' }
   }
 }
 
-/** A result as rows by their key: what was asked may come in any order. */
+/** Rows of a result by their key, since their order may differ. */
 function rowsOf(result: ReplyResult): Map<string, string> {
   if (result.properties) {
     return new Map(result.properties.map(({ propertyId, days }) => [propertyId, days.map(nightText).join(' · ')]))
@@ -118,14 +118,14 @@ function nightText({
   return `${date} ${finalPrice} ×${availability}${rateFeatures.length === 0 ? '' : ` ${rateFeatures.join(',')}`}`
 }
 
-function differencesOf(seen: readonly Read[]): Pick<ReplicasAnswer, 'differences' | 'differencesCut'> {
-  const answered = seen.flatMap(({ rows }) => (rows ? [rows] : []))
+function differencesOf(results: readonly Read[]): Pick<ReplicasAnswer, 'differences' | 'differencesCut'> {
+  const answered = results.flatMap(({ rows }) => (rows ? [rows] : []))
   const keys = [...new Set(answered.flatMap((rows) => [...rows.keys()]))].sort()
   const differing = keys.filter((key) => new Set(answered.map((rows) => rows.get(key))).size > 1)
   return {
     differences: differing.slice(0, PLAYGROUND_LIMITS.differencesMax).map((row) => ({
       row,
-      values: seen.map(({ rows }) => rows?.get(row) ?? null),
+      values: results.map(({ rows }) => rows?.get(row) ?? null),
     })),
     differencesCut: differing.length > PLAYGROUND_LIMITS.differencesMax,
   }

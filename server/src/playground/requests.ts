@@ -1,4 +1,4 @@
-/** Requests that are kept for a while: those behind short links, and what is being written in tabs. */
+/** Stored requests: those behind short links, and drafts of open tabs. */
 import { createHash } from 'node:crypto'
 import { PLAYGROUND_LIMITS, type SharedRequest } from '@vacancy/shared/contract'
 import { problem } from '../http/errors.ts'
@@ -6,11 +6,11 @@ import type { RouteRequest } from '../http/route.ts'
 import type { PlaygroundDatabase } from './tables.ts'
 
 const DAY_MS = 86_400_000
-/** 96 bits of a digest: nobody makes two requests that have the same, and nobody guesses one. */
+/** 96 bits of a digest: collisions and guesses are infeasible. */
 const ID_CHARS = 16
 const PRUNED_AT_ONCE = 50
 
-/** The same request has the same id, however often it is shared and by whom. */
+/** Equal requests have the same id. */
 export async function shareRequest(
   database: PlaygroundDatabase,
   { principal, body }: RouteRequest<'POST /api/v1/shared-requests'>,
@@ -28,7 +28,7 @@ export async function shareRequest(
     .executeTakeFirstOrThrow()
   if (Number(count) >= PLAYGROUND_LIMITS.sharedRequestsMax) {
     throw problem('too-many-links', {
-      detail: `You have shared ${PLAYGROUND_LIMITS.sharedRequestsMax} long requests already.`,
+      detail: `You have already shared ${PLAYGROUND_LIMITS.sharedRequestsMax} long requests.`,
     })
   }
   await database
@@ -51,15 +51,15 @@ export async function readSharedRequest(
     .executeTakeFirst()
   if (!row) {
     throw problem('unknown-link', {
-      hint: `The link is cut off, or nobody opened it for ${PLAYGROUND_LIMITS.sharedRequestsDays} days. Ask for it again.`,
+      hint: `The link is incomplete, or was not opened for ${PLAYGROUND_LIMITS.sharedRequestsDays} days. Ask for a new one.`,
     })
   }
-  // To the day is enough: a link that many open costs no write each time.
+  // Updated once a day, so that not every visit costs a write.
   if (nowMs - Number(row.used_at) > DAY_MS) await touch(database, params.id, nowMs)
   return JSON.parse(row.document) as SharedRequest
 }
 
-/** @returns whether it is there */
+/** @returns whether it exists */
 async function touch(database: PlaygroundDatabase, id: string, nowMs: number): Promise<boolean> {
   const { numUpdatedRows } = await database
     .updateTable('shared_requests')
@@ -131,5 +131,5 @@ export async function removeExpiredRequests(database: PlaygroundDatabase, nowMs:
 function refuseTooLong(fields: SharedRequest['fields']): void {
   if (JSON.stringify(fields).length <= PLAYGROUND_LIMITS.requestCharsMax) return
   const max = PLAYGROUND_LIMITS.requestCharsMax
-  throw problem('too-long', { detail: `A request that is kept has ${max} characters at most.`, field: 'fields' })
+  throw problem('too-long', { detail: `A stored request has at most ${max} characters.`, field: 'fields' })
 }

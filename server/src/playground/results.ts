@@ -1,7 +1,7 @@
 /**
- * Saved results: answers as the control plane gave them, with their requests and times, for all who may sign in. They
- * come back from the browser that showed them, so each carries a seal that only this process can make: nobody saves
- * rows that no node ever answered.
+ * Saved results: responses with their requests and times, visible to everyone who can sign in. The browser that
+ * displayed a result sends it back, so each result has a seal that only this process can create. This prevents saving
+ * rows that no node returned.
  */
 import { createHmac, randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
 import {
@@ -24,20 +24,20 @@ const DAY_MS = 86_400_000
 const SEAL_KEY_BYTES = 32
 
 type Sealed = {
-  /** Id of who ran it. */
+  /** Id of the person who ran it. */
   readonly person: string
-  /** The node that was asked for. */
+  /** The requested node. */
   readonly node: string | null
   readonly parsed: RequestFields
   readonly answer: CommandAnswer
 }
 export type Seal = (sealed: Sealed) => string
 
-/** By a key that nobody else has and that ends with the process: what was answered before must be run again. */
+/** Creates seals with a secret key of this process: after a restart, older results must be run again. */
 export function createSeal(): Seal {
   const key = randomBytes(SEAL_KEY_BYTES)
   return ({ person, node, parsed, answer }) => {
-    // In the order of the schemas on both ways, whatever a browser does with an object meanwhile.
+    // In the order of the schemas, since browsers may reorder properties.
     const words = [person, node, fieldsToJson(answer.command, parsed), commandAnswer.parse(answer)]
     return createHmac('sha256', key).update(JSON.stringify(words)).digest('base64url')
   }
@@ -45,7 +45,7 @@ export function createSeal(): Seal {
 
 type Row = Selectable<PlaygroundTables['saved_results']>
 type Line = Omit<Row, 'document'>
-/** What is kept as JSON. */
+/** The part stored as JSON. */
 type Document = Pick<SavedResult, 'node' | 'answer' | 'browserMicros' | 'repeats'>
 
 const LINE = [
@@ -95,8 +95,8 @@ export async function saveResult(
     .executeTakeFirstOrThrow()
   if (Number(count) >= PLAYGROUND_LIMITS.resultsMax) {
     throw problem('too-many-results', {
-      detail: `You have ${PLAYGROUND_LIMITS.resultsMax} saved results already.`,
-      hint: `Remove one that is not needed any more; each goes by itself after ${PLAYGROUND_LIMITS.resultsDays} days.`,
+      detail: `You already have ${PLAYGROUND_LIMITS.resultsMax} saved results.`,
+      hint: `Remove one that is no longer needed. Results expire after ${PLAYGROUND_LIMITS.resultsDays} days.`,
     })
   }
   await database.insertInto('saved_results').values(row).execute()
@@ -109,7 +109,7 @@ function refuseTooLarge(bytes: number): void {
   if (bytes <= PLAYGROUND_LIMITS.resultBytesMax) return
   const has = (Math.ceil((bytes / MIB) * 100) / 100).toFixed(2)
   throw problem('result-too-large', {
-    detail: `This result has ${has} MiB, and ${PLAYGROUND_LIMITS.resultBytesMax / MIB} MiB at most is saved.`,
+    detail: `This result has ${has} MiB; the limit is ${PLAYGROUND_LIMITS.resultBytesMax / MIB} MiB.`,
   })
 }
 
@@ -174,7 +174,7 @@ export async function removeExpiredResults(database: PlaygroundDatabase, nowMs: 
 
 function unknownResult(): ProblemError {
   return problem('unknown-result', {
-    hint: `It was removed, or its ${PLAYGROUND_LIMITS.resultsDays} days are over. Whoever saved it can run it again.`,
+    hint: `It was removed, or has expired after ${PLAYGROUND_LIMITS.resultsDays} days. Its owner can run it again.`,
   })
 }
 

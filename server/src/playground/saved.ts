@@ -1,4 +1,4 @@
-/** Saved queries: of one person, or for all to see. Only the owner changes them; an admin may remove any. */
+/** Saved queries, private or visible to everyone. Only the owner can change them; an admin can remove any. */
 import { randomUUID } from 'node:crypto'
 import { PLAYGROUND_LIMITS, type QueryCommand, type SavedQuery } from '@vacancy/shared/contract'
 import type { Selectable } from 'kysely'
@@ -23,7 +23,7 @@ export async function listSaved(
   return { queries: rows.map((row) => savedOf(row, principal)) }
 }
 
-/** Everybody's, by name. */
+/** Of all people, by name. */
 export async function allSaved(database: PlaygroundDatabase) {
   return await database
     .selectFrom('saved_queries')
@@ -50,7 +50,7 @@ export async function createSaved(
     .select(({ fn }) => fn.countAll().as('count'))
     .executeTakeFirstOrThrow()
   if (Number(count) >= PLAYGROUND_LIMITS.savedMax) {
-    throw problem('too-many-saved', { detail: `You have ${PLAYGROUND_LIMITS.savedMax} saved queries already.` })
+    throw problem('too-many-saved', { detail: `You already have ${PLAYGROUND_LIMITS.savedMax} saved queries.` })
   }
   const row: Row = {
     id: randomUUID(),
@@ -70,7 +70,7 @@ export async function changeSaved(
   nowMs: number,
 ): Promise<SavedQuery> {
   const row = await visibleRow(database, principal, params.id)
-  if (row.owner !== principal.id) throw notYours(row, 'Save it under a name of your own.')
+  if (row.owner !== principal.id) throw notYours(row, 'Save it under another name.')
   const changed = { ...columnsOf(body), changed_at: nowMs }
   await database.updateTable('saved_queries').set(changed).where('id', '=', params.id).execute()
   return savedOf({ ...row, ...changed }, principal)
@@ -90,7 +90,7 @@ function notYours(row: Row, hint: string): ProblemError {
   return problem('not-yours', { detail: `${row.name} belongs to ${row.owner_name}.`, hint })
 }
 
-/** What somebody may not see does not exist for them; an admin sees what is to be removed. */
+/** Private queries of others are "not found", except for admins, who may remove them. */
 async function visibleRow(database: PlaygroundDatabase, principal: Principal, id: string): Promise<Row> {
   const row = await database.selectFrom('saved_queries').selectAll().where('id', '=', id).executeTakeFirst()
   if (row && (row.owner === principal.id || row.shared === 1 || principal.role === 'admin')) return row
@@ -101,7 +101,7 @@ function columnsOf(body: RouteRequest<'POST /api/v1/saved-queries'>['body']) {
   const fields = JSON.stringify(body.fields)
   if (fields.length > PLAYGROUND_LIMITS.requestCharsMax) {
     throw problem('too-long', {
-      detail: `A saved query has ${PLAYGROUND_LIMITS.requestCharsMax} characters at most.`,
+      detail: `A saved query has at most ${PLAYGROUND_LIMITS.requestCharsMax} characters.`,
       field: 'fields',
     })
   }

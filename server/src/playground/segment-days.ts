@@ -1,4 +1,4 @@
-/** On which nights a segment has packages, for the calendar of the playground: at most a minute old. */
+/** The nights on which a segment has packages, for the playground's calendar; cached for a minute. */
 import type { Clock } from '@vacancy/shared'
 import { nodeCoverageBody, PLAYGROUND_LIMITS, type SegmentDaysAnswer } from '@vacancy/shared/contract'
 import type { RouteRequest } from '../http/route.ts'
@@ -8,7 +8,7 @@ import { oneNode, type Target, targetOf } from './target.ts'
 
 export type DaysCache = Cache<SegmentDaysAnswer>
 
-/** Segments with a name that begins alike come before it: so many pages of them are looked through. */
+/** Maximum pages to read until the segment is found; segments with the same prefix come before it. */
 const PAGES_MAX = 20
 
 export function createDaysCache(clock: Clock): DaysCache {
@@ -36,14 +36,14 @@ async function readDays(
   segment: string,
 ): Promise<Pick<SegmentDaysAnswer, 'window' | 'packages'>> {
   const node = oneNode(reach.cluster, target)
-  // A node tells its segments by name, those behind one: behind the name without its last character stands this one.
+  // A node lists its segments by name after a given one. The name without its last character comes before this segment.
   let after = [...segment].slice(0, -1).join('')
   for (let page = 0; page < PAGES_MAX; page++) {
     const path = `/coverage?${new URLSearchParams({ after })}`
     const { status, body } = await requestNode(reach, node, path, { as: 'client' })
     if (status !== 200) throw refusedBy(node, path, status, body)
     const parsed = nodeCoverageBody.safeParse(parseJson(body))
-    if (!parsed.success) throw refusedBy(node, path, status, 'what it sent is no coverage')
+    if (!parsed.success) throw refusedBy(node, path, status, 'the response is not a coverage')
     const { segments, window, more } = parsed.data
     const found = segments.find(({ name }) => name === segment)
     if (found) return { window, packages: window === null ? [] : found.packages }

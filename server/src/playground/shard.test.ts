@@ -1,4 +1,4 @@
-/** The playground against a whole shard behind a whole control plane: nothing stands in for anything. */
+/** The playground with a real shard and a real control plane, without substitutes. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { connect } from '@vacancy/client'
@@ -11,7 +11,7 @@ import { ADMIN_TOKEN, happens, startShard, type TestShard } from '../testing/nod
 
 const run = promisify(execFile)
 const DATES = [1, 2].map((day) => formatDay(dayOf(Date.now()) + day)) as [string, string]
-/** What a shell or TypeScript might take for something else. */
+/** Characters with a special meaning in shells or TypeScript. */
 const SEGMENT = `it's "Café" $HOME \\ 'x'`
 const SEARCH = { segment: SEGMENT, roomType: 'double', dates: DATES, finalPrice: 20_000, explain: 1 }
 const NIGHT = { propertyId: 'h1', roomType: 'double', date: DATES[0] }
@@ -73,7 +73,7 @@ async function ask(body: object, caller = viewer): Promise<QueryAnswer> {
   return answer.body
 }
 
-test('the copied TypeScript runs as it stands', async () => {
+test('the copied TypeScript runs unchanged', async () => {
   const nodes = (await start()).shard?.nodes.flatMap(({ tcp }) => tcp ?? []) ?? []
   const code = typescriptOf('SEARCHAVAIL', SEARCH, nodes)
 
@@ -87,7 +87,7 @@ test('the copied TypeScript runs as it stands', async () => {
   expect(JSON.parse(stdout).properties).toEqual(shown.result['properties'])
 })
 
-test('the copied curl runs as it stands', async () => {
+test('the copied curl runs unchanged', async () => {
   const token = program.headers['authorization']?.replace('Bearer ', '')
   const code = curlOf(plane.url, { shard: 's1', command: 'SEARCHAVAIL', fields: SEARCH })
 
@@ -97,9 +97,9 @@ test('the copied curl runs as it stands', async () => {
   expect(JSON.parse(stdout).result.properties).toEqual(shown.result['properties'])
 })
 
-test('who signed in with a token has a history and saved results as people have; the token by itself has neither', async () => {
+test('a token session has a history and saved results like a person; API calls with the token have neither', async () => {
   const token = program.headers['authorization']?.replace('Bearer ', '')
-  const browser = personOf(plane.url, await plane.nobody().call('POST', '/api/v1/session/token', { token }))
+  const browser = personOf(plane.url, await plane.anonymous().call('POST', '/api/v1/session/token', { token }))
   const request = { command: 'SEARCHAVAIL', fields: SEARCH }
 
   const answer = await ask(request, browser)
@@ -110,7 +110,7 @@ test('who signed in with a token has a history and saved results as people have;
   expect((await browser.call('GET', '/api/v1/history')).body.entries).toHaveLength(1)
 })
 
-test('a result is saved as it was answered, and read by others; what was changed on its way is refused', async () => {
+test('a result is saved unchanged and readable by others; a modified result is refused', async () => {
   const request = { command: 'SEARCHAVAIL', fields: SEARCH }
   const answer = await ask(request)
   const body = { fields: SEARCH, answer, browserMicros: 1_500, repeats: { runs: [1, 2.5], failed: 0, wanted: 10 } }
@@ -140,7 +140,7 @@ test('a result is saved as it was answered, and read by others; what was changed
   expect((await ask({ ...request, keep: false })).seal).toBe('')
 })
 
-test('reads go to any node that is named, and rather not to the leader; writes find the leader', async () => {
+test('reads go to the requested node, by default not to the leader; writes find the leader', async () => {
   const leader = await shard.leader()
   const read = { command: 'PROPROOMLIST', fields: { propertyId: 'h1' } }
 
@@ -157,12 +157,12 @@ test('reads go to any node that is named, and rather not to the leader; writes f
   ])
 })
 
-test('roles of the routes hold on the wire of HTTP as well', async () => {
+test('the access levels of the routes are enforced over HTTP', async () => {
   const write = { command: 'SETROOMAVL', fields: { ...NIGHT, amount: 1 }, write: true }
   const status = async (caller: Caller, body: object = write) =>
     (await caller.call('POST', '/api/v1/query', body)).status
 
-  expect(await status(plane.nobody())).toBe(401)
+  expect(await status(plane.anonymous())).toBe(401)
   expect(await status(viewer)).toBe(403)
   expect(await status(program)).toBe(403)
   expect(await status(await plane.token('monitoring'), { command: 'GETSEGMENTS', fields: {} })).toBe(403)
@@ -171,7 +171,9 @@ test('roles of the routes hold on the wire of HTTP as well', async () => {
   expect((await ask({ command: 'GETSEGMENTS', fields: {} })).count).toBe(1)
 })
 
-test('every replica answers the same, a silent one is named and delays nothing', { timeout: 90_000 }, async () => {
+test('every replica has the same result, and a silent one is listed without delaying the others', {
+  timeout: 90_000,
+}, async () => {
   const body = { command: 'SEARCHAVAIL', fields: SEARCH }
   const replicas = async (): Promise<ReplicasAnswer> => (await viewer.call('POST', '/api/v1/query/replicas', body)).body
 
@@ -184,7 +186,7 @@ test('every replica answers the same, a silent one is named and delays nothing',
   const killed = shard.nodes().find(({ id }) => id !== leader.id) as ReturnType<TestShard['node']>
   await killed.kill()
 
-  const partial = await happens('the killed node is told apart', shard.nodes(), async () => {
+  const partial = await happens('the killed node is reported', shard.nodes(), async () => {
     const answer = await replicas()
     return answer.answered === 2 && answer
   })

@@ -1,4 +1,4 @@
-/** What the playground opens with: codec list, window, bounds, and a search of a shard that finds something. */
+/** The initial data of the playground: codec list, window, limits, and a search with results. */
 import type { Clock } from '@vacancy/shared'
 import { dayOf, formatDay, parseDay } from '@vacancy/shared'
 import type { MissingSource, PlaygroundAnswer, PlaygroundShard, ShardView } from '@vacancy/shared/contract'
@@ -13,7 +13,7 @@ import { completion, type WordsCache } from './words.ts'
 type Example = PlaygroundShard['example']
 export type ExampleCache = Cache<Example>
 
-/** Days looked at for one with results, from today on. */
+/** Days from today that are tried to find a search with results. */
 const DAYS_TRIED = [1, 7, 0, 14, 30, 60, 90]
 const NIGHTS = 3
 const WORDS_TRIED = 3
@@ -34,7 +34,7 @@ export async function startOf(
   if (chosen === undefined) return { shards, shard: null, missing: [] }
   const { shard } = targetOf(reach.cluster, { shard: chosen })
   const missing: MissingSource[] = []
-  /** A part that cannot be had is left out and named: the form works without it. */
+  /** An unavailable part is omitted and listed in `missing`; the form works without it. */
   const part = async <T>(source: string, ask: () => Promise<T>, without: T): Promise<T> => {
     try {
       return await ask()
@@ -85,8 +85,8 @@ function isUp({ freshness, state }: ShardView['nodes'][number]): boolean {
 }
 
 /**
- * The segment and room type with most properties, on the first nights that have any. Several may wait for the same one:
- * who goes away does not end it for the others.
+ * A search for the segment and room type with most properties, on the first nights that have any. Concurrent callers
+ * share it, and one that disconnects does not abort it for the others.
  */
 async function findExample(
   reach: Reach,

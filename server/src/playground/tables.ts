@@ -1,8 +1,8 @@
-/** Columns as both databases keep them: times are UTC milliseconds, truth is 0 or 1, JSON is text. */
+/** Columns in both databases: times are UTC milliseconds, booleans are 0 or 1, JSON is text. */
 import type { Kysely } from 'kysely'
 import type { AuditTables } from '../access/tables.ts'
 export type PlaygroundTables = {
-  /** Runs of the playground, 500 a person and those that are pinned. */
+  /** Playground runs: the last 500 of each person, and pinned ones. */
   playground_history: {
     id: string
     person: string
@@ -11,7 +11,7 @@ export type PlaygroundTables = {
     node: string | null
     command: string
     fields: string
-    /** Command, shard and fields in lower case: what a search looks at. */
+    /** Command, shard and fields in lower case, for searches. */
     words: string
     ok: number
     rows: number | null
@@ -26,7 +26,7 @@ export type PlaygroundTables = {
     owner_name: string
     name: string
     folder: string
-    /** Everybody may see it, not the owner alone. */
+    /** 1: visible to everyone, 0: to its owner alone. */
     shared: number
     shard: string
     node: string | null
@@ -35,7 +35,7 @@ export type PlaygroundTables = {
     created_at: number
     changed_at: number
   }
-  /** Answers with their requests and times, kept for a while for all to see. */
+  /** Saved responses with their requests and times, visible to everyone until they expire. */
   saved_results: {
     id: string
     /** Id and name of the person. */
@@ -48,18 +48,18 @@ export type PlaygroundTables = {
     fields: string
     rows: number
     total_micros: number
-    /** JSON: the node that was asked for, the answer, what the browser measured. */
+    /** JSON: the requested node, the response, and the browser's measurements. */
     document: string
   }
-  /** Requests that are too long for a link, by a digest of themselves. */
+  /** Requests that are too long for a link, by their digest. */
   shared_requests: {
     id: string
-    /** Who shared it first. */
+    /** The person who shared it first. */
     owner: string
     used_at: number
     document: string
   }
-  /** What is being written in tabs of the playground. */
+  /** Drafts in open playground tabs. */
   unsaved_requests: {
     person: string
     tab: string

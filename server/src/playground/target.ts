@@ -1,10 +1,10 @@
-/** Which shard and nodes a query means. */
+/** The shard and nodes of a query. */
 import type { Cluster, NodeAddress } from '../cluster/cluster.ts'
 import { problem } from '../http/errors.ts'
 
 export type Target = { readonly shard: string; readonly nodes: readonly NodeAddress[] }
 
-/** @throws ProblemError 400 without a choice among several, 404 for names that are not known */
+/** @throws ProblemError 400 when the shard is ambiguous, 404 for unknown names */
 export function targetOf(
   cluster: Cluster,
   request: { readonly shard?: string | undefined; readonly node?: string | undefined },
@@ -16,14 +16,14 @@ export function targetOf(
       throw problem('no-shard')
     }
     throw problem('shard-required', {
-      detail: `There are ${known.length} shards: name one.`,
+      detail: `There are ${known.length} shards: give one of them.`,
       field: 'shard',
       hint: listed(known),
     })
   }
   const nodes = cluster.addresses(shard)
   if (!known.includes(shard) || nodes.length === 0) {
-    throw problem('shard-not-found', { detail: `No shard is called ${shard}.`, field: 'shard', hint: listed(known) })
+    throw problem('shard-not-found', { detail: `There is no shard ${shard}.`, field: 'shard', hint: listed(known) })
   }
   if (!request.node) return { shard, nodes }
   const node = nodes.find(({ id }) => id === request.node)
@@ -43,8 +43,8 @@ function listed(names: readonly string[]): string {
 }
 
 /**
- * One node for reads that belong together: the one that was named, else a healthy one, rather not the leader, whose
- * turn the writes are.
+ * One node for related reads: the requested one, else a healthy one, preferably not the leader, which handles the
+ * writes.
  */
 export function oneNode(cluster: Cluster, { shard, nodes }: Target): NodeAddress {
   const rank = (node: NodeAddress) => {

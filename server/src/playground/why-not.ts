@@ -1,4 +1,4 @@
-/** Why a property is, or is not, in a result: from reads at one node, held against its own answer. */
+/** Explains why a property is in a result or not, from reads at one node, checked against the node's own result. */
 import type { MissingSource, WhyAnswer } from '@vacancy/shared/contract'
 import {
   decodeRequest,
@@ -15,7 +15,7 @@ import { type Examined, examine, type SearchCommand } from './match.ts'
 import { type LimitsCache, limitsOf } from './query.ts'
 import { oneNode, targetOf } from './target.ts'
 
-/** Reads that belong together are repeated when something was written between them. */
+/** Related reads are repeated when data was written between them. */
 const TRIES_MAX = 4
 
 export async function whyNot(
@@ -26,9 +26,9 @@ export async function whyNot(
   const { command, property } = body
   if (command !== 'SEARCHPROP' && command !== 'SEARCHAVAIL') {
     throw problem('no-search', {
-      detail: `${command} is no search.`,
+      detail: `${command} is not a search.`,
       field: 'command',
-      hint: 'Ask about SEARCHPROP or SEARCHAVAIL.',
+      hint: 'Use SEARCHPROP or SEARCHAVAIL.',
     })
   }
   const fields = asEngineReads(command, readFields(command, body.fields))
@@ -37,22 +37,25 @@ export async function whyNot(
   const { queryLimit } = await limitsOf(reach, limits, target.shard)
   const base = { property, shard: target.shard, node: node.id, foundIn: [], missing: [] }
   for (let tries = 1; ; tries++) {
-    const seen = await look(reach, node, command, fields, property, signal)
-    if (!seen.attributes) {
+    const evidence = await readEvidence(reach, node, command, fields, property, signal)
+    if (!evidence.attributes) {
       const where = await shardsWith(reach, target.shard, property, signal)
-      return { ...base, ...nobody(property, target.shard, where), index: seen.index }
+      return { ...base, ...notFound(property, target.shard, where), index: evidence.index }
     }
-    const examined = examine(command, fields, seen.attributes, seen.nights)
-    const place = seen.found.indexOf(property.toLowerCase() === seen.attributes.id ? seen.attributes.id : property)
-    // SEARCHPROP cannot ask for one property: past the limit of a reply only the rules tell whether it matches.
-    const isTold = seen.matches ?? (place >= 0 || seen.found.length < (queryLimit ?? Number.POSITIVE_INFINITY))
-    const engine = seen.matches ?? place >= 0
-    const agrees = !isTold || engine === examined.matches
-    if ((!seen.isOneState || !agrees) && tries < TRIES_MAX) continue
-    const verdict = agrees ? verdictOf(examined, place, fields, seen.found.length, queryLimit) : unsettled(engine)
+    const examined = examine(command, fields, evidence.attributes, evidence.nights)
+    const place = evidence.found.indexOf(
+      property.toLowerCase() === evidence.attributes.id ? evidence.attributes.id : property,
+    )
+    // SEARCHPROP has no property filter: beyond the limit of a reply only the rules decide whether it matches.
+    const isConclusive =
+      evidence.matches ?? (place >= 0 || evidence.found.length < (queryLimit ?? Number.POSITIVE_INFINITY))
+    const engine = evidence.matches ?? place >= 0
+    const agrees = !isConclusive || engine === examined.matches
+    if ((!evidence.isOneState || !agrees) && tries < TRIES_MAX) continue
+    const verdict = agrees ? verdictOf(examined, place, fields, evidence.found.length, queryLimit) : unsettled(engine)
     return {
       ...base,
-      index: seen.index,
+      index: evidence.index,
       checks: [...examined.checks],
       wouldMatchIf: [...examined.wouldMatchIf],
       ...verdict,
@@ -60,32 +63,32 @@ export async function whyNot(
   }
 }
 
-/** The fields with lists trimmed and without repeats, as they come out of a frame. */
+/** The fields as decoded from a frame, with lists trimmed and without repeats. */
 export function asEngineReads(command: SearchCommand, fields: RequestFields): RequestFields {
   const frame = encodeRequest({ command, correlationId: 0, fields })
   return decodeRequest(frame.subarray(FRAME_HEADER_BYTES)).fields
 }
 
-type Seen = {
+type Evidence = {
   readonly attributes: PropertyAttributes | undefined
   readonly nights: ReadonlyMap<string, NightPackage | undefined>
-  /** Whether the engine lets it through, where it can be asked for one property. */
+  /** Whether it matches in the engine, for searches that can be limited to one property. */
   readonly matches: boolean | undefined
   /** Ids of the search without its limit, in the order of the reply. */
   readonly found: readonly string[]
   readonly index: string
-  /** Nothing was applied between the first read and the last. */
+  /** No entry was applied between the first read and the last. */
   readonly isOneState: boolean
 }
 
-async function look(
+async function readEvidence(
   reach: Reach,
   node: NodeAddress,
   command: SearchCommand,
   fields: RequestFields,
   id: string,
   signal: AbortSignal,
-): Promise<Seen> {
+): Promise<Evidence> {
   const { limit: _, ...unlimited } = fields
   const search = { ...unlimited, explain: 1 }
   const before = await (command === 'SEARCHAVAIL'
@@ -104,7 +107,7 @@ async function look(
   }
 }
 
-/** The engine's own answer for this property alone. A search for another one lets it through nowhere. */
+/** The engine's result for this property alone. A search for another property never matches it. */
 async function ownStay(reach: Reach, node: NodeAddress, search: RequestFields, id: string, signal: AbortSignal) {
   const found = await all(reach, node, 'SEARCHAVAIL', { ...search, propertyId: id }, signal)
   const { propertyId } = search
@@ -156,7 +159,7 @@ function verdictOf(
     const failed = checks.filter(({ ok }) => !ok).length
     return {
       verdict: 'filtered',
-      message: failed === 1 ? 'One condition does not hold.' : `${failed} conditions do not hold.`,
+      message: failed === 1 ? 'One condition is not met.' : `${failed} conditions are not met.`,
       rank: null,
     }
   }
@@ -167,29 +170,29 @@ function verdictOf(
   if (place < 0) {
     return {
       verdict: 'beyond-limit',
-      message: `It matches, behind the first ${found}: the limit of a reply.`,
+      message: `It matches, but is not among the first ${found}, the limit of a reply.`,
       rank: { place: found + 1, of: found, ofAtLeast: true, limit: found },
     }
   }
   if (place >= limit) {
     return {
       verdict: 'beyond-limit',
-      message: `It matches, but the limit of ${limit} is reached before: place ${place + 1} of ${most}.`,
+      message: `It matches at position ${place + 1} of ${most}, beyond the limit of ${limit}.`,
       rank: { place: place + 1, of: found, ofAtLeast, limit },
     }
   }
   return {
     verdict: 'in-result',
-    message: `It is in the result: place ${place + 1} of ${most}.`,
+    message: `It is in the result at position ${place + 1} of ${most}.`,
     rank: { place: place + 1, of: found, ofAtLeast, limit: Number.isFinite(limit) ? limit : found },
   }
 }
 
 function unsettled(engine: boolean): Verdict {
-  const answer = engine ? 'lets it through' : 'leaves it out'
+  const answer = engine ? 'returns it' : 'does not return it'
   return {
     verdict: 'unsettled',
-    message: `The node ${answer}, which the values below do not explain: they changed while they were read. Ask again.`,
+    message: `The node ${answer}, which the values below do not explain, because they changed during the read. Try again.`,
     rank: null,
   }
 }
@@ -206,7 +209,7 @@ async function shardsWith(reach: Reach, but: string, propertyId: string, signal:
         const { result } = await send(reach, reach.cluster.addresses(id), 'PROPEXIST', { propertyId }, signal)
         if (result.exists) foundIn.push(id)
       } catch (error) {
-        // One silent shard must not hide what the others say; it is named.
+        // A silent shard is listed and does not hide the results of others.
         if (!(error instanceof ProblemError)) throw error
         const since = new Date(reach.clients.clock.wallMs()).toISOString()
         missing.push({ source: id, code: error.code, message: error.message, since })
@@ -216,12 +219,12 @@ async function shardsWith(reach: Reach, but: string, propertyId: string, signal:
   return { foundIn: foundIn.sort(), missing }
 }
 
-function nobody(property: string, shard: string, { foundIn, missing }: Elsewhere) {
-  const silent = missing.length === 0 ? '' : ` ${missing.length} shards did not answer.`
+function notFound(property: string, shard: string, { foundIn, missing }: Elsewhere) {
+  const silent = missing.length === 0 ? '' : ` ${missing.length} shards did not respond.`
   const message =
     foundIn.length > 0
       ? `${property} is not in ${shard}, but in ${foundIn.join(', ')}.`
-      : `${shard} has no property ${property}${silent === '' ? ', and no other shard has' : ''}: it was removed, or never there.${silent}`
+      : `${shard} has no property ${property}${silent === '' ? ', and no other shard has' : ''}: it was removed or never existed.${silent}`
   return {
     verdict: foundIn.length > 0 ? ('elsewhere' as const) : ('nowhere' as const),
     message,

@@ -1,4 +1,4 @@
-/** Names in use for completion, from the nodes themselves: at most a minute old. */
+/** Names in use for completion, from the nodes; cached for a minute. */
 import { type Clock, packPropertyId } from '@vacancy/shared'
 import {
   type CompletionAnswer,
@@ -35,7 +35,7 @@ export async function completion(
       if (kind === 'property') return { ...(await properties(reach, target, segment)), at: stamp() }
       return { ...(await wordsOf(reach, target, kind, segment, begins)), at: stamp() }
     })
-  // All names of a kind are one read, unless there are more than a node tells at once.
+  // All names of a kind need one read, unless there are more than a node returns at once.
   const all = await read('')
   const from = all.more && prefix !== '' && kind !== 'property' ? await read(prefix) : all
   let words = from.words.filter(({ word }) => word.startsWith(prefix))
@@ -65,7 +65,7 @@ async function wordsOf(
   const { status, body } = await requestNode(reach, node, path, { as: 'client' })
   if (status !== 200) throw refusedBy(node, path, status, body)
   const parsed = wordsBody.safeParse(parseJson(body))
-  if (!parsed.success) throw refusedBy(node, path, status, 'what it sent is no list of words')
+  if (!parsed.success) throw refusedBy(node, path, status, 'the response is not a list of words')
   return { words: parsed.data.words, more: parsed.data.more }
 }
 
@@ -74,7 +74,7 @@ async function features({ clients }: Reach, { nodes }: Target): Promise<Completi
   return client.rateFeatures.map((word) => ({ word, properties: null }))
 }
 
-/** The first properties of a segment, by id: as many as one search gives. */
+/** The first properties of a segment by id, as many as one search returns. */
 async function properties(
   reach: Reach,
   target: Target,

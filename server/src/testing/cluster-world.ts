@@ -1,4 +1,4 @@
-/** The cluster part of a control plane by itself, on a database of its own, in front of nodes that a test gives it. */
+/** The cluster module of a control plane alone, with a database of its own and the nodes of a test. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -38,7 +38,7 @@ export type ClusterWorld = Pick<ClusterModule, 'collector' | 'operations' | 'lea
   ): Promise<Operation>
   /** The operation once it is over. */
   ended(id: string): Promise<Operation>
-  /** Ends it, and keeps folder and database for the next one. */
+  /** Stops it, and keeps folder and database for the next one. */
   stop(): Promise<void>
   close(): Promise<void>
 }
@@ -88,7 +88,7 @@ export async function openClusterWorld(
       if (!shard) throw new Error(`${id} is not known`)
       return shard
     },
-    async start(request, { reason = 'because the test says so', confirm = request.shard, key } = {}) {
+    async start(request, { reason = 'because of the test', confirm = request.shard, key } = {}) {
       const plan = await planOperation(operations, request, ADMIN)
       return await startOperation(operations, { plan: plan.id, reason, confirm, key }, CALLER)
     },
@@ -123,7 +123,7 @@ export async function until<T>(
       if (found !== undefined && found !== false) return found
       last = undefined
     } catch (error) {
-      // What is not there yet may come.
+      // May succeed later.
       last = error
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))

@@ -1,6 +1,6 @@
 /**
- * `npm run dev` and `npm run console:sim`: the control plane with its console in front of a simulated cluster. What goes
- * wrong is told to the simulation by `POST /sim/{verb}`; `--help` lists the flags.
+ * `npm run dev` and `npm run console:sim`: the control plane with its console in front of a simulated cluster. `POST
+ * /sim/{verb}` injects faults; `--help` lists the flags.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** A whole control plane on a free port, and callers who speak to it over real sockets. */
+/** A whole control plane on a free port, and callers over real sockets. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -13,15 +13,15 @@ import { openDatabase } from '../database/database.ts'
 import type { Tables } from '../parts.ts'
 
 export type TestControlPlane = ControlPlane & {
-  /** Its log so far, a line an entry. */
+  /** Its log lines so far. */
   readonly log: readonly string[]
   readonly dataDir: string
-  /** Somebody new of a role, signed in. */
+  /** A new signed-in person with a role. */
   signIn(role: PersonRole, name?: string): Promise<Caller>
-  /** A new API token, made by an admin. */
+  /** A new API token, created by an admin. */
   token(role: TokenRole, expiresAt?: string): Promise<Caller & { readonly id: string }>
-  nobody(): Caller
-  /** Makes what is kept of a person unreadable. */
+  anonymous(): Caller
+  /** Corrupts the stored preferences of a person. */
   spoil(person: string): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export type Caller = {
   call(method: string, path: string, body?: unknown, headers?: { readonly [name: string]: string }): Promise<Answer>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test says.
+// biome-ignore lint/suspicious/noExplicitAny: tests know the shape of each response.
 export type Answer = { readonly status: number; readonly headers: Headers; readonly text: string; readonly body: any }
 
 export async function startTestControlPlane(
@@ -86,7 +86,7 @@ export async function startTestControlPlane(
       if (made.status !== 201) throw new Error(`no token: ${made.text}`)
       return { ...callerOf(plane.url, { authorization: `Bearer ${made.body.value}` }), id: made.body.token.id }
     },
-    nobody: () => callerOf(plane.url, {}),
+    anonymous: () => callerOf(plane.url, {}),
     async spoil(person) {
       const database = await openDatabase<Tables>(databaseOf(config))
       await database.updateTable('people').set({ preferences: 'no JSON' }).where('id', '=', person).execute()
@@ -99,7 +99,7 @@ export async function startTestControlPlane(
   }
 }
 
-/** Whom an answer that signs in has let in. */
+/** The caller that a sign-in response has signed in. */
 export function personOf(url: string, answer: Answer): Caller {
   const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? ''
   return callerOf(url, { cookie, 'x-csrf': answer.body.csrf }, answer.body)
@@ -122,7 +122,7 @@ export function callerOf(url: string, own: { readonly [name: string]: string }, 
   }
 }
 
-/** Sends bytes as they are; what came back until the connection ended. */
+/** Sends raw bytes; returns the response until the connection ended. */
 export function sendBytes(url: string, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)

@@ -1,7 +1,6 @@
 /**
- * What the control plane costs: its processor time and memory over a simulated cluster with browsers
- * that look at it, as its own metrics tell them. Cluster and browsers are in this process, the control plane is in
- * another, as it is run by operators.
+ * Measures CPU time and memory of the control plane, from its own metrics, with a simulated cluster and browsers.
+ * Cluster and browsers run in this process, the control plane in another, as operators run it.
  *
  *   node server/src/testing/cost.ts [--nodes 1000] [--shards 300] [--browsers 20] [--seconds 60] [--without-console]
  */
@@ -20,7 +19,7 @@ import { type Simulated, startSimulated } from './simulated.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/vacancy.mjs', import.meta.url))
 const LIMITS = { cores: 1, mebibytes: 400 } as const
-/** Between two looks at the memory. */
+/** Interval of memory readings. */
 const LOOK_MS = 2_000
 const MEBIBYTE = 1 << 20
 
@@ -29,7 +28,7 @@ const { values } = parseArgs({
     nodes: { type: 'string', default: '1000' },
     shards: { type: 'string', default: '300' },
     browsers: { type: 'string', default: '20' },
-    /** Before it is measured: what was started once is compiled, and memory is what it will be. */
+    /** Warm-up, so that code is compiled and memory is stable. */
     warm: { type: 'string', default: '60' },
     seconds: { type: 'string', default: '60' },
     'without-console': { type: 'boolean', default: false },
@@ -94,7 +93,7 @@ async function signedIn(child: ChildProcess): Promise<Plane> {
   })
   const url = /^serving: (.*)$/m.exec(out)?.[1] as string
   const admin = personOf(url, await callerOf(url, {}).call('POST', '/api/v1/session/link', { code }))
-  await until('every shard is seen', async () => {
+  await until('every shard is live', async () => {
     const { body } = await admin.call('GET', '/api/v1/summary')
     return body.counts?.shards === sim.shards.length && body.counts.nodesAnswering === body.counts.nodes
   })
@@ -102,13 +101,13 @@ async function signedIn(child: ChildProcess): Promise<Plane> {
 }
 
 async function measure({ url, admin }: Plane): Promise<number> {
-  const told = { frames: 0, bytes: 0 }
+  const traffic = { frames: 0, bytes: 0 }
   const browsers = await Promise.all(
-    Array.from({ length: whole('browsers') }, (_, at) => openBrowser(url, admin, at, told)),
+    Array.from({ length: whole('browsers') }, (_, at) => openBrowser(url, admin, at, traffic)),
   )
   await sleep(whole('warm') * 1_000)
   const before = await figures(admin)
-  const sent = { ...told }
+  const sent = { ...traffic }
   const began = performance.now()
   const resident: number[] = []
   while (performance.now() - began < whole('seconds') * 1_000) {
@@ -121,14 +120,14 @@ async function measure({ url, admin }: Plane): Promise<number> {
   const cores = (after.cpu - before.cpu) / seconds
   const mebibytes = Math.max(...resident) / MEBIBYTE
   const mean = resident.reduce((sum, each) => sum + each, 0) / resident.length / MEBIBYTE
-  const perBrowser = (told.bytes - sent.bytes) / seconds / Math.max(1, browsers.length) / 1000
+  const perBrowser = (traffic.bytes - sent.bytes) / seconds / Math.max(1, browsers.length) / 1000
   const lines = [
     `${values.nodes} nodes in ${values.shards} shards, ${values.browsers} browsers, ${values['without-console'] ? 'without' : 'with'} the console, ${Math.round(seconds)} s`,
     `processor   ${cores.toFixed(2)} cores, limit ${LIMITS.cores}`,
     `memory      ${Math.round(mebibytes)} MiB at most, ${Math.round(mean)} on average, limit ${LIMITS.mebibytes}`,
     `heap        ${Math.round(after.heap / MEBIBYTE)} MiB used, ${Math.round(after.external / MEBIBYTE)} MiB outside of it`,
     `requests    ${Math.round((after.requests - before.requests) / seconds)} a second to nodes, last round ${Math.round(after.round * 1000)} ms`,
-    `live        ${perBrowser.toFixed(1)} kB a second and browser, ${Math.round((told.frames - sent.frames) / seconds)} frames a second in all`,
+    `live        ${perBrowser.toFixed(1)} kB a second and browser, ${Math.round((traffic.frames - sent.frames) / seconds)} frames a second in all`,
   ]
   process.stdout.write(`${lines.join('\n')}\n`)
   return cores <= LIMITS.cores && mebibytes <= LIMITS.mebibytes ? 0 : 1
@@ -147,12 +146,12 @@ async function figures(admin: Caller) {
   }
 }
 
-/** Somebody who has the overview, a shard and a node open. @returns closes it */
+/** A browser that has the overview, a shard and a node open. @returns closes it */
 async function openBrowser(
   url: string,
   { headers }: Caller,
   at: number,
-  told: { frames: number; bytes: number },
+  traffic: { frames: number; bytes: number },
 ): Promise<() => void> {
   const socket = new WebSocket(url.replace('http', 'ws') + LIVE.path, { headers: { ...headers, origin: url } })
   await new Promise((resolve, reject) => {
@@ -160,8 +159,8 @@ async function openBrowser(
     socket.once('error', reject)
   })
   socket.on('message', (data: Buffer) => {
-    told.frames++
-    told.bytes += data.length
+    traffic.frames++
+    traffic.bytes += data.length
   })
   const shard = sim.shards[at % sim.shards.length] as Simulated['shards'][number]
   for (const [id, topic] of ['summary', `shard:${shard.id}`, `node:${shard.id}/${shard.nodes[0]?.id}`].entries()) {

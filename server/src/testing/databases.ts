@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { type Postgres, startPostgres } from './postgres.ts'
 
-/** @param tests get a function that makes the address of a new, empty database; '' is a file of SQLite */
+/** @param tests get a function that returns the address of a new, empty database; '' is a SQLite file */
 export function onBothDatabases(tests: (newDatabase: () => Promise<string>) => void): void {
   describe('on SQLite', () => tests(async () => ''))
   describe('on PostgreSQL', () => {

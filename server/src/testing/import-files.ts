@@ -1,4 +1,4 @@
-/** CSV files for imports, and their way to a control plane in chunks. */
+/** CSV files for imports, and uploads in chunks. */
 import { createHash } from 'node:crypto'
 import { dayOf, formatDay } from '@vacancy/shared'
 import { IMPORT_LIMITS, type ImportView, type UploadView } from '@vacancy/shared/contract'
@@ -14,7 +14,7 @@ export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update
 /** The night `n` days from today. */
 export const nightIn = (n: number): string => formatDay(dayOf(Date.now()) + n)
 
-/** Two files: `hotels` properties in three segments, a package each on so many nights. */
+/** Two files: `hotels` properties in three segments, each with a package on `nights` nights. */
 export function csvFiles(hotels: number, nights: number): { properties: Buffer; packages: Buffer } {
   const ids = Array.from({ length: hotels }, (_, i) => `hotel_${i}`)
   const days = Array.from({ length: nights }, (_, i) => nightIn(i + 1))
@@ -58,7 +58,7 @@ export function sendChunk(
   )
 }
 
-/** All that is missing, in chunks of this size. */
+/** Sends all missing bytes in chunks of this size. */
 export async function sendRest(
   url: string,
   caller: Caller,
@@ -72,7 +72,7 @@ export async function sendRest(
   }
 }
 
-/** Uploads both files and begins an import with them. */
+/** Uploads both files and starts an import with them. */
 export async function beginImport(
   url: string,
   caller: Caller,
@@ -104,7 +104,7 @@ export async function beginImport(
   return view as ImportView
 }
 
-/** Waits until an import is over. */
+/** Waits until an import has ended. */
 export async function importEnds(caller: Caller, id: string): Promise<ImportView> {
   let view: ImportView | undefined
   for (const end = performance.now() + ENDS_MS; performance.now() < end; ) {
@@ -113,5 +113,5 @@ export async function importEnds(caller: Caller, id: string): Promise<ImportView
     if (END_STATES.includes(view.state)) return view
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
-  throw new Error(`the import is not over: ${JSON.stringify(view, undefined, 2)}`)
+  throw new Error(`the import has not ended: ${JSON.stringify(view, undefined, 2)}`)
 }

@@ -21,10 +21,10 @@ const BLOCK_TRIES = 200
 const OUTPUT_CHARS = 6_000
 
 export const TEST_CODECS: readonly string[] = ['breakfast', 'refundable', 'sea_view']
-/** Of the auth file that all nodes of a shard have. */
+/** From the auth file of all nodes of a shard. */
 export const ADMIN_TOKEN = 'operator-of-the-test'
 
-/** Elections after 0.8 to 1.6 s of silence: quick, and long against what a crowded machine does. */
+/** Election timeouts of 0.8 to 1.6 s: short, but longer than stalls of a busy machine. */
 const QUICK = {
   raft_tick_ms: 10,
   raft_election_tick: 80,
@@ -45,10 +45,10 @@ export type TestNode = {
   readonly apiUrl: string
   readonly tcpPort: number
   readonly dataDir: string
-  /** What it printed so far. */
+  /** Its output so far. */
   readonly output: () => string
   readonly isRunning: () => boolean
-  /** An orderly end. */
+  /** Graceful shutdown. */
   readonly stop: () => Promise<Ended>
   readonly kill: () => Promise<Ended>
 }
@@ -57,16 +57,16 @@ export type NodePlan = {
   readonly codecs?: readonly string[]
   readonly config?: ConfigLines
   readonly flags?: readonly string[]
-  /** A snapshot file to begin with. */
+  /** A snapshot file to start with. */
   readonly seed?: string
 }
 
 export type ShardPlan = NodePlan & {
-  /** All nodes that there may ever be; default n1 to n4. */
+  /** All nodes that may be started; default n1 to n4. */
   readonly nodes?: readonly string[]
-  /** Founders; default the first three. Others join as learners. */
+  /** Founding voters; default the first three. Others join as learners. */
   readonly voters?: readonly string[]
-  /** Which are started at once; default all. */
+  /** Nodes to start immediately; default all. */
   readonly started?: readonly string[]
   readonly shardId?: string
   readonly zoneId?: string
@@ -78,15 +78,15 @@ export type TestShard = {
   readonly registryUrl: string
   readonly resolverUrl: string
   readonly adminToken: string
-  /** Nodes whose processes run. */
+  /** Nodes with running processes. */
   readonly nodes: () => readonly TestNode[]
   readonly node: (id: string) => TestNode
   readonly start: (id: string) => TestNode
-  /** The node that leads, once all that run serve and agree on it. */
+  /** The leader, once all running nodes serve and agree on it. */
   readonly leader: () => Promise<TestNode>
-  /** Stops the registry and starts it with another list. */
+  /** Restarts the registry with another codec list. */
   readonly changeCodecs: (codecs: readonly string[]) => Promise<void>
-  /** Kills what runs and removes the folder. */
+  /** Kills all processes and removes the folder. */
   readonly close: () => Promise<void>
 }
 
@@ -175,7 +175,7 @@ export async function startShard(plan: ShardPlan = {}): Promise<TestShard> {
   }
   try {
     for (const id of plan.started ?? ids) shard.start(id)
-    // Without nodes nobody leads: whoever starts them later waits for what it wants to see.
+    // Without nodes there is no leader to wait for; the caller starts nodes later.
     if (shard.nodes().length > 0) await shard.leader()
     return shard
   } catch (error) {
@@ -184,7 +184,7 @@ export async function startShard(plan: ShardPlan = {}): Promise<TestShard> {
   }
 }
 
-/** Looks until something holds. When it does not, what the nodes printed is in the error. */
+/** Polls until a condition holds. On timeout, the error contains the output of the nodes. */
 export async function happens<T>(
   what: string,
   nodes: readonly Pick<TestNode, 'id' | 'output'>[],
@@ -197,7 +197,7 @@ export async function happens<T>(
       if (found !== undefined && found !== false) return found
       last = undefined
     } catch (error) {
-      // A node that is starting or was killed does not answer.
+      // A node that is starting or was killed does not respond.
       last = error
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
@@ -269,21 +269,21 @@ function seed(dataDir: string, file: string | undefined): void {
 }
 
 async function serves(node: TestNode): Promise<void> {
-  const looks = async () => !node.isRunning() || (await textOf(`${node.apiUrl}/healthz`)) === 'active'
-  await happens(`${node.id} serves`, [node], looks)
+  const isServing = async () => !node.isRunning() || (await textOf(`${node.apiUrl}/healthz`)) === 'active'
+  await happens(`${node.id} serves`, [node], isServing)
   if (!node.isRunning()) throw new Error(`the node ended:\n${node.output()}`)
 }
 
 async function agreedLeader(nodes: readonly TestNode[]): Promise<TestNode | undefined> {
-  const seen = await Promise.all(
+  const found = await Promise.all(
     nodes.map(async ({ apiUrl }) => ({
       health: await textOf(`${apiUrl}/healthz`),
       names: clusterInfoBody.parse(JSON.parse(await textOf(`${apiUrl}/cluster/info`))).leader_id,
     })),
   )
-  const at = seen.findIndex(({ health }) => health === 'active_leader')
+  const at = found.findIndex(({ health }) => health === 'active_leader')
   const leader = nodes[at]
-  return seen.every(({ health, names }) => health.startsWith('active') && names === leader?.id) ? leader : undefined
+  return found.every(({ health, names }) => health.startsWith('active') && names === leader?.id) ? leader : undefined
 }
 
 async function textOf(url: string): Promise<string> {
@@ -291,10 +291,10 @@ async function textOf(url: string): Promise<string> {
   return (await response.text()).trim()
 }
 
-/** A /24 of the loopback network that no other test uses: a listener on its last address keeps others off. */
+/** A /24 block of the loopback network for one test: a listener on its last address reserves it. */
 async function takeBlock(): Promise<{ readonly prefix: string; readonly guard: Server }> {
   for (let tries = 0; tries < BLOCK_TRIES; tries++) {
-    // Not the low ones: those are what documents and quick-starts use.
+    // Low addresses are used by documentation and quick-starts.
     const [a, b] = [64 + Math.floor(Math.random() * 190), Math.floor(Math.random() * 256)]
     const prefix = `127.${a}.${b}`
     const guard = createServer()

@@ -1,4 +1,4 @@
-/** Nodes as the collector would have seen them, for tests of what is derived from that. */
+/** Nodes as observed by the collector, for tests of derived state. */
 import type { ClusterInfo, NodeStatus } from '@vacancy/shared/contract'
 import { deriveShard, type ShardFacts } from '../cluster/derive.ts'
 import { emptyObservation, type NodeObservation } from '../cluster/observation.ts'
@@ -6,21 +6,21 @@ import { emptyObservation, type NodeObservation } from '../cluster/observation.t
 export const NOW = Date.parse('2026-11-22T12:00:00.000Z')
 export const HASH = 'a'.repeat(64)
 
-export type SeenPlan = {
+export type ObservationPlan = {
   readonly id: string
   readonly leader?: string
   readonly term?: number
   readonly voters?: readonly string[]
   readonly learners?: readonly string[]
-  /** Entries and seconds that members lack, as this node tells as leader. */
+  /** Lag of members in entries and seconds, as this node reports as leader. */
   readonly lags?: { readonly [id: string]: readonly [entries: number, seconds: number] }
   readonly health?: string
   readonly at?: number
   readonly commit?: number
 }
 
-/** A node that answered everything just now. */
-export function seenNode(plan: SeenPlan, change: Partial<NodeObservation> = {}): NodeObservation {
+/** A node that responded to every path just now. */
+export function observedNode(plan: ObservationPlan, change: Partial<NodeObservation> = {}): NodeObservation {
   const { id, leader = 'n1', at = NOW } = plan
   const address = { id, shard: 's1', zone: 'eu-1', apiUrl: `http://${id}:8080`, tcp: { host: id, port: 7777 } }
   return {
@@ -42,7 +42,7 @@ export function infoOf({
   learners = [],
   lags = {},
   commit = 50_000,
-}: SeenPlan): ClusterInfo {
+}: ObservationPlan): ClusterInfo {
   return {
     leader_id: leader,
     members: { voters: [...voters], learners: [...learners] },
@@ -65,7 +65,7 @@ export function infoOf({
   }
 }
 
-/** Of a node that has found that its state is not the one of the log. */
+/** Reported by a node whose state differs from the log. */
 export const MISMATCH: NodeStatus['reasons'][number] = {
   reason: 'digest_mismatch',
   stops: 'all',
@@ -95,13 +95,18 @@ export function statusOf(change: Partial<NodeStatus>): NodeStatus {
   }
 }
 
-/** What is seen of a node that was there and is not any more. */
+/** Observation of a node that responded before and no longer does. */
 export function goneNode(
-  plan: SeenPlan,
+  plan: ObservationPlan,
   error: { readonly code: string; readonly message: string },
   change: Partial<NodeObservation> = {},
 ): NodeObservation {
-  return seenNode(plan, { missed: 3, answeredAt: NOW - 41_000, error: { ...error, since: NOW - 40_000 }, ...change })
+  return observedNode(plan, {
+    missed: 3,
+    answeredAt: NOW - 41_000,
+    error: { ...error, since: NOW - 40_000 },
+    ...change,
+  })
 }
 
 export function shardOf(nodes: readonly NodeObservation[], facts: Partial<ShardFacts> = {}) {

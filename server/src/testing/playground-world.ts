@@ -1,4 +1,4 @@
-/** The playground over real nodes, with a cluster that knows their addresses and nothing else. */
+/** The playground with real nodes, and a cluster that only knows their addresses. */
 
 import { systemClock } from '@vacancy/shared'
 import type { ControlRouteName, NodeView, PLAYGROUND_ROUTES, RouteAnswer, ShardView } from '@vacancy/shared/contract'
@@ -25,7 +25,7 @@ export type WorldNode = Pick<NodeAddress, 'id' | 'apiUrl'> & {
   readonly role?: NodeView['role']
 }
 
-/** @param databaseUrl of PostgreSQL; in memory without one */
+/** @param databaseUrl of PostgreSQL; without it, in memory */
 export async function openPlayground(
   nodes: readonly WorldNode[],
   options: { token?: string; databaseUrl?: string } = {},
@@ -49,8 +49,8 @@ export async function openPlayground(
     clock,
     connection: token === undefined ? {} : { token },
   })
-  /** Asks as the server does: body and query go through the schemas of the contract, and so do answers. */
-  async function ask<N extends Route>(
+  /** Calls a handler like the server: body, query and response are validated by the schemas of the contract. */
+  async function call<N extends Route>(
     name: N,
     given: { readonly body?: unknown; readonly query?: unknown; readonly params?: unknown } = {},
     principal: Principal = PERSON,
@@ -65,7 +65,7 @@ export async function openPlayground(
       query: part('query'),
       params: part('params'),
       principal,
-      // People sign in; a token that asks by itself has none.
+      // People have sessions; API calls with a token do not.
       session:
         principal.kind === 'person' ? { key: principal.id, owner: { kind: 'person', id: principal.id } } : undefined,
       address: '127.0.0.1',
@@ -79,7 +79,7 @@ export async function openPlayground(
     return (route.response as { parse(value: unknown): RouteAnswer<N> }).parse(answer)
   }
   return {
-    ask,
+    call,
     notes,
     database,
     sweep: playground.sweep,
@@ -108,7 +108,7 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
       }) as unknown as ShardView,
   )
   const unused = () => {
-    throw new Error('the playground does not ask for this')
+    throw new Error('not used by the playground')
   }
   return {
     summary: unused,
@@ -124,7 +124,7 @@ function clusterOf(nodes: readonly WorldNode[], addresses: readonly NodeAddress[
         const body = await response.text()
         return { status: response.status, body, milliseconds: performance.now() - startedMs }
       } catch (error) {
-        throw new ProblemError(504, 'node-silent', `${node.id} did not answer`, { cause: error })
+        throw new ProblemError(504, 'node-silent', `${node.id} did not respond`, { cause: error })
       }
     },
     watchClosely: unused,

@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL server of our own for a test file: found on this machine, or installed where that is allowed, started in
- * a temporary folder on a free port. Where none can be had the tests fail and say so.
+ * A private PostgreSQL server for a test file: found on this machine, or installed if possible, started in a temporary
+ * folder on a free port. Without one the tests fail with instructions.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
@@ -13,12 +13,12 @@ export type Postgres = {
   /** Address of a new, empty database. */
   createDatabase(): Promise<string>
   stop(): Promise<void>
-  /** After a stop: the same data on the same port. */
+  /** Restarts it with the same data on the same port. */
   start(): Promise<void>
   close(): Promise<void>
 }
 
-const PASSWORD = 'a-password-that-must-not-be-told'
+const PASSWORD = 'a-password-that-must-not-leak'
 
 export async function startPostgres(): Promise<Postgres> {
   const bin = findPostgres()
@@ -57,7 +57,7 @@ export async function startPostgres(): Promise<Postgres> {
     const running = server
     if (running === undefined || running.exitCode !== null) return
     const ended = new Promise((resolve) => running.once('exit', resolve))
-    // Immediate: as when the machine under it goes away.
+    // Immediate, like a machine failure.
     running.kill('SIGQUIT')
     await ended
   }
@@ -100,14 +100,14 @@ function lookForPostgres(): string | undefined {
   return folders.find((folder) => ['postgres', 'initdb'].every((name) => existsSync(join(folder, name))))
 }
 
-/** PostgreSQL refuses to run as root: then as its own user, or as nobody. */
+/** PostgreSQL refuses to run as root; it runs as the user postgres or nobody. */
 function unprivileged(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   for (const name of ['postgres', 'nobody']) {
     const [uid, gid] = ['-u', '-g'].map((flag) => spawnSync('id', [flag, name], { encoding: 'utf8' }))
     if (uid?.status === 0 && gid?.status === 0) return { uid: Number(uid.stdout), gid: Number(gid.stdout) }
   }
-  throw new Error('PostgreSQL cannot run as root, and there is neither a user postgres nor nobody to run it as.')
+  throw new Error('PostgreSQL cannot run as root, and neither the user postgres nor the user nobody exists.')
 }
 
 async function untilItAnswers(address: string, server: ChildProcess): Promise<void> {

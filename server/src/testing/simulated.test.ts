@@ -15,7 +15,7 @@ async function openSim(): Promise<Simulated> {
   return sim
 }
 
-test('the same seed gives the same picture', async () => {
+test('the same seed gives the same cluster', async () => {
   const pictureOf = (sim: Simulated) =>
     sim.shards.map(({ id, zone, leader, term, packages, nodes }) => ({
       id,
@@ -45,7 +45,7 @@ const SHOWS: readonly (readonly [scenario: string, shows: (world: ClusterWorld) 
   ['cores-changed', (world) => hasNode(world, 'cores-changed')],
 ]
 
-test.each(SHOWS)('scenario %s is seen as what it is', async (scenario, shows) => {
+test.each(SHOWS)('scenario %s is detected', async (scenario, shows) => {
   const sim = await openSim()
   const world = await openClusterWorld({ registry: sim.registryUrl, resolver: sim.registryUrl })
   open.push(world)
@@ -56,5 +56,5 @@ test.each(SHOWS)('scenario %s is seen as what it is', async (scenario, shows) =>
 
   await sim.scenario(scenario)
 
-  expect(await until(`${scenario} is seen`, () => shows(world))).toBe(true)
+  expect(await until(`${scenario} is detected`, () => shows(world))).toBe(true)
 })

@@ -1,6 +1,6 @@
 /**
- * A cluster that is not there: every node has a real listener and answers the paths of the contract from
- * one model, with a registry in front. What goes wrong is told to it; the same seed gives the same picture.
+ * A simulated cluster: every node has a real listener and serves the paths of the contract from one model, with a
+ * registry in front. Faults are injected with `act`; the same seed gives the same cluster.
  */
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -20,11 +20,11 @@ export type SimPlan = {
   readonly shards: number
   readonly zones: number
   readonly seed: number
-  /** Learners a shard beside its voters. */
+  /** Learners per shard in addition to its voters. */
   readonly learners?: number
 }
 
-/** How a node answers, apart from what it is. */
+/** How a node responds, independent of its state. */
 type Fault = 'none' | 'stopped' | 'silent' | 'garbage'
 
 type SimNode = {
@@ -34,15 +34,15 @@ type SimNode = {
   port: number
   fault: Fault
   delayMs: number
-  /** Cut off from the others, not from whoever asks: it leads nothing and knows nothing new. */
+  /** Partitioned from the other nodes but reachable for clients: it cannot lead and learns nothing new. */
   isPartitioned: boolean
-  /** While cut off it still believes what it believed. */
+  /** While partitioned it keeps its last known leader and term. */
   believes: { leader: string; term: number } | undefined
   isVoter: boolean
   lagEntries: number
-  /** Holds another state than the other nodes of its shard. */
+  /** Its state differs from the other nodes of its shard. */
   isDivergent: boolean
-  /** Entries a second that it catches up. */
+  /** Entries per second by which it catches up. */
   catchUp: number
   coresStart: number
   coresNow: number
@@ -63,18 +63,18 @@ type SimShard = {
   readonly writesPerSecond: number
   readonly queriesPerSecond: number
   readonly packages: number
-  /** When the election ends that goes on. */
+  /** When the running election ends. */
   electsAt: number | undefined
   pending: { readonly at: number; readonly apply: () => void } | undefined
-  /** What is done to the next change. */
+  /** How the next change is handled. */
   next:
     | { readonly how: 'normal' }
     | { readonly how: 'never' }
     | { readonly how: 'elsewhere'; readonly node: string }
     | { readonly how: 'refuse'; readonly status: number; readonly text: string }
     | { readonly how: 'hang' }
-  /** Changes that came, by path: to see that none came twice. */
-  readonly asked: string[]
+  /** Received changes, to check that none was sent twice. */
+  readonly requests: string[]
   lastOperation: ClusterInfo['last_operation']
 }
 
@@ -82,7 +82,7 @@ export type Simulated = {
   readonly registryUrl: string
   readonly shards: readonly SimShard[]
   readonly node: (shard: string, id: string) => SimNode
-  /** What `POST /sim/{verb}` does. Throws an Error that says what is wrong. */
+  /** Executes `POST /sim/{verb}`. Throws an Error with the reason. */
   readonly act: (verb: string, body: SimAct) => void | Promise<void>
   readonly scenario: (name: string) => Promise<void>
   readonly close: () => Promise<void>
@@ -112,7 +112,7 @@ export const SCENARIOS = [
   'cores-changed',
 ] as const
 
-/** Mulberry32: small, and the same everywhere. */
+/** Mulberry32. */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -199,7 +199,7 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
   }
   const act: Simulated['act'] = (verb, body) => {
     const does = verbs[verb]
-    if (!does) throw new Error(`there is ${Object.keys(verbs).join(', ')}`)
+    if (!does) throw new Error(`unknown verb; verbs are ${Object.keys(verbs).join(', ')}`)
     return does(body)
   }
 
@@ -212,7 +212,7 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
       case 'lag':
         return void act('lag', { shard: first.id, node: follower.id, entries: 12_400 })
       case 'no-leader': {
-        // A majority is there and cannot agree: everybody was cut off from everybody.
+        // A majority is up but every node is partitioned from every other one.
         for (const node of first.nodes)
           Object.assign(node, { isPartitioned: true, believes: { leader: '', term: first.term + 1 } })
         return
@@ -249,7 +249,7 @@ export async function startSimulated(plan: SimPlan): Promise<Simulated> {
         return
       }
     }
-    throw new Error(`--scenario: there are ${SCENARIOS.join(', ')}`)
+    throw new Error(`--scenario must be one of ${SCENARIOS.join(', ')}`)
   }
 
   const registry = createServer((request, response) => {
@@ -290,7 +290,7 @@ function makeShards(plan: SimPlan, random: () => number, began: number): SimShar
       electsAt: undefined,
       pending: undefined,
       next: { how: 'normal' },
-      asked: [],
+      requests: [],
       lastOperation: null,
     }
     const count = perShard + (spare-- > 0 ? 1 : 0)
@@ -359,7 +359,7 @@ async function startNode(node: SimNode): Promise<void> {
   node.fault = 'none'
 }
 
-/** Time passes: writes are committed, who lags catches up, a shard without its leader elects another. */
+/** Advances time: commits writes, reduces lag, and elects a leader in shards without one. */
 function turn(shard: SimShard, seconds: number): void {
   const leader = shard.nodes.find(({ id }) => id === shard.leader)
   const isThere = (node: SimNode) => node.fault !== 'stopped' && !node.isPartitioned
@@ -454,7 +454,7 @@ async function answer(node: SimNode, request: IncomingMessage, response: ServerR
   const { pathname } = new URL(request.url ?? '/', 'http://local')
   if (node.fault === 'silent') return
   if (node.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, node.delayMs))
-  if (node.fault === 'garbage') return send(response, 200, '<html>{"not": what you look for', 'text/html')
+  if (node.fault === 'garbage') return send(response, 200, '<html>{"not": the expected', 'text/html')
   if (request.method === 'POST')
     return change(node, pathname, (await bodyOf(request)) as { [key: string]: unknown }, response)
   const { shard } = node
@@ -600,7 +600,7 @@ function statusOf(node: SimNode): NodeStatus {
   }
 }
 
-/** From one digest to the next that nodes compare; with many more of them, those that are polled would seldom meet. */
+/** Entries between two compared digests. With a smaller interval, polled digests would rarely have a common index. */
 const DIGEST_SECONDS = 5
 
 function digestOf(shard: SimShard, node: SimNode, applied: number) {
@@ -650,7 +650,7 @@ function change(
           : undefined
   if (kind === undefined) return send(response, 404, { error: 'not found' })
   const id = String(body[kind === 'transfer' ? 'target_node_id' : 'node_id'])
-  shard.asked.push(`${kind} ${id}`)
+  shard.requests.push(`${kind} ${id}`)
   const target = shard.nodes.find((each) => each.id === id)
   const { next } = shard
   if (next.how === 'hang') return
